@@ -1,8 +1,9 @@
-# A thousand conversations at a time on one book, whose handlers answer, fail, crash, kill themselves, hang and flood:
+# Runs a thousand concurrent conversations on one book. Handlers succeed, fail, crash, kill
+# themselves, hang, and return too much text:
 #
 #     MIX_ENV=prod mix run bench/load.exs [CONVERSATIONS]
 #
-# Ends with an error if anything is mixed up between conversations or left behind, else prints the figures.
+# Exits with an error if conversations are mixed up or resources leak; otherwise prints figures.
 
 Code.require_file("../test/support/load.ex", __DIR__)
 Logger.configure(level: :none)
@@ -17,21 +18,22 @@ try do
     File.write!(path, text)
   end
 
-  # The first time loads code.
+  # Warm-up: the first run loads code.
   Skillbook.Load.run(folder, 10)
   figures = Skillbook.Load.run(folder, conversations)
   per_second = div(figures.commands * 1000, max(figures.milliseconds, 1))
 
   IO.puts(
-    "#{figures.conversations} conversations, #{figures.commands} commands in #{figures.milliseconds} ms: #{per_second} a second"
+    "#{figures.conversations} conversations, #{figures.commands} commands " <>
+      "in #{figures.milliseconds} ms: #{per_second} per second"
   )
 
   for {outcome, count} <- Enum.sort_by(figures.results, &(-elem(&1, 1))),
       do: IO.puts("  #{outcome}: #{count}")
 
   IO.puts("  skills out of service: #{figures.out_of_service}")
-  IO.puts("  kept for reading on: #{div(figures.kept_bytes, 1024)} KiB")
-  IO.puts("  left behind: no process, no table, #{div(figures.left_memory, 1024)} KiB of memory")
+  IO.puts("  stored long results: #{div(figures.kept_bytes, 1024)} KiB")
+  IO.puts("  leaked: no process, no table, #{div(figures.left_memory, 1024)} KiB of memory")
 after
   File.rm_rf!(folder)
 end

@@ -1,13 +1,13 @@
 defmodule Bench.Measure do
   @moduledoc false
-  # How all of the bench measures and prints.
+  # Measures functions and prints rows: the time of Skillbook, the time of a peer, and their
+  # ratio.
 
   alias Skillbook.View
 
   def head do
-    IO.puts(
-      "#{:erlang.system_info(:system_version)}#{System.schedulers_online()} schedulers, Elixir #{System.version()}\n"
-    )
+    IO.write(:erlang.system_info(:system_version))
+    IO.puts("#{System.schedulers_online()} schedulers, Elixir #{System.version()}\n")
 
     IO.puts(row(["work", "Skillbook", "peer", "ratio", "the peer"]))
   end
@@ -19,7 +19,7 @@ defmodule Bench.Measure do
     if File.dir?(corpus), do: corpus, else: "priv/skills"
   end
 
-  # What the process has in memory, in bytes: pages that the system counts, so that what allocators keep counts too.
+  # The resident memory of the process, in bytes. It includes memory that allocators hold.
   def resident do
     with {:ok, status} <- File.read("/proc/self/status"),
          [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
@@ -38,28 +38,29 @@ defmodule Bench.Measure do
         ours,
         theirs,
         "#{Float.round(bytes / peer, 2)}x",
-        "the bytes of the files; the ratio is ours to it"
+        "the size of the files; ratio: ours to the files"
       ])
     )
   end
 
-  # Three words of the description of an entry: how often that entry is among the first three, and the mean of one over
-  # its place (0 beyond the first ten). One row for the words as they are, one with the last cut to its first four letters,
-  # and one with two letters of the first in the wrong order, for which FTS5 has nothing.
+  # Ranking quality. A query is three words of an entry's description. Prints how often the
+  # entry is among the first three results (hit@3), and the mean reciprocal rank (MRR, 0 beyond
+  # the first ten). One row is for the words themselves, one with the last word cut to four
+  # letters, and one with two letters of the first word swapped, which FTS5 does not correct.
   def quality(view, peers) do
     described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 6))
     chosen = Enum.take_every(described, max(div(length(described), 60), 1)) |> Enum.take(60)
     ours = fn query -> view |> Skillbook.search(query) |> Enum.map(& &1.name) end
 
     kinds = [
-      {"as written", & &1},
+      {"unchanged", & &1},
       {"last word cut",
        fn [first, second, third] -> [first, second, String.slice(third, 0, 4)] end},
-      {"with a slip", fn [first | rest] -> [slip(first) | rest] end}
+      {"with a typo", fn [first | rest] -> [typo(first) | rest] end}
     ]
 
     for {kind, change} <- kinds,
-        {who, find} <- [{"Skillbook", ours} | peers] do
+        {engine, find} <- [{"Skillbook", ours} | peers] do
       places =
         for entry <- chosen do
           words = long_words(entry.description)
@@ -76,7 +77,7 @@ defmodule Bench.Measure do
         Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) /
           length(places)
 
-      label = String.pad_trailing("ranking, #{length(places)} queries #{kind}, #{who}", 66)
+      label = String.pad_trailing("ranking, #{length(places)} queries #{kind}, #{engine}", 66)
       IO.puts("#{label}  hit@3 #{Float.round(hits, 3)}  MRR #{Float.round(mrr, 3)}")
     end
   end
@@ -84,26 +85,26 @@ defmodule Bench.Measure do
   defp long_words(text),
     do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
 
-  defp slip(word) do
+  defp typo(word) do
     {start, <<a, b>> <> rest} = String.split_at(word, 2)
     start <> <<b, a>> <> rest
   end
 
-  # The runs of a pair take turns, so that what else the machine does meets both; the best of each counts.
+  # The runs of a pair alternate, so that other load affects both. Prints the best run of each.
   def compare(name, peer, funs, bytes \\ nil) do
     times = for fun <- funs, do: {fun, repeat(fun)}
     rounds = for _ <- 1..9, do: Enum.map(times, fn {fun, count} -> time(fun, count) end)
     best = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
 
-    show(name, peer, best, fn ns ->
+    print(name, peer, best, fn ns ->
       if bytes && ns == hd(best),
         do: duration(ns) <> " #{Float.round(bytes / ns, 2)} GB/s",
         else: duration(ns)
     end)
   end
 
-  @doc "The row of one or two figures in nanoseconds, as `text` shows them."
-  def show(name, peer, figures, text \\ &duration/1) do
+  @doc "Prints the row of one or two figures in nanoseconds, formatted by `text`."
+  def print(name, peer, figures, text \\ &duration/1) do
     case {figures, Enum.map(figures, text)} do
       {[ours, theirs], [a, b]} -> IO.puts(row([name, a, b, ratio(theirs / ours), peer]))
       {[_], [a]} -> IO.puts(row([name, a, "", "", peer || ""]))
@@ -113,7 +114,7 @@ defmodule Bench.Measure do
   defp ratio(ratio) when ratio < 1, do: "#{Float.round(ratio, 3)}x"
   defp ratio(ratio), do: "#{Float.round(ratio, 1)}x"
 
-  # Enough calls for some twenty milliseconds.
+  # The number of calls that take about 20 milliseconds.
   defp repeat(fun) do
     fun.()
     max(1, round(20_000_000 / max(time(fun, 3), 1)))
@@ -141,7 +142,7 @@ defmodule Bench.Measure do
 
   def duration(ns), do: "#{:erlang.float_to_binary(ns / 1_000_000, decimals: 1)} ms"
 
-  @doc "How often a second, of the nanoseconds of one."
+  @doc "The rate per second, from the nanoseconds of one call."
   def rate(ns), do: "#{round(1_000_000_000 / ns)}/s"
 
   def row([work, ours, theirs, ratio, peer]) do

@@ -1,7 +1,8 @@
 defmodule Bench.Peer do
   @moduledoc false
-  # What one would write in Elixir alone: a regex for the blocks, a walk over the characters for the words, a best-effort
-  # reading of flags, and ETS for the lookup. It knows far fewer rules than Skillbook does; it is here to be beaten in time.
+  # The peers of the benchmarks. In plain Elixir: a regex for blocks, a tokenizer, a simple
+  # parser of flags, and ETS for the lookup; it has far fewer rules than Skillbook. For search:
+  # FTS5 and tsvector.
 
   @blocks ~r/```cmd\n(.*?)\n```/s
 
@@ -57,7 +58,7 @@ defmodule Bench.Peer do
     end
   end
 
-  @doc "A server that answers every request with a kilobyte, and its URL."
+  @doc "Starts a server that answers every request with a kilobyte; returns its URL."
   def http_server do
     {:ok, listener} =
       :gen_tcp.listen(0, [
@@ -95,17 +96,15 @@ defmodule Bench.Peer do
 
   @fields [name: 6, title: 4, tags: 3, description: 3, body: 1]
 
-  @doc "The entries in an FTS5 table of a new database."
+  @doc "Writes the entries to an FTS5 table of a new database."
   def fts(entries) do
     name = :"fts#{System.unique_integer([:positive])}"
     {:ok, _} = SQL.SQLite.start_link(path: ":memory:", name: name)
     sql = SQL.SQLite.handle(name)
     fields = Enum.map_join(@fields, ", ", &elem(&1, 0))
 
-    SQL.query!(
-      sql,
-      "create virtual table docs using fts5 (#{fields}, tokenize = 'porter unicode61 remove_diacritics 2')"
-    )
+    tokenizer = "tokenize = 'porter unicode61 remove_diacritics 2'"
+    SQL.query!(sql, "create virtual table docs using fts5 (#{fields}, #{tokenizer})")
 
     {:ok, _} =
       SQL.transaction(sql, fn sql ->
@@ -127,7 +126,7 @@ defmodule Bench.Peer do
     sql
   end
 
-  @doc "The names of the ten best, any of whose words match; the last may go on."
+  @doc "The names of the ten best entries with any of the words; the last word is a prefix."
   def fts_search(sql, query) do
     words = String.split(query)
     any = Enum.map_join(words, " or ", &~s("#{&1}")) <> "*"
@@ -142,7 +141,7 @@ defmodule Bench.Peer do
         do: name
   end
 
-  @doc "The entries in a table of PostgreSQL with a `tsvector`, in its four classes of weights."
+  @doc "Writes the entries to a PostgreSQL table with a `tsvector` with four weights."
   def tsvector(sql, entries) do
     SQL.query!(sql, "drop table if exists docs")
     classes = [A: "name", B: "title", C: "tags || ' ' || description", D: "body"]
@@ -154,10 +153,8 @@ defmodule Bench.Peer do
 
     columns = for {name, _} <- @fields, do: "#{name} text not null"
 
-    SQL.query!(
-      sql,
-      "create table docs (#{Enum.join(columns, ", ")}, search tsvector generated always as (#{vector}) stored)"
-    )
+    search = "search tsvector generated always as (#{vector}) stored"
+    SQL.query!(sql, "create table docs (#{Enum.join(columns, ", ")}, #{search})")
 
     fields = Enum.map_join(@fields, ", ", &elem(&1, 0))
 
@@ -187,7 +184,8 @@ defmodule Bench.Peer do
   def tsvector_search(sql, query) do
     statement =
       "select name, ts_headline('english', body, query, 'MaxWords=24, MinWords=8') from (" <>
-        "select name, body, query from docs, to_tsquery('english', $1) query where search @@ query " <>
+        "select name, body, query from docs, to_tsquery('english', $1) query " <>
+        "where search @@ query " <>
         "order by ts_rank(search, query) desc limit 10) best"
 
     for [name, _snippet] <-

@@ -1,7 +1,8 @@
-# Whether reloads leak: reloads a tree of three files, one of them changed each time, reads the changed one through a new
-# view, and prints the memory that the virtual machine has of the system (VmRSS), at the start, a tenth at a time:
+# Checks that reloads do not leak memory. Each round changes one of three files, reloads the
+# catalog and reads the file through a new view. Prints the resident memory (VmRSS) at the start
+# and each tenth:
 #
-#     MIX_ENV=prod mix run bench/reloads.exs [reloads, 1000000 if left out]
+#     MIX_ENV=prod mix run bench/reloads.exs [RELOADS, default 1000000]
 
 alias Skillbook.{Catalog, View}
 
@@ -12,7 +13,8 @@ names = %{"notes/save.md" => "notes.save", "notes/find.md" => "notes.find", "hai
 
 write = fn file, number ->
   text =
-    "---\nname: #{names[file]}\ndescription: Version #{number}\n---\n# #{names[file]}\n\nThe body #{number}.\n"
+    "---\nname: #{names[file]}\ndescription: Version #{number}\n---\n" <>
+      "# #{names[file]}\n\nThe body #{number}.\n"
 
   File.write!(Path.join(folder, file), text, [:raw])
 end
@@ -25,9 +27,8 @@ end
 print = fn number ->
   :erlang.garbage_collect()
 
-  IO.puts(
-    "#{String.pad_leading(to_string(number), 9)} reloads  #{String.pad_leading(to_string(resident.()), 8)} kB"
-  )
+  reloads = String.pad_leading(to_string(number), 9)
+  IO.puts("#{reloads} reloads  #{String.pad_leading(to_string(resident.()), 8)} kB")
 end
 
 try do

@@ -1,12 +1,14 @@
-# Commands over 100,000 tasks and 100,000 memories of one profile, with 100,000 memories of others: search, list, write and
-# update, next to what one would write in SQL over the same texts in the same run, with FTS5 or a tsvector. Without
-# PostgreSQL its part is left out:
+# Measures commands over 100,000 tasks and 100,000 memories of one profile, with 100,000
+# memories of another profile: search, list, create and update. The peer is plain SQL over the
+# same texts in the same run, with FTS5 or a tsvector. Without SKILLBOOK_POSTGRES, only SQLite
+# is measured:
 #
-#     MIX_ENV=prod mix run bench/rows.exs [rows, 100000 if left out]
+#     MIX_ENV=prod mix run bench/rows.exs [ROWS, default 100000]
 #     MIX_ENV=prod bin/postgres-for-tests run mix run bench/rows.exs
 #
-# The peer's statements bring the rows that the commands bring, and how many there are. A command is what a model sends and
-# gets. FTS5 and the tsvector have the words of both owners' memories, as they had them here before.
+# The peer's statements return the rows of the command and their total number. A command is
+# measured from its line to its report. FTS5 and the tsvector index the memories of both
+# profiles.
 
 Code.require_file("measure.exs", __DIR__)
 
@@ -21,7 +23,8 @@ defmodule Bench.Rows do
   @rounds 9
   @writes 50
   @batch 100
-  @words ~w(budget travel audit launch garden report invoice meeting carol friday server backup review design)
+  @words ~w(budget travel audit launch garden report invoice meeting carol friday server) ++
+           ~w(backup review design)
 
   def run(count) do
     Logger.configure(level: :error)
@@ -32,7 +35,7 @@ defmodule Bench.Rows do
       database("SQLite", path, count)
 
       case System.get_env("SKILLBOOK_POSTGRES") do
-        nil -> IO.puts("PostgreSQL: left out, SKILLBOOK_POSTGRES names no server")
+        nil -> IO.puts("PostgreSQL: skipped, SKILLBOOK_POSTGRES is not set")
         url -> database("PostgreSQL", {SQL.Postgres, url: url, ssl: false}, count)
       end
     after
@@ -45,27 +48,27 @@ defmodule Bench.Rows do
     sql = Book.sql(Book.fetch!(:bench_rows))
     fill(sql, count)
     {indexed, :ok} = time(fn -> Backfill.index(sql) end)
-    {peer, _} = time(fn -> peer(sql) end)
+    {peer, _} = time(fn -> peer_index(sql) end)
     rate = "#{label}: #{3 * count} indexed, #{round(3 * count / indexed * 1.0e9)}/s"
-    show(rate, "#{kind(sql)}, #{2 * count}", [indexed, peer])
+    print(rate, "#{kind(sql)}, #{2 * count}", [indexed, peer])
     view = Skillbook.view(:bench_rows)
 
-    for {what, words} <- [
+    for {kind, words} <- [
           {"a rare word", "word77"},
           {"a common word", "budget"},
           {"two common words", "budget garden"},
-          {"the beginning of a word", "lau"}
+          {"a prefix", "lau"}
         ] do
       tasks = best(fn -> command(view, "tasks.search --query #{words}") end)
 
-      show("#{label}: tasks.search of #{what}", kind(sql), [
+      print("#{label}: tasks.search of #{kind}", kind(sql), [
         tasks,
-        best(fn -> found(sql, "tasks", words) end)
+        best(fn -> peer_search(sql, "tasks", words) end)
       ])
 
       memories = best(fn -> command(view, "memory.search --query #{words}") end)
-      theirs = best(fn -> found(sql, "memories", words) end)
-      show("#{label}: memory.search of #{what}", kind(sql), [memories, theirs])
+      theirs = best(fn -> peer_search(sql, "memories", words) end)
+      print("#{label}: memory.search of #{kind}", kind(sql), [memories, theirs])
     end
 
     for {line, table, order} <- [
@@ -76,16 +79,16 @@ defmodule Bench.Rows do
         ] do
       ours = best(fn -> command(view, line) end)
 
-      show("#{label}: #{line}", "all columns by SQL", [
+      print("#{label}: #{line}", "all columns by SQL", [
         ours,
-        best(fn -> listed(sql, table, line, order) end)
+        best(fn -> peer_list(sql, table, line, order) end)
       ])
     end
 
-    for {what, line, statement} <- writes() do
+    for {kind, line, statement} <- writes() do
       ours = each(fn at -> command(view, String.replace(line, "N", "#{at}")) end)
       theirs = each(fn at -> SQL.query!(sql, statement, ["A new title of word#{at}", at]) end)
-      show("#{label}: #{what}", "the row alone", [ours, theirs])
+      print("#{label}: #{kind}", "the row alone", [ours, theirs])
     end
 
     Supervisor.stop(book)
@@ -93,7 +96,8 @@ defmodule Bench.Rows do
 
   defp writes do
     row =
-      "(title, status, priority, created_by, created_at, updated_at) select $1, 'todo', 'low', 'x', 'x', 'x' "
+      "(title, status, priority, created_by, created_at, updated_at) " <>
+        "select $1, 'todo', 'low', 'x', 'x', 'x'"
 
     [
       {"tasks.create", "tasks.create --title Task of word N",
@@ -113,7 +117,7 @@ defmodule Bench.Rows do
     report
   end
 
-  # Texts of 12 words, of which one is rare.
+  # Texts of 12 words, one of them rare.
   defp fill(sql, count) do
     :rand.seed(:exsss, {1, 2, 3})
 
@@ -122,7 +126,8 @@ defmodule Bench.Rows do
     end
 
     tasks =
-      "skillbook_tasks (title, description, status, priority, due_date, created_by, created_at, updated_at)"
+      "skillbook_tasks (title, description, status, priority, due_date, " <>
+        "created_by, created_at, updated_at)"
 
     memories = "skillbook_memories (number, content, category, tags, owner, created_at)"
     at = "2026-02-17T12:00:00Z"
@@ -157,14 +162,16 @@ defmodule Bench.Rows do
 
     SQL.query!(
       sql,
-      "insert into skillbook_task_tags (task_id, key, tag) select id, 't' || (id % 100), 't' || (id % 100) from skillbook_tasks"
+      "insert into skillbook_task_tags (task_id, key, tag) " <>
+        "select id, 't' || (id % 100), 't' || (id % 100) from skillbook_tasks"
     )
 
     for {kind, table} <- [task: "tasks", memory: "memories"],
         do:
           SQL.query!(
             sql,
-            "insert into skillbook_search_unindexed select '#{kind}', id from skillbook_#{table}"
+            "insert into skillbook_search_unindexed " <>
+              "select '#{kind}', id from skillbook_#{table}"
           )
   end
 
@@ -178,7 +185,7 @@ defmodule Bench.Rows do
   defp kind(sql),
     do: if(SQL.dialect(sql) == :sqlite, do: "SQLite FTS5", else: "PostgreSQL tsvector")
 
-  defp peer(sql) do
+  defp peer_index(sql) do
     for {table, column} <- [tasks: "description", memories: "content"] do
       case SQL.dialect(sql) do
         :sqlite ->
@@ -187,14 +194,15 @@ defmodule Bench.Rows do
 
           SQL.query!(
             sql,
-            "insert into bench_#{table} (rowid, body) select id, #{column} from skillbook_#{table}"
+            "insert into bench_#{table} (rowid, body) " <>
+              "select id, #{column} from skillbook_#{table}"
           )
 
         :postgres ->
           for statement <- [
                 "drop table if exists bench_#{table}",
-                "create table bench_#{table} as select id, to_tsvector('english', #{column}) as body " <>
-                  "from skillbook_#{table}",
+                "create table bench_#{table} as " <>
+                  "select id, to_tsvector('english', #{column}) as body from skillbook_#{table}",
                 "create index bench_#{table}_body on bench_#{table} using gin (body)",
                 "analyze"
               ],
@@ -203,7 +211,7 @@ defmodule Bench.Rows do
     end
   end
 
-  defp found(sql, table, words) do
+  defp peer_search(sql, table, words) do
     words = String.split(words)
 
     {id, where, order, query} =
@@ -219,12 +227,13 @@ defmodule Bench.Rows do
     from = if SQL.dialect(sql) == :sqlite, do: "", else: ", to_tsquery('english', $1) q"
 
     statement =
-      "select #{id}, count(*) over () from bench_#{table}#{from} where #{where} order by #{order} limit 10"
+      "select #{id}, count(*) over () from bench_#{table}#{from} " <>
+        "where #{where} order by #{order} limit 10"
 
     SQL.query!(sql, statement, [query])
   end
 
-  defp listed(sql, table, line, order) do
+  defp peer_list(sql, table, line, order) do
     where =
       cond do
         line =~ "todo" -> "where status = 'todo'"
@@ -235,7 +244,8 @@ defmodule Bench.Rows do
 
     SQL.query!(
       sql,
-      "select *, count(*) over () from skillbook_#{table} t #{where} order by #{order} limit 20"
+      "select *, count(*) over () from skillbook_#{table} t " <>
+        "#{where} order by #{order} limit 20"
     )
   end
 

@@ -1,8 +1,9 @@
-# Skillbook against what one would use instead, each pair measured in turns in this one run:
+# Compares Skillbook with its alternatives, in the same run:
 #
 #     MIX_ENV=prod mix run bench/run.exs
 #
-# A row says how many times faster Skillbook is (the ratio), so that figures from different machines can be compared.
+# The ratio says how many times faster Skillbook is. It is comparable between machines; times
+# are not.
 
 Code.require_file("measure.exs", __DIR__)
 Code.require_file("peer.exs", __DIR__)
@@ -30,7 +31,8 @@ defmodule Bench do
   Done. Anything else?
   """
 
-  @line ~s(email.send --to bob@company.com ann@company.com --subject "Q1 Report" --body "Here is the report." --cc carol@co.com)
+  @line ~s(email.send --to bob@company.com ann@company.com --subject "Q1 Report" ) <>
+          ~s(--body "Here is the report." --cc carol@co.com)
 
   @frontmatter """
   ---
@@ -162,7 +164,7 @@ defmodule Bench do
     end
   end
 
-  # Pages like that of a built-in command, each with ten flags.
+  # Copies of a built-in page with ten flags.
   defp declarations do
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_flags_#{System.pid()}")
     page = File.read!("priv/skills/tasks/search.md")
@@ -199,7 +201,7 @@ defmodule Bench do
     end
   end
 
-  # From the write of one file to the message that it is in.
+  # The time from the write of a file to the message to a subscriber.
   defp changed(folder, count) do
     {:ok, book} = Skillbook.start_link(name: :bench, sources: [folder], builtins: false)
     :ok = Skillbook.subscribe(:bench)
@@ -221,7 +223,7 @@ defmodule Bench do
     Supervisor.stop(book)
   end
 
-  # Another message may come first: of what differed when watching began.
+  # An earlier message may report changes from before the watch.
   defp await_change(mark) do
     receive do
       {:skillbook, :bench, _change} -> :ok
@@ -231,7 +233,7 @@ defmodule Bench do
     if not String.ends_with?(body, mark), do: await_change(mark)
   end
 
-  # What a book with a database does more than one without: it counts. Reads from Elixir are not counted.
+  # The cost of usage counts. Reads from Elixir are not counted.
   defp usage do
     [counted, not_counted] =
       for {name, usage} <- [bench_counted: [], bench_not_counted: false] do
@@ -256,14 +258,14 @@ defmodule Bench do
     for name <- [:bench_counted, :bench_not_counted], do: Supervisor.stop(name)
   end
 
-  # As many real documents as a large collection has; where no corpus is at hand, the skills that come with Skillbook.
+  # As many files as a large collection has: the corpus, or the built-in skills without one.
   defp files do
-    found = corpus()
+    pages = corpus()
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_files_#{System.pid()}")
 
     try do
       paths =
-        for {path, n} <- found |> Stream.cycle() |> Stream.take(2417) |> Stream.with_index() do
+        for {path, n} <- pages |> Stream.cycle() |> Stream.take(2417) |> Stream.with_index() do
           copy = Path.join(folder, "skill-#{n}/SKILL.md")
           File.mkdir_p!(Path.dirname(copy))
 
@@ -294,11 +296,7 @@ defmodule Bench do
 
   @typical ["accessibility", "write tests", "deploy a docker container"]
 
-  # 10,000 documents, which repeat those of the corpus under other names. The peer is SQLite's FTS5 in memory, through our
-  # own driver: columns for name, title, tags, description and body with weights 6, 4, 3, 3 and 1, Porter's word forms,
-  # entries with any of the words, the last as a prefix, and a snippet of the body. It has no columns for aliases, trigger
-  # keywords and headings, and no way to mend slips.
-  # One request after the other, on a connection that is kept.
+  # One request after the other, on a kept-alive connection.
   defp http do
     url = Bench.Peer.http_server()
     {:ok, _} = Application.ensure_all_started(:inets)
@@ -312,6 +310,11 @@ defmodule Bench do
     ])
   end
 
+  # 10,000 copies of the documents of the corpus, under other names. The peer is SQLite's FTS5
+  # in memory, through our own driver: columns for name, title, tags, description and body with
+  # weights 6, 4, 3, 3 and 1, Porter stemming, entries with any of the words, the last as a
+  # prefix, and a snippet of the body. It has no aliases, trigger keywords or headings, and does
+  # not correct typing errors.
   defp search do
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_search_#{System.pid()}")
 

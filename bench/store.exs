@@ -1,9 +1,11 @@
-# The store on both databases, against prepared statements of the same drivers in Rust alone, in the same run; what a
-# change costs in a book of many stored entries; and search, against FTS5 and `tsvector` over the same texts:
+# Measures the store on both databases against prepared statements of the same drivers in Rust,
+# in the same run; the cost of a change in a book with many stored entries; and search, against
+# FTS5 and `tsvector` over the same texts:
 #
-#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/store.exs [entries, 10000 if left out]
+#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/store.exs [ENTRIES, default 10000]
 #
-# That server is not durable (fsync is off), so what is seen of its writes is the way there and back. SQLite is durable.
+# That PostgreSQL server runs without fsync, so its writes measure the round trip only. SQLite
+# syncs.
 
 Code.require_file("measure.exs", __DIR__)
 Code.require_file("peer.exs", __DIR__)
@@ -42,17 +44,17 @@ defmodule Bench.Store do
     plain = sql(label, sql, place)
 
     {:ok, book} = Skillbook.start_link(book(:bench, {module, options}))
-    written("#{label}, a new book", plain)
+    writes("#{label}, a new book", plain)
     Supervisor.stop(book)
 
     for table <- ["skillbook_entry_versions", "skillbook_entries"],
         do: SQL.query!(sql, "delete from #{table}")
 
     bytes = fill(sql, count)
-    book = started(label, {module, options}, sql, bytes, count)
-    read("#{label}, #{count} entries", sql, plain)
-    written("#{label}, #{count} entries", plain)
-    elsewhere(label, {module, options}, count)
+    book = start(label, {module, options}, sql, bytes, count)
+    reads("#{label}, #{count} entries", sql, plain)
+    writes("#{label}, #{count} entries", plain)
+    other_book(label, {module, options}, count)
     more.(:bench)
     Supervisor.stop(book)
     GenServer.stop(pid)
@@ -60,7 +62,7 @@ defmodule Bench.Store do
 
   defp book(name, store), do: [name: name, store: store, watch: false]
 
-  # Nanoseconds of one write and one read by prepared statements.
+  # The nanoseconds of a write and a read by prepared statements.
   defp sql(label, sql, place) do
     SQL.query!(sql, "drop table if exists bench")
     SQL.query!(sql, "create table bench (id bigint primary key, title text not null)")
@@ -83,7 +85,7 @@ defmodule Bench.Store do
         [
           each(1..@writes, fn ids -> Enum.each(ids, write) end),
           each(1..@reads, fn ats -> Enum.each(ats, read) end),
-          each(1..@reads, fn ats -> at_once(ats, read) end),
+          each(1..@reads, fn ats -> concurrently(ats, read) end),
           writes,
           reads
         ]
@@ -92,10 +94,10 @@ defmodule Bench.Store do
     [write, read, reads, plain_write, plain_read] =
       rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
 
-    show("#{label}, SQL writes", "a prepared statement", [write, plain_write], &rate/1)
-    show("#{label}, SQL reads", "a prepared statement", [read, plain_read], &rate/1)
+    print("#{label}, SQL writes", "a prepared statement", [write, plain_write], &rate/1)
+    print("#{label}, SQL reads", "a prepared statement", [read, plain_read], &rate/1)
 
-    show(
+    print(
       "#{label}, SQL reads of 8 processes",
       "a prepared statement, of 1",
       [reads, plain_read],
@@ -114,20 +116,20 @@ defmodule Bench.Store do
     [writes * 1_000_000_000 / @writes, reads * 1_000_000_000 / @reads]
   end
 
-  # Nanoseconds for each item.
+  # The nanoseconds per item.
   defp each(items, fun) do
     {time, _} = :timer.tc(fn -> fun.(items) end)
     time * 1000 / Enum.count(items)
   end
 
-  defp at_once(items, fun),
+  defp concurrently(items, fun),
     do:
       items
       |> Task.async_stream(fun, max_concurrency: 8, ordered: false, timeout: :infinity)
       |> Stream.run()
 
-  # What a write takes until it is in the writer's next view.
-  defp written(label, plain) do
+  # The time of a write until it is in the writer's next view.
+  defp writes(label, plain) do
     view = Skillbook.view(:bench)
     number = System.unique_integer([:positive])
     name = fn at -> "written-#{number}-#{at}" end
@@ -135,7 +137,7 @@ defmodule Bench.Store do
     create = fn at ->
       fields = %{
         title: name.(at),
-        description: "What #{at} is for",
+        description: "Number #{at}, for the bench",
         content: String.duplicate("A line.\n", 20)
       }
 
@@ -153,27 +155,27 @@ defmodule Bench.Store do
     best = fn fun -> Enum.min(for _ <- 1..@rounds, do: fun.()) end
     created = each(ats, fn ats -> Enum.each(ats, create) end)
     appended = best.(fn -> each(ats, fn ats -> Enum.each(ats, append) end) end)
-    together = best.(fn -> each(ats, fn ats -> at_once(ats, append) end) end)
+    together = best.(fn -> each(ats, fn ats -> concurrently(ats, append) end) end)
     peer = "an insert by a prepared statement"
-    show("#{label}: created", peer, [created, plain.write], &rate/1)
-    show("#{label}: appended to", peer, [appended, plain.write], &rate/1)
-    show("#{label}: appended to by 8 processes", peer, [together, plain.write], &rate/1)
-    show("#{label}: one written and read", nil, [appended])
+    print("#{label}: created", peer, [created, plain.write], &rate/1)
+    print("#{label}: appended to", peer, [appended, plain.write], &rate/1)
+    print("#{label}: appended to by 8 processes", peer, [together, plain.write], &rate/1)
+    print("#{label}: one written and read", nil, [appended])
   end
 
-  defp read(label, sql, plain) do
+  defp reads(label, sql, plain) do
     view = Skillbook.view(:bench)
     peer = "a select by a prepared statement"
     name = "entry-7"
 
-    for {what, fun} <- [
+    for {kind, fun} <- [
           {"fetched from the store", fn -> {:ok, %{name: ^name}} = Store.fetch(view, name) end},
           {"fetched by a view", fn -> {:ok, %{name: ^name}} = View.fetch(view, name) end}
         ] do
       best =
         Enum.min(for _ <- 1..@rounds, do: each(1..@reads, fn ats -> for _ <- ats, do: fun.() end))
 
-      show("#{label}: #{what}", peer, [best, plain.read], &rate/1)
+      print("#{label}: #{kind}", peer, [best, plain.read], &rate/1)
     end
 
     columns = Enum.join(Table.columns() -- [:content], ", ")
@@ -186,16 +188,17 @@ defmodule Bench.Store do
     ])
   end
 
-  # As the bodies of real documents, which repeat under other names.
+  # The bodies of the corpus, repeated under other names.
   defp fill(sql, count) do
     {:ok, catalog} = Catalog.load([corpus_folder()])
-    found = Enum.filter(View.entries(View.all(catalog)), &(&1.description != ""))
+    entries = Enum.filter(View.entries(View.all(catalog)), &(&1.description != ""))
     now = DateTime.truncate(DateTime.utc_now(), :second)
 
     {:ok, bytes} =
       SQL.transaction(sql, fn sql ->
         sizes =
-          for {entry, at} <- found |> Stream.cycle() |> Stream.take(count) |> Stream.with_index() do
+          for {entry, at} <-
+                entries |> Stream.cycle() |> Stream.take(count) |> Stream.with_index() do
             stored = %Stored{
               name: "entry-#{at}",
               kind: :skill,
@@ -210,7 +213,7 @@ defmodule Bench.Store do
               hash: Entry.digest(entry.body)
             }
 
-            # A version is that of the row at its revision.
+            # Stores the version at the revision of the row.
             {:ok, stored} =
               Table.write(sql, nil, fn sql, revision, _named ->
                 Table.put(sql, stored, :create, :user, revision)
@@ -225,20 +228,20 @@ defmodule Bench.Store do
     bytes
   end
 
-  defp started(label, store, sql, bytes, count) do
+  defp start(label, store, sql, bytes, count) do
     before = resident()
     {time, {:ok, book}} = :timer.tc(fn -> Skillbook.start_link(book(:bench, store)) end)
     after_start = resident()
     columns = Enum.join(Table.columns(), ", ")
     {plain, _} = :timer.tc(fn -> SQL.query!(sql, "select #{columns} from skillbook_entries") end)
     figures = [time * 1000, plain * 1000]
-    show("#{label}, #{count} entries: a book started", "the same rows by SQL", figures)
+    print("#{label}, #{count} entries: a book started", "the same rows by SQL", figures)
     memory("#{label}, #{count} entries: memory of a book", after_start - before, bytes)
     book
   end
 
-  # From the write to the message that it is in, in another book on the database.
-  defp elsewhere(label, store, count) do
+  # The time from a write to the message in another book on the same database.
+  defp other_book(label, store, count) do
     {:ok, other} = Skillbook.start_link(book(:bench_other, store))
     :ok = Skillbook.subscribe(:bench_other)
     view = Skillbook.view(:bench)
@@ -249,7 +252,7 @@ defmodule Bench.Store do
       await(mark)
     end
 
-    compare("#{label}, #{count} entries: written, read elsewhere", nil, [visible])
+    compare("#{label}, #{count} entries: written, read in another book", nil, [visible])
     Supervisor.stop(other)
   end
 
@@ -281,7 +284,7 @@ defmodule Bench.Store do
       ])
     end
 
-    # The same texts once each, for which the one that is meant can be told.
+    # Each text once, so that a query has one expected result.
     {:ok, catalog} = Catalog.load([corpus_folder()])
     view = View.all(catalog)
     entries = View.entries(view)

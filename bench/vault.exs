@@ -1,11 +1,12 @@
-# A vault of 10,000 generated notes: time to index it, to see one change, and to search it, next to what one would use
-# instead in the same run: a plain read of the files, and ripgrep over the folder. Without PostgreSQL its part is left out:
+# Measures a vault of 10,000 generated notes: indexing, the delay of one change, and search. The
+# peers are a plain read of the files and ripgrep over the folder, in the same run. Without
+# SKILLBOOK_POSTGRES, only SQLite is measured:
 #
-#     MIX_ENV=prod mix run bench/vault.exs [notes, 10000 if left out]
+#     MIX_ENV=prod mix run bench/vault.exs [NOTES, default 10000]
 #     MIX_ENV=prod bin/postgres-for-tests run mix run bench/vault.exs
 #
-# The notes are as people have them: 20 to 2,000 words, most of them short, of which few are frequent and most are rare;
-# words have endings, and there are tags, links and frontmatter.
+# The notes resemble real ones: 20 to 2,000 words, mostly short; few frequent words and many
+# rare ones, with suffixes; tags, links and frontmatter.
 
 Code.require_file("measure.exs", __DIR__)
 
@@ -32,22 +33,22 @@ defmodule Bench.Vault do
       {bytes, words} = generate(folder, notes)
       IO.puts("#{notes} notes, #{Float.round(bytes / 1_000_000, 1)} MB, #{words} different words")
 
-      found =
+      peers =
         if grep,
           do:
             Map.new(queries(), fn {label, _, patterns, _} -> {label, grep(patterns, folder)} end)
 
       if grep,
         do:
-          show("ripgrep alone, its start included: --version", nil, [
+          print("ripgrep alone, its start included: --version", nil, [
             best(fn -> rg(["--version"]) end)
           ])
 
-      database("SQLite", Path.join(root, "skillbook.db"), folder, notes, found)
+      database("SQLite", Path.join(root, "skillbook.db"), folder, notes, peers)
 
       case System.get_env("SKILLBOOK_POSTGRES") do
-        nil -> IO.puts("PostgreSQL: left out, SKILLBOOK_POSTGRES names no server")
-        url -> database("PostgreSQL", {SQL.Postgres, url: url, ssl: false}, folder, notes, found)
+        nil -> IO.puts("PostgreSQL: skipped, SKILLBOOK_POSTGRES is not set")
+        url -> database("PostgreSQL", {SQL.Postgres, url: url, ssl: false}, folder, notes, peers)
       end
     after
       File.rm_rf!(root)
@@ -60,20 +61,20 @@ defmodule Bench.Vault do
     unless grep,
       do:
         IO.puts(
-          "There is no ripgrep (rg): searches are printed without it. Install it: apt-get install ripgrep\n"
+          "ripgrep (rg) is not installed, so searches have no peer: apt-get install ripgrep\n"
         )
 
     grep
   end
 
-  defp database(label, store, folder, notes, found) do
-    # Once before, so that the files are in the system's memory for both.
+  defp database(label, store, folder, notes, peers) do
+    # A first read, so that the page cache has the files for both.
     read(folder)
     {indexed, book} = time(fn -> start(store, folder) end)
     {:ok, %{total: ^notes}} = Vault.search(View.all(book), nil)
     read = best(fn -> read(folder) end, 3)
 
-    show(
+    print(
       "#{label}: indexed from nothing, #{round(notes / indexed * 1.0e9)} notes/s",
       "a read of the files",
       [
@@ -82,13 +83,13 @@ defmodule Bench.Vault do
       ]
     )
 
-    # Times of files are of whole seconds, so what was just written is read once more.
+    # Modification times are in seconds, so files that were just written are read again.
     {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
     Supervisor.stop(book)
     {again, book} = time(fn -> start(store, folder) end)
-    show("#{label}: started again, nothing changed", "a read of the files", [again, read])
+    print("#{label}: started again, nothing changed", "a read of the files", [again, read])
     changes(label, book, folder)
-    for query <- queries(), do: search(label, book, query, found)
+    for query <- queries(), do: search(label, book, query, peers)
     hidden(label, book, notes)
     titles(label, book)
     Supervisor.stop(book)
@@ -101,7 +102,7 @@ defmodule Bench.Vault do
     book
   end
 
-  # From the write of a file to the search that finds it.
+  # The time from the write of a file to the search that finds it.
   defp changes(label, book, folder) do
     :ok = Vault.subscribe(book)
 
@@ -123,8 +124,8 @@ defmodule Bench.Vault do
         time
       end
 
-    show("#{label}: one file changed, until a search finds it (median)", nil, [median(times)])
-    show("#{label}: the same, the longest of #{@changes}", nil, [Enum.max(times)])
+    print("#{label}: one file changed, until a search finds it (median)", nil, [median(times)])
+    print("#{label}: the same, the longest of #{@changes}", nil, [Enum.max(times)])
   end
 
   defp visible(book, word) do
@@ -143,7 +144,7 @@ defmodule Bench.Vault do
     end
   end
 
-  # What is looked for, how, and what ripgrep is asked.
+  # The kind of a query, its text, the patterns for ripgrep, and options.
   defp queries do
     [
       {"a rare word", "zanzibar", ["zanzibar"], []},
@@ -158,19 +159,19 @@ defmodule Bench.Vault do
     ]
   end
 
-  defp search(label, book, {what, query, _patterns, options}, found) do
+  defp search(label, book, {kind, query, _patterns, options}, peers) do
     view = View.all(book)
     {:ok, %{total: total}} = Vault.search(view, query, options)
     ours = best(fn -> {:ok, _} = Vault.search(view, query, options) end)
-    name = "#{label}: search of #{what}, #{total} notes"
+    name = "#{label}: search of #{kind}, #{total} notes"
 
-    case found && found[what] do
-      nil -> show(name, nil, [ours])
-      {theirs, files} -> show(name, "rg -l -i, #{files} files", [ours, theirs])
+    case peers && peers[kind] do
+      nil -> print(name, nil, [ours])
+      {theirs, files} -> print(name, "rg -l -i, #{files} files", [ours, theirs])
     end
   end
 
-  # Files with the first pattern, and of these those with the next.
+  # The files with all patterns.
   defp grep(patterns, folder) do
     files = fn ->
       Enum.reduce(patterns, [folder], fn pattern, paths ->
@@ -185,7 +186,7 @@ defmodule Bench.Vault do
 
   defp rg(arguments), do: elem(System.cmd("rg", arguments), 0)
 
-  # As many documents again that the reader does not see, with five sets of labels.
+  # The same number of notes that the reader cannot see, with five sets of labels.
   defp hidden(label, book, notes) do
     sql = Book.sql(Book.fetch!(book))
 
@@ -207,10 +208,10 @@ defmodule Bench.Vault do
     view = Skillbook.view(book, %Profile{id: "bench", grants: []})
     {:ok, %{total: total}} = Vault.search(view, "project people")
     time = best(fn -> Vault.search(view, "project people") end)
-    show("#{label}: two common words, #{total} notes, #{notes} more hidden", nil, [time])
+    print("#{label}: two common words, #{total} notes, #{notes} more hidden", nil, [time])
   end
 
-  # Queries of a word that titles have: a note with it in the title must come first.
+  # Queries for a word in titles: a note with it in its title should be first.
   defp titles(label, book) do
     {:ok, %{hits: hits}} = Vault.search(View.all(book), nil, limit: 100, tags: ["titled"])
     words = for hit <- hits, do: hit.title |> String.split() |> List.last()
@@ -223,7 +224,7 @@ defmodule Bench.Vault do
       end)
 
     IO.puts(
-      "#{label}: of #{length(words)} queries of a word that titles have, #{first} have such a note first"
+      "#{label}: #{first} of #{length(words)} queries for a title word have such a note first"
     )
   end
 
@@ -234,7 +235,8 @@ defmodule Bench.Vault do
   @ends ~w(n r s t l m nd st ck p)
   @endings ["", "", "", "s", "ing", "ed", "er", "ation", "ly", "ness"]
   @vocabulary 30_000
-  @known ~w(project people budget strategy quarterly plan planning meeting process progress problem)
+  @known ~w(project people budget strategy quarterly plan planning meeting) ++
+           ~w(process progress problem)
 
   defp generate(folder, notes) do
     :rand.seed(:exsss, {1, 2, 3})
@@ -243,7 +245,7 @@ defmodule Bench.Vault do
 
     {bytes, words} =
       Enum.reduce(1..notes, {0, MapSet.new()}, fn number, {bytes, all} ->
-        # As many notes between 20 and 63 words as between 63 and 200, and so on.
+        # Log-uniform: as many notes with 20 to 63 words as with 63 to 200.
         count = round(20 * :math.pow(100, :rand.uniform()))
         words = for _ <- 1..count, do: word(vocabulary)
         text = note(number, words, vocabulary)
@@ -282,13 +284,14 @@ defmodule Bench.Vault do
 
     #{body}
 
-    See [[Note #{rem(number, 97)}]] and [[Note #{rem(number, 89)}|another]]. #inline#{rem(number, 50)}
+    See [[Note #{rem(number, 97)}]] and [[Note #{rem(number, 89)}|another]]. \
+    #inline#{rem(number, 50)}
     """
   end
 
   defp sentence([first | rest]), do: Enum.join([String.capitalize(first) | rest], " ") <> "."
 
-  # The word of rank r comes about as often as 1/r.
+  # Zipf: the word of rank r has a frequency of about 1/r.
   defp word(vocabulary), do: elem(vocabulary, trunc(:math.pow(@vocabulary, :rand.uniform())) - 1)
 
   defp vocabulary do
@@ -302,7 +305,7 @@ defmodule Bench.Vault do
       |> Stream.uniq()
       |> Enum.take(@vocabulary - length(@known))
 
-    # The known ones are neither the most frequent nor rare.
+    # The words of queries are neither the most frequent nor rare.
     {frequent, others} = Enum.split(made, 20)
     {next, rest} = Enum.split(others, 20)
 

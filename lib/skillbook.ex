@@ -1,73 +1,28 @@
 defmodule Skillbook do
   @moduledoc """
-  Gives a language-model assistant its skills.
+  Runs the skills of a language-model assistant.
 
-  A skill is a Markdown document. The model sees a catalog of them in its prompt, reads what it needs with `get_skill`,
-  and acts by writing commands in `cmd` blocks, which Skillbook takes out of its reply and runs.
+  A skill is a Markdown document. The model sees a list of skills in its system prompt, reads a
+  page with `get_skill`, and acts by writing commands in `cmd` blocks. Skillbook extracts the
+  commands from the reply, runs their handlers and returns a report for the model.
 
-  ## A book
+  ## Example
 
-  A running instance is a book, a child of a supervisor:
+  A running instance is called a book. This one has the built-in skills and a database in memory:
 
-      children = [
-        {Skillbook, name: MyApp.Skills, sources: ["priv/skills"], store: "skills.db", write_to: "skills"}
-      ]
-
-  Its options:
-
-    * `:name` - the atom by which it is known. Required
-    * `:sources` - where skills come from: folders, options of `Skillbook.Source`, or what else
-      `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
-    * `:builtins` - whether the skills that come with Skillbook are there, before all others, those of `markdown` only with
-      `:vaults`; `true` by default
-    * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
-      `{Skillbook.SQL.SQLite, options}`, for several nodes `{Skillbook.SQL.Postgres, options}`, or the application's own
-      repo by `{Skillbook.SQL.Ecto, options}`. Without it those skills say that they need it. What people and agents write
-      into it is the source `"store"`, the last one: it is read before the book is there, and again whenever it changes, whoever
-      writes it. While the database cannot be read the book goes on with what it has
-    * `:store_poll` - how often the database is asked for changes that nobody told of, in milliseconds; 500 by default.
-      Books of connected nodes that share a database, and databases that tell by themselves, need no asking
-    * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
-      the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
-    * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the
-      options `:grants`, `:skills`, `:tools`, `:writes` and `:labels` of `Skillbook.Profile`
-    * `:write_to` - the folder into which commands may write skills; it is a source too, the last one if you do not list it
-    * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default. A page's own `timeout` goes before it
-    * `:max_running`, `:max_running_per_skill` - how many handlers run at a time, in all and of one skill; `:infinity` by
-      default. A page's own `max_running` goes before the second
-    * `:max_agents` - how many agents `agent.dispatch` may run at a time; 8 by default, or `:infinity`
-    * `:max_wait` - how long a command waits for its turn then, in milliseconds; 30,000 by default
-    * `:breaker` - after how many failures in a row a handler is left alone, and for how many milliseconds:
-      `[failures: 5, cooldown: 30_000]` by default, or `false`
-    * `:usage` - what becomes of the counts of `usage/2`, which a book with a `:store` keeps: every how many milliseconds they
-      are written down, how many days they are kept, and how many different ones fit into memory meanwhile:
-      `[flush: 5_000, keep: 365, most: 10_000]` by default, or `false`
-    * `:ask` - who is asked whether a command that changes something may run, for profiles with `writes: :ask`: a function
-      of one argument or `{module, function}`, as `t:Skillbook.Request.ask/0`
-    * `:max_result` - how many characters of a result the model gets at once; 30,000 by default, or `:infinity`
-    * `:scheduler` - what runs entries by their `schedule`: `Skillbook.Scheduler.Local`, the default with a `:store`,
-      `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
-    * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
-      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
-      clock: nil]` by default
-    * `:agent` - the agent that carries out [workflows of prose](docs/skills.md#workflows) where no conversation is under way, by a
-      schedule or by `carry_out/3`: of the options of `Skillbook.Agent.run/3` `:model`, which it needs, `:system`, `:chat`,
-      `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`, `:max_context` and `:max_depth`. `nil` (the default) for
-      none
-    * `:vaults` - folders of notes, and other documents, that `markdown.search` finds: paths, or options of `Skillbook.Vault`. They
-      need a `:store`; none (`[]`) by default
-    * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
-    * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
-      folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on
-      network file systems and where the system's watches are used up
-
-  ## A turn of a conversation
-
-      iex> {:ok, _pid} = Skillbook.start_link(name: :example, sources: ["test/support/fixtures/skills"], store: ":memory:")
-      iex> view = Skillbook.view(:example, "default")
+      iex> {:ok, _pid} = Skillbook.start_link(name: :example, store: ":memory:")
+      iex> view = Skillbook.view(:example)
       iex> Skillbook.prompt(view) =~ "memory.save --content"
       true
-      iex> report = Skillbook.run(view, "On it.\\n\\n```cmd\\nmemory.save --content \\"Bob likes tea\\"\\nmemory.search --query tea\\n```")
+      iex> reply = \"\"\"
+      ...> On it.
+      ...>
+      ...> ```cmd
+      ...> memory.save --content "Bob likes tea"
+      ...> memory.search --query tea
+      ...> ```
+      ...> \"\"\"
+      iex> report = Skillbook.run(view, reply)
       iex> report.text
       "On it."
       iex> Enum.map(report.results, & &1.status)
@@ -75,11 +30,111 @@ defmodule Skillbook do
       iex> to_string(report) =~ "[2] memory.search --query tea\\nok\\n"
       true
 
-  The limits are described in [running commands](docs/running.md).
+  `to_string(report)` is the next message to the model. `Skillbook.Agent.run/3` runs this loop
+  with a model until it has answered. [Running commands](docs/running.md) describes all limits.
 
-  `Skillbook.Agent.run/3` does this with a model, turn by turn, until it has answered.
+  ## Usage
 
-  A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
+  Start a book under a supervisor:
+
+      children = [
+        {Skillbook,
+         name: MyApp.Skills,
+         sources: ["priv/skills"],
+         store: "skills.db",
+         write_to: "skills",
+         profiles: [[id: "guest", writes: :deny]]}
+      ]
+
+  Make a new view for each turn of a conversation. A view is the catalog as one profile may see
+  it. It keeps its generation of the catalog, also when files change or the book is reloaded.
+
+  ## Options
+
+  ### Skills
+
+    * `:name` (atom) - the name of the book. Required
+    * `:sources` (list) - folders, options of `Skillbook.Source`, or other items of
+      `Skillbook.Source.list/1`. If two sources have an entry of the same name, the later source
+      wins. Defaults to `[]`
+    * `:builtins` (boolean) - whether the built-in skills are loaded, as the first source. Those
+      of the domain `markdown` are only loaded with `:vaults`. Defaults to `true`
+    * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as
+      the last source if `:sources` does not list it. Defaults to `nil`
+    * `:watch` (boolean or `[poll: milliseconds]`) - whether changed files are read again
+      automatically. `[poll: 1_000]` compares the folders at this interval instead of using the
+      system's notifications. On network file systems, and when the system has no watches left,
+      the book switches to polling automatically. Defaults to `true`
+
+  ### Database
+
+    * `:store` (path, `{module, options}` or `nil`) - the database for tasks, memories, stored
+      skills and notes, schedules and usage counts: the path of a SQLite file, `":memory:"`,
+      `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
+      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Skills and notes in it are the
+      source `"store"`, which comes last and is loaded before the book is available. If the
+      database is unreachable later, the book keeps the entries that it has. Without a database
+      (`nil`, the default) commands that need one return an error
+    * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
+      Connected nodes and databases with notifications report changes without it. Defaults to
+      `500`
+    * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
+      paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
+
+  ### Access
+
+    * `:profiles` (list) - the identities that read and run skills, as options of
+      `Skillbook.Profile`. Unless you define it yourself, the profile `"default"` is added: it
+      sees all entries without visibility labels. Defaults to `[]`
+    * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
+      profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes` and
+      `:labels`. Defaults to `[]`
+    * `:ask` (function of one argument, `{module, function}` or `nil`) - decides whether a command
+      with side effects may run, for profiles with `writes: :ask`; see
+      `t:Skillbook.Request.ask/0`. Defaults to `nil`
+
+  ### Limits
+
+    * `:timeout` (milliseconds) - the time limit of a handler. The `timeout` of a page takes
+      precedence. Defaults to `30_000`
+    * `:max_running` (number or `:infinity`) - how many handlers run at once. Defaults to
+      `:infinity`
+    * `:max_running_per_skill` (number or `:infinity`) - how many handlers of one skill run at
+      once. The `max_running` of a page takes precedence. Defaults to `:infinity`
+    * `:max_agents` (number or `:infinity`) - how many agents `agent.dispatch` runs at once.
+      Defaults to `8`
+    * `:max_wait` (milliseconds) - how long a command queues when one of these limits is reached.
+      Defaults to `30_000`
+    * `:max_result` (characters or `:infinity`) - how much of a result the model gets at once.
+      Defaults to `30_000`
+    * `:breaker` (keyword list or `false`) - the circuit breaker: after `:failures` failures in a
+      row a skill is out of service for `:cooldown` milliseconds. Defaults to `[failures: 5,
+      cooldown: 30_000]`
+
+  ### Schedules and agents
+
+    * `:scheduler` (module, `{module, argument}` or `false`) - the engine that runs entries with a
+      `schedule`: `Skillbook.Scheduler.Local` (the default with a `:store`),
+      `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false` (the only choice without a
+      `:store`)
+    * `:schedules` (keyword list) - how scheduled entries run; see [schedules](docs/schedules.md).
+      Defaults to `[run_as: nil, timeout: 300_000, max_running: 10, lease: 60_000, missed: :skip,
+      interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
+      clock: nil]`
+    * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
+      prose](docs/skills.md#build-a-workflow) outside of conversations, from a schedule or by
+      `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
+      `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
+      `:max_context` and `:max_depth`. Defaults to `nil`
+
+  ### Monitoring
+
+    * `:usage` (keyword list or `false`) - the counts that `usage/2` reports, for books with a
+      `:store`: written every `:flush` milliseconds, kept for `:keep` days, with at most `:most`
+      different counts in memory between two writes. Defaults to
+      `[flush: 5_000, keep: 365, most: 10_000]`
+    * `:telemetry_flags` (boolean) - whether telemetry events carry the flags of commands, which
+      may be secret. Defaults to `false`
   """
 
   alias Skillbook.Catalog.{Search, Watcher}
@@ -101,14 +156,21 @@ defmodule Skillbook do
     View
   }
 
+  @typedoc "The name of a running book."
   @type book :: atom()
 
   @doc """
-  Starts a book. The options are those listed above.
+  Starts a book with the [options](#module-options) above.
+
+  Returns `{:error, exception}` if an option is invalid, a configuration file of a source cannot
+  be read, or the database cannot be opened.
+
+      iex> {:error, error} = Skillbook.start_link(name: :typo, sorces: ["priv/skills"])
+      iex> error.option
+      :sorces
   """
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options),
-    do: Book.start_link(options, {Skillbook.Scheduler.Server, Skillbook.Scheduler.Local})
+  defdelegate start_link(options), to: Book
 
   @doc false
   def child_spec(options) do
@@ -120,15 +182,16 @@ defmodule Skillbook do
   end
 
   @doc """
-  The current generation of a book as a profile may see it: the id of one of its profiles, or a profile.
+  Returns the current catalog of a book as a profile may see it.
 
-  Raises `ArgumentError` if there is no such book or profile.
+  The profile is the id of one of the book's profiles, or a `Skillbook.Profile`. Raises
+  `ArgumentError` if the book or the profile does not exist.
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
   def view(book, profile \\ "default"), do: View.of(book, profile)
 
   @doc """
-  The part of a system prompt that says how commands are written and what there is.
+  Returns the part of the system prompt that explains commands and lists the skills of a view.
 
   Takes the options of `Skillbook.Prompt.text/2`.
   """
@@ -136,18 +199,26 @@ defmodule Skillbook do
   defdelegate prompt(view, options \\ []), to: Prompt, as: :text
 
   @doc """
-  What is new between two views of one profile, for a model whose prompt was made from the older one and is kept.
+  Describes the difference between two views of one profile as a text for the model.
 
-  It names what was added or can be seen now, what changed, and what is gone or can no longer be seen: twenty at most of
-  each, and how many more. A domain is named if the description or the text of its index changed. The text is empty if
-  nothing changed that the model is told of. Raises `ArgumentError` if the profiles, the books or, without books, the
-  catalogs differ.
+  Send it to a model whose prompt was made from the older view, instead of a new prompt. The text
+  lists entries that were added or became visible, changed, and were removed or became hidden: at
+  most twenty of each, then the number of the others. A domain is listed if the description or the
+  text of its index changed. The text is empty if nothing that the model sees has changed.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+  Raises `ArgumentError` if the views differ in their profile or their book (without books, in
+  their catalog).
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_changes")
+      iex> _ = File.rm_rf!(folder)
+      iex> File.mkdir_p!(folder)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
       iex> old = Skillbook.View.all(catalog)
+      iex> page = "---\\nname: tea\\ndescription: Brews tea\\n---\\nBoil water.\\n"
+      iex> File.write!(Path.join(folder, "tea.md"), page)
       iex> {:ok, 2} = Skillbook.Catalog.reload(catalog)
-      iex> Skillbook.changes(old, Skillbook.View.all(catalog))
-      ""
+      iex> Skillbook.changes(old, Skillbook.View.all(catalog)) =~ "tea: Brews tea"
+      true
   """
   @spec changes(View.t(), View.t()) :: String.t()
   defdelegate changes(old, new), to: Prompt
@@ -155,53 +226,77 @@ defmodule Skillbook do
   @doc """
   Runs the commands of a model's reply, one after the other.
 
-  A command that fails does not keep the next from running, unless `:on_error` says so. `to_string/1` of the report is what goes back to the model.
+  Send `to_string/1` of the report back to the model. A command that fails does not stop the next
+  one, unless `:on_error` is `:halt`.
 
   ## Options
 
-    * `:assigns` - a map that handlers find in their context
-    * `:now` - the time of the turn, UTC; the clock's if it is left out
-    * `:by` - who wrote the commands: `:agent` (default), a model, or `:user`, a person; skills and notes that they write are
-      marked so
-    * `:timeout` - how long each handler may take, in milliseconds; its page's or the book's if it is left out
-    * `:ask` - who is asked about commands that change something; the book's if it is left out
-    * `:max_result` - how many characters of each result the model gets, or `:infinity`; the book's if it is left out
-    * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
-    * `:on_result` - a function that gets each result as soon as it is there
-    * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that
-      stop the model at the closing fence
+    * `:assigns` (map) - values for handlers, which read them from `context.assigns`. Defaults to
+      `%{}`
+    * `:now` (`DateTime` in UTC) - the time that handlers see. Defaults to the system's clock
+    * `:by` (`:agent` or `:user`) - the author of the commands, a model or a person. It is
+      recorded on skills and notes that the commands write. Defaults to `:agent`
+    * `:timeout` (milliseconds) - the time limit of each handler. Defaults to the limit of the
+      page, or of the book
+    * `:ask` (function of one argument or `{module, function}`) - decides about commands with side
+      effects; see `t:Skillbook.Request.ask/0`. Defaults to the callback of the book
+    * `:max_result` (characters or `:infinity`) - how much of each result the model gets. Defaults
+      to the limit of the book
+    * `:on_error` (`:continue` or `:halt`) - with `:halt`, the commands after a failed one are not
+      run and get the status `:skipped`. Defaults to `:continue`
+    * `:on_result` (function of one argument) - called with each result as soon as it is ready
+    * `:unclosed` (`:hold` or `:run`) - whether to run a `cmd` block that the end of the reply cut
+      off. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
   @spec run(View.t(), binary(), keyword()) :: Report.t()
   defdelegate run(view, text, options \\ []), to: Pipeline
 
   @doc """
-  Runs one command and, if its page is prose for a model to follow, has an agent follow it. It is what a schedule does.
+  Runs one command; if its page is prose, an agent follows it. Schedules use the same function.
 
-  The agent is told what the page says, works with the commands that the view shows, as the view's profile, and nobody answers
-  it. The result is `:ok` with what it reported in the end, or an `:error` whose content says how it ended and what it did until
-  then. It may take as long as `:timeout` or, if that is left out, the page's `timeout` says, its commands and its agent together,
-  and the agent no longer than its `:max_time`; 10 minutes if there is none of them. A book with a database keeps the run, as that of other workflows.
+  The agent gets the text of the page, works with the commands of the view as the view's profile,
+  and cannot ask anyone. The result is `:ok` with the agent's report, or an `:error` that says why
+  the run ended and which commands it ran. A book with a database records the run like other
+  workflows.
 
-  A page of low trust is not followed, and neither is a note. Without an agent, the result has the status `:template`, and the text.
+  Pages of low trust and notes are not followed. Without an agent the result is the text of the
+  page, with the status `:template`.
+
+  The command and its agent share one time limit: `:timeout`, or the `timeout` of the page, or 10
+  minutes. The agent also stops at its own `:max_time`.
 
   ## Options
 
-  Those of `run/3` but `:by`, `:unclosed`, `:on_error` and `:on_result`, and
+  The options of `run/3` except `:by`, `:unclosed`, `:on_error` and `:on_result`, and:
 
-    * `:agent` - the agent, as the option `:agent` of the book, which is used if it is left out
+    * `:agent` (keyword list) - the agent, with the options of the book's `:agent`. Defaults to
+      the agent of the book
 
   ## Examples
 
       iex> folder = Path.join(System.tmp_dir!(), "skillbook_carry_out")
-      iex> page = "---\\nname: home.tea\\ndescription: Sees to the tea\\n---\\n## Behavior\\n\\nRemember that Bob likes tea.\\n"
       iex> File.mkdir_p!(Path.join(folder, "home"))
-      iex> File.write!(Path.join(folder, "home/tea.md"), page)
+      iex> File.write!(Path.join(folder, "home/tea.md"), \"\"\"
+      ...> ---
+      ...> name: home.tea
+      ...> description: Keeps track of who likes tea
+      ...> ---
+      ...> ## Behavior
+      ...>
+      ...> Remember that Bob likes tea.
+      ...> \"\"\")
       iex> model = Skillbook.Model.Function.new(fn messages, _options ->
-      ...>   if List.last(messages).content =~ "Carry out this page.",
+      ...>   if List.last(messages).content =~ "Remember that Bob likes tea.",
       ...>     do: "```cmd\\nmemory.save --content \\"Bob likes tea\\"\\n```",
       ...>     else: "I have written it down."
       ...> end)
-      iex> {:ok, _pid} = Skillbook.start_link(name: :carried_out, sources: [folder], store: ":memory:", agent: [model: model])
+      iex> {:ok, _pid} =
+      ...>   Skillbook.start_link(
+      ...>     name: :carried_out,
+      ...>     sources: [folder],
+      ...>     store: ":memory:",
+      ...>     agent: [model: model]
+      ...>   )
       iex> result = Skillbook.carry_out(Skillbook.view(:carried_out), "home.tea")
       iex> {result.status, result.content, result.effects}
       {:ok, "I have written it down.", [:memory_saved]}
@@ -210,46 +305,50 @@ defmodule Skillbook do
   defdelegate carry_out(view, line, options \\ []), to: Skillbook.Workflow.Prose
 
   @doc """
-  What `get_skill: PATH` answers; without a path, the list of all domains and skills.
+  Returns the answer to `get_skill: PATH`; without a path, the list of all domains and skills.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> Skillbook.get(Skillbook.View.all(catalog), "haiku")
-      {:ok, "Write three lines of five, seven and five syllables."}
+  `Skillbook.Help.get/2` lists the kinds of paths.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, page} = Skillbook.get(Skillbook.View.all(catalog), "tasks.get")
+      iex> page =~ "# tasks.get"
+      true
   """
   @spec get(View.t(), String.t() | nil) :: Help.answer()
   defdelegate get(view, path \\ nil), to: Help
 
   @doc """
-  The entries that match a query, the best first.
+  Searches the entries of a view; the best match comes first.
 
-  The words of the query need not all match, the last may be the beginning of a word, and small slips are forgiven. An
-  entry whose name or alias is the query comes first. Case, accents and plural endings do not matter. Of the query, the
-  first 256 bytes and 16 words count. Entries with `disable-model-invocation` are not found.
+  Not all words of the query need to match, the last word may be a prefix, and small typing errors
+  are corrected. An entry whose name or alias equals the query comes first. Case, accents and
+  plural endings are ignored. Only the first 256 bytes and 16 words of the query count. Entries
+  with `disable-model-invocation` are never found.
 
   ## Options
 
-    * `:limit` - how many hits there may be, 1 to 1,000; 10 by default
-    * `:kind` - only entries of this kind: `:command`, `:skill` or `:note`
-    * `:domain` - only the commands of this domain
-    * `:tags` - only entries that have all of these tags
+    * `:limit` (1 to 1,000) - the maximum number of hits. Defaults to `10`
+    * `:kind` (`:command`, `:skill` or `:note`) - only entries of this kind
+    * `:domain` (text) - only the commands of this domain
+    * `:tags` (list of texts) - only entries with all of these tags
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
-      iex> Enum.map(Skillbook.search(view, "emial.send", limit: 2), & &1.name)
-      ["email.send", "email.search"]
-      iex> [hit] = Skillbook.search(view, "sylables", kind: :skill)
-      iex> {hit.name, hit.snippet}
-      {"haiku", "Write three lines of five, seven and five syllables."}
-      iex> for {start, length} <- hit.highlights, do: binary_part(hit.snippet, start, length)
-      ["syllables"]
+      iex> Enum.map(Skillbook.search(view, "taks.create", limit: 1), & &1.name)
+      ["tasks.create"]
+      iex> [hit] = Skillbook.search(view, "remember facts", domain: "memory", limit: 1)
+      iex> hit.name
+      "memory.save"
   """
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
   defdelegate search(view, query, options \\ []), to: Search
 
   @doc """
-  Reads the sources of a book again. Views that were made before stay as they are.
+  Reads all sources of a book again and returns when the new generation is in use.
+
+  Existing views keep their generation.
   """
   @spec reload(book()) :: :ok
   def reload(book) do
@@ -258,12 +357,13 @@ defmodule Skillbook do
   end
 
   @doc """
-  Sends the calling process `{:skillbook, book, %Skillbook.Change{}}` after every new generation of a book.
+  Subscribes the calling process to changes of a book.
 
-  Once is enough, and it ends with the process or the book. Changes name entries of all labels, so this is for trusted
-  code.
+  After every new generation it receives `{:skillbook, book, %Skillbook.Change{}}`. Subscribing
+  twice has no effect; the subscription ends with the process or the book. Changes name entries of
+  all labels, so this function is for trusted code.
 
-      iex> {:ok, _pid} = Skillbook.start_link(name: :watched, sources: ["test/support/fixtures/skills"], watch: false)
+      iex> {:ok, _pid} = Skillbook.start_link(name: :watched, watch: false)
       iex> Skillbook.subscribe(:watched)
       :ok
       iex> Skillbook.reload(:watched)
@@ -273,50 +373,56 @@ defmodule Skillbook do
   @spec subscribe(book()) :: :ok
   def subscribe(book), do: Watcher.subscribe(Book.fetch!(book).name)
 
-  @doc "Ends what `subscribe/1` began; messages that were sent already stay in the mailbox."
+  @doc """
+  Ends a subscription of `subscribe/1`. Messages that were already sent stay in the mailbox.
+  """
   @spec unsubscribe(book()) :: :ok
   def unsubscribe(book), do: Watcher.unsubscribe(Book.fetch!(book).name)
 
   @doc """
-  What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why; and at the end
-  which skills are out of service because their handlers failed.
+  Returns the diagnostics of a book: files that were skipped, repaired or shadowed, and why.
+
+  Skills that the circuit breaker has taken out of service come last.
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
   def diagnostics(book) do
     book = Book.fetch!(book)
-    view = View.all(book.catalog)
-    Catalog.diagnostics(book.catalog) ++ CircuitBreaker.diagnostics(book, &View.fetch(view, &1))
+    Catalog.diagnostics(book.catalog) ++ CircuitBreaker.diagnostics(book)
   end
 
   @doc """
-  How often the skills of a running book were read, run, and failed, as a view may see it; `Skillbook.Usage` says more.
+  Reports how often the skills that a view shows were read, run and failed.
 
-  The options are those of `Skillbook.Usage.report/2`.
+  Takes the options of `Skillbook.Usage.report/2`; `Skillbook.Usage` describes the counts.
   """
   @spec usage(View.t(), keyword()) ::
           {:ok, Skillbook.Usage.t()}
-          | {:error, Skillbook.OptionError.t() | Skillbook.SQL.Error.t()}
+          | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
   defdelegate usage(view, options \\ []), to: Skillbook.Usage, as: :report
 
   @doc """
-  What runs by its schedule next, and what became of what ran, as a view may see it; `Skillbook.Agenda` says more.
+  Reports the next scheduled runs and the results of earlier ones, as far as a view shows their
+  entries.
 
-  The options are those of `Skillbook.Agenda.new/2`.
+  Takes the options of `Skillbook.Agenda.new/2`; `Skillbook.Agenda` describes the report.
   """
   @spec schedule(View.t(), keyword()) ::
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
   defdelegate schedule(view, options \\ []), to: Skillbook.Agenda, as: :new
 
   @doc """
-  What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands
-  in the profile's prompt.
+  Explains which file a name resolves to for a profile, why it is hidden, and its place in the
+  prompt.
 
-  The profile is the id of one of the book's, a profile, or options of `Skillbook.Profile`. The answer also tells of what
-  the profile may not see: it is for trusted code, never for a model. The options are those of `prompt/2`, for the prompt
-  that is meant.
+  The profile is the id of one of the book's profiles, a `Skillbook.Profile`, or its options. The
+  last argument takes the options of `prompt/2` and selects the prompt. The explanation includes
+  files that the profile may not see: use it in trusted code, never in an answer to a model.
   """
-  @spec explain(book() | Catalog.t(), String.t(), String.t() | Profile.t() | keyword(), keyword()) ::
-          Explanation.t()
-  def explain(book_or_catalog, name, profile, prompt \\ []),
-    do: Explanation.new(book_or_catalog, name, profile, prompt)
+  @spec explain(
+          book() | Catalog.t(),
+          String.t(),
+          String.t() | Profile.t() | keyword(),
+          keyword()
+        ) :: Explanation.t()
+  defdelegate explain(book_or_catalog, name, profile, prompt \\ []), to: Explanation, as: :new
 end

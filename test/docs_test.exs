@@ -14,6 +14,15 @@ defmodule Skillbook.DocsTest do
     end
   end
 
+  test "every link from the docs of a module leads to a page and a heading" do
+    for file <- Path.wildcard("lib/**/*.ex"),
+        target <- links(File.read!(file)),
+        target =~ ".md" and not String.starts_with?(target, "http") do
+      page = "docs/" <> String.replace_prefix(target, "docs/", "")
+      assert {file, target, :ok} == {file, target, resolve(page, "README.md")}
+    end
+  end
+
   test "every page of docs/ is linked from the README" do
     targets = links(File.read!("README.md"))
     for page <- Path.wildcard("docs/*.md"), do: assert(page in targets)
@@ -94,6 +103,32 @@ defmodule Skillbook.DocsTest do
       end)
 
     assert shown =~ "reports.board ran its step."
+  end
+
+  @tag :tmp_dir
+  test "lint prints the output that the page of the command line shows", %{tmp_dir: folder} do
+    page = File.read!("docs/command-line.md")
+    [_, skill] = Regex.run(~r/^```markdown\n(.*?)^```$/ms, page)
+    [_, shown] = Regex.run(~r/prints:\n\n```text\n(.*?)^```$/ms, page)
+
+    domain = Path.join(folder, "skills/greetings")
+    File.mkdir_p!(domain)
+    File.write!(Path.join(domain, "bye.md"), skill)
+    index = "---\ndomain: greetings\ndescription: Greetings and goodbyes\n---\n"
+    File.write!(Path.join(domain, "SKILL.md"), index)
+
+    printed = capture_io(fn -> Skillbook.CLI.run(["lint", Path.join(folder, "skills")]) end)
+    assert String.replace(printed, ~r/\S+(?=skills\/)/, "") == shown
+  end
+
+  test "the page of the command language shows a real error" do
+    page = File.read!("docs/commands.md")
+    [_, shown] = Regex.run(~r/^```text\n(`\|`.*?)\n```$/ms, page)
+    {:error, error} = Skillbook.Command.parse("tasks.search --status todo | head")
+    assert Exception.message(error) == shown
+
+    assert {error.kind, error.hint, error.offset, error.length, error.line, error.column} ==
+             {:unsupported_operator, shown |> String.split("hint: ") |> List.last(), 27, 1, 1, 28}
   end
 
   # A file named without its folder, beside one that was named with it.

@@ -9,33 +9,44 @@ defmodule SkillbookTest do
 
   doctest Skillbook
 
+  @callback_type "a function of one argument, {module, function} or nil"
+
   defp reply(commands),
     do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
 
   describe "start_link/1" do
-    test "options are checked, by name" do
+    test "rejects unknown and invalid options" do
       for {options, message} <- [
             {[], "a book needs the option :name"},
             {[name: :x, sorces: []],
-             "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
-               ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :agent, :max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
-               ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, :watch, :vaults"},
+             "unknown option :sorces for a book, did you mean :sources? The options are " <>
+               ":name, :sources, :builtins, " <>
+               ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :agent, " <>
+               ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
+               ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, " <>
+               ":watch, :vaults"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
             {[name: :x, timeout: 10_000_000_000],
-             "expected a number of milliseconds as the option :timeout of a book, got: 10000000000"},
+             "expected a number of milliseconds as the option :timeout of a book, got: " <>
+               "10000000000"},
             {[name: :x, breaker: [cooldown: 10_000_000_000]],
-             "expected [failures: number, cooldown: milliseconds] or false as the option :breaker of a book, got: [cooldown: 10000000000]"},
+             "expected [failures: number, cooldown: milliseconds] or false as the option " <>
+               ":breaker of a book, got: [cooldown: 10000000000]"},
             {[name: :x, ask: &(&1 + &2)],
-             ~r/^expected a function of one argument, {module, function} or nil as the option :ask of a book, got: /},
+             ~r/^expected #{@callback_type} as the option :ask of a book, got: /},
             {[name: :x, schedules: [tiemout: 1]],
-             "unknown option :tiemout for a book's :schedules, did you mean :timeout? The options are :run_as, :timeout, " <>
-               ":max_running, :lease, :missed, :interrupted, :keep, :min_interval, :max_per_profile, :dispatch, :clock"},
+             "unknown option :tiemout for a book's :schedules, did you mean :timeout? The " <>
+               "options are :run_as, :timeout, " <>
+               ":max_running, :lease, :missed, :interrupted, :keep, :min_interval, " <>
+               ":max_per_profile, :dispatch, :clock"},
             {[name: :x, schedules: [missed: :run]],
-             "expected :skip or :run_once as the option :missed of a book's :schedules, got: :run"},
+             "expected :skip or :run_once as the option :missed of a book's :schedules, got: " <>
+               ":run"},
             {[name: :x, schedules: [clock: "now"]],
-             "expected a function without arguments, {module, function} or nil as the option :clock of a book's :schedules, got: \"now\""},
+             "expected a function without arguments, {module, function} or nil as the option " <>
+               ":clock of a book's :schedules, got: \"now\""},
             {[name: :x, schedules: true],
              "expected a keyword list as the option :schedules of a book, got: true"},
             {[name: :x, agent: []], "a book's :agent needs the option :model"},
@@ -44,50 +55,66 @@ defmodule SkillbookTest do
             {[name: :x, agent: [model: "gpt"]],
              "expected a model as the option :model of a book's :agent, got: \"gpt\""},
             {[name: :x, agent: [max_turn: 1]],
-             "unknown option :max_turn for a book's :agent, did you mean :max_turns? The options are :model, :system, :chat, " <>
-               ":grammar, :max_turns, :max_time, :max_tokens, :max_repeats, :max_context, :max_depth"},
+             "unknown option :max_turn for a book's :agent, did you mean :max_turns? The " <>
+               "options are :model, :system, :chat, " <>
+               ":grammar, :max_turns, :max_time, :max_tokens, :max_repeats, :max_context, " <>
+               ":max_depth"},
             {[name: :x, agent: [max_turns: 0]],
-             "expected a whole number from 1 as the option :max_turns of a book's :agent, got: 0"},
+             "expected a whole number from 1 as the option :max_turns of a book's :agent, " <>
+               "got: 0"},
             {[name: :x, agent: [chat: [temperature: -1]]],
              "expected a number from 0 as the option :temperature of a model's answer, got: -1"},
             {[name: :x, max_running: 0],
              "expected a number or :infinity as the option :max_running of a book, got: 0"},
             {[name: :x, max_running_per_skill: 1.5],
-             "expected a number or :infinity as the option :max_running_per_skill of a book, got: 1.5"},
+             "expected a number or :infinity as the option :max_running_per_skill of a book, " <>
+               "got: 1.5"},
             {[name: :x, max_wait: :infinity],
-             "expected a number of milliseconds as the option :max_wait of a book, got: :infinity"},
+             "expected a number of milliseconds as the option :max_wait of a book, got: " <>
+               ":infinity"},
             {[name: :x, max_result: nil],
-             "expected a number of characters or :infinity as the option :max_result of a book, got: nil"},
+             "expected a number of characters or :infinity as the option :max_result of a " <>
+               "book, got: nil"},
             {[name: :x, breaker: true],
-             "expected [failures: number, cooldown: milliseconds] or false as the option :breaker of a book, got: true"},
+             "expected [failures: number, cooldown: milliseconds] or false as the option " <>
+               ":breaker of a book, got: true"},
             {[name: :x, breaker: [failure: 5]],
-             "expected [failures: number, cooldown: milliseconds] or false as the option :breaker of a book, got: [failure: 5]"},
+             "expected [failures: number, cooldown: milliseconds] or false as the option " <>
+               ":breaker of a book, got: [failure: 5]"},
             {[name: :x, telemetry_flags: 1],
              "expected a boolean as the option :telemetry_flags of a book, got: 1"},
             {[name: :x, profiles: [[id: "p", writes: :always]]],
-             "expected :run, :delegate, :ask or :deny as the option :writes of a profile, got: :always"},
+             "expected :run, :delegate, :ask or :deny as the option :writes of a profile, " <>
+               "got: :always"},
             {[name: :x, sources: [[path: "a", knd: :notes]]],
-             "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"},
+             "unknown option :knd for a source, did you mean :kind? The options are :path, " <>
+               ":name, :kind, :labels, :optional, :trust, :available, :inline"},
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
-             "unknown option :role for a role. The options are :id, :others, :grants, :skills, :within, :tools, :writes, :labels"},
+             "unknown option :role for a role. The options are :id, :others, :grants, " <>
+               ":skills, :within, :tools, :writes, :labels"},
             {[name: :x, profiles: [[id: "p", labels: "a"]]],
              "expected a list of texts as the option :labels of a profile, got: \"a\""},
             {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],
-             "expected labels that are among its :grants as the option :labels of a profile, got: [\"b\"]"},
+             "expected labels that are among its :grants as the option :labels of a profile, " <>
+               "got: [\"b\"]"},
             {[
                name: :x,
                roles: [[id: "r", grants: ["a"], labels: ["a"]]],
                profiles: [[id: "p", role: "r", grants: []]]
              ],
-             "expected labels that are among its :grants as the option :labels of a profile, got: [\"a\"]"},
+             "expected labels that are among its :grants as the option :labels of a profile, " <>
+               "got: [\"a\"]"},
             {[name: :x, profiles: [%Skillbook.Profile{id: "p", labels: ["a"]}]],
-             "expected labels that are among its :grants as the option :labels of a profile, got: [\"a\"]"},
+             "expected labels that are among its :grants as the option :labels of a profile, " <>
+               "got: [\"a\"]"},
             {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
-             "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: \"c\""},
+             "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: " <>
+               "\"c\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],
-             "expected nil, for the book has no :roles, as the option :role of a profile, got: \"c\""}
+             "expected nil, for the book has no :roles, as the option :role of a profile, " <>
+               "got: \"c\""}
           ] do
         assert {:error, %OptionError{} = error} = Skillbook.start_link(options)
 
@@ -97,7 +124,7 @@ defmodule SkillbookTest do
       end
     end
 
-    test "a database that cannot be opened is an error that says so", %{tmp_dir: folder} do
+    test "returns an error if the database cannot be opened", %{tmp_dir: folder} do
       Process.flag(:trap_exit, true)
 
       assert {:error, %Skillbook.SQL.Error{kind: :cannot_open} = error} =
@@ -106,7 +133,7 @@ defmodule SkillbookTest do
       assert Exception.message(error) =~ folder
     end
 
-    test "a book that stops is gone, and its name is free again", %{tmp_dir: folder} do
+    test "a stopped book is unregistered and its name is free", %{tmp_dir: folder} do
       options = [name: :gone_book, sources: [folder], store: ":memory:"]
       {:ok, pid} = Skillbook.start_link(options)
       Supervisor.stop(pid)
@@ -119,7 +146,7 @@ defmodule SkillbookTest do
       Supervisor.stop(pid)
     end
 
-    test "a missing source is a diagnostic, a folder to write to may come later", %{
+    test "reports a missing source, but not a missing folder of :write_to", %{
       tmp_dir: folder
     } do
       book =
@@ -134,7 +161,7 @@ defmodule SkillbookTest do
   end
 
   describe "a profile with a role" do
-    test "takes from it what it does not say itself", %{tmp_dir: folder} do
+    test "gets the options that it does not set", %{tmp_dir: folder} do
       role = [id: "reader", grants: ["family"], skills: ["a*"], tools: ["Read"], writes: :deny]
 
       rows = [
@@ -155,7 +182,7 @@ defmodule SkillbookTest do
       end
     end
 
-    test "may have from it the grants of which its labels are, or the labels", %{tmp_dir: folder} do
+    test "may get its grants or its labels from the role", %{tmp_dir: folder} do
       for {role, own} <- [
             {[grants: ["a"]], [labels: ["a"]]},
             {[labels: ["a"]], [grants: ["a"]]},
@@ -167,7 +194,7 @@ defmodule SkillbookTest do
       end
     end
 
-    test "is complete if it is a struct", %{tmp_dir: folder} do
+    test "ignores the role if it is a struct", %{tmp_dir: folder} do
       profile = %Skillbook.Profile{id: "ann", role: "reader"}
       options = [sources: [folder], builtins: false, roles: [[id: "reader", grants: :all]]]
       assert Skillbook.view(book(options ++ [profiles: [profile]]), "ann").profile == profile
@@ -175,7 +202,7 @@ defmodule SkillbookTest do
   end
 
   describe "changes/2" do
-    test "tells what is new to the profile", %{tmp_dir: folder} do
+    test "lists changes that the profile sees", %{tmp_dir: folder} do
       write(folder, %{"a.md" => "---\nname: a\ndescription: Old\n---\n"})
       book = book(sources: [folder], builtins: false)
       old = Skillbook.view(book)
@@ -199,7 +226,7 @@ defmodule SkillbookTest do
       end
     end
 
-    test "tells what indexes of domains say", %{tmp_dir: folder} do
+    test "lists changed indexes of domains", %{tmp_dir: folder} do
       index = fn description -> "---\ndomain: x\ndescription: #{description}\n---\n" end
       write(folder, %{"x/run.md" => page("x.run"), "x/SKILL.md" => index.("Old")})
       book = book(sources: [folder], builtins: false)
@@ -213,7 +240,7 @@ defmodule SkillbookTest do
                "# Changes in the list of `get_skill`\n\nChanged:\n\n- x: New\n"
     end
 
-    test "takes views of one book, or of one catalog", %{tmp_dir: folder} do
+    test "needs views of one book or one catalog", %{tmp_dir: folder} do
       write(folder, %{"a.md" => page("a")})
       options = [sources: [folder], builtins: false]
       {one, two} = {book(options), book(options)}
@@ -242,7 +269,7 @@ defmodule SkillbookTest do
       assert Skillbook.changes(Skillbook.View.all(first), Skillbook.View.all(first)) == ""
     end
 
-    test "takes views from before a book was started again", %{tmp_dir: folder} do
+    test "accepts views from before a restart of the book", %{tmp_dir: folder} do
       write(folder, %{"a.md" => page("a")})
       options = [sources: [folder], builtins: false]
       book = book(options)
@@ -255,7 +282,7 @@ defmodule SkillbookTest do
   end
 
   describe "run/3" do
-    test "full flow: a reply with a block goes through extractor, router and handler to a result",
+    test "runs a block of a reply through extractor, router and handler",
          %{
            tmp_dir: folder
          } do
@@ -276,7 +303,7 @@ defmodule SkillbookTest do
       assert is_integer(hd(report.results).duration)
     end
 
-    test "several commands all run, in order, and all results come back", %{tmp_dir: folder} do
+    test "runs several commands in order and returns all results", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
       view = Skillbook.view(book(sources: [folder]))
 
@@ -301,7 +328,7 @@ defmodule SkillbookTest do
                "[2] x.rnu --n 2\nerror\n  unknown skill \"x.rnu\"; did you mean x.run?"
     end
 
-    test "a block that was cut off does not run", %{tmp_dir: folder} do
+    test "does not run a block that was cut off", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
       view = Skillbook.view(book(sources: [folder]))
       report = Skillbook.run(view, "Sure.\n```cmd\nx.run --a")
@@ -310,7 +337,7 @@ defmodule SkillbookTest do
       assert [%{status: :ok}] = Skillbook.run(view, "```cmd\nx.run --a", unclosed: :run).results
     end
 
-    test "a reply that is not UTF-8 is not lost", %{tmp_dir: folder} do
+    test "keeps a reply that is not UTF-8 as text", %{tmp_dir: folder} do
       report =
         Skillbook.run(Skillbook.view(book(sources: [folder])), <<"Grüße ", 0xFF, " b", 0xC3>>)
 
@@ -318,10 +345,11 @@ defmodule SkillbookTest do
       assert [%{status: :error, error: %CommandError{kind: :invalid_utf8}}] = report.results
 
       assert to_string(report) =~
-               "[1] (the whole reply)\nerror\n  the text is not valid UTF-8: byte 8 does not begin a character"
+               "[1] (the whole reply)\nerror\n  the text is not valid UTF-8: byte 8 does not " <>
+                 "begin a character"
     end
 
-    test "handlers get the context of the call", %{tmp_dir: folder} do
+    test "passes the context of the call to handlers", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", handler("Tell"))})
 
       book =
@@ -356,7 +384,7 @@ defmodule SkillbookTest do
       assert [%{content: "went on"}] = Task.await(task).results
     end
 
-    test "handlers that crash, hang or answer nonsense leave the book serving", %{tmp_dir: folder} do
+    test "survives handlers that crash, hang or return nonsense", %{tmp_dir: folder} do
       names = ~w(Raise Exit Kill Hang Nonsense Text)
 
       write(
@@ -421,11 +449,12 @@ defmodule SkillbookTest do
       refute Skillbook.prompt(Skillbook.view(book)) =~ "secret"
 
       assert_raise ArgumentError,
-                   ~s(expected a profile of the book #{inspect(book)} \("ann", "default"\), got: "bob"),
+                   ~s(expected a profile of the book #{inspect(book)} \("ann", "default"\), ) <>
+                     ~s(got: "bob"),
                    fn -> Skillbook.view(book, "bob") end
     end
 
-    test "a view keeps its generation, the next one sees the reload", %{tmp_dir: folder} do
+    test "a view keeps its generation; a new view sees the reload", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", [], "old")})
       book = book(sources: [folder])
       view = Skillbook.view(book)
@@ -437,13 +466,14 @@ defmodule SkillbookTest do
       assert {:ok, _} = View.fetch(Skillbook.view(book), "x.more")
     end
 
-    # The readers keep all schedulers busy; of low priority, they leave the writer its turns and read while it waits.
+    # The readers keep all schedulers busy; of low priority, they leave the writer its turns and
+    # read while it waits.
     for watch <- [false, true] do
       @tag timeout: 600_000, watch: watch
-      test "readers during a thousand reloads see whole generations, watch: #{watch}",
+      test "readers see complete generations during a thousand reloads, watch: #{watch}",
            %{tmp_dir: folder, watch: watch} do
-        # A page says its number three times, and both pages say the same, or a reader saw half of something. Only what
-        # watches may read again between the writing of the two, and then no file may be half written.
+        # Both pages contain the same number three times, or a reader saw a partial reload. The
+        # watcher may reload between the two writes, so then only each file must be consistent.
         put = fn n ->
           for name <- ["a", "b"] do
             text = page("x.#{name}", [title: n], "#{n}\n#{String.duplicate("text ", 500)}\n#{n}")
@@ -493,7 +523,7 @@ defmodule SkillbookTest do
   end
 
   @tag :corpus
-  test "a corpus of 529 documents is accounted for" do
+  test "every document of a corpus of 529 is loaded or reported" do
     {:ok, catalog} = Skillbook.Catalog.load([Application.fetch_env!(:skillbook, :corpus)])
     assert Skillbook.Catalog.count(catalog) == 527
     diagnostics = Skillbook.Catalog.diagnostics(catalog)

@@ -5,5 +5,6 @@ Application.put_env(:skillbook, :corpus, corpus)
 # For as long as this process lives.
 :telemetry.start()
 
-# A busy machine takes minutes for what a quiet one does in seconds; only a real hang meets this limit.
+# A busy machine needs minutes for work that takes seconds on a quiet one; only a real hang
+# reaches this limit.
 ExUnit.start(timeout: 600_000, exclude: if(File.dir?(corpus), do: [], else: [:corpus]))

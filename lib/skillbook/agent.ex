@@ -32,8 +32,8 @@ defmodule Skillbook.Agent do
   refers to the earlier message instead.
 
   An unclosed block of a reply does not run, and the report says so. If the connection breaks
-  during a reply, its closed blocks run and the model is asked to continue from its last words. The
-  third break in a row ends the run with the error.
+  during a reply, its closed blocks run and the model is asked to continue from its last words.
+  The third break in a row ends the run with the error.
 
   A reply may contain text that only looks like commands (see `:notes` of `Skillbook.Report`). If
   such a reply has no commands, and no reply before it had any, the model gets a note and another
@@ -63,8 +63,8 @@ defmodule Skillbook.Agent do
     * `{:compacted, %{messages: count, restored: names, left_out: names}}` - old messages were
       removed to save room: their number, the skills that were sent again, and those that were not
 
-  While `agent.dispatch` runs, `{:agent, id, event}` carries the events of the dispatched agent. It
-  is sent from the process of that command.
+  While `agent.dispatch` runs, `{:agent, id, event}` carries the events of the dispatched agent.
+  It is sent from the process of that command.
   """
 
   alias Skillbook.Agent.{Loop, Result, SkillsRead}
@@ -83,28 +83,29 @@ defmodule Skillbook.Agent do
     * `:model` - the model, for example a `Skillbook.Model.OpenAI`. Required
     * `:profile` - a profile, or the id of one of the book's profiles. Default: `"default"`
     * `:transcript` - the `Skillbook.Transcript` to continue. If it belongs to another profile id,
-      `Skillbook.TranscriptError` is raised. Texts of skills that the profile may no longer see are
-      removed from it
+      `Skillbook.TranscriptError` is raised. Texts of skills that the profile may no longer see
+      are removed from it
     * `:system` - text to put before the skills in the system prompt of a new conversation
     * `:prompt` - options of `Skillbook.prompt/2`
     * `:chat` - options of `Skillbook.Model.chat/4`, for example `[temperature: 0.2]`
     * `:grammar` - options of `Skillbook.Grammar.gbnf/2`, for example `[]`. The grammar of each
-      turn's view is sent with the request, for servers that support grammars. Default: `nil`, none
+      turn's view is sent with the request, for servers that support grammars. Default: `nil`,
+      none
     * `:commands` - options of `Skillbook.run/3`, for example `[assigns: %{user: 1}]`
     * `:on_event` - a function that is called with each event, or a process that receives
       `{:skillbook_agent, pid, event}`, where `pid` is the process of the run
     * `:max_turns` - how often the model may be called. Default: 20
     * `:max_time` - milliseconds for the whole run. Default: 600,000
-    * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else estimated.
-      Checked between turns. Default: `nil`, no limit
+    * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else
+      estimated. Checked between turns. Default: `nil`, no limit
     * `:max_repeats` - how often in a row one command may fail with the same error. Default: 3
-    * `:max_context` - estimated tokens of the conversation. Above it, old messages are removed with
-      `compact/2` down to half of it, and the skills read in them are restored in up to a quarter of
-      it. Default: `nil`, nothing is removed
+    * `:max_context` - estimated tokens of the conversation. Above it, old messages are removed
+      with `compact/2` down to half of it, and the skills read in them are restored in up to a
+      quarter of it. Default: `nil`, nothing is removed
     * `:max_depth` - how many levels of agents `agent.dispatch` may nest, 0 for none. Default: 1
     * `:depth` - the level of this run, for handlers. Default: 0
-    * `:parent` - the budget of the run around this one, from `context.agent.options`. Handlers that
-      start runs pass it on
+    * `:parent` - the budget of the run around this one, from `context.agent.options`. Handlers
+      that start runs pass it on
     * `:clock` - a function that returns the current time. Default: `&DateTime.utc_now/0`
 
   Dispatched agents count toward `:max_turns`, `:max_time` and `:max_tokens` of the run that
@@ -117,9 +118,9 @@ defmodule Skillbook.Agent do
   Removes the oldest messages of a conversation that has more than `max_tokens` tokens, estimated.
 
   A reply is removed together with the report of its commands. The system prompt, the last input
-  and the last exchange always stay, so the conversation may remain larger than `max_tokens`. A note
-  tells the model that messages are missing. The skills read in the removed messages are added to
-  `:left_out`, for `rehydrate/3`.
+  and the last exchange always stay, so the conversation may remain larger than `max_tokens`. A
+  note tells the model that messages are missing. The skills read in the removed messages are
+  added to `:left_out`, for `rehydrate/3`.
   """
   @spec compact(Transcript.t(), pos_integer()) :: Transcript.t()
   defdelegate compact(transcript, max_tokens), to: SkillsRead
@@ -141,14 +142,14 @@ defmodule Skillbook.Agent do
 
       iex> folder = Path.join(System.tmp_dir!(), "skillbook_rehydrate")
       iex> File.mkdir_p!(folder)
-      iex> page = "---\\nname: haiku\\ndescription: Haiku\\n---\\nWrite three lines.\\n"
+      iex> page = "---\\nname: haiku\\ndescription: Haiku\\n---\\nThree lines.\\n"
       iex> File.write!(Path.join(folder, "haiku.md"), page)
       iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
       iex> view = Skillbook.View.all(catalog)
       iex> read = %{name: "haiku", hash: "", command: "haiku", answer: ""}
       iex> transcript = %Skillbook.Transcript{profile: "", left_out: [read]}
       iex> Skillbook.Agent.rehydrate(view, transcript, 1_000).text
-      "You read this earlier; its current text:\\n\\n[1] get_skill: haiku\\nok\\n  Write three lines."
+      "You read this earlier; its current text:\\n\\n[1] get_skill: haiku\\nok\\n  Three lines."
       iex> Skillbook.Agent.rehydrate(view, transcript, 10).text
       "You also read these, but they do not fit here: haiku. `get_skill: NAME` reads one again."
   """

@@ -1,17 +1,17 @@
 defmodule Skillbook.Catalog do
   @moduledoc """
-  All entries of some sources, without any process: for scripts, for tests, and behind every book.
+  Loads and holds all entries of some sources, without any process.
 
-  What a catalog holds is read through a `Skillbook.View`. A catalog has one generation at a time; `reload/1` makes the
-  next one, and views that were made before keep the one they have.
+  Use it in scripts and tests; every book has one too. Entries are read through a
+  `Skillbook.View`. A catalog has one generation at a time. `reload/1` makes the next one;
+  existing views keep theirs.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> Skillbook.Catalog.count(catalog)
-      8
-      iex> Skillbook.Catalog.generation(catalog)
-      1
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, entry} = Skillbook.View.fetch(Skillbook.View.all(catalog), "tasks.get")
+      iex> entry.kind
+      :command
       iex> Skillbook.Catalog.reload(catalog)
       {:ok, 2}
   """
@@ -24,11 +24,15 @@ defmodule Skillbook.Catalog do
   defstruct [:ref, :sources]
 
   @doc """
-  Reads the sources: a list as `Skillbook.Source.list/1` takes it.
+  Reads the sources, a list of the items that `Skillbook.Source.list/1` takes.
 
-  A later source's entry replaces an earlier one's of the same name, unless the later one has low trust; for a profile
-  that does not see the later one the earlier one is used. What is wrong with a file, or with a whole source, is no error
-  but one of the `diagnostics/1`.
+  If two sources have an entry of the same name, the later source wins, unless it has low trust.
+  Profiles that do not see the later entry use the earlier one. Invalid files and missing folders
+  are not errors: they are reported by `diagnostics/1`.
+
+      iex> {:error, error} = Skillbook.Catalog.load([[path: "skills", trsut: :low]])
+      iex> error.option
+      :trsut
   """
   @spec load([Source.item()]) :: {:ok, t()} | {:error, OptionError.t() | ConfigError.t()}
   def load(sources) when is_list(sources) do
@@ -39,26 +43,31 @@ defmodule Skillbook.Catalog do
   end
 
   @doc """
-  Reads the same sources again and gives the number of the new generation. Files that are as they were are not read.
+  Reads the sources again and returns the number of the new generation. Unchanged files are not
+  read.
 
-  A file that was used and is broken by its last edit stays in use as it was before, with the warning `kept_last_good`:
-  [writing skills](docs/skills.md#diagnostics) has the rule.
+  If the last edit of a file broke it, its last valid version stays in use, with the warning
+  `kept_last_good`; see [writing skills](docs/skills.md#find-mistakes).
   """
   @spec reload(t()) :: {:ok, pos_integer()}
   def reload(%__MODULE__{} = catalog), do: {:ok, refresh(catalog, :all).generation}
 
   @doc """
-  Reads what changed and tells which entries differ.
+  Reads changed files again and returns the entries that differ.
 
-  `:all` looks at everything, as `reload/1` does. A list of paths names files and folders that were made, changed, moved
-  or deleted, absolute or relative to the current folder; only what they touch is looked at, and if nothing differs there
-  is no new generation. A moved file or folder has two paths, its old one and its new one.
+  `:all` checks all files, like `reload/1`. A list names the files and folders that were created,
+  changed, moved or deleted, as absolute paths or relative to the current folder. Only these are
+  checked, and there is no new generation if nothing differs. List both the old and the new path
+  of a moved file.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> Skillbook.Catalog.refresh(catalog, ["test/support/fixtures/skills/haiku.md"])
-      %Skillbook.Change{generation: 1, added: [], changed: [], removed: []}
-      iex> Skillbook.Catalog.refresh(catalog, :all).generation
-      2
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_refresh")
+      iex> _ = File.rm_rf!(folder)
+      iex> File.mkdir_p!(folder)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
+      iex> page = Path.join(folder, "tea.md")
+      iex> File.write!(page, "---\\nname: tea\\ndescription: Brews tea\\n---\\nBoil water.\\n")
+      iex> Skillbook.Catalog.refresh(catalog, [page])
+      %Skillbook.Change{generation: 2, added: ["tea"], changed: [], removed: []}
   """
   @spec refresh(t(), :all | [Path.t()]) :: Change.t()
   def refresh(%__MODULE__{ref: ref}, :all), do: change(Native.catalog_reload(ref))
@@ -67,10 +76,9 @@ defmodule Skillbook.Catalog do
     do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
 
   @doc false
-  # Takes rows of the store's table, which came or changed, into the source that `Source.stored/0`
-  # makes; the rows are all that there are, or only some. Only then is there a new generation if
-  # anything differs. Gives besides the ids of the rows that cannot be read, which are left out, and
-  # why.
+  # Puts rows of the store's table into the source of `Source.stored/0`: all rows, or some new and
+  # changed ones. Makes a new generation if an entry differs. Also returns the ids of rows that
+  # cannot be read and the reasons; these rows are left out.
   @spec put_stored(t(), rows :: %{columns: [String.t()], rows: [[term()]]}, :all | :some) ::
           {Change.t(), [{integer(), String.t()}]}
   def put_stored(%__MODULE__{ref: ref} = catalog, %{columns: columns, rows: rows}, which) do
@@ -80,8 +88,8 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # The entries with a schedule, or those of a name, whoever sees them: each with its number in the database and who wrote what it
-  # runs, or `nil` and nobody for one of a file.
+  # Returns the scheduled entries, or those of a name, of all labels: each with its row number in
+  # the database and the ids of its authors; `nil` and `[]` for a file.
   @spec scheduled(t(), String.t() | nil) :: [{pos_integer() | nil, [String.t() | nil], Entry.t()}]
   def scheduled(%__MODULE__{ref: ref}, name \\ nil), do: Native.catalog_scheduled(ref, name)
 
@@ -97,18 +105,18 @@ defmodule Skillbook.Catalog do
   defp change({generation, added, changed, removed}),
     do: %Change{generation: generation, added: added, changed: changed, removed: removed}
 
-  @doc "The number of the current generation: 1 after `load/1`, one more whenever sources were read again."
+  @doc "Returns the number of the current generation: 1 after `load/1`, one more for each reload."
   @spec generation(t()) :: pos_integer()
   def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
 
-  @doc "How many entries of the current generation `Skillbook.View.all/1` shows."
+  @doc "Returns the number of entries that `Skillbook.View.all/1` shows."
   @spec count(t()) :: non_neg_integer()
   def count(%__MODULE__{ref: ref}), do: Native.catalog_count(ref)
 
   @doc """
-  What was found out about the files, by path and line.
+  Returns the diagnostics of all files, sorted by path and line.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/nowhere"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["no/such/folder"])
       iex> [diagnostic] = Skillbook.Catalog.diagnostics(catalog)
       iex> {diagnostic.code, diagnostic.severity}
       {:source_missing, :error}

@@ -1,15 +1,19 @@
 defmodule Skillbook.CLI do
   @moduledoc """
-  The command line: what `bin/skillbook` and `mix skillbook` run.
+  Runs the command line of `bin/skillbook` and `mix skillbook`.
 
-  `run/1` takes the arguments and gives the exit status:
+  An application can run it too, for example from a release:
 
-    * `0` - all good
-    * `1` - a command failed, or what was asked for does not exist
-    * `2` - wrong usage: an unknown command or option, a wrong value
+      status = Skillbook.CLI.run(["--dir", "skills", "list", "--json"])
+
+  `run/1` returns the exit status:
+
+    * `0` - success
+    * `1` - a command failed, or the requested entry does not exist
+    * `2` - wrong usage: an unknown command or option, or a wrong value
     * `3` - the book could not be started
 
-  Answers go to standard output, everything about them (diagnostics, errors of usage) to standard error.
+  Results go to standard output. Diagnostics, progress and errors go to standard error.
   """
 
   alias Skillbook.CLI.{Arguments, Help, Terminal}
@@ -25,31 +29,27 @@ defmodule Skillbook.CLI do
   @doc "Runs the arguments and returns the exit status."
   @spec run([String.t()]) :: 0..3
   def run(argv) do
-    # What is written is UTF-8, whatever the locale says.
+    # Output is UTF-8 in every locale.
     for device <- [:standard_io, :standard_error], do: :io.setopts(device, encoding: :unicode)
 
     case Arguments.parse(argv) do
       {:ok, options} -> options.command.run(options)
       {:help, topic} -> Terminal.put(Help.text(topic))
       {:version, version} -> Terminal.put(["skillbook ", version])
-      {:error, message, help} -> usage_error(message, help)
+      {:error, message, help} -> Terminal.usage_error(message, help)
     end
     |> case do
       :ok -> 0
       status -> status
     end
   catch
-    # The reader has gone (`skillbook list | head`): there is no one to tell.
+    # The reader has closed standard output, as in `skillbook list | head`.
     :throw, :closed -> 0
   end
 
-  defp usage_error(message, help) do
-    Terminal.complain([message, "\nSee: skillbook ", help])
-    2
-  end
-
-  # Logger writes to standard output by default, where only answers belong. It reads these when it starts, and `elixir` has
-  # started it already. The first is for Elixir up to 1.14, the second from 1.15.
+  # Logger writes to standard output by default. It reads these settings at its start, and
+  # `elixir` has started it already. The first is for Elixir up to 1.14, the second for 1.15 and
+  # later.
   defp log_to_standard_error do
     _ = Application.stop(:logger)
     Application.put_env(:logger, :console, device: :standard_error)
@@ -58,7 +58,7 @@ defmodule Skillbook.CLI do
     :ok = :logger.add_primary_filter(__MODULE__, {&closed_pipe/2, nil})
   end
 
-  # A reader that leaves is no error, but from OTP 28 the terminal driver logs one.
+  # A closed standard output is not an error, but from OTP 28 the terminal driver logs one.
   defp closed_pipe(%{msg: {~c"Writer crashed (~p)", [:epipe]}}, _), do: :stop
   defp closed_pipe(_event, _), do: :ignore
 end

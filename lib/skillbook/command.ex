@@ -1,21 +1,24 @@
 defmodule Skillbook.Command do
   @moduledoc """
-  A command as a model wrote it: a name, flags and arguments.
+  Parses a command: a name, flags and arguments.
 
-  Words are split much as a shell does, and nothing is ever expanded, substituted or run. `docs/commands.md` has
-  all the rules.
+  Words are split as in a shell, but nothing is expanded, substituted or run. [The command
+  language](docs/commands.md) has all rules.
+
+      iex> command = Skillbook.Command.parse!(~S(tasks.create --title "Call Bob" --tags q1 work))
+      iex> {command.name, command.flags}
+      {"tasks.create", %{"title" => "Call Bob", "tags" => ["q1", "work"]}}
 
   ## Fields
 
     * `:name` - the first word
-    * `:flags` - a map from names to `true` (no value), a string, or a list of strings (several values, or the flag
-      several times). Where the command was written as one JSON object, its members are the flags, as they are
+    * `:flags` - a map from names to `true` (no value), a string, or a list of strings (several
+      values, or a repeated flag). For a command with a JSON object, the members of the object
     * `:args` - the words before the first flag and after a bare `--`, in order
-    * `:raw` - the command as it was written
-    * `:placeholders` - the values that stand for other commands' results, which a handler and an `:ask` callback find filled
-      in: for each the name of its flag or `:args`, which of the values there it is, from 0, and the number of the command
-      or `:last`
-    * `:help` - whether `--help` or `-h` stands on the line; such a command is never run
+    * `:raw` - the command as written
+    * `:placeholders` - the positions of placeholders such as `{1}` and `{last}`, as `{flag or
+      :args, index, number or :last}`. Handlers and `:ask` callbacks get the values filled in
+    * `:help` - whether the line has `--help` or `-h`; such a command is never run
   """
 
   alias Skillbook.Support.JSON
@@ -37,8 +40,8 @@ defmodule Skillbook.Command do
   @doc """
   Splits a command into words.
 
-      iex> Skillbook.Command.tokenize(~S(email.send --to bob@co.com --subject "Q1 Report" --body 'all of it'))
-      {:ok, ["email.send", "--to", "bob@co.com", "--subject", "Q1 Report", "--body", "all of it"]}
+      iex> Skillbook.Command.tokenize(~S(email.send --to bob@co.com --body 'all of it'))
+      {:ok, ["email.send", "--to", "bob@co.com", "--body", "all of it"]}
 
       iex> Skillbook.Command.tokenize("notes.add what's up")
       {:ok, ["notes.add", "what's", "up"]}
@@ -47,20 +50,26 @@ defmodule Skillbook.Command do
   def tokenize(line) when is_binary(line), do: Native.tokenize(line)
 
   @doc """
-  Reads a command.
+  Parses a command.
 
-      iex> {:ok, command} = Skillbook.Command.parse("tasks.search --tags Q1 backend --overdue --limit=5")
+      iex> {:ok, command} = Skillbook.Command.parse("tasks.search --tags Q1 backend --limit=5")
       iex> command.name
       "tasks.search"
       iex> command.flags
-      %{"tags" => ["Q1", "backend"], "overdue" => true, "limit" => "5"}
+      %{"tags" => ["Q1", "backend"], "limit" => "5"}
 
-      iex> {:ok, command} = Skillbook.Command.parse(~S(tasks.create {"title": "Call Bob", "tags": ["q1"]}))
+      iex> line = ~S(tasks.create {"title": "x", "tags": ["q1"]})
+      iex> {:ok, command} = Skillbook.Command.parse(line)
       iex> command.flags
-      %{"title" => "Call Bob", "tags" => ["q1"]}
+      %{"title" => "x", "tags" => ["q1"]}
 
-      iex> Skillbook.Command.parse!(~S(email.send {2} --body {last} --subject "{1}")).placeholders
+      iex> {:ok, command} = Skillbook.Command.parse(~S(email.send {2} --body {last}))
+      iex> command.placeholders
       [{:args, 0, 2}, {"body", 0, :last}]
+
+      iex> {:error, error} = Skillbook.Command.parse(~S(notes.add "Buy milk))
+      iex> error.kind
+      :unclosed_quote
   """
   @spec parse(String.t()) :: {:ok, t()} | {:error, CommandError.t()}
   def parse(line) when is_binary(line) do
@@ -71,7 +80,8 @@ defmodule Skillbook.Command do
   end
 
   @doc false
-  # From the values that the native library gives: a map of known keys is built faster here.
+  # Builds the struct from the tuple of the native library, which is faster than to build it
+  # there.
   @spec new(tuple()) :: t()
   def new({name, raw, flags, args, placeholders, help}) do
     %__MODULE__{
@@ -85,11 +95,13 @@ defmodule Skillbook.Command do
   end
 
   @doc ~S"""
-  The line that is read as this command: the arguments, then the flags in the order of their names, quoted where they need it.
+  Returns a line that parses to this command: the name, the arguments, and the flags by name, with
+  quotes where needed.
 
-  Members of a JSON object that are no texts stand in it as JSON.
+  Values that are not text are written as JSON.
 
-      iex> Skillbook.Command.line(%Skillbook.Command{name: "notes.add", raw: "", args: ["a b"], flags: %{"to" => "bob@co.com", "now" => true}})
+      iex> command = %Skillbook.Command{name: "notes.add", raw: "", args: ["a b"]}
+      iex> Skillbook.Command.line(%{command | flags: %{"to" => "bob@co.com", "now" => true}})
       ~S(notes.add "a b" --now --to bob@co.com)
   """
   @spec line(t()) :: String.t()
@@ -100,7 +112,7 @@ defmodule Skillbook.Command do
     Enum.join([word(name) | separated(Enum.map(args, &word/1), args, flags)] ++ flags, " ")
   end
 
-  # An object that is the only word stands for flags, in quotes too.
+  # A JSON object as the only word would be read as the flags, even in quotes.
   defp separated(words, [arg], []),
     do: if(arg =~ ~r/\A\s*{\s*["}]/, do: ["--" | words], else: words)
 
@@ -111,13 +123,13 @@ defmodule Skillbook.Command do
   defp words(value), do: [word(value)]
 
   @doc false
-  # A value as a word of a line; one that is no text, as JSON.
+  # Writes a value as a word of a line; values that are not text, as JSON.
   @spec word(value()) :: String.t()
   def word(text) when is_binary(text), do: Native.quote_word(text)
   def word(other), do: other |> JSON.encode() |> Native.quote_word()
 
   @doc """
-  As `parse/1`, but raises the error.
+  Like `parse/1`, but raises the error.
 
       iex> Skillbook.Command.parse!("get_skill: email.send").args
       ["email.send"]

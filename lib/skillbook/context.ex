@@ -1,30 +1,58 @@
 defmodule Skillbook.Context do
   @moduledoc """
-  What a handler knows about the call it serves.
+  The context of a call: the second argument of a handler.
+
+  A test of a handler needs only the fields that the handler reads:
+
+      iex> context = %Skillbook.Context{
+      ...>   view: nil,
+      ...>   profile: Skillbook.Profile.unrestricted(),
+      ...>   entry: nil,
+      ...>   command: Skillbook.Command.parse!("tasks.get T-1"),
+      ...>   now: ~U[2026-01-01 08:00:00Z]
+      ...> }
+      iex> Skillbook.Context.fetch_write_to(%{context | write_to: "skills"})
+      {:ok, "skills"}
 
   ## Fields
 
-    * `:book` - the name of the running book, or `nil` for a catalog without one
-    * `:view` - the `Skillbook.View` the command was found in; whatever the handler reads, it reads through it
-    * `:profile` - the `Skillbook.Profile` on whose behalf it runs; `me` in a flag means its `id`
+    * `:book` - the name of the running book, or `nil` for a catalog without a book
+    * `:view` - the `Skillbook.View` in which the command was found. Handlers read entries through
+      it
+    * `:profile` - the `Skillbook.Profile` that runs the command; `me` in a flag means its `id`
     * `:entry` - the `Skillbook.Entry` of the command
-    * `:command` - the `Skillbook.Command` as parsed: `name`, `flags`, `args`, `raw`
-    * `:sql` - the handle for `Skillbook.SQL`, or `nil` if the book has no store
-    * `:write_to` - the folder into which commands may write skills, or `nil`
-    * `:now` - the time of the call, UTC; handlers never read the clock themselves
-    * `:by` - who wrote the command: `:agent`, a model, or `:user`; what it writes is marked so
-    * `:assigns` - what the application gave to `Skillbook.run/3`, a map
-    * `:timeout` - how long the handler may take, in milliseconds; `nil` where it is called without `Skillbook.Executor`
-    * `:agent` - the run of `Skillbook.Agent` that the call is part of, or `nil`: its `:model`; its `:depth`, how many runs it is
-      inside of, and `:max_depth`; what it may still use, `:turns_left`, `:time_left` in milliseconds, and `:tokens_left` or `nil`;
-      and `:options`, those of `Skillbook.Agent.run/3` that make a run inside of this one, which uses what this one has left
-    * `:workflow` - the run of `Skillbook.Workflow` that the call is part of, or `nil`: its `:depth`, how many workflows are
-      inside of each other; its `:deadline` in milliseconds of monotonic time; and a counter of the steps that `:ran`
-    * `:ask` - who is asked before a command runs that changes something, for handlers that run commands; `nil` for nobody
+    * `:command` - the parsed `Skillbook.Command`
+    * `:sql` - the handle for `Skillbook.SQL`, or `nil` if the book has no database
+    * `:write_to` - the folder that commands may write skills to, or `nil`
+    * `:now` - the time of the call, UTC. Handlers use it instead of the system's clock
+    * `:by` - the author of the command, `:agent` (a model) or `:user`; recorded on everything
+      that the command writes
+    * `:assigns` - the map that the application passed to `Skillbook.run/3`
+    * `:timeout` - the time limit of the handler in milliseconds; `nil` if it is called without
+      `Skillbook.Executor`
+    * `:agent` - the agent run that the call is part of, or `nil`; see `t:agent/0`
+    * `:workflow` - the workflow run that the call is part of, or `nil`; see `t:workflow/0`
+    * `:ask` - the `:ask` callback, for handlers that run commands; or `nil`
   """
 
+  @typedoc """
+  A run of `Skillbook.Workflow`.
+
+    * `:depth` - the nesting depth of workflows
+    * `:deadline` - the end of its time limit, in milliseconds of monotonic time
+    * `:ran` - a counter of the steps that have run
+  """
   @type workflow :: %{depth: pos_integer(), deadline: integer(), ran: :counters.counters_ref()}
 
+  @typedoc """
+  A run of `Skillbook.Agent`.
+
+    * `:model` - its model
+    * `:depth`, `:max_depth` - the nesting depth of agents and its limit
+    * `:turns_left`, `:time_left` (milliseconds), `:tokens_left` (or `nil`) - the rest of its
+      budget
+    * `:options` - options of `Skillbook.Agent.run/3` for a nested run, which shares this budget
+  """
   @type agent :: %{
           model: Skillbook.Model.t(),
           depth: non_neg_integer(),
@@ -71,7 +99,7 @@ defmodule Skillbook.Context do
   ]
 
   @doc false
-  # What log lines of a call carry.
+  # The metadata of log lines of a call.
   @spec logger_metadata(t()) :: keyword()
   def logger_metadata(context) do
     [
@@ -83,7 +111,7 @@ defmodule Skillbook.Context do
   end
 
   @doc false
-  # How many milliseconds are left for a call that is part of a workflow.
+  # The milliseconds that are left for a step of a workflow.
   @spec time_left(t()) :: timeout()
   def time_left(%__MODULE__{workflow: nil}), do: :infinity
 
@@ -91,23 +119,16 @@ defmodule Skillbook.Context do
     do: max(workflow.deadline - System.monotonic_time(:millisecond), 0)
 
   @doc """
-  The handle for `Skillbook.SQL`, or an error that tells the operator which option the book lacks.
-
-      iex> context = %Skillbook.Context{view: nil, profile: nil, entry: nil, command: %{name: "tasks.get"}, now: nil}
-      iex> {:error, e} = Skillbook.Context.fetch_sql(context)
-      iex> e.option
-      :store
+  Returns the handle for `Skillbook.SQL`, or an error for the operator if the book has no
+  database.
   """
   @spec fetch_sql(t()) :: {:ok, term()} | {:error, Skillbook.SetupError.t()}
   def fetch_sql(%__MODULE__{sql: nil} = context), do: missing(context, :store)
   def fetch_sql(%__MODULE__{sql: sql}), do: {:ok, sql}
 
   @doc """
-  The folder into which commands may write skills, or an error that tells the operator which option the book lacks.
-
-      iex> context = %Skillbook.Context{view: nil, profile: nil, entry: nil, command: nil, now: nil, write_to: "skills"}
-      iex> Skillbook.Context.fetch_write_to(context)
-      {:ok, "skills"}
+  Returns the folder that commands may write skills to, or an error for the operator if the book
+  has none.
   """
   @spec fetch_write_to(t()) :: {:ok, Path.t()} | {:error, Skillbook.SetupError.t()}
   def fetch_write_to(%__MODULE__{write_to: nil} = context), do: missing(context, :write_to)

@@ -1,22 +1,28 @@
 defmodule Skillbook.Diagnostic do
   @moduledoc """
-  What was found out about a document: nothing is dropped or mended without one of these.
+  A problem in a document, with its position and a hint.
+
+  Skillbook never skips or repairs a file without a diagnostic. `Skillbook.diagnostics/1`,
+  `Skillbook.Catalog.diagnostics/1` and `Skillbook.Lint` return them.
 
   ## Fields
 
-    * `:code` - what it is about, a stable atom such as `:frontmatter_repaired`
-    * `:severity` - `:error` (not used), `:warning` (used, though not as written) or `:info`
-    * `:path` - the file, or `nil` where there was only text
-    * `:line`, `:column` - the place, both from 1, the column in characters; or `nil`
-    * `:message` - what was expected and what came
-    * `:hint` - what to write instead, or `nil`
-    * `:fix` - where only one mending is right: `{offset, length, text}`, the bytes of the file that `text` takes the place
-      of; or `nil`. With it the diagnostic is gone, and no field has changed
+    * `:code` - a stable atom such as `:frontmatter_repaired`; see `codes/0`
+    * `:severity` - `:error` (the document is not used), `:warning` (it is used, but not as
+      written) or `:info`
+    * `:path` - the file, or `nil` for a text without one
+    * `:line`, `:column` - the position, both from 1, the column in characters; or `nil`
+    * `:message` - the problem, as "expected X, got Y" where possible
+    * `:hint` - a correction, or `nil`
+    * `:fix` - an automatic correction, if only one is possible: `{offset, length, text}` replaces
+      these bytes of the file by `text`; or `nil`. It removes the diagnostic and changes no field
 
-  `to_string/1` gives the one-line form that logs and terminals show:
+  `to_string/1` returns the one-line form for logs and terminals:
 
-      iex> to_string(%Skillbook.Diagnostic{code: :duplicate_key, severity: :warning, path: "a.md", line: 3, column: 1, message: "`name` is written twice"})
-      "a.md:3:1: warning: `name` is written twice [duplicate_key]"
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["no/such/folder"])
+      iex> [diagnostic] = Skillbook.Catalog.diagnostics(catalog)
+      iex> to_string(%{diagnostic | path: "skills", hint: nil}) =~ "[source_missing]"
+      true
   """
 
   @type t :: %__MODULE__{
@@ -34,7 +40,7 @@ defmodule Skillbook.Diagnostic do
   defstruct [:code, :severity, :path, :line, :column, :message, :hint, :fix]
 
   @doc """
-  All codes; `docs/diagnostics.md` says what each means and what to do about it.
+  Returns all codes. [Diagnostics](docs/diagnostics.md) explains each and its correction.
 
       iex> :name_missing in Skillbook.Diagnostic.codes()
       true
@@ -43,7 +49,8 @@ defmodule Skillbook.Diagnostic do
   def codes, do: Skillbook.Native.diagnostic_codes()
 
   @doc false
-  # The line as a terminal shows it, or of a long one the part around the column, and the line below with a caret.
+  # Returns the line as a terminal shows it (of a long line the part around the column), and the
+  # line below it with a caret.
   @spec excerpt(String.t(), pos_integer()) :: {String.t(), String.t()}
   def excerpt(line, column), do: Skillbook.Native.diagnostic_excerpt(line, column)
 

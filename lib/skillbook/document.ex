@@ -1,17 +1,17 @@
 defmodule Skillbook.Document do
   @moduledoc """
-  Reads and writes the files of skills below one folder.
+  Reads and writes the files of skills below a folder.
 
-  `path` is relative to `root`: names joined by `/`, none of which begins with a dot. Nothing outside `root` is
-  ever touched, and no symbolic link below it is followed; `root` itself may be one, since whoever configured it
-  chose it. Missing folders are made.
+  `root` is the folder, and `path` a file below it: names joined by `/`, without a leading dot.
+  Nothing outside `root` is read or written, and symbolic links below it are not followed. `root`
+  itself may be a link. Missing folders are created.
 
-  A write is atomic: the content goes to a temporary file in the same folder, is synced, and takes the file's
-  place in one step. A reader sees the old file or the new one, and so does the next start after a power cut.
+  Writes are atomic: the content is written to a temporary file in the same folder, synced, and
+  renamed. A reader, or the next start after a power failure, sees the old file or the new one.
 
   ## Examples
 
-      iex> root = Path.join(System.tmp_dir!(), "skillbook-doc-\#{System.unique_integer([:positive])}")
+      iex> root = Path.join(System.tmp_dir!(), "document-\#{System.unique_integer([:positive])}")
       iex> {:ok, file} = Skillbook.Document.create(root, "finance/report.md", "# Report")
       iex> Path.relative_to(file, root)
       "finance/report.md"
@@ -28,18 +28,27 @@ defmodule Skillbook.Document do
 
   alias Skillbook.DocumentError
 
+  @typedoc "The result of a function of this module."
   @type result(value) :: {:ok, value} | {:error, DocumentError.t()}
 
-  @longest_name 255
+  @max_name 255
 
-  @doc "Writes a new file and gives its whole path; an existing file is an error, also when two write at once."
+  @doc """
+  Writes a new file, and returns its full path.
+
+  An existing file is an error. Of several processes that create the same file, one succeeds.
+  """
   @spec create(Path.t(), String.t(), iodata()) :: result(Path.t())
   def create(root, path, content) do
-    # Unlike a rename, a link to a name that is taken fails, which decides between two writers.
+    # Unlike a rename, a hard link fails if the name exists, which decides between two writers.
     put(root, path, content, &:file.make_link/2)
   end
 
-  @doc "Writes a file, in place of the one that may be there, and gives its whole path."
+  @doc """
+  Writes a file, replacing an existing one, and returns its full path.
+
+  The mode of an existing file is preserved.
+  """
   @spec replace(Path.t(), String.t(), iodata()) :: result(Path.t())
   def replace(root, path, content) do
     put(root, path, content, fn temporary, target ->
@@ -60,16 +69,17 @@ defmodule Skillbook.Document do
   @trash ".trash"
 
   @doc """
-  Takes a file out of the folder, so that no source reads it any more, and gives the path below `root` where it is kept: in
-  `.trash`, in a folder of the time, and there under the path that it had, with a number if there is such a file already.
+  Moves a file to `.trash`, which no source reads, and returns its new path below `root`.
 
-      iex> root = Path.join(System.tmp_dir!(), "skillbook-doc-\#{System.unique_integer([:positive])}")
+  The new path has the time and the old path, with a number if that file exists.
+
+      iex> root = Path.join(System.tmp_dir!(), "document-\#{System.unique_integer([:positive])}")
       iex> {:ok, _} = Skillbook.Document.create(root, "finance/report.md", "# Report")
       iex> Skillbook.Document.discard(root, "finance/report.md", ~U[2026-03-01 08:00:00Z])
       {:ok, ".trash/20260301T080000Z/finance/report.md"}
       iex> File.read(Path.join(root, ".trash/20260301T080000Z/finance/report.md"))
       {:ok, "# Report"}
-      iex> {:error, e} = Skillbook.Document.discard(root, "finance/report.md", ~U[2026-03-01 08:00:00Z])
+      iex> {:error, e} = Skillbook.Document.discard(root, "finance/report.md", DateTime.utc_now())
       iex> e.kind
       :missing
       iex> File.rm_rf!(root)
@@ -79,35 +89,38 @@ defmodule Skillbook.Document do
   @spec discard(Path.t(), String.t(), DateTime.t()) :: result(String.t())
   def discard(root, path, now) do
     source = Path.join(root, path)
-    # By its time, so that a name says nothing of what else was taken out.
+    # A counter instead of the time would reveal how many files were discarded.
     time = now |> DateTime.truncate(:second) |> DateTime.to_iso8601(:basic)
 
     with {:ok, names} <- names(path),
          :ok <- each_part(root, names, &no_link/2),
          {:ok, _} <- File.lstat(source) |> explain(path),
          :ok <- each_part(root, [@trash, time | Enum.drop(names, -1)], &folder/2),
-         {:ok, kept} <- keep(root, source, Path.join([@trash, time, path]), 1),
+         {:ok, trashed} <- move_to_trash(root, source, Path.join([@trash, time, path]), 1),
          :ok <- File.rm(source) |> explain(path) do
       sync_folder(Path.dirname(source))
-      {:ok, kept}
+      {:ok, trashed}
     end
   end
 
-  # A link to a name that is taken fails, so nothing that is kept is lost.
-  defp keep(root, source, path, number) do
-    kept = if number == 1, do: path, else: "#{Path.rootname(path)}.#{number}#{Path.extname(path)}"
-    target = Path.join(root, kept)
+  # A hard link fails if the name exists, so no discarded file is lost. `discard/3` deletes the
+  # source.
+  defp move_to_trash(root, source, path, number) do
+    trashed =
+      if number == 1, do: path, else: "#{Path.rootname(path)}.#{number}#{Path.extname(path)}"
+
+    target = Path.join(root, trashed)
 
     case :file.make_link(source, target) do
       :ok ->
         sync_folder(Path.dirname(target))
-        {:ok, kept}
+        {:ok, trashed}
 
       {:error, :eexist} ->
-        keep(root, source, path, number + 1)
+        move_to_trash(root, source, path, number + 1)
 
       error ->
-        explain(error, kept)
+        explain(error, trashed)
     end
   end
 
@@ -129,7 +142,7 @@ defmodule Skillbook.Document do
   end
 
   defp name?(name) do
-    String.valid?(name) and byte_size(name) in 1..@longest_name and
+    String.valid?(name) and byte_size(name) in 1..@max_name and
       not Regex.match?(~r/\A[.]|[\x{0}-\x{1F}\x{7F}\\]/u, name)
   end
 
@@ -161,7 +174,7 @@ defmodule Skillbook.Document do
   end
 
   defp write(target, content, place) do
-    # The leading dot keeps it out of every listing, should this process die before it can take it away.
+    # The leading dot hides it from every source if this process dies before it deletes the file.
     unique = System.unique_integer([:positive])
     temporary = Path.join(Path.dirname(target), ".#{System.pid()}-#{unique}.tmp")
 
@@ -184,7 +197,8 @@ defmodule Skillbook.Document do
   end
 
   @doc false
-  # Makes a new name durable. Some file systems cannot; the file itself is safe then all the same.
+  # Makes a new name durable. Some file systems cannot sync a folder; the content is synced
+  # anyway.
   def sync_folder(folder) do
     with {:ok, file} <- :file.open(folder, [:read, :raw, :directory]) do
       :file.sync(file)
@@ -200,7 +214,7 @@ defmodule Skillbook.Document do
   defp explain({:error, reason}, path),
     do: {:error, %DocumentError{kind: :io, path: path, reason: reason}}
 
-  defp explain(fine, _), do: fine
+  defp explain(ok, _), do: ok
 
   defp error(kind, path), do: {:error, %DocumentError{kind: kind, path: path}}
 end

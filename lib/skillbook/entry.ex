@@ -1,39 +1,62 @@
 defmodule Skillbook.Entry do
   @moduledoc """
-  One document with its metadata.
+  A document of the catalog: a command, a skill or a note, with its metadata.
+
+  `Skillbook.View.fetch/2` and `Skillbook.View.entries/2` return entries:
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, entry} = Skillbook.View.fetch(Skillbook.View.all(catalog), "tasks.get")
+      iex> {entry.kind, entry.domain, entry.handler}
+      {:command, "tasks", "Skillbook.Handlers.Tasks.Get"}
 
   ## Fields
 
-    * `:name` - its name, which occurs once in a catalog
-    * `:kind` - `:command` (`email.send`), `:skill` or `:note`
-    * `:domain` - a command's domain, else `nil`
-    * `:title` - the title; a note without one has its first heading or its file's name
-    * `:description` - what it is for; `""` for a note without one
-    * `:handler` - the module that runs it, as written; it is resolved only when it runs. `nil` too if its source has low
-      trust
-    * `:tags`, `:aliases`, `:requires`, `:allowed_tools` - lists of texts
-    * `:labels` - the visibility labels, its own and its source's
-    * `:effects` - `:read`, `:write` or `nil`; `effect/1` has what is taken if nothing is written
-    * `:limits` - those of its handler that the page has: `:timeout`, how long it may take, in milliseconds, and
-      `:max_running`, how many calls of it may run at a time
-    * `:strict` - whether a command's flags are checked against its page also if it has no handler
-    * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if they cannot be read. `:schedule` is `nil` too if
-      its source has low trust or `:timezone` cannot be read
-    * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
-    * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
-      (`disable-model-invocation`)
-    * `:user_invocable` - whether people may name it (`user-invocable`)
-    * `:triggers` - words that speak for it (`trigger_keywords`)
-    * `:license`, `:compatibility` - texts or `nil`
-    * `:metadata` - a map of texts, as the Agent Skills format has it
-    * `:selection` - how its source's globs select it: `:available` or `:inline`
-    * `:trust` - its source's trust: `:low`, `:medium` or `:high`; in the store that of who wrote it, `:low` if it was imported
-    * `:files` - the other files of a skill's folder, relative to it, sorted
-    * `:usage` - the first line of its Usage section
-    * `:data` - the frontmatter as written, with string keys; in the store the columns under the same names
+  Identity:
+
+    * `:name` - the name, unique in a view
+    * `:kind` - `:command` (such as `email.send`), `:skill` or `:note`
+    * `:domain` - the domain of a command, or `nil`
+    * `:title` - the title, or `nil`; a note without one has its first heading or its file's name
+    * `:description` - the description; `""` for a note without one
+    * `:aliases`, `:tags` - lists of texts
+    * `:triggers` - keywords for suggesting it (`trigger_keywords`)
+
+  Content:
+
     * `:body` - the text after the frontmatter
-    * `:path` - its file; in the store `store/NAME.md`
-    * `:source` - its source's name
+    * `:usage` - the first line of the Usage section, or `nil`
+    * `:data` - the frontmatter as written, with string keys; in the store, the columns by name
+    * `:files` - the other files of a skill's folder, as sorted relative paths
+    * `:requires` - the names of required skills
+    * `:license`, `:compatibility` - texts or `nil`
+    * `:metadata` - a map of texts, as in the Agent Skills format
+
+  Running:
+
+    * `:handler` - the handler as written, or `nil`; resolved when it runs. Always `nil` for
+      sources of low trust
+    * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
+    * `:limits` - limits of the page for its handler: `:timeout` in milliseconds and
+      `:max_running`, the number of concurrent calls
+    * `:strict` - whether the flags of a command without a handler are checked too
+    * `:allowed_tools` - patterns of tools; see `Skillbook.View.tools/2`
+    * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if invalid.
+      `:schedule` is also `nil` for sources of low trust, and if `:timezone` is invalid
+
+  Visibility:
+
+    * `:labels` - the visibility labels of the entry and its source
+    * `:include_in_prompt` - whether it is in prompts; profiles may differ
+    * `:hidden_from_model` - whether it is hidden from models (`disable-model-invocation`)
+    * `:user_invocable` - whether people may call it (`user-invocable`)
+    * `:selection` - `:available` or `:inline`, the globs of the source that select it
+
+  Origin:
+
+    * `:path` - the file; in the store `store/NAME.md`
+    * `:source` - the name of the source
+    * `:trust` - the trust of the source: `:low`, `:medium` or `:high`; in the store the trust of
+      the author, `:low` if it was imported
   """
 
   @type t :: %__MODULE__{
@@ -70,7 +93,8 @@ defmodule Skillbook.Entry do
           source: String.t()
         }
 
-  # With more than 32 keys, `__struct__` among them, a map is a tree, and each entry costs twice the memory and the time.
+  # At most 32 keys, with `__struct__`: larger maps are trees, which take twice the memory and the
+  # time.
   @enforce_keys [:name, :kind, :description, :body, :path, :source]
   defstruct [
     :name,
@@ -106,27 +130,34 @@ defmodule Skillbook.Entry do
     data: %{}
   ]
 
-  @reading ~w(search get list read find show count)
+  @read_actions ~w(search get list read find show count)
 
   @doc """
-  Whether running it changes something: `effects` of its frontmatter; else `:read` if it has no handler, or if the last part
-  of its name is #{Enum.map_join(@reading, ", ", &"`#{&1}`")}; else `:write`.
+  Returns whether running an entry has side effects: `:read` or `:write`.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+  The `effects` of the frontmatter decide. Without them an entry is `:read` if it has no handler,
+  or if the last part of its name is #{Enum.map_join(@read_actions, ", ", &"`#{&1}`")}.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
-      iex> for name <- ["email.search", "email.send", "haiku"], do: Skillbook.Entry.effect(Skillbook.View.fetch!(view, name))
-      [:read, :write, :read]
+      iex> for name <- ["tasks.search", "tasks.create"] do
+      ...>   Skillbook.Entry.effect(Skillbook.View.fetch!(view, name))
+      ...> end
+      [:read, :write]
   """
   @spec effect(t()) :: :read | :write
   def effect(%__MODULE__{effects: effect}) when effect != nil, do: effect
   def effect(%__MODULE__{handler: nil}), do: :read
 
   def effect(%__MODULE__{name: name}) do
-    if name |> String.split(".") |> List.last() |> Kernel.in(@reading), do: :read, else: :write
+    if name |> String.split(".") |> List.last() |> Kernel.in(@read_actions),
+      do: :read,
+      else: :write
   end
 
   @doc false
-  # The module that its page names. Nothing in a file ever becomes a new atom: the modules of all loaded applications have theirs.
+  # Returns the module of its handler. Only existing atoms are used, so a file cannot create new
+  # ones; the modules of loaded applications have theirs.
   @spec fetch_handler(t()) :: {:ok, module()} | {:error, Exception.t() | nil}
   def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler) do
     module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
@@ -141,12 +172,12 @@ defmodule Skillbook.Entry do
   def fetch_handler(_entry), do: {:error, nil}
 
   @doc false
-  # Says which text a model was handed, so that it need not be sent twice.
+  # Identifies a text that a model has read, so that it is not sent twice.
   @spec activation(t()) :: %{name: String.t(), hash: String.t()}
   def activation(%__MODULE__{name: name, body: body}), do: %{name: name, hash: digest(body)}
 
   @doc false
-  # What two texts that a model reads have in common only if they are the same.
+  # A short hash of a text.
   @spec digest(String.t()) :: String.t()
   def digest(text) do
     digest = :crypto.hash(:sha256, String.trim(text))

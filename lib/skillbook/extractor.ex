@@ -1,11 +1,11 @@
 defmodule Skillbook.Extractor do
   @moduledoc ~S'''
-  The commands of a model's reply, and the text around them.
+  Extracts the commands and the text for the user from a model's reply.
 
-  A command block is a fenced code block whose info string begins with `cmd`. Examples of command blocks inside
-  other code blocks, quotes and heredocs are left alone.
+  A command block is a fenced code block whose info string begins with `cmd`. Command blocks
+  inside other code blocks, quotes and heredocs are examples and are ignored.
 
-      iex> {:ok, found} = Skillbook.Extractor.extract("""
+      iex> {:ok, extraction} = Skillbook.Extractor.extract("""
       ...> Let me look.
       ...>
       ...> ```cmd
@@ -14,24 +14,26 @@ defmodule Skillbook.Extractor do
       ...>
       ...> One moment.
       ...> """)
-      iex> found.commands
+      iex> extraction.commands
       ["tasks.search --overdue"]
-      iex> found.text
+      iex> extraction.text
       "Let me look.\n\nOne moment."
 
   ## Streams
 
-  A reply can be fed as the model writes it. The events do not depend on how it is cut into chunks:
+  `new/1`, `feed/2` and `finish/1` extract the commands while the model writes. The events are the
+  same for any division into chunks:
 
-    * `{:text, text}` - more of the text for the user
-    * `{:command, command}` - a command is complete; it may run once its block closes
-    * `{:block, :closed}` - the block closed: its commands may run
-    * `{:block, :incomplete}` - the reply ended inside the block: its commands do not run
-    * `{:hidden, {start, length}}` - these bytes of the reply are another code block, which holds command blocks and was
-      hardly meant to
-    * `{:error, error}` - the reply cannot be read any further; nothing follows
+    * `{:text, text}` - more text for the user
+    * `{:command, command}` - a complete command; wait for the end of its block before you run it
+    * `{:block, :closed}` - the block is closed: run its commands
+    * `{:block, :incomplete}` - the reply ended inside the block: do not run its commands
+    * `{:hidden, {start, length}}` - these bytes of the reply are another code block that contains
+      command blocks, probably by mistake
+    * `{:error, error}` - the reply cannot be parsed any further; no events follow
 
-  Each state can be fed once: it stands for the text so far, which is kept outside of the process's heap.
+  Each state can be fed only once, because the text so far is stored outside of the process's
+  heap.
 
       iex> alias Skillbook.Extractor
       iex> {events, state} = Extractor.feed(Extractor.new(), "On it.\n\n```c")
@@ -72,11 +74,15 @@ defmodule Skillbook.Extractor do
   defstruct [:ref, number: 0, over: false]
 
   @doc ~S"""
-  Takes a whole reply apart.
+  Extracts the commands of a complete reply.
 
-  `:commands` are those of all closed blocks in order, `:text` is what stands outside of blocks, and `:incomplete`
-  are the commands of a block that never closed. Only if there are any, `:hidden` has other code blocks that hold command
-  blocks although they were hardly meant to: they never close, or only the closing fence of a command block closes them.
+  Returns a map with:
+
+    * `:commands` - the commands of all closed blocks, in order
+    * `:text` - the text outside of command blocks
+    * `:incomplete` - the commands of a block that was not closed
+    * `:hidden` - only if there are any: other code blocks that contain command blocks, probably
+      by mistake. They are not closed, or only by the closing fence of a command block
 
       iex> reply = "```elixir\nIO.puts(1)\n\n```cmd\nget_skill\n```"
       iex> {:ok, %{commands: [], hidden: [{start, length}]}} = Skillbook.Extractor.extract(reply)
@@ -85,8 +91,8 @@ defmodule Skillbook.Extractor do
 
   ## Options
 
-    * `:unclosed` - `:hold` (default) takes a block that never closes for cut off; `:run` takes the reply's end for
-      the block's, for callers that stop the model at the closing fence
+    * `:unclosed` (`:hold` or `:run`) - whether a block that is not closed was cut off, or ends
+      with the reply. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
   @spec extract(String.t(), [option()]) :: {:ok, extraction()} | {:error, CommandError.t()}
   def extract(text, options \\ []) when is_binary(text) do
@@ -103,13 +109,13 @@ defmodule Skillbook.Extractor do
   end
 
   @doc """
-  The state at the start of a stream. Takes the options of `extract/2`.
+  Returns the state for a new reply. Takes the options of `extract/2`.
   """
   @spec new([option()]) :: t()
   def new(options \\ []), do: %__MODULE__{ref: Native.extractor_new(run?(options))}
 
   @doc """
-  Takes the next chunk, which may end anywhere, even inside a character.
+  Reads the next chunk, which may end anywhere, even inside a character.
   """
   @spec feed(t(), binary()) :: {[event()], t()}
   def feed(%__MODULE__{over: true} = state, chunk) when is_binary(chunk), do: {[], state}
@@ -118,7 +124,7 @@ defmodule Skillbook.Extractor do
     do: events(Native.extractor_feed(ref, number, chunk), state)
 
   @doc """
-  The reply is over.
+  Ends the reply and returns the last events.
   """
   @spec finish(t()) :: {[event()], t()}
   def finish(%__MODULE__{over: true} = state), do: {[], state}
@@ -133,7 +139,8 @@ defmodule Skillbook.Extractor do
 
   defp events(:stale, _state) do
     raise ArgumentError,
-          "this state of a Skillbook.Extractor was fed before; go on from the state that it gave"
+          "expected the latest state of a Skillbook.Extractor, got one that was fed before; " <>
+            "use the state that feed/2 returned"
   end
 
   defp run?([]), do: false

@@ -2,35 +2,39 @@ defmodule Skillbook.Frontmatter do
   @moduledoc """
   Reads and writes the YAML block at the top of a Markdown document.
 
-  The block opens with a first line that is exactly `---` and closes with the next such line; blanks after the
-  dashes, CRLF and a byte order mark are fine. It holds a YAML mapping or nothing.
+      iex> {:ok, document} = Skillbook.Frontmatter.parse("---\\nname: hello\\n---\\n# Hello\\n")
+      iex> {document.data, document.body}
+      {%{"name" => "hello"}, "# Hello\\n"}
+
+  The block starts with the first line `---` and ends with the next such line. Blanks after the
+  dashes, CRLF and a byte order mark are accepted. The block contains a YAML mapping or nothing.
 
   ## Values
 
-  Maps have string keys, as written. Scalars are typed as YAML's core schema does:
+  Maps have string keys, as written. Scalars have the types of YAML's core schema:
 
     * `true`, `false`, `null` and `~` - booleans and `nil`
-    * `12`, `-3`, `0x1f` - integers of 64 bits; longer ones are floats
+    * `12`, `-3`, `0x1f` - 64-bit integers; larger ones are floats
     * `1.5`, `1e3` - floats; `.inf` and `.nan` stay text
-    * everything else - strings: dates, `yes`, `007`, `1.2.3`, and whatever is quoted
+    * everything else - strings: dates, `yes`, `007`, `1.2.3`, and quoted values
 
   ## Diagnostics
 
-  Nothing is dropped or mended without a `Skillbook.Diagnostic`:
+  Every repair and every ignored part has a `Skillbook.Diagnostic`:
 
-    * `:frontmatter_repaired` - a line that strict YAML refuses was read as it was plainly meant
-    * `:duplicate_key` - a key is written more than once, and the last one is used
-    * `:frontmatter_tag` - a value's YAML tag was left out
+    * `:frontmatter_repaired` - a line that is invalid in strict YAML was repaired
+    * `:duplicate_key` - a key is written more than once; the last one is used
+    * `:frontmatter_tag` - the YAML tag of a value was ignored
 
   ## Limits
 
-  Blocks of more than 1 MiB, values nested more than 64 deep and aliases that make the data larger than 2 MiB are
-  refused.
+  Blocks larger than 1 MiB, values nested more than 64 levels deep, and aliases that expand the
+  data to more than 2 MiB are errors.
   """
 
   alias Skillbook.{Diagnostic, FrontmatterError, Native}
 
-  @typedoc "What frontmatter may hold."
+  @typedoc "A value in frontmatter."
   @type value ::
           nil
           | boolean()
@@ -41,12 +45,12 @@ defmodule Skillbook.Frontmatter do
           | %{optional(String.t()) => value()}
 
   @typedoc """
-  A document, taken apart.
+  A parsed document.
 
-    * `:data` - what the block says; an empty map where there is none
+    * `:data` - the data of the block; an empty map without a block
     * `:body` - the text after the block, as written
-    * `:present` - whether there is a block
-    * `:diagnostics` - in the order of the lines
+    * `:present` - whether the document has a block
+    * `:diagnostics` - the diagnostics, sorted by line
   """
   @type document :: %{
           data: %{optional(String.t()) => value()},
@@ -56,25 +60,27 @@ defmodule Skillbook.Frontmatter do
         }
 
   @doc ~S'''
-  Takes a document apart.
+  Parses a document.
 
-      iex> Skillbook.Frontmatter.parse("---\nname: hello\ntags: [a, b]\n---\n# Hello\n")
-      {:ok, %{data: %{"name" => "hello", "tags" => ["a", "b"]}, body: "# Hello\n", present: true, diagnostics: []}}
+      iex> {:ok, document} = Skillbook.Frontmatter.parse("---\ntags: [a, b]\n---\n# Hello\n")
+      iex> document.data
+      %{"tags" => ["a", "b"]}
 
-  A document without a block is all body:
+  A document without a block has only a body:
 
       iex> Skillbook.Frontmatter.parse("# Hello\n")
       {:ok, %{data: %{}, body: "# Hello\n", present: false, diagnostics: []}}
 
-  A line that a person would understand is mended:
+  A line with an obvious meaning is repaired:
 
-      iex> {:ok, %{data: data, diagnostics: [diagnostic]}} = Skillbook.Frontmatter.parse("---\ndescription: Note: short\n---\n")
+      iex> text = "---\ndescription: Note: short\n---\n"
+      iex> {:ok, %{data: data, diagnostics: [diagnostic]}} = Skillbook.Frontmatter.parse(text)
       iex> data
       %{"description" => "Note: short"}
-      iex> {diagnostic.line, diagnostic.column, diagnostic.message}
-      {2, 14, "an unquoted value may not contain a colon followed by a space; read as: description: \"Note: short\""}
+      iex> {diagnostic.code, diagnostic.line, diagnostic.column}
+      {:frontmatter_repaired, 2, 14}
 
-  What cannot be mended is an error:
+  Other invalid YAML is an error:
 
       iex> {:error, error} = Skillbook.Frontmatter.parse("---\ntags: [a, b\n---\n")
       iex> {error.kind, error.line}
@@ -89,7 +95,7 @@ defmodule Skillbook.Frontmatter do
   end
 
   @doc ~S"""
-  Takes a document apart, or raises `Skillbook.FrontmatterError`.
+  Like `parse/1`, but raises `Skillbook.FrontmatterError`.
 
       iex> Skillbook.Frontmatter.parse!("---\nname: hello\n---\n").data
       %{"name" => "hello"}
@@ -103,13 +109,14 @@ defmodule Skillbook.Frontmatter do
   end
 
   @doc ~S"""
-  Writes a document; `parse/1` gives the data and the body back.
+  Writes a document, which `parse/1` reads back.
 
-  The data is a map, written in the order of its keys, or a list of `{key, value}` in the order they shall have.
-  Raises `ArgumentError` for what frontmatter cannot hold: other terms than `t:value/0`, integers of more than 64
-  bits, values nested more than 64 deep.
+  The data is a map, which is written sorted by key, or a list of `{key, value}`, which keeps its
+  order. Raises `ArgumentError` for terms other than `t:value/0`, integers larger than 64 bits,
+  and values nested more than 64 levels deep.
 
-      iex> Skillbook.Frontmatter.write([{"name", "hello"}, {"description", "Note: short"}], "# Hello\n")
+      iex> data = [{"name", "hello"}, {"description", "Note: short"}]
+      iex> Skillbook.Frontmatter.write(data, "# Hello\n")
       "---\nname: hello\ndescription: 'Note: short'\n---\n# Hello\n"
   """
   @spec write(%{optional(String.t()) => value()} | [{String.t(), value()}], String.t()) ::
@@ -125,8 +132,9 @@ defmodule Skillbook.Frontmatter do
 
       {:error, {:unsupported, term}} ->
         raise ArgumentError,
-              "frontmatter holds nil, booleans, 64-bit integers, floats, UTF-8 strings, lists and maps with string keys, " <>
-                "up to 64 deep, got: " <> inspect(term, limit: 5)
+              "frontmatter holds nil, booleans, 64-bit integers, floats, UTF-8 strings, " <>
+                "lists and maps with string keys, up to 64 deep, got: " <>
+                inspect(term, limit: 5)
     end
   end
 end

@@ -1,6 +1,7 @@
 defmodule Skillbook.Grammar do
   @moduledoc """
-  A grammar that holds a local model to commands that exist, in llama.cpp's notation (GBNF).
+  Writes a grammar that restricts a local model to existing commands, in llama.cpp's notation
+  (GBNF).
 
   ## Examples
 
@@ -13,8 +14,8 @@ defmodule Skillbook.Grammar do
   alias Skillbook.Support.Options
   alias Skillbook.{Declaration, Entry, Flag, Tools, View}
 
-  # What every grammar has. No line of the text opens a fence but those of command blocks, and values stand on one line,
-  # so that nothing in them can close one.
+  # The common rules. Lines of text cannot open a fence, and values have no line breaks, so only
+  # the rules of command blocks open and close blocks.
   @common ~S"""
   root ::= line* (tail | block ("\n" root)?)
   line ::= tail "\n"
@@ -29,28 +30,29 @@ defmodule Skillbook.Grammar do
   any-flag ::= " --" [a-z] [a-z0-9_-]* (" " word)*
   """
 
-  # The largest number that a bound on one side leaves.
+  # The upper limit for integers with a minimum only.
   @largest 999_999_999_999_999
 
-  # Required flags up to which a command's are held to: the rules double with each.
-  @enforced 4
+  # Required flags are only enforced up to this number, because each doubles the number of rules.
+  @max_enforced 4
 
-  # As many as the page of a skill lists.
-  @files 100
+  # The number of files that the page of a skill lists.
+  @max_files 100
 
   @doc """
-  The grammar of replies: free text, and `cmd` blocks with the commands and skills that a model is told of.
+  Returns the grammar of replies: text and `cmd` blocks with the commands and skills of a view.
 
-  In a block stand `get_skill` with a path that has an answer, and names with the flags that their pages declare, in any
-  order, each with values of its type: numbers within their bounds, days, the words of a list, and else words or texts in
-  double quotes on one line. Required flags must be there, unless words without a flag stand for them or there are more than
-  four. Of commands whose pages declare nothing any flag is taken.
+  Blocks contain `get_skill` with existing paths, and commands with their declared flags in any
+  order. Values have the declared type: numbers in their range, dates, keywords, and otherwise
+  words or quoted text on one line. Required flags are enforced, unless words without a flag can
+  replace them or a command has more than four. Commands without declared flags accept any flags.
 
-  Whatever the grammar accepts can be extracted and finds its entry.
+  Every command that the grammar accepts can be extracted and has an entry.
 
   ## Options
 
-    * `:names` - globs over the names of the commands and skills, as in `Skillbook.Tools.definitions/2`; all if it is left out
+    * `:names` (list of globs) - the names of the commands and skills, as in
+      `Skillbook.Tools.definitions/2`. Defaults to all
   """
   @spec gbnf(View.t(), keyword()) :: String.t()
   def gbnf(%View{} = view, options \\ []) do
@@ -77,10 +79,10 @@ defmodule Skillbook.Grammar do
     names = Enum.map(listed, & &1.name)
 
     files =
-      for entry <- listed, file <- Enum.take(entry.files, @files), do: "#{entry.name}/#{file}"
+      for entry <- listed, file <- Enum.take(entry.files, @max_files), do: "#{entry.name}/#{file}"
 
-    told = for %{domain: domain} <- listed, domain != nil, uniq: true, do: domain
-    paths = Enum.uniq(told ++ Enum.map(told, &"#{&1}.all") ++ names ++ files)
+    domains = for %{domain: domain} <- listed, domain != nil, uniq: true, do: domain
+    paths = Enum.uniq(domains ++ Enum.map(domains, &"#{&1}.all") ++ names ++ files)
 
     case Enum.flat_map(paths, &shell_word/1) do
       [] ->
@@ -96,7 +98,7 @@ defmodule Skillbook.Grammar do
     end
   end
 
-  # The rule of this name, and others that it needs.
+  # Returns the rule of this name and the rules that it uses.
   defp command(view, %Entry{} = entry, word, name) do
     case View.flags(view, entry.name) do
       {:ok, %Declaration{} = declaration} -> declared(word, declaration, name)
@@ -114,11 +116,11 @@ defmodule Skillbook.Grammar do
 
     all = Enum.map(declared, &elem(&1, 0))
     required = for {rule, %Flag{required: true}} <- declared, do: rule
-    enforced = if length(required) <= @enforced, do: required, else: []
+    enforced = if length(required) <= @max_enforced, do: required, else: []
 
     needs = needs(name, all, enforced)
     flags = [" ", need(name, enforced)]
-    # Words may stand for flags that are required.
+    # Words without a flag may replace required flags.
     either = &[" (", flags, " | (\" \" word)", &1, " ", need(name, []), ")"]
 
     places = for {_, %Flag{positional: how}} when how != nil <- declared, do: how
@@ -133,8 +135,8 @@ defmodule Skillbook.Grammar do
     [{name, [word | head]} | needs ++ rules]
   end
 
-  # A rule for each set of required flags that are still missing: others in any order, one of the set, and then what the
-  # smaller set needs.
+  # One rule for each set of missing required flags: other flags in any order, one flag of the
+  # set, and then the rule of the smaller set.
   defp needs(name, all, required) do
     for missing <- subsets(required) do
       others = with [_ | _] = others <- all -- missing, do: ["(", alternatives(others), ")* "]
@@ -181,7 +183,7 @@ defmodule Skillbook.Grammar do
   defp value(%Flag{type: :integer} = flag), do: integer(flag.min, flag.max)
   defp value(%Flag{}), do: "word"
 
-  # Below zero the bounds are left to the command.
+  # Negative limits are checked by the command only.
   defp integer(nil, nil), do: "\"-\"? [0-9]{1,15}"
   defp integer(min, _max) when is_integer(min) and min < 0, do: "\"-\"? [0-9]{1,15}"
   defp integer(_min, max) when is_integer(max) and max < 0, do: "\"-\" [0-9]{1,15}"
@@ -200,7 +202,7 @@ defmodule Skillbook.Grammar do
 
   defp digits(number), do: length(Integer.digits(number))
 
-  # The numbers between two of the same length, digit by digit.
+  # The numbers between two numbers of the same length, digit by digit.
   defp between([low], [high]), do: range(low, high)
 
   defp between([digit | low], [digit | high]),
@@ -221,7 +223,7 @@ defmodule Skillbook.Grammar do
 
   defp alternatives(rules), do: Enum.intersperse(rules, " | ")
 
-  # A word as it is written in a command; a line break has no place there.
+  # A word as written in a command; a text with control characters has no form.
   defp shell_word(text) do
     cond do
       text =~ ~r/\A[\p{L}\p{N}][\p{L}\p{N}_.:@\/+-]*\z/u -> [text]

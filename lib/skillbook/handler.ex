@@ -1,23 +1,29 @@
 defmodule Skillbook.Handler do
   @moduledoc """
-  A module that carries out a command.
+  Behaviour for modules that run a command.
 
-  A command's document names its handler in the frontmatter (`handler: MyApp.Weather.Today`). The
-  handler gets the flags as the document declares them and the `Skillbook.Context` of the call, and
-  answers with text for the model. It runs in a supervised process with a time limit, so it may
-  crash without harm; it takes the time from `context.now`, which makes it testable.
+  The page of a command names its handler in the frontmatter:
+
+      ---
+      name: weather.today
+      description: Returns today's weather
+      handler: MyApp.Weather.Today
+      ---
+
+  The handler gets the flags and the `Skillbook.Context` of the call, and returns text for the
+  model. It runs in a supervised process with a time limit, so a crash only fails its own command.
+  Use `context.now` for the time, which makes the handler testable.
 
   ## Flags
 
-  A map with string keys. Where the document's Flags section declares them, they are checked before
-  the handler is called, and the values have the declared types: `--limit 7` of a whole number is
-  `%{"limit" => 7}`. Defaults are filled in, words before the first flag are in the flags that they
-  stand for, and other flags that were not given are absent (`Skillbook.Flags.cast_declared/3`).
+  Flags are a map with string keys. Flags that the page declares in its Flags section are checked
+  before the handler is called and have their declared types: `--limit 7` for an integer is
+  `%{"limit" => 7}`. Defaults are set, words before the first flag are assigned to their flags,
+  and other absent flags are not in the map (`Skillbook.Flags.cast_declared/3`).
 
-  A document that declares none leaves the flags as they were written. Then a flag without a value
-  is `true`, one with a value is a string, one with several is a list of strings; of a JSON object
-  the values may also be numbers, booleans, `nil`, maps and lists of these. The handler checks them
-  with `Skillbook.Flags`:
+  If the page declares no flags, they are passed as written: a flag without a value is `true`,
+  with one value a string, and with several a list of strings. In a JSON object values may also be
+  numbers, booleans, `nil`, maps and lists. Check them with `Skillbook.Flags`:
 
   ## Examples
 
@@ -42,10 +48,10 @@ defmodule Skillbook.Handler do
   """
 
   @doc """
-  Carries out the command.
+  Runs the command.
 
-  `{:ok, text}` is short for a `Skillbook.Result` with that content; an error's message, or its text, goes to
-  the model, which may mend its command and try again.
+  `{:ok, text}` is short for a `Skillbook.Result` with this content. On an error its message, or
+  the text, goes to the model, which may correct the command and try again.
   """
   @callback execute(flags :: Skillbook.Flags.t(), context :: Skillbook.Context.t()) ::
               {:ok, Skillbook.Result.t() | String.t()} | {:error, Exception.t() | String.t()}

@@ -1,19 +1,19 @@
 defmodule Skillbook.Help do
   @moduledoc """
-  What `get_skill` answers, from the list of everything down to one file of a skill.
+  Answers `get_skill`, from the list of all skills to a single file of a skill.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
-      iex> {:ok, text} = Skillbook.Help.get(view, "haiku")
-      iex> text
-      "Write three lines of five, seven and five syllables."
+      iex> {:ok, text} = Skillbook.Help.get(view, "tasks.get")
+      iex> text =~ "# tasks.get"
+      true
       iex> Skillbook.Help.get(view, "") == Skillbook.Help.top_level(view)
       true
-      iex> {:error, error} = Skillbook.Help.get(view, "haikuu")
-      iex> error.suggestions
-      ["haiku"]
+      iex> {:error, error} = Skillbook.Help.get(view, "taks")
+      iex> hd(error.suggestions)
+      "tasks"
   """
 
   alias Skillbook.{Entry, Native, UnknownSkillError, View}
@@ -21,31 +21,38 @@ defmodule Skillbook.Help do
   @type answer :: {:ok, String.t()} | {:error, UnknownSkillError.t()}
 
   @doc """
-  The answer to `get_skill: PATH`.
+  Returns the answer to `get_skill: PATH`.
 
-  A path is, in this order: nothing (`""` or `nil`), an entry's name, `DOMAIN.all`, a domain, an alias, or a skill's
-  name and one of its files (`pdf-processing/references/forms.md`). A skill and a domain of the same name come together.
-  A file is shown up to 256 KiB if it is UTF-8 text; of others the answer says what they are.
+  A path is one of these, tried in this order:
+
+    * `""` or `nil` - the list of all domains and skills
+    * the name of an entry - its page. A domain of the same name is added
+    * `DOMAIN.all` - the pages of all commands of a domain
+    * a domain - its index
+    * an alias of an entry
+    * the name of a skill and one of its files, such as `pdf-processing/references/forms.md` - the
+      file, if it is UTF-8 text of up to 256 KiB; otherwise its size and type
   """
   @spec get(View.t(), String.t() | nil) :: answer()
   def get(view, nil), do: get(view, "")
   def get(%View{ref: ref} = view, path), do: answer(Native.view_help(ref, path), view, path)
 
   @doc false
-  # The entries whose own texts the answer to a path that has one holds, in the order in which `get/2` looks a path up.
+  # Returns the entries whose texts the answer to a path contains. Tries the path in the order of
+  # `get/2`.
   @spec entries(View.t(), String.t()) :: [Entry.t()]
   def entries(view, path) do
     path = String.trim(path)
-    found = with {:error, _} <- View.fetch(view, path), do: nil
+    entry = with {:error, _} <- View.fetch(view, path), do: nil
 
-    case found do
+    case entry do
       {:ok, %Entry{name: ^path} = entry} -> [entry]
       other -> entries_of_all(view, path) || if(domain?(view, path), do: [], else: own(other))
     end
   end
 
   @doc false
-  # The skill of which the answer to a path shows a file.
+  # Returns the skill of a file, if the path is that of a file.
   @spec skills(View.t(), String.t()) :: [Entry.t()]
   def skills(view, path) do
     path = String.trim(path)
@@ -74,21 +81,21 @@ defmodule Skillbook.Help do
   defp own({:ok, entry}), do: [entry]
   defp own(nil), do: []
 
-  @doc "All domains and all entries that belong to none."
+  @doc "Returns the list of all domains and of the entries without a domain."
   @spec top_level(View.t()) :: answer()
   def top_level(view), do: get(view, "")
 
-  @doc "A domain's index."
+  @doc "Returns the index of a domain."
   @spec domain(View.t(), String.t()) :: answer()
   def domain(%View{ref: ref} = view, name),
     do: answer(Native.view_help_domain(ref, name), view, name)
 
-  @doc "An entry's body and, for a skill with other files beside it, their list."
+  @doc "Returns the body of an entry, with a list of its files for a skill that has some."
   @spec skill(View.t(), String.t()) :: answer()
   def skill(%View{ref: ref} = view, name),
     do: answer(Native.view_help_skill(ref, name), view, name)
 
-  @doc "The bodies of all commands of a domain, in the order of their names."
+  @doc "Returns the bodies of all commands of a domain, sorted by name."
   @spec domain_all(View.t(), String.t()) :: answer()
   def domain_all(%View{ref: ref} = view, name),
     do: answer(Native.view_help_domain_all(ref, name), view, name)

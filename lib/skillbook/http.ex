@@ -29,8 +29,8 @@ defmodule Skillbook.HTTP do
       which needs no dependency. See also `Skillbook.HTTP.Finch` and `Skillbook.HTTP.Req`
     * `:connect_timeout` - milliseconds to open a connection, TLS included. Default: 10,000
     * `:idle_timeout` - milliseconds to wait for the head, and then for each part. Default: 60,000
-    * `:timeout` - milliseconds for the whole request: redirects, the body, and the time spent in the
-      function. Endless responses end here. Default: 300,000
+    * `:timeout` - milliseconds for the whole request: redirects, the body, and the time spent in
+      the function. Endless responses end here. Default: 300,000
     * `:redirects` - how many redirects to follow; one more is an error. Default: 0, which returns
       the redirect itself
     * `:max_body` - the largest body that `request/2` accepts, in bytes after unpacking gzip.
@@ -39,25 +39,25 @@ defmodule Skillbook.HTTP do
     * `:cacertfile` - a PEM file of certificate authorities to trust instead of the system's
     * `:protocol` - `:auto` (HTTP/2 if the server offers it over TLS, else HTTP/1.1), `:http1`, or
       `:http2` without asking the server first. Default: `:auto`
-    * `:proxy` - `:env`, `nil` for none, a URL such as `"http://user:password@proxy.example:3128"`,
-      or a function that returns one. Default: `:env`
+    * `:proxy` - `:env`, `nil` for none, a URL such as
+      `"http://user:password@proxy.example:3128"`, or a function that returns one. Default: `:env`
 
   The head of a response is limited to 64 KiB. Unknown options raise `Skillbook.OptionError`.
 
   ## Proxies
 
-  With `proxy: :env`, the environment variables `HTTPS_PROXY` and `HTTP_PROXY` name the proxies, and
-  `ALL_PROXY` is the fallback of both. `NO_PROXY` lists the exceptions, separated by commas: domains
-  (with their subdomains), addresses, networks such as `10.0.0.0/8`, or `*`. Lower-case names of the
-  variables take precedence. Local servers (`localhost`, `127.0.0.0/8`, `::1`) are never reached
-  through a proxy of the environment. In a CGI program (`REQUEST_METHOD` is set), upper-case
-  `HTTP_PROXY` is ignored, since a header of the incoming request can set it.
+  With `proxy: :env`, the environment variables `HTTPS_PROXY` and `HTTP_PROXY` name the proxies,
+  and `ALL_PROXY` is the fallback of both. `NO_PROXY` lists the exceptions, separated by commas:
+  domains (with their subdomains), addresses, networks such as `10.0.0.0/8`, or `*`. Lower-case
+  names of the variables take precedence. Local servers (`localhost`, `127.0.0.0/8`, `::1`) are
+  never reached through a proxy of the environment. In a CGI program (`REQUEST_METHOD` is set),
+  upper-case `HTTP_PROXY` is ignored, since a header of the incoming request can set it.
 
   ## Redirects
 
   A redirect to another scheme, host or port drops the headers `authorization`, `cookie` and
-  `proxy-authorization`. A redirect from `https` to `http` is an error. After a 303, and after a 301
-  or 302 to a `POST`, the next request is a `GET` without a body.
+  `proxy-authorization`. A redirect from `https` to `http` is an error. After a 303, and after a
+  301 or 302 to a `POST`, the next request is a `GET` without a body.
 
   ## Secrets
 
@@ -116,8 +116,13 @@ defmodule Skillbook.HTTP do
 
       {:data, data}, {status, headers, body, size} ->
         case size + byte_size(data) do
-          size when size > limit -> {:stop, :too_large, "the answer has more than #{limit} bytes"}
-          size -> {:cont, {status, headers, [body, data], size}}
+          size when size > limit ->
+            {:stop, :too_large,
+             "the response has more than #{limit} " <>
+               "bytes"}
+
+          size ->
+            {:cont, {status, headers, [body, data], size}}
         end
     end
 
@@ -133,9 +138,9 @@ defmodule Skillbook.HTTP do
   @doc """
   Makes a request and calls `fun` with each part of the response.
 
-  The first part is `{:head, status, headers}`; `{:data, binary}` follows as often as data arrives.
-  Return `{:cont, acc}` to go on, or `{:halt, acc}` to cancel the request. An error comes with the
-  accumulator so far.
+  The first part is `{:head, status, headers}`; `{:data, binary}` follows as often as data
+  arrives. Return `{:cont, acc}` to go on, or `{:halt, acc}` to cancel the request. An error comes
+  with the accumulator so far.
   """
   @spec stream(request(), keyword(), acc, (part(), acc -> {:cont, acc} | {:halt, acc})) ::
           {:ok, acc} | {:halted, acc} | {:error, Error.t(), acc}
@@ -167,7 +172,7 @@ defmodule Skillbook.HTTP do
 
     case {outcome, elem(outcome, tuple_size(outcome) - 1)} do
       {{:ok, _}, %{gzip: gzip} = state} when gzip != nil ->
-        whole(request, state)
+        check_gzip_end(request, state)
 
       {{:ok, _}, state} ->
         {:ok, state.acc}
@@ -186,7 +191,7 @@ defmodule Skillbook.HTTP do
     end
   end
 
-  defp whole(request, state) do
+  defp check_gzip_end(request, state) do
     if Gzip.ended?(state.gzip),
       do: {:ok, state.acc},
       else: failed(request, :closed, "its gzip data ends too early", state)
@@ -241,7 +246,7 @@ defmodule Skillbook.HTTP do
   defp part({:data, data}, %{gzip: gzip} = state),
     do: in_time(state, &unpacked(Gzip.feed(gzip, data), &1))
 
-  # Unpacked data comes in pieces of some kilobytes, whatever the ratio.
+  # Unpacked data comes in pieces of some kilobytes, however well it was packed.
   defp unpacked(:error, state), do: stop(state, :malformed, "its gzip data is broken")
   defp unpacked({:more, gzip}, state), do: {:cont, %{state | gzip: gzip}}
 
@@ -257,7 +262,7 @@ defmodule Skillbook.HTTP do
     end
   end
 
-  # For adapters without a limit of the whole time, and for endless gzip.
+  # For adapters without a time limit of their own, and for endless gzip.
   defp in_time(state, next) do
     if System.monotonic_time(:millisecond) >= state.call.deadline,
       do: stop(state, :timeout, "the time limit for the whole response has passed"),
@@ -307,7 +312,7 @@ defmodule Skillbook.HTTP do
       compressed: {"true or false", &is_boolean/1},
       cacertfile: {"a path or nil", &(is_nil(&1) or Options.text?(&1))},
       protocol: {":auto, :http1 or :http2", &(&1 in [:auto, :http1, :http2])},
-      proxy: {":env, nil, a URL or a function that gives one", &proxy?/1}
+      proxy: {":env, nil, a URL or a function that returns one", &proxy?/1}
     ]
   end
 

@@ -1,41 +1,64 @@
 defmodule Skillbook.Lint do
   @moduledoc """
-  Looks at skills as their author should before others get them.
+  Finds mistakes in skills, and fixes those with only one possible fix.
 
-  It gives the diagnostics of loading and, beyond those, looks at the pages: whether the commands in their examples can be
-  read and exist, whether Usage, Flags and Examples agree, and whether texts have a size that models read well. Every code is
-  in [Diagnostics](diagnostics.md).
+  `run/2` returns the diagnostics of loading, and checks the pages: whether the commands in
+  their examples can be parsed and exist, whether Usage, Flags and Examples agree, and whether
+  texts have a size that models read well. [Diagnostics](diagnostics.md) explains every code.
 
-  It looks at everything, for authors and other trusted code; with a profile only at what that one sees.
+  Linting is for authors and other trusted code: without `:profile` it reads all pages, also those
+  with visibility labels.
 
   ## Options of `run/2` and `fix/2`
 
-    * `:context` - sources that are there too, so that examples may use their commands; nothing is said about them. None
-      if it is left out
-    * `:profile` - a `Skillbook.Profile` or its options: pages and files that it does not see are passed over, and
-      commands that it does not see are none. Everything is looked at if it is left out
-    * `:strict` - whether every `SKILL.md` must also pass the Agent Skills format's own validator; `false` if it is left out
+    * `:context` - sources whose commands examples may use, without being linted themselves.
+      Default: `[]`
+    * `:profile` - a `Skillbook.Profile` or its options. Pages that the profile cannot see are not
+      linted, and commands that it cannot see do not exist. Default: all pages and commands
+    * `:strict` - whether to run the validator of the Agent Skills format on every `SKILL.md`,
+      too. Default: `false`
 
   ## Examples
+
+  The built-in skills have no diagnostics:
 
       iex> Skillbook.Lint.run([Skillbook.Source.builtin()])
       []
 
-      iex> found = Skillbook.Lint.run(["test/support/fixtures/skills"], strict: true)
-      iex> Enum.count(found, &(&1.code == :spec_violation)) > 0
-      true
+  A page with an unquoted colon, and a usage that names another command:
+
+      iex> folder = Path.join(System.tmp_dir!(), "lint-\#{System.unique_integer([:positive])}")
+      iex> page = \"""
+      ...> ---
+      ...> name: mail.send
+      ...> description: Sends: a message to people
+      ...> ---
+      ...> ## Usage
+      ...>
+      ...> mail.sned --to <a>
+      ...> \"""
+      iex> {:ok, _} = Skillbook.Document.create(folder, "mail/send.md", page)
+      iex> for found <- Skillbook.Lint.run([folder]), do: {found.line, found.code}
+      [{3, :frontmatter_repaired}, {7, :example_unknown}]
+      iex> {[{_path, {:ok, 1}}], left} = Skillbook.Lint.fix([folder])
+      iex> for found <- left, do: {found.line, found.code}
+      [{7, :example_unknown}]
+      iex> File.rm_rf!(folder)
+      iex> :ok
+      :ok
   """
 
   alias Skillbook.Support.Options
   alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Profile, Source, View}
 
-  # A fix may show what else is wrong with the same line.
-  @rounds 5
+  # A fix may reveal another mistake in the same line.
+  @max_rounds 5
 
   @doc """
-  What is found in the sources (paths, options of `Skillbook.Source`, or sources), by path, line and column.
+  Returns the diagnostics of sources, sorted by path, line and column.
 
-  Raises `Skillbook.OptionError` if a source or an option is none.
+  A source is a path, the options of `Skillbook.Source`, or a `Skillbook.Source`. Raises
+  `Skillbook.OptionError` for an invalid source or option.
   """
   @spec run([Source.t() | Path.t() | keyword()], keyword()) :: [Diagnostic.t()]
   def run(sources, options \\ []) do
@@ -48,17 +71,18 @@ defmodule Skillbook.Lint do
       if options[:profile], do: Enum.filter(strict, &(&1.path in paths(view))), else: strict
 
     (View.diagnostics(view) ++ Native.lint_view(view.ref))
-    |> Enum.filter(fn found -> Enum.any?(sources, &below?(found.path, &1.path)) end)
+    |> Enum.filter(fn diagnostic -> Enum.any?(sources, &below?(diagnostic.path, &1.path)) end)
     |> Enum.concat(strict)
     |> Enum.uniq()
     |> Enum.sort_by(&{&1.path, &1.line || 0, &1.column || 0, &1.code})
   end
 
   @doc """
-  Makes the fixes of diagnostics in their files, and gives for each file how many it made or why it could not.
+  Applies the fixes of diagnostics to their files.
 
-  A file is replaced as a whole or not at all. Run again afterwards: a mended line can show what else is wrong with it, and
-  of two fixes that overlap one is made.
+  Returns the number of applied fixes for each file, or the error of writing it. A file is
+  replaced atomically. Of two fixes that overlap, only the first is applied, and a fixed line
+  may have further mistakes; `fix/2` repeats until no fix is left.
   """
   @spec apply_fixes([Diagnostic.t()]) :: [
           {Path.t(), {:ok, pos_integer()} | {:error, DocumentError.t()}}
@@ -72,24 +96,28 @@ defmodule Skillbook.Lint do
   end
 
   @doc """
-  Fixes what can be fixed in the sources, as often as it takes, and gives what was done as `apply_fixes/1` does and what is
-  left as `run/2` does.
+  Runs `run/2` and `apply_fixes/1` until no fix is left, up to #{@max_rounds} times.
+
+  Returns the applied fixes as `apply_fixes/1` does, and the remaining diagnostics as `run/2`
+  does.
   """
   @spec fix([Source.t() | Path.t() | keyword()], keyword()) ::
           {[{Path.t(), {:ok, pos_integer()} | {:error, DocumentError.t()}}], [Diagnostic.t()]}
-  def fix(sources, options \\ []), do: fix(sources, options, fn _found -> true end, @rounds, %{})
+  def fix(sources, options \\ []),
+    do: fix(sources, options, fn _diagnostic -> true end, @max_rounds, %{})
 
   @doc false
-  # Only of the diagnostics for which `wanted` is true.
-  def fix(sources, options, wanted, rounds \\ @rounds, done \\ %{}) do
-    found = sources |> run(options) |> Enum.filter(wanted)
-    fixable? = fn one -> one.fix && not match?({:error, _}, done[one.path]) end
+  # Only fixes and returns diagnostics for which `wanted` returns true.
+  def fix(sources, options, wanted, rounds \\ @max_rounds, done \\ %{}) do
+    diagnostics = sources |> run(options) |> Enum.filter(wanted)
+    fixable? = &(&1.fix && not match?({:error, _}, done[&1.path]))
 
-    if rounds > 0 and Enum.any?(found, fixable?) do
-      done = found |> Enum.filter(fixable?) |> apply_fixes() |> Enum.reduce(done, &add/2)
+    if rounds > 0 and Enum.any?(diagnostics, fixable?) do
+      done = diagnostics |> Enum.filter(fixable?) |> apply_fixes() |> Enum.reduce(done, &add/2)
+
       fix(sources, options, wanted, rounds - 1, done)
     else
-      {Enum.sort(done), found}
+      {Enum.sort(done), diagnostics}
     end
   end
 
@@ -107,7 +135,7 @@ defmodule Skillbook.Lint do
          do: {:ok, count}
   end
 
-  # Of two that overlap the first is made.
+  # Of two fixes that overlap, the first is applied.
   defp replace(text, fixes) do
     {parts, count, done} =
       fixes
@@ -117,8 +145,8 @@ defmodule Skillbook.Lint do
         {offset, length, new}, {parts, count, done} when offset >= done ->
           {[parts, binary_part(text, done, offset - done), new], count + 1, offset + length}
 
-        _overlaps, kept ->
-          kept
+        _overlaps, replaced ->
+          replaced
       end)
 
     {[parts, binary_part(text, done, byte_size(text) - done)], count}
@@ -140,25 +168,26 @@ defmodule Skillbook.Lint do
     end
   end
 
-  # The documents that a view shows.
   defp paths(view) do
-    for one <- View.entries(view, []) ++ View.domains(view),
-        one.path,
+    for page <- View.entries(view, []) ++ View.domains(view),
+        page.path,
         into: MapSet.new(),
-        do: one.path
+        do: page.path
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path || "", root <> "/")
 
-  # The files that the format's validator would be given; as at load, without what begins with a dot and without links.
+  # Validates each SKILL.md below the folder. As at load, hidden files and links are skipped.
   defp strict(folder) do
-    names = folder |> File.ls() |> elem_or([]) |> Enum.sort()
+    names = with {:ok, names} <- File.ls(folder), do: Enum.sort(names), else: (_ -> [])
     file = Enum.find(["SKILL.md", "skill.md"], &(&1 in names and kind(folder, &1) == :regular))
 
     own =
       with true <- file != nil, {:ok, text} <- File.read(Path.join(folder, file)) do
         path = Path.join(folder, file)
-        for one <- Native.lint_strict(Path.basename(folder), text), do: %{one | path: path}
+
+        for diagnostic <- Native.lint_strict(Path.basename(folder), text),
+            do: %{diagnostic | path: path}
       else
         _ -> []
       end
@@ -167,9 +196,6 @@ defmodule Skillbook.Lint do
     folders = Enum.filter(below, &(String.valid?(&1) and kind(folder, &1) == :directory))
     own ++ Enum.flat_map(folders, &strict(Path.join(folder, &1)))
   end
-
-  defp elem_or({:ok, value}, _default), do: value
-  defp elem_or({:error, _}, default), do: default
 
   defp kind(folder, name) do
     case File.lstat(Path.join(folder, name)) do

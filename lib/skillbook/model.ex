@@ -1,14 +1,16 @@
 defmodule Skillbook.Model do
   @moduledoc ~S"""
-  A language model that can be asked.
+  A language model: the behaviour of its clients, and the function that calls them.
 
-  A model is a struct whose module is of this behaviour: `Skillbook.Model.OpenAI` speaks to servers, and
-  `Skillbook.Model.Function` answers from a function, for tests and for models of your own.
+  A model is a struct whose module implements this behaviour. `Skillbook.Model.OpenAI` calls a
+  server. `Skillbook.Model.Function` calls a function, for tests and for models of your own.
 
   ## Examples
 
-      iex> model = Skillbook.Model.Function.new(fn [%{content: text}], _options -> ["You said: ", text] end)
-      iex> {:ok, answer} = Skillbook.Model.chat(model, [%{role: :user, content: "Hi"}], [], &send(self(), {:text, &1}))
+      iex> alias Skillbook.Model
+      iex> model = Model.Function.new(fn [m], _options -> ["You said: ", m.content] end)
+      iex> messages = [%{role: :user, content: "Hi"}]
+      iex> {:ok, answer} = Model.chat(model, messages, [], &send(self(), {:text, &1}))
       iex> {answer.text, answer.finish_reason}
       {"You said: Hi", :stop}
       iex> receive do: ({:text, text} -> text)
@@ -23,8 +25,10 @@ defmodule Skillbook.Model do
   @type usage :: %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()}
 
   @typedoc """
-  `:usage` is `nil` if the model does not count. `:finish_reason` is `:stop`; `:length`, the limit of tokens was reached;
-  `:filtered`, the server withheld the rest; or `:other`.
+  A complete answer.
+
+  `:usage` is `nil` if the model does not count tokens. `:finish_reason` is `:stop`; `:length`,
+  the limit of tokens was reached; `:filtered`, the server withheld the rest; or `:other`.
   """
   @type answer :: %{
           text: String.t(),
@@ -32,29 +36,35 @@ defmodule Skillbook.Model do
           finish_reason: :stop | :length | :filtered | :other
         }
 
-  @typedoc "An attempt failed, and the next one begins in `:delay` milliseconds. `:attempt` is its number, 2 or more."
+  @typedoc """
+  A failed request that is repeated after `:delay` milliseconds, as `:attempt` number 2 or higher.
+  """
   @type retry :: %{attempt: pos_integer(), delay: non_neg_integer(), error: ModelError.t()}
 
   @doc """
-  Asks the model: `c:chat/4` is called with options that are valid.
+  Requests an answer. The options are already validated.
 
-  `on_text` gets the answer's text piece by piece, in order, none of them empty; it is called in the calling process.
+  Call `on_text` in the calling process with each piece of the text, in order, never an empty one.
   """
   @callback chat(t(), [message()], keyword(), on_text :: (String.t() -> any())) ::
               {:ok, answer()} | {:error, ModelError.t()}
 
   @doc """
-  Asks a model for the next message of a conversation, and hands its text out as it comes.
+  Requests the next message of a conversation, and calls `on_text` with each piece of its text.
+
+  Returns `{:ok, answer}` or `{:error, %Skillbook.ModelError{}}`. Wrong options raise
+  `Skillbook.OptionError`.
 
   ## Options
 
-    * `:stop` - texts at which the model stops writing; they are not part of the answer
+    * `:stop` - texts at which the model stops; they are not part of the answer
     * `:temperature` - a number from 0
-    * `:max_tokens` - the most tokens of the answer
-    * `:grammar` - a GBNF grammar that the answer follows, for servers that know how
-    * `:extra` - a map of further fields of the request, with texts as keys; `nil` takes a field out
-    * `:timeout` - how long all of it may take, in milliseconds
-    * `:on_retry` - a function that gets a `t:retry/0` before a failed attempt is made again
+    * `:max_tokens` - the maximum number of tokens of the answer
+    * `:grammar` - a GBNF grammar for the answer, for servers that support it
+    * `:extra` - a map of further fields of the request, with strings as keys; `nil` removes a
+      field
+    * `:timeout` - milliseconds for the whole answer
+    * `:on_retry` - a function that gets a `t:retry/0` before a failed request is repeated
   """
   @spec chat(t(), [message()], keyword(), (String.t() -> any())) ::
           {:ok, answer()} | {:error, ModelError.t()}

@@ -1,41 +1,45 @@
 defmodule Skillbook.Profile do
   @moduledoc """
-  On whose behalf something is read or run.
+  The identity that reads and runs skills, with its rights.
 
-  ## Options
-
-    * `:id` - its id, which entries may name in `proactive_for_profile_ids` and `exclude_from_prompt_profile_ids`. Required
-    * `:grants` - the visibility labels it may see, or `:all`; none if it is left out. An entry is seen if all of its
-      labels are granted
-    * `:skills` - globs over the names of the entries it may see, or `:all` (the default). Case matters, and `*` also
-      matches dots
-    * `:within` - lists of globs that narrow `:skills`: a name has to match one glob of each list; none (`[]`) by default.
-      `narrow/2` adds to it
-    * `:others` - the ids of others that it acts for as well: what is excluded for one of them is excluded for it. None (`[]`) by
-      default; `meet/2` adds to it
-    * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
-    * `:writes` - what becomes of a command that changes something (`Skillbook.Entry.effect/1`): `:run` (the default) runs
-      it, `:delegate` tells the model to hand it to an agent, `:ask` asks the `:ask` callback of the run or the book, `:deny`
-      refuses it
-    * `:labels` - visibility labels that all it writes into the store carries besides those it gives; they are among its
-      `:grants`. It can neither leave them out nor edit or delete an entry that lacks one of them. None (`[]`) by default
-    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills`,
-      `:tools`, `:writes` and `:labels`; `nil` (the default) for none. A profile that is made without a book only keeps it,
-      and so does a struct
+  A book has a list of profiles, and each view belongs to one of them.
 
   ## Examples
 
-      iex> {:ok, profile} = Skillbook.Profile.new(id: "mail", grants: ["external"], skills: ["email.*"])
-      iex> {profile.grants, profile.tools}
-      {["external"], :all}
+      iex> {:ok, profile} = Skillbook.Profile.new(id: "guest", skills: ["tasks.*"], writes: :deny)
+      iex> {profile.skills, profile.tools}
+      {["tasks.*"], :all}
 
-      iex> {:error, error} = Skillbook.Profile.new(id: "mail", grants: "external")
+      iex> {:error, error} = Skillbook.Profile.new(id: "guest", grants: "external")
       iex> Exception.message(error)
-      "expected :all or a list of texts as the option :grants of a profile, got: \\"external\\""
+      ~s(expected :all or a list of texts as the option :grants of a profile, got: "external")
 
-      iex> {:error, error} = Skillbook.Profile.new(id: "mail", grants: ["external"], labels: ["external", "mail"])
-      iex> Exception.message(error)
-      "expected labels that are among its :grants as the option :labels of a profile, got: [\\"mail\\"]"
+  ## Options
+
+    * `:id` (text) - the id. Entries may name it in `proactive_for_profile_ids` and
+      `exclude_from_prompt_profile_ids`. Required
+    * `:grants` (`:all` or list of texts) - the visibility labels that the profile may see. An
+      entry is visible if all of its labels are granted. Defaults to `[]`
+    * `:skills` (`:all` or list of globs) - the names of the entries that the profile may see.
+      Case matters, and `*` also matches dots. Defaults to `:all`
+    * `:within` (list of lists of globs) - further restrictions: a name must match one glob of
+      each list; see `narrow/2`. Defaults to `[]`
+    * `:others` (list of texts) - the ids of other profiles that it also acts for. Entries that
+      exclude one of them exclude this profile too; see `meet/2`. Defaults to `[]`
+    * `:tools` (`:all` or list of patterns) - the tools that it may use; see
+      `Skillbook.View.tools/2`. Defaults to `:all`
+    * `:writes` - the rule for commands with side effects (`Skillbook.Entry.effect/1`). Defaults
+      to `:run`
+      * `:run` - run them
+      * `:ask` - ask the `:ask` callback of the run or the book
+      * `:delegate` - tell the model to use `agent.dispatch`
+      * `:deny` - do not run them
+    * `:labels` (list of texts) - visibility labels for everything that the profile writes to the
+      store, in addition to the labels of the command. They must be in `:grants`. The profile
+      cannot edit or delete entries without them. Defaults to `[]`
+    * `:role` (text or `nil`) - the id of one of the book's `:roles`, which has the defaults for
+      `:grants`, `:skills`, `:tools`, `:writes` and `:labels`. Only the profiles of a book use it.
+      Defaults to `nil`
   """
 
   alias Skillbook.Support.Options
@@ -68,17 +72,23 @@ defmodule Skillbook.Profile do
     labels: []
   ]
 
-  @typedoc "What the profiles of a role have in common, by the role's id."
+  @typedoc "The options of each role, by its id."
   @type roles :: %{String.t() => keyword()}
 
-  @doc "Makes a profile of options, or of a profile."
+  @doc """
+  Makes a profile from options, or checks a profile.
+
+      iex> {:error, error} = Skillbook.Profile.new(id: "mail", grants: ["a"], labels: ["a", "b"])
+      iex> {error.option, error.problem}
+      {:labels, {:invalid, "labels that are among its :grants", ["b"]}}
+  """
   @spec new(t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
     with {:ok, profile} <- read(options), do: consistent(profile)
   end
 
   @doc false
-  # Whether it sees all that there is.
+  # Whether it sees all entries.
   @spec unrestricted?(t()) :: boolean()
   def unrestricted?(%__MODULE__{} = profile), do: profile.grants == :all and globs(profile) == []
 
@@ -101,7 +111,7 @@ defmodule Skillbook.Profile do
     end
   end
 
-  # Checked once the role is known, which may have the one or the other. A profile must see what it writes.
+  # A profile must see the entries that it writes. Checked after the role has added its options.
   defp consistent(profile) do
     case foreign(profile, profile.labels) do
       [] ->
@@ -114,7 +124,7 @@ defmodule Skillbook.Profile do
   end
 
   @doc false
-  # Those of the labels that the profile does not hold.
+  # Returns the labels that are not granted to the profile.
   @spec foreign(t(), [String.t()]) :: [String.t()]
   def foreign(%__MODULE__{grants: :all}, _labels), do: []
   def foreign(%__MODULE__{grants: grants}, labels), do: Enum.reject(labels, &(&1 in grants))
@@ -155,7 +165,7 @@ defmodule Skillbook.Profile do
   end
 
   @doc """
-  The profile of trusted code, which sees and may use everything.
+  Returns the profile of trusted code, which may see and use everything.
 
       iex> Skillbook.Profile.unrestricted().grants
       :all
@@ -164,33 +174,34 @@ defmodule Skillbook.Profile do
   def unrestricted, do: %__MODULE__{id: "", grants: :all}
 
   @doc """
-  The same profile with fewer skills: those that it may see and one of the globs names.
+  Restricts a profile to the entries that one of the globs matches.
 
-  Whatever the globs are, the result sees nothing that the profile does not. It keeps the id, so that entries treat both
-  alike.
+  The result never sees more than the profile. It keeps the id, so the rules of entries for
+  profiles apply unchanged.
 
-      iex> {:ok, profile} = Skillbook.Profile.new(id: "mail", skills: ["email.*"])
-      iex> narrow = Skillbook.Profile.narrow(profile, ["*.search", "tasks.*"])
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, profile} = Skillbook.Profile.new(id: "guest", skills: ["tasks.*"])
+      iex> narrow = Skillbook.Profile.narrow(profile, ["*.search", "memory.*"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:ok, view} = Skillbook.View.new(catalog, narrow)
       iex> Enum.map(Skillbook.View.entries(view), & &1.name)
-      ["email.search"]
+      ["tasks.search"]
   """
   @spec narrow(t(), [glob()]) :: t()
   def narrow(%__MODULE__{within: within} = profile, globs) when is_list(globs),
     do: %{profile | within: within ++ [globs]}
 
   @doc """
-  The same profile with no more rights than another has as well.
+  Restricts a profile to the rights that another profile has too.
 
-  It keeps its id, and entries that exclude the other exclude it too. Of the patterns in `:tools` those are left that both have. It is an error if what it writes had to carry
-  labels that it would not see.
+  It keeps its id. Entries that exclude the other profile exclude it too. Patterns in `:tools` are
+  kept if both profiles have them. Returns an error if the result could not see the labels that it
+  must write.
 
       iex> {:ok, nightly} = Skillbook.Profile.new(id: "nightly", grants: ["mail", "money"])
-      iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], skills: ["email.*"], writes: :deny)
+      iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], writes: :deny)
       iex> {:ok, both} = Skillbook.Profile.meet(nightly, maria)
-      iex> {both.id, both.others, both.grants, both.within, both.writes}
-      {"nightly", ["maria"], ["mail"], [["email.*"]], :deny}
+      iex> {both.id, both.others, both.grants, both.writes}
+      {"nightly", ["maria"], ["mail"], :deny}
   """
   @spec meet(t(), t()) :: {:ok, t()} | {:error, OptionError.t()}
   def meet(%__MODULE__{} = profile, %__MODULE__{} = other) do
@@ -206,19 +217,19 @@ defmodule Skillbook.Profile do
   end
 
   @doc false
-  # The ids of those that it acts for, its own first.
+  # Returns its id and the ids of the profiles that it acts for.
   @spec ids(t()) :: [String.t()]
   def ids(%__MODULE__{id: id, others: others}), do: [id | others]
 
   @doc false
-  # Whether an entry of this name is among those that it may see.
+  # Whether its globs match a name.
   @spec names?(t(), String.t()) :: boolean()
   def names?(%__MODULE__{} = profile, name),
     do: Enum.all?(globs(profile), &match?({:ok, [_]}, Native.globs_filter(&1, [name])))
 
   @doc false
-  # Whether it has no more rights than another, whatever entries there are. Of globs only the same are compared: that
-  # one names no more than another is not looked into.
+  # Whether it has no more rights than another, for any entries. Globs are compared as texts: a
+  # narrower glob in other words counts as different.
   @spec within?(t(), t()) :: boolean()
   def within?(%__MODULE__{} = profile, %__MODULE__{} = other) do
     case meet(profile, other) do
@@ -233,7 +244,7 @@ defmodule Skillbook.Profile do
     end
   end
 
-  # Each list of the one has to be narrowed by one of the other's.
+  # Each list of the other profile must contain one of its lists.
   defp narrower?(profile, other),
     do: Enum.all?(globs(other), fn wide -> Enum.any?(globs(profile), &(&1 -- wide == [])) end)
 

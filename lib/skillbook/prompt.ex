@@ -1,46 +1,61 @@
 defmodule Skillbook.Prompt do
   @moduledoc """
-  The part of a system prompt that says how commands are written and what there is.
+  Writes the part of a system prompt that explains commands and lists the skills of a view.
 
-  A prompt depends on the view's generation and profile alone: it is the same to the byte each time.
+  A prompt depends only on the generation and the profile of the view, so repeated calls return
+  the same bytes.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> Skillbook.Prompt.text(view, sections: [:commands]) =~ "tasks.search"
+      true
 
   ## Formats
 
-    * `:default` - `:rules`, `:domains`, `:skills`, `:quick_reference`, `:inline_skills`, `:notes`, `:preloaded_skills`,
-      `:other`
-    * `:xml` - `:available_skills`, `:inline_skills`, `:preloaded_skills`: for models that read files themselves
-    * `:notes` - `:inline_skills`, `:notes_list`, `:skill_catalog`, `:preloaded_skills`, `:other_notes`
+  A format is a list of sections:
+
+    * `:default` - `:rules`, `:domains`, `:skills`, `:quick_reference`, `:inline_skills`,
+      `:notes`, `:preloaded_skills`, `:other`
+    * `:xml` - `:available_skills`, `:inline_skills`, `:preloaded_skills`: for models that read
+      files with a tool of their own
+    * `:notes` - `:inline_skills`, `:notes_list`, `:skill_catalog`, `:preloaded_skills`,
+      `:other_notes`
     * `:list` - `:skill_list`, `:inline_skills`, `:preloaded_skills`
 
-  Only the default says how commands are written. A book with commands wants `:rules` and `:domains` beside the sections
-  of another format.
+  Only the default format explains commands. With another format, add `:rules` and `:domains` if
+  the book has commands.
 
   ## Sections
 
-  They always stand in this order, whatever the order in which they are asked for.
+  Sections always have this order:
 
-    * `:rules` - how commands are written
+    * `:rules` - the rules for writing commands
     * `:domains` - the domains with their descriptions
-    * `:commands` - all commands with their descriptions, those with `include_in_prompt: false` too: for a profile that has few
-    * `:skills` - the skills that belong to no domain, with their descriptions
-    * `:skill_list` - the same with their tags: `- name: description [tag, tag]`
-    * `:available_skills` - the same as XML, with the full path of each file
-    * `:quick_reference` - the first usage lines of commands, twenty at most, and how many more there are
-    * `:inline_skills` - the skills and commands that their source selects with `:inline`, whole, each in a `<skill>` tag.
-      They are in none of the lists of skills
-    * `:notes` - the notes, whole, each under its title
-    * `:notes_list` - the notes, whole, as a list: `- Title: content`
-    * `:skill_catalog` - the skills with their names in bold: `- **name**: description`
-    * `:preloaded_skills` - the entries that the option `:preloaded` names, whole, each under its name
-    * `:other` - names and titles of what can be read with `get_skill` but is not in the prompt
-    * `:other_notes` - the same on one line, the titles in quotes, without domains
+    * `:commands` - all commands with their descriptions, even those with `include_in_prompt:
+      false`; for profiles with few commands
+    * `:skills` - the skills without a domain, with their descriptions
+    * `:skill_list` - the same with tags: `- name: description [tag, tag]`
+    * `:available_skills` - the same as XML, with the full paths of the files
+    * `:quick_reference` - the first usage lines of up to twenty commands, and the number of the
+      others
+    * `:inline_skills` - the full text of skills and commands that their source selects with
+      `:inline`, each in a `<skill>` tag. They are not in the lists of skills
+    * `:notes` - the full text of the notes, each under its title
+    * `:notes_list` - the full text of the notes, as a list: `- Title: content`
+    * `:skill_catalog` - the skills with bold names: `- **name**: description`
+    * `:preloaded_skills` - the full text of the entries in the option `:preloaded`, each under
+      its name
+    * `:other` - names and titles of entries that are not in the prompt but can be read with
+      `get_skill`
+    * `:other_notes` - the same on one line, with titles in quotes, without domains
 
-  Sections that would be empty are left out, and a view that tells a model of nothing has no prompt at all. Entries with
+  Empty sections are left out, and the prompt of an empty view is empty. Entries with
   `disable-model-invocation` are in no section.
 
-  In the two XML sections skills stand in the order of their sources, then of their names. If two sources have a skill of
-  one name, both are there. Names, descriptions and paths are escaped; in the text of an inline skill the `<` of what
-  would be a tag `skill` or `available_skills` is written `&lt;`, and all else is left as it is.
+  The two XML sections are sorted by source, then by name, and contain both skills if two sources
+  have a skill of the same name. Names, descriptions and paths are escaped. In the text of an
+  inline skill the `<` of the tags `skill` and `available_skills` is written as `&lt;`; the rest
+  is unchanged.
   """
 
   alias Skillbook.Support.Options
@@ -66,34 +81,29 @@ defmodule Skillbook.Prompt do
   ]
 
   @doc """
-  The prompt of a view.
+  Returns the prompt of a view.
 
   ## Options
 
-    * `:format` - one of the formats above; `:default` if it is left out
-    * `:sections` - a list of sections, instead of a format
-    * `:preloaded` - the names of entries that stand whole in the prompt, in this order, for what a turn is about. Names that
-      the view does not tell of are passed over
-    * `:max_chars` - the most characters that the prompt may have
-    * `:max_tokens` - the most tokens that it may have, by an estimate that rather counts too many: a token for four ASCII
-      characters, and one for each other character
+    * `:format` (atom) - one of the formats above. Defaults to `:default`
+    * `:sections` (list of atoms) - sections, instead of a format
+    * `:preloaded` (list of texts) - names of entries whose full text is in the prompt, in this
+      order, for the topic of a turn. Names that the model may not see are ignored. Defaults to
+      `[]`
+    * `:max_chars` (characters) - the maximum length. Defaults to no limit
+    * `:max_tokens` (tokens) - the maximum number of tokens, by a high estimate: one token for
+      four ASCII characters, and one for each other character. Defaults to no limit
 
-  A prompt with a limit keeps its order. It holds what comes before the first piece that has no room; its last line says
-  how many domains, commands, skills and notes are left out and how to find them. If even the rules have no room, that
-  line stands alone; if it has none either, the prompt is empty.
+  With a limit the prompt ends before the first part that does not fit. Its last line has the
+  number of omitted domains, commands, skills and notes and the command to find them. If the rules
+  do not fit, the prompt is only this line; if the line does not fit either, the prompt is empty.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> view = Skillbook.View.all(catalog)
-      iex> text = Skillbook.Prompt.text(view, sections: [:domains])
-      iex> text |> String.split("\\n") |> Enum.slice(4, 2)
-      ["  email  Send, find and draft mail", "  tasks  tasks.create, tasks.search"]
-
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> text = Skillbook.Prompt.text(Skillbook.View.all(catalog), max_tokens: 400)
-      iex> text |> String.split("\\n") |> Enum.at(-2)
-      "Left out for lack of space: 3 commands and 1 skill. `get_skill` lists everything, `get_skill: NAME` shows one entry."
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", skills: ["tasks.*"])
+      iex> Skillbook.Prompt.text(view, max_tokens: 400) =~ "Left out for lack of space: "
+      true
   """
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])
@@ -134,9 +144,9 @@ defmodule Skillbook.Prompt do
     end
   end
 
-  defp mixed(what, old, new) do
+  defp mixed(kind, old, new) do
     raise ArgumentError,
-          "expected two views of one #{what}, got views of #{inspect(old)} and #{inspect(new)}"
+          "expected two views of one #{kind}, got views of #{inspect(old)} and #{inspect(new)}"
   end
 
   @doc false

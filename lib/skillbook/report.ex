@@ -1,26 +1,26 @@
 defmodule Skillbook.Report do
   @moduledoc ~S"""
-  What running a model's reply gave.
+  The results of a model's reply, as returned by `Skillbook.run/3`.
 
-  `to_string/1` is the text that goes back to the model: each command, how it went, and its content indented below, so
-  that no content can pass for another command's result. It is empty if the reply had no commands, and nothing that looks
-  like one.
+  `to_string/1` returns the text for the model: each command with its status, and its content
+  indented below, so that no content can imitate the result of another command. The text is empty
+  if the reply had no commands and nothing that looks like one.
 
   ## Fields
 
     * `:text` - the reply without its command blocks, for the user
     * `:results` - a `Skillbook.Result` for each command, in the order in which they ran
-    * `:incomplete` - the commands of a block that was cut off, which did not run
-    * `:notes` - what else the model is told. There is one for each code block that was not closed and holds commands of the view,
-      which so did not run. Of a reply without any block there is one if it has what looks like a command of
-      the view: in a block of the shell, of JSON or of no language, or in tags
+    * `:incomplete` - the commands of a block that was cut off; they did not run
+    * `:notes` - notes for the model about commands that did not run because they were outside of
+      a `cmd` block: in a code block that was not closed; or, in a reply without `cmd` blocks, in
+      a shell block, a JSON block, a block without a language, or tags
 
   ## Examples
 
-      iex> results = [%Skillbook.Result{status: :ok, command: "tasks.get T-1", content: "T-1  Call Bob\n      due today"}]
-      iex> report = %Skillbook.Report{text: "One moment.", results: results, incomplete: ["tasks.get T-"]}
-      iex> report |> to_string() |> String.split("\n") |> Enum.take(7)
-      ["[1] tasks.get T-1", "ok", "  T-1  Call Bob", "        due today", "", "[2] tasks.get T-", "not run"]
+      iex> result = %{Skillbook.Result.ok("T-1  Call Bob") | command: "tasks.get T-1"}
+      iex> report = %Skillbook.Report{results: [result], incomplete: ["tasks.get T-"]}
+      iex> report |> to_string() |> String.split("\n") |> Enum.take(6)
+      ["[1] tasks.get T-1", "ok", "  T-1  Call Bob", "", "[2] tasks.get T-", "not run"]
   """
 
   alias Skillbook.Result
@@ -37,10 +37,9 @@ defmodule Skillbook.Report do
   defimpl String.Chars do
     @not_run "The reply ended before the block of this command was closed. " <>
                "If it is still wanted, write it again in a whole block."
-    # Whatever a reader may take for the start of a line is indented.
+    # All Unicode line breaks, so that no text can start a line without indentation.
     @line_break ~r/\R/u
-    # Enough to know a command again by.
-    @shown 120
+    @max_heading_length 120
 
     def to_string(report) do
       results = Enum.map(report.results, &{&1.command, status(&1.status), &1.content})
@@ -61,8 +60,8 @@ defmodule Skillbook.Report do
 
     defp heading(command) do
       line = command |> String.split("\n", parts: 2) |> hd()
-      shown = String.slice(line, 0, @shown)
-      if shown == command, do: shown, else: shown <> " …"
+      heading = String.slice(line, 0, @max_heading_length)
+      if heading == command, do: heading, else: heading <> " …"
     end
 
     defp indented(content) do

@@ -1,23 +1,31 @@
 defmodule Skillbook.Result do
   @moduledoc """
-  What running one command gave.
+  The result of one command.
 
-  A handler fills `:content`, `:data`, `:effects` and `:metadata`; the rest is filled in by the run.
+  A handler returns it with `:content`, `:data`, `:effects` and `:metadata`; `Skillbook.run/3`
+  sets the other fields.
 
   ## Fields
 
-    * `:status` - `:ok`; `:error`; `:template`, the content is instructions for the model to follow; `:help`; or
-      `:skipped`, it did not run because one before it failed
+    * `:status` - one of
+      * `:ok`
+      * `:error`
+      * `:template` - the content is instructions for the model to follow
+      * `:help` - the content is the answer to `get_skill` or `--help`
+      * `:skipped` - the command did not run because an earlier one failed
     * `:content` - the text for the model
-    * `:data` - the same as values, for Elixir callers and tests; any term
-    * `:name` - the name of the skill that was called, or `nil` if none was
+    * `:data` - the same as a term, for Elixir callers and tests
+    * `:name` - the name of the skill that was called, or `nil`
     * `:command` - the command as the model wrote it, or `nil`
-    * `:error` - the exception behind an `:error`, else `nil`
-    * `:duration` - how long it took until there was an answer, in microseconds
-    * `:effects` - what changed in the world, a list of atoms such as `:task_created`
-    * `:metadata` - whatever else the handler wants to hand on, a map. Where the content holds entries' own texts as a
-      whole (`:help`, `:template`), `:activates` has a map for each: its `:name`, and as `:hash` 16 hexadecimal digits of its
-      text's SHA-256. `:parts` has the same of those of which the content holds a part, or a file. Where it was cut, `:cut` says what is shown, as [running commands](docs/running.md) has it
+    * `:error` - the exception of an `:error`, or `nil`
+    * `:duration` - the run time in microseconds
+    * `:effects` - the changes that the command made, a list of atoms such as `:task_created`
+    * `:metadata` - a map for other values of the handler. These keys have a meaning:
+      * `:activates` - the entries whose full texts the content holds (`:help`, `:template`): maps
+        with a `:name`, and the first 16 hexadecimal digits of the text's SHA-256 as `:hash`
+      * `:parts` - the same for entries of which the content holds a part, or a file
+      * `:cut` - the range of a truncated content, as described in
+        [running commands](docs/running.md)
   """
 
   @type t :: %__MODULE__{
@@ -46,16 +54,17 @@ defmodule Skillbook.Result do
   ]
 
   @doc """
-  A result that went well.
+  Returns a successful result.
 
   ## Options
 
-    * `:data`, `:effects`, `:metadata` - the fields of these names
+    * `:data`, `:effects`, `:metadata` - the fields of the same names
 
   ## Examples
 
-      iex> Skillbook.Result.ok("Saved as M-1.", data: 1, effects: [:memory_saved])
-      %Skillbook.Result{status: :ok, content: "Saved as M-1.", data: 1, effects: [:memory_saved]}
+      iex> result = Skillbook.Result.ok("Saved as M-1.", data: 1, effects: [:memory_saved])
+      iex> {result.status, result.content, result.data}
+      {:ok, "Saved as M-1.", 1}
   """
   @spec ok(String.t(), keyword()) :: t()
   def ok(content, opts \\ []) when is_binary(content) do
@@ -63,7 +72,7 @@ defmodule Skillbook.Result do
   end
 
   @doc """
-  A result that failed; the error's message is its content.
+  Returns a failed result. The message of the exception becomes the content.
 
   ## Examples
 

@@ -1,14 +1,16 @@
 defmodule Skillbook.RoutedCommand do
   @moduledoc """
-  A command and the entry that it calls.
+  A parsed command with the entry that it calls.
+
+  `Skillbook.Router.route/2` returns it, and `Skillbook.Executor.execute/3` runs it.
 
   ## Fields
 
-    * `:name` - the entry's name, also where the command used an alias
+    * `:name` - the name of the entry, also if the command used an alias
     * `:entry` - the `Skillbook.Entry`
-    * `:declaration` - the `Skillbook.Declaration` by which its flags are read before it runs, or
-      `nil`: its page declares none, or has neither a handler nor `strict: true`
-    * `:command` - the `Skillbook.Command` as it was parsed
+    * `:declaration` - the `Skillbook.Declaration` that converts the flags before the handler
+      runs; `nil` if the page declares no flags, or has neither a handler nor `strict: true`
+    * `:command` - the parsed `Skillbook.Command`
   """
 
   @type t :: %__MODULE__{
@@ -24,24 +26,24 @@ end
 
 defmodule Skillbook.Router do
   @moduledoc """
-  Finds what a command calls, in a view.
+  Finds the entry that a command calls.
 
-  `get_skill` in its forms and `NAME --help` are answered here and run nothing. A name that the view does not show is
-  unknown in every way.
+  `get_skill` and `NAME --help` are answered here, without running anything. Hidden names are
+  unknown.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
-      iex> {:ok, routed} = Skillbook.Router.route(view, "email.send --to bob@co.com")
+      iex> {:ok, routed} = Skillbook.Router.route(view, "tasks.search --query report")
       iex> {routed.name, routed.entry.kind, routed.command.flags}
-      {"email.send", :command, %{"to" => "bob@co.com"}}
-      iex> {:help, text} = Skillbook.Router.route(view, "haiku --help")
-      iex> text
-      "Write three lines of five, seven and five syllables."
-      iex> {:error, error} = Skillbook.Router.route(view, "emial.send --to bob@co.com")
-      iex> error.suggestions
-      ["email.send"]
+      {"tasks.search", :command, %{"query" => "report"}}
+      iex> {:help, text} = Skillbook.Router.route(view, "tasks.search --help")
+      iex> text =~ "# tasks.search"
+      true
+      iex> {:error, error} = Skillbook.Router.route(view, "taks.search --query report")
+      iex> hd(error.suggestions)
+      "tasks.search"
   """
 
   alias Skillbook.Support.Options
@@ -58,9 +60,10 @@ defmodule Skillbook.Router do
   }
 
   @doc """
-  Reads a command and finds its entry.
+  Parses a command and finds its entry.
 
-  `{:help, text}` is the answer to `get_skill` and `--help`. `get_skill` takes several paths and answers them in order.
+  Returns `{:help, text}` for `get_skill` and `--help`. `get_skill` takes several paths and
+  answers them in order.
   """
   @spec route(View.t(), String.t()) ::
           {:ok, RoutedCommand.t()}
@@ -70,10 +73,12 @@ defmodule Skillbook.Router do
     with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
 
+  @typep fill :: (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})
+
   @doc false
-  # As `route/2`, and says whose own texts the answer to `get_skill` or `--help` holds, and of which skills it shows files.
-  # What is answered here has its placeholders filled by `fill`.
-  @spec find(View.t(), String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})) ::
+  # Like `route/2`. An answer to `get_skill` or `--help` also has the entries whose texts it
+  # holds, and the skills whose files it shows. `fill` replaces the placeholders of `get_skill`.
+  @spec find(View.t(), String.t(), fill()) ::
           {:ok, RoutedCommand.t()}
           | {:help, String.t(), [Entry.t()], [Entry.t()]}
           | {:error, Exception.t()}
@@ -104,37 +109,39 @@ defmodule Skillbook.Router do
       {:ok,
        %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
 
-  # `email --help` asks for a domain, which is no entry.
+  # `email --help` asks for a domain, which is not an entry.
   defp unknown(view, %Command{help: true, name: name}), do: help(view, [name])
 
-  # `Command: email.send`, `run email.send`, `email send`: the name is there, but not as the first word.
+  # `Command: email.send`, `run email.send` and `email send` have the name, but not as the first
+  # word.
   defp unknown(view, %Command{name: name, args: args}) do
     error = View.unknown(view, name)
     words = Enum.take(args, 3)
     joined = for word <- Enum.take(words, 1), do: "#{name}.#{word}"
 
-    case Enum.find_value(joined ++ words, &found(view, &1)) do
+    case Enum.find_value(joined ++ words, &entry_name(view, &1)) do
       nil ->
         {:error, error}
 
-      meant ->
+      name ->
         {:error,
-         %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}}
+         %{error | suggestions: Enum.take([name | List.delete(error.suggestions, name)], 3)}}
     end
   end
 
-  defp found(view, name) do
+  defp entry_name(view, name) do
     with {:ok, entry} <- View.fetch(view, name), do: entry.name, else: (_ -> nil)
   end
 
-  # Models that were trained on tool calls name the path: `get_skill --name email` or `get_skill {"name": "email"}`.
+  # Models that were trained on tool calls write the path as a flag: `get_skill --name email`.
   defp paths(%Command{args: [], flags: flags}) do
     flags |> Map.delete("help") |> Map.values() |> List.flatten() |> Enum.filter(&is_binary/1)
   end
 
   defp paths(%Command{args: args}), do: List.delete(args, "-h")
 
-  # `get_skill : email`, `get_skill: email.send, email.search`. A name may hold a comma, so names come first.
+  # `get_skill : email`, `get_skill: email.send, email.search`. A name may hold a comma, so names
+  # come first.
   defp separate(view, words) do
     for word <- words, word not in [":", "："], path <- parts(view, word), do: path
   end

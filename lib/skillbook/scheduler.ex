@@ -1,73 +1,88 @@
 defmodule Skillbook.Scheduler do
   @moduledoc """
-  Runs entries by their schedules.
+  Runs the entries of a book on their schedules.
 
-  A book with a database registers each entry that has a `schedule` and a profile to run as, drops it when it goes, and claims
-  each firing in the database, so that of several nodes one runs it. [Schedules](schedules.md) describes it.
+  A book with a database registers each entry that has a `schedule` and a profile to run as. Every
+  firing is claimed in the database, so it runs on one node only. [Schedules](schedules.md) has
+  the details.
+
+      {Skillbook,
+       name: MyApp.Skills,
+       sources: ["priv/skills"],
+       store: "skills.db",
+       schedules: [run_as: "default"]}
+
+      Skillbook.Scheduler.registered(MyApp.Skills)
+      #=> %{"workflows.digest" => %Skillbook.Schedule{expression: "0 8 * * *", ...}}
 
   ## Engines
 
-  What tells when a time has come is an engine, a module with this behaviour: `Skillbook.Scheduler.Local` or
-  `Skillbook.Scheduler.Quantum`. It gets the book's name, its argument (`nil`, or what stands in the option `:scheduler`), and
-  jobs (`Skillbook.Scheduler.Job`); it calls `fire/2` or `fire/4` with a job's `:key`. What is claimed, run and written down is the same for all.
+  An engine decides when a time has come. It is a module with this behaviour:
+  `Skillbook.Scheduler.Local`, the default, or `Skillbook.Scheduler.Quantum`. Its callbacks get
+  the book's name, the argument given in the option `:scheduler` (or `nil`), and jobs
+  (`Skillbook.Scheduler.Job`). At a job's times it calls `fire/2` or `fire/4` with the job's
+  `:key`. Claiming, running and storing results are the same for all engines.
 
-  ## Another queue
+  ## Using another job queue
 
-  With `schedules: [dispatch: {module, function}]` the book claims a firing, writes it down as `queued` and calls the function
-  with a `Skillbook.Firing` instead of running it. The function hands it to a queue and gives `:ok`, or `{:error, text}`. The
-  job of that queue calls `run/1`.
+  With `schedules: [dispatch: {module, function}]`, the book claims a firing, stores it as
+  `queued` and calls the function with a `Skillbook.Firing`. The function adds a job to a queue
+  and returns `:ok` or `{:error, text}`. That job calls `run/1`.
   """
 
   alias Skillbook.Scheduler.{Job, Server}
   alias Skillbook.{Firing, Schedule}
 
-  @typedoc "How an engine knows a job that it was given."
+  @typedoc "The engine's own reference to a job."
   @type handle :: term()
 
-  @doc "Processes of its own, started with the book."
+  @doc "Returns the engine's processes, to be started with the book."
   @callback children(book :: atom(), argument :: term()) :: [Supervisor.child_spec()]
 
-  @doc "Drops all jobs of the book, which a process before may have left."
+  @doc "Deletes all jobs of the book, which a crashed process may have left."
   @callback clear(book :: atom(), argument :: term()) :: :ok
 
-  @doc "Begins to fire a job at its times after `now`."
+  @doc "Adds a job, to fire at its times after `now`."
   @callback put(book :: atom(), argument :: term(), Job.t(), now :: DateTime.t()) ::
               {:ok, handle()} | {:error, String.t()}
 
-  @doc "Ends it."
+  @doc "Deletes a job."
   @callback delete(book :: atom(), argument :: term(), handle()) :: :ok
 
   @doc """
-  Says that an entry's time has come, for engines that know no more; that of its schedule until now is meant.
+  Fires a job, for engines that do not know for which time.
 
-  If there was none in the last minute, nor is one less than a second away, nothing runs.
+  It runs for the last time of its schedule. If that is more than a minute ago, and the next one
+  is not less than a second away, nothing runs.
   """
   @spec fire(atom(), Job.key()) :: :ok
   def fire(book, key) when is_atom(book), do: Server.fire(book, key)
 
-  @doc "Says that an entry's times have come: the first that nothing was said of yet, and the last until now."
+  @doc "Fires a job for its times from `first`, the first not fired yet, to `last`, the latest."
   @spec fire(atom(), Job.key(), DateTime.t(), DateTime.t()) :: :ok
-  def fire(book, key, first, last) when is_atom(book), do: Server.due(book, key, first, last)
+  def fire(book, key, first, last) when is_atom(book), do: Server.fire(book, key, first, last)
 
   @doc """
-  Runs a firing that was handed to a queue, and gives what is kept of it: `:status` (`:ok`, `:template` or `:failed`), `:text`
-  and `:duration` in microseconds.
+  Runs a firing that was dispatched to a queue.
 
-  It runs once: `{:error, :taken}` if it has run, runs, or was not handed to a queue. `{:error, :overlap}` if another firing of
-  the entry is under way. When the calling process ends it is stopped, and has failed.
+  Returns `{:ok, result}` with its `:status` (`:ok`, `:template` or `:failed`), `:text`, and
+  `:duration` in microseconds. A firing runs once: `{:error, :taken}` means that it ran, is
+  running, or was not dispatched to a queue. `{:error, :overlap}` means that another firing of the
+  entry is running. If the calling process exits, the firing is stopped and has failed.
   """
   @spec run(Firing.t()) :: {:ok, map()} | {:error, :taken | :overlap | Exception.t()}
   def run(%Firing{} = firing), do: Server.run(firing)
 
   @doc """
-  The keys of the jobs that are registered in a running book, with their schedules; for trusted code.
+  Returns the schedules of all registered jobs by their keys, without access checks.
 
-  The key of a job is the name of its entry, and `{name, record}` for one of the store, where several entries may have a name.
+  The key is the name of the entry. For an entry of the store it is `{name, record}`, since
+  several may share a name.
   """
   @spec registered(atom()) :: %{Job.key() => Schedule.t()}
   def registered(book) when is_atom(book), do: Server.registered(book)
 
-  @doc "Returns once all firings of the node that were due have been run or refused."
+  @doc "Waits until all firings that are due on this node have run or were refused."
   @spec await(atom()) :: :ok
   def await(book) when is_atom(book), do: Server.await(book)
 end

@@ -1,35 +1,43 @@
 defmodule Skillbook.Source do
   @moduledoc """
-  A folder that entries come from.
+  Describes a folder with skills or notes.
+
+  Lists of sources, as in the option `:sources` of a book, also take paths and shortcuts for
+  several folders; see `list/1`.
 
   ## Options
 
-    * `:path` - the folder; `~` and paths relative to the current folder are expanded. Required
-    * `:name` - the name by which entries refer to it; the folder's name if it is left out
-    * `:kind` - `:skills` (the default), or `:notes`: there every Markdown file is an entry, with or without frontmatter
-    * `:labels` - visibility labels that all of its entries carry besides their own; none if it is left out
-    * `:optional` - whether the folder may be missing without a diagnostic; `false` if it is left out
-    * `:trust` - how far it is trusted: `:high`, `:medium` (the default), `:low`, or `:none`, of which nothing is read
-    * `:available` - globs over names: which of its entries are listed. All if neither this nor `:inline` is given
-    * `:inline` - globs over names: which of its entries stand in the prompt as a whole. An entry that no glob selects is
-      not used. Case matters in globs; `*` stands for any characters, `?` for one
+    * `:path` (path) - the folder. `~` and paths relative to the current folder are expanded.
+      Required
+    * `:name` (text) - the name of the source. Defaults to the name of the folder
+    * `:kind` (`:skills` or `:notes`) - in a folder of notes every Markdown file is an entry, with
+      or without frontmatter. Defaults to `:skills`
+    * `:labels` (list of texts) - visibility labels for all of its entries, in addition to their
+      own. Defaults to `[]`
+    * `:optional` (boolean) - whether the folder may be missing without a diagnostic. Defaults to
+      `false`
+    * `:trust` (`:high`, `:medium`, `:low` or `:none`) - the trust in its content. A folder with
+      `:none` is not read. Defaults to `:medium`
+    * `:available` (list of globs) - the names of the entries to list. Defaults to all, if
+      `:inline` is not set either
+    * `:inline` (list of globs) - the names of the entries with their full text in the prompt
 
-  A path alone is a source of skills. Where a list of sources is expected, other items may stand for several
-  (`list/1`).
+  Entries that match neither `:available` nor `:inline` are not used. In globs case matters, `*`
+  matches any characters and `?` one character.
 
   ## Examples
 
-      iex> {:ok, source} = Skillbook.Source.new(path: "/srv/notes", kind: :notes, labels: ["private"])
+      iex> {:ok, source} = Skillbook.Source.new(path: "/srv/notes", kind: :notes, labels: ["me"])
       iex> {source.name, source.kind, source.labels}
-      {"notes", :notes, ["private"]}
+      {"notes", :notes, ["me"]}
 
       iex> {:ok, source} = Skillbook.Source.new("/srv/skills")
       iex> source.kind
       :skills
 
       iex> {:error, error} = Skillbook.Source.new(path: "/srv/notes", knd: :notes)
-      iex> Exception.message(error)
-      "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"
+      iex> error |> Exception.message() |> String.split("? ") |> hd()
+      "unknown option :knd for a source, did you mean :kind"
   """
 
   alias Skillbook.Source.Config
@@ -47,7 +55,7 @@ defmodule Skillbook.Source do
           inline: [String.t()] | nil
         }
 
-  @typedoc "What may stand in a list of sources; see `list/1`."
+  @typedoc "An item of a list of sources; see `list/1`."
   @type item ::
           t()
           | Path.t()
@@ -71,7 +79,13 @@ defmodule Skillbook.Source do
     trust: :medium
   ]
 
-  @doc "Makes a source of a path, of options, or of a source."
+  @doc """
+  Makes a source from a path, from options, or from a source.
+
+      iex> {:error, error} = Skillbook.Source.new(kind: :notes)
+      iex> Exception.message(error)
+      "a source needs the option :path"
+  """
   @spec new(t() | Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(%__MODULE__{} = source), do: {:ok, source}
   def new(path) when is_binary(path), do: new(path: path)
@@ -82,27 +96,27 @@ defmodule Skillbook.Source do
          :ok <- check_globs(options, :available),
          :ok <- check_globs(options, :inline) do
       path = Path.expand(path)
-
-      {:ok,
-       struct!(%__MODULE__{path: path, name: Path.basename(path)}, Keyword.delete(options, :path))}
+      source = %__MODULE__{path: path, name: Path.basename(path)}
+      {:ok, struct!(source, Keyword.delete(options, :path))}
     end
   end
 
   @doc """
-  Makes sources of a list, in its order.
+  Makes sources from a list of items, in its order.
 
   ## Items
 
-    * a path, options of a source, or a source
+    * a path, the options of a source, or a source
     * `:conventional` or `{:conventional, options}` - the sources of `conventional/1`
     * `{:config, path}` or `{:config, path, options}` - the sources of `from_json/2`
-    * `{:installed, path}` or `{:installed, path, options}` - a folder of skills that `Skillbook.Package` installed: other people's,
-      so with the trust `:low` and the label `"imported"`, which only profiles see that hold it. Options of a source may say
-      otherwise
+    * `{:installed, path}` or `{:installed, path, options}` - a folder of skills installed by
+      `Skillbook.Package`. They come from other people, so the source has the trust `:low` and the
+      label `"imported"`, unless the options of a source say otherwise
 
   ## Examples
 
-      iex> {:ok, sources} = Skillbook.Source.list(["/srv/skills", {:conventional, home: "/home/ann", project: "/srv/app"}])
+      iex> items = ["/srv/skills", {:conventional, home: "/home/ann", project: "/srv/app"}]
+      iex> {:ok, sources} = Skillbook.Source.list(items)
       iex> Enum.map(sources, & &1.name)
       ["skills", "user .claude", "user .agents", "project .claude", "project .agents"]
 
@@ -131,19 +145,23 @@ defmodule Skillbook.Source do
   defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
 
   @doc """
-  The folders where programs that know Agent Skills look for them: `.claude/skills` and `.agents/skills`, first the
-  user's, then the project's, so that a project's skill replaces the user's of that name. None of them has to be there.
+  Returns the conventional folders of Agent Skills: `.claude/skills` and `.agents/skills` of the
+  user and of the project.
 
-  The user's have the trust `:medium`. A project may be somebody else's, and its skills tell a model what to do: they are
-  not read unless `:trusted` says that the user vouches for the project, and then they have the trust `:medium` too.
+  The folders of the project come last, so its skills replace the user's. All of them may be
+  missing.
+
+  The user's folders have the trust `:medium`. A project may come from someone else, and its
+  skills instruct the model, so its folders are only read with `trusted: true`; then they have the
+  trust `:medium` too.
 
   ## Options
 
-    * `:home` - the user's home; that of the process if it is left out
-    * `:project` - the project's folder; the current one if it is left out
-    * `:trusted` - whether the user vouches for the project; `false` if it is left out
+    * `:home` (path) - the user's home. Defaults to the home of the process
+    * `:project` (path) - the folder of the project. Defaults to the current folder
+    * `:trusted` (boolean) - whether the user trusts the project. Defaults to `false`
 
-  A folder that would occur twice, as when the project is the home itself, is used once, as the user's.
+  If both paths lead to the same folder, it is listed once, as the user's.
 
   ## Examples
 
@@ -174,7 +192,7 @@ defmodule Skillbook.Source do
     end
   end
 
-  # Two paths may lead to one folder by a link.
+  # Two paths may lead to the same folder through a link.
   defp identity(path) do
     case File.stat(path) do
       {:ok, %{inode: inode, major_device: device}} when inode > 0 -> {device, inode}
@@ -183,7 +201,7 @@ defmodule Skillbook.Source do
   end
 
   @doc """
-  The sources that a JSON file names.
+  Reads sources from a JSON file.
 
       {
         "skills": [
@@ -192,17 +210,19 @@ defmodule Skillbook.Source do
         ]
       }
 
-  The file holds an object with `skills`, or an object with `agents`: a list of objects, each with an `agentId` and its
-  `skills`. All else in these objects is left to other programs. Without `skills` there are no sources.
+  The file contains an object with `skills`, or an object with `agents`: a list of objects, each
+  with an `agentId` and `skills`. Other keys of these objects are ignored. Without `skills` there
+  are no sources.
 
-  Each of the `skills` is a path or an object with the keys `root` (the folder, required), `available`, `inline`, `name`,
-  `kind` (`"skills"` or `"notes"`), `labels`, `trust` (`"none"`, `"low"`, `"medium"` or `"high"`) and `optional`, as in
-  the options above. Paths may begin with `~`; others are relative to the current folder. The file may have 1 MiB. A key may
-  occur once in an object; errors tell the line and column and which value is meant.
+  Each of the `skills` is a path, or an object with the keys `root` (the folder, required),
+  `available`, `inline`, `name`, `kind` (`"skills"` or `"notes"`), `labels`, `trust` (`"none"`,
+  `"low"`, `"medium"` or `"high"`) and `optional`, which are the options above. Paths may begin
+  with `~`; others are relative to the current folder. The file may have up to 1 MiB, and no
+  duplicate keys. Errors have the line, the column and the path of the value.
 
   ## Options
 
-    * `:agent` - the id of the agent whose sources are wanted; needed if the file has `agents` and no `skills`
+    * `:agent` (text) - the id of the agent. Required if the file has `agents` and no `skills`
   """
   @spec from_json(Path.t(), keyword()) ::
           {:ok, [t()]} | {:error, ConfigError.t() | OptionError.t()}
@@ -214,7 +234,13 @@ defmodule Skillbook.Source do
     end
   end
 
-  @doc "The skills that come with Skillbook: `:skills`, those of any book, or `:vaults`, which a book with vaults has besides."
+  @doc """
+  Returns the source of the built-in skills: `:skills`, those of every book, or `:vaults`, those
+  for books with vaults.
+
+      iex> Skillbook.Source.builtin().trust
+      :high
+  """
   @spec builtin(:skills | :vaults) :: t()
   def builtin(which \\ :skills) when which in [:skills, :vaults] do
     %__MODULE__{
@@ -225,7 +251,8 @@ defmodule Skillbook.Source do
   end
 
   @doc false
-  # What the database of a book holds, which is no folder: its path is what the paths of its entries begin with.
+  # Returns the source for the database of a book. Its path is not a folder, but the prefix of its
+  # entries' paths.
   @spec stored() :: t()
   def stored, do: %__MODULE__{path: "store", name: "store", kind: :stored}
 

@@ -1,19 +1,21 @@
 defmodule Skillbook.Telemetry do
   @moduledoc false
-  # Tells `:telemetry` what happens, if the application has it; docs/telemetry.md lists the events. Events carry ids, names,
-  # counts and times, never what a flag holds. A book that counts its usage counts the same events.
+  # Sends events to `:telemetry`, if the application has it, and to the usage counter of the book.
+  # docs/telemetry.md lists the events. They have ids, names, counts and times, and no values of
+  # flags unless the book has `telemetry_flags: true`.
 
   alias Skillbook.Usage.Counter
 
   @type name :: [atom(), ...]
 
-  @doc "Looks for `:telemetry`: once at a start, since looking for what is not there takes long."
+  @doc "Loads `:telemetry`, once at the start: searching for a missing module is slow."
   @spec load() :: :ok
   def load do
     Code.ensure_loaded(:telemetry)
     :ok
   end
 
+  @doc "Sends an event."
   @spec event(name(), map(), map()) :: :ok
   def event([:skillbook | _] = name, measurements, metadata) do
     if :erlang.function_exported(:telemetry, :execute, 3),
@@ -26,8 +28,10 @@ defmodule Skillbook.Telemetry do
   end
 
   @doc """
-  Events around a work: `:start`, then `:stop` or `:exception`, as the function says, with more metadata. If it raises,
-  throws or exits, that is an `:exception` with `:kind`, and goes on.
+  Sends `:start` before a function and `:stop` or `:exception` after it.
+
+  The function returns the kind of the last event, the result, and more metadata. If it raises,
+  throws or exits, the event is an `:exception` with a `:kind`, and the error is raised again.
   """
   @spec span(name(), map(), (() -> {:stop | :exception, value, map()})) :: value
         when value: term()

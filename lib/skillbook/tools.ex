@@ -1,20 +1,26 @@
 defmodule Skillbook.Tools do
   @moduledoc """
-  Commands and skills as the tools of a model's interface: definitions with JSON Schema, and the calls that come back.
+  Offers commands and skills as tools, for models with native tool calls: definitions in JSON
+  Schema, and the execution of calls.
 
-  It is another way in to the same commands: a call goes through the router and the executor as the command that it
-  stands for, with the same checks, limits and results.
+  A tool call runs as a command, with the same checks, limits and results.
 
   ## Examples
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
-      iex> [_get_skill, tool] = Skillbook.Tools.definitions(view, shape: :anthropic, names: ["tasks.get"])
+      iex> options = [shape: :anthropic, names: ["tasks.get"]]
+      iex> [_get_skill, tool] = Skillbook.Tools.definitions(view, options)
       iex> tool["name"]
       "tasks__get"
       iex> tool["input_schema"]["required"]
       ["id"]
-      iex> call = %{"type" => "tool_use", "id" => "toolu_1", "name" => "tasks__get", "input" => %{"ib" => "T-1"}}
+      iex> call = %{
+      ...>   "type" => "tool_use",
+      ...>   "id" => "toolu_1",
+      ...>   "name" => "tasks__get",
+      ...>   "input" => %{"ib" => "T-1"}
+      ...> }
       iex> {%Skillbook.Result{status: :error}, answer} = Skillbook.Tools.call(view, call)
       iex> {answer["tool_use_id"], answer["is_error"]}
       {"toolu_1", true}
@@ -29,33 +35,38 @@ defmodule Skillbook.Tools do
 
   @get_skill "get_skill"
 
-  # OpenAI's limits, the narrowest ones.
-  @limit 128
-  @longest 1024
+  # OpenAI's limits, the lowest of all vendors.
+  @max_tools 128
+  @max_description_length 1024
 
-  # How close a name must come to one that a page chose.
-  @near 0.9
+  # The minimum similarity for suggesting a tool name that a page has set.
+  @min_similarity 0.9
 
   @type shape :: :openai | :anthropic | :mcp
 
   @doc """
-  The tools of a view: `get_skill` first, then the commands and skills that a model is told of, by name.
+  Returns the tools of a view: `get_skill`, then the commands and skills that models may see,
+  sorted by name.
 
-  They are maps with string keys, ready for any JSON encoder. Dots in names are written `__`
-  (`tasks__search`); a name with other characters than letters, digits, `.`, `_` and `-` gets some
-  of its hash at its end. A page may choose the tool's name (`tool: create_skill`). Dashes in the
-  names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's schema has
-  what its page plainly says (`Skillbook.Declaration`), and nothing more; other properties are
-  refused where the flags are checked before it runs: of commands with a handler, and of pages with
-  `strict: true`.
+  The definitions are maps with string keys, for any JSON encoder.
+
+    * Dots in names are written as `__` (`tasks__search`). Names with characters other than
+      letters, digits, `.`, `_` and `-` end with a part of their hash.
+    * A page may set the name of its tool (`tool: create_skill`).
+    * Dashes in the names of flags are written as `_`.
+    * Notes are not tools; `get_skill` reads them.
+    * The schema of a flag has the declared types only (`Skillbook.Declaration`). Other properties
+      are rejected for commands whose flags are checked: those with a handler or `strict: true`.
 
   ## Options
 
-    * `:shape` - `:openai` (the default, `{"type": "function", "function": {…}}`), `:anthropic` (`input_schema`) or `:mcp`
-      (`inputSchema`, with `annotations.readOnlyHint`)
-    * `:names` - globs over the names of entries, as in `Skillbook.Profile`; all if it is left out
-    * `:limit` - how many tools there may be, `get_skill` among them, from 1; #{@limit} by default. The description of
-      `get_skill` says how many are left out
+    * `:shape` - the format: `:openai` (`{"type": "function", "function": {…}}`), `:anthropic`
+      (`input_schema`) or `:mcp` (`inputSchema`, with `annotations.readOnlyHint`). Defaults to
+      `:openai`
+    * `:names` (list of globs) - the names of the entries, as in `Skillbook.Profile`. Defaults to
+      all
+    * `:limit` (from 1) - the maximum number of tools, including `get_skill`, whose description
+      has the number of omitted tools. Defaults to `#{@max_tools}`
   """
   @spec definitions(View.t(), keyword()) :: [map()]
   def definitions(%View{} = view, options \\ []) do
@@ -63,7 +74,7 @@ defmodule Skillbook.Tools do
          do: raise(error)
 
     shape = Keyword.get(options, :shape, :openai)
-    limit = Keyword.get(options, :limit, @limit)
+    limit = Keyword.get(options, :limit, @max_tools)
 
     entries =
       for kind <- [:command, :skill],
@@ -71,15 +82,15 @@ defmodule Skillbook.Tools do
           not entry.hidden_from_model and entry.name != @get_skill,
           do: entry
 
-    {shown, left_out} =
+    {listed, left_out} =
       entries |> named(options[:names]) |> Enum.sort_by(& &1.name) |> Enum.split(limit - 1)
 
-    for tool <- [get_skill(length(left_out)) | Enum.map(shown, &tool(view, &1))],
+    for tool <- [get_skill(length(left_out)) | Enum.map(listed, &tool(view, &1))],
         do: shape(tool, shape)
   end
 
   @doc false
-  # The commands and skills that a model is told of and globs name, by name.
+  # Returns the commands and skills that models may see and globs match, sorted by name.
   @spec listed(View.t(), [String.t()] | nil) :: [Entry.t()]
   def listed(view, globs) do
     entries =
@@ -91,17 +102,21 @@ defmodule Skillbook.Tools do
   end
 
   @doc """
-  Runs a tool call, and gives its result and the answer to send back in the form of the call.
+  Runs a tool call and returns its result and the answer for the model, in the format of the call.
 
-  The call is a map, decoded from JSON or with atoms for keys, in one of these forms:
+  The call is a map, decoded from JSON or with atom keys, in one of these formats:
 
-    * OpenAI: `{"id", "function": {"name", "arguments": JSON text}}`, answered with `{"role": "tool", …}`; of the Responses
-      interface `{"type": "function_call", "call_id", "name", "arguments"}`, answered with `function_call_output`
+    * OpenAI: `{"id", "function": {"name", "arguments": JSON text}}`, answered with `{"role":
+      "tool", …}`
+    * OpenAI's Responses API: `{"type": "function_call", "call_id", "name", "arguments"}`,
+      answered with `function_call_output`
     * Anthropic: `{"type": "tool_use", "id", "name", "input"}`, answered with `tool_result`
-    * MCP: `{"name", "arguments"}`, the `params` of `tools/call`, answered with `{"content": […], "isError"}`
+    * MCP: `{"name", "arguments"}`, the `params` of `tools/call`, answered with
+      `{"content": […], "isError"}`
 
-  Whatever is wrong with a call is a result of the status `:error` whose text tells the model what to write instead. A name
-  that the view does not show is unknown in every way. Takes the options of `Skillbook.run/3` but `:unclosed`.
+  Invalid calls return a result with the status `:error` and a text that tells the model how to
+  correct them. Hidden names are unknown. Takes the options of `Skillbook.run/3` except
+  `:unclosed`.
   """
   @spec call(View.t(), map(), keyword()) :: {Result.t(), map()}
   def call(%View{} = view, call, options \\ []) do
@@ -125,15 +140,15 @@ defmodule Skillbook.Tools do
   defp arguments(call, name),
     do: with({:error, error} <- ToolCall.arguments(call), do: {:error, {error, name}})
 
-  # The flags that must be there, or else the first one.
+  # The example has the required flags, or the first flag.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
 
   defp example(view, name) do
     flags =
       with %Declaration{flags: flags} <- declaration(view, name), do: flags, else: (nil -> [])
 
-    shown = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
-    "{#{Enum.map_join(shown, ", ", &~s("#{Schema.name(&1.name)}": #{example(&1)}))}}"
+    flags = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
+    "{#{Enum.map_join(flags, ", ", &~s("#{Schema.name(&1.name)}": #{example(&1)}))}}"
   end
 
   defp example(%Flag{type: :switch}), do: "true"
@@ -156,7 +171,7 @@ defmodule Skillbook.Tools do
 
   defp entry_name(_view, _call), do: {:error, %ToolCallError{kind: :call}}
 
-  # Names that pages chose are no entries' names.
+  # Tool names that pages have set are not names of entries, so compare them separately.
   defp unknown(view, tool, suggestions) do
     name = if String.valid?(tool), do: tool, else: inspect(tool)
     chosen = for %{data: %{"tool" => _}} = entry <- listed(view, nil), do: Name.of(view, entry)
@@ -164,7 +179,7 @@ defmodule Skillbook.Tools do
     tools =
       for name <- suggestions, {:ok, entry} <- [View.fetch(view, name)], do: Name.of(view, entry)
 
-    near = name |> Closest.to(chosen, @near) |> List.wrap()
+    near = name |> Closest.to(chosen, @min_similarity) |> List.wrap()
 
     %ToolCallError{
       kind: :unknown,
@@ -218,8 +233,8 @@ defmodule Skillbook.Tools do
       name: @get_skill,
       title: nil,
       description:
-        "Read about commands and skills: without a path the list of all there is, with one a domain, " <>
-          "the page of a command or the instructions of a skill." <> more,
+        "Read about commands and skills: without a path the list of all, " <>
+          "with a path a domain, the page of a command or the instructions of a skill." <> more,
       schema: %{
         "type" => "object",
         "properties" => %{
@@ -237,10 +252,10 @@ defmodule Skillbook.Tools do
     [one_line(entry.description), usage(entry, declaration) | choices(declaration)]
     |> Enum.reject(&(&1 == ""))
     |> Enum.join(" ")
-    |> bounded()
+    |> truncate()
   end
 
-  # Where no flag is declared, the usage is all that says what to write.
+  # Without declared flags, only the usage line describes the arguments.
   defp usage(%{kind: :command, usage: usage}, nil) when is_binary(usage),
     do: "Usage: #{one_line(usage)}"
 
@@ -257,8 +272,10 @@ defmodule Skillbook.Tools do
 
   defp one_line(text), do: text |> String.split() |> Enum.join(" ")
 
-  defp bounded(text) do
-    if String.length(text) <= @longest, do: text, else: String.slice(text, 0, @longest - 1) <> "…"
+  defp truncate(text) do
+    if String.length(text) <= @max_description_length,
+      do: text,
+      else: String.slice(text, 0, @max_description_length - 1) <> "…"
   end
 
   defp shape(tool, :openai) do

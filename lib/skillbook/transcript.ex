@@ -1,24 +1,26 @@
 defmodule Skillbook.Transcript do
   @moduledoc ~S"""
-  A conversation with a model: what `Skillbook.Agent.run/3` adds to, and goes on from.
+  A conversation with a model, which `Skillbook.Agent.run/3` returns and can continue.
 
   ## Fields
 
-    * `:profile` - the id of the profile on whose behalf it was held; under another one it does not go on
-    * `:messages` - the `Skillbook.Transcript.Message`s, the oldest first
-    * `:left_out` - the activations of messages that were left out to save room, the most recent first
-    * `:view` - the view whose skills the model was told of, or `nil`; it is not part of the JSON
+    * `:profile` - the id of its profile. Another profile cannot continue it
+    * `:messages` - a list of `Skillbook.Transcript.Message`, the oldest first
+    * `:left_out` - the activations of messages that were removed to save room, the most recent
+      first
+    * `:view` - the view whose skills the model knows about, or `nil`. Not part of the JSON
 
   ## Examples
 
       iex> alias Skillbook.{Transcript, Transcript.Message}
-      iex> transcript = Transcript.add(Transcript.new("default"), %Message{kind: :input, content: "Hi", at: ~U[2026-11-21 08:00:00Z]})
-      iex> json = Transcript.to_json(transcript)
-      iex> Transcript.from_json(json) == {:ok, transcript}
+      iex> message = %Message{kind: :input, content: "Hi", at: ~U[2026-11-21 08:00:00Z]}
+      iex> transcript = "default" |> Transcript.new() |> Transcript.add(message)
+      iex> transcript |> Transcript.to_json() |> Transcript.from_json() == {:ok, transcript}
       true
-      iex> {:error, error} = Transcript.from_json(~S({"version": 1, "profile": "default", "messages": [{"kind": "said"}]}))
+
+      iex> {:error, error} = Skillbook.Transcript.from_json(~S({"version": 2}))
       iex> Exception.message(error)
-      "the transcript's messages[0].kind: expected one of prompt, input, reply, report, news, note, got: \"said\""
+      "the transcript's version: expected 1, got: 2"
   """
 
   alias Skillbook.Support.{JSON, Options}
@@ -38,18 +40,19 @@ defmodule Skillbook.Transcript do
   @version 1
   @kinds [:prompt, :input, :reply, :report, :news, :note]
 
-  @doc "A conversation in which nothing was said, on behalf of the profile of this id."
+  @doc "Returns an empty conversation of the profile with this id."
   @spec new(String.t()) :: t()
   def new(profile) when is_binary(profile), do: %__MODULE__{profile: profile}
 
-  @doc "Adds a message at the end."
+  @doc "Appends a message."
   @spec add(t(), Message.t()) :: t()
   def add(%__MODULE__{} = transcript, %Message{} = message),
     do: %{transcript | messages: transcript.messages ++ [message]}
 
   @doc ~S"""
-  The messages as a model gets them: those of one role that follow each other are one, since many models take roles only in
-  turns.
+  Returns the messages for `Skillbook.Model.chat/4`.
+
+  Consecutive messages of one role are merged, since many models require alternating roles.
 
       iex> at = ~U[2026-11-21 08:00:00Z]
       iex> transcript = %Skillbook.Transcript{profile: "default", messages: [
@@ -69,7 +72,8 @@ defmodule Skillbook.Transcript do
   end
 
   @doc """
-  The entries whose whole texts the conversation has had, each once, the most recent first.
+  Returns the entries whose whole texts are or were in the conversation, each once, the most
+  recent first.
   """
   @spec activations(t()) :: [Message.activation()]
   def activations(%__MODULE__{} = transcript) do
@@ -79,19 +83,19 @@ defmodule Skillbook.Transcript do
   end
 
   @doc false
-  # Those whose texts are still in it, the oldest first.
+  # Those whose texts are still in the conversation, the oldest first.
   @spec present(t()) :: [Message.activation()]
   def present(%__MODULE__{messages: messages}), do: Enum.flat_map(messages, & &1.activations)
 
   @doc """
-  About how many tokens the conversation has, by an estimate that rather counts too many.
+  Estimates the tokens of the conversation, rather too many than too few.
   """
   @spec tokens(t()) :: non_neg_integer()
   def tokens(%__MODULE__{messages: messages}),
     do: messages |> Enum.map(&estimate(&1.content)) |> Enum.sum()
 
   @doc false
-  # A token for four ASCII characters and one for each other, as of prompts, and some for the role of a message.
+  # A token for four ASCII characters or one other character, and four for the role of a message.
   @spec estimate(String.t()) :: non_neg_integer()
   def estimate(text), do: estimate(text, 0, 0)
 
@@ -107,9 +111,9 @@ defmodule Skillbook.Transcript do
   # JSON
 
   @doc """
-  The conversation as JSON, to be kept and to go on from later.
+  Encodes the conversation as JSON, to store it and continue it later.
 
-  It holds all that was said, so it is to be kept as safe as what the profile may see.
+  It contains everything that the profile has read. Protect it accordingly.
   """
   @spec to_json(t()) :: String.t()
   def to_json(%__MODULE__{} = transcript) do
@@ -125,9 +129,9 @@ defmodule Skillbook.Transcript do
   defp fields(message), do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}
 
   @doc """
-  The conversation that `to_json/1` wrote.
+  Decodes the JSON of `to_json/1`.
 
-  It is strict: a field that is missing, unknown or of the wrong kind is an error that says where.
+  A missing, unknown or invalid field returns a `Skillbook.TranscriptError` with its place.
   """
   @spec from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
   def from_json(json) when is_binary(json) do
@@ -147,7 +151,7 @@ defmodule Skillbook.Transcript do
     with {:error, error} <- JSON.decode(json), do: wrong("", "JSON", Exception.message(error))
   end
 
-  # First, since another version has other fields.
+  # Checked first, since another version has other fields.
   defp version(%{"version" => @version}), do: :ok
   defp version(%{"version" => other}), do: wrong("version", to_string(@version), show(other))
   defp version(_), do: wrong("", "an object with the field `version`", "none")
@@ -217,22 +221,22 @@ defmodule Skillbook.Transcript do
 
   defp list(value, path, _check), do: wrong(path, "a list", show(value))
 
-  # The fields in their order, then what is left.
+  # Checks the fields in order; any others are an error.
   defp object(%{} = object, path, checks) do
     result =
-      Enum.reduce_while(checks, {:ok, %{}, object}, fn {key, check}, {:ok, done, left} ->
-        with {:ok, value, left} <- pop(left, key, path),
+      Enum.reduce_while(checks, {:ok, %{}, object}, fn {key, check}, {:ok, fields, rest} ->
+        with {:ok, value, rest} <- pop(rest, key, path),
              {:ok, value} <- check.(value, join(path, key)) do
-          {:cont, {:ok, Map.put(done, key, value), left}}
+          {:cont, {:ok, Map.put(fields, key, value), rest}}
         else
           {:error, _} = error -> {:halt, error}
         end
       end)
 
-    with {:ok, done, left} <- result do
-      case Map.keys(left) do
+    with {:ok, fields, rest} <- result do
+      case Map.keys(rest) do
         [] ->
-          {:ok, done}
+          {:ok, fields}
 
         [key | _] ->
           wrong(path, "the fields #{Enum.join(Keyword.keys(checks), ", ")}", "also #{show(key)}")
@@ -245,7 +249,7 @@ defmodule Skillbook.Transcript do
   defp pop(object, key, path) do
     case Map.pop(object, to_string(key), :missing) do
       {:missing, _} -> wrong(path, "the field `#{key}`", "none")
-      {value, left} -> {:ok, value, left}
+      {value, rest} -> {:ok, value, rest}
     end
   end
 

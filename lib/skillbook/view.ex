@@ -1,26 +1,26 @@
 defmodule Skillbook.View do
   @moduledoc """
-  A catalog's generation as one profile may see it.
+  Reads the entries of a catalog as one profile may see them.
 
-  Everything that reads, reads through a view. An entry that the view does not show is, through it, the same as one
-  that was never written: in results, errors, suggestions, counts, listings and diagnostics. A view keeps its generation
-  when the catalog is loaded again.
-
-  ## Fields
-
-    * `:ref` - the view in the native library
-    * `:book` - the book that it was made by, or `nil`
-    * `:profile` - the profile
-    * `:generation` - the number of the generation
+  All reading goes through a view. Hidden entries behave as if they did not exist: in results,
+  errors, suggestions, counts, listings and diagnostics. A view keeps its generation of the
+  catalog, also after a reload.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", skills: ["email.*"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "a", skills: ["tasks.get", "memory.*"])
       iex> Enum.map(Skillbook.View.entries(view), & &1.name)
-      ["email.draft", "email.search"]
+      ["memory.save", "memory.search", "tasks.get"]
       iex> Enum.map(Skillbook.View.domains(view), & &1.name)
-      ["email"]
+      ["memory", "tasks"]
+
+  ## Fields
+
+    * `:ref` - the reference to the view in the native library
+    * `:book` - the name of the book, or `nil`
+    * `:profile` - the `Skillbook.Profile`
+    * `:generation` - the number of the generation
   """
 
   alias Skillbook.Support.Options
@@ -48,7 +48,16 @@ defmodule Skillbook.View do
   @enforce_keys [:ref, :profile, :generation]
   defstruct [:ref, :book, :profile, :generation]
 
-  @doc "The current generation of a catalog as a profile may see it; the profile may also be options of `Skillbook.Profile`."
+  @doc """
+  Returns a view of the current generation of a catalog.
+
+  The profile is a `Skillbook.Profile` or its options.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:error, error} = Skillbook.View.new(catalog, id: "guest", skills: ["tasks.[a"])
+      iex> error.option
+      :skills
+  """
   @spec new(Catalog.t(), Profile.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(%Catalog{ref: ref}, profile) do
     with {:ok, profile} <- Profile.new(profile) do
@@ -64,9 +73,9 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  The unrestricted view of a catalog or of a running book: trusted code says so by name.
+  Returns the unrestricted view of a catalog or of a running book, for trusted code.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> Skillbook.View.count(Skillbook.View.all(catalog)) == Skillbook.Catalog.count(catalog)
       true
   """
@@ -79,7 +88,7 @@ defmodule Skillbook.View do
   end
 
   @doc false
-  # The view of a running book for the id of one of its profiles, or for a profile.
+  # Returns the view of a running book for a profile or the id of one of its profiles.
   @spec of(atom(), String.t() | Profile.t()) :: t()
   def of(book, profile) do
     book = Book.fetch!(book)
@@ -91,15 +100,15 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  The entry of a name or an alias.
+  Returns the entry of a name or an alias.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> {:ok, entry} = Skillbook.View.fetch(Skillbook.View.all(catalog), "email.send")
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, entry} = Skillbook.View.fetch(Skillbook.View.all(catalog), "tasks.get")
       iex> entry.usage
-      "email.send --to ADDR --subject TEXT --body TEXT"
-      iex> {:error, error} = Skillbook.View.fetch(Skillbook.View.all(catalog), "emial.send")
-      iex> error.suggestions
-      ["email.send"]
+      "tasks.get --id <id>"
+      iex> {:error, error} = Skillbook.View.fetch(Skillbook.View.all(catalog), "taks.get")
+      iex> hd(error.suggestions)
+      "tasks.get"
   """
   @spec fetch(t(), String.t()) :: {:ok, Entry.t()} | {:error, UnknownSkillError.t()}
   def fetch(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
@@ -110,11 +119,11 @@ defmodule Skillbook.View do
   end
 
   @doc false
-  # The first skill or note of a file that has one of these texts as its name or its title.
+  # Returns the first skill or note from a file with this name or this title.
   @spec file(t(), String.t(), String.t()) :: Entry.t() | nil
   def file(%__MODULE__{ref: ref}, name, title), do: Native.view_file(ref, name, title)
 
-  @doc "As `fetch/2`, but raises the error."
+  @doc "Like `fetch/2`, but raises the error."
   @spec fetch!(t(), String.t()) :: Entry.t()
   def fetch!(view, name) do
     case fetch(view, name) do
@@ -124,12 +133,19 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  The entries in the order of their names.
+  Returns the entries, sorted by name.
 
   ## Options
 
-    * `:domain` - only the commands of this domain
-    * `:kind` - only entries of this kind: `:command`, `:skill` or `:note`
+    * `:domain` (text) - only the commands of this domain
+    * `:kind` (`:command`, `:skill` or `:note`) - only entries of this kind
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> entries = Skillbook.View.entries(Skillbook.View.all(catalog), domain: "memory")
+      iex> Enum.map(entries, & &1.name)
+      ["memory.save", "memory.search"]
   """
   @spec entries(t(), keyword()) :: [Entry.t()]
   def entries(%__MODULE__{ref: ref}, options \\ []) do
@@ -139,45 +155,45 @@ defmodule Skillbook.View do
     Native.view_entries(ref, options[:domain], options[:kind])
   end
 
-  @doc "The domains that have a command which the view shows, in the order of their names."
+  @doc "Returns the domains with at least one visible command, sorted by name."
   @spec domains(t()) :: [Domain.t()]
   def domains(%__MODULE__{ref: ref}), do: Native.view_domains(ref)
 
-  @doc "How many entries the view shows."
+  @doc "Returns the number of entries."
   @spec count(t()) :: non_neg_integer()
   def count(%__MODULE__{ref: ref}), do: Native.view_count(ref)
 
   @doc """
-  What was found out about the entries that the view shows, by path and line.
+  Returns the diagnostics of the visible entries, sorted by path and line.
 
-  Diagnostics about files that are no entries, and about whole sources, are for views with all grants and all skills.
+  Diagnostics of whole sources and of files without an entry are only in views with all grants and
+  all skills.
   """
   @spec diagnostics(t()) :: [Diagnostic.t()]
   def diagnostics(%__MODULE__{ref: ref}), do: Native.view_diagnostics(ref)
 
   @doc """
-  The tools that an entry may use on behalf of the view's profile, or `:all`.
+  Returns the patterns of the tools that an entry may use for the view's profile, or `:all`.
 
-  They are what the entry's `allowed-tools` and the profile's `:tools` both allow; of two patterns the narrower is kept,
-  and two that overlap only in part allow nothing. If the profile's tools are `:all`, it is what the entry lists. An entry
-  without `allowed-tools` may use what the profile has. What a source of the trust `:low` lists allows nothing by itself:
-  with a profile of `:all` tools its entries may use none.
+  A tool must be allowed by both the `allowed-tools` of the entry and the `:tools` of the profile.
+  Of two patterns the narrower one is returned; patterns that overlap only partly allow nothing.
+  An entry without `allowed-tools` may use all tools of the profile. Entries of sources with low
+  trust cannot extend their rights: with a profile of `:all` tools they may use none.
 
-  A tool is its name, or its name with an argument in parentheses. `*` stands for any characters:
+  A pattern is the name of a tool, or its name with an argument in parentheses. `*` matches any
+  characters, and case matters:
 
-    * `Read`, `mcp__github__*` - a tool, tools, with any argument
-    * `Bash(git add:*)` - the words `git add`, and whatever follows them
-    * `Bash(make test)`, `Read(docs/*)` - this argument, arguments of this form
+    * `Read`, `mcp__github__*` - tools with any argument
+    * `Bash(git add:*)` - arguments that start with the words `git add`
+    * `Bash(make test)`, `Read(docs/*)` - this argument, or arguments that match
 
-  Case matters. What cannot be read, such as `Bash(git`, allows nothing.
+  Invalid patterns, such as `Bash(git`, allow nothing.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", tools: ["Bash", "Write"])
-      iex> Skillbook.View.tools(view, "pdf-processing")
-      {:ok, ["Bash(pdftk:*)"]}
-      iex> Skillbook.View.tools(view, "haiku")
+      iex> Skillbook.View.tools(view, "tasks.get")
       {:ok, ["Bash", "Write"]}
-      iex> Skillbook.View.tools(Skillbook.View.all(catalog), "haiku")
+      iex> Skillbook.View.tools(Skillbook.View.all(catalog), "tasks.get")
       {:ok, :all}
   """
   @spec tools(t(), String.t()) :: {:ok, :all | [String.t()]} | {:error, UnknownSkillError.t()}
@@ -189,7 +205,10 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  The flags that a command's page declares, or `nil`: its Flags section is prose, there is none, or the entry is no command.
+  Returns the declaration of a command's flags.
+
+  It is `nil` if the page has no Flags section, if the section is prose, or if the entry is not a
+  command.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:ok, declaration} = Skillbook.View.flags(Skillbook.View.all(catalog), "tasks.get")
@@ -207,18 +226,19 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  Whether an entry may use a tool with an argument, by `tools/2`; without an argument, whether it may use it with any.
+  Returns whether an entry may use a tool with an argument; without an argument, with any.
 
-  Arguments are compared as texts. A pattern with a `*` allows none in which a shell would see more than one command
-  (``; & | < > ` $`` or a line break), and none with a path that leads upwards (`..`). An unknown entry may use nothing.
+  The rules are those of `tools/2`. Arguments are compared as text. A pattern with a `*` does not
+  match arguments that a shell could read as several commands (``; & | < > ` $`` or a line break),
+  nor paths with `..`. Unknown entries may use no tools.
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> view = Skillbook.View.all(catalog)
-      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash", "pdftk in.pdf dump_data")
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", tools: ["Bash(git log:*)"])
+      iex> Skillbook.View.allows_tool?(view, "tasks.get", "Bash", "git log --oneline")
       true
-      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash", "pdftk in.pdf; ls")
+      iex> Skillbook.View.allows_tool?(view, "tasks.get", "Bash", "git log; ls")
       false
-      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash")
+      iex> Skillbook.View.allows_tool?(view, "tasks.get", "Bash")
       false
   """
   @spec allows_tool?(t(), String.t(), String.t(), String.t() | nil) :: boolean()
@@ -231,12 +251,12 @@ defmodule Skillbook.View do
   end
 
   @doc false
-  # The number in the database of the entry that it uses under a name; `nil` for one of a file, and for none.
+  # Returns the row number in the database of the entry of a name; `nil` for a file or no entry.
   @spec record(t(), String.t()) :: pos_integer() | nil
   def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
 
   @doc false
-  # Domains are suggested only where one may have been meant: no command runs them.
+  # Domains are suggested only where a path may name one, since they cannot be run.
   @spec unknown(t(), String.t(), domains: boolean()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name, options \\ []) do
     domains? = Keyword.get(options, :domains, false)

@@ -2,6 +2,7 @@ defmodule Skillbook.AgentDocTest do
   use ExUnit.Case, async: true
 
   doctest Skillbook.Agent
+  doctest Skillbook.Agent.Result
   doctest Skillbook.Test.Documents.Agent
 end
 
@@ -53,7 +54,8 @@ defmodule Skillbook.AgentTest do
     {:ok, book: book, folder: folder}
   end
 
-  # A model that gives these replies, one after the other: texts, what `Model.Function` takes, or functions of the messages.
+  # A model that returns these replies in order: texts, values for `Model.Function`, or functions
+  # of the messages.
   defp script(replies) do
     calls = :counters.new(1, [])
 
@@ -87,7 +89,7 @@ defmodule Skillbook.AgentTest do
 
   defp events(kind), do: for({^kind, value} <- events(), do: value)
 
-  # What the model was asked, call by call.
+  # The messages of each call of the model.
   defp asked do
     receive do
       {:asked, messages, _options} -> [messages | asked()]
@@ -118,7 +120,7 @@ defmodule Skillbook.AgentTest do
                ~r/\A\[1\] mail.send --x\nok\n  in a run\n\n\[2\] mail.snd\nerror\n  unknown skill "mail.snd"; did you mean mail.send/
     end
 
-    test "tells of everything in order", %{book: book} do
+    test "emits all events in order", %{book: book} do
       run(book, ["Look.\n\n" <> cmd("tiny") <> "\n\nSo.", "Done."])
 
       assert [
@@ -137,9 +139,10 @@ defmodule Skillbook.AgentTest do
              ] = events()
     end
 
-    test "tells the same however the text comes in", %{book: book} do
+    test "emits the same events however the text arrives", %{book: book} do
       reply =
-        "Über `x`:\n\n```elixir\nf()\n```\n\n```cmd\ntiny\nmail.draft\n```\n\nAnd:\n\n```cmd\ntiny --help\n```\n~~ end ~~"
+        "Über `x`:\n\n```elixir\nf()\n```\n\n```cmd\ntiny\nmail.draft\n```\n\nAnd:\n\n" <>
+          "```cmd\ntiny --help\n```\n~~ end ~~"
 
       [whole | others] =
         for pieces <- [[reply], String.codepoints(reply), for(<<byte <- reply>>, do: <<byte>>)] do
@@ -157,20 +160,20 @@ defmodule Skillbook.AgentTest do
       assert Enum.uniq(others) == [whole]
     end
 
-    test "may tell a process", %{book: book} do
+    test "can send events to a process", %{book: book} do
       run(book, ["Done."], on_event: self())
       run = self()
       assert_received {:skillbook_agent, ^run, {:text, "Done."}}
     end
 
-    test "gives the model's options on, and the time that is left", %{book: book} do
+    test "passes on the model's options and the remaining time", %{book: book} do
       run(book, ["Done."], chat: [temperature: 0.5], max_time: 1_000)
       assert_received {:asked, _, options}
       assert options[:temperature] == 0.5
       assert options[:timeout] in 1..1_000
     end
 
-    test "counts what the model counts, and estimates the rest", %{book: book} do
+    test "uses the model's token counts, and estimates others", %{book: book} do
       counted = %{
         text: cmd("tiny"),
         usage: %{prompt_tokens: 100, completion_tokens: 10},
@@ -193,7 +196,7 @@ defmodule Skillbook.AgentTest do
                "You are Ann.\n\n" <> Skillbook.prompt(Skillbook.view(book), sections: [:rules])
     end
 
-    test "lets handlers see it", %{book: book} do
+    test "is visible to handlers", %{book: book} do
       result =
         run(book, [cmd("mail.send"), "Done."],
           commands: [assigns: %{test: self()}],
@@ -212,7 +215,7 @@ defmodule Skillbook.AgentTest do
                Skillbook.run(Skillbook.view(book), cmd("mail.send")).results
     end
 
-    test "refuses options that are none", %{book: book} do
+    test "refuses invalid options", %{book: book} do
       for {options, message} <- [
             {[modle: 1], ~r/\Aunknown option :modle for a run, did you mean :model\?/},
             {[model: nil], "expected a model as the option :model of a run, got: nil"},
@@ -230,7 +233,7 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  test "holds each reply to the grammar of its turn's view", %{book: book, folder: folder} do
+  test "sends the grammar of each turn's view", %{book: book, folder: folder} do
     more = fn _messages ->
       write(folder, %{"mail/more.md" => page("mail.more")})
       :ok = Skillbook.reload(book)
@@ -267,7 +270,7 @@ defmodule Skillbook.AgentTest do
   end
 
   describe "an end" do
-    test "by a limit leaves the conversation whole", %{book: book} do
+    test "at a limit leaves the conversation complete", %{book: book} do
       big = %{
         text: cmd("tiny"),
         usage: %{prompt_tokens: 50, completion_tokens: 50},
@@ -292,8 +295,8 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "by the time", %{book: book} do
-      # The model takes what it is given, as an adapter does.
+    test "at the time limit", %{book: book} do
+      # The model uses the whole timeout.
       model =
         Model.Function.new(fn _messages, options ->
           receive do
@@ -309,7 +312,7 @@ defmodule Skillbook.AgentTest do
                run(book, [], model: model, chat: [timeout: 20])
     end
 
-    test "comes to a model that is stuck", %{book: book} do
+    test "comes when the model is stuck", %{book: book} do
       fail = fn text -> cmd("mail.send --fail #{text}") end
 
       for {replies, options, status} <- [
@@ -326,14 +329,14 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "with an error keeps what was said", %{book: book} do
+    test "with an error keeps the conversation", %{book: book} do
       error = %ModelError{kind: :rate_limited, status: 429, reason: "slow"}
       result = run(book, [cmd("tiny"), {:error, error}])
       assert %{status: :error, error: ^error, turns: 2} = result
       assert kinds(result) == [:prompt, :input, :reply, :report]
     end
 
-    test "of tokens in a text is told", %{book: book} do
+    test "at the limit of tokens is reported", %{book: book} do
       for {reason, status} <- [stop: :done, other: :done, length: :cut_off, filtered: :cut_off] do
         cut = %{text: "I would", usage: nil, finish_reason: reason}
         assert %{status: ^status, text: "I would"} = run(book, [cut])
@@ -342,22 +345,22 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  describe "what looks like a command" do
+  describe "text that looks like a command" do
     @stray "I do it.\n\n```bash\nmail.send --to Ann\n```"
 
-    test "is told of once, and then is an answer", %{book: book} do
+    test "is noted once, then it is an answer", %{book: book} do
       result = run(book, [@stray, @stray])
       assert %{status: :done, turns: 2} = result
       assert kinds(result) == [:prompt, :input, :reply, :note, :reply]
       assert [_, second] = asked()
 
       assert last(second) ==
-               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. " <>
-                 "If you meant to run this, write it so:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
-                 "If it was only meant to be read, write your answer once more."
+               "Nothing ran: your reply has no cmd block, and text outside of cmd blocks is " <>
+                 "for the user. If you meant to run this, write:\n\n```cmd\n" <>
+                 "mail.send --to Ann\n```\n\nIf it was only meant to be read, repeat your answer."
     end
 
-    test "is told of with the results of others", %{book: book} do
+    test "is noted in the report of other commands", %{book: book} do
       reply = "```cmd\ntiny\n```\n\n~~~elixir\n```cmd\nmail.send --to Ann\n```"
       result = run(book, [reply, "Done."])
       assert %{status: :done, turns: 2} = result
@@ -368,7 +371,7 @@ defmodule Skillbook.AgentTest do
                ~r/\A\[1\] tiny\nok.*\n\nThe code block that opens at line 5 of your reply was not closed/s
     end
 
-    test "is an answer of who wrote commands before, and where the reply was cut", %{book: book} do
+    test "is an answer after commands, and in a reply that was cut off", %{book: book} do
       assert %{status: :done, turns: 2} = run(book, [cmd("tiny"), @stray])
       cut = %{text: @stray, usage: nil, finish_reason: :length}
       assert %{status: :cut_off, turns: 1} = run(book, [cut])
@@ -376,8 +379,8 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  describe "a reply that is not whole" do
-    test "and all one open block is mended by the model", %{book: book} do
+  describe "an incomplete reply" do
+    test "with only an unclosed block is corrected by the model", %{book: book} do
       result = run(book, ["```cmd\ntiny\nmail.draft", fn messages -> last(messages) end])
       assert events(:incomplete) == [["tiny", "mail.draft"]]
 
@@ -385,7 +388,7 @@ defmodule Skillbook.AgentTest do
                ~r/\A\[1\] tiny\nnot run\n  The reply ended before the block of this command was closed/
     end
 
-    test "may be run all the same where the caller stops the model at the fence", %{book: book} do
+    test "runs if the caller stops the model at the fence", %{book: book} do
       run(book, ["```cmd\ntiny", "Done."], commands: [unclosed: :run], chat: [stop: ["\n```"]])
       assert [%{command: "tiny", status: :template}] = events(:result)
 
@@ -405,7 +408,7 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "for lack of tokens says so", %{book: book} do
+    test "at the limit of tokens says so", %{book: book} do
       cut = %{text: cmd("tiny") <> "\n\nThen I", usage: nil, finish_reason: :length}
       run(book, [cut, "Done."])
       assert [_, second] = asked()
@@ -414,7 +417,7 @@ defmodule Skillbook.AgentTest do
                ~r/\A\[1\] tiny\n.*\n\nYour reply reached its limit of tokens and ends there.\z/s
     end
 
-    test "since the connection broke goes on", %{book: book} do
+    test "after a broken connection is continued", %{book: book} do
       cut =
         {:error,
          %ModelError{
@@ -435,13 +438,13 @@ defmodule Skillbook.AgentTest do
       assert Enum.map(events(:result), & &1.command) == ["tiny"]
     end
 
-    test "again and again ends it", %{book: book} do
+    test "after repeated breaks ends the run", %{book: book} do
       cut = {:error, %ModelError{kind: :cut_off, reason: "broken", text: "a"}}
       assert %{status: :error, turns: 3, error: %{kind: :cut_off}} = run(book, [cut, cut, cut])
       assert %{status: :done, turns: 6} = run(book, [cut, cut, cmd("tiny"), cut, cut, "Done."])
     end
 
-    test "for another reason ends it, and its commands do not run", %{book: book} do
+    test "after another failure ends the run without running commands", %{book: book} do
       error = %ModelError{kind: :server, reason: "oh", text: "So.\n\n" <> cmd("tiny")}
       result = run(book, [{:error, error}])
       assert %{status: :error, text: "So.", error: ^error} = result
@@ -449,16 +452,16 @@ defmodule Skillbook.AgentTest do
       assert events(:result) == []
     end
 
-    test "nor UTF-8 is an error for the model", %{book: book} do
+    test "with invalid UTF-8 is an error for the model", %{book: book} do
       result = run(book, [<<"a", 255>>, fn messages -> last(messages) end])
       assert result.text =~ ~r/\A\[1\] \(the whole reply\)\nerror\n/
     end
   end
 
-  describe "what is in the conversation already" do
+  describe "text that is already in the conversation" do
     @above "The same is above, in the answer to `get_skill: mail.draft`; it is unchanged."
 
-    test "is pointed to", %{book: book} do
+    test "is referred to", %{book: book} do
       for {first, second, pointed} <- [
             {"get_skill: mail.draft", "get_skill: mail.draft", true},
             {"get_skill: mail.draft", "mail.draft", true},
@@ -475,7 +478,7 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "is pointed to in one report, and in the same for all of a domain", %{book: book} do
+    test "is referred to within one report", %{book: book} do
       result = run(book, [cmd("get_skill: mail.draft\nmail.draft"), "Done."])
 
       assert [%{content: content, activations: [%{name: "mail.draft"}]}] =
@@ -491,12 +494,12 @@ defmodule Skillbook.AgentTest do
       assert content =~ "in the answer to `get_skill: mail.all`"
     end
 
-    test "still comes whole to the listener", %{book: book} do
+    test "is complete in the event", %{book: book} do
       run(book, [cmd("poem"), cmd("poem"), "Done."])
       assert [%{content: same}, %{content: same}] = events(:result)
     end
 
-    test "is sent again when it changed", %{book: book, folder: folder} do
+    test "is sent again after a change", %{book: book, folder: folder} do
       change = fn _messages ->
         write(folder, %{
           "poem.md" =>
@@ -515,7 +518,7 @@ defmodule Skillbook.AgentTest do
       assert third =~ "New lines."
     end
 
-    test "is sent again after it was left out", %{book: book} do
+    test "is sent again after it was removed", %{book: book} do
       result = run(book, [cmd("mail.draft"), "Done."])
 
       transcript =
@@ -532,7 +535,7 @@ defmodule Skillbook.AgentTest do
   end
 
   describe "the system prompt" do
-    test "stays, and what changed is told", %{book: book, folder: folder} do
+    test "stays, and changes are sent as news", %{book: book, folder: folder} do
       change = fn _messages ->
         write(folder, %{"new.md" => "---\nname: new\ndescription: Brand new\n---\nHello."})
         Skillbook.reload(book)
@@ -560,7 +563,7 @@ defmodule Skillbook.AgentTest do
       assert Enum.take(kinds(result), -3) == [:news, :input, :reply]
     end
 
-    test "is not told what the profile may not see", %{book: book, folder: folder} do
+    test "never mentions hidden entries", %{book: book, folder: folder} do
       change = fn _messages ->
         write(folder, %{
           "hidden.md" =>
@@ -576,7 +579,7 @@ defmodule Skillbook.AgentTest do
   end
 
   describe "a transcript" do
-    test "goes on where it ended", %{book: book} do
+    test "can be continued", %{book: book} do
       first = run(book, ["Hello."], [], "Hi.")
       second = run(book, ["Fine."], [transcript: first.transcript], "How are you?")
 
@@ -594,7 +597,7 @@ defmodule Skillbook.AgentTest do
                asked()
     end
 
-    test "that was kept goes on with the same prompt, or with a new one if skills changed", %{
+    test "from JSON keeps its prompt unless skills changed", %{
       book: book,
       folder: folder
     } do
@@ -634,7 +637,7 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "loses what its profile may no longer see", %{book: book} do
+    test "loses texts that its profile may no longer see", %{book: book} do
       inner = %Skillbook.Profile{id: "ann", grants: ["inner"]}
       first = run(book, [cmd("secret"), cmd("tiny"), "Hello."], profile: inner)
       assert inspect(first.transcript) =~ "Hush"
@@ -655,7 +658,7 @@ defmodule Skillbook.AgentTest do
       refute Transcript.to_json(second.transcript) =~ "Hush"
       assert second.transcript.left_out == []
 
-      # Of what may be read again the name is enough.
+      # An entry that may be read again is kept by name.
       changed = %{
         first.transcript
         | view: nil,
@@ -667,7 +670,7 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  test "a transcript with a prompt of what its profile may no longer see gets a new one", %{
+  test "a prompt with entries that are now hidden is replaced", %{
     tmp_dir: folder
   } do
     page = fn labels, text ->
@@ -685,7 +688,7 @@ defmodule Skillbook.AgentTest do
     first = run.(nil)
     assert hd(first.messages).content =~ "Hush."
 
-    # What changed is told, and the prompt stays; what is gone is in it no more.
+    # Changes are sent as news and the prompt stays, unless an entry is gone.
     write(folder, %{"diary/SKILL.md" => page.("", "Loud.")})
     Skillbook.reload(book)
     second = run.(first)
@@ -695,8 +698,8 @@ defmodule Skillbook.AgentTest do
     for transcript <- [first, second], do: refute(Transcript.to_json(run.(transcript)) =~ "Hush.")
   end
 
-  describe "a transcript with parts of what its profile may no longer see" do
-    test "loses them, whatever they came from", %{tmp_dir: folder} do
+  describe "a transcript with parts of hidden texts" do
+    test "loses them, whatever command returned them", %{tmp_dir: folder} do
       write(folder, %{
         "deep/SKILL.md" =>
           "---\nname: deep\ndescription: X\nvisibility_labels: [inner]\n---\n" <>
@@ -740,7 +743,7 @@ defmodule Skillbook.AgentTest do
 
       assert {count.(first, "Hush"), count.(first, "Loud")} == {4, 3}
 
-      # What is there in parts is nothing to restore.
+      # Parts are not restored.
       assert Transcript.activations(first) == []
       assert Agent.rehydrate(Skillbook.view(book, inner), first).text == ""
       {:ok, kept} = first |> Transcript.to_json() |> Transcript.from_json()
@@ -754,7 +757,7 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  describe "a transcript whose entries have others in their place" do
+  describe "a transcript whose entries were replaced" do
     setup %{book: book} do
       profile = %Skillbook.Profile{id: "ann", grants: ["inner"]}
       result = run(book, [cmd("secret"), "Hello."], profile: profile)
@@ -768,7 +771,7 @@ defmodule Skillbook.AgentTest do
         ) =~
           "Hush"
 
-    test "under its name or alias loses their texts", %{
+    test "by others with their name or alias loses their texts", %{
       book: book,
       folder: folder,
       transcript: transcript,
@@ -792,7 +795,7 @@ defmodule Skillbook.AgentTest do
       refute holds?(book, kept, profile)
     end
 
-    test "changed on the same behalf stays, and the change is told",
+    test "for the same profile stays, and the change is sent as news",
          %{book: book, folder: folder} = context do
       write(folder, %{
         "secret.md" => "---\nname: secret\ndescription: X\nvisibility_labels: [inner]\n---\nNew."
@@ -830,7 +833,7 @@ defmodule Skillbook.AgentTest do
       %Transcript{profile: "a", messages: messages}
     end
 
-    test "keeps pairs whole, roles in turns, and count of what was read" do
+    test "keeps replies with reports, alternating roles and activations" do
       for seed <- 1..300 do
         transcript = conversation(seed)
         budget = div(Transcript.tokens(transcript), :rand.uniform(5))
@@ -853,14 +856,14 @@ defmodule Skillbook.AgentTest do
 
         names = fn transcript -> transcript |> Transcript.activations() |> Enum.map(& &1.name) end
         assert names.(compacted) == names.(transcript)
-        # Again with the same budget changes nothing, unless what must stay is larger.
+        # Compacting again changes nothing, unless the required messages are larger.
         again = Agent.compact(compacted, budget)
         assert Transcript.tokens(again) <= max(budget, Transcript.tokens(compacted))
         assert names.(again) == names.(transcript)
       end
     end
 
-    test "leaves out no more than it must" do
+    test "removes no more than necessary" do
       transcript = conversation(3)
       tokens = Transcript.tokens(transcript)
       assert Agent.compact(transcript, tokens) == transcript
@@ -871,7 +874,7 @@ defmodule Skillbook.AgentTest do
       assert Transcript.tokens(Agent.compact(transcript, tokens - 30)) <= tokens
     end
 
-    test "happens in a run, and what was read comes back", %{book: book} do
+    test "happens in a run, and read skills are restored", %{book: book} do
       long = String.duplicate("Words. ", 300)
 
       result =
@@ -910,7 +913,7 @@ defmodule Skillbook.AgentTest do
       }
     end
 
-    test "restores through the view, the most recent first, in the room there is", %{book: book} do
+    test "restores visible skills that fit, the most recent first", %{book: book} do
       inner = Skillbook.view(book, "inner")
       outer = Skillbook.view(book)
 
@@ -937,7 +940,7 @@ defmodule Skillbook.AgentTest do
       end
     end
 
-    test "restores nothing that is still there", %{book: book} do
+    test "restores nothing that is still present", %{book: book} do
       result = run(book, [cmd("poem"), "Done."])
       assert Agent.rehydrate(Skillbook.view(book), result.transcript).text == ""
     end
@@ -951,7 +954,7 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  test "all of it goes through a server that takes no other requests than those published", %{
+  test "works with a server that validates requests", %{
     book: book,
     folder: folder
   } do

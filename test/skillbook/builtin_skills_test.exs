@@ -1,5 +1,5 @@
 defmodule Skillbook.BuiltinSkillsTest do
-  # The pages in priv/skills and priv/vaults are what models read: what they say must be so.
+  # Models read the pages in priv/skills and priv/vaults, so everything on them must be true.
   use Skillbook.HandlerCase, async: true
 
   alias Skillbook.{Catalog, Command, SQL, Source, Store, View}
@@ -21,7 +21,8 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  # All commands in a text: the lines of examples, the indented lines of workflows, and what stands in backticks.
+  # All commands in a text: the lines of examples, the indented lines of workflows, and text in
+  # backticks.
   defp commands(text) do
     lines =
       Regex.scan(
@@ -38,7 +39,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
   end
 
-  # What is only known when a workflow runs.
+  # Values that are known only when a workflow runs.
   defp fill(line) do
     Enum.reduce(
       %{
@@ -55,7 +56,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     )
   end
 
-  test "they load without a diagnostic", %{catalog: catalog, entries: entries} do
+  test "pages load without a diagnostic", %{catalog: catalog, entries: entries} do
     assert Catalog.diagnostics(catalog) == []
 
     assert Enum.map(entries, & &1.name) == ~w(
@@ -72,7 +73,7 @@ defmodule Skillbook.BuiltinSkillsTest do
            )
   end
 
-  test "each is a command with a page like the others'", %{entries: entries} do
+  test "each page has the common sections", %{entries: entries} do
     for entry <- entries do
       assert entry.kind == :command
       assert entry.effects in [:read, :write], entry.name
@@ -93,12 +94,13 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  # What has a form of its own, which the handler reads.
-  @own_form ~w(agent.dispatch/id tasks.create/parent tasks.delete/id tasks.get/id tasks.update/id tasks.update/parent
+  # Flags with a form of their own, which the handler parses.
+  @own_form ~w(agent.dispatch/id tasks.create/parent tasks.delete/id tasks.get/id
+               tasks.update/id tasks.update/parent
                workflow.build/domain workflow.build/flags workflow.build/name workflow.build/steps
                workflow.run/with workflow.show/run)
 
-  test "a page declares what its handler gets, and Usage shows all of it", %{
+  test "Usage lists all declared flags", %{
     view: view,
     entries: entries
   } do
@@ -140,13 +142,15 @@ defmodule Skillbook.BuiltinSkillsTest do
       line = fill(line)
       assert {:ok, %Command{name: name}} = Command.parse(line)
 
-      # A page may name a workflow that its own example has just built, and commands by name alone.
+      # A page may name a workflow that its own example has just built, and commands by name
+      # alone.
       if name in names and by_name[name].handler && (line != name or page == name) do
         write_to = Path.join(folder, "#{page}-#{number}")
         profile = %Skillbook.Profile{id: "alice"}
         context = context(sql: prepared(), view: view, write_to: write_to, profile: profile)
 
-        # A page that shows how to leave a required flag out shows it in an example of an error, and there is none.
+        # A page that shows how to leave a required flag out shows it in an example of an error,
+        # and there is none.
         assert {:ok, result} = in_book(name, line, files) || execute(context, line),
                "#{page}: #{line}: #{run(context, line)}"
 
@@ -155,7 +159,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  # What works with entries needs those that pages speak of, in a book of its own.
+  # Commands that need the entries on the pages run in a book of their own.
   defp in_book(name, line, files) do
     if name =~ ~r/\A(markdown|notes|skills)\./ or
          name in ["workflow.delete", "workflow.run", "workflow.show"] do
@@ -198,7 +202,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  # The notes that pages speak of, but for those who show how to write them.
+  # The notes that pages mention, except for `markdown.create`, which creates them.
   defp vault(name, files, book) do
     folder = Path.join([Path.dirname(files), to_string(book), "vault"])
     File.mkdir_p!(Path.join(folder, "projects"))
@@ -211,18 +215,19 @@ defmodule Skillbook.BuiltinSkillsTest do
     folder
   end
 
-  test "every index leaves the table of its commands to who reads it", %{view: view} do
+  test "no index has a table of its own", %{view: view} do
     for domain <- View.domains(view) do
       assert {domain.name, File.read!(domain.path) =~ ~r/^\|/m} == {domain.name, false}
       entries = View.entries(view, domain: domain.name)
       rows = Enum.map_join(entries, &"| #{&1.name} | #{&1.description} |\n")
 
       assert domain.body =~
-               "\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n#{rows}\n## "
+               "\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n" <>
+                 "#{rows}\n## "
     end
   end
 
-  test "workflows name what they need, and it is there", %{view: view, entries: entries} do
+  test "workflows require existing commands", %{view: view, entries: entries} do
     for entry <- entries, entry.handler == nil do
       assert entry.requires != [], entry.name
       for name <- entry.requires, do: assert({:ok, _} = View.fetch(view, name))
@@ -232,12 +237,16 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  test "what only reads says so", %{entries: entries} do
+  test "reading commands declare it", %{entries: entries} do
     reads = for entry <- entries, entry.effects == :read, do: entry.name
 
     assert reads ==
-             ~w(markdown.search memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
-               tasks.get tasks.search workflow.list workflow.run workflow.show workflows.daily_digest)
+             ~w(
+               markdown.search memory.search notes.get notes.list results.read
+               skills.diff skills.history skills.list skills.load skills.read
+               tasks.get tasks.search
+               workflow.list workflow.run workflow.show workflows.daily_digest
+             )
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -4,6 +4,7 @@ defmodule Skillbook.CatalogTest do
   doctest Skillbook.Catalog
   doctest Skillbook.Source
   doctest Skillbook.OptionError
+  doctest Skillbook.Change
 
   alias Skillbook.{Catalog, Profile, Source, View}
 
@@ -109,7 +110,7 @@ defmodule Skillbook.CatalogTest do
       for _ <- 1..3, do: assert(Catalog.diagnostics(load(root)) == Catalog.diagnostics(first))
     end
 
-    test "passes over dot files, dot folders, node_modules and editors' copies", %{tmp_dir: root} do
+    test "ignores dot files, dot folders, node_modules and editors' copies", %{tmp_dir: root} do
       write(root, [
         {".hidden/SKILL.md", skill("a")},
         {".b.md", skill("b")},
@@ -131,7 +132,7 @@ defmodule Skillbook.CatalogTest do
       assert Catalog.diagnostics(catalog) == []
     end
 
-    test "reports what it cannot read", %{tmp_dir: root} do
+    test "reports unreadable files", %{tmp_dir: root} do
       write(root, [
         {"latin.md", "---\nname: a\n---\n\xe9"},
         {"large.md", skill("b") <> String.duplicate("x", 1_048_576)},
@@ -154,7 +155,7 @@ defmodule Skillbook.CatalogTest do
              ]
     end
 
-    test "reports a source that is not there, or is a file", %{tmp_dir: root} do
+    test "reports a source that is missing or a file", %{tmp_dir: root} do
       write(root, [{"a.md", skill("a")}])
       assert [%{code: :source_missing}] = Catalog.diagnostics(load(Path.join(root, "nowhere")))
 
@@ -195,7 +196,7 @@ defmodule Skillbook.CatalogTest do
              ]
     end
 
-    test "takes a root that is a link", %{tmp_dir: root} do
+    test "accepts a root that is a link", %{tmp_dir: root} do
       write(root, [{"real/a/SKILL.md", skill("a")}])
       File.ln_s!(Path.join(root, "real"), Path.join(root, "link"))
       catalog = load(Path.join(root, "link"))
@@ -209,7 +210,7 @@ defmodule Skillbook.CatalogTest do
       assert findings(catalog, root) == [shadowed: "1/a.md"]
     end
 
-    test "keeps the replaced entry for who does not see the other one", %{tmp_dir: root} do
+    test "uses the replaced entry for profiles that do not see the other one", %{tmp_dir: root} do
       secret = skill("a", "title: Two\nvisibility_labels: [secret]\n")
       write(root, [{"1/a.md", skill("a", "title: One\n")}, {"2/a.md", secret}])
       catalog = load([Path.join(root, "1"), Path.join(root, "2")])
@@ -228,7 +229,7 @@ defmodule Skillbook.CatalogTest do
       assert Catalog.count(catalog) == 1
     end
 
-    test "makes no atoms of what is in files", %{tmp_dir: root} do
+    test "makes no atoms from files", %{tmp_dir: root} do
       write(root, [{"a.md", skill("a", "zq_never_an_atom: zq_nor_this\nhandler: Zq.Handler\n")}])
       View.entries(View.all(load(root)))
 
@@ -257,13 +258,13 @@ defmodule Skillbook.CatalogTest do
       assert body == "\nBody of a\n"
     end
 
-    test "counts the loads of each catalog alone", %{tmp_dir: root} do
+    test "counts the loads of each catalog separately", %{tmp_dir: root} do
       {one, two} = {load(root), load(root)}
       assert [Catalog.reload(one), Catalog.reload(one)] == [{:ok, 2}, {:ok, 3}]
       assert Catalog.generation(two) == 1
     end
 
-    test "many processes may read while it goes on", %{tmp_dir: root} do
+    test "does not block readers", %{tmp_dir: root} do
       write(root, for(n <- 1..50, do: {"s#{n}.md", skill("s#{n}")}))
       catalog = load(root)
 
@@ -284,7 +285,7 @@ defmodule Skillbook.CatalogTest do
   end
 
   describe "sources" do
-    test "are refused by name" do
+    test "are rejected by name" do
       rows = [
         {{:path, "x"}, "expected a keyword list for a source, got: {:path, \"x\"}"},
         {[name: "x"], "a source needs the option :path"},

@@ -1,6 +1,6 @@
 defmodule Skillbook.CommandSkillsTest do
-  # What command skills must do, part by part and as a whole: one test for each promise, the finer rules stand in the tests
-  # of the modules.
+  # The requirements for command skills, part by part and end to end, with one test for each. The
+  # tests of the modules have the details.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{
@@ -107,7 +107,7 @@ defmodule Skillbook.CommandSkillsTest do
       assert text =~ "Domains:\n\n  email  Write mail\n"
     end
 
-    test "gives a skill's body", %{tmp_dir: folder} do
+    test "returns the body of a skill", %{tmp_dir: folder} do
       assert folder |> mail() |> view() |> Help.skill("email.send") ==
                {:ok, "# email.send\n\nSends it."}
     end
@@ -147,7 +147,7 @@ defmodule Skillbook.CommandSkillsTest do
       assert {:error, %UnknownSkillError{}} = View.fetch(view, "email.gone")
     end
 
-    test "follows files that are made, changed and deleted", %{tmp_dir: folder} do
+    test "notices files that are created, changed and deleted", %{tmp_dir: folder} do
       book = book(sources: [mail(folder)], builtins: false)
       Skillbook.subscribe(book)
       fetch = fn -> View.fetch(View.all(book), "email.new") end
@@ -166,8 +166,8 @@ defmodule Skillbook.CommandSkillsTest do
       assert [%{code: :field_ignored, line: 4}] = Catalog.diagnostics(catalog)
     end
 
-    # A name that is missing is made from the path, with a warning; nothing stands in for a description.
-    test "refuses files without a description, and names those without a name", %{tmp_dir: folder} do
+    # A missing name is derived from the path, with a warning; a missing description is an error.
+    test "rejects files without a description, and derives missing names", %{tmp_dir: folder} do
       write(mail(folder), %{
         "email/nameless.md" => "---\ndescription: Has no name\n---\n",
         "email/wordless.md" => "---\nname: email.wordless\n---\n"
@@ -224,7 +224,8 @@ defmodule Skillbook.CommandSkillsTest do
 
       assert build(
                book,
-               ~s(--name digest --description "Sum the day up" --steps "Look around." "Write it up.")
+               ~s(--name digest --description "Sum the day up" --steps "Look around." "Write ) <>
+                 ~s(it up.")
              ).status ==
                :ok
 
@@ -241,14 +242,14 @@ defmodule Skillbook.CommandSkillsTest do
       assert document.body =~ "1. Look around.\n2. Write it up.\n"
     end
 
-    test "refuses names that are taken", %{tmp_dir: folder} do
+    test "rejects existing names", %{tmp_dir: folder} do
       book = book(write_to: folder, watch: false)
       assert build(book, "--name digest --description One").status == :ok
       assert %{status: :error, content: content} = build(book, "--name digest --description Two")
       assert content =~ "workflows.digest"
     end
 
-    test "refuses names that cannot be", %{tmp_dir: folder} do
+    test "rejects invalid names", %{tmp_dir: folder} do
       book = book(write_to: folder, watch: false)
 
       for name <- ["Digest", "di-gest", "1st", "\"a b\"", "../x", "all"],
@@ -258,7 +259,7 @@ defmodule Skillbook.CommandSkillsTest do
       assert File.ls!(folder) == []
     end
 
-    test "what it made can be found", %{tmp_dir: folder} do
+    test "makes the new skill available", %{tmp_dir: folder} do
       book = book(write_to: folder, watch: false)
       build(book, "--name digest --description D")
       assert {:ok, %{kind: :command}} = View.fetch(Skillbook.view(book), "workflows.digest")
@@ -266,7 +267,7 @@ defmodule Skillbook.CommandSkillsTest do
   end
 
   describe "as a whole" do
-    test "full flow: a reply with a block, extractor, router, handler, result", %{tmp_dir: folder} do
+    test "runs a reply through extractor, router and handler", %{tmp_dir: folder} do
       view = Skillbook.view(book(sources: [mail(folder)]))
       report = Skillbook.run(view, reply("email.send --to bob"))
       assert report.text == "On it.\n\nDone."
@@ -277,20 +278,20 @@ defmodule Skillbook.CommandSkillsTest do
       assert to_string(report) == "[1] email.send --to bob\nok\n  flags: %{\"to\" => \"bob\"}"
     end
 
-    test "several commands: three run in order, and all results come back", %{tmp_dir: folder} do
+    test "runs three commands in order and returns all results", %{tmp_dir: folder} do
       view = Skillbook.view(book(sources: [mail(folder)]))
       report = Skillbook.run(view, reply(for n <- 1..3, do: "email.send --n #{n}"))
       contents = for result <- report.results, do: result.content
       assert contents == for(n <- 1..3, do: "flags: %{\"n\" => \"#{n}\"}")
     end
 
-    test "asking for help gives the body and runs nothing", %{tmp_dir: folder} do
+    test "--help returns the body and runs nothing", %{tmp_dir: folder} do
       view = Skillbook.view(book(sources: [mail(folder)]))
       [result] = Skillbook.run(view, reply("email.send --help")).results
       assert {result.status, result.content} == {:help, "# email.send\n\nSends it."}
     end
 
-    test "a skill that a command makes: the file is there, and the book has read it", %{
+    test "a command creates a skill file, and the book reads it", %{
       tmp_dir: folder
     } do
       book = book(write_to: folder)
@@ -305,7 +306,7 @@ defmodule Skillbook.CommandSkillsTest do
       assert result.content =~ "Try tasks.search."
     end
 
-    test "a missing flag comes back as an error that can be understood" do
+    test "a missing flag is a clear error" do
       book = book(store: ":memory:")
       [result] = Skillbook.run(Skillbook.view(book), reply("tasks.create --due tomorrow")).results
 

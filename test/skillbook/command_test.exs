@@ -6,7 +6,7 @@ defmodule Skillbook.CommandTest do
   doctest Skillbook.Command
   doctest Skillbook.CommandError
 
-  test "words come out as the core splits them" do
+  test "returns the words of the core" do
     for {line, words} <- [
           {"", []},
           {"# a comment", []},
@@ -20,7 +20,7 @@ defmodule Skillbook.CommandTest do
     end
   end
 
-  test "values are parts of the line where no character changes" do
+  test "values are parts of the line if no character changes" do
     line = "notes.add --body " <> inspect(String.duplicate("x", 100)) <> " --tag y"
     {:ok, command} = Command.parse(line)
     assert :binary.referenced_byte_size(command.flags["body"]) == byte_size(line)
@@ -44,7 +44,7 @@ defmodule Skillbook.CommandTest do
     end
   end
 
-  test "errors have a kind, a place, a line with a caret and a hint" do
+  test "errors have a kind, a position, a line with a caret and a hint" do
     assert {:error, %CommandError{} = error} = Command.parse("tasks.create --title \"Call")
     assert %{kind: :unclosed_quote, offset: 21, length: 1, line: 1, column: 22} = error
     assert error.problem == "the double quote that opens here is never closed"
@@ -74,7 +74,7 @@ defmodule Skillbook.CommandTest do
     end
   end
 
-  test "a line is read as the command that it was written from" do
+  test "parsing a written line returns the same command" do
     for args <- [[], ["a"], ["{\"a\": 1}"], [" {}"], ["{", "b"], ["--x", "-y"], ["C:\n"], [""]],
         flags <- [%{}, %{"b" => true}, %{"b" => "{1}", "c" => ["x", "y z"]}] do
       command = %Command{name: "a.b", raw: "", args: args, flags: flags}

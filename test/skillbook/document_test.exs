@@ -10,7 +10,7 @@ defmodule Skillbook.DocumentTest do
 
   defp message({:error, %DocumentError{} = e}), do: Exception.message(e)
 
-  # Hidden files too: a temporary file left behind must show.
+  # With hidden files, so that a leftover temporary file shows.
   defp files(root) do
     root
     |> Path.join("**")
@@ -18,20 +18,20 @@ defmodule Skillbook.DocumentTest do
     |> Enum.map(&Path.relative_to(&1, root))
   end
 
-  test "create makes folders and leaves nothing but the file", %{tmp_dir: root} do
+  test "create makes folders and leaves only the file", %{tmp_dir: root} do
     assert Document.create(root, "a/b/c.md", ["# ", "C"]) == {:ok, Path.join(root, "a/b/c.md")}
     assert File.read!(Path.join(root, "a/b/c.md")) == "# C"
     assert files(root) == ["a", "a/b", "a/b/c.md"]
   end
 
-  test "create refuses an existing file and leaves it as it is", %{tmp_dir: root} do
+  test "create refuses an existing file and does not change it", %{tmp_dir: root} do
     File.write!(Path.join(root, "c.md"), "old")
     assert message(Document.create(root, "c.md", "new")) == "c.md exists already"
     assert File.read!(Path.join(root, "c.md")) == "old"
     assert files(root) == ["c.md"]
   end
 
-  test "of many that create the same file at once one wins, whole", %{tmp_dir: root} do
+  test "one of several concurrent creates of a file succeeds", %{tmp_dir: root} do
     results =
       1..20
       |> Enum.map(fn n ->
@@ -55,14 +55,14 @@ defmodule Skillbook.DocumentTest do
     assert files(root) == ["a", "a/c.md"]
   end
 
-  test "discard keeps each file under a name of its own", %{tmp_dir: root} do
+  test "discard moves each file to a unique name", %{tmp_dir: root} do
     now = ~U[2026-03-01 08:00:00.5Z]
     trash = ".trash/20260301T080000Z"
 
-    for {text, kept} <- [{"1", "a/c.md"}, {"2", "a/c.2.md"}, {"3", "a/c.3.md"}] do
+    for {text, trashed} <- [{"1", "a/c.md"}, {"2", "a/c.2.md"}, {"3", "a/c.3.md"}] do
       {:ok, path} = Document.create(root, "a/c.md", text)
-      assert Document.discard(root, "a/c.md", now) == {:ok, Path.join(trash, kept)}
-      assert File.read!(Path.join([root, trash, kept])) == text
+      assert Document.discard(root, "a/c.md", now) == {:ok, Path.join(trash, trashed)}
+      assert File.read!(Path.join([root, trash, trashed])) == text
       refute File.exists?(path)
     end
 
@@ -88,7 +88,7 @@ defmodule Skillbook.DocumentTest do
     assert File.read!(path) == "c"
   end
 
-  test "read", %{tmp_dir: root} do
+  test "read returns the content or an error", %{tmp_dir: root} do
     File.write!(Path.join(root, "c.md"), "text")
     assert Document.read(root, "c.md") == {:ok, "text"}
     assert message(Document.read(root, "d.md")) == "d.md does not exist"
@@ -96,13 +96,13 @@ defmodule Skillbook.DocumentTest do
     assert message(Document.read(root, "folder")) == "folder: illegal operation on a directory"
   end
 
-  test "a root that does not exist yet is made", %{tmp_dir: root} do
+  test "create makes a missing root", %{tmp_dir: root} do
     root = Path.join(root, "new/skills")
     assert {:ok, file} = Document.create(root, "c.md", "")
     assert File.exists?(file)
   end
 
-  test "paths that are none", %{tmp_dir: root} do
+  test "refuses invalid paths", %{tmp_dir: root} do
     paths = [
       "",
       "/etc/passwd",
@@ -135,7 +135,7 @@ defmodule Skillbook.DocumentTest do
     assert {:ok, _} = Document.create(root, String.duplicate("x", 255), "x")
   end
 
-  test "links below the root are not followed, wherever they lead", %{tmp_dir: tmp} do
+  test "does not follow links below the root", %{tmp_dir: tmp} do
     root = Path.join(tmp, "root")
     File.mkdir_p!(Path.join(root, "real"))
     File.mkdir_p!(Path.join(tmp, "outside"))
@@ -153,7 +153,8 @@ defmodule Skillbook.DocumentTest do
           {"real/dangling.md", "real/dangling.md"}
         ] do
       text =
-        "#{part} is a symbolic link, and links are not followed here: name a folder or file in its place"
+        "#{part} is a symbolic link, and links are not followed here: " <>
+          "name a folder or file in its place"
 
       assert message(Document.create(root, path, "x")) == text
       assert message(Document.replace(root, path, "x")) == text
@@ -171,7 +172,7 @@ defmodule Skillbook.DocumentTest do
     assert files(Path.join(tmp, "real")) == ["c.md"]
   end
 
-  test "a file where a folder is needed, and a folder where a file is", %{tmp_dir: root} do
+  test "refuses a file as a folder, and a folder as a file", %{tmp_dir: root} do
     File.write!(Path.join(root, "a"), "")
     assert message(Document.create(root, "a/c.md", "x")) == "a: not a directory"
     File.mkdir!(Path.join(root, "d"))

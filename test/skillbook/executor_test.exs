@@ -22,7 +22,7 @@ defmodule Skillbook.ExecutorTest do
     )
   end
 
-  test "a skill without a handler gives its body as a template", %{tmp_dir: folder} do
+  test "a skill without a handler returns its body as a template", %{tmp_dir: folder} do
     write(folder, %{"x/run.md" => page("x.run", [], "Do this.\n")})
     view = view(folder)
     {:ok, routed} = Router.route(view, "x.run --a b")
@@ -31,7 +31,7 @@ defmodule Skillbook.ExecutorTest do
              Executor.execute(routed, Executor.context(view, routed))
   end
 
-  test "answers of handlers", %{tmp_dir: folder} do
+  test "accepts the documented return values of handlers", %{tmp_dir: folder} do
     assert {:ok, %Result{status: :ok, content: "flags: %{\"day\" => \"Friday\"}"}} =
              execute(folder, "Skillbook.TestHandlers.Text")
 
@@ -60,7 +60,7 @@ defmodule Skillbook.ExecutorTest do
     end
   end
 
-  test "what is no answer is an error", %{tmp_dir: folder} do
+  test "other return values are errors", %{tmp_dir: folder} do
     for handler <- ~w(Nonsense NotText NotUtf8 NoMetadata Broken) do
       log =
         capture_log(fn ->
@@ -68,14 +68,14 @@ defmodule Skillbook.ExecutorTest do
                    execute(folder, "Skillbook.TestHandlers.#{handler}", "x.run")
 
           assert Exception.message(error) =~
-                   "`x.run` failed: its handler gave an answer that cannot be read."
+                   "`x.run` failed: its handler returned an invalid value."
         end)
 
       assert log =~ "skill x.run: expected {:ok, text}"
     end
   end
 
-  test "however a handler ends, its caller goes on", %{tmp_dir: folder} do
+  test "the caller survives every end of a handler", %{tmp_dir: folder} do
     write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
     view = view(folder)
 
@@ -107,7 +107,7 @@ defmodule Skillbook.ExecutorTest do
     Process.sleep(:infinity)
   end
 
-  test "what a handler says of its result is taken with care", %{tmp_dir: folder} do
+  test "verifies the entries that a handler reports to have read", %{tmp_dir: folder} do
     write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
     view = view(folder)
 
@@ -117,7 +117,7 @@ defmodule Skillbook.ExecutorTest do
       result
     end
 
-    # Whose texts a result holds is believed only of what the view shows.
+    # Reported entries are only accepted if the view shows them with this text.
     text = view |> View.fetch!("x.call") |> Entry.activation()
 
     for key <- [:activates, :parts] do
@@ -144,7 +144,7 @@ defmodule Skillbook.ExecutorTest do
     assert run.(status: :error, error: error).error == error
   end
 
-  test "a handler that takes too long is stopped", %{tmp_dir: folder} do
+  test "stops a handler at its time limit", %{tmp_dir: folder} do
     capture_log(fn ->
       assert {:error, %HandlerError{kind: :timeout, timeout: 50} = error} =
                execute(folder, "Skillbook.TestHandlers.Hang", "x.run", timeout: 50)
@@ -154,7 +154,7 @@ defmodule Skillbook.ExecutorTest do
   end
 
   @tag :capture_log
-  test "the time limit: the call's, else the page's, else the book's, else half a minute", %{
+  test "uses the time limit of the call, the page, the book, or half a minute", %{
     tmp_dir: folder
   } do
     rows = [
@@ -163,7 +163,7 @@ defmodule Skillbook.ExecutorTest do
       {nil, "20ms", nil, 20},
       {10, "1s", 1_000, 10},
       {10, nil, nil, 10},
-      # One that cannot be read is none.
+      # An invalid limit is ignored.
       {nil, "soon", 15, 15},
       {nil, "2h", 15, 15}
     ]
@@ -195,7 +195,7 @@ defmodule Skillbook.ExecutorTest do
     }
   end
 
-  test "limits that cannot be read get a diagnostic", %{tmp_dir: folder} do
+  test "invalid limits get a diagnostic", %{tmp_dir: folder} do
     for {field, value, expected} <- [
           {:timeout, "soon", "seconds, or a duration such as 500ms, 30s or 5m, of at most 1h"},
           {:max_running, "0", "a number from 1 to 1000000"}
@@ -215,18 +215,18 @@ defmodule Skillbook.ExecutorTest do
              Skillbook.View.fetch!(view(folder), "x.run")
   end
 
-  test "the log has what crashed, and no argument of a call", %{tmp_dir: folder} do
+  test "logs the crash without the arguments of calls", %{tmp_dir: folder} do
     log =
       capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Picky", "x.run --a secret") end)
 
     assert log =~ "skill x.run crashed: an exception was raised:\n    ** (FunctionClauseError)"
     assert log =~ "Skillbook.TestHandlers.Picky.execute/2"
     refute log =~ "secret"
-    # Told of once, by who knows what it was for.
+    # Logged once, by the executor.
     refute log =~ "terminating"
   end
 
-  test "what a handler linked itself to ends with its crash", %{tmp_dir: folder} do
+  test "processes linked to a handler end with its crash", %{tmp_dir: folder} do
     test = self()
 
     call = fn _, _ ->
@@ -243,7 +243,7 @@ defmodule Skillbook.ExecutorTest do
     assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
   end
 
-  test "only modules with execute/2 are handlers, and nothing becomes an atom", %{tmp_dir: folder} do
+  test "only modules with execute/2 are handlers, and no atoms are created", %{tmp_dir: folder} do
     name = "Nowhere.Atom#{System.unique_integer([:positive])}"
 
     for handler <- [

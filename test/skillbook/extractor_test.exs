@@ -30,28 +30,29 @@ defmodule Skillbook.ExtractorTest do
                {:ok, %{commands: [], text: "No commands.", incomplete: []}}
     end
 
-    test "blocks are taken out and the block that was cut off is told apart" do
+    test "extracts blocks, and separately a block that was cut off" do
       assert {:ok, found} = Extractor.extract(@reply)
       assert found.commands == ["tasks.search --overdue", "notes.add --body \"two\nlines\""]
       assert found.text == "Good morning!\n\nGrüße…"
       assert found.incomplete == ["get_skill: email"]
     end
 
-    test "a caller that stops the model at the closing fence gets all of it" do
+    test "runs the last block for callers that stop the model at the closing fence" do
       assert {:ok, found} = Extractor.extract(@reply, unclosed: :run)
       assert List.last(found.commands) == "get_skill: email"
       assert found.incomplete == []
     end
 
-    test "invalid UTF-8 is an error with its place" do
+    test "invalid UTF-8 is an error with its position" do
       assert {:error, %CommandError{kind: :invalid_utf8, offset: 3} = error} =
                Extractor.extract("abc\xFFdef")
 
       assert Exception.message(error) ==
-               "the text is not valid UTF-8: byte 3 does not begin a character\nhint: send the reply as UTF-8"
+               "the text is not valid UTF-8: byte 3 does not begin a character\nhint: send " <>
+                 "the reply as UTF-8"
     end
 
-    test "large replies give the same" do
+    test "large replies have the same result" do
       padding = String.duplicate("x\n", 100_000)
       assert {:ok, found} = Extractor.extract(@reply <> "```\n" <> padding)
       assert length(found.commands) == 3
@@ -75,7 +76,7 @@ defmodule Skillbook.ExtractorTest do
   end
 
   describe "streams" do
-    test "whatever the chunks, the events are those of the whole" do
+    test "events do not depend on the chunks" do
       {:ok, whole} = Extractor.extract(@reply)
 
       for size <- [1, 2, 3, 7, 50, 10_000] do
@@ -87,7 +88,7 @@ defmodule Skillbook.ExtractorTest do
       end
     end
 
-    test "an error ends the stream, whichever chunk it is in" do
+    test "an error in any chunk ends the stream" do
       {events, state} = Extractor.feed(Extractor.new(), "a\xC3")
       assert events == [text: "a"]
 
@@ -98,13 +99,13 @@ defmodule Skillbook.ExtractorTest do
       assert {[], _state} = Extractor.finish(state)
     end
 
-    test "a state is fed once" do
+    test "a state can be fed only once" do
       state = Extractor.new()
       Extractor.feed(state, "a")
       assert_raise ArgumentError, ~r/was fed before/, fn -> Extractor.feed(state, "b") end
     end
 
-    test "a long chunk does not block a scheduler and gives the same" do
+    test "a long chunk does not block a scheduler and has the same result" do
       text = String.duplicate("word\n", 50_000)
       {events, state} = Extractor.feed(Extractor.new(), text)
       {last, _} = Extractor.finish(state)

@@ -5,6 +5,7 @@ defmodule Skillbook.FrontmatterTest do
 
   doctest Frontmatter
   doctest FrontmatterError
+  doctest Skillbook.Diagnostic
 
   defp block(yaml), do: "---\n#{yaml}\n---\nbody"
 
@@ -44,7 +45,7 @@ defmodule Skillbook.FrontmatterTest do
       end
     end
 
-    test "takes line ends, byte order marks and fences as they come" do
+    test "accepts all line ends, byte order marks and fences" do
       for {text, data, body} <- [
             {"---\r\na: 1\r\n---\r\nb\r\n", %{"a" => 1}, "b\r\n"},
             {"\uFEFF---\na: 1\n---\nb", %{"a" => 1}, "b"},
@@ -58,14 +59,14 @@ defmodule Skillbook.FrontmatterTest do
       end
     end
 
-    test "takes text without a block as body" do
+    test "reads text without a block as body" do
       for text <- ["", "b", "\n---\na: 1\n---\n", "----\n", " ---\n"] do
         assert Frontmatter.parse(text) ==
                  {:ok, %{data: %{}, body: text, present: false, diagnostics: []}}
       end
     end
 
-    test "mends what a person would understand, and tells" do
+    test "repairs obvious mistakes and reports them" do
       for {yaml, value, line} <- [
             {"a: Use: it", "Use: it", ~s(a: "Use: it")},
             {"a: , b", ", b", ~s(a: ", b")},
@@ -86,11 +87,11 @@ defmodule Skillbook.FrontmatterTest do
       end
     end
 
-    test "reads `. b` as text without mending it" do
+    test "reads `. b` as text without repair" do
       assert {%{"a" => ". b"}, []} = {data("a: . b"), diagnostics("a: . b")}
     end
 
-    test "tells of several mended lines, duplicates and tags" do
+    test "reports several repaired lines, duplicates and tags" do
       assert ["2:4 frontmatter_repaired", "4:4 frontmatter_tag", "5:1 duplicate_key"] =
                for(
                  d <- diagnostics("a: b: c\nd: e\nf: !g h\nd: i"),
@@ -98,7 +99,7 @@ defmodule Skillbook.FrontmatterTest do
                )
     end
 
-    test "gives the same for short and for long documents" do
+    test "returns the same for short and long documents" do
       head = "---\nname: a\n---\n"
       body = String.duplicate("é", 100_000)
 
@@ -111,13 +112,13 @@ defmodule Skillbook.FrontmatterTest do
                Frontmatter.parse("---\n" <> String.duplicate("a: b\n", 300_000))
     end
 
-    test "takes binaries only" do
+    test "accepts binaries only" do
       for other <- [nil, ~c"text", :text, 1, <<1::3>>] do
         assert_raise FunctionClauseError, fn -> Frontmatter.parse(other) end
       end
     end
 
-    test "refuses nesting without end, and reads it to the limit" do
+    test "rejects nesting beyond the limit" do
       nested = fn depth ->
         "a: " <> String.duplicate("[", depth) <> String.duplicate("]", depth)
       end
@@ -129,11 +130,12 @@ defmodule Skillbook.FrontmatterTest do
   end
 
   describe "errors" do
-    test "show the line with a mark below the place" do
+    test "show the line with a caret" do
       for {text, kind, message} <- [
             {"---\nname: a\n", :unclosed,
              """
-             frontmatter: expected a closing `---` for the frontmatter opened here, got the end of the text
+             frontmatter: expected a closing `---` for the frontmatter opened here, \
+             got the end of the text
                1 | ---
                  | ^
              hint: add a line that is only `---` after the last field\
@@ -171,7 +173,7 @@ defmodule Skillbook.FrontmatterTest do
       end
     end
 
-    test "show a long line around the place" do
+    test "show a part of a long line" do
       long = String.duplicate("x", 500)
       {:error, error} = Frontmatter.parse(block("? [#{long}]\n: #{long}: #{long}"))
       [_, line, mark, _] = error |> Exception.message() |> String.split("\n")
@@ -189,7 +191,7 @@ defmodule Skillbook.FrontmatterTest do
   end
 
   describe "write/2" do
-    test "gives back what is read" do
+    test "writes documents that read the same" do
       for data <- [
             %{},
             %{"name" => "a"},
@@ -235,7 +237,7 @@ defmodule Skillbook.FrontmatterTest do
                "---\n" <> Enum.map_join(1..40, &"k#{&1 + 10}: #{&1}\n") <> "---\n"
     end
 
-    test "refuses what frontmatter cannot hold" do
+    test "rejects other terms" do
       deep = Enum.reduce(1..64, "x", fn _, inner -> [inner] end)
 
       for {data, shown} <- [

@@ -22,14 +22,14 @@ defmodule Skillbook.GrammarTest do
         do: line
   end
 
-  test "every example of the built-in pages is accepted", %{view: view, rules: rules} do
+  test "accepts every example of the built-in pages", %{view: view, rules: rules} do
     lines = examples(view)
     assert length(lines) > 20
     for line <- lines, do: assert(GBNF.accepts?(rules, block(line)), line)
     assert GBNF.accepts?(rules, "On it.\n\n#{block(lines)}\n\nDone, `a` and ```b```.\n")
   end
 
-  test "what it accepts and what it refuses", %{rules: rules} do
+  test "accepts and rejects replies", %{rules: rules} do
     accepted = [
       "",
       "Hello\n\n  world\n",
@@ -85,7 +85,7 @@ defmodule Skillbook.GrammarTest do
     for text <- refused, do: refute(GBNF.accepts?(rules, text), text)
   end
 
-  test "numbers within their bounds", %{tmp_dir: folder} do
+  test "limits numbers to their range", %{tmp_dir: folder} do
     for {range, good, bad} <- [
           {"from 1 to 9", [1, 9], [0, 10, -1, "01"]},
           {"from 0 to 255", [0, 9, 10, 99, 100, 199, 200, 249, 250, 255],
@@ -103,7 +103,7 @@ defmodule Skillbook.GrammarTest do
     end
   end
 
-  test "only what a model is told of", %{tmp_dir: folder} do
+  test "has only commands that models may see", %{tmp_dir: folder} do
     write(folder, %{
       "x/shown.md" => page("x.shown", [], "## Usage\n\nx.shown [<file>]\n\n## Flags\n\n--a  A\n"),
       "x/open.md" => page("x.open"),
@@ -140,7 +140,7 @@ defmodule Skillbook.GrammarTest do
     refute GBNF.accepts?(rules, block("x.open"))
   end
 
-  test "whatever it accepts is extracted and finds its entry", %{view: view, rules: rules} do
+  test "every accepted command is extracted and has an entry", %{view: view, rules: rules} do
     :rand.seed(:exsss, {4, 5, 6})
 
     for _ <- 1..400 do

@@ -28,7 +28,7 @@ defmodule Skillbook.HelpTest do
            ]
   end
 
-  test "finds nothing of another level", %{view: view} do
+  test "does not return entries of another level", %{view: view} do
     for {answer, name} <- [
           {&Help.domain/2, "haiku"},
           {&Help.skill/2, "email"},
@@ -38,7 +38,7 @@ defmodule Skillbook.HelpTest do
     end
   end
 
-  test "takes any binary for a path", %{view: view} do
+  test "accepts any binary as a path", %{view: view} do
     for path <- [<<0xFF>>, "a\0", String.duplicate("a/", 10_000)] do
       assert {:error, %UnknownSkillError{}} = Help.get(view, path)
     end
@@ -47,7 +47,7 @@ defmodule Skillbook.HelpTest do
   describe "a skill's files" do
     @describetag :tmp_dir
 
-    test "are read when they are asked for", %{view: view} do
+    test "are read on request", %{view: view} do
       assert {:ok, text} = Help.get(view, "pdf-processing/references/forms.md")
       assert text == File.read!(@fixtures <> "/pdf-processing/references/forms.md")
 
@@ -67,7 +67,7 @@ defmodule Skillbook.HelpTest do
 
       {:ok, catalog} = Catalog.load([Path.join(root, "s")])
       File.rm!(Path.join(folder, "gone"))
-      # Since it was loaded, the file became a link to one that is none of the skill's.
+      # After the load the file became a link to a file outside of the skill.
       File.rm!(Path.join(folder, "moved"))
       File.ln_s!(Path.join(root, "s/secret"), Path.join(folder, "moved"))
       view = View.all(catalog)
@@ -81,14 +81,14 @@ defmodule Skillbook.HelpTest do
 
       for {path, text} <- rows, do: assert(Help.get(view, path) == {:ok, text})
 
-      for path <- ["a/../secret", "a/./fits", "a//fits", "a/" <> folder <> "/fits", "a/unknown"] do
+      for path <- ["a/../secret", "a/./fits", "a//fits", "a/#{folder}/fits", "a/unknown"] do
         assert {:error, %UnknownSkillError{}} = Help.get(view, path)
       end
     end
   end
 
   describe "the prompt" do
-    test "has all sections, and the same ones again", %{view: view} do
+    test "has all sections, with the same bytes each time", %{view: view} do
       text = Prompt.text(view)
 
       assert text ==
@@ -114,14 +114,14 @@ defmodule Skillbook.HelpTest do
       refute text =~ "email.draft"
     end
 
-    test "tells a profile only what it may see", %{catalog: catalog} do
+    test "shows a profile only visible entries", %{catalog: catalog} do
       {:ok, guest} = View.new(catalog, id: "guest")
       for hidden <- ["diary", "email.send"], do: refute(Prompt.text(guest) =~ hidden)
       {:ok, nobody} = View.new(catalog, id: "nobody", skills: [])
       assert Prompt.text(nobody) == ""
     end
 
-    test "comes in other formats", %{view: view} do
+    test "has other formats", %{view: view} do
       for {format, start} <- [
             xml: "<available_skills>\n  <skill>\n    <name>",
             notes: "## Available Skills\n",
@@ -134,7 +134,7 @@ defmodule Skillbook.HelpTest do
                "\n## Pre-loaded Skills\n### haiku\nWrite three lines"
     end
 
-    test "keeps a limit", %{view: view} do
+    test "respects a limit", %{view: view} do
       whole = Prompt.text(view)
 
       for {option, most} <- [max_chars: 1_300, max_tokens: 330] do
@@ -147,16 +147,20 @@ defmodule Skillbook.HelpTest do
       assert Prompt.text(view, max_chars: 1_000_000, max_tokens: nil) == whole
     end
 
-    test "refuses options that are none", %{view: view} do
+    test "rejects invalid options", %{view: view} do
       for {options, message} <- [
             {[sections: [:rule]],
-             "expected a list of :rules, :domains, :commands, :skills, :skill_list, :available_skills, :quick_reference, " <>
-               ":inline_skills, :notes, :notes_list, :skill_catalog, :preloaded_skills, :other, :other_notes " <>
+             "expected a list of :rules, :domains, :commands, :skills, :skill_list, " <>
+               ":available_skills, :quick_reference, " <>
+               ":inline_skills, :notes, :notes_list, :skill_catalog, :preloaded_skills, " <>
+               ":other, :other_notes " <>
                "as the option :sections of the prompt, got: [:rule]"},
             {[format: :xlm],
-             "expected one of :default, :xml, :notes, :list as the option :format of the prompt, got: :xlm"},
+             "expected one of :default, :xml, :notes, :list as the option :format of the " <>
+               "prompt, got: :xlm"},
             {[format: :xml, sections: [:rules]],
-             "expected a format or sections, not both as the option :format of the prompt, got: :xml"},
+             "expected a format or sections, not both as the option :format of the prompt, " <>
+               "got: :xml"},
             {[max_chars: -1],
              "expected a number or nil as the option :max_chars of the prompt, got: -1"},
             {[max_tokens: "9"],

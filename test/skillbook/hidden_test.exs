@@ -1,5 +1,5 @@
 defmodule Skillbook.HiddenTest do
-  # What a profile may not see is in nothing that it gets: with a hidden entry and without, all of it is the same.
+  # A hidden entry leaves no trace in any answer: all answers are the same with and without it.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Agent, Grammar, Model, Profile, Tools}
@@ -7,7 +7,7 @@ defmodule Skillbook.HiddenTest do
   @moduletag :tmp_dir
   @moduletag :capture_log
 
-  # In a name, an alias, a tag, a flag and so on of what is hidden.
+  # A word in the name, an alias, a tag, a flag and so on of a hidden entry.
   @marker "zqx"
 
   @guest %Profile{id: "guest"}
@@ -116,7 +116,7 @@ defmodule Skillbook.HiddenTest do
 
   defp view(book, profile), do: Skillbook.view(book, profile)
 
-  # What differs from run to run, and not by what there is.
+  # Replaces the parts that differ between any two runs.
   defp same(term) do
     term
     |> inspect(limit: :infinity, printable_limit: :infinity, structs: false)
@@ -133,7 +133,7 @@ defmodule Skillbook.HiddenTest do
 
   defp assigns, do: [assigns: %{call: fn _, _ -> {:ok, String.duplicate("long ", 100)} end}]
 
-  # All that somebody gets who asks for these words.
+  # All answers to these words.
   defp everything(book, profile, word) do
     view = view(book, profile)
     lines = @open ++ lines(word) ++ @open
@@ -175,11 +175,11 @@ defmodule Skillbook.HiddenTest do
      Enum.map(run.transcript.messages, &{&1.kind, &1.content, &1.activations})}
   end
 
-  test "with it and without, all is the same", %{tmp_dir: folder} do
+  test "all answers are the same with and without a hidden entry", %{tmp_dir: folder} do
     # The folders' names are as long, since paths are part of answers.
     without = book(Path.join(folder, "a/skills"), seen())
     with = book(Path.join(folder, "b/skills"), Map.merge(seen(), hidden()))
-    # What is hidden fails for who sees it, and is out of service then.
+    # The hidden entry fails for a profile that sees it, until it is out of service.
     for book <- [with, without], do: everything(book, @trusted, @marker)
     assert same(everything(with, @trusted, @marker)) =~ "zqxfail` was not run: it failed"
 
@@ -197,13 +197,13 @@ defmodule Skillbook.HiddenTest do
     assert {differences, length(got)} == {[], length(expected)}
   end
 
-  test "what is asked for is all that is told of it", %{tmp_dir: folder} do
+  test "answers repeat only the name that was asked for", %{tmp_dir: folder} do
     book = book(folder, Map.merge(seen(), hidden()))
-    # Who asks for nothing hidden gets no word of it.
+    # Answers to other questions do not mention it.
     refute book |> everything(@guest, "nil") |> same() |> String.replace(folder, "") =~ @marker
   end
 
-  test "news of it are none", %{tmp_dir: folder} do
+  test "changes do not mention it", %{tmp_dir: folder} do
     book = book(folder, seen())
     old = view(book, @guest)
     write(folder, hidden())

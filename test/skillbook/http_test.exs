@@ -16,7 +16,7 @@ defmodule Skillbook.HTTPTest do
 
   describe "limits" do
     # Each of these comes as fast as it is read, and never ends.
-    test "what never ends, ends at the time for the whole answer" do
+    test "endless responses end at the timeout" do
       stream = {:head, 200, [{"content-type", "text/event-stream"}]}
 
       for {name, steps} <- [
@@ -40,7 +40,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "a reader that takes too long is told when it goes on" do
+    test "a reader that takes too long gets a timeout" do
       {_server, url} =
         HTTPServer.start([[{:head, 200, []}, {:chunk, "a"}, {:chunk, "b"}, :silent]])
 
@@ -55,7 +55,7 @@ defmodule Skillbook.HTTPTest do
       refute_received _
     end
 
-    test "a body that is read whole has one" do
+    test "a whole body has a maximum size" do
       for {steps, size} <- [
             {HTTPServer.answer("12345678"), 8},
             {[{:head, 200, []}, {:chunk, "1234"}, {:chunk, "56789"}, :silent], 8}
@@ -68,7 +68,7 @@ defmodule Skillbook.HTTPTest do
 
           {:error, error} ->
             assert Exception.message(error) =~
-                     ~r/\Alocalhost:\d+: the answer has more than 8 bytes\z/
+                     ~r/\Alocalhost:\d+: the response has more than 8 bytes\z/
 
             assert error.kind == :too_large
         end
@@ -77,7 +77,7 @@ defmodule Skillbook.HTTPTest do
       assert_receive :hung_up, 5_000
     end
 
-    test "a slow reader holds the server back, and its mailbox stays empty" do
+    test "a slow reader slows the server, and its mailbox stays empty" do
       chunk = "ffff\r\n" <> String.duplicate("a", 65_535) <> "\r\n"
       {_server, url} = HTTPServer.start([[{:head, 200, []}, {:endless, chunk}]])
 
@@ -102,7 +102,7 @@ defmodule Skillbook.HTTPTest do
   end
 
   describe "connections" do
-    test "are kept and used again" do
+    test "are pooled" do
       answer = HTTPServer.answer("one")
 
       {_server, url} =
@@ -117,7 +117,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "are kept after an answer of which the end was not wanted, if it comes at once" do
+    test "are pooled after a halted response that ends at once" do
       steps = [
         {:head, 200, []},
         {:chunk, "one"},
@@ -138,7 +138,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "two"}} = HTTP.request(url)
     end
 
-    test "that the server has closed are replaced" do
+    test "closed by the server are replaced" do
       one = {:raw, "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none"}
       {_server, url} = HTTPServer.start([[one], HTTPServer.answer("two")])
       assert {:ok, %{body: "one"}} = HTTP.request(url: url, method: :post, body: "x")
@@ -146,7 +146,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "two"}} = HTTP.request(url: url, method: :post, body: "x")
     end
 
-    test "that the server closes at their next request: it is made again only if it may be" do
+    test "closed at the next request: only safe requests are repeated" do
       for {method, body, expected} <- [
             {:get, nil, "two"},
             {:put, "x", "two"},
@@ -166,20 +166,20 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "that always close are not asked without end" do
+    test "that always close are not retried endlessly" do
       {_server, url} = HTTPServer.start([[], [], HTTPServer.answer("three")])
       assert {:error, %{kind: :closed} = error} = HTTP.request(url)
       assert Exception.message(error) =~ ~r/\Alocalhost:\d+: the connection broke\z/
     end
 
-    test "may have interim answers" do
+    test "may have interim responses" do
       {_server, url} =
         HTTPServer.start([[{:raw, "HTTP/1.1 100 Continue\r\n\r\n"} | HTTPServer.answer("fine")]])
 
       assert {:ok, %{status: 200, body: "fine"}} = HTTP.request(url)
     end
 
-    test "differ by their settings" do
+    test "with other settings are separate" do
       {_server, url} = HTTPServer.start([HTTPServer.answer("one"), HTTPServer.answer("two")])
       assert {:ok, %{body: "one"}} = HTTP.request(url)
       assert {:ok, %{body: "two"}} = HTTP.request(url, protocol: :http1)
@@ -214,7 +214,7 @@ defmodule Skillbook.HTTPTest do
   end
 
   describe "gzip" do
-    test "is asked for and unpacked" do
+    test "is requested and unpacked" do
       body = String.duplicate("some text, ", 10_000)
       packed = :zlib.gzip(body)
 
@@ -233,7 +233,7 @@ defmodule Skillbook.HTTPTest do
       assert_receive {:request, %{headers: %{"accept-encoding" => "identity"}}}, 5_000
     end
 
-    test "may have several parts" do
+    test "may have several members" do
       packed = :zlib.gzip("one, ") <> :zlib.gzip("two")
 
       {_server, url} =
@@ -242,7 +242,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "one, two"}} = HTTP.request(url)
     end
 
-    test "comes out as it comes in" do
+    test "is unpacked as it arrives" do
       zlib = :zlib.open()
       :ok = :zlib.deflateInit(zlib, :default, :deflated, 31, 8, :default)
       one = IO.iodata_to_binary(:zlib.deflate(zlib, "one", :sync))
@@ -263,7 +263,7 @@ defmodule Skillbook.HTTPTest do
                end)
     end
 
-    test "that unpacks to more than there is room for" do
+    test "that exceeds the maximum size" do
       # 128 MiB, in about 128 KiB.
       zlib = :zlib.open()
       :ok = :zlib.deflateInit(zlib, :default, :deflated, 31, 8, :default)
@@ -279,7 +279,7 @@ defmodule Skillbook.HTTPTest do
       assert {:error, error} = HTTP.request(url)
 
       assert Exception.message(error) =~
-               ~r/\Alocalhost:\d+: the answer has more than 8388608 bytes\z/
+               ~r/\Alocalhost:\d+: the response has more than 8388608 bytes\z/
 
       # A reader of parts gets small ones.
       largest = fn
@@ -291,7 +291,7 @@ defmodule Skillbook.HTTPTest do
       assert largest <= 64 * 1024
     end
 
-    test "that is none, or is cut off" do
+    test "that is invalid or cut off" do
       packed = :zlib.gzip("some text")
 
       for {body, kind, reason} <- [
@@ -307,7 +307,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "of nothing is nothing" do
+    test "without data is empty" do
       {_server, url} =
         HTTPServer.start([
           [{:head, 200, [{"content-encoding", "gzip"}, {"content-length", "20"}]}]
@@ -320,7 +320,7 @@ defmodule Skillbook.HTTPTest do
   describe "redirects" do
     defp redirect(status, to), do: [{:head, status, [{"location", to}, {"content-length", "0"}]}]
 
-    test "are followed only when it is asked for" do
+    test "are followed only with :redirects" do
       {_server, url} =
         HTTPServer.start([redirect(302, "/b"), redirect(302, "/b"), HTTPServer.answer("b")])
 
@@ -332,7 +332,7 @@ defmodule Skillbook.HTTPTest do
       assert_received {:request, %{line: "GET /b HTTP/1.1"}}
     end
 
-    test "are bounded" do
+    test "are limited" do
       {_server, url} = HTTPServer.start(List.duplicate(redirect(302, "/"), 3))
       assert {:error, error} = HTTP.request(url, redirects: 2)
       assert error.kind == :redirect
@@ -366,7 +366,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "take what logs in to no other host" do
+    test "send credentials to no other host" do
       headers = [{"Authorization", @secret}, {"cookie", @secret}, {"x-other", "kept"}]
       {_server, other} = HTTPServer.start([HTTPServer.answer("other")])
       {_server, url} = HTTPServer.start([redirect(302, "/b"), redirect(302, other <> "/c")])
@@ -387,7 +387,7 @@ defmodule Skillbook.HTTPTest do
       refute Map.has_key?(headers, "authorization") or Map.has_key?(headers, "cookie")
     end
 
-    test "lead nowhere" do
+    test "without a valid target" do
       for {to, reason} <- [
             {"ftp://example.com", "it redirects to an address that cannot be used"},
             {"http://user:password@example.com",
@@ -410,7 +410,7 @@ defmodule Skillbook.HTTPTest do
   end
 
   describe "proxies" do
-    test "get the whole address of what is asked for in plain text" do
+    test "get the full URL of an http request" do
       {_server, proxy} = HTTPServer.start([HTTPServer.answer("by proxy")])
       proxy = String.replace(proxy, "//", "//ann:#{@secret}@")
       assert {:ok, %{body: "by proxy"}} = HTTP.request("http://example.test/a?b", proxy: proxy)
@@ -421,7 +421,7 @@ defmodule Skillbook.HTTPTest do
       assert headers["proxy-authorization"] == "Basic " <> Base.encode64("ann:#{@secret}")
     end
 
-    test "pass on what is under TLS" do
+    test "tunnel https requests" do
       {tls, authority} = Certificates.make(["example.test"])
 
       {_server, proxy} =
@@ -453,7 +453,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "that are none" do
+    test "with an invalid URL" do
       for proxy <- ["http://", "::", "http://ann:#{@secret}@"] do
         assert {:error, error} = HTTP.request("http://example.test/a", proxy: proxy)
 
@@ -462,7 +462,7 @@ defmodule Skillbook.HTTPTest do
       end
 
       message =
-        ~r/expected :env, nil, a URL or a function that gives one as the option :proxy of an HTTP request, got: :hidden/
+        ~r/expected :env, nil, a URL or a function that returns one as the option :proxy of an HTTP request, got: :hidden/
 
       assert_raise Skillbook.OptionError, message, fn ->
         HTTP.request("http://a", proxy: ~c"http://ann:x@a")
@@ -471,7 +471,7 @@ defmodule Skillbook.HTTPTest do
   end
 
   describe "TLS" do
-    test "to an address that the certificate names" do
+    test "to an address in the certificate" do
       {tls, authority} = Certificates.make([{127, 0, 0, 1}])
 
       {_server, "https://localhost:" <> port} =
@@ -486,7 +486,7 @@ defmodule Skillbook.HTTPTest do
                {:certificate, "localhost:#{port}: TLS: its certificate is for another host"}
     end
 
-    test "with certificates that are refused" do
+    test "with invalid certificates" do
       over = [validity: {{2020, 1, 1}, {2020, 12, 31}}]
       {expired, authority} = Certificates.make(["localhost"], over)
       {trusted, other} = Certificates.make(["localhost"])
@@ -506,7 +506,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "a"}} = HTTP.request(url, cacertfile: other)
     end
 
-    test "with a file of authorities that is none, then is one" do
+    test "with an invalid and a valid file of authorities" do
       {tls, authority} = Certificates.make(["localhost"])
       path = authority <> ".new"
       on_exit(fn -> File.rm(path) end)
@@ -525,7 +525,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "a"}} = HTTP.request(url, cacertfile: path)
     end
 
-    test "where there is none" do
+    test "against a server without it" do
       {_server, "http" <> rest} =
         HTTPServer.start([[{:raw, "HTTP/1.1 400 Bad Request\r\n\r\n"}]], first: :nothing)
 
@@ -537,7 +537,7 @@ defmodule Skillbook.HTTPTest do
     defp http2(serve, options \\ []),
       do: HTTPServer.start([[{:http2, serve}]], [first: :nothing] ++ options)
 
-    test "where the server offers it" do
+    test "is used if the server offers it" do
       {tls, authority} = Certificates.make(["localhost"])
 
       serve = fn send ->
@@ -559,7 +559,7 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, %{body: "one"}} = HTTP.request(url, cacertfile: authority, protocol: :http1)
     end
 
-    test "many streams share a connection, and one that is cancelled disturbs none" do
+    test "streams share a connection, and cancelling one affects no other" do
       test = self()
 
       serve = fn send ->
@@ -597,7 +597,7 @@ defmodule Skillbook.HTTPTest do
       end
     end
 
-    test "what never ends, ends at the time for the whole answer" do
+    test "endless responses end at the timeout" do
       endless = fn send, frame ->
         Stream.repeatedly(fn -> send.(frame) end) |> Enum.find(&(&1 != :ok))
       end
@@ -647,7 +647,8 @@ defmodule Skillbook.HTTPTest do
       assert {:error, error} = HTTP.request(url: url, headers: [{"a", @secret <> "\r\nb: c"}])
 
       assert Exception.message(error) ==
-               "a header is no pair of texts, or has characters that no header has, such as a line break"
+               "a header is no pair of texts, or has characters that no header has, such as " <>
+                 "a line break"
 
       log =
         capture_log(fn ->
@@ -677,12 +678,14 @@ defmodule Skillbook.HTTPTest do
     end
   end
 
-  test "requests are checked" do
+  test "requests are validated" do
     for {request, message} <- [
           {"example.com",
-           ~s(expected a URL such as "https://example.com/path", without a user name before its host)},
+           ~s(expected a URL such as "https://example.com/path", without a user name before ) <>
+             ~s(its host)},
           {"http://a b",
-           ~s(expected a URL such as "https://example.com/path", without a user name before its host)},
+           ~s(expected a URL such as "https://example.com/path", without a user name before ) <>
+             ~s(its host)},
           {[url: "http://a", method: :get!],
            "expected one of the methods :get, :head, :post, :put, :patch, :delete, :options"},
           {[url: "http://a", headers: "b"],

@@ -8,23 +8,25 @@ defmodule Skillbook.LintTest do
 
   @moduletag :tmp_dir
 
-  defp found(sources, options \\ []) do
-    for one <- Lint.run(sources, options),
-        do: {Path.basename(one.path), one.line, one.column, one.code}
+  defp lint(sources, options \\ []) do
+    for diagnostic <- Lint.run(sources, options),
+        do: {Path.basename(diagnostic.path), diagnostic.line, diagnostic.column, diagnostic.code}
   end
 
-  test "finds what loading finds and what is in the pages", %{tmp_dir: folder} do
+  test "returns the diagnostics of loading and of the pages", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" =>
-        "---\nname: mail.send\ndescription: Sends: a message to people\n---\n## Usage\n\nmail.sned --to <a>\n",
+        "---\nname: mail.send\ndescription: Sends: a message to people\n---\n" <>
+          "## Usage\n\nmail.sned --to <a>\n",
       "pdf/SKILL.md" =>
-        "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\n```cmd\ntasks.list\n```\n"
+        "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\n" <>
+          "```cmd\ntasks.list\n```\n"
     })
 
     pages = [{"send.md", 3, 14, :frontmatter_repaired}, {"send.md", 7, 1, :example_unknown}]
-    assert found([folder]) == pages ++ [{"SKILL.md", 7, 1, :example_unknown}]
+    assert lint([folder]) == pages ++ [{"SKILL.md", 7, 1, :example_unknown}]
 
-    assert found([folder], strict: true) ==
+    assert lint([folder], strict: true) ==
              pages ++ [{"SKILL.md", 4, 1, :spec_violation}, {"SKILL.md", 7, 1, :example_unknown}]
 
     write(folder, %{
@@ -32,11 +34,11 @@ defmodule Skillbook.LintTest do
         "---\nname: pdf\ndescription: Reads all kinds of forms\n---\n```cmd\ntasks.search\n```\n"
     })
 
-    assert found([folder]) == pages ++ [{"SKILL.md", 6, 1, :example_unknown}]
-    assert found([folder], context: [Skillbook.Source.builtin()]) == pages
+    assert lint([folder]) == pages ++ [{"SKILL.md", 6, 1, :example_unknown}]
+    assert lint([folder], context: [Skillbook.Source.builtin()]) == pages
   end
 
-  test "strict looks at every SKILL.md, also one that is no skill", %{tmp_dir: folder} do
+  test "strict validates every SKILL.md, even if it is not a skill", %{tmp_dir: folder} do
     write(folder, %{
       "a/SKILL.md" => "---\nname: a\ndescription: Does what it is there for\n---\nx",
       "b/deep/SKILL.md" => "no frontmatter",
@@ -53,7 +55,7 @@ defmodule Skillbook.LintTest do
            ]
   end
 
-  test "fixes files, as often as it takes, and tells what it did", %{tmp_dir: folder} do
+  test "fixes files until no fix is left, and returns the fixes", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" =>
         "---\r\ndescription: Sends: a message to people\r\ntags: a, b\r\n---\r\nBody\r\n",
@@ -68,12 +70,13 @@ defmodule Skillbook.LintTest do
     refute Enum.any?(left, & &1.fix)
 
     assert File.read!(path) ==
-             "---\r\nname: mail.send\r\ndescription: \"Sends: a message to people\"\r\ntags:\r\n- a\r\n- b\r\n---\r\nBody\r\n"
+             "---\r\nname: mail.send\r\ndescription: \"Sends: a message to people\"\r\n" <>
+               "tags:\r\n- a\r\n- b\r\n---\r\nBody\r\n"
 
     assert {[], _} = Lint.fix([folder])
   end
 
-  test "a file that cannot be written is told of", %{tmp_dir: folder} do
+  test "returns the error of a file that cannot be written", %{tmp_dir: folder} do
     write(folder, %{
       ".real/mail.md" => "---\nname: mail\ndescription: Sends: a message to people\n---\nBody\n"
     })
@@ -85,7 +88,7 @@ defmodule Skillbook.LintTest do
              Lint.fix([folder])
   end
 
-  test "a wrong option is refused" do
+  test "raises for unknown options" do
     assert_raise Skillbook.OptionError,
                  ~r/unknown option :strickt for lint, did you mean :strict\?/,
                  fn ->
@@ -93,7 +96,7 @@ defmodule Skillbook.LintTest do
                  end
   end
 
-  test "the page of diagnostics has every code" do
+  test "docs/diagnostics.md has every code" do
     page = File.read!("docs/diagnostics.md")
     for code <- Diagnostic.codes(), do: assert(page =~ "| `#{code}` |")
   end

@@ -1,6 +1,7 @@
 defmodule Skillbook.PathsTest do
-  # How far each piece of work travels: modules of the library, switches between them, native calls. The limits are
-  # what it takes today. A change that needs more says why; one that needs less lowers them.
+  # Limits how many modules of the library each data path crosses, how often it switches between
+  # them, and how many native calls it makes. The limits are the current figures. A change that
+  # needs more says why; one that needs less lowers them.
   #
   # Alone, because it traces all processes.
   use ExUnit.Case, async: false
@@ -9,7 +10,7 @@ defmodule Skillbook.PathsTest do
 
   @moduletag :tmp_dir
 
-  # Nothing happens by itself meanwhile.
+  # No background work during the trace.
   @quiet [watch: false, store_poll: 60_000]
   @haiku "---\nname: haiku\ndescription: Writes a haiku\n---\nThree lines.\n"
 
@@ -63,7 +64,8 @@ defmodule Skillbook.PathsTest do
     result.content
   end
 
-  # A process that is still at work on something else only adds to it, so the shortest of some runs counts.
+  # A process that is still at work on something else only adds to it, so the shortest of some
+  # runs counts.
   defp within(work, limits) do
     {_, first} = Paths.trace(fn -> work.(1) end)
 

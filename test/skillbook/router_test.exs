@@ -17,7 +17,7 @@ defmodule Skillbook.RouterTest do
     assert routed.command.args == ["rest"]
   end
 
-  test "returns an error for unknown names and for lines that are no commands", %{view: view} do
+  test "returns an error for unknown names and invalid lines", %{view: view} do
     assert {:error, %UnknownSkillError{name: "nothing.like"}} =
              Router.route(view, "nothing.like --it")
 
@@ -28,7 +28,7 @@ defmodule Skillbook.RouterTest do
              Router.route(view, <<"email.send ", 255>>)
   end
 
-  test "get_skill answers on all its levels", %{view: view} do
+  test "get_skill answers on all levels", %{view: view} do
     for {line, path} <- [
           {"get_skill", ""},
           {"get_skill: email", "email"},
@@ -63,7 +63,7 @@ defmodule Skillbook.RouterTest do
     assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku,x")
   end
 
-  test "a name that is not the first word is offered", %{view: view} do
+  test "suggests a name that is not the first word", %{view: view} do
     for line <- ["Command: email.send --to x", "run the email.send", "email send --to x"] do
       assert {:error, %UnknownSkillError{suggestions: ["email.send" | _]}} =
                Router.route(view, line)
@@ -114,7 +114,7 @@ defmodule Skillbook.RouterTest do
     end
   end
 
-  test "large commands give the same", %{view: view} do
+  test "large commands have the same result", %{view: view} do
     text = String.duplicate("x", 200_000)
     assert {:ok, routed} = Router.route(view, "email.send --body #{text}")
     assert routed.command.flags["body"] == text

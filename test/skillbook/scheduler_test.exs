@@ -26,7 +26,7 @@ defmodule Skillbook.SchedulerTest do
 
   defmodule Fire do
     @behaviour Skillbook.Handler
-    # Tells the test of the book, and does what that says.
+    # Tells the test process of the book about the call, and returns its answer.
     @impl true
     def execute(_flags, context) do
       send(:persistent_term.get({__MODULE__, context.book}), {:fired, self(), context})
@@ -44,7 +44,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   defmodule Queues do
-    # Queues of an application: what is handed over goes to the test.
+    # Queues of an application: dispatched firings are sent to the test.
     def hand(firing) do
       send(:persistent_term.get({Fire, firing.book}), {:handed, firing})
       :ok
@@ -75,7 +75,7 @@ defmodule Skillbook.SchedulerTest do
 
     book = defaults |> Keyword.merge(options) |> book()
     :persistent_term.put({Fire, book}, self())
-    # Registered, and what was missed is looked through.
+    # Waits until jobs are registered and missed firings are queued.
     _ = Scheduler.registered(book)
     book
   end
@@ -98,8 +98,8 @@ defmodule Skillbook.SchedulerTest do
     context
   end
 
-  describe "what is registered" do
-    test "follows the folder, and what has no profile is told of", %{tmp_dir: folder} do
+  describe "registration" do
+    test "follows the folder, and entries without a profile are logged", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
         "b/SKILL.md" => job("b", []),
@@ -119,11 +119,13 @@ defmodule Skillbook.SchedulerTest do
       assert_received book
 
       assert log =~
-               "c does not run by its schedule: expected the id of a profile as `run_as` in its frontmatter, got nothing; " <>
-                 "write `run_as: default`, or give the book the option schedules: [run_as: \"default\"]"
+               "c does not run by its schedule: expected the id of a profile as `run_as` in " <>
+                 "its frontmatter, got nothing; write `run_as: default`, or give the book " <>
+                 "the option schedules: [run_as: \"default\"]"
 
       assert log =~
-               "d does not run by its schedule: expected one of the profiles default as `run_as`, got \"nobody\""
+               "d does not run by its schedule: expected one of the profiles default as " <>
+                 "`run_as`, got \"nobody\""
 
       write(folder, %{
         "a/SKILL.md" => job("a", schedule: "0 9 * * *"),
@@ -153,7 +155,7 @@ defmodule Skillbook.SchedulerTest do
       assert rows(book) == [{"b", "2026-03-02T07:00:00Z", :ok}]
     end
 
-    test "goes when the store has another entry of the name, and comes back with it", %{
+    test "ends while an entry of the store replaces the file", %{
       tmp_dir: folder
     } do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
@@ -171,7 +173,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   describe "a firing" do
-    test "runs as the profile of the page, and its result is kept", %{tmp_dir: folder} do
+    test "runs as the page's profile, and its result is stored", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" =>
           job("a", schedule: "0 8 * * *") |> String.replace("run_as: default", "run_as: nightly")
@@ -201,7 +203,7 @@ defmodule Skillbook.SchedulerTest do
       assert length(rows(book)) == 1
     end
 
-    test "that fails, is stopped or crashes is written down as failed", %{tmp_dir: folder} do
+    test "that fails, is stopped or crashes is stored as failed", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
         "b/SKILL.md" => job("b", schedule: "0 8 * * *", timeout: "1ms"),
@@ -316,11 +318,12 @@ defmodule Skillbook.SchedulerTest do
         end)
 
       assert log =~
-               "labels does not run by its schedule: expected its author bob to see what it writes as labels; " <>
-                 "write `run_as` with a profile whose labels bob is granted"
+               "labels does not run by its schedule: expected its author bob to see the " <>
+                 "entries that labels writes; write `run_as` with a profile whose labels bob " <>
+                 "is granted"
     end
 
-    test "of which nobody can be asked is refused", %{tmp_dir: folder} do
+    test "is refused if it needs approval", %{tmp_dir: folder} do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *", effects: "write")})
       clock = clock()
       ask = fn _request -> :allow end
@@ -329,11 +332,11 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
       {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
       assert row.status == :failed
-      assert row.text =~ "Nobody is there to ask, because it runs by its schedule"
+      assert row.text =~ "No user is present to approve it, since it runs on a schedule"
     end
   end
 
-  describe "what was missed" do
+  describe "missed firings" do
     for {missed, late, expected} <- [
           # Down for an hour and a half of a schedule of every half hour.
           {:skip, ~U[2026-03-01 09:35:00Z],
@@ -369,7 +372,7 @@ defmodule Skillbook.SchedulerTest do
       end
     end
 
-    test "by a clock that was put forward counts the same", %{tmp_dir: folder} do
+    test "after the clock jumped forward", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" =>
           page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
@@ -389,10 +392,10 @@ defmodule Skillbook.SchedulerTest do
       {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
 
       assert row.text ==
-               "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
+               "No node could run it in time. Others were missed since 2026-03-01 08:00:00Z."
     end
 
-    test "by a clock that was years ahead does not keep what comes when it is right again", %{
+    test "after the clock was years ahead, later firings run", %{
       tmp_dir: folder
     } do
       write(folder, %{
@@ -420,7 +423,7 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  test "a result with a character that PostgreSQL does not store is written down without it", %{
+  test "NUL in a result is replaced for PostgreSQL", %{
     tmp_dir: folder
   } do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
@@ -435,7 +438,7 @@ defmodule Skillbook.SchedulerTest do
              Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
   end
 
-  test "the last firing of each entry stays, to tell what was missed since", %{tmp_dir: folder} do
+  test "pruning leaves the last firing of each entry", %{tmp_dir: folder} do
     book = scheduled(folder, clock())
     sql = Book.sql(Book.fetch!(book))
     by = %{holder: "one", node: "a@here", lease: 1_000, attempts: 1}
@@ -455,7 +458,7 @@ defmodule Skillbook.SchedulerTest do
              ]
   end
 
-  test "an engine may be a moment early", %{tmp_dir: folder} do
+  test "an engine may fire a moment early", %{tmp_dir: folder} do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
     book = scheduled(folder, clock(), schedules: [clock: fn -> ~U[2026-03-01 07:59:59.400Z] end])
     :ok = Scheduler.fire(book, "a")
@@ -483,7 +486,7 @@ defmodule Skillbook.SchedulerTest do
 
     @by %{holder: "another", node: "b@there", lease: 60_000, attempts: 1}
 
-    test "that is over makes the firing a failed one", %{
+    test "that has expired makes the firing fail", %{
       book: book,
       clock: clock,
       sql: sql,
@@ -495,16 +498,16 @@ defmodule Skillbook.SchedulerTest do
                {:error, :taken}
 
       set(clock, DateTime.add(@start, 60, :second))
-      :ok = Server.beat(book)
+      :ok = Server.heartbeat(book)
       assert [{"a", _, :running}] = rows(book)
       set(clock, DateTime.add(@start, 61, :second))
-      capture_log(fn -> :ok = Server.beat(book) end)
+      capture_log(fn -> :ok = Server.heartbeat(book) end)
       assert [{"a", _, :failed}] = rows(book)
       result = %{status: :ok, text: "", duration: 1}
       assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
     end
 
-    test "that is over does not hold up the next time", %{
+    test "that has expired does not block the next firing", %{
       book: book,
       clock: clock,
       sql: sql,
@@ -517,18 +520,18 @@ defmodule Skillbook.SchedulerTest do
       assert [:failed, :missed, :ok] == rows(book) |> Enum.map(&elem(&1, 2)) |> Enum.sort()
     end
 
-    test "is renewed by who runs it", %{book: book, clock: clock, sql: sql} do
+    test "is renewed while the firing runs", %{book: book, clock: clock, sql: sql} do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       assert_receive {:fired, pid, _}, 30_000
       set(clock, ~U[2026-03-01 08:00:50Z])
-      :ok = Server.beat(book)
+      :ok = Server.heartbeat(book)
       assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
       send(pid, {:answer, {:ok, ""}})
       Scheduler.await(book)
       assert [{"a", "2026-03-01T08:00:00Z", :ok}] = rows(book)
     end
 
-    test "that another has taken over stops what runs here", %{book: book, clock: clock, sql: sql} do
+    test "that is lost stops the firing", %{book: book, clock: clock, sql: sql} do
       for {taken, status} <- [{"holder = 'another'", :running}, {"lease_until = 0", :failed}] do
         now = DateTime.add(read(clock), 60, :second) |> Map.put(:second, 0)
         at(book, clock, now)
@@ -536,10 +539,11 @@ defmodule Skillbook.SchedulerTest do
         ref = Process.monitor(pid)
         SQL.query!(sql, "update skillbook_firings set #{taken} where status = 'running'")
         if status == :failed, do: {:ok, 1} = Firings.expire(sql, @by, now)
-        log = capture_log(fn -> :ok = Server.beat(book) end)
+        log = capture_log(fn -> :ok = Server.heartbeat(book) end)
 
         assert log =~
-                 "a, due at #{now}, is another node's or was reported as failed, so it is stopped here"
+                 "a, due at #{now}, is stopped: its lease was lost to another node, or it " <>
+                   "was stored as failed"
 
         assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
         Scheduler.await(book)
@@ -548,7 +552,7 @@ defmodule Skillbook.SchedulerTest do
       end
     end
 
-    test "that cannot be renewed stops what runs before it is over", %{tmp_dir: folder} do
+    test "that cannot be renewed stops the firing before it expires", %{tmp_dir: folder} do
       name = :"fenced_#{System.unique_integer([:positive])}"
       clock = clock()
       # A third of the lease goes by until the next try.
@@ -567,17 +571,17 @@ defmodule Skillbook.SchedulerTest do
 
       log = fn ms ->
         since.(ms)
-        capture_log(fn -> :ok = Server.beat(book) end)
+        capture_log(fn -> :ok = Server.heartbeat(book) end)
       end
 
-      stops = "stops what runs by schedule, for it could not renew its leases"
+      stops = "stops its scheduled runs: it could not renew their leases"
       refute log.(2_000_000) =~ stops
       assert log.(2_400_000) =~ stops
       assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
       FakeSQL.away(name, false)
     end
 
-    test "that could not be claimed is looked for when the database is back", %{tmp_dir: folder} do
+    test "that could not be claimed is caught up when the database is back", %{tmp_dir: folder} do
       name = :"back_#{System.unique_integer([:positive])}"
       clock = clock()
 
@@ -592,14 +596,14 @@ defmodule Skillbook.SchedulerTest do
       capture_log(fn ->
         FakeSQL.away(name, true)
         at(book, clock, ~U[2026-03-01 08:01:00Z])
-        # What waits for it gives up in the end.
+        # Waiting processes give up in the end.
         for {_ref, %{task: task}} <- :sys.get_state(server).running,
             do: Process.exit(task.pid, :kill)
 
         Scheduler.await(book)
-        :ok = Server.beat(book)
+        :ok = Server.heartbeat(book)
         FakeSQL.away(name, false)
-        :ok = Server.beat(book)
+        :ok = Server.heartbeat(book)
         assert fired().assigns.scheduled.at == ~U[2026-03-01 08:01:00Z]
         Scheduler.await(book)
       end)
@@ -607,7 +611,7 @@ defmodule Skillbook.SchedulerTest do
       assert [{"a", _, :ok}, {"a", "2026-03-01T08:01:00Z", :ok}] = rows(book)
     end
 
-    test "ends with the book, and what ran then failed", %{
+    test "ends with the book, and running firings fail", %{
       tmp_dir: folder,
       book: book,
       clock: clock
@@ -621,7 +625,7 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  test "what was interrupted runs again where the book says so, three times at most", %{
+  test "interrupted firings run again, at most three times", %{
     tmp_dir: folder
   } do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
@@ -632,7 +636,7 @@ defmodule Skillbook.SchedulerTest do
     firing = Firing.new(book, "a", @start)
     :ok = Firings.claim(sql, firing, :new, gone, @start)
     set(clock, DateTime.add(@start, 2, :second))
-    :ok = Server.beat(book)
+    :ok = Server.heartbeat(book)
     assert fired().assigns.scheduled.at == @start
     Scheduler.await(book)
     assert [{"a", _, :ok}] = rows(book)
@@ -642,7 +646,7 @@ defmodule Skillbook.SchedulerTest do
       "update skillbook_firings set status = 'running', lease_until = 0, attempts = 3"
     )
 
-    capture_log(fn -> :ok = Server.beat(book) end)
+    capture_log(fn -> :ok = Server.heartbeat(book) end)
     assert [{"a", _, :failed}] = rows(book)
   end
 
@@ -665,7 +669,7 @@ defmodule Skillbook.SchedulerTest do
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]
     end
 
-    test "gets the number of an entry of the store, and gives it back", %{tmp_dir: folder} do
+    test "gets the record of an entry of the store", %{tmp_dir: folder} do
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
       note = %{title: "Milk", kind: :note, content: "Two bottles.", schedule: "0 8 * * *"}
@@ -678,7 +682,7 @@ defmodule Skillbook.SchedulerTest do
       assert Scheduler.run(Firing.new(book, "milk", "2026-03-01T08:00:00Z")) == {:error, :taken}
       assert {:ok, %{status: :template, text: "Two bottles."}} = Scheduler.run(firing)
       assert rows(book) == [{"milk", "2026-03-01T08:00:00Z", :template}]
-      # What an engine is told of by a key that is no more comes to nothing.
+      # Firing a deleted key has no effect.
       {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "milk")
       set(clock, ~U[2026-03-02 08:00:00Z])
       Scheduler.fire(book, key)
@@ -686,7 +690,7 @@ defmodule Skillbook.SchedulerTest do
       assert length(rows(book)) == 1
     end
 
-    test "that ends in the middle leaves a failed firing", %{tmp_dir: folder} do
+    test "whose job exits leaves a failed firing", %{tmp_dir: folder} do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
@@ -701,12 +705,13 @@ defmodule Skillbook.SchedulerTest do
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :failed}]
     end
 
-    test "that does not take it makes it a failed one", %{tmp_dir: folder} do
+    test "that refuses a firing makes it fail", %{tmp_dir: folder} do
       for {function, text} <- [
-            {:full, "It was not handed over: the queue is full"},
-            {:crash, "It was not handed over: ** (RuntimeError) no queue"},
+            {:full, "It was not dispatched: the queue is full"},
+            {:crash, "It was not dispatched: ** (RuntimeError) no queue"},
             {:odd,
-             "It was not handed over: Skillbook.SchedulerTest.Queues.odd/1 was to give :ok or {:error, text}, and gave: :later"}
+             "It was not dispatched: expected Skillbook.SchedulerTest.Queues.odd/1 to return " <>
+               ":ok or {:error, text}, got: :later"}
           ] do
         folder = Path.join(folder, "#{function}")
         write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
@@ -721,7 +726,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   describe "the agenda" do
-    test "shows what its view shows, and to each profile its own results", %{tmp_dir: folder} do
+    test "lists the view's entries, and each profile's own results", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" =>
           page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default"),
@@ -767,7 +772,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   describe "the queue of times" do
-    test "gives each in its order, through both changes of the clocks" do
+    test "returns times in order across daylight saving changes" do
       berlin = Schedule.parse!("30 2 * * *", "Europe/Berlin")
       queue = Queue.new() |> Queue.put("night", berlin, ~U[2026-03-28 12:00:00Z])
       assert Queue.next(queue) == ~U[2026-03-29 01:00:00Z]
@@ -780,7 +785,7 @@ defmodule Skillbook.SchedulerTest do
       assert Queue.next(queue) == ~U[2026-10-26 01:30:00Z]
     end
 
-    test "names the first and the last time of what was not looked at" do
+    test "returns the first and last of several due times" do
       minutely = Schedule.parse!("* * * * *")
 
       queue =
@@ -795,7 +800,7 @@ defmodule Skillbook.SchedulerTest do
       assert Queue.new() |> Queue.next() == nil
     end
 
-    test "goes through a year of a thousand schedules" do
+    test "covers a year of a thousand schedules" do
       zones = ~w(UTC Europe/Berlin America/New_York Asia/Kolkata)
 
       schedules =
@@ -837,14 +842,16 @@ defmodule Skillbook.SchedulerTest do
       year(
         queue,
         until,
-        Enum.reduce(due, counts, fn {name, at, at}, all -> Map.update(all, name, 1, &(&1 + 1)) end)
+        Enum.reduce(due, counts, fn {name, at, at}, counts ->
+          Map.update(counts, name, 1, &(&1 + 1))
+        end)
       )
     else
       counts
     end
   end
 
-  test "a book's year of schedules is run time by time", %{tmp_dir: folder} do
+  test "a book runs all firings of a year", %{tmp_dir: folder} do
     pages =
       for {name, schedule} <- [
             weekly: "0 9 * * MON",
@@ -896,7 +903,7 @@ defmodule Skillbook.SchedulerTest do
            ]
   end
 
-  test "results are dropped after so many days", %{tmp_dir: folder} do
+  test "results are deleted after :keep days", %{tmp_dir: folder} do
     write(folder, %{
       "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default")
     })
@@ -909,17 +916,17 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
     end
 
-    :ok = Server.beat(book)
+    :ok = Server.heartbeat(book)
     assert Enum.map(rows(book), &elem(&1, 1)) == for(day <- 3..5, do: "2026-03-0#{day}T08:00:00Z")
   end
 
-  test "options that cannot be are refused" do
+  test "invalid options are refused" do
     {:error, error} = Skillbook.start_link(name: :no_store, scheduler: Skillbook.Scheduler.Local)
     assert %OptionError{option: :scheduler} = error
 
     assert Exception.message(error) ==
-             "expected false, for the book has no :store to claim firings in, as the option :scheduler of a book, " <>
-               "got: Skillbook.Scheduler.Local"
+             "expected false, for the book has no :store to claim firings in, as the option " <>
+               ":scheduler of a book, got: Skillbook.Scheduler.Local"
 
     for {schedules, option} <- [
           {[lease: 0], :lease},
@@ -934,7 +941,7 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  test "rights that both profiles have" do
+  test "the intersection of two profiles' rights" do
     {:ok, all} = Profile.new(id: "all", grants: :all)
 
     {:ok, few} =
@@ -960,7 +967,7 @@ defmodule Skillbook.SchedulerTest do
                {one.id, grants, within, tools, writes}
 
       assert both.skills == one.skills
-      # What is excluded for the other is excluded for it.
+      # Entries that exclude one profile are excluded for both.
       assert both.others == [two.id]
     end
   end

@@ -47,14 +47,16 @@ defmodule Skillbook.SourceTest do
                 %{shadowed: 2}}
     end
 
-    test "says how a project comes to be trusted", %{tmp_dir: root} do
+    test "reports how to trust a project", %{tmp_dir: root} do
       write(root, %{"app/.agents/skills/a/SKILL.md" => page("a")})
       {:ok, catalog} = Catalog.load(conventional: [home: root, project: Path.join(root, "app")])
       assert [found] = Catalog.diagnostics(catalog)
 
       assert to_string(found) ==
-               "#{root}/app/.agents/skills: info: the source `project .agents` is not trusted, so it is not read " <>
-                 "[source_untrusted]\n  hint: if you know its content, set its trust to low, medium or high"
+               "#{root}/app/.agents/skills: info: the source `project .agents` is not " <>
+                 "trusted, so it is not read " <>
+                 "[source_untrusted]\n  hint: if you know its content, set its trust to low, " <>
+                 "medium or high"
     end
 
     test "uses a folder once", %{tmp_dir: root} do
@@ -68,7 +70,7 @@ defmodule Skillbook.SourceTest do
 
       assert names.(home) == ["user .claude", "user .agents"]
       assert names.(Path.join(home, "../home/")) == ["user .claude", "user .agents"]
-      # What is not there yet is told apart by its path alone.
+      # Missing folders are compared by path.
       assert names.(Path.join(root, "link")) == [
                "user .claude",
                "user .agents",
@@ -76,11 +78,12 @@ defmodule Skillbook.SourceTest do
              ]
     end
 
-    test "refuses other options" do
+    test "rejects other options" do
       assert {:error, error} = Source.conventional(trust: true)
 
       assert Exception.message(error) ==
-               "unknown option :trust for the conventional places, did you mean :trusted? The options are :home, :project, :trusted"
+               "unknown option :trust for the conventional places, did you mean :trusted? The " <>
+                 "options are :home, :project, :trusted"
     end
   end
 
@@ -90,7 +93,8 @@ defmodule Skillbook.SourceTest do
         config(root, """
         {"agentId": "coding", "displayName": "Coding", "skills": [
           {"root": "~/skills", "available": ["*"], "inline": ["my-critical-*"]},
-          {"root": "#{root}/more", "name": "m", "kind": "notes", "labels": ["l"], "trust": "low", "optional": true},
+          {"root": "#{root}/more", "name": "m", "kind": "notes", "labels": ["l"],
+           "trust": "low", "optional": true},
           "rel/skills",
           {"root": "x", "available": null}
         ]}
@@ -123,7 +127,8 @@ defmodule Skillbook.SourceTest do
       path =
         config(
           root,
-          ~s({"agents": [{"agentId": "mail"}, {"agentId": "coding", "skills": ["/c"]}, {"displayName": "x"}]})
+          ~s({"agents": [{"agentId": "mail"}, {"agentId": "coding", "skills": ["/c"]}, ) <>
+            ~s({"displayName": "x"}]})
         )
 
       paths = fn agent ->
@@ -135,10 +140,12 @@ defmodule Skillbook.SourceTest do
       assert paths.("mail") == []
 
       assert message(path, paths.("codin")) ==
-               ~s(config.json:1:12: agents: there is no agent "codin", did you mean "coding"? Its agents are "mail", "coding")
+               ~s(config.json:1:12: agents: there is no agent "codin", did you mean "coding"? ) <>
+                 ~s(Its agents are "mail", "coding")
 
       assert message(path, Source.from_json(path)) ==
-               ~s(config.json:1:12: agents: it has several agents; name one with the option :agent. Its agents are "mail", "coding")
+               ~s(config.json:1:12: agents: it has several agents; name one with the option ) <>
+                 ~s(:agent. Its agents are "mail", "coding")
 
       single = config(root, ~s({"agentId": "a", "skills": ["/a"]}))
       assert {:ok, [%{path: "/a"}]} = Source.list([{:config, single, agent: "a"}])
@@ -154,7 +161,8 @@ defmodule Skillbook.SourceTest do
       wrong =
         config(
           root,
-          ~s({"agents": [{"agentId": "a"}, {"agentId": "b", "skills": [{"root": "x", "nme": ""}]}]})
+          ~s({"agents": [{"agentId": "a"}, {"agentId": "b", "skills": [{"root": "x", "nme": ) <>
+            ~s(""}]}]})
         )
 
       assert message(wrong, Source.from_json(wrong, agent: "b")) =~
@@ -165,7 +173,7 @@ defmodule Skillbook.SourceTest do
       assert {:ok, [%{path: "/a"}]} = Source.from_json(both, agent: "a")
     end
 
-    test "says what is wrong, and where", %{tmp_dir: root} do
+    test "reports the mistake and its position", %{tmp_dir: root} do
       rows = [
         {"{\n  \"skills\": [\n  ],\n}", "config.json:4:1: trailing comma"},
         {"", "config.json:1:1: EOF while parsing a value"},
@@ -204,13 +212,16 @@ defmodule Skillbook.SourceTest do
         {~s({"skills": [{"root": "x", "kind": "note"}]}),
          "config.json:1:35: skills[0].kind: expected \"skills\" or \"notes\", got: \"note\""},
         {~s({"skills": [{"root": "x", "trust": "full"}]}),
-         "config.json:1:36: skills[0].trust: expected \"none\", \"low\", \"medium\" or \"high\", got: \"full\""},
+         "config.json:1:36: skills[0].trust: expected \"none\", \"low\", \"medium\" or " <>
+           "\"high\", got: \"full\""},
         {~s({"skills": [{"root": "x", "optional": 1}]}),
          "config.json:1:39: skills[0].optional: expected true or false, got: 1"},
         {~s({"skills": [{"root": "x", "inline": ["a", "[a"]}]}),
-         "config.json:1:43: skills[0].inline[1]: expected a glob (unclosed character class; missing ']'), got: \"[a\""},
+         "config.json:1:43: skills[0].inline[1]: expected a glob (unclosed character class; " <>
+           "missing ']'), got: \"[a\""},
         {~s({"skills": [{"root": "x", "available": ["{a"]}]}),
-         "config.json:1:41: skills[0].available[0]: expected a glob (unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)), got: \"{a\""},
+         "config.json:1:41: skills[0].available[0]: expected a glob (unclosed alternate " <>
+           "group; missing '}' (maybe escape '{' with '[{]'?)), got: \"{a\""},
         {~s({"skills": [],\n "other": [{"a": 1, "a": 2}], "skills": []}),
          "config.json:2:21: other[0].a: expected each key once, got \"a\" again"},
         {~s({"skills": [{"root": "x", "root": "y"}]}),
@@ -231,7 +242,7 @@ defmodule Skillbook.SourceTest do
       end
     end
 
-    test "says why a file cannot be read", %{tmp_dir: root} do
+    test "reports why a file cannot be read", %{tmp_dir: root} do
       path = Path.join(root, "config.json")
 
       assert message(path, Source.from_json(path)) ==
@@ -246,7 +257,7 @@ defmodule Skillbook.SourceTest do
                "config.json: expected a file of up to 1048576 bytes, got one of 1048577"
     end
 
-    test "is refused by a book and a catalog alike", %{tmp_dir: root} do
+    test "is rejected by a book and a catalog", %{tmp_dir: root} do
       path = config(root, "{")
       assert {:error, %ConfigError{line: 1, column: 1}} = Catalog.load([{:config, path}])
 
@@ -256,7 +267,7 @@ defmodule Skillbook.SourceTest do
   end
 
   describe "trust" do
-    test "low: the page is the answer, whatever its handler says", %{tmp_dir: root} do
+    test "low: returns the page and ignores its handler", %{tmp_dir: root} do
       write(root, %{
         "a/b.md" =>
           page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "0 9 * * 1"], "Page\n")
@@ -276,7 +287,7 @@ defmodule Skillbook.SourceTest do
       assert {Catalog.count(catalog), Enum.map(Catalog.diagnostics(catalog), & &1.code)} ==
                {0, [:source_untrusted]}
 
-      # A folder that is not there is told of as elsewhere.
+      # A missing folder is reported like that of any other source.
       gone = Path.join(root, "gone")
 
       {:ok, catalog} =

@@ -40,7 +40,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  test "each command has a beginning and an end", %{tmp_dir: folder} do
+  test "each command has a start and a stop event", %{tmp_dir: folder} do
     {book, view} = start(folder)
     common = %{book: book, profile: "ann", generation: 1, skill: nil, effect: nil}
 
@@ -80,7 +80,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  test "flags are told of if the book says so", %{tmp_dir: folder} do
+  test "events have flags with telemetry_flags: true", %{tmp_dir: folder} do
     {_, view} = start(folder, telemetry_flags: true)
     Pipeline.commands(view, ["x.run --a secret"])
     Pipeline.commands(view, ["x.run --a secret --help"])
@@ -135,7 +135,7 @@ defmodule Skillbook.TelemetryTest do
     assert measurements.duration > 0 and metadata == %{book: book, generation: 2}
   end
 
-  test "a work that ends by itself is told of, and goes on" do
+  test "an exception is reported and raised again" do
     book = :"none_#{System.unique_integer([:positive])}"
     :telemetry.listen(book)
 
@@ -159,7 +159,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  test "log lines say whose they are", %{tmp_dir: folder} do
+  test "log lines have metadata of the call", %{tmp_dir: folder} do
     {book, view} = start(folder)
     test = self()
     run = fn -> Pipeline.commands(view, ["x.tell --a secret"], assigns: %{tell: test}) end
@@ -195,7 +195,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  # The names in the rows of the docs' table of events; "the same" is what the start has.
+  # The names in the rows of the table of events; "the same" means the metadata of the start.
   defp documented do
     rows =
       Regex.scan(
@@ -268,7 +268,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  test "the events are those of the docs, and have what stands there", %{tmp_dir: folder} do
+  test "the events and their fields are those of the docs", %{tmp_dir: folder} do
     scheduled = [schedule: ~s("0 8 * * *"), run_as: "ann"]
 
     write(folder, %{

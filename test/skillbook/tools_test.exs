@@ -53,7 +53,7 @@ defmodule Skillbook.ToolsTest do
       {"b." <> String.duplicate("a", 62), nil}
     ]
 
-    test "are what vendors allow, differ, and lead back", %{tmp_dir: folder} do
+    test "are valid for all vendors, unique and reversible", %{tmp_dir: folder} do
       names = Enum.map(@rows, &elem(&1, 0)) ++ Enum.filter(Enum.map(@rows, &elem(&1, 1)), & &1)
       tools = names |> Enum.uniq() |> Enum.map(&Name.from/1)
       assert tools == Enum.uniq(tools)
@@ -79,11 +79,11 @@ defmodule Skillbook.ToolsTest do
     end
   end
 
-  describe "names that pages choose" do
+  describe "names that pages set" do
     defp tools(view), do: for(%{"name" => name} <- Tools.definitions(view, shape: :mcp), do: name)
     defp own(tool, fields \\ []), do: [tool: tool, aliases: "[#{tool}]"] ++ fields
 
-    test "are taken where vendors allow them and the page has them as an alias", %{
+    test "are used if vendors allow them and the page has them as an alias", %{
       tmp_dir: folder
     } do
       rows = [
@@ -109,7 +109,7 @@ defmodule Skillbook.ToolsTest do
       end
     end
 
-    test "are the first page's by name, and of nobody else's name", %{tmp_dir: folder} do
+    test "belong to the first page by name and never equal another name", %{tmp_dir: folder} do
       write(folder, %{
         "x/a.md" => page("x.a", own("make")),
         "x/b.md" => page("x.b", own("make")),
@@ -123,7 +123,7 @@ defmodule Skillbook.ToolsTest do
           do: assert({%Result{name: ^name}, _} = Tools.call(view(folder), %{"name" => tool}))
     end
 
-    test "nothing hidden takes one", %{tmp_dir: folder} do
+    test "hidden entries do not occupy one", %{tmp_dir: folder} do
       write(folder, %{
         "x/a.md" => page("x.a", own("make", visibility_labels: "[red]")),
         "x/b.md" => page("x.b", own("make"))
@@ -136,7 +136,7 @@ defmodule Skillbook.ToolsTest do
       assert tools(View.all(catalog)) == ["get_skill", "make", "x__b"]
     end
 
-    test "are not for sources of low trust", %{tmp_dir: folder} do
+    test "are ignored for sources of low trust", %{tmp_dir: folder} do
       write(folder, %{"x/a.md" => page("x.a", own("make"))})
       {:ok, catalog} = Catalog.load([[path: folder, trust: :low]])
       assert tools(View.all(catalog)) == ["get_skill", "x__a"]
@@ -145,8 +145,11 @@ defmodule Skillbook.ToolsTest do
     test "are suggested", %{tmp_dir: folder} do
       write(folder, %{"x/make_note.md" => page("x.make_note", own("write_note"))})
 
-      assert {%Result{content: ~s(unknown tool "write_noet"; did you mean write_note? ) <> _}, _} =
-               Tools.call(view(folder), %{"name" => "write_noet"})
+      assert {%Result{
+                content:
+                  ~s(unknown tool "write_noet"; did you mean ) <>
+                    ~s(write_note? ) <> _
+              }, _} = Tools.call(view(folder), %{"name" => "write_noet"})
     end
   end
 
@@ -200,7 +203,7 @@ defmodule Skillbook.ToolsTest do
              ] = Tools.definitions(view, names: names)
 
       assert function["name"] == "tasks__create"
-      assert function["description"] == "Write down a new task"
+      assert function["description"] == "Add a task to the shared list"
 
       assert function["parameters"] == %{
                "type" => "object",
@@ -211,7 +214,7 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "maxLength" => 200,
                    "description" =>
-                     "What is to be done, one line of at most 200 characters (required, by name)"
+                     "The work to do, one line of at most 200 characters (required, by name)"
                  },
                  "description" => %{
                    "type" => "string",
@@ -235,7 +238,7 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "maxLength" => 100,
                    "description" =>
-                     "Who is to do it, one line of at most 100 characters; me is the current user"
+                     "The person responsible, one line of at most 100 characters; me is the current user"
                  },
                  "tags" => %{
                    "type" => "array",
@@ -250,7 +253,7 @@ defmodule Skillbook.ToolsTest do
                  "parent" => %{
                    "type" => ["string", "array"],
                    "items" => %{"type" => "string"},
-                   "description" => "The id of the task that this one is a part of"
+                   "description" => "The id of the task that it is a part of"
                  }
                }
              }
@@ -283,7 +286,7 @@ defmodule Skillbook.ToolsTest do
       refute Map.has_key?(schema, "required")
     end
 
-    test "commands and skills that a model is told of, by name", %{tmp_dir: folder} do
+    test "commands and skills that models may see, sorted by name", %{tmp_dir: folder} do
       view = echo(folder)
 
       names = fn view, options ->
@@ -304,7 +307,7 @@ defmodule Skillbook.ToolsTest do
       assert names.(guest, []) == ["get_skill", two_words, "x__echo", "x__strict"]
     end
 
-    test "what is not declared is open, and strict pages are closed", %{tmp_dir: folder} do
+    test "undeclared flags are open, and strict pages are closed", %{tmp_dir: folder} do
       [_, %{"inputSchema" => open}, %{"inputSchema" => closed}] =
         Tools.definitions(echo(folder), shape: :mcp, names: ["x.*"])
 
@@ -312,7 +315,7 @@ defmodule Skillbook.ToolsTest do
       assert %{"additionalProperties" => false, "required" => ["count"]} = closed
     end
 
-    test "descriptions are bounded, and have the usage where no flags are declared", %{
+    test "descriptions are limited, and have the usage if no flags are declared", %{
       tmp_dir: folder
     } do
       write(folder, %{
@@ -355,7 +358,12 @@ defmodule Skillbook.ToolsTest do
            "arguments" => ~s({"a": "b"})
          }, %{"type" => "function_call_output", "call_id" => "c2", "output" => text}},
         {%{"type" => "tool_use", "id" => "c3", "name" => "x__echo", "input" => %{"a" => "b"}},
-         %{"type" => "tool_result", "tool_use_id" => "c3", "content" => text, "is_error" => false}},
+         %{
+           "type" => "tool_result",
+           "tool_use_id" => "c3",
+           "content" => text,
+           "is_error" => false
+         }},
         {%{"name" => "x__echo", "arguments" => %{"a" => "b"}},
          %{"content" => [%{"type" => "text", "text" => text}], "isError" => false}},
         {%{name: "x.echo", arguments: %{a: "b"}},
@@ -391,32 +399,41 @@ defmodule Skillbook.ToolsTest do
                Tools.call(view, %{"name" => "get_skill", "arguments" => %{"path" => "two words"}})
     end
 
-    test "that are wrong say what to write", %{tmp_dir: folder} do
+    test "that are invalid tell the model what to write", %{tmp_dir: folder} do
       view = echo(folder)
 
       rows = [
         {%{"name" => "x__ehco"},
-         ~s(unknown tool "x__ehco"; did you mean x__echo? To list what there is, call get_skill without arguments)},
+         ~s(unknown tool "x__ehco"; did you mean x__echo? To list all skills, call get_skill ) <>
+           ~s(without arguments)},
         {%{"name" => "nothing-like-it"},
-         ~s(unknown tool "nothing-like-it". To list what there is, call get_skill without arguments)},
+         ~s(unknown tool "nothing-like-it". To list all skills, call get_skill without ) <>
+           ~s(arguments)},
         {%{"name" => <<255>>},
-         ~s(unknown tool "<<255>>". To list what there is, call get_skill without arguments)},
+         ~s(unknown tool "<<255>>". To list all skills, call get_skill without arguments)},
         {%{"name" => "x__echo", "arguments" => ~s({"a": tru})},
-         ~s(the arguments of x__echo: no JSON: line 1, column 10: expected ident. Write for example: {})},
+         ~s(the arguments of x__echo: not JSON: line 1, column 10: expected ident. Write for ) <>
+           ~s(example: {})},
         {%{"name" => "x__echo", "arguments" => "[1]"},
-         ~s(the arguments of x__echo: expected one JSON object, got a list. Write for example: {})},
+         ~s(the arguments of x__echo: expected one JSON object, got a list. Write for ) <>
+           ~s(example: {})},
         {%{"name" => "x__strict", "arguments" => 5},
-         ~s(the arguments of x__strict: expected one JSON object, got a number. Write for example: {"count": 1})},
+         ~s(the arguments of x__strict: expected one JSON object, got a number. Write for ) <>
+           ~s(example: {"count": 1})},
         {%{"name" => "get_skill", "arguments" => "email"},
-         ~s(the arguments of get_skill: no JSON: line 1, column 1: expected value. Write for example: {"path": "NAME"})},
+         ~s(the arguments of get_skill: not JSON: line 1, column 1: expected value. Write for ) <>
+           ~s(example: {"path": "NAME"})},
         {%{"name" => nil},
-         "expected a tool call with a name and arguments. Call for example get_skill without arguments"},
+         "expected a tool call with a name and arguments. Call for example get_skill without " <>
+           "arguments"},
         {"text",
-         "expected a tool call with a name and arguments. Call for example get_skill without arguments"},
+         "expected a tool call with a name and arguments. Call for example get_skill without " <>
+           "arguments"},
         {%{"name" => "x__strict", "arguments" => %{"count" => 10}},
          "--count must be a whole number from 1 to 9, got 10. Write for example: --count 1"},
         {%{"name" => "x__strict", "arguments" => %{"count" => %{}}},
-         "--count must be a whole number from 1 to 9, got an object. Write for example: --count 1"}
+         "--count must be a whole number from 1 to 9, got an object. Write for example: " <>
+           "--count 1"}
       ]
 
       for {call, text} <- rows do
@@ -431,13 +448,13 @@ defmodule Skillbook.ToolsTest do
                })
     end
 
-    test "find what the view shows and nothing else", %{tmp_dir: folder} do
+    test "find only visible entries", %{tmp_dir: folder} do
       echo(folder)
       {:ok, catalog} = Catalog.load([folder])
       {:ok, guest} = View.new(catalog, id: "guest")
       unknown = &(Tools.call(guest, %{"name" => &1}) |> elem(0) |> Map.fetch!(:content))
       assert String.replace(unknown.("labelled"), "labelled", "labexxed") == unknown.("labexxed")
-      # Who knows the name of what is hidden from models can call it, as in a command.
+      # A tool that is hidden from models can still be called by its name, like a command.
       assert {%Result{status: :template, content: "Secret."}, _} =
                Tools.call(guest, %{"name" => "hidden"})
     end
@@ -450,7 +467,7 @@ defmodule Skillbook.ToolsTest do
                Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)
     end
 
-    test "a call gives what the same command gives as text", %{tmp_dir: folder} do
+    test "a call returns the same as the command", %{tmp_dir: folder} do
       view = echo(folder)
       :rand.seed(:exsss, {1, 2, 3})
 

@@ -6,6 +6,7 @@ defmodule Skillbook.TranscriptTest do
   alias Skillbook.Transcript.Message
 
   doctest Skillbook.Transcript
+  doctest Skillbook.Transcript.Message
   doctest Skillbook.TranscriptError
 
   @at ~U[2026-11-21 08:00:00.123456Z]
@@ -13,7 +14,7 @@ defmodule Skillbook.TranscriptTest do
   defp message(kind, content, fields \\ []),
     do: struct!(Message, [kind: kind, content: content, at: @at] ++ fields)
 
-  test "what is written can be read again" do
+  test "JSON can be read again" do
     activation = %{name: "haiku", hash: "00", command: "haiku", answer: "11"}
 
     transcript = %Transcript{
@@ -33,7 +34,7 @@ defmodule Skillbook.TranscriptTest do
     assert Transcript.to_json(%{transcript | view: :any}) == Transcript.to_json(transcript)
   end
 
-  test "what is not as it should be is an error that says where" do
+  test "an invalid value is an error with its path" do
     good = %{
       "version" => 1,
       "profile" => "ann",
@@ -65,22 +66,28 @@ defmodule Skillbook.TranscriptTest do
           {["version"], 2, "the transcript's version: expected 1, got: 2"},
           {["profile"], 1, "the transcript's profile: expected text, got: 1"},
           {["extra"], 1,
-           "the transcript: expected the fields version, profile, messages, left_out, got: also \"extra\""},
+           "the transcript: expected the fields version, profile, messages, left_out, got: " <>
+             "also \"extra\""},
           {["messages"], %{}, "the transcript's messages: expected a list, got: %{}"},
           {["left_out"], [1], "the transcript's left_out[0]: expected an object, got: 1"},
           {message.(0), "a", "the transcript's messages[0]: expected an object, got: \"a\""},
           {message.(1) ++ ["kind"], "prompt",
-           "the transcript's messages[1].kind: expected a prompt only as the first message, got: \"prompt\""},
+           "the transcript's messages[1].kind: expected a prompt only as the first message, " <>
+             "got: \"prompt\""},
           {message.(1) ++ ["role"], "user",
-           "the transcript's messages[1]: expected the fields kind, content, at, activations, usage, got: also \"role\""},
+           "the transcript's messages[1]: expected the fields kind, content, at, " <>
+             "activations, usage, got: also \"role\""},
           {message.(1) ++ ["content"], nil,
            "the transcript's messages[1].content: expected text, got: nil"},
           {message.(1) ++ ["at"], "now",
-           "the transcript's messages[1].at: expected a time such as \"2026-11-21T08:00:00Z\", got: \"now\""},
+           "the transcript's messages[1].at: expected a time such as " <>
+             "\"2026-11-21T08:00:00Z\", got: \"now\""},
           {message.(1) ++ ["at"], "2026-11-21T08:00:00+01:00",
-           "the transcript's messages[1].at: expected a time such as \"2026-11-21T08:00:00Z\", got: \"2026-11-21T08:00:00+01:00\""},
+           "the transcript's messages[1].at: expected a time such as " <>
+             "\"2026-11-21T08:00:00Z\", got: \"2026-11-21T08:00:00+01:00\""},
           {message.(1) ++ ["usage", "prompt_tokens"], -1,
-           "the transcript's messages[1].usage.prompt_tokens: expected a whole number from 0, got: -1"},
+           "the transcript's messages[1].usage.prompt_tokens: expected a whole number from " <>
+             "0, got: -1"},
           {message.(1) ++ ["activations", Access.at(0), "hash"], 1,
            "the transcript's messages[1].activations[0].hash: expected text, got: 1"}
         ] do
@@ -113,7 +120,7 @@ defmodule Skillbook.TranscriptTest do
     end
   end
 
-  test "activations come once, the most recent first, then those that were left out" do
+  test "activations are unique, the most recent first, then removed ones" do
     activation = fn name, hash -> %{name: name, hash: hash, command: name, answer: hash} end
 
     transcript = %Transcript{

@@ -4,6 +4,7 @@ defmodule Skillbook.ViewTest do
   doctest Skillbook.View
   doctest Skillbook.Profile
   doctest Skillbook.UnknownSkillError
+  doctest Skillbook.Domain
 
   alias Skillbook.{Catalog, Domain, UnknownSkillError, View}
 
@@ -23,11 +24,11 @@ defmodule Skillbook.ViewTest do
 
   defp names(entries), do: Enum.map(entries, & &1.name)
 
-  test "an entry is a flat map, which is half as large and copied twice as fast as one with more than 32 keys" do
+  test "an entry is a flat map, with at most 32 keys" do
     assert map_size(struct(Skillbook.Entry)) <= 32
   end
 
-  test "shows what the labels grant", %{catalog: catalog} do
+  test "shows entries with granted labels", %{catalog: catalog} do
     open = [
       "email.draft",
       "email.search",
@@ -71,7 +72,8 @@ defmodule Skillbook.ViewTest do
     for {options, expected} <- rows, do: assert(names(View.entries(view, options)) == expected)
 
     assert_raise Skillbook.OptionError,
-                 "unknown option :domian for the entries of a view, did you mean :domain? The options are :domain, :kind",
+                 "unknown option :domian for the entries of a view, did you mean :domain? The " <>
+                   "options are :domain, :kind",
                  fn -> View.entries(view, domian: "email") end
   end
 
@@ -86,7 +88,7 @@ defmodule Skillbook.ViewTest do
     assert View.fetch!(view, "pdf-processing").allowed_tools == ["Bash(pdftk:*)", "Read"]
   end
 
-  test "says of a hidden entry what it says of a missing one", %{catalog: catalog} do
+  test "treats hidden entries like missing ones", %{catalog: catalog} do
     guest = view(catalog, id: "guest")
 
     for {hidden, missing} <- [{"diary", "diarx"}, {"email.send", "email.sent"}] do
@@ -99,7 +101,7 @@ defmodule Skillbook.ViewTest do
     end
   end
 
-  test "takes any binary for a name", %{catalog: catalog} do
+  test "accepts any binary as a name", %{catalog: catalog} do
     view = View.all(catalog)
 
     for name <- ["", <<0xFF>>, String.duplicate("x", 100_000), "a\0b"] do
@@ -125,12 +127,12 @@ defmodule Skillbook.ViewTest do
     assert {tasks.description, tasks.path} == {"tasks.create, tasks.search", nil}
   end
 
-  test "shows diagnostics of what it shows", %{catalog: catalog} do
+  test "shows diagnostics of visible entries", %{catalog: catalog} do
     assert [%{code: :not_a_skill}] = View.diagnostics(View.all(catalog))
     assert View.diagnostics(view(catalog, id: "guest", grants: ["private"])) == []
   end
 
-  test "says which tools an entry may use", %{catalog: catalog} do
+  test "returns the tools that an entry may use", %{catalog: catalog} do
     rows = [
       {:all, "pdf-processing", ["Bash(pdftk:*)", "Read"], {true, true}},
       {["Bash"], "pdf-processing", ["Bash(pdftk:*)"], {true, false}},
@@ -153,13 +155,15 @@ defmodule Skillbook.ViewTest do
     refute View.allows_tool?(guest, "diary", "Read")
   end
 
-  test "refuses profiles that cannot be", %{catalog: catalog} do
+  test "rejects invalid profiles", %{catalog: catalog} do
     rows = [
       {[grants: []], "a profile needs the option :id"},
       {[id: "a", grant: []],
-       "unknown option :grant for a profile, did you mean :grants? The options are :id, :others, :grants, :skills, :within, :tools, :writes, :labels, :role"},
+       "unknown option :grant for a profile, did you mean :grants? The options are :id, " <>
+         ":others, :grants, :skills, :within, :tools, :writes, :labels, :role"},
       {[id: "a", skills: ["["]],
-       "expected globs (unclosed character class; missing ']') as the option :skills of a profile, got: \"[\""}
+       "expected globs (unclosed character class; missing ']') as the option :skills of a " <>
+         "profile, got: \"[\""}
     ]
 
     for {profile, message} <- rows do
@@ -168,13 +172,13 @@ defmodule Skillbook.ViewTest do
     end
   end
 
-  test "names up to three in the error" do
+  test "suggests up to three names in the error" do
     message = &Exception.message(%UnknownSkillError{name: "x", suggestions: &1})
 
     assert message.(["a"]) ==
-             ~s(unknown skill "x"; did you mean a? To list what there is, write: get_skill)
+             ~s(unknown skill "x"; did you mean a? To list all skills, write: get_skill)
 
     assert message.(["a", "b", "c"]) ==
-             ~s(unknown skill "x"; did you mean a, b or c? To list what there is, write: get_skill)
+             ~s(unknown skill "x"; did you mean a, b or c? To list all skills, write: get_skill)
   end
 end

@@ -1,12 +1,13 @@
 defmodule Skillbook.WorkflowErrorTest do
   use ExUnit.Case, async: true
+  doctest Skillbook.Workflow
   doctest Skillbook.WorkflowError
 end
 
 defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.Reply.Placeholder
+  alias Skillbook.Reply.{Pipeline, Placeholder}
   alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
 
   @moduletag :tmp_dir
@@ -30,7 +31,7 @@ defmodule Skillbook.WorkflowTest do
     Skillbook.view(book([sources: [folder]] ++ options))
   end
 
-  # `x.say` tells the test what it got, and answers with its first argument.
+  # `x.say` sends its flags and arguments to the test, and answers with its first argument.
   defp run(view, line, options \\ []) do
     test = self()
 
@@ -44,15 +45,15 @@ defmodule Skillbook.WorkflowTest do
     result
   end
 
-  describe "what stands below the last block" do
-    test "comes with the results, before them", %{tmp_dir: folder} do
+  describe "text below the last block" do
+    test "comes before the results", %{tmp_dir: folder} do
       page =
         workflow("x.say one") <> "\nIn three lines:\n\n- what is new\n\n## Notes\n\nNot this.\n"
 
       result = folder |> book_with(page) |> run("w.flow")
 
       assert result.content == """
-             w.flow ran its step. What its page says to do with the results:
+             w.flow ran its step. Its page says about the results:
 
              In three lines:
 
@@ -68,7 +69,7 @@ defmodule Skillbook.WorkflowTest do
       assert result.data.rest == "In three lines:\n\n- what is new"
     end
 
-    test "does not come with those of a run that stopped, nor inside of another", %{
+    test "is left out of stopped and nested runs", %{
       tmp_dir: folder
     } do
       view = book_with(folder, workflow("x.fail") <> "\nSum it up.\n")
@@ -139,9 +140,10 @@ defmodule Skillbook.WorkflowTest do
     assert_received {:got, %{"at" => "2026-03-01T08:00:00Z"}, ["Do it."]}
   end
 
-  test "flags are those that its page declares", %{tmp_dir: folder} do
+  test "accepts the flags that its page declares", %{tmp_dir: folder} do
     flags =
-      "--to      Who gets it\n--days    How many (default: 3)\n--tags    Words\n--loud    Whether it is loud"
+      "--to      Who gets it\n--days    How many (default: 3)\n--tags    Words\n" <>
+        "--loud    Whether it is loud"
 
     usage = "[--to <name>] [--days <n>] [--tags <tags>] [--loud]"
     lines = "x.say --n {days} --tags {tags} x --text \"{tags}: {to}\" --loud {loud}"
@@ -171,30 +173,30 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "what is wrong with a page is said before anything runs", %{tmp_dir: folder} do
+  test "an invalid page fails before anything runs", %{tmp_dir: folder} do
     rows = [
       {"x.say\nx.say \"open", [],
-       "step 2 cannot be read: the double quote that opens here is never closed\n  x.say \"open\n        ^\n" <>
-         "hint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: " <>
-         "--flag <<EOF, the text, a line EOF"},
+       "step 2 cannot be read: the double quote that opens here is never closed\n" <>
+         "  x.say \"open\n        ^\nhint: close the value with \", and write \\\" for a " <>
+         "quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"},
       {"x.say\nx.say {who}", [],
-       "step 2 has the placeholder {who}, which stands for nothing; there are {today}, {yesterday}, {now}, {user}, {last} " <>
-         "and the numbers of steps before it. A brace that is text is written {{"},
-      {"x.say {last}", [], "step 1 cannot use {last}, for no step is before it"},
-      {"x.say {1}", [], "step 1 cannot use {1}, for only steps before it have a result"},
-      {"x.say\nx.say {0}", [], "step 2 cannot use {0}, for only steps before it have a result"},
+       "step 2 has the unknown placeholder {who}; known are {today}, {yesterday}, {now}, " <>
+         "{user}, {last} and the numbers of earlier steps. For a literal brace, write {{"},
+      {"x.say {last}", [], "step 1 cannot use {last}: there is no step before it"},
+      {"x.say {1}", [], "step 1 cannot use {1}: only earlier steps have a result"},
+      {"x.say\nx.say {0}", [], "step 2 cannot use {0}: only earlier steps have a result"},
       {"x.say {b}\n# name: b\nx.say", [],
-       "step 1 cannot use {b}, for only steps before it have a result"},
+       "step 1 cannot use {b}: only earlier steps have a result"},
       {"# name: a b\nx.say", [],
-       "the name of step 1 must be one word of small letters, digits, - and _ that begins with a letter, got: \"a b\""},
-      {"# name: today\nx.say", [],
-       "the name of step 1 cannot be today, for {today} has a meaning already"},
+       "the name of step 1 must be one word of lower-case letters, digits, - and _ that " <>
+         "begins with a letter, got: \"a b\""},
+      {"# name: today\nx.say", [], "the name of step 1 cannot be today: {today} is built in"},
       {"# name: a\nx.say\n# name: a\nx.say", [],
-       "the name of step 2 is a, as that of a step before it"},
+       "the name of step 2 is a, which is the name of an earlier step"},
       {"x.say", [on_error: "ignore"],
        "expected on_error to be stop or continue, got: \"ignore\""},
       {String.duplicate("x.say\n", 101), [],
-       "it has 101 steps, and may have 100; make two workflows of it"}
+       "it has 101 steps, more than the limit of 100; split it into two workflows"}
     ]
 
     for {{lines, fields, text}, number} <- Enum.with_index(rows) do
@@ -211,10 +213,9 @@ defmodule Skillbook.WorkflowTest do
     lines = "x.say a\nx.fail\nx.say {2}\nx.say b"
 
     rows = [
-      {[], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
-      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which gave an error.",
-       [:ok, :error]},
-      {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 gave errors.",
+      {[], :error, "w.flow stopped at step 2 of 4, which failed.", [:ok, :error]},
+      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which failed.", [:ok, :error]},
+      {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 failed.",
        [:ok, :error, :error, :ok]}
     ]
 
@@ -230,12 +231,13 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "what is prose, or of low trust, is given back", %{tmp_dir: folder} do
+  test "text without commands, or of low trust, is returned", %{tmp_dir: folder} do
     prose =
       page(
         "w.flow",
         [],
-        "# w.flow\n\n## Behavior\n\n1. Say it:\n\n   x.say a\n\n## Examples\n\n```cmd\nx.say b\n```\n"
+        "# w.flow\n\n## Behavior\n\n1. Say it:\n\n   x.say a\n\n## Examples\n\n```cmd\n" <>
+          "x.say b\n```\n"
       )
 
     assert %{status: :template} = run(book_with(Path.join(folder, "1"), prose), "w.flow")
@@ -247,12 +249,12 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "workflows inside of each other have limits", %{tmp_dir: folder} do
+  test "nested workflows have limits", %{tmp_dir: folder} do
     result = run(book_with(folder, workflow("w.flow")), "w.flow")
     assert result.status == :error
 
     assert result.content =~
-             "`w.flow` was not run: 5 workflows are inside of each other already, and no more may be"
+             "`w.flow` was not run: workflows are already nested 5 deep, which is the limit"
 
     wide = Path.join(folder, "wide")
     lines = String.duplicate("w.flow\n", 100)
@@ -261,10 +263,10 @@ defmodule Skillbook.WorkflowTest do
     assert %{status: :error, error: %WorkflowError{kind: :steps}} = result
 
     assert result.content =~
-             "for with the workflows that it is part of 1000 steps have run."
+             ": the limit of 1000 steps, nested workflows included, was reached."
   end
 
-  test "its time is over", %{tmp_dir: folder} do
+  test "the time limit", %{tmp_dir: folder} do
     view = book_with(folder, workflow("x.say a\nx.say b", fields: [on_error: "continue"]))
     test = self()
 
@@ -281,10 +283,10 @@ defmodule Skillbook.WorkflowTest do
     assert %{status: :error, error: %WorkflowError{kind: :time}} = result
 
     assert result.content =~
-             ~r/\Aw.flow stopped after step 1 of 2, for its time was over.\n\n\[1\] x.say a\nerror\n/
+             ~r/\Aw.flow stopped after step 1 of 2: its time limit was reached.\n\n\[1\] x.say a\nerror\n/
   end
 
-  test "each step is asked for, with its values", %{tmp_dir: folder} do
+  test "each step is approved with its values", %{tmp_dir: folder} do
     test = self()
 
     ask = fn request ->
@@ -305,7 +307,7 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "a value stays one value, whatever is in it", %{tmp_dir: folder} do
+  test "any text stays one value", %{tmp_dir: folder} do
     usage = "--a <text> --b <text>"
 
     lines =
@@ -319,8 +321,7 @@ defmodule Skillbook.WorkflowTest do
       line = Command.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
       assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
 
-      [result] =
-        Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+      [result] = Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
       assert %{status: :ok} = result
       both = "<#{a}|#{b}>"
@@ -331,11 +332,14 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "values of a JSON object are texts, as those of a line are", %{tmp_dir: folder} do
+  test "values of a JSON object become texts", %{tmp_dir: folder} do
     view =
       book_with(
         folder,
-        workflow("x.say {a} --in \"<{a}>\"", usage: "[--a <text>]", flags: "--a  One (default: x)")
+        workflow("x.say {a} --in \"<{a}>\"",
+          usage: "[--a <text>]",
+          flags: "--a  One (default: x)"
+        )
       )
 
     for {json, args, inside} <- [
@@ -348,7 +352,7 @@ defmodule Skillbook.WorkflowTest do
       line = ~s(w.flow {"a": #{json}})
 
       assert [%{status: :ok}] =
-               Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+               Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
       assert_received {:got, %{"in" => ^inside}, ^args}
     end
@@ -363,7 +367,7 @@ defmodule Skillbook.WorkflowTest do
     }
   end
 
-  test "the lines of a value are items where its first is one" do
+  test "each line of a value becomes a list item" do
     for {text, expected} <- [
           {"- {x}", "- a\n- b\n\n- c"},
           {"# Late\n\n  * {x}\n", "# Late\n\n  * a\n  * b\n\n  * c\n"},
@@ -380,7 +384,7 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "what would run", %{tmp_dir: folder} do
+  test "previews a run", %{tmp_dir: folder} do
     lines = "# name: late\nx.say --on {today}\nx.say {late} --to \"{to}, {1}\"\nx.gone {last}"
     view = book_with(folder, workflow(lines, usage: "[--to <name>]", flags: "--to  Who gets it"))
     entry = Skillbook.View.fetch!(view, "w.flow")
@@ -400,7 +404,7 @@ defmodule Skillbook.WorkflowTest do
            [1 late] x.say --on 2026-03-01
            [2] x.say "{late}" --to "Bob Smith, {1}"
            [3] x.gone "{last}"
-             unknown skill "x.gone". To list what there is, write: get_skill\
+             unknown skill "x.gone". To list all skills, write: get_skill\
            """
 
     refute_received {:got, _, _}

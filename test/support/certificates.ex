@@ -6,8 +6,9 @@ defmodule Skillbook.Test.Certificates do
   @strong [key: {:namedCurve, :ed25519}]
 
   @doc """
-  `{options for :ssl.listen/2, path of the authority}`. Names are texts, or tuples for addresses; `options` are those of
-  `:public_key.pkix_test_data/1` for the server's certificate, such as `:validity`.
+  `{options for :ssl.listen/2, path of the authority}`. Names are texts, or tuples for addresses;
+  `options` are those of `:public_key.pkix_test_data/1` for the server's certificate, such as
+  `:validity`.
   """
   def make(names, options \\ []) do
     names = for name <- names, do: name(name)

@@ -1,8 +1,9 @@
 defmodule Skillbook.Test.ChatServer do
   @moduledoc false
   # A server of the published chat interface (POST /v1/chat/completions) that plays a script, as
-  # `Skillbook.Test.HTTPServer` says. A request that is not as published gets a 400 that says why, and no part of the
-  # script. The test process gets `{:chat, %{headers: map, body: map}}` for each request that is.
+  # `Skillbook.Test.HTTPServer` says. A request that is not as published gets a 400 that says why,
+  # and no part of the script. The test process gets `{:chat, %{headers: map, body: map}}` for
+  # each request that is.
 
   alias Skillbook.Test.HTTPServer
 
@@ -18,7 +19,8 @@ defmodule Skillbook.Test.ChatServer do
     "top_p" => :temperature
   }
 
-  @doc "Starts a server under the test's supervisor: `{pid, url}`. The option `:tls` takes options of `:ssl.listen/2`."
+  @doc "Starts a server under the test's supervisor: `{pid, url}`. The option `:tls` takes " <>
+         "options of `:ssl.listen/2`."
   def start(script, options \\ []), do: HTTPServer.start(script, [check: &checked/1] ++ options)
 
   defp checked(request) do
@@ -111,7 +113,8 @@ defmodule Skillbook.Test.ChatServer do
   defp valid?(:temperature, value), do: is_number(value) and value >= 0 and value <= 2
   defp valid?(:positive, value), do: is_integer(value) and value > 0
 
-  # As the strictest servers want it: the system first and once, then user and assistant in turns, the user last.
+  # As the strictest servers want it: the system first and once, then user and assistant in turns,
+  # the user last.
   defp valid?(:messages, messages) do
     is_list(messages) and Enum.all?(messages, &message?/1) and
       messages |> Enum.map_join(&String.first(&1["role"])) |> String.match?(~r/\As?(ua)*u\z/)

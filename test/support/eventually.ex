@@ -1,6 +1,7 @@
 defmodule Skillbook.Eventually do
   @moduledoc false
-  # For what other machines, or processes that tell nobody, bring about: asked again until it holds.
+  # Repeats a check until it is true, for effects of other machines and processes without
+  # notification.
 
   @doc "Whether `fun` gives something true within a minute."
   def eventually(fun, left \\ 6_000) do

@@ -1,8 +1,9 @@
 defmodule Skillbook.GBNF do
   @moduledoc false
-  # Enough of llama.cpp's grammars to say whether a text is accepted, and to make up texts that are.
+  # Enough of llama.cpp's grammars to say whether a text is accepted, and to make up texts that
+  # are.
 
-  # What stands in for all characters where a class excludes some.
+  # The sample of all characters for an excluding class.
   @sample ~c"aZ09 \t\"'\\`~-_#{}[]<>|&;$!?.,:#*()=+/@%é“’—ü漢" ++
             [0, 0x1B, 0xA0, 0x2028, 0xFEFF, 0x1F600]
 

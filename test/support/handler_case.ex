@@ -2,7 +2,8 @@ defmodule Skillbook.HandlerCase do
   @moduledoc false
   # For tests that run command lines against their handlers, with a database of their own.
   #
-  # `run/3` gives what a model would read: the content of the result, or "error: " and the error's message.
+  # `run/3` returns the text that a model would read: the content of the result, or "error: " and
+  # the message of the error.
 
   use ExUnit.CaseTemplate
 
@@ -43,7 +44,8 @@ defmodule Skillbook.HandlerCase do
     SQL.SQLite.handle(name)
   end
 
-  @doc "Runs a command line, or a name with a map of flags, as the executor hands it to the handler."
+  @doc "Runs a command line, or a name with a map of flags, as the executor hands it to the " <>
+         "handler."
   def execute(context, line_or_name, flags \\ nil)
   def execute(context, line, nil), do: handle(context, Skillbook.Command.parse!(line))
 

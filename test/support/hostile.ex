@@ -1,6 +1,6 @@
 defmodule Skillbook.Hostile do
   @moduledoc false
-  # Values that mean something to whoever reads a command: each must come through as one value.
+  # Values with a special meaning for parsers of commands; each must stay one value.
 
   @parts [
            "\"",

@@ -1,9 +1,9 @@
 defmodule Skillbook.Test.HTTP2 do
   @moduledoc false
-  # As much of HTTP/2 (RFC 9113) as a server of tests needs. It does not read the headers of requests, which are packed;
-  # those it sends are not. `serve` is called in a process of its own for each request, with a function that sends
-  # frames of its stream. The test gets `{:stream, id}` for each request, `{:reset, id}` for one that is cancelled, and
-  # `:hung_up`.
+  # As much of HTTP/2 (RFC 9113) as a server of tests needs. It does not read the headers of
+  # requests, which are packed; those it sends are not. `serve` is called in a process of its own
+  # for each request, with a function that sends frames of its stream. The test gets `{:stream,
+  # id}` for each request, `{:reset, id}` for one that is cancelled, and `:hung_up`.
 
   import Bitwise
 

@@ -55,7 +55,7 @@ defmodule Skillbook.HTTPConformance do
           end
         end
 
-        test "gives status, headers and body, whatever the status" do
+        test "returns status, headers and body for any status" do
           for {steps, method, status, body} <- [
                 {HTTPServer.answer("fine"), :get, 200, "fine"},
                 {[{:head, 404, []}, {:chunk, "no"}, {:chunk, "ne"}, :end], :get, 404, "none"},
@@ -70,14 +70,14 @@ defmodule Skillbook.HTTPConformance do
           end
         end
 
-        test "gives all headers of one name" do
+        test "returns all headers of one name" do
           head = "HTTP/1.1 200 X\r\nSet-Cookie: a\r\nset-cookie: b\r\ncontent-length: 0\r\n\r\n"
           {_server, url} = HTTPServer.start([[{:raw, head}]])
           assert {:ok, %{headers: %{"set-cookie" => values}}} = HTTP.request(url, with_adapter())
           assert values == if(@repeats, do: ["a", "b"], else: ["b"])
         end
 
-        test "hands parts out as they come, the head first" do
+        test "calls the function with each part, the head first" do
           {server, url} =
             HTTPServer.start([
               [{:head, 200, []}, {:chunk, "one"}, {:await, :one}, {:chunk, "two"}, :end]
@@ -94,7 +94,7 @@ defmodule Skillbook.HTTPConformance do
                    end)
         end
 
-        test "ends the request with the function that reads it" do
+        test "cancels the request if the function raises" do
           _atoms = [:one, :two]
 
           for ending <- [
@@ -120,7 +120,7 @@ defmodule Skillbook.HTTPConformance do
           end
         end
 
-        test "ends the request with its process" do
+        test "cancels the request when its process exits" do
           for steps <- [[:silent], [{:head, 200, []}, {:chunk, "one"}, :silent]] do
             {_server, url} = HTTPServer.start([steps])
             pid = spawn(fn -> HTTP.request(url, with_adapter()) end)
@@ -131,7 +131,7 @@ defmodule Skillbook.HTTPConformance do
           end
         end
 
-        test "says how it failed, with what had come until then" do
+        test "returns the error with the accumulator so far" do
           # A port that was free a moment ago.
           {:ok, socket} = :gen_tcp.listen(0, [])
           {:ok, port} = :inet.port(socket)
@@ -174,7 +174,7 @@ defmodule Skillbook.HTTPConformance do
           end
         end
 
-        test "leaves nothing in the mailbox" do
+        test "leaves no messages in the mailbox" do
           {_server, url} =
             HTTPServer.start([HTTPServer.answer("fine"), [{:head, 200, []}, {:chunk, "some"}]])
 

@@ -1,26 +1,29 @@
 defmodule Skillbook.Test.HTTPServer do
   @moduledoc false
-  # A server that plays a script: for each connection, in order, what it does once it has read a request. The test
-  # process gets `{:request, %{line: text, headers: map, body: binary}}` for each request.
+  # A server that plays a script: for each connection, in order, its steps after it has read a
+  # request. The test process gets `{:request, %{line: text, headers: map, body: binary}}` for
+  # each request.
   #
   # The steps of a connection:
   #
-  #   * `{:head, status, headers}` - the status and headers; without a length the body is chunked, and without a `:read`
-  #     it says that the connection will be closed
+  #   * `{:head, status, headers}` - the status and headers; without a length the body is chunked,
+  #     and without a later `:read` a header announces the end of the connection
   #   * `{:chunk, data}` - a chunk; `:end` - the last one
   #   * `{:raw, bytes}` - these bytes
-  #   * `{:endless, bytes}` - these bytes, again and again, until the client hangs up; the test gets
-  #     `{:sent, bytes}` and `:hung_up`
+  #   * `{:endless, bytes}` - these bytes, again and again, until the client hangs up; the test
+  #     gets `{:sent, bytes}` and `:hung_up`
   #   * `:silent` - nothing more, until the client hangs up; the test gets `:hung_up`
   #   * `:read` - reads another request
-  #   * `{:tls, options}` - a handshake; `{:http2, serve}` - as `Skillbook.Test.HTTP2` says
-  #   * `{:tell, message}`, `{:await, message}` - says something to the test; goes on when the test says so
+  #   * `{:tls, options}` - a handshake; `{:http2, serve}` - see `Skillbook.Test.HTTP2`
+  #   * `{:tell, message}` - sends a message to the test; `{:await, message}` - waits for one
   #
-  # After the last step the connection is closed. `{:each, count, steps}` in place of a script plays the steps on so
-  # many connections at the same time; what the test then says, it says to all of them.
+  # After the last step the connection is closed. `{:each, count, steps}` in place of a script
+  # plays the steps on `count` connections at the same time; a message of the test goes to all of
+  # them.
   #
-  # Options: `:tls` takes options of `:ssl.listen/2`. `:check` is a function of a request that gives the message for the
-  # test, or an answer's steps instead of the script's. `:first` is `:nothing` if no request is read before the steps.
+  # Options: `:tls` takes options of `:ssl.listen/2`. `:check` is a function of a request that
+  # returns the message for the test, or an answer's steps instead of the script's. `:first` is
+  # `:nothing` if no request is read before the steps.
 
   alias Skillbook.Test.HTTP2
 

@@ -1,6 +1,7 @@
 defmodule Skillbook.Load do
   @moduledoc false
-  # Many conversations at a time on one book, with handlers of which some crash, hang or flood: for a test and for a script.
+  # Runs many concurrent conversations on one book, with handlers that crash, hang or flood: for a
+  # test and for a script.
 
   alias Skillbook.{HandlerError, OutOfServiceError, Result}
 
@@ -18,7 +19,8 @@ defmodule Skillbook.Load do
     end
   end
 
-  @doc "Runs the conversations and checks each; gives figures. Raises if anything is mixed up or left behind."
+  @doc "Runs the conversations and checks each; gives figures. Raises if anything is mixed up " <>
+         "or left behind."
   def run(folder, conversations) do
     before = left()
 
@@ -36,19 +38,19 @@ defmodule Skillbook.Load do
         |> Enum.frequencies()
       end)
 
-    # What ran is over; what is kept is bounded.
+    # All handlers have ended, and stored results are within their limit.
     wait(fn -> Task.Supervisor.children(Module.concat(@book, Tasks)) == [] end)
-    gate = :sys.get_state(Module.concat(@book, Gate))
-    %{running: 0, calls: calls, waiting: waiting, skills: skills} = gate
-    true = {calls, waiting, skills} == {%{}, %{}, %{}}
+    limit = :sys.get_state(Module.concat(@book, ConcurrencyLimit))
+    %{running: 0, calls: calls, queues: queues, skills: skills} = limit
+    true = {calls, queues, skills} == {%{}, %{}, %{}}
 
-    for name <- [Gate, Breaker, Kept] do
+    for name <- [ConcurrencyLimit, CircuitBreaker, StoredResults] do
       {:monitors, []} =
         @book |> Module.concat(name) |> GenServer.whereis() |> Process.info(:monitors)
     end
 
-    kept = :sys.get_state(Module.concat(@book, Kept)).bytes
-    true = kept <= 32 * 1024 * 1024
+    stored = :sys.get_state(Module.concat(@book, StoredResults)).bytes
+    true = stored <= 32 * 1024 * 1024
     broken = @book |> Skillbook.diagnostics() |> length()
     Supervisor.stop(supervisor)
     wait(fn -> nothing_new?(left(), before) end)
@@ -59,7 +61,7 @@ defmodule Skillbook.Load do
       results: statuses,
       milliseconds: div(microseconds, 1000),
       out_of_service: broken,
-      kept_bytes: kept,
+      kept_bytes: stored,
       left_memory: left().memory - before.memory
     }
   end
@@ -76,7 +78,7 @@ defmodule Skillbook.Load do
     ]
   end
 
-  # Each has a profile of its own, and says in each command whose it is.
+  # Each conversation has its own profile and writes its number in each command.
   defp conversation(view, number) do
     {:ok, profile} = Skillbook.Profile.new(id: "#{number}")
     view = %{view | profile: profile}
@@ -103,9 +105,12 @@ defmodule Skillbook.Load do
     true = String.starts_with?(result.content, "flood for #{number}\n")
 
     [read] =
-      Skillbook.Reply.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
+      Skillbook.Reply.Pipeline.commands(view, [
+        "results.read --id #{cut.id} --from " <>
+          "#{cut.to + 1}"
+      ])
 
-    # With so many floods it may have been dropped for newer ones, but is never another's.
+    # Newer floods may have evicted it, but it is never the result of another conversation.
     true =
       match?(%Result{status: :ok}, read) ==
         String.contains?(read.content, "flood for #{number}\n")
@@ -121,7 +126,7 @@ defmodule Skillbook.Load do
   defp outcome(%Result{status: :error, error: %OutOfServiceError{}}), do: :out_of_service
   defp outcome(%Result{status: status}), do: status
 
-  # What the virtual machine holds; memory after everybody has cleaned up.
+  # The resources of the virtual machine; the memory after a garbage collection of all processes.
   defp left do
     for pid <- Process.list(), do: :erlang.garbage_collect(pid)
 
@@ -132,12 +137,12 @@ defmodule Skillbook.Load do
     }
   end
 
-  # What ended meanwhile was somebody else's.
+  # Processes and tables of other tests may have ended meanwhile.
   defp nothing_new?(now, before) do
     MapSet.subset?(now.processes, before.processes) and MapSet.subset?(now.tables, before.tables)
   end
 
-  # Processes end soon after who they worked for; a minute without that is a leak.
+  # Processes end soon after their callers; after a minute it is a leak.
   defp wait(done, tries \\ 6_000) do
     cond do
       done.() -> :ok

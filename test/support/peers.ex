@@ -1,7 +1,7 @@
 defmodule Skillbook.Peers do
   @moduledoc false
-  # Other virtual machines with the same code, controlled over their standard input and output, so that they can be nodes of
-  # a cluster or know nothing of distribution.
+  # Other virtual machines with the same code, controlled over their standard input and output, so
+  # that they can be nodes of a cluster or know nothing of distribution.
 
   @doc """
   Starts one, which ends with the test.
@@ -10,7 +10,7 @@ defmodule Skillbook.Peers do
   """
   def start(options \\ []) do
     paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    # What a node would register itself with.
+    # Nodes register with it.
     if options[:name], do: {_, 0} = System.cmd("epmd", ["-daemon"])
 
     named =
@@ -53,7 +53,7 @@ defmodule Skillbook.Peers do
   def start_book(peer, options), do: :ok = call(peer, __MODULE__, :hold, [options])
 
   @doc false
-  # A call's process ends with the call, and with it what is linked to it.
+  # The process of a call exits at its end, together with linked processes.
   def hold(options) do
     caller = self()
 

@@ -1,5 +1,5 @@
-# Quantum 3.5 as its documentation has it, as far as Skillbook calls it: setters of jobs, a parser, and a scheduler. What it
-# does not document is not here, so that nothing else can be relied on.
+# The documented part of Quantum 3.5 that Skillbook calls: setters of jobs, a parser, and a
+# scheduler. Everything else is left out, so that nothing undocumented is used.
 
 defmodule Crontab.CronExpression do
   @moduledoc false
@@ -34,7 +34,7 @@ end
 
 defmodule Skillbook.FakeQuantum do
   @moduledoc false
-  # What `use Quantum` makes.
+  # The functions of a module with `use Quantum`.
   use Agent
 
   def start_link(_options), do: Agent.start_link(fn -> %{} end, name: __MODULE__)

@@ -1,7 +1,7 @@
 defmodule Skillbook.Replies do
   @moduledoc false
-  # Reads fixtures/replies, whose README.md says how they are written, and writes down what became of a reply in the
-  # same form.
+  # Reads fixtures/replies, in the format that its README.md describes, and writes the outcome of
+  # a reply in the same format.
 
   alias Skillbook.{Command, Extractor, Report, Result}
 
@@ -33,7 +33,8 @@ defmodule Skillbook.Replies do
     end
   end
 
-  @doc "What became of a reply: each command as it was read and its answer, what was held, the text for the user."
+  @doc "What became of a reply: each command as it was read and its answer, what was held, " <>
+         "the text for the user."
   def show(%Report{} = report) do
     results = Enum.map(report.results, &result/1)
     held = Enum.map(report.incomplete, &"held: #{first_line(&1)}")
@@ -66,7 +67,7 @@ defmodule Skillbook.Replies do
     end
   end
 
-  # What the note gives to be written, which is all that differs.
+  # The commands in the note, its only variable part.
   defp block(note) do
     [_, block] = Regex.run(~r/^```cmd\n(.*)\n```$/ms, note)
     String.split(block, "\n")
@@ -162,7 +163,8 @@ defmodule Skillbook.Replies do
   defp visible_lines(""), do: []
   defp visible_lines(text), do: text |> String.split("\n") |> Enum.map(&first_line/1)
 
-  # What a reader of the fixtures could not see or tell from something else. Newer Elixirs escape some of it in `inspect/1`.
+  # Characters that are invisible or ambiguous in the fixtures. Newer versions of Elixir escape
+  # some of them in `inspect/1`.
   defp visible(text) do
     text =
       Regex.replace(~r/\\u([0-9A-F]{4})/, text, fn _, point ->

@@ -1,6 +1,7 @@
 defmodule Skillbook.ScheduledRows do
   @moduledoc false
-  # A handler that leaves a row in the book's database, so that several virtual machines show what they ran.
+  # A handler that writes a row into the book's database, so that the runs of several virtual
+  # machines can be counted.
 
   @behaviour Skillbook.Handler
 

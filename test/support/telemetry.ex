@@ -1,6 +1,7 @@
 defmodule :telemetry do
   @moduledoc false
-  # Stands for the library of this name, which is no dependency: sends each event to those who asked for it.
+  # Replaces the library of this name, which is not a dependency: sends each event to the attached
+  # processes.
 
   @table :skillbook_test_telemetry
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.TestHandlers do
   @moduledoc false
-  # Handlers that do what handlers should not, and one that does.
+  # Handlers that misbehave, and one that does not.
 
   for {name, body} <- [
         Text: quote(do: {:ok, "flags: #{inspect(var!(flags))}"}),
@@ -48,7 +48,7 @@ defmodule Skillbook.TestHandlers do
 
   defmodule BadMessage do
     @moduledoc false
-    # An error whose message does what messages should not.
+    # An error with a failing message.
     defexception [:how]
 
     @impl true
@@ -60,7 +60,7 @@ defmodule Skillbook.TestHandlers do
   defmodule Call do
     @moduledoc false
     @behaviour Skillbook.Handler
-    # Does what the test wants.
+    # Runs the function of the test.
     @impl true
     def execute(flags, context), do: context.assigns.call.(flags, context)
   end
@@ -68,7 +68,7 @@ defmodule Skillbook.TestHandlers do
   defmodule Tell do
     @moduledoc false
     @behaviour Skillbook.Handler
-    # Sends its process and context to who asks in the assigns, and waits to be told to go on.
+    # Sends its process and context to the process in the assigns, and waits for its answer.
     @impl true
     def execute(_flags, context) do
       send(context.assigns.tell, {:handler, self(), context})

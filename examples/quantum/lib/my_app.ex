@@ -1,5 +1,5 @@
 defmodule MyApp.Quantum do
-  @moduledoc "The scheduler of the application, with the jobs of its own if it has some."
+  @moduledoc "The application's scheduler, which may also have jobs from its configuration."
   use Quantum, otp_app: :my_app
 end
 

@@ -4,17 +4,18 @@ defmodule Mix.Tasks.Skillbook do
   @shortdoc "Skillbook's command line"
 
   @moduledoc """
-  Runs Skillbook's command line in an application that has it as a dependency.
+  Runs Skillbook's command line in an application that depends on Skillbook.
 
-      mix skillbook run reply.md
       mix skillbook --dir priv/skills list
+      mix skillbook run reply.md
       mix skillbook help
 
-  It is the command line of `bin/skillbook`, with the application started, so that its handlers have what they need.
-  Lines of
-  `mix skillbook shell` are not edited key by key; `rlwrap mix skillbook shell` helps.
+  The commands are those of `bin/skillbook`. The application is started first, so its handlers can
+  run.
 
-  Ends with the exit status that `Skillbook.CLI` describes.
+  `mix skillbook shell` has no line editor; `rlwrap mix skillbook shell` adds one.
+
+  `Skillbook.CLI` lists the exit statuses.
   """
 
   @requirements ["app.start"]

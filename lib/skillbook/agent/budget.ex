@@ -1,7 +1,7 @@
 defmodule Skillbook.Agent.Budget do
   @moduledoc false
-  # Counts the turns, tokens and time of a run against its limits. A dispatched agent counts in its
-  # own budget and in the parent's at once, so its use counts even if it crashes.
+  # Counts the turns, tokens and time of a run against its limits. A dispatched agent counts in
+  # its own budget and in the parent's at once, so its use counts even if it crashes.
 
   alias Skillbook.Agent.Result
 

@@ -36,18 +36,19 @@ defmodule Skillbook.DispatchError do
 
   @impl true
   def message(%{kind: :no_run}) do
-    "`agent.dispatch` was not run: it needs a model, and this command is not part of a run that " <>
-      "has one. Do it yourself. Runs with a model: `Skillbook.Agent.run/3` and `skillbook chat`"
+    "`agent.dispatch` was not run: it needs a model, and this command is not part of a run " <>
+      "that has one. Do it yourself. Runs with a model: `Skillbook.Agent.run/3` and " <>
+      "`skillbook chat`"
   end
 
   def message(%{kind: :depth, max_depth: 0}) do
-    "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself, or tell the " <>
-      "user what remains to be done"
+    "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself, or tell " <>
+      "the user what remains to be done"
   end
 
   def message(%{kind: :depth, max_depth: max}) do
-    "`agent.dispatch` was not run: you are an agent yourself, and #{nested(max)} may be nested. " <>
-      "Do it with your own commands, or say what is left to do"
+    "`agent.dispatch` was not run: you are an agent yourself, and #{nested(max)} may be " <>
+      "nested. Do it with your own commands, or say what is left to do"
   end
 
   def message(%{kind: :handed_on, max_depth: max}) do
@@ -70,7 +71,8 @@ end
 
 defmodule Skillbook.TranscriptError do
   @moduledoc """
-  Returned for text that is not a valid transcript, and raised for a transcript of another profile.
+  Returned for text that is not a valid transcript, and raised for a transcript of another
+  profile.
 
   ## Fields
 

@@ -1,7 +1,7 @@
 defmodule Skillbook.Agent.ModelCall do
   @moduledoc false
-  # Calls the model once per turn: streams its reply as events, reports retries, sends the grammar,
-  # and counts tokens.
+  # Calls the model once per turn: streams its reply as events, reports retries, sends the
+  # grammar, and counts tokens.
 
   alias Skillbook.Agent.{Budget, State}
   alias Skillbook.{Extractor, Grammar, Model, Telemetry, Transcript}

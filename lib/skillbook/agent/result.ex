@@ -6,15 +6,15 @@ defmodule Skillbook.Agent.Result do
 
     * `:status` - how the run ended:
       * `:done` - the last reply has no commands; it is the answer
-      * `:cut_off` - as `:done`, but the reply is incomplete: it reached its limit of tokens, or the
-        server withheld the rest
+      * `:cut_off` - as `:done`, but the reply is incomplete: it reached its limit of tokens, or
+        the server withheld the rest
       * `:max_turns`, `:max_time`, `:max_tokens` - the run reached this limit
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row
       * `:error` - the model failed, see `:error`
     * `:text` - the text of the last reply, without command blocks
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
-    * `:usage` - `:prompt_tokens` and `:completion_tokens` of all turns, and whether some of them are
-      `:estimated`
+    * `:usage` - `:prompt_tokens` and `:completion_tokens` of all turns, and whether some of them
+      are `:estimated`
     * `:turns` - how often the model was called
     * `:error` - a `Skillbook.ModelError`, or `nil`
 

@@ -1,8 +1,8 @@
 defmodule Skillbook.Agent.SkillsRead do
   @moduledoc false
-  # Tracks the skill texts in a conversation by the activations of its messages. With them it sends
-  # no text twice, compacts the conversation, restores skills that were removed, and removes texts
-  # that the profile may no longer see.
+  # Tracks the skill texts in a conversation by the activations of its messages. With them it
+  # sends no text twice, compacts the conversation, restores skills that were removed, and removes
+  # texts that the profile may no longer see.
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Transcript.Message
@@ -95,8 +95,8 @@ defmodule Skillbook.Agent.SkillsRead do
     if tokens <= max_tokens, do: transcript, else: drop(transcript, tokens - max_tokens)
   end
 
-  # Only whole exchanges are removed, so every report follows its reply. The last input and the last
-  # exchange stay.
+  # Only whole exchanges are removed, so every report follows its reply. The last input and the
+  # last exchange stay.
   defp drop(transcript, excess) do
     {head, messages} = Enum.split_while(transcript.messages, &(&1.kind == :prompt))
     {old_notes, messages} = Enum.split_while(messages, &(&1.kind == :note))
@@ -196,9 +196,11 @@ defmodule Skillbook.Agent.SkillsRead do
 
   # A name that the view does not show is skipped, as if it had never been read.
   defp read(view, name) do
+    line = "get_skill: " <> Command.word(name)
+
     with {:ok, %{name: ^name}} <- View.fetch(view, name),
          [%Result{status: :help} = result] <-
-           Pipeline.commands(view, ["get_skill: " <> Command.word(name)], max_result: :infinity) do
+           Pipeline.commands(view, [line], max_result: :infinity) do
       result
     else
       _ -> nil
@@ -217,7 +219,7 @@ defmodule Skillbook.Agent.SkillsRead do
       "`get_skill: NAME` reads one again."
   end
 
-  @doc "Adds restored skills to the note about removed messages; returns the result of `rehydrate/3` too."
+  @doc "Adds the text of `rehydrate/3` to the note about removed messages, and returns both."
   @spec restore(Transcript.t(), View.t(), non_neg_integer()) :: {Transcript.t(), map()}
   def restore(transcript, view, max_tokens) do
     restored = rehydrate(view, transcript, max_tokens)
@@ -240,8 +242,8 @@ defmodule Skillbook.Agent.SkillsRead do
   @doc """
   Removes the texts of entries that the view does not show.
 
-  Unless they were read with the rights of the view (`same_profile?`), texts that have changed since
-  are removed too.
+  Unless they were read with the rights of the view (`same_profile?`), texts that have changed
+  since are removed too.
   """
   @spec remove_hidden(Transcript.t(), View.t(), same_profile? :: boolean()) :: Transcript.t()
   def remove_hidden(transcript, view, same_profile?) do

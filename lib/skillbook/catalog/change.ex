@@ -1,25 +1,25 @@
 defmodule Skillbook.Change do
   @moduledoc """
-  What differs between a book's new generation and the one before.
+  The difference between two generations of a book's catalog.
 
-  Processes that called `Skillbook.subscribe/1` get one after every new generation. It names all entries, whatever their
-  labels, so it is for trusted code. What a profile may know of a change is what `Skillbook.changes/2` tells of two
-  of its views.
+  Processes that called `Skillbook.subscribe/1` receive one after every new generation. It names
+  entries of all labels, so it is for trusted code; use `Skillbook.changes/2` for the changes that
+  one profile may see.
 
   ## Fields
 
     * `:generation` - the number of the new generation
-    * `:added` - the names of the entries that were not there before
-    * `:changed` - the names of those that are not what they were: text, labels, files or source; also of those of which
-      only an entry differs that another one of the name replaces, for a profile that does not see that one uses it
-    * `:removed` - the names of those that are gone
+    * `:added` - the names of new entries
+    * `:changed` - the names of entries with a changed text, label, file or source; also names
+      whose shadowed entry changed, since another profile may use it
+    * `:removed` - the names of removed entries
 
-  The names are sorted. All three lists are empty if only diagnostics differ, or if everything was read again and nothing
-  differs.
+  The names are sorted. All three lists are empty if only diagnostics differ, or if nothing
+  differs after a reload.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> Skillbook.Catalog.refresh(catalog, :all)
       %Skillbook.Change{generation: 2, added: [], changed: [], removed: []}
   """

@@ -1,18 +1,18 @@
 defmodule Skillbook.Declaration do
   @moduledoc """
-  What a command takes, as the Flags and Usage sections of its page say. `Skillbook.View.flags/2` gives it.
+  The flags of a command, as declared in the Flags and Usage sections of its page.
 
-  Only what is plainly written counts; `docs/skills.md` says what that is. The same declaration is
-  behind the flags that handlers get (`Skillbook.Flags.cast_declared/3`), tool definitions, grammars
-  and lint.
+  `Skillbook.View.flags/2` returns the declaration of an entry. Handlers' flags
+  (`Skillbook.Flags.cast_declared/3`), tool definitions, grammars and lint all use it. The syntax
+  is described in [writing skills](docs/skills.md).
 
   ## Fields
 
-    * `:flags` - a list of `Skillbook.Flag`, in the page's order
-    * `:choices` - flags that exclude each other, as `(--body <text> | --file <path>)` in Usage: a list of maps with their
-      `:names` and whether one of them is `:required`
-    * `:words` - whether words of its own may stand without a flag: Usage shows some, or is no plain
-      synopsis
+    * `:flags` - a list of `Skillbook.Flag`, in the order of the page
+    * `:choices` - flags that exclude each other, written as `(--body <text> | --file <path>)` in
+      Usage: a list of maps with their `:names` and whether one of them is `:required`
+    * `:words` - whether the command accepts other words without a flag: Usage shows some, or its
+      syntax is not recognized
   """
 
   alias Skillbook.{Flag, Native}
@@ -26,9 +26,11 @@ defmodule Skillbook.Declaration do
   defstruct flags: [], choices: [], words: false
 
   @doc """
-  What the text of a page declares, or `nil`, without its frontmatter.
+  Reads the declaration from the text of a page without its frontmatter; `nil` if it declares
+  none.
 
-      iex> declaration = Skillbook.Declaration.read("## Flags\\n\\n--to  Who gets it (default: me)\\n")
+      iex> page = "## Flags\\n\\n--to  The recipient (default: me)\\n"
+      iex> declaration = Skillbook.Declaration.read(page)
       iex> for flag <- declaration.flags, do: {flag.name, flag.required, flag.default}
       [{"to", false, ["me"]}]
       iex> Skillbook.Declaration.read("## Flags\\n\\nNone.\\n")
@@ -40,30 +42,37 @@ end
 
 defmodule Skillbook.Flag do
   @moduledoc """
-  A flag as a command's page declares it (`Skillbook.Declaration`).
+  A flag of a command, as declared in its page (`Skillbook.Declaration`).
 
   ## Fields
 
-    * `:name` - its name without dashes
-    * `:names` - all of its names, that one first
-    * `:description` - what the page says of it, on one line
-    * `:required` - whether it must be given
-    * `:default` - the values that it has if it is not given, a list of texts; empty if none are written out
-    * `:type` - what its values are:
+    * `:name` - the name without dashes
+    * `:names` - the name and its aliases, the name first
+    * `:description` - the description on one line
+    * `:required` - whether the command needs it
+    * `:default` - the default values, a list of texts; empty without a default
+    * `:type` - the type of its values:
       * `:one_of` - one of `:values`
-      * `:integer` - a whole number from `:min` to `:max`
+      * `:integer` - an integer from `:min` to `:max`
       * `:number` - a number from `:min` to `:max`
-      * `:date` - a day as `YYYY-MM-DD`, or one of the words in `:values`
-      * `:text` - one text of at most `:max` characters; `:line` says that it is a single line,
-        `:empty` that it may be empty or blank
-      * `:switch` - it has none
-      * `:value` - it has a value, or several, of which no more is said
-      * `nil` - nothing is said of it
-    * `:several` - whether it may have several values
-    * `:positional` - which words before the first flag stand for it: `:one`, `:all` that are left,
-      or `nil` for none
-    * `:values` - texts
-    * `:min`, `:max` - integers, or `nil` for no bound
+      * `:date` - a date as `YYYY-MM-DD`, or one of the words in `:values`
+      * `:text` - text of at most `:max` characters; on a single line if `:line` is true, and
+        empty or blank only if `:empty` is true
+      * `:switch` - no value
+      * `:value` - one or more values of any kind
+      * `nil` - not declared
+    * `:several` - whether it takes several values
+    * `:positional` - the words before the first flag that it takes: `:one`, `:all` (the rest) or
+      `nil`
+    * `:values` - a list of texts, for `:one_of` and `:date`
+    * `:min`, `:max` - integers, or `nil` for no limit
+
+  ## Examples
+
+      iex> page = "## Flags\\n\\n--limit  Maximum number of hits, from 1 to 9\\n"
+      iex> [flag] = Skillbook.Declaration.read(page).flags
+      iex> {flag.name, flag.type, flag.min, flag.max}
+      {"limit", :integer, 1, 9}
   """
 
   @type t :: %__MODULE__{

@@ -1,25 +1,27 @@
 defmodule Skillbook.FrontmatterError do
   @moduledoc """
-  Frontmatter that could not be read.
+  Returned when the frontmatter of a document cannot be read.
 
   ## Fields
 
     * `:kind` - one of
       * `:encoding` - the text is not UTF-8
       * `:unclosed` - the opening `---` has no closing one
-      * `:invalid` - the block is not YAML, and what was meant is not plain
-      * `:not_mapping` - the block is YAML, but no mapping
-      * `:too_large` - the block is longer than 1 MiB, or its aliases make it larger than 2 MiB
-      * `:too_deep` - values nest more than 64 deep
-    * `:reason` - what was expected and what came
-    * `:line`, `:column` - the place, both from 1, the column in characters
-    * `:offset` - the same place in bytes, from 0
-    * `:source` - the line itself; `""` where it is not UTF-8, or longer than 64 KiB
-    * `:hint` - what to write instead, or `nil`
+      * `:invalid` - the block is not YAML and cannot be repaired
+      * `:not_mapping` - the block is YAML, but not a mapping
+      * `:too_large` - the block is longer than 1 MiB, or larger than 2 MiB with its aliases
+        expanded
+      * `:too_deep` - values are nested more than 64 levels deep
+    * `:reason` - the mistake, as "expected X, got Y" where possible
+    * `:line`, `:column` - the position, both from 1, the column in characters
+    * `:offset` - the position in bytes, from 0
+    * `:source` - the text of the line; `""` if it is not UTF-8 or longer than 64 KiB
+    * `:hint` - a correction, or `nil`
 
-  `message/1` shows the line with a mark below the place:
+  `message/1` shows the line with a caret below the position:
 
-      iex> {:error, error} = Skillbook.Frontmatter.parse("---\\nname: a\\n description: b\\n---\\n")
+      iex> text = "---\\nname: a\\n description: b\\n---\\n"
+      iex> {:error, error} = Skillbook.Frontmatter.parse(text)
       iex> error |> Exception.message() |> String.split("\\n")
       ["frontmatter: a `key: value` is not allowed here",
        "  3 |  description: b",
@@ -40,7 +42,7 @@ defmodule Skillbook.FrontmatterError do
 
   defexception [:kind, :reason, :line, :column, :offset, :source, :hint]
 
-  @longest_line 64 * 1024
+  @max_line_bytes 64 * 1024
 
   @doc false
   def new({kind, reason, line, column, offset, hint}, text) do
@@ -56,9 +58,9 @@ defmodule Skillbook.FrontmatterError do
   end
 
   defp source(text, offset) do
-    ahead = min(byte_size(text) - offset, @longest_line)
+    ahead = min(byte_size(text) - offset, @max_line_bytes)
 
-    with start when is_integer(start) <- line_start(text, offset, @longest_line),
+    with start when is_integer(start) <- line_start(text, offset, @max_line_bytes),
          stop when is_integer(stop) <- line_end(text, offset, ahead),
          line = text |> binary_part(start, stop - start) |> String.trim_trailing("\r"),
          true <- String.valid?(line) do
@@ -103,20 +105,24 @@ end
 
 defmodule Skillbook.UnknownSkillError do
   @moduledoc """
-  A name that no entry has, or none that the view shows.
+  Returned when no entry of a name exists, or none that the view shows.
 
   ## Fields
 
     * `:name` - the name
-    * `:suggestions` - up to three names that the view shows, the closest first
+    * `:suggestions` - up to three similar names that the view shows, the closest first
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.UnknownSkillError{name: "emial.send", suggestions: ["email.send", "email.read"]})
-      "unknown skill \\"emial.send\\"; did you mean email.send or email.read? To list what there is, write: get_skill"
+      iex> error = %Skillbook.UnknownSkillError{name: "emial.send", suggestions: ["email.send"]}
+      iex> error |> Exception.message() |> String.split("? ")
+      [
+        "unknown skill \\"emial.send\\"; did you mean email.send",
+        "To list all skills, write: get_skill"
+      ]
 
       iex> Exception.message(%Skillbook.UnknownSkillError{name: "x"})
-      "unknown skill \\"x\\". To list what there is, write: get_skill"
+      "unknown skill \\"x\\". To list all skills, write: get_skill"
   """
 
   @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()]}
@@ -125,8 +131,9 @@ defmodule Skillbook.UnknownSkillError do
 
   @impl true
   def message(%{name: name, suggestions: suggestions}) do
-    # A name can be as long as a whole command that went wrong.
-    "unknown skill #{inspect(String.slice(name, 0, 100))}#{offer(suggestions)} To list what there is, write: get_skill"
+    # A malformed command may have its whole text as a name.
+    "unknown skill #{inspect(String.slice(name, 0, 100))}#{offer(suggestions)} " <>
+      "To list all skills, write: get_skill"
   end
 
   defp offer([]), do: "."
@@ -140,17 +147,18 @@ end
 
 defmodule Skillbook.DocumentError do
   @moduledoc """
-  A document could not be read or written.
+  Returned when a document cannot be read or written.
 
   ## Fields
 
-    * `:kind` - what stood in the way:
-      * `:path` - the path does not name a file below the folder
+    * `:kind` - the cause:
+      * `:path` - the path is not the path of a file below the folder
       * `:link` - a part of the path is a symbolic link
-      * `:exists` - the file is there already
-      * `:missing` - there is no such file
-      * `:io` - the file system refused; `:reason` says why
-    * `:path` - the path as given, relative to the folder; for `:link` and `:io` up to the part concerned
+      * `:exists` - the file already exists
+      * `:missing` - the file does not exist
+      * `:io` - the file system returned the error in `:reason`
+    * `:path` - the path as given, relative to the folder; for `:link` and `:io` up to the part
+      that failed
     * `:reason` - a POSIX code such as `:enospc`, or `nil`
 
   ## Examples
@@ -176,7 +184,8 @@ defmodule Skillbook.DocumentError do
 
   def message(%{kind: :link, path: path}),
     do:
-      "#{path} is a symbolic link, and links are not followed here: name a folder or file in its place"
+      "#{path} is a symbolic link, and links are not followed here: " <>
+        "name a folder or file in its place"
 
   def message(%{kind: :exists, path: path}), do: "#{path} exists already"
   def message(%{kind: :missing, path: path}), do: "#{path} does not exist"
@@ -187,22 +196,23 @@ end
 
 defmodule Skillbook.ConfigError do
   @moduledoc """
-  A configuration file that cannot be read, or says something that means nothing.
+  Returned when a configuration file cannot be read or has an invalid value.
+
+  `Skillbook.Source.from_json/2` describes the format of the file.
 
   ## Fields
 
     * `:path` - the file
-    * `:line`, `:column` - where in the file, both from 1, the column in characters; `nil` if the file cannot be read
-    * `:at` - which of its values is meant, such as `"skills[1].available[0]"`; `nil` for the whole, and where the text is
-      no JSON
-    * `:reason` - what was expected and what came
+    * `:line`, `:column` - the position, both from 1, the column in characters; `nil` if the file
+      cannot be read
+    * `:at` - the path of the value, such as `"skills[1].available[0]"`; `nil` for the whole file,
+      and if the text is not JSON
+    * `:reason` - the mistake, as "expected X, got: Y" where possible
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 3, column: 7, reason: "expected `:`"})
-      "agents.json:3:7: expected `:`"
-
-      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 4, column: 14, at: "skills[1].root", reason: "expected a path, got: 3"})
+      iex> error = %Skillbook.ConfigError{path: "agents.json", reason: "expected a path, got: 3"}
+      iex> Exception.message(%{error | line: 4, column: 14, at: "skills[1].root"})
       "agents.json:4:14: skills[1].root: expected a path, got: 3"
   """
 

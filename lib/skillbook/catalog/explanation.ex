@@ -1,41 +1,49 @@
 defmodule Skillbook.Explanation do
   @moduledoc """
-  What became of a name: every file that could be meant by it, up to its place in a profile's prompt.
+  Explains which file a name resolves to for a profile, and why other files of that name are not
+  used.
 
-  It tells of what the profile may not see and why, so it is for the application's people and other trusted code; none of it
-  belongs in a model's reply. `to_string/1` gives the text that `skillbook explain` prints.
+  `Skillbook.explain/4` returns it. It includes files that the profile may not see, so use it in
+  trusted code and never in an answer to a model. `to_string/1` returns the text that
+  `skillbook explain` prints.
 
   ## Fields
 
-    * `:name` - the name that was asked for
+    * `:name` - the name
     * `:profile` - the id of the profile
-    * `:files` - a map for each file that is meant by its entry's name, by an alias, by its own name or its folder's; those
-      that are used come first
-    * `:close` - names close to it, where there is no file
+    * `:files` - a map for each file whose entry, alias, file name or folder matches the name;
+      files that are used come first
+    * `:close` - similar names, if no file matches
 
-  A file's map has:
+  The map of a file has:
 
     * `:path` - the file
     * `:name` - the name of its entry, or `nil`
-    * `:source` - the name of its source, or `nil` if it became no entry
-    * `:state` - `:used`, `:index` (of a domain), `:shadowed` (by a later source, or by the title of an entry of the
-      store), `:duplicate` (of another file in its source), `:not_selected` (by the globs of its source), `:refused` (of low trust, where
-      another source has its name) or `:no_entry` (its diagnostics say why). What the profile does not see takes no part
-      in what it sees; of that it says what becomes of it for `Skillbook.View.all/1`
-    * `:by` - the file that is used in its place, or `nil`
+    * `:source` - the name of its source, or `nil` if it is not an entry
+    * `:state` - one of
+      * `:used`
+      * `:index` - the index of a domain
+      * `:shadowed` - replaced by a later source, or by the title of an entry of the store
+      * `:duplicate` - another file of the same source has the name
+      * `:not_selected` - no glob of its source selects it
+      * `:refused` - its source has low trust, and another source has the name
+      * `:no_entry` - see its diagnostics
+    * `:by` - the file that is used instead, or `nil`
     * `:hidden` - why the profile does not see it, a list of texts
-    * `:prompt` - where it stands in the profile's prompt, or `nil` if it is not seen
-    * `:diagnostics` - what was found out about it
+    * `:prompt` - its section of the profile's prompt, or `nil` if the profile does not see it
+    * `:diagnostics` - the diagnostics of the file
+
+  Files that the profile does not see have the state that they have in `Skillbook.View.all/1`.
 
   ## Examples
 
-      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> explanation = Skillbook.explain(catalog, "haiku", id: "guest", skills: ["email.*"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> explanation = Skillbook.explain(catalog, "tasks.get", id: "guest", skills: ["notes.*"])
       iex> [file] = explanation.files
       iex> {file.state, file.hidden}
       {:used, ["no glob of the profile's skills matches its name"]}
-      iex> to_string(Skillbook.explain(catalog, "haikus", id: "guest"))
-      "haikus: no file gives this name; close to it: haiku"
+      iex> to_string(Skillbook.explain(catalog, "task.get", id: "guest"))
+      "task.get: no file has this name; similar names: tasks.get, notes.get"
   """
 
   alias Skillbook.{Book, Catalog, Native, Profile, Prompt, View}
@@ -92,9 +100,9 @@ defmodule Skillbook.Explanation do
       close =
         if explanation.close == [],
           do: "",
-          else: "; close to it: #{Enum.join(explanation.close, ", ")}"
+          else: "; similar names: #{Enum.join(explanation.close, ", ")}"
 
-      "#{explanation.name}: no file gives this name#{close}"
+      "#{explanation.name}: no file has this name#{close}"
     end
 
     def to_string(explanation),
@@ -128,7 +136,8 @@ defmodule Skillbook.Explanation do
 
     defp state(%{state: :refused} = file),
       do:
-        "not used: its source has low trust, and `#{file.name}` is that of #{file.by || "another source"}"
+        "not used: its source has low trust, and `#{file.name}` is used from " <>
+          (file.by || "another source")
 
     defp state(%{state: :no_entry}), do: "not an entry"
 

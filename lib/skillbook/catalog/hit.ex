@@ -1,16 +1,24 @@
 defmodule Skillbook.Hit do
   @moduledoc """
-  An entry that `Skillbook.search/3` found.
+  A search result of `Skillbook.search/3`.
 
   ## Fields
 
-    * `:name` - the entry's name
+    * `:name` - the name of the entry
     * `:kind` - `:command`, `:skill` or `:note`
     * `:title` - the title or `nil`
-    * `:description` - what it is for; `""` for a note without one
-    * `:score` - how well it matches; only comparable within one answer
-    * `:snippet` - the part of the description or the body that matches best, on one line, with `…` where it goes on
-    * `:highlights` - where words that match stand in the snippet: start and length, in bytes
+    * `:description` - the description; `""` for a note without one
+    * `:score` - the relevance, only comparable within one search
+    * `:snippet` - the part of the description or the body that matches best, on one line, with
+      `…` at omissions
+    * `:highlights` - the matching words of the snippet, as start and length in bytes
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> [hit] = Skillbook.search(Skillbook.View.all(catalog), "tasks overdue", limit: 1)
+      iex> for {start, length} <- hit.highlights, do: binary_part(hit.snippet, start, length)
+      ["tasks", "overdue"]
   """
 
   @type t :: %__MODULE__{

@@ -1,22 +1,23 @@
 defmodule Skillbook.Catalog.Search do
   @moduledoc false
+  # Searches the entries of a view. The index is in Rust, one for each generation.
 
   alias Skillbook.Support.Options
   alias Skillbook.{Hit, Native, View}
 
-  @limit 10
-  @most 1_000
+  @default_limit 10
+  @max_limit 1_000
 
-  @doc "The largest `:limit`."
-  def most, do: @most
+  @doc "The maximum of the option `:limit`."
+  def max_limit, do: @max_limit
 
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
   def search(%View{ref: ref}, query, options \\ []) when is_binary(query) do
     with {:error, error} <- Options.validate(options, "a search", schema()), do: raise(error)
 
-    # What is not text has no words.
+    # A binary that is not UTF-8 has no words.
     if String.valid?(query) do
-      limit = Keyword.get(options, :limit, @limit)
+      limit = Keyword.get(options, :limit, @default_limit)
 
       Native.view_search(
         ref,
@@ -33,7 +34,7 @@ defmodule Skillbook.Catalog.Search do
 
   defp schema do
     [
-      limit: {"an integer from 1 to #{@most}", &(is_integer(&1) and &1 in 1..@most)},
+      limit: {"an integer from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)},
       kind: {":command, :skill, :note or nil", &(&1 in [:command, :skill, :note, nil])},
       domain: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       tags: {"a list of texts", &Options.texts?/1}

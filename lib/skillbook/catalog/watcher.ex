@@ -1,7 +1,8 @@
 defmodule Skillbook.Catalog.Watcher do
   @moduledoc false
-  # The one place where a running book gets new generations: when files changed, when somebody asks for it, and when its
-  # store changed. So one comes after another, and subscribers hear of them in their order. Reading goes on without it.
+  # Makes the new generations of a running book: when files change, on `Skillbook.reload/1`, and
+  # when its store changes. One process does all of it, so subscribers get the changes in order.
+  # Readers do not go through it.
 
   use GenServer
 
@@ -9,20 +10,24 @@ defmodule Skillbook.Catalog.Watcher do
 
   require Logger
 
-  # How often folders are looked through that report no changes, and roots are checked to be there.
+  # The interval in milliseconds for polling folders and checking that the roots exist.
   @interval 1_000
 
-  @doc "Starts it for a running book."
+  @doc "Starts the watcher of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
-  @doc "The process that knows a book's subscribers; unlike a registry it is not linked to them."
+  # `:pg` instead of a registry, because it is not linked to the subscribers.
+  @doc "The child that tracks the subscribers of a book."
   def subscribers(book), do: %{id: :pg, start: {:pg, :start_link, [scope(book)]}}
 
-  @doc "Reads everything again; subscribers have been told when it returns."
+  @doc "Reads all sources again. Subscribers are notified before it returns."
   @spec reload(atom()) :: Change.t()
   def reload(book), do: GenServer.call(name(book), :reload, :infinity)
 
-  @doc "Takes in rows of the database, as `Skillbook.Catalog.put_stored/3`; subscribers have been told when it returns."
+  @doc """
+  Passes rows of the database to `Skillbook.Catalog.put_stored/3`. Subscribers are notified before
+  it returns.
+  """
   @spec put_stored(atom(), %{columns: [String.t()], rows: [[term()]]}, :all | :some) :: [
           {integer(), String.t()}
         ]
@@ -52,8 +57,7 @@ defmodule Skillbook.Catalog.Watcher do
     {:ok, Map.put(state, :watch, watch(book))}
   end
 
-  # What happened until the folders are watched, since the catalog was loaded or since this process was started again, the
-  # thread makes up for by naming all roots first.
+  # The thread reports all roots first, so changes between the load and the watch are not missed.
   defp watch(%{watch: false}), do: nil
 
   defp watch(%{watch: watch, sources: sources}) do
@@ -81,14 +85,15 @@ defmodule Skillbook.Catalog.Watcher do
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
-    paths = waiting(paths)
+    paths = queued(paths)
     {_change, state} = next(state, &{Catalog.refresh(&1, paths), []})
     {:noreply, state}
   end
 
   def handle_info({:skillbook_polling, reason}, state) do
     Logger.warning(
-      "the book #{inspect(state.book)} gets no reports of changed files and looks through its folders instead: #{reason}"
+      "the book #{inspect(state.book)} gets no notifications of changed files " <>
+        "and polls its folders instead: #{reason}"
     )
 
     {:noreply, state}
@@ -96,10 +101,10 @@ defmodule Skillbook.Catalog.Watcher do
 
   def handle_info(:skillbook_watch_ended, state), do: {:stop, :watch_ended, state}
 
-  # What was told of while the last reload went on is one reload more, not many.
-  defp waiting(paths) do
+  # Merges the reports that arrived during the last reload into one.
+  defp queued(paths) do
     receive do
-      {:skillbook_paths, more} -> waiting(merge(paths, more))
+      {:skillbook_paths, more} -> queued(merge(paths, more))
     after
       0 -> paths
     end
@@ -115,14 +120,14 @@ defmodule Skillbook.Catalog.Watcher do
     entries = state.entries + length(change.added) - length(change.removed)
 
     if change.generation != state.generation do
-      tell(state.book, change, entries, System.monotonic_time() - began)
+      report(state.book, change, entries, System.monotonic_time() - began)
       publish(state.book, change)
     end
 
     {made, %{state | generation: change.generation, entries: entries}}
   end
 
-  defp tell(book, change, entries, duration) do
+  defp report(book, change, entries, duration) do
     counts = Map.new([:added, :changed, :removed], &{&1, length(Map.fetch!(change, &1))})
     measurements = Map.merge(counts, %{duration: duration, entries: entries})
     metadata = %{book: book, generation: change.generation}

@@ -1,6 +1,7 @@
 defmodule Skillbook.CLI.Arguments do
   @moduledoc false
-  # Arguments in, options out; nothing is read or started here, except that the default folder is looked for.
+  # Parses the arguments into the options of one subcommand. Starts nothing, and reads nothing
+  # except whether folders exist.
 
   alias Skillbook.CLI
 
@@ -73,7 +74,7 @@ defmodule Skillbook.CLI.Arguments do
   @doc false
   def globals, do: @globals
 
-  @doc "The options of the arguments; an error comes with the arguments that ask for the help about it."
+  @doc "Parses the arguments. An error has a message and the arguments that print its help."
   @spec parse([String.t()]) ::
           {:ok, t()}
           | {:help, module() | nil}
@@ -130,8 +131,8 @@ defmodule Skillbook.CLI.Arguments do
         names = Enum.map(@commands, &elem(&1, 0)) ++ ["help"]
 
         {:error,
-         "unknown command `#{name}`#{suggestion(name, names)}\nThe commands are #{Enum.join(names, ", ")}.",
-         "--help"}
+         "unknown command `#{name}`#{suggestion(name, names)}\n" <>
+           "The commands are #{Enum.join(names, ", ")}.", "--help"}
     end
   end
 
@@ -139,7 +140,7 @@ defmodule Skillbook.CLI.Arguments do
     with {:ok, given} <- values(given, @globals ++ module.switches()),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
          {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
-         :ok <- named_apart(vaults),
+         :ok <- unique_names(vaults),
          {:ok, args} <- module.args(args) do
       {:ok,
        %__MODULE__{
@@ -164,13 +165,16 @@ defmodule Skillbook.CLI.Arguments do
 
   defp folders(option, folders) do
     case Enum.reject(folders, &File.dir?/1) do
-      [] -> {:ok, folders}
-      [folder | _] -> {:error, "#{option} expects a folder, and #{there(folder)}"}
+      [] ->
+        {:ok, folders}
+
+      [folder | _] ->
+        {:error, "#{option} expects a folder, got: #{folder}, which #{problem(folder)}"}
     end
   end
 
-  # A vault has its folder's name.
-  defp named_apart(vaults) do
+  # A vault is named after its folder.
+  defp unique_names(vaults) do
     vaults
     |> Enum.group_by(&Path.basename(Path.expand(&1)))
     |> Enum.find_value(:ok, fn
@@ -179,19 +183,20 @@ defmodule Skillbook.CLI.Arguments do
 
       {name, [first, second | _]} ->
         {:error,
-         "--vault expects folders of different names, and #{first} and #{second} are both named #{name}"}
+         "--vault expects folders with different names, got: #{first} and #{second}, " <>
+           "both named #{name}"}
     end)
   end
 
-  defp there(path),
-    do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")
+  defp problem(path),
+    do: if(File.exists?(path), do: "is a file", else: "does not exist")
 
-  # Our own types beside those of `OptionParser`, which only sees what they are written as.
+  # The types of `OptionParser` for the additional types of `Skillbook.CLI.Subcommand`.
   defp types(switches), do: for({name, type} <- switches, do: {name, type(type)})
 
   defp type({:one_of, _values}), do: :string
   defp type({:some_of, _values}), do: :keep
-  defp type({:number, _least, _most}), do: :integer
+  defp type({:number, _min, _max}), do: :integer
   defp type(type), do: type
 
   defp values(given, switches) do
@@ -212,8 +217,8 @@ defmodule Skillbook.CLI.Arguments do
          else: (name -> {:ok, name})
   end
 
-  defp value({:number, least, most}, number) do
-    if number >= least and (most == nil or number <= most), do: {:ok, number}, else: :error
+  defp value({:number, min, max}, number) do
+    if number >= min and (max == nil or number <= max), do: {:ok, number}, else: :error
   end
 
   defp value(_type, value), do: {:ok, value}
@@ -221,8 +226,8 @@ defmodule Skillbook.CLI.Arguments do
   defp expected({kind, values}) when kind in [:one_of, :some_of],
     do: "one of #{Enum.join(values, ", ")}"
 
-  defp expected({:number, least, nil}), do: "a whole number from #{least}"
-  defp expected({:number, least, most}), do: "a whole number from #{least} to #{most}"
+  defp expected({:number, min, nil}), do: "a whole number from #{min}"
+  defp expected({:number, min, max}), do: "a whole number from #{min} to #{max}"
 
   defp invalid({option, value}, switches) do
     name = option |> String.trim_leading("-") |> String.replace_prefix("no-", "")

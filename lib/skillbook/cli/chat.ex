@@ -1,5 +1,8 @@
 defmodule Skillbook.CLI.Chat do
   @moduledoc false
+  # `skillbook chat`: runs a conversation with a model, with `Skillbook.Agent` and the loop of
+  # `shell`.
+
   @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop
 
@@ -8,21 +11,22 @@ defmodule Skillbook.CLI.Chat do
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
   alias Skillbook.{Agent, Transcript, TranscriptError}
 
-  # A small model that does not stop would write until its window is full.
+  # Stops a small model that would repeat itself until its context is full.
   @max_tokens 4000
+  @max_turns 20
 
-  @words_help """
-  A line is a message to the model; one that ends in a backslash goes on in the next.
+  @colon_help """
+  A line is a message to the model. A backslash at its end continues it in the next line.
 
-    :save FILE            keep the conversation in a file
-    :resume FILE          go on with one that was kept
-    :prompt               the system prompt's sections
-    :profile [NAME]       show or change on whose behalf commands run; another one begins a new conversation
-    :tokens               what the conversation has used
-    :help                 this help
-    :quit                 leave; so does Ctrl-D
+    :save FILE         save the conversation to a file
+    :resume FILE       continue a saved conversation
+    :prompt            show the skills in the system prompt
+    :profile [NAME]    show or change the profile; a change starts a new conversation
+    :tokens            show the tokens used
+    :help              show this help
+    :quit              quit, like Ctrl-D
 
-  Up and Down walk through the history, Ctrl-C drops the line or stops the model.
+  Up and Down browse the history. Ctrl-C clears the line or stops the model.
   """
 
   @impl true
@@ -45,29 +49,37 @@ defmodule Skillbook.CLI.Chat do
   def args([arg | _]), do: {:error, "`chat` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "talk with a model that has these skills"
+  def summary, do: "talk to a model that has these skills"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] chat --url URL --model NAME [--key-env VARIABLE] …
+    Usage: skillbook [OPTIONS] chat --url URL --model NAME [--key-env VARIABLE] ...
 
-    A conversation with a model behind any server of the OpenAI chat interface. Its commands run here. From a pipe, each line
-    is a message: answers go to standard output, commands and results to standard error; the exit status is 1 if one of the
-    answers failed.
+    Starts a conversation with a model on a server with the OpenAI chat API. The model's commands
+    run here. From a pipe, each line is a message: replies go to standard output, commands and
+    results to standard error, and the exit status is 1 if a reply failed.
 
+    Options:
       #{ModelFlags.help()}
-      --system TEXT        what stands before the skills in the system prompt
-      --temperature N      from 0
-      --max-tokens N       how long one reply may be (default: #{@max_tokens}; 0 for as long as the server allows)
-      --max-turns N        how often the model is asked for one answer (default: 20)
-      --max-context N      how many tokens the conversation may have before older messages are left out
-      --grammar            hold a local model to commands that exist, if the server takes grammars (llama.cpp and its kin)
-      --ask                ask before each command that changes something: y, n, always (that command, until you leave) or why
-                           (what it is); what stands behind n is told to the model. From a pipe the next line is the answer
-      --resume FILE        go on with a conversation that :save kept
+      --system TEXT        text before the skills in the system prompt
+      --temperature N      sampling temperature, from 0
+      --max-tokens N       maximum tokens of a reply; 0 for the server's limit
+                           (default: #{@max_tokens})
+      --max-turns N        maximum replies for one message (default: #{@max_turns})
+      --max-context N      maximum tokens of the conversation; older messages are left out
+      --grammar            restrict the model to existing commands; the server must support
+                           grammars, as llama.cpp does
+      --ask                ask before each command with side effects
+      --resume FILE        continue a conversation saved with :save
 
-    #{@words_help}
+    Answers to --ask; from a pipe, the next line is the answer:
+      y                    run the command
+      n [TEXT]             do not run it; the model gets TEXT
+      always               run it, and do not ask for this command again
+      why                  show the command's description
+
+    #{@colon_help}
     Examples:
       skillbook chat --url http://localhost:8080 --model qwen3 --grammar --ask
       skillbook chat --url https://api.openai.com/v1 --model gpt-5-mini --key-env OPENAI_API_KEY
@@ -78,12 +90,10 @@ defmodule Skillbook.CLI.Chat do
   @impl true
   def run(options) do
     with {:ok, model} <- ModelFlags.model("chat", options.flags),
-         {:ok, transcript} <- resumed(options.flags[:resume], options.profile) do
+         {:ok, transcript} <- load_transcript(options.flags[:resume], options.profile) do
       Session.with_book(options, :converse, &converse(&1, options, model, transcript))
     else
-      {:error, message} ->
-        Terminal.complain([message, "\nSee: skillbook chat --help"])
-        2
+      {:error, message} -> Terminal.usage_error(message, "chat --help")
     end
   end
 
@@ -93,25 +103,25 @@ defmodule Skillbook.CLI.Chat do
       book: book,
       options: options,
       name: "you",
-      greeting: "You talk with #{model.model}. :help says more, :quit leaves.",
-      help: @words_help,
-      words: [{":save", "a file"}, {":resume", "a file"}, {":tokens", nil}],
+      greeting: "Chatting with #{model.model}. :help shows help, :quit quits.",
+      help: @colon_help,
+      colon_commands: [{":save", "a file"}, {":resume", "a file"}, {":tokens", nil}],
       unfinished: "a message, which was not sent",
       model: model,
       transcript: transcript,
       usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
-      consent: Approval.new(Terminal.new(options.color))
+      approval: Approval.new(Terminal.new(options.color))
     })
   end
 
   @impl true
-  def known(state), do: %{names: Loop.words(state), flags: fn _ -> [] end}
+  def completions(state), do: %{names: Loop.colon_commands(state), flags: fn _ -> [] end}
 
   # Options
 
-  defp resumed(nil, _profile), do: {:ok, nil}
+  defp load_transcript(nil, _profile), do: {:ok, nil}
 
-  defp resumed(path, profile) do
+  defp load_transcript(path, profile) do
     with {:ok, json} <- File.read(path),
          {:ok, %{profile: ^profile} = transcript} <- Transcript.from_json(json) do
       {:ok, transcript}
@@ -142,50 +152,54 @@ defmodule Skillbook.CLI.Chat do
   @impl true
   def run(state, text) do
     chat = self()
-    screen = Screen.new(state.terminal, Input.person?(state.input))
+    screen = Screen.new(state.terminal, Input.interactive?(state.input))
 
-    # A turn that is stopped leaves what was whole before it.
+    # If the run is stopped, the transcript of the last complete turn remains.
     on_event = fn
       {:transcript, transcript} -> send(chat, {:transcript, transcript})
       event -> Screen.show(screen, event)
     end
 
     flags = state.options.flags
-    consent = state.consent
+    approval = state.approval
 
     options = [
       model: state.model,
-      profile: acting(state.options),
+      profile: profile(state.options),
       transcript: state.transcript,
       system: flags[:system] || "",
       chat: chat(flags),
       grammar: if(flags[:grammar], do: []),
-      commands: [ask: &Approval.ask(consent, &1)],
-      max_turns: flags[:max_turns] || 20,
+      commands: [ask: &Approval.ask(approval, &1)],
+      max_turns: flags[:max_turns] || @max_turns,
       max_context: flags[:max_context],
       on_event: on_event
     ]
 
     answer = fn request, input ->
       Screen.close(screen)
-      Approval.answer(consent, request, input)
+      Approval.answer(approval, request, input)
     end
 
     outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end, answer)
     Screen.close(screen)
 
-    Loop.ran(%{state | transcript: whole(state.transcript)}, outcome, fn state, result ->
-      ended(result, flags)
-      usage = Map.merge(state.usage, result.usage, fn _, before, more -> added(before, more) end)
-      failed = state.failed or result.status != :done
-      %{state | transcript: result.transcript, usage: usage, failed: failed}
-    end)
+    Loop.handle_outcome(
+      %{state | transcript: last_transcript(state.transcript)},
+      outcome,
+      fn state, result ->
+        report_end(result, flags)
+        usage = Map.merge(state.usage, result.usage, fn _, before, more -> add(before, more) end)
+        failed = state.failed or result.status != :done
+        %{state | transcript: result.transcript, usage: usage, failed: failed}
+      end
+    )
   end
 
   @impl true
-  def view(state), do: Skillbook.view(state.book, acting(state.options))
+  def view(state), do: Skillbook.view(state.book, profile(state.options))
 
-  defp acting(options),
+  defp profile(options),
     do: %{Session.profile(options) | writes: if(options.flags[:ask], do: :ask, else: :run)}
 
   defp chat(flags) do
@@ -195,90 +209,89 @@ defmodule Skillbook.CLI.Chat do
       if(max_tokens > 0, do: [max_tokens: max_tokens], else: [])
   end
 
-  defp whole(transcript) do
+  defp last_transcript(transcript) do
     receive do
-      {:transcript, transcript} -> whole(transcript)
+      {:transcript, transcript} -> last_transcript(transcript)
     after
       0 -> transcript
     end
   end
 
-  defp added(before, more) when is_integer(more), do: before + more
-  defp added(before, more), do: before or more
+  defp add(before, more) when is_integer(more), do: before + more
+  defp add(before, more), do: before or more
 
-  # Why it is not whole was said where it ends.
-  defp ended(%{status: status}, _flags) when status in [:done, :cut_off], do: :ok
+  # For `:cut_off`, the screen has shown the reason.
+  defp report_end(%{status: status}, _flags) when status in [:done, :cut_off], do: :ok
 
-  defp ended(%{status: :error, error: error}, flags),
+  defp report_end(%{status: :error, error: error}, flags),
     do: Terminal.complain([Exception.message(error), advice(error, flags)])
 
-  defp ended(%{status: :max_turns, turns: turns}, _flags),
+  defp report_end(%{status: :max_turns, turns: turns}, _flags),
     do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")
 
-  defp ended(%{status: :stuck}, _flags),
-    do:
-      Terminal.complain(
-        "stopped: the model writes the same command again and again, and it fails"
-      )
+  defp report_end(%{status: :stuck}, _flags),
+    do: Terminal.complain("stopped: the model repeats a command that fails")
 
-  defp ended(%{status: status}, _flags), do: Terminal.complain("stopped: #{status} is reached")
+  defp report_end(%{status: status}, _flags),
+    do: Terminal.complain("stopped: #{status} is reached")
 
   defp advice(%{kind: :connection}, flags), do: "\nIs the server running at #{flags[:url]}?"
 
   defp advice(%{kind: :refused, status: status}, flags) when status in [401, 403] do
     if flags[:key_env],
-      do: "\nIs the key in #{flags[:key_env]} the right one?",
-      else: "\nIf the server wants a key, --key-env names the environment variable that holds it."
+      do: "\nIs the key in #{flags[:key_env]} correct?",
+      else: "\nIf the server needs a key, name its environment variable with --key-env."
   end
 
   defp advice(_error, _flags), do: ""
 
-  # Words
+  # Colon commands
 
   @impl true
-  def word(state, ":profile", name) do
-    Terminal.put("a new conversation, on behalf of #{name}")
+  def colon_command(state, ":profile", name) do
+    Terminal.put("new conversation as #{name}")
     %{state | transcript: nil}
   end
 
-  def word(state, ":tokens", nil) do
+  def colon_command(state, ":tokens", nil) do
     %{prompt_tokens: prompt, completion_tokens: completion, estimated: estimated} = state.usage
     about = if estimated, do: "about ", else: ""
-    held = if state.transcript, do: Transcript.tokens(state.transcript), else: 0
+    total = if state.transcript, do: Transcript.tokens(state.transcript), else: 0
 
     Terminal.put(
-      "used: #{about}#{prompt} in prompts, #{about}#{completion} in replies; the conversation has about #{held}"
+      "used: #{about}#{prompt} in prompts, #{about}#{completion} in replies; " <>
+        "the conversation has about #{total}"
     )
 
     state
   end
 
-  def word(%{transcript: nil} = state, ":save", _path),
-    do: Loop.wrong(state, "there is no conversation yet")
+  def colon_command(%{transcript: nil} = state, ":save", _path),
+    do: Loop.error(state, "there is no conversation yet")
 
-  def word(state, ":save", path) do
+  def colon_command(state, ":save", path) do
     case save(path, Transcript.to_json(state.transcript)) do
       :ok ->
         Terminal.put("saved in #{path}")
         state
 
       {:error, reason} ->
-        Loop.wrong(state, "cannot write #{path}: #{:file.format_error(reason)}")
+        Loop.error(state, "cannot write #{path}: #{:file.format_error(reason)}")
     end
   end
 
-  def word(state, ":resume", path) do
-    case resumed(path, state.options.profile) do
+  def colon_command(state, ":resume", path) do
+    case load_transcript(path, state.options.profile) do
       {:ok, transcript} ->
         Terminal.put("the conversation has #{length(transcript.messages)} messages")
         %{state | transcript: transcript}
 
       {:error, message} ->
-        Loop.wrong(state, message)
+        Loop.error(state, message)
     end
   end
 
-  # Whole or not at all, and only for the one whose conversation it is.
+  # Atomic, and readable only by the owner.
   defp save(path, json) do
     temporary = "#{path}.#{System.pid()}"
 

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Explain do
   @moduledoc false
+  # `skillbook explain`: prints the result of `Skillbook.explain/4`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Prompt, Session, Terminal}
@@ -13,18 +15,23 @@ defmodule Skillbook.CLI.Explain do
   def args(_), do: {:error, "`explain` expects a name or a path"}
 
   @impl true
-  def summary, do: "tell what became of a name"
+  def summary, do: "show which file a name resolves to, and why"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] explain NAME [--format FORMAT | --section SECTION …] [--max-tokens N] [--max-chars N]
+    Usage: skillbook [OPTIONS] explain NAME [--format FORMAT | --section SECTION ...]
+           [--max-tokens N] [--max-chars N]
 
-    Tells what became of a name: which files could be meant, which one is used, why the profile does not see it, and where it
-    stands in the profile's prompt. NAME is an entry's name, an alias, or the name or path of a file or of a skill's folder.
-    It also tells of what the profile may not see, so nothing of it is for a model.
+    Shows the files that a name can mean, the file that is used, the reason why the profile cannot
+    see it, and its place in the profile's prompt. NAME is the name or alias of an entry, or the
+    name or path of a file or of a skill's folder.
 
-    Exit status: 0 a file was found, 1 none was, 2 wrong usage.
+    The output also describes entries that the profile cannot see, so do not give it to a model.
+
+    Options: --format, --section, --max-tokens and --max-chars select the prompt, as for `prompt`.
+
+    Exit status: 0 a file was found, 1 no file was found, 2 wrong usage.
 
     Examples:
       skillbook explain tasks.create
@@ -45,6 +52,6 @@ defmodule Skillbook.CLI.Explain do
     end)
   end
 
-  # A path as it is written from the current folder; one without a slash is rather a name.
+  # An existing path with a slash is a path; anything else is a name.
   defp path(name), do: if(name =~ "/" and File.exists?(name), do: Path.expand(name), else: name)
 end

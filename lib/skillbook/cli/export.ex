@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Export do
   @moduledoc false
+  # `skillbook export`: writes entries as folders, with `Skillbook.Package.export/4`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Session, Terminal}
@@ -21,12 +23,15 @@ defmodule Skillbook.CLI.Export do
     """
     Usage: skillbook [OPTIONS] export NAME... --to FOLDER [--force]
 
-    Writes each entry that the profile may see as a folder below FOLDER: SKILL.md with the fields of the Agent Skills format,
-    and the skill's other files.
+    Writes entries that the profile can see as folders below FOLDER: SKILL.md with the fields of
+    the Agent Skills format, and the skill's other files.
 
-      --to FOLDER       where to
-      --force           replace what is there already
-      --json            the folders, as a JSON array
+    Options:
+      --to FOLDER       folder to write to; required
+      --force           replace existing folders with other content
+      --json            print the paths as a JSON array
+
+    Exit status: 1 if an entry could not be exported.
 
     Examples:
       skillbook export pdf-processing --to ~/shared-skills
@@ -41,11 +46,7 @@ defmodule Skillbook.CLI.Export do
         export(Session.view(book, options), names, flags)
       end)
     else
-      Terminal.complain(
-        "`export` expects --to, the folder to write to\nSee: skillbook export --help"
-      )
-
-      2
+      Terminal.usage_error("`export` expects --to, the folder to write to", "export --help")
     end
   end
 
@@ -63,14 +64,14 @@ defmodule Skillbook.CLI.Export do
 
     for {name, _} <- done,
         %{labels: [_ | _] = labels} <- [View.fetch!(view, name)],
-        do: bare(name, labels)
+        do: warn_without_labels(name, labels)
 
     for {_, {:error, error}} <- failed, do: Packages.complain(error, "export")
     if failed == [], do: 0, else: 1
   end
 
-  # What only few could read is now in a folder that says nothing of it.
-  defp bare(name, labels),
+  # The folder is readable without the labels.
+  defp warn_without_labels(name, labels),
     do:
       Terminal.complain(
         "#{name} was written without its visibility labels: #{Enum.join(labels, ", ")}"

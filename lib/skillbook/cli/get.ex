@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Get do
   @moduledoc false
+  # `skillbook get`: prints the result of `Skillbook.get/2`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -13,19 +15,20 @@ defmodule Skillbook.CLI.Get do
   def args([_, arg | _]), do: {:error, "`get` takes one path, got also: #{arg}"}
 
   @impl true
-  def summary, do: "print what get_skill answers the model"
+  def summary, do: "print the result of get_skill"
 
   @impl true
   def help do
     """
     Usage: skillbook [OPTIONS] get [PATH]
 
-    Prints what `get_skill: PATH` answers. Without a path: the domains and the stand-alone skills.
+    Prints the text that a model gets for `get_skill: PATH`. Without PATH, it lists the domains
+    and the skills outside domains.
 
     Examples:
       skillbook get                                 all domains and skills
       skillbook get tasks                           the index of a domain
-      skillbook get tasks.create                    one command
+      skillbook get tasks.create                    a command
       skillbook get tasks.all                       every command of a domain
       skillbook get pdf-processing                  a skill and the list of its files
       skillbook get pdf-processing/references/a.md  one of these files

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Grammar do
   @moduledoc false
+  # `skillbook grammar`: prints the result of `Skillbook.Grammar.gbnf/2`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Tools
@@ -13,17 +15,19 @@ defmodule Skillbook.CLI.Grammar do
   def args([arg | _]), do: {:error, "`grammar` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "print a grammar that holds a local model to the commands, GBNF"
+  def summary, do: "print a grammar of the commands for local models (GBNF)"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] grammar [--names GLOB …]
+    Usage: skillbook [OPTIONS] grammar [--names GLOB ...]
 
-    Prints the grammar of replies whose commands are those that the profile may see, with the flags that their pages declare,
-    as llama.cpp reads it. `chat --grammar` sends the same.
+    Prints a grammar in the format of llama.cpp. It restricts replies to the commands that the
+    profile can see, with the flags that their pages declare. `chat --grammar` sends the same
+    grammar.
 
-      --names GLOB      only entries of such a name; may be given several times
+    Options:
+      --names GLOB      only entries with a matching name; repeatable
 
     Examples:
       skillbook grammar > commands.gbnf

@@ -1,23 +1,25 @@
 defmodule Skillbook.CLI.Help do
   @moduledoc false
+  # The overview of all commands, and the global options, which end the help of every command.
 
   alias Skillbook.CLI.Arguments
 
   @global """
-  Options:
-    --dir DIR         a folder of skills, repeatable; later ones win (default: ./skills if there is one)
-    --no-builtins     without the built-in commands
-    --vault DIR       a folder of notes for `search` and the commands of `markdown`, repeatable; the database keeps its index
-    --db FILE         the database (default: .skillbook/skillbook.db; :memory: keeps nothing), or the URL of one on a
-                      PostgreSQL server: postgres://USER:PASSWORD@HOST/DATABASE
-    --profile NAME    on whose behalf things are read and run (default: default)
-    --grant LABEL     a visibility label that the profile holds, repeatable
-    --color WHEN      auto, always or never; NO_COLOR is respected (default: auto)
-    -h, --help        this help, or that of a command
-    --version         the version
+  Global options:
+    --dir DIR         folder of skills; repeatable, later folders win
+                      (default: ./skills, if it exists)
+    --no-builtins     leave out the built-in commands
+    --vault DIR       folder of notes for `search` and the `markdown` commands; repeatable
+    --db DATABASE     database file, `:memory:` to store nothing, or
+                      postgres://USER:PASSWORD@HOST/DATABASE (default: .skillbook/skillbook.db)
+    --profile NAME    profile that reads and runs skills (default: default)
+    --grant LABEL     visibility label that the profile holds; repeatable
+    --color WHEN      auto, always or never; auto respects NO_COLOR (default: auto)
+    -h, --help        show this help, or the help of a command
+    --version         show the version
   """
 
-  @doc "The help of a command's module, or the overview for `nil`."
+  @doc "The help of a command's module; for `nil`, the overview."
   def text(nil) do
     commands =
       Enum.map_join(Arguments.commands(), "\n", fn {name, module} ->
@@ -27,14 +29,15 @@ defmodule Skillbook.CLI.Help do
     """
     Usage: skillbook [OPTIONS] COMMAND [ARGUMENTS]
 
-    Gives an assistant its skills: Markdown documents that a language model reads, and commands that it writes.
+    Gives an assistant its skills: Markdown documents that a language model reads, and commands
+    that it writes.
 
     Commands:
     #{commands}
-      help     this help, or `help COMMAND`
+      help     show this help, or `help COMMAND`
 
     #{@global}
-    Exit status: 0 all good, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.
+    Exit status: 0 success, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.
 
     Examples:
       skillbook run examples/monday.md

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Import do
   @moduledoc false
+  # `skillbook import`: imports skills into the store, with `Skillbook.Package.into_store/3`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Session, Terminal}
@@ -15,26 +17,33 @@ defmodule Skillbook.CLI.Import do
   def args([]), do: {:error, "`import` expects a folder, an archive or a git repository"}
 
   @impl true
-  def summary, do: "bring skills of a folder, an archive or a git repository into the store"
+  def summary, do: "import skills of a folder, an archive or a git repository into the store"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] import SOURCE [NAME...] [--all] [--yes]
+    Usage: skillbook [OPTIONS] import SOURCE [NAME ...] [--all] [--yes]
 
-    Writes skills of SOURCE (as `install` has it) into the store, where they can be changed and have versions. Shows what each can
-    do, and asks; where nobody can answer it is imported only with --yes. They have low trust and the label imported, so that
-    only who holds it sees them: skillbook --grant imported list. A skill with files beside its SKILL.md can only be installed.
+    Writes skills into the store, where they can be edited and have versions. SOURCE is as for
+    `install`. For each skill it lists its scripts, hosts, commands and suspicious texts, and
+    asks. Without a terminal, only --yes imports.
 
-      --all             all of them
-      --branch NAME     of a git repository; also --tag NAME, or --commit ID with all its digits
-      --path PATH       a folder below the source in which skills are looked for
-      --yes             accept what the skills can do
-      --strict          only skills that pass the Agent Skills format's own check
-      --force           write a new version of an entry of that name
-      --json            as a JSON array, with all that was found
+    Imported skills have low trust and the label `imported`, so only profiles with that label see
+    them: skillbook --grant imported list. A skill with files beside its SKILL.md cannot be
+    imported; install it instead.
 
-    Exit status: 1 if one of them was not imported.
+    Options:
+      --all             all skills of the source
+      --branch NAME     branch of a git repository
+      --tag NAME        tag of a git repository
+      --commit ID       commit of a git repository, with all its digits
+      --path PATH       folder below the source to search for skills
+      --yes             accept the skills without asking
+      --strict          only skills that pass the validator of the Agent Skills format
+      --force           add a new version to an entry of that name
+      --json            print a JSON array with all findings
+
+    Exit status: 1 if a skill was not imported.
 
     Examples:
       skillbook import ~/notes/weekly-report
@@ -45,8 +54,7 @@ defmodule Skillbook.CLI.Import do
   @impl true
   def run(%{args: [source | names], flags: flags} = options) do
     if flags[:all] && names != [] do
-      Terminal.complain("`import` takes names or --all, got both\nSee: skillbook import --help")
-      2
+      Terminal.usage_error("`import` takes names or --all, got both", "import --help")
     else
       Session.with_book(options, :write, fn book ->
         import_skills(view(book, options), source, names, options)
@@ -54,7 +62,7 @@ defmodule Skillbook.CLI.Import do
     end
   end
 
-  # Who imports sees what they imported.
+  # The profile of an import can see the imported skills.
   defp view(book, options) do
     profile = Session.profile(options)
     Skillbook.view(book, %{profile | grants: [@label | profile.grants]})

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Install do
   @moduledoc false
+  # `skillbook install`: installs skills, with `Skillbook.Package.install/2`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Terminal}
@@ -19,25 +21,31 @@ defmodule Skillbook.CLI.Install do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] install SOURCE [NAME...] [--all] [--to FOLDER] [--yes]
+    Usage: skillbook [OPTIONS] install SOURCE [NAME ...] [--all] [--to FOLDER] [--yes]
 
-    Installs skills (folders with a SKILL.md) of SOURCE: a folder, an archive (.zip, .tar, .tar.gz, .tgz; a file or https://…),
-    or a git repository (https://…, ssh://…, user@host:path, or a path). Without a NAME the source must have one skill. Shows what each can do, and
-    asks; where nobody can answer it is installed only with --yes. Nothing of a skill is run, and its scripts are not
-    executable. FOLDER/skills.lock.json says what is installed. `skillbook --dir FOLDER list` reads what is there.
-    docs/packages.md has the rules.
+    Installs skills, which are folders with a SKILL.md. SOURCE is a folder, an archive (.zip,
+    .tar, .tar.gz, .tgz; a file or an https address) or a git repository (https://..., ssh://...,
+    user@host:path, or a path). A source with several skills needs NAME or --all.
 
-      --list            only list the skills of the source
-      --all             all of them
-      --to FOLDER       where to (default: .agents/skills)
-      --branch NAME     of a git repository; also --tag NAME, or --commit ID with all its digits
-      --path PATH       a folder below the source in which skills are looked for
-      --yes             accept what the skills can do
-      --strict          only skills that pass the Agent Skills format's own check
-      --force           replace what is in the way or was changed by hand
-      --json            as a JSON array, with all that was found
+    For each skill it lists its scripts, hosts, commands and suspicious texts, and asks. Without a
+    terminal, only --yes installs. Nothing of a skill is run, and its scripts are not executable.
+    FOLDER/skills.lock.json records the installed skills; `skillbook --dir FOLDER list` reads
+    them. docs/packages.md has the rules.
 
-    Exit status: 1 if one of them was not installed.
+    Options:
+      --list            list the skills of the source, and install nothing
+      --to FOLDER       folder to install into (default: .agents/skills)
+      --all             all skills of the source
+      --branch NAME     branch of a git repository
+      --tag NAME        tag of a git repository
+      --commit ID       commit of a git repository, with all its digits
+      --path PATH       folder below the source to search for skills
+      --yes             accept the skills without asking
+      --strict          only skills that pass the validator of the Agent Skills format
+      --force           replace a folder that was not installed or was changed by hand
+      --json            print a JSON array with all findings
+
+    Exit status: 1 if a skill was not installed.
 
     Examples:
       skillbook install https://github.com/anthropics/skills --list
@@ -54,11 +62,7 @@ defmodule Skillbook.CLI.Install do
         list(source, options)
 
       flags[:all] && names != [] ->
-        Terminal.complain(
-          "`install` takes names or --all, got both\nSee: skillbook install --help"
-        )
-
-        2
+        Terminal.usage_error("`install` takes names or --all, got both", "install --help")
 
       true ->
         Packages.run(
@@ -96,7 +100,7 @@ defmodule Skillbook.CLI.Install do
     |> Terminal.put()
   end
 
-  defp put([], _terminal), do: Terminal.complain("there is no skill: no folder with a SKILL.md")
+  defp put([], _terminal), do: Terminal.complain("no skill found: no folder has a SKILL.md")
 
   defp put(skills, terminal) do
     for skill <- skills do

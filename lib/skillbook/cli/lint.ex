@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Lint do
   @moduledoc false
+  # `skillbook lint`: runs `Skillbook.Lint`, and prints diagnostics as text, JSON or SARIF.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Terminal
@@ -12,29 +14,35 @@ defmodule Skillbook.CLI.Lint do
   @impl true
   def args(paths) do
     case Enum.reject(paths, &File.exists?/1) do
-      [] -> {:ok, paths}
-      [path | _] -> {:error, "`lint` expects folders or files, and there is nothing at #{path}"}
+      [] ->
+        {:ok, paths}
+
+      [path | _] ->
+        {:error, "`lint` expects folders or files, got: #{path}, which does not exist"}
     end
   end
 
   @impl true
-  def summary, do: "look for mistakes in skills, and fix those with one right answer"
+  def summary, do: "find mistakes in skills, and fix the unambiguous ones"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] lint [PATH...] [--format text|json|sarif] [--fix] [--strict]
+    Usage: skillbook [OPTIONS] lint [PATH ...] [--format FORMAT] [--fix] [--strict]
 
-    Looks for mistakes in skills. PATH is a folder of skills, a skill's own folder, or a file; without one it is the folders
-    of --dir. Examples may use the commands of these folders and the built-in ones. With --profile or --grant, pages that the
-    profile does not see are passed over, and commands that it does not see are none. docs/diagnostics.md says what each code
-    means.
+    Finds mistakes in skills. PATH is a folder of skills, the folder of one skill, or a file
+    (default: the folders of --dir). Examples in pages may use commands of these folders and
+    built-in commands.
 
-      --format FORMAT   text, json (an array of objects) or sarif (SARIF 2.1.0); text if it is left out
-      --fix             mend what can only be meant in one way
-      --strict          each SKILL.md must pass the Agent Skills format's own validator
+    With --profile or --grant, only pages that the profile can see are checked, and only commands
+    that it can see exist. docs/diagnostics.md explains each code.
 
-    Exit status: 0 nothing or only hints (info), 1 errors or warnings, 2 wrong usage.
+    Options:
+      --format FORMAT   text, json (an array of objects) or sarif (SARIF 2.1.0) (default: text)
+      --fix             fix mistakes that have only one possible fix
+      --strict          also run the validator of the Agent Skills format on each SKILL.md
+
+    Exit status: 0 no errors or warnings, 1 errors or warnings, 2 wrong usage.
 
     Examples:
       skillbook lint
@@ -46,11 +54,10 @@ defmodule Skillbook.CLI.Lint do
 
   @impl true
   def run(%{args: [], dirs: []}) do
-    Terminal.complain(
-      "`lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help"
+    Terminal.usage_error(
+      "`lint` expects folders or files; ./skills does not exist, and --dir is missing",
+      "lint --help"
     )
-
-    2
   end
 
   def run(options) do
@@ -62,7 +69,7 @@ defmodule Skillbook.CLI.Lint do
         else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
 
     sources = targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()
-    wanted = fn found -> Enum.any?(targets, &below?(found.path, &1)) end
+    wanted = fn diagnostic -> Enum.any?(targets, &below?(diagnostic.path, &1)) end
 
     lint = [
       strict: options.flags[:strict] || false,
@@ -70,24 +77,24 @@ defmodule Skillbook.CLI.Lint do
       context: builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
     ]
 
-    found =
+    diagnostics =
       if options.flags[:fix] do
         {done, left} = Lint.fix(sources, lint, wanted)
-        Enum.each(done, &tell/1)
+        Enum.each(done, &report_fix/1)
         left
       else
         sources |> Lint.run(lint) |> Enum.filter(wanted)
       end
 
-    put(options.flags[:format] || :text, found, options)
-    if Enum.all?(targets, &empty?/1), do: nothing(targets)
-    if Enum.any?(found, &(&1.severity != :info)), do: 1, else: 0
+    put(options.flags[:format] || :text, diagnostics, options)
+    if Enum.all?(targets, &empty?/1), do: warn_empty(targets)
+    if Enum.any?(diagnostics, &(&1.severity != :info)), do: 1, else: 0
   end
 
-  # Nothing wrong with nothing is worth a word: it may be the wrong folder.
-  defp nothing(targets) do
-    shown = Enum.map_join(targets, ", ", &Path.relative_to_cwd/1)
-    Terminal.complain("there is no Markdown file to look at in #{shown}")
+  # Without any Markdown file, the folder may be the wrong one.
+  defp warn_empty(targets) do
+    paths = Enum.map_join(targets, ", ", &Path.relative_to_cwd/1)
+    Terminal.complain("no Markdown file in #{paths}")
   end
 
   defp empty?(path) do
@@ -96,14 +103,14 @@ defmodule Skillbook.CLI.Lint do
       else: path |> Path.extname() |> String.downcase() != ".md"
   end
 
-  # What a page is depends on the folders above it, so it is read as a part of its source where that is known.
+  # A page's meaning depends on the folders above it, so it is read as part of its --dir, if any.
   defp root(path, dirs) do
     Enum.find(dirs, &below?(path, &1)) || if File.dir?(path), do: path, else: Path.dirname(path)
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path, root <> "/")
 
-  # The built-in skills are no context of themselves; the build's folder of them may be a link to the project's.
+  # The built-in skills, unless they are linted. Compares inodes, because the build links to them.
   defp builtins(options, sources) do
     folders = for source <- sources, folder <- upwards(source), do: identity(folder)
 
@@ -124,35 +131,35 @@ defmodule Skillbook.CLI.Lint do
     with {:ok, stat} <- File.stat(folder), do: {stat.major_device, stat.inode}
   end
 
-  defp tell({path, {:ok, count}}),
+  defp report_fix({path, {:ok, count}}),
     do: IO.puts(:stderr, "fixed #{count(count, "place")} in #{Path.relative_to_cwd(path)}")
 
-  defp tell({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
+  defp report_fix({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
 
-  defp put(:json, found, _options),
+  defp put(:json, diagnostics, _options),
     do:
-      found
+      diagnostics
       |> Enum.map(&(&1 |> relative() |> JSON.diagnostic()))
       |> JSON.encode()
       |> Terminal.put()
 
-  defp put(:sarif, found, _options),
-    do: found |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
+  defp put(:sarif, diagnostics, _options),
+    do: diagnostics |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
 
-  defp put(:text, [], _options), do: Terminal.put("Nothing is wrong.")
+  defp put(:text, [], _options), do: Terminal.put("No problems found.")
 
-  defp put(:text, found, options) do
+  defp put(:text, diagnostics, options) do
     terminal = Terminal.new(options.color)
 
-    for {path, of_file} <- found |> Enum.group_by(& &1.path) |> Enum.sort() do
+    for {path, of_file} <- diagnostics |> Enum.group_by(& &1.path) |> Enum.sort() do
       lines = lines(path)
       Enum.each(of_file, &Terminal.put([text(&1, lines, terminal), "\n"]))
     end
 
-    Terminal.put(summary(found))
+    Terminal.put(summary(diagnostics))
   end
 
-  defp relative(found), do: %{found | path: Path.relative_to_cwd(found.path)}
+  defp relative(diagnostic), do: %{diagnostic | path: Path.relative_to_cwd(diagnostic.path)}
 
   defp lines(path) do
     case File.read(path) do
@@ -161,18 +168,21 @@ defmodule Skillbook.CLI.Lint do
     end
   end
 
-  defp text(found, lines, terminal) do
-    place = [Path.relative_to_cwd(found.path), found.line, found.column] |> Enum.reject(&is_nil/1)
+  defp text(diagnostic, lines, terminal) do
+    place =
+      [Path.relative_to_cwd(diagnostic.path), diagnostic.line, diagnostic.column]
+      |> Enum.reject(&is_nil/1)
+
     safe = &Terminal.safe(terminal, &1)
 
     [
       Terminal.style(terminal, :bright, safe.(Enum.join(place, ":"))),
       ": ",
-      Terminal.style(terminal, color(found.severity), to_string(found.severity)),
-      [": ", safe.(found.message), " [", to_string(found.code), "]"],
-      excerpt(found, lines, terminal),
-      if(found.hint, do: ["\n  hint: ", safe.(found.hint)], else: []),
-      if(found.fix, do: "\n  --fix mends this", else: [])
+      Terminal.style(terminal, color(diagnostic.severity), to_string(diagnostic.severity)),
+      [": ", safe.(diagnostic.message), " [", to_string(diagnostic.code), "]"],
+      excerpt(diagnostic, lines, terminal),
+      if(diagnostic.hint, do: ["\n  hint: ", safe.(diagnostic.hint)], else: []),
+      if(diagnostic.fix, do: "\n  --fix corrects this", else: [])
     ]
   end
 
@@ -180,24 +190,24 @@ defmodule Skillbook.CLI.Lint do
   defp color(:warning), do: :yellow
   defp color(:info), do: :cyan
 
-  # The line, with a caret under the place if there is one.
-  defp excerpt(%{line: line} = found, lines, terminal)
+  # The line, with a caret under the column, if there is one.
+  defp excerpt(%{line: line} = diagnostic, lines, terminal)
        when is_integer(line) and line <= tuple_size(lines) do
     text = elem(lines, line - 1)
 
     if String.valid?(text) do
-      {shown, caret} = Diagnostic.excerpt(text, found.column || 1)
+      {line_excerpt, caret} = Diagnostic.excerpt(text, diagnostic.column || 1)
       number = to_string(line)
 
       caret =
-        if found.column,
+        if diagnostic.column,
           do: ["\n  ", String.duplicate(" ", String.length(number)), " | ", caret],
           else: []
 
       [
         "\n  ",
         Terminal.style(terminal, :faint, [number, " | "]),
-        Terminal.safe(terminal, shown),
+        Terminal.safe(terminal, line_excerpt),
         caret
       ]
     else
@@ -205,10 +215,10 @@ defmodule Skillbook.CLI.Lint do
     end
   end
 
-  defp excerpt(_found, _lines, _terminal), do: []
+  defp excerpt(_diagnostic, _lines, _terminal), do: []
 
-  defp summary(found) do
-    counts = Enum.frequencies_by(found, & &1.severity)
+  defp summary(diagnostics) do
+    counts = Enum.frequencies_by(diagnostics, & &1.severity)
 
     for(
       {severity, word} <- [error: "error", warning: "warning", info: "info"],

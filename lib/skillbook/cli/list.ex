@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.List do
   @moduledoc false
+  # `skillbook list`: lists entries, or the diagnostics of loading.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -13,17 +15,19 @@ defmodule Skillbook.CLI.List do
   def args([arg | _]), do: {:error, "`list` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "list the skills, or what is wrong with them"
+  def summary, do: "list the skills, or the problems found in them"
 
   @impl true
   def help do
     """
     Usage: skillbook [OPTIONS] list [--json] [--diagnostics]
 
-    Lists the entries that the profile may see: name, kind (command, skill or note), description.
+    Lists the entries that the profile can see: name, kind (command, skill or note) and
+    description.
 
-      --json            as a JSON array, with all fields
-      --diagnostics     instead, everything that was found wrong while the skills were loaded
+    Options:
+      --json            print a JSON array with all fields
+      --diagnostics     list the problems found while the skills were loaded instead
 
     Examples:
       skillbook list
@@ -73,7 +77,7 @@ defmodule Skillbook.CLI.List do
 
   defp put_json(value), do: value |> JSON.encode() |> Terminal.put()
 
-  defp put_diagnostics([], _terminal), do: Terminal.put("Nothing is wrong.")
+  defp put_diagnostics([], _terminal), do: Terminal.put("No problems found.")
 
   defp put_diagnostics(diagnostics, terminal) do
     diagnostics
@@ -81,11 +85,12 @@ defmodule Skillbook.CLI.List do
     |> Terminal.put()
   end
 
-  defp put_table([], _terminal), do: Terminal.complain("no skills; say where they are with --dir")
+  defp put_table([], _terminal),
+    do: Terminal.complain("no skills found; name their folder with --dir")
 
   defp put_table(entries, terminal) do
     name_width = entries |> Enum.map(&String.length(&1.name)) |> Enum.max()
-    # Kinds are at most 7 letters long; two blanks divide the columns.
+    # A kind has at most 7 letters; columns are separated by two spaces.
     room = terminal.width && max(terminal.width - name_width - 11, 10)
 
     entries

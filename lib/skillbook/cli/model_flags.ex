@@ -1,36 +1,31 @@
 defmodule Skillbook.CLI.ModelFlags do
   @moduledoc false
-  # The flags by which a command is told of a model.
+  # The flags of commands that use a model: `--url`, `--model`, `--key-env` and `--cacert`.
 
   alias Skillbook.{Model, OptionError}
 
   @spec switches() :: keyword()
   def switches, do: [url: :string, model: :string, key_env: :string, cacert: :string]
 
-  @doc "Their lines in a command's help, the first without its blanks."
+  @doc "The lines of the flags in a command's help; the first is not indented."
   @spec help() :: String.t()
   def help do
     """
-      --url URL            the server, such as http://localhost:8080 or https://api.openai.com/v1
-      --model NAME         the model's name there
-      --key-env VARIABLE   the environment variable that holds the key; without it none is sent
-      --cacert FILE        certificates to trust, instead of the system's\
+      --url URL            server, for example http://localhost:8080 or https://api.openai.com/v1
+      --model NAME         name of the model on the server
+      --key-env VARIABLE   environment variable with the API key (default: no key is sent)
+      --cacert FILE        certificates to trust instead of the system's\
     """
     |> String.trim_leading()
   end
 
-  @doc "The model that a command's flags name."
+  @doc "The model of a command's flags, or the message of a usage error."
   @spec model(String.t(), keyword()) :: {:ok, Model.OpenAI.t()} | {:error, String.t()}
   def model(command, flags) do
-    with {:ok, url} <-
-           needed(
-             command,
-             flags,
-             :url,
-             "--url URL, the model's server, such as http://localhost:8080"
-           ),
-         {:ok, name} <-
-           needed(command, flags, :model, "--model NAME, the model's name on the server"),
+    server = "--url URL, the model's server, for example http://localhost:8080"
+
+    with {:ok, url} <- required(command, flags, :url, server),
+         {:ok, name} <- required(command, flags, :model, "--model NAME, the name of the model"),
          {:ok, key} <- key(flags[:key_env]),
          :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
       Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert])
@@ -38,20 +33,21 @@ defmodule Skillbook.CLI.ModelFlags do
     end
   end
 
-  defp needed(command, flags, flag, what) do
+  defp required(command, flags, flag, usage) do
     case flags[flag] do
-      nil -> {:error, "`#{command}` needs #{what}"}
+      nil -> {:error, "`#{command}` needs #{usage}"}
       value -> {:ok, value}
     end
   end
 
   defp key(nil), do: {:ok, nil}
 
-  # Said before there is a conversation, rather than at its first message.
+  # Checked here, so that the error comes before the first message.
   defp key(name) do
     if String.trim(System.get_env(name, "")) == "",
       do:
-        {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
+        {:error,
+         "--key-env expects an environment variable with a key; #{name} is not set or empty"},
       else: {:ok, {:env, name}}
   end
 

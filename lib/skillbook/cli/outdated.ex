@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Outdated do
   @moduledoc false
+  # `skillbook outdated`: compares installed skills with their sources.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Packages
@@ -12,18 +14,19 @@ defmodule Skillbook.CLI.Outdated do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "list installed skills, and which of them have something new"
+  def summary, do: "list installed skills and their state"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] outdated [NAME...] [--to FOLDER] [--json]
+    Usage: skillbook [OPTIONS] outdated [NAME ...] [--to FOLDER] [--json]
 
-    Lists installed skills, or those named: current, outdated (the source has something else), pinned (to a commit) or changed (by
-    hand). Nothing is changed.
+    Lists installed skills, all of them or the named ones, with their state: current, outdated
+    (the source has other content), pinned (to a commit) or changed (by hand). Changes nothing.
 
-      --to FOLDER       the folder of installed skills (default: .agents/skills)
-      --json            as a JSON array
+    Options:
+      --to FOLDER       folder of installed skills (default: .agents/skills)
+      --json            print a JSON array
 
     Exit status: 1 if a source cannot be reached or a skill's folder is missing.
 

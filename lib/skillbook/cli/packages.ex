@@ -1,22 +1,23 @@
 defmodule Skillbook.CLI.Packages do
   @moduledoc false
-  # What the commands that install, update and take away skills have in common: their options, the question whether a skill
-  # is accepted, and how outcomes are shown.
+  # Shared by the subcommands that install, update, remove and import skills: their options, the
+  # question whether to accept a skill, and the output of outcomes.
 
   alias Skillbook.CLI.Terminal
   alias Skillbook.Diagnostic
   alias Skillbook.Package.{Outcome, Question}
   alias Skillbook.Support.JSON
 
-  # How many findings of one kind are shown, of those that are no warnings.
-  @shown 8
-  @most_lines 60
+  # Limits of the report. All warnings are shown, so the first is for other findings of one kind.
+  @max_findings 8
+  @max_diff_lines 60
+  @max_diagnostics 5
 
-  @doc "Runs what gives outcomes, with the options of `Skillbook.Package` that the flags say, and prints them."
+  @doc "Calls a function of `Skillbook.Package` with the flags' options, and prints the outcomes."
   def run(options, command, keys, fun) do
     terminal = Terminal.new(options.color)
-    result = fun.(given(options, keys) ++ [progress: &progress(terminal, &1)])
-    done(terminal)
+    result = fun.(Keyword.take(options.flags, keys) ++ [progress: &progress(terminal, &1)])
+    clear_progress(terminal)
 
     case result do
       {:ok, outcomes} ->
@@ -29,17 +30,9 @@ defmodule Skillbook.CLI.Packages do
     end
   end
 
-  @doc "The error, and where there is help."
+  @doc "Prints an error and the command that shows help."
   def complain(error, command),
     do: Terminal.complain([Exception.message(error), "\nSee: skillbook #{command} --help"])
-
-  defp given(options, keys) do
-    flags = Keyword.take(options.flags, keys)
-
-    if Keyword.has_key?(options.flags, :to) or :to not in keys,
-      do: flags,
-      else: [to: ".agents/skills"] ++ flags
-  end
 
   @doc "The switches of commands that read a source."
   def source_switches do
@@ -56,7 +49,7 @@ defmodule Skillbook.CLI.Packages do
     ]
   end
 
-  @doc "The option that says which skills of a source are meant."
+  @doc "The option `:names`, from the arguments and `--all`."
   def chosen(names, options) do
     cond do
       options.flags[:all] -> [names: :all]
@@ -65,25 +58,25 @@ defmodule Skillbook.CLI.Packages do
     end
   end
 
-  @doc "How a question is answered: by `--yes`, by whoever sits there, or not at all."
+  @doc "The `:accept` function: `--yes` accepts, a terminal asks, anything else refuses."
   def accept(options) do
     terminal = Terminal.new(options.color)
 
     fn question ->
-      done(terminal)
+      clear_progress(terminal)
 
       unless options.flags[:json], do: Terminal.put(report(question, terminal))
 
       cond do
         options.flags[:yes] -> true
         options.flags[:json] -> false
-        true -> person?(terminal) and ask(question)
+        true -> interactive?(terminal) and ask(question)
       end
     end
   end
 
-  # A terminal on both sides: bin/skillbook has seen whether it is one, and says so.
-  defp person?(terminal) do
+  # Whether input and output are a terminal; bin/skillbook sets SKILLBOOK_PERSON.
+  defp interactive?(terminal) do
     terminal.width != nil and
       (System.get_env("SKILLBOOK_KEYS") == nil or System.get_env("SKILLBOOK_PERSON") == "1")
   end
@@ -101,8 +94,8 @@ defmodule Skillbook.CLI.Packages do
     end
   end
 
-  # What is being done, on a terminal, in one line that the next one takes the place of. It goes where the rest goes: of two
-  # devices nobody knows which is written to first.
+  # The current step, in one line that the next step replaces. It goes to standard output like the
+  # rest, because the order of writes to two devices is not defined.
   defp progress(%{width: nil}, _text), do: :ok
 
   defp progress(terminal, text) do
@@ -115,12 +108,12 @@ defmodule Skillbook.CLI.Packages do
     Terminal.write(["\r\e[K", line])
   end
 
-  defp done(%{width: nil}), do: :ok
-  defp done(_terminal), do: Terminal.write("\r\e[K")
+  defp clear_progress(%{width: nil}), do: :ok
+  defp clear_progress(_terminal), do: Terminal.write("\r\e[K")
 
   # Outcomes
 
-  defp put([], _terminal), do: Terminal.put("Nothing is installed.")
+  defp put([], _terminal), do: Terminal.put("No skill is installed.")
 
   defp put(outcomes, terminal) do
     named = outcomes |> Enum.reject(& &1.error) |> widest(& &1.name)
@@ -203,7 +196,7 @@ defmodule Skillbook.CLI.Packages do
   # The report
 
   @titles [
-    instruction: "addresses a model's rules",
+    instruction: "instructions against a model's rules",
     hidden: "hidden characters",
     blob: "blobs",
     hook: "run by other programs",
@@ -213,10 +206,10 @@ defmodule Skillbook.CLI.Packages do
     tool: "tools",
     command: "commands in code blocks",
     host: "hosts",
-    comment: "comments that are not shown"
+    comment: "hidden comments"
   ]
 
-  @doc "What a skill can do, or what it can do beyond what was accepted."
+  @doc "Formats a question: the findings of a new skill, or the new findings of an update."
   def report(%Question{} = question, terminal) do
     safe = &Terminal.safe(%Terminal{width: 80}, visible(&1))
     from = [question.source, question.commit && " at " <> String.slice(question.commit, 0, 12)]
@@ -231,30 +224,33 @@ defmodule Skillbook.CLI.Packages do
       ]),
       "\n",
       "#{count(question.inspection.files, "file")}, #{question.inspection.bytes} bytes\n",
-      if(question.new, do: "", else: "It can do more than what was accepted:\n"),
+      if(question.new, do: "", else: "It can do more than was accepted:\n"),
       findings(question.grown, terminal, safe),
       for({path, lines} <- question.diffs, do: diff(path, lines, terminal, safe)),
       diagnostics(question.diagnostics, safe)
     ]
   end
 
-  defp findings([], _terminal, _safe), do: "Nothing of note was found in it.\n"
+  defp findings([], _terminal, _safe), do: "No findings.\n"
 
   defp findings(findings, terminal, safe) do
     for {kind, title} <- @titles,
         of_kind = Enum.filter(findings, &(&1.kind == kind)),
         of_kind != [] do
       warning? = Enum.any?(of_kind, &(&1.level == :warning))
-      {shown, left} = Enum.split(of_kind, if(warning?, do: length(of_kind), else: @shown))
+      {first, left} = Enum.split(of_kind, if(warning?, do: length(of_kind), else: @max_findings))
 
       [
         Terminal.style(terminal, if(warning?, do: :red, else: :cyan), title),
         "\n",
-        for(finding <- shown, do: ["  ", line(finding, safe), "\n"]),
+        for(finding <- first, do: ["  ", line(finding, safe), "\n"]),
         if(left == [],
           do: "",
-          else:
-            "  and #{length(left)} more: #{left |> Enum.map_join(", ", & &1.what) |> safe.() |> String.slice(0, 300)}\n"
+          else: [
+            "  and #{length(left)} more: ",
+            left |> Enum.map_join(", ", & &1.what) |> safe.() |> String.slice(0, 300),
+            "\n"
+          ]
         )
       ]
     end
@@ -262,7 +258,7 @@ defmodule Skillbook.CLI.Packages do
 
   defp line(finding, safe) do
     place = if finding.line, do: "#{finding.file}:#{finding.line}", else: finding.file
-    what = if finding.what == finding.file, do: "", else: ["  ", safe.(finding.what)]
+    text = if finding.what == finding.file, do: "", else: ["  ", safe.(finding.what)]
     times = if finding.count > 1, do: " (#{finding.count} times)", else: ""
 
     reason =
@@ -270,20 +266,20 @@ defmodule Skillbook.CLI.Packages do
         do: "",
         else: ["  - ", finding.reason]
 
-    [safe.(place), what, times, reason]
+    [safe.(place), text, times, reason]
   end
 
   defp diff(path, lines, terminal, safe) do
-    {shown, left} = Enum.split(lines, @most_lines)
+    {first, left} = Enum.split(lines, @max_diff_lines)
 
     [
       Terminal.style(terminal, :bright, ["changes in ", safe.(path)]),
       "\n",
       for(
-        line <- shown,
+        line <- first,
         do: ["  ", Terminal.style(terminal, line_color(line), safe.(line)), "\n"]
       ),
-      if(left == [], do: "", else: "  and #{length(left)} lines more\n")
+      if(left == [], do: "", else: "  and #{length(left)} more lines\n")
     ]
   end
 
@@ -295,19 +291,19 @@ defmodule Skillbook.CLI.Packages do
   defp diagnostics([], _safe), do: ""
 
   defp diagnostics(diagnostics, safe) do
-    {shown, left} = Enum.split(diagnostics, 5)
+    {first, left} = Enum.split(diagnostics, @max_diagnostics)
 
     [
-      "what lint says\n",
+      "problems found by lint\n",
       for(
-        %Diagnostic{} = one <- shown,
-        do: ["  ", safe.(one |> to_string() |> String.split("\n") |> hd()), "\n"]
+        %Diagnostic{} = diagnostic <- first,
+        do: ["  ", safe.(diagnostic |> to_string() |> String.split("\n") |> hd()), "\n"]
       ),
       if(left == [], do: "", else: "  and #{length(left)} more\n")
     ]
   end
 
-  # What is not seen must be seen here.
+  # Shows invisible characters as <U+200B>.
   defp visible(text) do
     Regex.replace(
       ~r/[\p{Cf}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{FE00}-\x{FE0F}]/u,

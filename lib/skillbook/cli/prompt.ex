@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Prompt do
   @moduledoc false
+  # `skillbook prompt`: prints the result of `Skillbook.prompt/2`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -20,21 +22,23 @@ defmodule Skillbook.CLI.Prompt do
   def args([arg | _]), do: {:error, "`prompt` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "print what goes into the model's system prompt"
+  def summary, do: "print the system prompt for a model"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] prompt [--format FORMAT | --section SECTION …] [--max-tokens N] [--max-chars N]
+    Usage: skillbook [OPTIONS] prompt [--format FORMAT | --section SECTION ...]
+           [--max-tokens N] [--max-chars N]
 
-    Prints the sections of the system prompt that tell a model which skills there are and how to use them, as the
-    profile may see them.
+    Prints the sections of the system prompt that list the skills of the profile and explain their
+    use.
 
-      --format FORMAT    #{list(Prompt.formats())}
-      --section SECTION  only this section; may be given several times. The sections are
-                         #{list(Prompt.sections(), "\n                         ")}
-      --max-tokens N     at most so many tokens, by an estimate; what is left out is counted in the last line
-      --max-chars N      at most so many characters
+    Options:
+      --format FORMAT   #{list(Prompt.formats())}
+      --section NAME    print only this section; repeatable. The sections are
+                        #{list(Prompt.sections(), "\n                    ")}
+      --max-tokens N    maximum tokens, estimated; the last line counts the entries left out
+      --max-chars N     maximum characters
 
     Examples:
       skillbook prompt
@@ -54,7 +58,7 @@ defmodule Skillbook.CLI.Prompt do
     end)
   end
 
-  @doc "Calls the function with the options of `Skillbook.prompt/2` that the flags of `switches/0` mean."
+  @doc "Calls the function with the options of `Skillbook.prompt/2` for the subcommand's flags."
   def with_flags(%{flags: flags}, command, fun) do
     sections = Keyword.get_values(flags, :section)
     limits = Keyword.take(flags, [:max_tokens, :max_chars])
@@ -70,11 +74,7 @@ defmodule Skillbook.CLI.Prompt do
         fun.([{:sections, sections} | limits])
 
       _both ->
-        Terminal.complain(
-          "--section says what a --format would; leave out one of them\nSee: skillbook #{command} --help"
-        )
-
-        2
+        Terminal.usage_error("--section and --format exclude each other", "#{command} --help")
     end
   end
 

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Remove do
   @moduledoc false
+  # `skillbook remove`: removes installed skills.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Packages
@@ -13,20 +15,21 @@ defmodule Skillbook.CLI.Remove do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "take installed skills away"
+  def summary, do: "remove installed skills"
 
   @impl true
   def help do
     """
     Usage: skillbook [OPTIONS] remove NAME... [--to FOLDER] [--force]
 
-    Takes installed skills away, and out of the lock file.
+    Removes installed skills and their entries in the lock file.
 
-      --to FOLDER       the folder of installed skills (default: .agents/skills)
-      --force           even if they were changed by hand
-      --json            as a JSON array
+    Options:
+      --to FOLDER       folder of installed skills (default: .agents/skills)
+      --force           also remove skills that were changed by hand
+      --json            print a JSON array
 
-    Exit status: 1 if one of them could not be removed.
+    Exit status: 1 if a skill could not be removed.
 
     Examples:
       skillbook remove pdf

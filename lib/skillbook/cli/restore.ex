@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Restore do
   @moduledoc false
+  # `skillbook restore`: restores installed skills from the lock file.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Packages
@@ -12,21 +14,23 @@ defmodule Skillbook.CLI.Restore do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "bring installed skills to what the lock file says"
+  def summary, do: "restore installed skills from the lock file"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] restore [NAME...] [--to FOLDER] [--force]
+    Usage: skillbook [OPTIONS] restore [NAME ...] [--to FOLDER] [--force]
 
-    Brings the folder, or the skills named, to what its skills.lock.json says: what is missing is fetched at the locked commit
-    and must have the locked content. Folders that the lock file does not name are left alone.
+    Makes the installed skills match skills.lock.json: all of them, or the named ones. Missing
+    skills are fetched at the locked commit and must have the locked content. Other folders are
+    not changed.
 
-      --to FOLDER       the folder of installed skills (default: .agents/skills)
-      --force           also replace what was changed by hand
-      --json            as a JSON array
+    Options:
+      --to FOLDER       folder of installed skills (default: .agents/skills)
+      --force           replace skills that were changed by hand
+      --json            print a JSON array
 
-    Exit status: 1 if one of them could not be restored.
+    Exit status: 1 if a skill could not be restored.
 
     Examples:
       skillbook restore

@@ -1,5 +1,8 @@
 defmodule Skillbook.CLI.Run do
   @moduledoc false
+  # `skillbook run`: runs a model's reply or one command with `Skillbook.run/3`, and prints the
+  # report.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -18,15 +21,17 @@ defmodule Skillbook.CLI.Run do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] run FILE|- [--json]
+    Usage: skillbook [OPTIONS] run FILE [--json]
            skillbook [OPTIONS] run -c COMMAND [--json]
 
-    Reads a model's reply, runs the commands of its `cmd` blocks one after the other, and prints what the user would
-    read, each command with its result, and what goes back to the model.
+    Runs the commands in the `cmd` blocks of a model's reply, one after the other. Prints the text
+    for the user, each command with its result, and the report for the model. FILE `-` is standard
+    input.
 
+    Options:
       -c, --command COMMAND
-                        runs one command instead of a reply, and prints its result
-      --json            all of it as one JSON object: text, results, incomplete, notes, report
+                        run one command instead of a reply, and print only its result
+      --json            print one JSON object: text, results, incomplete, notes, report
 
     Exit status: 1 if a command failed, or did not run because its block was cut off.
 
@@ -70,12 +75,9 @@ defmodule Skillbook.CLI.Run do
     end)
   end
 
-  defp usage(message) do
-    Terminal.complain([message, "\nSee: skillbook run --help"])
-    2
-  end
+  defp usage(message), do: Terminal.usage_error(message, "run --help")
 
-  @doc "A `cmd` block of a command. Its fence is longer than any in the command, so that a body may hold code."
+  @doc "A `cmd` block of a command, with a fence longer than any run of backticks in it."
   def block(command) do
     longest =
       ~r/`+/
@@ -88,7 +90,7 @@ defmodule Skillbook.CLI.Run do
   end
 
   defp read("-") do
-    # The bytes as they are: whether they are UTF-8 is for the run to say.
+    # Read as bytes: `Skillbook.run/3` checks that they are UTF-8.
     :io.setopts(:standard_io, encoding: :latin1)
 
     case IO.binread(:stdio, :eof) do
@@ -102,7 +104,7 @@ defmodule Skillbook.CLI.Run do
 
   defp read(file), do: File.read(file)
 
-  defp reason(:eisdir), do: "it is a folder, and a file with a model's reply is expected"
+  defp reason(:eisdir), do: "expected a file with a model's reply, got a folder"
   defp reason(reason), do: :file.format_error(reason)
 
   defp status(report) do
@@ -126,7 +128,7 @@ defmodule Skillbook.CLI.Run do
   defp put_outcomes(report, terminal),
     do: for(result <- report.results, do: Terminal.put(outcome(terminal, result)))
 
-  # A section is one binary, so that a list of them can be flattened.
+  # A section is one binary, so that `put/2` can flatten the list.
   defp section(_terminal, _title, ""), do: []
 
   defp section(terminal, title, text) do
@@ -138,18 +140,18 @@ defmodule Skillbook.CLI.Run do
     ])
   end
 
-  @doc "A command and what it gave, as the terminal shows it."
+  @doc "A command and its result, for the terminal."
   def result(terminal, result) do
     [command(terminal, result.command || result.name || ""), "\n", outcome(terminal, result)]
   end
 
-  @doc "What a command gave: how it went, how long it took, and its content."
+  @doc "The result of a command: status, duration and content."
   def outcome(terminal, result) do
     content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
 
     [
       Terminal.style(terminal, color(result.status), status_text(result.status)),
-      took(result.duration),
+      duration(result.duration),
       "\n",
       content
     ]
@@ -166,15 +168,15 @@ defmodule Skillbook.CLI.Run do
   defp status_text(:template), do: "ok: instructions for the model to follow"
   defp status_text(status), do: to_string(status)
 
-  @doc "The style of a status."
+  @doc "The colour of a status."
   def color(:error), do: :red
   def color(:ok), do: :green
   def color(_), do: :cyan
 
-  @doc "How long a command took, after a comma."
-  def took(nil), do: ""
-  def took(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
-  def took(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
+  @doc "A comma and the duration; nothing for `nil`."
+  def duration(nil), do: ""
+  def duration(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
+  def duration(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
 
   defp put_json(report) do
     results =

@@ -1,14 +1,14 @@
 defmodule Skillbook.CLI.Sarif do
   @moduledoc false
-  # Diagnostics as a log in the Static Analysis Results Interchange Format, version 2.1.0.
+  # Formats diagnostics as a log in the Static Analysis Results Interchange Format (SARIF) 2.1.0.
   #
-  # Columns are counted in UTF-16 code units, which is what most of its readers assume, whatever `columnKind` says. Fixes
-  # replace regions of text, since in a region of bytes the format wants the new content in base64.
+  # Columns are counted in UTF-16 code units, because many readers ignore `columnKind`. Fixes
+  # replace regions of text; for a region of bytes the format requires base64.
 
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
-  @documentation "docs/diagnostics.md has every code, what it means and what to do"
+  @documentation "docs/diagnostics.md explains every code and its fix"
 
-  @doc "The log as a map, for `Skillbook.Support.JSON`; paths below the folder are relative to it."
+  @doc "The log as a map for `Skillbook.Support.JSON`. Paths below the folder are relative to it."
   @spec log([Skillbook.Diagnostic.t()], Path.t()) :: map()
   def log(diagnostics, folder) do
     codes = diagnostics |> Enum.map(& &1.code) |> Enum.uniq() |> Enum.sort()
@@ -99,19 +99,19 @@ defmodule Skillbook.CLI.Sarif do
     change = %{artifactLocation: %{uri: uri}, replacements: [replacement]}
 
     %{
-      description: %{text: diagnostic.hint || "write it as it was read"},
+      description: %{text: diagnostic.hint || "write the value as it was read"},
       artifactChanges: [change]
     }
   end
 
-  # The line and the column of a byte.
+  # The line and column of a byte offset.
   defp place(text, offset) do
     before = binary_part(text, 0, min(offset, byte_size(text)))
     lines = String.split(before, "\n")
     {length(lines), units(List.last(lines)) + 1}
   end
 
-  # The byte order mark is no part of a text's first line.
+  # The byte order mark is not counted.
   defp units("\uFEFF" <> text), do: units(text)
 
   defp units(text),

@@ -1,13 +1,19 @@
 defmodule Skillbook.CLI.Schedule do
   @moduledoc false
+  # `skillbook schedule`: prints the result of `Skillbook.schedule/2`, or runs scheduled skills.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
   alias Skillbook.Support.JSON
 
-  # The last column takes what the others leave, and has to be worth reading.
-  @narrowest 12
-  @widest_name 32
+  # Limits of a table's columns; the last column gets the remaining width.
+  @min_last_column 12
+  @max_name 32
+
+  # With --run, in milliseconds
+  @poll_interval 500
+  @polled_results 200
 
   @impl true
   def switches,
@@ -19,32 +25,35 @@ defmodule Skillbook.CLI.Schedule do
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show what runs by its schedule next, and what became of what ran; or run it"
+  def summary, do: "show scheduled skills and their last results, or run them"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run] [GLOB]...
+    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run] [GLOB ...]
 
-    Shows when the skills with a schedule run next, and the last results of those that ran; with globs, only of the names
-    that one of them matches. Without --profile the results of all profiles, else those of the profile.
+    Shows the next times of skills with a schedule, and the last results. GLOB restricts the
+    names. With --profile, only results of that profile are shown.
 
-      --times N         how many next times of each. Default: 1
-      --last N          how many results. Default: 20
-      --json            as JSON, times in UTC, durations in milliseconds
-      --run             go on, run what has a schedule at its times until Ctrl-C, and show each result. All of it runs, as
-                        the profile of its page or its writer; pages that name none run as --profile. Changed files are
-                        read. Each time runs once, whoever else has the same database
+    Options:
+      --times N            next times to show for each skill (default: 1)
+      --last N             results to show (default: 20)
+      --json               print JSON; times are in UTC, durations in milliseconds
+      --run                run the scheduled skills at their times until Ctrl-C; print each result
 
-    With --run and a model, it carries out prose, which else is shown as it is:
+    With --run, a skill runs as the profile that its page names, or as the profile that stored it.
+    Pages without a profile run as --profile. Changed files are reloaded. Several processes can
+    share a database: each time runs once.
 
+    Pages in prose need a model; without one, --run prints their text:
       #{ModelFlags.help()}
 
     Examples:
       skillbook schedule
       skillbook schedule --times 5 'workflows.*'
       skillbook --db other.db schedule --json
-      skillbook --profile ann --grant staff schedule --run --url http://localhost:11434 --model llama3.2
+      skillbook --profile ann --grant staff schedule --run --url http://localhost:11434 \\
+        --model llama3.2
     """
   end
 
@@ -61,8 +70,7 @@ defmodule Skillbook.CLI.Schedule do
         )
 
       {:error, message} ->
-        Terminal.complain([message, "\nSee: skillbook schedule --help"])
-        2
+        Terminal.usage_error(message, "schedule --help")
     end
   end
 
@@ -77,7 +85,7 @@ defmodule Skillbook.CLI.Schedule do
         with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
 
       true ->
-        {:error, "a model is for --run; without that nothing runs"}
+        {:error, "--url, --model, --key-env and --cacert need --run"}
     end
   end
 
@@ -104,44 +112,40 @@ defmodule Skillbook.CLI.Schedule do
     end
   end
 
-  # How often it looks for results, in milliseconds, and for how many.
-  @look 500
-  @looked_at 200
-
   defp serve(book, options) do
-    with {:ok, before} <- agenda(book, options, last: @looked_at),
+    with {:ok, before} <- agenda(book, options, last: @polled_results),
          :ok <- show(book, options) do
-      Terminal.complain("running what has a schedule, until Ctrl-C")
-      follow(book, options, MapSet.new(ended(before), &key/1))
+      Terminal.complain("running the scheduled skills; Ctrl-C stops")
+      follow(book, options, MapSet.new(finished(before), &key/1))
     end
   end
 
-  defp follow(book, options, shown) do
+  defp follow(book, options, printed) do
     receive do
       {:EXIT, _pid, reason} ->
         Terminal.complain(["stopped: ", Exception.format_exit(reason)])
         1
     after
-      @look ->
-        # A database that is away for a moment is asked again; the log says so.
+      @poll_interval ->
+        # A database error is logged, and the next poll tries again.
         rows =
-          case Skillbook.schedule(Skillbook.View.all(book), last: @looked_at) do
+          case Skillbook.schedule(Skillbook.View.all(book), last: @polled_results) do
             {:ok, agenda} ->
-              agenda |> ended() |> Enum.reject(&(key(&1) in shown)) |> Enum.reverse()
+              agenda |> finished() |> Enum.reject(&(key(&1) in printed)) |> Enum.reverse()
 
             {:error, _error} ->
               []
           end
 
-        Enum.each(rows, &told(&1, options))
-        follow(book, options, Enum.into(rows, shown, &key/1))
+        Enum.each(rows, &put_result(&1, options))
+        follow(book, options, Enum.into(rows, printed, &key/1))
     end
   end
 
-  defp ended(agenda), do: Enum.reject(agenda.last, &(&1.status in [:running, :queued]))
+  defp finished(agenda), do: Enum.reject(agenda.last, &(&1.status in [:running, :queued]))
   defp key(row), do: {row.name, row.at, row.profile, row.started_at}
 
-  defp told(row, %{flags: flags} = options) do
+  defp put_result(row, %{flags: flags} = options) do
     if flags[:json] do
       row |> row() |> JSON.encode() |> Terminal.put()
     else
@@ -197,7 +201,8 @@ defmodule Skillbook.CLI.Schedule do
   def lines(%{next: [], last: []}, _terminal) do
     [
       "No skill has a schedule.\n",
-      "Give one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its frontmatter, or try workflow.build --schedule or skills.create --schedule."
+      "Add `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` to its frontmatter, or use ",
+      "workflow.build --schedule or skills.create --schedule."
     ]
   end
 
@@ -205,7 +210,7 @@ defmodule Skillbook.CLI.Schedule do
     [next(agenda.next, terminal), "\n\n", last(agenda.last, terminal)]
   end
 
-  defp next([], _terminal), do: "Nothing has a schedule now."
+  defp next([], _terminal), do: "No skill has a schedule now."
 
   defp next(rows, terminal) do
     rows =
@@ -226,7 +231,7 @@ defmodule Skillbook.CLI.Schedule do
   defp named(%{name: name, local: [first | more]}),
     do: [{name, first} | Enum.map(more, &{"", &1})]
 
-  defp last([], _terminal), do: "Nothing has run by its schedule yet."
+  defp last([], _terminal), do: "No scheduled skill has run yet."
 
   defp last(rows, terminal) do
     rows =
@@ -254,13 +259,13 @@ defmodule Skillbook.CLI.Schedule do
   defp table(rows, terminal) do
     rows =
       for [name | cells] <- rows,
-          do: [cut(safe(terminal, name), @widest_name) | Enum.map(cells, &safe(terminal, &1))]
+          do: [truncate(safe(terminal, name), @max_name) | Enum.map(cells, &safe(terminal, &1))]
 
     widths =
       Enum.zip_with(rows, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
 
     {_last, others} = List.pop_at(widths, -1)
-    room = max((terminal.width || 80) - Enum.sum(others) - 2 * length(others), @narrowest)
+    room = max((terminal.width || 80) - Enum.sum(others) - 2 * length(others), @min_last_column)
     [heading | rows] = Enum.map(rows, &line(&1, others, room))
     Enum.intersperse([Terminal.style(terminal, :faint, heading) | rows], "\n")
   end
@@ -268,10 +273,10 @@ defmodule Skillbook.CLI.Schedule do
   defp line(cells, widths, room) do
     {last, cells} = List.pop_at(cells, -1)
     padded = Enum.zip_with(cells, widths, &[String.pad_trailing(&1, &2), "  "])
-    [padded, cut(last, room)] |> IO.iodata_to_binary() |> String.trim_trailing()
+    [padded, truncate(last, room)] |> IO.iodata_to_binary() |> String.trim_trailing()
   end
 
-  defp cut(text, room),
+  defp truncate(text, room),
     do: if(String.length(text) > room, do: String.slice(text, 0, room - 1) <> "…", else: text)
 
   defp safe(terminal, text), do: Terminal.safe(terminal, text)

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Search do
   @moduledoc false
+  # `skillbook search`: searches entries, or the notes of a vault.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -10,7 +12,7 @@ defmodule Skillbook.CLI.Search do
   @impl true
   def switches do
     [
-      limit: {:number, 1, Search.most()},
+      limit: {:number, 1, Search.max_limit()},
       kind: {:one_of, [:command, :skill, :note]},
       tag: :keep,
       json: :boolean
@@ -20,29 +22,33 @@ defmodule Skillbook.CLI.Search do
   @impl true
   def args(words) do
     if Enum.all?(words, &(String.trim(&1) == "")),
-      do: {:error, "`search` expects words to look for"},
+      do: {:error, "`search` expects words to search for"},
       else: {:ok, words}
   end
 
   @impl true
-  def summary, do: "find skills by the words in them, or notes of a vault"
+  def summary, do: "search the skills, or the notes of a vault"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] search QUERY... [--limit N] [--kind KIND] [--tag TAG]... [--json]
+    Usage: skillbook [OPTIONS] search QUERY... [--limit N] [--kind KIND] [--tag TAG ...] [--json]
 
-    Finds the entries that the profile may see, the best first: name, kind, score, and the part that matches. Not all
-    words need to match, the last may be the beginning of a word, and small slips are forgiven.
+    Searches the entries that the profile can see. Prints name, kind, score and the matching part,
+    best match first. An entry need not have all words, the last word may be a prefix, and small
+    typing errors are corrected.
 
-      --limit N         at most so many, 1 to 1,000 (default: 10)
+    Options:
+      --limit N         maximum number of results, 1 to 1,000 (default: 10)
       --kind KIND       only entries of this kind: command, skill or note
-      --tag TAG         only entries with this tag, repeatable
-      --json            as a JSON array; highlights are pairs of start and length, in bytes
+      --tag TAG         only entries with this tag; repeatable
+      --json            print a JSON array; highlights are pairs of start and length, in bytes
 
-    With --vault DIR it finds notes of that folder instead, by what they say: "quotes" for words that follow each other,
-    plan* for words that begin so, --limit up to 100, --tag, and no --kind. The first time, the folder is indexed in the
-    database.
+    With --vault DIR it searches the notes of that folder instead. Quotes search for a phrase, and
+    plan* for words with that prefix. --limit is at most 100, and --kind is not allowed. The first
+    search stores an index of the folder in the database.
+
+    Exit status: 1 if nothing was found.
 
     Examples:
       skillbook search due tasks
@@ -55,14 +61,14 @@ defmodule Skillbook.CLI.Search do
 
   @impl true
   def run(%{vaults: [_ | _], flags: flags} = options) do
-    most = Vault.max_limit()
+    max = Vault.max_limit()
 
     cond do
       flags[:kind] ->
-        usage("--kind is for skills, and --vault looks for notes")
+        Terminal.usage_error("--kind is for skills; --vault searches notes", "search --help")
 
-      flags[:limit] && flags[:limit] > most ->
-        usage("--limit expects at most #{most} with --vault")
+      flags[:limit] && flags[:limit] > max ->
+        Terminal.usage_error("--limit expects at most #{max} with --vault", "search --help")
 
       true ->
         Session.with_book(options, :write, &notes(&1, options))
@@ -82,13 +88,8 @@ defmodule Skillbook.CLI.Search do
 
       hits = Skillbook.search(view, query, given)
       put(hits, flags[:json], Terminal.new(options.color))
-      if hits == [], do: nothing(view, query), else: :ok
+      if hits == [], do: no_results(view, query), else: :ok
     end)
-  end
-
-  defp usage(message) do
-    Terminal.complain([message, "\nSee: skillbook search --help"])
-    2
   end
 
   defp notes(book, %{args: words, flags: flags} = options) do
@@ -98,7 +99,7 @@ defmodule Skillbook.CLI.Search do
     case Vault.search(Session.view(book, options), query, given) do
       {:ok, found} ->
         put(found.hits, flags[:json], Terminal.new(options.color))
-        told(found, query)
+        summarize(found, query)
 
       {:error, error} ->
         Terminal.complain(Exception.message(error))
@@ -106,18 +107,18 @@ defmodule Skillbook.CLI.Search do
     end
   end
 
-  defp told(found, query) do
+  defp summarize(found, query) do
     cond do
       found.total == 0 ->
         Terminal.complain("no note found for `#{query}`")
         1
 
       found.match == :any ->
-        Terminal.complain("no note has all of `#{query}`; these have some")
+        Terminal.complain("no note has all words of `#{query}`; these have some")
 
       found.total > length(found.hits) ->
         Terminal.complain(
-          "#{found.total} notes found, #{length(found.hits)} shown; --limit shows more"
+          "showing #{length(found.hits)} of #{found.total} notes; --limit shows more"
         )
 
       true ->
@@ -125,11 +126,11 @@ defmodule Skillbook.CLI.Search do
     end
   end
 
-  defp nothing(view, query) do
+  defp no_results(view, query) do
     suggestion =
       case View.unknown(view, query).suggestions do
         [] -> ""
-        names -> "; names close to it: #{Enum.join(names, ", ")}"
+        names -> "; similar names: #{Enum.join(names, ", ")}"
       end
 
     Terminal.complain("nothing found for `#{query}`#{suggestion}")

@@ -1,6 +1,7 @@
 defmodule Skillbook.CLI.Session do
   @moduledoc false
-  # The book that one run of the command line works with.
+  # Starts the book of one command line, waits until its vaults are indexed, calls the
+  # subcommand, and stops the book.
 
   alias Skillbook.CLI.Terminal
   alias Skillbook.SQL.Postgres
@@ -8,14 +9,20 @@ defmodule Skillbook.CLI.Session do
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
-  @shown 3
+  @max_listed 3
 
   @doc """
-  Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
+  Starts the book, calls the function with its name, and stops the book.
 
-  `:write` says that commands may run, which is when a database is created that is not there yet. `:converse` is the same
-  for a book that lives on, so that it follows changes of its files, and so is `{:serve, agent}`, which runs what has a schedule
-  besides, prose by the agent if there is one. A book that is only read has no vaults.
+  Returns the function's result, or the exit status 3 if the book cannot start.
+
+  The mode is
+
+    * `:read` - creates no database and opens no vaults
+    * `:write` - commands may run, so a missing database is created
+    * `:converse` - as `:write`, and changed files are reloaded
+    * `{:serve, agent}` - as `:converse`, and scheduled skills run; prose runs with the agent's
+      options, if they are not `nil`
   """
   def with_book(options, mode, fun) do
     trapping = Process.flag(:trap_exit, true)
@@ -40,16 +47,16 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
-  @doc "The view of the profile that the options name."
+  @doc "The view of `profile/1`."
   def view(book, options), do: Skillbook.view(book, profile(options))
 
-  @doc "The profile that the options name."
+  @doc "The profile of `--profile` and `--grant`."
   def profile(options) do
     %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}
   end
 
   defp start(options, store, vaults, mode) do
-    # What is told of indexing here is told by `index/1`.
+    # `index/1` shows the progress.
     Logger.put_module_level(Vault.Indexer, :warning)
 
     Skillbook.start_link(
@@ -72,7 +79,7 @@ defmodule Skillbook.CLI.Session do
 
   defp schedules(_mode, _options), do: [scheduler: false]
 
-  # What is asked of a vault is asked of all of it.
+  # Waits until all notes are indexed, so that a search is complete.
   defp index([]), do: :ok
 
   defp index(_vaults) do
@@ -83,7 +90,7 @@ defmodule Skillbook.CLI.Session do
     |> Vault.names()
     |> Enum.find_value(:ok, fn name ->
       with {:error, reason} <- wait(name, Task.async(fn -> Vault.sync(@name, name) end)) do
-        Terminal.complain(["the vault #{name} could not be indexed: ", reason(reason)])
+        Terminal.complain(["the vault #{name} cannot be indexed: ", reason(reason)])
         3
       else
         {:ok, _counts} -> nil
@@ -95,7 +102,7 @@ defmodule Skillbook.CLI.Session do
     receive do
       {^ref, result} ->
         Process.demonitor(ref, [:flush])
-        Terminal.progress_over()
+        Terminal.clear_progress()
         result
 
       {:skillbook_vault_progress, @name, ^name, %{done: done, total: total}} ->
@@ -104,20 +111,20 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
-  # Whoever names the folder of installed skills may see them; they are somebody else's all the same.
+  # Installed skills named with --dir have no visibility labels, but keep their low trust.
   defp source(folder) do
     if File.exists?(Path.join(folder, "skills.lock.json")),
       do: {:installed, folder, name: Path.basename(Path.expand(folder)), labels: []},
       else: folder
   end
 
-  # What is only read needs no database, and leaves none behind in the folder it was asked from.
+  # Reading creates no database in the current folder.
   defp store(nil, :read), do: {:ok, if(File.exists?(@database), do: @database)}
   defp store(nil, mode), do: store(@database, mode)
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 
   defp store(text, _mode) do
-    # As a function, the URL and the password in it are in no report of a supervisor.
+    # A function keeps the URL and its password out of supervisor reports.
     if text =~ ~r{\Apostgres(ql)?://},
       do: {:ok, {Postgres, url: fn -> text end}},
       else: file(text)
@@ -148,11 +155,11 @@ defmodule Skillbook.CLI.Session do
       [] ->
         :ok
 
-      found ->
-        shown = found |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@shown)
-        count = if length(found) == 1, do: "1 problem", else: "#{length(found)} problems"
+      problems ->
+        first = problems |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@max_listed)
+        count = if match?([_], problems), do: "1 problem", else: "#{length(problems)} problems"
         Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
-        for diagnostic <- shown, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
+        for diagnostic <- first, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
         :ok
     end
   end

@@ -1,25 +1,28 @@
 defmodule Skillbook.CLI.Shell do
   @moduledoc false
+  # `skillbook shell`: reads commands from a prompt and runs them.
+
   @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop
 
   alias Skillbook.CLI.Shell.{Input, Loop}
   alias Skillbook.CLI.{Run, Session, Terminal}
 
-  @words_help """
-  A line is a command, as a model would write it in a `cmd` block. An open quote, a heredoc, a backslash at the
-  end of a line and a ```cmd block go on in the next line.
+  @colon_help """
+  A line is a command, as in a `cmd` block. It continues in the next line after an open quote, a
+  heredoc, a backslash at its end, or the start of a ```cmd block.
 
-    get_skill             what there is; `get_skill: tasks.create` for one of it
-    NAME --help           how to use a command
-    :prompt               the system prompt's sections
-    :profile [NAME]       show or change on whose behalf commands run
-    :reload               read the skills again; changed files are seen by themselves
-    :diagnostics          what is wrong with the skills
-    :help                 this help
-    :quit                 leave; so does Ctrl-D
+    get_skill          list the skills; `get_skill: tasks.create` shows one
+    NAME --help        show the usage of a command
+    :prompt            show the skills in the system prompt
+    :profile [NAME]    show or change the profile
+    :reload            reload all skills; changed files are reloaded automatically
+    :diagnostics       show the problems found in the skills
+    :help              show this help
+    :quit              quit, like Ctrl-D
 
-  Tab completes names and flags, Up and Down walk through the history, Ctrl-C drops the line or stops the command.
+  Tab completes names and flags. Up and Down browse the history. Ctrl-C clears the line or stops
+  the command.
   """
 
   @impl true
@@ -30,17 +33,17 @@ defmodule Skillbook.CLI.Shell do
   def args([arg | _]), do: {:error, "`shell` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "play the model: type commands, see what they answer"
+  def summary, do: "type commands as the model would, and see the results"
 
   @impl true
   def help do
     """
     Usage: skillbook [OPTIONS] shell
 
-    A prompt at which a person plays the model. Lines can also come from a pipe; then the exit status is 1 if one of
-    the commands failed.
+    Starts a prompt for commands, as a model would write them. Lines can also come from a pipe;
+    then the exit status is 1 if a command failed.
 
-    #{@words_help}
+    #{@colon_help}
     Examples:
       skillbook shell
       skillbook --db :memory: --profile maria shell
@@ -56,9 +59,9 @@ defmodule Skillbook.CLI.Shell do
         book: book,
         options: options,
         name: "skillbook",
-        greeting: "Skillbook. A line is a command; :help says more, :quit leaves.",
-        help: @words_help,
-        words: [{":reload", nil}, {":diagnostics", nil}],
+        greeting: "Skillbook. A line is a command; :help shows help, :quit quits.",
+        help: @colon_help,
+        colon_commands: [{":reload", nil}, {":diagnostics", nil}],
         unfinished: "a command, which did not run"
       })
     end)
@@ -105,12 +108,12 @@ defmodule Skillbook.CLI.Shell do
     rem(byte_size(backslashes), 2) == 1
   end
 
-  # A view a turn, so that a reload is seen by the next command and never by half of one.
+  # A new view for each line: a command sees the last reload, and never half of one.
   @impl true
   def run(%{terminal: terminal} = state, reply) do
     outcome = Input.run(state.input, fn -> Skillbook.run(view(state), reply, by: :user) end)
 
-    Loop.ran(state, outcome, fn state, report ->
+    Loop.handle_outcome(state, outcome, fn state, report ->
       for result <- report.results, do: Terminal.put(Run.outcome(terminal, result))
       if report.text != "", do: Terminal.put(Terminal.safe(terminal, report.text))
       %{state | failed: state.failed or Enum.any?(report.results, &(&1.status == :error))}
@@ -118,21 +121,21 @@ defmodule Skillbook.CLI.Shell do
   end
 
   @impl true
-  def word(state, ":profile", _name), do: state
+  def colon_command(state, ":profile", _name), do: state
 
-  def word(state, ":reload", _) do
+  def colon_command(state, ":reload", _) do
     :ok = Skillbook.reload(state.book)
     Terminal.put("reloaded")
     state
   end
 
-  def word(state, ":diagnostics", _) do
+  def colon_command(state, ":diagnostics", _) do
     case Skillbook.diagnostics(state.book) do
       [] ->
-        Terminal.put("Nothing is wrong.")
+        Terminal.put("No problems found.")
 
-      found ->
-        for diagnostic <- found,
+      diagnostics ->
+        for diagnostic <- diagnostics,
             do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
     end
 
@@ -143,13 +146,13 @@ defmodule Skillbook.CLI.Shell do
   def view(state), do: Session.view(state.book, state.options)
 
   @impl true
-  def known(state) do
+  def completions(state) do
     view = view(state)
     names = Enum.map(Skillbook.View.entries(view, []), & &1.name)
     domains = Enum.map(Skillbook.View.domains(view), & &1.name)
 
     %{
-      names: Enum.sort(["get_skill" | names] ++ domains) ++ Loop.words(state),
+      names: Enum.sort(["get_skill" | names] ++ domains) ++ Loop.colon_commands(state),
       flags: fn name -> flags(Skillbook.View.fetch(view, name)) end
     }
   end

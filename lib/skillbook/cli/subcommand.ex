@@ -1,21 +1,32 @@
 defmodule Skillbook.CLI.Subcommand do
   @moduledoc false
-  # A command of the command line. Modules of this behaviour are listed in `Skillbook.CLI.Arguments`.
+  # The behaviour of a subcommand, for example `list`. To add one, write a module and list it in
+  # `Skillbook.CLI.Arguments`.
 
   @doc """
-  Its own switches, beside the global ones: as for `OptionParser`'s `:strict`, or `{:one_of, atoms}`, the same repeated
-  `{:some_of, atoms}`, or `{:number, least, most}` with `nil` for no most.
+  The subcommand's switches, in addition to the global ones.
+
+  Types are those of the `:strict` option of `OptionParser`, and
+
+    * `{:one_of, atoms}` - one of these values
+    * `{:some_of, atoms}` - one of these values, repeatable
+    * `{:number, min, max}` - a whole number; `nil` for no maximum
   """
   @callback switches() :: keyword()
 
-  @doc "Checks the arguments after the command's name."
+  @doc "Checks the arguments after the subcommand's name; an error is wrong usage."
   @callback args([String.t()]) :: {:ok, [String.t()]} | {:error, String.t()}
 
-  @doc "One line for the list of commands."
+  @doc "The line in the list of commands: an imperative, lower case, without a period."
   @callback summary() :: String.t()
 
-  @doc "The text of `skillbook COMMAND --help`, without the global options."
+  @doc """
+  The text of `skillbook COMMAND --help`: usage, purpose, options, exit status, examples.
+
+  Lines end by column 100. `Skillbook.CLI.Help` adds the global options.
+  """
   @callback help() :: String.t()
 
+  @doc "Runs the subcommand; returns the exit status, or `:ok` for 0."
   @callback run(Skillbook.CLI.Arguments.t()) :: :ok | 0..3
 end

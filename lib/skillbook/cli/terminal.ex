@@ -1,12 +1,13 @@
 defmodule Skillbook.CLI.Terminal do
   @moduledoc false
-  # Output: colours only where they are wanted, and nothing that a document could use to drive a terminal.
+  # Writes to standard output and standard error: colours, progress and usage errors. Escapes
+  # control characters, so that a document cannot drive the terminal.
 
   defstruct color: false, width: nil
 
   @type t :: %__MODULE__{color: boolean(), width: pos_integer() | nil}
 
-  @doc "Standard output as it is: `width` in columns, `nil` where it is no terminal."
+  @doc "Describes standard output: its `width` in columns, `nil` if it is not a terminal."
   def new(color) do
     width = width()
     %__MODULE__{width: width, color: color?(color, width)}
@@ -20,29 +21,31 @@ defmodule Skillbook.CLI.Terminal do
     width != nil and System.get_env("NO_COLOR", "") == "" and System.get_env("TERM") != "dumb"
   end
 
-  # bin/skillbook has seen whether output is a terminal. The virtual machine goes by its input, which is also wrong where
-  # keys are handed over.
+  # bin/skillbook checks whether output is a terminal and sets SKILLBOOK_COLUMNS. The virtual
+  # machine checks its input instead, which is wrong if only output is redirected.
   defp width do
     case System.get_env("SKILLBOOK_COLUMNS") do
       nil ->
-        with {:ok, columns} <- :io.columns(:standard_io), do: known(columns), else: (_ -> nil)
+        with {:ok, columns} <- :io.columns(:standard_io),
+             do: or_default(columns),
+             else: (_ -> nil)
 
       "" ->
         nil
 
       columns ->
-        with {columns, ""} <- Integer.parse(columns), do: known(columns), else: (_ -> 80)
+        with {columns, ""} <- Integer.parse(columns), do: or_default(columns), else: (_ -> 80)
     end
   end
 
-  # A terminal may not know its size.
-  defp known(columns) when columns > 0, do: columns
-  defp known(_columns), do: 80
+  # A terminal may report a width of 0.
+  defp or_default(columns) when columns > 0, do: columns
+  defp or_default(_columns), do: 80
 
   @doc "Writes a text and a line break to standard output."
   def put(text), do: write([text, "\n"])
 
-  @doc "Writes to standard output; throws `:closed` if nobody reads it any more."
+  @doc "Writes to standard output; throws `:closed` if the reader has closed it."
   def write(text) do
     IO.write(text)
   rescue
@@ -55,16 +58,26 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes a message about the run itself to standard error."
   def complain(text), do: IO.puts(:stderr, ["skillbook: ", text])
 
-  @doc "Writes how far something is, over what was written so before, where standard error is a terminal."
+  @doc """
+  Writes a message about wrong usage, with the arguments that print the help about it.
+
+  Returns 2, the exit status of wrong usage.
+  """
+  def usage_error(message, help) do
+    complain([message, "\nSee: skillbook ", help])
+    2
+  end
+
+  @doc "Replaces the progress line on standard error, if that is a terminal."
   def progress(text), do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", text]), else: :ok)
 
-  @doc "Takes away what `progress/1` wrote."
-  def progress_over, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)
+  @doc "Clears the progress line."
+  def clear_progress, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)
 
-  # Only bin/skillbook knows.
+  # Set by bin/skillbook, because the virtual machine cannot check standard error.
   defp progress?, do: System.get_env("SKILLBOOK_PROGRESS") == "1"
 
-  @doc "The text in a style of `IO.ANSI` (`:red`, `:bright`, …) if colours are on."
+  @doc "Adds a style of `IO.ANSI`, for example `:red` or `:bright`, if colours are on."
   def style(%{color: true}, style, text), do: [apply(IO.ANSI, style, []), text, IO.ANSI.reset()]
   def style(%{color: false}, _style, text), do: text
 
@@ -76,7 +89,7 @@ defmodule Skillbook.CLI.Terminal do
     style(terminal, :faint, ["── ", title, " ", dashes])
   end
 
-  @doc "A document's text as a terminal may get it: control characters are shown, not obeyed."
+  @doc "Replaces control characters with visible ones if output is a terminal."
   def safe(%{width: nil}, text), do: text
 
   def safe(_terminal, text) do

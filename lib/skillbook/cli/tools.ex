@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Tools do
   @moduledoc false
+  # `skillbook tools`: prints the result of `Skillbook.Tools.definitions/2`.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
@@ -15,19 +17,21 @@ defmodule Skillbook.CLI.Tools do
   def args([arg | _]), do: {:error, "`tools` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "print the commands as the tools of a model's interface, JSON"
+  def summary, do: "print the commands as tools for a model API (JSON)"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] tools [--shape SHAPE] [--names GLOB …] [--limit N]
+    Usage: skillbook [OPTIONS] tools [--shape SHAPE] [--names GLOB ...] [--limit N]
 
-    Prints the definitions of get_skill and of the commands and skills that the profile may see, as a JSON array for the
-    field `tools` of a request.
+    Prints a JSON array for the field `tools` of a request: the definitions of get_skill and of
+    the commands and skills that the profile can see.
 
-      --shape SHAPE     openai (the default), anthropic or mcp
-      --names GLOB      only entries of such a name; may be given several times
-      --limit N         at most so many (default: 128); the description of get_skill says how many are left out
+    Options:
+      --shape SHAPE     openai, anthropic or mcp (default: openai)
+      --names GLOB      only entries with a matching name; repeatable
+      --limit N         maximum number of tools (default: 128); the description of get_skill has
+                        the number of tools left out
 
     Examples:
       skillbook tools
@@ -44,7 +48,7 @@ defmodule Skillbook.CLI.Tools do
     end)
   end
 
-  @doc "Prints what the function gives of the view and of the globs of `--names`, `nil` if there is none."
+  @doc "Prints the function's result for the view and the globs of `--names` (`nil` without)."
   def with_names(options, command, fun) do
     names = with [] <- Keyword.get_values(options.flags, :names), do: nil
 
@@ -55,10 +59,6 @@ defmodule Skillbook.CLI.Tools do
     error in OptionError ->
       {:invalid, expected, glob} = error.problem
 
-      Terminal.complain(
-        "--names expects #{expected}, got: #{glob}\nSee: skillbook #{command} --help"
-      )
-
-      2
+      Terminal.usage_error("--names expects #{expected}, got: #{glob}", "#{command} --help")
   end
 end

@@ -1,5 +1,7 @@
 defmodule Skillbook.CLI.Update do
   @moduledoc false
+  # `skillbook update`: updates installed skills from their sources.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Packages
@@ -13,23 +15,24 @@ defmodule Skillbook.CLI.Update do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "bring installed skills to what their sources have now"
+  def summary, do: "update installed skills from their sources"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] update [NAME...] [--to FOLDER] [--yes]
+    Usage: skillbook [OPTIONS] update [NAME ...] [--to FOLDER] [--yes]
 
-    Brings installed skills, or those named, to what their sources have now: the branch that was asked for, the folder or the
-    archive. What a skill can do beyond what was accepted is shown, with what changed in these files, and asked about.
+    Updates installed skills from their branch, tag, folder or archive: all of them, or the named
+    ones. It shows new findings with a diff of their files, and asks.
 
-      --to FOLDER       the folder of installed skills (default: .agents/skills)
-      --yes             accept what the skills can do
-      --strict          only skills that pass the Agent Skills format's own check
-      --force           replace what was changed by hand
-      --json            as a JSON array, with all that was found
+    Options:
+      --to FOLDER       folder of installed skills (default: .agents/skills)
+      --yes             accept the skills without asking
+      --strict          only skills that pass the validator of the Agent Skills format
+      --force           replace skills that were changed by hand
+      --json            print a JSON array with all findings
 
-    Exit status: 1 if one of them could not be updated or was not accepted.
+    Exit status: 1 if a skill was not updated or not accepted.
 
     Examples:
       skillbook update

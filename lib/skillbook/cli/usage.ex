@@ -1,15 +1,17 @@
 defmodule Skillbook.CLI.Usage do
   @moduledoc false
+  # `skillbook usage`: prints the result of `Skillbook.usage/2` as a table with bars.
+
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.Support.JSON
 
-  # Longer bars say no more.
-  @longest_bar 40
-  @shortest_bar 5
-  @widest_key 32
-  @narrowest_key 8
+  # Widths in columns
+  @max_bar 40
+  @min_bar 5
+  @max_key 32
+  @min_key 8
 
   @impl true
   def switches,
@@ -24,20 +26,22 @@ defmodule Skillbook.CLI.Usage do
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show how often skills were read, run, and failed"
+  def summary, do: "show how often skills are read, run and fail"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] usage [--since TIME] [--until TIME] [--by WHAT] [--json] [GLOB]...
+    Usage: skillbook [OPTIONS] usage [--since TIME] [--until TIME] [--by KEY] [--json] [GLOB ...]
 
-    Shows how often the skills were read, run, and failed, and how long a run took on average; with globs, only of the
-    names that one of them matches. Without --profile the counts of all profiles, else those of the profile.
+    Shows how often skills were read, were run and failed, and the average duration of a run. GLOB
+    restricts the names. With --profile, only that profile is counted.
 
-      --since TIME      from when on: hours, days or weeks ago (12h, 7d, 4w), or a day (2026-03-01). Default: 7d
-      --until TIME      until when, written the same way. Default: now
-      --by WHAT         what the rows are about: name, profile, event or time. Default: name
-      --json            as JSON, durations in milliseconds
+    Options:
+      --since TIME      start: hours, days or weeks ago (12h, 7d, 4w), or a date (2026-03-01)
+                        (default: 7d)
+      --until TIME      end, in the same format (default: now)
+      --by KEY          group by name, profile, event or time (default: name)
+      --json            print JSON; durations are in milliseconds
 
     Examples:
       skillbook usage
@@ -53,9 +57,7 @@ defmodule Skillbook.CLI.Usage do
     with {:ok, times} <- times(options.flags, now) do
       Session.with_book(options, :read, &show(&1, options, times))
     else
-      {:error, message} ->
-        Terminal.complain([message, "\nSee: skillbook usage --help"])
-        2
+      {:error, message} -> Terminal.usage_error(message, "usage --help")
     end
   end
 
@@ -68,7 +70,7 @@ defmodule Skillbook.CLI.Usage do
     cond do
       Skillbook.Book.fetch!(book).store == nil ->
         Terminal.complain(
-          "there is no database here, so nothing is counted; `skillbook run` makes one, --db FILE names another"
+          "no database here, so no usage; `skillbook run` creates one, --db names another"
         )
 
         1
@@ -81,7 +83,7 @@ defmodule Skillbook.CLI.Usage do
     end
   end
 
-  @doc "A time as it is written: so long before now, or a day."
+  @doc "The options `:since` and `:until` for the flags: a time before `now`, or a date."
   @spec times(keyword(), DateTime.t()) :: {:ok, keyword()} | {:error, String.t()}
   def times(flags, now) do
     Enum.reduce_while([:since, :until], {:ok, []}, fn name, {:ok, done} ->
@@ -93,7 +95,7 @@ defmodule Skillbook.CLI.Usage do
           {:cont, {:ok, [{name, time} | done]}}
 
         :error ->
-          expected = "a number of hours, days or weeks (12h, 7d, 4w) or a day (2026-03-01)"
+          expected = "hours, days or weeks ago (12h, 7d, 4w) or a date (2026-03-01)"
           {:halt, {:error, "--#{name} expects #{expected}, got: #{flags[name]}"}}
       end
     end)
@@ -123,12 +125,12 @@ defmodule Skillbook.CLI.Usage do
     %{report | since: DateTime.to_iso8601(report.since), until: DateTime.to_iso8601(report.until)}
   end
 
-  @doc "The report as lines of a table with bars, that fit the terminal."
+  @doc "Formats the report as a table with bars that fits the terminal."
   @spec lines(Skillbook.Usage.t(), Terminal.t()) :: iodata()
   def lines(%{rows: []} = report, _terminal) do
     [
-      "Nothing was counted from #{day(report.since)} to #{day(report.until)}.\n",
-      "Commands are counted as they run: try `skillbook shell`, or look further back with --since 4w."
+      "No skill was used from #{day(report.since)} to #{day(report.until)}.\n",
+      "Run one with `skillbook shell`, or start earlier with --since 4w."
     ]
   end
 
@@ -138,20 +140,20 @@ defmodule Skillbook.CLI.Usage do
     table = [heading(report.by) | Enum.map(report.rows ++ total, &cells(&1, terminal))]
     width = terminal.width || 80
     [_ | numbers] = widths(table)
-    # Two blanks divide the columns.
+    # Columns are separated by two spaces.
     taken = Enum.sum(numbers) + 2 * length(numbers)
-    table = Enum.map(table, fn [key | numbers] -> [cut(key, width - taken) | numbers] end)
+    table = Enum.map(table, fn [key | numbers] -> [truncate(key, width - taken) | numbers] end)
     widths = widths(table)
     [heading | rows] = table
     room = width - hd(widths) - taken - 2
-    bar = min(@longest_bar, room)
-    most = report.rows |> Enum.map(& &1.count) |> Enum.max()
+    bar = min(@max_bar, room)
+    max = report.rows |> Enum.map(& &1.count) |> Enum.max()
 
     [
       Terminal.style(terminal, :faint, line(heading, widths)),
-      # The row of the total, if there is one, is left over.
+      # `rows` may have one more element, the total.
       for {row, cells} <- Enum.zip(report.rows, rows) do
-        bar = if bar >= @shortest_bar, do: ["  ", bar(row.count, most, bar, terminal)], else: []
+        bar = if bar >= @min_bar, do: ["  ", bar(row.count, max, bar, terminal)], else: []
         ["\n", line(cells, widths), Terminal.style(terminal, :cyan, bar)]
       end,
       if(several,
@@ -159,8 +161,7 @@ defmodule Skillbook.CLI.Usage do
         else: []
       ),
       if(report.unnamed > 0,
-        do:
-          "\n#{number(report.unnamed)} more, of which there were too many different ones at once to name them",
+        do: "\n#{number(report.unnamed)} more, without names: too many different names at once",
         else: []
       )
     ]
@@ -181,8 +182,8 @@ defmodule Skillbook.CLI.Usage do
   defp key("", _terminal), do: "(unrestricted)"
   defp key(key, terminal), do: Terminal.safe(terminal, key)
 
-  defp cut(key, room) do
-    room = room |> max(@narrowest_key) |> min(@widest_key)
+  defp truncate(key, room) do
+    room = room |> max(@min_key) |> min(@max_key)
     if String.length(key) > room, do: String.slice(key, 0, room - 1) <> "…", else: key
   end
 
@@ -207,16 +208,16 @@ defmodule Skillbook.CLI.Usage do
   defp average(milliseconds) when milliseconds < 10_000, do: "#{round(milliseconds)} ms"
   defp average(milliseconds), do: "#{round(milliseconds / 1000)} s"
 
-  @doc "A bar for a count, as long as its part of the most: eighths of a block on a terminal, else signs of ASCII."
+  @doc "A bar for a count, relative to the maximum: block characters with colours, else ASCII."
   @spec bar(non_neg_integer(), pos_integer(), pos_integer(), Terminal.t()) :: String.t()
-  def bar(count, most, width, %{color: true}) do
-    eighths = max(1, round(count * width * 8 / most))
+  def bar(count, max, width, %{color: true}) do
+    eighths = max(1, round(count * width * 8 / max))
     last = Enum.at(["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"], rem(eighths, 8))
     String.duplicate("█", div(eighths, 8)) <> last
   end
 
-  def bar(count, most, width, _terminal),
-    do: String.duplicate("#", max(1, round(count * width / most)))
+  def bar(count, max, width, _terminal),
+    do: String.duplicate("#", max(1, round(count * width / max)))
 
   defp day(time), do: time |> DateTime.to_date() |> Date.to_iso8601()
 end

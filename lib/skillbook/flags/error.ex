@@ -1,34 +1,37 @@
 defmodule Skillbook.FlagError do
   @moduledoc """
-  What is wrong with the flags of a command, told so that a model can mend its line.
+  Returned when the flags of a command are invalid. The message tells the model how to correct
+  them.
 
   ## Fields
 
-    * `:kind` - which rule was broken:
+    * `:kind` - one of
       * `:missing` - required flags are absent
-      * `:missing_any` - none of several flags is there
-      * `:no_value` - a flag that takes a value stands alone
-      * `:too_many` - a flag that takes one value has several
-      * `:invalid` - the value is not what the flag takes
+      * `:missing_any` - none of several flags is given
+      * `:no_value` - a flag needs a value and has none
+      * `:too_many` - a flag takes one value and has several
+      * `:invalid` - the value has the wrong type or is out of range
       * `:unknown` - the command has no such flag
-      * `:words` - words stand where only flags are read
-      * `:one_dash` - a known flag with one dash stands among the values of another
-      * `:conflict` - flags that contradict each other
-    * `:flag` - the flag's name without dashes; `nil` for `:words`
-    * `:flags` - all the flags concerned, where there may be several (`:missing`, `:missing_any`, `:unknown`, `:conflict`)
-    * `:value` - what came; the words for `:words`, the word with the dash for `:one_dash`
-    * `:expected` - what was expected, in words; for `:unknown` the list of known flags, for `:words` the list of
-      flags whose name may be left out
-    * `:example` - a value to write instead, as it is written in a command, or `nil`
-    * `:suggestions` - known flags close to an unknown one
+      * `:words` - words without a flag
+      * `:one_dash` - a known flag with one dash among the values of another
+      * `:conflict` - flags that exclude each other
+    * `:flag` - the name of the flag without dashes; `nil` for `:words`
+    * `:flags` - all flags of the error, for `:missing`, `:missing_any`, `:unknown` and
+      `:conflict`
+    * `:value` - the value; for `:words` the words, for `:one_dash` the word with the dash
+    * `:expected` - a description of valid values; for `:unknown` the list of known flags, for
+      `:words` the list of flags whose names may be left out
+    * `:example` - a valid value as written in a command, or `nil`
+    * `:suggestions` - known flags that are similar to the unknown one
 
   ## Examples
 
-      iex> {:error, e} = Skillbook.Flags.cast_integer(%{"limit" => "many"}, "limit", min: 1, max: 100)
+      iex> flags = %{"limit" => "many"}
+      iex> {:error, e} = Skillbook.Flags.cast_integer(flags, "limit", min: 1, max: 9)
       iex> {e.kind, e.flag, e.value}
       {:invalid, "limit", "many"}
       iex> Exception.message(e)
-      ~s(--limit must be a whole number from 1 to 100, got "many". Write for example: --limit 1)
+      ~s(--limit must be a whole number from 1 to 9, got "many". Write for example: --limit 1)
   """
 
   @type kind ::
@@ -56,8 +59,8 @@ defmodule Skillbook.FlagError do
   defexception [:kind, :flag, :value, :expected, :example, flags: [], suggestions: []]
 
   # A model that pasted a page into the wrong flag must not get the page back.
-  @shown_characters 60
-  @shown_items 5
+  @max_characters 60
+  @max_items 5
 
   @impl true
   def message(%{kind: :missing, flags: [flag], example: nil}),
@@ -88,7 +91,7 @@ defmodule Skillbook.FlagError do
 
   def message(%{kind: :unknown} = e) do
     unknown = if match?([_], e.flags), do: "unknown flag ", else: "unknown flags "
-    listed = e.flags |> Enum.take(@shown_items) |> Enum.map(&shorten/1) |> names("and")
+    listed = e.flags |> Enum.take(@max_items) |> Enum.map(&shorten/1) |> names("and")
 
     guess =
       if e.suggestions == [], do: ". ", else: "; did you mean #{names(e.suggestions, "or")}? "
@@ -102,19 +105,20 @@ defmodule Skillbook.FlagError do
   end
 
   def message(%{kind: :one_dash} = e) do
-    "a flag begins with two dashes: write -#{e.value}, or put the value of --#{e.flag} that holds #{e.value} in quotes"
+    "a flag begins with two dashes: write -#{e.value}, " <>
+      "or put the value of --#{e.flag} with #{e.value} in quotes"
   end
 
   def message(%{kind: :words, expected: [], value: words}) do
     text = words |> Enum.join(" ") |> inspect_short()
-    "#{text} stands without a flag. #{in_front(words, text)}"
+    "#{text} has no flag. #{in_front(words, text)}"
   end
 
   def message(%{kind: :words, expected: places, value: words}) do
     text = words |> Enum.join(" ") |> inspect_short()
 
-    "#{text} is one word too many: only #{names(places, "and")} may be given without the flag's name, once. " <>
-      in_front(words, text)
+    "#{text} is one word too many: only #{names(places, "and")} may be given without " <>
+      "the flag's name, once. " <> in_front(words, text)
   end
 
   def message(%{kind: :conflict} = e),
@@ -125,7 +129,7 @@ defmodule Skillbook.FlagError do
     case Regex.run(~r/\A(?:[-\/]+([a-z][a-z0-9_-]*)|([a-z][a-z0-9_-]*)=.*)\z/isu, first,
            capture: :all_but_first
          ) do
-      nil -> "Put its flag in front: --FLAG #{text}"
+      nil -> "Put a flag in front: --FLAG #{text}"
       names -> "A flag begins with two dashes: --#{names |> List.last() |> shorten()}"
     end
   end
@@ -143,9 +147,9 @@ defmodule Skillbook.FlagError do
   end
 
   defp show(values) when is_list(values) do
-    shown = values |> Enum.take(@shown_items) |> Enum.map_join(", ", &show/1)
-    more = length(values) - @shown_items
-    if more > 0, do: "#{shown} and #{more} more", else: shown
+    first = values |> Enum.take(@max_items) |> Enum.map_join(", ", &show/1)
+    more = length(values) - @max_items
+    if more > 0, do: "#{first} and #{more} more", else: first
   end
 
   defp show(value) when is_binary(value), do: inspect_short(value)
@@ -156,8 +160,8 @@ defmodule Skillbook.FlagError do
     do: text |> shorten() |> inspect(binaries: :as_strings, printable_limit: :infinity)
 
   defp shorten(text) do
-    if String.length(text) > @shown_characters,
-      do: String.slice(text, 0, @shown_characters) <> "...",
+    if String.length(text) > @max_characters,
+      do: String.slice(text, 0, @max_characters) <> "...",
       else: text
   end
 end

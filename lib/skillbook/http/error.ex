@@ -1,6 +1,7 @@
 defmodule Skillbook.HTTP.Error do
   @moduledoc """
-  A request failed. A complete response is never an error, whatever its status.
+  Returned when an HTTP request fails. A complete response is never an error, even with an error
+  status.
 
   ## Fields
 
@@ -20,9 +21,9 @@ defmodule Skillbook.HTTP.Error do
 
   ## Examples
 
-      iex> error = %Skillbook.HTTP.Error{kind: :connect, reason: "connection refused", place: "localhost:8080"}
+      iex> error = %Skillbook.HTTP.Error{kind: :connect, reason: "refused", place: "a.example:80"}
       iex> Exception.message(error)
-      "localhost:8080: connection refused"
+      "a.example:80: refused"
   """
 
   @type kind ::

@@ -10,9 +10,10 @@ defmodule Skillbook.HTTP.Finch do
 
     * `:name` - the name of the running Finch. Required
 
-  Of the options of `Skillbook.HTTP`, `:connect_timeout` limits the wait for a connection of the pool.
-  `:cacertfile`, `:protocol` and `:proxy` are ignored: configure the pools instead (`:conn_opts`,
-  `:protocols`). Finch takes an interim response, such as `100 Continue`, for the final one.
+  Of the options of `Skillbook.HTTP`, `:connect_timeout` limits the wait for a connection of the
+  pool. `:cacertfile`, `:protocol` and `:proxy` are ignored: configure the pools instead
+  (`:conn_opts`, `:protocols`). Finch takes an interim response, such as `100 Continue`, for the
+  final one.
   """
 
   @behaviour Skillbook.HTTP.Adapter

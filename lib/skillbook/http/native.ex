@@ -5,10 +5,11 @@ defmodule Skillbook.HTTP.Native do
   Connections are pooled per server and settings and shared by all processes: up to 64 idle ones
   per server, for 50 seconds each. HTTP/2 requests share one connection. If the server closes a
   pooled connection just as a request is sent, the request is repeated once, provided that the
-  server never saw it or that its method is idempotent (`GET`, `HEAD`, `PUT`, `DELETE`, `OPTIONS`).
+  server never saw it or that its method is idempotent (`GET`, `HEAD`, `PUT`, `DELETE`,
+  `OPTIONS`).
 
-  Waiting blocks no scheduler. Parts of the response arrive as messages, one for each that was asked
-  for. If the calling process dies, the request is cancelled and its connection closed.
+  Waiting blocks no scheduler. Parts of the response arrive as messages, one for each that was
+  asked for. If the calling process dies, the request is cancelled and its connection closed.
 
   Host names must be ASCII (`xn--…` for others). The adapter has no options of its own.
   """

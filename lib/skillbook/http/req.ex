@@ -12,9 +12,9 @@ defmodule Skillbook.HTTP.Req do
     * `:request` - a `Req.Request` to start from. Default: `Req.new()`
 
   Req's retries, redirects and decompression are turned off, since `Skillbook.HTTP` has its own.
-  `:protocol` and `:proxy` of `Skillbook.HTTP` are ignored: set `:connect_options` of the request, or
-  its `:finch`, which also overrides `:connect_timeout` and `:cacertfile`. Req delivers the head with
-  the first data, and of several headers with one name only the last.
+  `:protocol` and `:proxy` of `Skillbook.HTTP` are ignored: set `:connect_options` of the request,
+  or its `:finch`, which also overrides `:connect_timeout` and `:cacertfile`. Req delivers the
+  head with the first data, and of several headers with one name only the last.
   """
 
   @behaviour Skillbook.HTTP.Adapter

@@ -2,10 +2,12 @@ defmodule Skillbook.HTTP.Request do
   @moduledoc """
   An HTTP request.
 
-    * `:method` - `:get` (the default), `:head`, `:post`, `:put`, `:patch`, `:delete` or `:options`
-    * `:url` - a text or a `URI`, with the scheme `http` or `https` and without a user name. Adapters
-      get a `URI`
-    * `:headers` - a list of names and values, or a function that returns it. Adapters get a function
+    * `:method` - `:get` (the default), `:head`, `:post`, `:put`, `:patch`, `:delete` or
+      `:options`
+    * `:url` - a text or a `URI`, with the scheme `http` or `https` and without a user name.
+      Adapters get a `URI`
+    * `:headers` - a list of names and values, or a function that returns it. Adapters get a
+      function
     * `:body` - iodata, or `nil`
 
   Inspecting it shows neither headers, body nor the query of the URL.
@@ -100,7 +102,8 @@ defmodule Skillbook.HTTP.Request do
       do: {:ok, list},
       else:
         error(
-          "a header is no pair of texts, or has characters that no header has, such as a line break"
+          "a header is no pair of texts, or has characters that no header has, such as a " <>
+            "line break"
         )
   end
 

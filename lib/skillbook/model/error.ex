@@ -1,30 +1,33 @@
 defmodule Skillbook.ModelError do
   @moduledoc """
-  A model that did not answer, or not to the end.
+  Returned when a model gives no answer, or not a whole one.
 
   ## Fields
 
-    * `:kind` - what went wrong:
-      * `:key` - there is no key, or none that can be sent
-      * `:connection` - no connection, or it broke before there was an answer; a certificate that is not trusted
-      * `:timeout` - a time limit is over
-      * `:rate_limited` - too many requests (429)
+    * `:kind` - the kind of failure:
+      * `:key` - the key is missing or invalid
+      * `:connection` - no connection, one that broke before an answer, or an untrusted
+        certificate
+      * `:timeout` - a time limit was reached
+      * `:rate_limited` - too many requests (status 429)
       * `:server` - the server failed (5xx), or reported an error in its answer
-      * `:refused` - the server refused the request (other 4xx)
-      * `:bad_answer` - what came is no answer of a chat model
+      * `:refused` - the server refused the request (another 4xx)
+      * `:bad_answer` - the response is not a chat completion
       * `:cut_off` - the connection ended in the middle of the answer
-    * `:reason` - the same in words; a key is never in it
+    * `:reason` - a description, without the key
     * `:status` - the HTTP status, or `nil`
-    * `:retry_after` - how many milliseconds the server asks to wait, or `nil`
-    * `:text` - what the model had written until then
+    * `:retry_after` - how long the server asks to wait, in milliseconds, or `nil`
+    * `:text` - the part of the answer that arrived
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.ModelError{kind: :rate_limited, status: 429, reason: "slow down", retry_after: 2_000})
-      "the model's server takes no more requests for now (429), again in 2 s: slow down"
+      iex> error = %Skillbook.ModelError{kind: :server, status: 503, reason: "overloaded"}
+      iex> Exception.message(error)
+      "the model's server failed (503): overloaded"
 
-      iex> Exception.message(%Skillbook.ModelError{kind: :connection, reason: "localhost:8080: connection refused"})
-      "no connection to the model's server: localhost:8080: connection refused"
+      iex> error = %Skillbook.ModelError{kind: :rate_limited, reason: "slow", retry_after: 2_000}
+      iex> Exception.message(error)
+      "the model's server accepts no more requests for now, again in 2 s: slow"
   """
 
   @type kind ::
@@ -50,16 +53,18 @@ defmodule Skillbook.ModelError do
 
   @impl true
   def message(error),
-    do: "#{what(error.kind)}#{status(error.status)}#{again(error.retry_after)}: #{error.reason}"
+    do:
+      "#{failure(error.kind)}#{status(error.status)}#{again(error.retry_after)}: " <>
+        "#{error.reason}"
 
-  defp what(:key), do: "no key for the model's server"
-  defp what(:connection), do: "no connection to the model's server"
-  defp what(:timeout), do: "the model took too long"
-  defp what(:rate_limited), do: "the model's server takes no more requests for now"
-  defp what(:server), do: "the model's server failed"
-  defp what(:refused), do: "the model's server refused the request"
-  defp what(:bad_answer), do: "the model's answer cannot be read"
-  defp what(:cut_off), do: "the model's answer was cut off"
+  defp failure(:key), do: "no key for the model's server"
+  defp failure(:connection), do: "no connection to the model's server"
+  defp failure(:timeout), do: "the model took too long"
+  defp failure(:rate_limited), do: "the model's server accepts no more requests for now"
+  defp failure(:server), do: "the model's server failed"
+  defp failure(:refused), do: "the model's server refused the request"
+  defp failure(:bad_answer), do: "the model's answer cannot be read"
+  defp failure(:cut_off), do: "the model's answer was cut off"
 
   defp status(nil), do: ""
   defp status(status), do: " (#{status})"

@@ -1,23 +1,23 @@
 defmodule Skillbook.Model.SSE do
   @moduledoc false
-  # Server-sent events, as the WHATWG HTML standard defines them (9.2.6): lines end in LF, CRLF or CR; a blank line ends an
-  # event; lines that begin with a colon are comments. Which events come out does not depend on the chunks. An event
-  # that the end cuts off is none.
+  # Parses server-sent events as in the WHATWG HTML standard (9.2.6): lines end in LF, CRLF or CR;
+  # a blank line ends an event; lines that begin with a colon are comments. The events do not
+  # depend on the chunks. An event that is cut off at the end is dropped.
 
-  # `open` is what there is of the line that is open. It is not one binary until it ends, since a binary that was
-  # searched is copied when it grows. After a CR, an LF that comes next belongs to it.
+  # `open` is the start of an incomplete line, as iodata: growing a binary would copy it for each
+  # chunk. `after_cr` is set after a CR, since an LF that follows belongs to it.
   defstruct open: [], open_size: 0, after_cr: false, first: true, name: "", data: [], size: 0
 
   @type event :: %{name: String.t(), data: String.t()}
   @type t :: %__MODULE__{}
 
-  # An event of a chat is some hundred bytes; this only bounds what a broken server can make us keep.
-  @largest 4 * 1024 * 1024
+  # Events of a chat have some hundred bytes; this limits the memory that a broken server can use.
+  @max_event 4 * 1024 * 1024
 
   @spec new() :: t()
   def new, do: %__MODULE__{}
 
-  @doc "The events that the chunk completes; `:error` if one is too large to go on."
+  @doc "Returns the events that the chunk completes, or `:error` if one is too large."
   @spec feed(t(), binary()) :: {:ok, [event()], t()} | :error
   def feed(state, chunk), do: lines(state, chunk, [])
 
@@ -26,7 +26,7 @@ defmodule Skillbook.Model.SSE do
   defp lines(%{after_cr: true} = state, "\n" <> rest, events),
     do: lines(%{state | after_cr: false}, rest, events)
 
-  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @largest,
+  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @max_event,
     do: :error
 
   defp lines(state, chunk, events) do
@@ -34,7 +34,7 @@ defmodule Skillbook.Model.SSE do
       {place, 1} ->
         {part, <<ending, rest::binary>>} = :erlang.split_binary(chunk, place)
         line = IO.iodata_to_binary([state.open, part])
-        {state, events} = state |> line(unmarked(state, line)) |> ended(events)
+        {state, events} = state |> line(strip_bom(state, line)) |> complete(events)
 
         lines(
           %{state | open: [], open_size: 0, after_cr: ending == ?\r, first: false},
@@ -53,8 +53,8 @@ defmodule Skillbook.Model.SSE do
     end
   end
 
-  defp unmarked(%{first: true}, "\uFEFF" <> line), do: line
-  defp unmarked(_state, line), do: line
+  defp strip_bom(%{first: true}, "\uFEFF" <> line), do: line
+  defp strip_bom(_state, line), do: line
 
   defp line(state, ""), do: {:event, state}
   defp line(state, ":" <> _comment), do: state
@@ -74,12 +74,12 @@ defmodule Skillbook.Model.SSE do
 
   defp field(state, _other, _value), do: state
 
-  defp ended({:event, %{data: []} = state}, events), do: {%{state | name: ""}, events}
+  defp complete({:event, %{data: []} = state}, events), do: {%{state | name: ""}, events}
 
-  defp ended({:event, state}, events) do
+  defp complete({:event, state}, events) do
     event = %{name: state.name, data: state.data |> Enum.reverse() |> Enum.join("\n")}
     {%{state | name: "", data: [], size: 0}, [event | events]}
   end
 
-  defp ended(state, events), do: {state, events}
+  defp complete(state, events), do: {state, events}
 end

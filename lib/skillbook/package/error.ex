@@ -1,35 +1,41 @@
 defmodule Skillbook.PackageError do
   @moduledoc """
-  A skill could not be exported, installed, updated, restored or removed.
+  Returned when a skill cannot be exported, installed, updated, restored or removed.
 
   ## Fields
 
-    * `:kind` - what stood in the way:
-      * `:source` - there is nothing to install from, or it is of no kind that is known
+    * `:kind` - the reason:
+      * `:source` - the source does not exist or is of an unknown kind
       * `:option` - an option does not fit the source, or has a wrong value
       * `:git` - the `git` program failed or is missing
-      * `:archive` - an archive is broken, or not of a form that is read
-      * `:limit` - more or larger files than are taken
-      * `:name` - a file has a name that is not taken
-      * `:special` - a link, a device or something else that is no file
-      * `:skills` - the source has no skill, or not the one that was asked for
-      * `:skill` - its `SKILL.md` is none
-      * `:exists` - something else is in the way
+      * `:archive` - the archive is broken or uses an unsupported feature
+      * `:limit` - too many or too large files
+      * `:name` - a file's name is not allowed
+      * `:special` - a link, a device or another special file
+      * `:skills` - the source has no skill, or not the requested one
+      * `:skill` - the skill is not valid, for example without a description
+      * `:exists` - the target exists already
       * `:changed` - files were changed by hand
       * `:unknown` - no skill of this name is installed
-      * `:not_accepted` - what a skill can do was not accepted
-      * `:hash` - what was fetched is not what was installed
-      * `:busy` - another process is at work in the folder
+      * `:not_accepted` - the `:accept` function refused the skill
+      * `:hash` - the fetched content differs from the installed content
+      * `:busy` - another process holds the folder's lock, or has changed the skill
       * `:lock` - the lock file cannot be read
-      * `:io` - the file system refused
-    * `:place` - what it is about: a path, a skill's name, a source
-    * `:reason` - what was expected and what came
-    * `:hint` - what to do instead, or `nil`
+      * `:io` - the file system returned an error
+    * `:place` - the path, skill or source that the error is about
+    * `:reason` - the error in words
+    * `:hint` - how to fix it, or `nil`
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.PackageError{kind: :unknown, place: "pdf", reason: "is not installed", hint: "installed are: docx"})
-      "pdf is not installed; installed are: docx"
+      iex> error = %Skillbook.PackageError{
+      ...>   kind: :unknown,
+      ...>   place: "pdf",
+      ...>   reason: "is not installed",
+      ...>   hint: "installed skills: docx"
+      ...> }
+      iex> Exception.message(error)
+      "pdf is not installed; installed skills: docx"
   """
 
   @type t :: %__MODULE__{
@@ -43,13 +49,13 @@ defmodule Skillbook.PackageError do
   defexception [:kind, :place, :reason, :hint]
 
   @impl true
-  def message(%{place: place, reason: reason, hint: nil}), do: show(place) <> " " <> reason
+  def message(%{place: place, reason: reason, hint: nil}), do: printable(place) <> " " <> reason
 
   def message(%{place: place, reason: reason, hint: hint}),
-    do: show(place) <> " " <> reason <> "; " <> hint
+    do: printable(place) <> " " <> reason <> "; " <> hint
 
-  # Names come from strangers' archives.
-  defp show(place) do
+  # File names of untrusted archives may hold control characters.
+  defp printable(place) do
     if String.printable?(place) and place != "", do: place, else: inspect(place)
   end
 
@@ -59,5 +65,5 @@ defmodule Skillbook.PackageError do
   end
 
   @doc false
-  def io(place, reason), do: new(:io, place, "could not be used: #{:file.format_error(reason)}")
+  def io(place, reason), do: new(:io, place, "cannot be used: #{:file.format_error(reason)}")
 end

@@ -1,36 +1,38 @@
 defmodule Skillbook.Package.FolderLock do
   @moduledoc false
-  # One at a time in a folder, among processes of the operating system and of this virtual machine.
+  # An exclusive lock on a folder, among operating system processes and processes of this virtual
+  # machine.
   #
-  # Whoever comes writes a file of a name that nobody else has, then looks who else is there. If there is somebody alive he
-  # takes his own away and tries again later; the files of the dead he takes away. Of two that come at once the second to
-  # write sees the first, so never do both go on; and no file of a living one is ever taken for a dead one's, since names
-  # do not come again.
+  # A process creates a lock file with a unique name, then lists the others. If another owner is
+  # alive, it deletes its own file and retries later. Files of dead owners are deleted. Of two
+  # processes that start at once, the second to create its file sees the first, so both never
+  # proceed. Names hold the owner's start time, so a reused process id is not mistaken for it.
 
   alias Skillbook.PackageError
 
   @prefix ".skillbook-turn-"
-  @pause 50
+  @retry_after 50
 
-  @doc "Calls the function while nobody else does it in the folder; waits for up to `patience` milliseconds."
-  @spec take(Path.t(), non_neg_integer(), (() -> result)) :: result | {:error, PackageError.t()}
+  @doc "Calls the function with the lock held; waits up to `timeout` milliseconds for the lock."
+  @spec run(Path.t(), non_neg_integer(), (() -> result)) :: result | {:error, PackageError.t()}
         when result: term()
-  def take(folder, patience, fun) do
-    with {:ok, mine} <- wait(folder, System.monotonic_time(:millisecond) + patience) do
+  def run(folder, timeout, fun) do
+    with {:ok, name} <- acquire(folder, System.monotonic_time(:millisecond) + timeout) do
       try do
         fun.()
       after
-        File.rm(Path.join(folder, mine))
+        File.rm(Path.join(folder, name))
       end
     end
   end
 
-  defp wait(folder, deadline) do
-    name =
-      "#{@prefix}#{System.pid()}-#{started(System.pid())}-#{pid(self())}-#{System.unique_integer([:positive])}"
+  defp acquire(folder, deadline) do
+    os = System.pid()
+    number = System.unique_integer([:positive])
+    name = "#{@prefix}#{os}-#{start_time(os)}-#{pid(self())}-#{number}"
 
     with :ok <- File.write(Path.join(folder, name), "", [:exclusive]) do
-      case others(folder, name) do
+      case other_owners(folder, name) do
         [] ->
           {:ok, name}
 
@@ -41,12 +43,12 @@ defmodule Skillbook.Package.FolderLock do
             PackageError.new(
               :busy,
               folder,
-              "is being changed by process #{other}",
-              "wait until it is done"
+              "is locked by process #{other}",
+              "wait until that process is done"
             )
           else
-            Process.sleep(@pause + :rand.uniform(@pause))
-            wait(folder, deadline)
+            Process.sleep(@retry_after + :rand.uniform(@retry_after))
+            acquire(folder, deadline)
           end
       end
     else
@@ -54,13 +56,13 @@ defmodule Skillbook.Package.FolderLock do
     end
   end
 
-  # The processes that are there too; the files of those that are not any more are taken away.
-  defp others(folder, mine) do
+  # Deletes the files of dead owners.
+  defp other_owners(folder, own) do
     for name <- ls(folder),
         String.starts_with?(name, @prefix),
-        name != mine,
-        other = alive(folder, name),
-        do: other
+        name != own,
+        owner = owner(folder, name),
+        do: owner
   end
 
   defp ls(folder) do
@@ -70,11 +72,12 @@ defmodule Skillbook.Package.FolderLock do
     end
   end
 
-  defp alive(folder, name) do
+  defp owner(folder, name) do
     with [os, start, erlang, _] <-
            name |> String.replace_prefix(@prefix, "") |> String.split("-"),
          true <-
-           os =~ ~r/\A\d+\z/ and started(os) == start and (os != System.pid() or alive?(erlang)) do
+           os =~ ~r/\A\d+\z/ and start_time(os) == start and
+             (os != System.pid() or alive?(erlang)) do
       os
     else
       _ ->
@@ -97,10 +100,10 @@ defmodule Skillbook.Package.FolderLock do
     ArgumentError -> false
   end
 
-  # Process ids come again; with the time of the start they do not. `nil` of one that is not there.
-  defp started(os) do
+  # `nil` for a process that does not exist.
+  defp start_time(os) do
     case File.read("/proc/#{os}/stat") do
-      # The program's name, in parentheses, may hold anything.
+      # The program's name, in parentheses, may hold spaces.
       {:ok, text} -> text |> String.split(")") |> List.last() |> String.split() |> Enum.at(19)
       {:error, _} -> if(File.exists?("/proc/self/stat"), do: nil, else: ps(os))
     end

@@ -1,26 +1,30 @@
 defmodule Skillbook.Package.Git do
   @moduledoc false
-  # One commit of a git repository, read by the `git` program. Nothing is checked out: the objects are fetched into a bare
-  # repository that is thrown away, and read as they are, so that no attribute, filter, hook or submodule counts.
+  # Reads one commit of a git repository with the `git` program. Nothing is checked out: objects
+  # are fetched into a temporary bare repository and read directly, so attributes, filters,
+  # hooks and submodules have no effect.
 
   alias Skillbook.Package.Item
   alias Skillbook.PackageError
 
-  @patience :timer.minutes(5)
-  @listing 64 * 1024 * 1024
-  # What `git` may still use of its own variables; all others would point it elsewhere or have it run something.
-  @kept ~w(GIT_SSL_CAINFO GIT_SSL_CAPATH GIT_SSL_CERT GIT_SSL_KEY GIT_CONFIG_NOSYSTEM GIT_CONFIG_GLOBAL)
+  @timeout :timer.minutes(5)
+  @max_listing_size 64 * 1024 * 1024
+  @progress_interval 200
+  # The only variables of git that are passed on. Others select another repository or run
+  # programs.
+  @allowed_variables ~w(GIT_SSL_CAINFO GIT_SSL_CAPATH GIT_SSL_CERT GIT_SSL_KEY) ++
+                       ~w(GIT_CONFIG_NOSYSTEM GIT_CONFIG_GLOBAL)
   @protocols "https:ssh:file"
 
   @doc "Whether a source is the address of a repository rather than a path."
   def address?(source),
     do: source =~ ~r{\A[a-z][a-z0-9+.-]*:}i or source =~ ~r{\A[^/@\s]+@[^/:\s]+:}
 
-  @doc "Whether a folder is a repository without files beside it."
+  @doc "Whether a folder is a bare repository."
   def bare?(folder),
     do: Enum.all?(["HEAD", "objects", "refs"], &File.exists?(Path.join(folder, &1)))
 
-  @doc "Checks what the command line or a lock file says of a repository, before any of it becomes an argument."
+  @doc "Checks an address and a revision before they become arguments of `git`."
   @spec check(String.t(), map()) :: :ok | {:error, PackageError.t()}
   def check(place, asked) do
     with :ok <- check_place(place), do: Enum.find_value(asked, :ok, &check_ref/1)
@@ -31,7 +35,7 @@ defmodule Skillbook.Package.Git do
 
     cond do
       not String.printable?(place) or String.starts_with?(place, "-") ->
-        PackageError.new(:source, place, "is no address of a git repository")
+        PackageError.new(:source, place, "is not the address of a git repository")
 
       Path.type(place) == :absolute or String.downcase(scheme) in ["https", "ssh", "file"] ->
         :ok
@@ -43,7 +47,7 @@ defmodule Skillbook.Package.Git do
         PackageError.new(
           :source,
           place,
-          "is no address that is fetched from",
+          "is not a supported address",
           "write https://…, ssh://…, user@host:path, or a path"
         )
     end
@@ -52,16 +56,23 @@ defmodule Skillbook.Package.Git do
   defp check_ref({:commit, commit}) do
     unless commit =~ ~r/\A([0-9a-f]{40}|[0-9a-f]{64})\z/,
       do:
-        PackageError.new(:option, commit, "is no commit", "write all 40 hexadecimal digits of it")
+        PackageError.new(
+          :option,
+          commit,
+          "is not a commit",
+          "write all its 40 hexadecimal digits"
+        )
   end
 
   defp check_ref({kind, name}) do
     if name == "" or name =~ ~r/\A[-\/]|[\s~^:?*\[\\\x00-\x1f\x7f]|\.\.|@\{|\/\z|\.lock\z/,
-      do: PackageError.new(:option, inspect(name), "is no name of a #{kind}")
+      do: PackageError.new(:option, inspect(name), "is not the name of a #{kind}")
   end
 
   @doc """
-  Fetches a commit into `folder`, an empty one, and gives its id. `asked` has at most one of `:branch`, `:tag`, `:commit`.
+  Fetches a commit into `folder`, which must be empty, and returns its id.
+
+  `asked` has at most one of `:branch`, `:tag` and `:commit`.
   """
   @spec fetch(Path.t(), String.t(), map(), (String.t() -> any())) ::
           {:ok, String.t()} | {:error, PackageError.t()}
@@ -69,12 +80,13 @@ defmodule Skillbook.Package.Git do
     with :ok <- check(place, asked),
          {:ok, _} <- git(folder, place, ["init", "--quiet", "--bare", "--template=", "."]),
          {:ok, _} <- fetch_ref(folder, place, asked, progress),
-         {:ok, id} <- git(folder, place, ["rev-parse", "--verify", wanted(asked) <> "^{commit}"]) do
+         commit = fetched(asked) <> "^{commit}",
+         {:ok, id} <- git(folder, place, ["rev-parse", "--verify", commit]) do
       {:ok, String.trim(id)}
     end
   end
 
-  @doc "The commit that a branch, a tag or, without either, the repository's head is at now."
+  @doc "The current commit of a branch, of a tag, or of the repository's `HEAD`."
   @spec newest(String.t(), map()) :: {:ok, String.t()} | {:error, PackageError.t()}
   def newest(_place, %{commit: commit}), do: {:ok, commit}
 
@@ -84,13 +96,13 @@ defmodule Skillbook.Package.Git do
     with :ok <- check(place, asked),
          {:ok, text} <-
            git(System.tmp_dir!(), place, ["ls-remote", "--", place, ref, ref <> "^{}"]) do
-      found =
+      commits =
         for line <- String.split(text, "\n", trim: true),
             [id, name] <- [String.split(line, "\t")],
             do: {name, id}
 
-      # Of a tag that is an object of its own, the second line is the commit.
-      case List.keyfind(found, ref <> "^{}", 0) || List.keyfind(found, ref, 0) do
+      # The line with ^{} is the commit of an annotated tag.
+      case List.keyfind(commits, ref <> "^{}", 0) || List.keyfind(commits, ref, 0) do
         {_, id} -> {:ok, id}
         nil -> missing(place, asked)
       end
@@ -98,16 +110,12 @@ defmodule Skillbook.Package.Git do
   end
 
   defp fetch_ref(folder, place, %{commit: commit}, progress) do
-    # Not every server gives a commit by its id; then all branches and tags are fetched, with it among them.
-    with {:error, _} <- fetch_spec(folder, place, ["--depth=1", "--no-tags"], [commit], progress) do
-      fetch_spec(
-        folder,
-        place,
-        [],
-        ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"],
-        progress
-      )
-    end
+    # Some servers do not serve a commit by its id. Then all branches and tags are fetched.
+    options = ["--depth=1", "--no-tags"]
+    everything = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
+
+    with {:error, _} <- fetch_spec(folder, place, options, [commit], progress),
+         do: fetch_spec(folder, place, [], everything, progress)
   end
 
   defp fetch_ref(folder, place, asked, progress) do
@@ -128,14 +136,13 @@ defmodule Skillbook.Package.Git do
     git(folder, place, options ++ ["--", place | destinations(specs)], progress)
   end
 
-  # What is fetched gets a name of ours.
   defp destinations(specs) do
     for spec <- specs,
         do: if(String.starts_with?(spec, "+"), do: spec, else: "+#{spec}:refs/skillbook/wanted")
   end
 
-  defp wanted(%{commit: commit}), do: commit
-  defp wanted(_asked), do: "refs/skillbook/wanted"
+  defp fetched(%{commit: commit}), do: commit
+  defp fetched(_asked), do: "refs/skillbook/wanted"
 
   defp ref(%{branch: name}), do: "refs/heads/" <> name
   defp ref(%{tag: name}), do: "refs/tags/" <> name
@@ -148,27 +155,27 @@ defmodule Skillbook.Package.Git do
     end
   end
 
-  @doc "The files of a commit, without their bytes; of submodules nothing is read."
+  @doc "The files of a commit, without their content. Submodules are `:special`."
   @spec items(Path.t(), String.t(), String.t()) :: {:ok, [Item.t()]} | {:error, PackageError.t()}
   def items(folder, place, commit) do
     with {:ok, listing} <-
            git(folder, place, ["ls-tree", "-r", "-z", "-l", "--full-tree", commit]) do
       items = for line <- :binary.split(listing, <<0>>, [:global]), line != "", do: item(line)
 
-      if length(items) > Item.count(),
+      if length(items) > Item.max_source_entries(),
         do:
           PackageError.new(
             :limit,
             place,
-            "has #{length(items)} files, and may have #{Item.count()}"
+            "has #{length(items)} files, and may have #{Item.max_source_entries()}"
           ),
         else: {:ok, items}
     end
   end
 
   defp item(line) do
-    [said, path] = :binary.split(line, "\t")
-    [mode, _type, id, size] = String.split(said)
+    [fields, path] = :binary.split(line, "\t")
+    [mode, _type, id, size] = String.split(fields)
 
     %Item{
       path: path,
@@ -183,14 +190,14 @@ defmodule Skillbook.Package.Git do
   defp type("120000"), do: :link
   defp type(_), do: :special
 
-  @doc "The bytes of files of `items/3`, in their order."
+  @doc "The content of files of `items/3`, in the same order."
   @spec read(Path.t(), String.t(), [Item.t()]) :: {:ok, [binary()]} | {:error, PackageError.t()}
   def read(_folder, _place, []), do: {:ok, []}
 
   def read(folder, place, items) do
-    wanted = Enum.map(items, &[&1.content, ?\n])
+    ids = Enum.map(items, &[&1.content, ?\n])
 
-    with {:ok, output} <- git(folder, place, ["cat-file", "--batch"], fn _ -> :ok end, wanted) do
+    with {:ok, output} <- git(folder, place, ["cat-file", "--batch"], fn _ -> :ok end, ids) do
       {:ok, contents(output, items, [])}
     end
   end
@@ -204,7 +211,7 @@ defmodule Skillbook.Package.Git do
     contents(rest, items, [content | done])
   end
 
-  # Running it
+  # Running git
 
   defp git(folder, place, args, progress \\ fn _ -> :ok end, input \\ "") do
     case System.find_executable("git") do
@@ -234,7 +241,7 @@ defmodule Skillbook.Package.Git do
     end
   end
 
-  # The shell only says where input and errors are: a port has one way out, and its way in cannot be closed.
+  # A port merges its outputs and cannot close its input, so a shell redirects both to files.
   @script ~S(scratch=$1; shift; exec "$@" <"$scratch/in" 2>"$scratch/errors")
 
   defp run(program, folder, place, args, progress, scratch) do
@@ -250,40 +257,38 @@ defmodule Skillbook.Package.Git do
 
     errors = Path.join(scratch, "errors")
 
-    case collect(port, [], 0, System.monotonic_time(:millisecond) + @patience, errors, progress) do
+    case collect(port, [], 0, System.monotonic_time(:millisecond) + @timeout, errors, progress) do
       {:exit, 0, output} ->
         {:ok, IO.iodata_to_binary(output)}
 
       {:exit, _status, _output} ->
         failed(place, errors)
 
-      :late ->
-        PackageError.new(:git, place, "did not answer within #{div(@patience, 60_000)} minutes")
+      :timeout ->
+        PackageError.new(:git, place, "did not answer within #{div(@timeout, 60_000)} minutes")
 
-      :large ->
-        PackageError.new(:limit, place, "has more than #{Item.total()} bytes to read")
+      :too_large ->
+        PackageError.new(:limit, place, "has more than #{Item.max_source_size()} bytes to read")
     end
   end
-
-  @look 200
 
   defp collect(port, output, size, deadline, errors, progress) do
     receive do
       {^port, {:data, data}} ->
         size = size + byte_size(data)
 
-        if size > Item.total() + @listing,
-          do: stop(port, :large),
+        if size > Item.max_source_size() + @max_listing_size,
+          do: stop(port, :too_large),
           else: collect(port, [output | data], size, deadline, errors, progress)
 
       {^port, {:exit_status, status}} ->
         {:exit, status, output}
     after
-      @look ->
+      @progress_interval ->
         progress.(last_line(errors))
 
         if System.monotonic_time(:millisecond) > deadline,
-          do: stop(port, :late),
+          do: stop(port, :timeout),
           else: collect(port, output, size, deadline, errors, progress)
     end
   end
@@ -295,7 +300,7 @@ defmodule Skillbook.Package.Git do
     why
   end
 
-  # None of these may be changed by the user's own settings, of which those for access to servers are used.
+  # These override the user's configuration, which otherwise counts, for example for credentials.
   defp settings do
     for setting <- [
           "core.hooksPath=/dev/null",
@@ -320,7 +325,7 @@ defmodule Skillbook.Package.Git do
     dropped =
       for {name, _} <- System.get_env(),
           String.starts_with?(name, "GIT_"),
-          name not in @kept,
+          name not in @allowed_variables,
           do: {to_charlist(name), false}
 
     set =
@@ -345,7 +350,7 @@ defmodule Skillbook.Package.Git do
     PackageError.new(:git, place, "could not be fetched: git says: " <> reason, hint(reason))
   end
 
-  # What went wrong comes first, and advice behind it.
+  # The first error: git writes advice after it.
   defp last_line(errors) do
     lines =
       with {:ok, text} <- File.read(errors),
@@ -364,12 +369,17 @@ defmodule Skillbook.Package.Git do
 
   defp hint(reason) do
     cond do
-      reason =~
-          ~r/terminal prompts disabled|could not read Username|Permission denied|Authentication failed/ ->
-        "it is private or not there: nothing is asked for here, so give git access by a credential helper or an SSH agent"
+      String.contains?(reason, [
+        "terminal prompts disabled",
+        "could not read Username",
+        "Permission denied",
+        "Authentication failed"
+      ]) ->
+        "it is private or does not exist; Skillbook does not ask for a password, " <>
+          "so give git access with a credential helper or an SSH agent"
 
       reason =~ ~r/transport '.*' not allowed/ ->
-        "only https, ssh and paths are fetched from"
+        "supported are https, ssh and paths"
 
       true ->
         nil

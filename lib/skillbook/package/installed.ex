@@ -1,24 +1,122 @@
 defmodule Skillbook.Package.Installed do
   @moduledoc false
-  # The folders of installed skills: put there, taken away, and compared with what the lock file says.
+  # The folder of installed skills: reads its entries, locks it, writes and deletes skills, and
+  # compares them with the lock file.
   #
-  # A new folder is made whole beside the others, under a name with a dot that no reader looks at, and takes its place by a
-  # rename. What was there is moved aside before. What is to happen stands in a file of its own from before the first
-  # rename on, so that whoever comes next ends or undoes what a process left that was killed in between.
+  # Writes are atomic, as far as the file system allows. A skill is written to a staging folder
+  # first, whose name begins with a dot so that no source reads it. The old skill is moved into
+  # the staging folder, and the new one is renamed into its place. A journal, `plan.json`, is
+  # written before the first rename; `recover/1` uses it to finish or undo the work of a killed
+  # process.
 
-  alias Skillbook.Package.{Item, LockFile}
+  alias Skillbook.Package.{FolderLock, Item, LockFile}
   alias Skillbook.Support.JSON
   alias Skillbook.{Document, PackageError}
 
   @stage ".skillbook-stage-"
-  @plan "plan.json"
+  @journal "plan.json"
+  @max_listed_changes 5
 
-  # What running a skill leaves in its folder.
+  # Files that running a skill, or looking at its folder, leaves behind.
   @ignored ["__pycache__", "node_modules", ".DS_Store"]
 
+  @doc "Recovers the folder, creating it if needed, and returns the lock file's entries by name."
+  @spec entries(keyword()) ::
+          {:ok, %{String.t() => LockFile.entry()}} | {:error, PackageError.t()}
+  def entries(options) do
+    to = options[:to]
+
+    with :ok <- create(to),
+         :ok <- FolderLock.run(to, options[:lock_timeout], fn -> recover(to) end),
+         do: LockFile.read(to)
+  end
+
+  defp create(folder) do
+    with {:error, reason} <- File.mkdir_p(folder), do: PackageError.io(folder, reason)
+  end
+
+  @doc "The entries of the named skills, or all for `[]`, sorted by name. Creates no folder."
+  @spec select([String.t()], keyword()) ::
+          {:ok, [{String.t(), LockFile.entry()}]} | {:error, PackageError.t()}
+  def select(names, options) do
+    to = options[:to]
+
+    with {:ok, entries} <- if(File.dir?(to), do: entries(options), else: {:ok, %{}}) do
+      case {names, Enum.find(names, &(not Map.has_key?(entries, &1)))} do
+        {[], nil} ->
+          {:ok, Enum.sort(entries)}
+
+        {names, nil} ->
+          {:ok, entries |> Map.take(names) |> Enum.sort()}
+
+        {_, name} ->
+          PackageError.new(:unknown, name, "is not installed in #{to}", installed(entries))
+      end
+    end
+  end
+
+  defp installed(entries) when entries == %{}, do: "no skill is installed there"
+
+  defp installed(entries),
+    do: "installed skills: #{entries |> Map.keys() |> Enum.sort() |> Enum.join(", ")}"
+
   @doc """
-  Puts a skill in its place, in that of an older one of that name if there is one, and into the lock file; nothing of it is
-  executable. With `:no_entry` it is not installed but our own: it keeps its modes, and the lock file is left alone.
+  Calls the function under the folder's lock, if the skill's entry is still `entry`.
+
+  Otherwise another process has changed the skill since `entry` was read, which is an error.
+  """
+  @spec change(String.t(), LockFile.entry() | nil, keyword(), (() -> result)) ::
+          result | {:error, PackageError.t()}
+        when result: term()
+  def change(name, entry, options, fun) do
+    FolderLock.run(options[:to], options[:lock_timeout], fn ->
+      with {:ok, entries} <- LockFile.read(options[:to]) do
+        if entries[name] == entry,
+          do: fun.(),
+          else:
+            PackageError.new(
+              :busy,
+              name,
+              "was changed by another process in the meantime",
+              "check it, then run this again"
+            )
+      end
+    end)
+  end
+
+  @doc "Returns an error if the skill was changed by hand, unless `:force` is set."
+  @spec check_unchanged(String.t(), LockFile.entry() | nil, keyword()) ::
+          :ok | {:error, PackageError.t()}
+  def check_unchanged(_name, nil, _options), do: :ok
+
+  def check_unchanged(name, entry, options) do
+    case options[:force] || compare(options[:to], name, entry) do
+      {:changed, changes} ->
+        listed =
+          changes
+          |> Enum.take(@max_listed_changes)
+          |> Enum.map_join(", ", fn {how, path} -> "#{path} #{how}" end)
+
+        left = length(changes) - @max_listed_changes
+        more = if left > 0, do: " and #{left} more", else: ""
+
+        PackageError.new(
+          :changed,
+          name,
+          "was changed by hand (#{listed}#{more})",
+          "keep a copy of it, then replace it with --force"
+        )
+
+      _ ->
+        :ok
+    end
+  end
+
+  @doc """
+  Writes a skill's folder, replacing an existing one, and its lock file entry.
+
+  No file is executable. `:no_entry` writes an exported skill instead: its files keep their modes,
+  and the lock file is not changed.
   """
   @spec put(Path.t(), String.t(), [{Item.t(), binary()}], LockFile.entry() | :no_entry) ::
           :ok | {:error, PackageError.t()}
@@ -32,20 +130,20 @@ defmodule Skillbook.Package.Installed do
       end
 
       for path <- folders(files), do: Document.sync_folder(Path.join(new, path))
-      plan!(folder, stage, %{"name" => name, "entry" => entry})
-      aside!(folder, stage, name)
+      write_journal!(folder, stage, %{"name" => name, "entry" => entry})
+      move_aside!(folder, stage, name)
       rename!(new, Path.join(folder, name))
       Document.sync_folder(folder)
       finish(folder, stage, name, entry)
     end)
   end
 
-  @doc "Takes a skill away, and out of the lock file."
+  @doc "Deletes a skill's folder and its lock file entry."
   @spec delete(Path.t(), String.t()) :: :ok | {:error, PackageError.t()}
   def delete(folder, name) do
     staged(folder, fn stage ->
-      plan!(folder, stage, %{"name" => name, "entry" => nil})
-      aside!(folder, stage, name)
+      write_journal!(folder, stage, %{"name" => name, "entry" => nil})
+      move_aside!(folder, stage, name)
       Document.sync_folder(folder)
       finish(folder, stage, name, nil)
     end)
@@ -76,31 +174,31 @@ defmodule Skillbook.Package.Installed do
     end
   end
 
-  @doc "Ends or undoes what a process left that was killed; nobody else may be at work in the folder."
+  @doc "Finishes or undoes the work of killed processes. The caller must hold the folder's lock."
   def recover(folder) do
     with {:ok, names} <- File.ls(folder) do
-      for @stage <> _ = name <- names, do: settle(folder, Path.join(folder, name))
+      for @stage <> _ = name <- names, do: recover_stage(folder, Path.join(folder, name))
     end
 
     :ok
   end
 
-  defp settle(folder, stage) do
+  defp recover_stage(folder, stage) do
     new = Path.join(stage, "new")
     old = Path.join(stage, "old")
 
-    with {:ok, text} <- File.read(Path.join(stage, @plan)),
+    with {:ok, text} <- File.read(Path.join(stage, @journal)),
          {:ok, %{"name" => name} = plan} <- JSON.decode(text) do
       place = Path.join(folder, name)
 
       cond do
-        # Not put in its place: what was there goes back.
+        # The new folder was not renamed into its place: the old one is moved back.
         exists?(new) ->
           if exists?(old) and not exists?(place), do: :file.rename(old, place)
-          File.rm(Path.join(stage, @plan))
+          File.rm(Path.join(stage, @journal))
           Document.sync_folder(stage)
 
-        # A removal that had not begun.
+        # A deletion that had not begun.
         plan["entry"] == nil and not exists?(old) and exists?(place) ->
           :ok
 
@@ -114,14 +212,14 @@ defmodule Skillbook.Package.Installed do
 
   defp exists?(path), do: match?({:ok, _}, File.lstat(path))
 
-  defp plan!(folder, stage, plan) do
-    case Document.create(stage, @plan, JSON.encode(plan)) do
+  defp write_journal!(folder, stage, plan) do
+    case Document.create(stage, @journal, JSON.encode(plan)) do
       {:ok, _} -> Document.sync_folder(folder)
       {:error, error} -> throw({:failed, error.path, error.reason || :eio})
     end
   end
 
-  defp aside!(folder, stage, name) do
+  defp move_aside!(folder, stage, name) do
     place = Path.join(folder, name)
     if exists?(place), do: rename!(place, Path.join(stage, "old"))
   end
@@ -133,7 +231,7 @@ defmodule Skillbook.Package.Installed do
   defp write!(path, bytes, mode) do
     with :ok <- File.mkdir_p(Path.dirname(path)),
          {:ok, file} <- :file.open(path, [:write, :exclusive, :raw]),
-         :ok <- written(file, bytes),
+         :ok <- write_synced(file, bytes),
          :ok <- File.chmod(path, mode) do
       :ok
     else
@@ -141,22 +239,23 @@ defmodule Skillbook.Package.Installed do
     end
   end
 
-  defp written(file, bytes) do
+  defp write_synced(file, bytes) do
     result = with :ok <- :file.write(file, bytes), do: :file.sync(file)
     closed = :file.close(file)
     if result == :ok, do: closed, else: result
   end
 
-  # Those of the files, each once.
   defp folders(files),
-    do: files |> Enum.flat_map(fn {item, _} -> above(item.path) end) |> Enum.uniq()
+    do: files |> Enum.flat_map(fn {item, _} -> parents(item.path) end) |> Enum.uniq()
 
-  defp above("."), do: []
-  defp above(path), do: [Path.dirname(path) | above(Path.dirname(path))]
+  defp parents("."), do: []
+  defp parents(path), do: [Path.dirname(path) | parents(Path.dirname(path))]
 
   @doc """
-  How a skill's folder differs from its entry: `:same`, `:missing`, or the paths that were added, changed and removed by hand.
-  Modes do not count: whoever installed a script may have made it executable.
+  Compares a skill's folder with its entry.
+
+  Returns `:same`, `:missing`, or the paths that were added, changed or removed by hand. Modes are
+  not compared, because a user may make an installed script executable.
   """
   @spec compare(Path.t(), String.t(), LockFile.entry()) ::
           :same | :missing | {:changed, [{:added | :changed | :removed, String.t()}]}
@@ -168,13 +267,13 @@ defmodule Skillbook.Package.Installed do
         :missing
 
       {:ok, %{type: :directory}} ->
-        there = place |> list("") |> Map.new()
+        present = place |> list("") |> Map.new()
         locked = entry["files"]
 
         changes =
-          for(path <- Map.keys(there), not Map.has_key?(locked, path), do: {:added, path}) ++
-            for {path, hash} <- locked, there[path] != hash do
-              {if(Map.has_key?(there, path), do: :changed, else: :removed), path}
+          for(path <- Map.keys(present), not Map.has_key?(locked, path), do: {:added, path}) ++
+            for {path, hash} <- locked, present[path] != hash do
+              {if(Map.has_key?(present, path), do: :changed, else: :removed), path}
             end
 
         if changes == [], do: :same, else: {:changed, Enum.sort_by(changes, &elem(&1, 1))}
@@ -187,22 +286,24 @@ defmodule Skillbook.Package.Installed do
   defp list(root, below) do
     case File.ls(Path.join(root, below)) do
       {:ok, names} ->
-        names |> Enum.reject(&(&1 in @ignored)) |> Enum.flat_map(&one(root, Path.join(below, &1)))
+        names
+        |> Enum.reject(&(&1 in @ignored))
+        |> Enum.flat_map(&list_one(root, Path.join(below, &1)))
 
       {:error, reason} ->
         [{below, reason}]
     end
   end
 
-  defp one(root, path) do
-    whole = Path.join(root, path)
+  defp list_one(root, path) do
+    full = Path.join(root, path)
 
-    case File.lstat(whole) do
+    case File.lstat(full) do
       {:ok, %{type: :directory}} ->
         list(root, path)
 
       {:ok, %{type: :regular, size: size}} ->
-        [{path, if(size <= Item.largest(), do: hash(whole))}]
+        [{path, if(size <= Item.max_file_size(), do: hash(full))}]
 
       {:ok, %{type: type}} ->
         [{path, type}]
@@ -216,10 +317,10 @@ defmodule Skillbook.Package.Installed do
     with {:ok, bytes} <- File.read(path), do: digest(bytes), else: ({:error, reason} -> reason)
   end
 
-  @doc "A file's own hash in the lock file."
+  @doc "The hash of a file in the lock file: SHA-256 in hexadecimal."
   def digest(bytes), do: :sha256 |> :crypto.hash(bytes) |> Base.encode16(case: :lower)
 
-  @doc "The text of an installed file, or `nil`."
+  @doc "The content of an installed file, `nil` if it cannot be read or is not UTF-8."
   def text(folder, name, path) do
     with {:ok, bytes} <- File.read(Path.join([folder, name, path])),
          true <- String.valid?(bytes),

@@ -1,6 +1,7 @@
 defmodule Skillbook.Package.Item do
   @moduledoc false
-  # One file of a skill or of what it comes from, and the rules that all of them obey, whatever they come from.
+  # A file of a source, and the rules for files that may be installed: their kinds, names,
+  # number and sizes. The same rules hold for folders, archives and git repositories.
 
   alias Skillbook.PackageError
 
@@ -15,27 +16,32 @@ defmodule Skillbook.Package.Item do
   @enforce_keys [:path, :type]
   defstruct [:path, :type, :content, executable: false, size: 0]
 
-  @files 1_000
-  @largest 16 * 1024 * 1024
-  @total 64 * 1024 * 1024
-  @name 255
-  @path 1_000
-  @deep 32
+  # For one skill
+  @max_files 1_000
+  @max_file_size 16 * 1024 * 1024
+  @max_size 64 * 1024 * 1024
+  @max_name 255
+  @max_path 1_000
+  @max_depth 32
 
-  # What Windows takes for a device, with any extension.
+  # For a source, which may have several skills
+  @max_source_size 4 * @max_size
+  @max_source_entries 50_000
+
+  # Names that Windows reserves for devices, with any extension.
   @devices ~w(con prn aux nul conin$ conout$) ++
              for(name <- ~w(com lpt), n <- 1..9, do: "#{name}#{n}")
 
-  @doc "The largest file that is taken, in bytes."
-  def largest, do: @largest
+  @doc "The maximum size of a file, in bytes."
+  def max_file_size, do: @max_file_size
 
-  @doc "How many bytes a source may have in all once it is unpacked."
-  def total, do: 4 * @total
+  @doc "The maximum size of a source once unpacked, in bytes."
+  def max_source_size, do: @max_source_size
 
-  @doc "How many files and folders a source may have."
-  def count, do: 50_000
+  @doc "The maximum number of files and folders of a source."
+  def max_source_entries, do: @max_source_entries
 
-  @doc "Whether the files of one skill may be written: their kinds, names, number and sizes."
+  @doc "Checks the files of one skill: their kinds, names, number and sizes."
   @spec check([t()]) :: :ok | {:error, PackageError.t()}
   def check(items) do
     with :ok <- each(items, &kind/1),
@@ -45,7 +51,7 @@ defmodule Skillbook.Package.Item do
          do: collisions(items)
   end
 
-  @doc "Whether a path of an archive stays where it is unpacked; what leads out of it speaks against the whole archive."
+  @doc "Checks that a path stays inside its archive. One bad path rejects the whole archive."
   @spec inside(String.t()) :: :ok | {:error, PackageError.t()}
   def inside(path) do
     cond do
@@ -58,8 +64,8 @@ defmodule Skillbook.Package.Item do
       ".." in String.split(path, ["/", "\\"]) ->
         name_error(path, "leads out of the archive")
 
-      byte_size(path) > @path ->
-        name_error(String.slice(path, 0, 60) <> "…", "has a name of more than #{@path} bytes")
+      byte_size(path) > @max_path ->
+        name_error(String.slice(path, 0, 60) <> "…", "has a name of more than #{@max_path} bytes")
 
       true ->
         :ok
@@ -90,10 +96,17 @@ defmodule Skillbook.Package.Item do
     parts = String.split(path, "/")
 
     cond do
-      not String.valid?(path) -> name_error(path, "has a name that is not UTF-8")
-      byte_size(path) > @path -> name_error(path, "has a name of more than #{@path} bytes")
-      length(parts) > @deep -> name_error(path, "lies more than #{@deep} folders deep")
-      true -> Enum.find_value(parts, :ok, &part(&1, path))
+      not String.valid?(path) ->
+        name_error(path, "has a name that is not UTF-8")
+
+      byte_size(path) > @max_path ->
+        name_error(path, "has a name of more than #{@max_path} bytes")
+
+      length(parts) > @max_depth ->
+        name_error(path, "is more than #{@max_depth} folders deep")
+
+      true ->
+        Enum.find_value(parts, :ok, &part(&1, path))
     end
   end
 
@@ -102,17 +115,17 @@ defmodule Skillbook.Package.Item do
       part in ["", ".", ".."] ->
         name_error(path, "leads out of its folder")
 
-      byte_size(part) > @name ->
-        name_error(path, "has a name of more than #{@name} bytes")
+      byte_size(part) > @max_name ->
+        name_error(path, "has a name of more than #{@max_name} bytes")
 
       String.downcase(part) == ".git" ->
         name_error(path, "belongs to a git repository, and is not installed")
 
       part =~ ~r/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/u ->
-        name_error(path, "has characters in its name that are not seen")
+        name_error(path, "has invisible characters in its name")
 
       part =~ ~r/[<>:"|?*\\]/ or part =~ ~r/[. ]\z/ ->
-        name_error(path, "has a name that Windows does not take")
+        name_error(path, "has a name that Windows does not allow")
 
       part
       |> String.downcase()
@@ -129,8 +142,8 @@ defmodule Skillbook.Package.Item do
 
   defp device?(name), do: name in @devices
 
-  defp size(%{size: size, path: path}) when size > @largest,
-    do: PackageError.new(:limit, path, "has #{size} bytes, and a file may have #{@largest}")
+  defp size(%{size: size, path: path}) when size > @max_file_size,
+    do: PackageError.new(:limit, path, "has #{size} bytes, and a file may have #{@max_file_size}")
 
   defp size(_item), do: :ok
 
@@ -138,22 +151,26 @@ defmodule Skillbook.Package.Item do
     total = items |> Enum.map(& &1.size) |> Enum.sum()
 
     cond do
-      length(items) > @files ->
+      length(items) > @max_files ->
         PackageError.new(
           :limit,
           "the skill",
-          "has #{length(items)} files, and may have #{@files}"
+          "has #{length(items)} files, and may have #{@max_files}"
         )
 
-      total > @total ->
-        PackageError.new(:limit, "the skill", "has #{total} bytes in all, and may have #{@total}")
+      total > @max_size ->
+        PackageError.new(
+          :limit,
+          "the skill",
+          "has #{total} bytes in all, and may have #{@max_size}"
+        )
 
       true ->
         :ok
     end
   end
 
-  # A file system may take two spellings for one name, and one of two files would silently be the other.
+  # A file system may treat two spellings as one name, so one file would silently replace another.
   defp collisions(items) do
     files = Enum.map(items, & &1.path)
     folders = files |> Enum.flat_map(&folders/1) |> Enum.uniq()
@@ -170,7 +187,7 @@ defmodule Skillbook.Package.Item do
         name_error(path, "occurs twice")
 
       {path, other} ->
-        name_error(path, "differs from #{other} in case or in the form of its characters only")
+        name_error(path, "differs from #{other} only in case or in the form of its characters")
 
       %{} ->
         :ok
@@ -190,8 +207,10 @@ defmodule Skillbook.Package.Item do
     do: PackageError.new(:name, path, reason <> ", and nothing is installed")
 
   @doc """
-  The hash of a skill's files: SHA-256, in hexadecimal, over the files in the order of their paths' bytes; of each the path,
-  a zero byte, `755` for an executable one or `644`, a zero byte, the size in decimal digits, a zero byte, and its bytes.
+  The hash of a skill's files: SHA-256 in hexadecimal, over the files sorted by path.
+
+  Each file adds its path, a zero byte, its mode (`755` if executable, else `644`), a zero byte,
+  its size in decimal digits, a zero byte, and its content.
   """
   @spec hash([{t(), binary()}]) :: String.t()
   def hash(files) do

@@ -1,27 +1,31 @@
 defmodule Skillbook.Package.LockFile do
   @moduledoc false
-  # `skills.lock.json` of a folder: what is installed there, where it is from, and what was accepted of it.
+  # Reads and writes `skills.lock.json`: the installed skills of a folder with their sources,
+  # hashes and accepted findings.
 
   alias Skillbook.Support.JSON
   alias Skillbook.{Document, DocumentError, PackageError}
 
   @file_name "skills.lock.json"
   @version 1
-  @largest 16 * 1024 * 1024
+  @max_size 16 * 1024 * 1024
 
-  # In the order in which they are written.
-  @fields ~w(kind source branch tag asked_commit commit path hash installed executable files accepted)
+  # In the order of the file.
+  @fields ~w(kind source branch tag asked_commit commit path hash installed) ++
+            ~w(executable files accepted)
+
+  @revisions ~w(branch tag asked_commit commit)
 
   @kinds %{"folder" => :folder, "archive" => :archive, "git" => :git}
 
   @type entry :: %{String.t() => term()}
 
-  @doc "The entries by name; none where there is no lock file."
+  @doc "Returns the entries by name; an empty map if the file does not exist."
   @spec read(Path.t()) :: {:ok, %{String.t() => entry()}} | {:error, PackageError.t()}
   def read(folder) do
     path = Path.join(folder, @file_name)
 
-    with {:ok, %{type: :regular, size: size}} when size <= @largest <- File.lstat(path),
+    with {:ok, %{type: :regular, size: size}} when size <= @max_size <- File.lstat(path),
          {:ok, text} <- File.read(path),
          {:ok, value} <- JSON.decode(text) do
       check(path, value)
@@ -29,29 +33,29 @@ defmodule Skillbook.Package.LockFile do
       {:error, :enoent} -> {:ok, %{}}
       {:error, %{__exception__: true} = error} -> broken(path, Exception.message(error))
       {:error, reason} -> PackageError.io(path, reason)
-      {:ok, _} -> broken(path, "expected a file of up to #{@largest} bytes")
+      {:ok, _} -> broken(path, "expected a file of up to #{@max_size} bytes")
     end
   end
 
   defp check(path, %{"version" => @version, "skills" => %{} = skills}) do
     case Enum.find(skills, fn {name, entry} -> not (name?(name) and entry?(entry)) end) do
       nil -> {:ok, skills}
-      {name, _} -> broken(path, "the entry #{inspect(name)} is none that was written here")
+      {name, _} -> broken(path, "the entry #{inspect(name)} is not valid")
     end
   end
 
   defp check(path, %{"version" => version}) when version != @version,
-    do: broken(path, "expected version #{@version}, got #{inspect(version)}")
+    do: broken(path, "expected version #{@version}, got: #{inspect(version)}")
 
   defp check(path, _), do: broken(path, "expected an object with `version` and `skills`")
 
-  # A name becomes a path.
+  # A name becomes a path, so no other characters are allowed.
   defp name?(name), do: name =~ ~r/\A[a-z0-9]+(-[a-z0-9]+)*\z/
 
   defp entry?(%{"kind" => kind, "source" => source, "path" => path, "hash" => hash} = entry) do
     is_map_key(@kinds, kind) and is_binary(source) and is_binary(path) and is_binary(hash) and
       is_map(entry["files"]) and texts?(entry["executable"]) and texts?(entry["accepted"]) and
-      Enum.all?(~w(branch tag asked_commit commit), &(is_nil(entry[&1]) or is_binary(entry[&1]))) and
+      Enum.all?(@revisions, &(is_nil(entry[&1]) or is_binary(entry[&1]))) and
       (kind != "git" or is_binary(entry["commit"]))
   end
 
@@ -65,10 +69,10 @@ defmodule Skillbook.Package.LockFile do
         :lock,
         path,
         "cannot be read: #{reason}",
-        "take it from a backup, or move it away and install again"
+        "restore it from a backup, or move it away and install again"
       )
 
-  @doc "Writes an entry, or takes it away if it is `nil`; the others stay."
+  @doc "Writes an entry, or deletes it if it is `nil`. Other entries stay."
   @spec put(Path.t(), String.t(), entry() | nil) :: :ok | {:error, PackageError.t()}
   def put(folder, name, entry) do
     with {:ok, entries} <- read(folder) do
@@ -79,16 +83,16 @@ defmodule Skillbook.Package.LockFile do
           :ok
 
         {:error, %DocumentError{} = error} ->
-          PackageError.new(:io, folder, "could not be written: " <> Exception.message(error))
+          PackageError.new(:io, folder, "cannot be written: " <> Exception.message(error))
       end
     end
   end
 
-  @doc "Where an entry is from, as `Skillbook.Package.Origin` opens it."
+  @doc "The source of an entry, as `Skillbook.Package.Origin.open/4` takes it."
   @spec origin(entry()) :: {:folder | :archive | :git, String.t()}
   def origin(%{"kind" => kind, "source" => source}), do: {Map.fetch!(@kinds, kind), source}
 
-  @doc "What an update or a restore asks the source for."
+  @doc "The revision that was requested at the installation: at most one branch, tag or commit."
   def asked(entry) do
     for {key, field} <- [branch: "branch", tag: "tag", commit: "asked_commit"],
         entry[field],
@@ -96,7 +100,7 @@ defmodule Skillbook.Package.LockFile do
         do: {key, entry[field]}
   end
 
-  # A line a field, so that a change can be read in a diff.
+  # One line per field, so that diffs are readable.
   defp write(entries) do
     skills =
       for {name, entry} <- Enum.sort(entries),

@@ -1,6 +1,7 @@
 defmodule Skillbook.Package.Origin do
   @moduledoc false
-  # What skills are installed from, opened: its files, whatever it is, and which of its folders are skills.
+  # An opened source of skills: a folder, an archive or a git repository. Lists its files and the
+  # skills among them, and reads a skill's files.
 
   alias Skillbook.Package.Archive.{Tar, Zip}
   alias Skillbook.Package.{Git, Item, Skill}
@@ -18,13 +19,15 @@ defmodule Skillbook.Package.Origin do
   @enforce_keys [:kind, :place, :items, :read]
   defstruct [:kind, :place, :commit, :items, :read, asked: %{}]
 
+  @max_page_size 1024 * 1024
   @archives [".zip", ".tar", ".tar.gz", ".tgz"]
-  @largest_archive 64 * 1024 * 1024
-  # Without a user name or a query, since the lock file records the address.
+  @max_archive_size 64 * 1024 * 1024
+  # No user name and no query: they may hold secrets, and the lock file records the address.
   @archive_address ~r{\Ahttps://[^@?#\s]+\.(?i:zip|tar|tar\.gz|tgz)\z}
-  @redirects 5
+  @max_redirects 5
+  @max_file_size Item.max_file_size()
 
-  @doc "What a source is, and its name in the lock file: an absolute path or an address."
+  @doc "The kind of a source, and its name in the lock file: an absolute path or an address."
   @spec identify(String.t(), map()) ::
           {:ok, {:folder | :archive | :git, String.t()}} | {:error, PackageError.t()}
   def identify(source, asked) do
@@ -35,7 +38,7 @@ defmodule Skillbook.Package.Origin do
         PackageError.new(
           :option,
           source,
-          "is asked for by #{Enum.map_join(asked, " and ", fn {k, _} -> "--#{k}" end)}",
+          "has several revisions: #{Enum.map_join(asked, " and ", fn {k, _} -> "--#{k}" end)}",
           "write one of them"
         )
 
@@ -54,7 +57,7 @@ defmodule Skillbook.Package.Origin do
         PackageError.new(
           :option,
           source,
-          "is no git repository, and has no branches, tags or commits"
+          "is not a git repository, so it has no branches, tags or commits"
         )
 
       File.regular?(path) and String.ends_with?(String.downcase(path), @archives) ->
@@ -64,8 +67,8 @@ defmodule Skillbook.Package.Origin do
         PackageError.new(
           :source,
           source,
-          "is no folder and none of the archives that are read",
-          "these end in #{Enum.join(@archives, ", ")}"
+          "is neither a folder nor a supported archive",
+          "archives end in #{Enum.join(@archives, ", ")}"
         )
 
       true ->
@@ -73,21 +76,23 @@ defmodule Skillbook.Package.Origin do
           :source,
           source,
           "does not exist",
-          "name a folder, an archive (#{Enum.join(@archives, ", ")}), the https address of one, or a git repository, " <>
-            "such as https://example.com/skills.git"
+          "name a folder, an archive (#{Enum.join(@archives, ", ")}), " <>
+            "the https address of one, or a git repository, " <>
+            "for example https://example.com/skills.git"
         )
     end
   end
 
   @doc """
-  Opens a source, calls the function with it, and takes away what was fetched for it. Of the options of
-  `Skillbook.Package`, `:progress` and `:http` count.
+  Opens a source, calls the function with it, and deletes its temporary files.
+
+  Uses the options `:progress` and `:http` of `Skillbook.Package`.
   """
   @spec open({atom(), String.t()}, map(), keyword(), (t() -> result)) ::
           result | {:error, PackageError.t()}
         when result: term()
   def open({:folder, place}, _asked, options, fun) do
-    tell(options, "reading #{place}")
+    options[:progress].("reading #{place}")
 
     with {:ok, items} <- walk(place),
          do: fun.(%__MODULE__{kind: :folder, place: place, items: items, read: &read_files/1})
@@ -95,7 +100,7 @@ defmodule Skillbook.Package.Origin do
 
   def open({:archive, place}, _asked, options, fun) do
     with {:ok, bytes} <- read_archive(place, options),
-         tell(options, "unpacking #{place}"),
+         options[:progress].("unpacking #{place}"),
          {:ok, items} <- unpack(place, bytes) do
       fun.(%__MODULE__{
         kind: :archive,
@@ -116,9 +121,9 @@ defmodule Skillbook.Package.Origin do
     try do
       File.mkdir!(folder)
       File.chmod!(folder, 0o700)
-      tell(options, "fetching #{place}")
+      options[:progress].("fetching #{place}")
 
-      with {:ok, commit} <- Git.fetch(folder, place, asked, &tell(options, &1)),
+      with {:ok, commit} <- Git.fetch(folder, place, asked, options[:progress]),
            {:ok, items} <- Git.items(folder, place, commit) do
         fun.(%__MODULE__{
           kind: :git,
@@ -134,12 +139,12 @@ defmodule Skillbook.Package.Origin do
     end
   end
 
-  defp tell(options, text), do: Keyword.get(options, :progress, fn _ -> :ok end).(text)
-
   @doc """
-  The skills in it, by path: the folders with a `SKILL.md`. A folder below a skill is a part of that skill; only what a
-  skill at the very top has below it may be skills of their own. Of skills that are the same, as when one is kept for several
-  programs, the one with the shortest path is taken.
+  The skills of the source below a folder, sorted by path.
+
+  A skill is a folder with a `SKILL.md`. Folders below it belong to it, except below a skill at
+  the source's root, where they may be skills too. Of identical skills, for example copies for
+  several programs, only the one with the shortest path is returned.
   """
   @spec skills(t(), String.t()) :: {:ok, [Skill.t()]} | {:error, PackageError.t()}
   def skills(origin, below) do
@@ -148,26 +153,40 @@ defmodule Skillbook.Package.Origin do
     pages =
       Enum.filter(
         items,
-        &(Path.basename(&1.path) == "SKILL.md" and &1.type == :file and &1.size <= 1024 * 1024)
+        &(Path.basename(&1.path) == "SKILL.md" and &1.type == :file and &1.size <= @max_page_size)
       )
 
     folders = pages |> Enum.map(&folder(&1.path)) |> outermost()
     pages = Enum.filter(pages, &(folder(&1.path) in folders))
 
     with {:ok, texts} <- origin.read.(pages) do
-      owned = own(items, folders)
+      by_folder = group_by_skill(items, folders)
 
       skills =
         for {page, text} <- Enum.zip(pages, texts) do
           path = folder(page.path)
-          skill(origin, path, Map.get(owned, path, []), text)
+          skill(origin, path, Map.get(by_folder, path, []), text)
         end
 
       {:ok, without_copies(skills, origin)}
     end
   end
 
-  @doc "The bytes of a skill's files, after their kinds, names and sizes were checked."
+  @doc "As `files/2`, but with the skill's problem as an error, and full paths in errors."
+  @spec read_skill(t(), Skill.t()) :: {:ok, [{Item.t(), binary()}]} | {:error, PackageError.t()}
+  def read_skill(_origin, %{problem: problem, title: title}) when problem != nil,
+    do: PackageError.new(:skill, title, problem)
+
+  def read_skill(origin, skill) do
+    with {:error, error} <- files(origin, skill), do: {:error, in_skill(error, skill.path)}
+  end
+
+  defp in_skill(error, ""), do: error
+  defp in_skill(%{place: "the skill"} = error, path), do: %{error | place: path}
+  defp in_skill(%{kind: :io} = error, _path), do: error
+  defp in_skill(error, path), do: %{error | place: path <> "/" <> error.place}
+
+  @doc "The content of a skill's files. Checks their kinds, names and sizes first."
   @spec files(t(), Skill.t()) :: {:ok, [{Item.t(), binary()}]} | {:error, PackageError.t()}
   def files(origin, skill) do
     relative = for item <- skill.items, do: %{item | path: relative(item.path, skill.path)}
@@ -190,19 +209,18 @@ defmodule Skillbook.Package.Origin do
 
   defp outermost(folders) do
     known = folders |> MapSet.new() |> MapSet.delete("")
-    Enum.reject(folders, fn folder -> Enum.any?(above(folder), &(&1 in known)) end)
+    Enum.reject(folders, fn folder -> Enum.any?(parents(folder), &(&1 in known)) end)
   end
 
-  # The folders above one, up to the top.
-  defp above(""), do: []
-  defp above(path), do: [folder(path) | above(folder(path))]
+  defp parents(""), do: []
+  defp parents(path), do: [folder(path) | parents(folder(path))]
 
   # Each file belongs to the nearest skill above it.
-  defp own(items, folders) do
+  defp group_by_skill(items, folders) do
     known = MapSet.new(folders)
 
     items
-    |> Enum.group_by(fn item -> Enum.find(above(item.path), &(&1 in known)) end)
+    |> Enum.group_by(fn item -> Enum.find(parents(item.path), &(&1 in known)) end)
     |> Map.delete(nil)
   end
 
@@ -255,19 +273,19 @@ defmodule Skillbook.Package.Origin do
     |> String.replace(~r/\.(git|zip|tar|tar\.gz|tgz)\z/i, "")
   end
 
-  # Only skills of one name are read for it.
+  # Reads only skills that share a name with another.
   defp without_copies(skills, origin) do
     skills
     |> Enum.sort_by(&{String.length(&1.path), &1.path})
     |> Enum.group_by(& &1.name)
     |> Enum.flat_map(fn
       {_name, [skill]} -> [skill]
-      {_name, several} -> Enum.uniq_by(several, &content(&1, origin))
+      {_name, several} -> Enum.uniq_by(several, &content_key(&1, origin))
     end)
     |> Enum.sort_by(& &1.path)
   end
 
-  defp content(skill, origin) do
+  defp content_key(skill, origin) do
     case files(origin, skill) do
       {:ok, files} -> Item.hash(files)
       {:error, _} -> skill.path
@@ -298,25 +316,25 @@ defmodule Skillbook.Package.Origin do
     end
   end
 
-  # A name that is not UTF-8 comes as bytes, and is refused later with its skill.
+  # A name that is not UTF-8 is returned as bytes; `Item.check/1` rejects it with its skill.
   defp name(name) when is_list(name), do: List.to_string(name)
   defp name(name), do: name
 
   defp visit(root, path, {items, count}) do
-    if count > Item.count(),
+    if count > Item.max_source_entries(),
       do:
         throw(
           PackageError.new(
             :limit,
             root,
-            "has more than #{Item.count()} files and folders",
+            "has more than #{Item.max_source_entries()} files and folders",
             "name a folder below it"
           )
         )
 
-    whole = Path.join(root, path)
+    full = Path.join(root, path)
 
-    case File.lstat(whole) do
+    case File.lstat(full) do
       {:ok, %{type: :directory}} ->
         walk(root, path, {items, count + 1})
 
@@ -327,7 +345,7 @@ defmodule Skillbook.Package.Origin do
              type: :file,
              size: size,
              executable: Bitwise.band(mode, 0o111) != 0,
-             content: whole
+             content: full
            }
            | items
          ], count + 1}
@@ -339,7 +357,7 @@ defmodule Skillbook.Package.Origin do
         {[%Item{path: path, type: :special} | items], count + 1}
 
       {:error, reason} ->
-        throw(PackageError.io(whole, reason))
+        throw(PackageError.io(full, reason))
     end
   end
 
@@ -349,15 +367,15 @@ defmodule Skillbook.Package.Origin do
     end)
   end
 
-  # No more than the limit, should it have grown since it was looked at.
+  # Reads at most one byte over the limit: the file may have grown since it was listed.
   defp read_file(path) do
     with {:ok, file} <- :file.open(path, [:read, :raw, :binary]) do
-      result = :file.read(file, Item.largest() + 1)
+      result = :file.read(file, Item.max_file_size() + 1)
       :file.close(file)
 
       case result do
         :eof -> {:ok, ""}
-        {:ok, bytes} when byte_size(bytes) > 16_777_216 -> {:error, :efbig}
+        {:ok, bytes} when byte_size(bytes) > @max_file_size -> {:error, :efbig}
         other -> other
       end
     end
@@ -365,12 +383,15 @@ defmodule Skillbook.Package.Origin do
 
   # Archives
 
-  # Its content is checked like that of a file, whatever the server says of it.
+  # The server's content type is ignored: a download is checked like a local archive.
   defp read_archive("https://" <> _ = place, options) do
-    tell(options, "fetching #{place}")
+    options[:progress].("fetching #{place}")
 
     http =
-      Keyword.merge([redirects: @redirects, max_body: @largest_archive], options[:http] || [])
+      Keyword.merge(
+        [redirects: @max_redirects, max_body: @max_archive_size],
+        options[:http] || []
+      )
 
     case HTTP.request(place, http) do
       {:ok, %{status: 200, body: bytes}} ->
@@ -380,7 +401,7 @@ defmodule Skillbook.Package.Origin do
         PackageError.new(
           :source,
           place,
-          "could not be fetched: the server answers with the status #{status}"
+          "could not be fetched: the server returned the status #{status}"
         )
 
       {:error, error} ->
@@ -390,11 +411,11 @@ defmodule Skillbook.Package.Origin do
 
   defp read_archive(place, _options) do
     case File.stat(place) do
-      {:ok, %{size: size}} when size > @largest_archive ->
+      {:ok, %{size: size}} when size > @max_archive_size ->
         PackageError.new(
           :limit,
           place,
-          "has #{size} bytes, and an archive may have #{@largest_archive}",
+          "has #{size} bytes, and an archive may have #{@max_archive_size}",
           "unpack it and install from the folder"
         )
 

@@ -1,16 +1,18 @@
 defmodule Skillbook.Package.Outcome do
   @moduledoc """
-  What became of one skill.
+  The result of an operation on one skill.
 
   ## Fields
 
     * `:name` - the skill's name
-    * `:action` - `:installed`, `:imported`, `:updated`, `:unchanged`, `:restored`, `:removed`, `:failed`; of `Skillbook.Package.outdated/1` also
-      `:current`, `:outdated`, `:pinned` and `:changed`
-    * `:commit` - the commit that it is at, `nil` if it is from no git repository
-    * `:question` - what was accepted or not, `nil` if nothing was asked
+    * `:action` - `:installed`, `:imported`, `:updated`, `:unchanged`, `:restored`, `:removed` or
+      `:failed`; from `Skillbook.Package.outdated/2` also `:current`, `:outdated`, `:pinned` or
+      `:changed`
+    * `:commit` - the git commit, or `nil` for other sources
+    * `:question` - the `Skillbook.Package.Question` that was accepted or refused, or `nil`
     * `:changes` - files changed by hand, as `{:added | :changed | :removed, path}`
-    * `:error` - of `:failed`, a `Skillbook.PackageError`; of `Skillbook.Package.into_store/3` it may be one of `Skillbook.Store`
+    * `:error` - for `:failed`, a `Skillbook.PackageError`; from `Skillbook.Package.into_store/3`
+      also an error of `Skillbook.Store`
   """
 
   @type t :: %__MODULE__{
@@ -24,4 +26,13 @@ defmodule Skillbook.Package.Outcome do
 
   @enforce_keys [:name, :action]
   defstruct [:name, :action, :commit, :question, :error, changes: []]
+
+  @doc false
+  def new(name, {:ok, action, commit, question}),
+    do: %__MODULE__{name: name, action: action, commit: commit, question: question}
+
+  def new(name, {:error, error, question}),
+    do: %__MODULE__{name: name, action: :failed, error: error, question: question}
+
+  def new(name, {:error, error}), do: %__MODULE__{name: name, action: :failed, error: error}
 end

@@ -1,16 +1,25 @@
 defmodule Skillbook.Package.Question do
   @moduledoc """
-  What somebody has to accept before a skill is installed or updated.
+  Describes a skill that needs consent before it is installed, updated or imported.
+
+  The `:accept` function of `Skillbook.Package` gets it and returns whether to accept the skill.
+  This one accepts skills without warnings:
+
+      accept: fn question ->
+        Enum.all?(question.inspection.findings, &(&1.level == :notice))
+      end
 
   ## Fields
 
-    * `:name`, `:description` - of the skill
-    * `:source`, `:commit` - where it is from; the commit is `nil` if it is from no git repository
-    * `:new` - whether it is installed for the first time, or in the place of something else
-    * `:inspection` - all that it can do, a `Skillbook.Package.Inspection`
-    * `:grown` - the findings that were not accepted before; all of them if it is new
-    * `:diffs` - for each text file with such findings that was there before, its path and the lines of a unified diff
-    * `:diagnostics` - what `Skillbook.Lint` and the Agent Skills format's check say of it
+    * `:name`, `:description` - the skill's name and description
+    * `:source` - the source: an absolute path or an address
+    * `:commit` - the git commit, or `nil` for other sources
+    * `:new` - `true` unless the skill is already installed from this source
+    * `:inspection` - all findings, a `Skillbook.Package.Inspection`
+    * `:grown` - the findings that were not accepted before; all findings of a new skill
+    * `:diffs` - for each installed text file with such findings, its path and the lines of a
+      unified diff
+    * `:diagnostics` - the diagnostics of `Skillbook.Lint` with `strict: true`, without hints
   """
 
   alias Skillbook.Diagnostic

@@ -4,12 +4,12 @@ defmodule Skillbook.Package.Skill do
 
   ## Fields
 
-    * `:name` - the name of the folder that it is installed as: letters `a` to `z`, digits and single hyphens
-    * `:title` - its name as its `SKILL.md` has it
-    * `:description` - what it is for; `""` if `:problem` is there
-    * `:path` - its folder below the source, `""` for the source itself
+    * `:name` - the name of its folder once installed: `a` to `z`, digits and single hyphens
+    * `:title` - the name in its `SKILL.md`
+    * `:description` - the description in its `SKILL.md`, `""` if there is a `:problem`
+    * `:path` - its folder below the source, `""` for the source's root
     * `:problem` - why it cannot be installed, or `nil`
-    * `:items` - its files, not read yet
+    * `:items` - its files, not read yet; empty in the result of `Skillbook.Package.find/2`
   """
 
   alias Skillbook.Package.Item
@@ -26,10 +26,10 @@ defmodule Skillbook.Package.Skill do
   @enforce_keys [:name, :title, :description, :path, :items]
   defstruct [:name, :title, :description, :path, :items, :problem]
 
-  @longest 64
+  @max_name 64
 
   @doc false
-  # The name in the Agent Skills format that is closest to a text, or `nil`.
+  # Turns a text into a name of the Agent Skills format; `nil` if no character is left.
   def normalize(text) do
     name =
       text
@@ -37,10 +37,10 @@ defmodule Skillbook.Package.Skill do
       |> String.downcase()
       |> String.replace(~r/\p{Mn}/u, "")
       |> String.replace(~r/[^a-z0-9]+/, "-")
-      |> String.slice(0, @longest)
+      |> String.slice(0, @max_name)
       |> String.trim("-")
 
-    # A folder of that name could not be made everywhere.
+    # Some systems cannot create a folder with a reserved name, for example `con` on Windows.
     cond do
       name == "" -> nil
       match?(:ok, Item.check([%Item{path: name, type: :file}])) -> name

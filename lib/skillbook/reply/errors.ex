@@ -1,17 +1,21 @@
 defmodule Skillbook.CommandError do
   @moduledoc ~S"""
-  A reply or a command that cannot be read, with the place and what to write instead.
+  Returned when a reply or a command cannot be parsed. It has the position of the mistake and a
+  hint.
 
   ## Fields
 
-    * `:kind` - an atom: `:unclosed_quote`, `:unescaped_quote`, `:unclosed_heredoc`, `:unclosed_json`, `:invalid_json`,
-      `:unsupported_operator`, `:several_commands`, `:missing_name`, `:empty_command`, `:command_too_large`, `:too_many_words`, `:too_many_commands`,
-      `:text_too_large` or `:invalid_utf8`
-    * `:problem` - what is wrong, in plain words
-    * `:hint` - what to write instead
-    * `:offset`, `:length` - the place, in bytes of the command (of the reply, if it is about the reply)
-    * `:line`, `:column` - the same place, both from 1, the column in characters
-    * `:message` - all of it as text for the model: the problem, the line with a caret under the place, the hint
+    * `:kind` - an atom: `:unclosed_quote`, `:unescaped_quote`, `:unclosed_heredoc`,
+      `:unclosed_json`, `:invalid_json`, `:unsupported_operator`, `:several_commands`,
+      `:missing_name`, `:empty_command`, `:command_too_large`, `:too_many_words`,
+      `:too_many_commands`, `:text_too_large` or `:invalid_utf8`
+    * `:problem` - a description of the mistake
+    * `:hint` - a correction
+    * `:offset`, `:length` - the position in bytes of the command, or of the reply if the error is
+      about the reply
+    * `:line`, `:column` - the same position, both from 1, the column in characters
+    * `:message` - the text for the model: the problem, the line with a caret below the position,
+      and the hint
 
   ## Examples
 
@@ -42,23 +46,32 @@ end
 
 defmodule Skillbook.PlaceholderError do
   @moduledoc """
-  A placeholder in a command that stands for no result.
+  Returned when a placeholder such as `{1}` or `{last}` has no value.
 
   ## Fields
 
-    * `:kind` - `:failed` (the command gave an error), `:skipped` (it was not run), `:none` (no command before this one has that
-      number, or there is none before it), or `:too_large`
-    * `:reference` - what it stands for: the number of a command of the reply, or `:last`; in a workflow, the name in its braces
-    * `:number` - for `:failed` and `:skipped`, the number of the command that has no result; for `:none`, that of the command
-      which has the placeholder
-    * `:most` - for `:too_large`, how many bytes all values of a command may have
+    * `:kind` - `:failed` (the command that it refers to failed), `:skipped` (that command was not
+      run), `:none` (no earlier command has that number) or `:too_large`
+    * `:reference` - the number of a command of the reply, or `:last`; in a workflow, the name in
+      the braces
+    * `:number` - for `:failed` and `:skipped`, the number of the command without a result; for
+      `:none`, the number of the command with the placeholder
+    * `:most` - for `:too_large`, the limit in bytes for all values of a command
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.PlaceholderError{kind: :failed, reference: :last, number: 2})
-      "`{last}` has no value: command 2 gave an error. Write that command again as it should be, and this one behind it"
-      iex> Exception.message(%Skillbook.PlaceholderError{kind: :none, reference: 3, number: 2})
-      "`{3}` has no value: this is command 2 of the reply, and only those before it have a result. Name one of them, or write the value itself; as plain text it stands in quotes: \\"{3}\\""
+      iex> error = %Skillbook.PlaceholderError{kind: :failed, reference: :last, number: 2}
+      iex> Exception.message(error)
+      "`{last}` has no value: command 2 failed. Correct that command, and write this one after it"
+
+      iex> error = %Skillbook.PlaceholderError{kind: :none, reference: 3, number: 2}
+      iex> error |> Exception.message() |> String.split([": this", ". ", "; "], parts: 4)
+      [
+        "`{3}` has no value",
+        " is command 2 of the reply, and only those before it have a result",
+        "Name one of them, or write the value itself",
+        "to write it as plain text, put it in quotes: \\"{3}\\""
+      ]
   """
 
   @type t :: %__MODULE__{
@@ -73,56 +86,68 @@ defmodule Skillbook.PlaceholderError do
 
   @impl true
   def message(%{kind: :failed} = error) do
-    "`{#{error.reference}}` has no value: command #{error.number} gave an error. " <>
-      "Write that command again as it should be, and this one behind it"
+    "`{#{error.reference}}` has no value: command #{error.number} failed. " <>
+      "Correct that command, and write this one after it"
   end
 
   def message(%{kind: :skipped} = error) do
     "`{#{error.reference}}` has no value: command #{error.number} was not run. " <>
-      "Write that command again if it is still wanted, and this one behind it"
+      "Write that command again if you still want it, and this one after it"
   end
 
   def message(%{kind: :none, number: 1} = error) do
-    "`{#{error.reference}}` has no value: this is the first command of the reply, and placeholders stand for results of " <>
-      "the same reply. Write the value itself; #{as_text(error)}"
+    "`{#{error.reference}}` has no value: this is the first command of the reply, " <>
+      "and placeholders refer to results of the same reply. " <>
+      "Write the value itself; #{as_text(error)}"
   end
 
   def message(%{kind: :none} = error) do
-    "`{#{error.reference}}` has no value: this is command #{error.number} of the reply, and only those before it have a " <>
-      "result#{if error.reference == 0, do: ", counted from 1"}. Name one of them, or write the value itself; #{as_text(error)}"
+    counted = if error.reference == 0, do: ", counted from 1"
+
+    "`{#{error.reference}}` has no value: this is command #{error.number} of the reply, " <>
+      "and only those before it have a result#{counted}. " <>
+      "Name one of them, or write the value itself; #{as_text(error)}"
   end
 
   def message(%{kind: :too_large} = error) do
-    "`{#{error.reference}}` is too long: all that placeholders of a command stand for may have #{error.most} bytes. " <>
-      "Ask for less in the command that it stands for"
+    "`{#{error.reference}}` is too long: " <>
+      "the values of a command's placeholders may have #{error.most} bytes in total. " <>
+      "Ask for less in the command that it refers to"
   end
 
-  defp as_text(error), do: "as plain text it stands in quotes: \"{#{error.reference}}\""
+  defp as_text(error), do: "to write it as plain text, put it in quotes: \"{#{error.reference}}\""
 end
 
 defmodule Skillbook.ToolCallError do
   @moduledoc """
-  A tool call that cannot be read, or calls a tool that the view does not have.
+  Returned when a tool call cannot be parsed, or names a tool that the view does not have.
 
   ## Fields
 
-    * `:kind` - `:unknown`, no such tool; `:arguments`, they are no JSON object; `:call`, it has no name
-    * `:name` - the tool's name as it was called, or `nil`
-    * `:reason` - what is wrong with the arguments
-    * `:example` - arguments to write instead, as JSON
-    * `:suggestions` - up to three tools' names, the closest first
+    * `:kind` - `:unknown` (no such tool), `:arguments` (not a JSON object) or `:call` (no name)
+    * `:name` - the name as written in the call, or `nil`
+    * `:reason` - for `:arguments`, the mistake
+    * `:example` - valid arguments as JSON
+    * `:suggestions` - up to three names of tools, the closest first
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.ToolCallError{kind: :unknown, name: "email__sned", suggestions: ["email__send"]})
-      ~s(unknown tool "email__sned"; did you mean email__send? To list what there is, call get_skill without arguments)
+      iex> error = %Skillbook.ToolCallError{kind: :unknown, name: "email__sned"}
+      iex> %{error | suggestions: ["email__send"]} |> Exception.message() |> String.split("? ")
+      [
+        ~s(unknown tool "email__sned"; did you mean email__send),
+        "To list all skills, call get_skill without arguments"
+      ]
 
-      iex> error = %Skillbook.ToolCallError{kind: :arguments, name: "email__send", reason: "expected one JSON object, got a list"}
-      iex> Exception.message(%{error | example: ~s({"to": "VALUE"})})
-      ~s(the arguments of email__send: expected one JSON object, got a list. Write for example: {"to": "VALUE"})
+      iex> error = %Skillbook.ToolCallError{kind: :arguments, name: "email__send"}
+      iex> Exception.message(%{error | reason: "not JSON", example: ~s({"to": "VALUE"})})
+      ~s(the arguments of email__send: not JSON. Write for example: {"to": "VALUE"})
 
-      iex> Exception.message(%Skillbook.ToolCallError{kind: :call})
-      "expected a tool call with a name and arguments. Call for example get_skill without arguments"
+      iex> %Skillbook.ToolCallError{kind: :call} |> Exception.message() |> String.split(". ")
+      [
+        "expected a tool call with a name and arguments",
+        "Call for example get_skill without arguments"
+      ]
   """
 
   @type t :: %__MODULE__{
@@ -136,24 +161,26 @@ defmodule Skillbook.ToolCallError do
   @enforce_keys [:kind]
   defexception [:kind, :name, :reason, example: "{}", suggestions: []]
 
-  # A name can be as long as a whole call that went wrong.
-  @shown 100
+  # A malformed call may have its whole text as a name.
+  @max_name_length 100
 
   @impl true
   def message(%{kind: :unknown} = error) do
-    "unknown tool #{inspect(shown(error.name))}#{offer(error.suggestions)} To list what there is, " <>
-      "call get_skill without arguments"
+    "unknown tool #{inspect(shorten(error.name))}#{offer(error.suggestions)} " <>
+      "To list all skills, call get_skill without arguments"
   end
 
   def message(%{kind: :arguments} = error),
     do:
-      "the arguments of #{shown(error.name)}: #{error.reason}. Write for example: #{error.example}"
+      "the arguments of #{shorten(error.name)}: #{error.reason}. " <>
+        "Write for example: #{error.example}"
 
   def message(%{kind: :call}),
     do:
-      "expected a tool call with a name and arguments. Call for example get_skill without arguments"
+      "expected a tool call with a name and arguments. " <>
+        "Call for example get_skill without arguments"
 
-  defp shown(name), do: String.slice(name, 0, @shown)
+  defp shorten(name), do: String.slice(name, 0, @max_name_length)
 
   defp offer([]), do: "."
   defp offer(names), do: "; did you mean #{Enum.join(names, " or ")}?"

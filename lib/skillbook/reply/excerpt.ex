@@ -1,44 +1,45 @@
 defmodule Skillbook.Reply.Excerpt do
   @moduledoc false
-  # The beginning of a text, of so many characters at most, cut behind a line or at least between two characters. The
-  # characters that are counted are code points; none that are shown as one are parted.
+  # Cuts the beginning of a text to a number of characters, after a line or at least between two
+  # graphemes. Characters are counted as code points.
 
   @doc """
-  The text if it fits, else its beginning and how many characters that has.
+  Returns `:fits`, or the beginning of the text and its number of characters.
 
       iex> Skillbook.Reply.Excerpt.cut("one\\ntwo\\nthree", 13)
-      :whole
+      :fits
       iex> Skillbook.Reply.Excerpt.cut("one\\ntwo\\nthree", 12)
       {"one\\ntwo\\n", 8}
       iex> Skillbook.Reply.Excerpt.cut("a long line", 6)
       {"a long", 6}
   """
-  @spec cut(String.t(), pos_integer() | :infinity) :: :whole | {String.t(), pos_integer()}
-  def cut(_text, :infinity), do: :whole
-  def cut(text, max) when byte_size(text) <= max, do: :whole
+  @spec cut(String.t(), pos_integer() | :infinity) :: :fits | {String.t(), pos_integer()}
+  def cut(_text, :infinity), do: :fits
+  def cut(text, max) when byte_size(text) <= max, do: :fits
 
   def cut(text, max) do
     case offset(text, max) do
-      at when at == byte_size(text) -> :whole
+      at when at == byte_size(text) -> :fits
       at -> text |> binary_part(0, boundary(text, at)) |> counted()
     end
   end
 
-  @doc "The text from a character on, counted from 1; empty if it has fewer."
+  @doc "Returns the text from a character on, counted from 1; empty if the text is shorter."
   @spec from(String.t(), pos_integer()) :: String.t()
   def from(text, number) do
     at = offset(text, number - 1)
     binary_part(text, at, byte_size(text) - at)
   end
 
-  @doc "How many characters a text has."
+  @doc "Returns the number of characters of a text."
   @spec size(String.t()) :: non_neg_integer()
   def size(text), do: count(text, 0)
 
-  # What is kept of a text must not keep the whole of it.
+  # Copied, because a part of a binary keeps the whole binary in memory.
   defp counted(part), do: {:binary.copy(part), size(part)}
 
-  # A line that is much longer than the rest would make the piece too short to be worth a call.
+  # A line break counts in the second half only: before a very long line the part would be too
+  # short.
   defp boundary(text, at) do
     half = div(at, 2)
 
@@ -48,7 +49,7 @@ defmodule Skillbook.Reply.Excerpt do
     end
   end
 
-  # Where an ASCII character stands, other than a line feed, one begins; from there on they are counted.
+  # A printable ASCII character starts a grapheme, so the search for a boundary can begin there.
   defp between(text, at) do
     start = ascii(text, at - 1)
     walk(binary_part(text, start, byte_size(text) - start), start, at)
@@ -61,7 +62,7 @@ defmodule Skillbook.Reply.Excerpt do
 
   defp walk(text, at, limit) do
     case String.next_grapheme(text) do
-      # One that is larger than all that may be shown is parted nevertheless.
+      # A grapheme that is longer than the limit is cut nevertheless.
       {grapheme, rest} when at + byte_size(grapheme) <= limit ->
         walk(rest, at + byte_size(grapheme), limit)
 

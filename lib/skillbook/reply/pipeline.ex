@@ -1,7 +1,9 @@
 defmodule Skillbook.Reply.Pipeline do
   @moduledoc false
-  # A model's text in, a report out: extractor, router, executor, in that order for each command.
+  # Runs the commands of a reply and returns a report. Each command passes the router, the
+  # placeholders, the executor and the truncation.
 
+  alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
   alias Skillbook.Support.Options
 
@@ -20,7 +22,7 @@ defmodule Skillbook.Reply.Pipeline do
     View
   }
 
-  # As long as a page should be at most, and a half more.
+  # 1.5 times the recommended page size.
   @default_max_result 30_000
   @skipped "Not run, because a command before it failed. If it is still wanted, write it again."
 
@@ -31,34 +33,35 @@ defmodule Skillbook.Reply.Pipeline do
     {unclosed, options} = Keyword.pop(options, :unclosed, :hold)
 
     case Extractor.extract(text, unclosed: unclosed) do
-      {:ok, found} ->
-        results = each(view, found.commands, options)
+      {:ok, extraction} ->
+        results = each(view, extraction.commands, options)
 
         %Report{
-          text: found.text,
+          text: extraction.text,
           results: results,
-          incomplete: found.incomplete,
-          notes: notes(view, text, found)
+          incomplete: extraction.incomplete,
+          notes: notes(view, text, extraction)
         }
 
       {:error, error} ->
-        # No reply is lost: what cannot be read as commands is still the user's text.
+        # A reply whose commands cannot be extracted is still text for the user.
         %Report{text: printable(text), results: [Result.error(error)]}
     end
   end
 
-  @doc "Runs commands, one after the other: the options of `run/3` without `:unclosed`."
+  @doc "Runs commands, one after the other. Takes the options of `run/3` except `:unclosed`."
   @spec commands(View.t(), [String.t()], keyword()) :: [Result.t()]
   def commands(%View{} = view, lines, options \\ []) do
     check(options, schema())
     each(view, lines, options)
   end
 
-  # Commands outside of blocks are looked for where there is no block, or one that was not closed hides some.
-  defp notes(_view, _text, %{commands: [_ | _]} = found) when not is_map_key(found, :hidden),
-    do: []
+  # Search for stray commands only in replies without commands or with an unclosed code block.
+  defp notes(_view, _text, %{commands: [_ | _]} = extraction)
+       when not is_map_key(extraction, :hidden),
+       do: []
 
-  defp notes(view, text, found), do: StrayCommands.notes(view, text, found)
+  defp notes(view, text, extraction), do: StrayCommands.notes(view, text, extraction)
 
   defp each(view, lines, options) do
     {on_error, options} = Keyword.pop(options, :on_error, :continue)
@@ -66,15 +69,13 @@ defmodule Skillbook.Reply.Pipeline do
     {results, _} =
       Enum.map_reduce(lines, {false, %{}}, fn
         line, {true, before} ->
-          {tell(
-             %Result{status: :skipped, content: @skipped, command: line, duration: 0},
-             options
-           ), {true, before}}
+          result = %Result{status: :skipped, content: @skipped, command: line, duration: 0}
+          {notify(result, options), {true, before}}
 
         line, {false, before} ->
-          {result, whole} = command(view, line, &fill(&1, before), options)
-          result = tell(result, options)
-          before = Map.put(before, map_size(before) + 1, {result.status, whole})
+          {result, full_text} = command(view, line, &fill(&1, before), options)
+          result = notify(result, options)
+          before = Map.put(before, map_size(before) + 1, {result.status, full_text})
           {result, {on_error == :halt and result.status == :error, before}}
       end)
 
@@ -84,7 +85,7 @@ defmodule Skillbook.Reply.Pipeline do
   defp fill(%Command{placeholders: []} = command, _before), do: {:ok, command}
   defp fill(command, before), do: Placeholder.fill(command, &value(&1, before))
 
-  # What a placeholder stands for: the whole text of a result, of which the model may have got a part only.
+  # The value of a placeholder is the full text of a result, also if the model got a part only.
   defp value(:last, before), do: value(:last, map_size(before), before)
   defp value(number, before), do: value(number, number, before)
 
@@ -102,7 +103,7 @@ defmodule Skillbook.Reply.Pipeline do
     end
   end
 
-  defp tell(result, options) do
+  defp notify(result, options) do
     if on_result = options[:on_result], do: on_result.(result)
     result
   end
@@ -114,9 +115,10 @@ defmodule Skillbook.Reply.Pipeline do
   end
 
   @doc """
-  Runs one command, whose placeholders `fill` fills in; gives the result, and its text as it was before it was cut.
+  Runs one command and returns its result, and the full text of the result before truncation.
 
-  Takes the options of `commands/3`, and as `:workflow` what `Skillbook.Context` has of the workflow that it is part of.
+  `fill` replaces the placeholders. Takes the options of `commands/3`, and `:workflow`, the field
+  of `Skillbook.Context` for a step of a workflow.
   """
   @spec command(
           View.t(),
@@ -127,45 +129,45 @@ defmodule Skillbook.Reply.Pipeline do
           {Result.t(), String.t()}
   def command(view, line, fill, options) do
     began = System.monotonic_time()
-    found = Router.find(view, line, fill)
+    route = Router.find(view, line, fill)
     book = Book.find(view.book)
-    about = about(view, book, found)
+    metadata = metadata(view, book, route)
 
-    Telemetry.span([:skillbook, :command], about, fn ->
-      %{content: whole} =
-        result = %{result(found, view, book, fill, options) | name: about.skill, command: line}
-
-      most = options[:max_result] || (book && book.max_result) || @default_max_result
-      result = bounded(result, view, most)
+    Telemetry.span([:skillbook, :command], metadata, fn ->
+      result = result(route, view, book, fill, options)
+      full_text = result.content
+      max = options[:max_result] || (book && book.max_result) || @default_max_result
+      result = truncate(%{result | name: metadata.skill, command: line}, view, max)
       duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
-      ended(%{result | duration: duration}, whole)
+      ended(%{result | duration: duration}, full_text)
     end)
   end
 
-  # A text has as many bytes as characters at least. A part that was read of another one tells of itself.
-  defp bounded(%Result{content: content, metadata: metadata} = result, _view, most)
-       when byte_size(content) <= most and not is_map_key(metadata, :cut),
+  # A text has at least as many bytes as characters, so a short one is not counted. A page of a
+  # stored result (`:cut`) gets its notice in any case.
+  defp truncate(%Result{content: content, metadata: metadata} = result, _view, max)
+       when byte_size(content) <= max and not is_map_key(metadata, :cut),
        do: result
 
-  defp bounded(result, view, most), do: Truncation.result(result, view, most)
+  defp truncate(result, view, max), do: Truncation.result(result, view, max)
 
-  # An error of the handler is its answer; that it gave none is another thing.
-  defp ended(%Result{error: %HandlerError{kind: kind}} = result, whole),
-    do: {:exception, {result, whole}, %{status: :error, kind: kind}}
+  # An error that the handler returned is a normal end; a missing result is an exception.
+  defp ended(%Result{error: %HandlerError{kind: kind}} = result, full_text),
+    do: {:exception, {result, full_text}, %{status: :error, kind: kind}}
 
-  defp ended(result, whole),
-    do: {:stop, {result, whole}, %{status: result.status, reads: reads(result.metadata)}}
+  defp ended(result, full_text),
+    do: {:stop, {result, full_text}, %{status: result.status, reads: reads(result.metadata)}}
 
-  # The entries whose texts it has, or parts of them.
+  # The names of the entries whose texts, or parts of them, the result holds.
   defp reads(metadata) do
     names = for key <- [:activates, :parts], entry <- metadata[key] || [], do: entry.name
     Enum.uniq(names)
   end
 
-  # Of a line that is no command nothing is told: whatever it holds may be a secret. Flags are told as they were written, with
-  # the placeholders in them.
-  defp about(view, book, found) do
-    about = %{
+  # The metadata of the telemetry events. The text of an unknown command is left out, since it may
+  # hold a secret. Flags are reported as written, with their placeholders.
+  defp metadata(view, book, route) do
+    metadata = %{
       book: view.book,
       profile: view.profile.id,
       generation: view.generation,
@@ -173,13 +175,14 @@ defmodule Skillbook.Reply.Pipeline do
       effect: nil
     }
 
-    case found do
+    case route do
       {:ok, %{entry: entry, command: command}} ->
-        about = %{about | skill: entry.name, effect: Entry.effect(entry)}
-        if book && book.telemetry_flags, do: Map.put(about, :flags, command.flags), else: about
+        metadata = %{metadata | skill: entry.name, effect: Entry.effect(entry)}
+        flags? = book != nil and book.telemetry_flags
+        if flags?, do: Map.put(metadata, :flags, command.flags), else: metadata
 
       _ ->
-        about
+        metadata
     end
   end
 
@@ -217,14 +220,14 @@ defmodule Skillbook.Reply.Pipeline do
       assigns: {"a map", &is_map/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
       by: {":agent or :user", &(&1 in [:agent, :user])},
-      ask: {"a function of one argument, {module, function} or nil", &Book.ask?/1},
-      max_result: {"a number of characters or :infinity", &Book.limit?/1},
+      ask: {"a function of one argument, {module, function} or nil", &Config.ask?/1},
+      max_result: {"a number of characters or :infinity", &Config.limit?/1},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       agent:
         {"a map, a function without arguments or nil",
          &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)},
-      workflow: {"what Skillbook.Context has as :workflow", &(is_nil(&1) or is_map(&1))}
+      workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))}
     ]
   end
 end

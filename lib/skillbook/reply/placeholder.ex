@@ -1,20 +1,24 @@
 defmodule Skillbook.Reply.Placeholder do
   @moduledoc false
-  # Placeholders in the values of a command: `{1}` and `{last}` for results of a reply, also names of flags and steps in the page
-  # of a workflow. They are filled in after the line was split into words, and once, so a value can become neither a flag nor a
-  # command nor another placeholder.
+  # Replaces placeholders in the values of a command: `{1}` and `{last}` for results of a reply,
+  # and names of flags and steps in the page of a workflow. They are replaced once, after the line
+  # was split into words, so a value cannot become a flag, a command or another placeholder.
 
   alias Skillbook.{Command, PlaceholderError}
 
-  # As much as a reply may have.
-  @most 16 * 1024 * 1024
-  @written ~r/\{\{|\{[\p{L}\p{N}_][\p{L}\p{N}_-]*\}/u
+  # The size limit of a reply.
+  @max_bytes 16 * 1024 * 1024
+  @placeholder ~r/\{\{|\{[\p{L}\p{N}_][\p{L}\p{N}_-]*\}/u
 
   @type name :: non_neg_integer() | :last | String.t()
   @type value :: true | String.t() | [String.t()]
   @type resolve :: (name() -> {:ok, value()} | {:error, Exception.t()})
 
-  @doc "A command of a reply, whose placeholders are words without quotes. Its `:raw` stays as it was written."
+  @doc """
+  Fills the placeholders of a command of a reply, where they are words without quotes.
+
+  The field `:raw` is not changed.
+  """
   @spec fill(Command.t(), resolve()) :: {:ok, Command.t()} | {:error, Exception.t()}
   def fill(%Command{placeholders: placeholders} = command, resolve) do
     at = Map.new(placeholders, fn {place, index, name} -> {{place, index}, name} end)
@@ -25,8 +29,10 @@ defmodule Skillbook.Reply.Placeholder do
   end
 
   @doc """
-  A command of a page, whose placeholders stand anywhere in its values. `{{` is a brace, and a word that is a list's placeholder
-  and nothing else stands for all of its values.
+  Fills the placeholders of a command of a workflow's page, where they may be anywhere in its
+  values.
+
+  `{{` is a brace. A word that consists of one placeholder becomes all values of a list.
   """
   @spec fill_page(Command.t(), resolve()) :: {:ok, Command.t()} | {:error, Exception.t()}
   def fill_page(command, resolve) do
@@ -36,11 +42,11 @@ defmodule Skillbook.Reply.Placeholder do
     end
   end
 
-  @doc "The names of the placeholders in a command of a page, each once."
+  @doc "Returns the names of the placeholders in a command of a page, without duplicates."
   @spec names(Command.t()) :: [String.t()]
   def names(command), do: Enum.uniq(used(command))
 
-  @doc "The placeholders of a filled command of a reply, each once: what they look like, and the value."
+  @doc "Returns each placeholder of a filled command of a reply, as written, with its value."
   @spec values(Command.t()) :: [{String.t(), String.t()}]
   def values(%Command{placeholders: placeholders} = command) do
     for {place, index, name} <- Enum.uniq_by(placeholders, &elem(&1, 2)) do
@@ -61,32 +67,34 @@ defmodule Skillbook.Reply.Placeholder do
   defp texts(_other), do: []
 
   defp parts(text) do
-    for part <- Regex.split(@written, text, include_captures: true, trim: true) do
+    for part <- Regex.split(@placeholder, text, include_captures: true, trim: true) do
       cond do
         part == "{{" -> "{"
-        part =~ ~r/\A#{@written.source}\z/u -> {:name, String.slice(part, 1..-2//1)}
+        part =~ ~r/\A#{@placeholder.source}\z/u -> {:name, String.slice(part, 1..-2//1)}
         true -> part
       end
     end
   end
 
-  # The values by their names. A name counts as often as it is used, before anything is put together.
+  # Returns the values by name. Checks the size limit before any text is built; a value counts as
+  # often as it is used.
   defp resolved(names, resolve) do
-    found =
+    result =
       Enum.reduce_while(names, {%{}, 0}, fn name, {values, size} ->
         with {:ok, value} <- if(known = values[name], do: {:ok, known}, else: resolve.(name)),
-             size when size <= @most <- size + byte_size(joined(value)) do
+             size when size <= @max_bytes <- size + byte_size(joined(value)) do
           {:cont, {Map.put(values, name, value), size}}
         else
           {:error, error} ->
             {:halt, {:error, error}}
 
           _size ->
-            {:halt, {:error, %PlaceholderError{kind: :too_large, reference: name, most: @most}}}
+            {:halt,
+             {:error, %PlaceholderError{kind: :too_large, reference: name, most: @max_bytes}}}
         end
       end)
 
-    with {values, size} when is_integer(size) <- found, do: {:ok, values}
+    with {values, size} when is_integer(size) <- result, do: {:ok, values}
   end
 
   defp put(command, parts, values) do
@@ -112,7 +120,7 @@ defmodule Skillbook.Reply.Placeholder do
 
   defp filled([{:name, name}], values), do: with(true <- values[name], do: "true")
 
-  # What is written before a placeholder on its line of the page decides how a value of several lines goes on.
+  # The text before a placeholder on its line decides how the lines of a long value continue.
   defp filled(parts, values) do
     {_before, done} =
       Enum.reduce(parts, {"", ""}, fn
@@ -127,7 +135,7 @@ defmodule Skillbook.Reply.Placeholder do
     done
   end
 
-  # Each line of a value behind `-` or `>` is an item, or a part of the quotation, as its first is.
+  # After `-` or `>`, each line of the value becomes an item or a line of the quotation.
   defp as_item(text, before) do
     case Regex.run(~r/\n([ \t]{0,8}(?:[*+-]|>{1,8})[ \t]{1,8})\z/, before) do
       [_, mark] -> text |> String.trim() |> String.replace(~r/\R(?=[^\r\n])/u, "\n" <> mark)

@@ -1,28 +1,30 @@
 defmodule Skillbook.Reply.StoredResults do
   @moduledoc false
-  # Results that were too long for the model, kept for a while so that it can read on. Whoever reads must be who they were
-  # for, with the same rights; an id that cannot be guessed is needed besides.
-  #
-  # Readers read a table; the process lets in what is new and drops what is old.
+  # Stores results that were too long for the model, so that it can page through them with
+  # `results.read`. Only the profile that a result was made for can read it, with the same rights
+  # and a random id. Reads go to an ETS table; the process writes it and removes old entries.
 
   use GenServer
 
   alias Skillbook.Profile
   alias Skillbook.Reply.Excerpt
 
-  # For this long, in milliseconds, for this many bytes in all, and of one result this many from its beginning.
-  @time 15 * 60 * 1000
-  @bytes 32 * 1024 * 1024
-  @most 4 * 1024 * 1024
+  @max_age_ms 15 * 60 * 1000
+  @max_total_bytes 32 * 1024 * 1024
+  # Of a longer result only the beginning is stored.
+  @max_result_bytes 4 * 1024 * 1024
 
-  @typedoc "What a result is of: an entry's name, or the generation of which `get_skill` told."
+  @typedoc """
+  The origin of a result: the name of an entry, or the generation of the catalog that `get_skill`
+  read.
+  """
   @type origin :: {:entry, String.t()} | {:generation, pos_integer()}
 
   @spec start_link(atom()) :: GenServer.on_start()
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book))
 
   @typedoc """
-  What is known of a kept result: how many characters it has, how many from its beginning are kept, and which entries'
+  A stored result: its number of characters, how many of them are stored, and the entries whose
   texts it has parts of.
   """
   @type about :: %{
@@ -32,6 +34,7 @@ defmodule Skillbook.Reply.StoredResults do
           parts: [%{name: String.t(), hash: String.t()}]
         }
 
+  @doc "Stores a result for a profile."
   @spec put(atom(), Profile.t(), origin(), [map()], String.t()) :: about()
   def put(book, profile, origin, parts, text) do
     beginning = beginning(text)
@@ -41,7 +44,7 @@ defmodule Skillbook.Reply.StoredResults do
     about
   end
 
-  @doc "The text of an id, for whom it was put; for all others it is as if it had never been."
+  @doc "Returns the stored text of an id to the profile that it was stored for."
   @spec fetch(atom(), Profile.t(), String.t()) :: {:ok, origin(), String.t(), about()} | :error
   def fetch(book, profile, id) do
     rights = rights(profile)
@@ -59,15 +62,17 @@ defmodule Skillbook.Reply.StoredResults do
      sorted.(profile.tools), profile.writes}
   end
 
-  # A part of a binary would keep the whole of it.
-  defp beginning(text) when byte_size(text) <= @most, do: :binary.copy(text)
-  defp beginning(text), do: text |> binary_part(0, character(text, @most)) |> :binary.copy()
+  # Copied, because a part of a binary keeps the whole binary in memory.
+  defp beginning(text) when byte_size(text) <= @max_result_bytes, do: :binary.copy(text)
 
-  # No byte of a character but its first can begin one.
+  defp beginning(text),
+    do: text |> binary_part(0, character(text, @max_result_bytes)) |> :binary.copy()
+
+  # Steps back from the continuation bytes of a character to its first byte.
   defp character(text, at),
     do: if(:binary.at(text, at) in 0x80..0xBF, do: character(text, at - 1), else: at)
 
-  defp name(book), do: Module.concat(book, Kept)
+  defp name(book), do: Module.concat(book, StoredResults)
 
   @impl true
   def init(book) do
@@ -78,12 +83,12 @@ defmodule Skillbook.Reply.StoredResults do
   @impl true
   def handle_call({:put, {id, _, _, text, _} = row}, _from, state) do
     :ets.insert(state.table, row)
-    Process.send_after(self(), {:expired, id}, @time)
+    Process.send_after(self(), {:expired, id}, @max_age_ms)
     order = :queue.in({id, byte_size(text)}, state.order)
-    {:reply, :ok, bound(%{state | order: order, bytes: state.bytes + byte_size(text)})}
+    {:reply, :ok, evict(%{state | order: order, bytes: state.bytes + byte_size(text)})}
   end
 
-  # All are kept equally long, so those that came before are gone too.
+  # All entries have the same age limit, so older ones are removed too.
   @impl true
   def handle_info({:expired, id}, state) do
     if :ets.member(state.table, id),
@@ -91,8 +96,8 @@ defmodule Skillbook.Reply.StoredResults do
       else: {:noreply, state}
   end
 
-  defp bound(state),
-    do: if(state.bytes > @bytes, do: state |> drop() |> elem(1) |> bound(), else: state)
+  defp evict(state),
+    do: if(state.bytes > @max_total_bytes, do: state |> drop() |> elem(1) |> evict(), else: state)
 
   defp drop_until(state, id) do
     case drop(state) do

@@ -1,20 +1,21 @@
 defmodule Skillbook.Reply.StrayCommands do
   @moduledoc false
-  # What looks like a command in a reply and is none. It never runs, since commands are also shown to a reader so; but the
-  # model is told, so that it knows that nothing happened.
+  # Finds text in a reply that looks like commands but is outside a `cmd` block. It never runs;
+  # the model gets a note, so it does not assume that it did.
   #
-  # One is in a `cmd` block behind a code block that was not closed. Of a reply that has no `cmd` block at all: models that were
-  # trained on other forms write it in a block of the shell or of JSON, or in tags. Quoted blocks and those of Markdown are
-  # always meant to be read.
+  # There are two cases: a `cmd` block inside of a code block that was not closed, and a reply
+  # without any `cmd` block that has a command in a shell block, a JSON block or tags, as models
+  # write it that were trained on other formats. Quoted blocks and Markdown blocks are examples
+  # and are ignored.
 
   alias Skillbook.Reply.ToolCall
   alias Skillbook.Support.JSON
   alias Skillbook.{Command, Entry, Extractor, View}
 
-  # Where none of these stands there is nothing to look for.
+  # A text without any of these has no blocks and no tags.
   @marks ["```", "~~~", "<"]
 
-  # Info strings of blocks that a command may have been meant in. Any other language is taken at its word.
+  # Info strings of blocks that may hold a command. Blocks of other languages are ignored.
   @infos [
     "" | ~w(bash sh shell zsh console terminal text txt plaintext json command commands cmdline)
   ]
@@ -24,20 +25,22 @@ defmodule Skillbook.Reply.StrayCommands do
   @fence ~r/\A {0,3}(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*\z/
   @name ~r/\A(?:[$>] )?(get_skill|[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)+)(?=[\s:({]|\z)/
 
-  # As many as one has to see to know what is meant.
-  @most 3
-  @shown 200
+  @max_commands 3
+  @max_line_length 200
 
-  @doc "Notes for the model about what looks like commands of the view in a reply that was taken apart."
+  @doc "Returns notes for the model about stray commands of the view in a reply."
   @spec notes(View.t(), String.t(), Extractor.extraction()) :: [String.t()]
-  def notes(view, reply, found) do
-    case Enum.flat_map(found[:hidden] || [], &hidden(view, reply, &1)) do
-      [] when found.commands == [] and found.incomplete == [] -> outside(view, found.text)
-      notes -> Enum.take(notes, @most)
+  def notes(view, reply, extraction) do
+    case Enum.flat_map(extraction[:hidden] || [], &hidden(view, reply, &1)) do
+      [] when extraction.commands == [] and extraction.incomplete == [] ->
+        outside(view, extraction.text)
+
+      notes ->
+        Enum.take(notes, @max_commands)
     end
   end
 
-  # The block without its first line is a reply of its own, whose end may be that of a command block.
+  # Without its first line the block is read as a reply; its end may be the end of a `cmd` block.
   defp hidden(view, reply, {start, length}) do
     with [_fence, rest] <- reply |> binary_part(start, length) |> String.split("\n", parts: 2),
          {:ok, %{commands: commands}} <- Extractor.extract(rest, unclosed: :run),
@@ -51,12 +54,13 @@ defmodule Skillbook.Reply.StrayCommands do
 
   defp unclosed(line, commands) do
     """
-    The code block that opens at line #{line} of your reply was not closed before the next cmd block, so that one is a part of \
-    it, and #{length(commands)} of its lines that look like commands did not run. If you meant to run this, close the code \
-    block first, and write it again:
+    The code block that opens at line #{line} of your reply was not closed before the next cmd \
+    block, so that one is part of it, and #{length(commands)} of its lines that look like \
+    commands did not run. If you meant to run this, close the code block first, and write it \
+    again:
 
     ```cmd
-    #{commands |> Enum.take(@most) |> Enum.join("\n")}
+    #{commands |> Enum.take(@max_commands) |> Enum.join("\n")}
     ```
 
     If it was only meant to be read, go on.\
@@ -67,7 +71,10 @@ defmodule Skillbook.Reply.StrayCommands do
     if :binary.match(text, @marks) == :nomatch do
       []
     else
-      case text |> candidates() |> Stream.flat_map(&command(view, &1)) |> Enum.take(@most) do
+      case text
+           |> candidates()
+           |> Stream.flat_map(&command(view, &1))
+           |> Enum.take(@max_commands) do
         [] -> []
         commands -> [note(commands)]
       end
@@ -76,38 +83,38 @@ defmodule Skillbook.Reply.StrayCommands do
 
   defp note(commands) do
     """
-    Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. If you meant to run this, \
-    write it so:
+    Nothing ran: your reply has no cmd block, and text outside of cmd blocks is for the user. \
+    If you meant to run this, write:
 
     ```cmd
     #{Enum.join(commands, "\n")}
     ```
 
-    If it was only meant to be read, write your answer once more.\
+    If it was only meant to be read, repeat your answer.\
     """
   end
 
-  # The texts that may begin with a command, in order.
+  # Returns the texts that may begin with a command, in order.
   defp candidates(text) do
     text = Regex.replace(@thought, text, "")
     tagged = for [_, body] <- Regex.scan(@tag, text), do: body
     fenced(String.split(text, "\n"), []) ++ tagged
   end
 
-  defp fenced([], found), do: found |> Enum.reverse() |> Enum.concat()
+  defp fenced([], blocks), do: blocks |> Enum.reverse() |> Enum.concat()
 
-  defp fenced([line | lines], found) do
+  defp fenced([line | lines], blocks) do
     case Regex.run(@fence, line) do
       [_, fence, info] ->
         {body, lines} = body(lines, fence, [])
-        fenced(lines, [wanted(String.downcase(info), body) | found])
+        fenced(lines, [wanted(String.downcase(info), body) | blocks])
 
       nil ->
-        fenced(lines, found)
+        fenced(lines, blocks)
     end
   end
 
-  # The lines up to the closing fence, which is as long and has nothing behind it.
+  # Splits the lines at the closing fence, which is at least as long and has no info string.
   defp body([], _fence, body), do: {Enum.reverse(body), []}
 
   defp body([line | lines], fence, body) do
@@ -145,13 +152,14 @@ defmodule Skillbook.Reply.StrayCommands do
           "("
         )
 
-      [if(call? or not whole?(line), do: "#{name} --FLAG VALUE", else: line)]
+      [if(call? or not complete?(line), do: "#{name} --FLAG VALUE", else: line)]
     else
       _ -> []
     end
   end
 
-  defp whole?(line), do: String.length(line) <= @shown and match?({:ok, _}, Command.parse(line))
+  defp complete?(line),
+    do: String.length(line) <= @max_line_length and match?({:ok, _}, Command.parse(line))
 
   defp json(view, {:ok, calls}) when is_list(calls),
     do: Enum.flat_map(calls, &json(view, {:ok, &1}))
@@ -167,7 +175,7 @@ defmodule Skillbook.Reply.StrayCommands do
       line =
         if is_map(arguments), do: ToolCall.line(name, arguments), else: "#{name} --FLAG VALUE"
 
-      [if(whole?(line), do: line, else: "#{name} --FLAG VALUE")]
+      [if(complete?(line), do: line, else: "#{name} --FLAG VALUE")]
     else
       []
     end

@@ -1,6 +1,7 @@
 defmodule Skillbook.Reply.ToolCall do
   @moduledoc false
-  # A tool call in a vendor's form, as the line of a command, and a result in that vendor's form.
+  # Converts a tool call of a vendor's API to a command line, and a result to the answer of that
+  # API.
 
   alias Skillbook.Support.JSON
   alias Skillbook.{Command, JSONError, Result, ToolCallError}
@@ -15,6 +16,7 @@ defmodule Skillbook.Reply.ToolCall do
           arguments: term()
         }
 
+  @doc "Reads a call: OpenAI's two forms, Anthropic's, or MCP's."
   @spec read(term()) :: t()
   def read(call) when is_map(call) and not is_struct(call) do
     case strings(call) do
@@ -51,7 +53,7 @@ defmodule Skillbook.Reply.ToolCall do
 
   def read(_call), do: %__MODULE__{shape: :mcp}
 
-  # What has another key was not decoded from JSON, and is in no call.
+  # Other keys cannot come from JSON and are dropped.
   defp strings(map),
     do:
       for(
@@ -61,9 +63,9 @@ defmodule Skillbook.Reply.ToolCall do
         do: {to_string(key), value}
       )
 
-  @doc "The arguments as a map with string keys."
+  @doc "Returns the arguments as a map with string keys."
   @spec arguments(t()) :: {:ok, map()} | {:error, ToolCallError.t()}
-  # Models leave them out, or write nothing, where a tool needs none.
+  # Some models send no arguments, or an empty text, for a tool that needs none.
   def arguments(%__MODULE__{arguments: empty}) when empty in [nil, ""], do: {:ok, %{}}
 
   def arguments(%__MODULE__{arguments: text} = call) when is_binary(text) do
@@ -75,7 +77,7 @@ defmodule Skillbook.Reply.ToolCall do
         {:error, error(call, "expected one JSON object, got #{describe(other)}")}
 
       {:error, %JSONError{} = error} ->
-        {:error, error(call, "no JSON: #{Exception.message(error)}")}
+        {:error, error(call, "not JSON: #{Exception.message(error)}")}
     end
   end
 
@@ -95,7 +97,10 @@ defmodule Skillbook.Reply.ToolCall do
   defp describe(value) when is_number(value), do: "a number"
   defp describe(_value), do: "something else"
 
-  @doc "The command that does the same: a JSON object behind the name, or flags where the name has to be in quotes."
+  @doc """
+  Returns the command line for a call: the name and a JSON object, or flags if the name needs
+  quotes.
+  """
   @spec line(String.t(), map()) :: String.t()
   def line(name, arguments) do
     cond do
@@ -113,7 +118,7 @@ defmodule Skillbook.Reply.ToolCall do
     end
   end
 
-  @doc "A result as the vendor's answer to the call."
+  @doc "Returns a result as the vendor's answer to the call."
   @spec answer(t(), Result.t()) :: map()
   def answer(%__MODULE__{shape: :openai} = call, result),
     do: %{"role" => "tool", "tool_call_id" => call.id, "content" => content(result)}
@@ -136,7 +141,7 @@ defmodule Skillbook.Reply.ToolCall do
       "isError" => error?(result)
     }
 
-  # Where a shape has no field for it, the text says so, as a report does.
+  # These shapes have no field for errors, so the text starts with `error`, as in a report.
   defp content(result),
     do: if(error?(result), do: "error\n" <> result.content, else: result.content)
 

@@ -1,6 +1,7 @@
 defmodule Skillbook.Reply.Truncation do
   @moduledoc false
-  # Cuts a result that is too long for the model, and says how the rest is to be had.
+  # Truncates a result that is too long for the model and adds a notice with the command that
+  # reads on.
 
   alias Skillbook.Reply.{Excerpt, StoredResults}
   alias Skillbook.{Entry, Result, Telemetry, View}
@@ -9,10 +10,11 @@ defmodule Skillbook.Reply.Truncation do
   @handler "Skillbook.Handlers.Results.Read"
 
   @doc """
-  The result with a content of so many characters at most, and a notice if any are left out.
+  Returns the result with at most `max` characters of content, and a notice if some are left out.
 
-  `metadata.cut` then has `:from` and `:to`, the characters that are shown, and `:total`, how many there are; `:id`, by
-  which they are read on, and `:kept`, up to which of them, or `nil` and 0.
+  `metadata.cut` then has `:from` and `:to`, the range of characters in the content, and `:total`,
+  their full number. If the text is stored, `:id` is its id and `:kept` the number of characters
+  that can be read; otherwise they are `nil` and 0.
   """
   @spec result(Result.t(), View.t(), pos_integer() | :infinity) :: Result.t()
   def result(%Result{name: @read, metadata: %{cut: about}} = result, view, max) do
@@ -21,68 +23,68 @@ defmodule Skillbook.Reply.Truncation do
 
   def result(%Result{} = result, view, max), do: first(result, view, max)
 
-  # What `results.read` gives is of a text that is kept already.
+  # A result of `results.read` is a part of a text that is stored already.
   defp read(result, %{from: from} = about, view, max) do
     {parts, about} = Map.pop(about, :parts, [])
     result = %{result | metadata: result.metadata |> Map.put(:cut, about) |> with_parts(parts)}
 
     case Excerpt.cut(result.content, max) do
-      {page, shown} ->
-        finish(result, view, page, Map.put(about, :to, from + shown - 1))
+      {page, length} ->
+        finish(result, view, page, Map.put(about, :to, from + length - 1))
 
-      :whole when about.kept < about.total ->
+      :fits when about.kept < about.total ->
         finish(result, view, result.content, Map.put(about, :to, about.kept))
 
-      :whole ->
+      :fits ->
         result
     end
   end
 
   defp first(result, view, max) do
     case Excerpt.cut(result.content, max) do
-      {page, shown} ->
-        finish(result, view, page, Map.merge(keep(result, view), %{from: 1, to: shown}))
+      {page, length} ->
+        finish(result, view, page, Map.merge(store(result, view), %{from: 1, to: length}))
 
-      :whole ->
+      :fits ->
         result
     end
   end
 
-  @doc "The text of a result that was cut, for who may read it and still sees what it is of."
+  @doc "Returns a text that was stored for the profile, if the view still shows its origin."
   @spec fetch(View.t(), String.t()) :: {:ok, String.t(), StoredResults.about()} | :error
   def fetch(%View{book: nil}, _id), do: :error
 
   def fetch(view, id) do
     with {:ok, origin, text, about} <- StoredResults.fetch(view.book, view.profile, id),
-         true <- shown?(view, origin) do
+         true <- visible?(view, origin) do
       {:ok, text, about}
     else
       _ -> :error
     end
   end
 
-  defp shown?(view, {:entry, name}),
+  defp visible?(view, {:entry, name}),
     do: match?({:ok, %Entry{name: ^name}}, View.fetch(view, name))
 
-  defp shown?(view, {:generation, generation}), do: view.generation == generation
+  defp visible?(view, {:generation, generation}), do: view.generation == generation
 
-  defp keep(result, view) do
+  defp store(result, view) do
     if view.book != nil and reads?(view) do
       origin = if result.name, do: {:entry, result.name}, else: {:generation, view.generation}
       about = StoredResults.put(view.book, view.profile, origin, parts(result), result.content)
       Map.delete(about, :parts)
     else
-      lost(result)
+      not_stored(result)
     end
   catch
-    # The book stopped meanwhile.
-    :exit, _ -> lost(result)
+    # The book has stopped.
+    :exit, _ -> not_stored(result)
   end
 
-  # An entry of this name may also be another.
+  # Another entry may have this name, so compare the handler.
   defp reads?(view), do: match?({:ok, %Entry{handler: @handler}}, View.fetch(view, @read))
 
-  defp lost(result), do: %{id: nil, total: Excerpt.size(result.content), kept: 0}
+  defp not_stored(result), do: %{id: nil, total: Excerpt.size(result.content), kept: 0}
 
   defp finish(result, view, page, cut) do
     Telemetry.event(
@@ -92,7 +94,7 @@ defmodule Skillbook.Reply.Truncation do
     )
 
     content = String.trim_trailing(page) <> "\n\n" <> notice(cut)
-    # A text of which the model has a part is none that it need not be sent again.
+    # The model has only a part of these texts, so they may be sent again.
     metadata =
       result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut) |> with_parts(parts(result))
 
@@ -105,12 +107,12 @@ defmodule Skillbook.Reply.Truncation do
   defp with_parts(metadata, parts), do: Map.put(metadata, :parts, parts)
 
   defp notice(cut) do
-    "[Cut: these are the characters #{cut.from} to #{cut.to} of #{cut.total}; #{cut.total - cut.to} are left out. " <>
-      "#{rest(cut)}]"
+    "[Cut: these are the characters #{cut.from} to #{cut.to} of #{cut.total}; " <>
+      "#{cut.total - cut.to} are left out. #{rest(cut)}]"
   end
 
   defp rest(cut) when cut.to < cut.kept,
     do: "To read on, write: #{@read} --id #{cut.id} --from #{cut.to + 1}"
 
-  defp rest(_cut), do: "They cannot be read on: ask for less at a time."
+  defp rest(_cut), do: "The rest was not stored: ask for less at once."
 end

@@ -1,22 +1,24 @@
 defmodule Skillbook.Run.CircuitBreaker do
   @moduledoc false
-  # Leaves a handler alone that fails again and again: after so many failures in a row its skill is out of service, after
-  # the cooldown one call is let through, and if that one gives an answer, all are. A skill whose page or whose handler's
-  # code is another one now has not failed.
+  # Circuit breaker for handlers. After `:failures` failures in a row a skill is out of service;
+  # after `:cooldown` one call is let through, and its success closes the breaker. Editing the
+  # page or the handler's code resets it.
   #
-  # Callers read a table; only failures, what ends them and the one call that tries go through the process.
+  # Callers read an ETS table. Only failures, successes after a failure and the trial call go
+  # through the process.
 
   use GenServer
 
-  alias Skillbook.{Book, Diagnostic, Entry, OutOfServiceError, Telemetry}
+  alias Skillbook.{Book, Diagnostic, Entry, OutOfServiceError, Telemetry, View}
 
-  # A row is {name, fingerprint, state, failures, since, retry_at}. The state is :closed, :open, :half_open (somebody is to
-  # try) or :trial (somebody does); the two times are nil while it is closed.
+  # A row is {name, fingerprint, state, failures, since, retry_at}. The state is :closed, :open,
+  # :half_open (the next call is the trial) or :trial (it is running). `since` and `retry_at` are
+  # nil while it is closed. The fingerprint covers the page and the handler's code.
 
   @spec start_link(Book.t()) :: GenServer.on_start()
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
-  @doc "Whether the skill may be called."
+  @doc "Returns whether the skill may be called."
   @spec check(Book.t(), Entry.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
   def check(book, entry, module) do
     case row(book, entry, module) do
@@ -25,7 +27,10 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  @doc "As `check/3`; the calling process may be the one that tries it, and says with `leave/4` what came of it."
+  @doc """
+  Like `check/3`, for a call that will run. The calling process may become the trial; in any case
+  it reports the outcome with `leave/4`.
+  """
   @spec enter(Book.t(), Entry.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
   def enter(book, entry, module) do
     case row(book, entry, module) do
@@ -38,7 +43,7 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  @doc "What came of a call that was let through; `:unused` if it did not run after all."
+  @doc "Reports the outcome of a call after `enter/3`; `:unused` if it did not run."
   @spec leave(Book.t(), Entry.t(), module(), :answered | :failed | :unused) :: :ok
   def leave(%{breaker: false}, _entry, _module, _outcome), do: :ok
 
@@ -48,17 +53,17 @@ defmodule Skillbook.Run.CircuitBreaker do
       else: :ok
   end
 
-  @doc "What is out of service, of the entries that there are now, as `fetch` gives them."
-  @spec diagnostics(Book.t(), (String.t() -> {:ok, Entry.t()} | {:error, Exception.t()})) :: [
-          Diagnostic.t()
-        ]
-  def diagnostics(%{breaker: false}, _fetch), do: []
+  @doc "Returns a diagnostic for each skill that is out of service."
+  @spec diagnostics(Book.t()) :: [Diagnostic.t()]
+  def diagnostics(%{breaker: false}), do: []
 
-  def diagnostics(book, fetch) do
+  def diagnostics(book) do
+    view = View.all(book.catalog)
+
     for {name, fingerprint, state, failures, since, _} <-
           Enum.sort(:ets.tab2list(name(book.name))),
         state != :closed,
-        {:ok, entry} <- [fetch.(name)],
+        {:ok, entry} <- [View.fetch(view, name)],
         {:ok, module} <- [Entry.fetch_handler(entry)],
         fingerprint(entry, module) == fingerprint do
       %Diagnostic{
@@ -66,9 +71,10 @@ defmodule Skillbook.Run.CircuitBreaker do
         severity: :error,
         path: entry.path,
         message:
-          "expected answers of the handler #{entry.handler}, got #{times(failures)} in a row; " <>
-            "`#{name}` is out of service since #{DateTime.to_iso8601(DateTime.truncate(since, :second))}",
-        hint: "the log says what went wrong; after the cooldown the next call tries it again"
+          "expected results of the handler #{entry.handler}, got #{times(failures)} in a row; " <>
+            "`#{name}` is out of service since " <>
+            DateTime.to_iso8601(DateTime.truncate(since, :second)),
+        hint: "see the log for the cause; after the cooldown the next call tries it again"
       }
     end
   end
@@ -84,7 +90,7 @@ defmodule Skillbook.Run.CircuitBreaker do
       [row] -> if elem(row, 1) == fingerprint(entry, module), do: row
     end
   rescue
-    # The book stopped meanwhile, so nothing runs any more.
+    # The book has stopped and its table with it.
     ArgumentError -> nil
   end
 
@@ -96,9 +102,9 @@ defmodule Skillbook.Run.CircuitBreaker do
     %OutOfServiceError{name: name, failures: failures, since: since, retry_in: retry_in}
   end
 
-  defp name(book), do: Module.concat(book, Breaker)
+  defp name(book), do: Module.concat(book, CircuitBreaker)
 
-  # State: `trials` has who tries what, by the reference of its monitor.
+  # State: `trials` maps monitor references to {pid, name} of the running trials.
 
   @impl true
   def init(%{breaker: false}), do: :ignore
@@ -126,7 +132,7 @@ defmodule Skillbook.Run.CircuitBreaker do
   def handle_call({outcome, name, fingerprint}, {pid, _}, state) do
     {trial, state} = end_trial(state, {pid, name})
     row = find(state, name, fingerprint) || new(outcome, name, fingerprint)
-    {:reply, :ok, came(state, outcome, trial, row)}
+    {:reply, :ok, record(state, outcome, trial, row)}
   end
 
   @impl true
@@ -135,7 +141,7 @@ defmodule Skillbook.Run.CircuitBreaker do
     {:noreply, state}
   end
 
-  # Who tried it is gone without a word: the next one may.
+  # The trial ended without reporting: the next call is the trial.
   def handle_info({:DOWN, ref, :process, _pid, _reason}, state) do
     {{_pid, name}, state} = pop_in(state.trials[ref])
 
@@ -146,7 +152,7 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   defp end_trial(state, trial) do
-    case Enum.find(state.trials, fn {_, held} -> held == trial end) do
+    case Enum.find(state.trials, fn {_, running} -> running == trial end) do
       nil ->
         {false, state}
 
@@ -159,19 +165,19 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp new(:failed, name, fingerprint), do: {name, fingerprint, :closed, 0, nil, nil}
   defp new(_outcome, _name, _fingerprint), do: nil
 
-  # Calls from before it was open say nothing about what is tried now.
-  defp came(state, :answered, _, {name, _, :closed, _, _, _}), do: delete(state, name)
-  defp came(state, :failed, _, {_, _, :closed, _, _, _} = row), do: fail(state, row)
-  defp came(state, :failed, true, {_, _, :trial, _, _, _} = row), do: fail(state, row)
+  # Once it is open only the trial counts: other calls were started before.
+  defp record(state, :answered, _, {name, _, :closed, _, _, _}), do: delete(state, name)
+  defp record(state, :failed, _, {_, _, :closed, _, _, _} = row), do: fail(state, row)
+  defp record(state, :failed, true, {_, _, :trial, _, _, _} = row), do: fail(state, row)
 
-  defp came(state, :unused, true, {_, _, :trial, _, _, _} = row), do: half_open(state, row)
+  defp record(state, :unused, true, {_, _, :trial, _, _, _} = row), do: half_open(state, row)
 
-  defp came(state, :answered, true, {name, _, :trial, failures, _, _}) do
-    tell(state, :closed, name, failures)
+  defp record(state, :answered, true, {name, _, :trial, failures, _, _}) do
+    notify(state, :closed, name, failures)
     delete(state, name)
   end
 
-  defp came(state, _, _, _), do: state
+  defp record(state, _, _, _), do: state
 
   defp fail(state, {name, fingerprint, _, failures, since, _}) do
     if failures + 1 < state.failures do
@@ -185,7 +191,7 @@ defmodule Skillbook.Run.CircuitBreaker do
 
       put(state, row)
       Process.send_after(self(), {:cooled, name, fingerprint}, state.cooldown)
-      tell(state, :opened, name, failures + 1)
+      notify(state, :opened, name, failures + 1)
     end
 
     state
@@ -193,7 +199,7 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   defp half_open(state, {name, _, _, failures, _, _} = row) do
     put(state, put_elem(row, 2, :half_open))
-    tell(state, :half_open, name, failures)
+    notify(state, :half_open, name, failures)
     state
   end
 
@@ -211,14 +217,11 @@ defmodule Skillbook.Run.CircuitBreaker do
     state
   end
 
-  defp tell(state, event, name, failures) do
+  defp notify(state, event, name, failures) do
     Telemetry.event(
       [:skillbook, :breaker, event],
       %{failures: failures, system_time: System.system_time()},
-      %{
-        book: state.book,
-        skill: name
-      }
+      %{book: state.book, skill: name}
     )
   end
 end

@@ -1,22 +1,24 @@
 defmodule Skillbook.Run.ConcurrencyLimit do
   @moduledoc false
-  # How many handlers run at a time, in a book and of one skill. Who finds no room waits; the longest waiting whose skill
-  # has room comes first, so that a skill that is full holds up no other. A handler's own commands take no room of the
-  # book's, and none of a skill that it is called for: their caller has it, and waits for them.
+  # Limits how many handlers run at once, per book and per skill. Calls over the limit queue; the
+  # oldest call whose skill has a free slot goes first, so a busy skill never blocks another.
+  # Nested calls use their caller's slot, so a handler that runs commands cannot deadlock.
 
   use GenServer
 
   alias Skillbook.{Book, BusyError, Telemetry}
 
-  # What a slot or a waiting call takes: room of the book, of the skill, or of neither.
-  @typep share :: {name :: String.t(), of_book :: boolean(), of_skill :: boolean()}
+  # Which limits a call counts against: the book's, the skill's, or neither.
+  @typep slot :: {name :: String.t(), of_book :: boolean(), of_skill :: boolean()}
 
   @spec start_link(Book.t()) :: GenServer.on_start()
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   @doc """
-  Waits for room for the worker of a skill, which the calling process is going to let run. So many of the skill run at a time;
-  the room is free again at `leave/2` and when the worker ends.
+  Waits for a slot for the worker of a skill, of which at most `limit` run at once.
+
+  The caller starts the worker's work afterwards. The slot is released by `leave/2` or when the
+  worker ends.
   """
   @spec enter(Book.t(), pid(), String.t(), pos_integer() | :infinity) ::
           :ok | {:error, BusyError.t()}
@@ -29,13 +31,15 @@ defmodule Skillbook.Run.ConcurrencyLimit do
     end
   end
 
+  @doc "Releases the slot of a worker."
   @spec leave(Book.t(), pid()) :: :ok
   def leave(book, worker), do: GenServer.cast(name(book.name), {:leave, worker})
 
-  defp name(book), do: Module.concat(book, Gate)
+  defp name(book), do: Module.concat(book, ConcurrencyLimit)
 
-  # State: `running` and `skills` count the slots; `calls` has all calls by their worker, those that run and those that wait;
-  # `waiting` has the latter in their order, by share.
+  # State: `running` and `skills` count the slots in use. `calls` maps workers to their calls,
+  # running (`since: nil`) and queued. `queues` has the queued workers by slot, each queue ordered
+  # by number.
 
   @impl true
   def init(book) do
@@ -47,19 +51,19 @@ defmodule Skillbook.Run.ConcurrencyLimit do
        running: 0,
        skills: %{},
        calls: %{},
-       waiting: %{},
+       queues: %{},
        number: 0
      }}
   end
 
   @impl true
   def handle_call({:enter, worker, callers, skill, limit}, from, state) do
-    held = for pid <- callers, %{since: nil, share: {name, _, _}} <- [state.calls[pid]], do: name
-    share = {skill, held == [], skill not in held}
-    call = %{share: share, limit: limit, ref: Process.monitor(worker), since: nil}
+    outer = for pid <- callers, %{since: nil, slot: {name, _, _}} <- [state.calls[pid]], do: name
+    slot = {skill, outer == [], skill not in outer}
+    call = %{slot: slot, limit: limit, ref: Process.monitor(worker), since: nil}
 
-    if room?(state, share, limit) do
-      {:reply, :ok, take(state, worker, call)}
+    if free?(state, slot, limit) do
+      {:reply, :ok, grant(state, worker, call)}
     else
       timer = Process.send_after(self(), {:expired, worker}, state.max_wait)
 
@@ -71,52 +75,52 @@ defmodule Skillbook.Run.ConcurrencyLimit do
           number: state.number
         })
 
-      {:noreply, put_waiting(%{state | number: state.number + 1}, worker, call)}
+      {:noreply, enqueue(%{state | number: state.number + 1}, worker, call)}
     end
   end
 
   @impl true
-  def handle_cast({:leave, worker}, state), do: {:noreply, gone(state, worker)}
+  def handle_cast({:leave, worker}, state), do: {:noreply, release(state, worker)}
 
   @impl true
   def handle_info({:DOWN, _ref, :process, worker, _reason}, state),
-    do: {:noreply, gone(state, worker)}
+    do: {:noreply, release(state, worker)}
 
   def handle_info({:expired, worker}, state) do
     case state.calls do
       %{^worker => %{since: since} = call} when since != nil ->
         GenServer.reply(call.from, :busy)
-        tell(state, call, false)
-        {:noreply, gone(state, worker)}
+        notify(state, call, false)
+        {:noreply, release(state, worker)}
 
-      # It got its room when the time was just over.
+      # It got a slot just as its time was over.
       _ ->
         {:noreply, state}
     end
   end
 
-  @spec room?(map(), share(), pos_integer() | :infinity) :: boolean()
-  defp room?(state, {skill, of_book, of_skill}, limit) do
+  @spec free?(map(), slot(), pos_integer() | :infinity) :: boolean()
+  defp free?(state, {skill, of_book, of_skill}, limit) do
     # Every number is less than :infinity.
     (not of_book or state.running < state.limit) and
       (not of_skill or Map.get(state.skills, skill, 0) < limit)
   end
 
-  defp take(state, worker, call), do: count(put_in(state.calls[worker], call), call.share, 1)
+  defp grant(state, worker, call), do: count(put_in(state.calls[worker], call), call.slot, 1)
 
-  defp gone(state, worker) do
+  defp release(state, worker) do
     case pop_in(state.calls[worker]) do
       {nil, state} ->
         state
 
       {%{since: nil} = call, state} ->
         Process.demonitor(call.ref, [:flush])
-        state |> count(call.share, -1) |> serve()
+        state |> count(call.slot, -1) |> serve()
 
       {call, state} ->
         Process.demonitor(call.ref, [:flush])
         Process.cancel_timer(call.timer)
-        drop_waiting(state, call)
+        dequeue(state, call)
     end
   end
 
@@ -137,13 +141,14 @@ defmodule Skillbook.Run.ConcurrencyLimit do
     end
   end
 
-  # Of each share only the first can be next, so this takes as long as there are shares, not as there are calls.
+  # Only the first of each queue can be next, so the time depends on the number of queues, not of
+  # calls.
   defp serve(state) do
-    heads = for {_share, queue} <- state.waiting, do: :gb_trees.smallest(queue)
+    heads = for {_slot, queue} <- state.queues, do: :gb_trees.smallest(queue)
 
     next =
       Enum.filter(heads, fn {_, worker} ->
-        room?(state, state.calls[worker].share, state.calls[worker].limit)
+        free?(state, state.calls[worker].slot, state.calls[worker].limit)
       end)
 
     case Enum.min(next, fn -> nil end) do
@@ -154,36 +159,32 @@ defmodule Skillbook.Run.ConcurrencyLimit do
         call = state.calls[worker]
         Process.cancel_timer(call.timer)
         GenServer.reply(call.from, :ok)
-        tell(state, call, true)
-        state |> drop_waiting(call) |> take(worker, %{call | since: nil}) |> serve()
+        notify(state, call, true)
+        state |> dequeue(call) |> grant(worker, %{call | since: nil}) |> serve()
     end
   end
 
-  defp put_waiting(state, worker, call) do
-    queue = Map.get(state.waiting, call.share, :gb_trees.empty())
-    waiting = Map.put(state.waiting, call.share, :gb_trees.insert(call.number, worker, queue))
-    %{state | waiting: waiting, calls: Map.put(state.calls, worker, call)}
+  defp enqueue(state, worker, call) do
+    queue = Map.get(state.queues, call.slot, :gb_trees.empty())
+    queues = Map.put(state.queues, call.slot, :gb_trees.insert(call.number, worker, queue))
+    %{state | queues: queues, calls: Map.put(state.calls, worker, call)}
   end
 
-  defp drop_waiting(state, call) do
-    queue = :gb_trees.delete(call.number, state.waiting[call.share])
+  defp dequeue(state, call) do
+    queue = :gb_trees.delete(call.number, state.queues[call.slot])
 
     if :gb_trees.is_empty(queue),
-      do: %{state | waiting: Map.delete(state.waiting, call.share)},
-      else: put_in(state.waiting[call.share], queue)
+      do: %{state | queues: Map.delete(state.queues, call.slot)},
+      else: put_in(state.queues[call.slot], queue)
   end
 
-  defp tell(state, call, granted) do
-    {skill, _, _} = call.share
+  defp notify(state, call, granted) do
+    {skill, _, _} = call.slot
 
     Telemetry.event(
       [:skillbook, :queue, :wait],
       %{duration: System.monotonic_time() - call.since},
-      %{
-        book: state.book,
-        skill: skill,
-        granted: granted
-      }
+      %{book: state.book, skill: skill, granted: granted}
     )
   end
 end

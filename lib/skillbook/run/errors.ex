@@ -1,22 +1,28 @@
 defmodule Skillbook.HandlerError do
   @moduledoc """
-  A handler that could not be called, or that gave no answer.
+  Returned when a handler does not exist, crashes, exceeds its time limit or returns an invalid
+  value.
 
-  The message is for the model: it names the skill and keeps what went wrong inside to itself, which goes to the log.
+  The message is for the model. It names the skill; details such as the crash reason go to the
+  log.
 
   ## Fields
 
-    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout`, `:bad_return`, or `:stopped` (the book
-      stopped before it ran)
+    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout`, `:bad_return`,
+      or `:stopped` (the book stopped before the handler ran)
     * `:name` - the skill's name
-    * `:handler` - the handler as the skill's frontmatter names it
+    * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
-    * `:reason` - what it crashed with or returned, for Elixir callers
+    * `:reason` - the crash reason or the returned value, for Elixir callers
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.HandlerError{kind: :timeout, name: "email.send", timeout: 30_000})
-      "`email.send` was stopped: it took longer than 30 s. It may have done part of its work: check before you try again, or tell the user."
+      iex> error = %Skillbook.HandlerError{kind: :timeout, name: "email.send", timeout: 30_000}
+      iex> error |> Exception.message() |> String.split(". ")
+      [
+        "`email.send` was stopped: it took longer than 30 s",
+        "It may have done part of its work: check before you try again, or tell the user."
+      ]
   """
 
   alias Skillbook.Support.Duration
@@ -35,8 +41,8 @@ defmodule Skillbook.HandlerError do
 
   @impl true
   def message(%{kind: :missing} = error) do
-    "`#{error.name}` cannot run: its handler #{error.handler} is not there. " <>
-      "You cannot mend this: tell the user, and go on without it."
+    "`#{error.name}` cannot run: its handler #{error.handler} does not exist. " <>
+      "You cannot fix this: tell the user, and go on without it."
   end
 
   def message(%{kind: :stopped} = error),
@@ -50,23 +56,30 @@ defmodule Skillbook.HandlerError do
   end
 
   def message(%{kind: :bad_return} = error) do
-    "`#{error.name}` failed: its handler gave an answer that cannot be read. #{@partly}"
+    "`#{error.name}` failed: its handler returned an invalid value. #{@partly}"
   end
 end
 
 defmodule Skillbook.BusyError do
   @moduledoc """
-  A command that waited for its turn and did not get one. Nothing was done.
+  Returned when a command queued for a free slot longer than `:max_wait`. Its handler did not run.
+
+  The options `:max_running`, `:max_running_per_skill` and `:max_agents` of a book set the number
+  of slots.
 
   ## Fields
 
     * `:name` - the skill's name
-    * `:max_wait` - how long it waited, in milliseconds
+    * `:max_wait` - how long it queued, in milliseconds
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.BusyError{name: "email.send", max_wait: 30_000})
-      "`email.send` was not run: too many commands were running, and its turn did not come within 30 s. Try again later, or tell the user."
+      iex> error = %Skillbook.BusyError{name: "email.send", max_wait: 30_000}
+      iex> error |> Exception.message() |> String.split(", and ")
+      [
+        "`email.send` was not run: too many commands were running",
+        "it was still queued after 30 s. Try again later, or tell the user."
+      ]
   """
 
   alias Skillbook.Support.Duration
@@ -77,27 +90,35 @@ defmodule Skillbook.BusyError do
 
   @impl true
   def message(%{name: name, max_wait: max_wait}) do
-    "`#{name}` was not run: too many commands were running, and its turn did not come within " <>
+    "`#{name}` was not run: too many commands were running, and it was still queued after " <>
       "#{Duration.text(max_wait)}. Try again later, or tell the user."
   end
 end
 
 defmodule Skillbook.OutOfServiceError do
   @moduledoc """
-  A command whose handler failed several times in a row, and is left alone for a while. Nothing was done.
+  Returned while the circuit breaker keeps a skill out of service. Its handler did not run.
+
+  The option `:breaker` of a book sets after how many failures in a row, and for how long.
 
   ## Fields
 
     * `:name` - the skill's name
-    * `:failures` - how many times in a row it failed
-    * `:since` - since when it is out of service, a `DateTime` in UTC
-    * `:retry_in` - after how many seconds one call will be let through to try it, or `nil` while that call runs
+    * `:failures` - the number of failures in a row
+    * `:since` - the start of the outage, a `DateTime` in UTC
+    * `:retry_in` - the seconds until one call is let through as a trial, or `nil` while the trial
+      runs
 
   ## Examples
 
-      iex> error = %Skillbook.OutOfServiceError{name: "email.send", failures: 5, since: ~U[2026-02-17 12:00:10Z], retry_in: 18}
-      iex> Exception.message(error)
-      "`email.send` was not run: it failed 5 times in a row and is out of service since 2026-02-17 12:00:10 UTC. Try again in 18 s, and go on without it until then, or tell the user."
+      iex> since = ~U[2026-02-17 12:00:10Z]
+      iex> error = %Skillbook.OutOfServiceError{name: "email.send", failures: 5, since: since}
+      iex> %{error | retry_in: 18} |> Exception.message() |> String.split([": ", ". "])
+      [
+        "`email.send` was not run",
+        "it failed 5 times in a row and is out of service since 2026-02-17 12:00:10 UTC",
+        "Try again in 18 s, and go on without it until then, or tell the user."
+      ]
   """
 
   @type t :: %__MODULE__{
@@ -121,7 +142,8 @@ defmodule Skillbook.OutOfServiceError do
   end
 
   defp retry(%{retry_in: nil}) do
-    "Another call is trying it right now: try again in a minute, and go on without it until then, or tell the user."
+    "Another call is trying it right now: try again in a minute, " <>
+      "and go on without it until then, or tell the user."
   end
 
   defp retry(%{retry_in: seconds}) do
@@ -131,20 +153,27 @@ end
 
 defmodule Skillbook.PolicyError do
   @moduledoc """
-  A command that changes something, and that the profile's `:writes` did not let run. Nothing was done.
+  Returned when the profile's `:writes` does not allow a command with side effects. Its handler
+  did not run.
 
   ## Fields
 
-    * `:kind` - `:delegate` (it is to be handed to an agent), `:deny` (the profile runs no such commands), `:denied` (who was
-      asked said no) or `:unanswered` (nobody could be asked, or the answer could not be had)
+    * `:kind` - `:delegate` (an agent must run it), `:deny` (the profile runs no such commands),
+      `:denied` (the `:ask` callback declined) or `:unanswered` (there is no callback, or it
+      failed)
     * `:name` - the skill's name
     * `:dispatch` - for `:delegate`, whether the profile sees `agent.dispatch`
-    * `:text` - for `:denied`, what was said with it, or `nil`
+    * `:text` - for `:denied`, the text of `{:deny, text}`, or `nil`
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.PolicyError{kind: :delegate, name: "email.send", dispatch: true})
-      "`email.send` was not run: it changes something, and such commands are handed to an agent. Write: agent.dispatch --mission \\"WHAT IS TO BE DONE\\" --skills email.send"
+      iex> error = %Skillbook.PolicyError{kind: :delegate, name: "email.send", dispatch: true}
+      iex> error |> Exception.message() |> String.split([". Write: ", ": "])
+      [
+        "`email.send` was not run",
+        "it changes something, and such commands must be delegated to an agent",
+        "agent.dispatch --mission \\"WHAT TO DO\\" --skills email.send"
+      ]
   """
 
   @type t :: %__MODULE__{
@@ -160,13 +189,13 @@ defmodule Skillbook.PolicyError do
   def message(%{name: name} = error), do: "`#{name}` was not run: #{why(error)}"
 
   defp why(%{kind: :delegate, dispatch: true} = error) do
-    "it changes something, and such commands are handed to an agent. " <>
-      "Write: agent.dispatch --mission \"WHAT IS TO BE DONE\" --skills #{error.name}"
+    "it changes something, and such commands must be delegated to an agent. " <>
+      "Write: agent.dispatch --mission \"WHAT TO DO\" --skills #{error.name}"
   end
 
   defp why(%{kind: :delegate}) do
-    "it changes something, and such commands are handed to an agent, but there is none here. " <>
-      "Tell the user what is to be done."
+    "it changes something, and such commands must be delegated to an agent, " <>
+      "but no agent is available. Tell the user what needs to be done."
   end
 
   defp why(%{kind: :deny}) do
@@ -175,23 +204,25 @@ defmodule Skillbook.PolicyError do
   end
 
   defp why(%{kind: :denied, text: nil}) do
-    "it changes something, and whoever was asked did not allow it. Do not try again without being told to."
+    "it changes something, and the user declined. " <>
+      "Do not try again unless the user asks for it."
   end
 
   defp why(%{kind: :denied, text: text}) do
-    "it changes something, and whoever was asked did not allow it: #{text}"
+    "it changes something, and the user declined: #{text}"
   end
 
   defp why(%{kind: :unanswered}) do
-    "it changes something, and nobody could be asked whether it may. Tell the user what you would have done."
+    "it changes something, and permission could not be requested. " <>
+      "Tell the user what you would have done."
   end
 end
 
 defmodule Skillbook.SetupError do
   @moduledoc """
-  A command needs something that its book was started without.
+  Returned when a command needs an option that its book was started without.
 
-  The model cannot mend this; the message is for whoever runs the book.
+  The message names the option for the operator; the model cannot fix this.
 
   ## Fields
 
@@ -200,8 +231,12 @@ defmodule Skillbook.SetupError do
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.SetupError{command: "tasks.get", option: :store})
-      ~s(`tasks.get` needs a database and this book has none. Whoever runs it sets the option `store:`, for example store: "skillbook.db")
+      iex> error = %Skillbook.SetupError{command: "tasks.get", option: :store}
+      iex> error |> Exception.message() |> String.split(". ")
+      [
+        "`tasks.get` needs a database, and this book has none",
+        ~s(To enable it, set the option `store:`, for example store: "skillbook.db")
+      ]
   """
 
   @type t :: %__MODULE__{command: String.t(), option: :store | :write_to}
@@ -213,32 +248,34 @@ defmodule Skillbook.SetupError do
   def message(%{command: command, option: option}) do
     {need, example} = describe(option)
 
-    "`#{command}` needs #{need} and this book has none. " <>
-      "Whoever runs it sets the option `#{option}:`, for example #{option}: #{inspect(example)}"
+    "`#{command}` needs #{need}, and this book has none. " <>
+      "To enable it, set the option `#{option}:`, for example #{option}: #{inspect(example)}"
   end
 
   defp describe(:store), do: {"a database", "skillbook.db"}
-  defp describe(:write_to), do: {"a folder to write skills into", "skills"}
+  defp describe(:write_to), do: {"a folder to write skills to", "skills"}
 end
 
 defmodule Skillbook.NotFoundError do
   @moduledoc """
-  A command names something that is not there.
+  Returned when a command names a task, note or other record that does not exist.
 
   ## Fields
 
-    * `:kind` - what was looked for, a word such as `"task"`
-    * `:id` - its id as people and models write it
-    * `:find` - the command that lists such things, or `nil` if there is none
-    * `:deleted_at` - when it was deleted, a `DateTime`, or `nil` if it never was there
-    * `:available` - for notes and skills that are read: titles or names that there are, 20 at most
+    * `:kind` - the kind of record, such as `"task"`
+    * `:id` - its id as written in the command
+    * `:find` - the command that lists such records, or `nil`
+    * `:deleted_at` - when it was deleted, a `DateTime`; `nil` if it never existed
+    * `:available` - for notes and skills: up to 20 existing titles or names; otherwise `nil`
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.NotFoundError{kind: "task", id: "T-99", find: "tasks.search"})
+      iex> error = %Skillbook.NotFoundError{kind: "task", id: "T-99", find: "tasks.search"}
+      iex> Exception.message(error)
       "there is no task T-99; `tasks.search` lists the tasks with their ids"
 
-      iex> Exception.message(%Skillbook.NotFoundError{kind: "note", id: "Diner", find: nil, available: ["Dinner", "School"]})
+      iex> error = %Skillbook.NotFoundError{kind: "note", id: "Diner", find: nil}
+      iex> Exception.message(%{error | available: ["Dinner", "School"]})
       "Note 'Diner' not found. Available notes: Dinner, School"
   """
 
@@ -253,25 +290,27 @@ defmodule Skillbook.NotFoundError do
   @enforce_keys [:kind, :id, :find]
   defexception [:kind, :id, :find, :deleted_at, :available]
 
-  # An id can be as long as a whole command that went wrong.
-  @shown 100
+  # A malformed command may have its whole text as an id.
+  @max_id_length 100
 
   @impl true
   def message(%{available: available} = error) when is_list(available) do
     names = if available == [], do: "none", else: Enum.join(available, ", ")
-    id = String.slice(error.id, 0, @shown)
+    id = String.slice(error.id, 0, @max_id_length)
     "#{String.capitalize(error.kind)} '#{id}' not found. #{listed(error.kind)}: #{names}"
   end
 
   def message(%{kind: kind, id: id, find: nil}),
-    do: "there is no #{kind} #{id}, or no longer; run the command that gave it again"
+    do: "there is no #{kind} #{id}, or it has expired; run its command again"
 
   def message(%{kind: kind, id: id, find: find, deleted_at: nil}),
     do: "there is no #{kind} #{id}; `#{find}` lists the #{kind}s with their ids"
 
   def message(%{kind: kind, id: id, find: find, deleted_at: deleted_at}) do
-    "the #{kind} #{id} was deleted at #{DateTime.to_iso8601(deleted_at)} and stays as it is; " <>
-      "`#{find}` lists the #{kind}s there are"
+    at = DateTime.to_iso8601(deleted_at)
+
+    "the #{kind} #{id} was deleted at #{at} and cannot be changed; " <>
+      "`#{find}` lists the existing #{kind}s"
   end
 
   defp listed("note"), do: "Available notes"

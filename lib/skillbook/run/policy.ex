@@ -1,7 +1,7 @@
 defmodule Skillbook.Run.Policy do
   @moduledoc false
-  # Whether a command may run, when it changes something: what the profile's `:writes` says. The executor asks here before
-  # it runs anything, so there is no way past it.
+  # Decides whether a command with side effects may run, from the profile's `:writes`. The
+  # executor is the only caller, so no command bypasses it.
 
   require Logger
 
@@ -15,12 +15,12 @@ defmodule Skillbook.Run.Policy do
   def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
     case Entry.effect(entry) do
       :read -> :ok
-      :write -> told(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
+      :write -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
     end
   end
 
-  # The duration is the time that somebody took to answer.
-  defp told(routed, context, decide) do
+  # The duration includes the time that a person took to answer.
+  defp reported(routed, context, decide) do
     began = System.monotonic_time()
     decision = decide.()
 
@@ -44,7 +44,7 @@ defmodule Skillbook.Run.Policy do
   defp decide(:run, _routed, _context, _ask), do: :ok
   defp decide(:deny, routed, _context, _ask), do: refused(:deny, routed)
 
-  # Whom it is dispatched to has a profile of its own, which decides again.
+  # The agent that it starts has a profile of its own, which is checked again.
   defp decide(:delegate, %{name: @dispatch}, _context, _ask), do: :ok
 
   defp decide(:delegate, routed, context, _ask) do
@@ -79,10 +79,10 @@ defmodule Skillbook.Run.Policy do
         refused(:denied, routed)
 
       {:ok, {:deny, text} = answer} ->
-        if text?(text), do: refused(:denied, routed, text: text), else: bad(routed, answer)
+        if text?(text), do: refused(:denied, routed, text: text), else: bad_answer(routed, answer)
 
       {:ok, answer} ->
-        bad(routed, answer)
+        bad_answer(routed, answer)
 
       {:crash, reason} ->
         unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
@@ -94,7 +94,7 @@ defmodule Skillbook.Run.Policy do
 
   defp text?(text), do: is_binary(text) and String.valid?(text)
 
-  defp bad(routed, answer) do
+  defp bad_answer(routed, answer) do
     got = inspect(answer, limit: 20, printable_limit: 500)
 
     unanswered(

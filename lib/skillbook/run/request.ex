@@ -1,20 +1,30 @@
 defmodule Skillbook.Request do
   @moduledoc """
-  The question whether a command that changes something may run: what an `:ask` callback gets.
+  The argument of an `:ask` callback: a command with side effects that waits for permission.
+
+  The callback is asked for profiles with `writes: :ask`. It returns `:allow`, `:deny`, or
+  `{:deny, text}` with a text for the model.
 
   ## Fields
 
     * `:command` - the `Skillbook.Command` with its flags
     * `:entry` - the `Skillbook.Entry` that it calls
-    * `:profile` - the `Skillbook.Profile` on whose behalf it would run
-    * `:context` - the `Skillbook.Context` of the call, with the view, the book, the time and the assigns
+    * `:profile` - the `Skillbook.Profile` that runs it
+    * `:context` - the `Skillbook.Context` of the call, with the view, the book, the time and the
+      assigns
 
   ## Examples
 
-      iex> ask = fn request -> if request.entry.name == "email.send", do: {:deny, "not today"}, else: :allow end
-      iex> entry = %Skillbook.Entry{name: "email.send", kind: :command, description: "", body: "", path: "", source: ""}
-      iex> ask.(%Skillbook.Request{command: nil, entry: entry, profile: nil, context: nil})
-      {:deny, "not today"}
+      iex> ask = fn
+      ...>   %Skillbook.Request{entry: %{name: "tasks.delete"}} -> {:deny, "not today"}
+      ...>   _request -> :allow
+      ...> end
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "ann", writes: :ask)
+      iex> reply = "```cmd\\ntasks.delete T-1\\n```"
+      iex> %{results: [result]} = Skillbook.run(view, reply, ask: ask)
+      iex> result.content
+      "`tasks.delete` was not run: it changes something, and the user declined: not today"
   """
 
   @type t :: %__MODULE__{
@@ -24,7 +34,11 @@ defmodule Skillbook.Request do
           context: Skillbook.Context.t()
         }
 
-  @typedoc "Gives `:allow`, `:deny`, or `{:deny, text}` with a text for the model."
+  @typedoc """
+  A callback that decides about a command: a function, or a module and the name of its function.
+
+  It returns `:allow`, `:deny`, or `{:deny, text}` with a text for the model.
+  """
   @type ask :: (t() -> :allow | :deny | {:deny, String.t()}) | {module(), atom()}
 
   @enforce_keys [:command, :entry, :profile, :context]

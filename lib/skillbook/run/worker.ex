@@ -1,17 +1,17 @@
 defmodule Skillbook.Run.Worker do
   @moduledoc false
-  # A process that works for a caller, under the supervisor of a book. It is not linked, so that a crash does not reach the
-  # caller, but it ends when the caller does, whatever it is doing.
+  # Runs a handler in a supervised, unlinked process that is killed at the time limit or when its
+  # caller exits. A crash becomes an error result.
 
   @type t :: Task.t()
 
-  @doc "Starts one that waits for `run/2`."
+  @doc "Starts a worker, which waits for `run/2`."
   @spec start(atom() | nil, keyword(), (() -> term())) :: t()
   def start(book, logger_metadata, fun) do
     caller = self()
 
     Task.Supervisor.async_nolink(supervisor(book), fn ->
-      end_with(caller)
+      exit_with(caller)
       Logger.metadata(logger_metadata)
 
       receive do
@@ -20,14 +20,14 @@ defmodule Skillbook.Run.Worker do
     end)
   end
 
-  @doc "Lets it work; its caller gets the messages of a task."
+  @doc "Starts the work without waiting; the caller receives the messages of a `Task`."
   @spec begin(t()) :: :ok
   def begin(worker) do
     send(worker.pid, {__MODULE__, :run})
     :ok
   end
 
-  @doc "Lets it work, and waits; it is stopped when the time is over."
+  @doc "Starts the work and waits for the result. The worker is killed at the time limit."
   @spec run(t(), timeout()) :: {:ok, term()} | {:crash, term()} | :timeout
   def run(worker, timeout) do
     begin(worker)
@@ -39,32 +39,35 @@ defmodule Skillbook.Run.Worker do
       nil -> :timeout
     end
   catch
-    # A task whose process ended with `:noconnection`, as one that was linked to another node, ends its caller.
+    # `Task.yield/2` exits if the worker ended with `:noconnection`, as after a link to another
+    # node.
     :exit, reason -> {:crash, reason}
   end
 
+  @doc "Kills the worker."
   @spec stop(t()) :: {:ok, term()} | {:exit, term()} | nil
   def stop(worker), do: Task.shutdown(worker, :brutal_kill)
 
-  @doc "The supervisor of a book's workers; handlers of a catalog that no book holds run under one of the application."
+  @doc "The supervisor of a book's workers; without a book, the one of the application."
   @spec supervisor(atom() | nil) :: atom()
   def supervisor(nil), do: Skillbook.Tasks
   def supervisor(book), do: Module.concat(book, Tasks)
 
-  # What it was linked to ends with it, and the crash is logged once, by who knows what it was for.
+  # Exits with `:shutdown`, so that linked processes end too and the crash is logged only once, by
+  # the executor, with the skill's name.
   defp guarded(fun) do
     fun.()
   catch
     kind, reason ->
-      exit({:shutdown, {__MODULE__, reason(kind, reason, without_values(__STACKTRACE__))}})
+      exit({:shutdown, {__MODULE__, reason(kind, reason, without_arguments(__STACKTRACE__))}})
   end
 
   defp reason(:error, error, stack), do: {Exception.normalize(:error, error, stack), stack}
   defp reason(:throw, value, stack), do: {{:nocatch, value}, stack}
   defp reason(:exit, reason, _stack), do: reason
 
-  # A frame may hold the arguments of its call, and these are the flags.
-  defp without_values(stack) do
+  # A stack frame may contain the arguments of its call, which include the flags.
+  defp without_arguments(stack) do
     Enum.map(stack, fn
       {module, function, arguments, location} when is_list(arguments) ->
         {module, function, length(arguments), location}
@@ -74,7 +77,7 @@ defmodule Skillbook.Run.Worker do
     end)
   end
 
-  defp end_with(caller) do
+  defp exit_with(caller) do
     worker = self()
 
     spawn(fn ->

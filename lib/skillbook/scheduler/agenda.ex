@@ -1,24 +1,36 @@
 defmodule Skillbook.Agenda do
   @moduledoc """
-  What runs by its schedule next, and what became of what ran, as a view may see it.
+  The next runs of scheduled entries and the results of the last ones, as one view may see them.
 
   ## Fields
 
-    * `:now` - the time from which on the next runs are counted, UTC
-    * `:next` - a map for each entry with a schedule, the soonest first: `:name`, `:schedule` and `:timezone` as texts, `:means`
-      (the schedule in words), `:run_as` (the profile's id in its page, or `nil`; of an entry of the store the one that created it,
-      for that and for a view that sees everything), `:at` (the next times, UTC) and `:local` (the same
-      as clocks there show them)
-    * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`, `:node`, `:attempts`, `:started_at`,
-      `:finished_at`, `:duration` in milliseconds, `:text`
+    * `:now` - the time after which the next runs are, UTC
+    * `:next` - a map for each entry with a schedule, the soonest first:
+      * `:name` - the name of the entry
+      * `:schedule`, `:timezone` - as texts
+      * `:means` - the schedule in words
+      * `:run_as` - the id of the profile in its page, or `nil`. For an entry of the store it is
+        the creator's, which only the creator and an unrestricted view get
+      * `:at` - the next times, UTC
+      * `:local` - the same times in the time zone, as texts
+    * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`,
+      `:node`, `:attempts`, `:started_at`, `:finished_at`, `:duration` in milliseconds, and
+      `:text`
 
-  The status is `:queued`, `:running`, `:ok`, `:template` (the page is prose, the book has no agent to carry it out, and its text is
-  the result), `:failed`, `:skipped` (the one before was under way) or `:missed`.
+  The status of a firing is one of:
 
-  ## Who sees what
+    * `:queued` - dispatched to another queue
+    * `:running`
+    * `:ok`
+    * `:template` - the page has no commands and the book has no agent; its text is the result
+    * `:failed`
+    * `:skipped` - the firing before it was still running
+    * `:missed` - no node could run it in time
 
-  It shows only names that its view shows now. A profile with all grants and all skills sees the results of all
-  profiles, any other one only its own.
+  ## Access
+
+  Only entries that the view shows now are listed. A profile with all grants and all skills sees
+  the results of all profiles, any other profile only its own.
   """
 
   alias Skillbook.Scheduler.{Clock, Firings}
@@ -30,27 +42,31 @@ defmodule Skillbook.Agenda do
   @enforce_keys [:now, :next, :last]
   defstruct @enforce_keys
 
-  # Rows of one query; hidden ones are left out of them.
-  @rows 200
-  @most 1_000
+  # Rows of one query; rows that the view hides are dropped afterwards.
+  @page_size 200
+  @max_count 1_000
 
   @doc """
-  The agenda of a running book.
+  Returns the agenda of a running book.
+
+  Raises `ArgumentError` for the view of a catalog without a book.
 
   ## Options
 
-    * `:now` - a `DateTime`; the clock's if it is left out
-    * `:names` - globs over names, as in `Skillbook.Profile`; all if it is left out
-    * `:times` - how many next times each entry has, 1 to 1,000; 1 by default
-    * `:last` - how many firings there are at most, 1 to 1,000; 20 by default
+    * `:now` - a `DateTime`. Default: the book's clock
+    * `:names` - globs over names, as in `Skillbook.Profile`. Default: all
+    * `:times` - how many next times each entry has, 1 to 1,000. Default: 1
+    * `:last` - how many firings to return, 1 to 1,000. Default: 20
 
   ## Examples
 
       iex> folder = Path.join(System.tmp_dir!(), "agenda_example")
-      iex> File.mkdir_p!(Path.join(folder, "digest"))
-      iex> File.write!(Path.join(folder, "digest/SKILL.md"), "---\\nname: digest\\ndescription: x\\nschedule: 0 8 * * 1\\n---\\n")
+      iex> File.mkdir_p!(folder)
+      iex> page = "---\\nname: digest\\ndescription: Digest\\nschedule: 0 8 * * 1\\n---\\n"
+      iex> File.write!(Path.join(folder, "digest.md"), page)
       iex> {:ok, _pid} = Skillbook.start_link(name: :agenda, builtins: false, sources: [folder])
-      iex> {:ok, agenda} = Skillbook.schedule(Skillbook.view(:agenda), now: ~U[2026-03-03 12:00:00Z])
+      iex> view = Skillbook.view(:agenda)
+      iex> {:ok, agenda} = Skillbook.schedule(view, now: ~U[2026-03-03 12:00:00Z])
       iex> for row <- agenda.next, do: {row.name, row.means, row.at}
       [{"digest", "at 08:00 on Mondays, UTC", [~U[2026-03-09 08:00:00Z]]}]
   """
@@ -65,14 +81,15 @@ defmodule Skillbook.Agenda do
 
     with :ok <- Options.validate(options, "an agenda", schema()),
          now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
-         {:ok, shown} <- shown(book, view, options[:names]),
-         {:ok, last} <- last(book, shown, own(view.profile), options[:last] || 20) do
-      {:ok, %__MODULE__{now: now, next: next(book, shown, now, options[:times] || 1), last: last}}
+         {:ok, narrowed} <- narrow(book, view, options[:names]),
+         {:ok, last} <- last(book, narrowed, only(view.profile), options[:last] || 20) do
+      next = next(book, narrowed, now, options[:times] || 1)
+      {:ok, %__MODULE__{now: now, next: next, last: last}}
     end
   end
 
-  defp shown(_book, view, nil), do: {:ok, view}
-  defp shown(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
+  defp narrow(_book, view, nil), do: {:ok, view}
+  defp narrow(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
 
   defp next(book, view, now, times) do
     creators = creators(book)
@@ -96,14 +113,14 @@ defmodule Skillbook.Agenda do
     Enum.sort_by(rows, &{&1.at |> List.first() |> unix(), &1.name})
   end
 
-  # Of entries of the store of one name, each has its own.
+  # By record, since entries of the store may share a name.
   defp creators(book) do
     for {record, [creator | _], entry} <- Catalog.scheduled(book.catalog),
         into: %{},
         do: {{entry.name, record}, if(creator == "", do: book.schedules[:run_as], else: creator)}
   end
 
-  # Who wrote the first version is known to who sees that, who need not see this view's.
+  # A profile that sees an entry need not be allowed to know its creator.
   defp run_as(view, entry, creators) do
     case View.record(view, entry.name) do
       nil ->
@@ -111,45 +128,45 @@ defmodule Skillbook.Agenda do
 
       record ->
         creator = creators[{entry.name, record}]
-        if own(view.profile) in [nil, creator], do: creator
+        if only(view.profile) in [nil, creator], do: creator
     end
   end
 
-  # Without a next time it comes last.
+  # Atoms sort after numbers, so entries without a next time come last.
   defp unix(nil), do: :never
   defp unix(at), do: DateTime.to_unix(at)
 
-  defp last(%{store: nil}, _shown, _of, _count), do: {:ok, []}
+  defp last(%{store: nil}, _view, _profile, _count), do: {:ok, []}
 
-  defp last(book, shown, of, count) do
-    names = shown |> View.entries() |> MapSet.new(& &1.name)
-    shows? = &(&1.name in names and View.record(shown, &1.name) == &1.record)
-    collect(Book.sql(book), shows?, of, count, 0, [])
+  defp last(book, view, profile, count) do
+    names = view |> View.entries() |> MapSet.new(& &1.name)
+    visible? = &(&1.name in names and View.record(view, &1.name) == &1.record)
+    collect(Book.sql(book), visible?, profile, count, 0, [])
   end
 
-  defp collect(sql, shows?, profile, count, offset, done) do
-    with {:ok, rows} <- Firings.list(sql, profile, @rows, offset) do
-      # What fires between two queries moves a row into the next one as well.
-      done = Enum.uniq_by(done ++ Enum.filter(rows, shows?), &{&1.name, &1.record, &1.at})
+  defp collect(sql, visible?, profile, count, offset, done) do
+    with {:ok, rows} <- Firings.list(sql, profile, @page_size, offset) do
+      # A firing between two queries shifts rows, so the next page may repeat one.
+      done = Enum.uniq_by(done ++ Enum.filter(rows, visible?), &{&1.name, &1.record, &1.at})
 
-      if length(done) >= count or length(rows) < @rows,
+      if length(done) >= count or length(rows) < @page_size,
         do: {:ok, done |> Enum.take(count) |> Enum.map(&Map.delete(&1, :record))},
-        else: collect(sql, shows?, profile, count, offset + @rows, done)
+        else: collect(sql, visible?, profile, count, offset + @page_size, done)
     end
   end
 
-  # A result may tell what only its profile may know.
-  defp own(%Profile{} = profile),
+  # The only profile whose results it may see, since results may hold its secrets; `nil` for all.
+  defp only(%Profile{} = profile),
     do: if(profile.grants == :all and Profile.globs(profile) == [], do: nil, else: profile.id)
 
   defp schema do
-    count = &(Options.positive?(&1) and &1 <= @most)
+    count = &(Options.positive?(&1) and &1 <= @max_count)
 
     [
       now: {"a DateTime", &is_struct(&1, DateTime)},
       names: {"a list of globs", &Options.texts?/1},
-      times: {"a number from 1 to #{@most}", count},
-      last: {"a number from 1 to #{@most}", count}
+      times: {"a number from 1 to #{@max_count}", count},
+      last: {"a number from 1 to #{@max_count}", count}
     ]
   end
 end

@@ -1,9 +1,9 @@
 defmodule Skillbook.Scheduler.Clock do
   @moduledoc false
-  # The time as a book's schedules see it.
+  # The clock of a book's schedules, which the option `schedules: [clock: ...]` replaces.
 
-  # What comes so many seconds later than it should was missed.
-  @late 60
+  # Seconds after which a firing counts as missed.
+  @max_delay 60
 
   @spec now(Skillbook.Book.t()) :: DateTime.t()
   def now(book) do
@@ -14,6 +14,7 @@ defmodule Skillbook.Scheduler.Clock do
     end
   end
 
-  @spec late() :: pos_integer()
-  def late, do: @late
+  @doc "The seconds after which a firing counts as missed."
+  @spec max_delay() :: pos_integer()
+  def max_delay, do: @max_delay
 end

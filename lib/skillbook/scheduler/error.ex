@@ -1,13 +1,13 @@
 defmodule Skillbook.ScheduleError do
   @moduledoc """
-  A schedule or a time zone that cannot be read.
+  Returned for an invalid cron expression or an unknown time zone.
 
   ## Fields
 
-    * `:part` - `:expression` or `:timezone`
-    * `:expected` - what was expected
-    * `:got` - what came, in quotes, or `nothing`
-    * `:hint` - what to write instead
+    * `:part` - the invalid part, `:expression` or `:timezone`
+    * `:expected` - the expected value, as text
+    * `:got` - the actual value in quotes, or `nothing`
+    * `:hint` - a suggestion of a valid value
 
   ## Examples
 

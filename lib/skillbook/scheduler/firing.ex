@@ -1,19 +1,21 @@
 defmodule Skillbook.Firing do
   @moduledoc """
-  One time at which an entry runs by its schedule.
+  One run of an entry on its schedule, identified by the entry and the time.
 
   ## Fields
 
-    * `:book` - the book
+    * `:book` - the name of the book
     * `:name` - the name of the entry
-    * `:record` - the number that an entry of the store has there, since several of them may have one name; `nil` for one of a
-      file. It is for trusted code only
-    * `:at` - the time of its schedule, UTC, in whole seconds; together with the name and the record it is unique
+    * `:record` - the number of an entry of the store, where several may share a name; `nil` for
+      an entry of a file. For trusted code only
+    * `:at` - the time of the schedule, UTC, in whole seconds. It is unique together with name and
+      record
 
   ## Examples
 
-      iex> Skillbook.Firing.new(MyApp.Skills, "workflows.digest", "2026-03-02T08:00:00Z")
-      %Skillbook.Firing{book: MyApp.Skills, name: "workflows.digest", record: nil, at: ~U[2026-03-02 08:00:00Z]}
+      iex> firing = Skillbook.Firing.new(MyApp.Skills, "mail.digest", "2026-03-02T08:00:00Z")
+      iex> {firing.name, firing.at}
+      {"mail.digest", ~U[2026-03-02 08:00:00Z]}
   """
 
   @type t :: %__MODULE__{
@@ -26,7 +28,12 @@ defmodule Skillbook.Firing do
   @enforce_keys [:book, :name, :at]
   defstruct [:book, :name, :record, :at]
 
-  @doc "Makes one of a time or of its text, as a queue that keeps JSON has it."
+  @doc """
+  Builds a firing from its stored parts.
+
+  The time is a `DateTime` or its ISO 8601 text, as in a queue that stores JSON. Invalid text
+  raises `ArgumentError`.
+  """
   @spec new(atom(), String.t(), DateTime.t() | String.t(), pos_integer() | nil) :: t()
   def new(book, name, at, record \\ nil)
 

@@ -1,18 +1,20 @@
 defmodule Skillbook.Scheduler.Job do
   @moduledoc """
-  An entry that runs by its schedule.
+  An entry that runs on its schedule, as engines get it.
 
   ## Fields
 
-    * `:key` - what engines know it by, and say when its time has come: the entry's name, or `{name, record}` for one of the store
-    * `:name` - the entry's name
-    * `:record` - the number that an entry of the store has there, since several of them may have one name; `nil` for one of a file
+    * `:key` - the identifier for engines: the entry's name, or `{name, record}` for an entry of
+      the store
+    * `:name` - the name of the entry
+    * `:record` - the number of an entry of the store, where several may share a name; `nil` for
+      an entry of a file
     * `:schedule` - its `Skillbook.Schedule`
-    * `:entry` - the entry
+    * `:entry` - the `Skillbook.Entry`
     * `:profile` - the profile that it runs as
-    * `:owner` - the id of the profile that it runs for, whose agenda shows what came of it
-    * `:author` - the profile of its author, or `nil` if the book has none of that id. Those who wrote an entry of the store have narrowed
-      its `:profile` already
+    * `:owner` - the id of the profile whose agenda shows the results
+    * `:author` - the profile of the author of a file, or `nil` if the book has no such profile.
+      For an entry of the store, `:profile` is already narrowed to the rights of its authors
   """
 
   alias Skillbook.Store.Authors
@@ -40,11 +42,12 @@ defmodule Skillbook.Scheduler.Job do
   def key(name, record), do: {name, record}
 
   @doc false
-  # All of a book: jobs, and why others are none.
+  # All jobs of a book. Entries that cannot be jobs have the reason, or `:none` if nobody needs to
+  # know it.
   @spec all(Book.t()) :: [{key(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
-    for {record, writers, entry} <- Catalog.scheduled(book.catalog),
-        do: {key(entry.name, record), new(book, record, writers, entry)}
+    for {record, authors, entry} <- Catalog.scheduled(book.catalog),
+        do: {key(entry.name, record), new(book, record, authors, entry)}
   end
 
   @doc false
@@ -54,26 +57,28 @@ defmodule Skillbook.Scheduler.Job do
     scheduled = Catalog.scheduled(book.catalog, name)
 
     Enum.find_value(scheduled, :none, fn
-      {^record, writers, entry} -> new(book, record, writers, entry)
+      {^record, authors, entry} -> new(book, record, authors, entry)
       _other -> nil
     end)
   end
 
-  # Of what has low trust the schedule is not read; that it is there has to be said. A page of a stranger would say as whom it runs.
-  defp new(_book, nil, _writers, %Entry{schedule: nil, source: source}) do
+  # Entries of low trust have no schedule, since a page names the profile that it runs as. The
+  # user is told about them.
+  defp new(_book, nil, _authors, %Entry{schedule: nil, source: source}) do
     {:error,
-     "expected a page of a source of medium or high trust, got one of the source #{source}, which has low trust; " <>
-       "once you have read it, copy it into a folder of yours"}
+     "expected a page of a source of medium or high trust, got one of the source #{source}, " <>
+       "which has low trust; read it, then copy it into a folder of your own"}
   end
 
-  defp new(_book, _record, _writers, %Entry{schedule: nil}) do
+  defp new(_book, _record, _authors, %Entry{schedule: nil}) do
     {:error,
-     "expected an entry that was written here, got an imported one, which has low trust; create it anew"}
+     "expected an entry that was written here, got an imported one, which has low trust; " <>
+       "create it anew"}
   end
 
-  defp new(book, record, writers, entry) do
-    # First what is quicker to find out: all are looked at whenever anything changes.
-    with {:ok, profile, owner, author} <- runner(book, record, writers, entry),
+  defp new(book, record, authors, entry) do
+    # Quick checks first: every change of the catalog checks all entries.
+    with {:ok, profile, owner, author} <- runner(book, record, authors, entry),
          {:ok, schedule} <- schedule(entry) do
       job = %__MODULE__{
         key: key(entry.name, record),
@@ -86,26 +91,26 @@ defmodule Skillbook.Scheduler.Job do
         author: author
       }
 
-      # The store may have put another one into its place for its profile, or only for others.
-      if record || used?(book, entry) || view(book, job) != :error,
+      # An entry of the store may replace a file for some profiles and not for others.
+      if record || visible?(book, entry) || view(book, job) != :error,
         do: {:ok, job},
         else: :none
     end
   end
 
-  defp used?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
+  defp visible?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
 
   defp runner(book, nil, [], entry) do
     with {:ok, profile} <-
            profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
          author = author(book, entry),
-         {:ok, profile} <- within(profile, author),
+         {:ok, profile} <- limit_to_author(profile, author),
          do: {:ok, profile, profile.id, author}
   end
 
-  defp runner(book, _record, writers, _entry) do
+  defp runner(book, _record, authors, _entry) do
     with {:ok, profile, owner} <-
-           Authors.profile(writers, book.profiles, book.schedules[:run_as]),
+           Authors.profile(authors, book.profiles, book.schedules[:run_as]),
          do: {:ok, profile, owner, nil}
   end
 
@@ -114,13 +119,14 @@ defmodule Skillbook.Scheduler.Job do
          do: {:error, Exception.message(error)}
   end
 
-  # A page that comes with Skillbook waits for somebody to say as whom it runs; nobody has to be told at each start.
+  # Built-in pages run only if the book sets `run_as`. That is no reason for a warning at each
+  # start.
   defp profile(_book, "builtin", nil), do: :none
 
   defp profile(_book, _source, nil) do
     {:error,
-     "expected the id of a profile as `run_as` in its frontmatter, got nothing; write `run_as: default`, or give the book " <>
-       "the option schedules: [run_as: \"default\"]"}
+     "expected the id of a profile as `run_as` in its frontmatter, got nothing; write " <>
+       "`run_as: default`, or give the book the option schedules: [run_as: \"default\"]"}
   end
 
   defp profile(book, _source, id) do
@@ -136,18 +142,18 @@ defmodule Skillbook.Scheduler.Job do
 
   defp author(book, entry), do: book.profiles[entry.data["author"]]
 
-  defp within(profile, nil), do: {:ok, profile}
+  defp limit_to_author(profile, nil), do: {:ok, profile}
 
-  defp within(profile, author) do
+  defp limit_to_author(profile, author) do
     with {:error, _} <- Profile.meet(profile, author) do
       {:error,
-       "expected its author #{author.id} to see what it writes as #{profile.id}; " <>
+       "expected its author #{author.id} to see the entries that #{profile.id} writes; " <>
          "write `run_as` with a profile whose labels #{author.id} is granted"}
     end
   end
 
   @doc false
-  # The view of its profile, if that shows the entry and, if the book knows the author, the author's does too.
+  # The view of its profile, if that view and the author's both show the entry.
   @spec view(Book.t(), t()) :: {:ok, View.t()} | :error
   def view(book, job) do
     views =

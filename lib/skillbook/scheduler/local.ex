@@ -1,8 +1,8 @@
 defmodule Skillbook.Scheduler.Local do
   @moduledoc """
-  The engine that comes with Skillbook: a process of the book, which sleeps until the next time of `Skillbook.Schedule`.
+  The default engine: a process of the book that sleeps until the next time of a schedule.
 
-  It is what a book with a database uses if nothing else is said.
+  A book with a database uses it unless `:scheduler` names another engine.
   """
 
   @behaviour Skillbook.Scheduler
@@ -12,8 +12,8 @@ defmodule Skillbook.Scheduler.Local do
   alias Skillbook.Scheduler.{Clock, Queue, Server}
   alias Skillbook.{Book, Scheduler}
 
-  # A clock may be put forward or back while it sleeps, and a machine may sleep itself.
-  @longest 60_000
+  # Milliseconds. The clock may be changed and the machine may be suspended during a sleep.
+  @max_sleep 60_000
 
   @impl Scheduler
   def children(book, nil),
@@ -30,14 +30,14 @@ defmodule Skillbook.Scheduler.Local do
   @impl Scheduler
   def delete(book, nil, key), do: GenServer.call(name(book), {:delete, key})
 
-  @doc "Looks at the book's clock at once, for tests that set it."
+  @doc "Checks the book's clock now, for tests that set it."
   @spec tick(atom()) :: :ok
   def tick(book), do: GenServer.call(name(book), :tick)
 
   defp name(book), do: Module.concat(book, "Scheduler.Local")
 
   @impl GenServer
-  def init(book), do: {:ok, %{book: book, queue: Queue.new(), timer: nil, looked: nil}}
+  def init(book), do: {:ok, %{book: book, queue: Queue.new(), timer: nil, last_tick: nil}}
 
   @impl GenServer
   def handle_call(:clear, _from, state), do: {:reply, :ok, sleep(%{state | queue: Queue.new()})}
@@ -48,37 +48,39 @@ defmodule Skillbook.Scheduler.Local do
   def handle_call({:delete, key}, _from, state),
     do: {:reply, :ok, sleep(%{state | queue: Queue.delete(state.queue, key)})}
 
-  def handle_call(:tick, _from, state), do: {:reply, :ok, look(state)}
+  def handle_call(:tick, _from, state), do: {:reply, :ok, fire_due(state)}
 
   @impl GenServer
-  def handle_info(:look, state), do: {:noreply, look(state)}
+  def handle_info(:tick, state), do: {:noreply, fire_due(state)}
 
-  defp look(state) do
+  defp fire_due(state) do
     now = now(state)
-    {due, queue} = state.queue |> since(state.looked, now) |> Queue.due(now)
-    for {key, first, last} <- due, do: Server.due(state.book, key, first, last)
-    sleep(%{state | queue: queue, looked: now})
+    {due, queue} = state.queue |> reset_after_jump(state.last_tick, now) |> Queue.due(now)
+    for {key, first, last} <- due, do: Server.fire(state.book, key, first, last)
+    sleep(%{state | queue: queue, last_tick: now})
   end
 
-  # A clock that was wrong and is put right again would have all wait for times that are far away. What has fired is not
-  # fired again.
-  defp since(queue, looked, now) do
-    if looked != nil and DateTime.diff(looked, now) > Clock.late(),
-      do: Queue.again(queue, now),
+  # If the clock was set back, the next times are too far away. Nothing fires twice, since claims
+  # are unique.
+  defp reset_after_jump(queue, last_tick, now) do
+    if last_tick != nil and DateTime.diff(last_tick, now) > Clock.max_delay(),
+      do: Queue.reset(queue, now),
       else: queue
   end
 
   defp sleep(state) do
     if state.timer, do: Process.cancel_timer(state.timer)
     next = Queue.next(state.queue)
-    %{state | timer: next && Process.send_after(self(), :look, delay(next, state))}
+    %{state | timer: next && Process.send_after(self(), :tick, delay(next, state))}
   end
 
-  # Rounded up: a millisecond too early would find nothing due.
-  defp delay(next, state),
-    do: next |> DateTime.diff(now(state), :millisecond) |> Kernel.+(1) |> max(0) |> min(@longest)
+  # One more millisecond, so that the time is due after it.
+  defp delay(next, state) do
+    left = DateTime.diff(next, now(state), :millisecond)
+    (left + 1) |> max(0) |> min(@max_sleep)
+  end
 
-  # A process of the book is started before the book can be asked for.
+  # This process starts before the book is registered.
   defp now(state) do
     case Book.find(state.book) do
       nil -> DateTime.utc_now()

@@ -1,19 +1,25 @@
 defmodule Skillbook.Scheduler.Quantum do
   @moduledoc """
-  The engine for applications that have a scheduler of [Quantum](https://hexdocs.pm/quantum) 3.5: each entry becomes a job of it.
+  An engine that uses the application's [Quantum](https://hexdocs.pm/quantum) scheduler.
 
-      {Skillbook, name: MyApp.Skills, store: "skills.db", scheduler: {Skillbook.Scheduler.Quantum, MyApp.Quantum}}
+      {Skillbook,
+       name: MyApp.Skills,
+       store: "skills.db",
+       scheduler: {Skillbook.Scheduler.Quantum, MyApp.Quantum}}
 
-  `MyApp.Quantum` is the module that says `use Quantum`, and is started before the book. Jobs are added and removed by its
-  public functions, under references as names; no job of the application's own is touched. Quantum says when a time has come, and
-  the book claims and runs the firing as with its own engine.
+  `MyApp.Quantum` is the module with `use Quantum`. Start it before the book. Each entry with a
+  schedule becomes a Quantum job whose name is a reference; the application's own jobs are not
+  touched. Quantum decides when to fire, and the book claims and runs the firing as with its own
+  engine.
+
+  Tried with Quantum 3.5. Skillbook does not depend on it.
   """
 
   @behaviour Skillbook.Scheduler
 
   alias Skillbook.Scheduler
 
-  # Quantum is none of our dependencies: its modules are there when the application has it.
+  # Not dependencies; attributes hide the modules from the compiler's checks.
   @job Quantum.Job
   @parser Crontab.CronExpression.Parser
 
@@ -48,7 +54,7 @@ defmodule Skillbook.Scheduler.Quantum do
       set_schedule: [expression],
       set_timezone: [timezone(schedule.timezone)],
       set_task: [{Scheduler, :fire, [book, key]}],
-      # The book itself keeps firings apart.
+      # The book prevents overlaps.
       set_overlap: [true]
     ]
     |> Enum.reduce(quantum.new_job(), fn {function, arguments}, job ->
@@ -73,7 +79,8 @@ defmodule Skillbook.Scheduler.Quantum do
     end)
   end
 
-  # Of a day of the month and a day of the week cron means either, and Quantum both.
+  # If day of month and day of week are both set, cron fires on either, Quantum only on both. So
+  # such an expression becomes two jobs.
   defp alternatives(expression) do
     case expression |> String.split() |> Enum.reverse() do
       [weekday, month, day | rest] when rest != [] ->

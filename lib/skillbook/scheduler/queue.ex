@@ -1,10 +1,10 @@
 defmodule Skillbook.Scheduler.Queue do
   @moduledoc false
-  # Which of many schedules fires next. It reads no clock.
+  # A priority queue of schedules by their next times. It reads no clock.
 
   alias Skillbook.Schedule
 
-  @typedoc "What a schedule is known by."
+  @typedoc "The caller's key of a schedule."
   @type key :: term()
 
   @opaque t :: %__MODULE__{}
@@ -13,7 +13,7 @@ defmodule Skillbook.Scheduler.Queue do
   @spec new() :: t()
   def new, do: %__MODULE__{}
 
-  @doc "Adds a schedule under a key, or puts it in the place of that key's: its times after another."
+  @doc "Adds or replaces the schedule of a key, with its first time after `later_than`."
   @spec put(t(), key(), Schedule.t(), DateTime.t()) :: t()
   def put(queue, key, schedule, later_than) do
     queue = delete(queue, key)
@@ -35,23 +35,20 @@ defmodule Skillbook.Scheduler.Queue do
         queue
 
       {{_schedule, at}, jobs} ->
-        %{
-          queue
-          | times: :gb_sets.del_element({DateTime.to_unix(at), key}, queue.times),
-            jobs: jobs
-        }
+        times = :gb_sets.del_element({DateTime.to_unix(at), key}, queue.times)
+        %{queue | times: times, jobs: jobs}
     end
   end
 
-  @doc "The same schedules, each with its first time after another."
-  @spec again(t(), DateTime.t()) :: t()
-  def again(queue, later_than) do
+  @doc "Resets every schedule to its first time after `later_than`."
+  @spec reset(t(), DateTime.t()) :: t()
+  def reset(queue, later_than) do
     Enum.reduce(queue.jobs, queue, fn {key, {schedule, _at}}, queue ->
       put(queue, key, schedule, later_than)
     end)
   end
 
-  @doc "The time that comes first."
+  @doc "The earliest time."
   @spec next(t()) :: DateTime.t() | nil
   def next(queue) do
     if :gb_sets.is_empty(queue.times),
@@ -59,7 +56,7 @@ defmodule Skillbook.Scheduler.Queue do
       else: queue.times |> :gb_sets.smallest() |> elem(0) |> DateTime.from_unix!()
   end
 
-  @doc "What has come until a time, in its order: each key with the first and the last of its times."
+  @doc "Removes the keys that are due at `now`, in order, with the first and last of their times."
   @spec due(t(), DateTime.t()) :: {[{key(), DateTime.t(), DateTime.t()}], t()}
   def due(queue, now), do: due(queue, now, DateTime.to_unix(now), [])
 
@@ -68,7 +65,6 @@ defmodule Skillbook.Scheduler.Queue do
          {at, key} when at <= unix <- :gb_sets.smallest(queue.times) do
       {schedule, first} = queue.jobs[key]
       queue = put(queue, key, schedule, first)
-      # All but a clock that was put forward find nothing more.
       {last, queue} = last(queue, key, schedule, first, now, unix)
       due(queue, now, unix, [{key, first, last} | done])
     else
@@ -76,6 +72,7 @@ defmodule Skillbook.Scheduler.Queue do
     end
   end
 
+  # Usually `first`: later times are due too only if the clock jumped forward.
   defp last(queue, key, schedule, first, now, unix) do
     case queue.jobs do
       %{^key => {_schedule, next}} ->

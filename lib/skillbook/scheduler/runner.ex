@@ -1,6 +1,7 @@
 defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
-  # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
+  # Runs one firing in a process of its own: claims it, runs the entry as a command, or dispatches
+  # it to another queue, and stores the result.
 
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.Prose
@@ -8,73 +9,70 @@ defmodule Skillbook.Scheduler.Runner do
 
   require Logger
 
-  # What is kept of a result.
-  @kept 10_000
-  @nobody "Nobody is there to ask, because it runs by its schedule; a profile with writes: :run may."
+  # Characters stored of a result.
+  @max_text 10_000
+  @no_user "No user is present to approve it, since it runs on a schedule; a profile with " <>
+             "writes: :run may run it."
 
-  @type from :: :new | :queued | {:held, attempt :: pos_integer()}
+  @typedoc "Claimed firings were taken over from another node."
+  @type from :: :new | :queued | {:claimed, attempt :: pos_integer()}
 
-  @doc "Calls `held` once the firing is this node's."
-  @spec run(Firing.t(), from(), Firings.by(), held :: (() -> term())) ::
+  @doc "Runs a firing and returns its result. Calls `on_claimed` once this node has the claim."
+  @spec run(Firing.t(), from(), Firings.by(), on_claimed :: (() -> term())) ::
           {:ok, map()} | {:error, Firings.refused() | Exception.t()}
-  def run(%Firing{} = firing, from, by, held) do
+  def run(%Firing{} = firing, from, by, on_claimed) do
     book = Book.fetch!(firing.book)
 
     case {Job.fetch(book, firing.name, firing.record), from} do
-      # It went since its time came.
+      # The entry changed since its time came.
       {no_job, :new} when no_job == :none or elem(no_job, 0) == :error ->
         {:error, :taken}
 
       {{:ok, job}, from} ->
         with :ok <- claim(book, job, firing, from, by) do
-          held.()
-          work(book, job, firing, from, by)
+          on_claimed.()
+          run_or_dispatch(book, job, firing, from, by)
         end
 
       {_no_job, from} ->
-        with :ok <- claim(book, nil, firing, from, by),
-             do:
-               finish(
-                 book,
-                 firing,
-                 by,
-                 failed("There is no entry of this name any more that may run by a schedule.")
-               )
+        with :ok <- claim(book, nil, firing, from, by) do
+          text = "The entry does not exist any more, or may not run on a schedule."
+          finish(book, firing, by, failed(text))
+        end
     end
   end
 
-  defp claim(_book, _job, _firing, {:held, _attempt}, _by), do: :ok
+  defp claim(_book, _job, _firing, {:claimed, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
-    options = [hand: hand?(book, from), profile: if(job, do: job.owner)]
-    now = fn -> Clock.now(book) end
-    until = System.monotonic_time(:millisecond) + Clock.late() * 1000
-    again(until, 100, fn -> Firings.claim(Book.sql(book), firing, from, by, now.(), options) end)
+    options = [dispatch: dispatch?(book, from), profile: if(job, do: job.owner)]
+
+    retry(Clock.max_delay() * 1000, fn ->
+      Firings.claim(Book.sql(book), firing, from, by, Clock.now(book), options)
+    end)
   end
 
-  # The database may be away for a moment.
-  defp again(until, delay, fun) do
-    case fun.() do
-      {:error, error} when is_exception(error) ->
-        if System.monotonic_time(:millisecond) < until do
-          Process.sleep(delay)
-          again(until, min(2 * delay, 5_000), fun)
-        else
-          {:error, error}
-        end
+  # Retries for `time` milliseconds if the database fails.
+  defp retry(time, fun), do: retry(System.monotonic_time(:millisecond) + time, 100, fun)
 
-      answer ->
-        answer
+  defp retry(until, delay, fun) do
+    with {:error, error} when is_exception(error) <- fun.() do
+      if System.monotonic_time(:millisecond) < until do
+        Process.sleep(delay)
+        retry(until, min(2 * delay, 5_000), fun)
+      else
+        {:error, error}
+      end
     end
   end
 
-  defp hand?(book, from), do: from == :new and book.schedules[:dispatch] != nil
+  defp dispatch?(book, from), do: from == :new and book.schedules[:dispatch] != nil
 
-  defp work(book, job, firing, from, by) do
-    if hand?(book, from) do
-      hand(book, firing, by)
+  defp run_or_dispatch(book, job, firing, from, by) do
+    if dispatch?(book, from) do
+      dispatch(book, firing, by)
     else
-      about = %{
+      metadata = %{
         book: book.name,
         skill: firing.name,
         at: firing.at,
@@ -82,25 +80,25 @@ defmodule Skillbook.Scheduler.Runner do
         attempt: attempt(from)
       }
 
-      Telemetry.span([:skillbook, :firing], about, fn ->
+      Telemetry.span([:skillbook, :firing], metadata, fn ->
         result = result(book, job, firing, by)
         {:stop, finish(book, firing, by, result), %{status: result.status}}
       end)
     end
   end
 
-  defp attempt({:held, attempt}), do: attempt
+  defp attempt({:claimed, attempt}), do: attempt
   defp attempt(_from), do: 1
 
   defp result(book, job, firing, by) do
-    # What is looked at is what runs, whatever is written meanwhile.
+    # The view in which access is checked is the one that runs, whatever is written meanwhile.
     case Job.view(book, job) do
-      {:ok, view} -> command(%{view | book: book.name}, book, job, firing, by)
+      {:ok, view} -> run_command(%{view | book: book.name}, book, job, firing, by)
       :error -> failed("The profile #{job.profile.id} and its author do not both see it.")
     end
   end
 
-  defp hand(book, firing, by) do
+  defp dispatch(book, firing, by) do
     {module, function} = book.schedules[:dispatch]
 
     answer =
@@ -115,29 +113,30 @@ defmodule Skillbook.Scheduler.Runner do
         {:ok, %{status: :queued, text: "", duration: nil}}
 
       {:error, text} when is_binary(text) ->
-        finish(book, firing, by, failed("It was not handed over: #{text}"))
+        finish(book, firing, by, failed("It was not dispatched: #{text}"))
 
       other ->
         expected =
-          "#{inspect(module)}.#{function}/1 was to give :ok or {:error, text}, and gave: #{inspect(other, limit: 20)}"
+          "expected #{inspect(module)}.#{function}/1 to return :ok or {:error, text}, got: " <>
+            inspect(other, limit: 20)
 
-        finish(book, firing, by, failed("It was not handed over: #{expected}"))
+        finish(book, firing, by, failed("It was not dispatched: #{expected}"))
     end
   end
 
-  defp command(view, book, job, firing, by) do
+  defp run_command(view, book, job, firing, by) do
     options = [
       timeout: job.entry.limits[:timeout] || book.schedules[:timeout],
       now: Clock.now(book),
       assigns: %{scheduled: %{at: firing.at, node: by.node}},
-      ask: fn _request -> {:deny, @nobody} end
+      ask: fn _request -> {:deny, @no_user} end
     ]
 
     result = Prose.carry_out(view, Command.word(job.name), options)
 
     %{
       status: status(result),
-      text: String.slice(result.content, 0, @kept),
+      text: String.slice(result.content, 0, @max_text),
       duration: result.duration
     }
   end
@@ -148,19 +147,18 @@ defmodule Skillbook.Scheduler.Runner do
 
   defp failed(text), do: %{status: :failed, text: text, duration: nil}
 
-  # As long as the lease goes on; whoever keeps it stops this process when it is over.
+  # Retries for one lease. The server renews the lease and stops this process when it is lost.
   defp finish(book, firing, by, result) do
-    until = System.monotonic_time(:millisecond) + by.lease
+    finish = fn -> Firings.finish(Book.sql(book), firing, by, Clock.now(book), result) end
 
-    case again(until, 100, fn ->
-           Firings.finish(Book.sql(book), firing, by, Clock.now(book), result)
-         end) do
+    case retry(by.lease, finish) do
       {:ok, true} ->
         {:ok, result}
 
       {:ok, false} ->
         Logger.error(
-          "#{firing.name}, due at #{firing.at}, ran longer than its lease and was given to another node or reported as failed"
+          "#{firing.name}, due at #{firing.at}, ran longer than its lease: another node has " <>
+            "it, or it was stored as failed"
         )
 
         {:error, :taken}

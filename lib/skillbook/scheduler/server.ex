@@ -1,7 +1,7 @@
 defmodule Skillbook.Scheduler.Server do
   @moduledoc false
-  # What a book's engine works for: it registers the entries that have a schedule, runs what is due, a few at a time, keeps
-  # the leases of what runs here, and looks after those that others left.
+  # Registers scheduled entries with the book's engine, runs due firings up to a limit, renews the
+  # leases of those that run here, and takes over or fails those of dead nodes.
 
   use GenServer
 
@@ -13,10 +13,10 @@ defmodule Skillbook.Scheduler.Server do
 
   require Logger
 
-  # What ends its node each time must not end all of them.
-  @attempts 3
+  # A firing that crashes its node must not crash all nodes.
+  @max_attempts 3
 
-  @doc "The engine of a book and the process that it works for."
+  @doc "The processes of the book's engine, and this server."
   @spec children(Book.t()) :: [Supervisor.child_spec() | {module(), Book.t()}]
   def children(%Book{scheduler: {module, argument}} = book),
     do: module.children(book.name, argument) ++ [{__MODULE__, book}]
@@ -24,14 +24,13 @@ defmodule Skillbook.Scheduler.Server do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   def fire(book, key), do: GenServer.cast(name(book), {:fire, key})
-  def due(book, key, first, last), do: GenServer.cast(name(book), {:due, key, first, last})
+  def fire(book, key, first, last), do: GenServer.cast(name(book), {:fire, key, first, last})
   def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
   def registered(book), do: GenServer.call(name(book), :registered)
   def await(book), do: GenServer.call(name(book), :await, :infinity)
 
-  @doc false
-  # Looks after leases at once.
-  def beat(book), do: GenServer.call(name(book), :beat)
+  @doc "Renews and checks leases now, for tests."
+  def heartbeat(book), do: GenServer.call(name(book), :heartbeat)
 
   defp name(book), do: Module.concat(book, "Scheduler")
 
@@ -47,11 +46,13 @@ defmodule Skillbook.Scheduler.Server do
       jobs: %{},
       problems: %{},
       waiting: :queue.new(),
-      # By the reference of its task.
+      # By the references of their tasks.
       running: %{},
+      # When all leases were last renewed, in monotonic milliseconds.
       renewed: monotonic(),
-      # Whether the last beat could not reach the database.
-      away: false,
+      # Whether the last heartbeat could not reach the database.
+      disconnected: false,
+      # The day on which old firings were last deleted.
       pruned: nil,
       awaiting: []
     }
@@ -64,7 +65,7 @@ defmodule Skillbook.Scheduler.Server do
       holder: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false),
       node: Atom.to_string(node()),
       lease: book.schedules[:lease],
-      attempts: if(book.schedules[:interrupted] == :run, do: @attempts, else: 1)
+      attempts: if(book.schedules[:interrupted] == :run, do: @max_attempts, else: 1)
     }
   end
 
@@ -74,10 +75,12 @@ defmodule Skillbook.Scheduler.Server do
     :ok = module.clear(state.book.name, argument)
     now = Clock.now(state.book)
 
-    {:noreply, state |> register_all(now) |> catch_up(now) |> beat_later() |> serve()}
+    {:noreply,
+     state |> register_all(now) |> catch_up(now) |> schedule_heartbeat() |> start_next()}
   end
 
-  # What came while no node was there, or none had the database: since the last firing of each.
+  # Queues firings missed since the last one of each entry, while no node ran or none could reach
+  # the database.
   defp catch_up(state, now) do
     case Firings.last(sql(state)) do
       {:ok, last} ->
@@ -89,12 +92,13 @@ defmodule Skillbook.Scheduler.Server do
             latest = Schedule.previous(job.schedule, now),
             latest != nil,
             reduce: state do
-          state -> take_due(state, key, first, latest, now)
+          state -> enqueue(state, key, first, latest, now)
         end
 
       {:error, error} ->
         Logger.error(
-          "the book #{inspect(state.book.name)} cannot tell which schedules were missed: #{Exception.message(error)}"
+          "the book #{inspect(state.book.name)} cannot check for missed firings: " <>
+            Exception.message(error)
         )
 
         state
@@ -103,58 +107,60 @@ defmodule Skillbook.Scheduler.Server do
 
   @impl true
   def handle_call({:run, firing}, {caller, _} = from, state),
-    do: {:noreply, begin(state, firing, :queued, {from, Process.monitor(caller)})}
+    do: {:noreply, start(state, firing, :queued, {from, Process.monitor(caller)})}
 
   def handle_call(:registered, _from, state),
     do: {:reply, Map.new(state.jobs, fn {key, %{job: job}} -> {key, job.schedule} end), state}
 
   def handle_call(:await, from, state),
-    do: {:noreply, answer(%{state | awaiting: [from | state.awaiting]})}
+    do: {:noreply, reply_if_idle(%{state | awaiting: [from | state.awaiting]})}
 
-  def handle_call(:beat, _from, state), do: {:reply, :ok, beat_now(state)}
+  def handle_call(:heartbeat, _from, state), do: {:reply, :ok, beat(state)}
 
   @impl true
   def handle_cast({:fire, key}, state) do
     now = Clock.now(state.book)
 
     with %{job: job} <- state.jobs[key],
-         # Timers of others may be a moment early.
+         # Timers of other engines may be a moment early.
          %DateTime{} = at <-
            Schedule.previous(job.schedule, DateTime.add(now, 999, :millisecond)),
-         true <- DateTime.diff(now, at) <= Clock.late() do
-      {:noreply, state |> take_due(key, at, at, now) |> serve()}
+         true <- DateTime.diff(now, at) <= Clock.max_delay() do
+      {:noreply, state |> enqueue(key, at, at, now) |> start_next()}
     else
       _ -> {:noreply, state}
     end
   end
 
-  def handle_cast({:due, key, first, last}, state),
-    do: {:noreply, state |> take_due(key, first, last, Clock.now(state.book)) |> serve()}
+  def handle_cast({:fire, key, first, last}, state) do
+    now = Clock.now(state.book)
+    {:noreply, state |> enqueue(key, first, last, now) |> start_next()}
+  end
 
   @impl true
   def handle_info({:skillbook, _book, %Change{added: [], changed: [], removed: []}}, state),
     do: {:noreply, state}
 
-  # What differs in one entry may matter to others, which it takes the place of or leaves it to.
+  # All entries are registered again, since a changed entry may replace or uncover others.
   def handle_info({:skillbook, _book, %Change{}}, state) do
-    drain()
+    flush_changes()
     {:noreply, register_all(state, Clock.now(state.book))}
   end
 
-  def handle_info(:beat, state), do: {:noreply, state |> beat_now() |> beat_later()}
+  def handle_info(:heartbeat, state), do: {:noreply, state |> beat() |> schedule_heartbeat()}
 
-  def handle_info({:held, pid}, state) do
+  def handle_info({:claimed, pid}, state) do
     running =
-      Map.new(state.running, fn {ref, one} ->
-        {ref, %{one | held: one.held or one.task.pid == pid}}
+      Map.new(state.running, fn {ref, run} ->
+        {ref, %{run | claimed: run.claimed or run.task.pid == pid}}
       end)
 
     {:noreply, %{state | running: running}}
   end
 
-  def handle_info({ref, answer}, state) when is_map_key(state.running, ref) do
+  def handle_info({ref, result}, state) when is_map_key(state.running, ref) do
     Process.demonitor(ref, [:flush])
-    {:noreply, ended(state, ref, answer)}
+    {:noreply, finished(state, ref, result)}
   end
 
   def handle_info({:DOWN, ref, :process, _pid, reason}, state) do
@@ -164,11 +170,11 @@ defmodule Skillbook.Scheduler.Server do
           "#{firing.name}, due at #{firing.at}, failed: #{Exception.format_exit(reason)}"
         )
 
-        give_up(state, firing, "It crashed.")
-        {:noreply, ended(state, ref, {:error, %RuntimeError{message: "it crashed"}})}
+        store_failure(state, firing, "It crashed.")
+        {:noreply, finished(state, ref, {:error, %RuntimeError{message: "it crashed"}})}
 
       running ->
-        {:noreply, Enum.reduce(running, state, &without_caller(&1, &2, ref))}
+        {:noreply, Enum.reduce(running, state, &stop_without_caller(&1, &2, ref))}
     end
   end
 
@@ -181,23 +187,23 @@ defmodule Skillbook.Scheduler.Server do
 
     for {_ref, %{task: task, firing: firing}} <- state.running do
       Worker.stop(task)
-      give_up(state, firing, "The book stopped while it ran; a part of its work may be done.")
+      store_failure(state, firing, "The book stopped while it ran; part of its work may be done.")
     end
   end
 
-  # The engine may have stopped before.
+  # The engine may have stopped already.
   defp clear(module, book, argument) do
     module.clear(book, argument)
   catch
     :exit, _reason -> :ok
   end
 
-  # Registering
+  # Registration
 
-  # All that was told of so far is in the catalog already.
-  defp drain do
+  # The catalog has all changes that were announced so far.
+  defp flush_changes do
     receive do
-      {:skillbook, _book, %Change{}} -> drain()
+      {:skillbook, _book, %Change{}} -> flush_changes()
     after
       0 -> :ok
     end
@@ -205,20 +211,22 @@ defmodule Skillbook.Scheduler.Server do
 
   defp register_all(state, now) do
     jobs = Job.all(state.book)
-    there = MapSet.new(jobs, &elem(&1, 0))
+    keys = MapSet.new(jobs, &elem(&1, 0))
 
-    gone =
-      for {key, _job} <- Map.merge(state.problems, state.jobs), key not in there, do: {key, :none}
+    removed =
+      for {key, _job} <- Map.merge(state.problems, state.jobs), key not in keys, do: {key, :none}
 
-    Enum.reduce(gone ++ jobs, state, fn {key, job}, state -> register(state, key, job, now) end)
+    Enum.reduce(removed ++ jobs, state, fn {key, job}, state ->
+      register(state, key, job, now)
+    end)
   end
 
   defp register(state, key, {:ok, job}, now) do
     case state.jobs do
-      # What else of the page changed does not matter to the engine.
-      %{^key => %{job: %{schedule: %{expression: expression, timezone: timezone}}} = known}
+      # The engine only needs to know about changes of the schedule.
+      %{^key => %{job: %{schedule: %{expression: expression, timezone: timezone}}} = registered}
       when expression == job.schedule.expression and timezone == job.schedule.timezone ->
-        put_in(state.jobs[key], %{known | job: job})
+        put_in(state.jobs[key], %{registered | job: job})
 
       _ ->
         {module, argument} = state.engine
@@ -226,22 +234,22 @@ defmodule Skillbook.Scheduler.Server do
 
         case module.put(state.book.name, argument, job, now) do
           {:ok, handle} -> put_in(state.jobs[key], %{job: job, handle: handle})
-          {:error, text} -> problem(state, key, text)
+          {:error, text} -> put_problem(state, key, text)
         end
     end
-    |> solved(key)
+    |> clear_problem(key)
   end
 
   defp register(state, key, {:error, text}, _now),
-    do: state |> unregister(key) |> problem(key, text)
+    do: state |> unregister(key) |> put_problem(key, text)
 
   defp register(state, key, :none, _now),
     do: %{unregister(state, key) | problems: Map.delete(state.problems, key)}
 
-  defp solved(%{jobs: jobs} = state, key) when is_map_key(jobs, key),
+  defp clear_problem(%{jobs: jobs} = state, key) when is_map_key(jobs, key),
     do: %{state | problems: Map.delete(state.problems, key)}
 
-  defp solved(state, _key), do: state
+  defp clear_problem(state, _key), do: state
 
   defp unregister(state, key) do
     case Map.pop(state.jobs, key) do
@@ -255,8 +263,8 @@ defmodule Skillbook.Scheduler.Server do
     end
   end
 
-  # Once, not after each change of the page.
-  defp problem(state, key, text) do
+  # Logged once, not after each change of the page.
+  defp put_problem(state, key, text) do
     if state.problems[key] != text,
       do: Logger.warning("#{elem(entry(key), 0)} does not run by its schedule: #{text}")
 
@@ -266,10 +274,10 @@ defmodule Skillbook.Scheduler.Server do
   defp entry({name, record}), do: {name, record}
   defp entry(name), do: {name, nil}
 
-  # What is due
+  # Due firings
 
-  defp take_due(state, key, first, last, now) do
-    late = DateTime.diff(now, last) > Clock.late()
+  defp enqueue(state, key, first, last, now) do
+    late = DateTime.diff(now, last) > Clock.max_delay()
 
     cond do
       not is_map_key(state.jobs, key) ->
@@ -277,24 +285,25 @@ defmodule Skillbook.Scheduler.Server do
 
       late and state.book.schedules[:missed] == :skip ->
         since = if first == last, do: "", else: " Others were missed since #{first}."
-        missed(state, key, last, now, "No node was there to run it." <> since)
+        store_missed(state, key, last, now, "No node could run it in time." <> since)
 
       true ->
         if first != last,
-          do: missed(state, key, first, now, "It was not run until #{last}, when it ran once.")
+          do: store_missed(state, key, first, now, "It was late and ran once, for #{last}.")
 
         %{state | waiting: :queue.in(firing(state, key, last), state.waiting)}
     end
   end
 
-  defp missed(state, key, at, now, text) do
+  defp store_missed(state, key, at, now, text) do
     firing = firing(state, key, at)
 
-    with {:error, error} <- Firings.missed(sql(state), firing, state.by, now, text),
-         do:
-           Logger.warning(
-             "#{firing.name}, due at #{at}, was missed; that is not written down: #{Exception.message(error)}"
-           )
+    with {:error, error} <- Firings.missed(sql(state), firing, state.by, now, text) do
+      Logger.warning(
+        "#{firing.name}, due at #{at}, was missed, which could not be stored: " <>
+          Exception.message(error)
+      )
+    end
 
     state
   end
@@ -304,38 +313,39 @@ defmodule Skillbook.Scheduler.Server do
     Firing.new(state.book.name, name, at, record)
   end
 
-  # Running
+  # Running firings
 
-  defp serve(state) do
+  defp start_next(state) do
     with true <- map_size(state.running) < state.book.schedules[:max_running],
          {{:value, firing}, waiting} <- :queue.out(state.waiting) do
-      %{state | waiting: waiting} |> begin(firing, :new, nil) |> serve()
+      %{state | waiting: waiting} |> start(firing, :new, nil) |> start_next()
     else
-      _ -> answer(state)
+      _ -> reply_if_idle(state)
     end
   end
 
-  defp begin(state, firing, from, caller) do
+  # `caller` waits for the result in `run/1`; nil for firings of the engine.
+  defp start(state, firing, from, caller) do
     by = state.by
     server = self()
 
     task =
       Worker.start(state.book.name, [skillbook_firing: firing.name], fn ->
-        Runner.run(firing, from, by, fn -> send(server, {:held, self()}) end)
+        Runner.run(firing, from, by, fn -> send(server, {:claimed, self()}) end)
       end)
 
     :ok = Worker.begin(task)
-    # Not yet held: it may still be another node's, or wait for the database.
-    put_in(state.running[task.ref], %{firing: firing, task: task, caller: caller, held: false})
+    # Not claimed yet: another node may have it, or the database may be down.
+    put_in(state.running[task.ref], %{firing: firing, task: task, caller: caller, claimed: false})
   end
 
-  defp ended(state, ref, answer) do
+  defp finished(state, ref, result) do
     {%{firing: firing, caller: caller}, state} = pop_in(state.running[ref])
 
-    case {caller, answer} do
+    case {caller, result} do
       {{from, caller_ref}, _} ->
         Process.demonitor(caller_ref, [:flush])
-        GenServer.reply(from, answer)
+        GenServer.reply(from, result)
 
       {nil, {:error, error}} when is_exception(error) ->
         Logger.error("#{firing.name}, due at #{firing.at}: #{Exception.message(error)}")
@@ -344,24 +354,24 @@ defmodule Skillbook.Scheduler.Server do
         :ok
     end
 
-    serve(state)
+    start_next(state)
   end
 
-  defp without_caller(
+  defp stop_without_caller(
          {ref, %{caller: {_from, caller_ref}, task: task, firing: firing}},
          state,
          caller_ref
        ) do
     Worker.stop(task)
-    give_up(state, firing, "The process that ran it ended; a part of its work may be done.")
+    store_failure(state, firing, "The process that ran it exited; part of its work may be done.")
     {_, state} = pop_in(state.running[ref])
-    serve(state)
+    start_next(state)
   end
 
-  defp without_caller(_running, state, _ref), do: state
+  defp stop_without_caller(_running, state, _ref), do: state
 
-  # If that cannot be written down now, the lease ends by itself.
-  defp give_up(state, firing, text) do
+  # If this fails, the lease expires and another node stores the failure.
+  defp store_failure(state, firing, text) do
     result = %{status: :failed, text: text, duration: nil}
     Firings.finish(sql(state), firing, state.by, Clock.now(state.book), result)
   rescue
@@ -370,7 +380,9 @@ defmodule Skillbook.Scheduler.Server do
     :exit, _reason -> {:error, Error.closed()}
   end
 
-  defp answer(%{running: running, awaiting: [_ | _] = awaiting} = state) when running == %{} do
+  # Replies to the callers of `await/1`.
+  defp reply_if_idle(%{running: running, awaiting: [_ | _] = awaiting} = state)
+       when running == %{} do
     if :queue.is_empty(state.waiting) do
       Enum.each(awaiting, &GenServer.reply(&1, :ok))
       %{state | awaiting: []}
@@ -379,79 +391,82 @@ defmodule Skillbook.Scheduler.Server do
     end
   end
 
-  defp answer(state), do: state
+  defp reply_if_idle(state), do: state
 
   # Leases
 
-  defp beat_later(state) do
-    Process.send_after(self(), :beat, pause(state))
+  defp schedule_heartbeat(state) do
+    Process.send_after(self(), :heartbeat, interval(state))
     state
   end
 
-  defp pause(state), do: max(div(state.by.lease, 3), 1)
+  defp interval(state), do: max(div(state.by.lease, 3), 1)
 
-  # What runs changes at the end, when the database can refuse nothing any more.
-  defp beat_now(state) do
-    began = monotonic()
+  # The state changes last, after all queries have succeeded.
+  defp beat(state) do
+    started = monotonic()
     now = Clock.now(state.book)
 
     with {:ok, lost} <- renew(state, now),
          {:ok, pruned} <- prune(state, now),
          :ok <- expire(state, now),
          {:ok, firings} <- take_over(state, now) do
-      state = Enum.reduce(lost, %{state | renewed: began, pruned: pruned}, &lost(&2, &1))
+      state = Enum.reduce(lost, %{state | renewed: started, pruned: pruned}, &stop_lost(&2, &1))
 
       state =
         Enum.reduce(firings, state, fn {firing, attempt}, state ->
-          begin(state, firing, {:held, attempt}, nil)
+          start(state, firing, {:claimed, attempt}, nil)
         end)
 
-      state = if state.away, do: catch_up(state, now), else: state
-      serve(%{state | away: false})
+      state = if state.disconnected, do: catch_up(state, now), else: state
+      start_next(%{state | disconnected: false})
     else
-      {:error, _error} -> fence(%{state | away: true}, began)
+      {:error, _error} -> fence(%{state | disconnected: true}, started)
     end
   end
 
-  # Those of which the lease is lost.
+  # Renews all leases and returns the references of those that are lost.
   defp renew(state, now) do
     Enum.reduce_while(state.running, {:ok, []}, fn
-      {_ref, %{held: false}}, done ->
+      {_ref, %{claimed: false}}, done ->
         {:cont, done}
 
       {ref, %{firing: firing}}, {:ok, lost} ->
         case Firings.renew(sql(state), firing, state.by, now) do
           {:ok, :lost} -> {:cont, {:ok, [ref | lost]}}
-          {:ok, _there} -> {:cont, {:ok, lost}}
+          {:ok, _renewed_or_finished} -> {:cont, {:ok, lost}}
           error -> {:halt, error}
         end
     end)
   end
 
-  # This machine slept, or its clock was put forward, for longer than the lease.
-  defp lost(state, ref) do
+  # The machine was suspended, or its clock was set forward, for longer than the lease.
+  defp stop_lost(state, ref) do
     %{firing: firing, task: task} = state.running[ref]
     Worker.stop(task)
 
     Logger.error(
-      "#{firing.name}, due at #{firing.at}, is another node's or was reported as failed, so it is stopped here"
+      "#{firing.name}, due at #{firing.at}, is stopped: its lease was lost to another node, " <>
+        "or it was stored as failed"
     )
 
-    ended(state, ref, {:error, :taken})
+    finished(state, ref, {:error, :taken})
   end
 
-  # Nobody else has the lease as long as this node may think that it has it: it stops if the lease may be over when the
-  # database was asked in vain once more.
-  defp fence(state, began) do
+  # Stops all firings if their leases might expire before the next heartbeat succeeds, so that no
+  # other node runs them at the same time.
+  defp fence(state, started) do
     now = monotonic()
-    held = for {_ref, %{held: true, task: task}} <- state.running, do: task.pid
+    claimed = for {_ref, %{claimed: true, task: task}} <- state.running, do: task.pid
+    next_heartbeat_done = now - state.renewed + interval(state) + (now - started)
 
-    if now - state.renewed + pause(state) + (now - began) >= state.by.lease and held != [] do
+    if next_heartbeat_done >= state.by.lease and claimed != [] do
       Logger.error(
-        "the book #{inspect(state.book.name)} stops what runs by schedule, for it could not renew its leases in the database"
+        "the book #{inspect(state.book.name)} stops its scheduled runs: it could not renew " <>
+          "their leases in the database"
       )
 
-      Enum.each(held, &Process.exit(&1, :kill))
+      Enum.each(claimed, &Process.exit(&1, :kill))
     end
 
     state
@@ -460,18 +475,18 @@ defmodule Skillbook.Scheduler.Server do
   defp expire(state, now) do
     with {:ok, count} <- Firings.expire(sql(state), state.by, now) do
       if count > 0,
-        do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
+        do: Logger.error("#{count} firings failed because their nodes died")
 
       :ok
     end
   end
 
   defp take_over(%{book: book} = state, now) do
-    room = max(book.schedules[:max_running] - map_size(state.running), 0)
-    Firings.take_over(sql(state), book.name, state.by, now, room)
+    slots = max(book.schedules[:max_running] - map_size(state.running), 0)
+    Firings.take_over(sql(state), book.name, state.by, now, slots)
   end
 
-  # The day of the last time.
+  # Once a day; returns the day.
   defp prune(state, now) do
     today = DateTime.to_date(now)
     before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)

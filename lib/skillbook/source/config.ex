@@ -1,16 +1,16 @@
 defmodule Skillbook.Source.Config do
   @moduledoc false
-  # What a JSON file says of sources, as options of `Skillbook.Source`.
+  # Reads a JSON file with sources and returns the options of `Skillbook.Source`.
 
   alias Skillbook.Support.{Closest, JSON, Options}
   alias Skillbook.{ConfigError, Native}
 
-  @largest 1024 * 1024
+  @max_bytes 1024 * 1024
 
   @kinds %{"skills" => :skills, "notes" => :notes}
   @trusts %{"none" => :none, "low" => :low, "medium" => :medium, "high" => :high}
 
-  @doc "For each source the options of `Skillbook.Source`."
+  @doc "Returns the options of `Skillbook.Source` for each source."
   @spec read(Path.t(), String.t() | nil) :: {:ok, [keyword()]} | {:error, ConfigError.t()}
   def read(path, agent) do
     with {:ok, text} <- read_file(path),
@@ -34,12 +34,12 @@ defmodule Skillbook.Source.Config do
   end
 
   defp read_file(path) do
-    with {:ok, %{type: :regular, size: size}} when size <= @largest <- File.stat(path),
+    with {:ok, %{type: :regular, size: size}} when size <= @max_bytes <- File.stat(path),
          {:ok, text} <- File.read(path) do
       {:ok, text}
     else
       {:ok, %{type: :regular, size: size}} ->
-        {:error, reason: "expected a file of up to #{@largest} bytes, got one of #{size}"}
+        {:error, reason: "expected a file of up to #{@max_bytes} bytes, got one of #{size}"}
 
       {:ok, %{type: type}} ->
         {:error, reason: "expected a file, got a #{type}"}
@@ -70,7 +70,7 @@ defmodule Skillbook.Source.Config do
   defp show_step(number) when is_integer(number), do: "[#{number}]"
   defp show_step(key), do: if(key =~ ~r/^[\w-]+$/u, do: key, else: inspect(key))
 
-  # The object whose `skills` count, and its path.
+  # Returns the object with the `skills` of the agent, and its path.
 
   defp config(%{"agents" => agents} = config, agent) when is_list(agents) do
     cond do
@@ -164,7 +164,7 @@ defmodule Skillbook.Source.Config do
     at = at ++ [key]
 
     case Map.fetch(keys(), key) do
-      # As if it were not written.
+      # `null` counts as absent.
       {:ok, {option, _read}} when is_nil(value) ->
         {:ok, {option, nil}}
 
@@ -234,7 +234,7 @@ defmodule Skillbook.Source.Config do
     end
   end
 
-  # In the words of the file's language.
+  # Describes a value in terms of JSON.
   defp show(nil), do: "null"
   defp show(value) when is_map(value), do: "an object"
   defp show([]), do: "an empty list"

@@ -1,7 +1,8 @@
 defmodule Skillbook.Application do
   @moduledoc false
-  # Handlers of a catalog that no book holds run here; each book has a supervisor of its own. What knows the followers of
-  # databases is one for all books, since several may share a database.
+  # Starts the processes that are shared by all books: the supervisor of handlers for catalogs
+  # without a book, and the group of processes that follow a database, since several books may
+  # share one.
 
   use Application
 

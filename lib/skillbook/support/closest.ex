@@ -1,25 +1,26 @@
 defmodule Skillbook.Support.Closest do
   @moduledoc false
-  # The name of a few that somebody meant, for errors: options, flags and values. Names of skills are many, and theirs
-  # are found in Rust.
+  # Suggests similar names in errors about options, flags and values. For names of skills, which
+  # are many, see `view/spelling.rs`.
 
-  # A whole sentence in the place of a name is no mistyped name, and comparing costs its length.
-  @longest 40
+  # A longer word is not a mistyped name, and the comparison takes time that grows with its
+  # length.
+  @max_bytes 40
 
-  # The same letters in another order, which is how people mistype, are a hit though their distance may be large.
-  @shuffled 0.9
+  # The similarity of words with the same letters in another order, a common typing error.
+  @same_letters 0.9
 
-  @doc "The candidate closest to `word`, from `threshold` (0.0 to 1.0) on, or nil."
+  @doc "Returns the candidate closest to `word` from a similarity of 0.0 to 1.0 on, or `nil`."
   @spec to(String.t(), [String.t()], float()) :: String.t() | nil
   def to(word, candidates, threshold \\ 0.75)
 
   def to(word, candidates, threshold),
     do: word |> several(candidates, 1, threshold) |> List.first()
 
-  @doc "Up to `count` candidates close to `word`, the closest first, from `threshold` (0.0 to 1.0) on."
+  @doc "Returns up to `count` similar candidates like `to/3`, the closest first."
   @spec several(String.t(), [String.t()], pos_integer(), float()) :: [String.t()]
   def several(word, candidates, count, threshold \\ 0.75)
-  def several(word, _candidates, _count, _threshold) when byte_size(word) > @longest, do: []
+  def several(word, _candidates, _count, _threshold) when byte_size(word) > @max_bytes, do: []
 
   def several(word, candidates, count, threshold) do
     candidates
@@ -32,7 +33,7 @@ defmodule Skillbook.Support.Closest do
 
   defp closeness(one, other) do
     if letters(one) == letters(other),
-      do: max(@shuffled, String.jaro_distance(one, other)),
+      do: max(@same_letters, String.jaro_distance(one, other)),
       else: String.jaro_distance(one, other)
   end
 

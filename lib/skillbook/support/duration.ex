@@ -1,6 +1,6 @@
 defmodule Skillbook.Support.Duration do
   @moduledoc false
-  # Milliseconds as errors write them.
+  # Writes milliseconds for error messages.
 
   @spec text(pos_integer()) :: String.t()
   def text(milliseconds) when rem(milliseconds, 1000) == 0, do: "#{div(milliseconds, 1000)} s"

@@ -1,24 +1,23 @@
 defmodule Skillbook.OptionError do
   @moduledoc """
-  An option that is unknown, missing, or has a value of the wrong kind.
+  Returned when an option is unknown, missing or has an invalid value.
 
   ## Fields
 
-    * `:subject` - what the option was for, such as `"a source"`
-    * `:option` - its name; `nil` if there were no options at all, but something else
+    * `:subject` - the owner of the options, such as `"a source"`
+    * `:option` - the name of the option; `nil` if the options are not a keyword list
     * `:problem` - `:unknown`, `:missing` or `{:invalid, expected, value}`
-    * `:known` - the names of the options that there are
+    * `:known` - the names of all options
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :pth, problem: :unknown, known: [:path, :name]})
-      "unknown option :pth for a source, did you mean :path? The options are :path, :name"
-
-      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :path, problem: :missing})
+      iex> {:error, error} = Skillbook.Source.new(kind: :notes)
+      iex> Exception.message(error)
       "a source needs the option :path"
 
-      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :kind, problem: {:invalid, ":skills or :notes", :x}})
-      "expected :skills or :notes as the option :kind of a source, got: :x"
+      iex> {:error, error} = Skillbook.Source.new(path: "/srv/notes", kind: :note)
+      iex> Exception.message(error)
+      "expected :skills or :notes as the option :kind of a source, got: :note"
   """
 
   @type t :: %__MODULE__{
@@ -34,7 +33,8 @@ defmodule Skillbook.OptionError do
   def message(%{problem: :unknown} = error) do
     known = Enum.map_join(error.known, ", ", &inspect/1)
 
-    "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)} The options are #{known}"
+    "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)} " <>
+      "The options are #{known}"
   end
 
   def message(%{problem: :missing} = error) do
@@ -46,7 +46,8 @@ defmodule Skillbook.OptionError do
   end
 
   def message(%{problem: {:invalid, expected, value}} = error) do
-    "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, got: #{inspect(value)}"
+    "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, " <>
+      "got: #{inspect(value)}"
   end
 
   defp suggestion(error) do
@@ -62,13 +63,14 @@ end
 
 defmodule Skillbook.JSONError do
   @moduledoc """
-  A text that is no JSON.
+  Returned when a text is not JSON.
 
   ## Fields
 
-    * `:reason` - what is wrong with it
-    * `:line`, `:column` - where, both from 1
-    * `:path` - the keys and the numbers, from 0, that lead to the value; empty for the text as a whole
+    * `:reason` - the mistake
+    * `:line`, `:column` - the position, both from 1
+    * `:path` - the path of the value, a list of keys and of indices from 0; empty for the whole
+      text
 
   ## Examples
 

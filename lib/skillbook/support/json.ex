@@ -1,11 +1,11 @@
 defmodule Skillbook.Support.JSON do
   @moduledoc false
-  # The JSON of the whole library, read and written in Rust. Every term has a form.
+  # Reads and writes JSON, in Rust. Every term can be written.
 
   alias Skillbook.{JSONError, Native}
 
   @doc """
-  The value that a JSON text stands for; objects are maps with string keys. A key that an object has twice is an error.
+  Decodes a JSON text. Objects become maps with string keys; duplicate keys are an error.
 
       iex> Skillbook.Support.JSON.decode(~S({"a": [1, 2.5, null]}))
       {:ok, %{"a" => [1, 2.5, nil]}}
@@ -20,8 +20,10 @@ defmodule Skillbook.Support.JSON do
   end
 
   @doc """
-  The value as JSON: atoms are strings, exceptions their messages, times ISO 8601, a keyword list is an object. Keys of maps are
-  in the order of their texts.
+  Encodes a value as JSON.
+
+  Atoms become strings, exceptions their messages, times ISO 8601, and keyword lists objects. Keys
+  of maps are sorted.
 
       iex> Skillbook.Support.JSON.encode(%{"b" => [1, 2.5, nil], a: ~D[2026-11-23]})
       ~S({"a":"2026-11-23","b":[1,2.5,null]})
@@ -33,7 +35,7 @@ defmodule Skillbook.Support.JSON do
     with :unknown <- Native.json_encode(value, false), do: Native.json_encode(plain(value), true)
   end
 
-  @doc "The fields of a diagnostic, its fix as an object too."
+  @doc "Returns the fields of a diagnostic for encoding, with its fix as a map."
   @spec diagnostic(Skillbook.Diagnostic.t()) :: map()
   def diagnostic(diagnostic) do
     fix =
@@ -43,7 +45,7 @@ defmodule Skillbook.Support.JSON do
     %{Map.from_struct(diagnostic) | fix: fix}
   end
 
-  # The value in terms that the library knows. What has no counterpart in JSON is shown, never a reason to fail.
+  # Converts a value to terms that the native library encodes. Other terms are inspected.
   defp plain(%{__exception__: true} = error), do: error |> Exception.message() |> plain()
 
   defp plain(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time],
@@ -60,7 +62,7 @@ defmodule Skillbook.Support.JSON do
     end
   end
 
-  # Larger than a machine's: its digits as they are.
+  # Integers larger than 64 bits are passed as text and written as digits.
   defp plain(value) when is_integer(value) and abs(value) > 0x7FFF_FFFF_FFFF_FFFF,
     do: {to_string(value)}
 

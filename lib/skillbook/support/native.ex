@@ -1,9 +1,9 @@
 defmodule Skillbook.Native do
   @moduledoc false
-  # Stubs: each is replaced by its namesake in native/skillbook_nif when this module is loaded. The only other thing here is
-  # which of two namesakes is called.
+  # The functions of the native library (native/skillbook_nif), which replaces these stubs when
+  # the module is loaded.
 
-  # The compiler would load this module as soon as it is compiled, before the library is built.
+  # Otherwise the compiler would load this module before the library is built.
   @compile {:autoload, false}
   @on_load :load
 
@@ -12,8 +12,8 @@ defmodule Skillbook.Native do
     :erlang.load_nif(path, 0)
   end
 
-  # What a normal scheduler does within a millisecond it does; it answers `:busy` where that may take longer, and then a
-  # dirty scheduler does it.
+  # These functions have two versions. The first runs on a normal scheduler and returns `:busy` if
+  # the work may take longer than a millisecond; then the second runs on a dirty scheduler.
   for {name, arity} <- [
         extract: 2,
         extractor_feed: 3,
@@ -39,7 +39,7 @@ defmodule Skillbook.Native do
         view_tools: 3,
         tools_allow: 3
       ] do
-    [now, dirty] = for twin <- [:now, :dirty], do: :"#{name}_#{twin}"
+    [now, dirty] = for scheduler <- [:now, :dirty], do: :"#{name}_#{scheduler}"
     arguments = Macro.generate_arguments(arity, __MODULE__)
     ignored = List.duplicate({:_, [], nil}, arity)
 

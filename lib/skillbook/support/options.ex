@@ -1,9 +1,14 @@
 defmodule Skillbook.Support.Options do
   @moduledoc false
-  # A schema is a keyword list of `option: {expected, check}` in the order in which errors name the options.
+  # Validates keyword lists of options. A schema is a keyword list of `option: {expected, check}`,
+  # in the order in which errors list the options.
 
   alias Skillbook.OptionError
 
+  @doc """
+  Returns `:ok`, or the first unknown or invalid option. `subject` is the owner of the options,
+  such as `"a book"`.
+  """
   @spec validate(keyword() | term(), String.t(), keyword({String.t(), (term() -> boolean())})) ::
           :ok | {:error, OptionError.t()}
   def validate(options, subject, schema) do
@@ -25,7 +30,10 @@ defmodule Skillbook.Support.Options do
     end
   end
 
-  @doc "Raises `ArgumentError` for an option of a connection that is none; its text has no value, for one may be secret."
+  @doc """
+  Raises `ArgumentError` for an unknown option of a connection. The message has no values, which
+  may be secret.
+  """
   @spec known!(keyword() | term(), [atom()]) :: :ok
   def known!(options, known) do
     unless Keyword.keyword?(options),
@@ -45,7 +53,7 @@ defmodule Skillbook.Support.Options do
     %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
   end
 
-  @doc "The values that `fun` makes of the items, or its first error."
+  @doc "Maps the items with `fun` and returns the values, or the first error."
   @spec each([item], (item -> {:ok, value} | {:error, error})) :: {:ok, [value]} | {:error, error}
         when item: term(), value: term(), error: term()
   def each(items, fun) do
@@ -63,11 +71,11 @@ defmodule Skillbook.Support.Options do
   @spec positive?(term()) :: boolean()
   def positive?(value), do: is_integer(value) and value > 0
 
-  # What the longest timer of the virtual machine has, some 49 days.
-  @longest 4_294_967_295
+  # The maximum of a timer of the virtual machine, about 49 days.
+  @max_milliseconds 4_294_967_295
 
   @spec milliseconds?(term()) :: boolean()
-  def milliseconds?(value), do: is_integer(value) and value in 1..@longest
+  def milliseconds?(value), do: is_integer(value) and value in 1..@max_milliseconds
 
   @spec text?(term()) :: boolean()
   def text?(value), do: is_binary(value) and value != "" and String.valid?(value)

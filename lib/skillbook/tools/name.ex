@@ -1,20 +1,23 @@
 defmodule Skillbook.Tools.Name do
   @moduledoc false
-  # Names of tools are `^[a-zA-Z0-9_-]{1,64}$` at all vendors. A name of usual characters keeps them, with `__` for each dot,
-  # which can be read back. Every other name is cut to those characters and ends in a part of its hash, which cannot, so it is
-  # looked for in the view. Such a name depends on its entry's alone: it tells of no other entry and outlives reloads.
+  # Converts between names of entries and names of tools, which all vendors limit to
+  # `^[a-zA-Z0-9_-]{1,64}$`.
   #
-  # A page may choose its own with `tool`. It counts where the view finds the entry by it as by an alias, so that a tool and
-  # a command of the same name are the same, and two entries never have one name.
+  # Dots become `__`, which can be converted back. Names with other characters lose them and end
+  # with a part of their hash; such a name is looked up in the view. It depends only on the name
+  # of its entry, so it reveals no other entry and does not change on reloads.
+  #
+  # A page may set the name with `tool`. It is used if it is an alias of the entry in the view, so
+  # a tool and a command of the same name are the same, and no two entries share a name.
 
   alias Skillbook.{Entry, View}
 
-  @longest 64
-  @hash 16
+  @max_length 64
+  @hash_length 16
   @get_skill "get_skill"
 
   @doc """
-  The tool's name of an entry's.
+  Returns the name of the tool for the name of an entry.
 
       iex> Skillbook.Tools.Name.from("tasks.search")
       "tasks__search"
@@ -24,11 +27,11 @@ defmodule Skillbook.Tools.Name do
   @spec from(String.t()) :: String.t()
   def from(name) do
     tool = String.replace(name, ".", "__")
-    if plain?(name) and byte_size(tool) <= @longest, do: tool, else: hashed(name)
+    if plain?(name) and byte_size(tool) <= @max_length, do: tool, else: hashed(name)
   end
 
   @doc """
-  The tool's name of an entry of a view: the one that its page chose, or else `from/1` of its name.
+  Returns the name of the tool for an entry: the name that its page sets, or `from/1` of its name.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
@@ -46,14 +49,14 @@ defmodule Skillbook.Tools.Name do
     end
   end
 
-  # No other entry's `from/1` gives it.
+  # Whether `from/1` returns it for no other entry.
   defp chosen?(tool) do
-    is_binary(tool) and byte_size(tool) <= @longest and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and
+    is_binary(tool) and byte_size(tool) <= @max_length and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and
       plain?(tool) and
       tool != @get_skill
   end
 
-  @doc "The entry's name that a tool stands for in a view; where there is none, the name that comes closest."
+  @doc "Returns the name of the entry of a tool, or a name for the error if there is none."
   @spec resolve(View.t(), String.t()) :: String.t()
   def resolve(view, tool) do
     dotted = String.replace(tool, "__", ".")
@@ -65,7 +68,7 @@ defmodule Skillbook.Tools.Name do
       hash?(tool) ->
         Enum.find_value(View.entries(view), tool, &if(from(&1.name) == tool, do: &1.name))
 
-      # Models also write the names that they read in the prompt.
+      # Models also use the names of entries, which they read in the prompt.
       true ->
         tool
     end
@@ -77,11 +80,13 @@ defmodule Skillbook.Tools.Name do
       not hash?(name)
   end
 
-  defp hash?(name), do: name =~ ~r/-[0-9a-f]{#{@hash}}\z/
+  defp hash?(name), do: name =~ ~r/-[0-9a-f]{#{@hash_length}}\z/
 
   defp hashed(name) do
-    hash = :sha256 |> :crypto.hash(name) |> Base.encode16(case: :lower) |> binary_part(0, @hash)
-    kept = String.replace(name, ~r/[^a-zA-Z0-9_-]+/, "_")
-    "#{binary_part(kept, 0, min(byte_size(kept), @longest - @hash - 1))}-#{hash}"
+    hash =
+      :sha256 |> :crypto.hash(name) |> Base.encode16(case: :lower) |> binary_part(0, @hash_length)
+
+    plain = String.replace(name, ~r/[^a-zA-Z0-9_-]+/, "_")
+    "#{binary_part(plain, 0, min(byte_size(plain), @max_length - @hash_length - 1))}-#{hash}"
   end
 end

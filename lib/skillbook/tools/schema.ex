@@ -1,12 +1,12 @@
 defmodule Skillbook.Tools.Schema do
   @moduledoc false
-  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open; `closed`
-  # says that other flags are refused. Properties have `_` for the dashes of flags, as models write
-  # them in JSON.
+  # Converts a declaration to JSON Schema, draft 2020-12. Undeclared types are left open; with
+  # `closed` other flags are rejected. Properties have `_` for the dashes of flags, as models
+  # write them in JSON.
 
   alias Skillbook.{Declaration, Flag}
 
-  # What vendors allow as the name of a property.
+  # The property names that vendors allow.
   @property ~r/\A[a-zA-Z0-9_.-]{1,64}\z/
   @day "\\d{4}-\\d{2}-\\d{2}"
 
@@ -24,7 +24,7 @@ defmodule Skillbook.Tools.Schema do
     |> put("additionalProperties", false, closed and unnamed == [])
   end
 
-  @doc "The property that a flag of this name is."
+  @doc "Returns the name of the property for a flag."
   @spec name(String.t()) :: String.t()
   def name(flag), do: String.replace(flag, "-", "_")
 

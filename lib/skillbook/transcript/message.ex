@@ -1,24 +1,40 @@
 defmodule Skillbook.Transcript.Message do
   @moduledoc """
-  A message of a conversation.
+  A message of a conversation with a model.
 
   ## Fields
 
-    * `:kind` - `:prompt`, the system prompt; `:input`, what the user said; `:reply`, what the model wrote; `:report`, what its
-      commands gave; `:news`, what changed of the skills meanwhile; or `:note`, what else the model has to know
+    * `:kind` - the kind of message:
+      * `:prompt` - the system prompt
+      * `:input` - text of the user
+      * `:reply` - text of the model
+      * `:report` - the results of a reply's commands
+      * `:news` - changes of skills during the conversation
+      * `:note` - other information for the model
     * `:content` - the text, as the model gets it
-    * `:at` - when it was added, UTC
-    * `:activations` - the entries whose own text is in it: for each its `:name`, the `:hash` of the text, the `:command` that
-      asked for it, and the `:answer`, a hash of the whole answer. Of those of which it holds a part, or a file, the hash
-      begins with `part of `
-    * `:usage` - of a reply: its `:prompt_tokens` and `:completion_tokens`; otherwise, and if the model does not count, `nil`
+    * `:at` - the time when it was added, UTC
+    * `:activations` - the entries whose text it contains, see `t:activation/0`
+    * `:usage` - the `:prompt_tokens` and `:completion_tokens` of a reply; `nil` for other
+      messages, or if the model does not count tokens
 
-  Models know three roles: a `:prompt` is the system's, a `:reply` the assistant's, all others the user's.
+  ## Examples
+
+      iex> at = ~U[2026-11-21 08:00:00Z]
+      iex> message = %Skillbook.Transcript.Message{kind: :report, content: "[1] x: ok", at: at}
+      iex> Skillbook.Transcript.Message.role(message)
+      :user
   """
 
   alias Skillbook.Model
 
   @type kind :: :prompt | :input | :reply | :report | :news | :note
+
+  @typedoc """
+  An entry whose text a message contains.
+
+  `:hash` is the hash of its text, with the prefix `part of ` if the message has only a part or a
+  file of it. `:command` is the command that read it, and `:answer` the hash of the whole result.
+  """
   @type activation :: %{
           name: String.t(),
           hash: String.t(),
@@ -36,7 +52,7 @@ defmodule Skillbook.Transcript.Message do
   @part "part of "
 
   @doc false
-  # The hash of an activation of which the message has a part.
+  # The hash of an activation whose text is only partly in the message.
   @spec part(String.t()) :: String.t()
   def part(hash), do: @part <> hash
 
@@ -47,7 +63,9 @@ defmodule Skillbook.Transcript.Message do
   @enforce_keys [:kind, :content, :at]
   defstruct [:kind, :content, :at, activations: [], usage: nil]
 
-  @doc "The role under which a model gets it."
+  @doc """
+  Returns the role for the model: `:system` for a prompt, `:assistant` for a reply, else `:user`.
+  """
   @spec role(t()) :: :system | :user | :assistant
   def role(%{kind: :prompt}), do: :system
   def role(%{kind: :reply}), do: :assistant

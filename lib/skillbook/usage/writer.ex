@@ -10,7 +10,7 @@ defmodule Skillbook.Usage.Writer do
 
   require Logger
 
-  alias Skillbook.SQL
+  alias Skillbook.{Book, SQL}
   alias Skillbook.Usage.Counter
 
   # Hours are combined into days after so many days.
@@ -18,10 +18,8 @@ defmodule Skillbook.Usage.Writer do
   # Rows per statement, well below the databases' limits on parameters.
   @max_rows 500
 
-  @type options :: %{book: atom(), usage: keyword(), sql: (() -> SQL.t())}
-
-  @spec start_link(options()) :: GenServer.on_start()
-  def start_link(options), do: GenServer.start_link(__MODULE__, options, name: name(options.book))
+  @spec start_link(Book.t()) :: GenServer.on_start()
+  def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   @doc "Stores all counts now."
   @spec flush(atom()) :: :ok | {:error, SQL.Error.t()}
@@ -35,9 +33,9 @@ defmodule Skillbook.Usage.Writer do
   defp name(book), do: Module.concat(book, UsageWriter)
 
   @impl true
-  def init(options) do
+  def init(book) do
     Process.flag(:trap_exit, true)
-    {:ok, schedule(Map.merge(options, %{thinned: nil, failed: false}))}
+    {:ok, schedule(%{book: book, thinned: nil, failed: false})}
   end
 
   @impl true
@@ -58,19 +56,19 @@ defmodule Skillbook.Usage.Writer do
   def terminate(_reason, state), do: write(state)
 
   defp schedule(state) do
-    Process.send_after(self(), :flush, state.usage[:flush])
+    Process.send_after(self(), :flush, state.book.usage[:flush])
     state
   end
 
   defp write(state) do
-    rows = Counter.take(state.book)
+    rows = Counter.take(state.book.name)
 
     case store_rows(state, rows) do
       :ok ->
         {:ok, thin_daily(%{state | failed: false})}
 
       {:error, error} ->
-        Counter.put_back(state.book, rows)
+        Counter.put_back(state.book.name, rows)
         # Logged once per outage.
         unless state.failed,
           do: Logger.warning("usage counts cannot be stored: #{Exception.message(error)}")
@@ -84,7 +82,7 @@ defmodule Skillbook.Usage.Writer do
 
   # While the database restarts, there is no handle, and its processes may end during a call.
   defp with_sql(state, fun) do
-    fun.(state.sql.())
+    fun.(Book.sql(state.book))
   rescue
     error in ArgumentError -> {:error, error}
   catch
@@ -139,9 +137,10 @@ defmodule Skillbook.Usage.Writer do
   defp thin_daily(state) do
     today = DateTime.to_date(DateTime.utc_now())
 
-    if state.thinned != today and with_sql(state, &thin(&1, today, state.usage[:keep])) == :ok,
-      do: %{state | thinned: today},
-      else: state
+    if state.thinned != today and
+         with_sql(state, &thin(&1, today, state.book.usage[:keep])) == :ok,
+       do: %{state | thinned: today},
+       else: state
   end
 
   @doc "Combines old hours into days, and deletes counts older than `keep` days."

@@ -9,7 +9,7 @@ defmodule Skillbook.Vault.Indexer do
   use GenServer
 
   alias Skillbook.Vault.{Note, Table}
-  alias Skillbook.{SQL, Telemetry}
+  alias Skillbook.{Book, SQL, Telemetry}
 
   require Logger
 
@@ -24,12 +24,12 @@ defmodule Skillbook.Vault.Indexer do
   # a file that was indexed right after its last change is read again.
   @mtime_precision 2
 
-  @doc "The child specification for a vault; `sql` returns the handle of the book's database."
-  def child_spec({book, vault, sql}),
-    do: %{id: {__MODULE__, vault.name}, start: {__MODULE__, :start_link, [book, vault, sql]}}
+  @doc "The child specification for a vault of a running book."
+  def child_spec({book, vault}),
+    do: %{id: {__MODULE__, vault.name}, start: {__MODULE__, :start_link, [book, vault]}}
 
-  def start_link(book, vault, sql),
-    do: GenServer.start_link(__MODULE__, {book, vault, sql}, name: name(book, vault.name))
+  def start_link(book, vault),
+    do: GenServer.start_link(__MODULE__, {book, vault}, name: name(book, vault.name))
 
   @doc "Updates the index to match the producer, and returns when it is done."
   @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
@@ -51,7 +51,7 @@ defmodule Skillbook.Vault.Indexer do
   def registry(book), do: Module.concat(book, Vaults)
 
   @impl true
-  def init({book, vault, sql}) do
+  def init({book, vault}) do
     {module, options} = vault.producer
 
     watches? =
@@ -60,7 +60,7 @@ defmodule Skillbook.Vault.Indexer do
     watch = if watches?, do: module.watch(options)
     # The result of `watch/1` stays in the state: it may be a resource that ends with its last
     # reference.
-    {:ok, %{book: book, vault: vault, sql: sql, watch: watch, retry: nil}, {:continue, :first}}
+    {:ok, %{book: book, vault: vault, watch: watch, retry: nil}, {:continue, :first}}
   end
 
   @impl true
@@ -160,7 +160,7 @@ defmodule Skillbook.Vault.Indexer do
 
   defp index(state, under, reported) do
     %{vault: %{producer: {module, options}} = vault} = state
-    sql = state.sql.()
+    sql = state.book |> Book.fetch!() |> Book.sql()
 
     with {:ok, references, skipped} <- list(module, options, under),
          references = Enum.uniq_by(references, & &1.id),

@@ -1,21 +1,30 @@
 defmodule Skillbook.WorkflowError do
   @moduledoc """
-  A workflow that cannot be run, or that stopped.
+  Returned when a workflow cannot run, be built or be deleted, or stopped before its end.
 
   ## Fields
 
-    * `:kind` - `:page` (its page cannot be run), `:build` (its page was not written, for it could not be run), `:value` (a placeholder has no value), `:depth` (too many workflows are inside
-      of each other), `:stopped` (a step gave an error), `:steps` or `:time` (a limit was reached), `:elsewhere` (its page is not
-      in the folder that workflows are written to), `:not_built` (somebody else built it), `:agent` (the agent that carried it out was not done)
-    * `:name` - the workflow
-    * `:step` - the number of the step that it is about, or `nil`
-    * `:text` - what is wrong; for `:stopped`, `:steps`, `:time` and `:agent` what was done, step by step
+    * `:kind` - the reason:
+      * `:page` - the page cannot run
+      * `:build` - the page was not written, since it could not run
+      * `:value` - a placeholder has no value
+      * `:depth` - too many workflows are nested
+      * `:stopped` - a step failed
+      * `:steps`, `:time` - this limit was reached
+      * `:agent` - the agent that followed the page did not finish
+      * `:elsewhere` - the page to delete is not in the folder for workflows
+      * `:not_built` - the page to delete was built by another profile
+    * `:name` - the name of the workflow
+    * `:step` - the number of the step concerned, or `nil`
+    * `:text` - a description; for `:stopped`, `:steps`, `:time` and `:agent` the report of the
+      run
 
   ## Examples
 
-      iex> text = "step 2 cannot use {2}, for only steps before it have a result"
-      iex> Exception.message(%Skillbook.WorkflowError{kind: :page, name: "workflows.digest", step: 2, text: text})
-      "`workflows.digest` was not run: step 2 cannot use {2}, for only steps before it have a result"
+      iex> text = "step 2 cannot use {2}: only earlier steps have a result"
+      iex> error = %Skillbook.WorkflowError{kind: :page, name: "mail.digest", step: 2, text: text}
+      iex> Exception.message(error)
+      "`mail.digest` was not run: step 2 cannot use {2}: only earlier steps have a result"
   """
 
   @type t :: %__MODULE__{
@@ -40,12 +49,13 @@ defmodule Skillbook.WorkflowError do
 
   @impl true
   def message(%{kind: :elsewhere, name: name, text: text}) do
-    "`#{name}` was not deleted: #{text}, and only pages in the folder that workflows are written to (the book's `write_to:`) are " <>
-      "deleted by command"
+    "`#{name}` was not deleted: #{text}, and commands delete only pages in the folder for " <>
+      "workflows (the book's `write_to:`)"
   end
 
   def message(%{kind: :not_built, name: name}) do
-    "`#{name}` was not deleted: it was built by somebody else, and only who built a workflow, or may see everything, deletes it"
+    "`#{name}` was not deleted: another profile built it, and only that profile, or one that " <>
+      "may see everything, can delete it"
   end
 
   def message(%{kind: :build, name: name, text: text}), do: "`#{name}` was not built: #{text}"

@@ -1,99 +1,75 @@
 defmodule Skillbook.Workflow.Prose do
   @moduledoc false
-  # Pages of prose, and what pages say of the results of their commands, carried out by an agent where no conversation is under
-  # way that could do it.
+  # Has an agent follow pages without steps, and the text below the steps of a workflow, where no
+  # conversation could do it: `Skillbook.carry_out/3` and schedules.
 
   alias Skillbook.Agent.{NonInteractive, Settings}
-
   alias Skillbook.Reply.Pipeline
-
-  alias Skillbook.{
-    Book,
-    Command,
-    Context,
-    Entry,
-    Executor,
-    Profile,
-    Result,
-    Router,
-    View,
-    Workflow,
-    WorkflowError
-  }
+  alias Skillbook.{Book, Command, Context, Entry, Executor, Profile, Result, Router, View}
+  alias Skillbook.Workflow.{Run, Runs}
+  alias Skillbook.WorkflowError
 
   @opening "You are an agent with one page of instructions, which is the first message."
 
-  # As long as other workflows may take.
-  @max_time 600_000
+  # As long as a workflow may take.
+  @default_timeout 600_000
 
   @doc "As `Skillbook.carry_out/3`."
   @spec carry_out(View.t(), String.t(), keyword()) :: Result.t()
   def carry_out(view, line, options) do
-    {agent, options} = agent(view, options)
+    {agent, options} = pop_agent(view, options)
     [result] = Pipeline.commands(view, [line], options)
 
-    with true <- agent != nil and left?(result),
+    with true <- agent != nil and instructions?(result),
          {:ok, %{entry: entry} = routed} <- Router.find(view, line),
-         true <- prose?(entry),
+         true <- trusted_page?(entry),
          context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns])),
-         {:ok, state} <- Workflow.enter(entry, context, time(entry, result, agent, options)) do
-      %{
-        followed(entry, result, context, state, agent, options)
-        | name: result.name,
-          command: result.command
-      }
+         {:ok, state} <- Run.enter(entry, context, timeout(entry, result, agent, options)) do
+      answer = follow(entry, result, context, state, agent, options)
+      %{answer | name: result.name, command: result.command}
     else
       _ -> result
     end
   end
 
-  defp agent(%View{book: nil}, _options),
+  defp pop_agent(%View{book: nil}, _options),
     do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
 
-  defp agent(view, options) do
+  defp pop_agent(view, options) do
     {agent, options} = Keyword.pop_lazy(options, :agent, fn -> Book.fetch!(view.book).agent end)
     with {:error, error} <- Settings.validate_book(agent), do: raise(error)
     {agent, options}
   end
 
-  # Whether there is something that only a model can do.
-  defp left?(%Result{status: :template}), do: true
-  defp left?(%Result{status: :ok, data: %{rest: rest, steps: _}}), do: rest != ""
-  defp left?(_result), do: false
+  # Whether the result has instructions that only a model can follow.
+  defp instructions?(%Result{status: :template}), do: true
+  defp instructions?(%Result{status: :ok, data: %{rest: rest, steps: _}}), do: rest != ""
+  defp instructions?(_result), do: false
 
-  # What a note says, or a stranger, is nothing to be done.
-  defp prose?(%Entry{handler: nil, kind: kind, trust: trust}),
+  # Notes and pages of low trust are never instructions.
+  defp trusted_page?(%Entry{handler: nil, kind: kind, trust: trust}),
     do: kind in [:command, :skill] and trust != :low
 
-  defp prose?(_entry), do: false
+  defp trusted_page?(_entry), do: false
 
-  # What its commands have left of it.
-  defp time(entry, %Result{duration: taken}, agent, options) do
-    limit = options[:timeout] || entry.limits[:timeout] || agent[:max_time] || @max_time
+  # Milliseconds left after the page's commands.
+  defp timeout(entry, %Result{duration: taken}, agent, options) do
+    limit = options[:timeout] || entry.limits[:timeout] || agent[:max_time] || @default_timeout
     left = max(limit - div(taken, 1000), 1)
     min(left, agent[:max_time] || left)
   end
 
-  defp followed(entry, result, context, state, agent, options) do
-    began = System.monotonic_time(:microsecond)
+  defp follow(entry, result, context, state, agent, options) do
+    started = System.monotonic_time(:microsecond)
 
     answer =
-      kept(entry, result, context, state, fn run, ran ->
-        number = :counters.new(1, [])
-        :counters.add(number, 1, ran)
-
-        done = fn result ->
-          :counters.add(number, 1, 1)
-          step = %{number: :counters.get(number, 1), name: nil}
-          Workflow.Runs.step(context, run, step, %{result | command: result.command || ""})
-        end
-
+      record(entry, result, context, state, fn run, ran ->
         {ended, results} =
           NonInteractive.run(
             context.book,
             input(entry, result, context),
             run_options(context, state, agent, options),
-            done
+            add_step(context, run, ran)
           )
 
         answer = answer(entry, ended, results, run)
@@ -101,24 +77,30 @@ defmodule Skillbook.Workflow.Prose do
       end)
 
     effects = Enum.uniq(result.effects ++ answer.effects)
-    %{answer | duration: System.monotonic_time(:microsecond) - began, effects: effects}
+    %{answer | duration: System.monotonic_time(:microsecond) - started, effects: effects}
   end
 
-  defp kept(entry, %Result{status: :template}, context, state, fun),
-    do: Workflow.kept(entry, context, nil, state, &fun.(&1, 0))
+  # Numbers of steps go on after those of the page.
+  defp add_step(context, run, ran) do
+    counter = :counters.new(1, [])
+    :counters.add(counter, 1, ran)
 
-  # The run of its commands goes on.
-  defp kept(
-         _entry,
-         %Result{data: %{run: run, steps: steps}, duration: taken},
-         context,
-         _state,
-         fun
-       ) do
-    began = System.monotonic_time(:microsecond)
-    {status, _ran, report, answer} = fun.(run, length(steps))
-    duration = div(taken + System.monotonic_time(:microsecond) - began, 1000)
-    Workflow.Runs.finish(context, run, status, duration, report)
+    fn result ->
+      :counters.add(counter, 1, 1)
+      step = %{number: :counters.get(counter, 1), name: nil}
+      Runs.add_step(context, run, step, %{result | command: result.command || ""})
+    end
+  end
+
+  defp record(entry, %Result{status: :template}, context, state, fun),
+    do: Run.record(entry, context, nil, state, &fun.(&1, 0))
+
+  # Continues the stored run of the page's commands.
+  defp record(_entry, %Result{data: %{run: run}} = result, context, _state, fun) do
+    started = System.monotonic_time(:microsecond)
+    {status, _ran, report, answer} = fun.(run, length(result.data.steps))
+    duration = result.duration + System.monotonic_time(:microsecond) - started
+    Runs.finish(context, run, status, div(duration, 1000), report)
     answer
   end
 
@@ -139,7 +121,7 @@ defmodule Skillbook.Workflow.Prose do
     )
   end
 
-  @doc "The system prompt of a book's agent, but for what the view gives."
+  @doc "The start of the system prompt of a book's agent; the sections of the view follow."
   @spec system(keyword()) :: String.t()
   def system(agent) do
     [agent[:system] || "", NonInteractive.system(@opening)]
@@ -147,40 +129,33 @@ defmodule Skillbook.Workflow.Prose do
     |> Enum.join("\n\n")
   end
 
-  # What the agent is told to do.
+  # The agent's first message.
   defp input(entry, %Result{status: :template}, context),
     do: page(entry, context.command, context)
 
   defp input(entry, %Result{content: content}, context) do
-    "The commands of this page have run. Do what is left of it. #{called(entry, context.command, context)}\n\n" <>
-      content
+    "The commands of this page have run. Do what is left of it. " <>
+      "#{call(entry, context.command, context)}\n\n#{content}"
   end
 
   defp page(entry, command, context),
-    do: "Carry out this page. #{called(entry, command, context)}\n\n#{String.trim(entry.body)}"
+    do: "Carry out this page. #{call(entry, command, context)}\n\n#{String.trim(entry.body)}"
 
-  defp called(entry, command, %Context{now: now, profile: %Profile{id: id}}) do
+  defp call(entry, command, %Context{now: now, profile: %Profile{id: id}}) do
     user = if id == "", do: "", else: " You act for #{inspect(id)}."
     now = now |> DateTime.truncate(:second) |> DateTime.to_iso8601()
     "It was called as: #{Command.line(%{command | name: entry.name})}\nIt is #{now}, UTC.#{user}"
   end
 
   defp answer(entry, %{status: :done} = ended, results, run) do
-    text =
-      if String.trim(ended.text) == "",
-        do: NonInteractive.last_text(ended),
-        else: String.trim(ended.text)
-
+    text = String.trim(ended.text)
+    text = if text == "", do: NonInteractive.last_text(ended), else: text
     Result.ok(text, fields(entry, ended, results, run))
   end
 
   defp answer(entry, ended, results, run) do
-    error = %WorkflowError{
-      kind: :agent,
-      name: entry.name,
-      text: NonInteractive.text(entry.name, ended, results)
-    }
-
+    text = NonInteractive.text(entry.name, ended, results)
+    error = %WorkflowError{kind: :agent, name: entry.name, text: text}
     struct!(Result.error(error), fields(entry, ended, results, run))
   end
 
@@ -189,39 +164,36 @@ defmodule Skillbook.Workflow.Prose do
     [data: data, effects: NonInteractive.effects(results), metadata: %{path: entry.path}]
   end
 
-  @doc "What an agent would be given, and which commands the page names that the view shows."
+  @doc "Describes a page: the visible commands that it names, and the agent's first message."
   @spec preview(Entry.t(), Command.t(), Context.t()) :: String.t()
   def preview(entry, command, context) do
-    named =
-      for [name] <- Regex.scan(~r/[\p{L}\p{N}_-]+\.[\p{L}\p{N}_-]+/u, entry.body),
-          uniq: true,
-          do: name
+    commands =
+      case named_commands(entry, context.view) do
+        [] -> "It names no commands."
+        names -> "It names the commands #{Enum.join(names, ", ")}."
+      end
 
-    shown =
-      for name <- named,
-          name != entry.name,
-          {:ok, %Entry{kind: :command, name: ^name}} <- [View.fetch(context.view, name)],
-          do: name
-
-    named =
-      if shown == [],
-        do: "It names no commands.",
-        else: "It names the commands #{Enum.join(shown, ", ")}."
-
-    "#{entry.name} is a page to follow, which runs nothing by itself. #{named}\n" <>
-      "In a conversation it is given to the model. #{alone(entry, command, context)}"
+    "#{entry.name} is a page for a model to follow; it runs no commands itself. #{commands}\n" <>
+      "In a conversation, calling it returns its text. #{preview_agent(entry, command, context)}"
   end
 
-  defp alone(%Entry{trust: :low}, _command, _context),
-    do: "Nobody carries it out elsewhere, for it is of low trust."
+  defp named_commands(entry, view) do
+    for [name] <- Regex.scan(~r/[\p{L}\p{N}_-]+\.[\p{L}\p{N}_-]+/u, entry.body),
+        name != entry.name,
+        {:ok, %Entry{kind: :command, name: ^name}} <- [View.fetch(view, name)],
+        uniq: true,
+        do: name
+  end
 
-  defp alone(entry, command, %Context{book: book} = context) do
-    case book && Book.fetch!(book).agent do
-      nil ->
-        "Elsewhere nobody carries it out, for this book has no agent of its own."
+  defp preview_agent(%Entry{trust: :low}, _command, _context),
+    do: "Elsewhere it is not carried out, since it is of low trust."
 
-      _agent ->
-        "Elsewhere, as by its schedule, an agent is told:\n\n#{page(entry, command, context)}"
+  defp preview_agent(entry, command, %Context{book: book} = context) do
+    if book && Book.fetch!(book).agent do
+      "Elsewhere, for example on a schedule, an agent gets this message:\n\n" <>
+        page(entry, command, context)
+    else
+      "Elsewhere it is not carried out, since this book has no agent."
     end
   end
 end

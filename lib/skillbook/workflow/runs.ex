@@ -1,16 +1,17 @@
 defmodule Skillbook.Workflow.Runs do
   @moduledoc false
-  # The runs of workflows in the book's database. What cannot be written down is logged and keeps no run from going on.
+  # Stores runs of workflows and their steps in the book's database, and lists them. A database
+  # error is logged and does not stop the run.
 
   require Logger
 
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
-  # How many runs of a workflow are kept, and how much of a step's result.
-  @kept 100
-  @content 100_000
-  # By how much the clocks of nodes may differ, in milliseconds.
-  @late 60_000
+  # Runs stored of each workflow, and characters of each result.
+  @max_runs 100
+  @max_content 100_000
+  # How far the clocks of two nodes may differ, in milliseconds.
+  @clock_skew 60_000
 
   @type run :: %{
           id: pos_integer(),
@@ -36,61 +37,72 @@ defmodule Skillbook.Workflow.Runs do
         }
 
   @doc """
-  A run begins, of so many steps, or `nil` if that is not known, which is over in so many milliseconds at the latest: its id, or
-  `nil` if it is not written down.
+  Stores the start of a run and returns its id, or `nil` if it could not be stored.
+
+  `steps` is `nil` if the number of steps is unknown. `time` is the most milliseconds that the run
+  may take.
   """
-  @spec begin(Entry.t(), Context.t(), non_neg_integer() | nil, non_neg_integer()) ::
+  @spec start(Entry.t(), Context.t(), non_neg_integer() | nil, non_neg_integer()) ::
           pos_integer() | nil
-  def begin(_entry, %Context{sql: nil}, _steps, _time), do: nil
+  def start(_entry, %Context{sql: nil}, _steps, _time), do: nil
 
-  def begin(entry, %Context{sql: sql} = context, steps, time) do
-    insert =
-      "insert into skillbook_runs (name, profile, made_by, command, status, steps, started_at, deadline) " <>
-        "values ($1, $2, $3, $4, 'running', $5, $6, $7) returning id"
+  def start(entry, %Context{sql: sql} = context, steps, time) do
+    insert = """
+    insert into skillbook_runs
+      (name, profile, made_by, command, status, steps, started_at, deadline)
+    values ($1, $2, $3, $4, 'running', $5, $6, $7) returning id
+    """
 
-    values =
-      [
-        entry.name,
-        context.profile.id,
-        "#{context.by}",
-        storable(context.command.raw),
-        steps || 0,
-        context.now
-      ] ++
-        [DateTime.to_unix(context.now, :millisecond) + time]
+    values = [
+      entry.name,
+      context.profile.id,
+      "#{context.by}",
+      storable(context.command.raw),
+      steps || 0,
+      context.now,
+      DateTime.to_unix(context.now, :millisecond) + time
+    ]
 
-    forget =
-      "delete from skillbook_runs where name = $1 and id not in " <>
-        "(select id from skillbook_runs where name = $1 order by id desc limit #{@kept})"
+    delete_old = """
+    delete from skillbook_runs where name = $1 and id not in
+      (select id from skillbook_runs where name = $1 order by id desc limit #{@max_runs})
+    """
 
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, insert, values),
-         {:ok, _} <- SQL.query(sql, forget, [entry.name]) do
+         {:ok, _} <- SQL.query(sql, delete_old, [entry.name]) do
       id
     else
-      {:error, error} -> lost(entry.name, error)
+      {:error, error} -> log(entry.name, error)
     end
   end
 
-  @doc "A step of it was run."
-  @spec step(Context.t(), pos_integer() | nil, map(), Result.t()) :: :ok
-  def step(_context, nil, _step, _result), do: :ok
+  @doc "Stores a step and its result."
+  @spec add_step(Context.t(), pos_integer() | nil, map(), Result.t()) :: :ok
+  def add_step(_context, nil, _step, _result), do: :ok
 
-  def step(%Context{sql: sql}, id, step, result) do
-    insert =
-      "insert into skillbook_run_steps (run_id, number, name, skill, command, status, content, duration) " <>
-        "values ($1, $2, $3, $4, $5, $6, $7, $8)"
+  def add_step(%Context{sql: sql}, id, step, result) do
+    insert = """
+    insert into skillbook_run_steps
+      (run_id, number, name, skill, command, status, content, duration)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    """
 
-    content = result.content |> String.slice(0, @content) |> storable()
+    values = [
+      id,
+      step.number,
+      step.name,
+      result.name,
+      storable(result.command),
+      "#{result.status}",
+      content(result.content),
+      div(result.duration, 1000)
+    ]
 
-    values =
-      [id, step.number, step.name, result.name, storable(result.command)] ++
-        ["#{result.status}", content, div(result.duration, 1000)]
-
-    with {:error, error} <- SQL.query(sql, insert, values), do: lost("run #{id}", error)
+    with {:error, error} <- SQL.query(sql, insert, values), do: log("run #{id}", error)
     :ok
   end
 
-  @doc "It ended, with what an agent reported."
+  @doc "Stores the end of a run, its duration in milliseconds, and an agent's report."
   @spec finish(Context.t(), pos_integer() | nil, atom(), non_neg_integer(), String.t() | nil) ::
           :ok
   def finish(context, id, status, duration, report \\ nil)
@@ -98,43 +110,41 @@ defmodule Skillbook.Workflow.Runs do
 
   def finish(%Context{sql: sql}, id, status, duration, report) do
     update = "update skillbook_runs set status = $2, duration = $3, report = $4 where id = $1"
+    values = [id, "#{status}", duration, report && content(report)]
 
-    values = [
-      id,
-      "#{status}",
-      duration,
-      report && report |> String.slice(0, @content) |> storable()
-    ]
-
-    with {:error, error} <- SQL.query(sql, update, values), do: lost("run #{id}", error)
+    with {:error, error} <- SQL.query(sql, update, values), do: log("run #{id}", error)
     :ok
   end
 
-  # PostgreSQL has no NUL in texts; what models and commands write may hold any character.
+  defp content(text), do: text |> String.slice(0, @max_content) |> storable()
+
+  # PostgreSQL cannot store NUL, which models and commands may write.
   defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 
-  defp lost(what, error) do
-    Logger.warning("the workflow #{what} was not written down: #{Exception.message(error)}")
+  defp log(subject, error) do
+    Logger.warning("the workflow #{subject} was not stored: #{Exception.message(error)}")
     nil
   end
 
   @doc """
-  The newest runs of a workflow that a profile may see: its own, or all if it is not restricted.
+  Lists the newest runs of a workflow: those of the profile, or all if it is unrestricted.
 
-  One that is not over though its time was, at `now`, is `interrupted`: whoever ran it ended before it did.
+  A run whose deadline has passed at `now` without an end has the status `"interrupted"`: its
+  process was killed.
   """
   @spec list(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
           {:ok, [run()]} | {:error, Exception.t()}
   def list(sql, profile, name, limit, now),
     do: select(sql, profile, name, now, "order by r.id desc limit #{limit}", [])
 
-  @doc "A run with its steps, as `list/5` shows it."
+  @doc "Fetches a run as in `list/5`, with its steps."
   @spec fetch(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
           {:ok, run(), [step()]} | {:ok, nil} | {:error, Exception.t()}
   def fetch(sql, profile, name, id, now) do
-    steps =
-      "select number, name, skill, command, status, content, duration from skillbook_run_steps " <>
-        "where run_id = $1 order by number"
+    steps = """
+    select number, name, skill, command, status, content, duration
+    from skillbook_run_steps where run_id = $1 order by number
+    """
 
     with {:ok, [run]} <- select(sql, profile, name, now, "and r.id = $5", [id]),
          {:ok, %{rows: rows}} <- SQL.query(sql, steps, [id]) do
@@ -146,34 +156,35 @@ defmodule Skillbook.Workflow.Runs do
     end
   end
 
-  defp select(sql, profile, name, now, rest, values) do
-    status =
-      "case when r.status = 'running' and coalesce(r.deadline, 0) < $4 then 'interrupted' else r.status end"
+  @columns [
+    :id,
+    :name,
+    :profile,
+    :by,
+    :command,
+    :status,
+    :steps,
+    :ran,
+    :started_at,
+    :duration,
+    :report
+  ]
 
-    query =
-      "select r.id, r.name, r.profile, r.made_by, r.command, #{status}, r.steps, " <>
-        "(select count(*) from skillbook_run_steps s where s.run_id = r.id), r.started_at, r.duration, r.report " <>
-        "from skillbook_runs r where r.name = $1 and (r.profile = $2 or $3 = 1) #{rest}"
+  defp select(sql, profile, name, now, rest, values) do
+    query = """
+    select r.id, r.name, r.profile, r.made_by, r.command,
+      case when r.status = 'running' and coalesce(r.deadline, 0) < $4
+        then 'interrupted' else r.status end,
+      r.steps, (select count(*) from skillbook_run_steps s where s.run_id = r.id),
+      r.started_at, r.duration, r.report
+    from skillbook_runs r where r.name = $1 and (r.profile = $2 or $3 = 1) #{rest}
+    """
 
     all = if Profile.unrestricted?(profile), do: 1, else: 0
-    over = DateTime.to_unix(now, :millisecond) - @late
+    overdue = DateTime.to_unix(now, :millisecond) - @clock_skew
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [name, profile.id, all, over] ++ values) do
-      keys = [
-        :id,
-        :name,
-        :profile,
-        :by,
-        :command,
-        :status,
-        :steps,
-        :ran,
-        :started_at,
-        :duration,
-        :report
-      ]
-
-      {:ok, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
-    end
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, query, [name, profile.id, all, overdue] ++ values),
+         do: {:ok, Enum.map(rows, &Map.new(Enum.zip(@columns, &1)))}
   end
 end

@@ -110,6 +110,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         };
         files.push(explained);
     }
+    // Entries that no glob selects are not in the catalog, but a user would look for them.
     for entry in catalog.unselected().iter().filter(|entry| means(entry, name)) {
         files.push(of_entry(view, entry, State::NotSelected));
     }
@@ -130,6 +131,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             files.push(Explained { source, ..of_path(view, &index.document.path, State::Index) });
         }
     }
+    // Files that are no entries are only known from their findings.
     let known = |path: &str| files.iter().any(|file| file.path == path);
     let paths = catalog.findings().iter().filter_map(|finding| finding.diagnostic.path.as_deref());
     let mut others: Vec<&str> =

@@ -65,6 +65,7 @@ pub fn parse(text: &str) -> Result<Value, Error> {
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
+        // serde_json's columns count bytes, and mean the last byte read.
         let before = line.char_indices().take_while(|(at, _)| at + 1 < error.column()).count();
         Error {
             message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),

@@ -109,6 +109,7 @@ impl Source {
         if matches(&self.inline) {
             return Some(Selection::Inline);
         }
+        // Without globs everything is listed.
         (!self.has_globs() || matches(&self.available)).then_some(Selection::Available)
     }
 

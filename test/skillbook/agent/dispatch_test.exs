@@ -59,7 +59,7 @@ defmodule Skillbook.Agent.DispatchTest do
 
   defp cmd(lines), do: "```cmd\n#{lines}\n```"
 
-  # A model that gives these replies, one after the other: to who dispatches and to whom is dispatched.
+  # A model that returns these replies in order, for the caller and for its agent.
   defp script(parent, child) do
     test = self()
     at = :counters.new(2, [])
@@ -92,7 +92,7 @@ defmodule Skillbook.Agent.DispatchTest do
     Agent.run(book, "Go.", Keyword.merge(defaults, options))
   end
 
-  # What the model was asked last.
+  # The messages of the calls so far.
   defp asked(who) do
     receive do
       {^who, messages, _options} -> [messages | asked(who)]
@@ -123,7 +123,8 @@ defmodule Skillbook.Agent.DispatchTest do
       book = start(folder)
 
       line =
-        ~s(agent.dispatch --mission "Tell Bob." --skills mail.send poem --context "Bob is bob@co.com." --id teller)
+        ~s(agent.dispatch --mission "Tell Bob." --skills mail.send poem --context "Bob is ) <>
+          ~s(bob@co.com." --id teller)
 
       result =
         run(
@@ -182,7 +183,8 @@ defmodule Skillbook.Agent.DispatchTest do
 
       child = [
         cmd(
-          "mail.search\nmail.send\ndiary.search\nget_skill\nagent.dispatch --mission x --skills mail.search"
+          "mail.search\nmail.send\ndiary.search\nget_skill\n" <>
+            "agent.dispatch --mission x --skills mail.search"
         ),
         "Done."
       ]
@@ -206,14 +208,14 @@ defmodule Skillbook.Agent.DispatchTest do
       refute_received {:ran, _, _, _}
     end
 
-    test "is named as its caller names it, or counted", %{tmp_dir: folder} do
+    test "gets the given id, or a number", %{tmp_dir: folder} do
       book = start(folder)
       line = "agent.dispatch --mission Do. --skills poem"
       run(book, [cmd("#{line}\n#{line} --id poet\n#{line}"), "Done."], ["One.", "Two.", "Three."])
       assert Enum.uniq(for {:agent, id, _} <- events(), do: id) == ["agent-1", "poet", "agent-2"]
     end
 
-    test "has a report of a bounded length", %{tmp_dir: folder} do
+    test "has a report of limited length", %{tmp_dir: folder} do
       book = start(folder)
 
       commands =
@@ -233,7 +235,7 @@ defmodule Skillbook.Agent.DispatchTest do
                130
     end
 
-    test "ends with who waits for it", %{tmp_dir: folder} do
+    test "exits with its caller", %{tmp_dir: folder} do
       book = start(folder)
       test = self()
 
@@ -253,7 +255,7 @@ defmodule Skillbook.Agent.DispatchTest do
       assert_receive {:DOWN, ^ref, :process, _, :killed}, 60_000
     end
 
-    test "whose model does not answer is an error of its own", %{tmp_dir: folder} do
+    test "fails if its model fails", %{tmp_dir: folder} do
       book = start(folder)
       failure = {:error, %Skillbook.ModelError{kind: :connection, reason: :econnrefused}}
       dispatch = cmd("agent.dispatch --mission Do. --skills mail.send")
@@ -264,13 +266,13 @@ defmodule Skillbook.Agent.DispatchTest do
                for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
 
       assert report(result) =~
-               "error\n  agent-1 ended because its model failed (connection), after 2 turns.\n\n" <>
-                 "  It ran:\n  - mail.send: ok\n\n  Effects: noted"
+               "error\n  agent-1 ended because its model failed (connection), after 2 " <>
+                 "turns.\n\n  It ran:\n  - mail.send: ok\n\n  Effects: noted"
     end
   end
 
-  describe "what it may use" do
-    test "comes out of what is left", %{tmp_dir: folder} do
+  describe "limits" do
+    test "are taken from the run", %{tmp_dir: folder} do
       book = start(folder)
 
       answer = fn text ->
@@ -288,16 +290,16 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert report(result) =~
                "error\n  agent-1 did not finish: it had no turns left, after 3 turns.\n\n" <>
-                 "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n  Effects: noted\n\n" <>
-                 "  It reported nothing."
+                 "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n" <>
+                 "  Effects: noted\n\n  It reported nothing."
 
       assert_received {:ran, "mail.send", _, %{agent: agent}}
       assert %{depth: 1, max_depth: 1, turns_left: 2, tokens_left: left} = agent
-      # Nine tenths of what the first reply left, without the agent's own first.
+      # Nine tenths of the rest after the first reply, minus the agent's first.
       assert left == div((1_000 - 11) * 9, 10) - 11
     end
 
-    test "may be less", %{tmp_dir: folder} do
+    test "can be lowered", %{tmp_dir: folder} do
       book = start(folder)
       line = "agent.dispatch --mission Do. --skills mail.send --max-turns 1"
       result = run(book, [cmd(line), "Done."], [cmd("mail.send")])
@@ -306,7 +308,7 @@ defmodule Skillbook.Agent.DispatchTest do
                "error\n  agent-1 did not finish: it had no turns left, after 1 turn."
     end
 
-    test "is seen by the second of a reply", %{tmp_dir: folder} do
+    test "apply to the second agent of a reply", %{tmp_dir: folder} do
       book = start(folder)
       line = "agent.dispatch --mission Do. --skills mail.send"
       child = [cmd("mail.send"), "One."]
@@ -318,7 +320,7 @@ defmodule Skillbook.Agent.DispatchTest do
                  "Tell the user what is done and what is not"
     end
 
-    test "ends the run as well, if it is used up", %{tmp_dir: folder} do
+    test "end the run too when used up", %{tmp_dir: folder} do
       book = start(folder)
 
       answer = fn text ->
@@ -331,7 +333,7 @@ defmodule Skillbook.Agent.DispatchTest do
       assert report(result) =~ "agent-1 did not finish: it had no tokens left, after 1 turn."
     end
 
-    test "counts whatever becomes of the agent", %{tmp_dir: folder} do
+    test "count even if the agent is killed", %{tmp_dir: folder} do
       book = start(folder)
       test = self()
 
@@ -368,7 +370,7 @@ defmodule Skillbook.Agent.DispatchTest do
         end)
     end
 
-    test "is not more than the command's own time", %{tmp_dir: folder} do
+    test "include the timeout of the command", %{tmp_dir: folder} do
       book = start(folder)
       dispatch = cmd("agent.dispatch --mission Do. --skills poem")
       run(book, [dispatch, "Done."], ["One."], commands: [timeout: 1_000])
@@ -378,7 +380,7 @@ defmodule Skillbook.Agent.DispatchTest do
   end
 
   describe "rights" do
-    test "are those of who dispatches, for what they name", %{tmp_dir: folder} do
+    test "are the caller's, for the named skills", %{tmp_dir: folder} do
       book =
         start(folder,
           profiles: [
@@ -407,7 +409,7 @@ defmodule Skillbook.Agent.DispatchTest do
       end
     end
 
-    test "never grow: what is not seen is as unknown as what is not there", %{tmp_dir: folder} do
+    test "never grow: hidden skills are unknown", %{tmp_dir: folder} do
       book = start(folder)
       view = Skillbook.view(book)
 
@@ -433,7 +435,7 @@ defmodule Skillbook.Agent.DispatchTest do
                ~r/\A--skills must be names of skills, domains, or globs over names \(.*\), got "\[a"\. Write for example: --skills tasks.search\z/
     end
 
-    test "names stand for themselves", %{tmp_dir: folder} do
+    test "characters of globs in names are literal", %{tmp_dir: folder} do
       write(folder, %{
         "odd.md" => "---\nname: \"a[b]*\"\ndescription: Odd\n---\nOdd.",
         "other.md" => "---\nname: \"ab\"\ndescription: Other\n---\nOther."
@@ -444,9 +446,9 @@ defmodule Skillbook.Agent.DispatchTest do
       assert book |> Skillbook.view(profile) |> View.entries() |> Enum.map(& &1.name) == ["a[b]*"]
     end
 
-    test "what is to be delegated runs where it was delegated to", %{tmp_dir: folder} do
+    test "delegated writes run in the agent", %{tmp_dir: folder} do
       book = start(folder, profiles: [[id: "ann", writes: :delegate]])
-      dispatch = ~s(agent.dispatch --mission "WHAT IS TO BE DONE" --skills mail.send)
+      dispatch = ~s(agent.dispatch --mission "WHAT TO DO" --skills mail.send)
 
       told = fn messages ->
         [_, dispatch] = Regex.run(~r/Write: (.*)$/m, List.last(messages).content)
@@ -464,8 +466,8 @@ defmodule Skillbook.Agent.DispatchTest do
       assert {result.status, result.text} == {:done, "Bob knows."}
 
       assert report(result) ==
-               "[1] mail.send --to bob\nerror\n  `mail.send` was not run: it changes something, and such commands are " <>
-                 "handed to an agent. Write: #{dispatch}"
+               "[1] mail.send --to bob\nerror\n  `mail.send` was not run: it changes " <>
+                 "something, and such commands are handed to an agent. Write: #{dispatch}"
 
       assert report(result, 1) =~ ~s([1] #{dispatch}\nok\n  agent-1 is done)
 
@@ -478,7 +480,7 @@ defmodule Skillbook.Agent.DispatchTest do
       refute_received {:ran, _, _, _}
     end
 
-    test "of who asks and of who may not stay so", %{tmp_dir: folder} do
+    test "to ask and to deny writes stay the same", %{tmp_dir: folder} do
       book = start(folder, profiles: [[id: "asks", writes: :ask], [id: "denies", writes: :deny]])
       test = self()
 
@@ -509,8 +511,8 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [outer, "Done."], [])
 
       assert report(result) =~
-               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since " <>
-                 "no more than 1 agent may be nested. Leave agent.dispatch out of --skills"
+               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, " <>
+                 "since no more than 1 agent may be nested. Leave agent.dispatch out of --skills"
 
       result =
         run(book, [outer, "Done."], [cmd(@inner), cmd("mail.search"), "Inner.", "Outer."],
@@ -532,13 +534,13 @@ defmodule Skillbook.Agent.DispatchTest do
                "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself"
     end
 
-    test "is that of the run, wherever the command comes from", %{tmp_dir: folder} do
+    test "is the run's, whatever started the command", %{tmp_dir: folder} do
       book = start(folder)
       result = run(book, [cmd(@inner), "Done."], [], depth: 1)
 
       assert report(result) =~
-               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 agent may " <>
-                 "be nested. Do it with your own commands, or say what is left to do"
+               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 " <>
+                 "agent may be nested. Do it with your own commands, or say what is left to do"
     end
   end
 
@@ -569,7 +571,7 @@ defmodule Skillbook.Agent.DispatchTest do
     assert result.content =~ "- mail.send --to bob: ok"
   end
 
-  test "no more than the book's agents run at a time", %{tmp_dir: folder} do
+  test "the book limits concurrent agents", %{tmp_dir: folder} do
     book = start(folder, max_agents: 1, max_wait: 1)
     test = self()
     dispatch = cmd("agent.dispatch --mission Do. --skills mail.send")
@@ -584,7 +586,7 @@ defmodule Skillbook.Agent.DispatchTest do
     assert report(result) =~ "`agent.dispatch` was not run: too many commands were running"
   end
 
-  test "the examples of its page are commands that it takes", %{tmp_dir: folder} do
+  test "the examples on its page are valid", %{tmp_dir: folder} do
     book = start(folder)
     {:ok, entry} = View.fetch(Skillbook.view(book), "agent.dispatch")
     [_, examples] = String.split(entry.body, "## Examples\n\n")
@@ -598,9 +600,9 @@ defmodule Skillbook.Agent.DispatchTest do
     end
   end
 
-  # Whatever a profile is and whatever it dispatches: all that both models are told is the same as in a book in which only
-  # what the profile sees was ever written, and the agent is told of nothing but its skills.
-  test "nothing hidden is told, to nobody", %{tmp_dir: folder} do
+  # For any profile and any dispatch: all messages are the same as in a book that has only the
+  # entries visible to the profile, and the agent sees nothing but its skills.
+  test "no message reveals hidden entries", %{tmp_dir: folder} do
     told =
       for number <- 1..12 do
         :rand.seed(:exsss, {4, 5, number})
@@ -622,7 +624,8 @@ defmodule Skillbook.Agent.DispatchTest do
         lines =
           for _ <- 1..3,
               do:
-                "agent.dispatch --mission Do. --skills #{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
+                "agent.dispatch --mission Do. --skills " <>
+                  "#{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
 
         probes =
           Enum.flat_map(

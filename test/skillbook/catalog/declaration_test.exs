@@ -3,12 +3,16 @@ defmodule Skillbook.Catalog.DeclarationTest do
 
   alias Skillbook.{Catalog, Declaration, Flag, FlagError, Flags, Source, View}
 
+  doctest Skillbook.Declaration
+  doctest Skillbook.Flag
+
   @moduletag :tmp_dir
 
   @page """
   ## Usage
 
-  x.run --id <id> [--count <n>] [--to <name>...] [--mode <mode>] [--due <day>] [--all] [--note <text>] [--tags <tags>] [(--on | --off)]
+  x.run --id <id> [--count <n>] [--to <name>...] [--mode <mode>] [--due <day>] \
+  [--all] [--note <text>] [--tags <tags>] [(--on | --off)]
 
   ## Flags
 
@@ -33,7 +37,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
   defp error({:error, %FlagError{} = error}), do: Exception.message(error)
   defp error(:ok), do: :ok
 
-  test "what a page declares", %{tmp_dir: folder} do
+  test "reads the declared flags of a page", %{tmp_dir: folder} do
     assert %Declaration{
              flags: flags,
              choices: [%{names: ["on", "off"], required: false}],
@@ -67,7 +71,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
     assert %Flag{values: ["yesterday", "today", "tomorrow"]} = Enum.at(flags, 4)
   end
 
-  test "prose, pages without flags, skills and unknown names", %{tmp_dir: folder} do
+  test "returns nil for prose and pages without flags", %{tmp_dir: folder} do
     assert declaration(folder, "## Flags\n\nIt takes --id.\n") == nil
     assert declaration(folder, "## Usage\n\nx.run --id <id>\n") == nil
     write(folder, %{"s/SKILL.md" => page("s", [], "## Flags\n\n--id  Which\n")})
@@ -75,7 +79,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
     assert {:error, %{name: "x.rum", suggestions: ["x.run"]}} = View.flags(view(folder), "x.rum")
   end
 
-  test "checks flags with the texts that handlers give", %{tmp_dir: folder} do
+  test "checks flags with the error texts of handlers", %{tmp_dir: folder} do
     declaration = declaration(folder)
 
     rows = [
@@ -84,9 +88,10 @@ defmodule Skillbook.Catalog.DeclarationTest do
       {%{}, [], "--id is required and missing. Add it as: --id VALUE"},
       {%{"id" => "1"}, ["2"],
        "\"2\" is one word too many: only --id may be given without the flag's name, once. " <>
-         "Put its flag in front: --FLAG \"2\""},
+         "Put a flag in front: --FLAG \"2\""},
       {%{"id" => "1", "cuont" => "2"}, [],
-       "unknown flag --cuont; did you mean --count? Known flags: --id, --count, --n, --to, --mode, --due, --all, " <>
+       "unknown flag --cuont; did you mean --count? Known flags: --id, --count, --n, --to, " <>
+         "--mode, --due, --all, " <>
          "--note, --tags, --on, --off"},
       {%{"id" => true}, [],
        "--id needs a value and has none. Write for example: --id \"some text\""},
@@ -101,16 +106,19 @@ defmodule Skillbook.Catalog.DeclarationTest do
       {%{"id" => "1", "mode" => "doen"}, [],
        "--mode must be one of in_progress, done, got \"doen\". Write for example: --mode done"},
       {%{"id" => "1", "mode" => ["done", "in_progress"]}, [],
-       "--mode takes one value, got 2: \"done\", \"in_progress\". Write for example: --mode in_progress"},
+       "--mode takes one value, got 2: \"done\", \"in_progress\". Write for example: --mode " <>
+         "in_progress"},
       {%{"id" => "1", "due" => "today"}, [], :ok},
       {%{"id" => "1", "due" => "soon"}, [],
-       "--due must be a day as YYYY-MM-DD, yesterday, today or tomorrow, got \"soon\". Write for example: --due 2026-03-01"},
+       "--due must be a day as YYYY-MM-DD, yesterday, today or tomorrow, got \"soon\". Write " <>
+         "for example: --due 2026-03-01"},
       {%{"id" => "1", "all" => true}, [], :ok},
       {%{"id" => "1", "all" => "of it"}, [],
        "--all must be a switch, alone or with true or false, got \"of it\". Write it as: --all"},
       {%{"id" => "1", "note" => ["a", "b"]}, [], :ok},
       {%{"id" => "1", "note" => "longer"}, [],
-       "--note must be text of at most 5 characters, not empty, got \"longer\". Write for example: --note \"some text\""},
+       "--note must be text of at most 5 characters, not empty, got \"longer\". Write for " <>
+         "example: --note \"some text\""},
       {%{"id" => "1", "tags" => ["a", "b"]}, [], :ok},
       {%{"id" => "1", "tags" => "a,c"}, [],
        "--tags must be one of a, b, got \"c\". Write for example: --tags a"},
@@ -123,7 +131,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
         do: assert({flags, error(Flags.check(flags, declaration, args))} == {flags, expected})
   end
 
-  test "words and required choices that Usage shows", %{tmp_dir: folder} do
+  test "reads words and required choices from Usage", %{tmp_dir: folder} do
     flags = "\n\n## Flags\n\n--id  Which\n--to  Whom\n"
 
     declaration =
@@ -135,7 +143,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
              "one of --id or --to is required. Add for example: --id VALUE"
   end
 
-  test "every example of the built-in pages passes" do
+  test "accepts every example of the built-in pages" do
     {:ok, catalog} = Catalog.load([Source.builtin()])
     view = View.all(catalog)
 
@@ -160,7 +168,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
     end
   end
 
-  test "flags are checked before a handler runs, and on a strict page before its text is given",
+  test "checks flags before a handler runs or a strict page is returned",
        %{
          tmp_dir: folder
        } do
@@ -184,10 +192,10 @@ defmodule Skillbook.Catalog.DeclarationTest do
            ]
 
     for name <- ["x.handled", "x.plain"] do
-      assert [%{status: :error, name: ^name, error: %FlagError{kind: :unknown}, content: content}] =
+      assert [%{status: :error, name: ^name, error: %FlagError{kind: :unknown}} = result] =
                Skillbook.Reply.Pipeline.commands(view, ["#{name} --id 1 --counts 2"])
 
-      assert content =~ "did you mean --count?"
+      assert result.content =~ "did you mean --count?"
     end
   end
 end

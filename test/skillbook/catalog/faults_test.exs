@@ -1,6 +1,6 @@
 defmodule Skillbook.Catalog.FaultsTest do
-  # Every class of fault that files of strangers have, in one tree: each Markdown file is an entry, or a diagnostic names
-  # it, or the rules say that it is passed over.
+  # Every class of fault that files of strangers have, in one tree: each Markdown file is an
+  # entry, or a diagnostic names it, or the rules say that it is passed over.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Catalog, View}
@@ -12,13 +12,14 @@ defmodule Skillbook.Catalog.FaultsTest do
   defp matter(lines, body \\ "Body\n"), do: "---\n#{lines}\n---\n#{body}"
   defp skill(name, more \\ ""), do: matter("name: #{name}\ndescription: About it\n" <> more)
 
-  # A list of ten references to a list of ten references, nine times over: a thousand million values.
+  # A list of ten references to a list of ten references, nine times over: a thousand million
+  # values.
   defp bomb do
     levels = for n <- 1..9, do: "l#{n}: &l#{n} [#{String.duplicate("*l#{n - 1},", 10)}]\n"
     matter(["name: bomb\ndescription: d\nl0: &l0 x\n", levels])
   end
 
-  # What there is of each file: the entry's name or nil, and the codes of what is said about it.
+  # For each file: the name of its entry or nil, and the codes of its diagnostics.
   defp rows do
     deep = Enum.map_join(1..17, "/", &"d#{&1}")
     long = String.duplicate("long-", 13) <> "name"
@@ -107,7 +108,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     write(first, Map.new(rows(), fn {path, bytes, _name, _codes} -> {path, bytes} end))
     write(Path.join(root, "later"), %{"replaced/SKILL.md" => skill("replaced", "title: Later")})
 
-    # What is no regular file, or none that can be read.
+    # Files that are not regular or not readable.
     File.mkdir_p!(Path.join(first, "a-folder/SKILL.md"))
     File.mkdir_p!(Path.join(first, "a-pipe"))
     {_, 0} = System.cmd("mkfifo", [Path.join(first, "a-pipe/SKILL.md")])
@@ -137,7 +138,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     :ok = :file.close(file)
   end
 
-  test "each file is accounted for", %{first: first, later: later} do
+  test "each file has the expected entry and diagnostics", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
 
     entries =
@@ -164,7 +165,7 @@ defmodule Skillbook.Catalog.FaultsTest do
 
     assert Map.drop(found, for({path, _, _, _} <- rows(), do: path)) == others
 
-    # The counts add up: nothing is lost, and nothing is told of that is not there.
+    # The counts add up: no file is lost, and no diagnostic has a file that does not exist.
     assert map_size(entries) == Catalog.count(catalog)
     assert Catalog.count(catalog) == Enum.count(rows(), fn {_, _, name, _} -> name end) + 1
     assert Enum.sum(for {_, codes} <- found, do: length(codes)) == length(diagnostics)
@@ -178,11 +179,11 @@ defmodule Skillbook.Catalog.FaultsTest do
     end
 
     lost = Enum.reject(written, &(is_map_key(entries, &1) or told.(&1) or &1 in @passed_over))
-    # A folder is no document, whatever its name.
+    # A folder is never a document, whatever its name.
     assert lost == ["a-folder/SKILL.md"]
   end
 
-  test "a mended line is shown, and of two files of one name both", %{first: first, later: later} do
+  test "shows a repaired line and both files of a duplicate", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
 
     messages =
@@ -204,7 +205,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     end
   end
 
-  test "two sources that both name what they list are both in the XML prompt", %{
+  test "lists the entries of two sources with globs in the XML prompt", %{
     first: first,
     later: later
   } do
@@ -221,7 +222,7 @@ defmodule Skillbook.Catalog.FaultsTest do
         do: assert(prompt =~ "<location>#{folder}/replaced/SKILL.md</location>")
   end
 
-  test "each thing said names a file, and errors say what to expect", %{first: first} do
+  test "each diagnostic names a file, and errors say what was expected", %{first: first} do
     {:ok, catalog} = Catalog.load([first])
 
     for found <- Catalog.diagnostics(catalog) do

@@ -1,6 +1,7 @@
 defmodule Skillbook.Catalog.OtherReadersTest do
-  # The cases that the tests of two other readers of Agent Skills try: skills-ref, the reference library, and the loader of
-  # pi's coding agent. Where we differ on purpose, docs/skills.md says why ("Where other readers differ").
+  # The cases that the tests of two other readers of Agent Skills try: skills-ref, the reference
+  # library, and the loader of pi's coding agent. Where we differ on purpose, docs/skills.md says
+  # why ("Where other readers differ").
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Catalog, View}
@@ -10,7 +11,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
   defp matter(lines), do: "---\n#{lines}\n---\nDo it so.\n"
   defp skill(name, more \\ ""), do: matter("name: #{name}\ndescription: What it does" <> more)
 
-  # Names and codes of what files make.
+  # The names of the entries and the codes of the diagnostics.
   defp read(root, files) do
     root = Path.join(root, "#{System.unique_integer([:positive])}")
     write(root, files)
@@ -19,7 +20,8 @@ defmodule Skillbook.Catalog.OtherReadersTest do
     {names, for(found <- Catalog.diagnostics(catalog), do: found.code)}
   end
 
-  # Who tries it, what, the files, the names and the codes here, and whether the others decide the same: `:same`, or what they do.
+  # Each row has the other reader, the case, the files, our names and codes, and the decision of
+  # the others: `:same`, or a description.
   defp cases do
     long = String.duplicate("a", 70)
 
@@ -83,7 +85,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
     ]
   end
 
-  test "each case has the outcome that is written here", %{tmp_dir: root} do
+  test "each case has the expected outcome", %{tmp_dir: root} do
     for {_who, what, files, names, codes, _others} <- cases() do
       assert {what, read(root, files)} == {what, {names, codes}}
     end
@@ -102,7 +104,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
     assert Enum.sort(listed -- ["case", "---"]) == Enum.sort(rows)
   end
 
-  test "the fields of a skill are those that the others read", %{tmp_dir: root} do
+  test "reads the same fields of a skill as the others", %{tmp_dir: root} do
     fields = """
     license: MIT
     allowed-tools: Bash(jq:*) Bash(git:*)
@@ -128,7 +130,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
     refute View.fetch!(view, "list").hidden_from_model
   end
 
-  test "of one name in two sources the later is used; pi keeps the first", %{tmp_dir: root} do
+  test "uses the later of two sources; pi keeps the first", %{tmp_dir: root} do
     for place <- ["first", "second"] do
       write(Path.join(root, place), %{
         "calendar/SKILL.md" => skill("calendar", "\ntitle: #{place}")

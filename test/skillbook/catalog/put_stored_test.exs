@@ -33,7 +33,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
 
   defp names(catalog), do: for(entry <- View.entries(View.all(catalog)), do: entry.name)
 
-  test "entries come, change and go, each time with what differs" do
+  test "adds, changes and removes entries and returns the change" do
     catalog = load()
     assert put(catalog, []) == %Change{generation: 1}
 
@@ -102,7 +102,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
            }
   end
 
-  test "all that reads files reads on beside it", %{tmp_dir: root} do
+  test "does not affect entries from files", %{tmp_dir: root} do
     write(root, %{
       "pdf/SKILL.md" => "---\nname: pdf\ndescription: About pdf\n---\nSee a.md",
       "pdf/a.md" => "A resource"
@@ -126,7 +126,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
     assert is_list(Lint.run([root]))
   end
 
-  test "who may see it is decided as for views" do
+  test "has the visibility of views" do
     rows = [
       {"p", :all, [], [1, 2, 3, 4]},
       {"p", [], [], [1, 3, 4]},
@@ -164,7 +164,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
              Catalog.put_stored(catalog, rows([stored(1, "milk", content: nil)]), :some)
   end
 
-  test "a catalog of files alone holds none", %{tmp_dir: root} do
+  test "needs a catalog with a store", %{tmp_dir: root} do
     {:ok, catalog} = Catalog.load([root])
 
     assert_raise ArgumentError,
@@ -172,7 +172,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
                  fn -> put(catalog, []) end
   end
 
-  test "nobody's options make such a source" do
+  test "options cannot create the source of a store" do
     assert {:error, error} = Source.new(path: "store", kind: :stored)
     assert Exception.message(error) =~ "expected :skills or :notes"
   end

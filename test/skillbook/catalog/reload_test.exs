@@ -27,8 +27,8 @@ defmodule Skillbook.Catalog.ReloadTest do
   defp contents(catalog), do: {View.entries(View.all(catalog)), Catalog.diagnostics(catalog)}
 
   describe "ignore files" do
-    test "leave out what they name", %{tmp_dir: root} do
-      # The ignore files, and what of a.md, b.md, x/a.md, x/b.md, x/y/a.md is left.
+    test "exclude the files that they name", %{tmp_dir: root} do
+      # The ignore files, and the files that remain of a.md, b.md, x/a.md, x/b.md, x/y/a.md.
       rows = [
         {%{}, ~w(a.md b.md x/a.md x/b.md x/y/a.md)},
         {%{".gitignore" => "a.md\n"}, ~w(b.md x/b.md)},
@@ -61,12 +61,12 @@ defmodule Skillbook.Catalog.ReloadTest do
       end
     end
 
-    test "above the source do not count", %{tmp_dir: root} do
+    test "above the source are ignored", %{tmp_dir: root} do
       write(root, %{".gitignore" => "*\n", "s/a.md" => skill("a")})
       assert names(load(Path.join(root, "s"))) == ["a"]
     end
 
-    test "are named with what they leave out", %{tmp_dir: root} do
+    test "are reported with the files that they exclude", %{tmp_dir: root} do
       write(root, %{
         ".gitignore" => "*.tmp\nbuild/\n",
         "x/.ignore" => "draft*\n",
@@ -93,7 +93,7 @@ defmodule Skillbook.Catalog.ReloadTest do
                ]
     end
 
-    test "with lines that cannot be read say so", %{tmp_dir: root} do
+    test "report invalid lines", %{tmp_dir: root} do
       write(root, %{
         ".gitignore" => "a.md\n{b\n",
         "a.md" => skill("a"),
@@ -111,7 +111,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert invalid.message =~ "expected a glob pattern, got `{b`: "
     end
 
-    test "that are no regular files do not count", %{tmp_dir: root} do
+    test "that are not regular files are ignored", %{tmp_dir: root} do
       write(root, %{"rules" => "*\n", "a.md" => skill("a"), "x/.ignore/b" => ""})
       File.ln_s!(Path.join(root, "rules"), Path.join(root, ".gitignore"))
       catalog = load(root)
@@ -119,7 +119,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert findings(catalog, root) == [unreadable: ".gitignore", unreadable: "x/.ignore"]
     end
 
-    test "keep a skill's files out of it, and hold behind links", %{tmp_dir: root} do
+    test "exclude files of a skill, also through links", %{tmp_dir: root} do
       write(root, %{
         ".gitignore" => "*.log\nstore/\n",
         "s/SKILL.md" => skill("s"),
@@ -138,7 +138,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       refute text =~ "b.log"
     end
 
-    test "are read again when they change", %{tmp_dir: root} do
+    test "are read again after a change", %{tmp_dir: root} do
       write(root, %{"a.md" => skill("a"), "x/b.md" => skill("b")})
       catalog = load(root)
 
@@ -159,7 +159,7 @@ defmodule Skillbook.Catalog.ReloadTest do
   end
 
   describe "refresh/2" do
-    test "tells what differs", %{tmp_dir: root} do
+    test "returns the entries that differ", %{tmp_dir: root} do
       write(root, %{"a.md" => skill("a"), "b.md" => skill("b"), "x/c.md" => skill("c")})
       catalog = load(root)
       write(root, %{"a.md" => skill("a", "title: A\n"), "x/d.md" => skill("d")})
@@ -173,7 +173,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert Catalog.refresh(catalog, :all) == %Change{generation: 3}
     end
 
-    test "looks only at what the paths touch", %{tmp_dir: root} do
+    test "checks only the given paths", %{tmp_dir: root} do
       write(root, %{"a.md" => skill("a"), "x/b.md" => skill("b"), "x/c.md" => skill("c")})
       catalog = load(root)
 
@@ -188,7 +188,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert Catalog.refresh(catalog, [root]) == %Change{generation: 4, changed: ["a"]}
     end
 
-    test "makes no generation of what does not count", %{tmp_dir: root} do
+    test "makes no generation for ignored files", %{tmp_dir: root} do
       write(root, %{
         "s/a/SKILL.md" => skill("a"),
         "s/a/x.md" => "x",
@@ -207,15 +207,15 @@ defmodule Skillbook.Catalog.ReloadTest do
         "f.md" => skill("f")
       })
 
-      paths =
-        ~w(s/a/x.md s/a/x.txt s/.git/c.md s/.git s/.d.md s/node_modules s/node_modules/e.md f.md s/gone s/b.md/x)
+      paths = ~w(s/a/x.md s/a/x.txt s/.git/c.md s/.git s/.d.md s/node_modules s/node_modules/e.md
+           f.md s/gone s/b.md/x)
 
       assert refresh(catalog, root, paths) == %Change{generation: 1}
       assert Catalog.refresh(catalog, []) == %Change{generation: 1}
       assert Catalog.refresh(catalog, [Path.join(root, "s") <> "/\xff"]) == %Change{generation: 1}
     end
 
-    test "takes paths below what a root that is a link leads to, and names that are not UTF-8", %{
+    test "accepts paths below the target of a linked root, and names that are not UTF-8", %{
       tmp_dir: root
     } do
       write(root, %{"real/a.md" => skill("a")})
@@ -230,7 +230,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert findings(catalog, Path.join(root, "link")) == [unreadable: "odd\uFFFD.md"]
     end
 
-    test "follows links that come, change and go", %{tmp_dir: root} do
+    test "follows links that are created, changed and deleted", %{tmp_dir: root} do
       write(root, %{
         "s/.store/a.md" => skill("a"),
         "s/.store/b/SKILL.md" => skill("b"),
@@ -252,7 +252,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert refresh(catalog, source, ["y"]).added == ["a", "b"]
     end
 
-    test "sees a source come and go", %{tmp_dir: root} do
+    test "notices a source that is created and deleted", %{tmp_dir: root} do
       source = Path.join(root, "x/s")
       catalog = load([[path: source, optional: true]])
       assert refresh(catalog, root, ["other"]) == %Change{generation: 1}
@@ -264,7 +264,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert refresh(catalog, root, ["x/s/a.md"]) == %Change{generation: 4, added: ["a"]}
     end
 
-    test "leaves other sources alone", %{tmp_dir: root} do
+    test "does not affect other sources", %{tmp_dir: root} do
       write(root, %{"1/a.md" => skill("a"), "2/a.md" => skill("a", "title: Two\n")})
       catalog = load([Path.join(root, "1"), Path.join(root, "2")])
       File.rm!(Path.join(root, "2/a.md"))
@@ -275,7 +275,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert View.fetch!(View.all(catalog), "a").title == nil
     end
 
-    test "reads a file again whose size and time are the same", %{tmp_dir: root} do
+    test "reads a file again even if its size and time are unchanged", %{tmp_dir: root} do
       write(root, %{"a.md" => skill("a", "title: Uno\n")})
       path = Path.join(root, "a.md")
       File.touch!(path, 1_000_000_000)
@@ -286,8 +286,8 @@ defmodule Skillbook.Catalog.ReloadTest do
     end
   end
 
-  # Whatever happens to a tree, reading what changed gives what reading all of it gives.
-  test "reading what changed is the same as reading everything", %{tmp_dir: root} do
+  # For random changes to a tree, refreshing the changed paths equals a full reload.
+  test "refreshing changed paths equals a full reload", %{tmp_dir: root} do
     for seed <- 1..25 do
       :rand.seed(:exsss, {seed, seed, seed})
       {folder, away} = {Path.join(root, "#{seed}"), Path.join(root, "away#{seed}")}
@@ -365,7 +365,7 @@ defmodule Skillbook.Catalog.ReloadTest do
         end
 
       6 when parent? ->
-        # A folder that comes whole from elsewhere, in place of what was there.
+        # A complete folder from elsewhere replaces the old one.
         inner = Path.join(away, "#{System.unique_integer([:positive])}")
         write(inner, for(_ <- 1..3, do: {random_file(), random_text()}))
         File.rm_rf!(full)
@@ -417,10 +417,10 @@ defmodule Skillbook.Catalog.ReloadTest do
       {:ok, catalog: load(root)}
     end
 
-    test "stays as it was, or goes", %{catalog: catalog, tmp_dir: root} do
+    test "keeps its last valid version, or is removed", %{catalog: catalog, tmp_dir: root} do
       good = skill("a", "visibility_labels: [x]\n")
 
-      # The new text, and the codes of what is said about it, or nil if the entry goes.
+      # The new text, and the codes of its diagnostics, or nil if the entry is removed.
       rows = [
         {good, []},
         {skill("a"), []},
@@ -465,7 +465,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       end
     end
 
-    test "is named to those who see it", %{catalog: catalog, tmp_dir: root} do
+    test "is reported to profiles that see it", %{catalog: catalog, tmp_dir: root} do
       write(root, %{"a.md" => "---\nname: a\n", "b.md" => "---\nname: b\n"})
       assert refresh(catalog, root, ["a.md", "b.md"]) == %Change{generation: 2}
       {:ok, view} = View.new(catalog, %Skillbook.Profile{id: "p", grants: []})
@@ -480,7 +480,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert kept.hint == "fix the file, or delete it to remove the entry"
     end
 
-    test "is kept until it is whole, or gone", %{catalog: catalog, tmp_dir: root} do
+    test "is kept until it is valid again or deleted", %{catalog: catalog, tmp_dir: root} do
       for text <- ["---\nname: b\n", "---\nname: c\n", ""] do
         write(root, %{"b.md" => text})
         refresh(catalog, root, ["b.md"])
@@ -504,7 +504,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert names(catalog) == ["a"]
     end
 
-    test "is not kept if it was none on the first load", %{tmp_dir: root} do
+    test "is not kept if it was invalid on the first load", %{tmp_dir: root} do
       write(root, %{"c.md" => "---\nname: c\n"})
       catalog = load(root)
       write(root, %{"c.md" => "---\nname: cc\n"})
@@ -512,7 +512,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert names(catalog) == ["a", "b"]
     end
 
-    test "keeps its folder what it is", %{tmp_dir: root} do
+    test "does not change the kind of its folder", %{tmp_dir: root} do
       folder = Path.join(root, "s")
 
       write(folder, %{
@@ -536,7 +536,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert Enum.count(codes, &(&1 == :kept_last_good)) == 1
     end
 
-    test "is read as it is where it is a note", %{tmp_dir: root} do
+    test "is read unchanged if it is a note", %{tmp_dir: root} do
       write(root, %{"n/a.md" => skill("a"), "n/b.md" => "Text"})
       catalog = load([[path: Path.join(root, "n"), kind: :notes]])
       write(root, %{"n/a.md" => "Only text", "n/b.md" => ""})
@@ -546,7 +546,7 @@ defmodule Skillbook.Catalog.ReloadTest do
     end
   end
 
-  test "readers see whole generations while paths are read again", %{tmp_dir: root} do
+  test "readers see complete generations during a refresh", %{tmp_dir: root} do
     page = fn n -> {"s/#{n}.md", skill("s#{n}", "title: T\n")} end
     write(root, Enum.map(1..10, page))
     catalog = load(root)

@@ -13,7 +13,7 @@ defmodule Skillbook.Catalog.ResourceFileTest do
     text
   end
 
-  test "texts are shown up to a length", %{tmp_dir: root} do
+  test "shows text up to a size limit", %{tmp_dir: root} do
     line = String.duplicate("x", 99) <> "\n"
 
     rest = fn length, left ->
@@ -36,7 +36,7 @@ defmodule Skillbook.Catalog.ResourceFileTest do
     end
   end
 
-  test "what is not text is described", %{tmp_dir: root} do
+  test "describes files that are not text", %{tmp_dir: root} do
     rows = [
       {"a.png", <<0x89, "PNG\r\n", 0x1A, "\n", 0>>,
        "`a.png` is a PNG image of 9 bytes, not text."},
@@ -60,7 +60,7 @@ defmodule Skillbook.Catalog.ResourceFileTest do
     end
   end
 
-  test "only files inside the folder are read", %{tmp_dir: root} do
+  test "reads only files inside the folder", %{tmp_dir: root} do
     write(root, %{"s/pdf/SKILL.md" => page("pdf"), "s/secret.txt" => "secret"})
     File.ln_s!(Path.join(root, "s/secret.txt"), Path.join(root, "s/pdf/link.txt"))
     view = view(Path.join(root, "s"))

@@ -3,6 +3,8 @@ defmodule Skillbook.Catalog.SearchTest do
 
   alias Skillbook.{Catalog, Hit, OptionError, View}
 
+  doctest Skillbook.Hit
+
   @fixtures "test/support/fixtures"
 
   setup_all do
@@ -15,7 +17,9 @@ defmodule Skillbook.Catalog.SearchTest do
   defp names(view, query, options \\ []),
     do: view |> Skillbook.search(query, options) |> Enum.map(& &1.name)
 
-  test "a hit has the entry's fields, and says where words stand in the snippet", %{view: view} do
+  test "a hit has the fields of the entry and the positions of words in the snippet", %{
+    view: view
+  } do
     assert [%Hit{} = hit] = Skillbook.search(view, "haiku")
     assert %{name: "haiku", kind: :skill, title: nil, description: "Write a haiku"} = hit
     assert hit.snippet == "Write a haiku"
@@ -38,21 +42,22 @@ defmodule Skillbook.Catalog.SearchTest do
     end
   end
 
-  test "finds only what the profile may see", %{catalog: catalog} do
+  test "finds only entries that the profile may see", %{catalog: catalog} do
     {:ok, guest} = View.new(catalog, id: "guest")
     {:ok, keeper} = View.new(catalog, id: "keeper", grants: ["private"])
     assert names(guest, "diary") == []
     assert names(keeper, "diary") == ["diary"]
   end
 
-  test "what is no text finds nothing", %{view: view} do
+  test "returns nothing for a query that is not text", %{view: view} do
     for query <- ["", " ", "!?", <<255>>, "zzzz"], do: assert(Skillbook.search(view, query) == [])
   end
 
-  test "refuses wrong options by name", %{view: view} do
+  test "rejects invalid options", %{view: view} do
     for {options, message} <- [
           {[limits: 1],
-           "unknown option :limits for a search, did you mean :limit? The options are :limit, :kind, :domain, :tags"},
+           "unknown option :limits for a search, did you mean :limit? The options are :limit, " <>
+             ":kind, :domain, :tags"},
           {[limit: 0],
            "expected an integer from 1 to 1000 as the option :limit of a search, got: 0"},
           {[limit: 1001],

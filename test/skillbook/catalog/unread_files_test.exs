@@ -1,6 +1,6 @@
 defmodule Skillbook.Catalog.UnreadFilesTest do
-  # Files that are not read again, and files that cannot be read for a moment. Both look at the whole virtual machine, so
-  # nothing else may run beside them.
+  # Files that are not read again, and files that cannot be read for a moment. Both look at the
+  # whole virtual machine, so nothing else may run beside them.
   use Skillbook.SkillsCase, async: false
 
   alias Skillbook.{Catalog, Change, View}
@@ -17,7 +17,7 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
     bytes_read() - before
   end
 
-  test "a file whose size and times are the same is not read again" do
+  test "does not read a file again if its size and times are unchanged" do
     # These are older than the time for which a file's times say too little.
     folder = Application.app_dir(:skillbook, "priv/skills")
 
@@ -28,14 +28,14 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
     assert read_by(fn -> Catalog.load([folder]) end) >= size
     assert read_by(fn -> Catalog.reload(catalog) end) < div(size, 2)
 
-    # A path that is named as changed is read, whatever its times are.
+    # A path in the list of changed paths is always read.
     path = Path.join(folder, "memory/save.md")
     named = File.stat!(path).size
     assert read_by(fn -> Catalog.refresh(catalog, [path]) end) in named..div(size, 2)
   end
 
   @tag :tmp_dir
-  test "a file that cannot be read for a moment stays as it was", %{tmp_dir: root} do
+  test "keeps an entry while its file cannot be read", %{tmp_dir: root} do
     write(root, %{"a.md" => page("a", title: "One"), "b.md" => page("b")})
     path = Path.join(root, "a.md")
     {:ok, catalog} = Catalog.load([root])
@@ -63,7 +63,8 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
     assert {title.(), codes.()} == {"Two", []}
   end
 
-  # While `fun` runs, this process may open no file. Another one sets and lifts the limit, for that needs files too.
+  # While `fun` runs, this process may open no file. Another one sets and lifts the limit, for
+  # that needs files too.
   defp without_files(fun) do
     script = """
     limit=$(prlimit --pid "$1" --nofile --output SOFT --noheadings) || exit

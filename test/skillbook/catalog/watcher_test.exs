@@ -9,10 +9,10 @@ defmodule Skillbook.Catalog.WatcherTest do
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow to tell.
+  # Notifications are slow on a busy machine.
   @patience 20_000
 
-  # A book on a folder whose files `x.a` and `x.b` it knows, and is known to follow.
+  # A book with the entries `x.a` and `x.b`, whose folder is being watched.
   defp followed(folder, options \\ []) do
     write(folder, %{"x/a.md" => page("x.a", [], "one"), "x/b.md" => page("x.b", [], "one")})
     book = book([sources: [folder], builtins: false] ++ options)
@@ -20,7 +20,7 @@ defmodule Skillbook.Catalog.WatcherTest do
     book
   end
 
-  # From the first change that was told of, all are: the folders are watched.
+  # After the first notification the folders are watched, so all changes are reported.
   defp follow(book, folder) do
     :ok = Skillbook.subscribe(book)
     write(folder, %{"follow.md" => page("is.followed", [], "#{System.unique_integer()}")})
@@ -29,8 +29,8 @@ defmodule Skillbook.Catalog.WatcherTest do
     await(book, fn -> match?({:error, _}, View.fetch(View.all(book), "is.followed")) end)
   end
 
-  # Waits for changes until it is so; gives all that were told of. A generation can be read before it is told of, so what
-  # made it so is waited for as well.
+  # Waits for changes until the condition is true, and returns all of them. A generation can be
+  # read before its notification arrives, so also waits for the notification.
   defp await(book, so?, told \\ []) do
     if so?.() and View.all(book).generation == Process.get(:told, 1) do
       told
@@ -44,7 +44,7 @@ defmodule Skillbook.Catalog.WatcherTest do
   defp names(book), do: for(entry <- View.entries(View.all(book)), do: entry.name)
   defp body(book, name), do: View.fetch!(View.all(book), name).body
 
-  # Which names the changes told of, until the book has these entries.
+  # Returns the names in all changes until the book has these entries.
   defp told_of(book, names, kind) do
     book
     |> await(fn -> names(book) == names end)
@@ -63,7 +63,7 @@ defmodule Skillbook.Catalog.WatcherTest do
         assert told_of(book, ["x.a", "x.b", "x.c"], :added) == ["x.c"]
       end
 
-      test "a changed one; a view in use stays as it was", %{tmp_dir: folder, options: options} do
+      test "a changed one; existing views do not change", %{tmp_dir: folder, options: options} do
         book = followed(folder, options)
         view = Skillbook.view(book)
         write(folder, %{"x/a.md" => page("x.a", [], "two")})
@@ -89,7 +89,7 @@ defmodule Skillbook.Catalog.WatcherTest do
         assert told_of(book, ["x.a", "x.b", "x.c"], :added) == ["x.c"]
       end
 
-      test "one saved by a rename over it, older than what it replaces", %{
+      test "one saved by a rename, older than the file that it replaces", %{
         tmp_dir: folder,
         options: options
       } do
@@ -100,14 +100,14 @@ defmodule Skillbook.Catalog.WatcherTest do
         await(book, fn -> body(book, "x.a") == "two" end)
       end
 
-      test "one saved anew after its backup was renamed", %{tmp_dir: folder, options: options} do
+      test "one saved again after its backup was renamed", %{tmp_dir: folder, options: options} do
         book = followed(folder, options)
         File.rename!(Path.join(folder, "x/a.md"), Path.join(folder, "x/a.md~"))
         write(folder, %{"x/a.md" => page("x.a", [], "two")})
         await(book, fn -> "x.a" in names(book) and body(book, "x.a") == "two" end)
       end
 
-      test "a folder that is moved in, changed and moved out", %{tmp_dir: tmp, options: options} do
+      test "a folder moved in, changed and moved out", %{tmp_dir: tmp, options: options} do
         {folder, out} = {Path.join(tmp, "in"), Path.join(tmp, "out")}
         book = followed(folder, options)
         write(out, %{"deep/er/c.md" => page("y.c", [], "one"), "d.md" => page("y.d")})
@@ -133,7 +133,7 @@ defmodule Skillbook.Catalog.WatcherTest do
         await(book, fn -> Enum.all?(1..20, &(body(book, "n#{&1}.page") == "two")) end)
       end
 
-      test "a root that is not there yet, removed and made again", %{
+      test "a root that is missing, created, deleted and created again", %{
         tmp_dir: tmp,
         options: options
       } do
@@ -166,7 +166,7 @@ defmodule Skillbook.Catalog.WatcherTest do
         await(book, fn -> names(book) == ["x.three", "x.two"] end)
       end
 
-      test "hundreds at once, as a change of branches does", %{tmp_dir: folder, options: options} do
+      test "hundreds at once, as on a change of branches", %{tmp_dir: folder, options: options} do
         write(
           folder,
           for(n <- 1..300, do: {"d#{rem(n, 30)}/f#{n}.md", page("f.f#{n}", [], "one")})
@@ -206,7 +206,7 @@ defmodule Skillbook.Catalog.WatcherTest do
              System.cmd("git", ["-C", folder] ++ settings ++ arguments, stderr_to_stdout: true)
   end
 
-  test "two names of one folder, and a folder in a folder, are both followed", %{tmp_dir: tmp} do
+  test "watches two paths to one folder, and nested folders", %{tmp_dir: tmp} do
     write(tmp, %{"real/in/a.md" => page("x.a", [], "one")})
     File.ln_s!("real", Path.join(tmp, "link"))
     paths = Enum.map(["real", "link", "real/in"], &Path.join(tmp, &1))
@@ -220,7 +220,7 @@ defmodule Skillbook.Catalog.WatcherTest do
     end
   end
 
-  test "what loading passes over makes no generation", %{tmp_dir: folder} do
+  test "ignored files make no generation", %{tmp_dir: folder} do
     book = followed(folder)
     before = Skillbook.view(book).generation
 
@@ -244,7 +244,7 @@ defmodule Skillbook.Catalog.WatcherTest do
   end
 
   describe "subscribers" do
-    test "hear of every reload once, also without watching", %{tmp_dir: folder} do
+    test "are notified of every reload once, also without watching", %{tmp_dir: folder} do
       write(folder, %{"x/a.md" => page("x.a")})
       book = book(sources: [folder], builtins: false, watch: false)
       assert [Skillbook.subscribe(book), Skillbook.subscribe(book)] == [:ok, :ok]
@@ -262,7 +262,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       refute_received {:skillbook, _, _}
     end
 
-    test "hear of what a command wrote", %{tmp_dir: folder} do
+    test "are notified of files that a command writes", %{tmp_dir: folder} do
       book = book(write_to: folder, watch: false)
       :ok = Skillbook.subscribe(book)
       line = ~s(workflow.build --name hello --description "Says hello" --steps "Say hello.")
@@ -273,7 +273,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       assert_receive {:skillbook, ^book, %Change{added: [_ | _]}}, @patience
     end
 
-    test "are told in the order of generations" do
+    test "are notified in the order of generations" do
       book = book(watch: false)
       :ok = Skillbook.subscribe(book)
 
@@ -284,7 +284,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       for n <- 2..51, do: assert_received({:skillbook, ^book, %Change{generation: ^n}})
     end
 
-    test "may leave, or end" do
+    test "may unsubscribe or exit" do
       book = book(watch: false)
       :ok = Skillbook.subscribe(book)
       assert Task.await(Task.async(fn -> Skillbook.subscribe(book) end)) == :ok
@@ -309,7 +309,7 @@ defmodule Skillbook.Catalog.WatcherTest do
     end
   end
 
-  test "a registration that is started again keeps the catalog, and what differs is told of", %{
+  test "a restarted registration keeps the catalog and reports changes", %{
     tmp_dir: folder
   } do
     book = followed(folder)
@@ -325,7 +325,7 @@ defmodule Skillbook.Catalog.WatcherTest do
   end
 
   describe "the watcher" do
-    test "is started again with everything read again, and the book stays", %{tmp_dir: folder} do
+    test "restarts and reads all sources again, and the book stays", %{tmp_dir: folder} do
       book = followed(folder)
 
       {supervisor, watcher} =
@@ -342,7 +342,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       assert GenServer.whereis(Module.concat(book, Watcher)) != watcher
     end
 
-    test "ends and starts again when its thread does", %{tmp_dir: folder} do
+    test "restarts when its thread ends", %{tmp_dir: folder} do
       book = followed(folder)
       watcher = GenServer.whereis(Module.concat(book, Watcher))
       monitor = Process.monitor(watcher)
@@ -356,7 +356,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       await(book, fn -> "x.c" in names(book) end)
     end
 
-    test "says when it looks through folders instead", %{tmp_dir: folder} do
+    test "logs that it polls instead", %{tmp_dir: folder} do
       book = book(sources: [folder], watch: false)
       watcher = GenServer.whereis(Module.concat(book, Watcher))
 
@@ -367,28 +367,30 @@ defmodule Skillbook.Catalog.WatcherTest do
         end)
 
       assert log =~
-               "the book #{inspect(book)} gets no reports of changed files and looks through its folders instead: " <>
+               "the book #{inspect(book)} gets no notifications of changed files " <>
+                 "and polls its folders instead: " <>
                  "/srv/notes: NFS does not report changes"
     end
 
-    test "does nothing by itself if the book says so", %{tmp_dir: folder} do
+    test "does nothing with watch: false", %{tmp_dir: folder} do
       book = book(sources: [folder], watch: false)
       assert :sys.get_state(Module.concat(book, Watcher)).watch == nil
     end
   end
 
-  test "the option is checked" do
+  test "checks the option" do
     for bad <- [nil, :poll, [], [poll: 0], [poll: 1.5], [pol: 10], [poll: 10, poll: 20]] do
       assert {:error, %OptionError{} = error} = Skillbook.start_link(name: :unwatched, watch: bad)
 
       assert Exception.message(error) ==
-               "expected a boolean or [poll: milliseconds] as the option :watch of a book, got: #{inspect(bad)}"
+               "expected a boolean or [poll: milliseconds] as the option :watch of a book, " <>
+                 "got: #{inspect(bad)}"
     end
   end
 end
 
 defmodule Skillbook.WatchThreadsTest do
-  # Not beside other tests, whose books have threads too.
+  # Not async: books of other tests have threads too.
   use ExUnit.Case, async: false
   use Skillbook.SkillsCase
 
@@ -396,7 +398,7 @@ defmodule Skillbook.WatchThreadsTest do
 
   @tasks "/proc/#{System.pid()}/task"
 
-  test "books that stop leave no threads behind", %{tmp_dir: folder} do
+  test "stopped books leave no threads behind", %{tmp_dir: folder} do
     for n <- 1..20 do
       book = book(sources: [folder], watch: if(rem(n, 2) == 0, do: true, else: [poll: 60_000]))
       :ok = Skillbook.subscribe(book)

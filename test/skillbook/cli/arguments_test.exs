@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
   alias Skillbook.CLI
   alias Skillbook.CLI.Arguments
 
-  test "what is not given has its default" do
+  test "missing options have their defaults" do
     assert {:ok, options} = Arguments.parse(["--dir", "test", "list"])
 
     assert options == %Arguments{
@@ -22,11 +22,16 @@ defmodule Skillbook.CLI.ArgumentsTest do
            }
   end
 
-  test "global options stand before or after the command" do
+  test "takes global options before or after the command" do
+    globals =
+      ~w(--dir test --dir lib --vault test --vault lib --db x.db --profile maria) ++
+        ~w(--grant a --grant b --color never --no-builtins)
+
     for argv <- [
-          ~w(--dir test --dir lib --vault test --vault lib --db x.db --profile maria --grant a --grant b --color never --no-builtins list --json),
-          ~w(list --json --dir test --dir lib --vault test --vault lib --db x.db --profile maria --grant a --grant b --color never --no-builtins),
-          ~w(--dir test --db x.db --vault test --grant a list --vault lib --dir lib --json --grant b --profile=maria --color=never --no-builtins)
+          globals ++ ~w(list --json),
+          ~w(list --json) ++ globals,
+          ~w(--dir test --db x.db --vault test --grant a list --vault lib --dir lib --json) ++
+            ~w(--grant b --profile=maria --color=never --no-builtins)
         ] do
       assert {:ok, options} = Arguments.parse(argv)
 
@@ -45,7 +50,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
-  test "each command takes its arguments" do
+  test "parses the arguments of each command" do
     for {argv, command, args} <- [
           {~w(run reply.md), CLI.Run, ["reply.md"]},
           {~w(run -), CLI.Run, ["-"]},
@@ -65,7 +70,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
-  test "help is there for all and for each command" do
+  test "finds the help of all commands and of each command" do
     for {argv, topic} <- [
           {[], nil},
           {~w(--help), nil},
@@ -82,14 +87,16 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
-  test "wrong usage says what was expected and what came" do
+  test "wrong usage names the expected and the given value" do
+    commands =
+      "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
+        "schedule, lint, explain, install, update, outdated, restore, remove, export, import, " <>
+        "help."
+
     for {argv, message} <- [
-          {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
-          {~w(xyz),
-           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
-          {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
+          {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},
+          {~w(xyz), "unknown command `xyz`" <> commands},
+          {~w(help lst), "unknown command `lst`; did you mean `list`?" <> commands},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},
@@ -97,18 +104,20 @@ defmodule Skillbook.CLI.ArgumentsTest do
           {~w(list --db), "--db expects a value"},
           {~w(list --json=yes), "--json takes no value, got: yes"},
           {~w(list --color red), "--color expects one of auto, always, never, got: red"},
-          {~w(list --dir no/such), "--dir expects a folder, and there is none at no/such"},
+          {~w(list --dir no/such), "--dir expects a folder, got: no/such, which does not exist"},
           {~w(search a --vault no/such),
-           "--vault expects a folder, and there is none at no/such"},
-          {~w(search a --vault mix.exs), "--vault expects a folder, and mix.exs is a file"},
+           "--vault expects a folder, got: no/such, which does not exist"},
+          {~w(search a --vault mix.exs),
+           "--vault expects a folder, got: mix.exs, which is a file"},
           {~w(search a --vault test/support --vault lib/../test/support),
-           "--vault expects folders of different names, and test/support and lib/../test/support are both named support"},
+           "--vault expects folders with different names, got: test/support and " <>
+             "lib/../test/support, both named support"},
           {~w(run a b), "`run` takes one file, got also: b"},
           {~w(get a b), "`get` takes one path, got also: b"},
           {~w(list a), "`list` takes no argument, got: a"},
           {~w(prompt a), "`prompt` takes no argument, got: a"},
-          {~w(search), "`search` expects words to look for"},
-          {["search", " "], "`search` expects words to look for"},
+          {~w(search), "`search` expects words to search for"},
+          {["search", " "], "`search` expects words to search for"},
           {~w(search a --limit x), "--limit expects a whole number from 1 to 1000, got: x"},
           {~w(search a --limit 0), "--limit expects a whole number from 1 to 1000, got: 0"},
           {~w(search a --limit 1001), "--limit expects a whole number from 1 to 1000, got: 1001"},
@@ -117,10 +126,13 @@ defmodule Skillbook.CLI.ArgumentsTest do
           {~w(prompt --format xlm),
            "--format expects one of default, xml, notes, list, got: xlm"},
           {~w(prompt --section rules --section x),
-           "--section expects one of rules, domains, commands, skills, skill_list, available_skills, quick_reference, inline_skills, notes, notes_list, skill_catalog, preloaded_skills, other, other_notes, got: x"},
+           "--section expects one of rules, domains, commands, skills, skill_list, " <>
+             "available_skills, quick_reference, inline_skills, notes, notes_list, " <>
+             "skill_catalog, preloaded_skills, other, other_notes, got: x"},
           {~w(lint --format xml), "--format expects one of text, json, sarif, got: xml"},
-          {~w(list --dir mix.exs), "--dir expects a folder, and mix.exs is a file"},
-          {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},
+          {~w(list --dir mix.exs), "--dir expects a folder, got: mix.exs, which is a file"},
+          {~w(lint no/such),
+           "`lint` expects folders or files, got: no/such, which does not exist"},
           {~w(explain), "`explain` expects a name or a path"},
           {["explain", ""], "`explain` expects a name or a path"},
           {~w(explain a b), "`explain` takes one name, got also: b"},
@@ -130,7 +142,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
-  test "an error comes with where help is" do
+  test "an error has the arguments that print help" do
     for {argv, help} <- [
           {~w(lst), "--help"},
           {~w(--dri x), "--help"},
@@ -144,7 +156,17 @@ defmodule Skillbook.CLI.ArgumentsTest do
     assert Arguments.parse(~w(list --jsn --help)) == {:help, CLI.List}
   end
 
-  test "bin/skillbook knows which options take a value" do
+  test "help texts have the sections of all commands and lines of up to 100 columns" do
+    for {name, module} <- [{"", nil} | Arguments.commands()] do
+      text = CLI.Help.text(module)
+      assert text =~ ~r/\AUsage: skillbook \[OPTIONS\] #{name}/
+      assert text =~ "\nGlobal options:\n"
+      assert text =~ "\nExamples:\n  skillbook "
+      for line <- String.split(text, "\n"), do: assert(String.length(line) <= 100, line)
+    end
+  end
+
+  test "bin/skillbook lists the options with a value" do
     [_, names] = Regex.run(~r/^    (--.*)\) value=1/m, File.read!("bin/skillbook"))
     taking = for {name, type} <- Arguments.globals(), type != :boolean, do: "--#{name}"
     assert Enum.sort(String.split(names, " | ")) == Enum.sort(taking)

@@ -1,5 +1,5 @@
 defmodule Skillbook.CLI.ChatTest do
-  # The command line has one book, so its tests take turns.
+  # Not async: the command line has one book.
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureIO
@@ -18,7 +18,7 @@ defmodule Skillbook.CLI.ChatTest do
     :ok
   end
 
-  # The exit status, standard output and standard error of a conversation whose lines come from a pipe.
+  # Exit status, standard output and standard error of a conversation from a pipe
   defp chat(folder, args, input) do
     argv = [
       "--dir",
@@ -43,7 +43,7 @@ defmodule Skillbook.CLI.ChatTest do
 
   defp lines(text), do: String.split(text, "\n", trim: true)
 
-  test "answers go to standard output, the rest to standard error", %{tmp_dir: folder} do
+  test "prints replies to standard output, the rest to standard error", %{tmp_dir: folder} do
     reply = "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
 
     script = [
@@ -60,8 +60,8 @@ defmodule Skillbook.CLI.ChatTest do
     assert {0, output, errors} =
              chat(folder, ["--url", url, "--model", "m", "--system", "Be Ann."], input)
 
-    assert ["Let me see.", "So.", "One it is.", "saved in " <> _, "Bye.", "used: about " <> used] =
-             lines(output)
+    assert ["Let me see.", "So.", "One it is.", "saved in " <> _, "Bye.", last] = lines(output)
+    assert "used: about " <> used = last
 
     assert used =~ ~r/\A\d+ in prompts, about \d+ in replies; the conversation has about \d+\z/
 
@@ -88,7 +88,7 @@ defmodule Skillbook.CLI.ChatTest do
 
     assert Bitwise.band(File.stat!(path).mode, 0o777) == 0o600
 
-    # It goes on with what was kept.
+    # The saved conversation continues.
     {_server, url} = ChatServer.start([ChatServer.answer("Again."), ChatServer.answer("New.")])
     args = ["--url", url, "--model", "m", "--system", "Be Ann."]
     input = ":resume #{path}\nGo on.\n:profile ann\nStart.\n:resume #{path}\n"
@@ -97,7 +97,7 @@ defmodule Skillbook.CLI.ChatTest do
     assert [
              "the conversation has 5 messages",
              "Again.",
-             "a new conversation, on behalf of ann",
+             "new conversation as ann",
              "New."
            ] = lines(output)
 
@@ -120,7 +120,7 @@ defmodule Skillbook.CLI.ChatTest do
     assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => "Start."}]}}}
   end
 
-  test "an agent's commands stand under the command that dispatched it", %{tmp_dir: folder} do
+  test "prints an agent's commands below the command that dispatched it", %{tmp_dir: folder} do
     dispatch = "agent.dispatch --mission Do. --skills notes.echo --id helper"
     handler = "Skillbook.Handlers.Agent.Dispatch"
     write(folder, %{"skills/agent/dispatch.md" => page("agent.dispatch", handler: handler)})
@@ -142,7 +142,7 @@ defmodule Skillbook.CLI.ChatTest do
     assert last =~ ~r/\A  \[1\] ok, .*s: helper is done, after 2 turns\. …\z/
   end
 
-  test "an answer that is not whole says why", %{tmp_dir: folder} do
+  test "prints the reason of an incomplete reply", %{tmp_dir: folder} do
     cut = ["```cmd\nnotes.echo --text a"]
 
     script = [
@@ -161,10 +161,10 @@ defmodule Skillbook.CLI.ChatTest do
     assert errors =~ "skillbook: stopped after 2 turns; --max-turns allows more\n"
 
     assert errors =~
-             "\n  the reply is not whole: it reached the limit of --max-tokens, or the model's own\n"
+             "\n  the reply is incomplete: it reached --max-tokens or the model's limit\n"
   end
 
-  test "a reply is bounded, and held to the commands of its view", %{tmp_dir: folder} do
+  test "limits replies, and restricts them to the commands of the view", %{tmp_dir: folder} do
     write(folder, %{
       "skills/notes/hidden.md" => page("notes.hidden", visibility_labels: "[internal]")
     })
@@ -185,18 +185,17 @@ defmodule Skillbook.CLI.ChatTest do
     end
   end
 
-  test "asks before a command that changes something", %{tmp_dir: folder} do
+  test "asks before a command with side effects", %{tmp_dir: folder} do
     write(folder, %{"skills/notes/look.md" => page("notes.look", effects: :read)})
     block = "```cmd\nnotes.look\nnotes.echo --text one\nnotes.echo --text two\n```"
 
     for {answers, ran, told} <- [
           {["y", "yes"], ["one", "two"], nil},
-          {["n", "y"], ["two"], "whoever was asked did not allow it. Do not try again"},
+          {["n", "y"], ["two"], "the user declined. Do not try again"},
           {["always"], ["one", "two"], nil},
-          {["no not on a Monday", "what?"], [],
-           "whoever was asked did not allow it: not on a Monday"},
+          {["no not on a Monday", "what?"], [], "the user declined: not on a Monday"},
           {["why", "n", "y"], ["two"], nil},
-          {[], [], "whoever was asked did not allow it. Do not try again"}
+          {[], [], "the user declined. Do not try again"}
         ] do
       {_server, url} = ChatServer.start([ChatServer.answer(block), ChatServer.answer("So.")])
       input = Enum.map_join(["Go." | answers], &(&1 <> "\n"))
@@ -215,7 +214,7 @@ defmodule Skillbook.CLI.ChatTest do
     end
   end
 
-  test "what is missing or wrong is said", %{tmp_dir: folder} do
+  test "reports missing and wrong options", %{tmp_dir: folder} do
     {:ok, socket} = :gen_tcp.listen(0, [])
     {:ok, port} = :inet.port(socket)
     :gen_tcp.close(socket)
@@ -228,13 +227,13 @@ defmodule Skillbook.CLI.ChatTest do
 
     for {args, input, status, message} <- [
           {[], "", 2,
-           "`chat` needs --url URL, the model's server, such as http://localhost:8080"},
-          {["--url", "http://a"], "", 2,
-           "`chat` needs --model NAME, the model's name on the server"},
+           "`chat` needs --url URL, the model's server, for example http://localhost:8080"},
+          {["--url", "http://a"], "", 2, "`chat` needs --model NAME, the name of the model"},
           {["--url", "a", "--model", "m"], "", 2,
            ~s(--url expects a URL such as "https://api.openai.com/v1", got: a)},
           {server ++ ["--key-env", "NO_SUCH_KEY"], "", 2,
-           "the environment variable NO_SUCH_KEY, which --key-env names, is not set or empty"},
+           "--key-env expects an environment variable with a key; " <>
+             "NO_SUCH_KEY is not set or empty"},
           {server ++ ["--max-turns", "0"], "", 2,
            "--max-turns expects a whole number from 1, got: 0"},
           {server ++ ["--max-context", "-5"], "", 2,
@@ -248,22 +247,23 @@ defmodule Skillbook.CLI.ChatTest do
            "#{bad}: the transcript: expected an object with the field `version`, got: none"},
           {server ++ ["hi"], "", 2, "`chat` takes no argument, got: hi"},
           {server, ":sav x\n", 1,
-           "unknown word `:sav`; the words are :help, :quit, :prompt, :profile, :save,"},
+           "unknown colon command `:sav`; expected one of :help, :quit, :prompt, :profile, " <>
+             ":save,"},
           {server, ":save\n", 1, ":save expects a file"},
           {server, ":save x\n", 1, "there is no conversation yet"},
-          {server, ":tokens x\n", 1, "too many words: :tokens x"},
-          {server, "  :tokens   x \n", 1, "too many words: :tokens x"},
+          {server, ":tokens x\n", 1, ":tokens takes no argument, got: x"},
+          {server, "  :tokens   x \n", 1, ":tokens takes no argument, got: x"},
           {server, "Hi \\\n", 1, "the input ended inside a message, which was not sent:\nHi"},
           {["--url", nobody, "--model", "m"], "Hi.\n", 1, "Is the server running at #{nobody}?"},
           {["--url", refusing, "--model", "m"], "Hi.\n", 1,
-           "If the server wants a key, --key-env names the environment variable that holds it."}
+           "If the server needs a key, name its environment variable with --key-env."}
         ] do
       assert {^status, _output, errors} = chat(folder, args, input)
       assert errors =~ message
     end
   end
 
-  test "words of its own", %{tmp_dir: folder} do
+  test "runs colon commands", %{tmp_dir: folder} do
     server = ["--url", "http://a", "--model", "m"]
 
     assert {0, output, ""} =

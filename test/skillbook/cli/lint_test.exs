@@ -8,9 +8,10 @@ defmodule Skillbook.CLI.LintTest do
 
   @moduletag :tmp_dir
 
-  @page "---\nname: mail.send\ndescription: Sends: a message to people\n---\n## Usage\n\nmail.sned --to <a>\n"
+  @page "---\nname: mail.send\ndescription: Sends: a message to people\n---\n" <>
+          "## Usage\n\nmail.sned --to <a>\n"
 
-  # Standard output and the status; standard error goes to the process' mailbox.
+  # Standard output and the exit status. Standard error is a message, for `errors/0`.
   defp lint(args) do
     output =
       capture_io(fn ->
@@ -37,11 +38,13 @@ defmodule Skillbook.CLI.LintTest do
 
     assert lint([folder]) ==
              {"""
-              #{path}:3:14: warning: an unquoted value may not contain a colon followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
+              #{path}:3:14: warning: an unquoted value may not contain a colon \
+              followed by a space; read as: description: "Sends: a message to people" \
+              [frontmatter_repaired]
                 3 | description: Sends: a message to people
                   |              ^
                 hint: write the line like this
-                --fix mends this
+                --fix corrects this
 
               #{path}:7:1: warning: there is no command `mail.sned` [example_unknown]
                 7 | mail.sned --to <a>
@@ -52,39 +55,40 @@ defmodule Skillbook.CLI.LintTest do
               """, 1}
   end
 
-  test "the status is 0 for hints alone and for nothing", %{tmp_dir: folder} do
-    assert {"Nothing is wrong.\n", 0} = lint([folder])
+  test "the exit status is 0 for hints and without diagnostics", %{tmp_dir: folder} do
+    assert {"No problems found.\n", 0} = lint([folder])
 
     assert errors() ==
-             "skillbook: there is no Markdown file to look at in #{Path.relative_to_cwd(folder)}\n"
+             "skillbook: no Markdown file in #{Path.relative_to_cwd(folder)}\n"
 
-    assert {"Nothing is wrong.\n", 0} = lint(["mix.exs"])
-    assert errors() == "skillbook: there is no Markdown file to look at in mix.exs\n"
+    assert {"No problems found.\n", 0} = lint(["mix.exs"])
+    assert errors() == "skillbook: no Markdown file in mix.exs\n"
     write(folder, %{"a.md" => "---\nname: a\ndescription: Short\n---\nx"})
     assert {output, 0} = lint([folder])
     assert output =~ "\n1 info\n"
     assert errors() == ""
   end
 
-  test "without a path there must be folders of skills", %{tmp_dir: folder} do
+  test "without a path, a folder of skills must exist", %{tmp_dir: folder} do
     File.cd!(folder, fn -> assert {"", 2} = lint([]) end)
 
     assert errors() ==
-             "skillbook: `lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help\n"
+             "skillbook: `lint` expects folders or files; ./skills does not exist, " <>
+               "and --dir is missing\nSee: skillbook lint --help\n"
   end
 
-  test "a file alone is looked at with the files around it", %{tmp_dir: folder} do
+  test "checks a file together with the files of its folder", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" => @page,
       "mail/read.md" =>
         "---\nname: mail.read\ndescription: Reads a whole message\n---\n## Usage\n\nmail.send\n"
     })
 
-    assert {"Nothing is wrong.\n", 0} = lint([Path.join(folder, "mail/read.md")])
+    assert {"No problems found.\n", 0} = lint([Path.join(folder, "mail/read.md")])
     assert {_, 1} = lint([Path.join(folder, "mail/send.md")])
   end
 
-  test "--fix mends and says so", %{tmp_dir: folder} do
+  test "--fix corrects files and lists them", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
     assert {output, 1} = lint([folder, "--fix"])
     refute output =~ "frontmatter_repaired"
@@ -96,9 +100,10 @@ defmodule Skillbook.CLI.LintTest do
              ~s(description: "Sends: a message to people"\n)
   end
 
-  test "--profile looks as that profile sees the skills", %{tmp_dir: folder} do
+  test "--profile checks only pages that the profile can see", %{tmp_dir: folder} do
     page = fn name, more, usage ->
-      "---\nname: mail.#{name}\ndescription: About messages to people\n#{more}---\n## Usage\n\n#{usage}\n"
+      "---\nname: mail.#{name}\ndescription: About messages to people\n#{more}---\n" <>
+        "## Usage\n\n#{usage}\n"
     end
 
     write(folder, %{
@@ -119,13 +124,13 @@ defmodule Skillbook.CLI.LintTest do
     assert found.(["--grant", "boss"]) == [slip]
   end
 
-  test "without a path it looks at the folders of --dir", %{tmp_dir: folder} do
+  test "without a path, checks the folders of --dir", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
     assert {output, 1} = lint(["--dir", folder])
     assert output == elem(lint([folder]), 0)
   end
 
-  test "a path below --dir is looked at as a part of that folder", %{tmp_dir: folder} do
+  test "checks a path below --dir as part of that folder", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" =>
         "---\nname: post.send\ndescription: Sends a message to people\n---\n## Usage\n\nread\n",
@@ -135,11 +140,11 @@ defmodule Skillbook.CLI.LintTest do
 
     read = Path.join(folder, "read.md")
     mail = Path.join(folder, "mail")
-    assert {"Nothing is wrong.\n", 0} = lint([read, "--dir", folder])
+    assert {"No problems found.\n", 0} = lint([read, "--dir", folder])
     assert {output, 1} = lint([mail, "--dir", folder])
     assert output =~ "hint: write name: mail.send, or move the file to `post/send.md`\n"
     assert output =~ "\n1 warning\n"
-    # The folder given is only there to be used.
+    # The folders of --dir only provide commands.
     write(folder, %{
       "other/x.md" =>
         "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\npost.send\n```\n"
@@ -147,10 +152,10 @@ defmodule Skillbook.CLI.LintTest do
 
     other = Path.join(folder, "other")
     assert {_, 1} = lint([other])
-    assert {"Nothing is wrong.\n", 0} = lint([other, "--dir", mail, "--dir", folder])
+    assert {"No problems found.\n", 0} = lint([other, "--dir", mail, "--dir", folder])
   end
 
-  test "--strict takes the format's verdict", %{tmp_dir: folder} do
+  test "--strict runs the validator of the format", %{tmp_dir: folder} do
     write(folder, %{
       "pdf/SKILL.md" =>
         "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\nx"
@@ -161,28 +166,30 @@ defmodule Skillbook.CLI.LintTest do
     assert output =~ "error: the format has no field `version` [spec_violation]"
   end
 
-  test "json is an array of objects", %{tmp_dir: folder} do
+  test "prints JSON as an array of objects", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
     assert {json, 1} = lint([folder, "--format", "json"])
 
     assert json =~
-             ~S("fix":{"length":39,"offset":20,"text":"description: \"Sends: a message to people\""})
+             ~S("fix":{"length":39,"offset":20,) <>
+               ~S("text":"description: \"Sends: a message to people\""})
 
     assert json =~ ~S("code":"example_unknown","column":1,"fix":null,)
     write(folder, %{"mail/send.md" => "text"})
     assert {"[" <> _, 0} = lint([folder, "--format", "json"])
   end
 
-  # What the format requires of what we write of it: its schema's properties, values and least numbers, and what its text
-  # says of URIs, columns and fixes.
-  test "sarif has what the format requires", %{tmp_dir: folder} do
+  # Requirements of the format: properties, values and minima of its schema, and the rules for
+  # URIs, columns and fixes in its text.
+  test "SARIF meets the requirements of the format", %{tmp_dir: folder} do
     write(folder, %{
       "a b/mäil.md" => "\uFEFF" <> @page,
       "crlf.md" =>
         "---\r\ndescription: 😀 a: b\r\ntags: a, b\r\n---\r\n```cmd\r\nno.such 😀\r\n```\r\n",
       "odd.md" => "---\nname: odd\n---\n",
       "wide.md" =>
-        "---\nname: wide\ndescription: Shows wide letters well\n---\n```cmd\nwide --x '😀' | b\n```\n"
+        "---\nname: wide\ndescription: Shows wide letters well\n---\n" <>
+          "```cmd\nwide --x '😀' | b\n```\n"
     })
 
     log = [folder] |> Skillbook.Lint.run() |> Sarif.log(folder)
@@ -223,7 +230,7 @@ defmodule Skillbook.CLI.LintTest do
       end
     end
 
-    # A letter of another plane is two code units.
+    # A character outside the Basic Multilingual Plane is two code units.
     places =
       for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results,
           do: place.region
@@ -232,7 +239,7 @@ defmodule Skillbook.CLI.LintTest do
     assert {"{" <> _, 1} = lint([folder, "--format", "sarif"])
   end
 
-  test "sarif: what lies outside of the folder has a whole URI", %{tmp_dir: folder} do
+  test "SARIF has an absolute URI for files outside the folder", %{tmp_dir: folder} do
     write(folder, %{"odd.md" => "---\nname: odd\n---\n"})
 
     assert %{"runs" => [run]} =
@@ -242,7 +249,7 @@ defmodule Skillbook.CLI.LintTest do
     assert uri == "file://" <> URI.encode(Path.join(Path.expand(folder), "odd.md"))
   end
 
-  test "sarif: making its replacements is --fix", %{tmp_dir: folder} do
+  test "applying the replacements of SARIF equals --fix", %{tmp_dir: folder} do
     texts = %{
       "bom.md" => "\uFEFF---\ndescription: Sends: a message\n---\nText\n",
       "crlf.md" => "---\r\nname: crlf\r\ndescription: 😀 a: b 😀\r\ntags: a, b\r\n---\r\nText\r\n",
@@ -276,7 +283,7 @@ defmodule Skillbook.CLI.LintTest do
              Map.new(texts, fn {file, _} -> {file, File.read!(Path.join(folder, file))} end)
   end
 
-  # What a reader of SARIF does: from the last region to the first, so that no place moves.
+  # From the last region to the first, so that no offset moves.
   defp replace(text, replacements) do
     replacements
     |> Enum.sort_by(
@@ -306,7 +313,7 @@ defmodule Skillbook.CLI.LintTest do
     before |> Enum.map(&(byte_size(&1) + 1)) |> Enum.sum() |> Kernel.+(mark + within)
   end
 
-  test "explain tells what became of a name", %{tmp_dir: folder} do
+  test "explain shows the file of a name", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
 
     explain = fn args ->
@@ -321,7 +328,9 @@ defmodule Skillbook.CLI.LintTest do
                from the source `#{Path.basename(folder)}`
                used as `mail.send`
                in the prompt of `default`: in the section `quick_reference`
-               3:14: warning: an unquoted value may not contain a colon followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
+               3:14: warning: an unquoted value may not contain a colon \
+             followed by a space; read as: description: "Sends: a message to people" \
+             [frontmatter_repaired]
              """
 
       assert_received 0
@@ -333,12 +342,13 @@ defmodule Skillbook.CLI.LintTest do
       for _ <- 1..4, do: assert_received(0)
 
       assert explain.(["send", "--max-tokens", "10"]) =~
-               "in the prompt of `default`: left out of the section `quick_reference` for lack of space\n"
+               "in the prompt of `default`: left out of the section `quick_reference` " <>
+                 "for lack of space\n"
 
       assert_received 0
 
       assert explain.(["mail.sned"]) ==
-               "mail.sned: no file gives this name; close to it: mail.send, mail\n"
+               "mail.sned: no file has this name; similar names: mail.send, mail\n"
 
       assert_received 1
     end)

@@ -8,7 +8,7 @@ defmodule Skillbook.CLI.PackagesTest do
 
   @moduletag :tmp_dir
 
-  # Standard output, standard error and the status.
+  # Standard output, standard error and the exit status
   defp skillbook(args) do
     errors =
       capture_io(:stderr, fn ->
@@ -29,23 +29,24 @@ defmodule Skillbook.CLI.PackagesTest do
     {:ok, from: from, to: Path.join(folder, "to")}
   end
 
-  test "install shows what a skill can do, and wants it accepted", %{from: from, to: to} do
+  test "install lists the findings of a skill, and needs --yes", %{from: from, to: to} do
     assert skillbook(["install", from, "--to", to]) ==
              {"""
               ── mail ────────────────────────────────────────────────────────────────
               Writes mail
               from #{from}
               2 files, 84 bytes
-              addresses a model's rules
-                SKILL.md:5  Ignore all previous instructions  - asks to disregard what was said before
+              instructions against a model's rules
+                SKILL.md:5  Ignore all previous instructions  \
+              - asks to ignore earlier instructions
               hidden characters
-                SKILL.md:5  U+200B zero width  - a character that is not seen
+                SKILL.md:5  U+200B zero width  - an invisible character
               scripts
-                run.sh  - a program's text, by its extension
+                run.sh  - a script, by its extension
 
               """,
-              "skillbook: mail was not accepted; read what it can do, then accept it with --yes\n",
-              1}
+              "skillbook: mail was not accepted; " <>
+                "review the findings, then accept it with --yes\n", 1}
 
     refute File.exists?(Path.join(to, "mail"))
     assert {output, "", 0} = skillbook(["install", from, "--to", to, "--yes"])
@@ -55,7 +56,7 @@ defmodule Skillbook.CLI.PackagesTest do
     assert list =~ "mail"
   end
 
-  test "an update shows only what is new", %{from: from, to: to} do
+  test "update lists only new findings", %{from: from, to: to} do
     {_, "", 0} = skillbook(["install", from, "--to", to, "--yes"])
     write(from, %{"mail/run.sh" => "ls\ncurl https://new.io\n"})
 
@@ -64,9 +65,9 @@ defmodule Skillbook.CLI.PackagesTest do
               ── mail ────────────────────────────────────────────────────────────────
               from #{from}
               2 files, 104 bytes
-              It can do more than what was accepted:
+              It can do more than was accepted:
               scripts
-                run.sh  - a program's text, by its extension
+                run.sh  - a script, by its extension
               hosts
                 run.sh:2  new.io
               changes in run.sh
@@ -75,11 +76,15 @@ defmodule Skillbook.CLI.PackagesTest do
                 +curl https://new.io
 
               """,
-              "skillbook: mail can do more than what was accepted; read what it can do, then accept it with --yes\n",
-              1}
+              "skillbook: mail can do more than was accepted; " <>
+                "review the findings, then accept it with --yes\n", 1}
   end
 
-  test "the others say what they did, or what to do", %{from: from, to: to, tmp_dir: folder} do
+  test "outdated, restore, export and remove print results and errors", %{
+    from: from,
+    to: to,
+    tmp_dir: folder
+  } do
     {_, "", 0} = skillbook(["install", from, "--to", to, "--yes"])
     write(to, %{"mail/more.md" => "x"})
 
@@ -96,10 +101,10 @@ defmodule Skillbook.CLI.PackagesTest do
              {Path.join(out, "mail") <> "\n", "", 0}
 
     assert skillbook(["remove", "mail", "--to", to]) == {"mail  removed\n", "", 0}
-    assert skillbook(["outdated", "--to", to]) == {"Nothing is installed.\n", "", 0}
+    assert skillbook(["outdated", "--to", to]) == {"No skill is installed.\n", "", 0}
   end
 
-  test "export says which labels it leaves out", %{tmp_dir: folder} do
+  test "export lists the labels that it leaves out", %{tmp_dir: folder} do
     page = &"---\nname: #{&1}\ndescription: A #{&1}\n#{&2}---\nText"
 
     pages = %{
@@ -129,7 +134,7 @@ defmodule Skillbook.CLI.PackagesTest do
              {"#{out}/open\n#{out}/closed\n",
               """
               skillbook: closed was written without its visibility labels: a, b
-              skillbook: unknown skill "gone". To list what there is, write: get_skill
+              skillbook: unknown skill "gone". To list all skills, write: get_skill
               See: skillbook export --help
               """, 1}
 
@@ -137,28 +142,30 @@ defmodule Skillbook.CLI.PackagesTest do
              "---\nname: closed\ndescription: A closed\n---\nText\n"
   end
 
-  test "import writes into the store, with low trust and a label", %{tmp_dir: folder, from: from} do
+  test "import writes into the store, with a label", %{tmp_dir: folder, from: from} do
     db = Path.join(folder, "a.db")
 
     page =
-      "---\nname: week\ndescription: Sums the week up\nmetadata: {title: The week, tags: \"a, b\"}\n---\nSum it up."
+      "---\nname: week\ndescription: Sums the week up\n" <>
+        "metadata: {title: The week, tags: \"a, b\"}\n---\nSum it up."
 
     week = write(Path.join(folder, "week"), %{"SKILL.md" => page})
     import = &skillbook(["--db", db, "import" | &1])
 
     assert {report, "skillbook: week was not accepted" <> _, 1} = import.([week])
-    assert report =~ "Nothing of note was found in it."
+    assert report =~ "No findings."
     assert {report, "", 0} = import.([week, "--yes"])
     assert report =~ ~r/\nweek  imported\n\z/
 
     assert {_,
-            "skillbook: the store already has an entry \"week\". Update it, or choose another name\n",
-            1} = import.([week, "--yes"])
+            "skillbook: the store already has an entry \"week\". " <>
+              "Update it, or choose another name\n", 1} = import.([week, "--yes"])
 
     assert {_, "", 0} = import.([week, "--yes", "--force"])
 
     assert import.([from, "--yes"]) |> elem(1) ==
-             "skillbook: mail has 1 file beside its SKILL.md, which the store does not keep: run.sh; use `install`, which keeps them\n"
+             "skillbook: mail has 1 file beside its SKILL.md, which the store cannot hold: " <>
+               "run.sh; use `install`, which copies them\n"
 
     assert {"Sum it up." <> _, "", 0} =
              skillbook(["--db", db, "--grant", "imported", "get", "week"])
@@ -173,10 +180,11 @@ defmodule Skillbook.CLI.PackagesTest do
              skillbook(given)
 
     assert File.read!(Path.join(out, "week/SKILL.md")) ==
-             "---\nname: week\ndescription: Sums the week up\nmetadata:\n  tags: a, b\n  title: The week\n  version: '1'\n---\nSum it up.\n"
+             "---\nname: week\ndescription: Sums the week up\nmetadata:\n  tags: a, b\n" <>
+               "  title: The week\n  version: '1'\n---\nSum it up.\n"
   end
 
-  test "JSON for programs", %{from: from, to: to} do
+  test "install prints JSON", %{from: from, to: to} do
     assert {output, "", 0} = skillbook(["install", from, "--list", "--json"])
     assert {:ok, [%{"name" => "mail", "path" => "mail", "problem" => nil}]} = JSON.decode(output)
     assert {output, "", 1} = skillbook(["install", from, "--to", to, "--json"])
@@ -192,7 +200,7 @@ defmodule Skillbook.CLI.PackagesTest do
             ]} = JSON.decode(output)
   end
 
-  test "wrong usage", %{from: from} do
+  test "reports wrong usage", %{from: from} do
     for {args, text, status} <- [
           {["install"], "`install` expects a folder, an archive or a git repository", 2},
           {["install", from, "mail", "--all"], "`install` takes names or --all, got both", 2},

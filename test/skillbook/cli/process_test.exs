@@ -1,12 +1,12 @@
 defmodule Skillbook.CLI.ProcessTest do
-  # bin/skillbook as a process of the operating system, with the build that these tests run in.
+  # Runs bin/skillbook as an operating system process, with the build of these tests.
   use ExUnit.Case, async: true
 
   alias Skillbook.Test.ChatServer
 
   @skillbook Path.expand("bin/skillbook")
 
-  # Whatever there is to build is built here, so that no test sees it happen.
+  # Builds here if needed, so that no test does.
   setup_all do
     {_, 0} =
       System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
@@ -34,7 +34,8 @@ defmodule Skillbook.CLI.ProcessTest do
            notes.echo --text <text> [--wait <ms>]
            """},
           {"good.md",
-           "Hällo.\n\n```cmd\nnotes.echo --text one\nnotes.echo --text \"two\nlines\"\n```\n\nBye.\n"},
+           "Hällo.\n\n```cmd\nnotes.echo --text one\nnotes.echo --text \"two\nlines\"\n```\n" <>
+             "\nBye.\n"},
           {"bad.md", "```cmd\nnotes.eco --text one\nnotes.echo --text two\n```\n"},
           {"cut.md", "```cmd\nnotes.echo --text one\n"}
         ] do
@@ -56,7 +57,7 @@ defmodule Skillbook.CLI.ProcessTest do
     ]
   end
 
-  # Standard output and the status; standard error goes to a file that `errors/1` reads.
+  # Standard output and the exit status. Standard error goes to a file, for `errors/1`.
   defp skillbook(folder, args, input \\ "") do
     File.write!(Path.join(folder, "in"), input)
     command = ~s(exec "$0" "$@" < in 2> err)
@@ -66,7 +67,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
   defp errors(folder), do: File.read!(Path.join(folder, "err"))
 
-  test "what has a schedule runs until it is stopped, prose by a model", %{folder: folder} do
+  test "schedule --run runs skills until it is stopped, prose with a model", %{folder: folder} do
     tick = "schedule: '* * * * * *'\nhandler: Skillbook.Test.EchoHandler\n---\n"
     tea = "schedule: '* * * * * *'\n---\n## Behavior\n\nSee to the tea.\n"
 
@@ -103,7 +104,7 @@ defmodule Skillbook.CLI.ProcessTest do
     output = until(port, "", ~r/^#{time}  notes\.tea  ok  .*\n  The tea is ready\.$/m)
     output = until(port, output, ~r/^#{time}  notes\.tick  (ok|failed)  /m)
     assert output =~ ~r/^notes\.tick  #{time} \+00:00  default  every second/m
-    assert output =~ "skillbook: running what has a schedule, until Ctrl-C\n"
+    assert output =~ "skillbook: running the scheduled skills; Ctrl-C stops\n"
     assert_receive {:chat, %{body: %{"messages" => [_system, %{"content" => input}]}}}
     assert input =~ "See to the tea."
 
@@ -125,7 +126,7 @@ defmodule Skillbook.CLI.ProcessTest do
     end
   end
 
-  test "what one process installed, others know", %{folder: folder} do
+  test "one process reads the installation of another", %{folder: folder} do
     File.mkdir_p!(Path.join(folder, "from/mail"))
 
     File.write!(
@@ -140,7 +141,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {"mail  unchanged\n", 0} = skillbook(folder, ["restore"])
   end
 
-  test "run prints the reply, each command with its result, and what goes back", %{folder: folder} do
+  test "run prints the reply, each command with its result, and the report", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "good.md"])
     assert errors(folder) == ""
 
@@ -160,12 +161,12 @@ defmodule Skillbook.CLI.ProcessTest do
     assert output =~ "Hällo."
   end
 
-  test "colours come only when told, where there is no terminal", %{folder: folder} do
+  test "prints colours without a terminal only with --color always", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["--color", "always", "run", "good.md"])
     assert output =~ "\e[32mok\e[0m"
   end
 
-  test "a failed command and a cut-off block are status 1", %{folder: folder} do
+  test "the exit status is 1 for a failed command and a cut-off block", %{folder: folder} do
     assert {output, 1} = skillbook(folder, ["run", "bad.md"])
     assert output =~ "notes.echo"
     assert output =~ "echo: two"
@@ -188,23 +189,25 @@ defmodule Skillbook.CLI.ProcessTest do
              Skillbook.Support.JSON.decode(json)
   end
 
-  test "run shows the page of a command without a handler", %{folder: folder} do
+  test "run prints the page of a command without a handler", %{folder: folder} do
     page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
     File.write!(Path.join(folder, "skills/notes/greet.md"), page)
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
     assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
   end
 
-  test "run --json is one object", %{folder: folder} do
+  test "run --json prints one object", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
 
     assert output =~
-             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],"notes":\[\],"report":".*"\}\n\z/
+             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],/
+
+    assert output =~ ~r/\],"incomplete":\[\],"notes":\[\],"report":".*"\}\n\z/
 
     assert output =~ ~S("status":"ok")
   end
 
-  test "list, get and prompt read", %{folder: folder} do
+  test "list, get and prompt print skills", %{folder: folder} do
     assert {"notes.echo  command  Says a text again, wörd for word\n", 0} =
              skillbook(folder, ["list"])
 
@@ -222,13 +225,14 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])
 
     assert errors(folder) ==
-             "skillbook: --section says what a --format would; leave out one of them\nSee: skillbook prompt --help\n"
+             "skillbook: --section and --format exclude each other\n" <>
+               "See: skillbook prompt --help\n"
 
     assert {"", 1} = skillbook(folder, ["get", "notes.eco"])
     assert errors(folder) =~ "notes.echo"
   end
 
-  test "search finds the notes of a vault, and commands do", %{folder: folder} do
+  test "search and commands find the notes of a vault", %{folder: folder} do
     File.mkdir_p!(Path.join(folder, "my notes/plans"))
     File.write!(Path.join(folder, "my notes/plans/q1.md"), "# Q1\n\nThe quarterly plans. #work\n")
     File.write!(Path.join(folder, "my notes/other.md"), "A plan of each quarter.\n")
@@ -240,12 +244,12 @@ defmodule Skillbook.CLI.ProcessTest do
 
     for {args, status, output, errors} <- [
           {["plan", "quarterly", "nowhere"], 0, ~r/\Aother\.md .*\nplans\/q1\.md /s,
-           "no note has all of `plan quarterly nowhere`; these have some\n"},
+           "no note has all words of `plan quarterly nowhere`; these have some\n"},
           {["plan", "--limit", "1"], 0, ~r/\Aother\.md [^\n]*\n [^\n]*\n\z/,
-           "2 notes found, 1 shown; --limit shows more\n"},
+           "showing 1 of 2 notes; --limit shows more\n"},
           {["nowhere"], 1, ~r/\A\z/, "no note found for `nowhere`\n"},
           {["plan", "--kind", "skill"], 2, ~r/\A\z/,
-           "--kind is for skills, and --vault looks for notes\nSee: skillbook search --help\n"},
+           "--kind is for skills; --vault searches notes\nSee: skillbook search --help\n"},
           {["plan", "--limit", "101"], 2, ~r/\A\z/,
            "--limit expects at most 100 with --vault\nSee: skillbook search --help\n"}
         ] do
@@ -259,7 +263,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {:ok, [%{"path" => "plans/q1.md", "highlights" => [[9, 9], [19, 5]]}]} =
              Skillbook.Support.JSON.decode(json)
 
-    # What is told of the notes is no part of the answer.
+    # Warnings about notes do not change the output.
     File.write!(Path.join(folder, "my notes/binary.md"), <<0xFF>>)
     assert {^json, 0} = search.(["--json", ~s("quarterly plan")])
 
@@ -268,9 +272,9 @@ defmodule Skillbook.CLI.ProcessTest do
 
     File.rm!(Path.join(folder, "my notes/binary.md"))
 
-    # With a database of its own, and the built-in commands.
-    command =
-      ~s(printf '```cmd\nmarkdown.search quarter*\n```\n' | "$0" --db n.db --vault 'my notes' run - --json)
+    # With a database file and the built-in commands
+    reply = "```cmd\nmarkdown.search quarter*\n```\n"
+    command = ~s(printf '#{reply}' | "$0" --db n.db --vault 'my notes' run - --json)
 
     {json, 0} =
       System.cmd("sh", ["-c", command, @skillbook], cd: folder, env: environment(folder))
@@ -281,7 +285,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert File.exists?(Path.join(folder, "n.db"))
   end
 
-  test "search shows what matches, and says when nothing does", %{folder: folder} do
+  test "search prints matches, or an error without matches", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["search", "wörd", "agian"])
     assert output =~ ~r/\Anotes.echo  command  \d+\.\d{3}\n  Says a text again, wörd for word\n\z/
     assert errors(folder) == ""
@@ -300,7 +304,7 @@ defmodule Skillbook.CLI.ProcessTest do
           {["zzz"], "", 1, "nothing found for `zzz`"},
           {["zzz", "--json"], "[]\n", 1, "nothing found for `zzz`"},
           {["nots", "ehco", "--kind", "note"], "", 1,
-           "nothing found for `nots ehco`; names close to it: notes.echo"},
+           "nothing found for `nots ehco`; similar names: notes.echo"},
           {["text", "--tag", "none"], "", 1, "nothing found for `text`"}
         ] do
       assert {^output, ^status} = skillbook(folder, ["search" | args])
@@ -308,14 +312,16 @@ defmodule Skillbook.CLI.ProcessTest do
     end
   end
 
-  test "what is only read leaves no database behind", %{folder: folder} do
+  test "reading creates no database", %{folder: folder} do
     {_, 0} =
       System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
 
     refute File.exists?(Path.join(folder, ".skillbook"))
   end
 
-  test "diagnostics are counted on standard error and listed when asked for", %{folder: folder} do
+  test "counts diagnostics on standard error, and lists them with --diagnostics", %{
+    folder: folder
+  } do
     for name <- ~w(a b c d),
         do:
           File.write!(
@@ -336,35 +342,37 @@ defmodule Skillbook.CLI.ProcessTest do
 
   defp lines(text), do: String.split(text, "\n", trim: true)
 
-  test "wrong usage is status 2 and says where help is", %{folder: folder} do
+  test "the exit status is 2 for wrong usage, with a hint to the help", %{folder: folder} do
     for {args, message} <- [
           {["lst"], "skillbook: unknown command `lst`; did you mean `list`?\n"},
           {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
           {["list", "x"],
            "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
-           "skillbook: `lint` expects folders or files, and there is nothing at no\nSee: skillbook lint --help\n"},
+           "skillbook: `lint` expects folders or files, got: no, which does not exist\n" <>
+             "See: skillbook lint --help\n"},
           {["run"],
-           "skillbook: `run` expects a file with a model's reply, or - for standard input\nSee: skillbook run --help\n"},
+           "skillbook: `run` expects a file with a model's reply, or - for standard input\n" <>
+             "See: skillbook run --help\n"},
           {["run", "good.md", "-c", "notes.echo"],
            "skillbook: `run` takes a file or --command, got both: good.md\n"},
           {["list", "-c", "x"], "skillbook: unknown option `-c`\n"},
           {["run", "no/such.md"],
            "skillbook: cannot read no/such.md: no such file or directory\n"},
           {["run", "skills"],
-           "skillbook: cannot read skills: it is a folder, and a file with a model's reply is expected\n"}
+           "skillbook: cannot read skills: expected a file with a model's reply, got a folder\n"}
         ] do
       assert {"", 2} = skillbook(folder, args)
       assert errors(folder) =~ message
     end
   end
 
-  test "a database that cannot be opened is status 3", %{folder: folder} do
+  test "the exit status is 3 if the database cannot be opened", %{folder: folder} do
     assert {"", 3} = skillbook(folder, ["--db", "good.md/x.db", "list"])
     assert errors(folder) =~ ~r/\Askillbook: cannot start: .*good\.md/
   end
 
-  test "a reader that leaves is no error", %{folder: folder} do
+  test "a closed standard output is not an error", %{folder: folder} do
     File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 200_000), [
       :append
     ])
@@ -379,22 +387,23 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   describe "the shell" do
-    test "reads lines from a pipe and prints only answers", %{folder: folder} do
+    test "reads lines from a pipe and prints only results", %{folder: folder} do
       input = "notes.echo --text one\n\nnotes.echo --text \"two\r\nlines\"\n"
       assert {output, 0} = skillbook(folder, ["shell"], input)
       assert [_, "echo: one", _, "echo: two", "lines"] = lines(output)
       assert {_, 1} = skillbook(folder, ["shell"], "notes.eco\n:quit\nnotes.echo\n")
     end
 
-    test "says what did not run because the input ended", %{folder: folder} do
+    test "reports an incomplete command at the end of the input", %{folder: folder} do
       assert {"", 1} = skillbook(folder, ["shell"], "notes.echo --text \"one\n")
 
       assert errors(folder) ==
-               "skillbook: the input ended inside a command, which did not run:\nnotes.echo --text \"one\n"
+               "skillbook: the input ended inside a command, which did not run:\n" <>
+                 "notes.echo --text \"one\n"
     end
 
-    # util-linux's script gives the process a terminal; others of that name take other options, and some containers have
-    # no terminals to give.
+    # `script` of util-linux starts a process on a terminal. Other programs of that name take
+    # other options, and some containers have no terminals.
     @script System.find_executable("script")
     @terminal @script &&
                 match?(
@@ -402,13 +411,12 @@ defmodule Skillbook.CLI.ProcessTest do
                   System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true)
                 )
     @tag skip: not @terminal && "needs util-linux's script"
-    test "edits, completes and remembers lines on a terminal, and stops a command", %{
-      folder: folder
-    } do
+    test "edits, completes and saves lines on a terminal, and stops a command",
+         %{folder: folder} do
       {port, say} = on_terminal(folder, "shell")
       await(port, "skillbook> ")
 
-      # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
+      # Tab for the name and the flag, Backspace, and an insertion at the left.
       say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
       say.("\e[A\d\d\dtwo\r", "echo: two")
       say.("notes.echo --text \"a\r", "...> ")
@@ -423,7 +431,7 @@ defmodule Skillbook.CLI.ProcessTest do
     end
 
     @tag skip: not @terminal && "needs util-linux's script"
-    test "colours are for a terminal, whatever the input is", %{folder: folder} do
+    test "colours depend on the output, not on the input", %{folder: folder} do
       run = fn more ->
         command = "'#{@skillbook}' --no-builtins --db :memory: list #{more}"
         System.cmd(@script, ["-qec", command, "/dev/null"], cd: folder, env: environment(folder))
@@ -436,7 +444,7 @@ defmodule Skillbook.CLI.ProcessTest do
       assert shown =~ "\e[1mnotes.echo"
     end
 
-    # A process of bin/skillbook on a terminal, and a function that types and waits for an answer.
+    # bin/skillbook on a terminal, and a function that types and waits for a text.
     defp on_terminal(folder, words) do
       command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})
 
@@ -468,9 +476,9 @@ defmodule Skillbook.CLI.ProcessTest do
           if seen =~ text, do: seen, else: await(port, text, seen)
 
         {^port, {:exit_status, status}} ->
-          flunk("ended with #{status} before #{inspect(text)} came, after #{inspect(seen)}")
+          flunk("exited with #{status} before #{inspect(text)}, after #{inspect(seen)}")
       after
-        60_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
+        60_000 -> flunk("expected #{inspect(text)}, got: #{inspect(seen)}")
       end
     end
   end
@@ -481,7 +489,7 @@ defmodule Skillbook.CLI.ProcessTest do
     @block "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
 
     @tag skip: not @terminal && "needs util-linux's script"
-    test "shows commands on a terminal, and stops the model", %{folder: folder} do
+    test "prints commands on a terminal, and stops the model", %{folder: folder} do
       script = [
         ChatServer.answer([@block]),
         ChatServer.answer("One it is."),
@@ -491,7 +499,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
       {_server, url} = ChatServer.start(script)
       {port, say} = on_terminal(folder, "chat --url #{url} --model m")
-      assert await(port, "you> ") =~ "You talk with m."
+      assert await(port, "you> ") =~ "Chatting with m."
       seen = say.("Say one.\r", "One it is.")
       assert seen =~ "\e[1m[1] notes.echo --text one\e[0m"
       assert seen =~ "\e[32mok\e[0m"
@@ -507,26 +515,27 @@ defmodule Skillbook.CLI.ProcessTest do
     end
 
     @tag skip: not @terminal && "needs util-linux's script"
-    test "asks on a terminal before a command that changes something", %{folder: folder} do
+    test "asks on a terminal before a command with side effects", %{folder: folder} do
       write = ChatServer.answer("```cmd\nnotes.echo --text one\n```")
       script = [write, ChatServer.answer("Good."), write, write, ChatServer.answer("Fine.")]
       {_server, url} = ChatServer.start(script)
       {port, say} = on_terminal(folder, "chat --ask --url #{url} --model m")
 
-      # The line editor paints what stands before the typed text anew, so each step waits for what comes after its answer.
+      # The line editor redraws the prompt at each key, so each step waits for the text after
+      # its answer.
       question = "Run it? y/n/always/why> "
       await(port, "you> ")
       say.("Say one.\r", question)
-      say.("perhaps\r", ~r/y       run it.*why> /s)
+      say.("perhaps\r", ~r/y       run the command.*why> /s)
       say.("y\r", ~r/Good\..*you> /s)
-      # Ctrl-C at the question stops the model, and the next one is asked anew.
+      # Ctrl-C at the question stops the model. The next command is asked for again.
       say.("Again.\r", question)
       say.(<<3>>, ~r/stopped.*you> /s)
       say.("Once more.\r", question)
       say.("n\r", ~r/Fine\..*you> /s)
       Port.command(port, <<4>>)
       assert_receive {^port, {:exit_status, 0}}, 60_000
-      # Answers are no part of the history.
+      # Answers are not in the history.
       assert lines(File.read!(Path.join(folder, "skillbook/history"))) == [
                "Say one.",
                "Again.",

@@ -65,17 +65,18 @@ defmodule Skillbook.CLI.ScheduleTest do
     assert text(@agenda, 200) =~ "at 09:00 on Mondays, Europe/Berlin\n"
   end
 
-  test "says what to write when there is nothing" do
+  test "without a schedule, suggests how to add one" do
     assert text(%Agenda{now: @now, next: [], last: []}) ==
-             "No skill has a schedule.\nGive one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its " <>
-               "frontmatter, or try workflow.build --schedule or skills.create --schedule."
+             "No skill has a schedule.\nAdd `schedule: \"0 9 * * MON-FRI\"` and " <>
+               "`run_as: default` to its frontmatter, or use workflow.build --schedule " <>
+               "or skills.create --schedule."
 
-    assert text(%{@agenda | last: []}) =~ "\n\nNothing has run by its schedule yet."
-    assert text(%{@agenda | next: []}) =~ "Nothing has a schedule now.\n\nname "
+    assert text(%{@agenda | last: []}) =~ "\n\nNo scheduled skill has run yet."
+    assert text(%{@agenda | next: []}) =~ "No skill has a schedule now.\n\nname "
   end
 
   @tag :tmp_dir
-  test "is a command, which runs nothing and makes no database", %{tmp_dir: folder} do
+  test "the command runs nothing and creates no database", %{tmp_dir: folder} do
     write(folder, %{"skills/a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "default")})
     skills = Path.join(folder, "skills")
 

@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.ShellTest do
   alias Skillbook.CLI.Shell
   alias Skillbook.CLI.Shell.{Completion, Editor, Keys}
 
-  test "a text is blank, more to come, or a reply" do
+  test "a text is blank, incomplete or a reply" do
     for {text, kind} <- [
           {"", :blank},
           {"  \n", :blank},
@@ -26,7 +26,7 @@ defmodule Skillbook.CLI.ShellTest do
   end
 
   describe "keys" do
-    test "are read off the bytes that a terminal sends" do
+    test "are decoded from the bytes of a terminal" do
       for {bytes, keys} <- [
             {"aé", [{:text, "a"}, {:text, "é"}]},
             {"\r", [:enter]},
@@ -46,9 +46,9 @@ defmodule Skillbook.CLI.ShellTest do
       end
     end
 
-    test "do not depend on how the bytes come in" do
+    test "do not depend on the chunks of bytes" do
       bytes = "é\e[1;5C日x\e[200~\r"
-      {whole, ""} = Keys.decode(bytes)
+      {expected, ""} = Keys.decode(bytes)
 
       {keys, ""} =
         for <<byte <- bytes>>, reduce: {[], ""} do
@@ -57,12 +57,12 @@ defmodule Skillbook.CLI.ShellTest do
             {keys ++ more, rest}
         end
 
-      assert keys == whole
+      assert keys == expected
     end
   end
 
   describe "the editor" do
-    # The keys one after the other on an empty line with two lines of history; `|` marks the cursor.
+    # Applies the keys to an empty line with two lines of history; `|` marks the cursor.
     defp edit(keys) do
       editor =
         Enum.reduce(keys, Editor.new(["newest", "oldest"]), fn key, editor ->
@@ -103,14 +103,14 @@ defmodule Skillbook.CLI.ShellTest do
       end
     end
 
-    test "hands over what is not its own" do
+    test "returns keys that end the line" do
       {:edit, editor} = Editor.key(Editor.new([]), {:text, "x"})
       assert Editor.key(editor, :enter) == {:enter, "x"}
       assert Editor.key(editor, :interrupt) == :interrupt
       assert Editor.key(Editor.new([]), :end_of_input) == :end_of_input
     end
 
-    test "draws the line and puts the cursor back to its place" do
+    test "draws the line and places the cursor" do
       for {text, lefts, columns, row, drawing, cursor_row} <- [
             {"ab", 0, 10, 0, "\r\e[J> ab\r\e[4C", 0},
             {"ab", 1, 10, 0, "\r\e[J> ab\r\e[3C", 0},
@@ -134,7 +134,7 @@ defmodule Skillbook.CLI.ShellTest do
     end
   end
 
-  test "Tab completes names first and flags after them" do
+  test "Tab completes names, then flags" do
     flags = fn
       "tasks.create" -> ["--tags", "--title"]
       _ -> []
@@ -158,7 +158,7 @@ defmodule Skillbook.CLI.ShellTest do
     end
   end
 
-  test "choices stand in as many columns as fit" do
+  test "prints choices in as many columns as fit" do
     assert Completion.columns(["a", "bb", "ccc"], 11) == "a    bb\nccc"
     assert Completion.columns(["a", "bb"], 1) == "a\nbb"
   end

@@ -6,18 +6,18 @@ defmodule Skillbook.CLI.TerminalTest do
   @terminal %Terminal{color: true, width: 80}
   @pipe %Terminal{color: false, width: nil}
 
-  test "colours are a matter of the option, then of the output" do
+  test "the option decides on colours, then the output" do
     assert Terminal.color?(:always, nil)
     refute Terminal.color?(:never, 80)
     refute Terminal.color?(:auto, nil)
   end
 
-  test "a style adds its codes only with colours" do
+  test "a style adds codes only with colours" do
     assert IO.iodata_to_binary(Terminal.style(@terminal, :red, "x")) == "\e[31mx\e[0m"
     assert Terminal.style(@pipe, :red, "x") == "x"
   end
 
-  test "control characters are shown on a terminal, and left alone elsewhere" do
+  test "replaces control characters on a terminal only" do
     for {text, shown} <- [
           {"plain\n\ttext é", "plain\n\ttext é"},
           {"\e[2J", "␛[2J"},

@@ -1,5 +1,5 @@
 defmodule Skillbook.CLI.ToolsTest do
-  # The command line has one book, so its tests take turns.
+  # Not async: the command line has one book.
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureIO
@@ -33,7 +33,7 @@ defmodule Skillbook.CLI.ToolsTest do
     {status, output, errors}
   end
 
-  test "tools are printed in the shape of an interface", %{tmp_dir: folder} do
+  test "prints tools in the shape of each API", %{tmp_dir: folder} do
     for {args, path, names} <- [
           {[], ["function", "name"], ["get_skill", "notes__look"]},
           {["--shape", "anthropic", "--grant", "inner"], ["name"],
@@ -48,7 +48,7 @@ defmodule Skillbook.CLI.ToolsTest do
     end
   end
 
-  test "the grammar is that of the profile", %{tmp_dir: folder} do
+  test "prints the grammar of the profile", %{tmp_dir: folder} do
     for {args, look?, secret?} <- [
           {[], true, false},
           {["--grant", "inner"], true, true},
@@ -60,7 +60,7 @@ defmodule Skillbook.CLI.ToolsTest do
     end
   end
 
-  test "what is wrong is said", %{tmp_dir: folder} do
+  test "reports wrong options", %{tmp_dir: folder} do
     for {args, message} <- [
           {["tools", "x"], "`tools` takes no argument, got: x\nSee: skillbook tools --help"},
           {["grammar", "x"],

@@ -35,7 +35,7 @@ defmodule Skillbook.CLI.UsageTest do
 
   defp lines(report, terminal), do: report |> Usage.lines(terminal) |> IO.iodata_to_binary()
 
-  test "numbers stand under each other, and bars fill what is left of the width" do
+  test "aligns numbers, and fills the remaining width with bars" do
     report = report([row("tasks.create", 1200, 34, 5, 12.6), row("x", 0, 0, 1, nil)])
 
     assert lines(report, @plain) == """
@@ -46,14 +46,14 @@ defmodule Skillbook.CLI.UsageTest do
            """
   end
 
-  test "a row alone needs no total" do
+  test "a single row has no total" do
     assert lines(report([row("x", 0, 1, 0, 0.4)], by: :time), @plain) == """
            time  read  run  failed  average
            x        0    1       0   < 1 ms  ##########################\
            """
   end
 
-  test "no line is wider than the terminal, where a bar fits at all" do
+  test "no line is wider than the terminal" do
     rows = [row(String.duplicate("n", 64), 1, 1_000_000, 1, 12_000.0), row("é", 1, 0, 0, nil)]
 
     for width <- [42, 50, 73, 80, 120, 300],
@@ -68,7 +68,7 @@ defmodule Skillbook.CLI.UsageTest do
     assert report(rows) |> lines(@pipe) =~ "#"
   end
 
-  test "bars are as long as their part, and never nothing" do
+  test "bars are relative to the maximum, and never empty" do
     for {count, terminal, bar} <- [
           {8, @color, "████████"},
           {4, @color, "████"},
@@ -85,26 +85,26 @@ defmodule Skillbook.CLI.UsageTest do
     assert Usage.bar(1, 3, 4, @color) == "█▍"
   end
 
-  test "names of documents do not drive the terminal" do
+  test "escapes control characters in names" do
     refute report([row("a\e[2J", 1, 0, 0, nil)]) |> lines(@plain) =~ "\e"
   end
 
-  test "what has no name is told of, and who has no restrictions has none" do
+  test "counts unnamed rows, and names the unrestricted profile" do
     text = report([row("", 0, 2, 0, 1.0)], unnamed: 1234, by: :profile) |> lines(@plain)
     assert text =~ "(unrestricted)"
 
     assert text =~
-             "\n1,234 more, of which there were too many different ones at once to name them"
+             "\n1,234 more, without names: too many different names at once"
   end
 
-  test "nothing counted says what to do" do
+  test "without counts, suggests the next step" do
     assert lines(report([]), @plain) == """
-           Nothing was counted from 2026-03-01 to 2026-03-08.
-           Commands are counted as they run: try `skillbook shell`, or look further back with --since 4w.\
+           No skill was used from 2026-03-01 to 2026-03-08.
+           Run one with `skillbook shell`, or start earlier with --since 4w.\
            """
   end
 
-  test "times are so long ago, or a day" do
+  test "parses durations and dates" do
     now = ~U[2026-03-08 12:00:00Z]
 
     for {flags, times} <- [
@@ -120,7 +120,8 @@ defmodule Skillbook.CLI.UsageTest do
     for text <- ["", "7", "d", "0d", "-1d", "7 d", "7m", "123456d", "2026-13-01", "yesterday"] do
       assert Usage.times([since: text], now) ==
                {:error,
-                "--since expects a number of hours, days or weeks (12h, 7d, 4w) or a day (2026-03-01), got: #{text}"}
+                "--since expects hours, days or weeks ago (12h, 7d, 4w) " <>
+                  "or a date (2026-03-01), got: #{text}"}
     end
   end
 end

@@ -34,48 +34,58 @@ defmodule Skillbook.Handlers.MarkdownTest do
     for {line, text} <- rows, do: assert({line, answer(book, line)} == {line, text})
   end
 
-  test "search: what it finds, and what is wrong", context do
+  test "search: results and errors", context do
     {book, _} = start(context)
 
     check(book, [
       {"markdown.search meeting",
-       "2 notes: text \"meeting\"\n- Plan.md: The plan (7 words) #work\n  # The plan We **meet** in March.\n" <>
-         "- other/Plan.md: Plan (2 words)\n  No **meeting**."},
+       "2 notes: text \"meeting\"\n- Plan.md: The plan (7 words) #work\n" <>
+         "  # The plan We **meet** in March.\n- other/Plan.md: Plan (2 words)\n" <>
+         "  No **meeting**."},
       {"markdown.search --tag work --folder other", "No notes found: tagged work; in other"},
       {"markdown.search --field status=open",
-       "1 note: status is open\n- Plan.md: The plan (7 words) #work\n  # The plan We meet in March."},
+       "1 note: status is open\n- Plan.md: The plan (7 words) #work\n" <>
+         "  # The plan We meet in March."},
       {"markdown.search --query \"meet nowhere\" --limit 1",
-       "2 notes: text \"meet nowhere\", none has all of it and these have some\n- Plan.md: The plan (7 words) #work\n" <>
-         "  # The plan We **meet** in March.\n1 more; narrow the search, or raise --limit (at most 100)"},
+       "2 notes: text \"meet nowhere\", none has all of it and these have some\n" <>
+         "- Plan.md: The plan (7 words) #work\n  # The plan We **meet** in March.\n" <>
+         "1 more; narrow the search, or raise --limit (at most 100)"},
       {"markdown.search board", "No notes found: text \"board\""},
       {"markdown.search --tag hush", "No notes found: tagged hush"},
       {"markdown.search",
-       "error: one of --query, --tag, --folder, --field or --vault is required. Add for example: --query VALUE"},
+       "error: one of --query, --tag, --folder, --field or --vault is required. Add for " <>
+         "example: --query VALUE"},
       {"markdown.search --query \"?!\"",
-       "error: --query must be text with at least one and at most 32 words, got \"?!\". Write for example: --query \"some text\""},
+       "error: --query must be text with at least one and at most 32 words, got \"?!\". " <>
+         "Write for example: --query \"some text\""},
       {"markdown.search --field open",
-       "error: --field must be a field and its value as name=value, got \"open\". Write for example: --field status=open"},
+       "error: --field must be a field and its value as name=value, got \"open\". Write for " <>
+         "example: --field status=open"},
       {"markdown.search x --vault other",
        "error: there is no vault \"other\"; the vaults are notes"},
       {"markdown.search x --limit 101",
-       "error: --limit must be a whole number from 1 to 100, got \"101\". Write for example: --limit 1"}
+       "error: --limit must be a whole number from 1 to 100, got \"101\". Write for example: " <>
+         "--limit 1"}
     ])
 
     assert answer(book, "search_markdown board", %Profile{id: "b", grants: ["board"]}) =~
-             "1 note: text \"board\"\n- secret.md: secret (5 words) #hush\n  The plan of the **board**."
+             "1 note: text \"board\"\n- secret.md: secret (5 words) #hush\n" <>
+               "  The plan of the **board**."
   end
 
-  test "create: writes a file that is found at once, over nothing", context do
+  test "create: a new file is found at once, and none is overwritten", context do
     {book, notes} = start(context)
 
     check(book, [
-      {~s(markdown.create --title "Call: Ann/Bob" --folder calls/2026 --content "She agreed.\\n" --tags call "#phone"),
+      {~s(markdown.create --title "Call: Ann/Bob" --folder calls/2026 --content "She ) <>
+         ~s(agreed.\\n" --tags call "#phone"),
        "Created calls/2026/Call Ann Bob.md in the vault notes."},
       {"markdown.search agreed",
-       "1 note: text \"agreed\"\n- calls/2026/Call Ann Bob.md: Call: Ann/Bob (2 words) #call #phone\n  She **agreed**."},
+       "1 note: text \"agreed\"\n- calls/2026/Call Ann Bob.md: Call: Ann/Bob (2 words) #call " <>
+         "#phone\n  She **agreed**."},
       {~s(markdown.create "Call: Ann/Bob" --folder calls/2026/ --content Again),
-       "error: the note \"calls/2026/Call Ann Bob.md\" already exists, and is not overwritten. " <>
-         "Change it with `markdown.edit`, or choose another title"},
+       "error: the note \"calls/2026/Call Ann Bob.md\" already exists, and is not " <>
+         "overwritten. Change it with `markdown.edit`, or choose another title"},
       {~s(markdown.create --title Plain --content "# Only text"),
        "Created Plain.md in the vault notes."},
       {~s(markdown.create --title ../../up --content x), name_error("../../up")},
@@ -106,7 +116,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
     assert {:ok, %{indexed: 0, removed: 0}} = Vault.sync(book, "notes")
   end
 
-  test "create: labels of the profile come with what it writes, and links are not followed",
+  test "create: adds the profile's labels and follows no links",
        context do
     {book, notes} = start(context)
     profile = %Profile{id: "b", grants: ["board", "ann"], labels: ["board"]}
@@ -121,13 +131,14 @@ defmodule Skillbook.Handlers.MarkdownTest do
     File.ln_s!(context.tmp_dir, Path.join(notes, "link"))
 
     assert answer(book, "markdown.create New --folder link --content text") ==
-             "error: link is a symbolic link, and links are not followed here: name a folder or file in its place"
+             "error: link is a symbolic link, and links are not followed here: name a folder " <>
+               "or file in its place"
 
     assert answer(book, "markdown.edit Plan.md --operation append --content x", profile) =~
              ~s(error: "Plan.md" lacks "board", which this profile must set on every entry)
   end
 
-  test "edit: each operation, and what is wrong", context do
+  test "edit: all operations and errors", context do
     {book, notes} = start(context)
     read = fn -> File.read!(Path.join(notes, "Plan.md")) end
     head = "---\ntags: [work]\nstatus: open\n---\n"
@@ -147,18 +158,20 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.edit "plan b" --operation replace --content "Dropped."),
        "Edited other/Plan.md in the vault notes."},
       {~s(markdown.edit "plan b" --operation replace --content "Dropped."),
-       "Nothing changed, it is so already: other/Plan.md in the vault notes."},
+       "Nothing changed: other/Plan.md in the vault notes."},
       {~s(markdown.search --query "april dropped"),
-       "2 notes: text \"april dropped\", none has all of it and these have some\n- Plan.md: The plan (8 words) #work\n" <>
-         "  # The plan We meet in **April**. Added.\n- other/Plan.md: Plan (1 word)\n  **Dropped**."},
+       "2 notes: text \"april dropped\", none has all of it and these have some\n" <>
+         "- Plan.md: The plan (8 words) #work\n  # The plan We meet in **April**. Added.\n" <>
+         "- other/Plan.md: Plan (1 word)\n  **Dropped**."},
       # A path goes before the names of notes.
       {~s(markdown.edit Plan --operation append --content ""),
-       "Nothing changed, it is so already: Plan.md in the vault notes."},
+       "Nothing changed: Plan.md in the vault notes."},
       {~s(markdown.edit Plan.md --operation find_replace --find "in May" --replace x),
-       "error: the text \"in May\" does not occur in \"Plan.md\"; the closest line is line 3: \"We meet in April.\". " <>
-         "Copy the text exactly"},
+       "error: the text \"in May\" does not occur in \"Plan.md\"; the closest line is line " <>
+         "3: \"We meet in April.\". Copy the text exactly"},
       {~s(markdown.edit Plan.md --operation find_replace --find x --content y --replace z),
-       "error: --operation and --content contradict each other: --content is for the other operations"},
+       "error: --operation and --content contradict each other: --content is for the other " <>
+         "operations"},
       {~s(markdown.edit "The plam" --operation append --content x),
        "error: there is no note \"The plam\"; did you mean \"The plan\"?"},
       {~s(markdown.edit secret.md --operation append --content x),
@@ -174,7 +187,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
              "Edited secret.md in the vault notes."
   end
 
-  test "edit: a note that was hidden since it was indexed is not there, and frontmatter cannot be written",
+  test "edit: notes hidden since indexing are missing, and frontmatter is refused",
        context do
     {book, notes} = start(context)
     File.write!(Path.join(notes, "Plan.md"), "---\nvisibility_labels: [board]\n---\nSecret.")
@@ -187,15 +200,16 @@ defmodule Skillbook.Handlers.MarkdownTest do
 
     assert answer(
              book,
-             ~s(markdown.edit bare --operation prepend --content "---\\nvisibility_labels: [x]\\n---\\n")
+             ~s(markdown.edit bare --operation prepend --content "---\\n) <>
+               ~s(visibility_labels: [x]\\n---\\n")
            ) ==
-             "error: the edit would change the frontmatter of \"bare.md\", and only its text can be edited. " <>
-               "Do not begin the text with ---"
+             "error: the edit would change the frontmatter of \"bare.md\", and only its text " <>
+               "can be edited. Do not begin the text with ---"
 
     assert File.read!(Path.join(notes, "bare.md")) == "Text."
   end
 
-  test "several vaults, and those that are hidden", %{tmp_dir: folder} do
+  test "several vaults, some of them hidden", %{tmp_dir: folder} do
     for name <- ~w(one two), do: write(Path.join(folder, name), %{"a.md" => "A plan of #{name}."})
 
     vaults = [
@@ -210,7 +224,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
 
     for {profile, line, text} <- [
           {both, "markdown.search plan",
-           "2 notes: text \"plan\"\n- a.md in one: a (4 words)\n  A **plan** of one.\n- a.md in two: a (4 words)\n  A **plan** of two."},
+           "2 notes: text \"plan\"\n- a.md in one: a (4 words)\n  A **plan** of one.\n" <>
+             "- a.md in two: a (4 words)\n  A **plan** of two."},
           {%Profile{id: "one"}, "markdown.search plan",
            "1 note: text \"plan\"\n- a.md: a (4 words)\n  A **plan** of one."},
           {%Profile{id: "one"}, "markdown.search plan --vault two",
@@ -218,19 +233,21 @@ defmodule Skillbook.Handlers.MarkdownTest do
           {both, "markdown.search plan --vault tow",
            "error: there is no vault \"tow\"; the vaults are one, two, drive"},
           {both, "markdown.create b --content x",
-           "error: expected a vault to write into, one of one, two, got none. Write for example: --vault one"},
+           "error: expected a vault to write into, one of one, two, got none. Write for " <>
+             "example: --vault one"},
           {both, "markdown.create b --content x --vault drive",
            "error: the vault \"drive\" is not a folder, so notes cannot be written into it"},
           {%Profile{id: "one"}, "markdown.create b --content x",
            "Created b.md in the vault one."},
           {both, "markdown.edit a --operation append --content x",
-           "error: several notes are called \"a\": a.md in one, a.md in two. Write the path of one, and --vault if several vaults have that path"}
+           "error: several notes are called \"a\": a.md in one, a.md in two. Write the path " <>
+             "of one, and --vault if several vaults have that path"}
         ] do
       assert {line, answer(book, line, profile)} == {line, text}
     end
   end
 
-  test "a book without vaults does not have them" do
+  test "a book without vaults has no markdown commands" do
     book = book(store: ":memory:")
     refute Skillbook.prompt(Skillbook.view(book)) =~ "markdown"
 
@@ -238,7 +255,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
              ~s(error: unknown skill "markdown.search"; did you mean)
   end
 
-  test "a book that has them and no vaults says so" do
+  test "without vaults the commands return an error" do
     book = book(store: ":memory:", sources: [Skillbook.Source.builtin(:vaults)])
 
     for line <- [
@@ -247,12 +264,13 @@ defmodule Skillbook.Handlers.MarkdownTest do
           "markdown.edit x --operation append --content y"
         ] do
       assert answer(book, line) ==
-               ~s(error: there are no vaults. Start the book with the option vaults:, for example vaults: ["notes"])
+               ~s(error: there are no vaults. Start the book with the option vaults:, for ) <>
+                 ~s(example vaults: ["notes"])
     end
   end
 
   defp name_error(name) do
-    "error: #{inspect(name)} cannot be a file name: write letters, digits, blanks and dashes, at most 100 characters, " <>
-      "without a leading dot"
+    "error: #{inspect(name)} cannot be a file name: write letters, digits, blanks and " <>
+      "dashes, at most 100 characters, without a leading dot"
   end
 end

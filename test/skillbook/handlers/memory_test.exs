@@ -30,14 +30,14 @@ for dialect <- [:sqlite, :postgres] do
       Enum.map(result.data.memories, & &1.id)
     end
 
-    test "saves what it is told", %{context: context} do
+    test "saves a memory", %{context: context} do
       rows = [
         {~s(memory.save --content "Likes tea"), "Saved M-1 [general, 2026-02-17] Likes tea"},
         {"memory.save --content Likes green tea --category Preference --tags drinks, morning",
          "Saved M-2 [preference, 2026-02-17, #drinks #morning] Likes green tea"},
         {"memory.save", "error: --content is required and missing. Add it as: --content VALUE"},
         {"memory.save Likes tea",
-         ~s(error: "Likes tea" stands without a flag. Put its flag in front: --FLAG "Likes tea")},
+         ~s(error: "Likes tea" has no flag. Put a flag in front: --FLAG "Likes tea")},
         {"memory.save --content x --kind fact",
          "error: unknown flag --kind. Known flags: --content, --category, --tags"}
       ]
@@ -63,11 +63,14 @@ for dialect <- [:sqlite, :postgres] do
       setup %{context: context} do
         for {days, line} <- [
               {0,
-               ~s(memory.save --content "Prefers meetings in the afternoon" --category preference)},
+               ~s(memory.save --content "Prefers meetings in the afternoon" --category ) <>
+                 ~s(preference)},
               {1,
-               ~s(memory.save --content "The launch was moved to May because of the audit" --category decision --tags launch)},
+               ~s(memory.save --content "The launch was moved to May because of the audit" ) <>
+                 ~s(--category decision --tags launch)},
               {2,
-               ~s(memory.save --content "Meets Carol for lunch on Fridays" --category person --tags carol)},
+               ~s(memory.save --content "Meets Carol for lunch on Fridays" --category person ) <>
+                 ~s(--tags carol)},
               {3, ~s(memory.save --content "Carol is the auditor" --category person)}
             ],
             do: assert("Saved " <> _ = run(later(context, days), line))
@@ -103,7 +106,7 @@ for dialect <- [:sqlite, :postgres] do
         assert ids(context, "memory.search --limit 3") == [4, 3, 2]
       end
 
-      test "says what was found and how", %{context: context} do
+      test "reports the matches and how they match", %{context: context} do
         assert run(context, "memory.search --category person --limit 1") == """
                2 memories: the newest first; category person
                M-4 [person, 2026-02-20] Carol is the auditor
@@ -127,7 +130,7 @@ for dialect <- [:sqlite, :postgres] do
                  "No memories found: the newest first; category fact"
       end
 
-      test "what one profile saved no other finds", %{context: context} do
+      test "memories of other profiles are not found", %{context: context} do
         bob = %{context | profile: %{id: "bob"}}
         assert ids(bob, "memory.search") == []
 
@@ -142,7 +145,7 @@ for dialect <- [:sqlite, :postgres] do
         assert ids(context, "memory.search --query launch") == [2]
       end
 
-      test "what others remember changes no number, count or order", %{context: context} do
+      test "memories of others change no number, count or order", %{context: context} do
         lines = [
           "memory.search --query carol friday auditor",
           ~s(memory.search --query "the launch of may and an audit"),
@@ -190,7 +193,7 @@ for dialect <- [:sqlite, :postgres] do
         assert hd(same) =~ "2 memories: none holds all of"
       end
 
-      test "the query is text, whatever it holds", %{context: context} do
+      test "any text is a valid query", %{context: context} do
         for query <- [
               ~s(launch" OR content:*),
               "content:launch",
@@ -209,14 +212,14 @@ for dialect <- [:sqlite, :postgres] do
       end
     end
 
-    test "without a database the operator learns what to set" do
+    test "without a database the error names the option" do
       for {name, line} <- [
             {"memory.save", "memory.save --content x"},
             {"memory.search", "memory.search"}
           ] do
         assert run(context(), line) ==
-                 "error: `#{name}` needs a database and this book has none. " <>
-                   "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+                 "error: `#{name}` needs a database, and this book has none. " <>
+                   "To enable it, set the option `store:`, for example store: \"skillbook.db\""
       end
     end
   end

@@ -15,13 +15,15 @@ defmodule Skillbook.Handlers.ReadingTest do
       "notes/kept.md" =>
         "---\ntitle: Kept\nexclude_from_prompt_profile_ids: [guest]\n---\nKept.\n",
       "skills/weekly-report/SKILL.md" =>
-        "---\nname: weekly-report\ntitle: Weekly Report\ndescription: Writes it\naliases: [weekly]\n---\nWrite it.\n",
+        "---\nname: weekly-report\ntitle: Weekly Report\ndescription: Writes it\n" <>
+          "aliases: [weekly]\n---\nWrite it.\n",
       "skills/pdf/SKILL.md" => "---\nname: pdf\ndescription: Reads PDF\n---\nRead it.\n",
       "skills/pdf/forms.md" => "Forms.",
       "skills/secret/SKILL.md" =>
         "---\nname: secret\ndescription: Hidden\nvisibility_labels: [red]\n---\nSecret.\n",
       "skills/private.md" =>
-        "---\nname: private\ndescription: For others\nexclude_from_prompt_profile_ids: [guest]\n---\nPrivate.\n",
+        "---\nname: private\ndescription: For others\nexclude_from_prompt_profile_ids: " <>
+          "[guest]\n---\nPrivate.\n",
       "skills/quiet.md" =>
         "---\nname: quiet\ndescription: Untold\ndisable-model-invocation: true\n---\nQuiet.\n",
       "skills/x/act.md" => page("x.act")
@@ -74,7 +76,8 @@ defmodule Skillbook.Handlers.ReadingTest do
       {"notes.get --titel x",
        "error: unknown flag --titel; did you mean --title? Known flags: --title"},
       {~s(notes.get "a\nb"),
-       ~S(error: --title must be one line of text, not empty, got "a\nb". Write for example: --title "some text")}
+       ~S(error: --title must be one line of text, not empty, got "a\nb". Write for example: ) <>
+         ~S(--title "some text")}
     ]
 
     for {line, text} <- rows, do: assert({line, answer(view, line)} == {line, text})
@@ -130,7 +133,7 @@ defmodule Skillbook.Handlers.ReadingTest do
              Tools.call(view, %{"name" => "get_note", "arguments" => %{"title" => "no"}})
   end
 
-  test "say whose text they gave", %{view: view} do
+  test "results name the entry of their text", %{view: view} do
     for {line, name} <- [
           {"notes.get Dinner", "dinner plans"},
           {"skills.load weekly", "weekly-report"}
@@ -144,7 +147,7 @@ defmodule Skillbook.Handlers.ReadingTest do
     assert result(view, "notes.get no").metadata == %{}
   end
 
-  test "list twenty at most, and nothing where there is nothing", %{tmp_dir: folder, view: view} do
+  test "errors list at most twenty names", %{tmp_dir: folder, view: view} do
     {:ok, catalog} = Catalog.load([Source.builtin()])
     none = View.all(catalog)
     assert answer(none, "notes.get x") == "error: Note 'x' not found. Available notes: none"

@@ -57,48 +57,56 @@ defmodule Skillbook.Handlers.StoreTest do
     end
   end
 
-  @dates ~s(skills.create --name iso-dates --title "ISO dates" --description "How dates are written" --content "Use ISO." --tags reports dates)
+  @dates ~s(skills.create --name iso-dates --title "ISO dates" --description "How dates are ) <>
+           ~s(written" --content "Use ISO." --tags reports dates)
 
   describe "skills.create" do
-    test "says what it did, or what is wrong", %{book: book} do
+    test "creates a skill or returns an error", %{book: book} do
       check(book, [
         {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},
         {@dates,
-         ~s(error: the store already has an entry "iso-dates". Update it, or choose another name)},
-        {~s(skills.create close-month --title Close --description Steps --content <<EOF\n1. Export\n2. Compare\nEOF),
+         ~s(error: the store already has an entry "iso-dates". Update it, or choose another ) <>
+           ~s(name)},
+        {~s(skills.create close-month --title Close --description Steps --content <<EOF\n) <>
+           ~s(1. Export\n2. Compare\nEOF),
          "Created the skill close-month, version 1. `get_skill: close-month` reads it."},
-        {~s(create_skill {"name": "json", "title": "J", "description": "D", "content": "C", "tags": ["a", "b"]}),
+        {~s(create_skill {"name": "json", "title": "J", "description": "D", "content": "C", ) <>
+           ~s("tags": ["a", "b"]}),
          "Created the skill json, version 1. `get_skill: json` reads it."},
         {~s(skills.create --name pdf --title PDF --description "Reads PDF" --content "Read."),
          "Created the skill pdf, version 1. `get_skill: pdf` reads it.\n" <>
-           "It replaces the skill pdf of a file; `skills.delete pdf` brings that back."},
+           "It replaces the skill pdf of a file; `skills.delete pdf` restores that."},
         {~s(skills.create --name timetable --title School --description "Hours" --content "x"),
          "Created the skill timetable, version 1. `get_skill: timetable` reads it.\n" <>
-           "It replaces the note school of a file; `skills.delete timetable` brings that back."},
+           "It replaces the note school of a file; `skills.delete timetable` restores that."},
         {"skills.create --name x",
          "error: --title, --description and --content are required and missing. " <>
            "Add them as: --title VALUE --description VALUE --content VALUE"},
         {~s(skills.create --name "A b" --title x --description x --content x),
-         "error: expected lowercase letters, digits and single dashes between them, at most 64 characters, as the name " <>
+         "error: expected lowercase letters, digits and single dashes between them, at most " <>
+           "64 characters, as the name " <>
            ~s(of an entry, got: "A b". Write for example: a-b)},
         {~s(skills.create --name x --title x --description x --content x --labels red),
          ~s(error: expected labels that this profile holds, got: "red". Leave them out)},
         {~s(skills.create --name x --title x --description x --content x --excluded-for default),
-         ~s(error: expected an entry that this profile can see, got "x", which is not among its skills or ) <>
+         ~s(error: expected an entry that this profile can see, got "x", which is not among ) <>
+           ~s(its skills or ) <>
            "excludes it. Choose another name, or leave the profile out of excluded_for"},
         {~s(skills.create --name x --title x --description x --content x --label red),
-         "error: unknown flag --label; did you mean --labels? Known flags: --name, --title, --description, --content, " <>
-           "--tags, --labels, --include-in-prompt, --proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
+         "error: unknown flag --label; did you mean --labels? Known flags: --name, --title, " <>
+           "--description, --content, --tags, --labels, --include-in-prompt, " <>
+           "--proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
       ])
 
       assert %{data: %{name: "y", version: 1}, effects: [:skill_created]} =
                result(book, "skills.create --name y --title Y --description D --content C")
     end
 
-    test "marks who wrote it, and takes all fields", %{book: book} do
+    test "stores the author and all fields", %{book: book} do
       line =
         "skills.create --name secret --title Secret --description D --content C --labels red " <>
-          "--include-in-prompt false --proactive-for default --excluded-for mail reader --attachments a1 a2"
+          "--include-in-prompt false --proactive-for default --excluded-for mail reader " <>
+          "--attachments a1 a2"
 
       assert answer(book, line, by: :user, profile: "bob") =~ "Created"
 
@@ -134,19 +142,21 @@ defmodule Skillbook.Handlers.StoreTest do
          "Updated iso-dates to version 3.\n  content: 16 -> 23 characters"},
         {~s(skills.update "ISO dates" --operation find_replace --find "s" --replace ""),
          "Updated iso-dates to version 4.\n  content: 23 -> 22 characters"},
-        {~s(skills.update iso-dates --operation find_replace --find "e" --replace "E" --replace-all),
-         "Updated iso-dates to version 5.\n  content: 22 -> 22 characters"},
+        {~s(skills.update iso-dates --operation find_replace --find "e" --replace "E" ) <>
+           ~s(--replace-all), "Updated iso-dates to version 5.\n  content: 22 -> 22 characters"},
         {~s(skills.update iso-dates --operation delete --content " Always."),
          "Updated iso-dates to version 6.\n  content: 22 -> 14 characters"},
         {~s(skills.update iso-dates --title "ISO dates!" --tags reports --include-in-prompt no),
-         "Updated iso-dates to version 7.\n  title: ISO dates -> ISO dates!\n  tags: reports, dates -> reports\n" <>
-           "  include_in_prompt: true -> false"},
+         "Updated iso-dates to version 7.\n  title: ISO dates -> ISO dates!\n" <>
+           "  tags: reports, dates -> reports\n  include_in_prompt: true -> false"},
         {~s(skills.update iso-dates --clear tags),
          "Updated iso-dates to version 8.\n  tags: reports -> none"},
         {~s(skills.update iso-dates --title "ISO dates!"),
-         "Nothing changed, it is so already: iso-dates is at version 8."},
-        {~s(update_skill {"name": "iso-dates", "operation": "find_replace", "find": "E", "replace": "e", "replace_all": true, "title": "Dates"}),
-         "Updated iso-dates to version 9.\n  title: ISO dates! -> Dates\n  content: 14 -> 14 characters"}
+         "Nothing changed: iso-dates is at version 8."},
+        {~s(update_skill {"name": "iso-dates", "operation": "find_replace", "find": "E", ) <>
+           ~s("replace": "e", "replace_all": true, "title": "Dates"}),
+         "Updated iso-dates to version 9.\n  title: ISO dates! -> Dates\n" <>
+           "  content: 14 -> 14 characters"}
       ])
 
       assert %{data: %{content: "Date: Use ISO.", tags: [], version: 9}} =
@@ -159,14 +169,14 @@ defmodule Skillbook.Handlers.StoreTest do
                result(book, "skills.update iso-dates --operation replace --content Other")
     end
 
-    test "says what is wrong", %{book: book} do
+    test "returns errors", %{book: book} do
       check(book, [
         {"skills.update", "error: --name is required and missing. Add it as: --name VALUE"},
         {"skills.update iso-dates",
-         "error: one of --operation, --content, --clear, --find, --replace, --replace-all, --title, --description, " <>
-           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments, --schedule or " <>
-           "--timezone is required. " <>
-           "Add for example: --operation VALUE"},
+         "error: one of --operation, --content, --clear, --find, --replace, --replace-all, " <>
+           "--title, --description, --include-in-prompt, --tags, --labels, --proactive-for, " <>
+           "--excluded-for, --attachments, --schedule or --timezone is required. Add for " <>
+           "example: --operation VALUE"},
         {"skills.update iso-dates --content x",
          "error: --operation is required and missing. Write for example: --operation replace"},
         {"skills.update iso-dates --operation append",
@@ -174,31 +184,38 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.update iso-dates --operation find_replace --find x",
          "error: --replace is required and missing. Add it as: --replace VALUE"},
         {"skills.update iso-dates --operation find_replace --find x --replace y --content z",
-         "error: --operation and --content contradict each other: --content is for the other operations"},
+         "error: --operation and --content contradict each other: --content is for the other " <>
+           "operations"},
         {"skills.update iso-dates --operation append --content x --replace-all",
-         "error: --operation and --replace-all contradict each other: it is for the operation find_replace"},
+         "error: --operation and --replace-all contradict each other: it is for the " <>
+           "operation find_replace"},
         {"skills.update iso-dates --operation insert --content x",
-         ~s(error: --operation must be one of replace, find_replace, append, prepend, delete, got "insert". ) <>
+         ~s(error: --operation must be one of replace, find_replace, append, prepend, ) <>
+           ~s(delete, got "insert". ) <>
            "Write for example: --operation replace"},
         {"skills.update iso-dates --tags a --clear tags",
-         "error: --tags and --clear contradict each other: a field is either set or cleared, not both"},
+         "error: --tags and --clear contradict each other: a field is either set or cleared, " <>
+           "not both"},
         {"skills.update iso-dates --clear title",
-         "error: --clear must be one of description, schedule, timezone, tags, labels, proactive-for, excluded-for, attachments, " <>
+         "error: --clear must be one of description, schedule, timezone, tags, labels, " <>
+           "proactive-for, excluded-for, attachments, " <>
            ~s(got "title". Write for example: --clear description)},
         {~s(skills.update iso-dates --operation delete --content "Use ISI."),
-         ~s(error: the text "Use ISI." does not occur in "iso-dates"; the closest line is line 1: "Use ISO.". ) <>
+         ~s(error: the text "Use ISI." does not occur in "iso-dates"; the closest line is ) <>
+           ~s(line 1: "Use ISO.". ) <>
            "Copy the text exactly"},
         {"skills.update iso-datse --title x",
          ~s(error: the store has no entry "iso-datse"; did you mean iso-dates?)},
         {"skills.update pdf --title x",
-         ~s(error: "pdf" comes from a file: the store cannot change it and has no versions of it. ) <>
+         ~s(error: "pdf" comes from a file: the store cannot change it and has no versions ) <>
+           ~s(of it. ) <>
            "Create an entry with this name to replace it"}
       ])
 
       assert %{data: %{version: 1}} = result(book, "skills.read iso-dates")
     end
 
-    test "says whose version a replace has put away, unless the version was named", %{book: book} do
+    test "names the replaced version of another author", %{book: book} do
       replace = "skills.update iso-dates --operation replace --content"
 
       check(book, [
@@ -206,37 +223,37 @@ defmodule Skillbook.Handlers.StoreTest do
         {"#{replace} BB", [by: :user],
          "Updated iso-dates to version 3.\n  content: 1 -> 2 characters\n" <>
            ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
-           "`skills.restore iso-dates --version 2` brings that back."},
+           "`skills.restore iso-dates --version 2` restores it."},
         {"#{replace} CCC", [profile: "bob", by: :user, now: @later],
          "Updated iso-dates to version 4.\n  content: 2 -> 3 characters\n" <>
            ~s(It replaced version 3, written by user "default" at 2026-02-17T12:00:00Z; ) <>
-           "`skills.restore iso-dates --version 3` brings that back."},
+           "`skills.restore iso-dates --version 3` restores it."},
         {"#{replace} DDDD --expected-version 4",
          "Updated iso-dates to version 5.\n  content: 3 -> 4 characters"},
         {"skills.update iso-dates --operation append --content E", [profile: "bob"],
          "Updated iso-dates to version 6.\n  content: 4 -> 5 characters"},
         {"#{replace} x --expected-version 4", [now: @later],
-         ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+         ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, ) <>
+           ~s(not at the expected ) <>
            "version 4. Read it again and repeat the change"},
-        {"skills.restore iso-dates --version 3",
-         "iso-dates is as it was at version 3; it is at version 7 now."}
+        {"skills.restore iso-dates --version 3", "Restored version 3 of iso-dates as version 7."}
       ])
 
       assert %{data: %{content: "BB", version: 7}} = result(book, "skills.read iso-dates")
     end
 
-    test "labels are the store's rules", %{book: book} do
+    test "labels follow the store's rules", %{book: book} do
       check(book, [
         {"skills.update iso-dates --labels red", [profile: "bob"],
          "Updated iso-dates to version 2.\n  labels: none -> red"},
         {"skills.update iso-dates --title x", ~s(error: the store has no entry "iso-dates")},
         {"skills.read iso-dates", ~s(error: the store has no entry "iso-dates")},
-        {"skills.list",
-         "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.list", "No skills in the store. `get_skill` lists everything, including files."},
         {"skills.update iso-dates --clear labels", [profile: "bob"],
          "Updated iso-dates to version 3.\n  labels: red -> none"},
         {"skills.update iso-dates --title x", [profile: "mail"],
-         ~s(error: "iso-dates" lacks "outside", which this profile must set on every entry, so the profile cannot change it. ) <>
+         ~s(error: "iso-dates" lacks "outside", which this profile must set on every entry, ) <>
+           ~s(so the profile cannot change it. ) <>
            "Create an entry with another name"}
       ])
     end
@@ -248,32 +265,32 @@ defmodule Skillbook.Handlers.StoreTest do
       :ok
     end
 
-    test "take away and bring back", %{book: book} do
+    test "hide, remove and restore", %{book: book} do
       check(book, [
         {"skills.disable iso-dates",
-         "Disabled iso-dates: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
-           "`skills.enable iso-dates` undoes it."},
-        {"skills.list",
-         "No skills in the store. `get_skill` lists all that there is, of files too."},
+         "Disabled iso-dates: only `skills.read` and `skills.list --include-disabled` find " <>
+           "it. `skills.enable iso-dates` enables it again."},
+        {"skills.list", "No skills in the store. `get_skill` lists everything, including files."},
         {"skills.list --include-disabled",
-         "1 skill in the store:\n" <>
-           "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 2, disabled)"},
+         "1 skill in the store:\n- iso-dates: ISO dates - How dates are written [reports, " <>
+           "dates] (source: agent, version 2, disabled)"},
         {"skills.restore iso-dates --version 1",
-         "iso-dates is as it was at version 1; it is at version 2 now.\n" <>
-           "It is disabled; `skills.enable iso-dates` undoes that."},
+         "Restored version 1 of iso-dates as version 2.\n" <>
+           "It is disabled; `skills.enable iso-dates` enables it."},
         {"skills.enable iso-dates", "Enabled iso-dates: it can be found and read again."},
         {"skills.delete iso-dates --expected-version 1",
-         ~s(error: "iso-dates" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+         ~s(error: "iso-dates" is at version 3, which "default" wrote at ) <>
+           ~s(2026-02-17T12:00:00Z, not at the expected ) <>
            "version 1. Read it again and repeat the change"},
         {"skills.delete iso-dates",
-         "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` brings it back."},
+         "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` restores it."},
         {"skills.delete iso-dates",
          ~s(error: the entry "iso-dates" was deleted at 2026-02-17T12:00:00Z. ) <>
            "Restore one of its versions, or create a new entry"},
-        {"skills.restore iso-dates --version 3",
-         "iso-dates is as it was at version 3; it is at version 5 now."},
+        {"skills.restore iso-dates --version 3", "Restored version 3 of iso-dates as version 5."},
         {"skills.restore iso-dates --version 9",
-         ~s(error: "iso-dates" has no version 9 that this profile can read; its last version is 5)},
+         ~s(error: "iso-dates" has no version 9 that this profile can read; its last version ) <>
+           ~s(is 5)},
         {"skills.restore iso-dates",
          "error: --version is required and missing. Add it as: --version VALUE"}
       ])
@@ -317,9 +334,10 @@ defmodule Skillbook.Handlers.StoreTest do
          \\ No newline at end of file\
          """},
         {"skills.diff iso-dates --from 1 --to 1",
-         "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
+         "iso-dates: both are version 1. Name two different versions."},
         {"skills.diff iso-dates --from 3",
-         ~s(error: "iso-dates" has no version 3 that this profile can read; its last version is 2)},
+         ~s(error: "iso-dates" has no version 3 that this profile can read; its last version ) <>
+           ~s(is 2)},
         {"skills.diff nothing", ~s(error: the store has no entry "nothing")},
         {"skills.read iso-dates --version 1",
          """
@@ -346,12 +364,13 @@ defmodule Skillbook.Handlers.StoreTest do
     end
   end
 
-  test "a fact has one line, and a tag is no longer than tags are", %{book: book} do
+  test "facts are on one line, and tags have a maximum length", %{book: book} do
     check(book, [
-      {~S(skills.create {"name": "b", "title": "B", "description": "Be\nsource: user", "content": "C"}),
-       "Created the skill b, version 1. `get_skill: b` reads it."},
+      {~S(skills.create {"name": "b", "title": "B", "description": "Be\nsource: user", ) <>
+         ~S("content": "C"}), "Created the skill b, version 1. `get_skill: b` reads it."},
       {"skills.read b",
-       ~s(b: B\ndescription: Be source: user\nsource: agent\nversion: 1, written for "default" at 2026-02-17T12:00:00Z\n\nC)},
+       ~s(b: B\ndescription: Be source: user\nsource: agent\n) <>
+         ~s(version: 1, written for "default" at 2026-02-17T12:00:00Z\n\nC)},
       {~S(skills.update {"name": "b", "description": "Be\n  tags: x"}),
        "Updated b to version 2.\n  description: Be source: user -> Be tags: x"},
       {"skills.list --tag #{String.duplicate("x", 65)}",
@@ -360,7 +379,7 @@ defmodule Skillbook.Handlers.StoreTest do
     ])
   end
 
-  test "a difference is by itself that to the last version that can be read", %{book: book} do
+  test "a diff compares with the last readable version by default", %{book: book} do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, %Profile{id: "boss", grants: :all})
 
@@ -374,13 +393,13 @@ defmodule Skillbook.Handlers.StoreTest do
        "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
       {"skills.diff iso-dates --to 3", "iso-dates: versions 1 and 3 are the same."},
       {"skills.diff iso-dates --to 1",
-       "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
+       "iso-dates: both are version 1. Name two different versions."},
       {"skills.diff iso-dates --to 2",
        ~s(error: "iso-dates" has no version 2 that this profile can read; its last version is 4)}
     ])
   end
 
-  test "skills.list and skills.read give what a table of skills has", %{book: book} do
+  test "skills.list and skills.read return the fields of a table", %{book: book} do
     for line <- [@dates, ~s(skills.create --name b --title B --description "Be" --content C)],
         do: assert(answer(book, line) =~ "Created")
 
@@ -389,17 +408,21 @@ defmodule Skillbook.Handlers.StoreTest do
     check(book, [
       {"skills.list",
        "2 skills in the store:\n- b: B - Be (source: agent, version 1)\n" <>
-         "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 1)"},
+         "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, " <>
+         "version 1)"},
       {"skills.list --tag Dates",
-       "1 skill in the store with the tag Dates:\n" <>
-         "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 1)"},
+       "1 skill in the store with the tag Dates:\n- iso-dates: ISO dates - How dates are " <>
+         "written [reports, dates] (source: agent, version 1)"},
       {"skills.list --tag none",
-       "No skills in the store with the tag none. `get_skill` lists all that there is, of files too."},
+       "No skills in the store with the tag none. `get_skill` lists everything, including " <>
+         "files."},
       {"notes.list", "1 note in the store:\n- n: N (source: user, version 1)"},
       {"skills.read pdf",
-       "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands do not change\n\nRead it."},
+       "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands cannot " <>
+         "change\n\nRead it."},
       {"skills.read tasks.get",
-       ~s(error: "tasks.get" comes from a file: the store cannot change it and has no versions of it. Change the file)}
+       ~s(error: "tasks.get" comes from a file: the store cannot change it and has no ) <>
+         ~s(versions of it. Change the file)}
     ])
 
     assert result(book, "skills.list --tag dates").data == %{
@@ -428,36 +451,41 @@ defmodule Skillbook.Handlers.StoreTest do
     assert [%{name: "n", title: "N", source: :user}] = result(book, "notes.list").data.notes
   end
 
-  test "a skill that runs by itself says when", %{book: book} do
+  test "a scheduled skill shows its schedule", %{book: book} do
     digest = ~s(skills.create --name digest --title Digest --description D --content "Sum up.")
 
     check(book, [
       {digest <> ~s( --schedule "0 25 * * 1"),
-       ~s(error: expected a number from 0 to 23 in the hour, got "25"; write a number such as 0, a list \(1,3\), a range ) <>
+       ~s(error: expected a number from 0 to 23 in the hour, got "25"; write a number such ) <>
+         ~s(as 0, a list \(1,3\), a range ) <>
          ~s(\(1-3\), a step \(*/2\) or *)},
       {digest <> ~s( --schedule "* * * * *"),
-       ~s(error: expected a schedule with at least 5 minutes between its times, got "* * * * *", which runs at ) <>
+       ~s(error: expected a schedule with at least 5 minutes between its times, got "* * * * ) <>
+         ~s(*", which runs at ) <>
          "2026-02-17T12:01:00Z and 1 minute later. Write for example: */5 * * * *"},
       {digest <> " --timezone Europe/Berlin",
-       "error: an entry needs the schedule: the cron expression that the timezone is for. Write for example: 0 8 * * 1"},
+       "error: an entry needs the schedule: the cron expression that the timezone is for. " <>
+         "Write for example: 0 8 * * 1"},
       {digest <> ~s( --schedule "0 8 * * 1" --timezone Europe/Berlin),
        "Created the skill digest, version 1. `get_skill: digest` reads it.\n" <>
          "It runs at 08:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 08:00 +01:00."},
       {"skills.list",
-       "1 skill in the store:\n- digest: Digest - D (source: agent, version 1, runs at 08:00 on Mondays, Europe/Berlin)"},
+       "1 skill in the store:\n- digest: Digest - D (source: agent, version 1, runs at 08:00 " <>
+         "on Mondays, Europe/Berlin)"},
       {"skills.update digest --schedule @daily",
        "Updated digest to version 2.\n  schedule: 0 8 * * 1 -> @daily"},
       {"skills.read digest",
-       "digest: Digest\ndescription: D\nschedule: @daily\ntimezone: Europe/Berlin\nruns: at 00:00 every day, Europe/Berlin\n" <>
+       "digest: Digest\ndescription: D\nschedule: @daily\ntimezone: Europe/Berlin\n" <>
+         "runs: at 00:00 every day, Europe/Berlin\n" <>
          ~s(source: agent\nversion: 2, written for "default" at 2026-02-17T12:00:00Z\n\nSum up.)},
       {"skills.update digest --clear timezone",
        "Updated digest to version 3.\n  timezone: Europe/Berlin -> none"},
       {"skills.update digest --schedule @weekly --clear schedule",
-       "error: --schedule and --clear contradict each other: a field is either set or cleared, not both"},
+       "error: --schedule and --clear contradict each other: a field is either set or " <>
+         "cleared, not both"},
       {"skills.update digest --clear schedule",
        "Updated digest to version 4.\n  schedule: @daily -> none"},
-      {"skills.restore digest --version 1",
-       "digest is as it was at version 1; it is at version 5 now."}
+      {"skills.restore digest --version 1", "Restored version 1 of digest as version 5."}
     ])
 
     # As an agent writes that was started for a part of a work.
@@ -469,7 +497,8 @@ defmodule Skillbook.Handlers.StoreTest do
     check(book, [
       {"skills.update part --schedule @daily",
        "Updated part to version 2.\n  schedule: none -> @daily\n" <>
-         "It does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."}
+         "It does not run: one of its authors is not a profile of the book, or had fewer " <>
+         "rights. Create it again."}
     ])
 
     {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "part")
@@ -493,22 +522,23 @@ defmodule Skillbook.Handlers.StoreTest do
       {~s(notes.add --title Dinner --content "Soup." --tags food),
        ~s(Added the note "Dinner" (dinner\).)},
       {~s(notes.add --title Dinner --content "Soup."),
-       ~s(Nothing changed, it is so already: "Dinner" (dinner\) is at version 1.)},
-      {~s(add_or_update_note {"title": "Dinner", "content": "Bread.", "include_in_prompt": false}),
-       ~s(Updated "Dinner" (dinner\) to version 2.)},
+       ~s(Nothing changed: "Dinner" (dinner\) is at version 1.)},
+      {~s(add_or_update_note {"title": "Dinner", "content": "Bread.", "include_in_prompt": ) <>
+         ~s(false}), ~s(Updated "Dinner" (dinner\) to version 2.)},
       {~s(notes.add --title Dinner --content "Rice."), [by: :user],
        ~s(Updated "Dinner" (dinner\) to version 3.\n) <>
          ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
-         "`skills.restore dinner --version 2` brings that back."},
+         "`skills.restore dinner --version 2` restores it."},
       {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
-       ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+       ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, ) <>
+         ~s(not at the expected ) <>
          "version 2. Read it again and repeat the change"},
       {"notes.add Dinner",
        "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.add --title Dinner",
        "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.delete --title Dinner",
-       "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},
+       "Deleted the note dinner; `skills.restore dinner --version 3` restores it."},
       {"notes.delete --title Dinner",
        ~s(error: the entry "Dinner" was deleted at 2026-02-17T12:00:00Z. ) <>
          "Restore one of its versions, or create a new entry"}
@@ -520,7 +550,7 @@ defmodule Skillbook.Handlers.StoreTest do
     assert %{data: %{deleted: true}, effects: [:note_deleted]} = result(book, "notes.delete tea")
   end
 
-  test "what the store has is found by notes.get and skills.load, and gone after it is deleted",
+  test "notes.get and skills.load find entries until they are deleted",
        %{book: book} do
     pdf = "skills.create --name pdf --title PDF --description D --content Anew."
     assert answer(book, @dates) =~ "Created"
@@ -533,17 +563,18 @@ defmodule Skillbook.Handlers.StoreTest do
       {"notes.get Dinner plans", "# Dinner plans\n\nSoup."},
       {"skills.load pdf", "# pdf\n\nAnew."},
       {"skills.disable pdf",
-       "Disabled pdf: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
-         "`skills.enable pdf` undoes it.\nThe skill pdf of a file, which it replaced, is used again."},
+       "Disabled pdf: only `skills.read` and `skills.list --include-disabled` find it. " <>
+         "`skills.enable pdf` enables it again.\nThe skill pdf of a file, which it replaced, " <>
+         "is visible again."},
       {"skills.load pdf", "# pdf\n\nRead it."},
       {"skills.enable pdf", "Enabled pdf: it can be found and read again."},
       {"skills.load pdf", "# pdf\n\nAnew."},
       {"skills.delete pdf",
-       "Deleted the skill pdf; `skills.restore pdf --version 3` brings it back.\n" <>
-         "The skill pdf of a file, which it replaced, is used again."},
+       "Deleted the skill pdf; `skills.restore pdf --version 3` restores it.\n" <>
+         "The skill pdf of a file, which it replaced, is visible again."},
       {"skills.load pdf", "# pdf\n\nRead it."},
       {"skills.delete iso-dates",
-       "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` brings it back."},
+       "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` restores it."},
       {"skills.load iso-dates", "error: Skill 'iso-dates' not found. Available: pdf"}
     ])
 
@@ -554,7 +585,7 @@ defmodule Skillbook.Handlers.StoreTest do
              result(book, "skills.read dinner-plans").metadata
   end
 
-  test "each is a tool of a known name with known parameters", %{book: book} do
+  test "each command is a tool with fixed names", %{book: book} do
     view = Skillbook.view(book)
 
     call = fn name, arguments ->
@@ -633,7 +664,7 @@ defmodule Skillbook.Handlers.StoreTest do
     assert call.("delete_note", %{"title" => "N"}) == %{deleted: true}
   end
 
-  test "a profile that may not write is stopped at all that write", %{book: book} do
+  test "a profile without writes is refused by all writing commands", %{book: book} do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, "reader")
 
@@ -649,18 +680,18 @@ defmodule Skillbook.Handlers.StoreTest do
     assert %{data: %{version: 1}} = result(book, "skills.read iso-dates")
   end
 
-  test "without a database the operator learns what to set", %{tmp_dir: folder} do
+  test "without a database the error names the option", %{tmp_dir: folder} do
     book = book(sources: [folder], watch: false)
 
     for {name, line} <- examples(Skillbook.view(book)),
         name not in ["notes.get", "skills.load"] do
       assert answer(book, line) ==
-               "error: `#{name}` needs a database and this book has none. " <>
-                 "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+               "error: `#{name}` needs a database, and this book has none. " <>
+                 "To enable it, set the option `store:`, for example store: \"skillbook.db\""
     end
   end
 
-  test "errors keep their fields", %{book: book} do
+  test "errors have their fields", %{book: book} do
     assert %{error: %StoreError{kind: :not_found}} = result(book, "skills.delete nothing")
     assert %Profile{labels: ["outside"]} = Skillbook.view(book, "mail").profile
 

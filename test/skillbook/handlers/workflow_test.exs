@@ -9,7 +9,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
     {:ok, root: root, context: read(context(write_to: root))}
   end
 
-  # The same context with a view of what is in the folders now.
+  # The same context with a new view of the folders.
   defp read(context) do
     {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
     assert Catalog.diagnostics(catalog) == []
@@ -21,20 +21,23 @@ defmodule Skillbook.Handlers.WorkflowTest do
   end
 
   describe "workflow.build" do
-    test "takes flags, which a block of commands may use", %{context: context, root: root} do
+    test "takes flags, which commands can use", %{context: context, root: root} do
       steps =
-        "```cmd\n# name: late\ntasks.search --overdue --limit {most}\nmail.send --to {to} --body {late}\n```\nSum it up."
+        "```cmd\n# name: late\ntasks.search --overdue --limit {most}\n" <>
+          "mail.send --to {to} --body {late}\n```\nSum it up."
 
       line =
         ~s(workflow.build --name late --description "What is late" --on-error continue ) <>
-          ~s(--flags "--to  Who gets it (required, repeatable\)" "--most  How many at most, from 1 to 9 (default: 5\)" "--dry  Send nothing (a switch\)" ) <>
+          ~s(--flags "--to  Who gets it (required, repeatable\)" "--most  How many at most, ) <>
+          ~s(from 1 to 9 (default: 5\)" "--dry  Send nothing (a switch\)" ) <>
           "--steps <<END\n#{steps}\nEND"
 
       assert {:ok, result} = execute(context, String.replace(line, "\\)", ")"))
 
       assert result.content ==
-               "Built workflows.late in workflows/late.md. From your next reply on, run it with: workflows.late\n" <>
-                 "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list what there is, write: get_skill"
+               "Built workflows.late in workflows/late.md. From your next reply on, run it " <>
+                 "with: workflows.late\nStep 2 would fail now: unknown skill \"mail.send\". " <>
+                 "To list all skills, write: get_skill"
 
       assert [_, frontmatter, body] =
                String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
@@ -73,42 +76,49 @@ defmodule Skillbook.Handlers.WorkflowTest do
              ]
     end
 
-    test "does not write what could not be run", %{context: context, root: root} do
+    test "does not write pages that cannot run", %{context: context, root: root} do
       build = &"workflow.build --name flow --description Flows #{&1}"
       block = &build.("--steps <<END\n```cmd\n#{&1}\n```\nEND")
 
       check(context, [
         {block.("tasks.search --assignee {who}"),
-         "error: `workflows.flow` was not built: step 1 has the placeholder {who}, which stands for nothing; there are {today}, " <>
-           "{yesterday}, {now}, {user}, {last} and the numbers of steps before it. A brace that is text is written {{"},
+         "error: `workflows.flow` was not built: step 1 has the unknown placeholder {who}; " <>
+           "known are {today}, {yesterday}, {now}, {user}, {last} and the numbers of earlier " <>
+           "steps. For a literal brace, write {{"},
         {block.("tasks.search | notes.add"),
-         "error: `workflows.flow` was not built: step 1 cannot be read: `|` is not supported: this is not a shell\n" <>
-           "  tasks.search | notes.add\n               ^\nhint: there are no pipes; one command a line, and {1} as a value in the " <>
-           "next stands for the result of the first; quote it (\"|\") if it is part of a value"},
+         "error: `workflows.flow` was not built: step 1 cannot be read: `|` is not " <>
+           "supported: this is not a shell\n  tasks.search | notes.add\n               ^\n" <>
+           "hint: write one command per line, and use {1} as a value for the result of the " <>
+           "first; quote it (\"|\") if it is part of a value"},
         {build.("--flags to"),
-         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags section of a page, got "to". ) <>
+         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags ) <>
+           ~s(section of a page, got "to". ) <>
            ~s(Write for example: --flags "--to  Who gets it (default: me\)")},
         {build.("--flags \"--to  Who\n## Behavior\""),
-         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags section of a page, got "--to  Who\\n## Behavior". ) <>
+         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags ) <>
+           ~s(section of a page, got "--to  Who\\n## Behavior". ) <>
            ~s(Write for example: --flags "--to  Who gets it (default: me\)")},
         {build.("--on-error retry"),
-         ~s(error: --on-error must be one of stop, continue, got "retry". Write for example: --on-error stop)}
+         ~s(error: --on-error must be one of stop, continue, got "retry". Write for example: ) <>
+           ~s(--on-error stop)}
       ])
 
       assert Path.wildcard(Path.join(root, "**/*.md")) == []
     end
 
-    test "writes a page that is a command from then on", %{context: context, root: root} do
+    test "writes a page, which becomes a command", %{context: context, root: root} do
       line =
-        ~s(workflow.build --name weekly_report --description "Report: the week's tasks" --schedule "0  9 * * 1" ) <>
-          ~s(--timezone Europe/Berlin --tags report tasks --steps "List what is done." "Write it up.\nIn three lines.")
+        ~s(workflow.build --name weekly_report --description "Report: the week's tasks" ) <>
+          ~s(--schedule "0  9 * * 1" ) <>
+          ~s(--timezone Europe/Berlin --tags report tasks --steps "List what is done." ) <>
+          ~s("Write it up.\nIn three lines.")
 
       assert {:ok, result} = execute(context, line)
 
       assert result.content ==
-               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is 0 9 * * 1: at 09:00 on Mondays, " <>
-                 "Europe/Berlin; the next time is 2026-02-23 09:00 +01:00. " <>
-                 "From your next reply on, run it with: workflows.weekly_report"
+               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is " <>
+                 "0 9 * * 1: at 09:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 " <>
+                 "09:00 +01:00. From your next reply on, run it with: workflows.weekly_report"
 
       path = Path.join(root, "workflows/weekly_report.md")
       assert result.data == %{name: "workflows.weekly_report", path: path}
@@ -162,7 +172,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
              } = entry
     end
 
-    test "one text of steps stays one; words whose quotes were forgotten become one", %{
+    test "one text of steps stays one, and unquoted words become one", %{
       context: context,
       root: root
     } do
@@ -179,10 +189,12 @@ defmodule Skillbook.Handlers.WorkflowTest do
       end
     end
 
-    test "a new domain is a folder of the page alone", %{context: context, root: root} do
+    test "a new domain is a folder with only the page", %{context: context, root: root} do
       check(context, [
-        {~s(workflow.build --name onboarding --description "Take on a client | fast" --domain client_care),
-         "Built client_care.onboarding in client_care/onboarding.md. From your next reply on, run it with: client_care.onboarding"}
+        {~s(workflow.build --name onboarding --description "Take on a client | fast" ) <>
+           ~s(--domain client_care),
+         "Built client_care.onboarding in client_care/onboarding.md. From your next reply " <>
+           "on, run it with: client_care.onboarding"}
       ])
 
       assert File.ls!(Path.join(root, "client_care")) == ["onboarding.md"]
@@ -204,14 +216,15 @@ defmodule Skillbook.Handlers.WorkflowTest do
                 """}
     end
 
-    test "the index of a domain stays its author's, and shows the new page", %{
+    test "the index file of a domain is not changed", %{
       context: context,
       root: root
     } do
       index = Path.join(root, "care/SKILL.md")
 
       text =
-        "---\ndomain: care\ndescription: Care\n---\n# Care\n\n##  Available Skills\n\n## Notes\n\n- by hand\n"
+        "---\ndomain: care\ndescription: Care\n---\n# Care\n\n##  Available Skills\n\n" <>
+          "## Notes\n\n- by hand\n"
 
       File.mkdir_p!(Path.dirname(index))
       File.write!(index, text)
@@ -257,9 +270,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
           do: assert(body =~ row)
     end
 
-    test "names that are taken or none", %{context: context, root: root} do
+    test "names that are taken or invalid", %{context: context, root: root} do
       name =
-        "a name of at most 64 small letters, digits and underscores that begins with a letter, without a dot"
+        "a name of at most 64 lower-case letters, digits and underscores, without a dot, that " <>
+          "begins with a letter"
 
       build = fn name -> "workflow.build --description x --name #{name}" end
       File.mkdir_p!(Path.join(root, "workflows"))
@@ -278,7 +292,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
             String.duplicate("a", 65)
           ] do
         assert run(context, build.(bad)) ==
-                 ~s(error: --name must be #{name}, got "#{String.slice(bad, 0, 60)}#{if String.length(bad) > 60, do: "..."}". ) <>
+                 ~s(error: --name must be #{name}, got ) <>
+                   ~s("#{String.slice(bad, 0, 60)}#{if String.length(bad) > 60, do: "..."}". ) <>
                    "Write for example: --name weekly_report"
 
         assert run(context, "workflow.build --name ok --description x --domain #{bad}") =~
@@ -287,19 +302,26 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       check(context, [
         {build.("all"),
-         ~s(error: --name must be a name other than all and help, got "all". Write for example: --name weekly_report)},
+         ~s(error: --name must be a name other than all and help, got "all". Write for ) <>
+           ~s(example: --name weekly_report)},
         {build.("help"),
-         ~s(error: --name must be a name other than all and help, got "help". Write for example: --name weekly_report)},
+         ~s(error: --name must be a name other than all and help, got "help". Write for ) <>
+           ~s(example: --name weekly_report)},
         {"workflow.build --description x --name ok --domain all",
-         ~s(error: --domain must be a name other than all and help, got "all". Write for example: --domain workflows)},
+         ~s(error: --domain must be a name other than all and help, got "all". Write for ) <>
+           ~s(example: --domain workflows)},
         {build.("daily_digest"),
-         ~s(error: --name must be a name that is free; there is a workflows.daily_digest already, got "daily_digest". Write for example: --name daily_digest_2)},
+         ~s(error: --name must be a free name; workflows.daily_digest already exists, got ) <>
+           ~s("daily_digest". Write for example: --name daily_digest_2)},
         {build.("search") <> " --domain tasks",
-         ~s(error: --name must be a name that is free; there is a tasks.search already, got "search". Write for example: --name search_2)},
+         ~s(error: --name must be a free name; tasks.search already exists, got "search". ) <>
+           ~s(Write for example: --name search_2)},
         {build.("draft"),
-         ~s(error: --name must be a name that is free; there is a workflows.draft already, got "draft". Write for example: --name draft_2)},
+         ~s(error: --name must be a free name; workflows.draft already exists, got "draft". ) <>
+           ~s(Write for example: --name draft_2)},
         {build.("two words"),
-         ~s(error: --name takes one value, got 2: "two", "words". Write for example: --name weekly_report)}
+         ~s(error: --name takes one value, got 2: "two", "words". Write for example: --name ) <>
+           ~s(weekly_report)}
       ])
 
       assert run(context, "workflow.build", %{"name" => "a\n", "description" => "x"}) =~
@@ -314,19 +336,22 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert run(context, build.(longest)) =~ "Built workflows.#{longest}"
     end
 
-    test "other flags that are wrong", %{context: context, root: root} do
+    test "other invalid flags", %{context: context, root: root} do
       check(context, [
         {"workflow.build",
-         "error: --name and --description are required and missing. Add them as: --name VALUE --description VALUE"},
+         "error: --name and --description are required and missing. Add them as: --name " <>
+           "VALUE --description VALUE"},
         {"workflow.build report --description x",
-         ~s(error: "report" stands without a flag. Put its flag in front: --FLAG "report")},
+         ~s(error: "report" has no flag. Put a flag in front: --FLAG "report")},
         {"workflow.build --name x --description x --cron @daily",
-         "error: unknown flag --cron. Known flags: --name, --description, --steps, --flags, --on-error, --domain, --schedule, --timezone, --run-as, --tags, " <>
-           "--labels"},
+         "error: unknown flag --cron. Known flags: --name, --description, --steps, --flags, " <>
+           "--on-error, --domain, --schedule, --timezone, --run-as, --tags, --labels"},
         {"workflow.build --name x --description x --schedule daily",
-         ~s(error: expected five fields, or six with the second first, got "daily"; write @daily)},
+         ~s(error: expected five fields, or six with the second first, got "daily"; write ) <>
+           ~s(@daily)},
         {~s(workflow.build --name x --description x --schedule "0 22-2 * * 1"),
-         ~s(error: expected the smaller value first in a range in the hour, got "22-2"; write 22-23,0-2)},
+         ~s(error: expected the smaller value first in a range in the hour, got "22-2"; ) <>
+           ~s(write 22-23,0-2)},
         {~s(workflow.build --name x --description x --schedule "0 0 30 2 *"),
          ~s(error: expected a day that exists, got "30 2 *"; ) <>
            "no year has such a day; write another day of month, month or day of week"},
@@ -359,7 +384,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
                "Its schedule is 0 9 * * 1: at 09:00 on Mondays, UTC; the next time is "
     end
 
-    test "what looks like YAML in a description is text", %{context: context} do
+    test "YAML syntax in a description is text", %{context: context} do
       for {text, number} <-
             Enum.with_index([
               "a: b # c",
@@ -391,7 +416,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
       )
 
       assert run(context, "workflow.build --name fill --description x --domain pdf") ==
-               ~s(error: --domain must be a folder of commands, and pdf is a skill, got "pdf". Write for example: --domain workflows)
+               ~s(error: --domain must be a folder of commands; pdf is a skill, got "pdf". ) <>
+                 ~s(Write for example: --domain workflows)
 
       assert File.ls!(Path.join(root, "pdf")) == ["SKILL.md"]
     end
@@ -403,15 +429,16 @@ defmodule Skillbook.Handlers.WorkflowTest do
       File.ln_s!(outside, Path.join(root, "finance"))
 
       assert run(context, "workflow.build --name x --description x --domain finance") ==
-               "error: finance is a symbolic link, and links are not followed here: name a folder or file in its place"
+               "error: finance is a symbolic link, and links are not followed here: name a " <>
+                 "folder or file in its place"
 
       assert File.ls!(outside) == []
     end
 
-    test "without a folder the operator learns what to set" do
+    test "without a folder the error names the option" do
       assert run(context(), "workflow.build --name x --description x") ==
-               "error: `workflow.build` needs a folder to write skills into and this book has none. " <>
-                 "Whoever runs it sets the option `write_to:`, for example write_to: \"skills\""
+               "error: `workflow.build` needs a folder to write skills to, and this book has " <>
+                 "none. To enable it, set the option `write_to:`, for example write_to: \"skills\""
     end
   end
 
@@ -444,9 +471,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
       |> Skillbook.run("```cmd\n#{line}\n```", now: ~U[2026-02-17 12:00:00Z])
     end
 
-    test "what was built can be run in the next turn", %{book: book, root: root} do
+    test "a built workflow runs in the next turn", %{book: book, root: root} do
       line =
-        "workflow.build --name close --description Close the month --domain finance --steps Add it up"
+        "workflow.build --name close --description Close the month --domain finance --steps " <>
+          "Add it up"
 
       assert [%{status: :ok, effects: [:skill_created]}] = reply(book, line).results
       assert [%{status: :template, content: page}] = reply(book, "finance.close").results
@@ -457,20 +485,24 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert File.exists?(Path.join(root, "skills/finance/close.md"))
     end
 
-    test "a name that is taken by what the user may not see is taken", %{book: book, root: root} do
+    test "a name of a hidden entry is taken", %{book: book, root: root} do
       assert [%{status: :error, content: text}] =
                reply(book, "workflow.build --name deploy --description x --domain ops").results
 
-      assert text =~ "--name must be a name that is free"
+      assert text =~ "--name must be a free name"
       refute File.exists?(Path.join(root, "skills/ops"))
     end
 
-    test "an index names what its readers may not see only to those who may", %{
+    test "an index lists hidden commands only to their readers", %{
       book: book,
       root: root
     } do
       assert [%{status: :ok}] =
-               reply(book, "workflow.build --name status --description Status --domain ops").results
+               reply(
+                 book,
+                 "workflow.build --name status --description Status " <>
+                   "--domain ops"
+               ).results
 
       assert File.ls!(Path.join(root, "skills/ops")) == ["status.md"]
 
@@ -486,20 +518,23 @@ defmodule Skillbook.Handlers.WorkflowTest do
     test "lists commands without a handler, with their schedules", %{context: context} do
       assert run(context, "workflow.list") == """
              2 workflows:
-             workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Sum up what is late, what is due today and what is coming
-             workflows.weekly_review - Look back on the week, tidy the task list and plan the next week\
+             workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Summarize \
+             overdue tasks, tasks due today and tasks due soon
+             workflows.weekly_review - Look back on the week, tidy the task list and plan the \
+             next week\
              """
 
       run(
         context,
-        "workflow.build --name close --description Close the month --domain finance --schedule @monthly --timezone europe/berlin"
+        "workflow.build --name close --description Close the month --domain finance " <>
+          "--schedule @monthly --timezone europe/berlin"
       )
 
       context = read(context)
 
       assert run(context, "workflow.list --domain finance") ==
-               "1 workflow in the domain finance:\n" <>
-                 "finance.close [@monthly Europe/Berlin, next 2026-03-01 00:00 +01:00] - Close the month"
+               "1 workflow in the domain finance:\nfinance.close [@monthly Europe/Berlin, " <>
+                 "next 2026-03-01 00:00 +01:00] - Close the month"
 
       assert {:ok, %{data: workflows}} = execute(context, "workflow.list")
 
@@ -516,7 +551,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
              ] = workflows
     end
 
-    test "when there are none", %{context: context} do
+    test "without workflows", %{context: context} do
       assert run(context, "workflow.list --domain tasks") ==
                "No workflows in the domain tasks; `workflow.build` writes one"
 
@@ -525,10 +560,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert run(%{context | view: View.all(catalog)}, "workflow.list") ==
                "No workflows; `workflow.build` writes one"
 
-      assert run(context, "workflow.list all") =~ "error: \"all\" stands without a flag"
+      assert run(context, "workflow.list all") =~ "error: \"all\" has no flag"
     end
 
-    test "what the profile may not see is not there", %{context: context} do
+    test "hidden workflows are not listed", %{context: context} do
       {:ok, catalog} = Catalog.load([Source.builtin()])
 
       {:ok, view} =

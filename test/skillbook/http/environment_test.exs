@@ -16,7 +16,10 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     on_exit(fn ->
       for name <- ["REQUEST_METHOD" | @names],
           do:
-            if(before[name], do: System.put_env(name, before[name]), else: System.delete_env(name))
+            if(before[name],
+              do: System.put_env(name, before[name]),
+              else: System.delete_env(name)
+            )
     end)
   end
 
@@ -48,7 +51,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     end
   end
 
-  test "names the proxy of what is under TLS" do
+  test "names the proxy for https" do
     {_server, url} = HTTPServer.start([[{:head, 403, [{"content-length", "0"}]}]])
     System.put_env("HTTPS_PROXY", url)
     assert {:error, error} = HTTP.request("https://example.test")
@@ -59,7 +62,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     assert_received {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
   end
 
-  test "names what goes without one" do
+  test "names the exceptions" do
     System.put_env("HTTP_PROXY", @nobody)
 
     {_server, "http://localhost" <> port} =
@@ -83,7 +86,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     end
   end
 
-  test "of a CGI program has a header of the request as HTTP_PROXY" do
+  test "of a CGI program: HTTP_PROXY is ignored" do
     System.put_env(%{"REQUEST_METHOD" => "GET", "HTTP_PROXY" => @nobody})
 
     assert {:error, %{reason: "no address was found for this host"}} =
@@ -93,7 +96,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     assert {:error, %{reason: "connection refused"}} = HTTP.request("http://example.test")
   end
 
-  test "is not asked if the option says so" do
+  test "is not read if the option sets a proxy" do
     System.put_env("HTTP_PROXY", @nobody)
 
     assert {:error, %{reason: "no address was found for this host"}} =

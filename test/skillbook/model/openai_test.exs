@@ -15,7 +15,7 @@ defmodule Skillbook.Model.OpenAITest do
   @hello [%{role: :user, content: "Hello"}]
   @key "sk-test-0123456789abcdef"
 
-  # What the model says, the texts as they were handed out, and the delays before other attempts.
+  # The answer, the texts in order, and the delays before retries.
   defp chat(script, options \\ [], call \\ []) do
     {server, url} = ChatServer.start(script, Keyword.take(options, [:tls]))
     ask(url, Keyword.delete(options, :tls), call, server)
@@ -44,7 +44,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "an answer is handed out as it comes, and counted" do
+  test "an answer is streamed and its tokens counted" do
     script = [ChatServer.answer(["Hel", "lo ", "wörld"], usage: {12, 3})]
     assert {{:ok, answer}, ["Hel", "lo ", "wörld"], []} = chat(script)
 
@@ -59,7 +59,7 @@ defmodule Skillbook.Model.OpenAITest do
     assert body["messages"] == [%{"role" => "user", "content" => "Hello"}]
   end
 
-  test "text is handed out before the next is written" do
+  test "text is passed on before the next is sent" do
     script = [
       [
         ChatServer.head(),
@@ -73,7 +73,7 @@ defmodule Skillbook.Model.OpenAITest do
     assert {{:ok, %{text: "onetwo", usage: nil}}, ["one", "two"], []} = chat(script)
   end
 
-  test "options become fields, and the server takes them" do
+  test "options become fields that the server accepts" do
     call = [
       stop: ["\n```"],
       temperature: 0.2,
@@ -94,7 +94,7 @@ defmodule Skillbook.Model.OpenAITest do
     refute Map.has_key?(body, "stream_options")
   end
 
-  test "models that know no system messages get theirs from the user" do
+  test "without system messages the prompt is the user's" do
     [system, user, reply] = [
       %{role: :system, content: "S"},
       %{role: :user, content: "U"},
@@ -116,7 +116,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "OpenAI's own server has another name for the limit" do
+  test "the limit of tokens has another name for OpenAI" do
     for {url, field} <- [
           {"https://api.openai.com/v1", "max_completion_tokens"},
           {"https://example.com/api.openai.com", "max_tokens"},
@@ -126,7 +126,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "a field that the server does not know is refused with its reason" do
+  test "an unknown field is refused with the server's reason" do
     assert {{:error, %{kind: :refused, status: 400} = error}, [], []} =
              chat([[]], [], extra: %{"x" => 1})
 
@@ -148,7 +148,7 @@ defmodule Skillbook.Model.OpenAITest do
 
   @partial "data: #{ChatServer.delta("some")}\n\n"
 
-  test "what else servers write is read all the same" do
+  test "other variants of events are read" do
     for {name, steps, text} <- [
           {"no end after the reason",
            [ChatServer.head(), {:chunk, @partial <> "data: #{ChatServer.finish("stop")}\n\n"}],
@@ -173,7 +173,8 @@ defmodule Skillbook.Model.OpenAITest do
           {"a length, and more than that",
            [
              {:raw,
-              "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\ncontent-length: #{byte_size(@partial) + 14}\r\n\r\n" <>
+              "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" <>
+                "content-length: #{byte_size(@partial) + 14}\r\n\r\n" <>
                 @partial <> "data: [DONE]\n\ndata: more\n\n"}
            ], "some"},
           {"interim answers",
@@ -202,14 +203,15 @@ defmodule Skillbook.Model.OpenAITest do
 
   describe "faults" do
     # Those after which there is no other attempt.
-    test "that end it" do
+    test "that are not retried" do
       for {name, steps, options, kind, message, text} <- [
             {"cut off in a chunk", [ChatServer.head(), {:chunk, @partial}, {:raw, "ff\r\nda"}],
              [], :cut_off, "the model's answer was cut off: the connection broke", "some"},
             {"cut off without its last chunk", [ChatServer.head(), {:chunk, @partial}], [],
              :cut_off, "the model's answer was cut off: the connection broke", "some"},
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
-             "the model's answer was cut off: the stream ended before it said so", "some"},
+             "the model's answer was cut off: the stream ended without a finish reason or [DONE]",
+             "some"},
             {"silent", [:silent], [idle_timeout: 500], :timeout,
              "the model took too long: no data came for 500 ms", ""},
             {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent],
@@ -220,16 +222,16 @@ defmodule Skillbook.Model.OpenAITest do
              "the model took too long: the time limit for the whole response has passed", "some"},
             {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [],
              :bad_answer,
-             "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
-             "some"},
+             "the model's answer cannot be read: one of its events is not JSON (line 1, " <>
+               "column 13: EOF while parsing a list): {\"choices\": [", "some"},
             {"no choices", ChatServer.stream(["{}"]), [], :bad_answer,
-             "the model's answer cannot be read: an event of it has no choices: {}", ""},
+             "the model's answer cannot be read: one of its events has no choices: {}", ""},
             {"no delta", ChatServer.stream([~s({"choices": [1]})]), [], :bad_answer,
-             "the model's answer cannot be read: an event of it has no delta: 1", ""},
+             "the model's answer cannot be read: one of its events has no delta: 1", ""},
             {"content that is no text",
              ChatServer.stream([~s({"choices": [{"delta": {"content": 1}}]})]), [], :bad_answer,
-             "the model's answer cannot be read: expected text as the content of an event, got: 1",
-             ""},
+             "the model's answer cannot be read: expected text as the content of an event, " <>
+               "got: 1", ""},
             {"an error after text",
              ChatServer.stream([
                ChatServer.delta("some"),
@@ -241,16 +243,17 @@ defmodule Skillbook.Model.OpenAITest do
                {:chunk, "<h1>\e[31mWelcome</h1>"},
                :end
              ], [], :bad_answer,
-             "the model's answer cannot be read (200): expected a stream of events (text/event-stream), got text/html: <h1> [31mWelcome</h1>",
-             ""},
+             "the model's answer cannot be read (200): expected a stream of events " <>
+               "(text/event-stream), got text/html: <h1> [31mWelcome</h1>", ""},
             {"a redirect",
              [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
              :bad_answer,
-             "the model's answer cannot be read (307): the server redirects to https://b/v1; give that as the URL",
-             ""},
+             "the model's answer cannot be read (307): the server redirects to https://b/v1; " <>
+               "use that as the URL", ""},
             {"an event without end",
              [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [],
-             :bad_answer, "the model's answer cannot be read: an event of it is too large", ""},
+             :bad_answer, "the model's answer cannot be read: one of its events is too large",
+             ""},
             {"no HTTP", [{:raw, "SSH-2.0-OpenSSH\r\n\r\n"}], [], :bad_answer,
              "the model's answer cannot be read: invalid HTTP/1.1: invalid HTTP version parsed",
              ""},
@@ -262,8 +265,8 @@ defmodule Skillbook.Model.OpenAITest do
              :bad_answer, "the model's answer cannot be read: its header is too long", ""},
             {"a chunk without size", [ChatServer.head(), {:raw, "zz\r\nabc\r\n"}], [],
              :bad_answer,
-             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk size line: missing size digit",
-             ""},
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk size line: " <>
+               "missing size digit", ""},
             {"a chunk that is longer", [ChatServer.head(), {:raw, "1\r\nabc\r\n"}], [],
              :bad_answer,
              "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk body CR", ""},
@@ -272,11 +275,11 @@ defmodule Skillbook.Model.OpenAITest do
                {:head, 200, [{"content-type", "text/event-stream"}, {"content-encoding", "br"}]},
                {:chunk, <<31, 139>>}
              ], [], :bad_answer,
-             "the model's answer cannot be read: it is encoded as br, which was not asked for",
+             "the model's answer cannot be read: its encoding is br, which was not requested",
              ""},
             {"an error in an encoding",
              [{:head, 401, [{"content-encoding", "br"}]}, {:chunk, <<31, 139>>}], [], :refused,
-             ~r/\(401\): .*: it says nothing more\z/, ""},
+             ~r/\(401\): .*: no explanation\z/, ""},
             {"a chunk of a size beyond all bounds",
              [ChatServer.head(), {:raw, String.duplicate("f", 40) <> "\r\n" <> @partial}], [],
              :bad_answer,
@@ -294,7 +297,8 @@ defmodule Skillbook.Model.OpenAITest do
             {"a length that is none",
              [
                {:raw,
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n\r\n"}
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n" <>
+                  "\r\n"}
              ], [], :bad_answer,
              "the model's answer cannot be read: invalid HTTP/1.1: invalid content-length parsed",
              ""}
@@ -310,7 +314,7 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "after which there is another attempt" do
+    test "that are retried" do
       for {name, steps} <- [
             {"an error of the server", ChatServer.refusal(500, "oh")},
             {"an overloaded server", ChatServer.refusal(503, "oh")},
@@ -328,7 +332,7 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "that stay: the last error comes back, and delays grow" do
+    test "that persist return the last error after growing delays" do
       script = [
         [],
         ChatServer.refusal(500, "first"),
@@ -344,13 +348,13 @@ defmodule Skillbook.Model.OpenAITest do
                chat([ChatServer.refusal(500, "oh")], retries: 0)
     end
 
-    test "delays do not grow without end" do
+    test "delays have a maximum" do
       script = List.duplicate([], 12)
       assert {{:error, %{kind: :connection}}, [], delays} = chat(script, retries: 11)
       assert Enum.max(delays) <= 30_000
     end
 
-    test "attempts are told of" do
+    test "retries are reported" do
       test = self()
       script = [ChatServer.refusal(500, "oh"), ChatServer.answer("fine")]
       assert {{:ok, _}, _, _} = chat(script, [], on_retry: &send(test, {:retry, &1}))
@@ -358,9 +362,10 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  describe "whatever bytes come" do
-    # An answer as bytes, with what stands before its end.
-    @bytes "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" <>
+  describe "random bytes" do
+    # An answer as bytes, and the part before its end.
+    @bytes "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n" <>
+             "transfer-encoding: chunked\r\n\r\n" <>
              for(
                data <- [
                  ChatServer.delta("Grüße, "),
@@ -378,7 +383,7 @@ defmodule Skillbook.Model.OpenAITest do
       for reply <- replies, do: {reply, ask(url, retries: 0)}
     end
 
-    test "a text that is cut is a beginning of the whole, and a whole one is so from its end on" do
+    test "text cut off anywhere is a prefix of the whole" do
       [finish, _] = String.split(@bytes, "[DONE]")
       [_, before] = Regex.run(~r/\A(.*"Ann".*?\n\n.*?\n\n)/s, finish)
       cuts = for size <- 0..(byte_size(@bytes) - 1)//3, do: binary_part(@bytes, 0, size)
@@ -400,7 +405,7 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "they are an answer or an error" do
+    test "are an answer or an error" do
       :rand.seed(:exsss, {1, 2, 3})
 
       replies =
@@ -439,7 +444,7 @@ defmodule Skillbook.Model.OpenAITest do
   end
 
   describe "Retry-After" do
-    test "says how long to wait" do
+    test "sets the delay" do
       now = "Sun, 06 Nov 1994 08:49:37 GMT"
 
       for {headers, delay} <- [
@@ -454,7 +459,7 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "that is nothing readable is left to us" do
+    test "that is invalid is ignored" do
       for value <- ["soon", "-1", "1.5", "Sun, 06 Foo 1994 08:49:40 GMT", ""] do
         script = [
           ChatServer.refusal(503, "slow", [{"retry-after", value}]),
@@ -466,7 +471,7 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "that is too long gives the error back" do
+    test "that is too long returns the error" do
       for {headers, options} <- [
             {[{"retry-after", "61"}], []},
             {[{"retry-after", "5"}], [timeout: 4_000]}
@@ -483,7 +488,7 @@ defmodule Skillbook.Model.OpenAITest do
   end
 
   describe "the connection" do
-    test "is tried again, then refused with the place" do
+    test "is retried, then fails with host and port" do
       # A port that was free a moment ago.
       {:ok, socket} = :gen_tcp.listen(0, [])
       {:ok, port} = :inet.port(socket)
@@ -495,7 +500,7 @@ defmodule Skillbook.Model.OpenAITest do
                "no connection to the model's server: localhost:#{port}: connection refused"
     end
 
-    test "ends with the process that asked" do
+    test "closes with the calling process" do
       {server, url} = ChatServer.start([[ChatServer.head(), {:chunk, @partial}, :silent]])
       pid = spawn(fn -> ask(url, [], [], server) end)
       assert_receive {:chat, _}, 5_000
@@ -503,7 +508,7 @@ defmodule Skillbook.Model.OpenAITest do
       assert_receive :hung_up, 5_000
     end
 
-    test "leaves nothing in the mailbox" do
+    test "leaves no messages in the mailbox" do
       assert {{:ok, _}, _, _} = chat([ChatServer.answer(["a", "b"])])
       assert_receive {:chat, _}, 5_000
       assert_receive :played, 5_000
@@ -511,7 +516,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "an address of IPv6 is one" do
+  test "accepts an IPv6 address" do
     {:ok, socket} = :gen_tcp.listen(0, [:binary, active: false, ip: {127, 0, 0, 1}])
     {:ok, port} = :inet.port(socket)
 
@@ -529,19 +534,19 @@ defmodule Skillbook.Model.OpenAITest do
       {:ok, tls: tls, cacertfile: authority}
     end
 
-    test "with a certificate that is trusted", %{tls: tls, cacertfile: path} do
+    test "with a trusted certificate", %{tls: tls, cacertfile: path} do
       assert {{:ok, %{text: "a"}}, ["a"], []} =
                chat([ChatServer.answer("a")], tls: tls, cacertfile: path)
     end
 
-    test "with one of an unknown authority is refused, once", %{tls: tls} do
+    test "with an untrusted certificate fails without a retry", %{tls: tls} do
       assert {{:error, error}, [], []} = chat([[], []], tls: tls)
 
       assert Exception.message(error) =~
                ~r/\Ano connection to the model's server: localhost:\d+: TLS: the authority of its certificate is not trusted\z/
     end
 
-    test "with a file that is not there", %{tls: tls} do
+    test "with a missing file of authorities", %{tls: tls} do
       assert {{:error, error}, [], []} = chat([[]], tls: tls, cacertfile: "/none.pem")
 
       assert Exception.message(error) =~
@@ -550,7 +555,7 @@ defmodule Skillbook.Model.OpenAITest do
   end
 
   describe "the key" do
-    test "is sent, and shown nowhere" do
+    test "is sent but never shown" do
       model = OpenAI.new!(url: "http://localhost", model: "m", key: fn -> @key end)
       refute inspect(model) =~ @key
       refute inspect(model, structs: false) =~ @key
@@ -577,10 +582,10 @@ defmodule Skillbook.Model.OpenAITest do
       end
     end
 
-    test "may stand in the URL's query, which no error shows" do
+    test "may be in the URL's query, which no error shows" do
       {_server, url} = ChatServer.start([[]])
       assert {{:error, error}, [], []} = ask(url <> "/v1?key=" <> @key, [])
-      # The server's own words are what they are.
+      # The server's own text is not changed.
       assert Exception.message(error) =~
                ~r"\(400\): http://localhost:\d+/v1/chat/completions: request line "
     end
@@ -615,14 +620,15 @@ defmodule Skillbook.Model.OpenAITest do
       assert error.kind == :key
 
       assert Exception.message(error) ==
-               "no key for the model's server: the environment variable #{name} is not set, or empty"
+               "no key for the model's server: the environment variable #{name} is not set, " <>
+                 "or empty"
 
       System.put_env(name, "two words")
       assert {{:error, error}, [], []} = ask("http://localhost", key: {:env, name})
 
       assert Exception.message(error) ==
-               "no key for the model's server: what the environment variable #{name} holds has characters that no key " <>
-                 "has, such as a space or a line break"
+               "no key for the model's server: the environment variable #{name} has invalid " <>
+                 "characters for a key, such as a space or line break"
 
       System.put_env(name, @key <> "\n")
       assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], key: {:env, name})
@@ -633,10 +639,10 @@ defmodule Skillbook.Model.OpenAITest do
           do: System.delete_env(name)
     end
 
-    test "that a function does not give" do
+    test "must be returned by the function" do
       for {function, message} <- [
-            {fn -> nil end, "the function that the option :key names gave nil"},
-            {fn -> :key end, "the function that the option :key names gave no text"}
+            {fn -> nil end, "the function in the option :key returned nil"},
+            {fn -> :key end, "the function in the option :key did not return text"}
           ] do
         assert {{:error, %{kind: :key, reason: ^message}}, [], []} =
                  ask("http://localhost", key: function)
@@ -644,16 +650,19 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "options are checked" do
+  test "options are validated" do
     for {options, message} <- [
           {[model: "m"], "a model needs the option :url"},
           {[url: "http://a"], "a model needs the option :model"},
           {[url: "http://a", model: ""],
            "expected text as the option :model of a model, got: \"\""},
           {[url: "http://a", modle: "m"],
-           "unknown option :modle for a model, did you mean :model? The options are :url, :model, :key, :system_role, :connect_timeout, :idle_timeout, :timeout, :retries, :backoff, :cacertfile, :proxy, :http, :sleep"},
+           "unknown option :modle for a model, did you mean :model? The options are :url, " <>
+             ":model, :key, :system_role, :connect_timeout, :idle_timeout, :timeout, " <>
+             ":retries, :backoff, :cacertfile, :proxy, :http, :sleep"},
           {[url: "http://a", model: "m", key: "sk"],
-           "expected {:env, name}, a function without arguments, or nil as the option :key of a model, got: :hidden"}
+           "expected {:env, name}, a function without arguments, or nil as the option :key " <>
+             "of a model, got: :hidden"}
         ] do
       assert {:error, error} = OpenAI.new(options)
       assert Exception.message(error) == message
@@ -676,7 +685,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "no error shows what stands before the host of a URL" do
+  test "no error shows text before the host of a URL" do
     for {url, shown} <- [
           {"https://ann:hunter2@a/v1", "https://[hidden]@a/v1"},
           {"https://ann:hun/ter2@a@b", "https://[hidden]@b"},
@@ -706,10 +715,12 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "the options of a chat are checked" do
+  test "the options of a chat are validated" do
     for {options, message} <- [
           {[temprature: 1],
-           "unknown option :temprature for a model's answer, did you mean :temperature? The options are :stop, :temperature, :max_tokens, :grammar, :extra, :timeout, :on_retry"},
+           "unknown option :temprature for a model's answer, did you mean :temperature? The " <>
+             "options are :stop, :temperature, :max_tokens, :grammar, :extra, :timeout, " <>
+             ":on_retry"},
           {[stop: "x"],
            "expected a list of texts as the option :stop of a model's answer, got: \"x\""}
         ] do
@@ -721,7 +732,7 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
-  test "a function may hand out its text itself, fail, or count" do
+  test "a function may stream its text, fail, or count tokens" do
     said = fn function ->
       Model.chat(Model.Function.new(function), @hello, [], &send(self(), {:text, &1}))
     end

@@ -44,7 +44,7 @@ defmodule Skillbook.Model.SSETest do
     end
   end
 
-  test "an event has the name that it is given, the next one has not" do
+  test "an event's name does not apply to the next one" do
     assert events(["event: error\ndata: a\n\ndata: b\n\nevent: x\n\ndata: c\n\n"]) ==
              [%{name: "error", data: "a"}, %{name: "", data: "b"}, %{name: "", data: "c"}]
   end
@@ -66,7 +66,7 @@ defmodule Skillbook.Model.SSETest do
     "data: y\n\n"
   ]
 
-  test "events do not depend on how the text is cut" do
+  test "events do not depend on the chunks" do
     for seed <- 1..400 do
       :rand.seed(:exsss, {seed, 1, 2})
       text = Enum.map_join(1..:rand.uniform(30), fn _ -> Enum.random(@pieces) end)
@@ -87,7 +87,7 @@ defmodule Skillbook.Model.SSETest do
     [chunk, "" | cut(rest)]
   end
 
-  test "an event may be large, and one that never ends is not kept" do
+  test "an event may be large, but not endless" do
     large = String.duplicate("a", 1_000_000)
     assert data(["data: " <> large, large <> "\n", "\n"]) == [large <> large]
 
@@ -97,7 +97,7 @@ defmodule Skillbook.Model.SSETest do
     assert Enum.reduce_while(1..10, state, &grow(&1, &2, "data: " <> large <> "\n")) == :error
   end
 
-  test "comments may go on for ever" do
+  test "comments may be endless" do
     comment = ": " <> String.duplicate("a", 1_000_000)
     assert data(List.duplicate([comment, "\n"], 10) |> List.flatten()) == []
 

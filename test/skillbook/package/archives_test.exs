@@ -1,5 +1,5 @@
 defmodule Skillbook.Package.ArchivesTest do
-  # Archives made by real programs, and hostile ones made byte by byte.
+  # Archives of real programs, and hostile ones built byte by byte.
   use ExUnit.Case, async: true
 
   alias Skillbook.Package.Archive.{Tar, Zip}
@@ -10,7 +10,7 @@ defmodule Skillbook.Package.ArchivesTest do
 
   @page "---\nname: good\ndescription: Does good things\n---\n# Good\n"
 
-  # A zip file of entries: name, content, and what differs from the usual.
+  # A zip file of entries: name, content, and the header fields to override.
   defp zip(entries) do
     {locals, centrals, _} =
       Enum.reduce(entries, {"", "", 0}, fn {name, content, options}, {locals, centrals, at} ->
@@ -82,7 +82,7 @@ defmodule Skillbook.Package.ArchivesTest do
     Package.install(path, to: Path.join(folder, "to"), names: :all, accept: fn _ -> true end)
   end
 
-  # What stood in the way, of the whole archive or of its one skill.
+  # The error for the archive or for its only skill.
   defp refusal({:error, %PackageError{} = error}), do: {error.kind, Exception.message(error)}
 
   defp refusal({:ok, [%{action: :failed, error: error}]}),
@@ -93,7 +93,7 @@ defmodule Skillbook.Package.ArchivesTest do
   defp everything(folder),
     do: folder |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.sort()
 
-  test "archives of the usual programs give what was packed", %{tmp_dir: folder} do
+  test "installs the packed files of archives of common programs", %{tmp_dir: folder} do
     root = Path.join(folder, "in")
     long = String.duplicate("long-name-", 8) <> "1234567.md"
 
@@ -133,7 +133,7 @@ defmodule Skillbook.Package.ArchivesTest do
 
         assert File.read!(Path.join(to, "good/groß/ä.md")) == String.duplicate("ä", 5000)
         assert File.read!(Path.join(to, "good/references/#{long}")) == "x"
-        # Nothing becomes executable; the lock file remembers what was.
+        # No file becomes executable; the lock file records the modes.
         assert Bitwise.band(File.stat!(Path.join(to, "good/scripts/run.sh")).mode, 0o777) == 0o644
         {:ok, %{"good" => entry}} = Package.installed(to)
         assert entry["executable"] == ["scripts/run.sh"]
@@ -167,24 +167,23 @@ defmodule Skillbook.Package.ArchivesTest do
           {[page, {"good/link", "/etc/passwd", mode: 0o120777}], :special, "good/link is a link"},
           {[page, {"good/pipe", "", mode: 0o010644}], :special, "is neither a file nor a folder"},
           {[page, {"good/A.md", "x", []}, {"good/a.md", "y", []}], :name,
-           "differs from A.md in case"},
+           "differs from A.md only in case"},
           {[page, {"good/\u00E9", "x", []}, {"good/e\u0301", "y", []}], :name,
-           "in case or in the form"},
+           "only in case or in the form"},
           {[page, {"good/a", "x", []}, {"good/a/b", "y", []}], :name, "good/a occurs twice"},
           {[page, page], :name, "good/SKILL.md occurs twice"},
           {[page, {"good/con.txt", "x", []}], :name, "has the name of a Windows device"},
-          {[page, {"good/a:b", "x", []}], :name, "has a name that Windows does not take"},
-          {[page, {"good/a.", "x", []}], :name, "has a name that Windows does not take"},
-          {[page, {"good/a\u202Etxt", "x", []}], :name,
-           "characters in its name that are not seen"},
+          {[page, {"good/a:b", "x", []}], :name, "has a name that Windows does not allow"},
+          {[page, {"good/a.", "x", []}], :name, "has a name that Windows does not allow"},
+          {[page, {"good/a\u202Etxt", "x", []}], :name, "invisible characters in its name"},
           {[page, {"good/.git/hooks/pre-commit", "x", []}], :name, "belongs to a git repository"},
           {[page, {"good/bomb", zeros, method: 8, packed: deflated.(zeros)}], :limit,
-           "as bombs are"},
+           "like a zip bomb"},
           {[page, {"good/bomb", "x", size: 17_000_000, method: 8, packed: <<0>>}], :limit,
            "a file may have"},
           {[page, {"good/a", zeros, size: 5, method: 8, packed: deflated.(zeros)}], :archive,
-           "size or checksum is wrong"},
-          {[page, {"good/a", "x", crc: 1}], :archive, "size or checksum is wrong: good/a"},
+           "wrong size or checksum"},
+          {[page, {"good/a", "x", crc: 1}], :archive, "wrong size or checksum: good/a"},
           {[page, {"good/a", "x", method: 12}], :archive, "packed by method 12"},
           {[page, {"good/a", "x", flags: 1}], :archive, "is encrypted"},
           {[page, {"good/a", "x", own: "good/b"}], :archive, "differs from the directory"},
@@ -219,7 +218,7 @@ defmodule Skillbook.Package.ArchivesTest do
           {[page, {"good/dev", "", "3"}], :special, "is neither a file nor a folder"},
           {[page, {"good/pipe", "", "6"}], :special, "is neither a file nor a folder"},
           {[page, {"good/sparse", "x", "S"}], :special, "is neither a file nor a folder"},
-          {[page, {"good/link", "x", "2"}], :archive, "a size that is no file"},
+          {[page, {"good/link", "x", "2"}], :archive, "a size that is not a file"},
           {[page, {"x", pax("size", "99999999999"), "x"}, {"good/a", "x", "0"}], :limit,
            "a file may have"},
           {[page, {"x", "9999 path=a\n", "x"}, {"good/a", "x", "0"}], :archive,
@@ -237,12 +236,12 @@ defmodule Skillbook.Package.ArchivesTest do
 
     bomb = :zlib.gzip(tar([page]) <> :binary.copy(<<0>>, 64 * 1024 * 1024))
 
-    assert {:limit, "the archive is packed more than 250 times smaller" <> _} =
+    assert {:limit, "the archive is compressed by more than 250 times" <> _} =
              refusal(install(folder, "b.tgz", bomb))
 
     cut = binary_part(:zlib.gzip(tar([page])), 0, 100)
     assert {:archive, message} = refusal(install(folder, "c.tgz", cut))
-    assert message =~ "broken or cut off"
+    assert message =~ "broken or truncated"
   end
 
   describe "an archive at an address" do
@@ -265,7 +264,7 @@ defmodule Skillbook.Package.ArchivesTest do
 
     defp moved(to), do: [{:head, 302, [{"location", to}, {"content-length", "0"}]}]
 
-    test "is fetched, also from where it was moved", %{
+    test "is fetched, also after a redirect", %{
       start: start,
       options: options,
       tmp_dir: folder
@@ -276,30 +275,32 @@ defmodule Skillbook.Package.ArchivesTest do
       assert File.read!(Path.join(folder, "to/good/SKILL.md")) == @page
       assert {:ok, [%{name: "good", action: :current}]} = Package.outdated([], options)
 
-      url =
-        start.([[{"good/SKILL.md", @page, "0"}] |> tar() |> :zlib.gzip() |> HTTPServer.answer()]) <>
-          "/a.tgz"
+      answer = [{"good/SKILL.md", @page, "0"}] |> tar() |> :zlib.gzip() |> HTTPServer.answer()
+      url = start.([answer]) <> "/a.tgz"
 
       assert {:ok, [%{name: "good"}]} = Package.find(url, options)
     end
 
-    test "is refused as a file is, or cannot be had", %{start: start, options: options} do
+    test "is checked like a file, and download errors are reported", %{
+      start: start,
+      options: options
+    } do
       for {script, message} <- [
-            {[HTTPServer.answer("PK")], ~r/a.zip is no zip archive/},
+            {[HTTPServer.answer("PK")], ~r/a.zip is not a complete zip archive/},
             {[[{:head, 404, []}, :end]],
-             ~r/a.zip could not be fetched: the server answers with the status 404\z/},
+             ~r/a.zip could not be fetched: the server returned the status 404\z/},
             {[moved("http://localhost/a.zip")],
              ~r/could not be fetched: localhost:\d+: it redirects to an address without https\z/},
             {List.duplicate(moved("/"), 6),
              ~r/could not be fetched: localhost:\d+: there are more than 5 redirects\z/},
             {[[{:head, 200, []}, {:endless, "ffff\r\n" <> :binary.copy("a", 65_535) <> "\r\n"}]],
-             ~r/could not be fetched: localhost:\d+: the answer has more than 67108864 bytes\z/}
+             ~r/could not be fetched: localhost:\d+: the response has more than 67108864 bytes\z/}
           ] do
         assert {:error, error} = Package.install(start.(script) <> "/a.zip", options)
         assert Exception.message(error) =~ message
       end
 
-      # With what could be a secret it is none, and stands in no lock file.
+      # An address that may hold a secret is refused, and no lock file records it.
       for url <- [
             "https://ann:secret@localhost:1/a.zip",
             "https://localhost:1/a.zip?secret",
@@ -311,14 +312,15 @@ defmodule Skillbook.Package.ArchivesTest do
     end
   end
 
-  # Whatever an archive holds: an answer, nothing outside of the folder, and nothing inside if it failed.
-  test "broken archives are answered, never written elsewhere", %{tmp_dir: folder} do
+  # A broken archive returns a result. It writes nothing outside the folder, and nothing inside
+  # after an error.
+  test "broken archives return errors and write nothing elsewhere", %{tmp_dir: folder} do
     :rand.seed(:exsss, {1, 2, 3})
     page = {"good/SKILL.md", @page, "0"}
     whole_tar = tar([page, {"x", pax("path", "good/b"), "x"}, {"good/a", "text", "0"}])
 
-    whole_zip =
-      zip([{"good/SKILL.md", @page, []}, {"good/a", "text", method: 8, packed: :zlib.zip("text")}])
+    packed = {"good/a", "text", method: 8, packed: :zlib.zip("text")}
+    whole_zip = zip([{"good/SKILL.md", @page, []}, packed])
 
     for _ <- 1..300, {read, whole} <- [{&Tar.read/2, whole_tar}, {&Zip.read/2, whole_zip}] do
       case read.(broken(whole), "a") do

@@ -5,15 +5,15 @@ defmodule Skillbook.Reply.ExcerptTest do
 
   doctest Skillbook.Reply.Excerpt
 
-  test "where a text is cut" do
+  test "cuts after a line or between graphemes" do
     family = "👨‍👩‍👧"
     accent = "e\u0301"
 
     rows = [
-      {"abc", 3, :whole},
-      {"", 1, :whole},
-      {"äöü", 3, :whole},
-      {"abc", :infinity, :whole},
+      {"abc", 3, :fits},
+      {"", 1, :fits},
+      {"äöü", 3, :fits},
+      {"abc", :infinity, :fits},
       {"abc", 2, {"ab", 2}},
       {"äöü", 2, {"äö", 2}},
       # Behind a line, if that is not before the half.
@@ -21,7 +21,7 @@ defmodule Skillbook.Reply.ExcerptTest do
       {"a\nbcdef", 6, {"a\nbcde", 6}},
       {"ab\ncd\ne", 6, {"ab\ncd\n", 6}},
       {"\n\n\n", 2, {"\n\n", 2}},
-      # What is shown as one character stays one.
+      # A grapheme is not cut.
       {"ab" <> accent, 3, {"ab", 2}},
       {"ab" <> accent <> "c", 4, {"ab" <> accent, 4}},
       {"ab" <> family <> "c", 6, {"ab", 2}},
@@ -35,7 +35,7 @@ defmodule Skillbook.Reply.ExcerptTest do
         do: assert({text, max, Excerpt.cut(text, max)} == {text, max, expected})
   end
 
-  test "pieces are the text, and none is empty or too long" do
+  test "pieces add up to the text, and none is empty or too long" do
     pieces = ["a", "\n", "ä", "e\u0301", "👨‍👩‍👧", "日本語", " ", "\r\n", "word\n"]
 
     for seed <- 1..300 do
@@ -50,7 +50,7 @@ defmodule Skillbook.Reply.ExcerptTest do
     rest = Excerpt.from(text, from)
 
     case Excerpt.cut(rest, max) do
-      :whole ->
+      :fits ->
         [rest]
 
       {page, shown} ->
@@ -59,12 +59,12 @@ defmodule Skillbook.Reply.ExcerptTest do
     end
   end
 
-  test "a piece does not keep the whole text in memory" do
+  test "a piece does not keep the full text in memory" do
     {page, _} = Excerpt.cut(String.duplicate("x", 1_000_000), 100)
     assert :binary.referenced_byte_size(page) == 100
   end
 
-  test "from a character on" do
+  test "returns the text from a character on" do
     rows = [
       {"aäb", 1, "aäb"},
       {"aäb", 2, "äb"},

@@ -6,7 +6,7 @@ defmodule Skillbook.Reply.PipelineTest do
 
   @moduletag :tmp_dir
 
-  test "handlers are told who wrote the command: a model, unless the caller says otherwise", %{
+  test "handlers get the author of the command, by default a model", %{
     tmp_dir: folder
   } do
     write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
@@ -24,7 +24,7 @@ defmodule Skillbook.Reply.PipelineTest do
     assert_raise Skillbook.OptionError, message, fn -> Skillbook.run(view, "", by: :import) end
   end
 
-  test "on_error: what runs after a command that failed", %{tmp_dir: folder} do
+  test "on_error decides whether commands run after a failed one", %{tmp_dir: folder} do
     write(folder, %{
       "x/run.md" => page("x.run", handler("Text")),
       "x/fail.md" => page("x.fail", handler("ErrorText")),
@@ -58,11 +58,12 @@ defmodule Skillbook.Reply.PipelineTest do
 
     assert to_string(report) ==
              "[1] x.fail\nerror\n  no room on Monday\n\n[2] x.run --a b\nskipped\n" <>
-               "  Not run, because a command before it failed. If it is still wanted, write it again."
+               "  Not run, because a command before it failed. If it is still wanted, write " <>
+               "it again."
   end
 
   @tag :capture_log
-  test "a book that stops in the middle of a reply", %{tmp_dir: folder} do
+  test "reports earlier results if the book stops in the middle of a reply", %{tmp_dir: folder} do
     write(folder, %{
       "x/tell.md" => page("x.tell", handler("Tell")),
       "x/page.md" => page("x.page", [], String.duplicate("long ", 10_000))
@@ -87,7 +88,7 @@ defmodule Skillbook.Reply.PipelineTest do
     assert %{status: :help, metadata: %{cut: %{to: 30_000}}} = long
   end
 
-  test "an error of the caller's own code is not taken for one of the book", %{tmp_dir: folder} do
+  test "errors of the caller's callback are raised", %{tmp_dir: folder} do
     write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
     view = Skillbook.view(book(sources: [folder]))
     agent = fn -> raise ArgumentError, "oops" end
@@ -95,7 +96,7 @@ defmodule Skillbook.Reply.PipelineTest do
   end
 
   @tag :capture_log
-  test "a book whose database is just being started again", %{tmp_dir: folder} do
+  test "reports an error while the database restarts", %{tmp_dir: folder} do
     write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
     book = book(sources: [folder], store: ":memory:")
     view = Skillbook.view(book)
@@ -108,7 +109,7 @@ defmodule Skillbook.Reply.PipelineTest do
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.run"])
   end
 
-  test "options are those of run/3 without :unclosed", %{tmp_dir: folder} do
+  test "commands/3 takes the options of run/3 except :unclosed", %{tmp_dir: folder} do
     view = view(folder)
 
     for {options, message} <- [
@@ -120,7 +121,7 @@ defmodule Skillbook.Reply.PipelineTest do
     end
   end
 
-  test "results say whose texts they hold", %{tmp_dir: folder} do
+  test "results name the entries whose texts they hold", %{tmp_dir: folder} do
     write(folder, %{
       "x/SKILL.md" => "---\ndomain: x\ndescription: Things\n---\nAbout x\n",
       "x/one.md" => page("x.one", [aliases: "[first]"], "One\n"),
@@ -158,7 +159,7 @@ defmodule Skillbook.Reply.PipelineTest do
           do: assert(one == Entry.activation(View.fetch!(view, name)))
     end
 
-    # What `printf Skill | sha256sum` begins with.
+    # The beginning of `printf Skill | sha256sum`.
     assert Entry.activation(View.fetch!(view, "skill")) == %{
              name: "skill",
              hash: "6df1bb18a59ab97d"

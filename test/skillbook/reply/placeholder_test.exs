@@ -21,7 +21,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     %{view: view(folder)}
   end
 
-  # Commands without flags give `text`; the others what they got.
+  # Commands without flags return `text`; the others send their flags.
   defp run(view, lines, text, options \\ []) do
     test = self()
 
@@ -41,7 +41,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     )
   end
 
-  test "stand for results of the same reply", %{view: view} do
+  test "refer to results of the same reply", %{view: view} do
     for {line, flags, args} <- [
           {"x.send {1}", %{}, ["A b"]},
           {"x.send {last}", %{}, ["A b"]},
@@ -62,19 +62,28 @@ defmodule Skillbook.Reply.PlaceholderTest do
     end
   end
 
-  test "stand for pages and answers too, and never for a command's name", %{view: view} do
+  test "refer to pages and answers too, but never to the name of a command", %{view: view} do
     run(view, ["x.page", "get_skill x.page", "x.send {1} {2} {last}"], "")
     assert_received {:got, %{}, ["Do it.", "Do it.", "Do it."]}
 
     report = run(view, ["x.get", "{1}", "{last} --a b", "get_skill {1}"], "x.page")
 
-    assert [_, %{status: :error, content: "unknown skill \"{1}\"" <> _}, %{status: :error}, help] =
-             report.results
+    assert [
+             _,
+             %{
+               status: :error,
+               content:
+                 "unknown skill " <>
+                   "\"{1}\"" <> _
+             },
+             %{status: :error},
+             help
+           ] = report.results
 
     assert %{status: :help, content: "Do it."} = help
   end
 
-  test "stand for the whole of a result that the model got a part of", %{view: view} do
+  test "have the full text of a truncated result", %{view: view} do
     long = String.duplicate("word ", 2000)
     report = run(view, ["x.get", "x.send {1}"], long, max_result: 100)
     assert [%{metadata: %{cut: %{to: shown}}}, %{status: :ok}] = report.results
@@ -82,31 +91,30 @@ defmodule Skillbook.Reply.PlaceholderTest do
     assert_received {:got, %{}, [^long]}
   end
 
-  test "what has no result", %{view: view} do
-    again = "Write that command again"
-    quoted = ~S(as plain text it stands in quotes)
+  test "report references without a result", %{view: view} do
+    correct = "Correct that command, and write this one after it"
+    quoted = "to write it as plain text, put it in quotes"
 
     rows = [
-      {["x.fail", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+      {["x.fail", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["x.get", "x.fail", "x.send {last}"],
-       "`{last}` has no value: command 2 gave an error. #{again} as it should be, and this one behind it"},
-      {["x.nothing", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+       "`{last}` has no value: command 2 failed. #{correct}"},
+      {["x.nothing", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["x.send {last}"],
-       "`{last}` has no value: this is the first command of the reply, and placeholders stand for results of the same " <>
-         "reply. Write the value itself; #{quoted}: \"{last}\""},
+       "`{last}` has no value: this is the first command of the reply, and placeholders refer " <>
+         "to results of the same reply. Write the value itself; #{quoted}: \"{last}\""},
       {["x.get", "x.send {2}"],
-       "`{2}` has no value: this is command 2 of the reply, and only those before it have a result. " <>
+       "`{2}` has no value: this is command 2 of the reply, " <>
+         "and only those before it have a result. " <>
          "Name one of them, or write the value itself; #{quoted}: \"{2}\""},
       {["x.get", "x.send {0}"],
-       "`{0}` has no value: this is command 2 of the reply, and only those before it have a result, counted from 1. " <>
+       "`{0}` has no value: this is command 2 of the reply, " <>
+         "and only those before it have a result, counted from 1. " <>
          "Name one of them, or write the value itself; #{quoted}: \"{0}\""},
-      {["x.send {1}", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+      {["x.send {1}", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["get_skill {3}"],
-       "`{3}` has no value: this is the first command of the reply, and placeholders stand for results of the same reply. " <>
-         "Write the value itself; #{quoted}: \"{3}\""}
+       "`{3}` has no value: this is the first command of the reply, and placeholders refer " <>
+         "to results of the same reply. Write the value itself; #{quoted}: \"{3}\""}
     ]
 
     for {lines, text} <- rows do
@@ -117,7 +125,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     refute_received {:got, _, _}
   end
 
-  test "all of them together have a limit", %{view: view} do
+  test "have a size limit for all values together", %{view: view} do
     long = String.duplicate("x", 6 * 1024 * 1024)
 
     assert [_, %{status: :ok}] =
@@ -127,11 +135,12 @@ defmodule Skillbook.Reply.PlaceholderTest do
              run(view, ["x.get", "x.send {1} {1} {1}"], long, max_result: 10).results
 
     assert Exception.message(error) ==
-             "`{1}` is too long: all that placeholders of a command stand for may have 16777216 bytes. " <>
-               "Ask for less in the command that it stands for"
+             "`{1}` is too long: the values of a command's placeholders may have 16777216 " <>
+               "bytes " <>
+               "in total. Ask for less in the command that it refers to"
   end
 
-  test "who is asked sees the value", %{tmp_dir: folder} do
+  test "the :ask callback gets the value", %{tmp_dir: folder} do
     test = self()
 
     ask = fn request ->
@@ -164,7 +173,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
              report.results
   end
 
-  test "a value stays one value, whatever is in it", %{view: view} do
+  test "a value stays a single value, whatever it contains", %{view: view} do
     :rand.seed(:exsss, {20, 26, 11})
 
     for _ <- 1..300 do
@@ -183,7 +192,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     end
   end
 
-  test "a tool call has none", %{view: view} do
+  test "are not used in tool calls", %{view: view} do
     call = fn flags, _ -> {:ok, inspect(flags)} end
     input = %{"name" => "x.send", "arguments" => %{"body" => "{1}", "list" => ["{last}"]}}
     {result, _} = Skillbook.Tools.call(view, input, assigns: %{call: call})

@@ -1,5 +1,5 @@
 defmodule Skillbook.Reply.RepliesTest do
-  # Replies as language models write them, each with what becomes of it.
+  # Replies of language models with their expected outcomes.
   #
   #     REPLIES=table mix test test/skillbook/replies_test.exs
   #
@@ -10,7 +10,7 @@ defmodule Skillbook.Reply.RepliesTest do
 
   @now ~U[2026-02-17 12:00:00Z]
 
-  # What the replies speak of.
+  # The skills that the replies use.
   @before """
   ```cmd
   tasks.create --title "Call Bob" --due 2026-02-10 --priority high
@@ -32,7 +32,7 @@ defmodule Skillbook.Reply.RepliesTest do
     end
   end
 
-  test "the numbers of the replies and of their outcomes" do
+  test "the numbers of replies and outcomes are as expected" do
     replies = Enum.flat_map(Replies.files(), &Replies.cases/1)
     if System.get_env("REPLIES") == "table", do: table(replies)
 
@@ -41,7 +41,7 @@ defmodule Skillbook.Reply.RepliesTest do
     assert replies |> Enum.map(& &1.outcome) |> Enum.uniq() |> Enum.sort() ==
              ~w(held mends noted runs text)
 
-    # Each is there for a reason of its own.
+    # All replies are different.
     assert replies -- Enum.uniq_by(replies, & &1.reply) == []
   end
 

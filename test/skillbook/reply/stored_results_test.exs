@@ -26,9 +26,9 @@ defmodule Skillbook.Reply.StoredResultsTest do
     result
   end
 
-  defp kept(book), do: :ets.tab2list(Module.concat(book, Kept))
+  defp kept(book), do: :ets.tab2list(Module.concat(book, StoredResults))
 
-  test "a long result is cut, and says how to read on", %{tmp_dir: folder} do
+  test "truncates a long result and names the command that reads on", %{tmp_dir: folder} do
     book = book(sources: [folder], max_result: 35)
     :telemetry.listen(book)
     view = Skillbook.view(book)
@@ -43,7 +43,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert_receive {[:skillbook, :result, :cut], %{characters: 100, shown: 30}, metadata}
     assert metadata == %{book: book, profile: "default", skill: "x.say", kept: true}
 
-    # What the notice says to write gives the rest, piece by piece, and nothing more is kept for it.
+    # The commands of the notices return the rest piece by piece, without storing more.
     {last, texts} = read_on(view, first, [])
     assert texts |> Enum.reverse() |> Enum.join("\n") == String.trim_trailing(lines(10))
     refute last.content =~ "[Cut"
@@ -63,7 +63,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
   end
 
-  test "the bound: the run's, else the book's, else 30,000 characters", %{tmp_dir: folder} do
+  test "uses the limit of the run, the book, or 30,000 characters", %{tmp_dir: folder} do
     long = {:ok, String.duplicate("é", 30_001)}
 
     rows = [
@@ -97,11 +97,12 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert run(view, "x.say", [], long).metadata.cut.to == 30_000
 
     assert_raise OptionError,
-                 "expected a number of characters or :infinity as the option :max_result of run, got: 0",
+                 "expected a number of characters or :infinity as the option :max_result of " <>
+                   "run, got: 0",
                  fn -> run(view, "x.say", max_result: 0) end
   end
 
-  test "whatever the result is", %{tmp_dir: folder} do
+  test "truncates results of any kind", %{tmp_dir: folder} do
     book = book(sources: [folder], max_result: 50)
     view = Skillbook.view(book)
 
@@ -126,7 +127,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
   end
 
-  test "what a handler says of a cut is its own matter", %{tmp_dir: folder} do
+  test "ignores a :cut that a handler sets", %{tmp_dir: folder} do
     view = Skillbook.view(book(sources: [folder], max_result: 30))
 
     for cut <- [%{from: 1}, %{id: nil, from: 1, to: 2, total: 9, kept: 0}, :odd] do
@@ -139,7 +140,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
   end
 
-  test "another entry of the name results.read is one as any other", %{tmp_dir: folder} do
+  test "treats another entry named results.read like any other", %{tmp_dir: folder} do
     write(folder, %{"results/read.md" => page("results.read", handler("Call"))})
     view = Skillbook.view(book(sources: [folder], max_result: 30))
 
@@ -154,9 +155,10 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
   end
 
-  test "who cannot read on is told to ask for less", %{tmp_dir: folder} do
+  test "suggests asking for less if the rest cannot be read", %{tmp_dir: folder} do
     told =
-      "[Cut: these are the characters 1 to 30 of 100; 70 are left out. They cannot be read on: ask for less at a time.]"
+      "[Cut: these are the characters 1 to 30 of 100; 70 are left out. The rest was not " <>
+        "stored: ask for less at once.]"
 
     profiles = [[id: "narrow", skills: ["x.*"]]]
     without = book(sources: [folder], builtins: false, profiles: profiles)
@@ -177,7 +179,9 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
   end
 
-  test "only for whom it was, with the same rights, in the same book", %{tmp_dir: folder} do
+  test "only the same profile with the same rights in the same book can read on", %{
+    tmp_dir: folder
+  } do
     profile = [id: "ann", grants: ["a", "b"], skills: ["*"], tools: ["Read"]]
     book = book(sources: [folder], profiles: [profile, [id: "bob"]])
     other = book(sources: [folder], profiles: [profile])
@@ -210,14 +214,14 @@ defmodule Skillbook.Reply.StoredResultsTest do
       # As if it had never been.
       unless readable do
         assert result.content ==
-                 "there is no result #{id}, or no longer; run the command that gave it again"
+                 "there is no result #{id}, or it has expired; run its command again"
 
         assert %NotFoundError{kind: "result"} = result.error
       end
     end
   end
 
-  test "only as long as what it is of can be seen", %{tmp_dir: folder} do
+  test "only while the origin is visible", %{tmp_dir: folder} do
     book = book(sources: [folder], watch: false)
     view = Skillbook.view(book)
     said = run(view, "x.say", max_result: 30).metadata.cut.id
@@ -230,7 +234,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert readable.() == [:ok, :ok]
     write(folder, %{"x/more.md" => page("x.more")})
     Skillbook.reload(book)
-    # What `get_skill` told of may be hidden now.
+    # Entries in an answer of `get_skill` may be hidden now.
     assert readable.() == [:ok, :error]
 
     write(folder, %{
@@ -241,14 +245,14 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert readable.() == [:error, :error]
   end
 
-  test "ids are long and never the same", %{tmp_dir: folder} do
+  test "ids are long and unique", %{tmp_dir: folder} do
     view = Skillbook.view(book(sources: [folder]))
     ids = for _ <- 1..100, do: run(view, "x.say", max_result: 30).metadata.cut.id
     assert length(Enum.uniq(ids)) == 100
     assert Enum.all?(ids, &(&1 =~ ~r/\A[a-z2-7]{16}\z/))
   end
 
-  test "flags are checked", %{tmp_dir: folder} do
+  test "checks flags", %{tmp_dir: folder} do
     view = Skillbook.view(book(sources: [folder]))
     id = run(view, "x.say", max_result: 30).metadata.cut.id
 
@@ -257,7 +261,8 @@ defmodule Skillbook.Reply.StoredResultsTest do
       {"results.read --id #{id} --from 0",
        "--from must be a whole number from 1 on, got \"0\". Write for example: --from 1"},
       {"results.read --id #{id} --from 101",
-       "--from must be a whole number up to 100, the last character that is kept, got 101. Write for example: --from 100"},
+       "--from must be a whole number up to 100, the last stored character, got 101. " <>
+         "Write for example: --from 100"},
       {"results.read --id #{id} --form 3",
        "unknown flag --form; did you mean --from? Known flags: --id, --from"}
     ]
@@ -271,7 +276,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert run(view, "results.read --id #{id} --from 100").content == "\n"
   end
 
-  test "what is kept is bounded: the oldest go first, and of a very long one the beginning stays",
+  test "limits the stored bytes: evicts the oldest and stores the beginning of a very long one",
        %{
          tmp_dir: folder
        } do
@@ -285,8 +290,9 @@ defmodule Skillbook.Reply.StoredResultsTest do
     last = run(view, "results.read --id #{cut.id} --from 2097150")
 
     assert last.content ==
-             "ééé\n\n[Cut: these are the characters 2097150 to 2097152 of 2097154; 2 are left out. " <>
-               "They cannot be read on: ask for less at a time.]"
+             "ééé\n\n[Cut: these are the characters 2097150 to 2097152 of 2097154; 2 are left " <>
+               "out. " <>
+               "The rest was not stored: ask for less at once.]"
 
     ids = [
       cut.id
@@ -300,11 +306,11 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert length(kept(book)) == 8
   end
 
-  test "after its time it is gone", %{tmp_dir: folder} do
+  test "removes expired results", %{tmp_dir: folder} do
     book = book(sources: [folder])
     view = Skillbook.view(book)
     [first, second] = for _ <- 1..2, do: run(view, "x.say", max_result: 30).metadata.cut.id
-    process = GenServer.whereis(Module.concat(book, Kept))
+    process = GenServer.whereis(Module.concat(book, StoredResults))
     send(process, {:expired, first})
     :sys.get_state(process)
     assert [{^second, _, _, _, _}] = kept(book)

@@ -11,7 +11,7 @@ defmodule Skillbook.Reply.StrayCommandsTest do
     StrayCommands.notes(view, reply, found)
   end
 
-  test "finds commands that the view shows, and nothing else", %{tmp_dir: folder} do
+  test "finds only commands that the view shows", %{tmp_dir: folder} do
     write(folder, %{
       "mail/SKILL.md" => "---\ndomain: mail\ndescription: Mail\n---\n# Mail\n",
       "mail/send.md" => page("mail.send"),
@@ -28,10 +28,10 @@ defmodule Skillbook.Reply.StrayCommandsTest do
           {"```sh\n$ get_skill mail\n", "get_skill mail"},
           {"```\nmail.send --to \"a\nb\"\n```", "mail.send --FLAG VALUE"},
           {"```\nmail.send(to=1)\n```", "mail.send --FLAG VALUE"},
-          {"```json\n[{\"name\": \"mail__send\", \"input\": {\"to\": 1}}, {\"name\": \"mail.gone\"}]\n```",
-           ~s(mail.send {"to":1})},
-          {"<tool_call>{\"function\": {\"name\": \"mail.send\", \"arguments\": \"{}\"}}</tool_call>",
-           "mail.send --FLAG VALUE"},
+          {"```json\n[{\"name\": \"mail__send\", \"input\": {\"to\": 1}}, {\"name\": " <>
+             "\"mail.gone\"}]\n```", ~s(mail.send {"to":1})},
+          {"<tool_call>{\"function\": {\"name\": \"mail.send\", \"arguments\": " <>
+             "\"{}\"}}</tool_call>", "mail.send --FLAG VALUE"},
           {"<cmd>\nmail.send\n</cmd>", "mail.send"},
           {"<|python_tag|>mail.send", "mail.send"},
           {"```text\n\n```cmd\nmail.send\n```", "mail.send"},
@@ -65,7 +65,7 @@ defmodule Skillbook.Reply.StrayCommandsTest do
     assert note =~ "mail.secret"
   end
 
-  test "tells of commands behind a code block that was not closed", %{tmp_dir: folder} do
+  test "finds commands inside a code block that was not closed", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" => page("mail.send"),
       "mail/secret.md" => page("mail.secret", visibility_labels: "[inner]")
@@ -74,11 +74,17 @@ defmodule Skillbook.Reply.StrayCommandsTest do
     {:ok, catalog} = Catalog.load([folder])
     {:ok, view} = View.new(catalog, id: "a")
 
-    assert notes(view, "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\nDone.") ==
+    assert notes(
+             view,
+             "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\n" <>
+               "Done."
+           ) ==
              [
-               "The code block that opens at line 2 of your reply was not closed before the next cmd block, so that one is a " <>
-                 "part of it, and 2 of its lines that look like commands did not run. If you meant to run this, close the " <>
-                 "code block first, and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
+               "The code block that opens at line 2 of your reply was not closed before the " <>
+                 "next " <>
+                 "cmd block, so that one is part of it, and 2 of its lines that look like " <>
+                 "commands did not run. If you meant to run this, close the code block first, " <>
+                 "and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
                  "If it was only meant to be read, go on."
              ]
 

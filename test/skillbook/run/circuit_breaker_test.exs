@@ -9,7 +9,8 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
   doctest Skillbook.OutOfServiceError
 
-  # Commands whose handler does what its flag says; `failures` failures in a row put it out of service.
+  # Commands whose handler obeys its flag; after `failures` failures in a row they are out of
+  # service.
   defp start(folder, breaker) do
     write(folder, %{
       "x/run.md" => page("x.run", handler("Call")),
@@ -46,7 +47,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
   defp in_service?(book), do: not match?(%OutOfServiceError{}, run(book, :answer).error)
 
-  test "what counts as a failure", %{tmp_dir: folder} do
+  test "counts crashes, timeouts and invalid values as failures", %{tmp_dir: folder} do
     rows = [
       {~w(crash crash crash)a, false},
       {~w(hang hang hang)a, false},
@@ -67,14 +68,14 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     end
   end
 
-  test "a handler that is not there has not failed", %{tmp_dir: folder} do
+  test "a missing handler is not a failure", %{tmp_dir: folder} do
     book = start(folder, failures: 1, cooldown: 600_000)
     write(folder, %{"x/run.md" => page("x.run", handler: "Nowhere")})
     Skillbook.reload(book)
     for _ <- 1..3, do: assert(%HandlerError{kind: :missing} = run(book, :answer).error)
   end
 
-  test "nothing runs, and the model and the operator are told", %{tmp_dir: folder} do
+  test "an open breaker runs nothing and reports it to model and operator", %{tmp_dir: folder} do
     book = start(folder, failures: 2, cooldown: 600_000)
     before = DateTime.utc_now()
     assert Skillbook.diagnostics(book) == []
@@ -88,16 +89,20 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     time = Calendar.strftime(since, "%Y-%m-%d %H:%M:%S")
 
     assert result.content ==
-             "`x.run` was not run: it failed 2 times in a row and is out of service since #{time} UTC. " <>
+             "`x.run` was not run: it failed 2 times in a row and is out of service since " <>
+               "#{time} UTC. " <>
                "Try again in #{retry_in} s, and go on without it until then, or tell the user."
 
     assert [diagnostic] = Skillbook.diagnostics(book)
     path = Path.join(folder, "x/run.md")
 
     assert to_string(diagnostic) ==
-             "#{path}: error: expected answers of the handler Skillbook.TestHandlers.Call, got 2 failures in a row; " <>
-               "`x.run` is out of service since #{String.replace(time, " ", "T")}Z [out_of_service]\n" <>
-               "  hint: the log says what went wrong; after the cooldown the next call tries it again"
+             "#{path}: error: expected results of the handler Skillbook.TestHandlers.Call, " <>
+               "got 2 failures in a row; " <>
+               "`x.run` is out of service since #{String.replace(time, " ", "T")}Z " <>
+               "[out_of_service]\n" <>
+               "  hint: see the log for the cause; after the cooldown the next call tries it " <>
+               "again"
 
     assert diagnostic.code in Skillbook.Diagnostic.codes()
     # Another skill with the same handler has its own count, and help is no call.
@@ -108,7 +113,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
                     %{book: ^book, skill: "x.run"}}
   end
 
-  test "of many that fail at a time, those after the last that counts say nothing new", %{
+  test "ignores further failures of concurrent calls once it is open", %{
     tmp_dir: folder
   } do
     book = start(folder, failures: 5, cooldown: 600_000)
@@ -135,7 +140,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     refute in_service?(book)
   end
 
-  test "a page that changed, or one that is gone, has not failed", %{tmp_dir: folder} do
+  test "a changed or deleted page resets it", %{tmp_dir: folder} do
     book = start(folder, failures: 1, cooldown: 600_000)
     run(book, :crash)
     refute in_service?(book)
@@ -157,7 +162,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     assert Skillbook.diagnostics(book) == []
   end
 
-  test "new code of the handler has not failed", %{tmp_dir: folder} do
+  test "new code of the handler resets it", %{tmp_dir: folder} do
     name = "Skillbook.Run.CircuitBreakerTest.Code#{System.unique_integer([:positive])}"
 
     code = fn body ->
@@ -187,7 +192,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       book
     end
 
-    test "one of fifty callers tries it, the others hear that it is tried", %{tmp_dir: folder} do
+    test "one of fifty callers is the trial, the others get an error", %{tmp_dir: folder} do
       book = cooled(folder)
       test = self()
 
@@ -211,7 +216,8 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       assert Enum.all?(done, &match?(%OutOfServiceError{failures: 2, retry_in: nil}, &1.error))
 
       assert hd(done).content =~
-               "Another call is trying it right now: try again in a minute, and go on without it until then, or tell the user."
+               "Another call is trying it right now: try again in a minute, and go on without " <>
+                 "it until then, or tell the user."
 
       assert [%{code: :out_of_service}] = Skillbook.diagnostics(book)
       send(handler, :answer)
@@ -224,22 +230,24 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       assert in_service?(book)
     end
 
-    test "it is out of service again if the one fails, since when it was", %{tmp_dir: folder} do
+    test "a failed trial opens it again with the first time of failure", %{tmp_dir: folder} do
       book = cooled(folder)
-      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, Breaker))
+      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, CircuitBreaker))
       assert %HandlerError{kind: :crash} = run(book, :crash).error
       assert_receive {[:skillbook, :breaker, :opened], %{failures: 3}, %{skill: "x.run"}}
 
       assert_receive {[:skillbook, :breaker, :half_open], %{failures: 3}, %{skill: "x.run"}},
                      60_000
 
-      assert [{_, _, :half_open, 3, ^since, _}] = :ets.tab2list(Module.concat(book, Breaker))
+      assert [{_, _, :half_open, 3, ^since, _}] =
+               :ets.tab2list(Module.concat(book, CircuitBreaker))
+
       # An error is an answer.
       assert run(book, :error).content == "no such room"
       assert in_service?(book)
     end
 
-    test "another may try if the one is killed meanwhile", %{tmp_dir: folder} do
+    test "another call is the trial if the first is killed", %{tmp_dir: folder} do
       book = cooled(folder)
       test = self()
 
@@ -260,7 +268,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       assert in_service?(book)
     end
 
-    test "another may try if the one finds no room", %{tmp_dir: folder} do
+    test "another call is the trial if the first gets no slot", %{tmp_dir: folder} do
       write(folder, %{
         "x/run.md" => page("x.run", handler("Call")),
         "x/other.md" => page("x.other", handler("Call"))
@@ -294,7 +302,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       assert_receive {[:skillbook, :breaker, :closed], _, _}, 60_000
     end
 
-    test "calls from before say nothing", %{tmp_dir: folder} do
+    test "earlier calls do not count", %{tmp_dir: folder} do
       book = start(folder, failures: 2, cooldown: 600_000)
       test = self()
 
@@ -317,7 +325,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     end
   end
 
-  test "without a breaker, and without a book, a handler is called however often it fails", %{
+  test "without a breaker or a book, a failing handler is always called", %{
     tmp_dir: folder
   } do
     book = start(folder, false)
@@ -333,7 +341,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     end
   end
 
-  test "five failures and half a minute, if nothing else is said", %{tmp_dir: folder} do
+  test "defaults to five failures and half a minute", %{tmp_dir: folder} do
     for {breaker, expected} <- [
           {[], {5, 30_000}},
           {[failures: 2], {2, 30_000}},

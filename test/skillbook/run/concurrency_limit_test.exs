@@ -24,13 +24,13 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
 
   defp start(folder, options) do
     book = book([sources: [folder], builtins: false] ++ options)
-    gate = GenServer.whereis(Module.concat(book, Gate))
-    :erlang.trace(gate, true, [:receive])
+    limiter = GenServer.whereis(Module.concat(book, ConcurrencyLimit))
+    :erlang.trace(limiter, true, [:receive])
     :telemetry.listen(book)
-    {Skillbook.view(book), gate}
+    {Skillbook.view(book), limiter}
   end
 
-  # A conversation that runs one command; `name` is what its handler's message and its result are known by.
+  # A conversation that runs one command. `name` identifies its handler's message and its result.
   defp conversation(view, name, line) do
     test = self()
 
@@ -40,17 +40,17 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     end)
   end
 
-  # Handlers say who they are to a process, which says whose they are to the test.
+  # Handlers register with a process that forwards their names to the test.
   defp relay(test, name) do
     spawn(fn ->
       receive do: ({:handler, pid, _context} -> send(test, {:runs, name, pid}))
     end)
   end
 
-  # The gate has heard of it: whoever waits is in the queue.
-  defp heard(gate) do
-    assert_receive {:trace, ^gate, :receive, {:"$gen_call", _, {:enter, _, _, _, _}}}, 60_000
-    :sys.get_state(gate)
+  # After this call of the process, all waiting calls are in the queue.
+  defp await_enter(limiter) do
+    assert_receive {:trace, ^limiter, :receive, {:"$gen_call", _, {:enter, _, _, _, _}}}, 60_000
+    :sys.get_state(limiter)
   end
 
   defp runs(name) do
@@ -63,17 +63,17 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert_receive {:result, ^name, %{status: :ok, content: "went on"}}, 60_000
   end
 
-  defp empty(gate) do
-    assert %{running: 0, skills: skills, calls: calls, waiting: waiting} = :sys.get_state(gate)
-    assert {skills, calls, waiting} == {%{}, %{}, %{}}
+  defp empty(limiter) do
+    assert %{running: 0, skills: skills, calls: calls, queues: queues} = :sys.get_state(limiter)
+    assert {skills, calls, queues} == {%{}, %{}, %{}}
   end
 
-  test "who finds no room waits, and the first comes first", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 2)
+  test "queues calls over the limit, first in, first out", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 2)
 
     for name <- 1..5 do
       conversation(view, name, if(rem(name, 2) == 0, do: "x.a", else: "x.b"))
-      heard(gate)
+      await_enter(limiter)
     end
 
     [first, second] = [runs(1), runs(2)]
@@ -87,7 +87,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     fifth = runs(5)
     finish(3, third)
     finish(5, fifth)
-    empty(gate)
+    empty(limiter)
     book = view.book
 
     for skill <- ["x.b", "x.a", "x.b"] do
@@ -98,53 +98,54 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     refute_received {[:skillbook, :queue, :wait], _, _}
   end
 
-  test "a skill that is full holds up no other", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
-    for name <- 1..3, do: {conversation(view, name, "x.a"), heard(gate)}
+  test "a busy skill does not block another", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 3, max_running_per_skill: 2)
+    for name <- 1..3, do: {conversation(view, name, "x.a"), await_enter(limiter)}
     [first, second] = [runs(1), runs(2)]
     conversation(view, 4, "x.b")
     fourth = runs(4)
     # There is no room in the book for the third, though there is of its skill.
-    heard(gate)
+    await_enter(limiter)
     conversation(view, 5, "x.b")
-    heard(gate)
+    await_enter(limiter)
     finish(4, fourth)
     fifth = runs(5)
     refute_received {:runs, _, _}
     finish(1, first)
     third = runs(3)
     for {name, handler} <- [{2, second}, {3, third}, {5, fifth}], do: finish(name, handler)
-    empty(gate)
+    empty(limiter)
   end
 
-  test "a page says how many of it may run, whatever the book says", %{tmp_dir: folder} do
+  test "the limit of a page takes precedence over the book's", %{tmp_dir: folder} do
     for options <- [[], [max_running_per_skill: 5]] do
-      {view, gate} = start(folder, options)
-      for name <- 1..2, do: {conversation(view, name, "x.one"), heard(gate)}
+      {view, limiter} = start(folder, options)
+      for name <- 1..2, do: {conversation(view, name, "x.one"), await_enter(limiter)}
       first = runs(1)
       refute_received {:runs, _, _}
       finish(1, first)
       finish(2, runs(2))
-      empty(gate)
+      empty(limiter)
     end
   end
 
-  test "without a limit nobody asks", %{tmp_dir: folder} do
-    {view, gate} = start(folder, [])
+  test "is not used without a limit", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, [])
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.text"])
-    :sys.get_state(gate)
-    refute_received {:trace, ^gate, :receive, {:"$gen_call", _, {:enter, _, _, _, _}}}
+    :sys.get_state(limiter)
+    refute_received {:trace, ^limiter, :receive, {:"$gen_call", _, {:enter, _, _, _, _}}}
   end
 
-  test "whose turn does not come is told so", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 1, max_wait: 20)
+  test "returns an error after max_wait", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 1, max_wait: 20)
     conversation(view, 1, "x.a")
     first = runs(1)
     [result] = Pipeline.commands(view, ["x.text"])
     assert result.error == %BusyError{name: "x.text", max_wait: 20}
 
     assert result.content ==
-             "`x.text` was not run: too many commands were running, and its turn did not come within 20 ms. " <>
+             "`x.text` was not run: too many commands were running, and it was still queued " <>
+               "after 20 ms. " <>
                "Try again later, or tell the user."
 
     assert_receive {[:skillbook, :queue, :wait], %{duration: _},
@@ -152,48 +153,48 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
 
     finish(1, first)
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.text"])
-    empty(gate)
+    empty(limiter)
   end
 
-  test "the room of who is killed is free again", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 1)
+  test "releases the slot of a killed caller", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 1)
     caller = conversation(view, 1, "x.a")
-    heard(gate)
+    await_enter(limiter)
     handler = runs(1)
     conversation(view, 2, "x.a")
-    heard(gate)
+    await_enter(limiter)
     ref = Process.monitor(handler)
     Process.exit(caller, :kill)
     assert_receive {:DOWN, ^ref, :process, _, :killed}, 60_000
     second = runs(2)
     # A handler that kills itself takes nothing with it either.
     conversation(view, 3, "x.a")
-    heard(gate)
+    await_enter(limiter)
     Process.exit(second, :kill)
     assert_receive {:result, 2, %{error: %{kind: :crash}}}, 60_000
     finish(3, runs(3))
-    empty(gate)
+    empty(limiter)
   end
 
-  test "who is killed while it waits never runs", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 1)
+  test "a caller that is killed in the queue never runs", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 1)
 
     [_, waiting, _] =
-      for name <- 1..3, do: {conversation(view, name, "x.a"), heard(gate)} |> elem(0)
+      for name <- 1..3, do: {conversation(view, name, "x.a"), await_enter(limiter)} |> elem(0)
 
     first = runs(1)
     Process.exit(waiting, :kill)
-    # The worker ends with its caller, and the gate hears of it.
-    assert_receive {:trace, ^gate, :receive, {:DOWN, _, :process, _, :killed}}, 60_000
-    assert map_size(:sys.get_state(gate).calls) == 2
+    # The worker ends with its caller, and the limiter hears of it.
+    assert_receive {:trace, ^limiter, :receive, {:DOWN, _, :process, _, :killed}}, 60_000
+    assert map_size(:sys.get_state(limiter).calls) == 2
     finish(1, first)
     finish(3, runs(3))
     refute_received {:runs, 2, _}
-    empty(gate)
+    empty(limiter)
   end
 
-  test "never more than the limits say", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 4, max_running_per_skill: 3)
+  test "never exceeds the limits", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 4, max_running_per_skill: 3)
     # How many run: in all, and of each skill; and the most there ever were.
     running = :atomics.new(3, [])
     most = :atomics.new(3, [])
@@ -223,7 +224,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert Enum.frequencies_by(results, & &1.status) == %{ok: 200}
     assert :atomics.get(most, 1) in 1..4
     for place <- [2, 3], do: assert(:atomics.get(most, place) in 1..3)
-    empty(gate)
+    empty(limiter)
   end
 
   defp raise_to(most, place, now) do
@@ -233,10 +234,10 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
       do: raise_to(most, place, now)
   end
 
-  test "however many are killed, wherever they are, the room is free in the end", %{
+  test "releases all slots when callers are killed at any point", %{
     tmp_dir: folder
   } do
-    {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
+    {view, limiter} = start(folder, max_running: 3, max_running_per_skill: 2)
 
     # Half of the handlers come to an end by themselves.
     call = fn _, _ ->
@@ -255,22 +256,22 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
       assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
     end
 
-    empty_in_the_end(gate)
+    empty_in_the_end(limiter)
     assert [%{status: :ok}, %{status: :ok}] = Pipeline.commands(view, ["x.text", "x.text"])
   end
 
-  # Each that ends tells the gate, and this counts them down.
-  defp empty_in_the_end(gate) do
-    if :sys.get_state(gate).calls == %{} do
-      empty(gate)
+  # The process gets a message for each worker that ends; this counts them down.
+  defp empty_in_the_end(limiter) do
+    if :sys.get_state(limiter).calls == %{} do
+      empty(limiter)
     else
-      assert_receive {:trace, ^gate, :receive, _}, 60_000
-      empty_in_the_end(gate)
+      assert_receive {:trace, ^limiter, :receive, _}, 60_000
+      empty_in_the_end(limiter)
     end
   end
 
-  test "what a handler runs itself takes no room of its caller's", %{tmp_dir: folder} do
-    {view, gate} = start(folder, max_running: 1, max_running_per_skill: 1, max_wait: 60_000)
+  test "nested calls use the slot of their caller", %{tmp_dir: folder} do
+    {view, limiter} = start(folder, max_running: 1, max_running_per_skill: 1, max_wait: 60_000)
 
     call = fn
       %{"depth" => "0"}, context ->
@@ -278,7 +279,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
 
       %{"depth" => depth}, context ->
         line = "x.call --depth #{String.to_integer(depth) - 1}"
-        # From a process of its own, as who calls several at a time would.
+        # From a separate process, like a handler that runs several commands at once.
         run = fn -> Pipeline.commands(context.view, [line], assigns: context.assigns) end
         {:ok, hd(Task.await(Task.async(run))).content}
     end
@@ -286,6 +287,6 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert [%{content: "flags: %{}"}] =
              Pipeline.commands(view, ["x.call --depth 2"], assigns: %{call: call})
 
-    empty(gate)
+    empty(limiter)
   end
 end

@@ -7,17 +7,17 @@ defmodule Skillbook.Run.LoadTest do
   @moduletag :tmp_dir
   @moduletag :capture_log
 
-  test "conversations keep apart and leave nothing behind, whatever handlers do", %{
+  test "keeps conversations apart and leaves nothing behind, whatever handlers do", %{
     tmp_dir: folder
   } do
     write(folder, Load.pages())
     figures = Load.run(folder, 300)
     assert %{commands: 960, results: %{ok: ok, error: 60} = results, out_of_service: 3} = figures
-    # Two echoes of each, and of a fifth the flood and what was read on of it.
+    # Two echoes of each conversation, and of every fifth the flood and its next page.
     assert ok in 660..720
     # Those that ran before five had failed.
     for kind <- [:crash, :timeout], do: assert(results[kind] >= 5)
-    # What is left of binaries and code that was loaded meanwhile.
+    # Allows for binaries and code that were loaded during the test.
     assert figures.left_memory < 32 * 1024 * 1024
   end
 end

@@ -33,7 +33,7 @@ defmodule Skillbook.Run.PolicyTest do
     result
   end
 
-  test "what changes something: the frontmatter says so, else the handler and the name" do
+  test "the frontmatter, the handler and the name decide about side effects" do
     entry = fn fields ->
       struct!(Entry, [kind: :command, description: "", body: "", path: "", source: ""] ++ fields)
     end
@@ -59,7 +59,7 @@ defmodule Skillbook.Run.PolicyTest do
         do: assert({fields, Entry.effect(entry.(fields))} == {fields, effect})
   end
 
-  test "what becomes of a command", %{tmp_dir: folder} do
+  test "decides by the profile's :writes", %{tmp_dir: folder} do
     write(folder, pages())
     allow = [ask: fn _ -> :allow end]
     refuse = [ask: fn _ -> :deny end]
@@ -91,7 +91,7 @@ defmodule Skillbook.Run.PolicyTest do
     end
   end
 
-  test "the executor does not run it either", %{tmp_dir: folder} do
+  test "applies to calls of the executor too", %{tmp_dir: folder} do
     write(folder, pages())
     view = view(folder, writes: :deny)
 
@@ -102,7 +102,7 @@ defmodule Skillbook.Run.PolicyTest do
     end
   end
 
-  test "no way of writing a command gets past it", %{tmp_dir: folder} do
+  test "no spelling of a command bypasses it", %{tmp_dir: folder} do
     test = self()
 
     write(folder, %{
@@ -111,8 +111,8 @@ defmodule Skillbook.Run.PolicyTest do
       "odd.md" => page("change it", handler("Call"))
     })
 
-    names =
-      ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
+    names = ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435
+           x/change x:change)
 
     behind = [
       "",
@@ -156,7 +156,7 @@ defmodule Skillbook.Run.PolicyTest do
             do: Pipeline.commands(view, ["x.change", "alter"], assigns: context.assigns)
 
         {:ok, routed} = Router.route(context.view, "x.change")
-        # As it stands, with what a handler has at hand.
+        # As written, with all that a handler has access to.
         Executor.execute(routed, %{context | entry: routed.entry})
         Executor.execute(routed, Executor.context(context.view, routed, assigns: context.assigns))
       else
@@ -187,7 +187,7 @@ defmodule Skillbook.Run.PolicyTest do
     end)
   end
 
-  test "the model is told what to do instead", %{tmp_dir: folder} do
+  test "the error tells the model what to do instead", %{tmp_dir: folder} do
     write(folder, pages())
     deny = fn text -> [ask: fn _ -> {:deny, text} end] end
 
@@ -196,13 +196,14 @@ defmodule Skillbook.Run.PolicyTest do
        "`x.send` was not run: it changes something, and only commands that read may run here. " <>
          "Do not try again; tell the user what you would have done."},
       {:delegate, [],
-       "`x.send` was not run: it changes something, and such commands are handed to an agent, but there is none here. " <>
-         "Tell the user what is to be done."},
+       "`x.send` was not run: it changes something, and such commands must be delegated to an " <>
+         "agent, but no agent is available. " <>
+         "Tell the user what needs to be done."},
       {:ask, [ask: fn _ -> :deny end],
-       "`x.send` was not run: it changes something, and whoever was asked did not allow it. " <>
-         "Do not try again without being told to."},
+       "`x.send` was not run: it changes something, and the user declined. " <>
+         "Do not try again unless the user asks for it."},
       {:ask, deny.("Not before Friday."),
-       "`x.send` was not run: it changes something, and whoever was asked did not allow it: Not before Friday."}
+       "`x.send` was not run: it changes something, and the user declined: Not before Friday."}
     ]
 
     for {writes, options, message} <- rows do
@@ -216,8 +217,9 @@ defmodule Skillbook.Run.PolicyTest do
     assert run(view(folder, writes: :deny), "agent.dispatch").error.kind == :deny
 
     assert run(view(folder, writes: :delegate), "x.send").content ==
-             "`x.send` was not run: it changes something, and such commands are handed to an agent. " <>
-               "Write: agent.dispatch --mission \"WHAT IS TO BE DONE\" --skills x.send"
+             "`x.send` was not run: it changes something, and such commands must be delegated " <>
+               "to an agent. " <>
+               "Write: agent.dispatch --mission \"WHAT TO DO\" --skills x.send"
 
     hidden = view(folder, writes: :delegate, skills: ["x.*"])
 
@@ -283,7 +285,8 @@ defmodule Skillbook.Run.PolicyTest do
         assert log =~ "skill x.send: " and log =~ line
 
         assert result.content ==
-                 "`x.send` was not run: it changes something, and nobody could be asked whether it may. " <>
+                 "`x.send` was not run: it changes something, and permission could not be " <>
+                   "requested. " <>
                    "Tell the user what you would have done."
       end
     end

@@ -1,5 +1,6 @@
 defmodule Skillbook.Scheduler.DigestTest do
-  # A daily digest from its first command to its end: built, picked up, scheduled, fired, its report stored, moved, deleted.
+  # A daily digest from its first command to its end: built, picked up, scheduled, fired, its
+  # report stored, moved, deleted.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Scheduler.Local
@@ -11,7 +12,7 @@ defmodule Skillbook.Scheduler.DigestTest do
   @name "workflows.morning"
 
   @commands ~S"""
-  workflow.build --name morning --description "What the day brings" --schedule "0 8 * * 1-5" --steps <<STEPS
+  workflow.build --name morning --description Digest --schedule "0 8 * * 1-5" --steps <<STEPS
   ```cmd
   # name: late
   tasks.search --overdue --assignee {user} --sort priority
@@ -37,25 +38,27 @@ defmodule Skillbook.Scheduler.DigestTest do
   """
 
   @prose ~S"""
-  workflow.build --name morning --description "What the day brings" --schedule "0 8 * * 1-5" --steps <<STEPS
-  Look up what is late and what is due today with `tasks.search`, and what is wished for with `memory.search`. Store it as
-  one note with `notes.add`, under the title "Digest of" and the day.
+  workflow.build --name morning --description Digest --schedule "0 8 * * 1-5" --steps <<STEPS
+  Search for late tasks and tasks due today with `tasks.search`, and for wishes with
+  `memory.search`. Store it as one note with `notes.add`, under the title "Digest of" and the day.
   STEPS
   """
 
-  # Looks, writes what it found, and says that it is done.
+  # Searches, writes a note, and reports.
   defp model do
     Model.Function.new(fn messages, _options ->
       replies = Enum.count(messages, &(&1.role == :assistant))
 
       case replies do
         0 ->
-          "Looking.\n\n```cmd\ntasks.search --overdue --assignee me\nmemory.search --query digest --category preference\n```"
+          "Looking.\n\n```cmd\ntasks.search --overdue --assignee me\n" <>
+            "memory.search --query digest --category preference\n```"
 
         1 ->
           late = messages |> found() |> String.split("\n") |> Enum.find(&(&1 =~ "Call the bank"))
 
-          "```cmd\nnotes.add --title \"Digest of 2026-03-03\" --include-in-prompt false --content <<REPORT\n## Late\n\n#{late}\nREPORT\n```"
+          "```cmd\nnotes.add --title \"Digest of 2026-03-03\" --include-in-prompt false " <>
+            "--content <<REPORT\n## Late\n\n#{late}\nREPORT\n```"
 
         2 ->
           "The digest is stored; the bank is late."
@@ -89,7 +92,7 @@ defmodule Skillbook.Scheduler.DigestTest do
       sources: [folder],
       write_to: folder,
       store: store,
-      # What ann writes is hers.
+      # Entries that ann writes have her label.
       profiles: [[id: "ann", grants: ["ann"], labels: ["ann"]], [id: "bob"]],
       schedules: [clock: fn -> DateTime.from_unix!(:atomics.get(clock, 1)) end]
     ]
@@ -107,7 +110,7 @@ defmodule Skillbook.Scheduler.DigestTest do
     result
   end
 
-  # The next generation that has to do with the workflow; whoever is told of it has been told.
+  # Waits until a generation with the workflow is announced to all subscribers.
   defp changed(book, field) do
     assert_receive {:skillbook, ^book, %Change{} = change}, @patience
 
@@ -130,7 +133,8 @@ defmodule Skillbook.Scheduler.DigestTest do
       evening = ~U[2026-03-02 18:00:00Z]
 
       for line <- [
-            ~s(tasks.create --title "Call the bank" --due 2026-03-02 --priority high --assignee me),
+            ~s(tasks.create --title "Call the bank" --due 2026-03-02 --priority high ) <>
+              ~s(--assignee me),
             ~s(tasks.create --title "Send the plan" --due 2026-03-03 --assignee me),
             ~s(tasks.create --title "Somebody else's" --due 2026-03-03 --assignee bob),
             ~s(memory.save --content "The digest has no weather" --category preference)
@@ -144,7 +148,7 @@ defmodule Skillbook.Scheduler.DigestTest do
 
       changed(book, :added)
 
-      # It is ann's alone, and so is what it does.
+      # Only ann sees it and its results.
       assert %{data: %{"author" => "ann", "run_as" => "ann", "visibility_labels" => ["ann"]}} =
                View.fetch!(Skillbook.view(book, "ann"), @name)
 

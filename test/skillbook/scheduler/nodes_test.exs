@@ -13,7 +13,7 @@ defmodule Skillbook.Scheduler.NodesTest do
 
   for interrupted <- [:fail, :run] do
     @tag interrupted: interrupted
-    test "of a thousand firings each runs once or failed when a node is killed, with #{interrupted}",
+    test "each of many firings runs once or fails if a node is killed, with #{interrupted}",
          context do
       names = for n <- 1..@count, do: "job-#{n}"
 
@@ -74,7 +74,7 @@ defmodule Skillbook.Scheduler.NodesTest do
           for [name, status, _, 1] <- other,
               do: assert({status, ran[name]} in [{"failed", nil}, {"failed", 1}])
 
-          # What one node has under way at a time.
+          # The firings that one node runs at once.
           assert length(other) <= 5
 
         :run ->

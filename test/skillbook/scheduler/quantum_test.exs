@@ -1,5 +1,6 @@
 defmodule Skillbook.Scheduler.QuantumTest do
-  # Quantum's part is played by what its documentation has (test/support/quantum.ex); examples/quantum is run with itself.
+  # Quantum's part is played by what its documentation has (test/support/quantum.ex);
+  # examples/quantum is run with itself.
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureLog
@@ -53,7 +54,7 @@ defmodule Skillbook.Scheduler.QuantumTest do
     |> Enum.sort()
   end
 
-  test "each entry is a job, as long as it is there", %{tmp_dir: folder} do
+  test "each entry is a job while it exists", %{tmp_dir: folder} do
     write(folder, %{
       "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
       "b/SKILL.md" => job("b", schedule: "'*/5 0 8 * * *'", timezone: "Europe/Berlin"),
@@ -85,7 +86,7 @@ defmodule Skillbook.Scheduler.QuantumTest do
         assert Scheduler.registered(book) |> Map.keys() == ["a"]
         assert jobs(book) == [{"a", "0 9 * * *", false, :utc}]
 
-        # What a process before has left is not there twice.
+        # Jobs of a crashed process are not duplicated.
         Process.exit(Process.whereis(Module.concat(book, "Scheduler")), :kill)
         assert eventually(fn -> jobs(book) == [{"a", "0 9 * * *", false, :utc}] end)
         stop_supervised!(book)
@@ -93,10 +94,11 @@ defmodule Skillbook.Scheduler.QuantumTest do
       end)
 
     assert log =~
-             "f does not run by its schedule: Quantum cannot read \"0 8 L * *\": Can't parse L as day."
+             "f does not run by its schedule: Quantum cannot read \"0 8 L * *\": Can't parse " <>
+               "L as day."
   end
 
-  test "each entry of the store is a job, though they share a name", %{tmp_dir: folder} do
+  test "entries of the store with one name are separate jobs", %{tmp_dir: folder} do
     clock = clock(~U[2026-03-01 07:59:30Z])
     profiles = [[id: "ann", grants: ["a"]], [id: "bob", grants: ["b"]]]
     book = scheduled(folder, clock, profiles: profiles)
@@ -134,7 +136,7 @@ defmodule Skillbook.Scheduler.QuantumTest do
     end
   end
 
-  test "what Quantum fires runs once at the time that is meant", %{tmp_dir: folder} do
+  test "a firing of Quantum runs once, for the right time", %{tmp_dir: folder} do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
     clock = clock(~U[2026-03-01 07:59:30Z])
     book = scheduled(folder, clock)

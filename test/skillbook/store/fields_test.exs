@@ -63,7 +63,7 @@ defmodule Skillbook.Store.FieldsTest do
           {%{name: ""}, @name <> ~s("". Write for example: note)},
           {%{name: :milk}, @name <> ":milk. Write for example: note"},
           {%{name: "\u3164"}, @name <> ~s("\u3164". Write for example: note)},
-          {%{name: "a\u200bb"}, @name <> ~s("a\u200Bb". Write for example: a-b)},
+          {%{name: "a\u200bb"}, @name <> inspect("a\u200Bb") <> ". Write for example: a-b"},
           {%{name: String.duplicate("a", 65)},
            @name <>
              ~s("#{String.duplicate("a", 60)}...". Write for example: ) <>

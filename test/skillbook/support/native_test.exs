@@ -1,5 +1,5 @@
 defmodule Skillbook.Support.NativeTest do
-  # What is wrong with an argument is an error in the calling process; nothing takes the virtual machine down.
+  # An invalid argument is an error in the calling process and never ends the virtual machine.
   use ExUnit.Case, async: true
 
   alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Native, View}

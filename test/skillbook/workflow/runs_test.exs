@@ -23,7 +23,7 @@ defmodule Skillbook.Workflow.RunsTest do
       command = %Command{name: "x.flow", raw: "x.flow --to \"é\0\""}
       context = context(sql: sql, profile: ann, command: command, by: :user)
 
-      id = Runs.begin(entry, context, 2, 1_000)
+      id = Runs.start(entry, context, 2, 1_000)
       now = context.now
 
       assert {:ok, [%{id: ^id, status: "running", ran: 0, duration: nil}]} =
@@ -41,8 +41,8 @@ defmodule Skillbook.Workflow.RunsTest do
 
       # PostgreSQL stores no NUL.
       second = %Result{status: :error, content: "n\0o", command: "x.gone \0", duration: 0}
-      assert :ok = Runs.step(context, id, %{number: 1, name: "late"}, first)
-      assert :ok = Runs.step(context, id, %{number: 2, name: nil}, second)
+      assert :ok = Runs.add_step(context, id, %{number: 1, name: "late"}, first)
+      assert :ok = Runs.add_step(context, id, %{number: 2, name: nil}, second)
       assert :ok = Runs.finish(context, id, :stopped, 7)
 
       run = %{
@@ -61,7 +61,7 @@ defmodule Skillbook.Workflow.RunsTest do
 
       # Nobody ended it, and its time is over.
       later = &DateTime.add(now, &1)
-      left = Runs.begin(entry, context, nil, 1_000)
+      left = Runs.start(entry, context, nil, 1_000)
 
       assert {:ok, %{status: "running", steps: 0}, []} =
                Runs.fetch(sql, ann, "x.flow", left, later.(60))
@@ -108,7 +108,7 @@ defmodule Skillbook.Workflow.RunsTest do
       assert Runs.fetch(sql, %Profile{id: "bob"}, "x.flow", id, now) == {:ok, nil}
       assert Runs.fetch(sql, ann, "x.other", id, now) == {:ok, nil}
 
-      for _ <- 1..100, do: assert(is_integer(Runs.begin(entry, context, 0, 0)))
+      for _ <- 1..100, do: assert(is_integer(Runs.start(entry, context, 0, 0)))
       assert {:ok, runs} = Runs.list(sql, ann, "x.flow", 200, now)
       assert length(runs) == 100
       assert Runs.fetch(sql, ann, "x.flow", id, now) == {:ok, nil}

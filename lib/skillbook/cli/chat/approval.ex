@@ -1,7 +1,8 @@
 defmodule Skillbook.CLI.Chat.Approval do
   @moduledoc false
-  # Asks whoever sits there before a command runs that changes something. The command is asked for in the process that runs
-  # it and answered in the one that reads lines; what is always allowed stands in a table, so that nobody is asked for it.
+  # Asks the user before a command with side effects runs (`chat --ask`). The process that runs
+  # the command asks, and the process that reads lines answers. Commands answered with `always`
+  # are in an ETS table and are not asked for again.
 
   alias Skillbook.CLI.Shell.Input
   alias Skillbook.CLI.Terminal
@@ -13,32 +14,32 @@ defmodule Skillbook.CLI.Chat.Approval do
 
   @prompt "  Run it? y/n/always/why> "
 
-  @doc "For the conversation of the calling process, which reads the lines."
+  @doc "An approval for the conversation of the calling process, which reads the lines."
   def new(terminal),
     do: %__MODULE__{terminal: terminal, reader: self(), allowed: :ets.new(__MODULE__, [:public])}
 
   @doc "The `:ask` callback of `Skillbook.run/3`."
-  def ask(%{allowed: allowed} = consent, %Request{} = request) do
-    if :ets.member(allowed, key(request)), do: :allow, else: Input.ask(consent.reader, request)
+  def ask(%{allowed: allowed} = approval, %Request{} = request) do
+    if :ets.member(allowed, key(request)), do: :allow, else: Input.ask(approval.reader, request)
   end
 
   @doc "The answer to a request, for `Skillbook.CLI.Shell.Input.run/3`."
-  def answer(consent, %Request{} = request, input) do
-    put(consent, input, :bright, request.command.raw)
+  def answer(approval, %Request{} = request, input) do
+    put(approval, input, :bright, request.command.raw)
 
     for {placeholder, value} <- Placeholder.values(request.command),
-        do: put(consent, input, :bright, "#{placeholder} is #{value}")
+        do: put(approval, input, :bright, "#{placeholder} is #{value}")
 
-    answered(consent, request, input)
+    read_answer(approval, request, input)
   end
 
-  defp answered(consent, request, input) do
-    unless Input.person?(input), do: IO.write(:stderr, @prompt)
+  defp read_answer(approval, request, input) do
+    unless Input.interactive?(input), do: IO.write(:stderr, @prompt)
 
-    case Input.answer(input, if(Input.person?(input), do: @prompt, else: "")) do
+    case Input.answer(input, if(Input.interactive?(input), do: @prompt, else: "")) do
       {:line, line, input} ->
-        unless Input.person?(input), do: IO.puts(:stderr, line)
-        word(consent, request, String.split(line, ~r/\s+/, parts: 2, trim: true), input)
+        unless Input.interactive?(input), do: IO.puts(:stderr, line)
+        answer_word(approval, request, String.split(line, ~r/\s+/, parts: 2, trim: true), input)
 
       {:eof, input} ->
         {:ok, :deny, input}
@@ -48,52 +49,55 @@ defmodule Skillbook.CLI.Chat.Approval do
     end
   end
 
-  defp word(_consent, _request, [word], input) when word in ["y", "yes"], do: {:ok, :allow, input}
-  defp word(_consent, _request, [word], input) when word in ["n", "no"], do: {:ok, :deny, input}
+  defp answer_word(_approval, _request, [word], input) when word in ["y", "yes"],
+    do: {:ok, :allow, input}
 
-  defp word(_consent, _request, [word, text], input) when word in ["n", "no"],
+  defp answer_word(_approval, _request, [word], input) when word in ["n", "no"],
+    do: {:ok, :deny, input}
+
+  defp answer_word(_approval, _request, [word, text], input) when word in ["n", "no"],
     do: {:ok, {:deny, text}, input}
 
-  defp word(consent, request, ["always"], input) do
-    :ets.insert(consent.allowed, {key(request)})
+  defp answer_word(approval, request, ["always"], input) do
+    :ets.insert(approval.allowed, {key(request)})
     {:ok, :allow, input}
   end
 
-  defp word(consent, %{entry: entry} = request, ["why"], input) do
+  defp answer_word(approval, %{entry: entry} = request, ["why"], input) do
     put(
-      consent,
+      approval,
       input,
       :faint,
-      "#{entry.name} changes something: #{entry.description}\nIts page is #{entry.path}"
+      "#{entry.name} has side effects: #{entry.description}\nIts page is #{entry.path}"
     )
 
-    answered(consent, request, input)
+    read_answer(approval, request, input)
   end
 
-  defp word(consent, request, _words, input) do
-    if Input.person?(input) do
-      put(consent, input, :faint, """
-      y       run it
-      n       do not; text behind it is told to the model, as in: n tomorrow will do
-      always  run it, and from now on each #{request.entry.name} without asking
-      why     what it is\
+  defp answer_word(approval, request, _words, input) do
+    if Input.interactive?(input) do
+      put(approval, input, :faint, """
+      y       run the command
+      n       do not run it; the model gets the text after n, for example: n do it tomorrow
+      always  run it, and do not ask for #{request.entry.name} again
+      why     show its description\
       """)
 
-      answered(consent, request, input)
+      read_answer(approval, request, input)
     else
       {:ok, :deny, input}
     end
   end
 
-  # What else the same name may stand for after a reload is asked for again.
+  # After a reload, the same name may be another page or handler, so it is asked for again.
   defp key(%{entry: entry, profile: profile}),
     do: {profile.id, entry.name, entry.path, entry.handler}
 
-  # All of it, for it is what somebody agrees to, and nothing in it that drives a terminal.
-  defp put(consent, input, style, text) do
+  # Not truncated, because the user consents to all of it. Control characters are escaped.
+  defp put(approval, input, style, text) do
     for line <- String.split(Terminal.safe(%Terminal{width: 80}, text), "\n") do
-      line = ["  ", Terminal.style(consent.terminal, style, line)]
-      if Input.person?(input), do: Terminal.put(line), else: IO.puts(:stderr, line)
+      line = ["  ", Terminal.style(approval.terminal, style, line)]
+      if Input.interactive?(input), do: Terminal.put(line), else: IO.puts(:stderr, line)
     end
   end
 end

@@ -1,52 +1,58 @@
 defmodule Skillbook.CLI.Chat.Screen do
   @moduledoc false
-  # A run as a person sees it: the text as it is written, each command and its result on a line of their own. Where no person
-  # sits, only the text goes to standard output; the rest goes to standard error.
+  # Prints the events of an agent run: the text as it is streamed, and one line for each command
+  # and each result. On a terminal all of it goes to standard output. Otherwise only the text
+  # does, and the rest goes to standard error.
 
   alias Skillbook.CLI.{Run, Terminal}
 
-  # `at` counts, for the events of one run: whether the line is open (1), and the turn's commands (2) and results (3).
-  @enforce_keys [:terminal, :person, :at]
-  defstruct [:terminal, :person, :at]
+  # `counters` is an `:atomics` array, because events of one run come from several processes.
+  @enforce_keys [:terminal, :interactive, :counters]
+  defstruct [:terminal, :interactive, :counters]
 
-  @open 1
+  # 1 if the last text did not end its line
+  @open_line 1
+  # Commands and results of the current turn
   @commands 2
   @results 3
 
+  @max_line 100
+
   @doc "The screen of one run."
-  def new(terminal, person?),
-    do: %__MODULE__{terminal: terminal, person: person?, at: :atomics.new(3, [])}
+  def new(terminal, interactive?) do
+    %__MODULE__{terminal: terminal, interactive: interactive?, counters: :atomics.new(3, [])}
+  end
 
   @doc "Shows an event of `Skillbook.Agent.run/3`."
   def show(screen, {:turn, _number}) do
     close(screen)
-    for counter <- [@commands, @results], do: :atomics.put(screen.at, counter, 0)
+    for counter <- [@commands, @results], do: :atomics.put(screen.counters, counter, 0)
     :ok
   end
 
   def show(screen, {:text, text}) do
-    # What divides a block from the text is not needed where the block's commands stand on lines of their own.
+    # Commands have lines of their own, so the blank line before their block is dropped.
     text = if open?(screen), do: text, else: String.trim_leading(text, "\n")
 
     if text != "" do
       Terminal.write(Terminal.safe(screen.terminal, text))
-      :atomics.put(screen.at, @open, if(String.ends_with?(text, "\n"), do: 0, else: 1))
+      :atomics.put(screen.counters, @open_line, if(String.ends_with?(text, "\n"), do: 0, else: 1))
     end
   end
 
   def show(screen, {:command, command}) do
-    number = :atomics.add_get(screen.at, @commands, 1)
+    number = :atomics.add_get(screen.counters, @commands, 1)
     note(screen, :bright, "[#{number}] #{line(command)}")
   end
 
   def show(screen, {:result, result}) do
-    number = :atomics.add_get(screen.at, @results, 1)
+    number = :atomics.add_get(screen.counters, @results, 1)
     status = Terminal.style(screen.terminal, Run.color(result.status), to_string(result.status))
 
     note(screen, :faint, [
       "[#{number}] ",
       status,
-      Run.took(result.duration),
+      Run.duration(result.duration),
       ": ",
       line(result.content)
     ])
@@ -61,7 +67,7 @@ defmodule Skillbook.CLI.Chat.Screen do
       note(
         screen,
         :yellow,
-        "the model is told that nothing of this ran, for it stands in no cmd block"
+        "the reply has commands outside a cmd block; the model is told that they did not run"
       )
 
   def show(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
@@ -77,7 +83,7 @@ defmodule Skillbook.CLI.Chat.Screen do
   def show(screen, {:compacted, %{messages: count}}),
     do: note(screen, :faint, "left out #{count} older messages to save room")
 
-  # Of an agent's work a line for each command, under the command that dispatched it.
+  # Results of a dispatched agent, below the command that dispatched it.
   def show(screen, {:agent, id, event}), do: agent(screen, ["  ", id], event)
 
   def show(_screen, _event), do: :ok
@@ -93,7 +99,7 @@ defmodule Skillbook.CLI.Chat.Screen do
       line(result.command || ""),
       ": ",
       status,
-      Run.took(result.duration)
+      Run.duration(result.duration)
     ])
   end
 
@@ -102,31 +108,33 @@ defmodule Skillbook.CLI.Chat.Screen do
 
   defp agent(_screen, _path, _event), do: :ok
 
-  @doc "Ends a line that is open."
+  @doc "Ends the current line, if text is on it."
   def close(screen) do
     if open?(screen), do: Terminal.write("\n")
-    :atomics.put(screen.at, @open, 0)
+    :atomics.put(screen.counters, @open_line, 0)
   end
 
   defp cut_off(:length),
-    do: "the reply is not whole: it reached the limit of --max-tokens, or the model's own"
+    do: "the reply is incomplete: it reached --max-tokens or the model's limit"
 
-  defp cut_off(:filtered), do: "the reply is not whole: the server withheld the rest"
-  defp cut_off(:broken), do: "the connection broke in the reply; the model is asked to go on"
+  defp cut_off(:filtered), do: "the reply is incomplete: the server withheld the rest"
+
+  defp cut_off(:broken),
+    do: "the connection broke during the reply; the model is asked to continue"
 
   defp note(screen, style, text) do
     close(screen)
     text = Terminal.style(screen.terminal, style, text)
-    if screen.person, do: Terminal.put(["  ", text]), else: IO.puts(:stderr, ["  ", text])
+    if screen.interactive, do: Terminal.put(["  ", text]), else: IO.puts(:stderr, ["  ", text])
   end
 
-  defp open?(screen), do: :atomics.get(screen.at, @open) == 1
+  defp open?(screen), do: :atomics.get(screen.counters, @open_line) == 1
 
-  # As much of the first line as there is room for, and nothing that drives a terminal.
+  # The first line, truncated, without control characters.
   defp line(text) do
     [line | more] = text |> String.trim() |> String.split("\n", parts: 2)
     line = Terminal.safe(%Terminal{width: 80}, line)
-    shown = String.slice(line, 0, 100)
-    if more == [] and shown == line, do: shown, else: shown <> " …"
+    truncated = String.slice(line, 0, @max_line)
+    if more == [] and truncated == line, do: line, else: truncated <> " …"
   end
 end

@@ -1,22 +1,22 @@
 defmodule Skillbook.CLI.Shell.Completion do
   @moduledoc false
-  # What Tab offers: names at the start of a line and after get_skill, flags of the command after that.
+  # Tab completion: names at the start of a line and after get_skill, then the command's flags.
 
-  @doc "The text to put in at the cursor and, if there are several ways on, the words to choose from."
+  @doc "The text to insert at the cursor, and the choices if several words match."
   @spec complete(String.t(), %{names: [String.t()], flags: (String.t() -> [String.t()])}) ::
           {insert :: String.t(), choices :: [String.t()]}
-  def complete(left, known) do
+  def complete(left, completions) do
     word = ~r/\S*\z/ |> Regex.run(left) |> hd()
     before = left |> String.slice(0, String.length(left) - String.length(word)) |> String.split()
 
-    case Enum.filter(words(before, word, known), &String.starts_with?(&1, word)) do
+    case Enum.filter(words(before, word, completions), &String.starts_with?(&1, word)) do
       [] -> {"", []}
       [only] -> {rest(only, word) <> " ", []}
       several -> {several |> common() |> rest(word), several}
     end
   end
 
-  @doc "The words in as many columns as fit."
+  @doc "Formats the words in as many columns as fit into the width."
   @spec columns([String.t()], pos_integer()) :: String.t()
   def columns(words, width) do
     column = (words |> Enum.map(&String.length/1) |> Enum.max()) + 2
@@ -28,13 +28,13 @@ defmodule Skillbook.CLI.Shell.Completion do
     end)
   end
 
-  defp words([], _word, known), do: known.names
+  defp words([], _word, completions), do: completions.names
 
-  defp words([get], _word, known) when get in ["get_skill", "get_skill:"],
-    do: known.names -- ["get_skill"]
+  defp words([get], _word, completions) when get in ["get_skill", "get_skill:"],
+    do: completions.names -- ["get_skill"]
 
-  defp words([command | _], "-" <> _, known), do: known.flags.(command)
-  defp words(_before, _word, _known), do: []
+  defp words([command | _], "-" <> _, completions), do: completions.flags.(command)
+  defp words(_before, _word, _completions), do: []
 
   defp rest(word, prefix),
     do: binary_part(word, byte_size(prefix), byte_size(word) - byte_size(prefix))

@@ -1,9 +1,11 @@
 defmodule Skillbook.CLI.Shell.Editor do
   @moduledoc false
-  # One line being edited: a key and an editor in, an editor or an outcome out. Draws, but writes nothing.
+  # A line editor without IO: a key changes the editor or ends the line, and `draw/4` returns the
+  # bytes for the terminal.
 
-  # The text left of the cursor in reverse, the text right of it, both as graphemes; the history, newest first, and the
-  # part of it that stands below the entry shown, with the line that was being typed at its end.
+  # `left` and `right` are the graphemes on both sides of the cursor; `left` is reversed.
+  # `older` and `newer` are the history on both sides of the current entry; the typed line is
+  # last in `newer`.
   defstruct left: [], right: [], older: [], newer: [], pasting: false
 
   @type t :: %__MODULE__{}
@@ -17,7 +19,7 @@ defmodule Skillbook.CLI.Shell.Editor do
   @doc "The text left of the cursor."
   def left(editor), do: editor.left |> Enum.reverse() |> Enum.join()
 
-  @doc "What the key makes of the line: a changed editor, or what it asks of the shell."
+  @doc "Applies a key: returns the changed editor, or an action for the shell."
   @spec key(t(), Skillbook.CLI.Shell.Keys.key()) ::
           {:edit, t()} | {:enter, String.t()} | :interrupt | :end_of_input
   def key(editor, :enter), do: {:enter, text(editor)}
@@ -27,9 +29,9 @@ defmodule Skillbook.CLI.Shell.Editor do
   def key(editor, {:text, text}), do: {:edit, insert(editor, text)}
   def key(editor, key), do: {:edit, move(editor, key)}
 
-  @doc "The editor with a text put in at the cursor."
+  @doc "Inserts a text at the cursor."
   def insert(editor, text) do
-    # The last grapheme and the text may be one: a letter and its combining accent.
+    # The text may combine with the last grapheme, for example an accent with its letter.
     {last, rest} = Enum.split(editor.left, 1)
     %{editor | left: (Enum.join(last) <> text) |> String.graphemes() |> Enum.reverse(rest)}
   end
@@ -58,14 +60,14 @@ defmodule Skillbook.CLI.Shell.Editor do
   end
 
   defp move(%{older: [line | older]} = e, :up),
-    do: show(%{e | older: older, newer: [text(e) | e.newer]}, line)
+    do: replace(%{e | older: older, newer: [text(e) | e.newer]}, line)
 
   defp move(%{newer: [line | newer]} = e, :down),
-    do: show(%{e | newer: newer, older: [text(e) | e.older]}, line)
+    do: replace(%{e | newer: newer, older: [text(e) | e.older]}, line)
 
   defp move(e, _key), do: e
 
-  defp show(editor, line),
+  defp replace(editor, line),
     do: %{editor | left: line |> String.graphemes() |> Enum.reverse(), right: []}
 
   defp skip_word(graphemes) do
@@ -73,10 +75,10 @@ defmodule Skillbook.CLI.Shell.Editor do
   end
 
   @doc """
-  Draws the prompt and the line, and says in which row of its drawing the cursor now stands.
+  Draws the prompt and the line. Returns the bytes and the row of the cursor.
 
-  `row` is where the drawing before left the cursor. Long lines go on in the next row of the terminal, so
-  the rows are counted here.
+  `row` is the cursor's row in the previous drawing. Rows are counted because the terminal wraps
+  long lines.
   """
   @spec draw(t(), String.t(), pos_integer(), non_neg_integer()) :: {iodata(), non_neg_integer()}
   def draw(editor, prompt, columns, row) do
@@ -84,11 +86,12 @@ defmodule Skillbook.CLI.Shell.Editor do
     {cursor_row, cursor_column} = cursor = place(Enum.reverse(editor.left), start, columns)
     {last_row, last_column} = place(editor.right, cursor, columns)
 
-    # A terminal goes to the next row only with the next character: a row that is just full needs the break said.
+    # A terminal wraps only at the next character, so a row that is exactly full needs a line
+    # break.
     wrap = if last_column == 0 and last_row > 0, do: "\n", else: ""
 
     {[
-       [up(row), "\r\e[J", prompt, shown(text(editor)), wrap],
+       [up(row), "\r\e[J", prompt, without_tabs(text(editor)), wrap],
        [
          up(last_row - cursor_row),
          "\r",
@@ -100,7 +103,7 @@ defmodule Skillbook.CLI.Shell.Editor do
   defp up(0), do: ""
   defp up(rows), do: "\e[#{rows}A"
 
-  defp shown(text), do: String.replace(text, "\t", " ")
+  defp without_tabs(text), do: String.replace(text, "\t", " ")
 
   defp place(graphemes, from, columns) do
     Enum.reduce(graphemes, from, fn grapheme, {row, column} ->
@@ -112,7 +115,7 @@ defmodule Skillbook.CLI.Shell.Editor do
     end)
   end
 
-  # Two columns for East Asian wide characters and emoji (Unicode Standard Annex 11), one for all others.
+  # Two columns for East Asian wide characters and emoji (Unicode Standard Annex 11), else one.
   defp width(<<code::utf8, _::binary>>)
        when code in 0x1100..0x115F or code in 0x2E80..0xA4CF or code in 0xAC00..0xD7A3 or
               code in 0xF900..0xFAFF or

@@ -1,10 +1,10 @@
 defmodule Skillbook.CLI.Shell.History do
   @moduledoc false
-  # The lines typed before, in a file of the XDG state folder that only its owner may read.
+  # The history of typed lines, in a file in the XDG state folder that only its owner can read.
 
-  @limit 1000
+  @max_lines 1000
 
-  @doc "The history, newest first; what cannot be read is as good as empty."
+  @doc "The history, newest first; empty if the file cannot be read."
   @spec load() :: [String.t()]
   def load do
     case File.read(path()) do
@@ -13,14 +13,14 @@ defmodule Skillbook.CLI.Shell.History do
         |> String.split("\n", trim: true)
         |> Enum.filter(&String.valid?/1)
         |> Enum.reverse()
-        |> Enum.take(@limit)
+        |> Enum.take(@max_lines)
 
       {:error, _} ->
         []
     end
   end
 
-  @doc "The history with the line added, on disk too; blank lines and repeats of the newest are left out."
+  @doc "Adds a line to the history and the file, unless it is blank or repeats the newest line."
   @spec add([String.t()], String.t()) :: [String.t()]
   def add([line | _] = history, line), do: history
 
@@ -33,15 +33,15 @@ defmodule Skillbook.CLI.Shell.History do
     end
   end
 
-  @doc "Shortens the file if it has grown to more than twice what is loaded."
+  @doc "Shortens the file if it has more than twice the lines that are loaded."
   def trim do
     with {:ok, text} <- File.read(path()),
          lines = String.split(text, "\n", trim: true),
-         true <- length(lines) > 2 * @limit do
-      kept = lines |> Enum.take(-@limit) |> Enum.map(&[&1, "\n"])
+         true <- length(lines) > 2 * @max_lines do
+      newest = lines |> Enum.take(-@max_lines) |> Enum.map(&[&1, "\n"])
       temporary = path() <> ".#{System.pid()}"
 
-      with :ok <- File.write(temporary, kept),
+      with :ok <- File.write(temporary, newest),
            :ok <- File.chmod(temporary, 0o600),
            do: File.rename(temporary, path())
     end
@@ -49,7 +49,7 @@ defmodule Skillbook.CLI.Shell.History do
     :ok
   end
 
-  # A history that cannot be written is no reason to disturb the conversation.
+  # Errors are ignored: the shell works without a history.
   defp write(line) do
     with :ok <- File.mkdir_p(Path.dirname(path())),
          :ok <- File.write(path(), [line, "\n"], [:append]),
@@ -60,7 +60,7 @@ defmodule Skillbook.CLI.Shell.History do
     state =
       case System.get_env("XDG_STATE_HOME", "") do
         "/" <> _ = path -> path
-        # The XDG specification: a relative path is to be ignored.
+        # The XDG specification ignores relative paths.
         _ -> Path.join([System.user_home() || System.tmp_dir!(), ".local", "state"])
       end
 

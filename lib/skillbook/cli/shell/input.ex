@@ -1,21 +1,24 @@
 defmodule Skillbook.CLI.Shell.Input do
   @moduledoc false
-  # Where lines come from: a terminal whose keys bin/skillbook hands over one by one, or any other standard input.
+  # Reads lines from standard input: key by key from a terminal that bin/skillbook has prepared,
+  # or line by line from anything else. Also runs a function that Ctrl-C can stop.
 
   alias Skillbook.CLI.Shell.{Completion, Editor, History, Keys}
   alias Skillbook.CLI.Terminal
 
-  # `bytes` are the beginning of a key, `keys` were typed ahead or pasted and wait for their turn. Without a `history`
-  # (`nil`) none is kept.
+  # `bytes` is an incomplete key. `keys` were typed ahead or pasted. `history` is `nil` if lines
+  # are not added to the history.
   defstruct [:port, :complete, bytes: "", keys: [], pasting: false, history: []]
 
-  # Pasted text comes marked, so that a tab in it is a tab.
+  # Bracketed paste: a tab in pasted text is not a completion.
   @paste_on "\e[?2004h"
   @paste_off "\e[?2004l"
 
   @doc """
-  Keys or lines, as `SKILLBOOK_KEYS` says: bin/skillbook sets it to 1 when it has set the terminal to hand over keys,
-  and to 0 when standard input or output is no terminal. Under mix it is not set.
+  Opens standard input.
+
+  bin/skillbook sets `SKILLBOOK_KEYS` to 1 if the terminal sends single keys, and to 0 if standard
+  input or output is not a terminal. It is not set under mix, which reads lines.
   """
   def open do
     if System.get_env("SKILLBOOK_KEYS") == "1" do
@@ -26,14 +29,14 @@ defmodule Skillbook.CLI.Shell.Input do
     end
   end
 
-  @doc "Whether a person sits there: greetings and prompts are for people."
-  def person?(%{port: nil}),
+  @doc "Whether input and output are a terminal, so that greetings and prompts are printed."
+  def interactive?(%{port: nil}),
     do: System.get_env("SKILLBOOK_KEYS") == nil and Terminal.new(:never).width != nil
 
-  def person?(_input), do: true
+  def interactive?(_input), do: true
 
-  @doc "Sets what Tab asks: the text left of the cursor in, what `Completion.complete/2` gives out."
-  def completing(input, complete), do: %{input | complete: complete}
+  @doc "Sets the function for Tab, from the text left of the cursor to a `Completion.complete/2`."
+  def set_completion(input, complete), do: %{input | complete: complete}
 
   @doc "The next line: `{:line, text, input}`, `{:interrupt, input}` or `{:eof, input}`."
   def line(%{port: nil} = input, prompt) do
@@ -55,35 +58,37 @@ defmodule Skillbook.CLI.Shell.Input do
     outcome
   end
 
-  @doc "As `line/2` for the answer to a question: what was typed before it is none, and it is not kept in the history."
+  @doc "As `line/2` for an answer: discards keys typed before the question, and adds no history."
   def answer(%{history: history} = input, prompt) do
-    outcome = line(%{untyped(input) | history: nil}, prompt)
+    outcome = line(%{discard_keys(input) | history: nil}, prompt)
     last = tuple_size(outcome) - 1
     put_elem(outcome, last, %{elem(outcome, last) | history: history})
   end
 
-  defp untyped(%{port: nil} = input), do: input
+  defp discard_keys(%{port: nil} = input), do: input
 
-  defp untyped(%{port: port} = input) do
+  defp discard_keys(%{port: port} = input) do
     receive do
-      {^port, {:data, _bytes}} -> untyped(input)
+      {^port, {:data, _bytes}} -> discard_keys(input)
     after
       0 -> %{input | keys: [], bytes: "", pasting: false}
     end
   end
 
   @doc """
-  Runs the function in a process of its own, so that Ctrl-C can end it.
+  Runs the function in a separate process that Ctrl-C kills.
 
-  `{:ok, value, input}`, `{:interrupt, input}`, or `{:crash, reason, input}`. What is asked meanwhile with `ask/2` goes to
-  `answer`, with the input; it gives `{:ok, answer, input}` or `{:interrupt, input}`.
+  Returns `{:ok, value, input}`, `{:interrupt, input}` or `{:crash, reason, input}`.
+
+  A question of `ask/2` is passed to `answer` with the input. It returns `{:ok, answer, input}` or
+  `{:interrupt, input}`.
   """
   def run(input, fun, answer \\ nil) do
     {pid, monitor} = spawn_monitor(fn -> exit({:done, fun.()}) end)
     await(input, pid, monitor, answer)
   end
 
-  @doc "Asks the process that is in `run/3`, from any other, and waits for the answer."
+  @doc "Asks the process that calls `run/3`, from another process, and waits for the answer."
   def ask(pid, question) do
     monitor = Process.monitor(pid)
     send(pid, {__MODULE__, self(), monitor, question})
@@ -101,7 +106,7 @@ defmodule Skillbook.CLI.Shell.Input do
   defp await(%{port: port} = input, pid, monitor, answer) do
     receive do
       {__MODULE__, asker, ref, question} ->
-        # What was asked by a run that was stopped is of no interest any more.
+        # The question may come from a run that was stopped.
         case if(Process.alive?(asker), do: answer.(question, input), else: {:ok, nil, input}) do
           {:ok, value, input} ->
             send(asker, {ref, value})
@@ -132,7 +137,7 @@ defmodule Skillbook.CLI.Shell.Input do
     {:interrupt, %{input | keys: []}}
   end
 
-  # What has been typed is drawn once there is nothing more to work off.
+  # Draws only when no keys are left, so that pasted text is drawn once.
   defp edit(%{keys: []} = input, editor, prompt, row) do
     row = draw(editor, prompt, row)
     input |> receive_keys() |> edit(editor, prompt, row)
@@ -199,7 +204,7 @@ defmodule Skillbook.CLI.Shell.Input do
     end
   end
 
-  # Draws the line for good, with the cursor behind it.
+  # Draws the line for the last time, with the cursor at its end.
   defp leave(editor, prompt, row) do
     {:edit, editor} = Editor.key(editor, :end)
     draw(editor, prompt, row)
@@ -211,6 +216,6 @@ defmodule Skillbook.CLI.Shell.Input do
     row
   end
 
-  # Asked each time: the window may have changed its size.
+  # Read each time, because the window may have been resized.
   defp columns, do: Terminal.new(:never).width || 80
 end

@@ -1,10 +1,10 @@
 defmodule Skillbook.CLI.Shell.Keys do
   @moduledoc false
-  # Bytes of a terminal in, keys out. What may still become a key stays in the rest for the next bytes.
+  # Decodes the bytes of a terminal into keys. Returns an incomplete key as the rest.
 
   @type key :: {:text, String.t()} | atom()
 
-  # The control keys of Emacs, which shells and readline have.
+  # The control keys of readline.
   @controls %{
     1 => :home,
     2 => :left,
@@ -73,7 +73,7 @@ defmodule Skillbook.CLI.Shell.Keys do
   defp decode(<<char::utf8, rest::binary>>, keys),
     do: decode(rest, add({:text, <<char::utf8>>}, keys))
 
-  # A character of several bytes of which the last are not here yet; anything else that is no UTF-8 is dropped.
+  # An incomplete character is returned as the rest; other bytes that are not UTF-8 are dropped.
   defp decode(<<lead, rest::binary>> = bytes, keys) do
     case :unicode.characters_to_binary(bytes) do
       {:incomplete, "", _} -> {Enum.reverse(keys), bytes}

@@ -1,29 +1,41 @@
 defmodule Skillbook.CLI.Shell.Loop do
   @moduledoc false
-  # Reads lines and has them run, one after the other: what `shell` and `chat` share. A line that begins with a colon is a word
-  # for the loop itself.
+  # The read-eval-print loop of `shell` and `chat`. A line that begins with a colon is a colon
+  # command, for example `:help`; other lines are passed to the callback module.
 
   alias Skillbook.CLI.Shell.{Completion, Input}
   alias Skillbook.CLI.Terminal
 
   @typep state :: map()
 
-  @doc "What the lines so far are: nothing, a part of something, or something to run."
+  @doc "Decides whether the lines so far are blank, incomplete, or ready to run."
   @callback read(text :: String.t()) ::
               :blank | {:more, pending :: String.t()} | {:run, String.t()}
+
+  @doc "Runs the lines."
   @callback run(state(), text :: String.t()) :: state()
-  @callback word(state(), word :: String.t(), argument :: String.t() | nil) :: state()
+
+  @doc "Runs a colon command of the module, or `:profile` with a new name."
+  @callback colon_command(state(), name :: String.t(), argument :: String.t() | nil) :: state()
+
+  @doc "The view that `:prompt` shows."
   @callback view(state()) :: Skillbook.View.t()
 
-  @doc "What Tab offers, as `Completion.complete/2` takes it; it is asked when it is pressed."
-  @callback known(state()) :: %{names: [String.t()], flags: (String.t() -> [String.t()])}
+  @doc "The words for `Completion.complete/2`. Called when Tab is pressed."
+  @callback completions(state()) :: %{names: [String.t()], flags: (String.t() -> [String.t()])}
 
   @doc """
-  Runs until the input ends, and gives the exit status.
+  Runs until the input ends, and returns the exit status.
 
-  The state has `:module`, with the callbacks; `:book` and `:options`; `:name`, which the prompt shows; `:greeting`; `:help`;
-  `:words`, those beside the four that are here, each with what it takes or `nil`; `:unfinished`, what an input that ends
-  too early was; and what else the callbacks need.
+  The state has
+
+    * `:module` - the callback module
+    * `:book`, `:options` - the book and the `Skillbook.CLI.Arguments`
+    * `:name`, `:greeting`, `:help` - texts for the prompt, the start and `:help`
+    * `:colon_commands` - additional ones, each with its argument (`"a file"`) or `nil`
+    * `:unfinished` - for the error if the input ends too early: `"a command, which did not run"`
+
+  and anything else that the callbacks need.
   """
   @spec start(state()) :: 0 | 1
   def start(state) do
@@ -34,19 +46,19 @@ defmodule Skillbook.CLI.Shell.Loop do
       failed: false
     }
 
-    words = [
+    colon_commands = [
       {":help", nil},
       {":quit", nil},
       {":prompt", nil},
-      {":profile", "a name"} | state.words
+      {":profile", "a name"} | state.colon_commands
     ]
 
-    if Input.person?(more.input), do: Terminal.put(state.greeting)
-    loop(Map.merge(%{state | words: words}, more))
+    if Input.interactive?(more.input), do: Terminal.put(state.greeting)
+    loop(Map.merge(%{state | colon_commands: colon_commands}, more))
   end
 
   defp loop(%{module: module} = state) do
-    input = Input.completing(state.input, &Completion.complete(&1, module.known(state)))
+    input = Input.set_completion(state.input, &Completion.complete(&1, module.completions(state)))
 
     case Input.line(input, prompt(state)) do
       {:line, line, input} -> line(%{state | input: input}, state.pending <> line)
@@ -57,7 +69,7 @@ defmodule Skillbook.CLI.Shell.Loop do
 
   defp prompt(%{name: name, options: options} = state) do
     cond do
-      not Input.person?(state.input) -> ""
+      not Input.interactive?(state.input) -> ""
       state.pending != "" -> String.pad_leading("...> ", String.length(name) + 2)
       options.profile == "default" -> "#{name}> "
       true -> "#{name} (#{options.profile})> "
@@ -65,7 +77,7 @@ defmodule Skillbook.CLI.Shell.Loop do
   end
 
   defp finish(%{pending: ""} = state),
-    do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
+    do: if(state.failed and not Input.interactive?(state.input), do: 1, else: 0)
 
   defp finish(%{pending: pending} = state) do
     Terminal.complain(
@@ -79,11 +91,11 @@ defmodule Skillbook.CLI.Shell.Loop do
     state = %{state | pending: ""}
 
     if String.starts_with?(String.trim(text), ":") do
-      [word | argument] = text |> String.trim() |> String.split(~r/\s+/, parts: 2)
+      [name | argument] = text |> String.trim() |> String.split(~r/\s+/, parts: 2)
 
-      if word in [":quit", ":q", ":exit"],
+      if name in [":quit", ":q", ":exit"],
         do: finish(state),
-        else: loop(word(state, word, List.first(argument)))
+        else: loop(colon_command(state, name, List.first(argument)))
     else
       case module.read(text) do
         :blank -> loop(state)
@@ -93,19 +105,22 @@ defmodule Skillbook.CLI.Shell.Loop do
     end
   end
 
-  defp word(%{module: module} = state, word, argument) do
-    case List.keyfind(state.words, word, 0) do
+  defp colon_command(%{module: module} = state, name, argument) do
+    case List.keyfind(state.colon_commands, name, 0) do
       nil ->
-        wrong(state, "unknown word `#{word}`; the words are #{Enum.join(words(state), ", ")}")
+        error(state, [
+          "unknown colon command `#{name}`; expected one of ",
+          Enum.join(colon_commands(state), ", ")
+        ])
 
       {_, nil} when argument != nil ->
-        wrong(state, "too many words: #{word} #{argument}")
+        error(state, "#{name} takes no argument, got: #{argument}")
 
       {":profile", _} ->
         profile(state, argument)
 
-      {_, takes} when takes != nil and argument == nil ->
-        wrong(state, "#{word} expects #{takes}")
+      {_, expected} when expected != nil and argument == nil ->
+        error(state, "#{name} expects #{expected}")
 
       {":help", _} ->
         put(state, String.trim_trailing(state.help))
@@ -114,39 +129,39 @@ defmodule Skillbook.CLI.Shell.Loop do
         put(state, Terminal.safe(state.terminal, Skillbook.prompt(module.view(state), [])))
 
       _ ->
-        module.word(state, word, argument)
+        module.colon_command(state, name, argument)
     end
   end
 
-  @doc "The words that a line may begin with."
-  @spec words(state()) :: [String.t()]
-  def words(state), do: Enum.map(state.words, &elem(&1, 0))
+  @doc "The names of the colon commands."
+  @spec colon_commands(state()) :: [String.t()]
+  def colon_commands(state), do: Enum.map(state.colon_commands, &elem(&1, 0))
 
   defp profile(%{options: %{profile: name}} = state, nil), do: put(state, name)
   defp profile(%{options: %{profile: name}} = state, name), do: state
 
   defp profile(%{module: module} = state, name),
-    do: module.word(put_in(state.options.profile, name), ":profile", name)
+    do: module.colon_command(put_in(state.options.profile, name), ":profile", name)
 
   defp put(state, text) do
     Terminal.put(text)
     state
   end
 
-  @doc "Says what is wrong; from a pipe it shows in the exit status."
-  @spec wrong(state(), IO.chardata()) :: state()
-  def wrong(state, message) do
+  @doc "Prints an error. From a pipe, the exit status will be 1."
+  @spec error(state(), IO.chardata()) :: state()
+  def error(state, message) do
     Terminal.complain(message)
     %{state | failed: true}
   end
 
-  @doc "Goes on after `Input.run/3`, with its value if it came to its end."
-  @spec ran(state(), tuple(), (state(), term() -> state())) :: state()
-  def ran(state, {:ok, value, input}, done), do: done.(%{state | input: input}, value)
+  @doc "Handles the result of `Input.run/3`: calls `done` with a value, prints a crash."
+  @spec handle_outcome(state(), tuple(), (state(), term() -> state())) :: state()
+  def handle_outcome(state, {:ok, value, input}, done), do: done.(%{state | input: input}, value)
 
-  def ran(state, {:interrupt, input}, _done),
+  def handle_outcome(state, {:interrupt, input}, _done),
     do: %{put(state, "stopped") | input: input, failed: true}
 
-  def ran(state, {:crash, reason, input}, _done),
-    do: wrong(%{state | input: input}, ["crashed: ", Exception.format_exit(reason)])
+  def handle_outcome(state, {:crash, reason, input}, _done),
+    do: error(%{state | input: input}, ["crashed: ", Exception.format_exit(reason)])
 end

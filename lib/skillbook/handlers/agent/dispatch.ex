@@ -1,7 +1,7 @@
 defmodule Skillbook.Handlers.Agent.Dispatch do
   @moduledoc false
-  # `agent.dispatch`: runs another agent with a mission and a subset of the caller's skills, within
-  # the limits of the caller's run, and returns its report.
+  # `agent.dispatch`: runs another agent with a mission and a subset of the caller's skills,
+  # within the limits of the caller's run, and returns its report.
 
   @behaviour Skillbook.Handler
 
@@ -47,7 +47,9 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     time = share(min(agent.time_left, context.timeout))
     tokens = agent.tokens_left && share(agent.tokens_left)
 
-    case Enum.find([turns: turns, time: time, tokens: tokens || 1], fn {_, left} -> left < 1 end) do
+    left = [turns: turns, time: time, tokens: tokens || 1]
+
+    case Enum.find(left, fn {_limit, left} -> left < 1 end) do
       nil -> {:ok, [max_turns: turns, max_time: time, max_tokens: tokens]}
       {limit, _} -> {:error, %DispatchError{kind: :limit, limit: limit}}
     end

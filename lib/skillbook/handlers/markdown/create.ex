@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Markdown.Create do
   @moduledoc false
+  # `markdown.create`: creates a note in a vault.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.{Result, Vault}

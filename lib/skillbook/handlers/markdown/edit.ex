@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Markdown.Edit do
   @moduledoc false
+  # `markdown.edit`: edits the text of a note in a vault.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Skills.EditFlags
@@ -14,15 +16,10 @@ defmodule Skillbook.Handlers.Markdown.Edit do
   end
 
   defp result(%{changed: false} = edited),
-    do:
-      Result.ok("Nothing changed, it is so already: #{edited.path} in the vault #{edited.vault}.",
-        data: edited
-      )
+    do: Result.ok("Nothing changed: #{edited.path} in the vault #{edited.vault}.", data: edited)
 
-  defp result(edited),
-    do:
-      Result.ok("Edited #{edited.path} in the vault #{edited.vault}.",
-        data: edited,
-        effects: [:note_edited]
-      )
+  defp result(edited) do
+    text = "Edited #{edited.path} in the vault #{edited.vault}."
+    Result.ok(text, data: edited, effects: [:note_edited])
+  end
 end

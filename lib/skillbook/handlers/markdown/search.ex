@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Markdown.Search do
   @moduledoc false
+  # `markdown.search`: searches the notes of vaults and lists them with a snippet.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Search.Query
@@ -13,8 +15,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
     with {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- cast_fields(flags),
          :ok <- Flags.require_any(flags, @filters),
-         {:ok, found} <- Vault.search(context.view, flags["query"], options(flags)) do
-      {:ok, Result.ok(text(found, flags), data: found)}
+         {:ok, results} <- Vault.search(context.view, flags["query"], options(flags)) do
+      {:ok, Result.ok(text(results, flags), data: results)}
     end
   end
 
@@ -22,8 +24,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
     with {:ok, _} <- Query.parse(text), do: {:ok, text}
   end
 
-  defp cast_fields(%{"field" => given} = flags) do
-    pairs = Enum.map(given, &String.split(&1, "=", parts: 2))
+  defp cast_fields(%{"field" => fields} = flags) do
+    pairs = Enum.map(fields, &String.split(&1, "=", parts: 2))
 
     case Enum.find(pairs, &(not match?([<<_, _::binary>>, _], &1))) do
       nil ->
@@ -58,39 +60,33 @@ defmodule Skillbook.Handlers.Markdown.Search do
         do: {option, value}
   end
 
-  defp text(%{total: 0}, flags), do: "No notes found#{described(flags)}"
+  defp text(%{total: 0}, flags), do: "No notes found#{describe(flags)}"
 
-  defp text(found, flags) do
-    count = if found.total == 1, do: "1 note", else: "#{found.total} notes"
-    some = if found.match == :any, do: ", none has all of it and these have some", else: ""
-    shown = length(found.hits)
-
-    more =
-      if found.total > shown,
-        do: [
-          "#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"
-        ],
-        else: []
-
-    several = found.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
-
-    Enum.join(
-      ["#{count}#{described(flags)}#{some}"] ++ Enum.map(found.hits, &hit(&1, several)) ++ more,
-      "\n"
-    )
+  defp text(results, flags) do
+    count = if results.total == 1, do: "1 note", else: "#{results.total} notes"
+    partial = if results.match == :any, do: ", none has all of it and these have some", else: ""
+    several_vaults? = results.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
+    hits = Enum.map(results.hits, &hit(&1, several_vaults?))
+    head = "#{count}#{describe(flags)}#{partial}"
+    Enum.join([head | hits] ++ more(results.total - length(hits)), "\n")
   end
 
-  defp hit(hit, several) do
-    vault = if several, do: " in #{hit.vault}", else: ""
+  defp more(0), do: []
+
+  defp more(count),
+    do: ["#{count} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"]
+
+  defp hit(hit, several_vaults?) do
+    vault = if several_vaults?, do: " in #{hit.vault}", else: ""
     tags = Enum.map_join(hit.tags, &" ##{&1}")
     snippet = if hit.snippet == "", do: "", else: "\n  #{Hit.marked(hit, "**", "**")}"
-    "- #{hit.path}#{vault}: #{hit.title} (#{words_of(hit)})#{tags}#{snippet}"
+    "- #{hit.path}#{vault}: #{hit.title} (#{word_count(hit)})#{tags}#{snippet}"
   end
 
-  defp words_of(%{word_count: 1}), do: "1 word"
-  defp words_of(%{word_count: count}), do: "#{count} words"
+  defp word_count(%{word_count: 1}), do: "1 word"
+  defp word_count(%{word_count: count}), do: "#{count} words"
 
-  defp described(flags) do
+  defp describe(flags) do
     parts =
       [
         flags["query"] && "text #{inspect(flags["query"], printable_limit: 80)}",

@@ -1,14 +1,14 @@
 defmodule Skillbook.Handlers.Memory.Memory do
   @moduledoc """
-  Something to remember, as the `memory.…` commands give it in `Skillbook.Result.data`.
+  A memory, which the `memory.…` commands return as `:data` of a `Skillbook.Result`.
 
-  A memory belongs to the profile that saved it; no other finds it.
+  It belongs to the profile that saved it. Other profiles cannot find it.
 
   ## Fields
 
-    * `:id` - a number; people and models read it as `M-3`
+    * `:id` - a number, shown as `M-3`
     * `:content` - text
-    * `:category` - one word, `"general"` unless told
+    * `:category` - one word. Default: `"general"`
     * `:tags` - a list of strings
     * `:created_at` - UTC, whole seconds
   """
@@ -24,10 +24,15 @@ defmodule Skillbook.Handlers.Memory.Memory do
   defstruct [:id, :content, :category, :created_at, tags: []]
 
   @doc """
-  The memory as text for a model: one line, and further lines of the content indented below it.
+  Formats the memory for a model: one line, with further lines of the content indented below it.
 
-      iex> memory = %Skillbook.Handlers.Memory.Memory{id: 3, content: "Likes tea.\\nNo sugar.", category: "preference",
-      ...>   tags: ["drinks"], created_at: ~U[2026-02-17 10:00:00Z]}
+      iex> memory = %Skillbook.Handlers.Memory.Memory{
+      ...>   id: 3,
+      ...>   content: "Likes tea.\\nNo sugar.",
+      ...>   category: "preference",
+      ...>   tags: ["drinks"],
+      ...>   created_at: ~U[2026-02-17 10:00:00Z]
+      ...> }
       iex> Skillbook.Handlers.Memory.Memory.text(memory)
       "M-3 [preference, 2026-02-17, #drinks] Likes tea.\\n  No sugar."
   """

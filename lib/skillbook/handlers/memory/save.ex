@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Memory.Save do
   @moduledoc false
+  # `memory.save`: stores a memory of the caller's profile.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Memory.{Memory, Table}

@@ -1,12 +1,14 @@
 defmodule Skillbook.Handlers.Memory.Search do
   @moduledoc false
+  # `memory.search`: searches the memories of the caller's profile.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Memory.{Memory, Table}
   alias Skillbook.Search.Query
   alias Skillbook.{Context, Flags, Result}
 
-  @most 100
+  @max_limit 100
 
   @impl true
   def execute(flags, context) do
@@ -24,7 +26,8 @@ defmodule Skillbook.Handlers.Memory.Search do
     with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
   end
 
-  # A model asks in sentences, and no memory holds every word of a question: then the best of those that hold some.
+  # Models search with sentences, and often no memory has every word of one. Then the best matches
+  # of some of the words are listed.
   defp search(sql, owner, %{"query" => {_, units}, "category" => category, "limit" => limit}),
     do: Table.search(sql, owner, units, category, limit)
 
@@ -32,12 +35,12 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   defp text(memories, total, how, flags) do
     count = if total == 1, do: "1 memory", else: "#{total} memories"
-    shown = length(memories)
+    left = total - length(memories)
     words = if how == :all, do: "all of", else: "none holds all of, these hold some of"
 
     more =
-      if total > shown,
-        do: ["#{total - shown} more; narrow the search, or raise --limit (at most #{@most})"],
+      if left > 0,
+        do: ["#{left} more; narrow the search, or raise --limit (at most #{@max_limit})"],
         else: []
 
     Enum.join(

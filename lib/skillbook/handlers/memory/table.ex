@@ -1,7 +1,8 @@
 defmodule Skillbook.Handlers.Memory.Table do
   @moduledoc false
-  # The memories in the database, each belonging to the profile `owner`. People and models know them by numbers that count
-  # those of their owner, so that no number tells of others'; the ids of rows are in the index alone.
+  # Stores memories in the database and searches them. Each belongs to the profile `owner`. Ids
+  # shown to people and models count the memories of one owner, so they reveal nothing about
+  # others; the ids of rows are used only in the index.
 
   alias Skillbook.Handlers.Memory.Memory
   alias Skillbook.SQL
@@ -11,9 +12,9 @@ defmodule Skillbook.Handlers.Memory.Table do
   @columns "t.id, t.number, t.content, t.category, t.tags, t.created_at"
   @select "select #{@columns} from skillbook_memories t"
 
-  @doc "Adds a memory; its `id` is the next one of the owner."
+  @doc "Inserts a memory and returns it with the next `id` of its owner."
   def insert(sql, owner, %Memory{} = memory) do
-    # Tags cannot hold a comma, which separates them where they are written.
+    # Tags contain no commas.
     values = [
       memory.content,
       memory.category,
@@ -24,7 +25,8 @@ defmodule Skillbook.Handlers.Memory.Table do
 
     query = """
     insert into skillbook_memories (number, content, category, tags, owner, created_at)
-    select coalesce(max(number), 0) + 1, $1, $2, $3, $4, $5 from skillbook_memories where owner = $4
+    select coalesce(max(number), 0) + 1, $1, $2, $3, $4, $5
+    from skillbook_memories where owner = $4
     returning id, number
     """
 
@@ -35,32 +37,32 @@ defmodule Skillbook.Handlers.Memory.Table do
     end)
   end
 
-  # The content counts as a title does, and more than category and tags.
+  # The content is indexed as a title, which counts more than the text with category and tags.
   defp document(memory) do
-    filed = Enum.join([memory.category | memory.tags], " ")
-    {[memory.content], filed, [Index.field("category", memory.category)]}
+    text = Enum.join([memory.category | memory.tags], " ")
+    {[memory.content], text, [Index.field("category", memory.category)]}
   end
 
-  @doc "For `Skillbook.Search.Backfill`: of ids, the key of the segment, the id and the document."
+  @doc "For `Skillbook.Search.Backfill`: the segment's key, the id and the document of each id."
   def searched(sql, ids) do
-    {these, params} = Values.ids(sql, "t.id", ids, 1)
-
-    query = "select t.owner, #{@columns} from skillbook_memories t where #{these}"
+    {condition, params} = Values.ids(sql, "t.id", ids, 1)
+    query = "select t.owner, #{@columns} from skillbook_memories t where #{condition}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
-      {:ok,
-       for(
-         [owner, id | memory] <- rows,
-         do: {{"memory", owner, []}, id, document(memory(memory))}
-       )}
+      documents =
+        for [owner, id | memory] <- rows,
+            do: {{"memory", owner, []}, id, document(memory(memory))}
+
+      {:ok, documents}
     end
   end
 
   @doc """
-  The memories of `owner` in a category, or in any if it is `nil`: `{:ok, memories, total, how}`.
+  Searches the memories of `owner` in a category, or in all for `nil`.
 
-  With units of a query the best match comes first, of those that have `:all` of them, or `:any` where none has all;
-  without, the newest.
+  Returns `{:ok, memories, total, how}`. With a query, the best match comes first, and `how` says
+  whether the memories have `:all` or, since none has all, `:any` of its `units`. Without a query,
+  the newest comes first.
   """
   def search(sql, owner, nil, category, limit) do
     where = "where t.owner = $1 and ($2 = '' or t.category = $2)"
@@ -80,11 +82,11 @@ defmodule Skillbook.Handlers.Memory.Table do
     with {:ok, segments} <- Index.segments(sql, "memory", [owner]),
          {:ok, {all?, total, hits}} <-
            Index.find(sql, segments, units, filters, {:newest, limit}),
-         {these, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
-         {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{these}", params) do
-      found = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)
+         {condition, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
+         {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{condition}", params) do
+      memories = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)
       how = if all? or total == 0, do: :all, else: :any
-      {:ok, for({id, _} <- hits, memory = found[id], do: memory), total, how}
+      {:ok, for({id, _} <- hits, memory = memories[id], do: memory), total, how}
     end
   end
 

@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Results.Read do
   @moduledoc false
+  # `results.read`: reads on in a result that was too long for the model.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Reply.{Excerpt, Truncation}
@@ -8,8 +10,8 @@ defmodule Skillbook.Handlers.Results.Read do
   @impl true
   def execute(%{"id" => id, "from" => from}, context) do
     with {:ok, text, about} <- fetch(context.view, id),
-         :ok <- within(from, about) do
-      # The run cuts it where it is too long, as any result.
+         :ok <- check_from(from, about) do
+      # The run truncates it again if it is too long, like any result.
       {:ok, Result.ok(Excerpt.from(text, from), metadata: %{cut: Map.put(about, :from, from)})}
     end
   end
@@ -19,12 +21,11 @@ defmodule Skillbook.Handlers.Results.Read do
          do: {:error, %NotFoundError{kind: "result", id: id, find: nil}}
   end
 
-  defp within(from, %{kept: kept}) when from <= kept, do: :ok
+  defp check_from(from, %{kept: last}) when from <= last, do: :ok
 
-  defp within(from, %{kept: kept}) do
-    expected = "a whole number up to #{kept}, the last character that is kept"
-
-    {:error,
-     %FlagError{kind: :invalid, flag: "from", value: from, expected: expected, example: "#{kept}"}}
+  defp check_from(from, %{kept: last}) do
+    expected = "a whole number up to #{last}, the last stored character"
+    error = %FlagError{kind: :invalid, flag: "from", value: from, expected: expected}
+    {:error, %{error | example: "#{last}"}}
   end
 end

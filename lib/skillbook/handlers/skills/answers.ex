@@ -1,67 +1,70 @@
 defmodule Skillbook.Handlers.Skills.Answers do
   @moduledoc false
-  # The texts that commands over `Skillbook.Store` give of an entry.
+  # Formats entries of the store for the answers of `skills.*` and `notes.*`.
 
   alias Skillbook.{Context, Entry, Flags, Schedule, Store, Stored, View}
 
-  @doc "The entry of a file for which one of the store of this name and title stands in, or will."
+  @doc "The entry of a file that the store's entry replaces, by name or title."
   @spec replaced(View.t(), Stored.t()) :: Entry.t() | nil
   def replaced(view, %Stored{name: name, title: title}), do: View.file(view, name, title)
 
-  @doc "What becomes of a file's entry now that the store's is gone, in the view that the next turn has."
-  @spec back(Context.t(), Stored.t()) :: String.t()
-  def back(%Context{book: book, profile: profile}, stored) do
+  @doc "A line about the entry of a file that is visible again, now that the store's entry " <>
+         "is gone."
+  @spec uncovered(Context.t(), Stored.t()) :: String.t()
+  def uncovered(%Context{book: book, profile: profile}, stored) do
     case replaced(Skillbook.view(book, profile), stored) do
       nil -> ""
-      entry -> "\nThe #{entry.kind} #{entry.name} of a file, which it replaced, is used again."
+      entry -> "\nThe #{entry.kind} #{entry.name} of a file, which it replaced, is visible again."
     end
   end
 
   @doc """
-  What a whole text that was written over another one has put away, if somebody else wrote that: who names no version may not
-  have read it.
-  """
-  @spec lost(Flags.t(), String.t(), pos_integer(), Context.t()) :: String.t()
-  def lost(%{"expected-version" => _}, _name, _number, _context), do: ""
+  A line about the version that a new text has replaced, if another author wrote that.
 
-  def lost(_flags, name, number, context) do
+  Without `--expected-version`, the writer may not have read it.
+  """
+  @spec replaced_version(Flags.t(), String.t(), pos_integer(), Context.t()) :: String.t()
+  def replaced_version(%{"expected-version" => _}, _name, _number, _context), do: ""
+
+  def replaced_version(_flags, name, number, context) do
     case Store.version(context.view, name, number) do
       {:ok, version} when version.by != context.by or version.author != context.profile.id ->
-        "\nIt replaced version #{number}, written by #{who(version.by, version.author, version.at)}; " <>
-          "`skills.restore #{name} --version #{number}` brings that back."
+        "\nIt replaced version #{number}, written by " <>
+          "#{author(version.by, version.author, version.at)}; `skills.restore #{name} " <>
+          "--version #{number}` restores it."
 
       _ ->
         ""
     end
   end
 
-  @doc "A field's value, on one line."
+  @doc "Formats a value on one line."
   @spec show(term()) :: String.t()
   def show(empty) when empty in [nil, "", []], do: "none"
   def show(list) when is_list(list), do: Enum.join(list, ", ")
   def show(text) when is_binary(text), do: one_line(text)
   def show(value), do: to_string(value)
 
-  @doc "Who wrote something, and when: `agent \"default\" at 2026-03-01T09:30:00Z`."
-  @spec who(atom(), String.t(), DateTime.t()) :: String.t()
-  def who(by, author, at), do: "#{by} #{inspect(author)} at #{DateTime.to_iso8601(at)}"
+  @doc "Formats an author and a time: `agent \"default\" at 2026-03-01T09:30:00Z`."
+  @spec author(atom(), String.t(), DateTime.t()) :: String.t()
+  def author(by, author, at), do: "#{by} #{inspect(author)} at #{DateTime.to_iso8601(at)}"
 
-  @doc "When it runs by itself, in words; `nil` if it does not."
+  @doc "The schedule in words, or `nil`."
   @spec runs(Stored.t()) :: String.t() | nil
   def runs(stored) do
     case schedule(stored) do
       nil -> nil
-      _never when stored.source == :import -> "never, since it was imported"
+      _schedule when stored.source == :import -> "never, since it was imported"
       schedule -> Schedule.describe(schedule)
     end
   end
 
-  @doc "What data has of that, if it has a schedule."
-  @spec timed(Stored.t()) :: map()
-  def timed(%Stored{schedule: nil}), do: %{}
-  def timed(stored), do: Map.take(stored, [:schedule, :timezone])
+  @doc "The fields of a schedule for `:data`, if it has one."
+  @spec schedule_fields(Stored.t()) :: map()
+  def schedule_fields(%Stored{schedule: nil}), do: %{}
+  def schedule_fields(stored), do: Map.take(stored, [:schedule, :timezone])
 
-  @doc "Its schedule."
+  @doc "The parsed schedule, or `nil`."
   @spec schedule(Stored.t()) :: Schedule.t() | nil
   def schedule(%Stored{schedule: nil}), do: nil
 
@@ -71,7 +74,7 @@ defmodule Skillbook.Handlers.Skills.Answers do
          else: (_ -> nil)
   end
 
-  @doc "What there is to know of it beside its text."
+  @doc "The fields besides name, title and text, as names and values."
   @spec facts(Stored.t()) :: [{String.t(), term()}]
   def facts(stored) do
     written = "written for #{inspect(stored.author)} at #{DateTime.to_iso8601(stored.updated_at)}"
@@ -91,7 +94,11 @@ defmodule Skillbook.Handlers.Skills.Answers do
     ]
   end
 
-  @doc "Its text under its name, title and facts; each is on one line, so that no text passes for another."
+  @doc """
+  Formats an entry: name and title, facts, and the text.
+
+  Each fact is on one line, so that no value can imitate another fact.
+  """
   @spec page(map(), [{String.t(), term()}]) :: String.t()
   def page(data, facts) do
     facts = [{"description", data.description}, {"tags", data.tags} | facts]
@@ -99,22 +106,19 @@ defmodule Skillbook.Handlers.Skills.Answers do
     Enum.join(["#{data.name}: #{data.title}" | lines] ++ ["", data.content], "\n")
   end
 
-  @doc "An entry on one line of a list."
+  @doc "Formats an entry as one line of a list."
   @spec line(Stored.t()) :: String.t()
   def line(stored) do
-    title = if stored.title == stored.name, do: [], else: [stored.title]
+    title = if stored.title == stored.name, do: "", else: stored.title
 
-    said =
-      Enum.join(
-        title ++ if(stored.description == "", do: [], else: [one_line(stored.description)]),
-        " - "
-      )
+    text = [title, one_line(stored.description)] |> Enum.reject(&(&1 == "")) |> Enum.join(" - ")
 
     tags = if stored.tags == [], do: "", else: " [#{Enum.join(stored.tags, ", ")}]"
     disabled = if stored.enabled, do: "", else: ", disabled"
     runs = with text when text != nil <- runs(stored), do: ", runs #{text}"
 
-    "- #{stored.name}: #{said}#{tags} (source: #{stored.source}, version #{stored.version}#{runs}#{disabled})"
+    facts = "source: #{stored.source}, version #{stored.version}#{runs}#{disabled}"
+    "- #{stored.name}: #{text}#{tags} (#{facts})"
   end
 
   defp one_line(text), do: text |> String.split() |> Enum.join(" ")

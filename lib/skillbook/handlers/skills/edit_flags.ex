@@ -1,6 +1,6 @@
 defmodule Skillbook.Handlers.Skills.EditFlags do
   @moduledoc false
-  # The flags of commands that change a text, as the `Skillbook.Store.Edit` that they mean.
+  # Turns the flags of commands that edit a text into a `Skillbook.Store.Edit`.
 
   alias Skillbook.Store.Edit
   alias Skillbook.{FlagError, Flags}
@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Skills.EditFlags do
   @edits %{"replace" => :replace, "append" => :append, "prepend" => :prepend, "delete" => :delete}
   @replacing ~w(find replace replace-all)
 
-  @doc "The edit that they mean; nil without any of them."
+  @doc "Returns the edit, or nil if no flag asks for one."
   @spec edit(Flags.t()) :: {:ok, Edit.t() | nil} | {:error, FlagError.t()}
   def edit(%{"operation" => "find_replace"} = flags) do
     with :ok <- Flags.require(flags, ["find", "replace"]),
@@ -30,18 +30,23 @@ defmodule Skillbook.Handlers.Skills.EditFlags do
     if Enum.any?(["content" | @replacing], &Map.has_key?(flags, &1)),
       do:
         {:error,
-         %FlagError{kind: :missing, flag: "operation", flags: ["operation"], example: "replace"}},
+         %FlagError{
+           kind: :missing,
+           flag: "operation",
+           flags: ["operation"],
+           example: "replace"
+         }},
       else: {:ok, nil}
   end
 
   defp without(flags, names, text) do
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
       [] -> :ok
-      given -> conflict(["operation" | given], text)
+      present -> conflict(["operation" | present], text)
     end
   end
 
-  @doc "The error of flags that exclude each other."
+  @doc "An error for flags that exclude each other."
   @spec conflict([String.t()], String.t()) :: {:error, FlagError.t()}
   def conflict(flags, text),
     do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}

@@ -1,58 +1,63 @@
 defmodule Skillbook.Handlers.Skills.Load do
   @moduledoc false
-  # `skills.load` and `notes.get`: the skills and notes that a view shows, of files and of the store
-  # alike, as they are handed to a model.
+  # `skills.load` and `notes.get`: load the text of a skill or note, from a file or from the
+  # store.
 
   @behaviour Skillbook.Handler
 
   alias Skillbook.{Entry, Help, NotFoundError, Result, View}
 
-  @listed 20
+  # How many names an error lists.
+  @max_names 20
 
   @impl true
   def execute(%{"skill-id" => id}, %{view: view}) do
-    with :error <- found(view, id, [:skill], & &1.name),
+    with :error <- load(view, id, [:skill], & &1.name),
          do: not_found(view, "skill", id, [:skill], & &1.name)
   end
 
   def execute(%{"title" => title}, %{view: view}) do
     kinds = [:note, :skill]
 
-    with :error <- found(view, title, kinds, &title/1),
+    with :error <- load(view, title, kinds, &title/1),
          do: not_found(view, "note", title, kinds, &title/1)
   end
 
-  @doc "The entry of these kinds that has a name, a title or an alias; titles are also found whatever their case."
+  @doc """
+  Finds an entry of these kinds by its name, title or alias, in this order.
+
+  If none is equal, the case of a title is ignored, provided that only one matches.
+  """
   @spec fetch(View.t(), String.t(), [:skill | :note]) :: {:ok, Entry.t()} | :error
-  def fetch(view, wanted, kinds) do
-    wanted = String.trim(wanted)
+  def fetch(view, name, kinds) do
+    name = String.trim(name)
     entries = entries(view, kinds)
 
-    found =
-      Enum.find(entries, &(&1.name == wanted)) || Enum.find(entries, &(&1.title == wanted)) ||
-        aliased(view, wanted, kinds) || alike(entries, wanted)
+    entry =
+      Enum.find(entries, &(&1.name == name)) || Enum.find(entries, &(&1.title == name)) ||
+        by_alias(view, name, kinds) || by_title(entries, name)
 
-    if found, do: {:ok, found}, else: :error
+    if entry, do: {:ok, entry}, else: :error
   end
 
-  defp aliased(view, wanted, kinds) do
-    with {:ok, entry} <- View.fetch(view, wanted),
+  defp by_alias(view, name, kinds) do
+    with {:ok, entry} <- View.fetch(view, name),
          true <- entry.kind in kinds,
          do: entry,
          else: (_ -> nil)
   end
 
-  defp alike(entries, wanted) do
-    wanted = String.downcase(wanted)
+  defp by_title(entries, title) do
+    title = String.downcase(title)
 
-    with [entry] <- Enum.filter(entries, &(&1.title && String.downcase(&1.title) == wanted)),
+    with [entry] <- Enum.filter(entries, &(&1.title && String.downcase(&1.title) == title)),
          do: entry,
          else: (_ -> nil)
   end
 
-  # The text of an entry under a heading.
-  defp found(view, wanted, kinds, heading) do
-    with {:ok, entry} <- fetch(view, wanted, kinds) do
+  # `heading` returns the heading above the text.
+  defp load(view, name, kinds, heading) do
+    with {:ok, entry} <- fetch(view, name, kinds) do
       {:ok, text} = Help.skill(view, entry.name)
       data = Map.take(entry, [:name, :title, :kind])
       metadata = %{activates: [Entry.activation(entry)]}
@@ -60,16 +65,16 @@ defmodule Skillbook.Handlers.Skills.Load do
     end
   end
 
-  # That there is no such entry, with what there is: `name` gives what is said of each.
-  defp not_found(view, kind, wanted, kinds, name) do
-    told =
+  # The error lists the existing entries by their names or titles.
+  defp not_found(view, kind, id, kinds, name) do
+    names =
       for entry <- entries(view, kinds), not entry.hidden_from_model, uniq: true, do: name.(entry)
 
     {:error,
-     %NotFoundError{kind: kind, id: wanted, find: nil, available: Enum.take(told, @listed)}}
+     %NotFoundError{kind: kind, id: id, find: nil, available: Enum.take(names, @max_names)}}
   end
 
-  @doc "What people call an entry."
+  @doc "The title of an entry, or its name."
   @spec title(Entry.t()) :: String.t()
   def title(entry), do: entry.title || entry.name
 

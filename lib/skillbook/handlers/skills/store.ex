@@ -1,8 +1,7 @@
 defmodule Skillbook.Handlers.Skills.Store do
   @moduledoc false
-  # The commands of the domains skills and notes that work on `Skillbook.Store`. `call/4` is the
-  # table of the store's functions behind them, `answer/4` that of their answers; the pages declare
-  # the flags.
+  # The commands `skills.*` and `notes.*` that read and write the store. `call/4` maps a command
+  # to a function of `Skillbook.Store`, and `answer/4` formats its result.
 
   @behaviour Skillbook.Handler
 
@@ -13,19 +12,20 @@ defmodule Skillbook.Handlers.Skills.Store do
   @lists ~w(tags labels proactive-for excluded-for attachments)
   @fields ["title", "description", "include-in-prompt"] ++ @lists ++ ~w(schedule timezone)
   @changes ~w(operation content clear find replace replace-all) ++ @fields
-  # By the store's names.
+  # Flags to fields of the store.
   @columns Map.new(
              ["name", "content" | @fields],
              &{&1, &1 |> String.replace("-", "_") |> String.to_atom()}
            )
-  @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments schedule
-           timezone)a
+  # Fields whose changes are listed.
+  @listed ~w(title description tags labels include_in_prompt proactive_for excluded_for)a ++
+            ~w(attachments schedule timezone)a
 
   @impl true
   def execute(flags, %Context{entry: %{name: command}} = context) do
     with {:ok, _sql} <- Context.fetch_sql(context),
-         {:ok, done} <- call(command, flags, context.view, options(context, flags)),
-         do: {:ok, answer(command, done, flags, context)}
+         {:ok, result} <- call(command, flags, context.view, options(context, flags)),
+         do: {:ok, answer(command, result, flags, context)}
   end
 
   defp options(context, flags) do
@@ -72,15 +72,16 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp call("notes.add", %{"title" => title, "content" => content} = flags, view, options) do
     fields = flags |> fields() |> Map.drop([:title, :content])
 
-    with {:ok, how, stored} <- Store.put_note(view, title, content, [fields: fields] ++ options),
-         do: {:ok, {how, stored}}
+    with {:ok, change, stored} <-
+           Store.put_note(view, title, content, [fields: fields] ++ options),
+         do: {:ok, {change, stored}}
   end
 
   defp call("skills.read", %{"name" => name, "version" => number}, view, _options) do
     with {:ok, version} <- Store.version(view, name, number), do: {:ok, version.entry}
   end
 
-  # A request for a skill is for its text, wherever it is kept.
+  # Reads files too: a model need not know where a skill is stored.
   defp call("skills.read", %{"name" => name}, view, _options) do
     with {:error, %StoreError{kind: :is_file}} = error <- Store.fetch(view, name),
          :error <- Load.fetch(view, name, [:skill, :note]),
@@ -90,7 +91,7 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp call("skills.diff", %{"name" => name} = flags, view, _options) do
     with {:ok, versions} <- Store.history(view, name),
          to = flags["to"] || hd(versions).version,
-         # Those that cannot be read here have numbers as well.
+         # Versions that the profile cannot read leave gaps in the numbers.
          from =
            flags["from"] || Enum.find_value(versions, to, &if(&1.version < to, do: &1.version)),
          {:ok, diff} <- Store.diff(view, name, from, to),
@@ -116,11 +117,12 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp answer("skills.create", stored, _flags, context) do
     text =
-      "Created the skill #{stored.name}, version #{stored.version}. `get_skill: #{stored.name}` reads it."
+      "Created the skill #{stored.name}, version #{stored.version}. `get_skill: " <>
+        "#{stored.name}` reads it."
 
     ok(
       text <>
-        next(stored, context.now) <> instead(Answers.replaced(context.view, stored), stored),
+        next_run(stored, context.now) <> replaces(Answers.replaced(context.view, stored), stored),
       data: version(stored),
       effects: [:skill_created]
     )
@@ -132,10 +134,7 @@ defmodule Skillbook.Handlers.Skills.Store do
          _flags,
          _context
        ),
-       do:
-         ok("Nothing changed, it is so already: #{entry.name} is at version #{number}.",
-           data: version(entry)
-         )
+       do: ok("Nothing changed: #{entry.name} is at version #{number}.", data: version(entry))
 
   defp answer("skills.update", %{entry: entry, before: before}, flags, context) do
     text =
@@ -144,23 +143,24 @@ defmodule Skillbook.Handlers.Skills.Store do
         "\n"
       )
 
-    replaced = flags["operation"] == "replace"
-    lost = if replaced, do: Answers.lost(flags, before.name, before.version, context), else: ""
+    replaced =
+      if flags["operation"] == "replace",
+        do: Answers.replaced_version(flags, before.name, before.version, context),
+        else: ""
 
-    ok(text <> lost <> never(before, entry, context),
+    ok(text <> replaced <> never_runs(before, entry, context),
       data: version(entry),
       effects: [:skill_updated]
     )
   end
 
   defp answer("skills.restore", stored, flags, _context) do
-    text =
-      "#{stored.name} is as it was at version #{flags["version"]}; it is at version #{stored.version} now."
+    text = "Restored version #{flags["version"]} of #{stored.name} as version #{stored.version}."
 
     disabled =
       if stored.enabled,
         do: "",
-        else: "\nIt is disabled; `skills.enable #{stored.name}` undoes that."
+        else: "\nIt is disabled; `skills.enable #{stored.name}` enables it."
 
     ok(text <> disabled, data: version(stored), effects: [:skill_restored])
   end
@@ -172,43 +172,41 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp answer("skills.disable", stored, _flags, context) do
     text =
-      "Disabled #{stored.name}: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
-        "`skills.enable #{stored.name}` undoes it."
+      "Disabled #{stored.name}: only `skills.read` and `skills.list --include-disabled` find " <>
+        "it. `skills.enable #{stored.name}` enables it again."
 
     data = Map.take(stored, [:name, :enabled])
-    ok(text <> Answers.back(context, stored), data: data, effects: [:skill_disabled])
+    ok(text <> Answers.uncovered(context, stored), data: data, effects: [:skill_disabled])
   end
 
   defp answer(command, deleted, _flags, context)
        when command in ["skills.delete", "notes.delete"] do
     text =
       "Deleted the #{deleted.kind} #{deleted.name}; " <>
-        "`skills.restore #{deleted.name} --version #{deleted.version}` brings it back."
+        "`skills.restore #{deleted.name} --version #{deleted.version}` restores it."
 
     effect = if deleted.kind == :note, do: :note_deleted, else: :skill_deleted
-    ok(text <> Answers.back(context, deleted), data: %{deleted: true}, effects: [effect])
+    ok(text <> Answers.uncovered(context, deleted), data: %{deleted: true}, effects: [effect])
   end
 
-  defp answer("notes.add", {how, stored}, flags, context) do
+  defp answer("notes.add", {change, stored}, flags, context) do
     note = "\"#{stored.title}\" (#{stored.name})"
     data = Map.take(stored, [:name, :title, :version])
 
-    case how do
+    case change do
       :added ->
         ok("Added the note #{note}.", data: data, effects: [:note_added])
 
       :updated ->
-        lost = Answers.lost(flags, stored.name, stored.version - 1, context)
+        replaced = Answers.replaced_version(flags, stored.name, stored.version - 1, context)
 
-        ok("Updated #{note} to version #{stored.version}." <> lost,
+        ok("Updated #{note} to version #{stored.version}." <> replaced,
           data: data,
           effects: [:note_updated]
         )
 
       :unchanged ->
-        ok("Nothing changed, it is so already: #{note} is at version #{stored.version}.",
-          data: data
-        )
+        ok("Nothing changed: #{note} is at version #{stored.version}.", data: data)
     end
   end
 
@@ -220,13 +218,13 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     lines =
       for version <- versions do
-        who = Answers.who(version.by, version.author, version.at)
-        "- version #{version.version}: #{version.action} by #{who}"
+        author = Answers.author(version.by, version.author, version.at)
+        "- version #{version.version}: #{version.action} by #{author}"
       end
 
-    shown = Enum.map(versions, &Map.take(&1, [:version, :action, :by, :author, :at]))
+    data = Enum.map(versions, &Map.take(&1, [:version, :action, :by, :author, :at]))
     text = Enum.join(["Versions of #{name}, the newest first:" | lines], "\n")
-    ok(text, data: %{name: name, versions: shown})
+    ok(text, data: %{name: name, versions: data})
   end
 
   defp answer("skills.diff", diff, _flags, _context), do: ok(compared(diff), data: diff)
@@ -235,7 +233,7 @@ defmodule Skillbook.Handlers.Skills.Store do
     data = Map.take(stored, [:name, :title, :description, :content, :tags, :source, :version])
 
     options = [
-      data: Map.merge(data, Answers.timed(stored)),
+      data: Map.merge(data, Answers.schedule_fields(stored)),
       metadata: activates(context.view, stored)
     ]
 
@@ -253,7 +251,7 @@ defmodule Skillbook.Handlers.Skills.Store do
       version: nil
     }
 
-    text = Answers.page(data, [{"source", "a file, which commands do not change"}])
+    text = Answers.page(data, [{"source", "a file, which commands cannot change"}])
     ok(text, data: data, metadata: %{activates: [Entry.activation(entry)]})
   end
 
@@ -261,24 +259,26 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp version(stored), do: Map.take(stored, [:name, :version])
 
-  defp next(%{schedule: nil}, _now), do: ""
+  defp next_run(%{schedule: nil}, _now), do: ""
 
-  defp next(stored, now) do
+  defp next_run(stored, now) do
     schedule = Answers.schedule(stored)
     at = Schedule.local(schedule, Schedule.next(schedule, now))
     "\nIt runs #{Schedule.describe(schedule)}; the next time is #{at}."
   end
 
-  defp instead(nil, _stored), do: ""
+  defp replaces(nil, _stored), do: ""
 
-  defp instead(entry, stored),
-    do:
-      "\nIt replaces the #{entry.kind} #{entry.name} of a file; `skills.delete #{stored.name}` brings that back."
+  defp replaces(entry, stored) do
+    "\nIt replaces the #{entry.kind} #{entry.name} of a file; `skills.delete #{stored.name}` " <>
+      "restores that."
+  end
 
-  # The author of a schedule is told at once; later the log says it.
-  defp never(before, entry, context) do
+  # The author is told at once. Otherwise only the log has it.
+  defp never_runs(before, entry, context) do
     if entry.schedule not in [nil, before.schedule] and not Store.runs?(context.view, entry) do
-      "\nIt does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."
+      "\nIt does not run: one of its authors is not a profile of the book, or had fewer " <>
+        "rights. Create it again."
     else
       ""
     end
@@ -286,7 +286,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp changes(before, entry) do
     fields =
-      for field <- @shown,
+      for field <- @listed,
           {old, new} = {Map.fetch!(before, field), Map.fetch!(entry, field)},
           old != new,
           do: "  #{field}: #{Answers.show(old)} -> #{Answers.show(new)}"
@@ -305,7 +305,7 @@ defmodule Skillbook.Handlers.Skills.Store do
     head =
       case length(stored) do
         0 ->
-          "No #{kind}s in the store#{tagged}. `get_skill` lists all that there is, of files too."
+          "No #{kind}s in the store#{tagged}. `get_skill` lists everything, including files."
 
         1 ->
           "1 #{kind} in the store#{tagged}:"
@@ -314,13 +314,12 @@ defmodule Skillbook.Handlers.Skills.Store do
           "#{n} #{kind}s in the store#{tagged}:"
       end
 
-    data = Enum.map(stored, &Map.merge(Answers.timed(&1), Map.take(&1, fields)))
+    data = Enum.map(stored, &Map.merge(Answers.schedule_fields(&1), Map.take(&1, fields)))
     ok(Enum.join([head | Enum.map(stored, &Answers.line/1)], "\n"), data: %{key => data})
   end
 
   defp compared(%{from: number, to: number} = diff),
-    do:
-      "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
+    do: "#{diff.name}: both are version #{number}. Name two different versions."
 
   defp compared(%{fields: [], content: ""} = diff),
     do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."
@@ -336,7 +335,7 @@ defmodule Skillbook.Handlers.Skills.Store do
     )
   end
 
-  # A disabled entry, or another version, is no entry's text.
+  # Only if the view shows this text; it does not for disabled entries and old versions.
   defp activates(view, stored) do
     with {:ok, %Entry{source: "store"} = entry} <- View.fetch(view, stored.name),
          true <- stored.content |> String.trim() |> String.ends_with?(String.trim(entry.body)) do

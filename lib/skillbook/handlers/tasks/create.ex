@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Tasks.Create do
   @moduledoc false
+  # `tasks.create`: adds a task.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
@@ -32,7 +34,7 @@ defmodule Skillbook.Handlers.Tasks.Create do
       assignee: Task.assignee(flags["assignee"], context),
       due_date: flags["due"],
       parent_id: flags["parent"],
-      tags: Table.tidy(flags["tags"] || []),
+      tags: Table.normalize_tags(flags["tags"] || []),
       created_by: context.profile.id,
       created_at: now,
       updated_at: now

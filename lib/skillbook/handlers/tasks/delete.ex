@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Tasks.Delete do
   @moduledoc false
+  # `tasks.delete`: marks a task as deleted.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
@@ -26,7 +28,7 @@ defmodule Skillbook.Handlers.Tasks.Delete do
 
   defp archive(_sql, task, _now) do
     text =
-      "#{Task.reference(task)} was deleted already, at #{DateTime.to_iso8601(task.archived_at)}"
+      "#{Task.reference(task)} was already deleted, at #{DateTime.to_iso8601(task.archived_at)}"
 
     {:ok, Result.ok(text, data: task)}
   end

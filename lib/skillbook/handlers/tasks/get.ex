@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Tasks.Get do
   @moduledoc false
+  # `tasks.get`: shows a task with its parent and children.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}

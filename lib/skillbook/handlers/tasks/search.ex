@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Tasks.Search do
   @moduledoc false
+  # `tasks.search`: searches and filters tasks.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
@@ -7,7 +9,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
   alias Skillbook.{Context, Flags, Result}
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
-  @most 100
+  @max_limit 100
 
   @impl true
   def execute(flags, context) do
@@ -27,7 +29,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
   defp filters(flags, context, today) do
     {query, units} = Map.get(flags, "query", {nil, nil})
-    narrowed? = Enum.any?(@filters, &Map.has_key?(flags, &1))
+    filtered? = Enum.any?(@filters, &Map.has_key?(flags, &1))
 
     %{
       query: query,
@@ -36,8 +38,8 @@ defmodule Skillbook.Handlers.Tasks.Search do
       priorities: flags["priority"],
       tags: flags["tags"],
       assignee: Task.assignee(flags["assignee"], context),
-      # Who asks for nothing in particular wants to know what there is to do.
-      mine: if(narrowed?, do: nil, else: context.profile.id),
+      # Without any filter: the caller's own tasks.
+      mine: if(filtered?, do: nil, else: context.profile.id),
       overdue: flags["overdue"] == true,
       due_before: flags["due-before"],
       due_after: flags["due-after"],
@@ -50,14 +52,14 @@ defmodule Skillbook.Handlers.Tasks.Search do
   defp text([], _, filters), do: "No tasks found: #{describe(filters)}"
 
   defp text(tasks, total, filters) do
-    shown = length(tasks)
+    left = total - length(tasks)
     count = if total == 1, do: "1 task", else: "#{total} tasks"
     lines = Enum.map(tasks, &Task.line(&1, filters.today))
     sort = "by #{String.replace(filters.sort, "_", " ")}"
 
     more =
-      if total > shown,
-        do: ["#{total - shown} more; narrow the search, or raise --limit (at most #{@most})"],
+      if left > 0,
+        do: ["#{left} more; narrow the search, or raise --limit (at most #{@max_limit})"],
         else: []
 
     Enum.join(["#{count}, #{sort}: #{describe(filters)}"] ++ lines ++ more, "\n")

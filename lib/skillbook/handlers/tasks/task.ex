@@ -1,19 +1,19 @@
 defmodule Skillbook.Handlers.Tasks.Task do
   @moduledoc """
-  A task, as the `tasks.…` commands give it in `Skillbook.Result.data`.
+  A task, which the `tasks.…` commands return as `:data` of a `Skillbook.Result`.
 
   ## Fields
 
-    * `:id` - a number; people and models write it as `T-12`
+    * `:id` - a number, written as `T-12`
     * `:title` - one line
     * `:description` - text, or `nil`
-    * `:status` - `"todo"`, `"in_progress"`, `"blocked"`, `"done"` or `"cancelled"`; the first three are open
+    * `:status` - an open one (`"todo"`, `"in_progress"`, `"blocked"`), `"done"` or `"cancelled"`
     * `:priority` - `"critical"`, `"high"`, `"medium"` or `"low"`
-    * `:assignee` - who is to do it, or `nil`
+    * `:assignee` - the name of the person responsible, or `nil`
     * `:due_date` - a `Date`, or `nil`
-    * `:parent_id` - the id of the task this one is a part of, or `nil`
+    * `:parent_id` - the id of the task that it belongs to, or `nil`
     * `:tags` - a list of strings
-    * `:created_by` - the id of the profile that made it
+    * `:created_by` - the id of the profile that created it
     * `:created_at`, `:updated_at` - UTC, whole seconds
     * `:archived_at` - when it was deleted, or `nil`
   """
@@ -54,11 +54,11 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   @open ~w(todo in_progress blocked)
 
-  @doc "The statuses of tasks that are still to be done."
+  @doc "Returns the statuses of open tasks."
   def open_statuses, do: @open
 
   @doc """
-  Whether the task is still to be done.
+  Whether the task is open.
 
       iex> Skillbook.Handlers.Tasks.Task.open?(%Skillbook.Handlers.Tasks.Task{status: "blocked"})
       true
@@ -67,7 +67,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
   def open?(%__MODULE__{status: status}), do: status in @open
 
   @doc """
-  An id as people and models write it.
+  Formats an id for people and models.
 
       iex> Skillbook.Handlers.Tasks.Task.reference(12)
       "T-12"
@@ -77,7 +77,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
   def reference(id) when is_integer(id), do: "T-#{id}"
 
   @doc """
-  Reads the flag `name` as a task's id, in any of the ways models write it: `T-12`, `t12`, `#12`, `12`.
+  Casts the flag `name` to a task's id, from `T-12`, `t12`, `#12` or `12`.
 
       iex> Skillbook.Handlers.Tasks.Task.cast_id(%{"id" => "t-12"}, "id")
       {:ok, %{"id" => 12}}
@@ -96,7 +96,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   defp id(_), do: :error
 
-  @doc "Whom an assignee means: `me` is the profile on whose behalf the command runs."
+  @doc "Resolves an assignee: `me` is the profile that runs the command."
   @spec assignee(String.t() | nil, Skillbook.Context.t()) :: String.t() | nil
   def assignee(nil, _context), do: nil
 
@@ -106,10 +106,17 @@ defmodule Skillbook.Handlers.Tasks.Task do
   end
 
   @doc """
-  The task as one line for a model.
+  Formats the task as one line for a model.
 
-      iex> task = %Skillbook.Handlers.Tasks.Task{id: 12, title: "Review the PR", status: "todo", priority: "high",
-      ...>   due_date: ~D[2026-03-01], assignee: "bob", tags: ["Q1", "backend"]}
+      iex> task = %Skillbook.Handlers.Tasks.Task{
+      ...>   id: 12,
+      ...>   title: "Review the PR",
+      ...>   status: "todo",
+      ...>   priority: "high",
+      ...>   due_date: ~D[2026-03-01],
+      ...>   assignee: "bob",
+      ...>   tags: ["Q1", "backend"]
+      ...> }
       iex> Skillbook.Handlers.Tasks.Task.line(task, ~D[2026-03-02])
       "T-12 [todo, high, due 2026-03-01 (overdue), @bob, #Q1 #backend] Review the PR"
   """
@@ -127,7 +134,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
     "#{reference(task)} [#{facts |> Enum.filter(& &1) |> Enum.join(", ")}] #{task.title}"
   end
 
-  @doc "The due date, marked if it has passed and the task is still open."
+  @doc "Formats the due date, marked as overdue if the task is open."
   @spec due(t(), Date.t()) :: String.t()
   def due(%__MODULE__{due_date: due_date} = task, today) do
     late? = open?(task) and Date.compare(due_date, today) == :lt

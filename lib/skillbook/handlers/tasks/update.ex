@@ -1,5 +1,7 @@
 defmodule Skillbook.Handlers.Tasks.Update do
   @moduledoc false
+  # `tasks.update`: changes fields of a task and reports the changes.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
@@ -24,19 +26,19 @@ defmodule Skillbook.Handlers.Tasks.Update do
          {:ok, flags} <- Task.cast_id(flags, "id"),
          {:ok, flags} <- Task.cast_id(flags, "parent"),
          :ok <- Flags.require_any(flags, @changes),
-         :ok <- consistent(flags) do
+         :ok <- check_conflicts(flags) do
       flags = Map.replace(flags, "assignee", Task.assignee(flags["assignee"], context))
       SQL.transaction(sql, fn sql -> update(sql, flags, context) end)
     end
   end
 
-  defp consistent(flags) do
+  defp check_conflicts(flags) do
     cleared = Map.get(flags, "clear", [])
-    taken = for name <- @names, name in cleared, Map.has_key?(flags, name), do: name
+    both = for name <- @names, name in cleared, Map.has_key?(flags, name), do: name
 
     cond do
-      taken != [] ->
-        conflict(taken ++ ["clear"], "a field is either set or cleared, not both")
+      both != [] ->
+        conflict(both ++ ["clear"], "a field is either set or cleared, not both")
 
       Map.has_key?(flags, "tags") and
           (Map.has_key?(flags, "add-tags") or Map.has_key?(flags, "remove-tags")) ->
@@ -57,14 +59,13 @@ defmodule Skillbook.Handlers.Tasks.Update do
     today = DateTime.to_date(context.now)
 
     with {:ok, task} <- Table.fetch(sql, flags["id"]),
-         :ok <- present(task),
+         :ok <- check_not_deleted(task),
          :ok <- Table.check_parent(sql, task.id, flags["parent"]) do
       changed = apply_flags(task, flags)
 
       case changes(task, changed) do
         [] ->
-          {:ok,
-           Result.ok("Nothing changed, it is so already: #{Task.line(task, today)}", data: task)}
+          {:ok, Result.ok("Nothing changed: #{Task.line(task, today)}", data: task)}
 
         changes ->
           changed = %{changed | updated_at: DateTime.truncate(context.now, :second)}
@@ -73,9 +74,9 @@ defmodule Skillbook.Handlers.Tasks.Update do
     end
   end
 
-  defp present(%{archived_at: nil}), do: :ok
+  defp check_not_deleted(%{archived_at: nil}), do: :ok
 
-  defp present(task) do
+  defp check_not_deleted(task) do
     {:error,
      %NotFoundError{
        kind: "task",
@@ -89,11 +90,14 @@ defmodule Skillbook.Handlers.Tasks.Update do
     finished? = Task.open?(task) and not Task.open?(changed)
 
     with {:ok, changed} <- Table.update(sql, changed),
-         {:ok, note} <- if(finished?, do: Table.open_children_note(sql, changed), else: {:ok, ""}) do
+         {:ok, note} <- open_children_note(sql, changed, finished?) do
       text = "Updated #{Task.line(changed, today)}\n#{Enum.join(changes, "\n")}#{note}"
       {:ok, Result.ok(text, data: changed, effects: [:task_updated])}
     end
   end
+
+  defp open_children_note(_sql, _task, false), do: {:ok, ""}
+  defp open_children_note(sql, task, true), do: Table.open_children_note(sql, task)
 
   defp apply_flags(task, flags) do
     cleared = Map.get(flags, "clear", [])
@@ -108,10 +112,10 @@ defmodule Skillbook.Handlers.Tasks.Update do
       end)
 
     tags =
-      Table.without(task.tags, Map.get(flags, "remove-tags", [])) ++
+      Table.reject_tags(task.tags, Map.get(flags, "remove-tags", [])) ++
         Map.get(flags, "add-tags", [])
 
-    %{task | tags: Table.tidy(tags)}
+    %{task | tags: Table.normalize_tags(tags)}
   end
 
   defp changes(before, later) do
@@ -124,7 +128,7 @@ defmodule Skillbook.Handlers.Tasks.Update do
   defp show(_, empty) when empty in [nil, []], do: "none"
   defp show("parent", id), do: Task.reference(id)
   defp show("tags", tags), do: Enum.join(tags, ", ")
-  # Long texts were just written by the reader, or are about to be forgotten.
+  # The model has just written the text, so its length is enough.
   defp show("description", text), do: "#{String.length(text)} characters"
   defp show(_, value), do: to_string(value)
 end

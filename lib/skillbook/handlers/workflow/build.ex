@@ -1,5 +1,8 @@
 defmodule Skillbook.Handlers.Workflow.Build do
   @moduledoc false
+  # `workflow.build`: checks the name, steps, flags, schedule and labels of a new workflow, and
+  # writes its page into the folder of `write_to:`.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.{
@@ -22,7 +25,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     Workflow
   }
 
-  alias Skillbook.Handlers.Workflow.Folder
+  alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Store.ScheduleRules
 
   # `get_skill email.all` and `--help` would never reach a command of these names.
@@ -40,13 +43,13 @@ defmodule Skillbook.Handlers.Workflow.Build do
          {:ok, flags} <- cast_labels(flags, context),
          workflow = workflow(flags),
          {:ok, steps} <- steps(workflow),
-         :ok <- seen(workflow, context),
-         {:ok, everything} <- Folder.everything(context),
-         :ok <- free(workflow, everything),
-         :ok <- few(workflow, everything, context),
-         :ok <- folder_of_commands(root, workflow),
+         :ok <- check_visible(workflow, context),
+         {:ok, all} <- Pages.all(context),
+         :ok <- check_free(workflow, all),
+         :ok <- check_count(workflow, all, context),
+         :ok <- check_folder(root, workflow),
          {:ok, path} <- write(root, workflow, context),
-         :ok <- Folder.publish(context) do
+         :ok <- Pages.reload(context) do
       {:ok,
        Result.ok(text(workflow, steps, context),
          data: %{name: workflow.name, path: path},
@@ -60,7 +63,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp cast_name(flags, name, example) do
     expected =
-      "a name of at most 64 small letters, digits and underscores that begins with a letter, without a dot"
+      "a name of at most 64 lower-case letters, digits and underscores, without a dot, that " <>
+        "begins with a letter"
 
     with {:ok, flags} <-
            Flags.cast(flags, name, expected, example, fn value ->
@@ -73,21 +77,21 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp unreserved(name), do: if(name in @reserved, do: :error, else: {:ok, name})
 
-  @declared "a line for each flag of the workflow, as in the Flags section of a page"
-  @declared_example ~s("--to  Who gets it (default: me\)")
+  @flags_expected "a line for each flag of the workflow, as in the Flags section of a page"
+  @flags_example ~s("--to  Who gets it (default: me\)")
 
-  # Several quoted texts are steps; several single words are one text whose quotes were forgotten.
+  # Several quoted values are steps. Several single words are one text without its quotes.
   defp cast_steps(flags) do
     flags =
       case flags do
-        %{"steps" => [_, _ | _] = steps} -> %{flags | "steps" => numbered(steps)}
+        %{"steps" => [_, _ | _] = steps} -> %{flags | "steps" => number(steps)}
         flags -> flags
       end
 
     Flags.cast_text(flags, "steps", max: 20_000)
   end
 
-  defp numbered(steps) do
+  defp number(steps) do
     if Enum.all?(steps, &is_binary/1) and Enum.any?(steps, &(&1 =~ ~r/\S\s+\S/)) do
       steps
       |> Enum.with_index(1)
@@ -99,7 +103,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  # Several quoted texts are its lines.
+  # Several quoted values are lines.
   defp cast_flags(flags) do
     flags =
       case flags do
@@ -108,10 +112,10 @@ defmodule Skillbook.Handlers.Workflow.Build do
       end
 
     with {:ok, flags} <- Flags.cast_text(flags, "flags", max: 5_000),
-         do: Flags.cast(flags, "flags", @declared, @declared_example, &declared/1)
+         do: Flags.cast(flags, "flags", @flags_expected, @flags_example, &declaration/1)
   end
 
-  defp declared(text) do
+  defp declaration(text) do
     text = String.trim(text)
     lines = String.split(text, ~r/\R/)
 
@@ -130,7 +134,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp read_schedule(%{"schedule" => expression} = flags, context) do
     with {:ok, schedule} <- Schedule.parse(expression, flags["timezone"] || "UTC"),
-         :ok <- apart(schedule, context) do
+         :ok <- check_interval(schedule, context) do
       timezone = if flags["timezone"], do: schedule.timezone
       {:ok, Map.merge(flags, %{"schedule" => schedule.expression, "timezone" => timezone})}
     end
@@ -138,41 +142,39 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp read_schedule(flags, _context), do: {:ok, flags}
 
-  # As for entries of the store.
-  defp apart(_schedule, %{book: nil}), do: :ok
+  # The same rule as for entries of the store.
+  defp check_interval(_schedule, %{book: nil}), do: :ok
 
-  defp apart(schedule, context),
-    do:
-      ScheduleRules.check_interval(
-        schedule,
-        Book.fetch!(context.book).schedules[:min_interval],
-        context.now
-      )
+  defp check_interval(schedule, context) do
+    min_interval = Book.fetch!(context.book).schedules[:min_interval]
+    ScheduleRules.check_interval(schedule, min_interval, context.now)
+  end
 
-  # Nobody's page runs with more rights than its builder has, nor with what another keeps for itself alone, such as its memories;
-  # who may not use a profile does not learn whether it is there.
+  # A page never runs with more rights than its builder has, and never as another profile, which
+  # has memories of its own. The error is the same for a profile that does not exist.
   defp cast_run_as(flags, %{profile: own} = context) do
     with :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
       id = flags["run-as"] || own.id
 
       case profiles(context) do
-        _any when not is_map_key(flags, "schedule") -> {:ok, flags}
-        %{^id => profile} -> within(flags, profile, own)
-        _none when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
-        _none -> not_within(id)
+        _ when not is_map_key(flags, "schedule") -> {:ok, flags}
+        %{^id => profile} -> check_rights(flags, profile, own)
+        _unknown when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
+        _unknown -> run_as_error(id)
       end
     end
   end
 
-  defp within(flags, profile, own) do
+  defp check_rights(flags, profile, own) do
     if Profile.within?(profile, own) and (profile.id == own.id or Profile.unrestricted?(own)),
       do: {:ok, Map.put(flags, "run-as", profile.id)},
-      else: not_within(profile.id)
+      else: run_as_error(profile.id)
   end
 
-  defp not_within(id) do
+  defp run_as_error(id) do
     expected =
-      "the id of a profile of the book, your own with all of its rights; only who may see everything names another"
+      "the id of your own profile, which must be in the book with the same rights; only a " <>
+        "profile that may see everything can name another"
 
     {:error, %FlagError{kind: :invalid, flag: "run-as", value: id, expected: expected}}
   end
@@ -180,7 +182,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp profiles(%{book: nil}), do: %{}
   defp profiles(%{book: book}), do: Book.fetch!(book).profiles
 
-  # As an entry of the store has them.
+  # The same rule as for entries of the store.
   defp cast_labels(flags, context) do
     labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels))
 
@@ -188,16 +190,16 @@ defmodule Skillbook.Handlers.Workflow.Build do
          do: {:ok, Map.put(flags, "labels", labels)}
   end
 
-  # Its labels are held, so its name is what is left to keep it from its builder.
-  defp seen(%{name: name}, %{profile: profile}) do
+  # The builder holds its labels, so only the name can hide it from the builder.
+  defp check_visible(%{name: name}, %{profile: profile}) do
     if Profile.names?(profile, name),
       do: :ok,
       else: {:error, %StoreError{kind: :not_visible, name: name}}
   end
 
-  # Hidden entries count: a page of the same name would take the place of one that others rely on.
-  defp free(workflow, everything) do
-    case View.fetch(everything, workflow.name) do
+  # Hidden entries count: a page of the same name would replace one that others use.
+  defp check_free(workflow, all) do
+    case View.fetch(all, workflow.name) do
       {:ok, _} -> taken(workflow)
       {:error, _} -> :ok
     end
@@ -205,7 +207,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp taken(workflow) do
     action = workflow.flags["name"]
-    expected = "a name that is free; there is a #{workflow.name} already"
+    expected = "a free name; #{workflow.name} already exists"
 
     {:error,
      %FlagError{
@@ -217,26 +219,26 @@ defmodule Skillbook.Handlers.Workflow.Build do
      }}
   end
 
-  # Those of the profile: its labels are on all of them, so it learns of no others.
-  defp few(%{flags: %{"schedule" => _}}, everything, %{book: book, profile: %{id: id}})
+  # Counts only the profile's own pages, so it reveals no others.
+  defp check_count(%{flags: %{"schedule" => _}}, all, %{book: book, profile: %{id: id}})
        when book != nil and id != "" do
-    most = Book.fetch!(book).schedules[:max_per_profile]
-    pages = View.entries(everything, kind: :command)
+    max = Book.fetch!(book).schedules[:max_per_profile]
+    pages = View.entries(all, kind: :command)
 
-    if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < most,
+    if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < max,
       do: :ok,
-      else: {:error, %StoreError{kind: :too_many, expected: most}}
+      else: {:error, %StoreError{kind: :too_many, expected: max}}
   end
 
-  defp few(_workflow, _everything, _context), do: :ok
+  defp check_count(_workflow, _all, _context), do: :ok
 
-  # In the folder of a skill every page is a resource of that skill and never a command.
-  defp folder_of_commands(root, workflow) do
+  # In the folder of a skill, every page is a resource of that skill and never a command.
+  defp check_folder(root, workflow) do
     with {:ok, text} <- Document.read(root, workflow.flags["domain"] <> "/SKILL.md"),
          {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <-
            Frontmatter.parse(text) do
       domain = workflow.flags["domain"]
-      expected = "a folder of commands, and #{domain} is a skill"
+      expected = "a folder of commands; #{domain} is a skill"
 
       {:error,
        %FlagError{
@@ -251,7 +253,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  # The page is read as it will be when it is called; what its commands do not find may come to be.
+  # Reads the page as a call would. Unknown commands are allowed: they may be added later.
   defp steps(%{name: name, text: text, flags: flags}) do
     entry = %Entry{
       name: name,
@@ -269,7 +271,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  # Files
+  # The page
 
   defp workflow(%{"domain" => domain, "name" => action} = flags) do
     name = "#{domain}.#{action}"
@@ -314,7 +316,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     steps =
       flags["steps"] || "Do what is described above, step by step, with the commands you have."
 
-    declared = if flags["flags"], do: flags_section(flags["flags"]) <> "\n", else: ""
+    flags_text = if flags["flags"], do: flags_section(flags["flags"]) <> "\n", else: ""
 
     """
     # #{name}
@@ -325,14 +327,14 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
     #{Enum.join([name | usage(flags["flags"])], " ")}
 
-    #{declared}## Behavior
+    #{flags_text}## Behavior
 
     #{String.trim(steps)}
     #{examples(name, flags["flags"])}\
     """
   end
 
-  # Which value a flag that is required may have, only its text says.
+  # An example needs values for required flags, and only their text describes those.
   defp examples(name, flags) do
     if flags != nil and Enum.any?(Declaration.read(flags_section(flags)).flags, & &1.required),
       do: "",
@@ -345,44 +347,47 @@ defmodule Skillbook.Handlers.Workflow.Build do
     for flag <- Declaration.read(flags_section(text)).flags do
       several = if flag.several, do: "...", else: ""
 
-      shown =
+      text =
         if flag.type == :switch,
           do: "--#{flag.name}",
           else: "--#{flag.name} <#{flag.name}>#{several}"
 
-      if flag.required, do: shown, else: "[#{shown}]"
+      if flag.required, do: text, else: "[#{text}]"
     end
   end
+
+  # The answer
 
   defp text(%{name: name, file: file, flags: flags}, steps, context) do
-    "Built #{name} in #{file}.#{scheduled(flags, context)} From your next reply on, run it with: #{name}" <>
-      unknown(steps, context)
+    "Built #{name} in #{file}.#{schedule_text(flags, context)} From your next reply on, run " <>
+      "it with: #{name}" <> unknown_commands(steps, context)
   end
 
-  defp unknown(steps, context) do
+  defp unknown_commands(steps, context) do
     for step <- steps, {:error, error} <- [Router.find(context.view, step.line)], into: "" do
-      "\nAs it is now, step #{step.number} will give an error: #{Exception.message(error)}"
+      "\nStep #{step.number} would fail now: #{Exception.message(error)}"
     end
   end
 
-  defp scheduled(%{"schedule" => expression} = flags, context) do
-    " Its schedule is #{expression}" <> (unscheduled(flags, context) || times(flags, context.now))
+  defp schedule_text(%{"schedule" => expression} = flags, context) do
+    " Its schedule is #{expression}" <>
+      (missing_profile(flags, context) || next_time(flags, context.now))
   end
 
-  defp scheduled(_flags, _context), do: ""
+  defp schedule_text(_flags, _context), do: ""
 
-  defp times(flags, now) do
+  defp next_time(flags, now) do
     schedule = Schedule.parse!(flags["schedule"], flags["timezone"] || "UTC")
     at = Schedule.local(schedule, Schedule.next(schedule, now))
     ": #{Schedule.describe(schedule)}; the next time is #{at}."
   end
 
-  defp unscheduled(_flags, %{book: nil}), do: nil
+  defp missing_profile(_flags, %{book: nil}), do: nil
 
-  defp unscheduled(%{"run-as" => id}, context) do
+  defp missing_profile(%{"run-as" => id}, context) do
     unless is_map_key(profiles(context), id) do
-      ". It does not run by it: expected one of the book's profiles as `run_as`, got #{inspect(id)}; give --run-as one, or write " <>
-        "it into the page."
+      ", but it does not run: expected one of the book's profiles as `run_as`, got " <>
+        "#{inspect(id)}; pass one as --run-as, or write it into the page."
     end
   end
 end

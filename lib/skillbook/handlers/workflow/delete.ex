@@ -1,60 +1,61 @@
 defmodule Skillbook.Handlers.Workflow.Delete do
   @moduledoc false
+  # `workflow.delete`: moves a page that the profile built to the trash of the workflow folder.
+
   @behaviour Skillbook.Handler
 
-  alias Skillbook.Handlers.Workflow.{Folder, Named}
+  alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.{Context, Document, Profile, Result, Store, View, WorkflowError}
 
   @impl true
   def execute(%{"name" => name}, %Context{} = context) do
     with {:ok, root} <- Context.fetch_write_to(context),
-         {:ok, entry} <- Named.fetch(context.view, name),
-         {:ok, path} <- below(root, entry),
+         {:ok, entry} <- Pages.fetch(context.view, name),
+         {:ok, path} <- path_below(root, entry),
          :ok <- Store.check_own_labels(context.view, entry),
-         :ok <- built(entry, context.profile),
-         {:ok, kept} <- Document.discard(root, path, context.now),
-         :ok <- Folder.publish(context) do
+         :ok <- check_author(entry, context.profile),
+         {:ok, trashed} <- Document.discard(root, path, context.now),
+         :ok <- Pages.reload(context) do
+      text =
+        "Deleted #{entry.name}. Its page was moved to #{trashed} in the folder for workflows; " <>
+          "moving it back restores it."
+
       {:ok,
-       Result.ok(text(entry, kept) <> back(entry, context),
-         data: %{name: entry.name, path: path, kept: Path.join(root, kept)},
+       Result.ok(text <> uncovered(entry, context),
+         data: %{name: entry.name, path: path, kept: Path.join(root, trashed)},
          effects: [:skill_deleted],
          metadata: %{skill_name: entry.name}
        )}
     end
   end
 
-  defp below(root, entry) do
+  defp path_below(root, entry) do
     path = entry.path |> Path.expand() |> Path.relative_to(Path.expand(root))
 
     if Path.type(path) == :relative,
       do: {:ok, path},
-      else: {:error, %WorkflowError{kind: :elsewhere, name: entry.name, text: from(entry)}}
+      else: {:error, %WorkflowError{kind: :elsewhere, name: entry.name, text: origin(entry)}}
   end
 
-  defp from(%{source: "builtin"}), do: "it comes with Skillbook"
-  defp from(%{source: source, path: path}), do: "it is from the source #{source}, in #{path}"
+  defp origin(%{source: "builtin"}), do: "it comes with Skillbook"
+  defp origin(%{source: source, path: path}), do: "it is from the source #{source}, in #{path}"
 
-  # Other workflows may call it by its name, with rights that who takes the name over does not have.
-  defp built(%{data: %{"author" => id}}, %{id: id}), do: :ok
+  # Other workflows may call it by name, with rights that another author of that name lacks.
+  defp check_author(%{data: %{"author" => id}}, %{id: id}), do: :ok
 
-  defp built(entry, profile) do
+  defp check_author(entry, profile) do
     if Profile.unrestricted?(profile),
       do: :ok,
       else: {:error, %WorkflowError{kind: :not_built, name: entry.name, text: ""}}
   end
 
-  defp text(entry, kept) do
-    "Deleted #{entry.name}. Its page is kept as #{kept} in the folder that workflows are written to; " <>
-      "who moves it back has it again."
-  end
+  # The entry that the page replaced is visible again.
+  defp uncovered(_entry, %{book: nil}), do: ""
 
-  # What it stood in front of.
-  defp back(_entry, %{book: nil}), do: ""
-
-  defp back(entry, context) do
+  defp uncovered(entry, context) do
     case View.fetch(Skillbook.view(context.book, context.profile), entry.name) do
       {:ok, %{name: name, source: source}} ->
-        " The name #{name} is that of a page of the source #{source} now."
+        " #{name} is now the page of the source #{source}."
 
       {:error, _} ->
         ""

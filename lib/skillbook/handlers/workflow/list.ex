@@ -1,12 +1,14 @@
 defmodule Skillbook.Handlers.Workflow.List do
   @moduledoc false
+  # `workflow.list`: lists workflows with their schedules and next runs.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.{Result, Schedule, View}
 
   @impl true
   def execute(flags, context) do
-    # A command without a handler is a page to follow, whatever its domain: a workflow.
+    # Any command without a handler is a workflow, whatever its domain.
     workflows =
       for entry <- View.entries(context.view, kind: :command),
           entry.handler == nil,
@@ -27,16 +29,15 @@ defmodule Skillbook.Handlers.Workflow.List do
     end
   end
 
-  defp workflow(%{schedule: nil} = entry, _now) do
-    {"#{entry.name} - #{entry.description}", data(entry, nil)}
-  end
+  defp workflow(%{schedule: nil} = entry, _now),
+    do: {"#{entry.name} - #{entry.description}", data(entry, nil)}
 
   defp workflow(entry, now) do
     schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC")
-    written = [entry.schedule, entry.timezone] |> Enum.filter(& &1) |> Enum.join(" ")
+    text = [entry.schedule, entry.timezone] |> Enum.filter(& &1) |> Enum.join(" ")
     next = Schedule.next(schedule, now)
     run = if next, do: ", next #{Schedule.local(schedule, next)}", else: ""
-    {"#{entry.name} [#{written}#{run}] - #{entry.description}", data(entry, next)}
+    {"#{entry.name} [#{text}#{run}] - #{entry.description}", data(entry, next)}
   end
 
   defp data(entry, next),

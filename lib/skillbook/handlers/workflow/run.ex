@@ -1,45 +1,48 @@
 defmodule Skillbook.Handlers.Workflow.Run do
   @moduledoc false
+  # `workflow.run`: calls a workflow with the flags in `--with`, or previews the call.
+
   @behaviour Skillbook.Handler
 
-  alias Skillbook.Handlers.Workflow.Named
+  alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Workflow.Prose
   alias Skillbook.{Command, Context, FlagError, Result, Workflow}
 
   @impl true
   def execute(flags, %Context{} = context) do
-    with {:ok, given} <- given(flags["with"]),
-         {:ok, entry} <- Named.fetch(context.view, flags["name"]) do
+    with {:ok, given} <- parse_with(flags["with"]),
+         {:ok, entry} <- Pages.fetch(context.view, flags["name"]) do
       command = %Command{name: entry.name, raw: entry.name, flags: given}
       if flags["dry-run"], do: preview(entry, command, context), else: run(command, context)
     end
   end
 
-  # `recipient=bob@co.com`; a name alone is a switch, and a name again adds a value.
-  defp given(values) do
-    Enum.reduce_while(List.wrap(values), {:ok, %{}}, fn value, {:ok, given} ->
-      case is_binary(value) && Regex.run(~r/\A-{0,2}([[:alnum:]_][^\s=]*)(?:=(.*))?\z/su, value) do
+  # `NAME=VALUE` sets a flag, and again adds a value. `NAME` alone is a switch.
+  @flag ~r/\A-{0,2}([[:alnum:]_][^\s=]*)(?:=(.*))?\z/su
+
+  defp parse_with(values) do
+    Enum.reduce_while(List.wrap(values), {:ok, %{}}, fn value, {:ok, flags} ->
+      case is_binary(value) && Regex.run(@flag, value) do
         [_, name, text] ->
-          {:cont, {:ok, Map.update(given, name, text, &(List.wrap(&1) ++ [text]))}}
+          {:cont, {:ok, Map.update(flags, name, text, &(List.wrap(&1) ++ [text]))}}
 
         [_, name] ->
-          {:cont, {:ok, Map.put(given, name, true)}}
+          {:cont, {:ok, Map.put(flags, name, true)}}
 
         _ ->
-          {:halt, wrong(value)}
+          {:halt, invalid(value)}
       end
     end)
   end
 
-  defp wrong(value) do
+  defp invalid(value) do
     expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
-
-    {:error,
-     %FlagError{kind: :invalid, flag: "with", value: value, expected: expected, example: "days=7"}}
+    error = %FlagError{kind: :invalid, flag: "with", value: value, expected: expected}
+    {:error, %{error | example: "days=7"}}
   end
 
-  # Each step is asked for by itself, as if the workflow had been called by its name.
+  # Each step is approved on its own, as if the workflow had been called by its name.
   defp run(command, context) do
     options =
       Map.take(context, [:now, :by, :assigns, :agent, :workflow, :ask])

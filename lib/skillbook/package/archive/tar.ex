@@ -1,9 +1,10 @@
 defmodule Skillbook.Package.Archive.Tar do
   @moduledoc false
-  # Reads a tar archive, packed by gzip or not, in memory. `:erl_tar` of OTP 25 gives no sizes before it unpacks, follows
-  # links that it has made, and takes what it does not know for files.
+  # Reads a tar archive in memory, with or without gzip. `:erl_tar` of OTP 25 is not used: it
+  # knows no sizes before it unpacks, follows links that it has created, and reads unknown types
+  # as files.
   #
-  # Known are the formats of POSIX (ustar, pax) and of GNU; anything of another type is `:special`.
+  # Supports the formats of POSIX (ustar, pax) and GNU. Entries of unknown types are `:special`.
 
   import Bitwise
 
@@ -11,10 +12,10 @@ defmodule Skillbook.Package.Archive.Tar do
   alias Skillbook.PackageError
 
   @block 512
-  @suspicious 4 * 1024 * 1024
-  @ratio 250
+  @min_bomb_size 4 * 1024 * 1024
+  @max_ratio 250
 
-  @doc "The files, links and special entries of an archive; folders are left out."
+  @doc "The files, links and special entries of an archive, without folders."
   @spec read(binary(), String.t()) :: {:ok, [Item.t()]} | {:error, PackageError.t()}
   def read(bytes, place) do
     {:ok, bytes |> plain() |> entries(%{}, %{}, [], 0)}
@@ -27,14 +28,14 @@ defmodule Skillbook.Package.Archive.Tar do
     z = :zlib.open()
 
     try do
-      # A gzip file may have several parts one after the other.
+      # `:reset` reads all members of a gzip file.
       :ok = :zlib.inflateInit(z, 31, :reset)
       unpacked = inflate(z, :zlib.safeInflate(z, packed), byte_size(packed), [], 0)
-      # Raises if it is cut off.
+      # Raises if the data is truncated.
       :ok = :zlib.inflateEnd(z)
       unpacked
     rescue
-      _ in ErlangError -> refuse("cannot be unpacked: its gzip data is broken or cut off")
+      _ in ErlangError -> refuse("cannot be unpacked: its gzip data is broken or truncated")
     after
       :zlib.close(z)
     end
@@ -44,10 +45,12 @@ defmodule Skillbook.Package.Archive.Tar do
 
   defp inflate(z, {step, output}, packed, done, size) do
     size = size + IO.iodata_length(output)
-    if size > Item.total(), do: limit("has more than #{Item.total()} bytes once unpacked")
 
-    if size > @suspicious and size > packed * @ratio,
-      do: limit("is packed more than #{@ratio} times smaller, as bombs are")
+    if size > Item.max_source_size(),
+      do: limit("has more than #{Item.max_source_size()} bytes once unpacked")
+
+    if size > @min_bomb_size and size > packed * @max_ratio,
+      do: limit("is compressed by more than #{@max_ratio} times, like a zip bomb")
 
     done = [done | output]
 
@@ -56,9 +59,10 @@ defmodule Skillbook.Package.Archive.Tar do
       else: IO.iodata_to_binary(done)
   end
 
-  # `next` is what an entry says of the one after it, `global` what it says of all that follow.
+  # `next` has the pax fields of the next entry, `global` those of all later entries.
   defp entries(bytes, next, global, done, count) do
-    if count > Item.count(), do: limit("has more than #{Item.count()} entries")
+    if count > Item.max_source_entries(),
+      do: limit("has more than #{Item.max_source_entries()} entries")
 
     case bytes do
       <<0::size(@block)-unit(8), _::binary>> ->
@@ -68,12 +72,12 @@ defmodule Skillbook.Package.Archive.Tar do
         entry(header(header), rest, next, global, done, count + 1)
 
       _ ->
-        refuse("is no tar archive, or it is cut off")
+        refuse("is not a tar archive, or it is truncated")
     end
   end
 
   defp finish(next, done) when next == %{}, do: Enum.reverse(done)
-  defp finish(_next, _done), do: refuse("is cut off")
+  defp finish(_next, _done), do: refuse("is truncated")
 
   defp entry(%{type: type} = header, rest, next, global, done, count) when type in ~c"xgLK" do
     {content, rest} = content(header.size, rest)
@@ -87,18 +91,18 @@ defmodule Skillbook.Package.Archive.Tar do
   end
 
   defp entry(header, rest, next, global, done, count) do
-    said = Map.merge(global, next)
-    path = said |> Map.get("path", header.path) |> String.replace(~r/\A(\.\/+)+/, "")
+    fields = Map.merge(global, next)
+    path = fields |> Map.get("path", header.path) |> String.replace(~r/\A(\.\/+)+/, "")
     with {:error, _} = error <- Item.inside(path), do: throw(error)
-    size = said |> Map.get("size") |> size(header.size)
-    sparse? = Enum.any?(Map.keys(said), &String.starts_with?(&1, "GNU.sparse"))
+    size = fields |> Map.get("size") |> size(header.size)
+    sparse? = Enum.any?(Map.keys(fields), &String.starts_with?(&1, "GNU.sparse"))
 
-    # Only files have bytes behind their header; what others say of a size some programs believe, and some do not.
+    # Only files have content. Programs differ in how they read other entries with a size.
     if header.type not in [0, ?0, ?7, ?S] and size != 0,
-      do: refuse("has an entry with a size that is no file: #{path}")
+      do: refuse("has an entry with a size that is not a file: #{path}")
 
-    if size > Item.largest(),
-      do: limit("has #{path} of #{size} bytes, and a file may have #{Item.largest()}")
+    if size > Item.max_file_size(),
+      do: limit("has #{path} of #{size} bytes, and a file may have #{Item.max_file_size()}")
 
     {content, rest} = content(size, rest)
 
@@ -129,7 +133,7 @@ defmodule Skillbook.Package.Archive.Tar do
   end
 
   defp type(type) when type in [0, ?0, ?7], do: :file
-  # A hard link too.
+  # Hard links too.
   defp type(type) when type in ~c"12", do: :link
   defp type(_), do: :special
 
@@ -142,9 +146,9 @@ defmodule Skillbook.Package.Archive.Tar do
     sum = for <<byte <- before <> "        " <> behind>>, reduce: 0, do: (sum -> sum + byte)
 
     if number(checksum) != sum,
-      do: refuse("is no tar archive, or it is broken: a header's checksum is wrong")
+      do: refuse("is not a tar archive, or it is broken: a header has a wrong checksum")
 
-    # GNU tar has other things where POSIX has a prefix.
+    # GNU tar uses the prefix field of POSIX for other data.
     prefix = if magic == "ustar\0", do: until_zero(prefix), else: ""
     name = until_zero(name)
 
@@ -156,7 +160,7 @@ defmodule Skillbook.Package.Archive.Tar do
     }
   end
 
-  # Octal digits, or in GNU's way a number of bytes.
+  # Octal digits, or GNU's base-256 format.
   defp number(<<1::1, high::7, low::binary>>),
     do: :binary.decode_unsigned(<<high, low::binary>>)
 
@@ -168,7 +172,7 @@ defmodule Skillbook.Package.Archive.Tar do
       digits ->
         case Integer.parse(digits, 8) do
           {number, ""} when number >= 0 -> number
-          _ -> refuse("is no tar archive, or it is broken: expected a number in a header")
+          _ -> refuse("is not a tar archive, or it is broken: expected a number in a header")
         end
     end
   end
@@ -178,20 +182,20 @@ defmodule Skillbook.Package.Archive.Tar do
   defp size(digits, _size) do
     case Integer.parse(digits) do
       {size, ""} when size >= 0 -> size
-      _ -> refuse("has a pax header whose size is no number")
+      _ -> refuse("has a pax header with a size that is not a number")
     end
   end
 
   defp content(size, rest) do
     padding = rem(@block - rem(size, @block), @block)
 
-    if size + padding > byte_size(rest), do: refuse("is cut off")
+    if size + padding > byte_size(rest), do: refuse("is truncated")
     {content, rest} = :erlang.split_binary(rest, size)
     {_, rest} = :erlang.split_binary(rest, padding)
     {content, rest}
   end
 
-  # Records such as "20 path=a/b\n", each with its own length.
+  # A record begins with its length: "12 path=a/b\n".
   defp pax(<<>>, done), do: done
 
   defp pax(records, done) do

@@ -1,9 +1,10 @@
 defmodule Skillbook.Package.Archive.Zip do
   @moduledoc false
-  # Reads a zip archive in memory. `:zip` of OTP 25 writes to where names lead and unpacks without limits.
+  # Reads a zip archive in memory. `:zip` of OTP 25 is not used: it writes wherever a name
+  # leads, and unpacks without limits.
   #
-  # The central directory decides; each file's own header must agree with it, and no two files may share bytes, so that no
-  # two readers see two archives.
+  # The central directory decides. Each local header must agree with it, and no two files may
+  # share bytes; otherwise two programs could read different files from one archive.
 
   import Bitwise
 
@@ -11,12 +12,12 @@ defmodule Skillbook.Package.Archive.Zip do
   alias Skillbook.PackageError
 
   @end_size 22
-  @longest_comment 65_535
-  # A deflated file of more than this is refused if it is so many times as large as what is stored of it.
-  @suspicious 1024 * 1024
-  @ratio 250
+  @max_comment 65_535
+  # A file larger than this must not be compressed by more than `@max_ratio` times.
+  @min_bomb_size 1024 * 1024
+  @max_ratio 250
 
-  @doc "The files, links and special entries of an archive; folders are left out."
+  @doc "The files, links and special entries of an archive, without folders."
   @spec read(binary(), String.t()) :: {:ok, [Item.t()]} | {:error, PackageError.t()}
   def read(bytes, place) do
     read_all(bytes)
@@ -27,22 +28,25 @@ defmodule Skillbook.Package.Archive.Zip do
 
   defp read_all(bytes) do
     {count, size, offset} = directory(bytes)
-    if count > Item.count(), do: limit("has #{count} entries, and may have #{Item.count()}")
+
+    if count > Item.max_source_entries(),
+      do: limit("has #{count} entries, and may have #{Item.max_source_entries()}")
+
     entries = entries(part(bytes, offset, size), count, [])
     entries = Enum.map(entries, &Map.put(&1, :data, data(&1, bytes)))
-    apart(entries, offset)
+    check_overlaps(entries, offset)
 
     total = entries |> Enum.map(& &1.size) |> Enum.sum()
 
-    if total > Item.total(),
-      do: limit("has #{total} bytes once unpacked, and may have #{Item.total()}")
+    if total > Item.max_source_size(),
+      do: limit("has #{total} bytes once unpacked, and may have #{Item.max_source_size()}")
 
     items = for entry <- entries, not String.ends_with?(entry.name, "/"), do: item(entry, bytes)
     {:ok, items}
   end
 
   defp directory(bytes) do
-    from = max(byte_size(bytes) - @end_size - @longest_comment, 0)
+    from = max(byte_size(bytes) - @end_size - @max_comment, 0)
     tail = binary_part(bytes, from, byte_size(bytes) - from)
 
     with {at, 4} <- tail |> :binary.matches("PK\x05\x06") |> List.last(),
@@ -54,7 +58,7 @@ defmodule Skillbook.Package.Archive.Zip do
          true <- offset + size == from + at do
       {n, size, offset}
     else
-      _ -> refuse("is no zip archive of one part that ends where it says, without zip64")
+      _ -> refuse("is not a complete zip archive in one part; zip64 is not supported")
     end
   end
 
@@ -75,13 +79,13 @@ defmodule Skillbook.Package.Archive.Zip do
     if (flags &&& 0x2041) != 0, do: refuse("is encrypted")
 
     if method not in [0, 8],
-      do: refuse("has #{name} packed by method #{method}, and read are only 0 and 8")
+      do: refuse("has #{name} packed by method #{method}; only methods 0 and 8 are supported")
 
-    if size > Item.largest(),
-      do: limit("has #{name} of #{size} bytes, and a file may have #{Item.largest()}")
+    if size > Item.max_file_size(),
+      do: limit("has #{name} of #{size} bytes, and a file may have #{Item.max_file_size()}")
 
-    if size > @suspicious and size > packed * @ratio,
-      do: limit("has #{name}, packed #{div(size, max(packed, 1))} times smaller, as bombs are")
+    if size > @min_bomb_size and size > packed * @max_ratio,
+      do: limit("has #{name}, compressed #{div(size, max(packed, 1))} times, like a zip bomb")
 
     entry = %{
       name: name,
@@ -98,29 +102,32 @@ defmodule Skillbook.Package.Archive.Zip do
 
   defp entries(_rest, _count, _done), do: refuse("has a broken directory")
 
-  # Where a file's packed bytes are.
+  # The offset of a file's packed bytes.
   defp data(entry, bytes) do
     case part(bytes, entry.offset, 30) do
       <<"PK\x03\x04", _needs::16, _flags::16, method::16-little, _time::32, _crc::32, _packed::32,
         _size::32, name_size::16-little, extra_size::16-little>> ->
         if method != entry.method or part(bytes, entry.offset + 30, name_size) != entry.name,
-          do: refuse("has a file whose own header differs from the directory: #{entry.name}")
+          do:
+            refuse(
+              "has a file with a local header that differs from the directory: #{entry.name}"
+            )
 
         entry.offset + 30 + name_size + extra_size
 
       _ ->
-        refuse("has no file where its directory says: #{entry.name}")
+        refuse("has no file at the offset in its directory: #{entry.name}")
     end
   end
 
-  defp apart(entries, directory) do
+  defp check_overlaps(entries, directory) do
     entries
     |> Enum.sort_by(& &1.offset)
     |> Enum.reduce(0, fn entry, free ->
       if entry.offset < free, do: refuse("has files that share bytes: #{entry.name}")
       entry.data + entry.packed
     end)
-    |> then(&if &1 > directory, do: refuse("has a file that reaches into its directory"))
+    |> then(&if &1 > directory, do: refuse("has a file that overlaps its directory"))
   end
 
   defp item(entry, bytes) do
@@ -128,7 +135,7 @@ defmodule Skillbook.Package.Archive.Zip do
     content = unpack(entry, packed)
 
     if byte_size(content) != entry.size or :erlang.crc32(content) != entry.crc,
-      do: refuse("has a file whose size or checksum is wrong: #{entry.name}")
+      do: refuse("has a file with a wrong size or checksum: #{entry.name}")
 
     %Item{
       path: entry.name,
@@ -149,7 +156,7 @@ defmodule Skillbook.Package.Archive.Zip do
     z = :zlib.open()
 
     try do
-      # No header, as zip has it.
+      # Raw deflate data, without a zlib header.
       :ok = :zlib.inflateInit(z, -15)
       inflate(z, :zlib.safeInflate(z, packed), entry, [], 0)
     rescue
@@ -161,7 +168,7 @@ defmodule Skillbook.Package.Archive.Zip do
 
   defp inflate(z, {step, output}, entry, done, size) do
     size = size + IO.iodata_length(output)
-    if size > entry.size, do: refuse("has a file whose size or checksum is wrong: #{entry.name}")
+    if size > entry.size, do: refuse("has a file with a wrong size or checksum: #{entry.name}")
     done = [done | output]
 
     if step == :continue,
@@ -172,7 +179,7 @@ defmodule Skillbook.Package.Archive.Zip do
   defp part(bytes, from, size) when from + size <= byte_size(bytes),
     do: binary_part(bytes, from, size)
 
-  defp part(_bytes, _from, _size), do: refuse("is cut off")
+  defp part(_bytes, _from, _size), do: refuse("is truncated")
 
   @spec refuse(String.t()) :: no_return()
   defp refuse(reason), do: throw({:refused, reason})

@@ -1,7 +1,7 @@
 defmodule Skillbook.Package.Inspection.Text do
   @moduledoc false
-  # What is told of a text: hidden characters, comments, blobs, hosts, what code blocks call, and sentences that address a
-  # model's rules.
+  # Finds hidden characters, comments, blobs, hosts, programs in code blocks, and sentences that
+  # try to override a model's rules, in the text of one file.
 
   import Skillbook.Package.Inspection.Finding, only: [digest: 1, finding: 6, finding: 7]
 
@@ -23,7 +23,7 @@ defmodule Skillbook.Package.Inspection.Text do
     ])
   end
 
-  # Where each line begins, for the line of an offset.
+  # The offset of each line.
   defp lines(text),
     do: [0 | for({at, 1} <- :binary.matches(text, "\n"), do: at + 1)] |> List.to_tuple()
 
@@ -39,7 +39,7 @@ defmodule Skillbook.Package.Inspection.Text do
       else: line(lines, offset, low, middle)
   end
 
-  # The first group of each match, or the whole of it, with its line.
+  # The first group of each match, or the whole match, with its line.
   defp scan(regex, text, lines) do
     for [{from, _} | groups] <- Regex.scan(regex, text, return: :index) do
       {at, length} =
@@ -54,26 +54,40 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # Characters
 
-  # Flags of regions, families of emoji, the joiners of scripts that need them, and a byte order mark are as they should be.
-  @hidden ~r/\x{1F3F4}[\x{E0020}-\x{E007E}]{1,6}\x{E007F}(*SKIP)(*FAIL)|\A\x{FEFF}(*SKIP)(*FAIL)|(?<=[\p{So}\x{FE0F}\x{1F3FB}-\x{1F3FF}])\x{200D}(*SKIP)(*FAIL)|(?<=[\p{Arabic}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Malayalam}\p{Sinhala}\p{Kannada}])[\x{200C}\x{200D}](*SKIP)(*FAIL)|(?:[\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FFA0}\x{FEFF}\x{FFF9}-\x{FFFB}\x{1D173}-\x{1D17A}\x{E0000}-\x{E007F}\x{E0100}-\x{E01EF}]|[\x{FE00}-\x{FE0F}]{2}|[\x{00}-\x{08}\x{0B}\x{0E}-\x{1F}\x{7F}-\x{9F}])/u
+  # Skips flags, emoji sequences, joiners in scripts that need them, and a byte order mark.
+  @hidden ~r/
+    \x{1F3F4}[\x{E0020}-\x{E007E}]{1,6}\x{E007F}(*SKIP)(*FAIL)|\A\x{FEFF}(*SKIP)(*FAIL)|(?<=
+    [\p{So}\x{FE0F}\x{1F3FB}-\x{1F3FF}])\x{200D}(*SKIP)(*FAIL)|(?<=
+    [\p{Arabic}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Malayalam}\p{Sinhala}\p{Kannada}])
+    [\x{200C}\x{200D}](*SKIP)(*FAIL)|(?:
+    [\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180E}\x{200B}-\x{200F}]
+    |[\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FFA0}\x{FEFF}\x{FFF9}-\x{FFFB}]
+    |[\x{1D173}-\x{1D17A}\x{E0000}-\x{E007F}\x{E0100}-\x{E01EF}]
+    |[\x{FE00}-\x{FE0F}]{2}|[\x{00}-\x{08}\x{0B}\x{0E}-\x{1F}\x{7F}-\x{9F}])
+  /ux
 
-  # Most texts have none of them, and that is seen far sooner.
-  @perhaps_hidden ~r/[^\t\n\f\r -~\x{A0}-\x{AC}\x{AE}-\x{034E}\x{0350}-\x{061B}\x{061D}-\x{115E}\x{1161}-\x{17B3}\x{2010}-\x{2029}\x{2030}-\x{205F}\x{2070}-\x{3163}\x{4E00}-\x{D7FF}\x{1F300}-\x{1F9FF}]/u
+  # Much faster, and enough for most texts: matches only if `@hidden` can match.
+  @may_hide Regex.compile!(
+              ~S"[^\t\n\f\r -~\x{A0}-\x{AC}\x{AE}-\x{034E}\x{0350}-\x{061B}\x{061D}-\x{115E}" <>
+                ~S"\x{1161}-\x{17B3}\x{2010}-\x{2029}\x{2030}-\x{205F}\x{2070}-\x{3163}" <>
+                ~S"\x{4E00}-\x{D7FF}\x{1F300}-\x{1F9FF}]",
+              "u"
+            )
 
   defp hidden(path, text, lines) do
-    for true <- [text =~ @perhaps_hidden], {character, line} <- scan(@hidden, text, lines) do
+    for true <- [text =~ @may_hide], {character, line} <- scan(@hidden, text, lines) do
       <<code::utf8, _::binary>> = character
       {name, level} = character(code)
       what = "U+" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0")) <> " " <> name
-      finding(:hidden, level, what, path, line, "a character that is not seen", "#{path} #{name}")
+      finding(:hidden, level, what, path, line, "an invisible character", "#{path} #{name}")
     end
   end
 
   defp character(code) when code in 0xE0000..0xE007F,
-    do: {"tag, which spells a text that nobody sees", :warning}
+    do: {"tag, which spells an invisible text", :warning}
 
   defp character(code) when code in 0x202A..0x202E or code in 0x2066..0x2069,
-    do: {"turns the direction of a text", :warning}
+    do: {"changes the direction of text", :warning}
 
   defp character(code) when code in 0x200E..0x200F or code == 0x061C,
     do: {"direction mark", :notice}
@@ -87,7 +101,12 @@ defmodule Skillbook.Package.Inspection.Text do
   defp character(code) when code in [0x200B, 0x200C, 0x200D, 0x2060], do: {"zero width", :warning}
   defp character(_), do: {"filler", :warning}
 
-  @mixed ~r/(?<![\p{L}\p{N}])(?=\p{L}*[A-Za-z])(?=\p{L}*[\x{0400}-\x{04FF}\x{0391}\x{0392}\x{0395}-\x{0397}\x{0399}\x{039A}\x{039C}\x{039D}\x{039F}\x{03A1}\x{03A4}\x{03A5}\x{03A7}\x{03BF}\x{03C1}])[\p{L}]{3,}/u
+  @mixed ~r/
+    (?<![\p{L}\p{N}])(?=\p{L}*[A-Za-z])(?=\p{L}*
+    (?:[\x{0400}-\x{04FF}\x{0391}\x{0392}\x{0395}-\x{0397}\x{0399}\x{039A}\x{039C}\x{039D}]
+    |[\x{039F}\x{03A1}\x{03A4}\x{03A5}\x{03A7}\x{03BF}\x{03C1}]))
+    [\p{L}]{3,}
+  /ux
 
   defp mixed(path, text, lines) do
     for true <- [text =~ ~r/[\x{0391}-\x{03C1}\x{0400}-\x{04FF}]/u],
@@ -98,7 +117,7 @@ defmodule Skillbook.Package.Inspection.Text do
         word,
         path,
         line,
-        "a word with letters of two alphabets that look alike"
+        "a word that mixes letters of two alphabets"
       )
     end
   end
@@ -115,7 +134,7 @@ defmodule Skillbook.Package.Inspection.Text do
         what,
         path,
         line,
-        "may hold something that is not seen",
+        "may hide its content",
         digest(blob)
       )
     end
@@ -128,9 +147,18 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # Addresses
 
-  @url ~r/\bhttps?:\/\/(?:[^\s\/@"'<>]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\/:?#"'<>()\[\]{}|\\^`,;*$%&@!]+)/iu
-  @examples ~r/(?:\A|\.)(?:example\.(?:com|org|net|edu)|example|test|invalid|localhost)\z|\A127\.|\A0\.0\.0\.0\z/
-  @drops ~r/(?:\A|\.)(?:webhook\.site|requestbin\.(?:com|net)|pipedream\.net|ngrok(?:-free)?\.(?:io|app|dev)|pastebin\.com|transfer\.sh|file\.io|0x0\.st|interact\.sh|oast\.\w+|burpcollaborator\.net|requestcatcher\.com|beeceptor\.com)\z/
+  @url ~r/
+    \bhttps?:\/\/(?:[^\s\/@"'<>]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\/:?#"'<>()\[\]{}|\\^`,;*$%&@!]+)
+  /iux
+  @examples ~r/
+    (?:\A|\.)(?:example\.(?:com|org|net|edu)|example|test|invalid|localhost)\z|\A127\.
+    |\A0\.0\.0\.0\z
+  /x
+  @drops ~r/
+    (?:\A|\.)(?:webhook\.site|requestbin\.(?:com|net)|pipedream\.net|ngrok(?:-free)?\.(?:io|app
+    |dev)|pastebin\.com|transfer\.sh|file\.io|0x0\.st|interact\.sh|oast\.\w+
+    |burpcollaborator\.net|requestcatcher\.com|beeceptor\.com)\z
+  /x
 
   defp hosts(path, text, lines) do
     for {host, line} <- scan(@url, text, lines),
@@ -144,13 +172,13 @@ defmodule Skillbook.Package.Inspection.Text do
   defp host(host) do
     cond do
       host =~ @drops ->
-        {:warning, "a service that takes whatever is sent to it"}
+        {:warning, "a service that collects data sent to it"}
 
       host =~ ~r/\A\[|\A\d+(\.\d+){3}\z/ ->
-        {if(private?(host), do: :notice, else: :warning), "a number in place of a name"}
+        {if(private?(host), do: :notice, else: :warning), "an IP address instead of a name"}
 
       host =~ ~r/(?:\A|\.)xn--|[^\x00-\x7F]/ ->
-        {:warning, "a name in letters that may look like others"}
+        {:warning, "a name with letters that may look like others"}
 
       true ->
         {:notice, "a URL names it"}
@@ -160,39 +188,89 @@ defmodule Skillbook.Package.Inspection.Text do
   defp private?(host),
     do: host =~ ~r/\A(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[::1\])/
 
-  # Sentences. Each is a reason and what it is found by, first in the group if there is one.
+  # Sentences: a reason and a pattern, whose first group is the finding if it has one.
 
   @sentences [
-    {"asks to disregard what was said before",
-     ~r/\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|the|your|my|these|those|of|and|or|other)\s+){0,4}(?:previous|prior|above|preceding|earlier|system|existing|original|safety)\s+(?:(?:system|safety|and|or)\s+){0,2}(?:instructions?|prompts?|rules?|guidelines?|directives?|constraints?|messages?|polic(?:y|ies))\b/i},
-    {"claims to be the system",
-     ~r/(?:<\|?\/?(?:im_start|im_end|system|endoftext)\|?>|<\/?system[-_]?(?:prompt|reminder|message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)/i},
-    {"claims to be the system",
-     ~r/^\s*(?:#+\s*)?(?:\[system\]|system\s*(?:message|override|instruction|prompt)?\s*:)\s*(?:you\b|ignore\b|from now\b|new\b|override\b|important\b)/im},
-    {"claims that other rules hold now",
-     ~r/\b(?:your\s+(?:new|real|true|actual)\s+(?:instructions?|rules?|purpose|task|system prompt)\s+(?:is|are)\b|new\s+system\s+prompt\s*:|you\s+are\s+(?:no\s+longer|not)\s+bound\s+by|you\s+are\s+now\s+(?:in\s+)?(?:an?\s+)?(?:DAN\b|unrestricted|jailbroken|developer\s+mode|god\s+mode)|(?:enter|enable|activate)\s+(?:developer|god|DAN|jailbreak)\s+mode)/i},
-    {"asks to keep something from the user",
-     ~r/\b(?:do\s+not|don['’]t|never|must\s+not|should\s+not|without)\s+(?:ever\s+)?(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s+(?:this|it|that|these|any\s+of\s+this)?\s*to|reveal(?:ing)?\s+(?:this|it|that|these)?\s*to|disclos(?:e|ing)\s+(?:this|it|that|these)?\s*to|alert(?:ing)?|let(?:ting)?)\s+(?:the\s+|your\s+)?(?:users?|humans?|operator|owner|anyone|anybody)\b/i},
-    {"asks to keep something from the user",
-     ~r/\b(?:hide|conceal|keep)\s+(?:this|it|that|these\s+\w+|the\s+(?:fact|action|command|output|request|existence)\w*)\s+(?:\w+\s+){0,3}?(?:hidden\s+|secret\s+)?from\s+(?:the\s+|your\s+)?(?:user|human|operator|owner)\b/i},
-    {"asks not to ask",
-     ~r/\b(?:without\s+(?:asking|requesting|waiting\s+for|seeking)\s+(?:(?:the\s+)?user(?:['’]s)?\s+)?(?:for\s+)?(?:any\s+)?(?:permission|confirmation|approval|consent)|(?:auto[- ]?approve|always\s+approve)\s+(?:all|every|any)\b|(?:bypass|circumvent|disable|turn\s+off)\s+(?:the\s+|all\s+|any\s+)?(?:safety|security|permission|approval|sandbox|guardrails?)\s*(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b/i},
-    {"asks not to ask",
-     ~r/(?<![\w-])(?:--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox|--yolo|--trust-all-tools|bypassPermissions)\b/},
-    {"asks to send away what is secret",
-     ~r/\b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s+(?:(?:me|us|all|any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those|these|found)\s+){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s+tokens?|passwords?|credentials?|private\s+keys?|ssh\s+keys?|environment\s+variables?|\.env\b|env\s+vars?|conversation(?:\s+history)?|chat\s+history|system\s+prompt)\b[^.\n]{0,40}?\b(?:to|via|at|on)\s+(?:https?:|the\s+(?:server|endpoint|webhook|url|following)|an?\s+(?:external|remote|server|webhook|endpoint)|this\s+(?:url|address|endpoint|webhook)|[\w.+-]+@)/i},
-    {"sends what is secret away",
-     ~r/\b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*(?:cat|env|printenv|base64)\b[^\n]{0,80}|`\s*(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*(?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)/i},
-    {"reads what is secret",
-     ~r/(?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials|netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b/},
-    {"sends what a reader has in an image's address",
+    {"asks to ignore earlier instructions", ~r/
+       \b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|the|your|my
+       |these|those|of|and|or|other)\s+){0,4}(?:previous|prior|above|preceding|earlier|system
+       |existing|original|safety)\s+(?:(?:system|safety|and|or)\s+){0,2}(?:instructions?
+       |prompts?|rules?|guidelines?|directives?|constraints?|messages?|polic(?:y|ies))\b
+     /ix},
+    {"claims to be the system", ~r/
+       (?:<\|?\/?(?:im_start|im_end|system|endoftext)\|?>|<\/?system[-_]?(?:prompt|reminder
+       |message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)
+     /ix},
+    {"claims to be the system", ~r/
+       ^\s*(?:[#]+\s*)?(?:\[system\]|system\s*(?:message|override|instruction|prompt)?\s*:)\s*
+       (?:you\b|ignore\b|from[ ]now\b|new\b|override\b|important\b)
+     /imx},
+    {"claims that other rules apply now", ~r/
+       \b(?:your\s+(?:new|real|true|actual)\s+(?:instructions?|rules?|purpose|task|system
+       [ ]prompt)\s+(?:is|are)\b|new\s+system\s+prompt\s*:|you\s+are\s+(?:no\s+longer
+       |not)\s+bound\s+by|you\s+are\s+now\s+(?:in\s+)?(?:an?\s+)?(?:DAN\b|unrestricted
+       |jailbroken|developer\s+mode|god\s+mode)|(?:enter|enable|activate)\s+(?:developer|god|DAN
+       |jailbreak)\s+mode)
+     /ix},
+    {"asks to hide something from the user", ~r/
+       \b(?:do\s+not|don['’]t|never|must\s+not|should\s+not|without)\s+(?:ever\s+)?(?:tell
+       (?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s+(?:this|it|that|these
+       |any\s+of\s+this)?\s*to|reveal(?:ing)?\s+(?:this|it|that|these)?\s*to|disclos(?:e|ing)\s+
+       (?:this|it|that|these)?\s*to|alert(?:ing)?|let(?:ting)?)\s+(?:the\s+|your\s+)?(?:users?
+       |humans?|operator|owner|anyone|anybody)\b
+     /ix},
+    {"asks to hide something from the user", ~r/
+       \b(?:hide|conceal|keep)\s+(?:this|it|that|these\s+\w+|the\s+(?:fact|action|command|output
+       |request|existence)\w*)\s+(?:\w+\s+){0,3}?(?:hidden\s+|secret\s+)?from\s+(?:the\s+
+       |your\s+)?(?:user|human|operator|owner)\b
+     /ix},
+    {"asks to skip approval", ~r/
+       \b(?:without\s+(?:asking|requesting|waiting\s+for|seeking)\s+(?:(?:the\s+)?user(?:
+       ['’]s)?\s+)?(?:for\s+)?(?:any\s+)?(?:permission|confirmation|approval|consent)|(?:auto
+       [- ]?approve|always\s+approve)\s+(?:all|every|any)\b|(?:bypass|circumvent|disable
+       |turn\s+off)\s+(?:the\s+|all\s+|any\s+)?(?:safety|security|permission|approval|sandbox
+       |guardrails?)\s*(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b
+     /ix},
+    {"asks to skip approval", ~r/
+       (?<![\w-])(?:--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox
+       |--yolo|--trust-all-tools|bypassPermissions)\b
+     /x},
+    {"asks to send secrets away", ~r/
+       \b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s+(?:(?:me|us|all
+       |any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those
+       |these|found)\s+){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s+tokens?
+       |passwords?|credentials?|private\s+keys?|ssh\s+keys?|environment\s+variables?|\.env\b
+       |env\s+vars?|conversation(?:\s+history)?|chat\s+history|system\s+prompt)\b[^.\n]{0,40}?\b
+       (?:to|via|at|on)\s+(?:https?:|the\s+(?:server|endpoint|webhook|url|following)|an?\s+
+       (?:external|remote|server|webhook|endpoint)|this\s+(?:url|address|endpoint|webhook)|
+       [\w.+-]+@)
+     /ix},
+    {"sends secrets away", ~r/
+       \b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*(?:cat|env
+       |printenv|base64)\b[^\n]{0,80}|`\s*(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*
+       (?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)
+     /ix},
+    {"reads secrets", ~r/
+       (?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials
+       |netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b
+     /x},
+    {"sends data in the address of an image",
      ~r/!\[[^\]\n]*\]\(https?:\/\/[^)\s]*[?&][^)\s]*=(?:\{\{?|\$\{|<)[^)\n]*\)/i},
-    {"runs what it fetches",
-     ~r/\b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*(?:sudo\s+)?(?:ba|z|k|da)?sh\b|\b(?:bash|sh|zsh)\s+(?:-c\s+)?["']?(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:iex|Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b/i},
-    {"runs what is hidden in a blob",
-     ~r/\bbase64\s+(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*(?:sudo\s+)?(?:bash|sh|zsh|python3?|node|perl)\b|\b(?:eval|exec)\s*\(\s*(?:atob|base64\.b64decode|Buffer\.from|compile\s*\(\s*base64)\b/i},
-    {"changes what a program is told elsewhere",
-     ~r/\b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s+(?:your\s+|the\s+)?(?:~\/\S*)?(?:\.bashrc|\.zshrc|\.profile|crontab|authorized_keys|~\/\.claude\/(?:CLAUDE\.md|settings\.json))/i}
+    {"runs a download", ~r/
+       \b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*(?:sudo\s+)?(?:ba|z|k|da)?sh\b
+       |\b(?:bash|sh|zsh)\s+(?:-c\s+)?["']?(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:iex
+       |Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b
+     /ix},
+    {"runs a hidden blob", ~r/
+       \bbase64\s+(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*(?:sudo\s+)?(?:bash|sh|zsh|python3?|node
+       |perl)\b|\b(?:eval|exec)\s*\(\s*(?:atob|base64\.b64decode|Buffer\.from
+       |compile\s*\(\s*base64)\b
+     /ix},
+    {"changes the settings of another program", ~r/
+       \b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s+(?:your\s+|the\s+)?
+       (?:~\/\S*)?(?:\.bashrc|\.zshrc|\.profile|crontab|authorized_keys|~\/\.claude\/
+       (?:CLAUDE\.md|settings\.json))
+     /ix}
   ]
 
   defp sentences(path, text, lines) do
@@ -203,7 +281,7 @@ defmodule Skillbook.Package.Inspection.Text do
 
   defp tools(path, text, lines) do
     for {tool, line} <- scan(~r/\bmcp__[\w-]+/, text, lines) do
-      finding(:tool, :notice, tool, path, line, "a text names this tool of a server")
+      finding(:tool, :notice, tool, path, line, "a text names this tool of an MCP server")
     end
   end
 
@@ -212,7 +290,7 @@ defmodule Skillbook.Package.Inspection.Text do
   defp comments(path, text, lines) do
     for {comment, line} <- scan(~r/<!--(?!\[if)(.*?)(?:-->|\z)/s, text, lines),
         String.trim(comment) != "" do
-      finding(:comment, :notice, comment, path, line, "is not seen where Markdown is shown")
+      finding(:comment, :notice, comment, path, line, "is invisible in rendered Markdown")
     end
   end
 
@@ -232,10 +310,11 @@ defmodule Skillbook.Package.Inspection.Text do
     "cmd",
     "batch"
   ]
-  @words ~w(if then else elif fi for do done while until case esac in function select time return exit break continue local export
-            declare typeset readonly unset set shift source alias true false cd pwd echo printf read test let eval exec trap wait)
+  @shell_words ~w(if then else elif fi for do done while until case esac in function select time
+                  return exit break continue local export declare typeset readonly unset set shift
+                  source alias true false cd pwd echo printf read test let eval exec trap wait)
 
-  # Programs that know it run a command in backticks behind an exclamation mark when they read the page.
+  # Programs in shell code blocks, and `hooks/3` in the text around them.
   defp commands(path, text) do
     text
     |> String.split(["\r\n", "\n"])
@@ -244,7 +323,8 @@ defmodule Skillbook.Package.Inspection.Text do
     |> elem(1)
   end
 
-  # The state is the open fence: its mark, and for a shell's what goes on from the line before.
+  # The state is the open fence with its kind. Inside a shell block, the kind also says whether
+  # the line continues the previous one.
   defp block({line, number}, {nil, done}, path) do
     case Regex.run(~r/^\s*(?:[>*+-]\s+|\d+\.\s+)*(`{3,}|~{3,})\s*([\w.+-]*)/, line) do
       [_, mark, language] ->
@@ -287,7 +367,7 @@ defmodule Skillbook.Package.Inspection.Text do
       []
     else
       line
-      # What is quoted is no command, and what is behind a # no longer either.
+      # Quoted texts and comments are not commands.
       |> String.replace(~r/'[^']*'|"(?:[^"\\]|\\.)*"/, "Q")
       |> String.replace(~r/\s#.*\z/, "")
       |> String.split(~r/\|\|?|&&|;|\$\(|\(/)
@@ -304,7 +384,7 @@ defmodule Skillbook.Package.Inspection.Text do
 
     with [word | _] <- words,
          true <- word =~ ~r/\A(?:\.{0,2}\/)?[A-Za-z][\w.\/+-]*\z/ and not (word =~ ~r/[.:,]\z/),
-         false <- word in @words do
+         false <- word in @shell_words do
       word
     else
       _ -> nil
@@ -314,6 +394,7 @@ defmodule Skillbook.Package.Inspection.Text do
   defp command(word, number, path),
     do: finding(:command, :notice, word, path, number, "a code block calls it")
 
+  # Some programs run a command in backticks after an exclamation mark when they read the page.
   defp hooks(line, number, path) do
     for [_, command] <- Regex.scan(~r/(?:^|\s)!`([^`]+)`/, line) do
       finding(
@@ -322,7 +403,7 @@ defmodule Skillbook.Package.Inspection.Text do
         command,
         path,
         number,
-        "some programs run this as soon as the skill is read"
+        "some programs run this when they read the skill"
       )
     end
   end

@@ -146,6 +146,7 @@ impl Page<'_> {
                 self.required(shown, &command, listed);
             }
         }
+        // Without Usage and examples every flag would be unused, and usage_missing says enough.
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| has_usage && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
             let diagnostic =
@@ -207,6 +208,7 @@ impl Page<'_> {
                 Ok(command) => Some(command),
                 Err(error) => {
                     let name = shown.name();
+                    // As below: a block may contain commands for another program.
                     if error.kind() != Kind::MissingName && !meant(name, &close(view, name)) {
                         return None;
                     }

@@ -201,6 +201,7 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             });
         }
     }
+    // After the parser, whose events say which tabs are inside scalars.
     if let Some(index) = stray_tab(&chars, &literal) {
         return Err(at_char(index, "expected spaces, got a tab outside of quotes"));
     }

@@ -203,6 +203,7 @@ pub fn apply(text: &str, fixes: &[Fix]) -> String {
     let mut done = 0;
     for fix in fixes {
         let between = text.get(done..fix.range.start);
+        // `between` is `None` if the fix overlaps the one before, or begins inside a character.
         if let (Some(between), true) = (between, text.is_char_boundary(fix.range.end)) {
             out.push_str(between);
             out.push_str(&fix.replacement);

@@ -161,6 +161,7 @@ impl Document {
             }
             Err(error) => self.diagnostics.push(error.to_diagnostic()),
         }
+        // Only a skill's folder has resources, so other documents need no search for links.
         if self.usable && self.is_skill_file() {
             self.references = references::find(text, self.body.start);
         }
@@ -177,6 +178,7 @@ impl Document {
         };
         let mended =
             Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
+        // Parsing the new text proves the fix, as for fields.
         let same = without(&mended.fields()?.data, "name") == without(&self.fields.data, "name");
         (same
             && mended.fields.name.as_deref() == Some(name)

@@ -103,7 +103,7 @@ impl Origin {
 pub struct Stored {
     /// The record's id.
     pub id: i64,
-    /// The profiles that wrote what it runs, see [`Record::writers`].
+    /// The profiles that wrote its commands, see [`Record::writers`].
     pub writers: Vec<Option<String>>,
     /// A skill or a note.
     pub kind: Kind,
@@ -136,6 +136,7 @@ impl Access {
             trimmed.map(str::to_owned).collect()
         };
         let labels = texts(&self.labels);
+        // Records are skills or notes, never commands. Blank labels fail closed, as in files.
         if name.is_empty() || command_name(&name).is_some() || labels.len() < self.labels.len() {
             return None;
         }

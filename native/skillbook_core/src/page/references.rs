@@ -56,6 +56,7 @@ fn push_line(line: &str, number: u32, found: &mut Vec<Reference>) {
     }
     let code = code_spans(line);
     for at in links
+        // Without an opening bracket before it, `](` is not a link.
         .filter(|at| line[..at - 2].contains('[') && !code.iter().any(|span| span.contains(at)))
     {
         if let Some(target) = destination(&line[at..]).and_then(path) {

@@ -106,6 +106,8 @@ impl Fences {
         match (self.open, fence(line)) {
             (None, Some(opened)) => self.open = Some(opened),
             (Some((mark, length)), Some((other, other_length))) => {
+                // CommonMark: a closing fence has the same character, at least the same length, and
+                // no info string.
                 if mark == other && other_length >= length && line[other_length..].trim().is_empty()
                 {
                     self.open = None;

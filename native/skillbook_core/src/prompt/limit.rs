@@ -43,6 +43,7 @@ pub(super) struct Size {
 
 impl Size {
     pub(super) fn of(text: &str) -> Size {
+        // Counted in quarters of a token, so that sums of pieces are exact.
         let ascii = text.bytes().filter(u8::is_ascii).count();
         let chars = text.chars().count();
         Size { chars, quarters: ascii + 4 * (chars - ascii) }

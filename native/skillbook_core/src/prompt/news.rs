@@ -33,6 +33,7 @@ impl View {
         let (before, after) = (old.announced_domains(), self.announced_domains());
         for (name, index) in &after {
             match before.get(name) {
+                // A domain without an index appears through its commands.
                 None if index.is_some() => added.push((name, self.described(name))),
                 Some(known) if known != index => changed.push((name, self.described(name))),
                 _ => {}

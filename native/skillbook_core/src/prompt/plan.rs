@@ -115,9 +115,12 @@ impl<'a> Plan<'a> {
             }
             sizes.push(size);
         }
+        // Everything fits, with the tail of the last section.
         if sizes.len() > self.pieces.len() && limit.holds(size.plus(&self.text[end..])) {
             return;
         }
+        // `sizes` has the size after each number of pieces, so after a pop its length is the number
+        // to try.
         while let Some(size) = sizes.pop() {
             let included = sizes.len();
             let last = self.pieces[..included].last();

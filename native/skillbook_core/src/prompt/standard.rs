@@ -93,6 +93,9 @@ impl View {
 
     /// Lists one command of each domain, then a second of each, up to the maximum, sorted by name.
     pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
+        // Entries are sorted by name, so the commands of a domain follow each other. The rank of a
+        // command is its index within its domain, and sorting by rank takes one of each domain in
+        // turn.
         let mut place = (None, 0);
         let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
         let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(subject, entry)| {

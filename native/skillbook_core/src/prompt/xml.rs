@@ -37,6 +37,7 @@ impl View {
         let inline = about::INLINE | about::IN_PROMPT;
         plan.section(Section::InlineSkills, "", "", |plan| {
             for (subject, entry) in self.by_source(inline | about::NOTE, inline) {
+                // Skills are separated by a blank line.
                 let first = plan.is_first();
                 let path = entry.document.path.as_str();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -39,6 +39,8 @@ const CYCLE: i16 = 400;
 impl Cron {
     /// Whether it allows any day at all.
     pub(super) fn fires(&self) -> bool {
+        // 30 February never comes, and 29 February on a Monday is rare. One cycle of the calendar
+        // has every combination of date and weekday.
         (2000..2000 + CYCLE).any(|year| {
             let mut months = (1..=12).filter_map(|month| Date::new(year, month, 1).ok());
             months.any(|first| self.days_of(first) != 0)
@@ -88,6 +90,7 @@ impl Cron {
             if let Some(second) = today.then(|| self.time(time)).flatten() {
                 return Some(midnight(date)? + i64::from(second));
             }
+            // Clears today's bit: no time of today is left.
             let later = if today { days & (days - 1) } else { days };
             date = match later {
                 0 => date.last_of_month().tomorrow().ok()?,

@@ -67,6 +67,7 @@ impl Cron {
         }
         let parts: [Part; 3] =
             [(self.seconds, 60, "second"), (self.minutes, 60, "minute"), (hours, 24, "hour")];
+        // The smallest unit that varies. A second or minute of 0 is left out.
         let first = match (self.seconds, self.minutes) {
             (1, 1) if regular(&parts[2]) => 2,
             (1, _) => 1,

@@ -93,6 +93,8 @@ impl Schedule {
             if let (Some(start), false) = (stretch.start, self.cron.real_time) {
                 let skipped = start + stretch.offset_before;
                 let shown = start + stretch.offset;
+                // At the start of a stretch after a gap: run once if any time within the gap was
+                // due.
                 if at == start && self.cron.at_or_after(skipped)? < shown {
                     return Some(start);
                 }
@@ -101,6 +103,8 @@ impl Schedule {
             }
             let found = self.cron.at_or_after(from)? - stretch.offset;
             match stretch.end {
+                // The local time found lies after the change of the offset, where it may mean
+                // another instant.
                 Some(end) if found >= end => at = end,
                 _ => return Some(found),
             }

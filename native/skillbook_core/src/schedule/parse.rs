@@ -116,6 +116,7 @@ fn cron(text: &str) -> Result<Cron, Error> {
         read.insert(0, Values { bits: 1, ..Values::default() });
     }
     let [second, minute, hour, day, month, weekday] = read.try_into().unwrap_or_default();
+    // Cron's rule looks at the first character of a field: `*/2` counts as `*`.
     let open = |from_end: usize| {
         words.iter().rev().nth(from_end).is_some_and(|(word, _)| word.starts_with(['*', '?']))
     };
@@ -240,6 +241,7 @@ impl Field {
             _ => String::new(),
         };
         let expected = format!("a number from {least} to {most}{named} in the {}", self.name);
+        // `Monday` is a common mistake for `MON`.
         let short = written.get(..3).filter(|short| name(short).is_some());
         let signs = written.to_ascii_uppercase();
         let hint = if let Some(short) = short {

@@ -43,6 +43,7 @@ impl Zone {
     /// ```
     pub fn named(name: &str) -> Result<Zone, Error> {
         let found = TimeZoneDatabase::bundled().get(name).ok();
+        // The database finds names in any case, but returns its own spelling.
         let found = found.and_then(|zone| Some(Zone { name: zone.iana_name()?.to_owned(), zone }));
         found.ok_or_else(|| Error::new("the name of a time zone", name, 0..name.len(), hint(name)))
     }

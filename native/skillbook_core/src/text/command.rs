@@ -77,6 +77,7 @@ impl<'a> Command<'a> {
 /// assert_eq!(command.args, ["rest"]);
 /// ```
 pub fn parse(source: &str) -> Result<Command<'_>, Error> {
+    // JSON comes first: its quotes and braces need no quoting for the command line.
     if let Some(command) = json_command(source) {
         return Ok(command);
     }
@@ -249,6 +250,8 @@ fn read_words<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a
             Some(end) => {
                 command.help |= &word.value[2..end] == "help";
                 flags.begin(part(&word.value, 2, end));
+                // The value of `--flag` is in the next words, that of `--flag=` may be, and that of
+                // `--flag=x` is here.
                 if end == word.value.len() {
                     flags.awaits = Awaits::Anything;
                 } else if end + 1 == word.value.len()
@@ -268,6 +271,7 @@ fn read_words<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a
             None => flags.word(word, source),
         }
     }
+    // Words after `--` are arguments.
     flags.complete();
     words.for_each(|word| argument(word, source, command));
     command.flags = flags.list;
@@ -323,6 +327,7 @@ impl<'a> Flags<'a> {
             }
             self.places.get(&name).copied()
         };
+        // A flag given again adds its values to the first one.
         self.current = found.unwrap_or(self.list.len());
         if found.is_none() {
             if self.list.len() >= FEW {

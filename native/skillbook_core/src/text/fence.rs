@@ -2,7 +2,7 @@
 //!
 //! The rules are CommonMark's for fenced code blocks (section 4.5), with three exceptions. Models
 //! indent blocks and put them into lists, so any indentation is allowed and a list marker may come
-//! first. A whole block may stand on one line: ` ```cmd NAME --flag value``` `.
+//! first. A whole block may be on one line: ` ```cmd NAME --flag value``` `.
 
 /// The characters of an opening fence. The closing line repeats the character at least as often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,8 +56,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
   defp data(book, name), do: View.fetch!(Skillbook.view(book, Profile.unrestricted()), name).data
 
-  describe "a workflow that is built" do
-    test "is its builder's, and runs as the builder by its schedule", %{book: book} do
+  describe "a built workflow" do
+    test "has its builder as author, and runs as the builder", %{book: book} do
       assert %{status: :ok} = run(book, "workflow.build --name a --description x")
       assert %{"author" => "ann"} = data = data(book, "workflows.a")
       refute is_map_key(data, "run_as")
@@ -73,8 +73,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       build = &"workflow.build --name #{&1} --description x --schedule @daily --run-as #{&2}"
 
       refused =
-        &("--run-as must be the id of a profile of the book, your own with all of its rights; only who may see everything names " <>
-            "another, got \"#{&1}\".")
+        &("--run-as must be the id of your own profile, which must be in the book with the " <>
+            "same rights; only a profile that may see everything can name another, got \"#{&1}\".")
 
       for {builder, id, allowed} <- [
             {"ann", "ann", true},
@@ -112,14 +112,15 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       line = ~s(workflow.build --name a --description x --schedule "* * * * *")
 
       assert run(book, line).content ==
-               "expected a schedule with at least 5 minutes between its times, got \"* * * * *\", which runs at " <>
-                 "2026-03-01T08:01:00Z and 1 minute later. Write for example: */5 * * * *"
+               "expected a schedule with at least 5 minutes between its times, got \"* * * * " <>
+                 "*\", which runs at 2026-03-01T08:01:00Z and 1 minute later. Write for " <>
+                 "example: */5 * * * *"
 
       assert %{status: :ok} =
                run(book, ~s(workflow.build --name a --description x --schedule "*/5 * * * *"))
     end
 
-    test "is one of as many with a schedule as the book allows", %{tmp_dir: folder} do
+    test "counts toward the limit of scheduled workflows", %{tmp_dir: folder} do
       write_to = Path.join(folder, "bounded")
       schedules = [max_per_profile: 2]
       profiles = [[id: "ann"], [id: "bob"]]
@@ -150,21 +151,22 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert build.("ann", "e", daily) =~ ~r/\ABuilt /
     end
 
-    test "of a profile that the book does not have does not run by itself, and says so", %{
+    test "of an unknown profile does not run on its schedule", %{
       book: book
     } do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, %Profile{id: "stranger"}).content ==
-               "Built workflows.a in workflows/a.md. Its schedule is @daily. It does not run by it: expected one of the book's " <>
-                 "profiles as `run_as`, got \"stranger\"; give --run-as one, or write it into the page. From your next reply " <>
+               "Built workflows.a in workflows/a.md. Its schedule is @daily, but it does not " <>
+                 "run: expected one of the book's profiles as `run_as`, got \"stranger\"; " <>
+                 "pass one as --run-as, or write it into the page. From your next reply " <>
                  "on, run it with: workflows.a"
 
       assert %{"author" => "stranger", "run_as" => "stranger"} = data(book, "workflows.a")
       assert Scheduler.registered(book) == %{}
     end
 
-    test "of who acts with a part of a profile's rights does not run with all of them", %{
+    test "of a narrowed profile does not run with all its rights", %{
       book: book
     } do
       ann = Skillbook.view(book, "ann").profile
@@ -172,12 +174,13 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, part).content =~
-               "--run-as must be the id of a profile of the book, your own with all of its rights"
+               "--run-as must be the id of your own profile, which must be in the book with " <>
+                 "the same"
 
       assert %{status: :ok} = run(book, "workflow.build --name a --description x", part)
     end
 
-    test "has the labels of all that its builder writes", %{book: book} do
+    test "has its builder's labels", %{book: book} do
       assert %{status: :ok} = run(book, "workflow.build --name a --description x", "mail")
       assert %{"visibility_labels" => ["external"]} = data(book, "workflows.a")
       assert {:error, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.a")
@@ -197,7 +200,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
   end
 
   describe "workflow.delete" do
-    test "takes the page, its row and its schedule away, and keeps the text", %{
+    test "removes page, row and schedule, and moves the file", %{
       book: book,
       root: root
     } do
@@ -205,15 +208,17 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
           do:
             run(
               book,
-              ~s(workflow.build --name #{name} --description "Does #{name}" --schedule "0 8 * * *")
+              ~s(workflow.build --name #{name} --description "Does #{name}" --schedule "0 8 ) <>
+                ~s(* * *")
             )
 
       page = File.read!(Path.join(root, "workflows/a.md"))
       result = run(book, "workflow.delete workflows.a")
 
       assert result.content ==
-               "Deleted workflows.a. Its page is kept as .trash/20260301T080000Z/workflows/a.md in the folder that workflows are written to; " <>
-                 "who moves it back has it again."
+               "Deleted workflows.a. Its page was moved to " <>
+                 ".trash/20260301T080000Z/workflows/a.md in the folder for workflows; moving " <>
+                 "it back restores it."
 
       kept = Path.join(root, ".trash/20260301T080000Z/workflows/a.md")
 
@@ -234,7 +239,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{status: :ok} = run(book, "workflow.build --name a --description again")
 
       assert run(book, "workflow.delete --name workflows.a").content =~
-               "kept as .trash/20260301T080000Z/workflows/a.2.md in"
+               "moved to .trash/20260301T080000Z/workflows/a.2.md in"
 
       assert File.read!(kept) == page
 
@@ -246,7 +251,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                View.fetch(Skillbook.view(book, "ann"), "workflows.a")
     end
 
-    test "the index lists what was put there or taken away by hand", %{
+    test "the index follows changes by hand", %{
       book: book,
       root: root
     } do
@@ -259,7 +264,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       File.rm!(Path.join(root, "workflows/b.md"))
 
-      # What is read is right as soon as the book has read the folder.
+      # The index is right as soon as the book has read the folder.
       Skillbook.reload(book)
       {:ok, index} = Skillbook.get(Skillbook.view(book, "ann"), "workflows")
       assert index =~ "| workflows.hand | Does workflows.hand |" and not (index =~ "workflows.b ")
@@ -268,40 +273,42 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{status: :ok} = run(book, "workflow.delete workflows.a")
 
       assert listed(book) ==
-               ~w(workflows.c workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
+               ~w(workflows.c workflows.daily_digest workflows.far workflows.hand) ++
+                 ~w(workflows.weekly_review)
 
       File.rm!(Path.join(root, "workflows/c.md"))
       assert %{status: :ok} = run(book, "workflow.build --name d --description x")
 
       assert listed(book) ==
-               ~w(workflows.d workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
+               ~w(workflows.d workflows.daily_digest workflows.far workflows.hand) ++
+                 ~w(workflows.weekly_review)
     end
 
-    test "what stood behind it is named", %{book: book, root: root} do
+    test "names the page that it uncovers", %{book: book, root: root} do
       text = page("workflows.far", [], "# workflows.far\n\n## Behavior\n\nSay it here.\n")
       write(root, %{"workflows/far.md" => text})
       Skillbook.reload(book)
 
       # Nobody is said to have built it.
       assert run(book, "workflow.delete workflows.far", "admin").content =~
-               " The name workflows.far is that of a page of the source other now."
+               " workflows.far is now the page of the source other."
     end
 
-    test "pages from elsewhere stay, as do those that the profile may not change", %{
+    test "refuses pages of other sources and of other profiles", %{
       book: book,
       tmp_dir: folder
     } do
       run(book, "workflow.build --name private --description x --labels private")
       run(book, "workflow.build --name open --description x")
 
-      only =
-        "and only pages in the folder that workflows are written to (the book's `write_to:`) are deleted by command"
+      only = "and commands delete only pages in the folder for workflows (the book's `write_to:`)"
 
       for {line, profile, text} <- [
             {"workflow.delete workflows.daily_digest", "ann",
              "`workflows.daily_digest` was not deleted: it comes with Skillbook, " <> only},
             {"workflow.delete workflows.far", "ann",
-             "`workflows.far` was not deleted: it is from the source other, in #{folder}/other/workflows/far.md, " <>
+             "`workflows.far` was not deleted: it is from the source other, in " <>
+               "#{folder}/other/workflows/far.md, " <>
                only},
             {"workflow.delete workflows.private", "nightly",
              String.replace(
@@ -310,14 +317,14 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                "private"
              )},
             {"workflow.delete workflows.open", "mail",
-             "\"workflows.open\" lacks \"external\", which this profile must set on every entry, so the profile cannot change it. " <>
-               "Create an entry with another name"},
+             "\"workflows.open\" lacks \"external\", which this profile must set on every " <>
+               "entry, so the profile cannot change it. Create an entry with another name"},
             {"workflow.delete workflows.open", "nightly",
-             "`workflows.open` was not deleted: it was built by somebody else, and only who built a workflow, or may see " <>
-               "everything, deletes it"},
+             "`workflows.open` was not deleted: another profile built it, and only that " <>
+               "profile, or one that may see everything, can delete it"},
             {"workflow.delete tasks.search", "ann",
-             "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.search\". " <>
-               "Write for example: --name workflows.report"},
+             "--name must be the name of a workflow (`workflow.list` lists them), got " <>
+               "\"tasks.search\". Write for example: --name workflows.report"},
             {"workflow.delete", "ann", "--name is required and missing. Add it as: --name VALUE"}
           ] do
         assert {line, run(book, line, profile).content} == {line, text}
@@ -330,7 +337,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
   end
 
   describe "an index of another source" do
-    test "stays hidden from who may not read it", %{tmp_dir: folder} do
+    test "stays hidden from other profiles", %{tmp_dir: folder} do
       for {name, fields, options} <- [
             {"own", [visibility_labels: "[hush]"], []},
             {"source", [], [labels: ["hush"]]},
@@ -359,7 +366,12 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
         assert {name, "Built a.x in a/x.md. From your next reply on, run it with: a.x"} ==
                  {name,
-                  run(book, "workflow.build --name x --description Mine --domain a", "bob").content}
+                  run(
+                    book,
+                    "workflow.build --name x --description Mine " <>
+                      "--domain a",
+                    "bob"
+                  ).content}
 
         assert {:ok, index} = Skillbook.get(Skillbook.view(book, "bob"), "a")
         assert {name, true, false} == {name, index =~ "| a.x | Mine |", index =~ "ACME"}

@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
   alias Skillbook.{Profile, Source}
 
   @moduletag :tmp_dir
+  @now ~U[2026-03-01 08:00:00Z]
 
   @flow """
   # x.flow
@@ -44,13 +45,12 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
   defp run(book, line, profile \\ "runs", options \\ []) do
     view = Skillbook.view(book, profile)
 
-    [result] =
-      Skillbook.run(view, "```cmd\n#{line}\n```", [now: ~U[2026-03-01 08:00:00Z]] ++ options).results
+    [result] = Skillbook.run(view, "```cmd\n#{line}\n```", [now: @now] ++ options).results
 
     result
   end
 
-  test "runs a workflow as its name does", %{book: book} do
+  test "runs a workflow like its name does", %{book: book} do
     by_name = run(book, "x.flow --to bob eve --loud")
     assert %{status: :ok, effects: [:task_created]} = by_name
 
@@ -67,7 +67,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :template, content: "# x.prose" <> _} = run(book, "workflow.run x.prose")
   end
 
-  test "shows what would run", %{book: book} do
+  test "previews a run", %{book: book} do
     result = run(book, "workflow.run --name x.flow --with \"to=Bob Smith\" --dry-run", "reads")
 
     assert result.content == """
@@ -79,15 +79,16 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :error} = run(book, "tasks.get T-1")
 
     assert run(book, "workflow.run x.prose --dry-run").content ==
-             "x.prose is a page to follow, which runs nothing by itself. It names no commands.\n" <>
-               "In a conversation it is given to the model. Elsewhere nobody carries it out, for this book has no agent of its own."
+             "x.prose is a page for a model to follow; it runs no commands itself. It names " <>
+               "no commands.\nIn a conversation, calling it returns its text. Elsewhere it " <>
+               "is not carried out, since this book has no agent."
   end
 
-  test "gives nobody more rights", %{book: book} do
+  test "gives no additional rights", %{book: book} do
     for line <- ["x.flow", "workflow.run x.flow"] do
       result = run(book, line, "reads")
       assert %{status: :error, effects: []} = result
-      assert result.content =~ "x.flow stopped at step 1 of 2, which gave an error."
+      assert result.content =~ "x.flow stopped at step 1 of 2, which failed."
     end
 
     test = self()
@@ -104,17 +105,17 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     end
   end
 
-  test "what is wrong", %{book: book} do
+  test "errors", %{book: book} do
     for {line, text} <- [
           {"workflow.run", "--name is required and missing. Add it as: --name VALUE"},
           {"workflow.run x.flow --with =3",
-           "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one without a value, got \"=3\". " <>
-             "Write for example: --with days=7"},
+           "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one " <>
+             "without a value, got \"=3\". Write for example: --with days=7"},
           {"workflow.run tasks.get",
-           "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.get\". " <>
-             "Write for example: --name workflows.report"},
+           "--name must be the name of a workflow (`workflow.list` lists them), got " <>
+             "\"tasks.get\". Write for example: --name workflows.report"},
           {"workflow.run x.flw",
-           "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: get_skill"}
+           "unknown skill \"x.flw\"; did you mean x.flow? To list all skills, write: get_skill"}
         ] do
       assert {line, run(book, line).content} == {line, text}
     end
@@ -136,7 +137,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :ok, data: %{steps: steps}} = result
 
     assert result.content =~
-             ~r/\Aworkflows.daily_digest ran its 4 steps. What its page says to do with the results:\n\nAnswer the user with /
+             ~r/\Aworkflows.daily_digest ran its 4 steps. Its page says about the results:\n\nAnswer the user with /
 
     found =
       for {%{name: name}, result} <- steps,
@@ -152,7 +153,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
            ]
   end
 
-  test "one that was built by command runs from the next reply on", %{tmp_dir: folder} do
+  test "a built workflow runs from the next reply on", %{tmp_dir: folder} do
     root = Path.join(folder, "built")
     book = book(sources: [Source.builtin(), root], store: ":memory:", write_to: root)
 

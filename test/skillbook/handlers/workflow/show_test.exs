@@ -73,7 +73,8 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     assert %{data: %{run: 3}} = run(book, "x.flow")
 
     line =
-      &"R-#{&1}  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  (agent #{inspect(&2)})"
+      &("R-#{&1}  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  (agent " <>
+          "#{inspect(&2)})")
 
     assert text(run(book, "workflow.show x.flow")) ==
              @head <> Enum.join(["Last runs:", line.(3, "ann"), line.(1, "ann")], "\n")
@@ -89,8 +90,8 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     result = run(book, "workflow.show x.flow --run R-1")
     assert [all, memory, failed] = result.data.results
 
-    assert %{number: 1, name: "all", skill: "tasks.search", command: "tasks.search", status: "ok"} =
-             all
+    assert %{number: 1, name: "all", skill: "tasks.search", status: "ok"} = all
+    assert all.command == "tasks.search"
 
     assert %{number: 2, name: nil, command: "memory.search --query \"a\\nb " <> _, status: "ok"} =
              memory
@@ -107,14 +108,15 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
           {"workflow.show x.flow --run r-2", "ann"}
         ] do
       assert run(book, line, profile).content ==
-               "there is no run #{line |> String.split() |> List.last() |> String.upcase()}; `workflow.show x.flow` lists the runs with their ids"
+               "there is no run #{line |> String.split() |> List.last() |> String.upcase()}; " <>
+                 "`workflow.show x.flow` lists the runs with their ids"
     end
 
     assert run(book, "workflow.show x.flow --run 1").content ==
              "--run must be a run such as R-1, got \"1\". Write for example: --run R-1"
   end
 
-  test "what may no longer be seen is not shown", %{book: book} do
+  test "results that may no longer be seen are hidden", %{book: book} do
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     run(book, "x.flow")
     SQL.query!(sql, "update skillbook_runs set profile = 'narrow'")
@@ -124,7 +126,7 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     assert run(book, "workflow.show x.prose", "narrow").content =~ "unknown skill"
   end
 
-  test "a run whose process was killed ends with its time", %{book: book} do
+  test "a run whose process was killed is interrupted after its time", %{book: book} do
     view = Skillbook.view(book, "ann")
     options = [now: ~U[2026-03-01 08:00:00Z], assigns: %{tell: self()}]
     {:ok, runner} = Task.start(fn -> Skillbook.run(view, "```cmd\nx.slow\n```", options) end)
@@ -148,14 +150,15 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
              "x.prose - Does x.prose\nIt is a page to follow: get_skill x.prose\nNo runs."
   end
 
-  test "a hundred runs of a workflow are kept", %{book: book} do
+  test "the last hundred runs of a workflow are stored", %{book: book} do
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
 
     SQL.query!(
       sql,
-      "with recursive n (i) as (select 1 union all select i + 1 from n where i < 150) " <>
-        "insert into skillbook_runs (name, profile, made_by, command, status, steps, started_at) " <>
-        "select case when i = 1 then 'x.other' else 'x.flow' end, 'ann', 'user', 'x', 'done', 1, 't' from n"
+      "with recursive n (i) as (select 1 union all select i + 1 from n where i < 150) insert " <>
+        "into skillbook_runs (name, profile, made_by, command, status, steps, started_at) " <>
+        "select case when i = 1 then 'x.other' else 'x.flow' end, 'ann', 'user', 'x', " <>
+        "'done', 1, 't' from n"
     )
 
     run(book, "x.flow")
@@ -167,7 +170,7 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
              [["x.flow", 100], ["x.other", 1]]
   end
 
-  test "a database that does not take them keeps no run from going on", %{book: book} do
+  test "a database error does not stop a run", %{book: book} do
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     SQL.query!(sql, "drop table skillbook_run_steps")
     SQL.query!(sql, "drop table skillbook_runs")
@@ -177,6 +180,6 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
         assert %{data: %{run: nil, steps: [_, _, _]}} = run(book, "x.flow")
       end)
 
-    assert log =~ "the workflow x.flow was not written down: "
+    assert log =~ "the workflow x.flow was not stored: "
   end
 end

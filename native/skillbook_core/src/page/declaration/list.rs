@@ -50,6 +50,7 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
         }
         if bare.starts_with('|') {
             let cells = cells(bare);
+            // The row of dashes below the titles: the row above it has the titles.
             if cells
                 .iter()
                 .all(|cell| cell.contains('-') && cell.trim_matches(['-', ':']).is_empty())

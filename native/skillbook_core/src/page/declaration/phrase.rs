@@ -42,6 +42,7 @@ pub(super) fn facts(text: &str, item: &Item<'_>) -> Facts {
             facts.kind = kind;
         }
     }
+    // Two types contradict each other, and choosing one could refuse correct values.
     if facts.conflicting {
         facts.kind = Type::Unknown;
     }

@@ -92,6 +92,7 @@ impl FieldReader<'_> {
     /// Reads all fields; `None` if the labels cannot be read, since then nobody may see the
     /// document.
     pub(crate) fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
+        // Labels first: without them nothing else may be read.
         let labels = self.labels()?;
         let (schedule, timezone) = self.schedule();
         let aliases = self.list("aliases");

@@ -40,6 +40,7 @@ impl FieldReader<'_> {
             }
             None => "the field is not used",
         };
+        // A wrong schedule does not make the zone wrong, so a valid zone is kept either way.
         let used = cron.is_ok() && zone.is_ok();
         self.wrong_schedule("schedule", &schedule, cron.err(), "the field is not used");
         let known = zone.is_ok();

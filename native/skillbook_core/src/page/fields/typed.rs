@@ -173,6 +173,7 @@ impl FieldReader<'_> {
         let start = line_of(self.block, key)?.1;
         let line = self.block[start..].split('\n').next()?;
         let bare = line.strip_suffix('\r').unwrap_or(line);
+        // A comment would be lost, and `#` may also be part of the value.
         if bare.contains('#') {
             return None;
         }
@@ -180,6 +181,8 @@ impl FieldReader<'_> {
         let replacement = pair(key, meant, end_of_line).trim_end().to_owned();
         let fix = Fix { range: start..start + bare.len(), replacement };
         let mended = apply(self.block, std::slice::from_ref(&fix));
+        // A fix is only offered if parsing the new text proves it: the field has the meant value,
+        // and no other field changes.
         let read = frontmatter::parse(&mended).ok()?.data;
         (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key))
             .then_some(fix)

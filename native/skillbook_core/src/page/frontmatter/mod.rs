@@ -181,6 +181,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         diagnostics: Vec::new(),
     };
     let Some(block) = split.block else { return Ok(document) };
+    // From the fastest reader to the slowest.
     if let Some(pairs) = plain::parse(&text[block.clone()]) {
         document.data = Value::Map(pairs);
         return Ok(document);

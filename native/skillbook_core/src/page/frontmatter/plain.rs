@@ -85,6 +85,7 @@ fn mapping(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Vec<(St
             return None;
         }
         let (key, text) = entry(line.text)?;
+        // The library reports duplicate keys.
         if pairs.iter().any(|(name, _)| name == key) {
             return None;
         }

@@ -38,6 +38,7 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
     let mut repair = Repair { block, lines, repaired: Vec::new() };
     repair.drop_unprintable();
+    // Control characters may have been the only mistake.
     if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
         return None;
     }
@@ -141,6 +142,8 @@ impl Repair<'_> {
             return false;
         }
         let level = indent(&self.lines[first]);
+        // Entries at a smaller indentation also begin a new one: the author may have indented the
+        // first.
         let begins =
             |line: &String| significant(line) && indent(line) <= level && entry(line).is_some();
         let mut starts: Vec<usize> =
@@ -184,9 +187,12 @@ impl Repair<'_> {
             if child.is_some_and(|line| opens_entries(&self.lines[line])) {
                 return self.entries(below, depth + 1) && self.read(lines).is_ok();
             }
+        // A value and entries below it contradict each other. Quotes would hide the entries.
         } else if below.clone().any(|line| opens_entries(&self.lines[line])) {
             return false;
         }
+        // Text on the following lines belongs to the value if it is indented, or if it can only be
+        // a sentence.
         let wrapped = |line: &String| {
             !significant(line) || indent(line) > indent(&self.lines[first]) || is_sentence(line)
         };
@@ -208,6 +214,8 @@ impl Repair<'_> {
         {
             return false;
         }
+        // A message about the first character is more helpful than the library's, which names the
+        // place where parsing stopped.
         let (mended, why) = match list(text) {
             Some(list) => (list, why),
             None => (quote(unwrapped(text)), reserved(text).unwrap_or(why)),

@@ -86,6 +86,7 @@ impl Machine {
         };
         let Some(block) = &mut self.block else { return Ok(Step::More) };
         let content = &buf[line.start..line.end];
+        // Most lines are not fences, and one look at the first character tells them apart.
         let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
         let closed = match &mut block.open {
             open if block.forced_end.is_some_and(|end| end <= line.start) => {
@@ -95,6 +96,7 @@ impl Machine {
             Some(open) if open.scan.in_heredoc() => {
                 open.heredoc_line(block.fence, block.indent, content, line.start)
             }
+            // Inside a code block in a quote, fences belong to the quoted text.
             Some(open) if open.scan.in_nested() => None,
             _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
         };
@@ -113,6 +115,7 @@ impl Machine {
                 if let Some(start) = command_on_line(buf, start, line.end) {
                     block.info.clear();
                     let command = &buf[start..line.end];
+                    // Most commands have nothing that could continue them. They need no scanner.
                     if scan::is_whole(command.as_bytes()) {
                         block.count(start..line.end, self.base)?;
                         out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
@@ -170,6 +173,7 @@ impl Machine {
         self.at = line.next;
         self.line_start = true;
         self.searched = self.at;
+        // If the next block's opening fence closed this one, that block begins on the same line.
         if let Some(opener) =
             fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd)
         {
@@ -206,6 +210,7 @@ impl Machine {
         let Some(block) = &mut self.block else { return Ok(()) };
         if let Some(open) = block.open.take() {
             block.emit(buf, open.start..end, self.base, out)?;
+        // The command after `cmd` on the opening line counts only if the block has no other.
         } else if let Some(start) = command_on_line(&block.info, 0, block.info.len()) {
             out(Event::Command(Cow::Owned(block.info.split_off(start))));
         }

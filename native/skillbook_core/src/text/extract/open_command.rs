@@ -102,6 +102,7 @@ impl Machine {
         {
             open.missed_fence = Some(end);
         }
+        // Without a guess to take back, the command stays open, and the block's end cuts it.
         let goes_on = match resume {
             None => true,
             Some(at) => {
@@ -139,7 +140,10 @@ impl Machine {
         if is_one_command(&block.command(&buf[open.start..end])) {
             return false;
         }
+        // The fence is fixed now, so the second reading cannot pass it and this happens once a
+        // command.
         block.forced_end = Some(fence);
+        // Reading the command again costs its length, which counts as a failed guess.
         self.guess_budget = self.guess_budget.saturating_sub(end - open.start);
         self.at = memrchr(b'\n', &buf.as_bytes()[..open.start]).map_or(0, |at| at + 1);
         self.searched = 0;
@@ -173,12 +177,17 @@ impl Open {
         let opener = fence::opener(content);
         let opens_cmd = opener.is_some_and(|opener| opener.is_cmd());
         match (&mut self.possible_end, self.nested) {
+            // After a possible end, lines are read both ways: as heredoc text, until its end line
+            // comes, and as the text between blocks, where another `cmd` block would prove that the
+            // heredoc has no end.
             (Some(possible_end), _) => match possible_end.code_block {
                 Some(fence) if fence::closes(content, fence) => possible_end.code_block = None,
                 Some(_) => {}
                 None if opens_cmd => return Some(possible_end.line),
                 None => possible_end.code_block = opener.map(|opener| opener.fence),
             },
+            // A code block inside the heredoc hides fences that look like the end of the `cmd`
+            // block.
             (None, Some(fence)) if fence::closes(content, fence) => self.nested = None,
             (None, Some(_)) => {}
             (None, None) if fence::closes(content, block) => {

@@ -97,6 +97,8 @@ impl Machine {
         while let Some(found) =
             memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found)
         {
+            // A carriage return at the end of a chunk may belong to a line break that the next
+            // chunk completes.
             if bytes[found] == b'\r' {
                 if found + 1 == buf.len() && !eof {
                     self.emit_prose(buf, from, found, out);
@@ -110,10 +112,12 @@ impl Machine {
                 continue;
             }
             let run = bytes[found..].iter().take_while(|byte| **byte == bytes[found]).count();
+            // In the middle of a line the run is inline code, which opens nothing.
             let Some(start) = self.line_start(bytes, from, found) else {
                 search = found + run;
                 continue;
             };
+            // A run of one or two can only grow at the end of the buffer.
             if run < 3 && (found + run < buf.len() || eof) {
                 search = found + run;
                 continue;
@@ -124,19 +128,24 @@ impl Machine {
                 self.pending = if run < 3 { Pending::None } else { Pending::Fence };
                 return Ok(Step::Wait);
             };
+            // A line is decided once. Later runs on it cannot open or close anything.
             search = line.end;
             let content = &buf[start..line.end];
+            // Inside another code block, only its closing fence counts. A command block in it is
+            // noted, so that the model can be told if the outer block swallowed it by mistake.
             if let Some(other) = &mut self.code_block {
                 if !fence::closes(content, other.fence) {
                     fence::text_opener(content).iter().for_each(|opener| other.note(opener));
                     continue;
                 }
+                // In Markdown a nested block is usually an example on purpose.
                 if other.clashes && !other.markdown {
                     out(Event::Hidden(other.start..self.base + start));
                 }
                 self.code_block = None;
                 continue;
             }
+            // A fence that cannot open a block, for example because its info string has a backtick.
             let Some(opener) = fence::text_opener(content) else {
                 search = found + run;
                 continue;

@@ -23,6 +23,7 @@ impl ReplyText {
 
     pub(super) fn emit<'b>(&mut self, text: &'b str, out: &mut impl FnMut(Event<'b>)) {
         let lead = blank_start(text);
+        // Only white space: it matters only if text follows.
         if lead == text.len() {
             self.blank.push_str(text);
             return;

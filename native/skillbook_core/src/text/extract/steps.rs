@@ -55,6 +55,7 @@ pub fn steps(text: &str) -> Result<Steps<'_>, Error> {
             closed = steps.lines.len();
             name = None;
         }
+        // Commands of a block that is cut off never run, so they are not steps.
         Event::Cut => steps.lines.truncate(closed),
         Event::Text(piece) => steps.rest.push_str(&piece),
         Event::Hidden(_) => {}

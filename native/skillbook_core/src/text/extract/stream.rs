@@ -46,6 +46,7 @@ impl Extractor {
     /// Takes the next chunk. After an error every call returns that error.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<Vec<Event<'static>>, Error> {
         self.check()?;
+        // Where the bytes of this call begin, for the place of an error.
         let before = self.total - self.partial.len();
         self.total += chunk.len();
         if self.total > MAX_TEXT {
@@ -64,6 +65,8 @@ impl Extractor {
             Err(error) => {
                 let (valid, rest) = bytes.split_at(error.valid_up_to());
                 self.buffer.push_str(&String::from_utf8_lossy(valid));
+                // Without a length the chunk ends inside a character, which the next chunk may
+                // complete.
                 if error.error_len().is_some() {
                     return Err(self.fail(invalid_utf8(before + error.valid_up_to())));
                 }

@@ -1,7 +1,7 @@
 //! Guesses, and the snapshot that takes one back.
 //!
 //! A curly quote delimits only if it has a partner, and a code fence inside a quote nests only if
-//! it is closed. Both can stand many lines later, so the scanner assumes that they come, keeps one
+//! it is closed. Both can come many lines later, so the scanner assumes that they come, keeps one
 //! snapshot, and [`Scanner::retreat`] returns to it when they do not.
 
 use super::{Mode, Scanner, Sink};
@@ -54,6 +54,8 @@ impl Scanner {
                 if snapshot.second_reading {
                     self.plain_fences = false;
                 }
+                // The last reading: the quote is an ordinary character, and the scan continues
+                // after it.
                 self.after_equals = false;
                 let end = snapshot.at + "“".len();
                 if !self.in_word {
@@ -63,6 +65,7 @@ impl Scanner {
                 Some(end)
             }
             Guess::Nested => {
+                // Read the line with the fence again, now as text of the quote.
                 self.plain_fences = true;
                 Some(snapshot.at)
             }

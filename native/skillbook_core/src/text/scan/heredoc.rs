@@ -33,6 +33,7 @@ impl Scanner {
     pub(in crate::text) fn ends_heredoc(&self, line: &str) -> bool {
         self.heredocs.get(self.heredocs_read).is_some_and(|doc| {
             let line = line.trim_end_matches([' ', '\t']);
+            // `<<-` and `<<~` allow an indented end line, `<<` does not.
             let line = if doc.kind == Indent::Keep { line } else { fence::trim_start(line) };
             line == doc.end
         })

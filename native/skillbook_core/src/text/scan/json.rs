@@ -21,6 +21,8 @@ impl Scanner {
         let inner = fence::trim_start(line.strip_prefix(['{', '['])?);
         let object = line.starts_with('{');
         let goes_on = object && !self.in_word && self.words < 2;
+        // An object begins with a key, a list with text or an object, and both may be empty. Other
+        // words in braces and brackets are placeholders or globs.
         let plausible = match inner.as_bytes().first() {
             None => goes_on,
             Some(b'"') => true,
@@ -37,6 +39,7 @@ impl Scanner {
         } else {
             len == line.len() || blank_at(line.as_bytes(), len) > 0
         };
+        // A line of many such beginnings must not be read to its end for each of them.
         if !opens {
             self.guess_budget = self.guess_budget.saturating_sub(len);
         }

@@ -210,6 +210,8 @@ impl Scanner {
         match self.mode {
             Mode::Heredoc => return self.heredoc_line(src, at, end, sink),
             Mode::Quote(quote) if line_start => {
+                // Prose has lone curly quotes, so a guess about one must not swallow the next
+                // command block.
                 if matches!(quote, Quote::Curly { .. })
                     && self.nested.is_none()
                     && opens_cmd(&src[at..end])

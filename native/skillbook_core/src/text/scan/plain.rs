@@ -56,6 +56,8 @@ impl Scanner {
                     continue;
                 }
             }
+            // Quotes, JSON and heredocs open only at the start of a value. Elsewhere in a word
+            // their characters are text: `what's`, `a{b}`.
             let opens = !self.in_word || self.after_equals;
             if opens && matches!(byte, b'"' | b'$' | b'{' | b'[') {
                 if let Some(next) = self.open_substitution(src, at, end, sink) {
@@ -73,10 +75,13 @@ impl Scanner {
                 }
             }
             if byte == b'"' {
+                // A double quote opens anywhere, as in a shell: `a"b c"d` is one word. Only `"""`
+                // needs the start of a value, since `""` in a word is an empty part.
                 let triple = opens && bytes[at..end].starts_with(b"\"\"\"");
                 let (quote, len) = if triple { (Quote::Triple, 3) } else { (Quote::Double, 1) };
                 return Ok(self.open_quote(quote, src, at, len, end, sink));
             }
+            // The last part of `'It'\''s'`.
             if byte == b'\'' && self.in_word && self.single && self.after_part {
                 return Ok(self.open_quote(Quote::Single, src, at, 1, end, sink));
             }
@@ -84,6 +89,7 @@ impl Scanner {
                 if let Some((quote, len)) = opening(&src[at..end]) {
                     return Ok(self.open_quote(quote, src, at, len, end, sink));
                 }
+                // `--flag=<<EOF` is a heredoc, but `x=<<EOF` may be code.
                 if byte == b'<' && (!self.in_word || self.flag) {
                     if let Some(next) = self.open_heredoc(src, at, end, sink) {
                         at = next;

@@ -135,6 +135,7 @@ impl Scanner {
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
                 let curly = matches!(quote, Quote::Curly { .. });
+                // Without budget a curly quote must close on its line, or it is text.
                 return Err(if curly && self.guess_budget == 0 {
                     LineEnd::Retreat
                 } else {
@@ -164,6 +165,7 @@ impl Scanner {
             if literal {
                 continue;
             }
+            // Models write `'it's'` for an apostrophe. A shell would end the value there.
             if quote == Quote::Single {
                 if let Some(drop) = apostrophe(&src[self.opened + 1..end], found - self.opened - 1)
                 {
@@ -177,6 +179,9 @@ impl Scanner {
                 Closing::No => {}
                 Closing::Here(len) => {
                     sink.text(from..found);
+                    // A letter directly after the closing quote suggests that the quote belongs to
+                    // the value and lacks a backslash: `"the "best" one"`. It is reported as an
+                    // error with that hint.
                     let goes_on = src[found + len..end]
                         .starts_with(|next: char| next.is_alphanumeric() || next == '"');
                     if goes_on && quote == Quote::Double && self.leading {

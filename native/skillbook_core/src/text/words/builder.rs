@@ -124,6 +124,7 @@ impl<'a> WordBuilder<'a> {
         if let Some(word) = self.list.iter().find(|word| is_operator(word)) {
             return Err(unsupported(self.source, &word.value, word.span.clone()));
         }
+        // The checks below look at every word. Most commands have neither character.
         if memchr2(b';', b'\'', self.source.as_bytes()).is_some() {
             if let Some(error) =
                 semicolon(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list))
@@ -182,6 +183,7 @@ impl Sink for WordBuilder<'_> {
     fn heredoc_line(&mut self, index: usize, range: Range<usize>) {
         let doc = &mut self.docs[index];
         if doc.begun {
+            // Two lines are one range of the source if only a line feed separates them.
             let plain = self.source.as_bytes().get(doc.end) == Some(&b'\n');
             match doc.value {
                 // An empty first line has no range to extend.

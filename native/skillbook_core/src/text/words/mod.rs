@@ -91,6 +91,7 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
         return Err(several(source, at));
     }
     match scan.unclosed() {
+        // First: a quote that lacks its backslash may leave a later quote open too.
         _ if scan.unescaped().is_some() => {
             Err(unescaped(source, scan.unescaped().unwrap_or_default()))
         }

@@ -1,6 +1,6 @@
-defmodule Skillbook.Flags.TypedTest do
-  # Whatever a page declares and whatever is written, a handler gets only what the page declares,
-  # and the same however it was written.
+defmodule Skillbook.Flags.DeclaredTest do
+  # For any declaration and any flags, a handler gets only values of the declared types, and the
+  # same values from text, JSON and tool calls.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Flags, Result, Tools, View}
@@ -153,7 +153,7 @@ defmodule Skillbook.Flags.TypedTest do
     end)
   end
 
-  # As a model writes values of the types that it is told of.
+  # Writes a value of a declared type in the ways of a model.
   defp typed(object, declaration) do
     Map.new(object, fn {name, value} ->
       flag = Enum.find(declaration.flags, &(&1.name == name))
@@ -234,7 +234,7 @@ defmodule Skillbook.Flags.TypedTest do
   defp within?(number, flag),
     do: number >= (flag.min || number) and number <= (flag.max || number)
 
-  test "a handler gets what its page declares, as text, JSON and a tool call", %{tmp_dir: folder} do
+  test "a handler gets the declared types from text, JSON and tool calls", %{tmp_dir: folder} do
     names = for n <- 1..60, do: "x.p#{n}"
     handler = [handler: "Skillbook.TestHandlers.Call"]
 
@@ -262,7 +262,7 @@ defmodule Skillbook.Flags.TypedTest do
     assert length(ran) > 500
   end
 
-  # What each way of writing it gives, which is the same.
+  # Returns the result of each way of writing, which must be the same.
   defp same(view, name, declaration, given, args) do
     text = outcome(view, line(name, given, args))
 
@@ -294,7 +294,7 @@ defmodule Skillbook.Flags.TypedTest do
   defp values({:ok, flags, command}), do: {flags, command.flags, command.args}
   defp values({:error, text}), do: if(text =~ "unknown flag", do: :unknown, else: text)
 
-  test "words become flags, and what was read is not read again", %{tmp_dir: folder} do
+  test "words become flags, and converted flags are not converted again", %{tmp_dir: folder} do
     pages = [
       {"x.one", "x.one --id <id> [--n <n>]",
        "--id  Which (text); it may also stand without the flag's name\n--n  How many"},
@@ -325,11 +325,12 @@ defmodule Skillbook.Flags.TypedTest do
       {"x.none", {%{"n" => 3}, []}},
       {"x.long --n 7", {%{"n" => 7}, []}},
       {"x.one a b",
-       ~s("b" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "b")},
+       ~s("b" is one word too many: only --id may be given without the flag's name, once. Put ) <>
+         ~s(a flag in front: --FLAG "b")},
       {"x.many a --title b",
        ~s("a" is one word too many: only --title may be given without the flag's name, once. ) <>
-         ~s(Put its flag in front: --FLAG "a")},
-      {"x.none a", ~s("a" stands without a flag. Put its flag in front: --FLAG "a")}
+         ~s(Put a flag in front: --FLAG "a")},
+      {"x.none a", ~s("a" has no flag. Put a flag in front: --FLAG "a")}
     ]
 
     for {line, expected} <- rows do
@@ -343,7 +344,7 @@ defmodule Skillbook.Flags.TypedTest do
     end
   end
 
-  test "one of several that exclude each other keeps the default of another away" do
+  test "a flag suppresses the default of a flag that it excludes" do
     declaration =
       Skillbook.Declaration.read(
         "## Usage\n\na.b (--x <x> | --y <y>)\n\n## Flags\n\n--x  X\n--y  Y\n"
@@ -354,7 +355,7 @@ defmodule Skillbook.Flags.TypedTest do
     assert Flags.cast_declared(%{"x" => "1"}, declaration) == {:ok, %{"x" => "1"}}
   end
 
-  test "a handler of before, which checks by itself, gets along with what it gets" do
+  test "handlers that check flags themselves accept converted flags" do
     declaration =
       Skillbook.Declaration.read("""
       ## Usage

@@ -1,0 +1,222 @@
+defmodule Skillbook.Book.Config do
+  @moduledoc false
+  # Reads and checks the options of a book. `Skillbook` documents them; their defaults are those
+  # of the struct `Skillbook.Book`.
+
+  alias Skillbook.Agent.Settings
+  alias Skillbook.Scheduler.Local
+  alias Skillbook.SQL.SQLite
+  alias Skillbook.Support.Options
+  alias Skillbook.{Book, OptionError, Profile, Source, Vault}
+
+  # Options that become fields of the same name without further work.
+  @plain_fields [
+    :store_poll,
+    :timeout,
+    :ask,
+    :agent,
+    :max_running,
+    :max_running_per_skill,
+    :max_agents,
+    :max_wait,
+    :max_result,
+    :breaker,
+    :usage,
+    :telemetry_flags,
+    :watch
+  ]
+
+  @doc "Returns a book, not yet started, or the first invalid option."
+  @spec read(keyword()) :: {:ok, Book.t()} | {:error, Exception.t()}
+  def read(options) do
+    with :ok <- Options.validate(options, "a book", schema()),
+         :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
+         {:ok, name} <- fetch_name(options),
+         :ok <- Settings.validate_book(options[:agent]),
+         {:ok, roles} <- Profile.roles(options[:roles] || []),
+         {:ok, profiles} <- profiles(options[:profiles] || [], roles),
+         {:ok, sources} <- sources(options),
+         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]),
+         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]) do
+      defaults = %Book{name: name}
+
+      book = %{
+        defaults
+        | profiles: profiles,
+          sources: sources,
+          scheduler: scheduler,
+          schedules: Keyword.merge(defaults.schedules, options[:schedules] || []),
+          vaults: vaults,
+          write_to: expand(options[:write_to])
+      }
+
+      book = with_store(book, store(options[:store], name))
+      merge = fn options, key -> options && Keyword.merge(Map.fetch!(defaults, key), options) end
+      options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
+      options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
+      {:ok, struct!(book, Keyword.take(options, @plain_fields))}
+    end
+  end
+
+  defp fetch_name(options) do
+    with :error <- Keyword.fetch(options, :name),
+         do: {:error, %OptionError{subject: "a book", option: :name, problem: :missing}}
+  end
+
+  # The default profile sees all entries without visibility labels.
+  defp profiles(profiles, roles) do
+    result = Options.each([[id: "default"] | profiles], &Profile.new(&1, roles))
+    with {:ok, profiles} <- result, do: {:ok, Map.new(profiles, &{&1.id, &1})}
+  end
+
+  defp sources(options) do
+    builtins =
+      if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
+
+    with {:ok, sources} <- Source.list(builtins ++ (options[:sources] || [])) do
+      {:ok, sources ++ write_to(expand(options[:write_to]), sources)}
+    end
+  end
+
+  # Without vaults their commands would only fill the prompt.
+  defp builtins([]), do: [Source.builtin()]
+  defp builtins(_vaults), do: [Source.builtin(), Source.builtin(:vaults)]
+
+  # The folder is a source too. It may be missing until a command writes the first skill.
+  defp write_to(nil, _sources), do: []
+
+  defp write_to(folder, sources) do
+    if Enum.any?(sources, &(Path.expand(&1.path) == folder)),
+      do: [],
+      else: [%Source{path: folder, name: Path.basename(folder), optional: true}]
+  end
+
+  # Schedules need the database: each firing is claimed in it.
+  defp scheduler(scheduler, nil) when scheduler in [nil, false], do: {:ok, false}
+  defp scheduler(false, _store), do: {:ok, false}
+  defp scheduler(nil, _store), do: {:ok, {Local, nil}}
+
+  defp scheduler(scheduler, nil) do
+    problem = {:invalid, "false, for the book has no :store to claim firings in,", scheduler}
+    {:error, %OptionError{subject: "a book", option: :scheduler, problem: problem}}
+  end
+
+  defp scheduler(module, _store) when is_atom(module), do: {:ok, {module, nil}}
+  defp scheduler(scheduler, _store), do: {:ok, scheduler}
+
+  defp expand(nil), do: nil
+  defp expand(path), do: Path.expand(path)
+
+  # The index of a vault is in the database.
+  defp vaults([], _store), do: {:ok, []}
+
+  defp vaults(_vaults, nil),
+    do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
+
+  defp vaults(vaults, _store), do: Vault.Config.list(vaults)
+
+  # The last source wins, so stored entries replace files, even those that commands write.
+  defp with_store(book, nil), do: book
+
+  defp with_store(book, store),
+    do: %{
+      book
+      | store: store,
+        sources: book.sources ++ [Source.stored()],
+        revision: :atomics.new(1, [])
+    }
+
+  defp store(nil, _name), do: nil
+  defp store(path, name) when is_binary(path), do: store({SQLite, path: path}, name)
+
+  defp store({module, options}, name),
+    do: {module, Keyword.put_new(options, :name, Module.concat(name, Store))}
+
+  defp schema do
+    [
+      name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
+      sources: {"a list of sources", &is_list/1},
+      builtins: {"a boolean", &is_boolean/1},
+      store: {"a path or {module, options}", &store?/1},
+      store_poll: {"a number of milliseconds", &Options.milliseconds?/1},
+      profiles: {"a list of profiles", &is_list/1},
+      roles: {"a list of roles", &is_list/1},
+      write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      ask: {"a function of one argument, {module, function} or nil", &ask?/1},
+      agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
+      max_running: {"a number or :infinity", &limit?/1},
+      max_running_per_skill: {"a number or :infinity", &limit?/1},
+      max_agents: {"a number or :infinity", &limit?/1},
+      max_wait: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_result: {"a number of characters or :infinity", &limit?/1},
+      breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
+      usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
+      scheduler: {"a module, {module, argument} or false", &scheduler?/1},
+      schedules: {"a keyword list", &Keyword.keyword?/1},
+      telemetry_flags: {"a boolean", &is_boolean/1},
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1},
+      vaults: {"a list of vaults", &is_list/1}
+    ]
+  end
+
+  @doc "Whether a value can be an `:ask` callback. Its module need not be loaded yet."
+  @spec ask?(term()) :: boolean()
+  def ask?({module, function}), do: is_atom(module) and is_atom(function)
+  def ask?(ask), do: is_nil(ask) or is_function(ask, 1)
+
+  @doc "Whether a value is a limit: a positive integer or `:infinity`."
+  @spec limit?(term()) :: boolean()
+  def limit?(value), do: value == :infinity or Options.positive?(value)
+
+  defp scheduler?({module, _argument}), do: is_atom(module)
+  defp scheduler?(module), do: is_atom(module) and module not in [nil, true]
+
+  defp schedules do
+    [
+      run_as: {"the id of a profile or nil", &(is_nil(&1) or Options.text?(&1))},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_running: {"a whole number from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1},
+      missed: {":skip or :run_once", &(&1 in [:skip, :run_once])},
+      interrupted: {":fail or :run", &(&1 in [:fail, :run])},
+      keep: {"a number of days from 1", &Options.positive?/1},
+      min_interval: {"a number of seconds from 1", &Options.positive?/1},
+      max_per_profile: {"a whole number from 1", &Options.positive?/1},
+      dispatch: {"{module, function} or nil", &callback?/1},
+      clock:
+        {"a function without arguments, {module, function} or nil",
+         &(is_function(&1, 0) or callback?(&1))}
+    ]
+  end
+
+  defp callback?({module, function}), do: is_atom(module) and is_atom(function)
+  defp callback?(value), do: is_nil(value)
+
+  defp breaker?(false), do: true
+
+  defp breaker?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn
+        {:failures, failures} -> Options.positive?(failures)
+        {:cooldown, cooldown} -> Options.milliseconds?(cooldown)
+        _ -> false
+      end)
+  end
+
+  defp usage?(false), do: true
+
+  defp usage?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {name, value} ->
+        name in [:flush, :keep, :most] and Options.positive?(value)
+      end)
+  end
+
+  defp watch?(poll: interval), do: Options.milliseconds?(interval)
+  defp watch?(value), do: is_boolean(value)
+
+  defp store?(nil), do: true
+  defp store?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
+  defp store?(path), do: Options.text?(path)
+end

@@ -1,0 +1,404 @@
+defmodule Skillbook.Flags.Cast do
+  @moduledoc false
+  # Converts the value of one flag to a type: numbers, dates, texts, lists, e-mail addresses,
+  # keywords. `Skillbook.Flags` documents these functions, under names with `cast_`.
+
+  alias Skillbook.Support.Closest
+  alias Skillbook.{FlagError, Flags}
+
+  # A longer text of digits is not a number that anyone meant, and parsing takes quadratic time.
+  @max_integer_bytes 20
+  @max_float_bytes 64
+
+  @spec validate_enum(Flags.t(), String.t(), [term()]) :: Flags.check()
+  def validate_enum(flags, name, allowed) do
+    wrong = flags |> value(name) |> List.wrap() |> Enum.reject(&(&1 in allowed))
+
+    case wrong do
+      [] ->
+        :ok
+
+      [true | _] ->
+        error(:no_value, name, true, example: example(hd(allowed)))
+
+      wrong ->
+        near = wrong |> Enum.filter(&is_binary/1) |> Enum.flat_map(&closest(&1, allowed, 0.9))
+        expected = "one of #{Enum.join(allowed, ", ")}"
+        invalid(name, one_or_all(wrong), expected, example(hd(near ++ allowed)))
+    end
+  end
+
+  @spec keyword(Flags.t(), String.t()) :: {:ok, Flags.t()}
+  def keyword(flags, name) do
+    case flags do
+      %{^name => values} when is_list(values) ->
+        {:ok, %{flags | name => Enum.map(values, &normalize/1)}}
+
+      %{^name => value} ->
+        {:ok, %{flags | name => normalize(value)}}
+
+      _ ->
+        {:ok, flags}
+    end
+  end
+
+  @spec one_of(Flags.t(), String.t(), [String.t()]) :: Flags.cast()
+  def one_of(flags, name, allowed) do
+    case value(flags, name) do
+      nil ->
+        {:ok, flags}
+
+      values when is_list(values) ->
+        error(:too_many, name, values,
+          expected: "one of #{Enum.join(allowed, ", ")}",
+          example: example(hd(allowed))
+        )
+
+      value ->
+        word = find_allowed(value, allowed)
+
+        with :ok <- validate_enum(%{name => word}, name, allowed),
+             do: {:ok, Map.put(flags, name, word)}
+    end
+  end
+
+  @spec cast(Flags.t(), String.t(), String.t(), String.t(), (term() -> {:ok, term()} | term())) ::
+          Flags.cast()
+  def cast(flags, name, expected, example, cast) do
+    case value(flags, name) do
+      nil ->
+        {:ok, flags}
+
+      true ->
+        error(:no_value, name, true, expected: expected, example: example)
+
+      values when is_list(values) ->
+        error(:too_many, name, values, expected: expected, example: example)
+
+      value ->
+        put(flags, name, value, cast.(value), expected, example)
+    end
+  end
+
+  @spec integer(Flags.t(), String.t(), keyword()) :: Flags.cast()
+  def integer(flags, name, opts) do
+    opts = Keyword.validate!(opts, [:min, :max])
+    {min, max} = {opts[:min], opts[:max]}
+    example = Integer.to_string(min || max || 10)
+
+    cast(flags, name, "a whole number" <> range(min, max), example, fn value ->
+      with {:ok, number} <- parse_integer(value),
+           true <- within?(number, min, max),
+           do: {:ok, number}
+    end)
+  end
+
+  @spec number(Flags.t(), String.t(), keyword()) :: Flags.cast()
+  def number(flags, name, opts) do
+    opts = Keyword.validate!(opts, [:min, :max])
+    {min, max} = {opts[:min], opts[:max]}
+    example = to_string(min || max || 2.5)
+
+    cast(flags, name, "a number" <> range(min, max), example, fn value ->
+      with {:ok, number} <- parse_float(value),
+           true <- within?(number, min, max),
+           do: {:ok, number}
+    end)
+  end
+
+  @spec boolean(Flags.t(), String.t()) :: Flags.cast()
+  def boolean(flags, name) do
+    case value(flags, name) do
+      true -> {:ok, Map.put(flags, name, true)}
+      _ -> cast(flags, name, "a switch, alone or with true or false", "", &parse_boolean/1)
+    end
+  end
+
+  @spec date(Flags.t(), String.t(), keyword()) :: Flags.cast()
+  def date(flags, name, opts) do
+    opts = Keyword.validate!(opts, [:today])
+    today = opts[:today]
+    words = if today, do: ", yesterday, today or tomorrow", else: ""
+    cast(flags, name, "a day as YYYY-MM-DD" <> words, "2026-03-01", &parse_date(&1, today))
+  end
+
+  @spec datetime(Flags.t(), String.t()) :: Flags.cast()
+  def datetime(flags, name) do
+    expected = "a date, a time and an offset in ISO 8601"
+    cast(flags, name, expected, "2026-03-01T10:00:00+01:00", &parse_datetime/1)
+  end
+
+  @spec text(Flags.t(), String.t(), keyword()) :: Flags.cast()
+  def text(flags, name, opts) do
+    opts = Keyword.validate!(opts, [:max, line: false, empty: false])
+    {max, line, empty} = {opts[:max], opts[:line], opts[:empty]}
+    kind = if line, do: "one line of text", else: "text"
+    kind = if max, do: "#{kind} of at most #{max} characters", else: kind
+    expected = if empty, do: kind, else: "#{kind}, not empty"
+
+    flags = Map.replace(flags, name, flags |> value(name) |> join_words())
+
+    cast(flags, name, expected, ~s("some text"), fn value ->
+      with {:ok, text} <- parse_text(value),
+           true <- empty or String.trim(text) != "",
+           true <- valid_text?(text, max, line),
+           do: {:ok, text}
+    end)
+  end
+
+  @spec list(Flags.t(), String.t()) :: Flags.cast()
+  def list(flags, name) do
+    cast_all(flags, name, "one or more values, each one line", "one two", fn text ->
+      if valid_text?(text, nil, true), do: {:ok, text}, else: :error
+    end)
+  end
+
+  @spec email(Flags.t(), String.t()) :: Flags.cast()
+  def email(flags, name) do
+    cast(flags, name, "an e-mail address", "bob@example.com", fn value ->
+      with {:ok, text} <- parse_text(value), do: parse_email(text)
+    end)
+  end
+
+  @spec emails(Flags.t(), String.t()) :: Flags.cast()
+  def emails(flags, name) do
+    cast_all(
+      flags,
+      name,
+      "one or more e-mail addresses",
+      "bob@example.com ann@example.com",
+      &parse_email/1
+    )
+  end
+
+  @doc "Returns the value of a flag; a list of one item is that item, and `[]` is `nil`."
+  @spec value(Flags.t(), String.t()) :: term()
+  def value(flags, name) do
+    case flags do
+      %{^name => []} -> nil
+      %{^name => [single]} -> single
+      %{^name => value} -> value
+      _ -> nil
+    end
+  end
+
+  defp cast_all(flags, name, expected, example, cast) do
+    case value(flags, name) do
+      nil ->
+        {:ok, flags}
+
+      true ->
+        error(:no_value, name, true, expected: expected, example: example)
+
+      value ->
+        cast = fn text -> with :error <- cast.(text), do: {:error, text} end
+
+        result =
+          with {:ok, texts} <- value |> List.wrap() |> collect(&parse_text/1),
+               parts =
+                 texts
+                 |> unbracket()
+                 |> Enum.flat_map(&String.split(&1, ","))
+                 |> Enum.map(&String.trim/1),
+               [_ | _] = parts <- parts |> Enum.reject(&(&1 == "")) |> Enum.uniq() do
+            collect(parts, cast)
+          end
+
+        put(flags, name, value, result, expected, example)
+    end
+  end
+
+  # Removes the brackets of `[a, "b"]`. A bracket on one side only is part of its value.
+  defp unbracket([first | _] = texts) do
+    with "[" <> _ <- first, true <- texts |> List.last() |> String.ends_with?("]") do
+      inner = texts |> Enum.join(",") |> String.slice(1..-2//1)
+      for part <- String.split(inner, ","), do: part |> String.trim() |> unquoted()
+    else
+      _ -> texts
+    end
+  end
+
+  defp unbracket([]), do: []
+
+  defp unquoted(text) do
+    case Regex.run(~r/\A(["'])(.*)\1\z/su, text) do
+      [_, _, inner] -> inner
+      nil -> text
+    end
+  end
+
+  defp put(flags, name, value, result, expected, example) do
+    case result do
+      {:ok, cast} -> {:ok, Map.put(flags, name, cast)}
+      {:error, wrong} -> invalid(name, wrong, expected, example)
+      _ -> invalid(name, value, expected, example)
+    end
+  end
+
+  @doc "Converts all items with `cast`, or returns its first other result."
+  @spec collect([term()], (term() -> {:ok, term()} | term())) :: {:ok, [term()]} | term()
+  def collect(items, cast) do
+    Enum.reduce_while(items, {:ok, []}, fn item, {:ok, done} ->
+      case cast.(item) do
+        {:ok, value} -> {:cont, {:ok, [value | done]}}
+        other -> {:halt, other}
+      end
+    end)
+    |> then(fn
+      {:ok, done} -> {:ok, Enum.reverse(done)}
+      other -> other
+    end)
+  end
+
+  # Words become one text if all of them are text. `[true, "x"]` and objects are kept for the
+  # error.
+  defp join_words(values) when is_list(values) do
+    case collect(values, &parse_text/1) do
+      {:ok, texts} -> Enum.join(texts, " ")
+      _ -> values
+    end
+  end
+
+  defp join_words(value), do: value
+
+  defp parse_text(value) when is_binary(value), do: {:ok, value}
+  defp parse_text(value) when is_number(value), do: {:ok, to_string(value)}
+  defp parse_text(%Date{} = day), do: {:ok, Date.to_iso8601(day)}
+  defp parse_text(_), do: :error
+
+  # Control characters would let a value redraw a terminal or end a line of YAML.
+  defp valid_text?(text, max, line) do
+    forbidden =
+      if line,
+        do: ~r/[\x{0}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]/u,
+        else: ~r/[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}]/u
+
+    String.valid?(text) and not Regex.match?(forbidden, text) and
+      (max == nil or String.length(text) <= max)
+  end
+
+  defp parse_integer(value) when is_integer(value), do: {:ok, value}
+
+  defp parse_integer(value) when is_float(value) and trunc(value) == value,
+    do: {:ok, trunc(value)}
+
+  defp parse_integer(value) when is_binary(value) and byte_size(value) <= @max_integer_bytes do
+    case value |> String.trim() |> Integer.parse() do
+      {number, ""} -> {:ok, number}
+      _ -> :error
+    end
+  end
+
+  defp parse_integer(_), do: :error
+
+  defp parse_float(value) when is_float(value), do: {:ok, value}
+  defp parse_float(value) when is_integer(value) and abs(value) < 1.0e300, do: {:ok, value * 1.0}
+
+  defp parse_float(value) when is_binary(value) and byte_size(value) <= @max_float_bytes do
+    case value |> String.trim() |> Float.parse() do
+      {number, ""} -> {:ok, number}
+      _ -> :error
+    end
+  end
+
+  defp parse_float(_), do: :error
+
+  defp parse_boolean(value) when is_boolean(value), do: {:ok, value}
+
+  defp parse_boolean(value) do
+    with {:ok, text} <- parse_text(value) do
+      case text |> String.trim() |> String.downcase() do
+        yes when yes in ~w(true yes on 1) -> {:ok, true}
+        no when no in ~w(false no off 0) -> {:ok, false}
+        _ -> :error
+      end
+    end
+  end
+
+  defp parse_date(%Date{} = date, _), do: {:ok, date}
+
+  defp parse_date(value, today) do
+    with {:ok, text} <- parse_text(value) do
+      case {text |> String.trim() |> String.downcase(), today} do
+        {"yesterday", %Date{}} -> {:ok, Date.add(today, -1)}
+        {"today", %Date{}} -> {:ok, today}
+        {"tomorrow", %Date{}} -> {:ok, Date.add(today, 1)}
+        # `Date` also reads negative years; here the dash is a typing error.
+        {"-" <> _, _} -> :error
+        {text, _} -> Date.from_iso8601(text)
+      end
+      |> ok_or_error()
+    end
+  end
+
+  defp parse_datetime(%DateTime{} = datetime), do: DateTime.shift_zone(datetime, "Etc/UTC")
+
+  defp parse_datetime(value) do
+    with {:ok, text} <- parse_text(value),
+         {:ok, datetime, _offset} <- text |> String.trim() |> DateTime.from_iso8601() do
+      {:ok, datetime}
+    end
+    |> ok_or_error()
+  end
+
+  # RFC 5321 allows more forms, which people and models do not use.
+  defp parse_email(text) do
+    text = String.trim(text)
+
+    if byte_size(text) <= 254 and
+         Regex.match?(
+           ~r/\A[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)+\z/u,
+           text
+         ),
+       do: {:ok, text},
+       else: :error
+  end
+
+  defp ok_or_error({:ok, value}), do: {:ok, value}
+  defp ok_or_error(_), do: :error
+
+  defp normalize(value) when is_binary(value),
+    do: value |> String.trim() |> String.downcase() |> String.replace(["-", " "], "_")
+
+  defp normalize(value), do: value
+
+  @doc "Returns the allowed word that a value spells, or the value."
+  @spec find_allowed(term(), [String.t()]) :: term()
+  def find_allowed(value, allowed) do
+    spelled = value |> to_text() |> normalize()
+    Enum.find(allowed, value, &(normalize(&1) == spelled))
+  end
+
+  @doc "Returns a list of at most one similar word."
+  @spec closest(String.t(), [term()], float()) :: [String.t()]
+  def closest(word, candidates, threshold) do
+    word |> Closest.to(Enum.filter(candidates, &is_binary/1), threshold) |> List.wrap()
+  end
+
+  @doc "Writes a number as text, as in a line."
+  @spec to_text(term()) :: term()
+  def to_text(number) when is_number(number), do: to_string(number)
+  def to_text(value), do: value
+
+  defp within?(number, min, max),
+    do: (min == nil or number >= min) and (max == nil or number <= max)
+
+  defp range(nil, nil), do: ""
+  defp range(min, nil), do: " from #{min} on"
+  defp range(nil, max), do: " up to #{max}"
+  defp range(min, max), do: " from #{min} to #{max}"
+
+  defp one_or_all([single]), do: single
+  defp one_or_all(values), do: values
+
+  defp example(value) do
+    text = to_string(value)
+    if text =~ ~r/\s/, do: inspect(text), else: text
+  end
+
+  defp invalid(name, value, expected, example),
+    do: error(:invalid, name, value, expected: expected, example: example)
+
+  defp error(kind, name, value, fields),
+    do: {:error, struct!(%FlagError{kind: kind, flag: name, value: value}, fields)}
+end

@@ -1,0 +1,45 @@
+defmodule Skillbook.Handlers.Workflow.Pages do
+  @moduledoc false
+  # Workflow pages as the workflow handlers share them: the one named by `--name`, and the catalog
+  # before and after a page is written or deleted.
+
+  alias Skillbook.{Context, Entry, FlagError, UnknownSkillError, View}
+
+  @doc "The entry named by `--name`, if it is a workflow."
+  @spec fetch(View.t(), String.t()) ::
+          {:ok, Entry.t()} | {:error, UnknownSkillError.t() | FlagError.t()}
+  def fetch(view, name) do
+    case View.fetch(view, name) do
+      {:ok, %Entry{kind: :command, handler: nil} = entry} -> {:ok, entry}
+      {:ok, entry} -> not_a_workflow(entry.name)
+      error -> error
+    end
+  end
+
+  defp not_a_workflow(name) do
+    expected = "the name of a workflow (`workflow.list` lists them)"
+
+    {:error,
+     %FlagError{
+       kind: :invalid,
+       flag: "name",
+       value: name,
+       expected: expected,
+       example: "workflows.report"
+     }}
+  end
+
+  @doc """
+  A view of all entries, hidden ones included.
+
+  The book is reloaded first, since people may have changed the folder.
+  """
+  @spec all(Context.t()) :: {:ok, View.t()} | {:error, Exception.t()}
+  def all(%{book: nil, view: view}), do: {:ok, view}
+  def all(%{book: book} = context), do: with(:ok <- reload(context), do: {:ok, View.all(book)})
+
+  @doc "Makes a written or deleted page take effect."
+  @spec reload(Context.t()) :: :ok | {:error, Exception.t()}
+  def reload(%{book: nil}), do: :ok
+  def reload(%{book: book}), do: Skillbook.reload(book)
+end

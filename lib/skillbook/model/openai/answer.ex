@@ -1,0 +1,334 @@
+defmodule Skillbook.Model.OpenAI.Answer do
+  @moduledoc false
+  # Reads the response of a chat server, part by part: events to text, usage and finish reason, or
+  # a failure to a `Skillbook.ModelError`.
+
+  alias Skillbook.HTTP.Response
+  alias Skillbook.Model.SSE
+  alias Skillbook.ModelError
+  alias Skillbook.Support.JSON
+
+  # The extractor refuses longer replies.
+  @max_text 16 * 1024 * 1024
+  # Bytes of an error response: enough to find its message.
+  @max_other 64 * 1024
+  @max_excerpt 300
+  @cut " …"
+
+  defstruct [
+    # `:stream`, or `{:other, status}` for a response that is not a stream of events.
+    :mode,
+    :on_text,
+    :usage,
+    :finish_reason,
+    :error,
+    headers: %{},
+    other: "",
+    sse: SSE.new(),
+    texts: [],
+    size: 0,
+    done: false
+  ]
+
+  @doc "An answer that calls `on_text` with each piece of text."
+  def new(on_text), do: %__MODULE__{on_text: on_text}
+
+  @doc "Takes a part of the response, as the function of `Skillbook.HTTP.stream/4`."
+  def part({:head, status, headers}, answer) do
+    type = String.downcase(Response.header(headers, "content-type") || "")
+    stream? = status in 200..299 and String.starts_with?(type, "text/event-stream")
+    answer = %{answer | mode: if(stream?, do: :stream, else: {:other, status}), headers: headers}
+
+    case String.downcase(Response.header(headers, "content-encoding") || "identity") do
+      "identity" -> {:cont, answer}
+      other -> {:halt, reject_encoding(answer, stream?, other)}
+    end
+  end
+
+  def part({:data, data}, %{mode: :stream} = answer) do
+    case SSE.feed(answer.sse, data) do
+      {:ok, events, sse} -> events(events, %{answer | sse: sse})
+      :error -> {:halt, bad_answer(answer, "one of its events is too large")}
+    end
+  end
+
+  def part({:data, data}, answer) do
+    other = answer.other <> data
+    {if(byte_size(other) < @max_other, do: :cont, else: :halt), %{answer | other: other}}
+  end
+
+  # The status of an error response is enough to report it.
+  defp reject_encoding(answer, true, encoding),
+    do: bad_answer(answer, "its encoding is #{excerpt(encoding)}, which was not requested")
+
+  defp reject_encoding(answer, false, _encoding), do: answer
+
+  defp events([], answer), do: {:cont, answer}
+
+  defp events([%{data: data} | events], answer) do
+    case event(data, answer) do
+      %{error: nil, done: false} = answer -> events(events, answer)
+      answer -> {:halt, answer}
+    end
+  end
+
+  defp event("[DONE]", answer), do: %{answer | done: true}
+
+  defp event(data, answer) do
+    case JSON.decode(data) do
+      {:ok, %{"error" => error}} when error != nil ->
+        server_error(answer, error)
+
+      {:ok, %{"choices" => [choice | _]} = event} ->
+        answer |> usage(event) |> choice(choice)
+
+      {:ok, %{"choices" => []} = event} ->
+        usage(answer, event)
+
+      {:ok, %{"usage" => %{}} = event} ->
+        usage(answer, event)
+
+      {:ok, _other} ->
+        bad_answer(answer, "one of its events has no choices: #{excerpt(data)}")
+
+      {:error, error} ->
+        bad_answer(
+          answer,
+          "one of its events is not JSON (#{Exception.message(error)}): #{excerpt(data)}"
+        )
+    end
+  end
+
+  defp choice(answer, %{"delta" => %{} = delta} = choice) do
+    answer = finish(answer, choice["finish_reason"])
+
+    case delta["content"] do
+      empty when empty in [nil, ""] ->
+        answer
+
+      text when is_binary(text) ->
+        add_text(answer, text)
+
+      other ->
+        bad_answer(
+          answer,
+          "expected text as the content of an event, got: #{inspect(other, limit: 5)}"
+        )
+    end
+  end
+
+  defp choice(answer, choice),
+    do:
+      bad_answer(
+        answer,
+        "one of its events has no delta: " <>
+          inspect(choice, limit: 5, printable_limit: @max_excerpt)
+      )
+
+  defp add_text(%{size: size} = answer, text) when size + byte_size(text) > @max_text,
+    do: bad_answer(answer, "it is longer than #{div(@max_text, 1024 * 1024)} MiB")
+
+  defp add_text(answer, text) do
+    answer.on_text.(text)
+    %{answer | texts: [text | answer.texts], size: answer.size + byte_size(text)}
+  end
+
+  defp finish(answer, nil), do: answer
+  defp finish(answer, "stop"), do: %{answer | finish_reason: :stop}
+  defp finish(answer, "length"), do: %{answer | finish_reason: :length}
+  defp finish(answer, "content_filter"), do: %{answer | finish_reason: :filtered}
+  defp finish(answer, _other), do: %{answer | finish_reason: :other}
+
+  defp usage(answer, %{"usage" => usage}) do
+    case usage do
+      %{"prompt_tokens" => prompt, "completion_tokens" => completion}
+      when is_integer(prompt) and is_integer(completion) and prompt >= 0 and completion >= 0 ->
+        %{answer | usage: %{prompt_tokens: prompt, completion_tokens: completion}}
+
+      _ ->
+        answer
+    end
+  end
+
+  defp usage(answer, _event), do: answer
+
+  defp server_error(answer, error), do: %{answer | error: {:server, error_text(error)}}
+  defp bad_answer(answer, reason), do: %{answer | error: {:bad_answer, reason}}
+
+  @doc """
+  The result of a request, from the return value of `Skillbook.HTTP.stream/4`.
+
+  `{:retry, error}` is a failure after which the request may be repeated.
+  """
+  def result({_ok_or_halted, %{mode: {:other, status}} = answer}, url),
+    do: http_error(answer, status, url)
+
+  def result({_ok_or_halted, %{error: {kind, reason}} = answer}, _url),
+    do: failed(answer, kind, reason)
+
+  def result({_ok_or_halted, %{done: done, finish_reason: reason} = answer}, _url)
+      when done or reason != nil do
+    {:ok, %{text: text(answer), usage: answer.usage, finish_reason: reason || :stop}}
+  end
+
+  def result({:ok, answer}, _url),
+    do: failed(answer, :cut_off, "the stream ended without a finish reason or [DONE]")
+
+  # After the finish reason only the usage can be missing.
+  def result({:error, _reason, %{finish_reason: reason, error: nil} = answer}, url)
+      when reason != nil,
+      do: result({:ok, answer}, url)
+
+  def result({:error, _reason, %{mode: {:other, status}} = answer}, url),
+    do: http_error(answer, status, url)
+
+  def result({:error, %{kind: :closed}, %{mode: :stream} = answer}, _url),
+    do: failed(answer, :cut_off, "the connection broke")
+
+  def result({:error, error, answer}, _url) do
+    {kind, text} = failure(error)
+    failed(answer, kind, text)
+  end
+
+  defp failure(%{kind: kind} = error) when kind in [:connect, :connect_timeout],
+    do: {:connection, Exception.message(error)}
+
+  defp failure(%{kind: :closed} = error),
+    do: {:connection, "#{error.place}: closed before an answer"}
+
+  defp failure(%{kind: kind} = error) when kind in [:certificate, :request],
+    do: {:settings, Exception.message(error)}
+
+  defp failure(%{kind: kind, reason: reason}) when kind in [:idle_timeout, :timeout],
+    do: {:timeout, reason}
+
+  defp failure(%{reason: reason}), do: {:bad_answer, reason}
+
+  # Repeating the request cannot help.
+  defp failed(answer, :settings, reason),
+    do: {:error, %ModelError{kind: :connection, reason: reason, text: text(answer)}}
+
+  defp failed(%{texts: []}, kind, reason) when kind in [:connection, :server, :cut_off],
+    do: {:retry, %ModelError{kind: kind, reason: reason}}
+
+  defp failed(answer, kind, reason),
+    do: {:error, %ModelError{kind: kind, reason: reason, text: text(answer)}}
+
+  defp http_error(answer, status, _url) when status in 200..299 do
+    type = Response.header(answer.headers, "content-type") || "no type"
+
+    reason =
+      "expected a stream of events (text/event-stream), got #{type}: #{explain(answer.other)}"
+
+    {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
+  end
+
+  defp http_error(answer, status, _url) when status in 300..399 do
+    location = excerpt(Response.header(answer.headers, "location") || "nowhere")
+    reason = "the server redirects to #{location}; use that as the URL"
+
+    {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
+  end
+
+  defp http_error(answer, 429, _url) do
+    error = %ModelError{kind: :rate_limited, status: 429, reason: explain(answer.other)}
+    {:retry, %{error | retry_after: retry_after(answer.headers)}}
+  end
+
+  defp http_error(answer, status, _url) when status >= 500 do
+    error = %ModelError{kind: :server, status: status, reason: explain(answer.other)}
+    {:retry, %{error | retry_after: retry_after(answer.headers)}}
+  end
+
+  defp http_error(answer, status, url) do
+    # The query may contain a secret.
+    reason = "#{%{url | query: nil}}: #{explain(answer.other)}"
+    {:error, %ModelError{kind: :refused, status: status, reason: reason}}
+  end
+
+  # Seconds, or a date, which is compared with the server's own clock if it sends one.
+  defp retry_after(headers) do
+    value = Response.header(headers, "retry-after") || ""
+
+    with :error <- whole_seconds(value),
+         {:ok, date} <- date(value) do
+      now =
+        with :error <- date(Response.header(headers, "date") || ""), do: {:ok, DateTime.utc_now()}
+
+      max(DateTime.diff(date, elem(now, 1), :millisecond), 0)
+    else
+      seconds when is_integer(seconds) -> seconds * 1000
+      :error -> nil
+    end
+  end
+
+  defp whole_seconds(value) do
+    case Integer.parse(String.trim(value)) do
+      {seconds, ""} when seconds >= 0 -> seconds
+      _ -> :error
+    end
+  end
+
+  # The form of dates that servers must send (RFC 9110, 5.6.7).
+  @date ~r/\A\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT\z/
+  @months ~w(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec)
+
+  defp date(value) do
+    with [_, day, month, year, time] <- Regex.run(@date, value),
+         month when month != nil <- Enum.find_index(@months, &(&1 == month)),
+         month = String.pad_leading("#{month + 1}", 2, "0"),
+         {:ok, date, 0} <- DateTime.from_iso8601("#{year}-#{month}-#{day}T#{time}Z") do
+      {:ok, date}
+    else
+      _ -> :error
+    end
+  end
+
+  # Texts of errors
+
+  defp explain(body) do
+    case JSON.decode(body) do
+      {:ok, %{"error" => error}} when error != nil -> error_text(error)
+      {:ok, %{"message" => text}} when is_binary(text) -> excerpt(text)
+      {:ok, %{"detail" => text}} when is_binary(text) -> excerpt(text)
+      _ -> if(String.trim(body) == "", do: "no explanation", else: excerpt(body))
+    end
+  end
+
+  defp error_text(%{"message" => text}) when is_binary(text), do: excerpt(text)
+  defp error_text(text) when is_binary(text), do: excerpt(text)
+  defp error_text(other), do: other |> JSON.encode() |> excerpt()
+
+  # One line, without control characters for terminals.
+  defp excerpt(text) do
+    text = if String.valid?(text), do: text, else: inspect(text, printable_limit: @max_excerpt)
+    line = text |> String.replace(~r/[\s\x00-\x1f\x7f-\x9f]+/u, " ") |> String.trim()
+
+    if String.length(line) > @max_excerpt,
+      do: String.slice(line, 0, @max_excerpt) <> @cut,
+      else: line
+  end
+
+  defp text(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
+
+  @doc "Removes the key from an error: a server may repeat it, and an excerpt may end within it."
+  def hide_key({how, %ModelError{} = error}, key) when key != nil do
+    key = key.()
+    reason = String.replace(error.reason, key, "[key]")
+
+    cut =
+      Enum.find(
+        (byte_size(key) - 1)..1//-1,
+        &String.contains?(reason, binary_part(key, 0, &1) <> @cut)
+      )
+
+    reason =
+      if cut,
+        do: String.replace(reason, binary_part(key, 0, cut) <> @cut, "[key]" <> @cut),
+        else: reason
+
+    {how, %{error | reason: reason}}
+  end
+
+  def hide_key(result, _key), do: result
+end

@@ -1,0 +1,115 @@
+defmodule Skillbook.Package.Export do
+  @moduledoc false
+  # Writes an entry as a folder in the Agent Skills format: `SKILL.md`, built from the entry's
+  # fields, and copies of the skill's other files.
+
+  alias Skillbook.Package.{FolderLock, Installed, Item, Skill}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Document, Entry, Frontmatter, PackageError, View}
+
+  @max_description 1024
+
+  @doc "See `Skillbook.Package.export/4`. The options have their defaults."
+  def run(view, name, folder, options) do
+    with {:ok, entry} <- View.fetch(view, name),
+         {:ok, files} <- resource_files(entry) do
+      name = Skill.normalize(entry.name) || "skill"
+      files = [{%Item{path: "SKILL.md", type: :file}, page(entry, name)} | files]
+
+      case File.mkdir_p(folder) do
+        :ok ->
+          FolderLock.run(folder, options[:lock_timeout], fn ->
+            write(folder, name, files, options[:force])
+          end)
+
+        {:error, reason} ->
+          PackageError.io(folder, reason)
+      end
+    end
+  end
+
+  defp write(folder, name, files, force) do
+    Installed.recover(folder)
+    path = Path.join(folder, name)
+    hashes = Map.new(files, fn {item, bytes} -> {item.path, Installed.digest(bytes)} end)
+
+    case Installed.compare(folder, name, %{"files" => hashes}) do
+      :same ->
+        {:ok, path}
+
+      state when state == :missing or force ->
+        with :ok <- Installed.put(folder, name, files, :no_entry), do: {:ok, path}
+
+      _changed ->
+        PackageError.new(
+          :exists,
+          path,
+          "already exists with other content",
+          "name another folder, or replace it with --force"
+        )
+    end
+  end
+
+  defp resource_files(%Entry{files: files, path: path}) do
+    root = Path.dirname(path)
+
+    Options.each(files, fn file ->
+      with {:ok, bytes} <- Document.read(root, file) do
+        item = %Item{
+          path: file,
+          type: :file,
+          executable: executable?(Path.join(root, file)),
+          size: byte_size(bytes)
+        }
+
+        {:ok, {item, bytes}}
+      end
+    end)
+  end
+
+  defp executable?(path) do
+    case File.stat(path) do
+      {:ok, %{mode: mode}} -> Bitwise.band(mode, 0o111) != 0
+      {:error, _} -> false
+    end
+  end
+
+  defp page(entry, name) do
+    fields = [
+      {"name", name},
+      {"description", description(entry)},
+      {"license", entry.license},
+      {"compatibility", entry.compatibility},
+      {"allowed-tools", if(entry.allowed_tools != [], do: Enum.join(entry.allowed_tools, " "))},
+      {"metadata", metadata(entry)}
+    ]
+
+    body =
+      if entry.body == "" or String.ends_with?(entry.body, "\n"),
+        do: entry.body,
+        else: entry.body <> "\n"
+
+    Frontmatter.write(Enum.reject(fields, fn {_, value} -> value in [nil, %{}] end), body)
+  end
+
+  defp description(entry) do
+    text = Enum.find([entry.description, entry.title, entry.name], &(&1 not in [nil, ""]))
+
+    if String.length(text) > @max_description,
+      do: String.slice(text, 0, @max_description - 1) <> "…",
+      else: text
+  end
+
+  defp metadata(entry) do
+    more =
+      for key <- ["author", "version", "schedule", "timezone"],
+          value = entry.data[key],
+          is_binary(value) or is_number(value),
+          into: %{},
+          do: {key, to_string(value)}
+
+    more = if entry.title, do: Map.put(more, "title", entry.title), else: more
+    more = if entry.tags != [], do: Map.put(more, "tags", Enum.join(entry.tags, ", ")), else: more
+    Map.merge(more, entry.metadata)
+  end
+end

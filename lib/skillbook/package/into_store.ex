@@ -1,0 +1,91 @@
+defmodule Skillbook.Package.IntoStore do
+  @moduledoc false
+  # Imports skills of a source into a book's store. Consent is asked for as at an installation,
+  # and `by: :import` gives the entries low trust, so their schedules never run.
+
+  alias Skillbook.Package.{Consent, Install, Origin, Outcome}
+  alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored}
+
+  @max_listed_files 5
+
+  @doc "See `Skillbook.Package.into_store/3`."
+  def run(view, source, labels, options) do
+    Install.with_skills(source, options, fn origin, skills ->
+      outcomes =
+        for skill <- skills do
+          options[:progress].(skill.name)
+          Outcome.new(skill.name, import_skill(origin, skill, view, labels, options))
+        end
+
+      {:ok, outcomes}
+    end)
+  end
+
+  defp import_skill(origin, skill, view, labels, options) do
+    with {:ok, files} <- Origin.read_skill(origin, skill),
+         {:ok, page} <- only_page(skill, files),
+         {:ok, question} <- Consent.ask(origin, skill, files, nil, options),
+         {:ok, action} <- write(view, skill, page, labels, options),
+         do: {:ok, action, origin.commit, question}
+  end
+
+  defp only_page(_skill, [{_item, page}]), do: Frontmatter.parse(page)
+
+  defp only_page(skill, files) do
+    others = for {%{path: path}, _} <- files, path != "SKILL.md", do: path
+    listed = others |> Enum.take(@max_listed_files) |> Enum.join(", ")
+    count = if match?([_], others), do: "1 file", else: "#{length(others)} files"
+
+    PackageError.new(
+      :skill,
+      skill.title,
+      "has #{count} beside its SKILL.md, which the store cannot hold: #{listed}",
+      "use `install`, which copies them"
+    )
+  end
+
+  defp write(view, skill, page, labels, options) do
+    fields = fields(skill, page)
+    author = [by: :import] ++ Keyword.take(options, [:now])
+    new = Map.merge(fields, %{name: skill.name, content: page.body, labels: labels})
+
+    created =
+      with {:error, %StoreError{kind: :exists}} = error <- Store.create(view, new, author) do
+        if options[:force],
+          do:
+            Store.update(view, skill.name, Map.put(fields, :edit, {:replace, page.body}), author),
+          else: error
+      end
+
+    case created do
+      {:ok, %Stored{}} -> {:ok, :imported}
+      {:ok, %{entry: same, before: same}} -> {:ok, :unchanged}
+      {:ok, _} -> {:ok, :updated}
+      error -> error
+    end
+  end
+
+  # The fields that `Skillbook.Package.Export` writes into `metadata`.
+  defp fields(skill, page) do
+    metadata = if is_map(page.data["metadata"]), do: page.data["metadata"], else: %{}
+
+    tags =
+      with tags when is_binary(tags) <- metadata["tags"],
+           do: String.split(tags, [",", " "], trim: true)
+
+    title = with nil <- metadata["title"], do: skill.title
+    Map.merge(%{title: title, description: skill.description, tags: tags}, schedule(metadata))
+  end
+
+  # A schedule that cannot be read is left out.
+  defp schedule(%{"schedule" => schedule} = metadata) when is_binary(schedule) do
+    timezone = with text when not is_binary(text) <- metadata["timezone"], do: nil
+
+    case Schedule.parse(schedule, timezone || "UTC") do
+      {:ok, _} -> %{schedule: schedule, timezone: timezone}
+      {:error, _} -> %{schedule: ""}
+    end
+  end
+
+  defp schedule(_metadata), do: %{schedule: ""}
+end
