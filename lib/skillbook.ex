@@ -122,7 +122,7 @@ defmodule Skillbook do
       interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
       clock: nil]`
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
-      prose](docs/skills.md#workflows) outside of conversations, from a schedule or by
+      prose](docs/skills.md#build-a-workflow) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
       `:max_context` and `:max_depth`. Defaults to `nil`

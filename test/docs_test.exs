@@ -14,6 +14,15 @@ defmodule Skillbook.DocsTest do
     end
   end
 
+  test "every link from the docs of a module leads to a page and a heading" do
+    for file <- Path.wildcard("lib/**/*.ex"),
+        target <- links(File.read!(file)),
+        target =~ ".md" and not String.starts_with?(target, "http") do
+      page = "docs/" <> String.replace_prefix(target, "docs/", "")
+      assert {file, target, :ok} == {file, target, resolve(page, "README.md")}
+    end
+  end
+
   test "every page of docs/ is linked from the README" do
     targets = links(File.read!("README.md"))
     for page <- Path.wildcard("docs/*.md"), do: assert(page in targets)

@@ -47,7 +47,7 @@ defmodule Skillbook.Catalog do
   read.
 
   If the last edit of a file broke it, its last valid version stays in use, with the warning
-  `kept_last_good`; see [writing skills](docs/skills.md#diagnostics).
+  `kept_last_good`; see [writing skills](docs/skills.md#find-mistakes).
   """
   @spec reload(t()) :: {:ok, pos_integer()}
   def reload(%__MODULE__{} = catalog), do: {:ok, refresh(catalog, :all).generation}

@@ -58,7 +58,7 @@ defmodule Skillbook.CLI do
     :ok = :logger.add_primary_filter(__MODULE__, {&closed_pipe/2, nil})
   end
 
-  # A reader that leaves is no error, but from OTP 28 the terminal driver logs one.
+  # A closed standard output is not an error, but from OTP 28 the terminal driver logs one.
   defp closed_pipe(%{msg: {~c"Writer crashed (~p)", [:epipe]}}, _), do: :stop
   defp closed_pipe(_event, _), do: :ignore
 end

@@ -8,9 +8,9 @@ defmodule Skillbook.Package do
   records the source, the commit, the content's hash and the accepted findings of each skill.
 
   Each skill is installed completely or not at all, nothing is written outside the folder, and
-  nothing of a skill is run. `Skillbook.Package.Inspection` lists what a skill can do. The
-  `:accept` function must accept that list when the skill is new, and again when an update adds
-  to it. [In and out](packages.md) has the rules.
+  nothing of a skill is run. `Skillbook.Package.Inspection` lists its scripts, commands, hosts
+  and suspicious texts. The `:accept` function must accept that list when the skill is new, and
+  again when an update adds to it. [In and out](packages.md) has the rules.
 
   ## Options
 

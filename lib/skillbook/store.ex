@@ -79,7 +79,7 @@ defmodule Skillbook.Store do
       never, in the prompts of these profiles
     * `:attachments` - at most 64 texts of 256 characters
     * `:schedule` - a cron expression. The entry then runs automatically for the profile that
-      wrote it; see [Schedules](schedules.md#entries-of-the-store)
+      wrote it; see [Schedules](schedules.md#schedule-an-entry-of-the-store)
     * `:timezone` - the time zone of the schedule; UTC by default
 
   A field that is `nil` counts as missing.

@@ -317,8 +317,7 @@ defmodule Skillbook.UsageTest do
 
       assert Exception.message(error) ==
                "expected [flush: milliseconds, keep: days, most: number] or false as the " <>
-                 "option :usage of a book, " <>
-                 "got: #{inspect(usage)}"
+                 "option :usage of a book, got: #{inspect(usage)}"
     end
   end
 

@@ -271,8 +271,8 @@ defmodule Skillbook.StoreConformance do
         test "returns an error for an invalid field", %{book: book, ann: ann} do
           assert error_text(Store.create(ann, %{name: "Milk", title: "Milk", content: "x"})) ==
                    "expected lowercase letters, digits and single dashes between them, at " <>
-                     "most 64 characters, as the name " <>
-                     "of an entry, got: \"Milk\". Write for example: milk"
+                     "most 64 characters, as the name of an entry, got: \"Milk\". Write for " <>
+                     "example: milk"
 
           assert revision(book) == 0
         end
@@ -961,11 +961,10 @@ defmodule Skillbook.StoreConformance do
         test "nothing is written, and the error is immediate", %{book: book, ann: ann} do
           milk = note(ann)
 
-          told =
+          message =
             "expected a write to the store outside a transaction, got one inside: other " <>
-              "readers " <>
-              "could not see the entry before the transaction commits. Write after the " <>
-              "transaction"
+              "readers could not see the entry before the transaction commits. Write after " <>
+              "the transaction"
 
           {:ok, results} =
             SQL.transaction(sql(book), fn _sql ->
@@ -1400,8 +1399,7 @@ defmodule Skillbook.StoreConformance do
                   "one of the profiles ann, bob, boss, default, guest, mail, spy, team, " <>
                   "got: \"stranger\"; add that profile to the book, or create the entry again",
                 "imported does not run by its schedule: expected an entry that was written " <>
-                  "here, got an imported one, which has low " <>
-                  "trust; create it anew"
+                  "here, got an imported one, which has low trust; create it anew"
               ],
               do: assert(log =~ text)
 

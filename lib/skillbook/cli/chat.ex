@@ -1,6 +1,7 @@
 defmodule Skillbook.CLI.Chat do
   @moduledoc false
-  # `skillbook chat`: a conversation with a model, on `Skillbook.Agent` and the loop of `shell`.
+  # `skillbook chat`: runs a conversation with a model, with `Skillbook.Agent` and the loop of
+  # `shell`.
 
   @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Get do
   @moduledoc false
-  # `skillbook get`: prints a `Skillbook.get/2`.
+  # `skillbook get`: prints the result of `Skillbook.get/2`.
 
   @behaviour Skillbook.CLI.Subcommand
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Grammar do
   @moduledoc false
-  # `skillbook grammar`: prints a `Skillbook.Grammar`.
+  # `skillbook grammar`: prints the result of `Skillbook.Grammar.gbnf/2`.
 
   @behaviour Skillbook.CLI.Subcommand
 

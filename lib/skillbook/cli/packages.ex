@@ -16,7 +16,7 @@ defmodule Skillbook.CLI.Packages do
   @doc "Calls a function of `Skillbook.Package` with the flags' options, and prints the outcomes."
   def run(options, command, keys, fun) do
     terminal = Terminal.new(options.color)
-    result = fun.(given(options, keys) ++ [progress: &progress(terminal, &1)])
+    result = fun.(Keyword.take(options.flags, keys) ++ [progress: &progress(terminal, &1)])
     clear_progress(terminal)
 
     case result do
@@ -33,14 +33,6 @@ defmodule Skillbook.CLI.Packages do
   @doc "Prints an error and the command that shows help."
   def complain(error, command),
     do: Terminal.complain([Exception.message(error), "\nSee: skillbook #{command} --help"])
-
-  defp given(options, keys) do
-    flags = Keyword.take(options.flags, keys)
-
-    if Keyword.has_key?(options.flags, :to) or :to not in keys,
-      do: flags,
-      else: [to: ".agents/skills"] ++ flags
-  end
 
   @doc "The switches of commands that read a source."
   def source_switches do
@@ -204,7 +196,7 @@ defmodule Skillbook.CLI.Packages do
   # The report
 
   @titles [
-    instruction: "instructions to the model",
+    instruction: "instructions against a model's rules",
     hidden: "hidden characters",
     blob: "blobs",
     hook: "run by other programs",

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Prompt do
   @moduledoc false
-  # `skillbook prompt`: prints a `Skillbook.prompt/2`.
+  # `skillbook prompt`: prints the result of `Skillbook.prompt/2`.
 
   @behaviour Skillbook.CLI.Subcommand
 

@@ -1,6 +1,7 @@
 defmodule Skillbook.CLI.Run do
   @moduledoc false
-  # `skillbook run`: runs a model's reply with `Skillbook.run/3`, and prints the report.
+  # `skillbook run`: runs a model's reply or one command with `Skillbook.run/3`, and prints the
+  # report.
 
   @behaviour Skillbook.CLI.Subcommand
 

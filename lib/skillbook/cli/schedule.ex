@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Schedule do
   @moduledoc false
-  # `skillbook schedule`: prints a `Skillbook.schedule/2`, or runs scheduled skills.
+  # `skillbook schedule`: prints the result of `Skillbook.schedule/2`, or runs scheduled skills.
 
   @behaviour Skillbook.CLI.Subcommand
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Shell do
   @moduledoc false
-  # `skillbook shell`: a prompt for commands, as a model would write them.
+  # `skillbook shell`: reads commands from a prompt and runs them.
 
   @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Tools do
   @moduledoc false
-  # `skillbook tools`: prints the `Skillbook.Tools` of a view.
+  # `skillbook tools`: prints the result of `Skillbook.Tools.definitions/2`.
 
   @behaviour Skillbook.CLI.Subcommand
 

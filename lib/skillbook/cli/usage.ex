@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Usage do
   @moduledoc false
-  # `skillbook usage`: prints a `Skillbook.usage/2` as a table with bars.
+  # `skillbook usage`: prints the result of `Skillbook.usage/2` as a table with bars.
 
   @behaviour Skillbook.CLI.Subcommand
 

@@ -375,8 +375,8 @@ defmodule Skillbook.Package.Git do
         "Permission denied",
         "Authentication failed"
       ]) ->
-        "it is private or does not exist; Skillbook asks for no password, so give git access " <>
-          "with a credential helper or an SSH agent"
+        "it is private or does not exist; Skillbook does not ask for a password, " <>
+          "so give git access with a credential helper or an SSH agent"
 
       reason =~ ~r/transport '.*' not allowed/ ->
         "supported are https, ssh and paths"

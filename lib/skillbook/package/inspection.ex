@@ -1,6 +1,6 @@
 defmodule Skillbook.Package.Inspection do
   @moduledoc ~S'''
-  Lists what a skill can do, by reading its files. Nothing of the skill is run.
+  Lists the scripts, commands, hosts and suspicious texts of a skill, without running anything.
 
   The list helps a person to decide whether to install the skill. It does not prove that the
   skill is harmless: a text can ask for harm in words that no pattern matches.

@@ -15,7 +15,7 @@ defmodule Skillbook.Package.Question do
     * `:source` - the source: an absolute path or an address
     * `:commit` - the git commit, or `nil` for other sources
     * `:new` - `true` unless the skill is already installed from this source
-    * `:inspection` - everything that the skill can do, a `Skillbook.Package.Inspection`
+    * `:inspection` - all findings, a `Skillbook.Package.Inspection`
     * `:grown` - the findings that were not accepted before; all findings of a new skill
     * `:diffs` - for each installed text file with such findings, its path and the lines of a
       unified diff

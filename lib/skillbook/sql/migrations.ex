@@ -161,10 +161,9 @@ defmodule Skillbook.SQL.Migrations do
       kind: :no_such_table,
       message:
         "the application's database lacks Skillbook's tables, migration #{names}; write and " <>
-          "run " <>
-          "a migration of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() " <>
-          "and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
-          "or give the store the option migrate: true"
+          "run a migration of the application whose up/0 calls " <>
+          "Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls " <>
+          "Skillbook.SQL.Migrations.Ecto.down(), or give the store the option migrate: true"
     }
   end
 

@@ -81,8 +81,7 @@ defmodule Skillbook.Store.Authors do
   defp fetch(nil, _profiles, verb) do
     {:error,
      "expected the entry to be #{verb} by a profile of the book, got a profile with fewer " <>
-       "rights; " <>
-       "restore an earlier version, or create the entry again"}
+       "rights; restore an earlier version, or create the entry again"}
   end
 
   defp fetch(id, profiles, verb) do
@@ -100,8 +99,7 @@ defmodule Skillbook.Store.Authors do
     with {:error, _} <- Profile.meet(profile, other) do
       {:error,
        "expected #{other.id}, which changed the entry, to see the entries that #{profile.id} " <>
-         "writes; " <>
-         "restore an earlier version, or create the entry again"}
+         "writes; restore an earlier version, or create the entry again"}
     end
   end
 end

@@ -132,8 +132,8 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :version_conflict} = error) do
     "#{quoted(error.name)} is at version #{error.actual}, which #{quoted(error.author)} " <>
-      "wrote at " <>
-      "#{DateTime.to_iso8601(error.at)}, not at the expected version #{error.expected}. " <>
+      "wrote at #{DateTime.to_iso8601(error.at)}, not at the expected version " <>
+      "#{error.expected}. " <>
       "Read it again and repeat the change"
   end
 
@@ -157,14 +157,13 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :own_labels} = error) do
     "#{quoted(error.name)} lacks #{list(error.labels)}, which this profile must set on every " <>
-      "entry, " <>
-      "so the profile cannot change it. Create an entry with another name"
+      "entry, so the profile cannot change it. Create an entry with another name"
   end
 
   def message(%{kind: :not_visible} = error) do
     "expected an entry that this profile can see, got #{quoted(error.name)}, which is not " <>
-      "among its " <>
-      "skills or excludes it. Choose another name, or leave the profile out of excluded_for"
+      "among its skills or excludes it. Choose another name, or leave the profile out of " <>
+      "excluded_for"
   end
 
   def message(%{kind: :missing} = error),
@@ -205,8 +204,7 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :no_runner} = error) do
     "expected a profile of the book to set the schedule, got #{quoted(error.value)}, which " <>
-      "is not a " <>
-      "profile of the book or has fewer rights here. Leave the schedule out; " <>
+      "is not a profile of the book or has fewer rights here. Leave the schedule out; " <>
       "the profile itself can add it"
   end
 
@@ -217,8 +215,7 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :in_transaction}) do
     "expected a write to the store outside a transaction, got one inside: other readers " <>
-      "could not " <>
-      "see the entry before the transaction commits. Write after the transaction"
+      "could not see the entry before the transaction commits. Write after the transaction"
   end
 
   defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")

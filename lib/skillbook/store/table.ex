@@ -32,8 +32,7 @@ defmodule Skillbook.Store.Table do
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
-                   "text) " <>
-                   "where key = 'revision' returning value"
+                   "text) where key = 'revision' returning value"
 
   @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) " <>
             "values (#{places.(@inserted)}) returning id"
@@ -46,9 +45,8 @@ defmodule Skillbook.Store.Table do
 
   # Each write has its own revision, so the revision selects its row.
   @version "insert into skillbook_entry_versions (entry_id, version, action, made_by, " <>
-             "author, at, " <>
-             "#{Enum.join(@version_columns, ", ")}) select id, version, $1, $2, author, " <>
-             "updated_at, #{Enum.join(@version_columns, ", ")} " <>
+             "author, at, #{Enum.join(@version_columns, ", ")}) select id, version, $1, $2, " <>
+             "author, updated_at, #{Enum.join(@version_columns, ", ")} " <>
              "from skillbook_entries where revision = $3"
 
   # PostgreSQL sends it to all listening nodes when the transaction commits.

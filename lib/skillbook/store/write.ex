@@ -8,6 +8,12 @@ defmodule Skillbook.Store.Write do
   #
   # `write` is a map with the write's options, the database, the book, the view, the revision and,
   # as `:named`, the entries of the name that it begins with.
+  #
+  # The transaction raises the revision first. That row orders the writers on every database, so
+  # later reads see everything that earlier writers committed. Reads in it must go through
+  # `Read.visible/2`, so that hidden entries affect no write. A new operation also needs rows in
+  # `test/support/store_conformance.ex` and calls in the two `random_call` functions, from which
+  # the properties about hidden entries draw.
 
   alias Skillbook.Store.{Authors, Edit, Fields, Follower, Read, ScheduleRules, Table}
   alias Skillbook.Support.Options

@@ -4,7 +4,8 @@ defmodule Skillbook.Vault.Producer do
 
   A vault takes a producer as `producer: {module, options}`; `path: folder` is short for
   `Skillbook.Vault.Folder`. The vault's indexer lists the documents, reads the new ones, and
-  listens for changes. [Vaults](vaults.md#producers) has a producer for a remote drive.
+  listens for changes. [Vaults](vaults.md#index-documents-from-elsewhere) has a producer for a
+  remote drive.
 
   ## Examples
 

@@ -38,8 +38,9 @@ defmodule Skillbook.CLI.LintTest do
 
     assert lint([folder]) ==
              {"""
-              #{path}:3:14: warning: an unquoted value may not contain a colon followed by a space; \
-              read as: description: "Sends: a message to people" [frontmatter_repaired]
+              #{path}:3:14: warning: an unquoted value may not contain a colon \
+              followed by a space; read as: description: "Sends: a message to people" \
+              [frontmatter_repaired]
                 3 | description: Sends: a message to people
                   |              ^
                 hint: write the line like this
@@ -327,8 +328,9 @@ defmodule Skillbook.CLI.LintTest do
                from the source `#{Path.basename(folder)}`
                used as `mail.send`
                in the prompt of `default`: in the section `quick_reference`
-               3:14: warning: an unquoted value may not contain a colon followed by a space; \
-             read as: description: "Sends: a message to people" [frontmatter_repaired]
+               3:14: warning: an unquoted value may not contain a colon \
+             followed by a space; read as: description: "Sends: a message to people" \
+             [frontmatter_repaired]
              """
 
       assert_received 0

@@ -93,7 +93,7 @@ defmodule Skillbook.Package.ArchivesTest do
   defp everything(folder),
     do: folder |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.sort()
 
-  test "archives of common programs install what was packed", %{tmp_dir: folder} do
+  test "installs the packed files of archives of common programs", %{tmp_dir: folder} do
     root = Path.join(folder, "in")
     long = String.duplicate("long-name-", 8) <> "1234567.md"
 

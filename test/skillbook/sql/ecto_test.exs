@@ -248,10 +248,8 @@ defmodule Skillbook.SQL.EctoTest do
            "expected the options [:repo, :name, :migrate, :busy_timeout], got: :pool"},
           {[repo: MySQL, name: :a],
            "expected the adapter of Skillbook.SQL.EctoTest.MySQL to be " <>
-             "Ecto.Adapters.Postgres or " <>
-             "Ecto.Adapters.SQLite3, got: Ecto.Adapters.MyXQL; give Skillbook its own " <>
-             "database, such as " <>
-             "store: \"skillbook.db\""}
+             "Ecto.Adapters.Postgres or Ecto.Adapters.SQLite3, got: Ecto.Adapters.MyXQL; give " <>
+             "Skillbook its own database, such as store: \"skillbook.db\""}
         ] do
       assert_raise ArgumentError, message, fn -> SQL.Ecto.start_link(options) end
     end
@@ -270,12 +268,10 @@ defmodule Skillbook.SQL.EctoTest do
       assert Exception.message(error) ==
                "the application's database lacks Skillbook's tables, migration 1 (tasks and " <>
                  "memories), 2 (the store), 3 (runs of workflows), 4 (firings), 5 (the " <>
-                 "documents " <>
-                 "of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 (the terms " <>
-                 "of " <>
-                 "vaults), 9 (one index for search); write and run a migration of the " <>
-                 "application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and whose " <>
-                 "down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
+                 "documents of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 " <>
+                 "(the terms of vaults), 9 (one index for search); write and run a migration " <>
+                 "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
+                 "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
                  "or give the store the option migrate: true"
 
       assert {:error, %Error{kind: :no_such_table}} =

@@ -119,8 +119,7 @@ for dialect <- [:sqlite, :postgres] do
           do: "select name, lower(type) from pragma_table_info($1) order by cid",
           else:
             "select column_name, data_type from information_schema.columns where table_name " <>
-              "= $1 " <>
-              "and is_generated = 'NEVER' order by ordinal_position"
+              "= $1 and is_generated = 'NEVER' order by ordinal_position"
 
       SQL.query!(sql, query, [table]).rows
     end
@@ -152,9 +151,7 @@ for dialect <- [:sqlite, :postgres] do
 
       for {segment, id, text} <- [
             {2, "2", "Spending on hotels"},
-            {3, "3",
-             "Spending on " <>
-               "lawyers"}
+            {3, "3", "Spending on lawyers"}
           ] do
         note = [vault: "drive", external_id: id, path: "#{id}.md", links: "[]", frontmatter: "{}"]
         fill(sql, "skillbook_documents", [segment_id: segment] ++ note)

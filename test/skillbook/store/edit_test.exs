@@ -27,8 +27,8 @@ defmodule Skillbook.Store.EditTest do
   end
 
   @expected "expected {:replace, text}, {:find_replace, find, with, all?: boolean}, " <>
-              "{:append, text}, {:prepend, text} or " <>
-              "{:delete, text} as the edit of an entry, got: "
+              "{:append, text}, {:prepend, text} or {:delete, text} as the edit of an entry, " <>
+              "got: "
   @empty ~s(expected a search text of at least one character as the edit of an entry, got: "")
 
   test "errors of edits" do

@@ -188,7 +188,6 @@ defmodule Skillbook.Store.FieldsTest do
 
     assert Exception.message(error) ==
              "expected text of 1 to 1024 characters for a skill as the description of an " <>
-               "entry, got: \"\". " <>
-               "Write for example: What it is for"
+               "entry, got: \"\". Write for example: What it is for"
   end
 end

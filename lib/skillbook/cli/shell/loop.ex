@@ -11,11 +11,14 @@ defmodule Skillbook.CLI.Shell.Loop do
   @doc "Decides whether the lines so far are blank, incomplete, or ready to run."
   @callback read(text :: String.t()) ::
               :blank | {:more, pending :: String.t()} | {:run, String.t()}
+
   @doc "Runs the lines."
   @callback run(state(), text :: String.t()) :: state()
-  @doc "Runs a colon command that the loop does not, and `:profile` with a new name."
+
+  @doc "Runs a colon command of the module, or `:profile` with a new name."
   @callback colon_command(state(), name :: String.t(), argument :: String.t() | nil) :: state()
 
+  @doc "The view that `:prompt` shows."
   @callback view(state()) :: Skillbook.View.t()
 
   @doc "The words for `Completion.complete/2`. Called when Tab is pressed."
