@@ -16,7 +16,7 @@ defmodule Skillbook.Executor do
 
   require Logger
 
-  alias Skillbook.Flags.Declared
+  alias Skillbook.Flags.Check
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
 
   alias Skillbook.{
@@ -102,7 +102,7 @@ defmodule Skillbook.Executor do
   defp cast_flags(%RoutedCommand{declaration: declaration, command: command}, context) do
     options = [args: command.args, today: DateTime.to_date(context.now)]
 
-    with {:ok, flags} <- Declared.cast(command.flags, declaration, options),
+    with {:ok, flags} <- Check.declared(command.flags, declaration, options),
          do:
            {:ok,
             %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}

@@ -42,7 +42,7 @@ defmodule Skillbook.Flags do
   `--title Review the PR` the missing quotes are obvious, but `--limit 5 10` is ambiguous.
   """
 
-  alias Skillbook.Flags.{Cast, Declared, Given}
+  alias Skillbook.Flags.{Cast, Check}
   alias Skillbook.{Declaration, FlagError}
 
   @typedoc "Flags by name, as in `Skillbook.Handler`, with converted values."
@@ -76,7 +76,7 @@ defmodule Skillbook.Flags do
       {:one_dash, "query", "-status"}
   """
   @spec known(t(), [String.t()]) :: cast()
-  defdelegate known(flags, names), to: Given
+  defdelegate known(flags, names), to: Check
 
   @doc """
   Assigns the words before the first flag to the flags in `names`, in order, and rejects further
@@ -92,7 +92,7 @@ defmodule Skillbook.Flags do
       ~s("weekly report" has no flag. Put a flag in front: --FLAG "weekly report")
   """
   @spec cast_args(t(), [String.t()], [String.t()]) :: cast()
-  defdelegate cast_args(flags, args, names), to: Given
+  defdelegate cast_args(flags, args, names), to: Check
 
   @doc """
   Checks that all of `names` are given. The error lists all missing flags.
@@ -105,7 +105,7 @@ defmodule Skillbook.Flags do
       "--body is required and missing. Add it as: --body VALUE"
   """
   @spec require(t(), [String.t()]) :: check()
-  defdelegate require(flags, names), to: Given
+  defdelegate require(flags, names), to: Check
 
   @doc """
   Checks that at least one of `names` is given.
@@ -118,7 +118,7 @@ defmodule Skillbook.Flags do
       "one of --subject or --body is required. Add for example: --subject VALUE"
   """
   @spec require_any(t(), [String.t()]) :: check()
-  defdelegate require_any(flags, names), to: Given
+  defdelegate require_any(flags, names), to: Check
 
   @doc """
   Sets absent flags to their default values.
@@ -128,7 +128,7 @@ defmodule Skillbook.Flags do
       %{"limit" => "5", "sort" => "name"}
   """
   @spec apply_defaults(t(), t()) :: t()
-  defdelegate apply_defaults(flags, defaults), to: Given
+  defdelegate apply_defaults(flags, defaults), to: Check
 
   # Values
 
@@ -376,7 +376,7 @@ defmodule Skillbook.Flags do
       ~s(--limit must be a whole number from 1 to 100, got "500". Write for example: --limit 1)
   """
   @spec cast_declared(t(), Declaration.t(), args: [String.t()], today: Date.t()) :: cast()
-  defdelegate cast_declared(flags, declaration, opts \\ []), to: Declared, as: :cast
+  defdelegate cast_declared(flags, declaration, opts \\ []), to: Check, as: :declared
 
   @doc """
   Checks flags like `cast_declared/3`, without converting them. `args` are the words before the
@@ -388,5 +388,5 @@ defmodule Skillbook.Flags do
       :ok
   """
   @spec check(t(), Declaration.t(), [String.t()]) :: check()
-  defdelegate check(flags, declaration, args \\ []), to: Declared
+  defdelegate check(flags, declaration, args \\ []), to: Check
 end

@@ -34,7 +34,7 @@ defmodule Skillbook.CatalogTest do
   end
 
   describe "load/1" do
-    test "gives whole entries", %{tmp_dir: root} do
+    test "returns complete entries", %{tmp_dir: root} do
       File.write!(Path.join(root, "send.md"), """
       ---
       name: email.send

@@ -1,7 +1,7 @@
 defmodule Skillbook.FakeSQL do
   @moduledoc false
-  # A connection over SQLite that can be made unavailable and sends notifications. With `:tells`
-  # it reports subscriptions to that process.
+  # A connection over SQLite that can be made unavailable. It reports subscriptions to the process
+  # `:test`.
 
   @behaviour Skillbook.SQL
 
@@ -11,34 +11,30 @@ defmodule Skillbook.FakeSQL do
 
   def child_spec(options) do
     name = options[:name]
-    :persistent_term.put({__MODULE__, name}, {:counters.new(1, []), options[:tells]})
+    :persistent_term.put({__MODULE__, name}, {:counters.new(1, []), options[:test]})
     SQLite.child_spec(name: name, path: options[:path])
   end
 
   def handle(name), do: %__MODULE__{name: name}
 
   @doc "Makes the database unavailable, or available again."
-  def away(name, away?),
-    do:
-      :counters.put(
-        elem(:persistent_term.get({__MODULE__, name}), 0),
-        1,
-        if(away?, do: 1, else: 0)
-      )
+  def away(name, away?) do
+    {counter, _test} = :persistent_term.get({__MODULE__, name})
+    :counters.put(counter, 1, if(away?, do: 1, else: 0))
+  end
 
   def listen(name, channel) do
-    {_away, tells} = :persistent_term.get({__MODULE__, name})
-    if tells, do: send(tells, {:listens, self(), channel})
+    {_away, test} = :persistent_term.get({__MODULE__, name})
+    if test, do: send(test, {:listens, self(), channel})
     :ok
   end
 
   @impl true
-  def query(%{name: name}, statement, params),
-    do:
-      if(away?(name),
-        do: {:error, gone()},
-        else: SQLite.query(SQLite.handle(name), statement, params)
-      )
+  def query(%{name: name}, statement, params) do
+    if away?(name),
+      do: {:error, gone()},
+      else: SQLite.query(SQLite.handle(name), statement, params)
+  end
 
   @impl true
   def execute_batch(%{name: name}, statements),

@@ -23,7 +23,7 @@ defmodule Skillbook.CLI.Help do
   def text(nil) do
     commands =
       Enum.map_join(Arguments.commands(), "\n", fn {name, module} ->
-        "  #{String.pad_trailing(name, 9)}#{module.summary()}"
+        "  #{String.pad_trailing(name, 10)}#{module.summary()}"
       end)
 
     """
@@ -34,7 +34,7 @@ defmodule Skillbook.CLI.Help do
 
     Commands:
     #{commands}
-      help     show this help, or `help COMMAND`
+      help      show this help, or `help COMMAND`
 
     #{@global}
     Exit status: 0 success, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.

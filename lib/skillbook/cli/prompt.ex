@@ -36,7 +36,7 @@ defmodule Skillbook.CLI.Prompt do
     Options:
       --format FORMAT   #{list(Prompt.formats())}
       --section NAME    print only this section; repeatable. The sections are
-                        #{list(Prompt.sections(), "\n                    ")}
+                        #{list(Prompt.sections(), ",\n                    ")}
       --max-tokens N    maximum tokens, estimated; the last line counts the entries left out
       --max-chars N     maximum characters
 
@@ -78,6 +78,6 @@ defmodule Skillbook.CLI.Prompt do
     end
   end
 
-  defp list(names, separator \\ " "),
+  defp list(names, separator \\ ", "),
     do: names |> Enum.chunk_every(5) |> Enum.map_join(separator, &Enum.join(&1, ", "))
 end

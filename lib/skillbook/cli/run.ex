@@ -16,7 +16,7 @@ defmodule Skillbook.CLI.Run do
   def args([_, arg | _]), do: {:error, "`run` takes one file, got also: #{arg}"}
 
   @impl true
-  def summary, do: "run the commands in a model's reply"
+  def summary, do: "run a model's reply, or one command"
 
   @impl true
   def help do

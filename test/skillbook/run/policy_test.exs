@@ -211,7 +211,7 @@ defmodule Skillbook.Run.PolicyTest do
     end
   end
 
-  test "it is told how to delegate only where it may", %{tmp_dir: folder} do
+  test "the error names agent.dispatch only if the profile sees it", %{tmp_dir: folder} do
     write(folder, Map.put(pages(), "agent/dispatch.md", page("agent.dispatch", handler("Text"))))
     assert run(view(folder, writes: :delegate), "agent.dispatch").status == :ok
     assert run(view(folder, writes: :deny), "agent.dispatch").error.kind == :deny
@@ -231,7 +231,7 @@ defmodule Skillbook.Run.PolicyTest do
   end
 
   describe "ask" do
-    test "who is asked learns what would run", %{tmp_dir: folder} do
+    test "the callback gets the command", %{tmp_dir: folder} do
       write(folder, pages())
       test = self()
 
@@ -252,7 +252,7 @@ defmodule Skillbook.Run.PolicyTest do
 
     def deny(_request), do: {:deny, "by the module"}
 
-    test "the run's callback goes before the book's", %{tmp_dir: folder} do
+    test "the callback of the run takes precedence over the book's", %{tmp_dir: folder} do
       write(folder, pages())
 
       book =
@@ -263,7 +263,7 @@ defmodule Skillbook.Run.PolicyTest do
       assert run(view, "x.send", ask: fn _ -> :allow end).status == :ok
     end
 
-    test "no answer is none to run by", %{tmp_dir: folder} do
+    test "invalid answers deny the command", %{tmp_dir: folder} do
       write(folder, pages())
       view = view(folder, writes: :ask)
 
@@ -291,7 +291,7 @@ defmodule Skillbook.Run.PolicyTest do
       end
     end
 
-    test "an answer may take longer than a handler", %{tmp_dir: folder} do
+    test "an answer may take longer than the limit of a handler", %{tmp_dir: folder} do
       write(folder, pages())
       test = self()
 
@@ -307,7 +307,7 @@ defmodule Skillbook.Run.PolicyTest do
       assert_received :thought
     end
 
-    test "ends with the caller", %{tmp_dir: folder} do
+    test "the callback ends with the caller", %{tmp_dir: folder} do
       write(folder, pages())
       test = self()
 

@@ -146,7 +146,7 @@ defmodule Skillbook.Store.FollowerTest do
   end
 
   test "a listening connection is rarely polled", %{tmp_dir: folder} do
-    options = [path: Path.join(folder, "store.db"), tells: self()]
+    options = [path: Path.join(folder, "store.db"), test: self()]
     book = open(folder, store: {FakeSQL, options}, store_poll: 10)
     assert_receive {:listens, follower, "skillbook"}, @timeout
     :sys.get_state(follower)

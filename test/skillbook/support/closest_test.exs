@@ -3,7 +3,7 @@ defmodule Skillbook.Support.ClosestTest do
 
   alias Skillbook.Support.Closest
 
-  test "the name that was meant, or none" do
+  test "returns the closest name, or nil" do
     for {word, meant} <- [
           {"staus", "status"},
           {"STATUS", "status"},

@@ -5,7 +5,7 @@ defmodule Skillbook.Support.DiffTest do
 
   defp lines(range), do: Enum.map_join(range, &"#{&1}\n")
 
-  test "texts and their differences" do
+  test "returns the differences of two texts" do
     end_mark = "\\ No newline at end of file\n"
 
     for {from, to, diff} <- [
@@ -29,7 +29,7 @@ defmodule Skillbook.Support.DiffTest do
     end
   end
 
-  test "a diff applied to the one text gives the other" do
+  test "a diff applied to one text returns the other" do
     :rand.seed(:exsss, {1, 2, 3})
 
     for _ <- 1..500 do
@@ -39,7 +39,7 @@ defmodule Skillbook.Support.DiffTest do
     end
   end
 
-  test "long texts that differ in all lines are taken out and put in as a whole" do
+  test "long texts that differ in all lines are replaced completely" do
     from = lines(1..3_000)
     to = "0\n" <> lines(3_001..6_000) <> "3000\n"
     assert applied(Diff.unified(from, to), from) == to

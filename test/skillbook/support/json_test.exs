@@ -44,7 +44,7 @@ defmodule Skillbook.Support.JSONTest do
     end
   end
 
-  test "what is written can be read again" do
+  test "encoded values decode to the same" do
     for value <- [
           nil,
           true,
@@ -62,7 +62,7 @@ defmodule Skillbook.Support.JSONTest do
     end
   end
 
-  test "any size and any nesting" do
+  test "accepts any size and nesting" do
     long = Enum.to_list(1..100_000)
     assert JSON.encode(long) == "[#{Enum.join(long, ",")}]"
 
@@ -74,7 +74,7 @@ defmodule Skillbook.Support.JSONTest do
     end
   end
 
-  test "errors say what is wrong and where" do
+  test "errors have a reason and a position" do
     for {text, message} <- [
           {"", "line 1, column 1: EOF while parsing a value"},
           {"[1,\n]", "line 2, column 1: trailing comma"},

@@ -11,7 +11,7 @@ defmodule Skillbook.Support.NativeTest do
     {:ok, catalog: catalog, view: View.all(catalog)}
   end
 
-  test "arguments of the wrong kind are refused", %{catalog: catalog, view: view} do
+  test "rejects arguments of the wrong type", %{catalog: catalog, view: view} do
     values = [
       nil,
       :atom,
@@ -52,7 +52,7 @@ defmodule Skillbook.Support.NativeTest do
   end
 
   @tag :tmp_dir
-  test "what may take long is left to a dirty scheduler", %{catalog: catalog, tmp_dir: folder} do
+  test "runs long work on a dirty scheduler", %{catalog: catalog, tmp_dir: folder} do
     page = fn name, body ->
       "---\nname: #{name}\ndescription: d\nallowed-tools: Read\n---\n\n#{body}\n"
     end
@@ -146,7 +146,7 @@ defmodule Skillbook.Support.NativeTest do
              |> Enum.sort()
   end
 
-  test "no bytes do harm", %{view: view} do
+  test "accepts any bytes", %{view: view} do
     :rand.seed(:exsss, {1, 2, 3})
 
     parts = [
@@ -187,7 +187,7 @@ defmodule Skillbook.Support.NativeTest do
     end
   end
 
-  test "deep nesting is refused and does not overflow a stack", %{view: view} do
+  test "rejects deep nesting without a stack overflow", %{view: view} do
     for {open, close} <- [{"[", "]"}, {"{a: ", "}"}, {"- ", ""}] do
       deep = String.duplicate(open, 5_000) <> "1" <> String.duplicate(close, 5_000)
       assert {:error, _} = Frontmatter.parse("---\na:\n  #{deep}\n---\n")

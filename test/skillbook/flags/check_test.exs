@@ -1,4 +1,4 @@
-defmodule Skillbook.Flags.GivenTest do
+defmodule Skillbook.Flags.CheckTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.{FlagError, Flags}

@@ -1,17 +1,98 @@
-defmodule Skillbook.Flags.Declared do
+defmodule Skillbook.Flags.Check do
   @moduledoc false
-  # Checks the flags of a command against the declaration of its page, and converts the values to
-  # the declared types. `Skillbook.Flags` documents these functions.
+  # Checks which flags and words a command has: unknown, missing, misspelled and conflicting
+  # flags, words without a flag, and defaults; from the names that a handler knows, or from the
+  # declaration of the page. `Skillbook.Flags` documents these functions.
 
   alias Skillbook.{Declaration, FlagError, Flags}
-  alias Skillbook.Flags.{Cast, Given}
+  alias Skillbook.Flags.Cast
 
-  @spec cast(Flags.t(), Declaration.t(), args: [String.t()], today: Date.t()) :: Flags.cast()
-  def cast(flags, %Declaration{flags: declared} = declaration, opts) do
+  # By names
+
+  @spec known(Flags.t(), [String.t()]) :: Flags.cast()
+  def known(flags, names) do
+    by_name = Map.new(names, &{normalize(&1), &1})
+    known? = fn {name, _value} -> is_map_key(by_name, normalize(name)) end
+
+    {known, unknown} = flags |> Enum.sort() |> Enum.split_with(known?)
+
+    case unknown do
+      [] ->
+        given =
+          for {name, value} <- known,
+              value not in [nil, []],
+              do: {by_name[normalize(name)], value}
+
+        case Enum.find_value(given, &one_dash(&1, by_name)) do
+          nil ->
+            {:ok,
+             Enum.reduce(given, %{}, fn {name, value}, acc ->
+               Map.update(acc, name, value, &(List.wrap(&1) ++ List.wrap(value)))
+             end)}
+
+          {name, word} ->
+            {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
+        end
+
+      unknown ->
+        unknown = Enum.map(unknown, &elem(&1, 0))
+        suggestions = unknown |> Enum.flat_map(&Cast.closest(&1, names, 0.75)) |> Enum.uniq()
+
+        {:error,
+         %FlagError{
+           kind: :unknown,
+           flag: hd(unknown),
+           flags: unknown,
+           expected: names,
+           suggestions: suggestions
+         }}
+    end
+  end
+
+  @spec cast_args(Flags.t(), [String.t()], [String.t()]) :: Flags.cast()
+  def cast_args(flags, args, names) do
+    open = Enum.reject(names, &given?(flags, &1))
+
+    case Enum.split(args, length(open)) do
+      {words, []} -> {:ok, open |> Enum.zip(words) |> Enum.into(flags)}
+      {_, words} -> {:error, %FlagError{kind: :words, value: words, expected: names}}
+    end
+  end
+
+  @spec require(Flags.t(), [String.t()]) :: Flags.check()
+  def require(flags, names) do
+    case Enum.reject(names, &given?(flags, &1)) do
+      [] -> :ok
+      missing -> {:error, %FlagError{kind: :missing, flag: hd(missing), flags: missing}}
+    end
+  end
+
+  @spec require_any(Flags.t(), [String.t()]) :: Flags.check()
+  def require_any(flags, names) do
+    if Enum.any?(names, &given?(flags, &1)),
+      do: :ok,
+      else: {:error, %FlagError{kind: :missing_any, flags: names}}
+  end
+
+  @spec apply_defaults(Flags.t(), Flags.t()) :: Flags.t()
+  def apply_defaults(flags, defaults) do
+    Map.merge(flags, defaults, fn name, value, default ->
+      if given?(flags, name), do: value, else: default
+    end)
+  end
+
+  @doc "Whether a flag has a value. `nil` and an empty list count as absent."
+  @spec given?(Flags.t(), String.t()) :: boolean()
+  def given?(flags, name), do: Map.get(flags, name) not in [nil, [], [nil]]
+
+  # By the declaration of a page
+
+  @spec declared(Flags.t(), Declaration.t(), args: [String.t()], today: Date.t()) :: Flags.cast()
+  def declared(flags, %Declaration{flags: declared} = declaration, opts) do
     opts = Keyword.validate!(opts, [:today, args: []])
     required = for flag <- declared, flag.required, do: flag.name
 
-    with {:ok, flags} <- Given.known(flags, Enum.flat_map(declared, & &1.names)),
+    with {:ok, flags} <- known(flags, Enum.flat_map(declared, & &1.names)),
          flags = resolve_aliases(flags, declared),
          {:ok, flags} <- positional(flags, declaration, opts[:args]),
          :ok <- require_flags(flags, required, declaration.words and opts[:args] != []),
@@ -22,7 +103,7 @@ defmodule Skillbook.Flags.Declared do
             flag.name not in excluded,
             do: {flag.name, flag.default}
 
-      flags = Given.apply_defaults(flags, Map.new(defaults))
+      flags = apply_defaults(flags, Map.new(defaults))
       reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
     end
   end
@@ -30,12 +111,12 @@ defmodule Skillbook.Flags.Declared do
   @spec check(Flags.t(), Declaration.t(), [String.t()]) :: Flags.check()
   def check(flags, %Declaration{} = declaration, args) do
     # Whether a word is a date does not depend on the current day.
-    with {:ok, _} <- cast(flags, declaration, args: args, today: ~D[2000-01-01]), do: :ok
+    with {:ok, _} <- declared(flags, declaration, args: args, today: ~D[2000-01-01]), do: :ok
   end
 
   # Other words may stand for required flags.
   defp require_flags(_flags, _required, true), do: :ok
-  defp require_flags(flags, required, false), do: Given.require(flags, required)
+  defp require_flags(flags, required, false), do: __MODULE__.require(flags, required)
 
   defp resolve_aliases(flags, declared) do
     by_alias =
@@ -57,7 +138,7 @@ defmodule Skillbook.Flags.Declared do
     taking =
       for %{positional: how, name: name} when how != nil <- declaration.flags, do: {name, how}
 
-    open = Enum.reject(taking, fn {name, _} -> Given.given?(flags, name) end)
+    open = Enum.reject(taking, fn {name, _} -> given?(flags, name) end)
 
     args =
       with {_, :all} <- List.last(open),
@@ -65,13 +146,13 @@ defmodule Skillbook.Flags.Declared do
            do: first ++ [Enum.join(rest, " ")],
            else: (_ -> args)
 
-    Given.cast_args(flags, args, Enum.map(taking, &elem(&1, 0)))
+    cast_args(flags, args, Enum.map(taking, &elem(&1, 0)))
   end
 
   # Returns the flags that are excluded by a given flag of the same choice.
   defp choices(flags, choices) do
     reduce(choices, [], fn %{names: names, required: required}, excluded ->
-      case Enum.filter(names, &Given.given?(flags, &1)) do
+      case Enum.filter(names, &given?(flags, &1)) do
         [_, _ | _] = given ->
           expected = "only one of them may be given"
           {:error, %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: expected}}
@@ -80,7 +161,7 @@ defmodule Skillbook.Flags.Declared do
           {:ok, List.delete(names, given) ++ excluded}
 
         [] ->
-          with :ok <- if(required, do: Given.require_any(flags, names), else: :ok),
+          with :ok <- if(required, do: require_any(flags, names), else: :ok),
                do: {:ok, excluded}
       end
     end)
@@ -164,4 +245,18 @@ defmodule Skillbook.Flags.Declared do
       end
     end)
   end
+
+  # Case, `-` and `_` do not matter in the names of flags.
+  defp normalize(name), do: name |> String.downcase() |> String.replace(["_", "-"], "")
+
+  # `--title Foo -priority high`: a word with one dash that is a known flag was meant as a flag.
+  # The first value of a flag may begin with a dash, and so may a negative number.
+  defp one_dash({name, [_ | values]}, by_name) do
+    Enum.find_value(values, fn
+      "-" <> word = value when is_map_key(by_name, word) -> {name, value}
+      _ -> nil
+    end)
+  end
+
+  defp one_dash(_, _), do: nil
 end
