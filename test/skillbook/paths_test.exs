@@ -25,7 +25,7 @@ defmodule Skillbook.PathsTest do
   end
 
   test "start", %{tmp_dir: folder} do
-    within(&start(folder, :"paths#{&1}"), modules: 39, switches: 163, native: 29)
+    within(&start(folder, :"paths#{&1}"), modules: 40, switches: 166, native: 31)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do
