@@ -138,6 +138,7 @@ defmodule Skillbook.Book do
   end
 
   # The supervision tree. Each child uses those before it, so a crash restarts those after it.
+  # So workers end with the concurrency limit, which counts from zero when it is started again.
 
   @impl true
   def init(book) do

@@ -227,7 +227,7 @@ defmodule Skillbook.WorkflowTest do
       assert Enum.map(result.data.steps, fn {_, result} -> result.status end) == statuses
 
       if status == :ok,
-        do: assert(result.content =~ "`{2}` has no value: command 2 gave an error.")
+        do: assert(result.content =~ "`{2}` has no value: command 2 failed.")
     end
   end
 
