@@ -146,13 +146,14 @@ defmodule Skillbook.BuiltinSkillsTest do
       # alone.
       if name in names and by_name[name].handler && (line != name or page == name) do
         write_to = Path.join(folder, "#{page}-#{number}")
-        profile = %Skillbook.Profile{id: "alice"}
-        context = context(sql: prepared(), view: view, write_to: write_to, profile: profile)
+
+        context =
+          context(view: view, write_to: write_to, profile: %Skillbook.Profile{id: "alice"})
 
         # A page that shows how to leave a required flag out shows it in an example of an error,
         # and there is none.
-        assert {:ok, result} = in_book(name, line, files) || execute(context, line),
-               "#{page}: #{line}: #{run(context, line)}"
+        assert {:ok, result} = in_book(name, line, files) || in_database(context, line),
+               "#{page}: #{line}"
 
         assert result.content != ""
       end
@@ -249,16 +250,18 @@ defmodule Skillbook.BuiltinSkillsTest do
              )
   end
 
-  # A database of its own for each command, with the tasks that pages speak of.
-  defp prepared do
+  # Runs a command with a database of its own, which has the tasks that pages mention.
+  defp in_database(context, line) do
     name = :"pages_#{System.unique_integer([:positive])}"
     start_supervised!({SQL.SQLite, path: ":memory:", name: name}, id: name)
-    sql = SQL.SQLite.handle(name)
-    {:ok, _} = SQL.Migrations.run(sql)
+    context = %{context | sql: SQL.SQLite.handle(name)}
+    {:ok, _} = SQL.Migrations.run(context.sql)
 
     for line <- ["--title One", "--title Two --parent T-1 --tags Q1"],
-        do: assert({:ok, _} = execute(context(sql: sql), "tasks.create " <> line))
+        do: assert({:ok, _} = execute(context, "tasks.create " <> line))
 
-    sql
+    result = execute(context, line)
+    stop_supervised!(name)
+    result
   end
 end

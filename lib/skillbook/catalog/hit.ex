@@ -16,9 +16,9 @@ defmodule Skillbook.Hit do
   ## Examples
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
-      iex> [hit] = Skillbook.search(Skillbook.View.all(catalog), "tasks overdue", limit: 1)
+      iex> [hit] = Skillbook.search(Skillbook.View.all(catalog), "delete task", limit: 1)
       iex> for {start, length} <- hit.highlights, do: binary_part(hit.snippet, start, length)
-      ["tasks", "overdue"]
+      ["Delete", "task"]
   """
 
   @type t :: %__MODULE__{
