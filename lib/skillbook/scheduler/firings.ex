@@ -6,7 +6,8 @@ defmodule Skillbook.Scheduler.Firings do
   #
   # The key is the entry's name, its number in the store (0 for a file) and the time. The number
   # is needed because each view decides which of several entries of a name it uses. So all of them
-  # with a schedule are jobs, and may fire at the same time.
+  # with a schedule are jobs, and may fire at the same time. Readers never get the number, since
+  # it counts hidden entries too.
 
   alias Skillbook.{Firing, SQL}
 
