@@ -6,7 +6,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   @moduledoc """
   Builds the native library with `cargo build --release` and puts it into `priv/native`.
 
-  It runs as part of `mix compile`, in this project as well as where Skillbook is a dependency, and does
+  It runs as part of `mix compile`, in this project and in those that depend on it. It does
   nothing while the library is newer than all the Rust sources.
 
   ## Environment
@@ -63,7 +63,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       System.find_executable("cargo") ||
         Mix.raise("""
         Skillbook's native library must be built, and `cargo` is not on the PATH.
-        Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt library.
+        Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt \
+        library.
         """)
 
     Mix.shell().info(
@@ -81,7 +82,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       "json-render-diagnostics"
     ]
 
-    # cargo's own messages go to standard error, as they come: they are the progress of the long step.
+    # cargo prints its progress to standard error, which is not captured.
     case System.cmd(cargo, args, cd: root) do
       {messages, 0} ->
         copy(built_library(messages), target, "cargo")
@@ -91,7 +92,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     end
   end
 
-  # cargo says where it put the library, which honours CARGO_TARGET_DIR, .cargo/config and the platform's suffix.
+  # cargo names the library's path, which depends on CARGO_TARGET_DIR, .cargo/config and the
+  # platform's suffix.
   defp built_library(messages) do
     with [line | _] <-
            messages
@@ -106,7 +108,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     end
   end
 
-  # A running virtual machine may have the old file mapped: writing into it would crash that machine, replacing it does not.
+  # A running virtual machine may have the old file mapped. Writing into the file would crash it;
+  # replacing the file does not.
   defp copy(from, target, origin) do
     File.mkdir_p!(Path.dirname(target))
     temporary = target <> ".#{System.pid()}"
@@ -114,7 +117,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     with :ok <- File.cp(from, temporary),
          :ok <- File.touch(temporary),
          :ok <- File.rename(temporary, target) do
-      # Mix linked or copied `priv` into the build before this compiler ran, when it may not have been there yet.
+      # Mix links or copies `priv` into the build before this compiler runs, so `priv` may have
+      # been missing then.
       Mix.Project.build_structure()
       {:ok, []}
     else
