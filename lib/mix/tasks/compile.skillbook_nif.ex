@@ -63,7 +63,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       System.find_executable("cargo") ||
         Mix.raise("""
         Skillbook's native library must be built, and `cargo` is not on the PATH.
-        Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt library.
+        Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt \
+        library.
         """)
 
     Mix.shell().info(
@@ -91,8 +92,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     end
   end
 
-  # cargo reports the path of the library, which depends on CARGO_TARGET_DIR, .cargo/config and the
-  # platform's suffix.
+  # cargo reports the path of the library, which depends on CARGO_TARGET_DIR, .cargo/config and
+  # the platform's suffix.
   defp built_library(messages) do
     with [line | _] <-
            messages

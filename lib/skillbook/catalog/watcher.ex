@@ -4,9 +4,9 @@ defmodule Skillbook.Catalog.Watcher do
   # when its store changes. One process does all of it, so subscribers get the changes in order.
   # Readers do not go through it.
   #
-  # Generations survive a crash, since the supervisor keeps the catalog. A restarted watcher checks
-  # all roots again (unless the book has `watch: false`), because its new thread reports each of
-  # them first.
+  # Generations survive a crash, since the supervisor keeps the catalog. A restarted watcher
+  # checks all roots again (unless the book has `watch: false`), because its new thread reports
+  # each of them first.
 
   use GenServer
 
