@@ -9,7 +9,7 @@ defmodule Skillbook.MixProject do
       version: @version,
       elixir: "~> 1.14",
       elixirc_paths: elixirc_paths(Mix.env()),
-      # The NIF's compiler is one of this project's own modules, so it runs once they are compiled.
+      # The NIF's compiler is a module of this project, so it runs after Elixir's compiler.
       compilers: [:elixir, :skillbook_nif, :app],
       start_permanent: Mix.env() == :prod,
       deps: [],

@@ -1,8 +1,10 @@
 # shellcheck shell=sh
-# What bin/skillbook and bin/test share: the environment, what a fresh machine lacks, and how a long step is shown.
+# Shared by the scripts in bin: the environment, the installation of missing programs, and the
+# display of long steps.
 # The caller has set `root`, the project's folder.
 
-# Names and texts are UTF-8 whatever the locale says, and Ctrl-C ends the virtual machine instead of opening its menu.
+# File names and texts are UTF-8 in every locale. Ctrl-C ends the virtual machine instead of opening
+# its menu.
 ELIXIR_ERL_OPTIONS="+fnu +Bd ${ELIXIR_ERL_OPTIONS:-}"
 export ELIXIR_ERL_OPTIONS
 
@@ -14,17 +16,20 @@ cannot_start() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# What is left behind by an end of any kind.
+# Runs at every exit, also after a signal.
 clean_up() {
   [ -z "${step_log:-}" ] || rm -f "$step_log"
-  [ -z "${postgres_folder:-}" ] || { postgres_stop "$postgres_folder" immediate; rm -rf "$postgres_folder"; }
+  [ -z "${postgres_folder:-}" ] || {
+    postgres_stop "$postgres_folder" immediate
+    rm -rf "$postgres_folder"
+  }
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
-# step TITLE COMMAND...: runs the command quietly, shows that it is at work, and its whole output if it fails.
-# Leaves its output in $step_log, until the next step or the end, and its duration in $step_seconds. With step_keep=1
-# the line stays on a terminal too.
+# step TITLE COMMAND...: runs the command quietly and shows its progress; if it fails, prints all of
+# its output. The output is in $step_log until the next step or the exit, the duration in
+# $step_seconds. With step_keep=1 the line stays on a terminal too.
 step() {
   title=$1
   shift
@@ -43,7 +48,7 @@ step() {
     [ "$room" -gt 0 ] || room=1
     while kill -0 "$worker" 2>/dev/null; do
       sleep 0.2
-      # Cargo ends the line of its progress with a carriage return and clears it with an escape sequence.
+      # Cargo ends its progress line with a carriage return and clears it with an escape sequence.
       now=$(tail -c 1000 "$step_log" | tr '\r\033' '[\n*]' | grep -v '^\[K' | grep . | tail -n 1 |
         sed 's/^ *//' | tr -cd '[:print:]' | cut -c "1-$room")
       printf '\r\033[K%s ... %s s  %s' "$title" "$(($(date +%s) - started))" "$now" >&2
@@ -76,7 +81,8 @@ install_with_apt() {
     # Asks for the password now, while the terminal is free.
     sudo -v || exit 3
   fi
-  # A list of packages may be absent (a fresh container) or out of date: then, and only then, it is fetched.
+  # Fetches the list of packages only if the installation fails: a fresh container has none, and it
+  # may be out of date.
   # shellcheck disable=SC2016
   step "Installing $*" $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
     install() { apt-get -o DPkg::Lock::Timeout=60 install --yes --no-install-recommends "$@"; }
@@ -92,7 +98,8 @@ find_cargo() {
   fi
 }
 
-# Installs Elixir and a C compiler where they are missing; asks for Rust, which only its user can choose a way for.
+# Installs Elixir and a C compiler if they are missing. There are several ways to install Rust, so
+# the user has to choose one.
 need_tools() {
   find_cargo
   has cargo || [ -n "${SKILLBOOK_NIF:-}" ] || cannot_start \
@@ -109,30 +116,38 @@ need_tools() {
     # shellcheck disable=SC2086
     install_with_apt ${no_elixir:+elixir} ${no_cc:+gcc libc6-dev}
   elif has brew; then
-    [ -z "$no_cc" ] || cannot_start "No C compiler: run xcode-select --install, then run this again."
+    [ -z "$no_cc" ] ||
+      cannot_start "No C compiler: run xcode-select --install, then run this again."
     step "Installing elixir" brew install elixir || exit 3
   else
-    cannot_start "Missing:${no_elixir:+ Elixir 1.14 or later with Erlang/OTP 25 or later;}${no_cc:+ a C compiler (cc);}" \
-      "install that with this system's package manager (https://elixir-lang.org/install.html), then run this again."
+    missing="${no_elixir:+ Elixir 1.14 or later with Erlang/OTP 25 or later;}"
+    missing="$missing${no_cc:+ a C compiler (cc);}"
+    cannot_start "Missing:$missing" \
+      "install that with this system's package manager, then run this again." \
+      "See https://elixir-lang.org/install.html"
   fi
 }
 
-# Prints the folder of PostgreSQL's programs; installs them where they are missing.
+# Prints the folder of PostgreSQL's programs; installs them if they are missing.
 postgres_programs() {
-  for folder in "${SKILLBOOK_POSTGRES_BIN:-}" /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin /usr/pgsql-*/bin; do
+  for folder in "${SKILLBOOK_POSTGRES_BIN:-}" /usr/lib/postgresql/*/bin \
+    /opt/homebrew/opt/postgresql*/bin /usr/pgsql-*/bin; do
     [ -x "$folder/initdb" ] && programs=$folder
   done
   if [ -z "${programs:-}" ] && has initdb; then
     programs=$(dirname "$(command -v initdb)")
   fi
   if [ -z "${programs:-}" ]; then
-    [ -z "${postgres_tried:-}" ] || cannot_start "PostgreSQL is installed, but initdb was not found; name its folder in SKILLBOOK_POSTGRES_BIN."
+    [ -z "${postgres_tried:-}" ] || cannot_start \
+      "PostgreSQL is installed, but initdb was not found." \
+      "Set SKILLBOOK_POSTGRES_BIN to its folder."
     if has apt-get; then
       install_with_apt postgresql >&2
     elif has brew; then
       step "Installing postgresql" brew install postgresql@16 >&2 || exit 3
     else
-      cannot_start "Missing: PostgreSQL 13 or later; install it with this system's package manager, then run this again."
+      cannot_start "Missing: PostgreSQL 13 or later;" \
+        "install it with this system's package manager, then run this again."
     fi
     postgres_tried=1
     postgres_programs
@@ -173,15 +188,17 @@ full_page_writes = off
 CONF
   fi
   for setting; do
-    printf "%s = '%s'\n" "${setting%%=*}" "${setting#*=}" | as_postgres tee -a "$data/postgresql.conf" >/dev/null
+    printf "%s = '%s'\n" "${setting%%=*}" "${setting#*=}" |
+      as_postgres tee -a "$data/postgresql.conf" >/dev/null
   done
   port=$(cat "$data.port" 2>/dev/null || echo $((20000 + $$ % 30000)))
   tries=0
-  # A port that is taken is found out by the start.
-  until (cd / && as_postgres "$bin/pg_ctl" start --wait --silent --pgdata="$data" --log="$data/log.txt" \
-    --options="-p $port" >/dev/null 2>&1); do
+  # If the port is in use, the server does not start.
+  until (cd / && as_postgres "$bin/pg_ctl" start --wait --silent --pgdata="$data" \
+    --log="$data/log.txt" --options="-p $port" >/dev/null 2>&1); do
     tries=$((tries + 1))
-    [ "$tries" -lt 20 ] || cannot_start "PostgreSQL does not start; its last words:" "$(tail -n 5 "$data/log.txt")"
+    [ "$tries" -lt 20 ] || cannot_start "PostgreSQL does not start; the end of its log:" \
+      "$(tail -n 5 "$data/log.txt")"
     port=$((port + 17))
   done
   printf '%s\n' "$port" >"$data.port"
@@ -192,12 +209,13 @@ CONF
 postgres_stop() {
   [ -e "$1/data/postmaster.pid" ] || return 0
   bin=$(postgres_programs) || exit 3
-  (cd / && as_postgres "$bin/pg_ctl" stop --wait --silent --mode="${2:-fast}" --pgdata="$1/data" >/dev/null 2>&1) || :
+  (cd / && as_postgres "$bin/pg_ctl" stop --wait --silent --mode="${2:-fast}" \
+    --pgdata="$1/data" >/dev/null 2>&1) || :
 }
 
-# Starts a server that ends with the calling script, and puts its URL into SKILLBOOK_POSTGRES.
+# Starts a server that stops when the calling script exits. Sets SKILLBOOK_POSTGRES to its URL.
 start_test_postgres() {
-  # What an installation leaves is cleaned up by this shell, not by that which prints the URL.
+  # Installs PostgreSQL here, because a subshell has no EXIT trap and would leave its log behind.
   postgres_programs >/dev/null || exit 3
   postgres_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-postgres.XXXXXX")
   chmod a+rx "$postgres_folder"

@@ -1,5 +1,5 @@
-//! A stream gives the same result as the whole text, however it is cut. Bytes that are not UTF-8
-//! are an error, not a crash.
+//! A stream gives the same result as the whole text, with chunks of any size. Bytes that are not
+//! UTF-8 are an error, not a crash.
 #![no_main]
 
 use std::borrow::Cow;

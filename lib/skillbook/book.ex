@@ -138,7 +138,8 @@ defmodule Skillbook.Book do
   end
 
   # The supervision tree. Each child uses those before it, so a crash restarts those after it.
-  # So workers end with the concurrency limit, which counts from zero when it is started again.
+  # Workers therefore end with the concurrency limit, which counts from zero when it is restarted,
+  # and the follower restarts with the watcher, through which it changes the catalog.
 
   @impl true
   def init(book) do

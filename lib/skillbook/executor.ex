@@ -1,6 +1,19 @@
 defmodule Skillbook.Executor do
   @moduledoc """
-  Runs the entry that a command calls.
+  Runs the entry that a command calls, after all checks.
+
+  A handler runs only if these checks pass, in this order:
+
+    1. The flags have the types that the page declares.
+    2. The handler exists.
+    3. The profile's `:writes` permits the command, if it has side effects.
+    4. The circuit breaker has not put the skill out of service. If the user would be asked for
+       permission, this is checked before the question too.
+    5. There is a free slot within the concurrency limits. The time limit begins after it.
+
+  All callers use this module, so none of them can bypass a check. Pages without a handler are
+  checked for flags and `:writes` only. The circuit breaker and the concurrency limits belong to a
+  book; a catalog without one has neither.
 
   There are three kinds of entries:
 
@@ -9,9 +22,7 @@ defmodule Skillbook.Executor do
       (`Skillbook.Workflow`).
     * Any other page returns its text, with the status `:template`, for the model to follow.
 
-  The profile's `:writes` is checked here, so no caller can bypass it. In a book the concurrency
-  limits and the circuit breaker apply too; a catalog without a book has neither. Long results are
-  truncated by `Skillbook.run/3`, not here.
+  Long results are truncated by `Skillbook.run/3`, not here.
   """
 
   require Logger

@@ -1,6 +1,10 @@
 defmodule Skillbook.HTTP do
   @moduledoc """
-  An HTTP client: for models, for skills installed from an address, and for an application.
+  The HTTP client for models and for skills installed from an address. Applications may use it
+  too.
+
+  Requests are sent by an adapter: by default the native library, or the application's own Finch,
+  Req or [another client](#module-adapters). Redirects, gzip and limits are handled here.
 
   `request/2` returns the whole response, `stream/4` its parts as they arrive:
 
@@ -67,7 +71,7 @@ defmodule Skillbook.HTTP do
   ## Adapters
 
   To use another client, implement `Skillbook.HTTP.Adapter`. Redirects, gzip, size limits and
-  `:timeout` are handled here, so they are the same for every adapter.
+  `:timeout` are the same for every adapter.
   """
 
   alias Skillbook.HTTP.{Error, Gzip, Request, Response}

@@ -10,7 +10,7 @@ defmodule Skillbook.Package do
   Each skill is installed completely or not at all, nothing is written outside the folder, and
   nothing of a skill is run. `Skillbook.Package.Inspection` lists its scripts, commands, hosts
   and suspicious texts. The `:accept` function must accept that list when the skill is new, and
-  again when an update adds to it. [In and out](packages.md) has the rules.
+  again when an update adds to it. [Installing and sharing skills](packages.md) has the rules.
 
   ## Options
 

@@ -23,6 +23,9 @@ defmodule Skillbook.Scheduler do
   (`Skillbook.Scheduler.Job`). At a job's times it calls `fire/2` or `fire/4` with the job's
   `:key`. Claiming, running and storing results are the same for all engines.
 
+  An engine needs no persistent state. When the book's scheduler starts or is restarted, it clears
+  the engine and registers all jobs again. It finds missed times from the stored firings.
+
   ## Using another job queue
 
   With `schedules: [dispatch: {module, function}]`, the book claims a firing, stores it as

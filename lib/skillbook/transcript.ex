@@ -6,8 +6,8 @@ defmodule Skillbook.Transcript do
 
     * `:profile` - the id of its profile. Another profile cannot continue it
     * `:messages` - a list of `Skillbook.Transcript.Message`, the oldest first
-    * `:left_out` - the activations of messages that were removed to save room, the most recent
-      first
+    * `:left_out` - the texts of entries in messages that were removed to save room, each as a
+      `t:Skillbook.Transcript.Message.activation/0`, the most recent first
     * `:view` - the view whose skills the model knows about, or `nil`. Not part of the JSON
 
   ## Examples

@@ -1,6 +1,6 @@
 defmodule Skillbook.Vault do
   @moduledoc """
-  Indexes folders of notes, and documents of other origin, for full-text search.
+  Indexes folders of notes, and documents from elsewhere, for full-text search.
 
   A book takes vaults as `vaults: [...]`, each a path or options. Their documents are indexed in
   the book's database when it starts, and the index follows later changes. See

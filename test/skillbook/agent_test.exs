@@ -116,8 +116,11 @@ defmodule Skillbook.AgentTest do
       assert prompt == Skillbook.prompt(Skillbook.view(book))
       assert [_, _, %{role: :assistant}, %{role: :user, content: report}] = second
 
-      assert report =~
-               ~r/\A\[1\] mail.send --x\nok\n  in a run\n\n\[2\] mail.snd\nerror\n  unknown skill "mail.snd"; did you mean mail.send/
+      assert String.starts_with?(
+               report,
+               "[1] mail.send --x\nok\n  in a run\n\n" <>
+                 "[2] mail.snd\nerror\n  unknown skill \"mail.snd\"; did you mean mail.send"
+             )
     end
 
     test "emits all events in order", %{book: book} do
@@ -367,8 +370,8 @@ defmodule Skillbook.AgentTest do
       assert kinds(result) == [:prompt, :input, :reply, :report, :reply]
       assert [_, second] = asked()
 
-      assert last(second) =~
-               ~r/\A\[1\] tiny\nok.*\n\nThe code block that opens at line 5 of your reply was not closed/s
+      note = "The code block that opens at line 5 of your reply was not closed"
+      assert last(second) =~ ~r/\A\[1\] tiny\nok.*\n\n#{note}/s
     end
 
     test "is an answer after commands, and in a reply that was cut off", %{book: book} do
@@ -384,8 +387,10 @@ defmodule Skillbook.AgentTest do
       result = run(book, ["```cmd\ntiny\nmail.draft", fn messages -> last(messages) end])
       assert events(:incomplete) == [["tiny", "mail.draft"]]
 
-      assert result.text =~
-               ~r/\A\[1\] tiny\nnot run\n  The reply ended before the block of this command was closed/
+      assert String.starts_with?(
+               result.text,
+               "[1] tiny\nnot run\n  The reply ended before the block of this command was closed"
+             )
     end
 
     test "runs if the caller stops the model at the fence", %{book: book} do
@@ -432,8 +437,8 @@ defmodule Skillbook.AgentTest do
       assert {:event, {:cut_off, :broken}} in elem(Process.info(self(), :messages), 1)
       assert [_, second] = asked()
 
-      assert last(second) =~
-               ~r/\A\[1\] tiny\n.*\n\n\[2\] mail.dra\nnot run\n.*\n\nThe connection broke at the end of your reply./s
+      note = "The connection broke at the end of your reply."
+      assert last(second) =~ ~r/\A\[1\] tiny\n.*\n\n\[2\] mail.dra\nnot run\n.*\n\n#{note}/s
 
       assert Enum.map(events(:result), & &1.command) == ["tiny"]
     end

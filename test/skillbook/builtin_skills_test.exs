@@ -24,17 +24,9 @@ defmodule Skillbook.BuiltinSkillsTest do
   # All commands in a text: the lines of examples, the indented lines of workflows, and text in
   # backticks.
   defp commands(text) do
-    lines =
-      Regex.scan(
-        ~r/^ *((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+(?: .*)?)$/m,
-        text
-      )
-
-    inline =
-      Regex.scan(
-        ~r/`((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/,
-        text
-      )
+    domains = "(?:agent|markdown|memory|notes|results|skills|tasks|workflows?)"
+    lines = Regex.scan(~r/^ *(#{domains}\.[a-z_]+(?: .*)?)$/m, text)
+    inline = Regex.scan(~r/`(#{domains}\.[a-z_]+[^`]*)`/, text)
 
     for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
   end

@@ -1,7 +1,7 @@
 defmodule Skillbook.FoldersTest do
-  # Keeps `lib/skillbook` as ARCHITECTURE.md shows it: its files hold the modules that applications
-  # name, and a module in a folder carries the folder's namespace. Public structs and exceptions are
-  # named `Skillbook.X` wherever they lie.
+  # Keeps `lib/skillbook` as ARCHITECTURE.md shows it: its files hold the modules that
+  # applications name, and a module in a folder carries the folder's namespace. Public structs and
+  # exceptions are named `Skillbook.X` in every folder. Also limits the length of lines.
   use ExUnit.Case, async: true
 
   @root Path.expand("../../lib/skillbook", __DIR__)
@@ -44,6 +44,24 @@ defmodule Skillbook.FoldersTest do
       name = Path.basename(folder)
       assert File.dir?(Path.join(@root, name)), "test/skillbook/#{name} mirrors no folder"
     end
+  end
+
+  test "lines of Elixir end by column 98, lines of Rust by column 100" do
+    root = Path.expand("../..", @root)
+
+    long =
+      for {folders, type, limit} <- [
+            {"lib,test,bench", "{ex,exs}", 98},
+            {"native,fuzz", "rs", 100}
+          ],
+          path <- Path.wildcard("#{root}/{#{folders}}/**/*.#{type}"),
+          # Cargo's builds.
+          not String.contains?(Path.relative_to(path, root), "/target/"),
+          {line, number} <- path |> File.read!() |> String.split("\n") |> Enum.with_index(1),
+          String.length(line) > limit,
+          do: "#{Path.relative_to(path, root)}:#{number}"
+
+    assert long == []
   end
 
   defp modules do

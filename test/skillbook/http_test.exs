@@ -158,6 +158,8 @@ defmodule Skillbook.HTTPTest do
           HTTPServer.start([HTTPServer.answer("one") ++ [:read], HTTPServer.answer("two")])
 
         assert {:ok, %{body: "one"}} = HTTP.request(url)
+        # The connection returns to the pool in the background, shortly after the response.
+        Process.sleep(50)
         outcome = HTTP.request(url: url, method: method, body: body)
 
         if expected,
@@ -462,9 +464,10 @@ defmodule Skillbook.HTTPTest do
       end
 
       message =
-        ~r/expected :env, nil, a URL or a function that returns one as the option :proxy of an HTTP request, got: :hidden/
+        "expected :env, nil, a URL or a function that returns one as the option :proxy of an " <>
+          "HTTP request, got: :hidden"
 
-      assert_raise Skillbook.OptionError, message, fn ->
+      assert_raise Skillbook.OptionError, ~r/#{message}/, fn ->
         HTTP.request("http://a", proxy: ~c"http://ann:x@a")
       end
     end
@@ -699,13 +702,17 @@ defmodule Skillbook.HTTPTest do
     end
 
     for {options, message} <- [
-          {[time: 1], ~r/\Aunknown option :time for an HTTP request, did you mean :timeout\?/},
+          {[time: 1], "unknown option :time for an HTTP request, did you mean :timeout?"},
           {[redirects: -1],
-           ~r/\Aexpected a whole number from 0 to 20 as the option :redirects of an HTTP request, got: -1/},
+           "expected a whole number from 0 to 20 as the option :redirects of an HTTP request, " <>
+             "got: -1"},
           {[adapter: "x"],
-           ~r/\Aexpected an adapter of Skillbook.HTTP, a module or {module, options} as the option :adapter/}
+           "expected an adapter of Skillbook.HTTP, a module or {module, options} as the " <>
+             "option :adapter"}
         ] do
-      assert_raise Skillbook.OptionError, message, fn -> HTTP.request("http://a", options) end
+      assert_raise Skillbook.OptionError, ~r/\A#{Regex.escape(message)}/, fn ->
+        HTTP.request("http://a", options)
+      end
     end
   end
 end

@@ -238,7 +238,8 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "maxLength" => 100,
                    "description" =>
-                     "The person responsible, one line of at most 100 characters; me is the current user"
+                     "The person responsible, one line of at most 100 characters; " <>
+                       "me is the current user"
                  },
                  "tags" => %{
                    "type" => "array",

@@ -2,7 +2,8 @@ defmodule Skillbook.Test.Certificates do
   @moduledoc false
   # A server's certificate with an authority of its own, in the tests' folder for files.
 
-  # rustls refuses the parameters that OTP writes for other elliptic curves, and for RSA from OTP 28.
+  # rustls refuses the parameters that OTP writes for other elliptic curves, and for RSA from
+  # OTP 28.
   @strong [key: {:namedCurve, :ed25519}]
 
   @doc """

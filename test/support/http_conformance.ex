@@ -1,6 +1,6 @@
 defmodule Skillbook.HTTPConformance do
   @moduledoc """
-  What every adapter of `Skillbook.HTTP` must do, as tests.
+  Tests for adapters of `Skillbook.HTTP`.
 
       use Skillbook.HTTPConformance, adapter: MyApp.Adapter
 

@@ -3,7 +3,7 @@ defmodule Skillbook.Paths do
   # Traces which modules of the library a piece of work passes through.
 
   @doc """
-  Runs `fun` and gives its result with what it crossed, in all processes:
+  Runs `fun`. Returns its result and, over all processes:
 
     * `:modules` - the modules of the library that were called
     * `:switches` - how often the calls of a process moved from one module to another

@@ -33,8 +33,8 @@ defmodule Skillbook.Replies do
     end
   end
 
-  @doc "What became of a reply: each command as it was read and its answer, what was held, " <>
-         "the text for the user."
+  @doc "The outcome of a reply: each command as parsed with its answer, the commands held, " <>
+         "the notes, and the text for the user."
   def show(%Report{} = report) do
     results = Enum.map(report.results, &result/1)
     held = Enum.map(report.incomplete, &"held: #{first_line(&1)}")

@@ -6,8 +6,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   @moduledoc """
   Builds the native library with `cargo build --release` and puts it into `priv/native`.
 
-  It runs as part of `mix compile`, in this project as well as where Skillbook is a dependency, and does
-  nothing while the library is newer than all the Rust sources.
+  It runs as part of `mix compile`, in this project and in applications that depend on Skillbook.
+  It does nothing while the library is newer than all Rust sources.
 
   ## Environment
 
@@ -81,17 +81,18 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       "json-render-diagnostics"
     ]
 
-    # cargo's own messages go to standard error, as they come: they are the progress of the long step.
+    # cargo's own messages go straight to standard error, as progress of the long build.
     case System.cmd(cargo, args, cd: root) do
       {messages, 0} ->
         copy(built_library(messages), target, "cargo")
 
       {_, status} ->
-        Mix.raise("cargo build ended with status #{status}; its messages stand above")
+        Mix.raise("cargo build failed with status #{status}; see its messages above")
     end
   end
 
-  # cargo says where it put the library, which honours CARGO_TARGET_DIR, .cargo/config and the platform's suffix.
+  # cargo reports the path of the library, which depends on CARGO_TARGET_DIR, .cargo/config and the
+  # platform's suffix.
   defp built_library(messages) do
     with [line | _] <-
            messages
@@ -102,11 +103,12 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
          [_, path] <- Regex.run(~r/"filenames":\["([^"]+\.(?:so|dylib|dll))"/, line) do
       path
     else
-      _ -> Mix.raise("cargo build ended well but named no library of #{@library}")
+      _ -> Mix.raise("cargo build succeeded but reported no library of #{@library}")
     end
   end
 
-  # A running virtual machine may have the old file mapped: writing into it would crash that machine, replacing it does not.
+  # A running virtual machine may have mapped the old file. Writing into that file would crash it;
+  # replacing the file does not.
   defp copy(from, target, origin) do
     File.mkdir_p!(Path.dirname(target))
     temporary = target <> ".#{System.pid()}"
@@ -114,7 +116,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     with :ok <- File.cp(from, temporary),
          :ok <- File.touch(temporary),
          :ok <- File.rename(temporary, target) do
-      # Mix linked or copied `priv` into the build before this compiler ran, when it may not have been there yet.
+      # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
+      # existed.
       Mix.Project.build_structure()
       {:ok, []}
     else

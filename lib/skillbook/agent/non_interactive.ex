@@ -1,7 +1,7 @@
 defmodule Skillbook.Agent.NonInteractive do
   @moduledoc false
-  # Runs an agent without a user: `agent.dispatch`, schedules and `Skillbook.carry_out/3`. Has its
-  # system prompt, which tells it not to ask questions, and the report of its work.
+  # Runs an agent without a user: `agent.dispatch`, schedules and `Skillbook.carry_out/3`. Writes
+  # its system prompt, which tells it not to ask questions, and the report of its work.
 
   alias Skillbook.{Agent, Result}
 

@@ -1,8 +1,9 @@
 defmodule Skillbook.Agent.SkillsRead do
   @moduledoc false
-  # Tracks the skill texts in a conversation by the activations of its messages. With them it
-  # sends no text twice, compacts the conversation, restores skills that were removed, and removes
-  # texts that the profile may no longer see.
+  # Tracks the skill texts in a conversation. Each message has *activations*: the names of the
+  # entries whose texts it contains, with hashes of these texts. With them no text is sent twice,
+  # the conversation is compacted, skills that were removed are restored, and texts that the
+  # profile may no longer see are removed.
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Transcript.Message

@@ -1,6 +1,7 @@
 defmodule Skillbook.Catalog.Search do
   @moduledoc false
-  # Searches the entries of a view. The index is in Rust, one for each generation.
+  # Searches the entries of a view. The index is in the memory of the native library, one for each
+  # generation. For documents in the database see `Skillbook.Search.Index`.
 
   alias Skillbook.Support.Options
   alias Skillbook.{Hit, Native, View}

@@ -3,6 +3,10 @@ defmodule Skillbook.Catalog.Watcher do
   # Makes the new generations of a running book: when files change, on `Skillbook.reload/1`, and
   # when its store changes. One process does all of it, so subscribers get the changes in order.
   # Readers do not go through it.
+  #
+  # Generations survive a crash, since the supervisor keeps the catalog. A restarted watcher checks
+  # all roots again (unless the book has `watch: false`), because its new thread reports each of
+  # them first.
 
   use GenServer
 
@@ -57,7 +61,8 @@ defmodule Skillbook.Catalog.Watcher do
     {:ok, Map.put(state, :watch, watch(book))}
   end
 
-  # The thread reports all roots first, so changes between the load and the watch are not missed.
+  # The thread reports all roots first, so changes between the last load and the watch are not
+  # missed.
   defp watch(%{watch: false}), do: nil
 
   defp watch(%{watch: watch, sources: sources}) do

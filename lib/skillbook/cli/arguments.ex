@@ -117,6 +117,7 @@ defmodule Skillbook.CLI.Arguments do
   end
 
   defp help([]), do: {:help, nil}
+  defp help([name | _]) when name in ["help", "--help", "-h"], do: {:help, nil}
 
   defp help([name | _]) do
     with {:ok, module} <- find(name), do: {:help, module}

@@ -1,6 +1,9 @@
 defmodule Skillbook.HTTP.Adapter do
   @moduledoc """
   The behaviour of HTTP clients that `Skillbook.HTTP` can use.
+
+  An adapter sends one request and passes on its response. `Skillbook.HTTP` follows redirects,
+  unpacks gzip and enforces the limits.
   """
 
   alias Skillbook.HTTP.{Error, Request}

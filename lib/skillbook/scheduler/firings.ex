@@ -1,9 +1,13 @@
 defmodule Skillbook.Scheduler.Firings do
   @moduledoc false
-  # The table of firings, which makes each firing run once on all nodes. Its key is the entry's
-  # name, its number in the store (0 for a file) and the time. The node that holds the lease of a
-  # row runs it. Everything that reads and then writes is one transaction; both databases
-  # serialize these.
+  # The table of firings, which makes each firing run once on all nodes. The node that holds the
+  # lease of a row runs it. Everything that reads and then writes is one transaction; both
+  # databases serialize these.
+  #
+  # The key is the entry's name, its number in the store (0 for a file) and the time. The number
+  # is needed because each view decides which of several entries of a name it uses. So all of them
+  # with a schedule are jobs, and may fire at the same time. Readers never get the number, since
+  # it counts hidden entries too.
 
   alias Skillbook.{Firing, SQL}
 

@@ -2,7 +2,20 @@ defmodule Skillbook.Scheduler.Local do
   @moduledoc """
   The default engine: a process of the book that sleeps until the next time of a schedule.
 
-  A book with a database uses it unless `:scheduler` names another engine.
+  ## Usage
+
+  A book with a database uses it unless `:scheduler` names another engine:
+
+      {Skillbook, name: MyApp.Skills, sources: ["skills"], store: "skillbook.db"}
+
+  On several nodes each book has such a process. All of them wake up at the same time, and the
+  database decides which one runs the skill; see `Skillbook.Scheduler`.
+
+  ## Tests
+
+  `tick/1` checks the clock at once, so a test with `schedules: [clock: …]` need not wait:
+
+      Skillbook.Scheduler.Local.tick(MyApp.Skills)
   """
 
   @behaviour Skillbook.Scheduler

@@ -2,6 +2,9 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # Runs one firing in a process of its own: claims it, runs the entry as a command, or dispatches
   # it to another queue, and stores the result.
+  #
+  # An entry may run only if its profile, and the author's, use exactly this entry under its name
+  # (`Skillbook.Scheduler.Job.view/2`).
 
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.Prose

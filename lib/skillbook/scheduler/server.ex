@@ -2,6 +2,9 @@ defmodule Skillbook.Scheduler.Server do
   @moduledoc false
   # Registers scheduled entries with the book's engine, runs due firings up to a limit, renews the
   # leases of those that run here, and takes over or fails those of dead nodes.
+  #
+  # After a restart it clears the engine, registers all entries again, and continues from the last
+  # stored firing of each. So neither this process nor an engine has state that must survive.
 
   use GenServer
 
@@ -141,7 +144,8 @@ defmodule Skillbook.Scheduler.Server do
   def handle_info({:skillbook, _book, %Change{added: [], changed: [], removed: []}}, state),
     do: {:noreply, state}
 
-  # All entries are registered again, since a changed entry may replace or uncover others.
+  # All entries are registered again, since a changed entry may replace or uncover others, and may
+  # do so for one profile only.
   def handle_info({:skillbook, _book, %Change{}}, state) do
     flush_changes()
     {:noreply, register_all(state, Clock.now(state.book))}

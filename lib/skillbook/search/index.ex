@@ -1,7 +1,7 @@
 defmodule Skillbook.Search.Index do
   @moduledoc false
   # The full-text index in the database, for notes of vaults, tasks and memories. It works the
-  # same on all databases.
+  # same on all databases. For the entries of a catalog see `Skillbook.Catalog.Search`.
   #
   # A *segment* holds documents that the same readers see: of one kind, one scope (the vault or
   # the owner) and the same labels. A search reads only the segments that its reader sees, so

@@ -4,8 +4,9 @@ defmodule Skillbook.Store.Follower do
   #
   # Each write raises `revision` in the settings and stamps it on its row, and writes commit in
   # the order of their revisions. So the rows above the catalog's revision are all that is
-  # missing. A notification carries no data: it only triggers a query. The catalog's revision is
-  # in a counter of the book, which outlives this process and the watcher.
+  # missing. A notification carries no data: it only triggers a query. If it is lost, the next
+  # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
+  # process and the watcher.
 
   use GenServer
 

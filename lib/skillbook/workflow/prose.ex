@@ -1,7 +1,7 @@
 defmodule Skillbook.Workflow.Prose do
   @moduledoc false
-  # Has an agent follow pages without steps, and the text below the steps of a workflow, where no
-  # conversation could do it: `Skillbook.carry_out/3` and schedules.
+  # Lets an agent follow prose: pages without steps, and the text below the steps of a workflow.
+  # For `Skillbook.carry_out/3` and schedules, which have no conversation whose model could do it.
 
   alias Skillbook.Agent.{NonInteractive, Settings}
   alias Skillbook.Reply.Pipeline

@@ -2,6 +2,9 @@ defmodule Skillbook.Workflow.Run do
   @moduledoc false
   # Runs the steps of a plan within the limits of steps, time and nesting, stores the run, and
   # reports its results.
+  #
+  # Each step runs through `Skillbook.Reply.Pipeline`, as a command in a reply does. So pipeline,
+  # executor and workflow call each other in a circle, which the limit of nesting ends.
 
   alias Skillbook.Reply.{Pipeline, Placeholder}
   alias Skillbook.{Context, Entry, PlaceholderError, Report, Result, Telemetry, WorkflowError}

@@ -1,13 +1,16 @@
-//! Globs over names, for lists of skills and tools.
+//! Globs over names, for the lists of skills and tools that a profile may use.
+//!
+//! The syntax is [`globset`]'s: `*`, `?`, `[a-z]`, `[!a-z]` and `{a,b}`. In contrast to globs over
+//! paths, `*` also matches `/`, since `/` is part of a name here.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// An invalid glob.
+/// An error about a glob that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadGlob {
-    /// The glob.
+    /// The glob as it was written.
     pub glob: String,
-    /// The reason.
+    /// The reason, without the glob.
     pub message: String,
 }
 
@@ -30,6 +33,11 @@ pub struct Globs {
 
 impl Globs {
     /// Compiles patterns. Without patterns the set matches nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first pattern that does not compile, such as `[a`, or all of them if only the
+    /// set as a whole is too large.
     pub fn new(patterns: &[String]) -> Result<Globs, BadGlob> {
         let bad = |glob: &str, error: globset::Error| BadGlob {
             glob: glob.to_owned(),
@@ -43,7 +51,7 @@ impl Globs {
         Ok(Globs { patterns: patterns.to_vec(), set })
     }
 
-    /// Whether any pattern matches the name.
+    /// Returns true if and only if a pattern matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         self.set.is_match(name)
     }

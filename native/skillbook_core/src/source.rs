@@ -1,5 +1,4 @@
-//! Sources of entries: what a source contains, how far it is trusted, and which entries its globs
-//! select.
+//! Sources of entries: the kind of a source, its trust, and the entries that its globs select.
 //!
 //! ```
 //! use skillbook_core::glob::Globs;
@@ -14,8 +13,8 @@
 //! # Adding a kind of source
 //!
 //! 1. Add a variant to [`SourceKind`], and decode it in `skillbook_nif/src/catalog.rs`.
-//! 2. Say in `catalog/assemble` what its documents become, with rows in `tests/assemble.rs`, and in
-//!    `catalog/precedence.rs` which of its entries are used.
+//! 2. Turn its documents into entries in `catalog/assemble`, with rows in `tests/assemble.rs`, and
+//!    decide in `catalog/precedence.rs` which of its entries are used.
 //! 3. Add it to the schema and the docs of `Skillbook.Source`.
 //! 4. If it is not a folder, `skillbook_nif/src/load` needs a way to get its documents as paths and
 //!    bytes.

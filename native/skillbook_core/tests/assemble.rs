@@ -69,7 +69,7 @@ fn skill_files() {
         (&[("-pdf/SKILL.md", skill("-pdf"))], &["skill -pdf", "name_characters -pdf/SKILL.md"]),
         (&[("pdf-/SKILL.md", skill("pdf-"))], &["skill pdf-", "name_characters pdf-/SKILL.md"]),
         (&[("p--df/SKILL.md", skill("p--df"))], &["skill p--df", "name_characters p--df/SKILL.md"]),
-        // Its other files are resources, whatever is in them.
+        // Its other files are resources, with any content.
         (
             &[
                 ("pdf/SKILL.md", skill("pdf")),

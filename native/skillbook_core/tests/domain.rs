@@ -110,12 +110,12 @@ fn renders_rows_of_listed_commands() {
             format!("## Available Skills\n| A |\n|-|\n{READ}{SEND}"),
         ),
         (
-            "rows that name what is hidden",
+            "rows that name a hidden entry",
             "## Available Skills\n| email.drop |\n|-|\n| email.send | As email.drop |\n",
             format!("## Available Skills\n{HEAD}{SEND}{READ}"),
         ),
         (
-            "what other domains have",
+            "entries of other domains",
             "## Available Skills\n| [diary](../diary) | D |\n",
             format!("## Available Skills\n{HEAD}| [diary](../diary) | D |\n{READ}{SEND}"),
         ),
@@ -130,7 +130,7 @@ fn renders_rows_of_listed_commands() {
             format!("# A\n~~~~ x\nemail.read\n~~~~\n\n## Available Skills\n\n{full}"),
         ),
         (
-            "a block that begins with what is hidden",
+            "a block that begins with a hidden entry",
             "``` email.drop\nx\n``` \n## Available Skills\n",
             format!("```\nx\n``` \n## Available Skills\n\n{full}"),
         ),

@@ -1,4 +1,4 @@
-//! Properties of prompts: whatever documents hold, the blocks are intact and the limit is kept.
+//! Properties of prompts: with any documents, the blocks are intact and the limit is kept.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Search over the entries of a view.
+//! Search over the entries of a view, with the index in memory. For documents in the database see
+//! `search_rows`.
 
 use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
 use skillbook_core::view::search::{Hit, Query};

@@ -1,5 +1,5 @@
 //! The full-text index of documents in a database: packing, merging and ranking. Elixir reads and
-//! writes the rows.
+//! writes the rows. For the entries of a view see `search`.
 
 use rustler::{Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, Term};
 use skillbook_core::search::rows::{self, BlockRow, Run, SearchDocument, StoredRun};

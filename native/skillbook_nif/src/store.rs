@@ -1,4 +1,4 @@
-//! Decodes rows of the store's table as records, and checks who may see them.
+//! Decodes rows of the store's table as records, and checks that a profile may see them.
 
 use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
 use skillbook_core::page::record::{list, Access, Origin, Record};
@@ -157,7 +157,7 @@ enum Kind {
     Note,
 }
 
-/// The fields of a `%Skillbook.Stored{}` that decide who may see it.
+/// The fields of a `%Skillbook.Stored{}` that limit its readers.
 #[derive(NifMap)]
 struct AccessMap {
     name: String,

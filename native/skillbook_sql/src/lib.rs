@@ -6,8 +6,8 @@
 //! calls are futures.
 //!
 //! [`statement`] checks the text of a statement before any driver runs it, in both dialects.
-//! Placeholders are `$1`, `$2` and so on everywhere. A number is the parameter's position, whatever
-//! the order in which the statement uses them.
+//! Placeholders are `$1`, `$2` and so on everywhere. A number is the parameter's position; the
+//! statement may use them in any order.
 //!
 //! ```
 //! use std::time::Duration;

@@ -431,8 +431,9 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert {:error, %FlagError{} = error} = Agent.Scope.narrow(view, ["[a"])
 
-      assert Exception.message(error) =~
-               ~r/\A--skills must be names of skills, domains, or globs over names \(.*\), got "\[a"\. Write for example: --skills tasks.search\z/
+      rule = "--skills must be names of skills, domains, or globs over names"
+      got = ~S(got "\[a"\. Write for example: --skills tasks.search)
+      assert Exception.message(error) =~ ~r/\A#{rule} \(.*\), #{got}\z/
     end
 
     test "characters of globs in names are literal", %{tmp_dir: folder} do

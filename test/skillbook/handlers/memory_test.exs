@@ -115,12 +115,14 @@ for dialect <- [:sqlite, :postgres] do
 
         assert run(context, "memory.search --query may launch") == """
                1 memory: all of "may launch"
-               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
+               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of \
+               the audit\
                """
 
         assert run(context, "memory.search --query launch rocket") == """
                1 memory: none holds all of, these hold some of "launch rocket"
-               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
+               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of \
+               the audit\
                """
 
         assert run(context, "memory.search --query rocket --category fact") ==

@@ -176,8 +176,8 @@ for dialect <- [:sqlite, :postgres] do
                is unclear.\
                """
 
-        assert {:ok, %{data: %{task: %{id: 2}, parent: %{id: 1}, children: [%{id: 3}, %{id: 4}]}}} =
-                 execute(context, "tasks.get --id t-2")
+        assert {:ok, %{data: data}} = execute(context, "tasks.get --id t-2")
+        assert %{task: %{id: 2}, parent: %{id: 1}, children: [%{id: 3}, %{id: 4}]} = data
       end
 
       test "leaves out empty fields", %{context: context} do
@@ -492,7 +492,8 @@ for dialect <- [:sqlite, :postgres] do
 
       test "shows one task per line under the filters", %{context: context} do
         assert run(context, "tasks.search") == """
-               3 tasks, by due date: status todo, in_progress or blocked; assigned to alice, or to nobody and created by alice
+               3 tasks, by due date: status todo, in_progress or blocked; assigned to alice, \
+               or to nobody and created by alice
                T-1 [todo, high, due 2026-02-10 (overdue), @alice, #backend #Q1] Marketing report
                T-4 [blocked, medium, due 2026-02-17] Taxes
                T-8 [in_progress, medium] Someday\

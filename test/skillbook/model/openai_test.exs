@@ -542,15 +542,21 @@ defmodule Skillbook.Model.OpenAITest do
     test "with an untrusted certificate fails without a retry", %{tls: tls} do
       assert {{:error, error}, [], []} = chat([[], []], tls: tls)
 
-      assert Exception.message(error) =~
-               ~r/\Ano connection to the model's server: localhost:\d+: TLS: the authority of its certificate is not trusted\z/
+      assert error |> Exception.message() |> String.replace(~r/localhost:\d+/, "localhost") ==
+               "no connection to the model's server: localhost: TLS: the authority of its " <>
+                 "certificate is not trusted"
     end
 
     test "with a missing file of authorities", %{tls: tls} do
       assert {{:error, error}, [], []} = chat([[]], tls: tls, cacertfile: "/none.pem")
 
-      assert Exception.message(error) =~
-               ~r/server: localhost:\d+: expected certificates in PEM in the file \/none.pem: no such file or directory\z/
+      assert error
+             |> Exception.message()
+             |> String.replace(~r/localhost:\d+/, "localhost")
+             |> String.ends_with?(
+               "server: localhost: expected certificates in PEM in the file /none.pem: " <>
+                 "no such file or directory"
+             )
     end
   end
 

@@ -17,16 +17,9 @@ defmodule Skillbook.Scheduler.NodesTest do
          context do
       names = for n <- 1..@count, do: "job-#{n}"
 
-      write(
-        context.tmp_dir,
-        for(
-          name <- names,
-          into: %{},
-          do:
-            {"#{name}/SKILL.md",
-             page(name, handler: inspect(ScheduledRows), schedule: "'@yearly'", run_as: "default")}
-        )
-      )
+      fields = [handler: inspect(ScheduledRows), schedule: "'@yearly'", run_as: "default"]
+      pages = for name <- names, into: %{}, do: {"#{name}/SKILL.md", page(name, fields)}
+      write(context.tmp_dir, pages)
 
       url = PostgresCase.database()
       sql = PostgresCase.start(url: url)

@@ -287,7 +287,8 @@ defmodule Skillbook.SQL.PostgresTest do
             {"copy t from '/etc/passwd'", :refused,
              "`copy` would affect only one of several connections"},
             {"create temp table a (x int)", :refused,
-             "temporary tables, views and triggers would exist in only one of several connections"},
+             "temporary tables, views and triggers would exist in only one of several " <>
+               "connections"},
             {"START TRANSACTION", :refused,
              "transactions are begun and ended by the transaction function, not by statements"},
             {"select 1; select 2", :syntax,

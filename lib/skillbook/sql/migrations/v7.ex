@@ -17,7 +17,8 @@ defmodule Skillbook.SQL.Migrations.V7 do
         # versions.
         """
         update skillbook_entries set writers = coalesce((select #{list(dialect)} from
-          (select author, min(version) as first from skillbook_entry_versions where entry_id = skillbook_entries.id
+          (select author, min(version) as first from skillbook_entry_versions where \
+        entry_id = skillbook_entries.id
             group by author order by min(version)) as authors), '[]')
         """,
         """

@@ -74,7 +74,8 @@ defmodule Skillbook.SQL.Migrations.V8 do
         # `native/skillbook_core/src/search/rows` describes terms and the packed columns.
         """
         create table skillbook_document_terms (
-          segment_id bigint not null references skillbook_document_segments (id) on delete cascade,
+          segment_id bigint not null references skillbook_document_segments (id) on delete \
+        cascade,
           term #{text} not null,
           documents #{blob(dialect)} not null,
           places #{blob(dialect)} not null,

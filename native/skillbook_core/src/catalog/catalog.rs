@@ -36,7 +36,7 @@ impl Catalog {
         Catalog::build_after(None, generation, sources.iter())
     }
 
-    /// Like [`Catalog::build`], but reuses the previous generation's [`Names`]: all of them if no
+    /// Like [`Catalog::build`], but reuses the previous generation's names: all of them if no
     /// name has changed, since most edits only change texts.
     pub fn build_after<'a>(
         before: Option<&Catalog>,

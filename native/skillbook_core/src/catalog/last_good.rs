@@ -12,7 +12,7 @@ use crate::page::document::Document;
 /// content, or the reason why there is none; `bytes` are the bytes that were read.
 ///
 /// An edit that touches `visibility_labels` may be meant to hide the document. Then the old version
-/// does not stay, whatever else is wrong with the new one.
+/// does not stay, even if the new one has other errors.
 ///
 /// ```
 /// use skillbook_core::page::document::Document;

@@ -1,4 +1,5 @@
-//! Scores the entries of one view by BM25F.
+//! Scores the entries of one view by BM25F, with the index in memory. For documents in the database
+//! (notes of vaults, tasks, memories) see `rows/rank.rs`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

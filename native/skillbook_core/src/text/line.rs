@@ -1,4 +1,5 @@
-//! Small readings of one line: a command's name, and text with its line breaks folded.
+//! Helpers for text of one line: the domain and action of a command's name, and text with its line
+//! breaks folded.
 
 /// Splits a command's name into domain and action.
 ///

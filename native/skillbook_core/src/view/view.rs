@@ -1,4 +1,4 @@
-//! The type that everything is read through.
+//! [`View`]: one generation of a catalog as one profile may see it. All reads go through it.
 //!
 //! A hidden entry behaves exactly as if it had never been written: lookups, lists, suggestions,
 //! counts and diagnostics are the same. `tests/leaks/` checks this against a catalog without the

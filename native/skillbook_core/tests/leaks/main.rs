@@ -1,5 +1,5 @@
-//! Nothing that can be read through a view reveals a hidden entry, whatever the labels, grants,
-//! globs and trust.
+//! Nothing that can be read through a view reveals a hidden entry, with any labels, grants, globs
+//! and trust.
 //!
 //! One property searches everything that a view returns for words of hidden documents. The other
 //! compares the view with that of a catalog without the hidden documents: both must return the

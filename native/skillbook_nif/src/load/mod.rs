@@ -74,8 +74,8 @@ impl LoadedFolder {
         &self.assembled
     }
 
-    /// Loads everything again, or only what the changed paths affect. Returns whether anything
-    /// differs.
+    /// Loads everything again, or only the files that the changed paths affect. Returns whether
+    /// anything differs.
     pub fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         let touched = match changed {
             Some(changed) => self.touched(changed),

@@ -597,10 +597,11 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
     tools = Tools.definitions(view, shape: :mcp, names: ["skills.*", "notes.*"])
 
     parameters =
-      for %{"name" => name, "inputSchema" => schema, "annotations" => %{"readOnlyHint" => reads}} <-
-            tools,
-          into: %{},
-          do: {name, {Map.keys(schema["properties"]), schema["required"], reads}}
+      for %{"name" => name, "inputSchema" => schema, "annotations" => annotations} <- tools,
+          into: %{} do
+        %{"readOnlyHint" => reads} = annotations
+        {name, {Map.keys(schema["properties"]), schema["required"], reads}}
+      end
 
     more = ~w(attachments excluded_for include_in_prompt labels proactive_for)
 
@@ -608,8 +609,8 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
       {"create_skill", ~w(name title description content tags schedule timezone) ++ more,
        ~w(name title description content), false},
       {"update_skill",
-       ~w(name title description tags operation content find replace replace_all clear schedule timezone
-          expected_version) ++
+       ~w(name title description tags operation content find replace replace_all clear schedule
+          timezone expected_version) ++
          more, ~w(name), false},
       {"delete_skill", ~w(name expected_version), ~w(name), false},
       {"list_skills", ~w(tag include_disabled), nil, true},

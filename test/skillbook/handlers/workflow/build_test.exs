@@ -438,7 +438,8 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
     test "without a folder the error names the option" do
       assert run(context(), "workflow.build --name x --description x") ==
                "error: `workflow.build` needs a folder to write skills to, and this book has " <>
-                 "none. To enable it, set the option `write_to:`, for example write_to: \"skills\""
+                 "none. To enable it, set the option `write_to:`, " <>
+                 "for example write_to: \"skills\""
     end
   end
 

@@ -74,7 +74,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       refused =
         &("--run-as must be the id of your own profile, which must be in the book with the " <>
-            "same rights; only a profile that may see everything can name another, got \"#{&1}\".")
+            "same rights; only a profile that may see everything can name another, " <>
+            "got \"#{&1}\".")
 
       for {builder, id, allowed} <- [
             {"ann", "ann", true},

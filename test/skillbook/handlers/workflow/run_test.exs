@@ -54,8 +54,11 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     by_name = run(book, "x.flow --to bob eve --loud")
     assert %{status: :ok, effects: [:task_created]} = by_name
 
-    assert by_name.content =~
-             ~r/\Ax.flow ran its 2 steps.\n\n\[1\] tasks.create --tags bob eve --title "For bob, eve: true"\nok\n/
+    assert String.starts_with?(
+             by_name.content,
+             "x.flow ran its 2 steps.\n\n" <>
+               "[1] tasks.create --tags bob eve --title \"For bob, eve: true\"\nok\n"
+           )
 
     result = run(book, "workflow.run x.flow --with to=bob \"to=eve\" loud")
     assert %{status: :ok, name: "workflow.run", effects: [:task_created]} = result
@@ -136,8 +139,11 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     result = run(book, "workflows.daily_digest --until 2026-03-05")
     assert %{status: :ok, data: %{steps: steps}} = result
 
-    assert result.content =~
-             ~r/\Aworkflows.daily_digest ran its 4 steps. Its page says about the results:\n\nAnswer the user with /
+    assert String.starts_with?(
+             result.content,
+             "workflows.daily_digest ran its 4 steps. Its page says about the results:\n\n" <>
+               "Answer the user with "
+           )
 
     found =
       for {%{name: name}, result} <- steps,

@@ -98,8 +98,12 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
 
     assert %{number: 3, command: "x.fail", status: "error", content: "no room on Monday"} = failed
 
-    assert text(result) =~
-             ~r/\Ax.flow\nR-1  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  \(agent "ann"\)\n\n\[1\] tasks.search\nok\n/
+    assert String.starts_with?(
+             text(result),
+             "x.flow\n" <>
+               "R-1  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  " <>
+               "(agent \"ann\")\n\n[1] tasks.search\nok\n"
+           )
 
     assert String.ends_with?(result.content, "\n\n[3] x.fail\nerror\n  no room on Monday")
 

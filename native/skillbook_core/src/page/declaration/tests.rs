@@ -1,3 +1,5 @@
+//! The flags that are read from Flags and Usage sections.
+
 use super::*;
 
 /// `name kind several required =default: description` of each flag.

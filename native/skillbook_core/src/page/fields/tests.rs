@@ -1,3 +1,5 @@
+//! Values of each field that are read, converted or ignored.
+
 use super::Fields;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;

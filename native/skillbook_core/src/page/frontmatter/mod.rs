@@ -1,6 +1,6 @@
 //! Frontmatter: the YAML block between two `---` lines at the top of a Markdown document.
 //!
-//! [`parse`] splits a document into data and body, and [`write`] joins them again.
+//! [`parse`] splits a document into data and body, and [`write()`] joins them again.
 //!
 //! ```
 //! use skillbook_core::page::frontmatter;

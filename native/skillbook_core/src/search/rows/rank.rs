@@ -1,4 +1,5 @@
-//! Scores the documents that match a query, from the rows that the caller has read.
+//! Scores the documents in the database that match a query, from the rows that the caller has read.
+//! For the entries of a catalog, with an index in memory, see `search/rank.rs`.
 
 use std::cmp::Reverse;
 

@@ -5,10 +5,13 @@
 //! - A heredoc has no end line. Its text may contain fences, so the first fence that would close
 //!   the block is noted (`possible_end`). When the text ends, or another `cmd` block opens, before
 //!   the end line, the block closes at that fence and the heredoc is an error.
-//! - A guess of the scanner fails (see `scan`). The scanner returns to its snapshot and reads on
-//!   the other way. The tokenizer later reads the same command without the block around it, and may
-//!   keep a guess that the fence disproved here. If it would then find more than one command, the
-//!   block is read again and the fence closes it (`missed_fence`, `forced_end`).
+//! - A guess of the scanner fails, for example about a curly quote (see `scan`). The scanner
+//!   returns to its snapshot and reads on the other way. Only the extractor knows which fence
+//!   closes the block: the tokenizer later reads the same command without the block around it, and
+//!   may keep a guess that the fence disproved here. So where a guess failed at such a fence and
+//!   the command went on behind it, the extractor asks the tokenizer (`is_one_command`). If it
+//!   would find more than one command, the block is read again and the fence closes it
+//!   (`missed_fence`, `forced_end`).
 
 use memchr::{memchr, memrchr};
 

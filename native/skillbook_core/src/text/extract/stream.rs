@@ -9,7 +9,11 @@ use crate::text::MAX_TEXT;
 /// Extracts commands and text from a reply while it is still being written.
 ///
 /// The events are the same for any chunks, except that [`Event::Text`] is cut in other places. An
-/// event comes as soon as no later chunk can change it.
+/// event comes as soon as no later chunk can change it. Chunks may end anywhere, also inside a
+/// character.
+///
+/// All chunks together may have [`MAX_TEXT`] bytes. A longer text, or bytes that are not UTF-8, are
+/// an error, which every later call returns again.
 ///
 /// ```
 /// use skillbook_core::text::extract::{Event, Extractor, Unclosed};
@@ -22,12 +26,15 @@ use crate::text::MAX_TEXT;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Extractor {
+    /// The state of the text up to the start of `buffer`.
     machine: Machine,
+    /// Text that the machine could not take yet, since later chunks may change its meaning.
     buffer: String,
     /// The first bytes of a character that is cut by the end of a chunk.
     partial: Vec<u8>,
-    /// How many bytes have come so far.
+    /// The number of bytes of all chunks so far.
     total: usize,
+    /// The error that ended the extraction.
     error: Option<Error>,
 }
 
@@ -52,12 +59,12 @@ impl Extractor {
         if self.total > MAX_TEXT {
             return Err(self.fail(too_large(self.total)));
         }
-        let held = std::mem::take(&mut self.partial);
+        let partial = std::mem::take(&mut self.partial);
         let joined;
-        let bytes = if held.is_empty() {
+        let bytes = if partial.is_empty() {
             chunk
         } else {
-            joined = [held.as_slice(), chunk].concat();
+            joined = [partial.as_slice(), chunk].concat();
             &joined
         };
         match std::str::from_utf8(bytes) {

@@ -86,7 +86,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
             format!("a control character, U+{:04X}, is not allowed in YAML", character as u32);
         return Err(Failure::new(ErrorKind::Invalid, message, "delete it", offset));
     }
-    // Before the library sees the block, since its time is what the limit protects.
+    // Checked before the library reads the block, because the limit bounds the library's time.
     if let Some(offset) = too_many_brackets(block) {
         return Err(too_deep(offset));
     }
