@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::lint::strict::check;
+use skillbook_core::lint::spec::check;
 
 fuzz_target!(|bytes: &[u8]| {
     one(bytes);
@@ -10,7 +10,6 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn one(bytes: &[u8]) {
-    let found = check("a", bytes);
     let lines = bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
     for found in check("a", bytes) {
         assert!(found.line.is_none_or(|line| (1..=lines).contains(&(line as usize))), "{found:?}");

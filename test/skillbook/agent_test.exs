@@ -309,7 +309,7 @@ defmodule Skillbook.AgentTest do
         end)
 
       assert %{status: :max_time, turns: 1, error: %{kind: :timeout}} =
-               run(book, [], model: model, max_time: 20)
+               run(book, [], model: model, max_time: 300)
 
       assert %{status: :error, error: %{kind: :timeout}} =
                run(book, [], model: model, chat: [timeout: 20])

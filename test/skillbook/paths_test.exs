@@ -52,7 +52,7 @@ defmodule Skillbook.PathsTest do
       "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}")
     end
 
-    within(create, modules: 38, switches: 70, native: 10)
+    within(create, modules: 38, switches: 71, native: 10)
   end
 
   defp start(folder, name \\ :paths),

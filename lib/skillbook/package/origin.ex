@@ -35,12 +35,9 @@ defmodule Skillbook.Package.Origin do
 
     cond do
       map_size(asked) > 1 ->
-        PackageError.new(
-          :option,
-          source,
-          "has several revisions: #{Enum.map_join(asked, " and ", fn {k, _} -> "--#{k}" end)}",
-          "write one of them"
-        )
+        given = asked |> Map.keys() |> Enum.sort() |> Enum.map_join(" and ", &"--#{&1}")
+        reason = "has several revisions: #{given}"
+        PackageError.new(:option, source, reason, "write one of them")
 
       source =~ @archive_address and asked == %{} ->
         {:ok, {:archive, source}}
