@@ -69,7 +69,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
     Mix.shell().info(
       "Building Skillbook's native library. " <>
-        "The first time it compiles about 200 Rust crates: two minutes on two free cores."
+        "The first time it compiles about 200 Rust crates: about 150 seconds on two free cores."
     )
 
     args = [
