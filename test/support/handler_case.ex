@@ -29,6 +29,13 @@ defmodule Skillbook.HandlerCase do
     )
   end
 
+  @doc "The context with a new view of the built-in skills and its own folder, `write_to`."
+  def read(context) do
+    {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
+    assert Catalog.diagnostics(catalog) == []
+    %{context | view: View.all(catalog)}
+  end
+
   @doc "A handle for a new database with all tables; that of SQLite is in `folder`."
   def database(folder, dialect \\ :sqlite) do
     sql = start_database(folder, dialect)

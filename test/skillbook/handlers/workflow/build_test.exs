@@ -1,19 +1,12 @@
 defmodule Skillbook.Handlers.Workflow.BuildTest do
   use Skillbook.HandlerCase, async: true
 
-  alias Skillbook.{Catalog, Source, View}
+  alias Skillbook.{Source, View}
 
   @moduletag :tmp_dir
 
   setup %{tmp_dir: root} do
     {:ok, root: root, context: read(context(write_to: root))}
-  end
-
-  # The same context with a new view of the folders.
-  defp read(context) do
-    {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
-    assert Catalog.diagnostics(catalog) == []
-    %{context | view: View.all(catalog)}
   end
 
   defp check(context, rows) do

@@ -9,13 +9,6 @@ defmodule Skillbook.Handlers.Workflow.ListTest do
     {:ok, root: root, context: read(context(write_to: root))}
   end
 
-  # The same context with a new view of the folders.
-  defp read(context) do
-    {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
-    assert Catalog.diagnostics(catalog) == []
-    %{context | view: View.all(catalog)}
-  end
-
   test "lists commands without a handler, with their schedules", %{context: context} do
     assert run(context, "workflow.list") == """
            2 workflows:
