@@ -11,10 +11,10 @@ defmodule Skillbook.HandlerError do
     * `:kind` - the cause:
       * `:missing` - no such module with `execute/2`
       * `:crash`, `:timeout`, `:bad_return`
-      * `:database` - the handler returned a `Skillbook.SQL.Error`, or the book's database does not
-        run
-      * `:in_transaction` - the calling process is in a transaction of the book's database, which
-        the handler's process could not join; it did not run
+      * `:database` - the handler returned a `Skillbook.SQL.Error`, or the book's database does
+        not run
+      * `:in_transaction` - the calling process is in a transaction of the book's database,
+        which the handler's process could not join; it did not run
       * `:stopped` - the book stopped before the handler ran
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter

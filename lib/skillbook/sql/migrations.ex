@@ -85,7 +85,8 @@ defmodule Skillbook.SQL.Migrations do
   @doc """
   Undoes migrations from the last version down to `version`, and returns their versions.
 
-  The data in their tables is lost. With the first migration, the list of migrations is dropped too.
+  The data in their tables is lost. With the first migration, the list of migrations is dropped
+  too.
   """
   @spec undo(SQL.t(), pos_integer(), [migration()]) ::
           {:ok, [pos_integer()]} | {:error, Error.t()}

@@ -32,10 +32,10 @@ defmodule Skillbook.SQL.SQLite do
 
   ## Deleted files
 
-  If the file is deleted, moved or replaced while it is open, each write fails with an error of the
-  kind `:moved`, and an error is logged within a second. Reads return the data from before. Writes
-  work again once the file is back, or after a restart, which opens the file that is there or
-  creates one.
+  If the file is deleted, moved or replaced while it is open, each write fails with an error of
+  the kind `:moved`, and an error is logged within a second. Reads return the data from before.
+  Writes work again once the file is back, or after a restart, which opens the file that is there
+  or creates one.
 
   ## Statements
 

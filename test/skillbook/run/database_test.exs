@@ -51,7 +51,8 @@ defmodule Skillbook.Run.DatabaseTest do
     for [table] <- tables.rows, do: SQL.query!(sql, "drop table if exists #{table}")
   end
 
-  test "no statement and no table reaches the model, whichever command runs", %{tmp_dir: folder} do
+  test "no statement and no table reaches the model, whichever command runs", context do
+    folder = context.tmp_dir
     book = start(folder)
 
     log =
@@ -74,7 +75,8 @@ defmodule Skillbook.Run.DatabaseTest do
              ~r/skill tasks.get failed in the database: no such table: skillbook_tasks\n  in: sel/
   end
 
-  test "a full disk, a busy database and others are sentences for the model", %{tmp_dir: folder} do
+  test "a full disk, a busy database and others are sentences for the model", context do
+    folder = context.tmp_dir
     book = start(folder)
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
 

@@ -330,8 +330,8 @@ defmodule Skillbook.SQL.EctoTest do
 
         assert log =~
                  "skill #{name} was not run because its caller is in a transaction of the " <>
-                   "book's database; call Skillbook.run/3 after the transaction, or begin it in " <>
-                   "the handler"
+                   "book's database; call Skillbook.run/3 after the transaction, or begin it " <>
+                   "in the handler"
       end
 
       # Texts without a handler run everywhere, and commands outside and inside a handler.
