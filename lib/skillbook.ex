@@ -73,10 +73,10 @@ defmodule Skillbook do
       `":memory:"`, a URL (`postgres://user:password@host/database` or
       `sqlite:///folder/file.db`), a function without arguments that returns one of these,
       `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
-      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills and notes in it are the
-      source `"store"`, which comes last and is loaded before the book is available. If the
-      database is unreachable later, the book keeps the entries that it has. Without a database
-      (`nil`, the default) commands that need one return an error
+      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills
+      and notes in it are the source `"store"`, which comes last and is loaded before the book is
+      available. If the database is unreachable later, the book keeps the entries that it has.
+      Without a database (`nil`, the default) commands that need one return an error
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
@@ -111,8 +111,8 @@ defmodule Skillbook do
     * `:max_result` (characters or `:infinity`) - how much of a result the model gets at once.
       Defaults to `30_000`
     * `:breaker` (keyword list or `false`) - the circuit breaker: after `:failures` failures in a
-      row a skill is out of service for `:cooldown` milliseconds. Defaults to `[failures: 5,
-      cooldown: 30_000]`
+      row for a profile, a skill is out of service for that profile for `:cooldown` milliseconds.
+      Defaults to `[failures: 5, cooldown: 30_000]`
 
   ### Schedules and agents
 

@@ -158,7 +158,7 @@ defmodule Skillbook.Executor do
          context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
-      leave(book, worker, entry, module, answer)
+      leave(book, worker, context, module, answer)
       answer
     end
   end
@@ -235,7 +235,7 @@ defmodule Skillbook.Executor do
   defp allowed(routed, context, book, module, options) do
     asks = book != nil and context.profile.writes == :ask
 
-    with :ok <- if(asks, do: CircuitBreaker.check(book, routed.entry, module), else: :ok),
+    with :ok <- if(asks, do: CircuitBreaker.check(book, context, module), else: :ok),
          do: Policy.check(routed, context, ask(book, options))
   end
 
@@ -249,7 +249,7 @@ defmodule Skillbook.Executor do
   defp start(book, context, module) do
     work = fn -> context.command.flags |> module.execute(context) |> with_message() end
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
-    if book, do: enter(book, context.entry, module, start), else: {:ok, start.()}
+    if book, do: enter(book, context, module, start), else: {:ok, start.()}
   end
 
   # `message/1` is the handler's code too: run it in the worker, where it may crash or hang.
@@ -262,12 +262,12 @@ defmodule Skillbook.Executor do
 
   # The breaker comes before the limit, so calls that it refuses do not queue. A trial call that
   # gets no slot leaves the trial to another call.
-  defp enter(book, entry, module, start) do
-    with :ok <- CircuitBreaker.enter(book, entry, module) do
+  defp enter(book, context, module, start) do
+    with :ok <- CircuitBreaker.enter(book, context, module) do
       worker = start.()
 
-      with {:error, _} = busy <- take_slot(book, worker, entry) do
-        CircuitBreaker.leave(book, entry, module, :unused)
+      with {:error, _} = busy <- take_slot(book, worker, context.entry) do
+        CircuitBreaker.leave(book, context, module, :unused)
         busy
       end
     end
@@ -296,10 +296,10 @@ defmodule Skillbook.Executor do
   defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
   defp limit(book, _entry), do: book.max_running_per_skill
 
-  defp leave(nil, _worker, _entry, _module, _answer), do: :ok
+  defp leave(nil, _worker, _context, _module, _answer), do: :ok
 
-  defp leave(book, worker, entry, module, answer) do
-    if limited?(book, entry), do: ConcurrencyLimit.leave(book, worker.pid)
+  defp leave(book, worker, context, module, answer) do
+    if limited?(book, context.entry), do: ConcurrencyLimit.leave(book, worker.pid)
 
     failed =
       match?(
@@ -307,7 +307,7 @@ defmodule Skillbook.Executor do
         answer
       )
 
-    CircuitBreaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
+    CircuitBreaker.leave(book, context, module, if(failed, do: :failed, else: :answered))
   catch
     # The book has stopped, but the handler had returned before.
     :exit, _ -> :ok
