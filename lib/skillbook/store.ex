@@ -113,7 +113,8 @@ defmodule Skillbook.Store do
     * `{:replace, text}` - replaces the whole content
     * `{:find_replace, find, with, all?: boolean}` - replaces the first occurrence of a text, or
       all of them
-    * `{:append, text}`, `{:prepend, text}` - adds a text at the end, or at the beginning
+    * `{:append, text}`, `{:prepend, text}` - adds a text at the end, or at the beginning, on
+      lines of its own
     * `{:delete, text}` - removes the first occurrence of a text
 
   An edit applies to the content at the time of the write. A text that does not occur is an error.
@@ -123,11 +124,11 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: UpdateExample, store: ":memory:")
       iex> view = Skillbook.view(UpdateExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.\\n")
-      iex> changes = %{tags: ["shopping"], edit: {:append, "And cream.\\n"}}
+      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> changes = %{tags: ["shopping"], edit: {:append, "And cream."}}
       iex> {:ok, changed} = Skillbook.Store.update(view, "Milk", changes)
       iex> {changed.entry.content, changed.before.version, changed.entry.version}
-      {"Two bottles.\\nAnd cream.\\n", 1, 2}
+      {"Two bottles.\\nAnd cream.", 1, 2}
       iex> changes = %{edit: {:delete, "And creme."}}
       iex> {:error, error} = Skillbook.Store.update(view, "milk", changes)
       iex> Exception.message(error)

@@ -125,7 +125,8 @@ defmodule Skillbook.Tools do
     result =
       with {:ok, name} <- entry_name(view, call),
            {:ok, arguments} <- arguments(call, name) do
-        [result] = Pipeline.commands(view, [ToolCall.line(name, arguments)], options)
+        line = ToolCall.line(name, arguments)
+        [result] = Pipeline.commands(view, [line], [{:json, true} | options])
         result
       else
         {:error, {error, name}} -> failed(%{error | example: example(view, name)})

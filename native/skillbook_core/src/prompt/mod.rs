@@ -39,8 +39,9 @@ pub struct Options {
     /// The names of the entries in [`Section::PreloadedSkills`].
     pub preloaded: Vec<String>,
     /// The maximum length. The preloaded entries are included first, then the other pieces in order
-    /// up to the first that does not fit, and a last line counts the rest. If the rules and that line do not fit together, the prompt is
-    /// only the line; if the line does not fit either, the prompt is empty.
+    /// up to the first that does not fit, and a last line counts the rest. If the rules and that
+    /// line do not fit together, the prompt is only the line; if the line does not fit either, the
+    /// prompt is empty.
     pub limit: Limit,
 }
 

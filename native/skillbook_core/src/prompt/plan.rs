@@ -77,8 +77,7 @@ impl<'a> Plan<'a> {
         write(&mut self.text);
         if let Some((section, tail, start)) = &mut self.current {
             let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
-            let piece =
-                Piece { subject, section: *section, start, end, tail: *tail, is_included: true };
+            let piece = Piece { subject, section: *section, start, end, tail, is_included: true };
             self.pieces.push(piece);
         }
     }
