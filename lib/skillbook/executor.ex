@@ -29,6 +29,7 @@ defmodule Skillbook.Executor do
 
   alias Skillbook.Flags.Check
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
+  alias Skillbook.Support.Arguments
 
   alias Skillbook.{
     Book,
@@ -85,6 +86,12 @@ defmodule Skillbook.Executor do
              | BusyError.t()
              | Exception.t()}
   def execute(routed, context, options \\ []) do
+    Arguments.check!("Skillbook.Executor.execute/3",
+      routed: {RoutedCommand, routed},
+      context: {Context, context},
+      options: {:keyword, options}
+    )
+
     with {:ok, book} <- book(context), do: run(routed, context, book, options)
   end
 
@@ -168,6 +175,12 @@ defmodule Skillbook.Executor do
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
+    Arguments.check!("Skillbook.Executor.context/3",
+      view: {:view, view},
+      routed: {RoutedCommand, routed},
+      options: {:keyword, options}
+    )
+
     book = if view.book, do: Book.fetch!(view.book)
     context(view, book, book && Book.sql(book), routed, options)
   end
