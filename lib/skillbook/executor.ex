@@ -41,6 +41,7 @@ defmodule Skillbook.Executor do
     PolicyError,
     Request,
     Result,
+    ReturnedError,
     RoutedCommand,
     View,
     Workflow
@@ -54,7 +55,8 @@ defmodule Skillbook.Executor do
 
   ## Errors
 
-    * The handler's own error is returned unchanged; an error text becomes a `RuntimeError`.
+    * The handler's own error is returned unchanged; an error text becomes a `RuntimeError`, and
+      any other reason a `Skillbook.ReturnedError`.
     * `Skillbook.HandlerError` - the handler is missing, crashed, exceeded its time limit or
       returned an invalid value.
     * `Skillbook.FlagError`, `Skillbook.PolicyError`, `Skillbook.OutOfServiceError` or
@@ -245,18 +247,23 @@ defmodule Skillbook.Executor do
   end
 
   defp start(book, context, module) do
-    work = fn -> context.command.flags |> module.execute(context) |> with_message() end
+    name = context.entry.name
+    work = fn -> context.command.flags |> module.execute(context) |> with_message(name) end
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
     if book, do: enter(book, context.entry, module, start), else: {:ok, start.()}
   end
 
-  # `message/1` is the handler's code too: run it in the worker, where it may crash or hang.
-  defp with_message({:error, error} = answer) when is_exception(error) do
+  # The text of a reason may come from the handler's code too: it is made in the worker, where
+  # that may crash or hang.
+  defp with_message({:error, error} = answer, _name) when is_exception(error) do
     _ = Exception.message(error)
     answer
   end
 
-  defp with_message(answer), do: answer
+  defp with_message({:error, text} = answer, _name) when is_binary(text), do: answer
+  defp with_message({:error, reason}, name), do: {:error, ReturnedError.new(name, reason)}
+  defp with_message(:error, name), do: {:error, ReturnedError.new(name, nil)}
+  defp with_message(answer, _name), do: answer
 
   # The breaker comes before the limit, so calls that it refuses do not queue. A trial call that
   # gets no slot leaves the trial to another call.
@@ -331,12 +338,24 @@ defmodule Skillbook.Executor do
       else: bad_return(answer, context)
   end
 
+  defp answer(:ok, _context), do: {:ok, Result.ok("Done.")}
+
   defp answer({:ok, text} = answer, context) when is_binary(text) do
     if text?(text), do: {:ok, Result.ok(text)}, else: bad_return(answer, context)
   end
 
   defp answer({:error, text} = answer, context) when is_binary(text) do
     if text?(text), do: {:error, RuntimeError.exception(text)}, else: bad_return(answer, context)
+  end
+
+  # An expected outcome, as for a record that does not exist.
+  defp answer({:error, %ReturnedError{} = error}, context) do
+    Logger.info(
+      fn -> "skill #{error.name} returned an error: #{error.text}" end,
+      Context.logger_metadata(context)
+    )
+
+    {:error, error}
   end
 
   defp answer({:error, error}, context) when is_exception(error) do
@@ -395,7 +414,7 @@ defmodule Skillbook.Executor do
   end
 
   defp log(%{kind: :bad_return} = error) do
-    "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, {:error, text} " <>
-      "or {:error, exception}, got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
+    "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, :ok or " <>
+      "{:error, reason}, got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
   end
 end

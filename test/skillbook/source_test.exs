@@ -2,6 +2,7 @@ defmodule Skillbook.SourceTest do
   use Skillbook.SkillsCase, async: true
 
   doctest Skillbook.ConfigError
+  doctest Skillbook.SourceError
 
   alias Skillbook.{Catalog, ConfigError, Source, View}
 

@@ -211,9 +211,9 @@ defmodule Skillbook.SourceError do
       iex> {:error, error} = Skillbook.start_link(name: :lost, sources: ["/no/such/folder"])
       iex> error |> Exception.message() |> String.split(". ")
       [
-        "the source \"folder\" cannot be read: /no/such/folder: the folder does not exist",
+        ~s(the source "folder" cannot be read: /no/such/folder: the folder does not exist),
         "Correct the path or create the folder, or let it be missing with the options " <>
-          "[path: \"/no/such/folder\", optional: true]"
+          ~s([path: "/no/such/folder", optional: true])
       ]
   """
 

@@ -45,15 +45,8 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes a text and a line break to standard output."
   def put(text), do: write([text, "\n"])
 
-  @doc "Writes to standard output; throws `:closed` if the reader has closed it."
-  def write(text) do
-    IO.write(text)
-  rescue
-    error in ErlangError ->
-      if error.original in [:terminated, :epipe],
-        do: throw(:closed),
-        else: reraise(error, __STACKTRACE__)
-  end
+  @doc "Writes to standard output; see `Skillbook.CLI.Output.write/1` for errors."
+  defdelegate write(text), to: Skillbook.CLI.Output
 
   @doc "Writes a message about the run itself to standard error."
   def complain(text), do: IO.puts(:stderr, ["skillbook: ", text])
