@@ -27,7 +27,7 @@ defmodule Skillbook.Tools do
   """
 
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Support.{Closest, JSON, Options}
+  alias Skillbook.Support.{Closest, Hidden, JSON, Options}
   alias Skillbook.{Declaration, Entry, Flag, Native, OptionError, Result, ToolCallError, View}
 
   alias Skillbook.Reply.ToolCall
@@ -209,8 +209,8 @@ defmodule Skillbook.Tools do
 
     %{
       name: Name.of(view, entry),
-      title: entry.title,
-      description: description(entry, declaration),
+      title: entry.title && Hidden.visible(entry.title),
+      description: Hidden.visible(description(entry, declaration)),
       schema: Schema.object(declaration, entry.strict or entry.handler != nil),
       reads: Entry.effect(entry) == :read
     }

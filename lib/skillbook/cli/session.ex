@@ -168,7 +168,7 @@ defmodule Skillbook.CLI.Session do
         first = problems |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@max_listed)
         count = if match?([_], problems), do: "1 problem", else: "#{length(problems)} problems"
         Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
-        for diagnostic <- first, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
+        for diagnostic <- first, do: Terminal.note(["  ", first_line(diagnostic)])
         :ok
     end
   end

@@ -9,9 +9,11 @@
 //! |---|---|
 //! | `section` | the sections, and the formats that combine them |
 //! | `standard`, `notes`, `xml` | the text of the sections |
+//! | `foreign` | text of documents, which must not look like the prompt's own |
 //! | `plan`, `limit` | fitting a prompt into a limit of characters or tokens |
 //! | `news` | the changes since a prompt was made |
 
+mod foreign;
 mod limit;
 mod news;
 mod notes;
