@@ -181,12 +181,14 @@ defmodule Skillbook.ToolsTest do
       assert content == "flags: #{inspect(flags)}"
     end
 
-    assert {%Result{content: "unknown flag --c-d; did you mean --c? Known flags: --due-day, --c"},
-            _} =
+    assert {%Result{content: text}, _} =
              Tools.call(view, %{
                "name" => "x__a",
                "arguments" => %{"due_day" => "x", "c-d" => "z"}
              })
+
+    assert text ==
+             ~s(unknown property "c-d"; did you mean "c"? Known properties: "due_day", "c")
 
     assert {%Result{content: text}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => "["})
     assert text =~ ~s(Write for example: {"due_day": "VALUE"})
@@ -437,10 +439,10 @@ defmodule Skillbook.ToolsTest do
          "expected a tool call with a name and arguments. Call for example get_skill without " <>
            "arguments"},
         {%{"name" => "x__strict", "arguments" => %{"count" => 10}},
-         "--count must be a whole number from 1 to 9, got 10. Write for example: --count 1"},
+         ~s("count" must be a whole number from 1 to 9, got 10. Write for example: "count": 1)},
         {%{"name" => "x__strict", "arguments" => %{"count" => %{}}},
-         "--count must be a whole number from 1 to 9, got an object. Write for example: " <>
-           "--count 1"}
+         ~s("count" must be a whole number from 1 to 9, got an object. Write for example: ) <>
+           ~s("count": 1)}
       ]
 
       for {call, text} <- rows do

@@ -52,6 +52,13 @@ fn lost<T: Named>(name: &str, item: &T, why: Why, by: &T) -> Diagnostic {
     }
 }
 
+/// The diagnostic for a working entry that is not used, because one that cannot run took its place.
+pub(crate) fn instead_of_working(mut found: Diagnostic, by: &Entry) -> Diagnostic {
+    found.severity = Severity::Error;
+    found.message.push_str(", whose handler does not exist");
+    found.hint(format!("correct the handler in {}, or remove the page", by.document.path))
+}
+
 fn replaced<T: Named>(name: &str, item: &T, by: &T, reason: &str) -> Diagnostic {
     let place = format!("{} from the source `{}`", by.document().path, by.source().name);
     // With globs on both sources, somebody asked for both entries by name and gets one: a warning.

@@ -139,7 +139,8 @@ impl View {
     }
 
     /// Whether prompts, lists and suggestions mention the entry to a model. An entry that is not
-    /// listed can still be read and run by name.
+    /// listed can still be read and run by name; running one whose handler does not exist returns
+    /// an error that says so.
     pub fn lists(&self, id: EntryId) -> bool {
         self.is(id, about::LISTED)
     }
@@ -157,7 +158,9 @@ impl View {
         // A replaced entry is mentioned only beside its winner: without that, the mention would be
         // the only sign of the name.
         let beside = |entry: &Entry| self.find_named(&entry.name).is_some_and(|id| self.lists(id));
-        shadowed.filter(move |(_, entry)| self.visible.rule.in_prompt(entry) && beside(entry))
+        let in_prompt =
+            |entry: &Entry| self.visible.rule.in_prompt(entry) && !self.catalog.is_broken(entry);
+        shadowed.filter(move |(_, entry)| in_prompt(entry) && beside(entry))
     }
 
     /// The entries that the view would show if others did not replace them, in the order of their

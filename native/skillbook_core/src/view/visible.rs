@@ -71,6 +71,11 @@ impl Visible {
             }
         };
         let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
+        for (about, entry) in about.iter_mut().zip(catalog.entries()) {
+            if !catalog.handlers().is_empty() && catalog.is_broken(entry) {
+                *about &= !(about::LISTED | about::IN_PROMPT);
+            }
+        }
         // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
