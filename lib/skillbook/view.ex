@@ -256,6 +256,12 @@ defmodule Skillbook.View do
   def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
 
   @doc false
+  # Returns the names of entries and domains that a text means in another spelling: in another
+  # case, with other separators, as a title.
+  @spec spelled(t(), String.t()) :: [String.t()]
+  def spelled(%__MODULE__{ref: ref}, text), do: Native.view_spelled(ref, text)
+
+  @doc false
   # Domains are suggested only where a path may name one, since they cannot be run.
   @spec unknown(t(), String.t(), domains: boolean()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name, options \\ []) do
