@@ -257,6 +257,12 @@ defmodule Skillbook.ToolsTest do
                    "type" => ["string", "array"],
                    "items" => %{"type" => "string"},
                    "description" => "The id of the task that it is a part of"
+                 },
+                 "labels" => %{
+                   "type" => "array",
+                   "items" => %{"type" => "string"},
+                   "description" =>
+                     "One or more visibility labels: only readers with all of them see it"
                  }
                }
              }

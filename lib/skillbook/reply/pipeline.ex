@@ -5,7 +5,7 @@ defmodule Skillbook.Reply.Pipeline do
 
   alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Hidden, Options}
 
   alias Skillbook.{
     Book,
@@ -46,7 +46,9 @@ defmodule Skillbook.Reply.Pipeline do
 
       {:error, error} ->
         # A reply whose commands cannot be extracted is still text for the user.
-        %Report{text: printable(text), results: [Result.error(error)]}
+        result = Result.error(error)
+        result = %{result | content: Hidden.visible(result.content)}
+        %Report{text: printable(text), results: [result]}
     end
   end
 
@@ -136,7 +138,10 @@ defmodule Skillbook.Reply.Pipeline do
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
       result = result(route, view, book, fill, options)
+
+      # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
+      result = %{result | content: Hidden.visible(full_text)}
       max = options[:max_result] || (book && book.max_result) || @default_max_result
       result = truncate(%{result | name: metadata.skill, command: line}, view, max)
       duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)

@@ -48,7 +48,7 @@ defmodule Skillbook.SQL.SQLite do
 
   require Logger
 
-  alias Skillbook.SQL.{Error, Transaction}
+  alias Skillbook.SQL.{Error, Location, Transaction}
   alias Skillbook.Support.Options
   alias Skillbook.{Native, SQL}
 
@@ -199,6 +199,10 @@ defmodule Skillbook.SQL.SQLite do
     path = options[:path]
     name = options[:name]
     busy_timeout = Keyword.get(options, :busy_timeout, 5000)
+
+    # The error must not contain the password of a URL.
+    if Location.url?(path),
+      do: raise(ArgumentError, "expected :path to be a file or \":memory:\", got a URL")
 
     unless is_binary(path) and path != "" and String.valid?(path) and
              not String.contains?(path, "\0") do

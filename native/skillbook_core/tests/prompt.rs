@@ -53,11 +53,11 @@ Before a task that a skill describes, read the skill with `get_skill: NAME`.
 
 ### Shopping
 
-- Bread
+  - Bread
 
 ### Dinner
 
-Vegetarian.
+  Vegetarian.
 
 ## Also available
 
@@ -227,19 +227,19 @@ const INLINE: &str = "\
 <skill name=\"lists\" location=\"/zoo/lists/SKILL.md\">
 References are relative to /zoo/lists.
 
-# Lists
+  # Lists
 
-Keep them short.
+  Keep them short.
 </skill>
 
 <skill name=\"mail.send\" location=\"/zoo/mail/send.md\">
 References are relative to /zoo/mail.
 
-Send it.
+  Send it.
 
-## Usage
+  ## Usage
 
-mail.send --to ADDR
+  mail.send --to ADDR
 </skill>
 ";
 
@@ -255,7 +255,7 @@ Read one in full with `get_skill: NAME`.
 - **pdf**: About pdf
 ";
 
-const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\nNewer.\n\n### a\nA text.\n";
+const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\n  Newer.\n\n### a\n  A text.\n";
 
 const OTHER_NOTES: &str = "## Other Notes
 Read one with `get_skill: NAME`; a name that differs from the title is in parentheses.

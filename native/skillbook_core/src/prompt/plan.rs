@@ -5,6 +5,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::catalog::EntryId;
+use crate::hidden;
 use crate::prompt::limit::{Limit, Size};
 use crate::prompt::section::Section;
 use crate::source::Kind;
@@ -72,9 +73,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Adds a piece to the current section.
+    /// Adds a piece to the current section, with hidden characters made visible.
     pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
+        let start = self.text.len();
         write(&mut self.text);
+        hidden::reveal(&mut self.text, start);
         if let Some((section, tail, start)) = &mut self.current {
             let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
             let piece = Piece { subject, section: *section, start, end, tail, is_included: true };
