@@ -22,7 +22,7 @@ defmodule Skillbook.View do
     * `:profile` - the `Skillbook.Profile`
     * `:generation` - a number for the content that the profile sees. It differs between two views
       of a profile if and only if an entry or a domain has changed for it, so it says nothing
-      about hidden entries. It does not count; `Skillbook.Catalog.generation/1` does, for trusted code
+      about hidden entries. It does not count changes; `Skillbook.Catalog.generation/1` does
   """
 
   alias Skillbook.Support.{Arguments, Options}
