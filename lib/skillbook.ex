@@ -68,13 +68,15 @@ defmodule Skillbook do
 
   ### Database
 
-    * `:store` (path, `{module, options}` or `nil`) - the database for tasks, memories, stored
-      skills and notes, schedules and usage counts: the path of a SQLite file, `":memory:"`,
+    * `:store` (text, function, `{module, options}` or `nil`) - the database for tasks, memories,
+      stored skills and notes, schedules and usage counts: the path of a SQLite file,
+      `":memory:"`, a URL (`postgres://user:password@host/database` or
+      `sqlite:///folder/file.db`), a function without arguments that returns one of these,
       `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
-      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Skills and notes in it are the
-      source `"store"`, which comes last and is loaded before the book is available. If the
-      database is unreachable later, the book keeps the entries that it has. Without a database
-      (`nil`, the default) commands that need one return an error
+      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills
+      and notes in it are the source `"store"`, which comes last and is loaded before the book is
+      available. If the database is unreachable later, the book keeps the entries that it has.
+      Without a database (`nil`, the default) commands that need one return an error
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
@@ -84,8 +86,9 @@ defmodule Skillbook do
   ### Access
 
     * `:profiles` (list) - the identities that read and run skills, as options of
-      `Skillbook.Profile`. Unless you define it yourself, the profile `"default"` is added: it
-      sees all entries without visibility labels. Defaults to `[]`
+      `Skillbook.Profile`, each with its own `:id`. A book without profiles has the profile
+      `"default"`, which sees all entries without visibility labels and may write. A book with
+      profiles has only those. Defaults to `[]`
     * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
       profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes` and
       `:labels`. Defaults to `[]`
@@ -108,8 +111,8 @@ defmodule Skillbook do
     * `:max_result` (characters or `:infinity`) - how much of a result the model gets at once.
       Defaults to `30_000`
     * `:breaker` (keyword list or `false`) - the circuit breaker: after `:failures` failures in a
-      row a skill is out of service for `:cooldown` milliseconds. Defaults to `[failures: 5,
-      cooldown: 30_000]`
+      row for a profile, a skill is out of service for that profile for `:cooldown` milliseconds.
+      Defaults to `[failures: 5, cooldown: 30_000]`
 
   ### Schedules and agents
 
@@ -140,6 +143,7 @@ defmodule Skillbook do
   alias Skillbook.Catalog.{Search, Watcher}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.CircuitBreaker
+  alias Skillbook.SQL.Location
 
   alias Skillbook.{
     Book,
@@ -176,16 +180,24 @@ defmodule Skillbook do
   def child_spec(options) do
     %{
       id: {__MODULE__, options[:name]},
-      start: {__MODULE__, :start_link, [options]},
+      start: {__MODULE__, :start_link, [hide_url(options)]},
       type: :supervisor
     }
+  end
+
+  # A function keeps the password of a URL out of supervisor reports.
+  defp hide_url(options) do
+    Keyword.replace_lazy(options, :store, fn store ->
+      if Location.url?(store), do: fn -> store end, else: store
+    end)
   end
 
   @doc """
   Returns the current catalog of a book as a profile may see it.
 
   The profile is the id of one of the book's profiles, or a `Skillbook.Profile`. Raises
-  `ArgumentError` if the book or the profile does not exist.
+  `ArgumentError` if the book or the profile does not exist; `"default"` exists in a book without
+  `:profiles`, and in one that declares it.
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
   def view(book, profile \\ "default"), do: View.of(book, profile)

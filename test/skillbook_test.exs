@@ -112,6 +112,12 @@ defmodule SkillbookTest do
             {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
              "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: " <>
                "\"c\""},
+            {[name: :x, profiles: [[id: "p"], [id: "q"], [id: "p", writes: :deny]]],
+             "expected profiles with different ids as the option :profiles of a book, got: \"p\""},
+            {[name: :x, profiles: [[id: "p"], %Skillbook.Profile{id: "p"}]],
+             "expected profiles with different ids as the option :profiles of a book, got: \"p\""},
+            {[name: :x, roles: [[id: "a"], [id: "a", writes: :deny]]],
+             "expected roles with different ids as the option :roles of a book, got: \"a\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],
              "expected nil, for the book has no :roles, as the option :role of a profile, " <>
                "got: \"c\""}
@@ -434,9 +440,8 @@ defmodule SkillbookTest do
         "x/secret.md" => page("x.secret", visibility_labels: "[private]")
       })
 
-      book =
-        book(sources: [folder], builtins: false, profiles: [[id: "ann", grants: ["private"]]])
-
+      profiles = [[id: "default"], [id: "ann", grants: ["private"]]]
+      book = book(sources: [folder], builtins: false, profiles: profiles)
       names = fn view -> Enum.map(View.entries(view), & &1.name) end
       assert names.(Skillbook.view(book)) == ["x.open"]
       assert names.(Skillbook.view(book, "ann")) == ["x.open", "x.secret"]
@@ -452,6 +457,32 @@ defmodule SkillbookTest do
                    ~s(expected a profile of the book #{inspect(book)} \("ann", "default"\), ) <>
                      ~s(got: "bob"),
                    fn -> Skillbook.view(book, "bob") end
+    end
+
+    test "the profile \"default\" exists only in a book that declares it or none" do
+      rows = [
+        {[], ["default"], []},
+        {[profiles: []], ["default"], []},
+        {[profiles: [[id: "default", writes: :deny]]], ["default"], []},
+        {[profiles: [[id: "ann"]]], ["ann"], ["default"]},
+        {[profiles: [[id: "ann"], [id: "default"]]], ["ann", "default"], ["bob"]}
+      ]
+
+      for {options, known, unknown} <- rows do
+        book = book([builtins: false] ++ options)
+        for id <- known, do: assert(Skillbook.view(book, id).profile.id == id)
+        ids = Enum.map_join(known, ", ", &inspect/1)
+
+        for id <- unknown do
+          error = assert_raise ArgumentError, fn -> Skillbook.view(book, id) end
+
+          assert error.message ==
+                   "expected a profile of the book #{inspect(book)} (#{ids}), got: " <>
+                     inspect(id)
+        end
+
+        if "default" not in known, do: assert_raise(ArgumentError, fn -> Skillbook.view(book) end)
+      end
     end
 
     test "a view keeps its generation; a new view sees the reload", %{tmp_dir: folder} do

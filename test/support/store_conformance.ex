@@ -1396,7 +1396,7 @@ defmodule Skillbook.StoreConformance do
                   "a profile of the book, got a profile with fewer rights; " <>
                   "restore an earlier version, or create the entry again",
                 "strange does not run by its schedule: expected the entry to be changed by " <>
-                  "one of the profiles ann, bob, boss, default, guest, mail, spy, team, " <>
+                  "one of the profiles ann, bob, boss, guest, mail, spy, team, " <>
                   "got: \"stranger\"; add that profile to the book, or create the entry again",
                 "imported does not run by its schedule: expected an entry that was written " <>
                   "here, got an imported one, which has low trust; create it anew"

@@ -29,6 +29,8 @@ defmodule Skillbook.CLI.List do
       --json            print a JSON array with all fields
       --diagnostics     list the problems found while the skills were loaded instead
 
+    Exit status: with --diagnostics, 1 if a problem is an error.
+
     Examples:
       skillbook list
       skillbook --dir skills --no-builtins list --json
@@ -42,11 +44,14 @@ defmodule Skillbook.CLI.List do
       terminal = Terminal.new(options.color)
 
       case {options.flags[:diagnostics], options.flags[:json]} do
-        {true, true} ->
-          book |> Skillbook.diagnostics() |> Enum.map(&JSON.diagnostic/1) |> Terminal.put_json()
+        {true, json} ->
+          diagnostics = Skillbook.diagnostics(book)
 
-        {true, _} ->
-          book |> Skillbook.diagnostics() |> put_diagnostics()
+          if json,
+            do: diagnostics |> Enum.map(&JSON.diagnostic/1) |> Terminal.put_json(),
+            else: put_diagnostics(diagnostics)
+
+          if Enum.any?(diagnostics, &(&1.severity == :error)), do: 1, else: 0
 
         {_, true} ->
           book |> entries(options) |> Enum.map(&fields/1) |> Terminal.put_json()

@@ -6,6 +6,9 @@ defmodule Skillbook.CLI.Run do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.ReadFile
+
+  @max_size 16 * 1024 * 1024
 
   @impl true
   def switches, do: [command: :string, json: :boolean]
@@ -92,18 +95,15 @@ defmodule Skillbook.CLI.Run do
     # Read as bytes: `Skillbook.run/3` checks that they are UTF-8.
     :io.setopts(:standard_io, encoding: :latin1)
 
-    case IO.binread(:stdio, :eof) do
-      :eof -> {:ok, ""}
-      {:error, reason} -> {:error, reason}
-      bytes -> {:ok, bytes}
-    end
+    ReadFile.read_device(&IO.binread(:stdio, &1), @max_size)
   after
     :io.setopts(:standard_io, encoding: :unicode)
   end
 
-  defp read(file), do: File.read(file)
+  defp read(file), do: ReadFile.read(file, @max_size)
 
   defp reason(:eisdir), do: "expected a file with a model's reply, got a folder"
+  defp reason(:efbig), do: "expected a reply of up to #{@max_size} bytes, got more"
   defp reason(reason), do: :file.format_error(reason)
 
   defp status(report) do

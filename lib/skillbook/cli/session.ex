@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Session do
   # subcommand, and stops the book.
 
   alias Skillbook.CLI.Terminal
-  alias Skillbook.SQL.Postgres
+  alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Vault
 
   @name :skillbook_cli
@@ -124,10 +124,16 @@ defmodule Skillbook.CLI.Session do
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 
   defp store(text, _mode) do
-    # A function keeps the URL and its password out of supervisor reports.
-    if text =~ ~r{\Apostgres(ql)?://},
-      do: {:ok, {Postgres, url: fn -> text end}},
-      else: file(text)
+    case Location.read(text) do
+      {:ok, {SQLite, path: path}} ->
+        file(path)
+
+      {:ok, connection} ->
+        {:ok, connection}
+
+      {:error, expected} ->
+        {:error, "expected #{expected} as --db, got: #{Location.redact(text)}"}
+    end
   end
 
   defp file(path) do

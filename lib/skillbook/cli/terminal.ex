@@ -49,15 +49,8 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes a text and a line break to standard output."
   def put(text), do: write([text, "\n"])
 
-  @doc "Writes to standard output; throws `:closed` if the reader has closed it."
-  def write(text) do
-    IO.write(text)
-  rescue
-    error in ErlangError ->
-      if error.original in [:terminated, :epipe],
-        do: throw(:closed),
-        else: reraise(error, __STACKTRACE__)
-  end
+  @doc "Writes to standard output; see `Skillbook.CLI.Output.write/1` for errors."
+  defdelegate write(text), to: Skillbook.CLI.Output
 
   @doc "Writes a value as JSON to standard output."
   def put_json(value), do: value |> json() |> put()
@@ -82,7 +75,8 @@ defmodule Skillbook.CLI.Terminal do
   end
 
   @doc "Replaces the progress line on standard error, if that is a terminal."
-  def progress(text), do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", text]), else: :ok)
+  def progress(text),
+    do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", safe(text)]), else: :ok)
 
   @doc "Clears the progress line."
   def clear_progress, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)

@@ -68,6 +68,7 @@ defmodule Skillbook.Native do
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
+  def sql_check(_database), do: missing()
 
   def postgres_server(_address, _limits), do: missing()
   def postgres_connect(_server, _reference), do: missing()

@@ -40,8 +40,8 @@ pub struct Options {
     pub sections: Vec<Section>,
     /// The names of the entries in [`Section::PreloadedSkills`].
     pub preloaded: Vec<String>,
-    /// The maximum length. Pieces are included in order up to the first that does not fit, and a
-    /// last line counts the others. If the rules and that line do not fit together, the prompt is
+    /// The maximum length. The preloaded entries are included first, then the other pieces in order
+    /// up to the first that does not fit, and a last line counts the rest. If the rules and that line do not fit together, the prompt is
     /// only the line; if the line does not fit either, the prompt is empty.
     pub limit: Limit,
 }

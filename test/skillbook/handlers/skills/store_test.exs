@@ -15,6 +15,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
     })
 
     profiles = [
+      [id: "default"],
       [id: "bob", grants: ["red"]],
       [id: "mail", grants: ["outside"], labels: ["outside"]],
       [id: "reader", writes: :deny]
