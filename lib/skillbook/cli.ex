@@ -23,6 +23,7 @@ defmodule Skillbook.CLI do
   @spec main([String.t()]) :: no_return()
   def main(argv) do
     log_to_standard_error()
+    Skillbook.Catalog.Handlers.standalone()
     {:ok, _} = Application.ensure_all_started(:skillbook)
     System.halt(run(argv))
   end

@@ -32,6 +32,7 @@ defmodule Skillbook.Executor do
 
   alias Skillbook.Flags.Check
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
+  alias Skillbook.Support.Arguments
 
   alias Skillbook.{
     Book,
@@ -43,6 +44,7 @@ defmodule Skillbook.Executor do
     PolicyError,
     Request,
     Result,
+    ReturnedError,
     RoutedCommand,
     SQL,
     View,
@@ -57,9 +59,9 @@ defmodule Skillbook.Executor do
 
   ## Errors
 
-    * The handler's own error is returned unchanged; an error text becomes a `RuntimeError`, and a
-      `Skillbook.SQL.Error` the reason of a `Skillbook.HandlerError`, because its text is for the
-      operator.
+    * The handler's own error is returned unchanged. An error text becomes a `RuntimeError`, a
+      `Skillbook.SQL.Error`, whose text is for the operator, the reason of a
+      `Skillbook.HandlerError`, and any other reason a `Skillbook.ReturnedError`.
     * `Skillbook.HandlerError` - the handler is missing, crashed, exceeded its time limit or
       returned an invalid value, or the caller is in a transaction.
     * `Skillbook.FlagError`, `Skillbook.PolicyError`, `Skillbook.OutOfServiceError` or
@@ -91,6 +93,12 @@ defmodule Skillbook.Executor do
              | BusyError.t()
              | Exception.t()}
   def execute(routed, context, options \\ []) do
+    Arguments.check!("Skillbook.Executor.execute/3",
+      routed: {RoutedCommand, routed},
+      context: {Context, context},
+      options: {:keyword, options}
+    )
+
     with {:ok, book} <- book(context), do: run(routed, context, book, options)
   end
 
@@ -175,6 +183,12 @@ defmodule Skillbook.Executor do
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
+    Arguments.check!("Skillbook.Executor.context/3",
+      view: {:view, view},
+      routed: {RoutedCommand, routed},
+      options: {:keyword, options}
+    )
+
     book = if view.book, do: Book.fetch!(view.book)
     context(view, book, book && Book.sql(book), routed, options)
   end
@@ -247,18 +261,23 @@ defmodule Skillbook.Executor do
   end
 
   defp start(book, context, module) do
-    work = fn -> context.command.flags |> module.execute(context) |> with_message() end
+    name = context.entry.name
+    work = fn -> context.command.flags |> module.execute(context) |> with_message(name) end
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
     if book, do: enter(book, context, module, start), else: {:ok, start.()}
   end
 
-  # `message/1` is the handler's code too: run it in the worker, where it may crash or hang.
-  defp with_message({:error, error} = answer) when is_exception(error) do
+  # The text of a reason may come from the handler's code too: it is made in the worker, where
+  # that may crash or hang.
+  defp with_message({:error, error} = answer, _name) when is_exception(error) do
     _ = Exception.message(error)
     answer
   end
 
-  defp with_message(answer), do: answer
+  defp with_message({:error, text} = answer, _name) when is_binary(text), do: answer
+  defp with_message({:error, reason}, name), do: {:error, ReturnedError.new(name, reason)}
+  defp with_message(:error, name), do: {:error, ReturnedError.new(name, nil)}
+  defp with_message(answer, _name), do: answer
 
   # The breaker comes before the limit, so calls that it refuses do not queue. A trial call that
   # gets no slot leaves the trial to another call.
@@ -333,6 +352,8 @@ defmodule Skillbook.Executor do
       else: bad_return(answer, context)
   end
 
+  defp answer(:ok, _context), do: {:ok, Result.ok("Done.")}
+
   defp answer({:ok, text} = answer, context) when is_binary(text) do
     if text?(text), do: {:ok, Result.ok(text)}, else: bad_return(answer, context)
   end
@@ -343,6 +364,16 @@ defmodule Skillbook.Executor do
 
   defp answer({:error, %SQL.Error{} = error}, context),
     do: {:error, failed(:database, context, reason: error)}
+
+  # An expected outcome, as for a record that does not exist.
+  defp answer({:error, %ReturnedError{} = error}, context) do
+    Logger.info(
+      fn -> "skill #{error.name} returned an error: #{error.text}" end,
+      Context.logger_metadata(context)
+    )
+
+    {:error, error}
+  end
 
   defp answer({:error, error}, context) when is_exception(error) do
     # The message of the handler's exception may be no valid text.
@@ -408,7 +439,7 @@ defmodule Skillbook.Executor do
   end
 
   defp log(%{kind: :bad_return} = error) do
-    "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, {:error, text} " <>
-      "or {:error, exception}, got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
+    "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, :ok or " <>
+      "{:error, reason}, got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
   end
 end

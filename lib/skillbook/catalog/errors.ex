@@ -201,6 +201,42 @@ defmodule Skillbook.DocumentError do
     do: "#{path}: #{:file.format_error(reason)}"
 end
 
+defmodule Skillbook.SourceError do
+  @moduledoc """
+  Returned when a book cannot start, because the folder of a source is missing or cannot be read.
+
+  Sources with `optional: true` may be missing.
+
+  ## Fields
+
+    * `:source` - the name of the source
+    * `:path` - its folder
+    * `:reason` - the problem, a text
+
+  ## Examples
+
+      iex> {:error, error} = Skillbook.start_link(name: :lost, sources: ["/no/such/folder"])
+      iex> error |> Exception.message() |> String.split(". ")
+      [
+        ~s(the source "folder" cannot be read: /no/such/folder: the folder does not exist),
+        "Correct the path or create the folder, or let it be missing with the options " <>
+          ~s([path: "/no/such/folder", optional: true])
+      ]
+  """
+
+  @type t :: %__MODULE__{source: String.t(), path: Path.t(), reason: String.t()}
+
+  @enforce_keys [:source, :path, :reason]
+  defexception [:source, :path, :reason]
+
+  @impl true
+  def message(%{source: source, path: path, reason: reason}) do
+    "the source #{inspect(source)} cannot be read: #{path}: #{reason}. Correct the path or " <>
+      "create the folder, or let it be missing with the options " <>
+      "[path: #{inspect(path)}, optional: true]"
+  end
+end
+
 defmodule Skillbook.ConfigError do
   @moduledoc """
   Returned when a configuration file cannot be read or has an invalid value.

@@ -3,6 +3,7 @@ defmodule Skillbook.CLI.Session do
   # Starts the book of one command line, waits until its vaults are indexed, calls the
   # subcommand, and stops the book.
 
+  alias Skillbook.Catalog.ErrorLog
   alias Skillbook.CLI.Terminal
   alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Vault
@@ -58,6 +59,8 @@ defmodule Skillbook.CLI.Session do
   defp start(options, store, vaults, mode) do
     # `index/1` shows the progress.
     Logger.put_module_level(Vault.Indexer, :warning)
+    # `summarize/1` shows the errors.
+    Logger.put_module_level(ErrorLog, :none)
 
     Skillbook.start_link(
       [

@@ -13,6 +13,7 @@ defmodule Skillbook.Reply.Pipeline do
     Entry,
     Executor,
     Extractor,
+    FlagError,
     HandlerError,
     PlaceholderError,
     Report,
@@ -207,9 +208,14 @@ defmodule Skillbook.Reply.Pipeline do
          {:ok, result} <- Executor.call(view, book, %{routed | command: command}, options) do
       result
     else
-      {:error, error} -> Result.error(error)
+      {:error, error} -> Result.error(in_terms_of_caller(error, options))
     end
   end
+
+  defp in_terms_of_caller(%FlagError{} = error, options),
+    do: %{error | json: options[:json] || false}
+
+  defp in_terms_of_caller(error, _options), do: error
 
   defp printable(text, done \\ []) do
     case :unicode.characters_to_binary(text) do
@@ -232,6 +238,7 @@ defmodule Skillbook.Reply.Pipeline do
         {"a map, a function without arguments or nil",
          &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)},
+      json: {"whether errors are about a JSON object", &is_boolean/1},
       workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))}
     ]
   end

@@ -43,7 +43,8 @@ defmodule Skillbook.SQL.Migrations do
     {6, "the ends of runs", Skillbook.SQL.Migrations.V6},
     {7, "schedules of the store", Skillbook.SQL.Migrations.V7},
     {8, "the terms of vaults", Skillbook.SQL.Migrations.V8},
-    {9, "one index for search", Skillbook.SQL.Migrations.V9}
+    {9, "one index for search", Skillbook.SQL.Migrations.V9},
+    {10, "labels of tasks", Skillbook.SQL.Migrations.V10}
   ]
 
   @doc """

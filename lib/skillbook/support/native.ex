@@ -31,7 +31,7 @@ defmodule Skillbook.Native do
         sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
-        view_entries: 3,
+        view_entries: 4,
         view_domains: 1,
         view_help: 2,
         view_help_domain: 2,
@@ -91,8 +91,10 @@ defmodule Skillbook.Native do
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
-  def catalog_reload(_catalog), do: missing()
-  def catalog_reload_paths(_catalog, _paths), do: missing()
+  def catalog_read(_catalog), do: missing()
+  def catalog_read_paths(_catalog, _paths), do: missing()
+  def catalog_publish(_catalog, _problems), do: missing()
+  def catalog_errors(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
   def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()

@@ -219,9 +219,14 @@ impl EntryKind {
 }
 
 twin! {
-    /// The entries of a domain or of a kind; both are optional.
+    /// The entries of a domain or of a kind; both are optional. With `listed`, only those that a
+    /// model is offered.
     "DirtyCpu" fn view_entries_now | view_entries_dirty(
-        env, view: ResourceArc<ViewResource>, domain: Option<&str>, kind: Option<EntryKind>
+        env,
+        view: ResourceArc<ViewResource>,
+        domain: Option<&str>,
+        kind: Option<EntryKind>,
+        listed: bool
     )
     if match domain {
         Some(name) => {
@@ -230,7 +235,7 @@ twin! {
         }
         None => view.is_small(),
     }
-    => Ok(entries(env, &view, domain, kind))
+    => Ok(entries(env, &view, domain, kind, listed))
 }
 
 fn entries<'a>(
@@ -238,6 +243,7 @@ fn entries<'a>(
     view: &ViewResource,
     domain: Option<&str>,
     kind: Option<EntryKind>,
+    listed: bool,
 ) -> Term<'a> {
     let kind = kind.map(EntryKind::kind);
     let found: Vec<_> = match domain {
@@ -245,6 +251,7 @@ fn entries<'a>(
         None => view.core().entries().collect(),
     };
     let found = found.into_iter().filter(|(_, entry)| kind.is_none_or(|kind| entry.kind == kind));
+    let found = found.filter(|(id, _)| !listed || view.core().lists(*id));
     found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
 }
 

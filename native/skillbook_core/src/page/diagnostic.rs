@@ -134,6 +134,10 @@ codes! {
     UntrustedField = "untrusted_field",
     /// An alias that is the name or an alias of another entry.
     AliasTaken = "alias_taken",
+    /// A command whose handler does not exist. It cannot run, and models do not see it.
+    HandlerMissing = "handler_missing",
+    /// A command whose handler cannot be looked up here, since its application is not loaded.
+    HandlerUnchecked = "handler_unchecked",
     /// A `requires` that names no entry.
     RequiresMissing = "requires_missing",
     /// Entries that require each other in a cycle.
@@ -142,6 +146,8 @@ codes! {
     ReferenceMissing = "reference_missing",
     /// An entry that no glob of its source selects.
     NotSelected = "not_selected",
+    /// A glob of a source that matches no entry.
+    GlobUnmatched = "glob_unmatched",
     /// An entry that both the `available` and the `inline` globs of its source select.
     InlineWins = "inline_wins",
     /// The index of a domain that has no commands.

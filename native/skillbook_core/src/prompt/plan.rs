@@ -80,8 +80,7 @@ impl<'a> Plan<'a> {
         hidden::reveal(&mut self.text, from);
         if let Some((section, tail, start)) = &mut self.current {
             let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
-            let piece =
-                Piece { subject, section: *section, start, end, tail: *tail, is_included: true };
+            let piece = Piece { subject, section: *section, start, end, tail, is_included: true };
             self.pieces.push(piece);
         }
     }
