@@ -119,9 +119,12 @@ codes! {
     FieldMended = "field_mended",
     /// A `schedule` or a `timezone` that is not valid. It is not used.
     ScheduleInvalid = "schedule_invalid",
-    /// Visibility labels that cannot be read. The document is not used, because the wrong reader
-    /// might see it.
+    /// Visibility labels that cannot be read, occur twice or are misspelt. The document is not
+    /// used, because the wrong reader might see it.
     LabelsInvalid = "labels_invalid",
+    /// Another restriction that cannot be read, occurs twice or is misspelt. The document is not
+    /// used.
+    RestrictionInvalid = "restriction_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.
     NotASkill = "not_a_skill",
     /// A name that occurs twice in one source.
