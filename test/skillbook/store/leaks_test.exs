@@ -37,6 +37,9 @@ defmodule Skillbook.Store.LeaksTest do
     "",
     "a\nb\na\n",
     "---\nname: x\ndescription: y\n---\nz",
+    "---\nlabels: [a]\nallowed-tools: Read\n---\nTwo",
+    "---\nexclude_from_prompt_profile_ids: [reader]\nvisibility_labels: b\n---\nz",
+    "---\nlabel: [secret]\n---\nTwo",
     "Poems of stew [a](haiku)."
   ]
   @now ~U[2026-03-01 09:30:00Z]
@@ -275,7 +278,8 @@ defmodule Skillbook.Store.LeaksTest do
       one_of([
         %{},
         %{labels: one_of([["secret"], ["a", "secret"]]), excluded_for: []},
-        %{labels: [], excluded_for: excluded, kind: :skill, description: "Stew"}
+        %{labels: [], excluded_for: excluded, kind: :skill, description: "Stew"},
+        %{labels: [], excluded_for: [], content: "---\nlabels: [secret]\n---\nTwo stews"}
       ])
 
     fields = Map.merge(fields, hidden)
