@@ -162,7 +162,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
 
   test "a built workflow runs from the next reply on", %{tmp_dir: folder} do
     root = Path.join(folder, "built")
-    book = book(sources: [root], store: ":memory:", write_to: root)
+    book = book(store: ":memory:", write_to: root)
 
     reply = """
     ```cmd
