@@ -164,10 +164,13 @@ defmodule Skillbook.Entry do
   end
 
   @doc false
-  # Returns the module of its handler. Only existing atoms are used, so a file cannot create new
-  # ones; the modules of loaded applications have theirs.
-  @spec fetch_handler(t()) :: {:ok, module()} | {:error, Exception.t() | nil}
-  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler) do
+  # Returns the module of its handler, or of the handler of a name. Only existing atoms are used,
+  # so a file cannot create new ones; the modules of loaded applications have theirs.
+  @spec fetch_handler(t() | String.t()) :: {:ok, module()} | {:error, Exception.t() | nil}
+  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler),
+    do: fetch_handler(handler)
+
+  def fetch_handler(handler) when is_binary(handler) do
     module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
 
     if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),

@@ -73,7 +73,7 @@ defmodule Skillbook.Help do
     name = String.replace_suffix(path, ".all", "")
 
     if name != path and domain?(view, name),
-      do: view |> View.entries(domain: name) |> Enum.reject(& &1.hidden_from_model)
+      do: View.listed(view, domain: name)
   end
 
   defp domain?(%View{ref: ref}, name), do: Native.view_help_domain(ref, name) != :unknown

@@ -20,7 +20,7 @@ defmodule Skillbook.Router do
       "tasks.search"
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Arguments, Options}
 
   alias Skillbook.{
     Command,
@@ -46,6 +46,9 @@ defmodule Skillbook.Router do
   def route(%View{} = view, line) when is_binary(line) do
     with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
+
+  def route(view, line),
+    do: Arguments.check!("Skillbook.Router.route/2", view: {:view, view}, line: {:text, line})
 
   @typep fill :: (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})
 

@@ -287,7 +287,9 @@ defmodule Skillbook.CatalogTest do
   describe "sources" do
     test "are rejected by name" do
       rows = [
-        {{:path, "x"}, "expected a keyword list for a source, got: {:path, \"x\"}"},
+        {{:path, "x"},
+         ~s(expected a list of sources, such as ["skills"], for :sources, got: [path: "x"])},
+        {:nonsense, "expected a keyword list for a source, got: :nonsense"},
         {[name: "x"], "a source needs the option :path"},
         {[path: "x", labels: "a"],
          "expected a list of texts as the option :labels of a source, got: \"a\""},

@@ -23,13 +23,15 @@ defmodule Skillbook.Native do
         quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
+        hidden_visible: 1,
+        hidden_json: 1,
         http_client: 1,
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
-        view_entries: 3,
+        view_entries: 4,
         view_domains: 1,
         view_help: 2,
         view_help_domain: 2,
@@ -52,6 +54,7 @@ defmodule Skillbook.Native do
     def unquote(dirty)(unquote_splicing(ignored)), do: missing()
   end
 
+  def hidden_find(_text), do: missing()
   def extractor_new(_run), do: missing()
   def behavior_steps(_body), do: missing()
 
@@ -65,6 +68,7 @@ defmodule Skillbook.Native do
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
+  def sql_check(_database), do: missing()
 
   def postgres_server(_address, _limits), do: missing()
   def postgres_connect(_server, _reference), do: missing()
@@ -87,8 +91,10 @@ defmodule Skillbook.Native do
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
-  def catalog_reload(_catalog), do: missing()
-  def catalog_reload_paths(_catalog, _paths), do: missing()
+  def catalog_read(_catalog), do: missing()
+  def catalog_read_paths(_catalog, _paths), do: missing()
+  def catalog_publish(_catalog, _problems), do: missing()
+  def catalog_errors(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
   def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
+use skillbook_core::hidden::reveal;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
 use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
@@ -231,9 +232,14 @@ impl EntryKind {
 }
 
 twin! {
-    /// The entries of a domain or of a kind; both are optional.
+    /// The entries of a domain or of a kind; both are optional. With `listed`, only those that a
+    /// model is offered.
     "DirtyCpu" fn view_entries_now | view_entries_dirty(
-        env, view: ResourceArc<ViewResource>, domain: Option<&str>, kind: Option<EntryKind>
+        env,
+        view: ResourceArc<ViewResource>,
+        domain: Option<&str>,
+        kind: Option<EntryKind>,
+        listed: bool
     )
     if match domain {
         Some(name) => {
@@ -242,7 +248,7 @@ twin! {
         }
         None => view.is_small(),
     }
-    => Ok(entries(env, &view, domain, kind))
+    => Ok(entries(env, &view, domain, kind, listed))
 }
 
 fn entries<'a>(
@@ -250,6 +256,7 @@ fn entries<'a>(
     view: &ViewResource,
     domain: Option<&str>,
     kind: Option<EntryKind>,
+    listed: bool,
 ) -> Term<'a> {
     let kind = kind.map(EntryKind::kind);
     let found: Vec<_> = match domain {
@@ -257,6 +264,7 @@ fn entries<'a>(
         None => view.core().entries().collect(),
     };
     let found = found.into_iter().filter(|(_, entry)| kind.is_none_or(|kind| entry.kind == kind));
+    let found = found.filter(|(id, _)| !listed || view.core().lists(*id));
     found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
 }
 
@@ -304,7 +312,9 @@ fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
             Help::Text(text) => Some(text),
             Help::File { entry, file } => {
                 let entry = view.core().entry(entry)?;
-                Some(resource_file::read(&entry.document.path, &file))
+                let mut text = resource_file::read(&entry.document.path, &file);
+                reveal(&mut text, 0);
+                Some(text)
             }
         }),
     )

@@ -180,6 +180,9 @@ defmodule Skillbook.Scheduler.DigestTest do
       assert {:error, %{kind: :not_found}} =
                Store.fetch(Skillbook.view(book, "bob"), "Digest of 2026-03-03")
 
+      sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+      note = %{note | content: Skillbook.Ordinals.from_numbers(note.content, sql)}
+
       case kind do
         :commands ->
           assert text =~ "workflows.morning ran its 4 steps."

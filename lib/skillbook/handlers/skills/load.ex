@@ -67,8 +67,8 @@ defmodule Skillbook.Handlers.Skills.Load do
 
   # The error lists the existing entries by their names or titles.
   defp not_found(view, kind, id, kinds, name) do
-    names =
-      for entry <- entries(view, kinds), not entry.hidden_from_model, uniq: true, do: name.(entry)
+    entries = kinds |> Enum.flat_map(&View.listed(view, kind: &1)) |> Enum.sort_by(& &1.name)
+    names = for entry <- entries, uniq: true, do: name.(entry)
 
     {:error,
      %NotFoundError{kind: kind, id: id, find: nil, available: Enum.take(names, @max_names)}}

@@ -6,6 +6,7 @@
 //! in a catalog of 10,000 entries, reading all names would take most of the time, because the
 //! entries are scattered over memory.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -98,7 +99,7 @@ impl Names {
             // Models write records, so their aliases take none from a file.
             ids.sort_by_key(|id| {
                 let priority = names.priorities[id.0 as usize];
-                (priority.low, priority.stored, *id)
+                (Reverse(priority.claim), priority.stored, *id)
             });
         }
         domains.retain(|_, domain| !domain.entries.is_empty() || !domain.indexes.is_empty());
@@ -212,7 +213,8 @@ impl Names {
 fn same_names(a: &Entry, b: &Entry) -> bool {
     (&a.name, &a.domain, &a.title, a.kind, a.trust)
         == (&b.name, &b.domain, &b.title, b.kind, b.trust)
-        && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
+        && (a.source.kind, &a.fields().aliases, a.fields().replaces)
+            == (b.source.kind, &b.fields().aliases, b.fields().replaces)
 }
 
 /// The entries that did not change: a run at the front and a run at the end of all sources. Finding

@@ -15,6 +15,8 @@
 
 use std::ops::Range;
 
+use crate::hidden::reveal;
+
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -135,6 +137,10 @@ codes! {
     UntrustedField = "untrusted_field",
     /// An alias that is the name or an alias of another entry.
     AliasTaken = "alias_taken",
+    /// A command whose handler does not exist. It cannot run, and models do not see it.
+    HandlerMissing = "handler_missing",
+    /// A command whose handler cannot be looked up here, since its application is not loaded.
+    HandlerUnchecked = "handler_unchecked",
     /// A `requires` that names no entry.
     RequiresMissing = "requires_missing",
     /// Entries that require each other in a cycle.
@@ -143,6 +149,8 @@ codes! {
     ReferenceMissing = "reference_missing",
     /// An entry that no glob of its source selects.
     NotSelected = "not_selected",
+    /// A glob of a source that matches no entry.
+    GlobUnmatched = "glob_unmatched",
     /// An entry that both the `available` and the `inline` globs of its source select.
     InlineWins = "inline_wins",
     /// The index of a domain that has no commands.
@@ -173,6 +181,8 @@ codes! {
     FlagContradiction = "flag_contradiction",
     /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
+    /// Characters that readers cannot see, or that change how other text is shown.
+    HiddenCharacters = "hidden_characters",
     /// A violation of the Agent Skills format.
     SpecViolation = "spec_violation",
 }
@@ -239,7 +249,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`]. Its
+    /// message is put on one line, with hidden characters made visible.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -247,7 +258,7 @@ impl Diagnostic {
             path: None,
             line: None,
             column: None,
-            message: message.into(),
+            message: line(message.into()),
             hint: None,
             fix: None,
         }
@@ -273,7 +284,7 @@ impl Diagnostic {
 
     /// Adds a suggestion.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(line(hint.into()));
         self
     }
 
@@ -281,6 +292,15 @@ impl Diagnostic {
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix.map(Box::new);
         self
+    }
+}
+
+/// A message on one line, without hidden characters: it may quote a document.
+fn line(mut text: String) -> String {
+    reveal(&mut text, 0);
+    match text.contains('\n') {
+        true => text.replace("\r\n", "\n").replace('\n', "\\n"),
+        false => text,
     }
 }
 
