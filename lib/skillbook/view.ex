@@ -22,7 +22,7 @@ defmodule Skillbook.View do
     * `:profile` - the `Skillbook.Profile`
     * `:generation` - a number for the content that the profile sees. It differs between two views
       of a profile if and only if an entry or a domain has changed for it, so it says nothing
-      about hidden entries. It does not count; `Skillbook.Catalog.generation/1` does, for trusted code
+      about hidden entries. It does not count changes; `Skillbook.Catalog.generation/1` does
   """
 
   alias Skillbook.Support.{Arguments, Options}
@@ -326,6 +326,12 @@ defmodule Skillbook.View do
   # Returns the row number in the database of the entry of a name; `nil` for a file or no entry.
   @spec record(t(), String.t()) :: pos_integer() | nil
   def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
+
+  @doc false
+  # Returns the names of entries and domains that a text means in another spelling: in another
+  # case, with other separators, as a title.
+  @spec spelled(t(), String.t()) :: [String.t()]
+  def spelled(%__MODULE__{ref: ref}, text), do: Native.view_spelled(ref, text)
 
   @doc false
   # Domains are suggested only where a path may name one, since they cannot be run.

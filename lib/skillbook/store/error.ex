@@ -6,6 +6,7 @@ defmodule Skillbook.StoreError do
 
     * `:kind` - the broken rule:
       * `:not_found` - the store has no entry with that name
+      * `:ambiguous` - the name is another spelling of several entries
       * `:no_version` - the entry has no version with that number
       * `:is_file` - the name belongs to an entry of a file
       * `:exists` - the name is taken
@@ -24,7 +25,7 @@ defmodule Skillbook.StoreError do
       * `:in_transaction` - the caller is in a transaction of the same database
     * `:name` - the requested name, or `nil`
     * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest
-      first
+      first; for `:ambiguous`, the names
     * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
     * `:expected` - the expected version; the rule for a field's value; for `:restriction`, the
       problem; the shortest interval in
@@ -53,6 +54,7 @@ defmodule Skillbook.StoreError do
 
   @type kind ::
           :not_found
+          | :ambiguous
           | :no_version
           | :is_file
           | :exists
@@ -106,6 +108,7 @@ defmodule Skillbook.StoreError do
 
   # A long value, such as a page in the wrong field, is not repeated in full.
   @max_quoted 60
+  @max_names 20
 
   @impl true
   def message(%{kind: :not_found, deleted_at: nil} = error),
@@ -114,6 +117,11 @@ defmodule Skillbook.StoreError do
   def message(%{kind: :not_found} = error) do
     "the entry #{quoted(error.name)} was deleted at #{DateTime.to_iso8601(error.deleted_at)}. " <>
       "Restore one of its versions, or create a new entry"
+  end
+
+  def message(%{kind: :ambiguous} = error) do
+    names = error.suggestions |> Enum.take(@max_names) |> Enum.join(", ")
+    "#{quoted(error.name)} can mean several entries: #{names}. Write one of these names"
   end
 
   def message(%{kind: :no_version} = error) do

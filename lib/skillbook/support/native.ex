@@ -31,6 +31,7 @@ defmodule Skillbook.Native do
         sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
+        view_spelled: 2,
         view_entries: 4,
         view_domains: 1,
         view_help: 2,
@@ -58,6 +59,7 @@ defmodule Skillbook.Native do
   def extractor_new(_run), do: missing()
   def behavior_steps(_body), do: missing()
 
+  def same_spelling(_text, _others), do: missing()
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()
   def sql_read(_database, _sql, _params), do: missing()

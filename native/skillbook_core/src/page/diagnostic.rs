@@ -249,8 +249,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`]. Its
-    /// message is put on one line, with hidden characters made visible.
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    /// Its message is put on one line, with hidden characters made visible.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
