@@ -236,7 +236,10 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "list filters by words, source and domain", %{folder: folder} do
-    for {path, name} <- [{"skills/mail/send.md", "mail.send"}, {"more/mail/read.md", "mail.read"}] do
+    for {path, name} <- [
+          {"skills/mail/send.md", "mail.send"},
+          {"more/mail/read.md", "mail.read"}
+        ] do
       File.mkdir_p!(Path.join(folder, Path.dirname(path)))
       File.write!(Path.join(folder, path), "---\nname: #{name}\ndescription: Mails\n---\nText\n")
     end

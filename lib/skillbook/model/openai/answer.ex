@@ -15,8 +15,9 @@ defmodule Skillbook.Model.OpenAI.Answer do
   # Bytes of an error response: enough to find its message.
   @max_other 64 * 1024
   @max_excerpt 300
-  @empty "the server sent an empty stream; the conversation is perhaps longer than the model's " <>
-           "context: raise the server's context size, or set max_context (chat: --max-context)"
+  @empty "the server sent an empty stream; the conversation is perhaps longer than the " <>
+           "model's context: raise the server's context size, or set max_context (chat: " <>
+           "--max-context)"
   @cut " …"
 
   defstruct [
