@@ -228,7 +228,7 @@ defmodule Skillbook.Store.Write do
   end
 
   defp put(write, action, before, entry) do
-    with {:ok, entry} <- Fields.resolve_kind(entry),
+    with {:ok, entry} <- Fields.resolve(entry),
          {:ok, entry} <- normalize_schedule(entry) do
       if entry == before, do: {:ok, before}, else: put_changed(write, action, before, entry)
     end

@@ -106,6 +106,7 @@ defmodule Skillbook.Native do
   def catalog_diagnostics(_catalog), do: missing()
 
   def view_fetch(_view, _name), do: missing()
+  def view_frontmatter(_view, _name), do: missing()
   def view_record(_view, _name), do: missing()
   def view_file(_view, _name, _title), do: missing()
   def view_explain(_view, _name, _prompt), do: missing()
@@ -134,6 +135,8 @@ defmodule Skillbook.Native do
   def diagnostic_codes, do: missing()
 
   def frontmatter_write(_pairs, _body), do: missing()
+  def frontmatter_access(_text), do: missing()
+  def frontmatter_restriction(_key), do: missing()
 
   def json_place(_text, _path, _part), do: missing()
 

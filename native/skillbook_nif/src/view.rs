@@ -167,6 +167,19 @@ fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a
     }
 }
 
+/// The frontmatter of an entry, unchanged, with its `---` lines; `nil` if the view does not show
+/// the entry.
+#[rustler::nif]
+fn view_frontmatter<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
+    match view.find_bytes(&name).and_then(|id| view.view.entry(id)) {
+        Some(entry) => {
+            let text = TextResource::new(entry.document.text.clone());
+            binary(env, &text, 0..entry.document.body_range().start)
+        }
+        None => atoms::nil().encode(env),
+    }
+}
+
 twin! {
     /// Shown names that are similar to this one.
     "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
