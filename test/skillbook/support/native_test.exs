@@ -94,7 +94,10 @@ defmodule Skillbook.Support.NativeTest do
       parse_command: {["a"], [long]},
       quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
-      frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      frontmatter_parse: {["---\na: [b, c]\n---\n"], ["---\na: &a b\nc: *a\n---\n"]},
+      frontmatter_parse: {["---\na: b\n---\n"], ["---\n\ta: b\n---\n"]},
+      frontmatter_parse: {["---\na\n"], ["---\na: b\n#{String.duplicate("#\n", 2_100)}---\n"]},
+      frontmatter_parse: {["a"], [long]},
       http_client: {[http], [%{http | connect_timeout: 2}]},
       sql_statements:
         {["select 1", :sqlite, 0],

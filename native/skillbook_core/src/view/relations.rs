@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
-use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::diagnostic::{limit, Code, Diagnostic, Severity};
 use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
 use crate::source::Kind;
@@ -43,6 +43,7 @@ fn diagnose(view: &View) -> Vec<Diagnostic> {
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);
+    limit(&mut found);
     found
 }
 
