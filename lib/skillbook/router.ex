@@ -131,6 +131,9 @@ defmodule Skillbook.Router do
   defp help(view, []), do: help(view, [""])
 
   defp help(view, paths) do
+    # A page that is asked for twice is answered once.
+    paths = Enum.uniq(paths)
+
     with {:ok, texts} <- Options.each(paths, &Help.get(view, &1)) do
       {:help, Enum.join(texts, "\n\n---\n\n"), each(paths, &Help.entries(view, &1)),
        each(paths, &Help.skills(view, &1))}
