@@ -40,7 +40,7 @@ defmodule Skillbook do
       children = [
         {Skillbook,
          name: MyApp.Skills,
-         sources: ["priv/skills"],
+         sources: [{:priv, :my_app, "skills"}],
          store: "skills.db",
          write_to: "skills",
          profiles: [[id: "guest", writes: :deny]]}
@@ -55,8 +55,9 @@ defmodule Skillbook do
 
     * `:name` (atom) - the name of the book. Required
     * `:sources` (list) - folders, options of `Skillbook.Source`, or other items of
-      `Skillbook.Source.list/1`. If two sources have an entry of the same name, the later source
-      wins. Defaults to `[]`
+      `Skillbook.Source.list/1`, such as `{:priv, :my_app, "skills"}`. A folder must exist, unless
+      its source is `optional: true`. If two sources have an entry of the same name, the later
+      source wins. Defaults to `[]`
     * `:builtins` (boolean) - whether the built-in skills are loaded, as the first source. Those
       of the domain `markdown` are only loaded with `:vaults`. Defaults to `true`
     * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as
@@ -68,13 +69,15 @@ defmodule Skillbook do
 
   ### Database
 
-    * `:store` (path, `{module, options}` or `nil`) - the database for tasks, memories, stored
-      skills and notes, schedules and usage counts: the path of a SQLite file, `":memory:"`,
+    * `:store` (text, function, `{module, options}` or `nil`) - the database for tasks, memories,
+      stored skills and notes, schedules and usage counts: the path of a SQLite file,
+      `":memory:"`, a URL (`postgres://user:password@host/database` or
+      `sqlite:///folder/file.db`), a function without arguments that returns one of these,
       `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
-      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Skills and notes in it are the
-      source `"store"`, which comes last and is loaded before the book is available. If the
-      database is unreachable later, the book keeps the entries that it has. Without a database
-      (`nil`, the default) commands that need one return an error
+      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills
+      and notes in it are the source `"store"`, which comes last and is loaded before the book is
+      available. If the database is unreachable later, the book keeps the entries that it has.
+      Without a database (`nil`, the default) commands that need one return an error
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
@@ -84,8 +87,9 @@ defmodule Skillbook do
   ### Access
 
     * `:profiles` (list) - the identities that read and run skills, as options of
-      `Skillbook.Profile`. Unless you define it yourself, the profile `"default"` is added: it
-      sees all entries without visibility labels. Defaults to `[]`
+      `Skillbook.Profile`, each with its own `:id`. A book without profiles has the profile
+      `"default"`, which sees all entries without visibility labels and may write. A book with
+      profiles has only those. Defaults to `[]`
     * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
       profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes` and
       `:labels`. Defaults to `[]`
@@ -108,8 +112,8 @@ defmodule Skillbook do
     * `:max_result` (characters or `:infinity`) - how much of a result the model gets at once.
       Defaults to `30_000`
     * `:breaker` (keyword list or `false`) - the circuit breaker: after `:failures` failures in a
-      row a skill is out of service for `:cooldown` milliseconds. Defaults to `[failures: 5,
-      cooldown: 30_000]`
+      row for a profile, a skill is out of service for that profile for `:cooldown` milliseconds.
+      Defaults to `[failures: 5, cooldown: 30_000]`
 
   ### Schedules and agents
 
@@ -140,6 +144,8 @@ defmodule Skillbook do
   alias Skillbook.Catalog.{Search, Watcher}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.CircuitBreaker
+  alias Skillbook.SQL.Location
+  alias Skillbook.Support.Arguments
 
   alias Skillbook.{
     Book,
@@ -162,8 +168,9 @@ defmodule Skillbook do
   @doc """
   Starts a book with the [options](#module-options) above.
 
-  Returns `{:error, exception}` if an option is invalid, a configuration file of a source cannot
-  be read, or the database cannot be opened.
+  Returns `{:error, exception}` if an option is invalid, the folder of a source is missing and not
+  optional, a configuration file of a source cannot be read, or the database cannot be opened.
+  Errors in documents do not stop the start. They are logged, and `diagnostics/1` returns them.
 
       iex> {:error, error} = Skillbook.start_link(name: :typo, sorces: ["priv/skills"])
       iex> error.option
@@ -174,18 +181,29 @@ defmodule Skillbook do
 
   @doc false
   def child_spec(options) do
+    # Other terms are an error of the start.
+    keyword? = Keyword.keyword?(options)
+
     %{
-      id: {__MODULE__, options[:name]},
-      start: {__MODULE__, :start_link, [options]},
+      id: {__MODULE__, if(keyword?, do: options[:name])},
+      start: {Book, :start_child, [if(keyword?, do: hide_url(options), else: options)]},
       type: :supervisor
     }
+  end
+
+  # A function keeps the password of a URL out of supervisor reports.
+  defp hide_url(options) do
+    Keyword.replace_lazy(options, :store, fn store ->
+      if Location.url?(store), do: fn -> store end, else: store
+    end)
   end
 
   @doc """
   Returns the current catalog of a book as a profile may see it.
 
   The profile is the id of one of the book's profiles, or a `Skillbook.Profile`. Raises
-  `ArgumentError` if the book or the profile does not exist.
+  `ArgumentError` if the book or the profile does not exist; `"default"` exists in a book without
+  `:profiles`, and in one that declares it.
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
   def view(book, profile \\ "default"), do: View.of(book, profile)
@@ -196,7 +214,10 @@ defmodule Skillbook do
   Takes the options of `Skillbook.Prompt.text/2`.
   """
   @spec prompt(View.t(), keyword()) :: String.t()
-  defdelegate prompt(view, options \\ []), to: Prompt, as: :text
+  def prompt(view, options \\ []) do
+    Arguments.check!("Skillbook.prompt/2", view: {:view, view}, options: {:keyword, options})
+    Prompt.text(view, options)
+  end
 
   @doc """
   Describes the difference between two views of one profile as a text for the model.
@@ -221,7 +242,10 @@ defmodule Skillbook do
       true
   """
   @spec changes(View.t(), View.t()) :: String.t()
-  defdelegate changes(old, new), to: Prompt
+  def changes(old, new) do
+    Arguments.check!("Skillbook.changes/2", old: {:view, old}, new: {:view, new})
+    Prompt.changes(old, new)
+  end
 
   @doc """
   Runs the commands of a model's reply, one after the other.
@@ -249,7 +273,15 @@ defmodule Skillbook do
       off. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
   @spec run(View.t(), binary(), keyword()) :: Report.t()
-  defdelegate run(view, text, options \\ []), to: Pipeline
+  def run(view, text, options \\ []) do
+    Arguments.check!("Skillbook.run/3",
+      view: {:view, view},
+      text: {:text, text},
+      options: {:keyword, options}
+    )
+
+    Pipeline.run(view, text, options)
+  end
 
   @doc """
   Runs one command; if its page is prose, an agent follows it. Schedules use the same function.
@@ -302,7 +334,15 @@ defmodule Skillbook do
       {:ok, "I have written it down.", [:memory_saved]}
   """
   @spec carry_out(View.t(), String.t(), keyword()) :: Skillbook.Result.t()
-  defdelegate carry_out(view, line, options \\ []), to: Skillbook.Workflow.Prose
+  def carry_out(view, line, options \\ []) do
+    Arguments.check!("Skillbook.carry_out/3",
+      view: {:view, view},
+      line: {:text, line},
+      options: {:keyword, options}
+    )
+
+    Skillbook.Workflow.Prose.carry_out(view, line, options)
+  end
 
   @doc """
   Returns the answer to `get_skill: PATH`; without a path, the list of all domains and skills.
@@ -315,7 +355,10 @@ defmodule Skillbook do
       true
   """
   @spec get(View.t(), String.t() | nil) :: Help.answer()
-  defdelegate get(view, path \\ nil), to: Help
+  def get(view, path \\ nil) do
+    Arguments.check!("Skillbook.get/2", view: {:view, view}, path: {{:or_nil, :text}, path})
+    Help.get(view, path)
+  end
 
   @doc """
   Searches the entries of a view; the best match comes first.
@@ -343,7 +386,15 @@ defmodule Skillbook do
       "memory.save"
   """
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
-  defdelegate search(view, query, options \\ []), to: Search
+  def search(view, query, options \\ []) do
+    Arguments.check!("Skillbook.search/3",
+      view: {:view, view},
+      query: {:text, query},
+      options: {:keyword, options}
+    )
+
+    Search.search(view, query, options)
+  end
 
   @doc """
   Reads all sources of a book again and returns when the new generation is in use.
@@ -398,7 +449,10 @@ defmodule Skillbook do
   @spec usage(View.t(), keyword()) ::
           {:ok, Skillbook.Usage.t()}
           | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  defdelegate usage(view, options \\ []), to: Skillbook.Usage, as: :report
+  def usage(view, options \\ []) do
+    Arguments.check!("Skillbook.usage/2", view: {:view, view})
+    Skillbook.Usage.report(view, options)
+  end
 
   @doc """
   Reports the next scheduled runs and the results of earlier ones, as far as a view shows their
@@ -408,7 +462,10 @@ defmodule Skillbook do
   """
   @spec schedule(View.t(), keyword()) ::
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  defdelegate schedule(view, options \\ []), to: Skillbook.Agenda, as: :new
+  def schedule(view, options \\ []) do
+    Arguments.check!("Skillbook.schedule/2", view: {:view, view})
+    Skillbook.Agenda.new(view, options)
+  end
 
   @doc """
   Explains which file a name resolves to for a profile, why it is hidden, and its place in the
@@ -424,5 +481,8 @@ defmodule Skillbook do
           String.t() | Profile.t() | keyword(),
           keyword()
         ) :: Explanation.t()
-  defdelegate explain(book_or_catalog, name, profile, prompt \\ []), to: Explanation, as: :new
+  def explain(book_or_catalog, name, profile, prompt \\ []) do
+    Arguments.check!("Skillbook.explain/4", name: {:text, name}, prompt: {:keyword, prompt})
+    Explanation.new(book_or_catalog, name, profile, prompt)
+  end
 end

@@ -112,6 +112,14 @@ defmodule SkillbookTest do
             {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
              "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: " <>
                "\"c\""},
+            {[name: :x, profiles: [[id: "p"], [id: "q"], [id: "p", writes: :deny]]],
+             "expected profiles with different ids as the option :profiles of a book, " <>
+               "got: \"p\""},
+            {[name: :x, profiles: [[id: "p"], %Skillbook.Profile{id: "p"}]],
+             "expected profiles with different ids as the option :profiles of a book, " <>
+               "got: \"p\""},
+            {[name: :x, roles: [[id: "a"], [id: "a", writes: :deny]]],
+             "expected roles with different ids as the option :roles of a book, got: \"a\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],
              "expected nil, for the book has no :roles, as the option :role of a profile, " <>
                "got: \"c\""}
@@ -146,17 +154,64 @@ defmodule SkillbookTest do
       Supervisor.stop(pid)
     end
 
-    test "reports a missing source, but not a missing folder of :write_to", %{
-      tmp_dir: folder
-    } do
-      book =
-        book(
-          sources: [Path.join(folder, "nowhere")],
-          write_to: Path.join(folder, "later"),
-          builtins: false
-        )
+    test "under a supervisor prints the message of an error", %{tmp_dir: folder} do
+      Process.flag(:trap_exit, true)
+      nowhere = Path.join(folder, "nowhere")
 
-      assert [%{code: :source_missing}] = Skillbook.diagnostics(book)
+      rows = [
+        {[name: :printed, sorces: []],
+         "unknown option :sorces for a book, did you mean :sources?"},
+        {[name: :printed, profiles: [[grants: []]]], "a profile needs the option :id"},
+        {[name: :printed, sources: [nowhere]],
+         ~s(the source "nowhere" cannot be read: #{nowhere}: )},
+        {%{name: :printed}, "expected a keyword list for a book, got: %{name: :printed}"}
+      ]
+
+      for {options, message} <- rows do
+        {:error, reason} = Supervisor.start_link([{Skillbook, options}], strategy: :one_for_one)
+        text = Exception.format_exit(reason)
+        assert text =~ message
+        refute text =~ "%Skillbook."
+        refute text =~ "known:"
+      end
+    end
+
+    test "refuses a source that is missing, unless it is optional", %{tmp_dir: folder} do
+      [nowhere, file, later] =
+        for name <- ["nowhere", "file", "later"], do: Path.join(folder, name)
+
+      File.write!(file, "")
+
+      remedy =
+        &(". Correct the path or create the folder, or let it be missing with the options " <>
+            "[path: #{inspect(&1)}, optional: true]")
+
+      missing = ~s(the source "nowhere" cannot be read: #{nowhere}: the folder does not exist)
+      not_a_folder = ~s(the source "file" cannot be read: #{file}: expected a folder, got a file)
+
+      rows = [
+        {[nowhere], missing <> remedy.(nowhere)},
+        {[[path: nowhere, name: "docs"]],
+         String.replace(missing, "nowhere\"", "docs\"") <> remedy.(nowhere)},
+        {[folder, file], not_a_folder <> remedy.(file)},
+        {[[path: nowhere, optional: true]], :ok},
+        {[[path: nowhere, trust: :none]], missing <> remedy.(nowhere)},
+        {[folder], :ok}
+      ]
+
+      for {sources, expected} <- rows do
+        options = [name: :required, sources: sources, write_to: later, builtins: false]
+
+        case Skillbook.start_link(options) do
+          {:ok, pid} ->
+            assert expected == :ok
+            assert Skillbook.diagnostics(:required) == []
+            Supervisor.stop(pid)
+
+          {:error, error} ->
+            assert Exception.message(error) == expected
+        end
+      end
     end
   end
 
@@ -434,9 +489,8 @@ defmodule SkillbookTest do
         "x/secret.md" => page("x.secret", visibility_labels: "[private]")
       })
 
-      book =
-        book(sources: [folder], builtins: false, profiles: [[id: "ann", grants: ["private"]]])
-
+      profiles = [[id: "default"], [id: "ann", grants: ["private"]]]
+      book = book(sources: [folder], builtins: false, profiles: profiles)
       names = fn view -> Enum.map(View.entries(view), & &1.name) end
       assert names.(Skillbook.view(book)) == ["x.open"]
       assert names.(Skillbook.view(book, "ann")) == ["x.open", "x.secret"]
@@ -452,6 +506,32 @@ defmodule SkillbookTest do
                    ~s(expected a profile of the book #{inspect(book)} \("ann", "default"\), ) <>
                      ~s(got: "bob"),
                    fn -> Skillbook.view(book, "bob") end
+    end
+
+    test "the profile \"default\" exists only in a book that declares it or none" do
+      rows = [
+        {[], ["default"], []},
+        {[profiles: []], ["default"], []},
+        {[profiles: [[id: "default", writes: :deny]]], ["default"], []},
+        {[profiles: [[id: "ann"]]], ["ann"], ["default"]},
+        {[profiles: [[id: "ann"], [id: "default"]]], ["ann", "default"], ["bob"]}
+      ]
+
+      for {options, known, unknown} <- rows do
+        book = book([builtins: false] ++ options)
+        for id <- known, do: assert(Skillbook.view(book, id).profile.id == id)
+        ids = Enum.map_join(known, ", ", &inspect/1)
+
+        for id <- unknown do
+          error = assert_raise ArgumentError, fn -> Skillbook.view(book, id) end
+
+          assert error.message ==
+                   "expected a profile of the book #{inspect(book)} (#{ids}), got: " <>
+                     inspect(id)
+        end
+
+        if "default" not in known, do: assert_raise(ArgumentError, fn -> Skillbook.view(book) end)
+      end
     end
 
     test "a view keeps its generation; a new view sees the reload", %{tmp_dir: folder} do

@@ -92,7 +92,8 @@ defmodule Skillbook.Book do
     with {:ok, book} <- Config.read(options),
          # The supervisor keeps the catalog, so processes that it restarts use the same
          # generations.
-         {:ok, catalog} <- Catalog.load(book.sources) do
+         {:ok, catalog} <- Catalog.load(book.sources),
+         :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
       case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
@@ -103,11 +104,22 @@ defmodule Skillbook.Book do
     end
   end
 
+  @doc """
+  Starts a book under a supervisor. In this form of the error, an application that cannot start
+  prints the message of the exception and not its fields.
+  """
+  @spec start_child(keyword()) :: Supervisor.on_start()
+  def start_child(options) do
+    with {:error, error} when is_exception(error) <- start_link(options),
+         do: {:error, {error, [{Skillbook, :start_link, 1, []}]}}
+  end
+
   @doc "Returns the running book of a name, or raises `ArgumentError`."
   @spec fetch!(atom()) :: t()
-  def fetch!(name) when is_atom(name) do
-    find(name) ||
-      raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
+  def fetch!(name) do
+    (is_atom(name) && find(name)) ||
+      raise ArgumentError,
+            "expected the name of a running book, got: #{inspect(name, limit: 5)}"
   end
 
   @doc "Returns the running book of a name, or `nil`."

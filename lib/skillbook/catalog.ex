@@ -16,6 +16,8 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
+  alias Skillbook.Catalog.Handlers
+  alias Skillbook.Support.Arguments
   alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
@@ -28,16 +30,18 @@ defmodule Skillbook.Catalog do
 
   If two sources have an entry of the same name, the later source wins, unless it has low trust.
   Profiles that do not see the later entry use the earlier one. Invalid files and missing folders
-  are not errors: they are reported by `diagnostics/1`.
+  are not errors: they are reported by `diagnostics/1`. So are handlers that do not exist in the
+  running program; each load and full reload looks for them.
 
       iex> {:error, error} = Skillbook.Catalog.load([[path: "skills", trsut: :low]])
       iex> error.option
       :trsut
   """
   @spec load([Source.item()]) :: {:ok, t()} | {:error, OptionError.t() | ConfigError.t()}
-  def load(sources) when is_list(sources) do
+  def load(sources) do
     with {:ok, sources} <- Source.list(sources) do
-      ref = Native.catalog_load(sources)
+      {ref, handlers} = Native.catalog_load(sources)
+      publish(ref, handlers)
       {:ok, %__MODULE__{ref: ref, sources: sources}}
     end
   end
@@ -50,7 +54,10 @@ defmodule Skillbook.Catalog do
   `kept_last_good`; see [writing skills](docs/skills.md#find-mistakes).
   """
   @spec reload(t()) :: {:ok, pos_integer()}
-  def reload(%__MODULE__{} = catalog), do: {:ok, refresh(catalog, :all).generation}
+  def reload(catalog) do
+    Arguments.check!("Skillbook.Catalog.reload/1", catalog: {:catalog, catalog})
+    {:ok, refresh(catalog, :all).generation}
+  end
 
   @doc """
   Reads changed files again and returns the entries that differ.
@@ -70,10 +77,27 @@ defmodule Skillbook.Catalog do
       %Skillbook.Change{generation: 2, added: ["tea"], changed: [], removed: []}
   """
   @spec refresh(t(), :all | [Path.t()]) :: Change.t()
-  def refresh(%__MODULE__{ref: ref}, :all), do: change(Native.catalog_reload(ref))
+  def refresh(%__MODULE__{ref: ref}, :all), do: publish(ref, Native.catalog_read(ref))
 
-  def refresh(%__MODULE__{ref: ref}, paths) when is_list(paths),
-    do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
+  def refresh(%__MODULE__{ref: ref} = catalog, paths) do
+    unless is_list(paths) and Enum.all?(paths, &is_binary/1) do
+      raise ArgumentError,
+            "expected :all or a list of paths as the argument `paths` of " <>
+              "Skillbook.Catalog.refresh/2, got: #{inspect(paths, limit: 5)}"
+    end
+
+    case Native.catalog_read_paths(ref, Enum.map(paths, &Path.expand/1)) do
+      nil -> %Change{generation: generation(catalog), added: [], changed: [], removed: []}
+      handlers -> publish(ref, handlers)
+    end
+  end
+
+  def refresh(catalog, _paths),
+    do: Arguments.check!("Skillbook.Catalog.refresh/2", catalog: {:catalog, catalog})
+
+  # The handlers are looked up before readers get the generation.
+  defp publish(ref, handlers),
+    do: change(Native.catalog_publish(ref, Handlers.problems(handlers)))
 
   @doc false
   # Puts rows of the store's table into the source of `Source.stored/0`: all rows, or some new and
@@ -109,9 +133,13 @@ defmodule Skillbook.Catalog do
   @spec generation(t()) :: pos_integer()
   def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
 
+  def generation(other),
+    do: Arguments.check!("Skillbook.Catalog.generation/1", catalog: {:catalog, other})
+
   @doc "Returns the number of entries that `Skillbook.View.all/1` shows."
   @spec count(t()) :: non_neg_integer()
   def count(%__MODULE__{ref: ref}), do: Native.catalog_count(ref)
+  def count(other), do: Arguments.check!("Skillbook.Catalog.count/1", catalog: {:catalog, other})
 
   @doc """
   Returns the diagnostics of all files, sorted by path and line.
@@ -123,4 +151,12 @@ defmodule Skillbook.Catalog do
   """
   @spec diagnostics(t()) :: [Diagnostic.t()]
   def diagnostics(%__MODULE__{ref: ref}), do: Native.catalog_diagnostics(ref)
+
+  def diagnostics(other),
+    do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
+
+  @doc false
+  # The errors among the diagnostics, which are quicker to find than all of them.
+  @spec errors(t()) :: [Diagnostic.t()]
+  def errors(%__MODULE__{ref: ref}), do: Native.catalog_errors(ref)
 end

@@ -9,19 +9,21 @@ defmodule Skillbook.CLI do
   `run/1` returns the exit status:
 
     * `0` - success
-    * `1` - a command failed, or the requested entry does not exist
+    * `1` - a command failed, the requested entry does not exist, or standard output cannot be
+      written; a closed pipe, as in `skillbook list | head`, is not an error
     * `2` - wrong usage: an unknown command or option, or a wrong value
     * `3` - the book could not be started
 
   Results go to standard output. Diagnostics, progress and errors go to standard error.
   """
 
-  alias Skillbook.CLI.{Arguments, Help, Terminal}
+  alias Skillbook.CLI.{Arguments, Help, Output, Terminal}
 
   @doc "Runs the arguments, then ends the virtual machine with the exit status."
   @spec main([String.t()]) :: no_return()
   def main(argv) do
     log_to_standard_error()
+    Skillbook.Catalog.Handlers.standalone()
     {:ok, _} = Application.ensure_all_started(:skillbook)
     System.halt(run(argv))
   end
@@ -32,6 +34,20 @@ defmodule Skillbook.CLI do
     # Output is UTF-8 in every locale.
     for device <- [:standard_io, :standard_error], do: :io.setopts(device, encoding: :unicode)
 
+    case Output.report_errors(fn -> dispatch(argv) end) do
+      {:ok, status} ->
+        status
+
+      {:error, :epipe} ->
+        0
+
+      {:error, reason} ->
+        Terminal.complain("cannot write standard output: #{:file.format_error(reason)}")
+        1
+    end
+  end
+
+  defp dispatch(argv) do
     case Arguments.parse(argv) do
       {:ok, options} -> options.command.run(options)
       {:help, topic} -> Terminal.put(Help.text(topic))
@@ -42,9 +58,6 @@ defmodule Skillbook.CLI do
       :ok -> 0
       status -> status
     end
-  catch
-    # The reader has closed standard output, as in `skillbook list | head`.
-    :throw, :closed -> 0
   end
 
   # Logger writes to standard output by default. It reads these settings at its start, and

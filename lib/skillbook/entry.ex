@@ -25,11 +25,15 @@ defmodule Skillbook.Entry do
 
     * `:body` - the text after the frontmatter
     * `:usage` - the first line of the Usage section, or `nil`
-    * `:data` - the frontmatter as written, with string keys; in the store, the columns by name
+    * `:data` - the frontmatter with string keys; in the store, with the columns by name in place
+      of fields of the same name. Fields that are texts, such as `version`, and all scalars of
+      `metadata` are texts as their author wrote them; other values have their YAML types. See
+      `Skillbook.View.frontmatter/2` for the exact text
     * `:files` - the other files of a skill's folder, as sorted relative paths
     * `:requires` - the names of required skills
     * `:license`, `:compatibility` - texts or `nil`
-    * `:metadata` - a map of texts, as in the Agent Skills format
+    * `:metadata` - the frontmatter's mapping of this name, `%{}` without one: texts as their
+      author wrote them, lists, maps and `nil`
 
   Running:
 
@@ -82,7 +86,7 @@ defmodule Skillbook.Entry do
           triggers: [String.t()],
           license: String.t() | nil,
           compatibility: String.t() | nil,
-          metadata: %{optional(String.t()) => String.t()},
+          metadata: %{optional(String.t()) => metadata()},
           selection: :available | :inline,
           trust: :low | :medium | :high,
           files: [String.t()],
@@ -92,6 +96,10 @@ defmodule Skillbook.Entry do
           path: String.t(),
           source: String.t()
         }
+
+  @typedoc "A value of `metadata` in frontmatter."
+  @type metadata ::
+          String.t() | nil | [metadata()] | %{optional(String.t()) => metadata()}
 
   # At most 32 keys, with `__struct__`: larger maps are trees, which take twice the memory and the
   # time.
@@ -156,10 +164,13 @@ defmodule Skillbook.Entry do
   end
 
   @doc false
-  # Returns the module of its handler. Only existing atoms are used, so a file cannot create new
-  # ones; the modules of loaded applications have theirs.
-  @spec fetch_handler(t()) :: {:ok, module()} | {:error, Exception.t() | nil}
-  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler) do
+  # Returns the module of its handler, or of the handler of a name. Only existing atoms are used,
+  # so a file cannot create new ones; the modules of loaded applications have theirs.
+  @spec fetch_handler(t() | String.t()) :: {:ok, module()} | {:error, Exception.t() | nil}
+  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler),
+    do: fetch_handler(handler)
+
+  def fetch_handler(handler) when is_binary(handler) do
     module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
 
     if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),

@@ -75,7 +75,7 @@ defmodule Skillbook.Grammar do
   end
 
   defp get_skill(view) do
-    listed = Enum.reject(View.entries(view), & &1.hidden_from_model)
+    listed = View.listed(view)
     names = Enum.map(listed, & &1.name)
 
     files =

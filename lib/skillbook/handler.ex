@@ -50,9 +50,17 @@ defmodule Skillbook.Handler do
   @doc """
   Runs the command.
 
-  `{:ok, text}` is short for a `Skillbook.Result` with this content. On an error its message, or
-  the text, goes to the model, which may correct the command and try again.
+  `{:ok, text}` is short for a `Skillbook.Result` with this content, and `:ok` for the text
+  "Done.".
+
+  On an error the text of the reason goes to the model, which may correct the command and try
+  again. The reason is a text, an exception, or another term that `Skillbook.ReturnedError` writes
+  in words, such as `:not_found` or the changeset of an Ecto repo. None of them is a failure for
+  the circuit breaker.
   """
   @callback execute(flags :: Skillbook.Flags.t(), context :: Skillbook.Context.t()) ::
-              {:ok, Skillbook.Result.t() | String.t()} | {:error, Exception.t() | String.t()}
+              :ok
+              | {:ok, Skillbook.Result.t() | String.t()}
+              | :error
+              | {:error, Exception.t() | String.t() | term()}
 end

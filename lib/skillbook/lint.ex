@@ -6,6 +6,10 @@ defmodule Skillbook.Lint do
   their examples can be parsed and exist, whether Usage, Flags and Examples agree, and whether
   texts have a size that models read well. [Diagnostics](diagnostics.md) explains every code.
 
+  A handler is an error if the running program has no such module, so lint the skills of an
+  application there: in its tests, or with `mix skillbook lint`. `bin/skillbook lint` has the code
+  of Skillbook alone. It cannot know the handlers of other applications, and says so (`info`).
+
   Linting is for authors and other trusted code: without `:profile` it reads all pages, also those
   with visibility labels.
 

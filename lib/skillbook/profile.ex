@@ -134,6 +134,7 @@ defmodule Skillbook.Profile do
   def roles(roles) do
     Enum.reduce_while(roles, {:ok, %{}}, fn role, {:ok, done} ->
       case role(role) do
+        {:ok, {id, _given}} when is_map_key(done, id) -> {:halt, doubled_role(id)}
         {:ok, {id, given}} -> {:cont, {:ok, Map.put(done, id, given)}}
         {:error, _} = error -> {:halt, error}
       end
@@ -145,6 +146,11 @@ defmodule Skillbook.Profile do
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
     end
+  end
+
+  defp doubled_role(id) do
+    problem = {:invalid, "roles with different ids", id}
+    {:error, %OptionError{subject: "a book", option: :roles, problem: problem}}
   end
 
   defp named({nil, _given}), do: :error

@@ -20,7 +20,7 @@ defmodule Skillbook.Router do
       "tasks.search"
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Arguments, Options}
 
   alias Skillbook.{
     Command,
@@ -46,6 +46,9 @@ defmodule Skillbook.Router do
   def route(%View{} = view, line) when is_binary(line) do
     with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
+
+  def route(view, line),
+    do: Arguments.check!("Skillbook.Router.route/2", view: {:view, view}, line: {:text, line})
 
   @typep fill :: (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})
 
@@ -121,7 +124,7 @@ defmodule Skillbook.Router do
   end
 
   defp parts(view, word) do
-    if String.contains?(word, ",") and match?({:error, _}, Help.get(view, word)),
+    if String.contains?(word, ",") and match?({:error, _}, Help.find(view, word)),
       do: String.split(word, ",", trim: true),
       else: [word]
   end
@@ -132,11 +135,23 @@ defmodule Skillbook.Router do
 
   defp help(view, paths) do
     # A page that is asked for twice is answered once.
-    paths = Enum.uniq(paths)
+    with {:ok, found} <- find_paths(view, Enum.uniq(paths)) do
+      {paths, texts} = Enum.unzip(found)
 
-    with {:ok, texts} <- Options.each(paths, &Help.get(view, &1)) do
       {:help, Enum.join(texts, "\n\n---\n\n"), each(paths, &Help.entries(view, &1)),
        each(paths, &Help.skills(view, &1))}
     end
   end
+
+  # Several words are several paths, if each of them is one. If not, they are a title.
+  defp find_paths(view, [_, _ | _] = paths) do
+    with {:error, _} <- Options.each(paths, &Help.find_exact(view, &1)),
+         {:error, error} <- Help.find(view, Enum.join(paths, " ")) do
+      if error.ambiguous, do: {:error, error}, else: Options.each(paths, &Help.find(view, &1))
+    else
+      {:ok, found} -> {:ok, List.wrap(found)}
+    end
+  end
+
+  defp find_paths(view, paths), do: Options.each(paths, &Help.find(view, &1))
 end

@@ -8,7 +8,7 @@ defmodule Skillbook.Scheduler do
 
       {Skillbook,
        name: MyApp.Skills,
-       sources: ["priv/skills"],
+       sources: [{:priv, :my_app, "skills"}],
        store: "skills.db",
        schedules: [run_as: "default"]}
 

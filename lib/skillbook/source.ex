@@ -14,8 +14,8 @@ defmodule Skillbook.Source do
       or without frontmatter. Defaults to `:skills`
     * `:labels` (list of texts) - visibility labels for all of its entries, in addition to their
       own. Defaults to `[]`
-    * `:optional` (boolean) - whether the folder may be missing without a diagnostic. Defaults to
-      `false`
+    * `:optional` (boolean) - whether the folder may be missing. A book does not start without the
+      folders of its other sources. Defaults to `false`
     * `:trust` (`:high`, `:medium`, `:low` or `:none`) - the trust in its content. A folder with
       `:none` is not read. Defaults to `:medium`
     * `:available` (list of globs) - the names of the entries to list. Defaults to all, if
@@ -42,7 +42,7 @@ defmodule Skillbook.Source do
 
   alias Skillbook.Source.Config
   alias Skillbook.Support.Options
-  alias Skillbook.{ConfigError, Native, OptionError}
+  alias Skillbook.{ConfigError, Diagnostic, Native, OptionError, SourceError}
 
   @type t :: %__MODULE__{
           path: Path.t(),
@@ -66,6 +66,8 @@ defmodule Skillbook.Source do
           | {:config, Path.t(), keyword()}
           | {:installed, Path.t()}
           | {:installed, Path.t(), keyword()}
+          | {:priv, atom(), Path.t()}
+          | {:priv, atom(), Path.t(), keyword()}
 
   @enforce_keys [:path, :name]
   defstruct [
@@ -107,11 +109,18 @@ defmodule Skillbook.Source do
   ## Items
 
     * a path, the options of a source, or a source
+    * `{:priv, application, path}` or `{:priv, application, path, options}` - a folder in the
+      `priv` of an application, such as `{:priv, :my_app, "skills"}`. It is found wherever the
+      application is installed, also in a release, while other relative paths start at the current
+      folder. The options are those of a source
     * `:conventional` or `{:conventional, options}` - the sources of `conventional/1`
     * `{:config, path}` or `{:config, path, options}` - the sources of `from_json/2`
     * `{:installed, path}` or `{:installed, path, options}` - a folder of skills installed by
       `Skillbook.Package`. They come from other people, so the source has the trust `:low` and the
       label `"imported"`, unless the options of a source say otherwise
+
+  A folder that is listed twice is an error, unless its options differ, such as the globs or the
+  labels.
 
   ## Examples
 
@@ -123,10 +132,40 @@ defmodule Skillbook.Source do
       iex> {:ok, [source]} = Skillbook.Source.list([{:installed, "/srv/app/.agents/skills"}])
       iex> {source.name, source.trust, source.labels}
       {"installed", :low, ["imported"]}
+
+      iex> {:ok, [source]} = Skillbook.Source.list([{:priv, :skillbook, "skills"}])
+      iex> source.path == Application.app_dir(:skillbook, "priv/skills")
+      true
   """
   @spec list([item()]) :: {:ok, [t()]} | {:error, OptionError.t() | ConfigError.t()}
-  def list(items) when is_list(items) do
-    with {:ok, sources} <- Options.each(items, &item/1), do: {:ok, Enum.concat(sources)}
+  def list(items) do
+    with :ok <- check_list(items),
+         {:ok, sources} <- Options.each(items, &item/1),
+         sources = Enum.concat(sources),
+         :ok <- check_repeated(sources),
+         do: {:ok, sources}
+  end
+
+  # The options of one source are a list too.
+  defp check_list(items) do
+    if is_list(items) and not (items != [] and Keyword.has_key?(items, :path)),
+      do: :ok,
+      else: invalid("a list of sources, such as [\"skills\"],", ":sources", items)
+  end
+
+  # A folder that is listed twice would have all of its entries twice.
+  defp check_repeated(sources) do
+    sources
+    |> Enum.reject(&(&1.kind == :stored or &1.trust == :none))
+    |> Enum.frequencies_by(&%{&1 | name: "", optional: false})
+    |> Enum.find_value(:ok, fn
+      {_source, 1} -> nil
+      {%{path: path}, _many} -> invalid("each folder once", ":sources", path)
+    end)
+  end
+
+  defp invalid(expected, subject, value) do
+    {:error, %OptionError{subject: subject, option: nil, problem: {:invalid, expected, value}}}
   end
 
   defp item(:conventional), do: conventional([])
@@ -142,7 +181,54 @@ defmodule Skillbook.Source do
     )
   end
 
+  defp item({:priv, application, path}), do: item({:priv, application, path, []})
+
+  defp item({:priv, application, path, options} = item) do
+    with {:ok, folder} <- priv(application, path, item) do
+      if Keyword.keyword?(options) and not Keyword.has_key?(options, :path),
+        do: item([path: folder] ++ options),
+        else: invalid("{:priv, application, path, options} without a :path", "a source", item)
+    end
+  end
+
   defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
+
+  # `path` may not leave the folder `priv`.
+  defp priv(application, path, item) do
+    with true <- is_atom(application) and Options.text?(path),
+         {:ok, path} <- Path.safe_relative_to(path, "/"),
+         {:ok, folder} <- app_dir(application) do
+      {:ok, Path.join([folder, "priv", path])}
+    else
+      _ ->
+        expected = "{:priv, application, path} with an application that is loaded and a path in "
+        invalid(expected <> "its priv", "a source", shown(item))
+    end
+  end
+
+  defp shown({:priv, application, path, []}), do: {:priv, application, path}
+  defp shown(item), do: item
+
+  defp app_dir(application) do
+    {:ok, Application.app_dir(application)}
+  rescue
+    ArgumentError -> :error
+  end
+
+  @doc false
+  # Returns an error if the folder of a required source was missing when a catalog was loaded.
+  @spec check_required([t()], [Diagnostic.t()]) :: :ok | {:error, SourceError.t()}
+  def check_required(sources, diagnostics) do
+    missing =
+      for %{code: :source_missing} = found <- diagnostics, into: %{}, do: {found.path, found}
+
+    Enum.find_value(sources, :ok, fn source ->
+      with %{optional: false, path: path, name: name} <- source,
+           %{message: reason} <- missing[path],
+           do: {:error, %SourceError{source: name, path: path, reason: reason}},
+           else: (_ -> nil)
+    end)
+  end
 
   @doc """
   Returns the conventional folders of Agent Skills: `.claude/skills` and `.agents/skills` of the

@@ -55,6 +55,7 @@ defmodule Skillbook.Store do
   because other readers could not see it before that transaction commits.
   """
 
+  alias Skillbook.Support.Arguments
   alias Skillbook.{OptionError, SQL, ScheduleError, StoreError, Stored, View}
   alias Skillbook.Store.{Read, ScheduleRules, Version, Write}
 
@@ -73,16 +74,20 @@ defmodule Skillbook.Store do
       name and a description becomes a skill
     * `:description` - at most 1,024 characters. A skill needs one, here or in its frontmatter
     * `:tags` - at most 32 of 64 characters
-    * `:labels` - visibility labels, at most 64 of 128 characters; the profile's own are added
+    * `:labels` - visibility labels, at most 64 of 128 characters; the profile's own and those
+      in the content's frontmatter are added
     * `:include_in_prompt` - whether prompts list the entry; `true` by default
     * `:proactive_for`, `:excluded_for` - profile ids, at most 64 of 128 characters: always, or
-      never, in the prompts of these profiles
+      never, in the prompts of these profiles. Profiles that the content's frontmatter excludes
+      are added
     * `:attachments` - at most 64 texts of 256 characters
     * `:schedule` - a cron expression. The entry then runs automatically for the profile that
       wrote it; see [Schedules](schedules.md#schedule-an-entry-of-the-store)
     * `:timezone` - the time zone of the schedule; UTC by default
 
-  A field that is `nil` counts as missing.
+  A field that is `nil` counts as missing. Other fields of the content's frontmatter, such as
+  `allowed-tools`, have an effect as in a file. Content with a mistake in a
+  [restriction](skills.md#mistakes-in-a-restriction) is an error of the kind `:restriction`.
 
   ## Examples
 
@@ -102,7 +107,10 @@ defmodule Skillbook.Store do
       ~s(the store already has an entry "weekly-report". Update it, or choose another name)
   """
   @spec create(View.t(), map(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  defdelegate create(view, fields, options \\ []), to: Write
+  def create(view, fields, options \\ []) do
+    Arguments.check!("Skillbook.Store.create/3", view: {:view, view}, fields: {:map, fields})
+    Write.create(view, fields, options)
+  end
 
   @doc """
   Changes fields and content of an entry; returns the entry and its previous state.
@@ -113,7 +121,8 @@ defmodule Skillbook.Store do
     * `{:replace, text}` - replaces the whole content
     * `{:find_replace, find, with, all?: boolean}` - replaces the first occurrence of a text, or
       all of them
-    * `{:append, text}`, `{:prepend, text}` - adds a text at the end, or at the beginning
+    * `{:append, text}`, `{:prepend, text}` - adds a text at the end, or at the beginning, on
+      lines of its own
     * `{:delete, text}` - removes the first occurrence of a text
 
   An edit applies to the content at the time of the write. A text that does not occur is an error.
@@ -123,11 +132,11 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: UpdateExample, store: ":memory:")
       iex> view = Skillbook.view(UpdateExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.\\n")
-      iex> changes = %{tags: ["shopping"], edit: {:append, "And cream.\\n"}}
+      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> changes = %{tags: ["shopping"], edit: {:append, "And cream."}}
       iex> {:ok, changed} = Skillbook.Store.update(view, "Milk", changes)
       iex> {changed.entry.content, changed.before.version, changed.entry.version}
-      {"Two bottles.\\nAnd cream.\\n", 1, 2}
+      {"Two bottles.\\nAnd cream.", 1, 2}
       iex> changes = %{edit: {:delete, "And creme."}}
       iex> {:error, error} = Skillbook.Store.update(view, "milk", changes)
       iex> Exception.message(error)
@@ -140,7 +149,15 @@ defmodule Skillbook.Store do
   """
   @spec update(View.t(), String.t(), map(), keyword()) ::
           {:ok, %{entry: Stored.t(), before: Stored.t()}} | {:error, error()}
-  defdelegate update(view, name, changes, options \\ []), to: Write
+  def update(view, name, changes, options \\ []) do
+    Arguments.check!("Skillbook.Store.update/4",
+      view: {:view, view},
+      name: {:text, name},
+      changes: {:map, changes}
+    )
+
+    Write.update(view, name, changes, options)
+  end
 
   @doc """
   Deletes an entry and returns its last state. Its versions stay; `restore/4` brings it back.
@@ -160,7 +177,10 @@ defmodule Skillbook.Store do
       {"Two bottles.", 3}
   """
   @spec delete(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  defdelegate delete(view, name, options \\ []), to: Write
+  def delete(view, name, options \\ []) do
+    Arguments.check!("Skillbook.Store.delete/3", view: {:view, view}, name: {:text, name})
+    Write.delete(view, name, options)
+  end
 
   @doc """
   Adds a disabled entry to the catalog again. An enabled entry does not change.
@@ -176,11 +196,17 @@ defmodule Skillbook.Store do
       {true, 3}
   """
   @spec enable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  defdelegate enable(view, name, options \\ []), to: Write
+  def enable(view, name, options \\ []) do
+    Arguments.check!("Skillbook.Store.enable/3", view: {:view, view}, name: {:text, name})
+    Write.enable(view, name, options)
+  end
 
   @doc "Removes an entry from the catalog until `enable/3`. A disabled entry does not change."
   @spec disable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  defdelegate disable(view, name, options \\ []), to: Write
+  def disable(view, name, options \\ []) do
+    Arguments.check!("Skillbook.Store.disable/3", view: {:view, view}, name: {:text, name})
+    Write.disable(view, name, options)
+  end
 
   @doc """
   Writes an earlier version of an entry as its newest version.
@@ -198,7 +224,10 @@ defmodule Skillbook.Store do
   """
   @spec restore(View.t(), String.t(), pos_integer(), keyword()) ::
           {:ok, Stored.t()} | {:error, error()}
-  defdelegate restore(view, name, number, options \\ []), to: Write
+  def restore(view, name, number, options \\ []) do
+    Arguments.check!("Skillbook.Store.restore/4", view: {:view, view}, name: {:text, name})
+    Write.restore(view, name, number, options)
+  end
 
   @doc """
   Writes a note: replaces the content of the entry with that name or title, or adds a new note
@@ -221,7 +250,10 @@ defmodule Skillbook.Store do
   """
   @spec put_note(View.t(), String.t(), String.t(), keyword()) ::
           {:ok, :added | :updated | :unchanged, Stored.t()} | {:error, error()}
-  defdelegate put_note(view, title, content, options \\ []), to: Write
+  def put_note(view, title, content, options \\ []) do
+    Arguments.check!("Skillbook.Store.put_note/4", view: {:view, view})
+    Write.put_note(view, title, content, options)
+  end
 
   @doc """
   Returns an entry, enabled or disabled.
@@ -234,7 +266,10 @@ defmodule Skillbook.Store do
       "Two bottles."
   """
   @spec fetch(View.t(), String.t()) :: {:ok, Stored.t()} | {:error, error()}
-  defdelegate fetch(view, name), to: Read
+  def fetch(view, name) do
+    Arguments.check!("Skillbook.Store.fetch/2", view: {:view, view}, name: {:text, name})
+    Read.fetch(view, name)
+  end
 
   @doc """
   Lists entries by name, without their contents.
@@ -261,7 +296,10 @@ defmodule Skillbook.Store do
       ["milk"]
   """
   @spec list(View.t(), keyword()) :: {:ok, [Stored.t()]} | {:error, error()}
-  defdelegate list(view, options \\ []), to: Read
+  def list(view, options \\ []) do
+    Arguments.check!("Skillbook.Store.list/2", view: {:view, view})
+    Read.list(view, options)
+  end
 
   @doc """
   Lists the versions of an entry, the newest first, without their contents. Deleted entries keep
@@ -278,7 +316,10 @@ defmodule Skillbook.Store do
       [{2, :disable, :agent}, {1, :create, :user}]
   """
   @spec history(View.t(), String.t()) :: {:ok, [Version.t()]} | {:error, error()}
-  defdelegate history(view, name), to: Read
+  def history(view, name) do
+    Arguments.check!("Skillbook.Store.history/2", view: {:view, view}, name: {:text, name})
+    Read.history(view, name)
+  end
 
   @doc """
   Returns one version of an entry with its content, also of a deleted entry.
@@ -295,7 +336,10 @@ defmodule Skillbook.Store do
       ~s("milk" has no version 9 that this profile can read; its last version is 2)
   """
   @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
-  defdelegate version(view, name, number), to: Read
+  def version(view, name, number) do
+    Arguments.check!("Skillbook.Store.version/3", view: {:view, view}, name: {:text, name})
+    Read.version(view, name, number)
+  end
 
   @doc """
   Compares two versions of an entry.
@@ -316,7 +360,10 @@ defmodule Skillbook.Store do
   """
   @spec diff(View.t(), String.t(), pos_integer(), pos_integer()) ::
           {:ok, %{content: String.t(), fields: [{atom(), term(), term()}]}} | {:error, error()}
-  defdelegate diff(view, name, from, to), to: Read
+  def diff(view, name, from, to) do
+    Arguments.check!("Skillbook.Store.diff/4", view: {:view, view}, name: {:text, name})
+    Read.diff(view, name, from, to)
+  end
 
   @doc false
   # Whether the view's profile may change an entry with this name and these labels.

@@ -20,10 +20,12 @@ defmodule Skillbook.View do
     * `:ref` - the reference to the view in the native library
     * `:book` - the name of the book, or `nil`
     * `:profile` - the `Skillbook.Profile`
-    * `:generation` - the number of the generation
+    * `:generation` - a number for the content that the profile sees. It differs between two views
+      of a profile if and only if an entry or a domain has changed for it, so it says nothing
+      about hidden entries. It does not count changes; `Skillbook.Catalog.generation/1` does
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Arguments, Options}
 
   alias Skillbook.{
     Book,
@@ -72,6 +74,9 @@ defmodule Skillbook.View do
     end
   end
 
+  def new(catalog, _profile),
+    do: Arguments.check!("Skillbook.View.new/2", catalog: {:catalog, catalog})
+
   @doc """
   Returns the unrestricted view of a catalog or of a running book, for trusted code.
 
@@ -85,6 +90,10 @@ defmodule Skillbook.View do
   def all(%Catalog{} = catalog) do
     {:ok, view} = new(catalog, Profile.unrestricted())
     view
+  end
+
+  def all(other) do
+    Arguments.check!("Skillbook.View.all/1", book_or_catalog: {:catalog, other})
   end
 
   @doc false
@@ -118,6 +127,33 @@ defmodule Skillbook.View do
     end
   end
 
+  def fetch(view, name),
+    do: Arguments.check!("Skillbook.View.fetch/2", view: {:view, view}, name: {:text, name})
+
+  @doc ~S"""
+  Returns the frontmatter of an entry exactly as it was written, with its `---` lines; `""` if it
+  has none. Followed by the entry's `body` it is the whole text of the document.
+
+      iex> page = "---\nname: pdf\ndescription: Work with PDF\nversion: 1.10 # new\n---\n# PDF\n"
+      iex> folder = Path.join(System.tmp_dir!(), "skills-#{System.unique_integer([:positive])}")
+      iex> {:ok, _} = Skillbook.Document.create(folder, "pdf.md", page)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
+      iex> view = Skillbook.View.all(catalog)
+      iex> {:ok, frontmatter} = Skillbook.View.frontmatter(view, "pdf")
+      iex> frontmatter <> Skillbook.View.fetch!(view, "pdf").body == page
+      true
+      iex> File.rm_rf!(folder)
+      iex> Skillbook.View.fetch!(view, "pdf").data["version"]
+      "1.10"
+  """
+  @spec frontmatter(t(), String.t()) :: {:ok, binary()} | {:error, UnknownSkillError.t()}
+  def frontmatter(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
+    case Native.view_frontmatter(ref, name) do
+      nil -> {:error, unknown(view, name)}
+      text -> {:ok, text}
+    end
+  end
+
   @doc false
   # Returns the first skill or note from a file with this name or this title.
   @spec file(t(), String.t(), String.t()) :: Entry.t() | nil
@@ -148,20 +184,38 @@ defmodule Skillbook.View do
       ["memory.save", "memory.search"]
   """
   @spec entries(t(), keyword()) :: [Entry.t()]
-  def entries(%__MODULE__{ref: ref}, options \\ []) do
+  def entries(view, options \\ [])
+
+  def entries(%__MODULE__{ref: ref}, options) when is_list(options) do
     with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
          do: raise(error)
 
-    Native.view_entries(ref, options[:domain], options[:kind])
+    Native.view_entries(ref, options[:domain], options[:kind], false)
   end
+
+  def entries(view, options) do
+    Arguments.check!("Skillbook.View.entries/2",
+      view: {:view, view},
+      options: {:keyword, options}
+    )
+  end
+
+  @doc false
+  # The entries that a model is offered: without those with `disable-model-invocation` and those
+  # whose handler does not exist. Takes the options of `entries/2`.
+  @spec listed(t(), keyword()) :: [Entry.t()]
+  def listed(%__MODULE__{ref: ref}, options \\ []),
+    do: Native.view_entries(ref, options[:domain], options[:kind], true)
 
   @doc "Returns the domains with at least one visible command, sorted by name."
   @spec domains(t()) :: [Domain.t()]
   def domains(%__MODULE__{ref: ref}), do: Native.view_domains(ref)
+  def domains(view), do: Arguments.check!("Skillbook.View.domains/1", view: {:view, view})
 
   @doc "Returns the number of entries."
   @spec count(t()) :: non_neg_integer()
   def count(%__MODULE__{ref: ref}), do: Native.view_count(ref)
+  def count(view), do: Arguments.check!("Skillbook.View.count/1", view: {:view, view})
 
   @doc """
   Returns the diagnostics of the visible entries, sorted by path and line.
@@ -171,6 +225,7 @@ defmodule Skillbook.View do
   """
   @spec diagnostics(t()) :: [Diagnostic.t()]
   def diagnostics(%__MODULE__{ref: ref}), do: Native.view_diagnostics(ref)
+  def diagnostics(view), do: Arguments.check!("Skillbook.View.diagnostics/1", view: {:view, view})
 
   @doc """
   Returns the patterns of the tools that an entry may use for the view's profile, or `:all`.
@@ -204,6 +259,9 @@ defmodule Skillbook.View do
     end
   end
 
+  def tools(view, name),
+    do: Arguments.check!("Skillbook.View.tools/2", view: {:view, view}, name: {:text, name})
+
   @doc """
   Returns the declaration of a command's flags.
 
@@ -225,6 +283,9 @@ defmodule Skillbook.View do
     end
   end
 
+  def flags(view, name),
+    do: Arguments.check!("Skillbook.View.flags/2", view: {:view, view}, name: {:text, name})
+
   @doc """
   Returns whether an entry may use a tool with an argument; without an argument, with any.
 
@@ -242,7 +303,14 @@ defmodule Skillbook.View do
       false
   """
   @spec allows_tool?(t(), String.t(), String.t(), String.t() | nil) :: boolean()
-  def allows_tool?(view, name, tool, argument \\ nil) when is_binary(tool) do
+  def allows_tool?(view, name, tool, argument \\ nil) do
+    Arguments.check!("Skillbook.View.allows_tool?/4",
+      view: {:view, view},
+      name: {:text, name},
+      tool: {:text, tool},
+      argument: {{:or_nil, :text}, argument}
+    )
+
     case tools(view, name) do
       {:ok, :all} -> true
       {:ok, tools} -> Native.tools_allow(tools, tool, argument)
@@ -254,6 +322,12 @@ defmodule Skillbook.View do
   # Returns the row number in the database of the entry of a name; `nil` for a file or no entry.
   @spec record(t(), String.t()) :: pos_integer() | nil
   def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
+
+  @doc false
+  # Returns the names of entries and domains that a text means in another spelling: in another
+  # case, with other separators, as a title.
+  @spec spelled(t(), String.t()) :: [String.t()]
+  def spelled(%__MODULE__{ref: ref}, text), do: Native.view_spelled(ref, text)
 
   @doc false
   # Domains are suggested only where a path may name one, since they cannot be run.

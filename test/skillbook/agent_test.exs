@@ -49,7 +49,12 @@ defmodule Skillbook.AgentTest do
   setup %{tmp_dir: folder} do
     write(folder, files())
 
-    profiles = [[id: "inner", grants: ["inner"]], [id: "other", grants: ["inner"]]]
+    profiles = [
+      [id: "default"],
+      [id: "inner", grants: ["inner"]],
+      [id: "other", grants: ["inner"]]
+    ]
+
     book = book(sources: [folder], builtins: false, watch: false, profiles: profiles)
     {:ok, book: book, folder: folder}
   end

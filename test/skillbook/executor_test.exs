@@ -9,6 +9,7 @@ defmodule Skillbook.ExecutorTest do
 
   doctest Skillbook.Executor
   doctest Skillbook.HandlerError
+  doctest Skillbook.ReturnedError
 
   defp execute(folder, handler, line \\ "x.run --day Friday", options \\ []) do
     write(folder, %{"x/run.md" => page("x.run", handler: handler)})
@@ -57,6 +58,103 @@ defmodule Skillbook.ExecutorTest do
         end)
 
       assert log =~ "skill x.run crashed"
+    end
+  end
+
+  describe "an ordinary answer of Elixir code" do
+    # The shape of `Ecto.Changeset`.
+    defmodule Changeset do
+      defstruct action: nil, changes: %{}, errors: [], data: nil, valid?: true
+    end
+
+    defmodule Secret do
+      defstruct [:token]
+    end
+
+    defp answers do
+      length = {"should be at least %{count} character(s)", count: 3, validation: :length}
+      item = %Changeset{errors: [name: length], changes: %{name: "secret"}, valid?: false}
+      valid = %Changeset{changes: %{name: "fine"}}
+      changes = %{items: [valid, item], owner: item, note: "secret"}
+      long = for n <- 10..70, into: %{}, do: {"k#{n}", n}
+      first = for n <- 10..59, do: "k#{n}: #{n}"
+      deep = %{a: %{b: %{c: %{d: %{e: %{f: 1}}}}}}
+
+      [
+        {:ok, "Done."},
+        {:error, "it failed, and its handler gave no reason"},
+        {{:error, nil}, "it failed, and its handler gave no reason"},
+        {{:error, :not_found}, "not found"},
+        {{:error, true}, "true"},
+        {{:error, Skillbook.Entry}, "Skillbook.Entry"},
+        {{:error, %Changeset{errors: [title: {"can't be blank", []}], valid?: false}},
+         "title: can't be blank"},
+        {{:error, %Changeset{errors: [], changes: changes, valid?: false}},
+         "items[1].name: should be at least 3 character(s)\n" <>
+           "owner.name: should be at least 3 character(s)"},
+        {{:error, %Changeset{valid?: false}}, "invalid"},
+        {{:error, %{title: ["can't be blank", "is odd"], due: %{"date" => :in_the_past}}},
+         "due.date: in the past\ntitle: can't be blank, is odd"},
+        {{:error, [title: "is taken", size: 3.5]}, "title: is taken\nsize: 3.5"},
+        {{:error, ["one", "two"]}, "one\ntwo"},
+        {{:error, {:timeout, 5_000}}, "timeout: 5000"},
+        {{:error, {:name, %{min: 3}}}, "name.min: 3"},
+        {{:error, {"a", 1}}, ~s({"a", 1})},
+        {{:error, %{}}, "%{}"},
+        {{:error, []}, "[]"},
+        {{:error, [1 | 2]}, "[1 | 2]"},
+        {{:error, 'enoent'}, "101\n110\n111\n101\n110\n116"},
+        {{:error, %{due: ~D[2026-03-01], token: %Secret{token: "hidden"}}},
+         "due: 2026-03-01\ntoken: #{inspect(Secret)}"},
+        {{:error, %{cause: %ArgumentError{message: "odd"}}}, "cause: odd"},
+        {{:error, %{bytes: <<255>>}}, "bytes: <<255>>"},
+        {{:error, %{text: String.duplicate("x", 600)}},
+         "text: " <> String.duplicate("x", 494) <> "…"},
+        {{:error, long}, Enum.join(first ++ ["and 11 more"], "\n")},
+        {{:error, deep}, "a.b.c.d.e: %{f: 1}"}
+      ]
+    end
+
+    test "is shown in words, logged, and no failure", %{tmp_dir: folder} do
+      write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+      book = book(sources: [folder], builtins: false, breaker: [failures: 1, cooldown: 60_000])
+      view = Skillbook.view(book)
+
+      for {answer, text} <- answers() do
+        run = fn ->
+          call = fn _, _ -> answer end
+          [result] = Skillbook.Reply.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+          result
+        end
+
+        {result, log} = with_log([level: :info], run)
+        assert result.content == text
+
+        if answer == :ok do
+          assert result.status == :ok
+          refute log =~ "x.call"
+        else
+          reason = with {:error, reason} <- answer, do: reason, else: (:error -> nil)
+          assert %Skillbook.ReturnedError{name: "x.call", reason: ^reason} = result.error
+          assert log =~ "[info] skill x.call returned an error: " <> hd(String.split(text, "\n"))
+        end
+      end
+
+      assert Skillbook.diagnostics(book) == []
+    end
+
+    test "is a crash if its text raises", %{tmp_dir: folder} do
+      write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+      view = view(folder)
+
+      capture_log(fn ->
+        for how <- [:throw, :exit], wrap <- [& &1, &%{cause: &1}] do
+          call = fn _, _ -> {:error, wrap.(%Skillbook.TestHandlers.BadMessage{how: how})} end
+
+          assert [%{error: %HandlerError{kind: :crash}}] =
+                   Skillbook.Reply.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+        end
+      end)
     end
   end
 

@@ -741,7 +741,9 @@ defmodule Skillbook.SchedulerTest do
       })
 
       clock = clock()
-      book = scheduled(folder, clock, profiles: [[id: "boss", grants: ["secret"]]])
+
+      book =
+        scheduled(folder, clock, profiles: [[id: "default"], [id: "boss", grants: ["secret"]]])
 
       for hour <- 8..10 do
         at(book, clock, DateTime.new!(~D[2026-03-01], Time.new!(hour, 0, 0)))

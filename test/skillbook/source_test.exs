@@ -2,6 +2,7 @@ defmodule Skillbook.SourceTest do
   use Skillbook.SkillsCase, async: true
 
   doctest Skillbook.ConfigError
+  doctest Skillbook.SourceError
 
   alias Skillbook.{Catalog, ConfigError, Source, View}
 
@@ -16,6 +17,111 @@ defmodule Skillbook.SourceTest do
   defp message(path, result) do
     assert {:error, %ConfigError{path: ^path} = error} = result
     error |> Exception.message() |> String.replace(path, "config.json")
+  end
+
+  describe "{:priv, application, path}" do
+    test "is a folder of the application, wherever it is installed", %{tmp_dir: root} do
+      priv = Application.app_dir(:skillbook, "priv")
+      write(root, %{"a.md" => page("a")})
+
+      rows = [
+        {{:priv, :skillbook, "skills"}, "skills", "skills"},
+        {{:priv, :skillbook, "skills/tasks"}, "skills/tasks", "tasks"},
+        {{:priv, :skillbook, "./skills"}, "skills", "skills"},
+        {{:priv, :skillbook, "skills", name: "ours", trust: :low}, "skills", "ours"}
+      ]
+
+      for {item, path, name} <- rows do
+        # The current folder does not matter.
+        File.cd!(root, fn ->
+          assert {:ok, [source]} = Source.list([item])
+          assert {source.path, source.name} == {Path.join(priv, path), name}
+        end)
+      end
+
+      expected =
+        "expected {:priv, application, path} with an application that is loaded and a path in " <>
+          "its priv for a source, got: "
+
+      for item <- [
+            {:priv, :no_such_app, "skills"},
+            {:priv, "skillbook", "skills"},
+            {:priv, :skillbook, "../ebin"},
+            {:priv, :skillbook, "skills/../../ebin"},
+            {:priv, :skillbook, "/etc"},
+            {:priv, :skillbook, :skills},
+            {:priv, "skillbook", "skills", name: "ours"}
+          ] do
+        assert {:error, error} = Source.list([item])
+        assert Exception.message(error) == expected <> inspect(item)
+      end
+
+      expected =
+        "expected {:priv, application, path, options} without a :path for a source, got: "
+
+      for options <- [[path: "x"], %{}], item = {:priv, :skillbook, "skills", options} do
+        assert {:error, error} = Source.list([item])
+        assert Exception.message(error) == expected <> inspect(item)
+      end
+    end
+  end
+
+  describe "list/1" do
+    test "refuses a folder that is listed twice", %{tmp_dir: root} do
+      write(root, %{"a.md" => page("a")})
+      other = [path: root, labels: ["x"]]
+
+      rows = [
+        {[root, root], :twice},
+        {[root, root <> "/"], :twice},
+        {[root, Path.join(root, "../" <> Path.basename(root))], :twice},
+        {[root, [path: root, name: "again"]], :twice},
+        {[other, root, other], :twice},
+        {[Source.builtin(), {:priv, :skillbook, "skills", trust: :high}], :twice},
+        {[root, other], :ok},
+        {[[path: root, available: ["a*"]], [path: root, available: ["b*"]]], :ok},
+        {[root, Path.join(root, "below")], :ok}
+      ]
+
+      for {items, expected} <- rows do
+        case Source.list(items) do
+          {:ok, sources} ->
+            assert {expected, length(sources)} == {:ok, length(items)}
+
+          {:error, error} ->
+            assert expected == :twice
+            assert Exception.message(error) =~ ~r/^expected each folder once for :sources, got: "/
+        end
+      end
+    end
+
+    test "a glob that selects nothing is reported", %{tmp_dir: root} do
+      write(root, %{"a/x.md" => page("a.x"), "b.md" => page("b")})
+      message = &"the glob `#{&2}` in `#{&1}` of the source `s` matches no entry"
+
+      rows = [
+        {[available: ["a.*", "b"]], []},
+        {[available: ["A.*", "b"]], [{"available", "A.*"}]},
+        {[available: ["c", "b"], inline: ["d*", "a.x"]], [{"available", "c"}, {"inline", "d*"}]},
+        {[available: ["*"], inline: ["b"]], []},
+        {[available: []], []},
+        {[inline: ["none"]], [{"inline", "none"}]}
+      ]
+
+      for {options, expected} <- rows do
+        {:ok, catalog} = Catalog.load([[path: root, name: "s"] ++ options])
+        found = for %{code: :glob_unmatched} = found <- Catalog.diagnostics(catalog), do: found
+        expected = for {option, glob} <- expected, do: message.(option, glob)
+        assert Enum.map(found, & &1.message) == expected
+        assert Enum.all?(found, &(&1.severity == :warning and &1.path == root))
+      end
+
+      # Without entries there is nothing to select.
+      empty = Path.join(root, "empty")
+      File.mkdir_p!(empty)
+      {:ok, catalog} = Catalog.load([[path: empty, available: ["x"]]])
+      assert Catalog.diagnostics(catalog) == []
+    end
   end
 
   describe "conventional/1" do

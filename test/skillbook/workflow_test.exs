@@ -300,7 +300,7 @@ defmodule Skillbook.WorkflowTest do
     view =
       book_with(folder, workflow("x.page\nx.say --to {1} --on {today}"),
         ask: ask,
-        profiles: [%Profile{id: "p", writes: :ask}]
+        profiles: [[id: "default"], %Profile{id: "p", writes: :ask}]
       )
 
     result = run(Skillbook.view(view.book, "p"), "w.flow")

@@ -294,11 +294,11 @@ defmodule Skillbook.StoreConformance do
 
           rows = [
             {%{edit: {:replace, "One."}}, %{content: "One."}},
-            {%{edit: {:append, "More."}}, %{content: "One.More."}},
-            {%{edit: {:prepend, "No. "}}, %{content: "No. One.More."}},
-            {%{edit: {:find_replace, "o", "0", all?: false}}, %{content: "N0. One.More."}},
-            {%{edit: {:find_replace, "o", "0", all?: true}}, %{content: "N0. One.M0re."}},
-            {%{edit: {:delete, "N0. "}}, %{content: "One.M0re."}},
+            {%{edit: {:append, "More."}}, %{content: "One.\nMore."}},
+            {%{edit: {:prepend, "No. "}}, %{content: "No. \nOne.\nMore."}},
+            {%{edit: {:find_replace, "o", "0", all?: false}}, %{content: "N0. \nOne.\nMore."}},
+            {%{edit: {:find_replace, "o", "0", all?: true}}, %{content: "N0. \nOne.\nM0re."}},
+            {%{edit: {:delete, "N0. \n"}}, %{content: "One.\nM0re."}},
             {%{title: "Cream"}, %{title: "Cream"}},
             {%{description: ""}, %{description: ""}},
             {%{tags: ["b"], edit: {:replace, "x"}}, %{tags: ["b"], content: "x"}},
@@ -1396,7 +1396,7 @@ defmodule Skillbook.StoreConformance do
                   "a profile of the book, got a profile with fewer rights; " <>
                   "restore an earlier version, or create the entry again",
                 "strange does not run by its schedule: expected the entry to be changed by " <>
-                  "one of the profiles ann, bob, boss, default, guest, mail, spy, team, " <>
+                  "one of the profiles ann, bob, boss, guest, mail, spy, team, " <>
                   "got: \"stranger\"; add that profile to the book, or create the entry again",
                 "imported does not run by its schedule: expected an entry that was written " <>
                   "here, got an imported one, which has low trust; create it anew"

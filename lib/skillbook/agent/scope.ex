@@ -17,11 +17,7 @@ defmodule Skillbook.Agent.Scope do
   @spec narrow(View.t(), [String.t()]) ::
           {:ok, Profile.t(), [String.t()]} | {:error, Exception.t()}
   def narrow(%View{profile: profile} = view, skills) do
-    candidates =
-      for entry <- View.entries(view),
-          not entry.hidden_from_model,
-          entry.name != @dispatch,
-          do: entry
+    candidates = for entry <- View.listed(view), entry.name != @dispatch, do: entry
 
     with {:ok, names} <- Options.each(skills, &resolve(view, candidates, &1)) do
       names = names |> List.flatten() |> Enum.uniq()

@@ -5,7 +5,7 @@ defmodule Skillbook.Book.Config do
 
   alias Skillbook.Agent.Settings
   alias Skillbook.Scheduler.Local
-  alias Skillbook.SQL.SQLite
+  alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
   alias Skillbook.{Book, OptionError, Profile, Source, Vault}
 
@@ -37,7 +37,8 @@ defmodule Skillbook.Book.Config do
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
          {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]),
-         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]) do
+         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]),
+         {:ok, store} <- store(options[:store], name) do
       defaults = %Book{name: name}
 
       book = %{
@@ -50,7 +51,7 @@ defmodule Skillbook.Book.Config do
           write_to: expand(options[:write_to])
       }
 
-      book = with_store(book, store(options[:store], name))
+      book = with_store(book, store)
       merge = fn options, key -> options && Keyword.merge(Map.fetch!(defaults, key), options) end
       options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
       options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
@@ -63,10 +64,27 @@ defmodule Skillbook.Book.Config do
          do: {:error, %OptionError{subject: "a book", option: :name, problem: :missing}}
   end
 
-  # The default profile sees all entries without visibility labels.
+  # A book without profiles has one, which sees all entries without visibility labels. An
+  # application that declares profiles has decided who may write, so none is added to them.
+  defp profiles([], roles), do: profiles([[id: "default"]], roles)
+
   defp profiles(profiles, roles) do
-    result = Options.each([[id: "default"] | profiles], &Profile.new(&1, roles))
-    with {:ok, profiles} <- result, do: {:ok, Map.new(profiles, &{&1.id, &1})}
+    with {:ok, profiles} <- Options.each(profiles, &Profile.new(&1, roles)),
+         :ok <- check_unique(profiles),
+         do: {:ok, Map.new(profiles, &{&1.id, &1})}
+  end
+
+  defp check_unique(profiles) do
+    ids = Enum.map(profiles, & &1.id)
+
+    case ids -- Enum.uniq(ids) do
+      [] ->
+        :ok
+
+      [id | _] ->
+        problem = {:invalid, "profiles with different ids", id}
+        {:error, %OptionError{subject: "a book", option: :profiles, problem: problem}}
+    end
   end
 
   defp sources(options) do
@@ -126,22 +144,36 @@ defmodule Skillbook.Book.Config do
         revision: :atomics.new(1, [])
     }
 
-  defp store(nil, _name), do: nil
-  defp store(path, name) when is_binary(path), do: store({SQLite, path: path}, name)
+  defp store(nil, _name), do: {:ok, nil}
+  defp store(text, name) when is_function(text, 0), do: store(text.(), name)
+
+  defp store(text, name) when is_binary(text) do
+    with {:error, expected} <- Location.read(text) do
+      {:error, store_error(expected, Location.redact(text))}
+    else
+      {:ok, connection} -> store(connection, name)
+    end
+  end
 
   defp store({module, options}, name),
-    do: {module, Keyword.put_new(options, :name, Module.concat(name, Store))}
+    do: {:ok, {module, Keyword.put_new(options, :name, Module.concat(name, Store))}}
+
+  defp store(other, _name),
+    do: {:error, store_error("a function that returns a path or a URL", other)}
+
+  defp store_error(expected, value),
+    do: %OptionError{subject: "a book", option: :store, problem: {:invalid, expected, value}}
 
   defp schema do
     [
       name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
       sources: {"a list of sources", &is_list/1},
       builtins: {"a boolean", &is_boolean/1},
-      store: {"a path or {module, options}", &store?/1},
+      store: {"a path, a URL, {module, options} or a function that returns a text", &store?/1},
       store_poll: {"a number of milliseconds", &Options.milliseconds?/1},
       profiles: {"a list of profiles", &is_list/1},
       roles: {"a list of roles", &is_list/1},
-      write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
+      write_to: {"a folder or nil", &(is_nil(&1) or Options.path?(&1))},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
       agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
@@ -218,5 +250,5 @@ defmodule Skillbook.Book.Config do
 
   defp store?(nil), do: true
   defp store?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
-  defp store?(path), do: Options.text?(path)
+  defp store?(text), do: Options.text?(text) or is_function(text, 0)
 end

@@ -111,6 +111,8 @@ defmodule Skillbook.UnknownSkillError do
 
     * `:name` - the name
     * `:suggestions` - up to three similar names that the view shows, the closest first
+    * `:ambiguous` - whether the name is another spelling of each of the suggestions; then they are
+      all of these names, up to 20
 
   ## Examples
 
@@ -125,11 +127,24 @@ defmodule Skillbook.UnknownSkillError do
       "unknown skill \\"x\\". To list all skills, write: get_skill"
   """
 
-  @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()]}
+  @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()], ambiguous: boolean()}
 
-  defexception [:name, suggestions: []]
+  defexception [:name, suggestions: [], ambiguous: false]
+
+  @max_candidates 20
+
+  @doc false
+  # The error for a text that means several names.
+  def ambiguous(name, names) do
+    %__MODULE__{name: name, suggestions: Enum.take(names, @max_candidates), ambiguous: true}
+  end
 
   @impl true
+  def message(%{ambiguous: true} = error) do
+    "#{inspect(String.slice(error.name, 0, 100))} can mean #{either(error.suggestions)}. " <>
+      "Write one of these names"
+  end
+
   def message(%{name: name, suggestions: suggestions}) do
     # A malformed command may have its whole text as a name.
     "unknown skill #{inspect(String.slice(name, 0, 100))}#{offer(suggestions)} " <>
@@ -137,11 +152,13 @@ defmodule Skillbook.UnknownSkillError do
   end
 
   defp offer([]), do: "."
-  defp offer([name]), do: "; did you mean #{name}?"
+  defp offer(names), do: "; did you mean #{either(names)}?"
 
-  defp offer(names) do
+  defp either([name]), do: name
+
+  defp either(names) do
     {last, others} = List.pop_at(names, -1)
-    "; did you mean #{Enum.join(others, ", ")} or #{last}?"
+    "#{Enum.join(others, ", ")} or #{last}"
   end
 end
 
@@ -153,13 +170,15 @@ defmodule Skillbook.DocumentError do
 
     * `:kind` - the cause:
       * `:path` - the path is not the path of a file below the folder
+      * `:name` - a new file would have a name that not every system allows, or with invisible
+        characters; `:reason` says what is wrong
       * `:link` - a part of the path is a symbolic link
       * `:exists` - the file already exists
       * `:missing` - the file does not exist
       * `:io` - the file system returned the error in `:reason`
     * `:path` - the path as given, relative to the folder; for `:link` and `:io` up to the part
       that failed
-    * `:reason` - a POSIX code such as `:enospc`, or `nil`
+    * `:reason` - a POSIX code such as `:enospc`, a text for `:name`, or `nil`
 
   ## Examples
 
@@ -168,9 +187,9 @@ defmodule Skillbook.DocumentError do
   """
 
   @type t :: %__MODULE__{
-          kind: :path | :link | :exists | :missing | :io,
+          kind: :path | :name | :link | :exists | :missing | :io,
           path: String.t(),
-          reason: File.posix() | nil
+          reason: File.posix() | String.t() | nil
         }
 
   @enforce_keys [:kind, :path]
@@ -180,6 +199,11 @@ defmodule Skillbook.DocumentError do
   def message(%{kind: :path, path: path}) do
     "#{inspect(path)} is no path of a file below the folder: " <>
       "write names without a leading dot, joined by slashes, such as finance/report.md"
+  end
+
+  def message(%{kind: :name, path: path, reason: reason}) do
+    "#{inspect(path)} #{reason}, and is not written: " <>
+      "write letters, digits, blanks and dashes, such as finance/report.md"
   end
 
   def message(%{kind: :link, path: path}),
@@ -192,6 +216,42 @@ defmodule Skillbook.DocumentError do
 
   def message(%{kind: :io, path: path, reason: reason}),
     do: "#{path}: #{:file.format_error(reason)}"
+end
+
+defmodule Skillbook.SourceError do
+  @moduledoc """
+  Returned when a book cannot start, because the folder of a source is missing or cannot be read.
+
+  Sources with `optional: true` may be missing.
+
+  ## Fields
+
+    * `:source` - the name of the source
+    * `:path` - its folder
+    * `:reason` - the problem, a text
+
+  ## Examples
+
+      iex> {:error, error} = Skillbook.start_link(name: :lost, sources: ["/no/such/folder"])
+      iex> error |> Exception.message() |> String.split(". ")
+      [
+        ~s(the source "folder" cannot be read: /no/such/folder: the folder does not exist),
+        "Correct the path or create the folder, or let it be missing with the options " <>
+          ~s([path: "/no/such/folder", optional: true])
+      ]
+  """
+
+  @type t :: %__MODULE__{source: String.t(), path: Path.t(), reason: String.t()}
+
+  @enforce_keys [:source, :path, :reason]
+  defexception [:source, :path, :reason]
+
+  @impl true
+  def message(%{source: source, path: path, reason: reason}) do
+    "the source #{inspect(source)} cannot be read: #{path}: #{reason}. Correct the path or " <>
+      "create the folder, or let it be missing with the options " <>
+      "[path: #{inspect(path)}, optional: true]"
+  end
 end
 
 defmodule Skillbook.ConfigError do

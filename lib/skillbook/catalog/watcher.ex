@@ -10,6 +10,7 @@ defmodule Skillbook.Catalog.Watcher do
 
   use GenServer
 
+  alias Skillbook.Catalog.ErrorLog
   alias Skillbook.{Catalog, Change, Native, Telemetry}
 
   require Logger
@@ -57,7 +58,18 @@ defmodule Skillbook.Catalog.Watcher do
   def init(book) do
     %{catalog: catalog} = book
     {generation, entries} = {Catalog.generation(catalog), Catalog.count(catalog)}
-    state = %{book: book.name, catalog: catalog, generation: generation, entries: entries}
+    errors = ErrorLog.log_new(book.name, catalog, MapSet.new())
+
+    state = %{
+      book: book.name,
+      catalog: catalog,
+      generation: generation,
+      entries: entries,
+      # The errors of the generation `:logged`.
+      errors: errors,
+      logged: generation
+    }
+
     {:ok, Map.put(state, :watch, watch(book))}
   end
 
@@ -80,19 +92,23 @@ defmodule Skillbook.Catalog.Watcher do
   @impl true
   def handle_call(:reload, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh(&1, :all), []})
-    {:reply, change, state}
+    {:reply, change, log_errors(state)}
   end
 
   def handle_call({:put_stored, rows, which}, _from, state) do
     {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
-    {:reply, unread, state}
+    # A writer does not wait for the log.
+    {:reply, unread, state, {:continue, :log_errors}}
   end
+
+  @impl true
+  def handle_continue(:log_errors, state), do: {:noreply, log_errors(state)}
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
     paths = queued(paths)
     {_change, state} = next(state, &{Catalog.refresh(&1, paths), []})
-    {:noreply, state}
+    {:noreply, log_errors(state)}
   end
 
   def handle_info({:skillbook_polling, reason}, state) do
@@ -130,6 +146,13 @@ defmodule Skillbook.Catalog.Watcher do
     end
 
     {made, %{state | generation: change.generation, entries: entries}}
+  end
+
+  defp log_errors(%{generation: generation, logged: generation} = state), do: state
+
+  defp log_errors(state) do
+    errors = ErrorLog.log_new(state.book, state.catalog, state.errors)
+    %{state | errors: errors, logged: state.generation}
   end
 
   defp report(book, change, entries, duration) do

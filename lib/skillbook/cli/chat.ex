@@ -9,11 +9,14 @@ defmodule Skillbook.CLI.Chat do
   alias Skillbook.CLI.Chat.{Approval, Screen}
   alias Skillbook.CLI.Shell.{Input, Loop}
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.Support.ReadFile
   alias Skillbook.{Agent, Transcript, TranscriptError}
 
   # Stops a small model that would repeat itself until its context is full.
   @max_tokens 4000
   @max_turns 20
+  # Bytes of a saved conversation
+  @max_conversation 64 * 1024 * 1024
 
   @colon_help """
   A line is a message to the model. A backslash at its end continues it in the next line.
@@ -122,7 +125,7 @@ defmodule Skillbook.CLI.Chat do
   defp load_transcript(nil, _profile), do: {:ok, nil}
 
   defp load_transcript(path, profile) do
-    with {:ok, json} <- File.read(path),
+    with {:ok, json} <- ReadFile.read(path, @max_conversation),
          {:ok, %{profile: ^profile} = transcript} <- Transcript.from_json(json) do
       {:ok, transcript}
     else
@@ -132,6 +135,9 @@ defmodule Skillbook.CLI.Chat do
 
       {:error, %TranscriptError{} = error} ->
         {:error, "#{path}: #{Exception.message(error)}"}
+
+      {:error, :efbig} ->
+        {:error, "cannot read #{path}: expected up to #{@max_conversation} bytes, got more"}
 
       {:error, reason} ->
         {:error, "cannot read #{path}: #{:file.format_error(reason)}"}

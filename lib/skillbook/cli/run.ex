@@ -6,7 +6,9 @@ defmodule Skillbook.CLI.Run do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.ReadFile
+
+  @max_size 16 * 1024 * 1024
 
   @impl true
   def switches, do: [command: :string, json: :boolean]
@@ -93,18 +95,15 @@ defmodule Skillbook.CLI.Run do
     # Read as bytes: `Skillbook.run/3` checks that they are UTF-8.
     :io.setopts(:standard_io, encoding: :latin1)
 
-    case IO.binread(:stdio, :eof) do
-      :eof -> {:ok, ""}
-      {:error, reason} -> {:error, reason}
-      bytes -> {:ok, bytes}
-    end
+    ReadFile.read_device(&IO.binread(:stdio, &1), @max_size)
   after
     :io.setopts(:standard_io, encoding: :unicode)
   end
 
-  defp read(file), do: File.read(file)
+  defp read(file), do: ReadFile.read(file, @max_size)
 
   defp reason(:eisdir), do: "expected a file with a model's reply, got a folder"
+  defp reason(:efbig), do: "expected a reply of up to #{@max_size} bytes, got more"
   defp reason(reason), do: :file.format_error(reason)
 
   defp status(report) do
@@ -115,10 +114,10 @@ defmodule Skillbook.CLI.Run do
 
   defp put(report, terminal) do
     [
-      section(terminal, "To the user", Terminal.safe(terminal, report.text)),
+      section(terminal, "To the user", Terminal.foreign(report.text)),
       Enum.map(report.results, &section(terminal, "Command", result(terminal, &1))),
       Enum.map(report.incomplete, &section(terminal, "Cut off, not run", command(terminal, &1))),
-      section(terminal, "To the model", Terminal.safe(terminal, to_string(report)))
+      section(terminal, "To the model", Terminal.foreign(to_string(report)))
     ]
     |> List.flatten()
     |> Enum.intersperse("\n")
@@ -147,7 +146,7 @@ defmodule Skillbook.CLI.Run do
 
   @doc "The result of a command: status, duration and content."
   def outcome(terminal, result) do
-    content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
+    content = Terminal.foreign(String.trim_trailing(result.content || ""))
 
     [
       Terminal.style(terminal, color(result.status), status_text(result.status)),
@@ -161,7 +160,7 @@ defmodule Skillbook.CLI.Run do
     do:
       Terminal.style(terminal, :bright, [
         "> ",
-        Terminal.safe(terminal, String.trim_trailing(text))
+        text |> String.trim_trailing() |> Terminal.foreign() |> String.trim_leading(" ")
       ])
 
   # The page of a command without a handler.
@@ -201,7 +200,6 @@ defmodule Skillbook.CLI.Run do
       notes: report.notes,
       report: to_string(report)
     ]
-    |> JSON.encode()
-    |> Terminal.put()
+    |> Terminal.put_json()
   end
 end

@@ -3,8 +3,9 @@ defmodule Skillbook.CLI.Session do
   # Starts the book of one command line, waits until its vaults are indexed, calls the
   # subcommand, and stops the book.
 
+  alias Skillbook.Catalog.ErrorLog
   alias Skillbook.CLI.Terminal
-  alias Skillbook.SQL.Postgres
+  alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Vault
 
   @name :skillbook_cli
@@ -58,6 +59,8 @@ defmodule Skillbook.CLI.Session do
   defp start(options, store, vaults, mode) do
     # `index/1` shows the progress.
     Logger.put_module_level(Vault.Indexer, :warning)
+    # `summarize/1` shows the errors.
+    Logger.put_module_level(ErrorLog, :none)
 
     Skillbook.start_link(
       [
@@ -124,10 +127,16 @@ defmodule Skillbook.CLI.Session do
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 
   defp store(text, _mode) do
-    # A function keeps the URL and its password out of supervisor reports.
-    if text =~ ~r{\Apostgres(ql)?://},
-      do: {:ok, {Postgres, url: fn -> text end}},
-      else: file(text)
+    case Location.read(text) do
+      {:ok, {SQLite, path: path}} ->
+        file(path)
+
+      {:ok, connection} ->
+        {:ok, connection}
+
+      {:error, expected} ->
+        {:error, "expected #{expected} as --db, got: #{Location.redact(text)}"}
+    end
   end
 
   defp file(path) do
@@ -159,7 +168,7 @@ defmodule Skillbook.CLI.Session do
         first = problems |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@max_listed)
         count = if match?([_], problems), do: "1 problem", else: "#{length(problems)} problems"
         Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
-        for diagnostic <- first, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
+        for diagnostic <- first, do: Terminal.note(["  ", first_line(diagnostic)])
         :ok
     end
   end

@@ -3,7 +3,7 @@ defmodule Skillbook.Package.LockFile do
   # Reads and writes `skills.lock.json`: the installed skills of a folder with their sources,
   # hashes and accepted findings.
 
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, ReadFile}
   alias Skillbook.{Document, DocumentError, PackageError}
 
   @file_name "skills.lock.json"
@@ -26,7 +26,7 @@ defmodule Skillbook.Package.LockFile do
     path = Path.join(folder, @file_name)
 
     with {:ok, %{type: :regular, size: size}} when size <= @max_size <- File.lstat(path),
-         {:ok, text} <- File.read(path),
+         {:ok, text} <- ReadFile.read(path, @max_size),
          {:ok, value} <- JSON.decode(text) do
       check(path, value)
     else

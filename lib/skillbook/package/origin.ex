@@ -5,6 +5,7 @@ defmodule Skillbook.Package.Origin do
 
   alias Skillbook.Package.Archive.{Tar, Zip}
   alias Skillbook.Package.{Git, Item, Skill}
+  alias Skillbook.Support.ReadFile
   alias Skillbook.{Frontmatter, HTTP, PackageError}
 
   @type t :: %__MODULE__{
@@ -360,22 +361,9 @@ defmodule Skillbook.Package.Origin do
 
   defp read_files(items) do
     Skillbook.Support.Options.each(items, fn item ->
-      with {:error, reason} <- read_file(item.content), do: PackageError.io(item.content, reason)
+      with {:error, reason} <- ReadFile.read(item.content, @max_file_size),
+           do: PackageError.io(item.content, reason)
     end)
-  end
-
-  # Reads at most one byte over the limit: the file may have grown since it was listed.
-  defp read_file(path) do
-    with {:ok, file} <- :file.open(path, [:read, :raw, :binary]) do
-      result = :file.read(file, Item.max_file_size() + 1)
-      :file.close(file)
-
-      case result do
-        :eof -> {:ok, ""}
-        {:ok, bytes} when byte_size(bytes) > @max_file_size -> {:error, :efbig}
-        other -> other
-      end
-    end
   end
 
   # Archives
@@ -417,7 +405,8 @@ defmodule Skillbook.Package.Origin do
         )
 
       _ ->
-        with {:error, reason} <- File.read(place), do: PackageError.io(place, reason)
+        with {:error, reason} <- ReadFile.read(place, @max_archive_size),
+             do: PackageError.io(place, reason)
     end
   end
 

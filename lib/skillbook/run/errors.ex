@@ -1,19 +1,25 @@
 defmodule Skillbook.HandlerError do
   @moduledoc """
-  Returned when a handler does not exist, crashes, exceeds its time limit or returns an invalid
-  value.
+  Returned when a handler cannot run, crashes, exceeds its time limit, returns an invalid value or
+  an error of the database.
 
-  The message is for the model. It names the skill; details such as the crash reason go to the
-  log.
+  The message is for the model. It names the skill; details such as the crash reason or the failed
+  statement go to the log.
 
   ## Fields
 
-    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout`, `:bad_return`,
-      or `:stopped` (the book stopped before the handler ran)
+    * `:kind` - the cause:
+      * `:missing` - no such module with `execute/2`
+      * `:crash`, `:timeout`, `:bad_return`
+      * `:database` - the handler returned a `Skillbook.SQL.Error`, or the book's database does
+        not run
+      * `:in_transaction` - the calling process is in a transaction of the book's database,
+        which the handler's process could not join; it did not run
+      * `:stopped` - the book stopped before the handler ran
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
-    * `:reason` - the crash reason or the returned value, for Elixir callers
+    * `:reason` - the crash reason, the returned value or the database's error, for Elixir callers
 
   ## Examples
 
@@ -28,7 +34,8 @@ defmodule Skillbook.HandlerError do
   alias Skillbook.Support.Duration
 
   @type t :: %__MODULE__{
-          kind: :missing | :crash | :timeout | :bad_return | :stopped,
+          kind:
+            :missing | :crash | :timeout | :bad_return | :database | :in_transaction | :stopped,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -55,8 +62,180 @@ defmodule Skillbook.HandlerError do
     "`#{error.name}` was stopped: it took longer than #{Duration.text(error.timeout)}. #{@partly}"
   end
 
+  def message(%{kind: :database, reason: %{kind: :busy}} = error),
+    do: "`#{error.name}` failed: the database was busy. Try again, or tell the user."
+
+  def message(%{kind: :database} = error),
+    do: "`#{error.name}` failed: its database does not work. #{@partly}"
+
+  def message(%{kind: :in_transaction} = error) do
+    "`#{error.name}` was not run: its caller is in a transaction of the same database, and " <>
+      "commands run in processes of their own, outside of it. Tell the user that the " <>
+      "application must call Skillbook after the transaction."
+  end
+
   def message(%{kind: :bad_return} = error) do
     "`#{error.name}` failed: its handler returned an invalid value. #{@partly}"
+  end
+end
+
+defmodule Skillbook.ReturnedError do
+  @moduledoc """
+  Returned when a handler returns `:error`, or `{:error, reason}` with a reason that is neither
+  text nor an exception, such as `:not_found`, a changeset or a map.
+
+  These are ordinary answers of Elixir code, so they are not failures for the circuit breaker. The
+  message is the reason in words:
+
+    * an atom - its words, `:not_found` as "not found"
+    * a changeset of Ecto, or any struct of its shape - its errors by field, without its values
+    * a map or a keyword list - its values by key
+    * a list - its items on lines
+    * other terms - as `inspect/2` writes them
+
+  ## Fields
+
+    * `:name` - the skill's name
+    * `:reason` - the reason as the handler returned it, for Elixir callers; `nil` for `:error`
+    * `:text` - the message
+
+  ## Examples
+
+      iex> Exception.message(Skillbook.ReturnedError.new("tasks.get", :not_found))
+      "not found"
+      iex> reason = %{title: ["can't be blank"], due: %{date: :invalid}}
+      iex> Exception.message(Skillbook.ReturnedError.new("tasks.create", reason))
+      "due.date: invalid\\ntitle: can't be blank"
+  """
+
+  @type t :: %__MODULE__{name: String.t(), reason: term(), text: String.t()}
+
+  @enforce_keys [:name, :reason, :text]
+  defexception [:name, :reason, :text]
+
+  # Reasons come from other programs, so a text of them has a limit.
+  @max_lines 50
+  @max_line 500
+  @max_depth 5
+
+  @doc "Makes the error of a reason."
+  @spec new(String.t(), term()) :: t()
+  def new(name, reason) do
+    {lines, more} = reason |> lines([], 0) |> Enum.split(@max_lines)
+    more = if more == [], do: [], else: ["and #{length(more)} more"]
+    %__MODULE__{name: name, reason: reason, text: Enum.join(lines ++ more, "\n")}
+  end
+
+  @impl true
+  def message(error), do: error.text
+
+  # Each line begins with the path of its value.
+
+  defp lines(nil, [], 0), do: ["it failed, and its handler gave no reason"]
+
+  defp lines(reason, path, depth) when depth >= @max_depth, do: [line(path, other(reason))]
+
+  # A changeset: messages have placeholders such as %{count}.
+  defp lines(%{__struct__: _, errors: errors, valid?: valid?, changes: changes}, path, depth)
+       when is_list(errors) and is_boolean(valid?) and is_map(changes) do
+    own = for {field, error} <- errors, do: line([field | path], changeset_error(error))
+
+    nested =
+      for {field, value} <- Enum.sort(changes),
+          {changeset, path} <- changesets(value, [field | path]),
+          line <- lines(changeset, path, depth + 1),
+          do: line
+
+    if own ++ nested == [] and path == [], do: ["invalid"], else: own ++ nested
+  end
+
+  defp lines(%{__struct__: _} = struct, path, _depth), do: [line(path, struct_text(struct))]
+
+  defp lines(map, path, depth) when is_map(map) and map != %{},
+    do: map |> Enum.sort() |> pairs(path, depth)
+
+  defp lines([_ | _] = list, path, depth) do
+    cond do
+      List.improper?(list) ->
+        [line(path, other(list))]
+
+      Keyword.keyword?(list) ->
+        pairs(list, path, depth)
+
+      Enum.all?(list, &scalar?/1) and path != [] ->
+        [line(path, Enum.map_join(list, ", ", &scalar/1))]
+
+      true ->
+        Enum.flat_map(list, &lines(&1, path, depth + 1))
+    end
+  end
+
+  defp lines({tag, reason}, path, depth) when is_atom(tag) and tag != nil,
+    do: lines(reason, [tag | path], depth + 1)
+
+  defp lines(reason, path, _depth), do: [line(path, scalar(reason))]
+
+  defp pairs(pairs, path, depth),
+    do: Enum.flat_map(pairs, fn {key, value} -> lines(value, [key | path], depth + 1) end)
+
+  defp changesets(%{__struct__: _, valid?: false, errors: _} = changeset, path),
+    do: [{changeset, path}]
+
+  defp changesets(list, [field | path]) when is_list(list) do
+    for {changeset, index} <- Enum.with_index(list),
+        {changeset, path} <- changesets(changeset, ["#{key(field)}[#{index}]" | path]),
+        do: {changeset, path}
+  end
+
+  defp changesets(_value, _path), do: []
+
+  defp changeset_error({message, values}) when is_binary(message) and is_list(values) do
+    Enum.reduce(values, message, fn
+      {key, value}, message when is_atom(key) ->
+        String.replace(message, "%{#{key}}", fn _ -> scalar(value) end)
+
+      _other, message ->
+        message
+    end)
+  end
+
+  defp changeset_error(other), do: scalar(other)
+
+  defp line([], text), do: truncate(text)
+
+  defp line(path, text),
+    do: truncate((path |> Enum.reverse() |> Enum.map_join(".", &key/1)) <> ": " <> text)
+
+  defp key(key) when is_binary(key) or is_atom(key), do: scalar(key)
+  defp key(key), do: other(key)
+
+  defp scalar?(value), do: is_binary(value) or is_atom(value) or is_number(value)
+
+  defp scalar(text) when is_binary(text), do: if(String.valid?(text), do: text, else: other(text))
+  defp scalar(value) when value in [nil, true, false], do: inspect(value)
+
+  defp scalar(atom) when is_atom(atom) do
+    case Atom.to_string(atom) do
+      "Elixir." <> name -> name
+      text -> String.replace(text, "_", " ")
+    end
+  end
+
+  defp scalar(%{__struct__: _} = struct), do: struct_text(struct)
+  defp scalar(value), do: other(value)
+
+  # A struct may hold secrets, so only those that have a text are shown.
+  defp struct_text(%module{} = struct) do
+    if is_exception(struct),
+      do: Exception.message(struct),
+      else: if(String.Chars.impl_for(struct), do: to_string(struct), else: inspect(module))
+  end
+
+  defp other(value), do: inspect(value, limit: 10, printable_limit: 200)
+
+  defp truncate(line) do
+    line = if String.valid?(line), do: line, else: other(line)
+    if String.length(line) > @max_line, do: String.slice(line, 0, @max_line) <> "…", else: line
   end
 end
 

@@ -2,7 +2,7 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # Reads a JSON file with sources and returns the options of `Skillbook.Source`.
 
-  alias Skillbook.Support.{Closest, JSON, Options}
+  alias Skillbook.Support.{Closest, JSON, Options, ReadFile}
   alias Skillbook.{ConfigError, Native}
 
   @max_bytes 1024 * 1024
@@ -35,7 +35,7 @@ defmodule Skillbook.Source.Config do
 
   defp read_file(path) do
     with {:ok, %{type: :regular, size: size}} when size <= @max_bytes <- File.stat(path),
-         {:ok, text} <- File.read(path) do
+         {:ok, text} <- ReadFile.read(path, @max_bytes) do
       {:ok, text}
     else
       {:ok, %{type: :regular, size: size}} ->

@@ -42,13 +42,16 @@ defmodule Skillbook.OptionError do
   end
 
   def message(%{option: nil, problem: {:invalid, expected, value}} = error) do
-    "expected #{expected} for #{error.subject}, got: #{inspect(value)}"
+    "expected #{expected} for #{error.subject}, got: #{inspected(value)}"
   end
 
   def message(%{problem: {:invalid, expected, value}} = error) do
     "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, " <>
-      "got: #{inspect(value)}"
+      "got: #{inspected(value)}"
   end
+
+  # The password of a URL must not reach a log.
+  defp inspected(value), do: value |> inspect() |> Skillbook.SQL.Location.redact()
 
   defp suggestion(error) do
     case Skillbook.Support.Closest.to(

@@ -23,13 +23,16 @@ defmodule Skillbook.Native do
         quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
+        hidden_visible: 1,
+        hidden_json: 1,
         http_client: 1,
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
-        view_entries: 3,
+        view_spelled: 2,
+        view_entries: 4,
         view_domains: 1,
         view_help: 2,
         view_help_domain: 2,
@@ -52,9 +55,11 @@ defmodule Skillbook.Native do
     def unquote(dirty)(unquote_splicing(ignored)), do: missing()
   end
 
+  def hidden_find(_text), do: missing()
   def extractor_new(_run), do: missing()
   def behavior_steps(_body), do: missing()
 
+  def same_spelling(_text, _others), do: missing()
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()
   def sql_read(_database, _sql, _params), do: missing()
@@ -65,6 +70,7 @@ defmodule Skillbook.Native do
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
+  def sql_check(_database), do: missing()
 
   def postgres_server(_address, _limits), do: missing()
   def postgres_connect(_server, _reference), do: missing()
@@ -87,8 +93,10 @@ defmodule Skillbook.Native do
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
-  def catalog_reload(_catalog), do: missing()
-  def catalog_reload_paths(_catalog, _paths), do: missing()
+  def catalog_read(_catalog), do: missing()
+  def catalog_read_paths(_catalog, _paths), do: missing()
+  def catalog_publish(_catalog, _problems), do: missing()
+  def catalog_errors(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
   def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()
@@ -98,6 +106,7 @@ defmodule Skillbook.Native do
   def catalog_diagnostics(_catalog), do: missing()
 
   def view_fetch(_view, _name), do: missing()
+  def view_frontmatter(_view, _name), do: missing()
   def view_record(_view, _name), do: missing()
   def view_file(_view, _name, _title), do: missing()
   def view_explain(_view, _name, _prompt), do: missing()
@@ -126,6 +135,8 @@ defmodule Skillbook.Native do
   def diagnostic_codes, do: missing()
 
   def frontmatter_write(_pairs, _body), do: missing()
+  def frontmatter_access(_text), do: missing()
+  def frontmatter_restriction(_key), do: missing()
 
   def json_place(_text, _path, _part), do: missing()
 

@@ -4,6 +4,7 @@ defmodule Skillbook.Support.Options do
   # in the order in which errors list the options.
 
   alias Skillbook.OptionError
+  alias Skillbook.SQL.Location
 
   @doc """
   Returns `:ok`, or the first unknown or invalid option. `subject` is the owner of the options,
@@ -79,6 +80,10 @@ defmodule Skillbook.Support.Options do
 
   @spec text?(term()) :: boolean()
   def text?(value), do: is_binary(value) and value != "" and String.valid?(value)
+
+  @doc "Whether a value is the path of a file or a folder. A URL is not one."
+  @spec path?(term()) :: boolean()
+  def path?(value), do: text?(value) and not Location.url?(value)
 
   @spec texts?(term()) :: boolean()
   def texts?(value), do: is_list(value) and Enum.all?(value, &text?/1)

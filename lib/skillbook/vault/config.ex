@@ -83,7 +83,7 @@ defmodule Skillbook.Vault.Config do
 
   defp schema do
     [
-      path: {"a folder", &Options.text?/1},
+      path: {"a folder", &Options.path?/1},
       name: {"text", &Options.text?/1},
       labels: {"a list of texts", &Options.texts?/1},
       producer: {"{module, options}", &producer?/1},

@@ -98,7 +98,10 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         let explained = match find(all, id) {
             None => {
                 let prompt = if hidden.is_empty() { placement(view, options, id) } else { None };
-                Explained { hidden, prompt, ..of_entry(view, entry, State::Used) }
+                let mut file = of_entry(view, entry, State::Used);
+                file.diagnostics.extend(view.handler_problem(id));
+                file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
+                Explained { hidden, prompt, ..file }
             }
             Some(unused) => {
                 let mut file = of_entry(view, entry, state(unused.why));
@@ -257,6 +260,7 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
         Placement::NotInPrompt(Reason::HiddenFromModel) => {
             "nowhere: disable-model-invocation is true".to_owned()
         }
+        Placement::NotInPrompt(Reason::Broken) => "nowhere: its handler does not exist".to_owned(),
         Placement::NotInPrompt(Reason::NotIncluded) => {
             match view.profile().is_among(&entry.fields().excluded_for) {
                 true => "nowhere: its exclude_from_prompt_profile_ids names the profile".to_owned(),

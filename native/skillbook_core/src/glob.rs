@@ -56,6 +56,22 @@ impl Globs {
         self.set.is_match(name)
     }
 
+    /// The patterns that match none of the names, in their order.
+    ///
+    /// ```
+    /// use skillbook_core::glob::Globs;
+    /// let globs = Globs::new(&["email.*".to_owned(), "emial.*".to_owned()]).unwrap();
+    /// assert_eq!(globs.unmatched(["email.send"].into_iter()), ["emial.*"]);
+    /// ```
+    pub fn unmatched<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<&str> {
+        let mut matched = vec![false; self.patterns.len()];
+        for name in names {
+            self.set.matches(name).into_iter().for_each(|at| matched[at] = true);
+        }
+        let patterns = self.patterns.iter().zip(matched).filter(|(_, matched)| !matched);
+        patterns.map(|(pattern, _)| pattern.as_str()).collect()
+    }
+
     /// The patterns, unchanged.
     pub fn patterns(&self) -> &[String] {
         &self.patterns

@@ -8,6 +8,7 @@
 //! holds that mutex, on a dirty IO scheduler and the loader's threads; readers go on with the old
 //! generation and never see half of a new one.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -15,10 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashSet;
-use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{
+    Binary, Encoder, Env, NifMap, NifResult, NifTaggedEnum, NifUnitEnum, Resource, ResourceArc,
+    Term,
+};
 use skillbook_core::catalog::assemble::Assembled;
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
+use skillbook_core::catalog::handlers::{HandlerProblem, HandlerProblems};
 use skillbook_core::catalog::records::Records;
 use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::{Catalog, EntryId};
@@ -119,10 +124,20 @@ impl LoadedSource {
 }
 
 /// A book's sources and its current generation.
+///
+/// A generation from files is made in two steps. [`CatalogResource::read`] reads the sources and
+/// returns the names of their handlers; the caller looks them up, and [`CatalogResource::publish`]
+/// makes the generation. So no reader ever sees a handler that was not looked up.
 pub struct CatalogResource {
     current: ArcSwap<Snapshot>,
-    /// Locked during a reload, so that generations follow each other.
-    sources: Mutex<Vec<LoadedSource>>,
+    /// Locked during each step, so that generations follow each other.
+    sources: Mutex<Sources>,
+}
+
+struct Sources {
+    loaded: Vec<LoadedSource>,
+    /// Whether they differ from the current generation.
+    differ: bool,
 }
 
 #[rustler::resource_impl]
@@ -150,17 +165,29 @@ impl CatalogResource {
         self.current.load_full()
     }
 
-    /// Makes the next generation from all sources, or only from the changed paths. With paths, no
-    /// generation is made if nothing differs.
-    pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
+    /// Reads all sources again, or only the changed paths. Returns the names of all handlers;
+    /// `None` if there are paths and nothing differs.
+    pub fn read(&self, paths: Option<&[PathBuf]>) -> Option<Vec<String>> {
         let mut sources = self.sources();
         // A reload that was asked for makes a generation in any case, so that its caller sees a new
         // number.
-        let mut differs = paths.is_none();
-        for source in sources.iter_mut() {
-            differs |= source.refresh(paths);
+        let mut differ = sources.differ || paths.is_none();
+        for source in sources.loaded.iter_mut() {
+            differ |= source.refresh(paths);
         }
-        self.next(&sources, differs)
+        sources.differ = differ;
+        differ.then(|| sources.handlers())
+    }
+
+    /// Makes the next generation if the sources differ from the current one, or the problems of
+    /// handlers do.
+    pub fn publish(&self, problems: HandlerProblems) -> Reloaded {
+        let mut sources = self.sources();
+        let before = self.current();
+        let before = before.catalog.handlers();
+        let same = **before == problems;
+        let problems = if same { before.clone() } else { Arc::new(problems) };
+        self.next(&mut sources, !same, problems)
     }
 
     /// Updates the records of the store from rows. If the rows are the whole store, all other
@@ -168,7 +195,7 @@ impl CatalogResource {
     /// that cannot be read; `None` if there is no store.
     fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
         let mut sources = self.sources();
-        let store = store_of(&mut sources)?;
+        let store = store_of(&mut sources.loaded)?;
         let mut removed = rows.removed;
         // A record that cannot be read any more must not stay as it was.
         removed.extend(rows.unread.iter().map(|(id, _)| id));
@@ -177,26 +204,38 @@ impl CatalogResource {
             removed.extend(store.ids().filter(|id| !there.contains(id)));
         }
         let differs = store.put(rows.records, &removed);
-        Some((self.next(&sources, differs), rows.unread))
+        // Records have no handlers, so there are none to look up.
+        let problems = self.current().catalog.handlers().clone();
+        Some((self.next(&mut sources, differs, problems), rows.unread))
     }
 
-    fn sources(&self) -> MutexGuard<'_, Vec<LoadedSource>> {
+    fn sources(&self) -> MutexGuard<'_, Sources> {
         self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn next(&self, sources: &[LoadedSource], differs: bool) -> Reloaded {
+    fn next(
+        &self,
+        sources: &mut Sources,
+        differs: bool,
+        problems: Arc<HandlerProblems>,
+    ) -> Reloaded {
         let old = self.current();
         let number = old.catalog.generation();
-        if !differs {
-            return Reloaded {
-                number,
-                added: Vec::new(),
-                changed: Vec::new(),
-                removed: Vec::new(),
-            };
+        let nothing = |number| {
+            let (added, changed, removed) = Default::default();
+            Reloaded { number, added, changed, removed }
+        };
+        if !std::mem::take(&mut sources.differ) && !differs {
+            return nothing(number);
         }
+        let first = number == 0;
         let number = number + 1;
-        let new = build(number, sources, Some(&old));
+        let before = (!first).then_some(&*old);
+        let new = build(number, &sources.loaded, before, problems);
+        if first {
+            self.current.store(new);
+            return nothing(number);
+        }
         // Before the swap, so that the first search of a reader finds the old index.
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
@@ -220,10 +259,30 @@ fn store_of(sources: &mut [LoadedSource]) -> Option<&mut Records> {
     })
 }
 
-fn build(number: u64, sources: &[LoadedSource], before: Option<&Snapshot>) -> Arc<Snapshot> {
+impl Sources {
+    /// The names of all handlers, each once.
+    fn handlers(&self) -> Vec<String> {
+        let folders = self.loaded.iter().filter_map(|source| match source {
+            LoadedSource::Folder(folder) => Some(folder.assembled()),
+            LoadedSource::Store(_) => None,
+        });
+        let names: BTreeSet<&str> = folders
+            .flat_map(|assembled| &assembled.entries)
+            .filter_map(|entry| entry.handler())
+            .collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+}
+
+fn build(
+    number: u64,
+    sources: &[LoadedSource],
+    before: Option<&Snapshot>,
+    problems: Arc<HandlerProblems>,
+) -> Arc<Snapshot> {
     let assembled = sources.iter().map(LoadedSource::assembled);
     let catalog = Catalog::build_after(before.map(|before| &**before.catalog), number, assembled);
-    Arc::new(Snapshot::new(catalog, before))
+    Arc::new(Snapshot::new(catalog.with_handlers(problems), before))
 }
 
 #[derive(NifUnitEnum)]
@@ -300,30 +359,63 @@ fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term
     }
 }
 
+/// The catalog, which has no generation yet, and the names of its handlers.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
+fn catalog_load(
+    sources: Vec<SourceOptions>,
+) -> NifResult<(ResourceArc<CatalogResource>, Vec<String>)> {
     let source =
         |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
-    let sources: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
-    let current = ArcSwap::new(build(1, &sources, None));
-    Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
+    let loaded: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
+    let sources = Sources { loaded, differ: true };
+    let handlers = sources.handlers();
+    let current = ArcSwap::new(build(0, &[], None, Arc::default()));
+    let catalog = CatalogResource { current, sources: Mutex::new(sources) };
+    Ok((ResourceArc::new(catalog), handlers))
 }
 
+/// Reads the sources again: the names of their handlers.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> Reloaded {
-    catalog.reload(None)
+fn catalog_read(catalog: ResourceArc<CatalogResource>) -> Vec<String> {
+    catalog.read(None).unwrap_or_default()
 }
 
+/// The same for changed paths; `nil` if nothing differs.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary>) -> Reloaded {
+fn catalog_read_paths(
+    catalog: ResourceArc<CatalogResource>,
+    paths: Vec<Binary>,
+) -> Option<Vec<String>> {
     let paths: Vec<PathBuf> =
         paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
-    catalog.reload(Some(&paths))
+    catalog.read(Some(&paths))
 }
 
-/// Like `catalog_reload`, with changed rows or with all rows: `{reload, [{id, reason}]}`, where the
-/// list has the rows that cannot be read.
+/// The problem of a handler, and the name of a similar one if it is missing.
+#[derive(NifTaggedEnum)]
+enum Problem {
+    Missing(Option<String>),
+    NotAHandler,
+    Unchecked,
+}
+
+/// Makes the next generation, with the problems of handlers, if something differs.
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_publish(
+    catalog: ResourceArc<CatalogResource>,
+    problems: Vec<(String, Problem)>,
+) -> Reloaded {
+    let problem = |problem| match problem {
+        Problem::Missing(close) => HandlerProblem::Missing { close },
+        Problem::NotAHandler => HandlerProblem::NotAHandler,
+        Problem::Unchecked => HandlerProblem::Unchecked,
+    };
+    catalog.publish(problems.into_iter().map(|(name, of)| (name, problem(of))).collect())
+}
+
+/// Makes the next generation from changed rows or from all rows: `{reload, [{id, reason}]}`, where
+/// the list has the rows that cannot be read.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_store(
     catalog: ResourceArc<CatalogResource>,
@@ -371,4 +463,16 @@ fn catalog_diagnostics<'a>(
         .map_err(|_| rustler::Error::BadArg)?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();
     found
+}
+
+/// The errors among the diagnostics.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_errors<'a>(
+    env: Env<'a>,
+    catalog: ResourceArc<CatalogResource>,
+) -> NifResult<Vec<Term<'a>>> {
+    // A profile without globs cannot have an invalid one.
+    let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
+        .map_err(|_| rustler::Error::BadArg)?;
+    view.errors().iter().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect()
 }

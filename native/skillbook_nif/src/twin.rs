@@ -31,6 +31,9 @@ pub const ITEMS: usize = 64;
 /// clock twice would add a tenth.
 pub const SHORT: usize = 1024;
 
+/// The limit for text in which every byte may be a hidden character.
+pub const HIDDEN_BYTES: usize = 16 * 1024;
+
 /// The limit for a name that is compared with [`ITEMS`] others.
 pub const NAME_BYTES: usize = 64;
 

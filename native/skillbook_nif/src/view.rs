@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
+use skillbook_core::hidden::reveal;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
 use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
-use skillbook_core::view::View;
+use skillbook_core::view::{spelling, View};
 
 use crate::catalog::{CatalogResource, Snapshot};
 use crate::profile::{list_or_all, profile};
@@ -166,6 +167,19 @@ fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a
     }
 }
 
+/// The frontmatter of an entry, unchanged, with its `---` lines; `nil` if the view does not show
+/// the entry.
+#[rustler::nif]
+fn view_frontmatter<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
+    match view.find_bytes(&name).and_then(|id| view.view.entry(id)) {
+        Some(entry) => {
+            let text = TextResource::new(entry.document.text.clone());
+            binary(env, &text, 0..entry.document.body_range().start)
+        }
+        None => atoms::nil().encode(env),
+    }
+}
+
 twin! {
     /// Shown names that are similar to this one.
     "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
@@ -178,6 +192,22 @@ twin! {
         Err(_) => Vec::new(),
     }
     .encode(env))
+}
+
+twin! {
+    /// Shown names of entries and domains that this text means in another spelling.
+    "DirtyCpu" fn view_spelled_now | view_spelled_dirty(
+        env, view: ResourceArc<ViewResource>, text: Binary<'a>
+    )
+    if view.is_small() && text.len() <= twin::NAME_BYTES
+    => Ok(std::str::from_utf8(&text).map_or(Vec::new(), |text| view.core().spelled(text)).encode(env))
+}
+
+/// Which of these texts are the first one in another spelling.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn same_spelling(text: &str, others: Vec<&str>) -> Vec<bool> {
+    let wanted = spelling(text);
+    others.into_iter().map(|other| !wanted.is_empty() && spelling(other) == wanted).collect()
 }
 
 /// The declaration of an entry, `nil` if its page declares nothing, or `:unknown`.
@@ -218,9 +248,14 @@ impl EntryKind {
 }
 
 twin! {
-    /// The entries of a domain or of a kind; both are optional.
+    /// The entries of a domain or of a kind; both are optional. With `listed`, only those that a
+    /// model is offered.
     "DirtyCpu" fn view_entries_now | view_entries_dirty(
-        env, view: ResourceArc<ViewResource>, domain: Option<&str>, kind: Option<EntryKind>
+        env,
+        view: ResourceArc<ViewResource>,
+        domain: Option<&str>,
+        kind: Option<EntryKind>,
+        listed: bool
     )
     if match domain {
         Some(name) => {
@@ -229,7 +264,7 @@ twin! {
         }
         None => view.is_small(),
     }
-    => Ok(entries(env, &view, domain, kind))
+    => Ok(entries(env, &view, domain, kind, listed))
 }
 
 fn entries<'a>(
@@ -237,6 +272,7 @@ fn entries<'a>(
     view: &ViewResource,
     domain: Option<&str>,
     kind: Option<EntryKind>,
+    listed: bool,
 ) -> Term<'a> {
     let kind = kind.map(EntryKind::kind);
     let found: Vec<_> = match domain {
@@ -244,6 +280,7 @@ fn entries<'a>(
         None => view.core().entries().collect(),
     };
     let found = found.into_iter().filter(|(_, entry)| kind.is_none_or(|kind| entry.kind == kind));
+    let found = found.filter(|(id, _)| !listed || view.core().lists(*id));
     found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
 }
 
@@ -291,7 +328,9 @@ fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
             Help::Text(text) => Some(text),
             Help::File { entry, file } => {
                 let entry = view.core().entry(entry)?;
-                Some(resource_file::read(&entry.document.path, &file))
+                let mut text = resource_file::read(&entry.document.path, &file);
+                reveal(&mut text, 0);
+                Some(text)
             }
         }),
     )

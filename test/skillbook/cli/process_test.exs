@@ -148,9 +148,9 @@ defmodule Skillbook.CLI.ProcessTest do
     assert ["", "To the user", text, "Command", first, "Command", second, "To the model", model] =
              String.split(output, ~r/── | ─+\n/u)
 
-    assert text == "Hällo.\n\nBye.\n\n"
-    assert first =~ ~r/\A> notes.echo --text one\nok, .*\necho: one\n/
-    assert second =~ ~r/\A> notes.echo --text "two\nlines"\nok, .*\necho: two\nlines\n/
+    assert text == "  Hällo.\n\n  Bye.\n\n"
+    assert first =~ ~r/\A> notes.echo --text one\nok, .*\n  echo: one\n/
+    assert second =~ ~r/\A> notes.echo --text "two\n  lines"\nok, .*\n  echo: two\n  lines\n/
     assert model =~ "echo: one"
     refute output =~ "\e["
   end
@@ -178,10 +178,10 @@ defmodule Skillbook.CLI.ProcessTest do
 
   test "run -c prints the result of one command", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.echo --text 'a ``` b'"])
-    assert output =~ ~r/\Aok, .*\necho: a ``` b\n\z/
+    assert output =~ ~r/\Aok, .*\n  echo: a ``` b\n\z/
 
     assert {output, 1} = skillbook(folder, ["run", "--command", "notes.eco"])
-    assert output =~ ~r/\Aerror, .*\nunknown skill "notes.eco"; did you mean notes.echo\?/
+    assert output =~ ~r/\Aerror, .*\n  unknown skill "notes.eco"; did you mean notes.echo\?/
 
     assert {json, 0} = skillbook(folder, ["run", "--json", "-c", "notes.echo --text one"])
 
@@ -193,7 +193,7 @@ defmodule Skillbook.CLI.ProcessTest do
     page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
     File.write!(Path.join(folder, "skills/notes/greet.md"), page)
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
-    assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
+    assert output =~ ~r/\Aok: instructions for the model to follow, .*\n  Say hello\.\n\z/
   end
 
   test "run --json prints one object", %{folder: folder} do
@@ -335,7 +335,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert ["skillbook: 4 problems in the skills; `list --diagnostics` shows them all", _, _, _] =
              lines(errors(folder))
 
-    assert {diagnostics, 0} = skillbook(folder, ["list", "--diagnostics"])
+    assert {diagnostics, 1} = skillbook(folder, ["list", "--diagnostics"])
     for name <- ~w(a b c d), do: assert(diagnostics =~ "notes/#{name}.md")
     assert errors(folder) == ""
   end
@@ -386,11 +386,72 @@ defmodule Skillbook.CLI.ProcessTest do
     assert errors(folder) == ""
   end
 
+  test "a failed write to standard output is an error of every command", %{folder: folder} do
+    for {args, input} <- [
+          {"tools", ""},
+          {"--version", ""},
+          {"run --help", ""},
+          {"list --json", ""},
+          {"run -c 'notes.echo --text one'", ""},
+          {"shell", "notes.echo --text one\nnotes.echo --text two\n"}
+        ],
+        {output, problem} <- [{"/dev/full", "no space left on device"}, {"&-", "it is closed"}] do
+      File.write!(Path.join(folder, "in"), input)
+      script = ~s("$0" --no-builtins --db :memory: #{args} < in 2> err >#{output})
+
+      assert {"", 1} ==
+               System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder)),
+             "#{args} > #{output}"
+
+      assert errors(folder) == "skillbook: cannot write standard output: #{problem}\n"
+    end
+  end
+
+  test "waits until a slow reader has taken the output", %{folder: folder} do
+    File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 50_000), [
+      :append
+    ])
+
+    script = ~s["$0" --no-builtins --db :memory: get notes.echo | (sleep 1; tail -n 1)]
+
+    assert {"long\n", 0} =
+             System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder))
+  end
+
+  test "reads no more of a file, a device or a pipe than its limit", %{folder: folder} do
+    for {script, status, error} <- [
+          {~s("$0" run /dev/full), 2,
+           "cannot read /dev/full: expected a reply of up to 16777216 bytes, got more"},
+          {~s("$0" run - < /dev/zero), 2,
+           "cannot read -: expected a reply of up to 16777216 bytes, got more"},
+          {~s("$0" chat --url http://localhost:1 --model m --resume /dev/zero), 2,
+           "cannot read /dev/zero: expected up to 67108864 bytes, got more"}
+        ] do
+      # In KiB; without the limit, the virtual machine would die of this one.
+      script = "ulimit -v 6000000; #{script} 2> err"
+      env = environment(folder)
+      assert {"", ^status} = System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: env)
+      assert errors(folder) =~ "skillbook: #{error}\n"
+    end
+  end
+
+  test "list --diagnostics fails for errors, not for warnings", %{folder: folder} do
+    for {text, status} <- [
+          {"---\nname: notes.a\ndescription: A\n---\n", 0},
+          {"---\nname: notes.other\ndescription: A\n---\n", 0},
+          {"---\nname: notes.a\n---\n", 1}
+        ],
+        flags <- [[], ["--json"]] do
+      File.write!(Path.join(folder, "skills/notes/a.md"), text)
+      assert {_, ^status} = skillbook(folder, ["list", "--diagnostics" | flags])
+    end
+  end
+
   describe "the shell" do
     test "reads lines from a pipe and prints only results", %{folder: folder} do
       input = "notes.echo --text one\n\nnotes.echo --text \"two\r\nlines\"\n"
       assert {output, 0} = skillbook(folder, ["shell"], input)
-      assert [_, "echo: one", _, "echo: two", "lines"] = lines(output)
+      assert [_, "  echo: one", _, "  echo: two", "  lines"] = lines(output)
       assert {_, 1} = skillbook(folder, ["shell"], "notes.eco\n:quit\nnotes.echo\n")
     end
 

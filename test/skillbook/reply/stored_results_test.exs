@@ -160,7 +160,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
       "[Cut: these are the characters 1 to 30 of 100; 70 are left out. The rest was not " <>
         "stored: ask for less at once.]"
 
-    profiles = [[id: "narrow", skills: ["x.*"]]]
+    profiles = [[id: "default"], [id: "narrow", skills: ["x.*"]]]
     without = book(sources: [folder], builtins: false, profiles: profiles)
     with_it = book(sources: [folder], profiles: profiles)
     write(Path.join(folder, "own"), %{"results/read.md" => page("results.read", handler("Text"))})

@@ -98,6 +98,10 @@ defmodule Skillbook.Support.NativeTest do
       frontmatter_parse: {["---\na: b\n---\n"], ["---\n\ta: b\n---\n"]},
       frontmatter_parse: {["---\na\n"], ["---\na: b\n#{String.duplicate("#\n", 2_100)}---\n"]},
       frontmatter_parse: {["a"], [long]},
+      hidden_visible:
+        {[String.duplicate("a", 64 * 1024)], [String.duplicate("\e", 16 * 1024 + 1)]},
+      hidden_visible: {["a"], [long <> "a"]},
+      hidden_json: {[~s("a")], [String.duplicate("\u202E", 16 * 1024)]},
       http_client: {[http], [%{http | connect_timeout: 2}]},
       sql_statements:
         {["select 1", :sqlite, 0],
@@ -110,8 +114,8 @@ defmodule Skillbook.Support.NativeTest do
       view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
-      view_entries: {[small, nil, nil], [large, nil, :skill]},
-      view_entries: {[large, "few", nil], [large, "many", nil]},
+      view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
+      view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
       view_domains: {[small], [large]},
       view_help: {[small, ""], [large, ""]},
       view_help: {[small, "email"], [large, "many"]},

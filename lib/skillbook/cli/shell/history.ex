@@ -2,12 +2,15 @@ defmodule Skillbook.CLI.Shell.History do
   @moduledoc false
   # The history of typed lines, in a file in the XDG state folder that only its owner can read.
 
+  alias Skillbook.Support.ReadFile
+
   @max_lines 1000
+  @max_size 16 * 1024 * 1024
 
   @doc "The history, newest first; empty if the file cannot be read."
   @spec load() :: [String.t()]
   def load do
-    case File.read(path()) do
+    case ReadFile.read(path(), @max_size) do
       {:ok, text} ->
         text
         |> String.split("\n", trim: true)
@@ -35,7 +38,7 @@ defmodule Skillbook.CLI.Shell.History do
 
   @doc "Shortens the file if it has more than twice the lines that are loaded."
   def trim do
-    with {:ok, text} <- File.read(path()),
+    with {:ok, text} <- ReadFile.read(path(), @max_size),
          lines = String.split(text, "\n", trim: true),
          true <- length(lines) > 2 * @max_lines do
       newest = lines |> Enum.take(-@max_lines) |> Enum.map(&[&1, "\n"])

@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Shell.Input do
   # or line by line from anything else. Also runs a function that Ctrl-C can stop.
 
   alias Skillbook.CLI.Shell.{Completion, Editor, History, Keys}
-  alias Skillbook.CLI.Terminal
+  alias Skillbook.CLI.{Output, Terminal}
 
   # `bytes` is an incomplete key. `keys` were typed ahead or pasted. `history` is `nil` if lines
   # are not added to the history.
@@ -120,7 +120,7 @@ defmodule Skillbook.CLI.Shell.Input do
         {:ok, value, input}
 
       {:DOWN, ^monitor, _, _, reason} ->
-        {:crash, reason, input}
+        if reason == Output.stopped(), do: exit(reason), else: {:crash, reason, input}
 
       {^port, {:data, bytes}} ->
         input = take(input, bytes)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::assemble::Assembled;
 use super::entry::{DomainIndex, Entry};
 use super::finding::Finding;
+use super::handlers::{self, HandlerProblem, HandlerProblems};
 use super::id::{Domain, EntryId, Priority};
 use super::names::Names;
 use super::precedence::{self, Unused};
@@ -22,6 +23,7 @@ pub struct Catalog {
     names: Arc<Names>,
     unselected: Vec<Arc<Entry>>,
     findings: Vec<Arc<Finding>>,
+    handlers: Arc<HandlerProblems>,
 }
 
 impl Catalog {
@@ -71,7 +73,28 @@ impl Catalog {
         // A stable sort, so that findings at one place stay in the order of the sources.
         findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         let unselected = sources().flat_map(|source| &source.unselected).cloned().collect();
-        Catalog { generation, entries, names, unselected, findings }
+        let handlers = before.map(|before| before.handlers.clone()).unwrap_or_default();
+        Catalog { generation, entries, names, unselected, findings, handlers }
+    }
+
+    /// The catalog with these problems of handlers, instead of those of the generation before.
+    pub fn with_handlers(self, handlers: Arc<HandlerProblems>) -> Catalog {
+        Catalog { handlers, ..self }
+    }
+
+    /// The problems of handlers.
+    pub fn handlers(&self) -> &Arc<HandlerProblems> {
+        &self.handlers
+    }
+
+    /// The problem of an entry's handler, if there is one.
+    pub(crate) fn handler_problem(&self, entry: &Entry) -> Option<&HandlerProblem> {
+        handlers::problem(&self.handlers, entry)
+    }
+
+    /// Whether an entry cannot run, because of its handler.
+    pub(crate) fn is_broken(&self, entry: &Entry) -> bool {
+        handlers::broken(&self.handlers, entry).is_some()
     }
 
     /// The number of this generation. The first load is 1.
@@ -145,7 +168,13 @@ impl Catalog {
 
     /// The diagnostic for an entry that is not used.
     pub(crate) fn diagnose(&self, unused: &Unused) -> Diagnostic {
-        unused::diagnose(self.entry(unused.id), unused.why, self.entry(unused.by))
+        let (entry, by) = (self.entry(unused.id), self.entry(unused.by));
+        let found = unused::diagnose(entry, unused.why, by);
+        // The name would work if the page that is used did not exist.
+        if self.is_broken(by) && !self.is_broken(entry) {
+            return unused::instead_of_working(found, by);
+        }
+        found
     }
 
     /// The index that a domain uses, among those that are shown.

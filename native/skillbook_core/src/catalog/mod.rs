@@ -28,6 +28,7 @@ mod catalog;
 pub mod changes;
 pub mod entry;
 pub mod finding;
+pub mod handlers;
 mod id;
 pub mod last_good;
 mod names;

@@ -52,6 +52,13 @@ fn lost<T: Named>(name: &str, item: &T, why: Why, by: &T) -> Diagnostic {
     }
 }
 
+/// The diagnostic for a working entry that is not used, because one that cannot run took its place.
+pub(crate) fn instead_of_working(mut found: Diagnostic, by: &Entry) -> Diagnostic {
+    found.severity = Severity::Error;
+    found.message.push_str(", whose handler does not exist");
+    found.hint(format!("correct the handler in {}, or remove the page", by.document.path))
+}
+
 fn replaced<T: Named>(name: &str, item: &T, by: &T, reason: &str) -> Diagnostic {
     let place = format!("{} from the source `{}`", by.document().path, by.source().name);
     // With globs on both sources, somebody asked for both entries by name and gets one: a warning.
@@ -61,9 +68,11 @@ fn replaced<T: Named>(name: &str, item: &T, by: &T, reason: &str) -> Diagnostic 
         .in_file(item.document().path.as_str())
 }
 
-/// The diagnostic for an item of low trust that would take another one's place.
+/// The diagnostic for an item that may not take another one's place.
 fn refused<T: Named>(reason: String, item: &T) -> Diagnostic {
+    let yields = item.trust() > Trust::Low;
     let (why, hint) = match item.trust() < item.source().trust {
+        _ if yields => ("it says `replaces: false`".to_owned(), "give it another name"),
         true => ("it was imported with low trust".to_owned(), "give it another name"),
         false => (
             format!("the source `{}` has low trust", item.source().name),

@@ -16,6 +16,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::hidden::reveal;
+
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -118,9 +120,12 @@ codes! {
     FieldMended = "field_mended",
     /// A `schedule` or a `timezone` that is not valid. It is not used.
     ScheduleInvalid = "schedule_invalid",
-    /// Visibility labels that cannot be read. The document is not used, because the wrong reader
-    /// might see it.
+    /// Visibility labels that cannot be read, occur twice or are misspelt. The document is not
+    /// used, because the wrong reader might see it.
     LabelsInvalid = "labels_invalid",
+    /// Another restriction that cannot be read, occurs twice or is misspelt. The document is not
+    /// used.
+    RestrictionInvalid = "restriction_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.
     NotASkill = "not_a_skill",
     /// A name that occurs twice in one source.
@@ -133,6 +138,10 @@ codes! {
     UntrustedField = "untrusted_field",
     /// An alias that is the name or an alias of another entry.
     AliasTaken = "alias_taken",
+    /// A command whose handler does not exist. It cannot run, and models do not see it.
+    HandlerMissing = "handler_missing",
+    /// A command whose handler cannot be looked up here, since its application is not loaded.
+    HandlerUnchecked = "handler_unchecked",
     /// A `requires` that names no entry.
     RequiresMissing = "requires_missing",
     /// Entries that require each other in a cycle.
@@ -141,6 +150,8 @@ codes! {
     ReferenceMissing = "reference_missing",
     /// An entry that no glob of its source selects.
     NotSelected = "not_selected",
+    /// A glob of a source that matches no entry.
+    GlobUnmatched = "glob_unmatched",
     /// An entry that both the `available` and the `inline` globs of its source select.
     InlineWins = "inline_wins",
     /// The index of a domain that has no commands.
@@ -171,6 +182,8 @@ codes! {
     FlagContradiction = "flag_contradiction",
     /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
+    /// Characters that readers cannot see, or that change how other text is shown.
+    HiddenCharacters = "hidden_characters",
     /// A violation of the Agent Skills format.
     SpecViolation = "spec_violation",
 }
@@ -238,6 +251,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    /// Its message is put on one line, with hidden characters made visible.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -245,7 +259,7 @@ impl Diagnostic {
             path: None,
             line: None,
             column: None,
-            message: message.into(),
+            message: line(message.into()),
             hint: None,
             fix: None,
         }
@@ -271,7 +285,7 @@ impl Diagnostic {
 
     /// Adds a suggestion.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(line(hint.into()));
         self
     }
 
@@ -322,6 +336,15 @@ pub fn limit(diagnostics: &mut Vec<Diagnostic>) {
         rest.fix = None;
     }
     *diagnostics = left;
+}
+
+/// A message on one line, without hidden characters: it may quote a document.
+fn line(mut text: String) -> String {
+    reveal(&mut text, 0);
+    match text.contains('\n') {
+        true => text.replace("\r\n", "\n").replace('\n', "\\n"),
+        false => text,
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::view::View;
 use crate::catalog::entry::Entry;
+use crate::catalog::handlers::HandlerProblem;
 use crate::catalog::EntryId;
 use crate::page::diagnostic::{limit, Code, Diagnostic, Severity};
 use crate::page::document::SKILL_FILE;
@@ -21,18 +22,78 @@ impl View {
     /// The diagnostics about entries that the view shows, by path and line. Diagnostics about files
     /// that are no entries have no labels to check, so only unrestricted views get them.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        let relations = self.visible.relations.get_or_init(|| diagnose(self));
+        let mut all: Vec<_> = self.findings().chain(relations).collect();
+        all.sort_by(|a, b| a.place().cmp(&b.place()));
+        all.into_iter()
+    }
+
+    /// The errors among the diagnostics. The others are not computed, so it is quick enough for
+    /// every new generation.
+    pub fn errors(&self) -> Vec<Diagnostic> {
+        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
+        let mut errors: Vec<_> = self.findings().filter(|found| is_error(found)).cloned().collect();
+        // All other errors are about handlers.
+        if !self.catalog().handlers().is_empty() {
+            errors.extend(self.entries().filter_map(|(id, _)| self.handler_problem(id)));
+            errors.extend(self.unused().iter().map(|unused| self.catalog().diagnose(unused)));
+            errors.retain(is_error);
+        }
+        errors.sort_by(|a, b| a.place().cmp(&b.place()));
+        errors
+    }
+
+    /// The diagnostics of files that the view shows.
+    fn findings(&self) -> impl Iterator<Item = &Diagnostic> {
         let rule = &self.visible.rule;
         let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
             true => true,
             false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
         };
         let findings = self.catalog().findings().iter();
-        let shown =
-            findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);
-        let mut all: Vec<_> =
-            shown.chain(self.visible.relations.get_or_init(|| diagnose(self))).collect();
-        all.sort_by(|a, b| a.place().cmp(&b.place()));
-        all.into_iter()
+        findings.filter(move |finding| shown(&finding.about)).map(|finding| &finding.diagnostic)
+    }
+
+    /// The diagnostic for an entry's handler, if it cannot run here or was not looked up.
+    pub(crate) fn handler_problem(&self, id: EntryId) -> Option<Diagnostic> {
+        let (catalog, entry) = (self.catalog(), self.entry(id)?);
+        let problem = catalog.handler_problem(entry)?;
+        let handler = entry.handler()?;
+        let (code, severity) = match problem {
+            HandlerProblem::Unchecked => (Code::HandlerUnchecked, Severity::Info),
+            _ => (Code::HandlerMissing, Severity::Error),
+        };
+        let mut message = match problem {
+            HandlerProblem::Missing { .. } => format!("the handler `{handler}` does not exist"),
+            HandlerProblem::NotAHandler => {
+                format!("the handler `{handler}` is a module without execute/2")
+            }
+            HandlerProblem::Unchecked => format!(
+                "the handler `{handler}` was not looked up: the code of its application is not \
+                 loaded"
+            ),
+        };
+        let replaced = self.unused().iter().find(|unused| unused.by == id);
+        let replaced = replaced.map(|unused| catalog.entry(unused.id));
+        if let (Some(replaced), true) = (replaced, catalog.is_broken(entry)) {
+            if !catalog.is_broken(replaced) {
+                let path = &replaced.document.path;
+                message.push_str(&format!(", and the page replaces a working one, {path}"));
+            }
+        }
+        let hint = match problem {
+            HandlerProblem::Missing { close: Some(close) } => format!("did you mean `{close}`?"),
+            HandlerProblem::Missing { close: None } => {
+                "name an existing module with execute/2, or remove the page".to_owned()
+            }
+            HandlerProblem::NotAHandler => {
+                "name a module with the behaviour Skillbook.Handler".to_owned()
+            }
+            HandlerProblem::Unchecked => {
+                "run `mix skillbook lint` in the application to check it".to_owned()
+            }
+        };
+        Some(at(entry, "handler", Diagnostic::new(code, severity, message).hint(hint)))
     }
 }
 
@@ -40,6 +101,9 @@ impl View {
 fn diagnose(view: &View) -> Vec<Diagnostic> {
     let mut found: Vec<_> =
         view.unused().iter().map(|unused| view.catalog().diagnose(unused)).collect();
+    for (id, _) in view.entries() {
+        found.extend(view.handler_problem(id));
+    }
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);

@@ -164,7 +164,11 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
             return Err(Assembled::default())
         }
         Err(error) => {
-            return Err(refused(source, Code::SourceMissing, &format!("cannot be read: {error}")))
+            let message = match error.kind() {
+                ErrorKind::NotFound => "the folder does not exist".to_owned(),
+                _ => format!("the folder cannot be read: {error}"),
+            };
+            return Err(refused(source, Code::SourceMissing, &message));
         }
     };
     // After the check for existence, so that a missing source is reported as missing.

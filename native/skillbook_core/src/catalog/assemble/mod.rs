@@ -33,11 +33,13 @@ use rustc_hash::FxHashMap;
 
 use super::entry::{DomainIndex, Entry};
 use super::finding::Finding;
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::source::Source;
 pub(crate) use builder::described;
 use builder::{Assembly, Builder};
 use folders::Folders;
+use naming::quote;
 
 /// The entries and indexes of one source.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +92,35 @@ pub fn assemble_again(
         };
         out.add(made);
     }
+    out.findings.extend(unmatched(source, &out.entries, &out.unselected));
     out
+}
+
+/// A finding for each glob of a source that selects none of its entries, if it has any.
+fn unmatched(
+    source: &Source,
+    entries: &[Arc<Entry>],
+    unselected: &[Arc<Entry>],
+) -> Vec<Arc<Finding>> {
+    let globs = [("available", &source.available), ("inline", &source.inline)];
+    let globs = globs.into_iter().filter_map(|(option, globs)| Some((option, globs.as_ref()?)));
+    let globs = globs.filter(|_| !entries.is_empty() || !unselected.is_empty());
+    let finding = |option: &str, glob: &str| {
+        let message = format!(
+            "the glob {} in `{option}` of the source {} matches no entry",
+            quote(glob),
+            quote(&source.name)
+        );
+        let diagnostic = Diagnostic::new(Code::GlobUnmatched, Severity::Warning, message)
+            .hint("correct it, or remove it; globs match names of entries, and case matters");
+        Finding::trusted(diagnostic.in_file(source.root.as_str()))
+    };
+    globs
+        .flat_map(|(option, globs)| {
+            let unmatched = globs.unmatched(entries.iter().map(|entry| &*entry.name));
+            unmatched.into_iter().map(move |glob| finding(option, glob)).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The earlier result of a document. Both lists are sorted by path, so `earlier` is consumed from
