@@ -71,7 +71,7 @@ defmodule Skillbook.Support.NativeTest do
     Native.view_prompt(small)
     stream = fn -> Extractor.new().ref end
     held = stream.()
-    Native.extractor_feed(held, 0, "```cmd\n" <> long)
+    Native.extractor_feed(held, 0, "```cmd\nx “" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
 
     http = %{
