@@ -153,10 +153,10 @@ defmodule Skillbook.Hostile.BoundsTest do
       write(folder, %{"p.md" => "---\nname: p\ndescription: d\nb:\n#{block}---\nx\n"})
       {:ok, catalog} = Catalog.load([folder])
 
-      assert catalog |> Catalog.diagnostics() |> Enum.count(&(&1.code == :frontmatter_repaired)) ==
-               20
+      found = Catalog.diagnostics(catalog)
+      assert Enum.count(found, &(&1.code == :frontmatter_repaired)) == 20
 
-      refute catalog |> Catalog.diagnostics() |> Enum.any?(&(&1.message =~ "more of this code"))
+      refute Enum.any?(found, &(&1.message =~ "more of this code"))
     end
   end
 

@@ -9,7 +9,8 @@ defmodule Skillbook.Hostile.LinearTest do
   @moduletag :tmp_dir
 
   @largest_ratio 2.6
-  # A text for a first look, in bytes, and the time in microseconds from which on a call is measured.
+  # A text for a first look, in bytes, and the time from which on a call is measured, in
+  # microseconds.
   @size 32_000
   @shortest 1_500
   # A call that takes longer is measured with shorter texts instead of longer ones.
@@ -77,9 +78,9 @@ defmodule Skillbook.Hostile.LinearTest do
     end
   end
 
-  # The processor times at n, 2n, 4n and 8n in microseconds, if one of them is too much longer than
-  # the one before; `nil` as soon as they are not. Other programs make times longer, never shorter,
-  # so the shortest of all attempts count.
+  # The processor times at n, 2n, 4n and 8n in microseconds, if one of them is too much longer
+  # than the one before; `nil` as soon as they are not. Other programs make times longer, never
+  # shorter, so the shortest of all attempts count.
   defp superlinear(call, text, size, attempts, before \\ [nil, nil, nil, nil])
   defp superlinear(_call, _text, nil, _attempts, _before), do: nil
 

@@ -1,7 +1,7 @@
 defmodule Skillbook.HostileTexts do
   @moduledoc false
-  # Texts that make a parser slow if anything in it is worse than linear: one piece, repeated up to
-  # a size. Each has a name for messages.
+  # Texts that make a parser slow if anything in it is worse than linear: one piece, repeated up
+  # to a size. Each has a name for messages.
 
   @pieces [
     "/",

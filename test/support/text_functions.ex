@@ -179,7 +179,7 @@ defmodule Skillbook.TextFunctions do
       {{Extractor, :extract}, "", &Extractor.extract/1},
       {{Extractor, :extract}, "in a block", &Extractor.extract("```cmd\n" <> &1)},
       {{Extractor, :feed}, "whole", &fed(&1, byte_size(&1))},
-      {{Extractor, :feed}, "in pieces of 8 bytes", &fed(&1, 8)},
+      {{Extractor, :feed}, "in pieces of 32 bytes", &fed(&1, 32)},
       {{Command, :parse}, "", &Command.parse/1},
       {{Command, :parse}, "JSON", &Command.parse("x {\"a\": [" <> &1)},
       {{Command, :parse!}, "", &rescued(fn -> Command.parse!(&1) end)},
@@ -238,7 +238,10 @@ defmodule Skillbook.TextFunctions do
       {{Catalog, :load}, "frontmatter", &load(folder, "---\nname: p\n#{&1}\n---\nx\n")},
       {{Lint, :run}, "body", &lint(folder, "---\nname: p\ndescription: d\n---\n" <> &1)},
       {{Lint, :run}, "flags",
-       &lint(folder, "---\nname: p.q\ndescription: d\n---\n## Flags\n\n#{&1}\n## Usage\n\n#{&1}")},
+       &lint(
+         folder,
+         "---\nname: p.q\ndescription: d\n---\n## Flags\n\n#{&1}\n## Usage\n\n#{&1}"
+       )},
       {{Lint, :fix}, "", &fix(folder, "---\nname: p\ndescription: d\n---\n" <> &1)},
       {{Workflow, :lines}, "", &Workflow.lines(%{entry | body: "## Behavior\n\n" <> &1})},
       {{Workflow, :read}, "",
@@ -343,7 +346,7 @@ defmodule Skillbook.TextFunctions do
     state =
       text
       |> chunks(size)
-      |> Enum.reduce(Extractor.new(), fn chunk, state -> elem(Extractor.feed(state, chunk), 1) end)
+      |> Enum.reduce(Extractor.new(), &elem(Extractor.feed(&2, &1), 1))
 
     Extractor.finish(state)
   end

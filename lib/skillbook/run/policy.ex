@@ -98,8 +98,8 @@ defmodule Skillbook.Run.Policy do
       :timeout ->
         unanswered(
           routed,
-          "expected an answer of the :ask callback within #{limit} ms, the time left of the run, " <>
-            "got none"
+          "expected an answer of the :ask callback within #{limit} ms, the time left of the " <>
+            "run, got none"
         )
     end
   end

@@ -192,10 +192,13 @@ impl Machine {
         }
     }
 
-    /// Whether the open command may be read again, because it has a guess.
+    /// Whether the open command, or the text after it, may be read again: because of a guess, or
+    /// of a heredoc that may have no end.
     fn may_read_again(&self) -> bool {
         let open = self.block.as_ref().and_then(|block| block.open.as_ref());
-        open.is_some_and(|open| open.scan.guesses() || open.missed_fence.is_some())
+        open.is_some_and(|open| {
+            open.scan.guesses() || open.missed_fence.is_some() || open.possible_end.is_some()
+        })
     }
 
     fn discard(&mut self, len: usize) {
