@@ -122,9 +122,9 @@ defmodule Skillbook do
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false` (the only choice without a
       `:store`)
     * `:schedules` (keyword list) - how scheduled entries run; see [schedules](docs/schedules.md).
-      Defaults to `[run_as: nil, timeout: 300_000, max_running: 10, lease: 60_000, missed: :skip,
-      interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
-      clock: nil]`
+      Defaults to `[run_as: nil, builtins: [], timeout: 300_000, max_running: 10, lease: 60_000,
+      missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50,
+      dispatch: nil, clock: nil]`
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
       prose](docs/skills.md#build-a-workflow) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),

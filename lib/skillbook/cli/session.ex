@@ -48,6 +48,9 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
+  @doc "The name of the book of a command line."
+  def name, do: @name
+
   @doc "The view of `profile/1`."
   def view(book, options), do: Skillbook.view(book, profile(options))
 
@@ -77,7 +80,9 @@ defmodule Skillbook.CLI.Session do
 
   defp schedules({:serve, agent}, options) do
     profiles = [[id: options.profile, grants: options.grants]]
-    [profiles: profiles, schedules: [run_as: options.profile], agent: agent]
+    builtins = Keyword.get_values(options.flags, :enable)
+    schedules = [run_as: options.profile, builtins: builtins]
+    [profiles: profiles, schedules: schedules, agent: agent]
   end
 
   defp schedules(_mode, _options), do: [scheduler: false]

@@ -100,6 +100,12 @@ defmodule Skillbook.Package.Export do
       else: text
   end
 
+  defp command(entry) do
+    on_error = entry.data["on_error"]
+    on_error = if is_binary(on_error), do: %{"skillbook-on-error" => on_error}, else: %{}
+    Map.put(on_error, "skillbook-command", entry.name)
+  end
+
   defp metadata(entry) do
     more =
       for key <- ["author", "version", "schedule", "timezone"],
@@ -107,6 +113,12 @@ defmodule Skillbook.Package.Export do
           is_binary(value) or is_number(value),
           into: %{},
           do: {key, to_string(value)}
+
+    # A page without a handler is a command of its name again where it is installed.
+    more =
+      if entry.kind == :command and entry.handler == nil,
+        do: Map.merge(more, command(entry)),
+        else: more
 
     more = if entry.title, do: Map.put(more, "title", entry.title), else: more
     more = if entry.tags != [], do: Map.put(more, "tags", Enum.join(entry.tags, ", ")), else: more
