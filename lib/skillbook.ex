@@ -74,10 +74,10 @@ defmodule Skillbook do
       `":memory:"`, a URL (`postgres://user:password@host/database` or
       `sqlite:///folder/file.db`), a function without arguments that returns one of these,
       `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
-      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills and notes in it are the
-      source `"store"`, which comes last and is loaded before the book is available. If the
-      database is unreachable later, the book keeps the entries that it has. Without a database
-      (`nil`, the default) commands that need one return an error
+      or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills
+      and notes in it are the source `"store"`, which comes last and is loaded before the book is
+      available. If the database is unreachable later, the book keeps the entries that it has.
+      Without a database (`nil`, the default) commands that need one return an error
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
@@ -112,8 +112,8 @@ defmodule Skillbook do
     * `:max_result` (characters or `:infinity`) - how much of a result the model gets at once.
       Defaults to `30_000`
     * `:breaker` (keyword list or `false`) - the circuit breaker: after `:failures` failures in a
-      row a skill is out of service for `:cooldown` milliseconds. Defaults to `[failures: 5,
-      cooldown: 30_000]`
+      row for a profile, a skill is out of service for that profile for `:cooldown` milliseconds.
+      Defaults to `[failures: 5, cooldown: 30_000]`
 
   ### Schedules and agents
 
@@ -214,9 +214,13 @@ defmodule Skillbook do
   Takes the options of `Skillbook.Prompt.text/2`.
   """
   @spec prompt(View.t(), keyword()) :: String.t()
-  def prompt(view, options \\ []) do
+  def prompt(view, options \\ [])
+
+  def prompt(%View{} = view, options) when is_list(options),
+    do: Prompt.text(view, options)
+
+  def prompt(view, options) do
     Arguments.check!("Skillbook.prompt/2", view: {:view, view}, options: {:keyword, options})
-    Prompt.text(view, options)
   end
 
   @doc """
@@ -242,9 +246,11 @@ defmodule Skillbook do
       true
   """
   @spec changes(View.t(), View.t()) :: String.t()
+  def changes(%View{} = old, %View{} = new),
+    do: Prompt.changes(old, new)
+
   def changes(old, new) do
     Arguments.check!("Skillbook.changes/2", old: {:view, old}, new: {:view, new})
-    Prompt.changes(old, new)
   end
 
   @doc """
@@ -273,14 +279,17 @@ defmodule Skillbook do
       off. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
   @spec run(View.t(), binary(), keyword()) :: Report.t()
-  def run(view, text, options \\ []) do
+  def run(view, text, options \\ [])
+
+  def run(%View{} = view, text, options) when is_binary(text) and is_list(options),
+    do: Pipeline.run(view, text, options)
+
+  def run(view, text, options) do
     Arguments.check!("Skillbook.run/3",
       view: {:view, view},
       text: {:text, text},
       options: {:keyword, options}
     )
-
-    Pipeline.run(view, text, options)
   end
 
   @doc """
@@ -334,14 +343,17 @@ defmodule Skillbook do
       {:ok, "I have written it down.", [:memory_saved]}
   """
   @spec carry_out(View.t(), String.t(), keyword()) :: Skillbook.Result.t()
-  def carry_out(view, line, options \\ []) do
+  def carry_out(view, line, options \\ [])
+
+  def carry_out(%View{} = view, line, options) when is_binary(line) and is_list(options),
+    do: Skillbook.Workflow.Prose.carry_out(view, line, options)
+
+  def carry_out(view, line, options) do
     Arguments.check!("Skillbook.carry_out/3",
       view: {:view, view},
       line: {:text, line},
       options: {:keyword, options}
     )
-
-    Skillbook.Workflow.Prose.carry_out(view, line, options)
   end
 
   @doc """
@@ -355,9 +367,13 @@ defmodule Skillbook do
       true
   """
   @spec get(View.t(), String.t() | nil) :: Help.answer()
-  def get(view, path \\ nil) do
+  def get(view, path \\ nil)
+
+  def get(%View{} = view, path) when is_nil(path) or is_binary(path),
+    do: Help.get(view, path)
+
+  def get(view, path) do
     Arguments.check!("Skillbook.get/2", view: {:view, view}, path: {{:or_nil, :text}, path})
-    Help.get(view, path)
   end
 
   @doc """
@@ -386,14 +402,17 @@ defmodule Skillbook do
       "memory.save"
   """
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
-  def search(view, query, options \\ []) do
+  def search(view, query, options \\ [])
+
+  def search(%View{} = view, query, options) when is_binary(query) and is_list(options),
+    do: Search.search(view, query, options)
+
+  def search(view, query, options) do
     Arguments.check!("Skillbook.search/3",
       view: {:view, view},
       query: {:text, query},
       options: {:keyword, options}
     )
-
-    Search.search(view, query, options)
   end
 
   @doc """
@@ -449,9 +468,13 @@ defmodule Skillbook do
   @spec usage(View.t(), keyword()) ::
           {:ok, Skillbook.Usage.t()}
           | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def usage(view, options \\ []) do
+  def usage(view, options \\ [])
+
+  def usage(%View{} = view, options),
+    do: Skillbook.Usage.report(view, options)
+
+  def usage(view, _options) do
     Arguments.check!("Skillbook.usage/2", view: {:view, view})
-    Skillbook.Usage.report(view, options)
   end
 
   @doc """
@@ -462,9 +485,13 @@ defmodule Skillbook do
   """
   @spec schedule(View.t(), keyword()) ::
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def schedule(view, options \\ []) do
+  def schedule(view, options \\ [])
+
+  def schedule(%View{} = view, options),
+    do: Skillbook.Agenda.new(view, options)
+
+  def schedule(view, _options) do
     Arguments.check!("Skillbook.schedule/2", view: {:view, view})
-    Skillbook.Agenda.new(view, options)
   end
 
   @doc """
@@ -481,8 +508,12 @@ defmodule Skillbook do
           String.t() | Profile.t() | keyword(),
           keyword()
         ) :: Explanation.t()
-  def explain(book_or_catalog, name, profile, prompt \\ []) do
+  def explain(book_or_catalog, name, profile, prompt \\ [])
+
+  def explain(book_or_catalog, name, profile, prompt) when is_binary(name) and is_list(prompt),
+    do: Explanation.new(book_or_catalog, name, profile, prompt)
+
+  def explain(_book_or_catalog, name, _profile, prompt) do
     Arguments.check!("Skillbook.explain/4", name: {:text, name}, prompt: {:keyword, prompt})
-    Explanation.new(book_or_catalog, name, profile, prompt)
   end
 end

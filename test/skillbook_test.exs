@@ -113,9 +113,11 @@ defmodule SkillbookTest do
              "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: " <>
                "\"c\""},
             {[name: :x, profiles: [[id: "p"], [id: "q"], [id: "p", writes: :deny]]],
-             "expected profiles with different ids as the option :profiles of a book, got: \"p\""},
+             "expected profiles with different ids as the option :profiles of a book, " <>
+               "got: \"p\""},
             {[name: :x, profiles: [[id: "p"], %Skillbook.Profile{id: "p"}]],
-             "expected profiles with different ids as the option :profiles of a book, got: \"p\""},
+             "expected profiles with different ids as the option :profiles of a book, " <>
+               "got: \"p\""},
             {[name: :x, roles: [[id: "a"], [id: "a", writes: :deny]]],
              "expected roles with different ids as the option :roles of a book, got: \"a\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],

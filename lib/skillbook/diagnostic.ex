@@ -55,15 +55,19 @@ defmodule Skillbook.Diagnostic do
   def excerpt(line, column), do: Skillbook.Native.diagnostic_excerpt(line, column)
 
   defimpl String.Chars do
+    alias Skillbook.Support.Hidden
+
+    # Paths may have line breaks and hidden characters, and texts may quote documents.
     def to_string(diagnostic) do
       place =
-        [diagnostic.path, diagnostic.line, diagnostic.column]
+        [diagnostic.path && Hidden.line(diagnostic.path), diagnostic.line, diagnostic.column]
         |> Enum.reject(&is_nil/1)
         |> Enum.join(":")
 
-      hint = if diagnostic.hint, do: "\n  hint: #{diagnostic.hint}", else: ""
+      hint = if diagnostic.hint, do: "\n  hint: #{Hidden.line(diagnostic.hint)}", else: ""
       prefix = if place == "", do: "", else: place <> ": "
-      "#{prefix}#{diagnostic.severity}: #{diagnostic.message} [#{diagnostic.code}]#{hint}"
+      message = Hidden.line(diagnostic.message)
+      "#{prefix}#{diagnostic.severity}: #{message} [#{diagnostic.code}]#{hint}"
     end
   end
 end

@@ -4,7 +4,8 @@ defmodule Skillbook.Document do
 
   `root` is the folder, and `path` a file below it: names joined by `/`, without a leading dot.
   Nothing outside `root` is read or written, and symbolic links below it are not followed. `root`
-  itself may be a link. Missing folders are created.
+  itself may be a link. Missing folders are created. The names of new files and folders follow the
+  same rules as those of [installed packages](docs/packages.md).
 
   Writes are atomic: the content is written to a temporary file in the same folder, synced, and
   renamed. A reader, or the next start after a power failure, sees the old file or the new one.
@@ -27,6 +28,7 @@ defmodule Skillbook.Document do
   """
 
   alias Skillbook.DocumentError
+  alias Skillbook.Support.FileName
 
   @typedoc "The result of a function of this module."
   @type result(value) :: {:ok, value} | {:error, DocumentError.t()}
@@ -129,6 +131,7 @@ defmodule Skillbook.Document do
 
     with {:ok, names} <- names(path),
          :ok <- File.mkdir_p(root) |> explain(root),
+         :ok <- new_names(target, names, path),
          :ok <- each_part(root, Enum.drop(names, -1), &folder/2),
          :ok <- no_link(target, path),
          :ok <- write(target, content, place) |> explain(path) do
@@ -145,6 +148,18 @@ defmodule Skillbook.Document do
     String.valid?(name) and byte_size(name) in 1..@max_name and
       not Regex.match?(~r/\A[.]|[\x{0}-\x{1F}\x{7F}\\]/u, name)
   end
+
+  # A file that exists keeps its name.
+  defp new_names(target, names, path) do
+    with false <- File.exists?(target),
+         {:error, reason} <- Enum.find_value(names, :ok, &refused/1) do
+      {:error, %DocumentError{kind: :name, path: path, reason: reason}}
+    else
+      _ -> :ok
+    end
+  end
+
+  defp refused(name), do: with(:ok <- FileName.check(name), do: nil)
 
   defp each_part(root, names, check) do
     names

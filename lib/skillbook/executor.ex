@@ -6,10 +6,13 @@ defmodule Skillbook.Executor do
 
     1. The flags have the types that the page declares.
     2. The handler exists.
-    3. The profile's `:writes` permits the command, if it has side effects.
-    4. The circuit breaker has not put the skill out of service. If the user would be asked for
+    3. The calling process is not in a transaction of the book's database. The handler runs in
+       another process: its writes would not belong to the transaction, and would wait for its
+       end.
+    4. The profile's `:writes` permits the command, if it has side effects.
+    5. The circuit breaker has not put the skill out of service. If the user would be asked for
        permission, this is checked before the question too.
-    5. There is a free slot within the concurrency limits. The time limit begins after it.
+    6. There is a free slot within the concurrency limits. The time limit begins after it.
 
   All callers use this module, so none of them can bypass a check. Pages without a handler are
   checked for flags and `:writes` only. The circuit breaker and the concurrency limits belong to a
@@ -43,6 +46,7 @@ defmodule Skillbook.Executor do
     Result,
     ReturnedError,
     RoutedCommand,
+    SQL,
     View,
     Workflow
   }
@@ -55,10 +59,11 @@ defmodule Skillbook.Executor do
 
   ## Errors
 
-    * The handler's own error is returned unchanged; an error text becomes a `RuntimeError`, and
-      any other reason a `Skillbook.ReturnedError`.
+    * The handler's own error is returned unchanged. An error text becomes a `RuntimeError`, a
+      `Skillbook.SQL.Error`, whose text is for the operator, the reason of a
+      `Skillbook.HandlerError`, and any other reason a `Skillbook.ReturnedError`.
     * `Skillbook.HandlerError` - the handler is missing, crashed, exceeded its time limit or
-      returned an invalid value.
+      returned an invalid value, or the caller is in a transaction.
     * `Skillbook.FlagError`, `Skillbook.PolicyError`, `Skillbook.OutOfServiceError` or
       `Skillbook.BusyError` - the handler did not run.
 
@@ -163,6 +168,7 @@ defmodule Skillbook.Executor do
 
   defp run_handler(%RoutedCommand{entry: entry} = routed, command, context, book, options) do
     with {:ok, module} <- handler(entry, context),
+         :ok <- outside_transaction(context),
          :ok <-
            unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
          timeout =
@@ -172,7 +178,7 @@ defmodule Skillbook.Executor do
          context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
-      leave(book, worker, entry, module, answer)
+      leave(book, worker, context, module, answer)
       answer
     end
   end
@@ -206,7 +212,9 @@ defmodule Skillbook.Executor do
     {:ok, Book.sql(book)}
   rescue
     error in ArgumentError ->
-      {:error, if(Book.find(view.book), do: error, else: stopped(routed.entry))}
+      if Book.find(view.book),
+        do: {:error, failed(:database, context(view, book, nil, routed, []), reason: error)},
+        else: {:error, stopped(routed.entry)}
   end
 
   defp context(view, book, sql, routed, options) do
@@ -243,11 +251,17 @@ defmodule Skillbook.Executor do
          do: {:error, failed(:missing, context, reason: reason)}
   end
 
+  defp outside_transaction(%{sql: nil}), do: :ok
+
+  defp outside_transaction(%{sql: sql} = context) do
+    if SQL.in_transaction?(sql), do: {:error, failed(:in_transaction, context, [])}, else: :ok
+  end
+
   # Check the breaker first: do not ask for permission to run a skill that is out of service.
   defp allowed(routed, context, book, module, options) do
     asks = book != nil and context.profile.writes == :ask
 
-    with :ok <- if(asks, do: CircuitBreaker.check(book, routed.entry, module), else: :ok),
+    with :ok <- if(asks, do: CircuitBreaker.check(book, context, module), else: :ok),
          do: Policy.check(routed, context, ask(book, options))
   end
 
@@ -262,7 +276,7 @@ defmodule Skillbook.Executor do
     name = context.entry.name
     work = fn -> context.command.flags |> module.execute(context) |> with_message(name) end
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
-    if book, do: enter(book, context.entry, module, start), else: {:ok, start.()}
+    if book, do: enter(book, context, module, start), else: {:ok, start.()}
   end
 
   # The text of a reason may come from the handler's code too: it is made in the worker, where
@@ -279,12 +293,12 @@ defmodule Skillbook.Executor do
 
   # The breaker comes before the limit, so calls that it refuses do not queue. A trial call that
   # gets no slot leaves the trial to another call.
-  defp enter(book, entry, module, start) do
-    with :ok <- CircuitBreaker.enter(book, entry, module) do
+  defp enter(book, context, module, start) do
+    with :ok <- CircuitBreaker.enter(book, context, module) do
       worker = start.()
 
-      with {:error, _} = busy <- take_slot(book, worker, entry) do
-        CircuitBreaker.leave(book, entry, module, :unused)
+      with {:error, _} = busy <- take_slot(book, worker, context.entry) do
+        CircuitBreaker.leave(book, context, module, :unused)
         busy
       end
     end
@@ -313,10 +327,10 @@ defmodule Skillbook.Executor do
   defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
   defp limit(book, _entry), do: book.max_running_per_skill
 
-  defp leave(nil, _worker, _entry, _module, _answer), do: :ok
+  defp leave(nil, _worker, _context, _module, _answer), do: :ok
 
-  defp leave(book, worker, entry, module, answer) do
-    if limited?(book, entry), do: ConcurrencyLimit.leave(book, worker.pid)
+  defp leave(book, worker, context, module, answer) do
+    if limited?(book, context.entry), do: ConcurrencyLimit.leave(book, worker.pid)
 
     failed =
       match?(
@@ -324,7 +338,7 @@ defmodule Skillbook.Executor do
         answer
       )
 
-    CircuitBreaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
+    CircuitBreaker.leave(book, context, module, if(failed, do: :failed, else: :answered))
   catch
     # The book has stopped, but the handler had returned before.
     :exit, _ -> :ok
@@ -359,6 +373,9 @@ defmodule Skillbook.Executor do
   defp answer({:error, text} = answer, context) when is_binary(text) do
     if text?(text), do: {:error, RuntimeError.exception(text)}, else: bad_return(answer, context)
   end
+
+  defp answer({:error, %SQL.Error{} = error}, context),
+    do: {:error, failed(:database, context, reason: error)}
 
   # An expected outcome, as for a record that does not exist.
   defp answer({:error, %ReturnedError{} = error}, context) do
@@ -419,6 +436,14 @@ defmodule Skillbook.Executor do
 
   defp log(%{kind: :timeout} = error),
     do: "skill #{error.name} took longer than #{error.timeout} ms and was stopped"
+
+  defp log(%{kind: :database, reason: reason} = error),
+    do: "skill #{error.name} failed in the database: #{Exception.message(reason)}"
+
+  defp log(%{kind: :in_transaction} = error) do
+    "skill #{error.name} was not run because its caller is in a transaction of the book's " <>
+      "database; call Skillbook.run/3 after the transaction, or begin it in the handler"
+  end
 
   defp log(%{kind: :missing} = error) do
     "skill #{error.name}: expected its handler #{inspect(error.handler)} " <>

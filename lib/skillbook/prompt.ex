@@ -94,9 +94,10 @@ defmodule Skillbook.Prompt do
     * `:max_tokens` (tokens) - the maximum number of tokens, by a high estimate: one token for
       four ASCII characters, and one for each other character. Defaults to no limit
 
-  With a limit the prompt ends before the first part that does not fit. Its last line has the
-  number of omitted domains, commands, skills and notes and the command to find them. If the rules
-  do not fit, the prompt is only this line; if the line does not fit either, the prompt is empty.
+  With a limit the preloaded entries are taken first, then the other parts in their order up to
+  the first that does not fit. The last line has the number of omitted preloaded skills, domains,
+  commands, skills and notes and the command to find them. If the rules do not fit, the prompt is
+  only this line; if the line does not fit either, the prompt is empty.
 
   ## Examples
 

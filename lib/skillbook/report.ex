@@ -24,6 +24,7 @@ defmodule Skillbook.Report do
   """
 
   alias Skillbook.Result
+  alias Skillbook.Support.Hidden
 
   @type t :: %__MODULE__{
           text: String.t(),
@@ -37,8 +38,6 @@ defmodule Skillbook.Report do
   defimpl String.Chars do
     @not_run "The reply ended before the block of this command was closed. " <>
                "If it is still wanted, write it again in a whole block."
-    # All Unicode line breaks, so that no text can start a line without indentation.
-    @line_break ~r/\R/u
     @max_heading_length 120
 
     def to_string(report) do
@@ -49,7 +48,7 @@ defmodule Skillbook.Report do
         for {{command, status, content}, number} <- Enum.with_index(results ++ incomplete, 1),
             do: "[#{number}] #{heading(command)}\n#{status}#{indented(content)}"
 
-      Enum.join(answers ++ report.notes, "\n\n")
+      Enum.join(answers ++ Enum.map(report.notes, &Hidden.visible/1), "\n\n")
     end
 
     defp status(:template), do: "ok: instructions to follow"
@@ -61,13 +60,18 @@ defmodule Skillbook.Report do
     defp heading(command) do
       line = command |> String.split("\n", parts: 2) |> hd()
       heading = String.slice(line, 0, @max_heading_length)
-      if heading == command, do: heading, else: heading <> " …"
+      Hidden.visible(if heading == command, do: heading, else: heading <> " …")
     end
 
     defp indented(content) do
-      case String.trim_trailing(content) do
-        "" -> ""
-        content -> "\n" <> (@line_break |> Regex.split(content) |> Enum.map_join("\n", &indent/1))
+      # Only `\n` and `\r\n` are left as line breaks, so no text can start a line without
+      # indentation.
+      case content |> String.trim_trailing() |> Hidden.visible() do
+        "" ->
+          ""
+
+        content ->
+          "\n" <> (content |> String.split(["\r\n", "\n"]) |> Enum.map_join("\n", &indent/1))
       end
     end
 

@@ -27,7 +27,7 @@ defmodule Skillbook.Tools do
   """
 
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Support.{Closest, JSON, Options}
+  alias Skillbook.Support.{Closest, Hidden, JSON, Options}
   alias Skillbook.{Declaration, Entry, Flag, Native, OptionError, Result, ToolCallError, View}
 
   alias Skillbook.Reply.ToolCall
@@ -123,7 +123,8 @@ defmodule Skillbook.Tools do
     result =
       with {:ok, name} <- entry_name(view, call),
            {:ok, arguments} <- arguments(call, name) do
-        [result] = Pipeline.commands(view, [ToolCall.line(name, arguments)], options)
+        line = ToolCall.line(name, arguments)
+        [result] = Pipeline.commands(view, [line], [{:json, true} | options])
         result
       else
         {:error, {error, name}} -> failed(%{error | example: example(view, name)})
@@ -208,8 +209,8 @@ defmodule Skillbook.Tools do
 
     %{
       name: Name.of(view, entry),
-      title: entry.title,
-      description: description(entry, declaration),
+      title: entry.title && Hidden.visible(entry.title),
+      description: Hidden.visible(description(entry, declaration)),
       schema: Schema.object(declaration, entry.strict or entry.handler != nil),
       reads: Entry.effect(entry) == :read
     }

@@ -20,7 +20,9 @@ defmodule Skillbook.View do
     * `:ref` - the reference to the view in the native library
     * `:book` - the name of the book, or `nil`
     * `:profile` - the `Skillbook.Profile`
-    * `:generation` - the number of the generation
+    * `:generation` - a number for the content that the profile sees. It differs between two views
+      of a profile if and only if an entry or a domain has changed for it, so it says nothing
+      about hidden entries. It does not count; `Skillbook.Catalog.generation/1` does, for trusted code
   """
 
   alias Skillbook.Support.{Arguments, Options}

@@ -135,6 +135,47 @@ defmodule Skillbook.DocumentTest do
     assert {:ok, _} = Document.create(root, String.duplicate("x", 255), "x")
   end
 
+  test "refuses names of new files and folders that an installed package may not have",
+       %{tmp_dir: root} do
+    for {path, reason} <- [
+          {"con.md", "has the name of a Windows device"},
+          {"NUL/c.md", "has the name of a Windows device"},
+          {"a/lpt1 .x.md", "has the name of a Windows device"},
+          {"what?.md", "has a name that Windows does not allow"},
+          {"a./c.md", "has a name that Windows does not allow"},
+          {"a\u202Emd.md", "has invisible characters in its name"},
+          {"a\u200B.md", "has invisible characters in its name"},
+          {"a\u3164.md", "has invisible characters in its name"},
+          {"a\uFE0F.md", "has invisible characters in its name"},
+          {"a\u{E0041}.md", "has invisible characters in its name"}
+        ] do
+      for write <- [&Document.create/3, &Document.replace/3] do
+        assert {:error, %DocumentError{kind: :name, path: ^path} = error} =
+                 write.(root, path, "x")
+
+        assert error.reason == reason
+      end
+
+      file = %Skillbook.Package.Item{path: path, type: :file}
+      assert {:error, error} = Skillbook.Package.Item.check([file])
+      assert Exception.message(error) =~ reason
+    end
+
+    assert files(root) == []
+
+    assert message(Document.create(root, "con.md", "x")) ==
+             ~s("con.md" has the name of a Windows device, and is not written: ) <>
+               "write letters, digits, blanks and dashes, such as finance/report.md"
+
+    for path <- ["console.md", "日本 ❤\uFE0F.md", "a.b/c d.md"],
+        do: assert({:ok, _} = Document.create(root, path, "x"))
+
+    # A file that exists keeps its name.
+    File.write!(Path.join(root, "what?.md"), "old")
+    assert {:ok, _} = Document.replace(root, "what?.md", "new")
+    assert Document.read(root, "what?.md") == {:ok, "new"}
+  end
+
   test "does not follow links below the root", %{tmp_dir: tmp} do
     root = Path.join(tmp, "root")
     File.mkdir_p!(Path.join(root, "real"))

@@ -131,7 +131,7 @@ defmodule Skillbook.HelpTest do
       end
 
       assert Prompt.text(view, format: :list, preloaded: ["haiku"]) =~
-               "\n## Pre-loaded Skills\n### haiku\nWrite three lines"
+               "\n## Pre-loaded Skills\n### haiku\n  Write three lines"
     end
 
     test "respects a limit", %{view: view} do

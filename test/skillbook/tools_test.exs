@@ -181,12 +181,14 @@ defmodule Skillbook.ToolsTest do
       assert content == "flags: #{inspect(flags)}"
     end
 
-    assert {%Result{content: "unknown flag --c-d; did you mean --c? Known flags: --due-day, --c"},
-            _} =
+    assert {%Result{content: text}, _} =
              Tools.call(view, %{
                "name" => "x__a",
                "arguments" => %{"due_day" => "x", "c-d" => "z"}
              })
+
+    assert text ==
+             ~s(unknown property "c-d"; did you mean "c"? Known properties: "due_day", "c")
 
     assert {%Result{content: text}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => "["})
     assert text =~ ~s(Write for example: {"due_day": "VALUE"})
@@ -255,6 +257,12 @@ defmodule Skillbook.ToolsTest do
                    "type" => ["string", "array"],
                    "items" => %{"type" => "string"},
                    "description" => "The id of the task that it is a part of"
+                 },
+                 "labels" => %{
+                   "type" => "array",
+                   "items" => %{"type" => "string"},
+                   "description" =>
+                     "One or more visibility labels: only readers with all of them see it"
                  }
                }
              }
@@ -431,10 +439,10 @@ defmodule Skillbook.ToolsTest do
          "expected a tool call with a name and arguments. Call for example get_skill without " <>
            "arguments"},
         {%{"name" => "x__strict", "arguments" => %{"count" => 10}},
-         "--count must be a whole number from 1 to 9, got 10. Write for example: --count 1"},
+         ~s("count" must be a whole number from 1 to 9, got 10. Write for example: "count": 1)},
         {%{"name" => "x__strict", "arguments" => %{"count" => %{}}},
-         "--count must be a whole number from 1 to 9, got an object. Write for example: " <>
-           "--count 1"}
+         ~s("count" must be a whole number from 1 to 9, got an object. Write for example: ) <>
+           ~s("count": 1)}
       ]
 
       for {call, text} <- rows do

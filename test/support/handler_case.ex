@@ -3,11 +3,12 @@ defmodule Skillbook.HandlerCase do
   # For tests that run command lines against their handlers, with a database of their own.
   #
   # `run/3` returns the text that a model would read: the content of the result, or "error: " and
-  # the message of the error.
+  # the message of the error. Tasks are named `T-1`, `T-2` and so on in the order of their
+  # creation, instead of by their random numbers; see `Skillbook.Ordinals`.
 
   use ExUnit.CaseTemplate
 
-  alias Skillbook.{Catalog, Context, Flags, SQL, Source, View}
+  alias Skillbook.{Catalog, Context, Flags, Ordinals, SQL, Source, View}
 
   using do
     quote do
@@ -66,13 +67,12 @@ defmodule Skillbook.HandlerCase do
     {:ok, module} = Skillbook.Entry.fetch_handler(entry)
     options = [args: command.args, today: DateTime.to_date(context.now)]
 
-    with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
-         do:
-           module.execute(flags, %{
-             context
-             | entry: entry,
-               command: %{command | flags: flags, args: []}
-           })
+    with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options) do
+      flags = Ordinals.to_numbers(flags, context.sql)
+      command = %{command | flags: flags, args: []}
+      answer = module.execute(flags, %{context | entry: entry, command: command})
+      Ordinals.from_numbers(answer, context.sql)
+    end
   end
 
   # The pages do not change while tests run.

@@ -294,11 +294,11 @@ defmodule Skillbook.StoreConformance do
 
           rows = [
             {%{edit: {:replace, "One."}}, %{content: "One."}},
-            {%{edit: {:append, "More."}}, %{content: "One.More."}},
-            {%{edit: {:prepend, "No. "}}, %{content: "No. One.More."}},
-            {%{edit: {:find_replace, "o", "0", all?: false}}, %{content: "N0. One.More."}},
-            {%{edit: {:find_replace, "o", "0", all?: true}}, %{content: "N0. One.M0re."}},
-            {%{edit: {:delete, "N0. "}}, %{content: "One.M0re."}},
+            {%{edit: {:append, "More."}}, %{content: "One.\nMore."}},
+            {%{edit: {:prepend, "No. "}}, %{content: "No. \nOne.\nMore."}},
+            {%{edit: {:find_replace, "o", "0", all?: false}}, %{content: "N0. \nOne.\nMore."}},
+            {%{edit: {:find_replace, "o", "0", all?: true}}, %{content: "N0. \nOne.\nM0re."}},
+            {%{edit: {:delete, "N0. \n"}}, %{content: "One.\nM0re."}},
             {%{title: "Cream"}, %{title: "Cream"}},
             {%{description: ""}, %{description: ""}},
             {%{tags: ["b"], edit: {:replace, "x"}}, %{tags: ["b"], content: "x"}},

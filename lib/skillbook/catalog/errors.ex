@@ -153,13 +153,15 @@ defmodule Skillbook.DocumentError do
 
     * `:kind` - the cause:
       * `:path` - the path is not the path of a file below the folder
+      * `:name` - a new file would have a name that not every system allows, or with invisible
+        characters; `:reason` says what is wrong
       * `:link` - a part of the path is a symbolic link
       * `:exists` - the file already exists
       * `:missing` - the file does not exist
       * `:io` - the file system returned the error in `:reason`
     * `:path` - the path as given, relative to the folder; for `:link` and `:io` up to the part
       that failed
-    * `:reason` - a POSIX code such as `:enospc`, or `nil`
+    * `:reason` - a POSIX code such as `:enospc`, a text for `:name`, or `nil`
 
   ## Examples
 
@@ -168,9 +170,9 @@ defmodule Skillbook.DocumentError do
   """
 
   @type t :: %__MODULE__{
-          kind: :path | :link | :exists | :missing | :io,
+          kind: :path | :name | :link | :exists | :missing | :io,
           path: String.t(),
-          reason: File.posix() | nil
+          reason: File.posix() | String.t() | nil
         }
 
   @enforce_keys [:kind, :path]
@@ -180,6 +182,11 @@ defmodule Skillbook.DocumentError do
   def message(%{kind: :path, path: path}) do
     "#{inspect(path)} is no path of a file below the folder: " <>
       "write names without a leading dot, joined by slashes, such as finance/report.md"
+  end
+
+  def message(%{kind: :name, path: path, reason: reason}) do
+    "#{inspect(path)} #{reason}, and is not written: " <>
+      "write letters, digits, blanks and dashes, such as finance/report.md"
   end
 
   def message(%{kind: :link, path: path}),

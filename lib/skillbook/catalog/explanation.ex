@@ -96,13 +96,15 @@ defmodule Skillbook.Explanation do
   end
 
   defimpl String.Chars do
+    alias Skillbook.Support.Hidden
+
     def to_string(%{files: []} = explanation) do
       close =
         if explanation.close == [],
           do: "",
           else: "; similar names: #{Enum.join(explanation.close, ", ")}"
 
-      "#{explanation.name}: no file has this name#{close}"
+      Hidden.line("#{explanation.name}: no file has this name#{close}")
     end
 
     def to_string(explanation),
@@ -119,7 +121,7 @@ defmodule Skillbook.Explanation do
       ]
       |> List.flatten()
       |> Enum.reject(&is_nil/1)
-      |> Enum.join("\n  ")
+      |> Enum.map_join("\n  ", &Hidden.line/1)
     end
 
     defp state(%{state: :used, name: name}), do: "used as `#{name}`"

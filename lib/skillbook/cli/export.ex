@@ -5,7 +5,6 @@ defmodule Skillbook.CLI.Export do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Session, Terminal}
-  alias Skillbook.Support.JSON
   alias Skillbook.{Package, View}
 
   @impl true
@@ -59,8 +58,8 @@ defmodule Skillbook.CLI.Export do
     paths = for {_, {:ok, path}} <- done, do: path
 
     if flags[:json],
-      do: paths |> JSON.encode() |> Terminal.put(),
-      else: Enum.each(paths, &Terminal.put/1)
+      do: Terminal.put_json(paths),
+      else: Enum.each(paths, &Terminal.put(Terminal.line(&1)))
 
     for {name, _} <- done,
         %{labels: [_ | _] = labels} <- [View.fetch!(view, name)],

@@ -40,7 +40,7 @@ defmodule Skillbook.CLI.Get do
     Session.with_book(options, :read, fn book ->
       case Skillbook.get(Session.view(book, options), path) do
         {:ok, text} ->
-          Terminal.put(Terminal.safe(Terminal.new(options.color), text))
+          Terminal.put(Terminal.safe(text))
 
         {:error, error} ->
           Terminal.complain(Exception.message(error))

@@ -6,7 +6,6 @@ defmodule Skillbook.CLI.Install do
 
   alias Skillbook.CLI.{Packages, Terminal}
   alias Skillbook.Package
-  alias Skillbook.Support.JSON
 
   @impl true
   def switches, do: [to: :string, list: :boolean] ++ Packages.source_switches()
@@ -96,8 +95,7 @@ defmodule Skillbook.CLI.Install do
 
   defp put_json(skills) do
     for(skill <- skills, do: Map.take(skill, [:name, :title, :description, :path, :problem]))
-    |> JSON.encode()
-    |> Terminal.put()
+    |> Terminal.put_json()
   end
 
   defp put([], _terminal), do: Terminal.complain("no skill found: no folder has a SKILL.md")
@@ -117,10 +115,10 @@ defmodule Skillbook.CLI.Install do
           else: text
 
       Terminal.put([
-        Terminal.style(terminal, :bright, skill.name),
-        Terminal.style(terminal, :faint, ["  ", Terminal.safe(terminal, skill.path)]),
+        Terminal.style(terminal, :bright, Terminal.line(skill.name)),
+        Terminal.style(terminal, :faint, ["  ", Terminal.line(skill.path)]),
         "\n  ",
-        Terminal.safe(terminal, text)
+        Terminal.safe(text)
       ])
     end
   end

@@ -132,7 +132,7 @@ defmodule Skillbook.CLI.Lint do
   end
 
   defp report_fix({path, {:ok, count}}),
-    do: IO.puts(:stderr, "fixed #{count(count, "place")} in #{Path.relative_to_cwd(path)}")
+    do: Terminal.note("fixed #{count(count, "place")} in #{Path.relative_to_cwd(path)}")
 
   defp report_fix({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
 
@@ -140,11 +140,10 @@ defmodule Skillbook.CLI.Lint do
     do:
       diagnostics
       |> Enum.map(&(&1 |> relative() |> JSON.diagnostic()))
-      |> JSON.encode()
-      |> Terminal.put()
+      |> Terminal.put_json()
 
   defp put(:sarif, diagnostics, _options),
-    do: diagnostics |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
+    do: diagnostics |> CLI.Sarif.log(File.cwd!()) |> Terminal.put_json()
 
   defp put(:text, [], _options), do: Terminal.put("No problems found.")
 
@@ -173,7 +172,7 @@ defmodule Skillbook.CLI.Lint do
       [Path.relative_to_cwd(diagnostic.path), diagnostic.line, diagnostic.column]
       |> Enum.reject(&is_nil/1)
 
-    safe = &Terminal.safe(terminal, &1)
+    safe = &Terminal.line/1
 
     [
       Terminal.style(terminal, :bright, safe.(Enum.join(place, ":"))),
@@ -207,7 +206,7 @@ defmodule Skillbook.CLI.Lint do
       [
         "\n  ",
         Terminal.style(terminal, :faint, [number, " | "]),
-        Terminal.safe(terminal, line_excerpt),
+        line_excerpt,
         caret
       ]
     else

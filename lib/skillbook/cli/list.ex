@@ -48,13 +48,13 @@ defmodule Skillbook.CLI.List do
           diagnostics = Skillbook.diagnostics(book)
 
           if json,
-            do: diagnostics |> Enum.map(&JSON.diagnostic/1) |> put_json(),
-            else: put_diagnostics(diagnostics, terminal)
+            do: diagnostics |> Enum.map(&JSON.diagnostic/1) |> Terminal.put_json(),
+            else: put_diagnostics(diagnostics)
 
           if Enum.any?(diagnostics, &(&1.severity == :error)), do: 1, else: 0
 
         {_, true} ->
-          book |> entries(options) |> Enum.map(&fields/1) |> put_json()
+          book |> entries(options) |> Enum.map(&fields/1) |> Terminal.put_json()
 
         {_, _} ->
           book |> entries(options) |> put_table(terminal)
@@ -80,13 +80,11 @@ defmodule Skillbook.CLI.List do
     ])
   end
 
-  defp put_json(value), do: value |> JSON.encode() |> Terminal.put()
+  defp put_diagnostics([]), do: Terminal.put("No problems found.")
 
-  defp put_diagnostics([], _terminal), do: Terminal.put("No problems found.")
-
-  defp put_diagnostics(diagnostics, terminal) do
+  defp put_diagnostics(diagnostics) do
     diagnostics
-    |> Enum.map_intersperse("\n", &Terminal.safe(terminal, to_string(&1)))
+    |> Enum.map_intersperse("\n", &to_string/1)
     |> Terminal.put()
   end
 
@@ -104,12 +102,12 @@ defmodule Skillbook.CLI.List do
         Terminal.style(
           terminal,
           :bright,
-          String.pad_trailing(Terminal.safe(terminal, entry.name), name_width)
+          String.pad_trailing(Terminal.line(entry.name), name_width)
         ),
         "  ",
         Terminal.style(terminal, :faint, String.pad_trailing(to_string(entry.kind), 7)),
         "  ",
-        Terminal.safe(terminal, one_line(entry.description, room))
+        Terminal.safe(one_line(entry.description, room))
       ]
     end)
     |> Terminal.put()

@@ -99,12 +99,7 @@ defmodule Skillbook.CLI.Packages do
   defp progress(%{width: nil}, _text), do: :ok
 
   defp progress(terminal, text) do
-    line =
-      terminal
-      |> Terminal.safe(text)
-      |> String.replace("\n", " ")
-      |> String.slice(0, max(terminal.width - 1, 10))
-
+    line = text |> Terminal.line() |> String.slice(0, max(terminal.width - 1, 10))
     Terminal.write(["\r\e[K", line])
   end
 
@@ -147,7 +142,7 @@ defmodule Skillbook.CLI.Packages do
       ),
       for(
         {how, path} <- outcome.changes,
-        do: "\n  #{how} by hand: #{Terminal.safe(%Terminal{width: 80}, path)}"
+        do: "\n  #{how} by hand: #{Terminal.safe(path)}"
       )
     ])
   end
@@ -175,8 +170,7 @@ defmodule Skillbook.CLI.Packages do
         question: question
       }
     end)
-    |> JSON.encode()
-    |> Terminal.put()
+    |> Terminal.put_json()
   end
 
   defp fields(question) do
@@ -211,7 +205,7 @@ defmodule Skillbook.CLI.Packages do
 
   @doc "Formats a question: the findings of a new skill, or the new findings of an update."
   def report(%Question{} = question, terminal) do
-    safe = &Terminal.safe(%Terminal{width: 80}, visible(&1))
+    safe = &Terminal.line/1
     from = [question.source, question.commit && " at " <> String.slice(question.commit, 0, 12)]
 
     [
@@ -301,17 +295,6 @@ defmodule Skillbook.CLI.Packages do
       ),
       if(left == [], do: "", else: "  and #{length(left)} more\n")
     ]
-  end
-
-  # Shows invisible characters as <U+200B>.
-  defp visible(text) do
-    Regex.replace(
-      ~r/[\p{Cf}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{FE00}-\x{FE0F}]/u,
-      text,
-      fn <<code::utf8, _::binary>> ->
-        "<U+" <> Integer.to_string(code, 16) <> ">"
-      end
-    )
   end
 
   defp count(1, word), do: "1 #{word}"

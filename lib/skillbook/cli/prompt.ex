@@ -53,7 +53,7 @@ defmodule Skillbook.CLI.Prompt do
     with_flags(options, "prompt", fn flags ->
       Session.with_book(options, :read, fn book ->
         text = Skillbook.prompt(Session.view(book, options), flags)
-        Terminal.put(Terminal.safe(Terminal.new(options.color), text))
+        Terminal.put(Terminal.safe(text))
       end)
     end)
   end

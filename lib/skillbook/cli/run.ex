@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Run do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
-  alias Skillbook.Support.{JSON, ReadFile}
+  alias Skillbook.Support.ReadFile
 
   @max_size 16 * 1024 * 1024
 
@@ -114,10 +114,10 @@ defmodule Skillbook.CLI.Run do
 
   defp put(report, terminal) do
     [
-      section(terminal, "To the user", Terminal.safe(terminal, report.text)),
+      section(terminal, "To the user", Terminal.foreign(report.text)),
       Enum.map(report.results, &section(terminal, "Command", result(terminal, &1))),
       Enum.map(report.incomplete, &section(terminal, "Cut off, not run", command(terminal, &1))),
-      section(terminal, "To the model", Terminal.safe(terminal, to_string(report)))
+      section(terminal, "To the model", Terminal.foreign(to_string(report)))
     ]
     |> List.flatten()
     |> Enum.intersperse("\n")
@@ -146,7 +146,7 @@ defmodule Skillbook.CLI.Run do
 
   @doc "The result of a command: status, duration and content."
   def outcome(terminal, result) do
-    content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
+    content = Terminal.foreign(String.trim_trailing(result.content || ""))
 
     [
       Terminal.style(terminal, color(result.status), status_text(result.status)),
@@ -160,7 +160,7 @@ defmodule Skillbook.CLI.Run do
     do:
       Terminal.style(terminal, :bright, [
         "> ",
-        Terminal.safe(terminal, String.trim_trailing(text))
+        text |> String.trim_trailing() |> Terminal.foreign() |> String.trim_leading(" ")
       ])
 
   # The page of a command without a handler.
@@ -200,7 +200,6 @@ defmodule Skillbook.CLI.Run do
       notes: report.notes,
       report: to_string(report)
     ]
-    |> JSON.encode()
-    |> Terminal.put()
+    |> Terminal.put_json()
   end
 end

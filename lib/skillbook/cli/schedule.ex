@@ -6,7 +6,6 @@ defmodule Skillbook.CLI.Schedule do
 
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
   alias Skillbook.Native
-  alias Skillbook.Support.JSON
 
   # Limits of a table's columns; the last column gets the remaining width.
   @min_last_column 12
@@ -163,7 +162,7 @@ defmodule Skillbook.CLI.Schedule do
 
   defp put_result(row, %{flags: flags} = options) do
     if flags[:json] do
-      row |> row() |> JSON.encode() |> Terminal.put()
+      row |> row() |> Terminal.put_json()
     else
       terminal = Terminal.new(options.color)
 
@@ -180,16 +179,16 @@ defmodule Skillbook.CLI.Schedule do
       text = row.text |> String.trim_trailing() |> String.replace(~r/\n(?=[^\n])/, "\n  ")
 
       Terminal.put([
-        Terminal.style(terminal, :bright, safe(terminal, IO.iodata_to_binary(head))),
+        Terminal.style(terminal, :bright, Terminal.line(head)),
         "\n  ",
-        safe(terminal, text)
+        Terminal.safe(text)
       ])
     end
   end
 
   defp put(agenda, options) do
     if options.flags[:json],
-      do: agenda |> json() |> JSON.encode() |> Terminal.put(),
+      do: agenda |> json() |> Terminal.put_json(),
       else: agenda |> lines(Terminal.new(options.color)) |> Terminal.put()
   end
 
@@ -275,7 +274,7 @@ defmodule Skillbook.CLI.Schedule do
   defp table(rows, terminal) do
     rows =
       for [name | cells] <- rows,
-          do: [truncate(safe(terminal, name), @max_name) | Enum.map(cells, &safe(terminal, &1))]
+          do: [truncate(Terminal.line(name), @max_name) | Enum.map(cells, &Terminal.line/1)]
 
     widths =
       Enum.zip_with(rows, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
@@ -294,6 +293,4 @@ defmodule Skillbook.CLI.Schedule do
 
   defp truncate(text, room),
     do: if(String.length(text) > room, do: String.slice(text, 0, room - 1) <> "…", else: text)
-
-  defp safe(terminal, text), do: Terminal.safe(terminal, text)
 end

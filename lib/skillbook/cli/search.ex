@@ -6,7 +6,6 @@ defmodule Skillbook.CLI.Search do
 
   alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.Catalog.Search
-  alias Skillbook.Support.JSON
   alias Skillbook.{Vault, View}
 
   @impl true
@@ -138,7 +137,7 @@ defmodule Skillbook.CLI.Search do
   end
 
   defp put(hits, true, _terminal),
-    do: hits |> Enum.map(&fields/1) |> JSON.encode() |> Terminal.put()
+    do: hits |> Enum.map(&fields/1) |> Terminal.put_json()
 
   defp put([], _json, _terminal), do: :ok
 
@@ -155,10 +154,10 @@ defmodule Skillbook.CLI.Search do
     {name, more} = named(hit)
 
     [
-      Terminal.style(terminal, :bright, Terminal.safe(terminal, name)),
+      Terminal.style(terminal, :bright, Terminal.line(name)),
       "  ",
       Terminal.style(terminal, :faint, [
-        Terminal.safe(terminal, more),
+        Terminal.line(more),
         "  ",
         :erlang.float_to_binary(hit.score, decimals: 3)
       ]),
@@ -171,7 +170,7 @@ defmodule Skillbook.CLI.Search do
   defp named(hit), do: {hit.name, to_string(hit.kind)}
 
   defp snippet(text, highlights, from, terminal) do
-    part = fn start, length -> Terminal.safe(terminal, binary_part(text, start, length)) end
+    part = fn start, length -> Terminal.line(binary_part(text, start, length)) end
 
     case highlights do
       [] ->

@@ -62,20 +62,25 @@ defmodule Skillbook.CLI.Session do
   defp start(options, store, vaults, mode) do
     # `index/1` shows the progress.
     Logger.put_module_level(Vault.Indexer, :warning)
-    # `summarize/1` shows the errors.
+
+    book = [
+      name: @name,
+      sources: options.dirs |> Enum.uniq_by(&Path.expand/1) |> Enum.map(&source/1),
+      builtins: options.builtins,
+      store: store,
+      vaults: vaults,
+      watch: mode not in [:read, :write],
+      write_to: List.last(options.dirs) || "skills"
+    ]
+
+    # `summarize/1` shows the errors of the start.
     Logger.put_module_level(ErrorLog, :none)
 
-    Skillbook.start_link(
-      [
-        name: @name,
-        sources: Enum.map(options.dirs, &source/1),
-        builtins: options.builtins,
-        store: store,
-        vaults: vaults,
-        watch: mode not in [:read, :write],
-        write_to: List.last(options.dirs) || "skills"
-      ] ++ schedules(mode, options)
-    )
+    try do
+      Skillbook.start_link(book ++ schedules(mode, options))
+    after
+      Logger.delete_module_level(ErrorLog)
+    end
   end
 
   defp schedules({:serve, agent}, options) do
@@ -173,7 +178,7 @@ defmodule Skillbook.CLI.Session do
         first = problems |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@max_listed)
         count = if match?([_], problems), do: "1 problem", else: "#{length(problems)} problems"
         Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
-        for diagnostic <- first, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
+        for diagnostic <- first, do: Terminal.note(["  ", first_line(diagnostic)])
         :ok
     end
   end

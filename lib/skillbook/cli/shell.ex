@@ -115,7 +115,7 @@ defmodule Skillbook.CLI.Shell do
 
     Loop.handle_outcome(state, outcome, fn state, report ->
       for result <- report.results, do: Terminal.put(Run.outcome(terminal, result))
-      if report.text != "", do: Terminal.put(Terminal.safe(terminal, report.text))
+      if report.text != "", do: Terminal.put(Terminal.foreign(report.text))
       %{state | failed: state.failed or Enum.any?(report.results, &(&1.status == :error))}
     end)
   end
@@ -136,7 +136,7 @@ defmodule Skillbook.CLI.Shell do
 
       diagnostics ->
         for diagnostic <- diagnostics,
-            do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
+            do: Terminal.put(to_string(diagnostic))
     end
 
     state

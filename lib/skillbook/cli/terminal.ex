@@ -1,7 +1,11 @@
 defmodule Skillbook.CLI.Terminal do
   @moduledoc false
-  # Writes to standard output and standard error: colours, progress and usage errors. Escapes
-  # control characters, so that a document cannot drive the terminal.
+  # Writes to standard output and standard error: colours, progress and usage errors.
+  #
+  # Text of documents, models and commands is shown with `safe/1` or `foreign/1`, so that it can
+  # neither drive the terminal nor add a line that looks like one of ours.
+
+  alias Skillbook.Support.{Hidden, JSON}
 
   defstruct color: false, width: nil
 
@@ -48,8 +52,17 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes to standard output; see `Skillbook.CLI.Output.write/1` for errors."
   defdelegate write(text), to: Skillbook.CLI.Output
 
+  @doc "Writes a value as JSON to standard output."
+  def put_json(value), do: value |> json() |> put()
+
+  @doc "A value as JSON, in which hidden characters are escaped."
+  def json(value), do: value |> JSON.encode() |> Hidden.json()
+
   @doc "Writes a message about the run itself to standard error."
-  def complain(text), do: IO.puts(:stderr, ["skillbook: ", text])
+  def complain(text), do: note(["skillbook: ", text])
+
+  @doc "Writes lines without a style to standard error."
+  def note(text), do: IO.puts(:stderr, safe(text))
 
   @doc """
   Writes a message about wrong usage, with the arguments that print the help about it.
@@ -82,13 +95,25 @@ defmodule Skillbook.CLI.Terminal do
     style(terminal, :faint, ["── ", title, " ", dashes])
   end
 
-  @doc "Replaces control characters with visible ones if output is a terminal."
-  def safe(%{width: nil}, text), do: text
+  @doc "Replaces hidden characters with their codes, also if output is not a terminal."
+  def safe(text), do: text |> IO.iodata_to_binary() |> utf8() |> Hidden.visible()
 
-  def safe(_terminal, text) do
-    Regex.replace(~r/[\x{00}-\x{08}\x{0B}-\x{1F}\x{7F}-\x{9F}]/u, text, fn
-      <<code>> when code < 32 -> <<0x2400 + code::utf8>>
-      _ -> "\u2421"
-    end)
+  @doc "The same on one line."
+  def line(text), do: text |> safe() |> String.replace(["\r\n", "\n"], "\\n")
+
+  @doc """
+  Indents the lines of a text, for output that has lines of ours too.
+
+      iex> Skillbook.CLI.Terminal.foreign("one\\n\\n── two ──")
+      "  one\\n\\n  ── two ──"
+  """
+  def foreign(text), do: String.replace(safe(text), ~r/^(?=[^\n])/m, "  ")
+
+  # File names may have other bytes.
+  defp utf8(text) do
+    case :unicode.characters_to_binary(text) do
+      text when is_binary(text) -> text
+      {_, good, _bad} -> good <> "\uFFFD"
+    end
   end
 end

@@ -5,7 +5,6 @@ defmodule Skillbook.CLI.Tools do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
-  alias Skillbook.Support.JSON
   alias Skillbook.{OptionError, Tools}
 
   @impl true
@@ -44,7 +43,7 @@ defmodule Skillbook.CLI.Tools do
   def run(options) do
     with_names(options, "tools", fn view, names ->
       flags = Keyword.take(options.flags, [:shape, :limit])
-      view |> Tools.definitions([{:names, names} | flags]) |> JSON.encode()
+      view |> Tools.definitions([{:names, names} | flags]) |> Terminal.json()
     end)
   end
 

@@ -5,7 +5,6 @@ defmodule Skillbook.CLI.Usage do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
-  alias Skillbook.Support.JSON
 
   # Widths in columns
   @max_bar 40
@@ -117,7 +116,7 @@ defmodule Skillbook.CLI.Usage do
 
   defp put(report, options) do
     if options.flags[:json],
-      do: report |> Map.from_struct() |> json() |> JSON.encode() |> Terminal.put(),
+      do: report |> Map.from_struct() |> json() |> Terminal.put_json(),
       else: report |> lines(Terminal.new(options.color)) |> Terminal.put()
   end
 
@@ -137,7 +136,7 @@ defmodule Skillbook.CLI.Usage do
   def lines(report, terminal) do
     several = length(report.rows) > 1
     total = if several, do: [%{report.total | key: "total"}], else: []
-    table = [heading(report.by) | Enum.map(report.rows ++ total, &cells(&1, terminal))]
+    table = [heading(report.by) | Enum.map(report.rows ++ total, &cells/1)]
     width = terminal.width || 80
     [_ | numbers] = widths(table)
     # Columns are separated by two spaces.
@@ -167,9 +166,9 @@ defmodule Skillbook.CLI.Usage do
     ]
   end
 
-  defp cells(row, terminal) do
+  defp cells(row) do
     [
-      key(row.key, terminal),
+      key(row.key),
       number(row.read),
       number(row.run),
       number(row.failed),
@@ -179,8 +178,8 @@ defmodule Skillbook.CLI.Usage do
 
   defp heading(by), do: [to_string(by), "read", "run", "failed", "average"]
 
-  defp key("", _terminal), do: "(unrestricted)"
-  defp key(key, terminal), do: Terminal.safe(terminal, key)
+  defp key(""), do: "(unrestricted)"
+  defp key(key), do: Terminal.line(key)
 
   defp truncate(key, room) do
     room = room |> max(@min_key) |> min(@max_key)

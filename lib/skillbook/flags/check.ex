@@ -92,8 +92,8 @@ defmodule Skillbook.Flags.Check do
     opts = Keyword.validate!(opts, [:today, args: []])
     required = for flag <- declared, flag.required, do: flag.name
 
-    with {:ok, flags} <- known(flags, Enum.flat_map(declared, & &1.names)),
-         flags = resolve_aliases(flags, declared),
+    with {:ok, known} <- known(flags, Enum.flat_map(declared, & &1.names)),
+         flags = known |> resolve_aliases(declared) |> clear_empty_lists(flags, declared),
          {:ok, flags} <- positional(flags, declaration, opts[:args]),
          :ok <- require_flags(flags, required, declaration.words and opts[:args] != []),
          {:ok, excluded} <- choices(flags, declaration.choices) do
@@ -129,6 +129,24 @@ defmodule Skillbook.Flags.Check do
       acc ->
         name = Map.get(by_alias, name, name)
         Map.update(acc, name, value, &(List.wrap(&1) ++ List.wrap(value)))
+    end
+  end
+
+  # `"tags": []` means `--clear tags`, if the command can clear tags.
+  defp clear_empty_lists(flags, given, declared) do
+    with %{several: true, type: :one_of, values: fields} <-
+           Enum.find(declared, &(&1.name == "clear")),
+         empty = for({name, []} <- given, do: normalize(name)),
+         [_ | _] = cleared <-
+           for(
+             %{several: true, name: name, names: names} <- declared,
+             name in fields and not is_map_key(flags, name),
+             Enum.any?(names, &(normalize(&1) in empty)),
+             do: name
+           ) do
+      Map.update(flags, "clear", cleared, &(List.wrap(&1) ++ cleared))
+    else
+      _ -> flags
     end
   end
 

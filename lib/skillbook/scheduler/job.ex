@@ -18,7 +18,7 @@ defmodule Skillbook.Scheduler.Job do
   """
 
   alias Skillbook.Store.Authors
-  alias Skillbook.{Book, Catalog, Declaration, Entry, Native, Profile, Schedule, Source, View}
+  alias Skillbook.{Book, Catalog, Declaration, Entry, Native, Profile, Schedule, View}
 
   @type key :: String.t() | {String.t(), pos_integer()}
 
@@ -143,7 +143,7 @@ defmodule Skillbook.Scheduler.Job do
   # names them.
   @spec enabled?(Book.t(), Entry.t()) :: boolean()
   def enabled?(book, entry) do
-    not String.starts_with?(entry.path, Source.builtin().path <> "/") or
+    not match?(%Entry{source: "builtin", trust: :high}, entry) or
       match?({:ok, [_]}, Native.globs_filter(book.schedules[:builtins], [entry.name]))
   end
 

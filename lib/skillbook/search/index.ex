@@ -23,7 +23,7 @@ defmodule Skillbook.Search.Index do
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Query
   alias Skillbook.Support.{JSON, Options}
-  alias Skillbook.{Native, SQL}
+  alias Skillbook.{Native, Profile, SQL}
 
   # Runs within one of these size classes (in bytes) are merged when there are `@merge_count` of
   # them, into a run of at most `@max_merged` bytes. A larger merge would block other writers for
@@ -73,20 +73,21 @@ defmodule Skillbook.Search.Index do
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, statement, params), do: {:ok, id}
   end
 
-  @doc "The segments of a kind in some scopes, without empty ones."
-  @spec segments(SQL.t(), String.t(), [String.t()]) ::
+  @doc "The segments of a kind in some scopes that a profile sees, also empty ones."
+  @spec segments(SQL.t(), String.t(), [String.t()], Profile.t()) ::
           {:ok, [segment()]} | {:error, SQL.Error.t()}
-  def segments(sql, kind, scopes) do
+  def segments(sql, kind, scopes, profile) do
     {these, params} = Values.texts(sql, "scope", scopes, 2)
 
     query =
       "select id, scope, labels, documents from skillbook_search_segments " <>
-        "where kind = $1 and #{these} and documents > 0"
+        "where kind = $1 and #{these}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params]) do
       {:ok,
-       for [id, scope, labels, documents] <- rows do
-         {:ok, labels} = JSON.decode(labels)
+       for [id, scope, labels, documents] <- rows,
+           {:ok, labels} = JSON.decode(labels),
+           Profile.foreign(profile, labels) == [] do
          %{id: id, scope: scope, labels: labels, documents: documents}
        end}
     end

@@ -164,7 +164,13 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   @impl SQL
-  def in_transaction?(%__MODULE__{repo: repo}), do: repo.in_transaction?()
+  def in_transaction?(%__MODULE__{repo: repo}) do
+    repo.in_transaction?()
+  rescue
+    # A repo that is not running has no transaction.
+    exception in RuntimeError ->
+      if known?(exception), do: false, else: reraise(exception, __STACKTRACE__)
+  end
 
   @impl SQL
   def transaction(%__MODULE__{repo: repo} = sql, fun) do

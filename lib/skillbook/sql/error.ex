@@ -16,6 +16,7 @@ defmodule Skillbook.SQL.Error do
       * `:lost` - the connection to the server was lost before it answered; the statement may have
         been executed
       * `:cannot_open` - the file cannot be opened, or the server cannot be reached
+      * `:moved` - the database's file was deleted or replaced while it was open
       * `:corrupt`, `:readonly` - the file is corrupt, or the database is read-only
       * `:newer` - a newer version of Skillbook has migrated the database
       * `:other` - any other error
@@ -46,6 +47,7 @@ defmodule Skillbook.SQL.Error do
           | :timeout
           | :lost
           | :cannot_open
+          | :moved
           | :corrupt
           | :readonly
           | :newer

@@ -43,7 +43,8 @@ defmodule Skillbook.SQL.Migrations do
     {6, "the ends of runs", Skillbook.SQL.Migrations.V6},
     {7, "schedules of the store", Skillbook.SQL.Migrations.V7},
     {8, "the terms of vaults", Skillbook.SQL.Migrations.V8},
-    {9, "one index for search", Skillbook.SQL.Migrations.V9}
+    {9, "one index for search", Skillbook.SQL.Migrations.V9},
+    {10, "labels of tasks", Skillbook.SQL.Migrations.V10}
   ]
 
   @doc """
@@ -85,20 +86,32 @@ defmodule Skillbook.SQL.Migrations do
   @doc """
   Undoes migrations from the last version down to `version`, and returns their versions.
 
-  The data in their tables is lost.
+  The data in their tables is lost. With the first migration, the list of migrations is dropped
+  too.
   """
   @spec undo(SQL.t(), pos_integer(), [migration()]) ::
           {:ok, [pos_integer()]} | {:error, Error.t()}
   def undo(sql, version, migrations \\ @migrations) do
     SQL.transaction(sql, fn sql ->
-      with {:ok, pending} <- pending(sql, migrations) do
-        (migrations -- pending)
-        |> Enum.reverse()
-        |> Enum.take_while(&(elem(&1, 0) >= version))
-        |> each(sql, "could not be undone", &(&1.down(SQL.dialect(sql)) ++ [forget(&2, &3)]))
-      end
+      with {:ok, pending} <- pending(sql, migrations),
+           applied = Enum.reverse(migrations -- pending),
+           {undone, left} = Enum.split_while(applied, &(elem(&1, 0) >= version)),
+           {:ok, versions} <-
+             each(
+               undone,
+               sql,
+               "could not be undone",
+               &(&1.down(SQL.dialect(sql)) ++ [forget(&2, &3)])
+             ),
+           :ok <- drop_table(sql, left),
+           do: {:ok, versions}
     end)
   end
+
+  defp drop_table(sql, []),
+    do: SQL.execute_batch(sql, "drop table if exists skillbook_migrations")
+
+  defp drop_table(_sql, _left), do: :ok
 
   # One call to the database per migration.
   defp each(migrations, sql, failed, statements) do

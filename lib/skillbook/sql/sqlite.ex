@@ -30,6 +30,13 @@ defmodule Skillbook.SQL.SQLite do
   Writes run one after another. A committed write survives a crash of the virtual machine and a
   power failure. A `":memory:"` database has one connection, so its reads wait for writes.
 
+  ## Deleted files
+
+  If the file is deleted, moved or replaced while it is open, each write fails with an error of
+  the kind `:moved`, and an error is logged within a second. Reads return the data from before.
+  Writes work again once the file is back, or after a restart, which opens the file that is there
+  or creates one.
+
   ## Statements
 
   Transactions need `Skillbook.SQL.transaction/2`. Statements that change the state of one
@@ -39,6 +46,8 @@ defmodule Skillbook.SQL.SQLite do
 
   use GenServer
 
+  require Logger
+
   alias Skillbook.SQL.{Error, Location, Transaction}
   alias Skillbook.Support.Options
   alias Skillbook.{Native, SQL}
@@ -46,6 +55,9 @@ defmodule Skillbook.SQL.SQLite do
   @behaviour SQL
 
   @options [:path, :name, :busy_timeout]
+
+  # Milliseconds between two checks that the file is still there; a check takes microseconds.
+  @check_interval 500
 
   @typedoc "A handle. Its fields are private."
   @type t :: %__MODULE__{database: reference(), server: pid()}
@@ -215,6 +227,7 @@ defmodule Skillbook.SQL.SQLite do
   def init({database, name, busy_timeout}) do
     Process.flag(:trap_exit, true)
     :persistent_term.put({__MODULE__, name}, %__MODULE__{database: database, server: self()})
+    Process.send_after(self(), :check, @check_interval)
 
     {:ok,
      %{
@@ -223,7 +236,8 @@ defmodule Skillbook.SQL.SQLite do
        busy_timeout: busy_timeout,
        epoch: 0,
        owner: nil,
-       waiting: :queue.new()
+       waiting: :queue.new(),
+       moved: false
      }}
   end
 
@@ -263,12 +277,30 @@ defmodule Skillbook.SQL.SQLite do
     {:noreply, state}
   end
 
+  def handle_info(:check, state) do
+    Process.send_after(self(), :check, @check_interval)
+    {:noreply, %{state | moved: moved?(state)}}
+  end
+
   def handle_info(_message, state), do: {:noreply, state}
 
   @impl GenServer
   def terminate(_reason, state) do
     :persistent_term.erase({__MODULE__, state.name})
     Native.sql_close(state.database)
+  end
+
+  # Logged when it happens, not at each check.
+  defp moved?(state) do
+    case Error.result(Native.sql_check(state.database)) do
+      :ok ->
+        if state.moved, do: Logger.info("the database's file is back; writes work again")
+        false
+
+      {:error, error} ->
+        unless state.moved, do: Logger.error(Exception.message(error))
+        true
+    end
   end
 
   defp next(state) do

@@ -21,8 +21,10 @@ defmodule Skillbook.Store.Edit do
   @doc "The content after an edit; `name` is for error messages."
   @spec apply(t(), String.t(), String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
   def apply({:replace, text}, _content, _name) when is_binary(text), do: {:ok, text}
-  def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, content <> text}
-  def apply({:prepend, text}, content, _name) when is_binary(text), do: {:ok, text <> content}
+  def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, join(content, text)}
+
+  def apply({:prepend, text}, content, _name) when is_binary(text),
+    do: {:ok, join(text, content)}
 
   def apply({:delete, text}, content, name) when is_binary(text),
     do: replace(content, text, "", false, name)
@@ -33,6 +35,19 @@ defmodule Skillbook.Store.Edit do
 
   def apply(edit, _content, _name),
     do: {:error, %StoreError{kind: :invalid, field: :edit, expected: @expected, value: edit}}
+
+  # The second text begins on a new line, whether or not the caller has written the line break.
+  defp join("", text), do: text
+  defp join(text, ""), do: text
+
+  defp join(before, text) do
+    if String.ends_with?(before, "\n") or String.starts_with?(text, ["\n", "\r\n"]),
+      do: before <> text,
+      else: before <> line_break(before, text) <> text
+  end
+
+  defp line_break(before, text),
+    do: if(String.contains?(before, "\r\n") or text =~ "\r\n", do: "\r\n", else: "\n")
 
   defp replace(_content, "", _with, _all?, _name) do
     expected = "a search text of at least one character"

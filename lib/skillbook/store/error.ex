@@ -155,6 +155,11 @@ defmodule Skillbook.StoreError do
       "Add them"
   end
 
+  def message(%{kind: :own_labels, field: :task} = error) do
+    "#{error.name} lacks #{list(error.labels)}, which this profile must set on every task, so " <>
+      "the profile cannot change it. Create another task"
+  end
+
   def message(%{kind: :own_labels} = error) do
     "#{quoted(error.name)} lacks #{list(error.labels)}, which this profile must set on every " <>
       "entry, so the profile cannot change it. Create an entry with another name"

@@ -23,6 +23,8 @@ defmodule Skillbook.Native do
         quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
+        hidden_visible: 1,
+        hidden_json: 1,
         http_client: 1,
         json_decode: 1,
         json_encode: 2,
@@ -52,6 +54,7 @@ defmodule Skillbook.Native do
     def unquote(dirty)(unquote_splicing(ignored)), do: missing()
   end
 
+  def hidden_find(_text), do: missing()
   def extractor_new(_run), do: missing()
   def behavior_steps(_body), do: missing()
 
@@ -65,6 +68,7 @@ defmodule Skillbook.Native do
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
+  def sql_check(_database), do: missing()
 
   def postgres_server(_address, _limits), do: missing()
   def postgres_connect(_server, _reference), do: missing()

@@ -4,6 +4,7 @@ defmodule Skillbook.Tools.Schema do
   # `closed` other flags are rejected. Properties have `_` for the dashes of flags, as models
   # write them in JSON.
 
+  alias Skillbook.Support.Hidden
   alias Skillbook.{Declaration, Flag}
 
   # The property names that vendors allow.
@@ -33,7 +34,7 @@ defmodule Skillbook.Tools.Schema do
     default = default(flag)
 
     type
-    |> put("description", flag.description, flag.description != "")
+    |> put("description", Hidden.visible(flag.description), flag.description != "")
     |> put("default", default, default != nil)
   end
 

@@ -75,7 +75,9 @@ defmodule Skillbook.VaultError do
   end
 
   def message(%{kind: :name} = error) do
-    "#{quoted(error.name)} cannot be a file name: write letters, digits, blanks and dashes, " <>
+    why = if error.reason, do: ": it #{error.reason}. Write", else: ": write"
+
+    "#{quoted(error.name)} cannot be a file name#{why} letters, digits, blanks and dashes, " <>
       "at most 100 characters, without a leading dot"
   end
 

@@ -99,7 +99,8 @@ defmodule Skillbook.Vault.Search do
   @doc "The segments that the view's profile sees, and the filters of the options of a search."
   def scope(sql, view, options) do
     with {:ok, vaults} <- visible_vaults(view, options[:vault]),
-         {:ok, segments} <- Index.segments(sql, "vault", Enum.map(vaults, & &1.name)) do
+         {:ok, segments} <-
+           Index.segments(sql, "vault", Enum.map(vaults, & &1.name), view.profile) do
       folder = folder(options[:folder] || "")
 
       tags =
@@ -110,7 +111,7 @@ defmodule Skillbook.Vault.Search do
 
       {:ok,
        %{
-         segments: Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == [])),
+         segments: segments,
          filters:
            if(folder in ["", "."], do: [], else: [Table.folder(folder)]) ++
              Enum.map(fields, fn {field, value} -> Table.field(field, value) end)

@@ -7,6 +7,7 @@ defmodule Skillbook.Vault.Write do
 
   alias Skillbook.{Book, Document, Frontmatter, Profile, Store, StoreError, VaultError, View}
   alias Skillbook.Store.Edit
+  alias Skillbook.Support.FileName
   alias Skillbook.Vault.{Config, Folder, Indexer, Note, Search, Table}
 
   # Creating a note
@@ -86,19 +87,27 @@ defmodule Skillbook.Vault.Write do
     end
   end
 
-  # Without the characters that Windows and Obsidian's links do not allow.
+  # Without the characters that Windows and Obsidian's links do not allow, and without joiners of
+  # emoji and scripts, which are allowed in a title but not in a file name.
+  @title_only ~r/[\x{200C}\x{200D}\p{Cn}\p{Co}]/u
+
   defp file_name(title) do
     name =
       title
       |> String.replace(~r/[\/\\:*?"<>|#^\[\]\x00-\x1f\x7f]+/u, " ")
+      |> String.replace(@title_only, "")
       |> String.split()
       |> Enum.join(" ")
 
     name = name |> String.slice(0, 100) |> String.trim() |> String.trim_trailing(".")
 
-    if name == "" or String.starts_with?(name, ".") or byte_size(name) > 240,
-      do: {:error, %VaultError{kind: :name, name: title}},
-      else: {:ok, name}
+    with false <- name == "" or String.starts_with?(name, ".") or byte_size(name) > 240,
+         :ok <- FileName.check(name) do
+      {:ok, name}
+    else
+      true -> {:error, %VaultError{kind: :name, name: title}}
+      {:error, reason} -> {:error, %VaultError{kind: :name, name: title, reason: reason}}
+    end
   end
 
   defp folder_name(nil), do: {:ok, ""}

@@ -7,6 +7,7 @@ defmodule Skillbook.Workflow.Prose do
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Book, Command, Context, Entry, Executor, Profile, Result, Router, View}
   alias Skillbook.Workflow.{Run, Runs}
+  alias Skillbook.Support.Hidden
   alias Skillbook.WorkflowError
 
   @opening "You are an agent with one page of instructions, which is the first message."
@@ -139,7 +140,9 @@ defmodule Skillbook.Workflow.Prose do
   end
 
   defp page(entry, command, context),
-    do: "Carry out this page. #{call(entry, command, context)}\n\n#{String.trim(entry.body)}"
+    do:
+      "Carry out this page. #{call(entry, command, context)}\n\n" <>
+        Hidden.visible(String.trim(entry.body))
 
   defp call(entry, command, %Context{now: now, profile: %Profile{id: id}}) do
     user = if id == "", do: "", else: " You act for #{inspect(id)}."

@@ -2,12 +2,16 @@ defmodule Skillbook.Workflow.Runs do
   @moduledoc false
   # Stores runs of workflows and their steps in the book's database, and lists them. A database
   # error is logged and does not stop the run.
+  #
+  # A run has a random number as its id, and the newest runs of each profile are kept. So neither
+  # the ids nor the list tell a profile of the runs of others.
 
   require Logger
 
+  alias Skillbook.SQL.Numbers
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
-  # Runs stored of each workflow, and characters of each result.
+  # Runs stored of each workflow and profile, and characters of each result.
   @max_runs 100
   @max_content 100_000
   # How far the clocks of two nodes may differ, in milliseconds.
@@ -49,8 +53,9 @@ defmodule Skillbook.Workflow.Runs do
   def start(entry, %Context{sql: sql} = context, steps, time) do
     insert = """
     insert into skillbook_runs
-      (name, profile, made_by, command, status, steps, started_at, deadline)
-    values ($1, $2, $3, $4, 'running', $5, $6, $7) returning id
+      (name, profile, made_by, command, status, steps, started_at, deadline, number)
+    values ($1, $2, $3, $4, 'running', $5, $6, $7, $8)
+    on conflict (number) do nothing returning id
     """
 
     values = [
@@ -64,13 +69,14 @@ defmodule Skillbook.Workflow.Runs do
     ]
 
     delete_old = """
-    delete from skillbook_runs where name = $1 and id not in
-      (select id from skillbook_runs where name = $1 order by id desc limit #{@max_runs})
+    delete from skillbook_runs where name = $1 and profile = $2 and id not in
+      (select id from skillbook_runs where name = $1 and profile = $2
+      order by id desc limit #{@max_runs})
     """
 
-    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, insert, values),
-         {:ok, _} <- SQL.query(sql, delete_old, [entry.name]) do
-      id
+    with {:ok, _row, number} <- Numbers.insert(sql, &{insert, values ++ [&1]}),
+         {:ok, _} <- SQL.query(sql, delete_old, [entry.name, context.profile.id]) do
+      number
     else
       {:error, error} -> log(entry.name, error)
     end
@@ -84,7 +90,7 @@ defmodule Skillbook.Workflow.Runs do
     insert = """
     insert into skillbook_run_steps
       (run_id, number, name, skill, command, status, content, duration)
-    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    select r.id, $2, $3, $4, $5, $6, $7, $8 from skillbook_runs r where r.number = $1
     """
 
     values = [
@@ -109,7 +115,7 @@ defmodule Skillbook.Workflow.Runs do
   def finish(_context, nil, _status, _duration, _report), do: :ok
 
   def finish(%Context{sql: sql}, id, status, duration, report) do
-    update = "update skillbook_runs set status = $2, duration = $3, report = $4 where id = $1"
+    update = "update skillbook_runs set status = $2, duration = $3, report = $4 where number = $1"
     values = [id, "#{status}", duration, report && content(report)]
 
     with {:error, error} <- SQL.query(sql, update, values), do: log("run #{id}", error)
@@ -143,10 +149,11 @@ defmodule Skillbook.Workflow.Runs do
   def fetch(sql, profile, name, id, now) do
     steps = """
     select number, name, skill, command, status, content, duration
-    from skillbook_run_steps where run_id = $1 order by number
+    from skillbook_run_steps
+    where run_id = (select r.id from skillbook_runs r where r.number = $1) order by number
     """
 
-    with {:ok, [run]} <- select(sql, profile, name, now, "and r.id = $5", [id]),
+    with {:ok, [run]} <- select(sql, profile, name, now, "and r.number = $5", [id]),
          {:ok, %{rows: rows}} <- SQL.query(sql, steps, [id]) do
       keys = [:number, :name, :skill, :command, :status, :content, :duration]
       {:ok, run, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
@@ -172,7 +179,7 @@ defmodule Skillbook.Workflow.Runs do
 
   defp select(sql, profile, name, now, rest, values) do
     query = """
-    select r.id, r.name, r.profile, r.made_by, r.command,
+    select r.number, r.name, r.profile, r.made_by, r.command,
       case when r.status = 'running' and coalesce(r.deadline, 0) < $4
         then 'interrupted' else r.status end,
       r.steps, (select count(*) from skillbook_run_steps s where s.run_id = r.id),

@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::hidden::find;
+
 /// The number of characters of a long line that are shown before the place, and of the place and
 /// after it.
 const BEFORE: usize = 60;
@@ -10,8 +12,7 @@ const AFTER: usize = 40;
 /// A line, or the part of a long line around a place, and the carets below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The line. Tabs and other control characters become spaces, and an ellipsis marks omitted
-    /// parts.
+    /// The line. Tabs become spaces, hidden characters U+FFFD, and an ellipsis marks omitted parts.
     pub text: String,
     /// Spaces, then a caret for each column of the place, at least one.
     pub caret: String,
@@ -24,28 +25,49 @@ pub struct Excerpt {
 /// assert_eq!((excerpt.text.as_str(), excerpt.caret.as_str()), ("見る | x", "     ^"));
 /// ```
 pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
-    let before: Vec<char> = line[..from].chars().collect();
-    let place: Vec<char> = line[from..to].chars().take(AFTER).collect();
-    let after: Vec<char> = line[to..].chars().take(AFTER + 1).collect();
+    let mut hidden = find(line).map(|hidden| hidden.at).peekable();
+    let mut shown = |(at, char): (usize, char)| {
+        while hidden.next_if(|hidden| *hidden < at).is_some() {}
+        match char {
+            '\t' | '\r' | '\n' => ' ',
+            _ if hidden.peek() == Some(&at) => '\u{FFFD}',
+            _ => char,
+        }
+    };
+    let mut before = Vec::new();
+    let mut place = Vec::new();
+    let mut after = Vec::new();
+    for (at, char) in line.char_indices() {
+        let (part, most) = match at {
+            _ if at < from => (&mut before, usize::MAX),
+            _ if at < to => (&mut place, AFTER + 1),
+            _ => (&mut after, AFTER + 1),
+        };
+        if part.len() < most {
+            part.push(shown((at, char)));
+        } else if at >= to {
+            break;
+        }
+    }
     let skipped = before.len().saturating_sub(BEFORE);
-    let cut = after.len() > AFTER || place.len() < line[from..to].chars().take(AFTER + 1).count();
-    let shown = |char: &char| if char.is_control() { ' ' } else { *char };
+    let cut = after.len() > AFTER || place.len() > AFTER;
+    place.truncate(AFTER);
 
     let mut text = String::new();
     if skipped > 0 {
         text.push('…');
     }
-    text.extend(before[skipped..].iter().map(shown));
+    text.extend(&before[skipped..]);
     let indent = width(text.chars());
-    text.extend(place.iter().map(shown));
+    text.extend(&place);
     if !cut || place.len() < AFTER {
-        text.extend(after.iter().take(AFTER).map(shown));
+        text.extend(after.iter().take(AFTER));
     }
     let mut text = text.trim_end().to_owned();
     if cut {
         text.push('…');
     }
-    let carets = width(place.iter().map(shown)).max(1);
+    let carets = width(place.iter().copied()).max(1);
     Excerpt { text, caret: format!("{}{}", " ".repeat(indent), "^".repeat(carets)) }
 }
 
@@ -68,6 +90,12 @@ mod tests {
             ("⚡ 見 | b", "|", "⚡ 見 | b", "      ^"),
             ("a 見る b", "見る", "a 見る b", "  ^^^^"),
             ("a | b \r", "|", "a | b", "  ^"),
+            (
+                "\u{1B}[2J | \u{202E}b 👩\u{200D}💻",
+                "|",
+                "\u{FFFD}[2J | \u{FFFD}b 👩\u{200D}💻",
+                "     ^",
+            ),
         ];
         for (line, place, text, caret) in rows {
             let from = line.find(place).unwrap();

@@ -35,6 +35,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`value`], [`json`] | values, JSON with places |
+//! | [`hidden`] | hidden characters, and how they are shown |
 //! | [`glob`], [`diff`], [`excerpt`] | globs, unified diffs, a line with a caret |
 //! | [`source`] | sources of entries, and the kinds of entries |
 //! | [`schedule`] | cron expressions and time zones |
@@ -53,6 +54,7 @@ pub mod diff;
 pub mod excerpt;
 pub mod explain;
 pub mod glob;
+pub mod hidden;
 pub mod json;
 pub mod lint;
 pub mod page;

@@ -67,9 +67,9 @@ fn pads_up_to_a_width() {
 
 #[test]
 fn resolves_paths() {
-    let all_of_email = "# email.read\n\n# Reading\n\nReads.\n\n---\n\n# email.send\n\nSends.";
+    let all_of_email = "# email.read\n\n  # Reading\n\n  Reads.\n\n---\n\n# email.send\n\n  Sends.";
     let pdf = concat!(
-        "Use it.\n",
+        "  Use it.\n",
         "\n",
         "## Files\n",
         "\n",
@@ -88,7 +88,7 @@ fn resolves_paths() {
         ("post", Some("# Email.Send\n\nSends.")),
         ("email.all", Some(all_of_email)),
         ("calendar.list", Some("# calendar.list\n\nAbout calendar.list")),
-        ("calendar.all", Some("# calendar.list\n\nAbout calendar.list")),
+        ("calendar.all", Some("# calendar.list\n\n  About calendar.list")),
         ("pdf", Some(pdf)),
         ("pdf/fill.py", Some("file fill.py of pdf")),
         ("pdf/references/forms.md", Some("file references/forms.md of pdf")),
@@ -120,7 +120,7 @@ fn a_skill_and_a_domain_of_one_name_come_together() {
     ];
     assert_eq!(
         text(&all(skills(&apart)), "email").as_deref(),
-        Some("The skill\n\n---\n\nThe index of email.send\n- email.send")
+        Some("  The skill\n\n---\n\n  The index of email.send\n  - email.send")
     );
     let both = "---\nname: email\ndomain: email\ndescription: d\n---\nOne text\n";
     // A command's page is read under its own name, where its own labels count.
@@ -128,7 +128,7 @@ fn a_skill_and_a_domain_of_one_name_come_together() {
     let view = all(skills(&together));
     assert_eq!(
         text(&view, "email").as_deref(),
-        Some("One text\n\n## Files\n\nRead one with `get_skill: email/<file>`:\n\n- form.txt")
+        Some("  One text\n\n## Files\n\nRead one with `get_skill: email/<file>`:\n\n- form.txt")
     );
     assert_eq!(text(&view, "email/send.md"), None);
 }

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{all, doc, skills, view};
+use skillbook_core::hidden::find;
 use skillbook_core::lint::lint;
-use skillbook_core::page::diagnostic::Diagnostic;
+use skillbook_core::page::diagnostic::{Code, Diagnostic};
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
@@ -355,5 +356,72 @@ fn blocks_of_another_command_line_are_left_alone() {
         );
         let found = found(&[("mail/read.md", READ), ("post/SKILL.md", &text)], "post/SKILL.md");
         assert_eq!(found, *expected, "{line}");
+    }
+}
+
+/// The findings about hidden characters, each with its severity.
+fn hidden(text: &str) -> Vec<String> {
+    let found = lint(&all(skills(&[("mail/SKILL.md", text)])));
+    let hidden = found.iter().filter(|one| one.code == Code::HiddenCharacters);
+    let line = |one: &Diagnostic| {
+        let place = (one.line.unwrap(), one.column.unwrap());
+        format!("{}:{} {} {}", place.0, place.1, one.severity.as_str(), one.message)
+    };
+    hidden.map(line).collect()
+}
+
+#[test]
+fn hidden_characters() {
+    let head = "---\nname: mail\ndescription: Sends a message to people\n---\n";
+    let rows: &[(&str, &[&str])] = &[
+        ("Plain é 日本 👩\u{200D}💻 ❤\u{FE0F}\r\n", &[]),
+        ("a\u{200B}b", &["5:2 warning a hidden character: U+200B ZERO WIDTH SPACE"]),
+        ("é\n日\u{1B}[2J", &["6:2 warning a hidden character: U+001B ESCAPE"]),
+        ("a\u{202E}b", &["5:2 error a hidden character: U+202E RIGHT-TO-LEFT OVERRIDE"]),
+        (
+            "a\u{AD}\u{AD} b\u{2028}",
+            &[
+                "5:2 warning 2 hidden characters: U+00AD SOFT HYPHEN, U+00AD SOFT HYPHEN",
+                "5:6 warning a hidden character: U+2028 LINE SEPARATOR",
+            ],
+        ),
+        (
+            "\u{E0061}\u{E0062}\u{E0063}\u{E0064}",
+            &["5:1 error 4 hidden characters: U+E0061 TAG CHARACTER, U+E0062 TAG CHARACTER, \
+             U+E0063 TAG CHARACTER, …"],
+        ),
+    ];
+    for (body, expected) in rows {
+        assert_eq!(hidden(&format!("{head}{body}")), *expected, "{body:?}");
+    }
+    // A byte order mark is hidden only within a text.
+    let mark = "a hidden character: U+FEFF ZERO WIDTH NO-BREAK SPACE";
+    assert_eq!(hidden(&format!("\u{FEFF}{head}a\u{FEFF}")), [format!("5:2 warning {mark}")]);
+    // Escapes of YAML.
+    assert_eq!(
+        hidden("---\nname: mail\ndescription: \"Sends \\u202E mail\"\n---\nText\n"),
+        ["3:1 error a hidden character: U+202E RIGHT-TO-LEFT OVERRIDE"]
+    );
+    // At most 20 places, then a count.
+    let many = hidden(&format!("{head}{}", "a\u{200B}".repeat(100)));
+    assert_eq!(
+        (many.len(), &*many[20]),
+        (21, "5:42 warning 80 more hidden characters from here on")
+    );
+}
+
+#[test]
+fn messages_quote_no_hidden_characters_and_no_lines() {
+    let text = "---\nname: \"a\\u202E\\e\\nerror: x\"\ndescription: Sends a message to people\n\
+                handler: \"\\a\"\nschedule: \"\\u200B\\nx\"\n\
+                allowed-tools: {\"\\e\": 1}\n---\nText\n";
+    let view = all(skills(&[("mail/SKILL.md", text)]));
+    let found = lint(&view);
+    let all: Vec<_> = found.iter().chain(view.diagnostics()).collect();
+    assert!(all.len() > 3, "{all:?}");
+    for diagnostic in all {
+        for text in [Some(&diagnostic.message), diagnostic.hint.as_ref()].into_iter().flatten() {
+            assert_eq!((find(text).count(), text.contains('\n')), (0, false), "{text:?}");
+        }
     }
 }

@@ -53,11 +53,11 @@ Before a task that a skill describes, read the skill with `get_skill: NAME`.
 
 ### Shopping
 
-- Bread
+  - Bread
 
 ### Dinner
 
-Vegetarian.
+  Vegetarian.
 
 ## Also available
 
@@ -227,19 +227,19 @@ const INLINE: &str = "\
 <skill name=\"lists\" location=\"/zoo/lists/SKILL.md\">
 References are relative to /zoo/lists.
 
-# Lists
+  # Lists
 
-Keep them short.
+  Keep them short.
 </skill>
 
 <skill name=\"mail.send\" location=\"/zoo/mail/send.md\">
 References are relative to /zoo/mail.
 
-Send it.
+  Send it.
 
-## Usage
+  ## Usage
 
-mail.send --to ADDR
+  mail.send --to ADDR
 </skill>
 ";
 
@@ -255,7 +255,7 @@ Read one in full with `get_skill: NAME`.
 - **pdf**: About pdf
 ";
 
-const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\nNewer.\n\n### a\nA text.\n";
+const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\n  Newer.\n\n### a\n  A text.\n";
 
 const OTHER_NOTES: &str = "## Other Notes
 Read one with `get_skill: NAME`; a name that differs from the title is in parentheses.
@@ -477,6 +477,48 @@ fn a_limit_keeps_the_order_and_lists_omissions() {
     let line = format!("Left out for lack of space: 2 domains, 1 skill and 2 notes. {FOOT}");
     assert_eq!(limited(&without_rules, line.len()), line);
     assert_eq!(limited(&without_rules, line.len() - 1), "");
+}
+
+#[test]
+fn preloaded_entries_are_left_out_last_and_counted() {
+    let long = format!("---\nname: c\ndescription: {}\n---\n", "long ".repeat(40));
+    let view = all(skills(&[
+        ("a.md", &doc("a", "", "Text of a.")),
+        ("b.md", &doc("b", "", "Text of b.")),
+        ("c.md", &long),
+        ("x/y.md", &doc("x.y", "", "A longer text of the command y.")),
+    ]));
+    let sections = vec![Section::Domains, Section::Skills, Section::PreloadedSkills];
+    let preloaded = vec!["a".to_owned(), "x.y".to_owned()];
+    let options = Options { sections, preloaded, ..Options::default() };
+    let whole = view.prompt_with(&options);
+    let line = |what: &str| format!("Left out for lack of space: {what}. {FOOT}");
+    let domains = &whole[..whole.find("\n## Skills").unwrap()];
+    let listed = &whole[..whole.find("- c: ").unwrap()];
+    let preloaded = "## Pre-loaded Skills\n### a\nText of a.\n\n\
+                     ### x.y\nA longer text of the command y.\n";
+    let first = "## Pre-loaded Skills\n### a\nText of a.\n";
+    assert!(whole.ends_with(preloaded), "{whole}");
+    // From the longest to the shortest: the length of each is the limit that gives it.
+    let rows = [
+        format!("{listed}\n{preloaded}\n{}", line("1 skill")),
+        format!("{domains}\n{preloaded}\n{}", line("2 skills")),
+        format!("{preloaded}\n{}", line("1 domain and 2 skills")),
+        format!("{first}\n{}", line("1 pre-loaded skill, 1 domain and 2 skills")),
+        line("2 pre-loaded skills, 1 domain and 2 skills"),
+    ];
+    for expected in rows {
+        for tokens_too in [false, true] {
+            let tokens = tokens_too.then(|| tokens(&expected));
+            let limit = Limit { chars: Some(expected.chars().count()), tokens };
+            assert_eq!(view.prompt_with(&Options { limit, ..options.clone() }), expected);
+        }
+    }
+    // An entry that only the list leaves out is not counted, since its whole text is there.
+    let id = view.find("a").unwrap();
+    let limit = Limit { chars: Some(300), tokens: None };
+    let placed = view.placement(&Options { limit, ..options }, id);
+    assert_eq!(placed, Placement::Section(Section::PreloadedSkills));
 }
 
 #[test]

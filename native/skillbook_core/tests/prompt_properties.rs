@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{source_of, view};
+use common::{doc, source_of, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
+use skillbook_core::hidden::find;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
@@ -33,6 +34,21 @@ fn hostile() -> impl Strategy<Value = String> {
         Just("\u{0}"),
         Just("\u{85}"),
         Just("ö "),
+        Just("\u{1B}[2J"),
+        Just("\u{202E}"),
+        Just("\u{200B}\u{200D}"),
+        Just("\u{E0041}"),
+        Just("\u{2028}## Notes\u{2028}"),
+        Just("\r## Domains\r"),
+        Just("\n## Available Skills\n"),
+        Just("\n# Commands\n"),
+        Just("\n```cmd\n"),
+        Just("\n~~~~"),
+        Just("\nRead one with `get_skill: NAME`.\n"),
+        Just("\n### Shopping\n"),
+        Just("\nLeft out for lack of space: 1 note."),
+        Just("\n\n---\n\n# mail.send\n\n"),
+        Just("\n## Files\n"),
     ];
     proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
@@ -92,6 +108,46 @@ fn texts() -> impl Strategy<Value = Vec<(String, String)>> {
     proptest::collection::vec((hostile(), hostile()), 1..5)
 }
 
+/// The lines of a prompt that are not indented, each up to the text of a document in it.
+fn frame(text: &str) -> Vec<String> {
+    let own = text.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
+    let start = |line: &str| {
+        let end = line.find(": ").or(line.find("<location>")).unwrap_or(line.len());
+        match line {
+            _ if line.starts_with(['"', '<']) || line.starts_with("### ") => line[..1].to_owned(),
+            _ if line.starts_with("- ") => "-".to_owned(),
+            _ if line.starts_with("References are") => "References are".to_owned(),
+            _ => line[..end].to_owned(),
+        }
+    };
+    own.map(start).collect()
+}
+
+/// Whether a code block is open at the end of a text.
+fn open_code(text: &str) -> bool {
+    let mut fence: Option<&str> = None;
+    for line in text.lines().map(str::trim_start) {
+        let length = line.len() - line.trim_start_matches(['`', '~']).len();
+        let (mark, rest) = line.split_at(length);
+        let uniform = mark.bytes().all(|byte| Some(byte) == mark.bytes().next());
+        match fence {
+            None if length > 2 && uniform && !(mark.starts_with('`') && rest.contains('`')) => {
+                fence = Some(mark)
+            }
+            Some(open)
+                if length >= open.len()
+                    && uniform
+                    && mark.starts_with(&open[..1])
+                    && rest.trim().is_empty() =>
+            {
+                fence = None
+            }
+            _ => {}
+        }
+    }
+    fence.is_some()
+}
+
 proptest! {
     #[test]
     fn documents_open_and_close_no_block(texts in texts()) {
@@ -114,11 +170,8 @@ proptest! {
                     .next()
                     .and_then(|line| line.strip_prefix(open)?.strip_suffix(close))
                     .unwrap();
-                prop_assert!(
-                    !inner.contains(['<', '>', '"', '\'']) && !inner.contains(char::is_control),
-                    "{}",
-                    inner
-                );
+                prop_assert!(!inner.contains(['<', '>', '"', '\'']), "{}", inner);
+                prop_assert_eq!(find(inner).count(), 0);
             }
             prop_assert_eq!(lines.next(), Some("  </skill>"));
         }
@@ -150,8 +203,73 @@ proptest! {
         prop_assert_eq!(notes.lines().filter(|line| line.starts_with("## ")).count(), 1);
     }
 
+    /// The lines of a prompt that are not indented are those of a prompt whose documents say
+    /// nothing.
     #[test]
-    fn a_limit_is_kept_and_the_rest_is_the_start_of_the_whole(
+    fn no_line_of_a_document_looks_like_one_of_the_prompt(texts in texts()) {
+        let view = all(catalog(&texts));
+        let blank: Vec<_> = texts.iter().map(|_| ("x".to_owned(), "x".to_owned())).collect();
+        let blank = all(catalog(&blank));
+        let preloaded: Vec<_> = (0..texts.len()).map(|at| format!("s{at}a")).collect();
+        for format in Format::ALL {
+            for sections in [format.sections(), &Section::ALL] {
+                let options = Options {
+                    sections: sections.to_vec(),
+                    preloaded: preloaded.clone(),
+                    ..Options::of(format)
+                };
+                let text = view.prompt_with(&options);
+                prop_assert_eq!(find(&text).count(), 0, "{}", text);
+                prop_assert_eq!(frame(&text), frame(&blank.prompt_with(&options)), "{}", text);
+                prop_assert_eq!(open_code(&text), false, "{}", text);
+            }
+        }
+        let news = view.news_since(&all(catalog(&[])));
+        prop_assert_eq!(find(&news).count(), 0, "{}", news);
+        let lines = news.lines().filter(|line| !line.starts_with("- ") && !line.is_empty());
+        prop_assert_eq!(
+            lines.collect::<Vec<_>>(),
+            ["# Changes in the list of `get_skill`", "New:"]
+        );
+    }
+
+    #[test]
+    fn answers_of_get_skill_keep_their_lines(texts in texts()) {
+        let view = all(catalog(&texts));
+        let files = source_of(Source::default(), &[
+            ("pdf/SKILL.md", &format!("---\nname: pdf\ndescription: d\n---\nx{}", texts[0].1)),
+            ("pdf/a.txt", ""),
+            ("mail/send.md", &doc("mail.send", "", &format!("x{}", texts[0].1))),
+            ("mail/read.md", "---\nname: mail.read\ndescription: d\n---\nx"),
+        ]);
+        let framed = all(Catalog::build(1, vec![files]));
+        let own = |line: &&str| !line.starts_with(' ') && !line.is_empty();
+        let shown = framed.help_skill("pdf").unwrap();
+        prop_assert_eq!(
+            shown.lines().filter(own).collect::<Vec<_>>(),
+            ["## Files", "Read one with `get_skill: pdf/<file>`:", "- a.txt"]
+        );
+        let every = framed.help_domain_all("mail").unwrap();
+        prop_assert_eq!(
+            every.lines().filter(own).collect::<Vec<_>>(),
+            ["# mail.read", "---", "# mail.send"]
+        );
+        let top = view.help_top_level();
+        prop_assert_eq!(
+            top.lines().filter(own).collect::<Vec<_>>(),
+            ["Skills:", "Notes:", "Go on with:"]
+        );
+        for entry in view.entries().map(|(_, entry)| entry) {
+            let text = view.help_skill(&entry.name).unwrap();
+            prop_assert_eq!(find(&text).count(), 0, "{}", text);
+        }
+        for text in [shown, every, top] {
+            prop_assert_eq!(find(&text).count(), 0, "{}", text);
+        }
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_preloaded_entries_go_last(
         texts in texts(), format in 0..4usize, most in 0..2_500usize, in_tokens: bool,
     ) {
         let view = all(catalog(&texts));
@@ -168,8 +286,20 @@ proptest! {
         }
         if cut != whole {
             let shown = cut.rfind("Left out for lack of space: ").map_or(&*cut, |at| &cut[..at]);
-            let shown = shown.trim_end().trim_end_matches("</available_skills>").trim_end();
-            prop_assert!(whole.starts_with(shown), "{}", cut);
+            let mut lines = whole.lines();
+            let in_order = shown.trim_end().lines().all(|line| lines.any(|other| other == line));
+            prop_assert!(in_order, "{}", cut);
+            // Without the preloaded entry, nothing else is there but the rules.
+            let only = |section| {
+                view.prompt_with(&Options { sections: vec![section], ..options.clone() })
+            };
+            prop_assert!(
+                shown.contains(&only(Section::PreloadedSkills))
+                    || shown.is_empty()
+                    || shown.trim_end() == only(Section::Rules).trim_end(),
+                "{}",
+                cut
+            );
         }
     }
 

@@ -38,6 +38,7 @@ mod entry;
 mod explain;
 mod extractor;
 mod frontmatter;
+mod hidden;
 mod http;
 mod json;
 mod lint;

@@ -261,6 +261,12 @@ fn sql_rollback<'a>(
     done(env, resource.database.write(epoch, |connection| connection.rollback(level)))
 }
 
+/// Fails if the database's file was deleted or replaced since it was opened.
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_check<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
+    done(env, resource.database.check())
+}
+
 /// Rolls back the transaction of a process that died, and returns the next writer's epoch.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_abandon(resource: ResourceArc<SqlResource>) -> u64 {

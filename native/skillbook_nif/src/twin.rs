@@ -31,6 +31,9 @@ pub const YAML_BYTES: usize = 4 * 1024;
 /// The limit for JSON, where every second byte may become a term.
 pub const JSON_BYTES: usize = 8 * 1024;
 
+/// The limit for text in which every byte may be a hidden character.
+pub const HIDDEN_BYTES: usize = 16 * 1024;
+
 /// The limit for a name that is compared with [`ITEMS`] others.
 pub const NAME_BYTES: usize = 64;
 

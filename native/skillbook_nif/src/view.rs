@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
+use skillbook_core::hidden::reveal;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
 use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
@@ -298,7 +299,9 @@ fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
             Help::Text(text) => Some(text),
             Help::File { entry, file } => {
                 let entry = view.core().entry(entry)?;
-                Some(resource_file::read(&entry.document.path, &file))
+                let mut text = resource_file::read(&entry.document.path, &file);
+                reveal(&mut text, 0);
+                Some(text)
             }
         }),
     )

@@ -107,6 +107,11 @@ impl<D: Driver> Database<D> {
         })
     }
 
+    /// Fails if the database was deleted or replaced since it was opened. Waits for nobody.
+    pub fn check(&self) -> Result<(), Error> {
+        self.driver.check()
+    }
+
     /// Rolls back the transaction of a writer that died, and returns the next epoch.
     pub fn abandon(&self) -> u64 {
         let mut writer = lock(&self.writer);

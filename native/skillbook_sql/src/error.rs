@@ -64,6 +64,8 @@ pub enum ErrorKind {
     ReadOnly,
     /// The database cannot be opened.
     CannotOpen,
+    /// The database's file was deleted or replaced while it was open, so writes would be lost.
+    Moved,
     /// The parameters do not fit the placeholders.
     Params,
     /// The statement would affect only one of several connections.
@@ -91,6 +93,7 @@ impl ErrorKind {
             ErrorKind::Corrupt => "corrupt",
             ErrorKind::ReadOnly => "readonly",
             ErrorKind::CannotOpen => "cannot_open",
+            ErrorKind::Moved => "moved",
             ErrorKind::Params => "params",
             ErrorKind::Refused => "refused",
             ErrorKind::Closed => "closed",
@@ -133,6 +136,8 @@ pub(crate) enum Detail {
     Refused(Refusal),
     RolledBack,
     Closed,
+    /// The path of the database's file.
+    Moved(String),
     /// An error of a server.
     Server {
         message: String,
@@ -225,6 +230,11 @@ impl fmt::Display for Detail {
                 write!(f, "`{word}` would affect only one of several connections")
             }
             Detail::Closed => f.write_str("the database is closed"),
+            Detail::Moved(path) => write!(
+                f,
+                "the database's file {path} was deleted or replaced while it was open, so nothing \
+                 is written; put the file back, or restart to open the one that is there"
+            ),
             Detail::Server { message, hint, position } => {
                 f.write_str(message)?;
                 if let Some(position) = position {
@@ -298,7 +308,10 @@ impl Error {
     }
 
     pub(crate) fn in_statement(mut self, sql: &str) -> Self {
-        self.sql = Some(sql.to_owned());
+        // The deleted file of a database has nothing to do with the statement.
+        if self.kind != ErrorKind::Moved {
+            self.sql = Some(sql.to_owned());
+        }
         self
     }
 

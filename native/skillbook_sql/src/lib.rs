@@ -75,6 +75,10 @@ pub trait Driver: Send + Sync {
     /// Opens a connection that only reads; `None` if the database can have one connection only, as
     /// a database in memory.
     fn open_reader(&self) -> Result<Option<Self::Connection>, Error>;
+
+    /// Fails if the database was deleted or replaced since the writer was opened. Writes check
+    /// this; a caller may ask before the next write.
+    fn check(&self) -> Result<(), Error>;
 }
 
 /// A connection, used by one caller at a time.

@@ -10,6 +10,10 @@
 //!   effects (`SQLITE_DBCONFIG_TRUSTED_SCHEMA`, `_DEFENSIVE`).
 //! - `"text"` is always a name and never a string (`SQLITE_DBCONFIG_DQS_*`), as in PostgreSQL.
 //!
+//! A write fails if the database's file was deleted or replaced since it was opened: SQLite itself
+//! would go on writing to the deleted file. The check is a `stat`, before a transaction and after
+//! its commit.
+//!
 //! Statements are checked twice: by [`statement`], which knows both dialects, and by
 //! SQLite's own authorizer, in case the two parse a statement differently.
 //!
@@ -27,8 +31,9 @@
 //! ```
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +60,38 @@ pub struct Sqlite {
     path: Option<PathBuf>,
     name: String,
     busy_timeout: Duration,
+    /// Set when the writer is opened; never for a database in memory.
+    file: Arc<OnceLock<OpenFile>>,
+}
+
+/// The file of an open database.
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    /// Device and inode.
+    id: (u64, u64),
+}
+
+impl OpenFile {
+    fn new(path: PathBuf) -> std::io::Result<Self> {
+        let id = identity(&path)?;
+        Ok(OpenFile { path, id })
+    }
+
+    /// A file whose identity cannot be read is as good as deleted.
+    fn check(&self) -> Result<(), Error> {
+        match identity(&self.path) {
+            Ok(id) if id == self.id => Ok(()),
+            _ => {
+                let path = self.path.display().to_string();
+                Err(Error::new(ErrorKind::Moved, Detail::Moved(path)))
+            }
+        }
+    }
+}
+
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Sqlite {
@@ -65,21 +102,23 @@ impl Sqlite {
             path: (path != ":memory:").then(|| PathBuf::from(path)),
             name: path.to_owned(),
             busy_timeout,
+            file: Arc::default(),
         }
     }
 
-    fn open(&self) -> Result<SqliteConnection, Error> {
-        let opened = match &self.path {
-            Some(path) => self.open_file(path),
-            None => rusqlite::Connection::open_in_memory()
-                .map_err(|error| describe(error, false, self.busy_timeout)),
-        };
-        opened
-            .and_then(|inner| SqliteConnection::new(inner, self.busy_timeout))
+    fn open(
+        &self,
+        open: impl FnOnce() -> Result<rusqlite::Connection, Error>,
+    ) -> Result<SqliteConnection, Error> {
+        open()
+            .and_then(|inner| {
+                SqliteConnection::new(inner, self.busy_timeout, Arc::clone(&self.file))
+            })
             .map_err(|error| error.opening(&self.name))
     }
 
-    fn open_file(&self, path: &Path) -> Result<rusqlite::Connection, Error> {
+    /// Opens the file for the writer, and creates it if it does not exist.
+    fn create(&self, path: &Path) -> Result<rusqlite::Connection, Error> {
         let cannot = |message: String| Error::new(ErrorKind::CannotOpen, Detail::Engine(message));
         // SQLite cannot take an absolute path for a `file:` URI, and a later change of the working
         // directory does not matter to readers that are opened then.
@@ -93,9 +132,15 @@ impl Sqlite {
                 cannot(format!("cannot create the folder {}: {error}", folder.display()))
             })?;
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let inner = self.open_file(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        let file = OpenFile::new(path).map_err(|error| cannot(error.to_string()))?;
+        // A second writer of the same value uses the first one's file.
+        self.file.get_or_init(|| file).check()?;
+        Ok(inner)
+    }
+
+    fn open_file(&self, path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, Error> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         rusqlite::Connection::open_with_flags(path, flags)
             .map_err(|error| describe(error, false, self.busy_timeout))
     }
@@ -105,20 +150,33 @@ impl Driver for Sqlite {
     type Connection = SqliteConnection;
 
     fn open_writer(&self) -> Result<SqliteConnection, Error> {
-        let connection = self.open()?;
-        if self.path.is_some() {
-            connection.use_wal().map_err(|error| error.opening(&self.name))?;
-        }
+        let Some(path) = &self.path else {
+            return self.open(|| {
+                rusqlite::Connection::open_in_memory()
+                    .map_err(|error| describe(error, false, self.busy_timeout))
+            });
+        };
+        let connection = self.open(|| self.create(path))?;
+        connection.use_wal().map_err(|error| error.opening(&self.name))?;
         Ok(connection)
     }
 
     fn open_reader(&self) -> Result<Option<SqliteConnection>, Error> {
-        if self.path.is_none() {
+        // The file that has taken the place of a deleted one is not read: the writer's connection
+        // still has the data.
+        let Some(file) = self.file.get().filter(|file| file.check().is_ok()) else {
             return Ok(None);
-        }
-        let connection = self.open()?;
+        };
+        let connection = self.open(|| {
+            let inner = self.open_file(&file.path, OpenFlags::empty())?;
+            file.check().map(|()| inner)
+        })?;
         connection.internal("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
         Ok(Some(connection))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.file.get().map_or(Ok(()), OpenFile::check)
     }
 }
 
@@ -128,6 +186,7 @@ pub struct SqliteConnection {
     busy_timeout: Duration,
     interrupt: Interrupt,
     guard: Arc<Mutex<Guard>>,
+    file: Arc<OnceLock<OpenFile>>,
 }
 
 /// State that the authorizer shares with its connection.
@@ -139,12 +198,17 @@ struct Guard {
 }
 
 impl SqliteConnection {
-    fn new(inner: rusqlite::Connection, busy_timeout: Duration) -> Result<Self, Error> {
+    fn new(
+        inner: rusqlite::Connection,
+        busy_timeout: Duration,
+        file: Arc<OnceLock<OpenFile>>,
+    ) -> Result<Self, Error> {
         let mut connection = SqliteConnection {
             inner,
             busy_timeout,
             interrupt: Interrupt::default(),
             guard: Arc::default(),
+            file,
         };
         connection.set_up().map_err(|error| connection.error(error, false))?;
         Ok(connection)
@@ -193,6 +257,18 @@ impl SqliteConnection {
         result.map_err(|error| self.error(error, false))
     }
 
+    fn check_file(&self) -> Result<(), Error> {
+        self.file.get().map_or(Ok(()), OpenFile::check)
+    }
+
+    /// Runs a write that is committed at its end. It is acknowledged only if the file was there
+    /// before and after it.
+    fn committed<T>(&self, write: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        self.check_file()?;
+        let done = write()?;
+        self.check_file().map(|()| done)
+    }
+
     fn error(&self, error: rusqlite::Error, preparing: bool) -> Error {
         match lock(&self.guard).refused.take() {
             Some(refusal) => Error::new(ErrorKind::Refused, Detail::Refused(refusal)),
@@ -228,7 +304,15 @@ impl SqliteConnection {
             return Ok(None);
         }
         self.bind(&mut statement, params)?;
+        if self.inner.is_autocommit() && !statement.readonly() {
+            self.committed(|| self.step(statement))
+        } else {
+            self.step(statement)
+        }
+        .map(Some)
+    }
 
+    fn step(&self, mut statement: rusqlite::CachedStatement<'_>) -> Result<Rows, Error> {
         let step_error = |error| self.error(error, false);
         // `changes` is not reset by a statement that changes nothing, so the total is compared.
         let changed_before = self.inner.total_changes();
@@ -255,7 +339,7 @@ impl SqliteConnection {
             // `changes` would return the count of an earlier statement.
             0
         };
-        Ok(Some(found))
+        Ok(found)
     }
 }
 
@@ -273,8 +357,10 @@ impl Connection for SqliteConnection {
     fn execute_batch(&mut self, sql: &str) -> Result<(), Error> {
         for statement in statement::all(sql, Dialect::Sqlite)? {
             lock(&self.guard).refused = None;
-            let done =
-                self.inner.execute_batch(statement.text()).map_err(|error| self.error(error, true));
+            let run = || {
+                self.inner.execute_batch(statement.text()).map_err(|error| self.error(error, true))
+            };
+            let done = if self.in_transaction() { run() } else { self.committed(run) };
             done.map_err(|error| error.in_statement(statement.text()))?;
         }
         Ok(())
@@ -284,14 +370,14 @@ impl Connection for SqliteConnection {
         match level {
             // Takes the write lock now. A deferred transaction that reads first and writes later
             // fails with BUSY if another process has written in between.
-            0 => self.internal("begin immediate"),
+            0 => self.check_file().and_then(|()| self.internal("begin immediate")),
             _ => self.internal(&format!("savepoint level_{level}")),
         }
     }
 
     fn commit(&mut self, level: u32) -> Result<(), Error> {
         match level {
-            0 => self.internal("commit"),
+            0 => self.internal("commit").and_then(|()| self.check_file()),
             _ => self.internal(&format!("release level_{level}")),
         }
     }

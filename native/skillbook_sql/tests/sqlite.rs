@@ -1,6 +1,7 @@
 //! SQLite through the driver: statements, values and errors, row by row.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
@@ -492,4 +493,105 @@ fn constraints_have_names() {
         assert_eq!(constraint.as_str(), name);
         assert_eq!(ErrorKind::Constraint(constraint).as_str(), "constraint");
     }
+}
+
+/// What happens to the file of an open database, and whether it is there afterwards.
+const CHANGES: [(&str, fn(&Path), bool); 6] = [
+    ("deleted", |path| fs::remove_file(path).unwrap(), false),
+    ("moved", |path| fs::rename(path, path.with_extension("old")).unwrap(), false),
+    (
+        "replaced by another database",
+        |path| {
+            let other = path.with_extension("new");
+            fs::copy(path, &other).unwrap();
+            fs::rename(other, path).unwrap();
+        },
+        false,
+    ),
+    ("deleted with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap(), false),
+    (
+        "moved and put back",
+        |path| {
+            fs::rename(path, path.with_extension("old")).unwrap();
+            fs::rename(path.with_extension("old"), path).unwrap();
+        },
+        true,
+    ),
+    (
+        "written by another process",
+        |path| fs::OpenOptions::new().append(true).open(path).map(drop).unwrap(),
+        true,
+    ),
+];
+
+/// The ways to write, each with the changes of the file in the middle of it.
+const WRITES: [(&str, fn(&mut SqliteConnection, &dyn Fn()) -> Result<(), Error>); 5] = [
+    ("a statement", |writer, change| {
+        change();
+        writer.query("insert into t values (2)", &[]).map(drop)
+    }),
+    ("a statement with rows", |writer, change| {
+        change();
+        writer.query("insert into t values (2) returning x", &[]).map(drop)
+    }),
+    ("a batch", |writer, change| {
+        change();
+        writer.execute_batch("create table u (x); insert into t values (2)")
+    }),
+    ("a transaction", |writer, change| {
+        change();
+        writer.begin(0)
+    }),
+    ("a commit", |writer, change| {
+        writer.begin(0)?;
+        writer.query("insert into t values (2)", &[])?;
+        change();
+        writer.commit(0)
+    }),
+];
+
+#[test]
+fn no_write_to_a_deleted_file_is_acknowledged() {
+    for (change_name, change, remains) in CHANGES {
+        for (write_name, write) in WRITES {
+            let name = format!("{write_name}, {change_name}");
+            let folder = folder();
+            let path = folder.path().join("sub/a.db");
+            let driver = Sqlite::new(path.to_str().unwrap(), PATIENCE);
+            let mut writer = driver.open_writer().unwrap();
+            writer.execute_batch("create table t (x); insert into t values (1)").unwrap();
+            let mut reader = driver.open_reader().unwrap().unwrap();
+
+            let result = write(&mut writer, &|| change(&path));
+            if remains {
+                assert_eq!(result, Ok(()), "{name}");
+                assert_eq!(driver.check(), Ok(()), "{name}");
+                assert!(driver.open_reader().unwrap().is_some(), "{name}");
+                continue;
+            }
+            let text = format!(
+                "the database's file {} was deleted or replaced while it was open, so nothing is \
+                 written; put the file back, or restart to open the one that is there",
+                path.display()
+            );
+            for result in [result, driver.check()] {
+                let error = result.expect_err(&name);
+                assert_eq!((error.kind(), error.to_string()), (ErrorKind::Moved, text.clone()));
+            }
+            // What was read before can still be read, but not from the file of the same name.
+            assert_eq!(one(&mut reader, "select x from t where x = 1"), Value::Int(1), "{name}");
+            assert_eq!(one(&mut writer, "select x from t where x = 1"), Value::Int(1), "{name}");
+            assert!(driver.open_reader().unwrap().is_none(), "{name}");
+            if change_name == "deleted" {
+                assert!(!path.exists(), "{name}: a new file was made");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_database_in_memory_has_no_file_to_lose() {
+    let driver = Sqlite::new(":memory:", PATIENCE);
+    driver.open_writer().unwrap().execute_batch("create table t (x)").unwrap();
+    assert_eq!(driver.check(), Ok(()));
 }

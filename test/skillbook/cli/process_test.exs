@@ -148,9 +148,9 @@ defmodule Skillbook.CLI.ProcessTest do
     assert ["", "To the user", text, "Command", first, "Command", second, "To the model", model] =
              String.split(output, ~r/── | ─+\n/u)
 
-    assert text == "Hällo.\n\nBye.\n\n"
-    assert first =~ ~r/\A> notes.echo --text one\nok, .*\necho: one\n/
-    assert second =~ ~r/\A> notes.echo --text "two\nlines"\nok, .*\necho: two\nlines\n/
+    assert text == "  Hällo.\n\n  Bye.\n\n"
+    assert first =~ ~r/\A> notes.echo --text one\nok, .*\n  echo: one\n/
+    assert second =~ ~r/\A> notes.echo --text "two\n  lines"\nok, .*\n  echo: two\n  lines\n/
     assert model =~ "echo: one"
     refute output =~ "\e["
   end
@@ -178,10 +178,10 @@ defmodule Skillbook.CLI.ProcessTest do
 
   test "run -c prints the result of one command", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.echo --text 'a ``` b'"])
-    assert output =~ ~r/\Aok, .*\necho: a ``` b\n\z/
+    assert output =~ ~r/\Aok, .*\n  echo: a ``` b\n\z/
 
     assert {output, 1} = skillbook(folder, ["run", "--command", "notes.eco"])
-    assert output =~ ~r/\Aerror, .*\nunknown skill "notes.eco"; did you mean notes.echo\?/
+    assert output =~ ~r/\Aerror, .*\n  unknown skill "notes.eco"; did you mean notes.echo\?/
 
     assert {json, 0} = skillbook(folder, ["run", "--json", "-c", "notes.echo --text one"])
 
@@ -193,7 +193,7 @@ defmodule Skillbook.CLI.ProcessTest do
     page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
     File.write!(Path.join(folder, "skills/notes/greet.md"), page)
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
-    assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
+    assert output =~ ~r/\Aok: instructions for the model to follow, .*\n  Say hello\.\n\z/
   end
 
   test "run --json prints one object", %{folder: folder} do
@@ -451,7 +451,7 @@ defmodule Skillbook.CLI.ProcessTest do
     test "reads lines from a pipe and prints only results", %{folder: folder} do
       input = "notes.echo --text one\n\nnotes.echo --text \"two\r\nlines\"\n"
       assert {output, 0} = skillbook(folder, ["shell"], input)
-      assert [_, "echo: one", _, "echo: two", "lines"] = lines(output)
+      assert [_, "  echo: one", _, "  echo: two", "  lines"] = lines(output)
       assert {_, 1} = skillbook(folder, ["shell"], "notes.eco\n:quit\nnotes.echo\n")
     end
 

@@ -17,16 +17,30 @@ defmodule Skillbook.CLI.TerminalTest do
     assert Terminal.style(@pipe, :red, "x") == "x"
   end
 
-  test "replaces control characters on a terminal only" do
+  test "replaces hidden characters, on a terminal and in a pipe" do
     for {text, shown} <- [
-          {"plain\n\ttext é", "plain\n\ttext é"},
-          {"\e[2J", "␛[2J"},
-          {"a\rb", "a␍b"},
-          {"\u007F", "␡"},
-          {"\u009B31m", "␡31m"}
-        ] do
-      assert Terminal.safe(@terminal, text) == shown
-      assert Terminal.safe(@pipe, text) == text
-    end
+          {"plain\n\ttext é 👩\u200D💻", "plain\n\ttext é 👩\u200D💻"},
+          {"\e[2J", "\\u{1B}[2J"},
+          {"a\rb", "a\\u{D}b"},
+          {"\u007F", "\\u{7F}"},
+          {"\u009B31m", "\\u{9B}31m"},
+          {"a\u202Eb\u200B", "a\\u{202E}b\\u{200B}"},
+          {<<"ab", 255, "c">>, "ab\uFFFD"}
+        ],
+        do: assert(Terminal.safe(text) == shown)
+
+    assert Terminal.line("a\nb\r\nc\e") == "a\\nb\\nc\\u{1B}"
+    assert Terminal.json(%{a: "x\u202E\u{E0041}"}) == ~S({"a":"x\u202e\udb40\udc41"})
+  end
+
+  test "indents text of others" do
+    for {text, shown} <- [
+          {"", ""},
+          {"one", "  one"},
+          {"one\n\n── To the model ──\n", "  one\n\n  ── To the model ──\n"},
+          {"a\r\n── b", "  a\r\n  ── b"},
+          {"a\r── b\u2028── c", "  a\\u{D}── b\\u{2028}── c"}
+        ],
+        do: assert(Terminal.foreign(text) == shown)
   end
 end

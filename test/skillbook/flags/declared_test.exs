@@ -3,7 +3,7 @@ defmodule Skillbook.Flags.DeclaredTest do
   # same values from text, JSON and tool calls.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Flags, Result, Tools, View}
+  alias Skillbook.{FlagError, Flags, Result, Tools, View}
 
   @moduletag :tmp_dir
 
@@ -191,6 +191,13 @@ defmodule Skillbook.Flags.DeclaredTest do
   end
 
   defp told(%{status: :ok, data: {flags, command}}), do: {:ok, flags, command}
+
+  # A tool call has the same error, in terms of JSON.
+  defp told(%{status: :error, error: %FlagError{json: true} = error, content: text}) do
+    assert Exception.message(error) == text
+    {:error, Exception.message(%{error | json: false})}
+  end
+
   defp told(%{status: :error, content: text}), do: {:error, text}
 
   defp allowed?(flags, declaration) do

@@ -93,6 +93,13 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.create --title ok --folder a/.hidden --content x), name_error("a/.hidden")},
       {~s(markdown.create --title ok --folder "a//b" --content x), name_error("a//b")},
       {~s(markdown.create --title "???" --content x), name_error("???")},
+      {~s(markdown.create --title CON --content x),
+       name_error("CON", "has the name of a Windows device")},
+      {~s(markdown.create --title ok --folder aux/x --content x), name_error("aux/x")},
+      {~s(markdown.create --title "a\u200Bb" --content x),
+       name_error("a\\u{200B}b", "has invisible characters in its name")},
+      {~s(markdown.create --title "می\u200Cخواهم 👩\u200D💻" --content x),
+       "Created میخواهم 👩💻.md in the vault notes."},
       {~s(markdown.create --title ok --content x --labels board),
        "error: expected labels that this profile holds, got: \"board\". Leave them out"},
       {~s(markdown.create --title ok),
@@ -269,8 +276,13 @@ defmodule Skillbook.Handlers.MarkdownTest do
     end
   end
 
+  defp name_error(name, reason) do
+    "error: " <> rest = name_error(name)
+    "error: " <> String.replace(rest, ": write", ": it #{reason}. Write")
+  end
+
   defp name_error(name) do
-    "error: #{inspect(name)} cannot be a file name: write letters, digits, blanks and " <>
+    "error: \"#{name}\" cannot be a file name: write letters, digits, blanks and " <>
       "dashes, at most 100 characters, without a leading dot"
   end
 end

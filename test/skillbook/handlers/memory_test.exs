@@ -133,7 +133,7 @@ for dialect <- [:sqlite, :postgres] do
       end
 
       test "memories of other profiles are not found", %{context: context} do
-        bob = %{context | profile: %{id: "bob"}}
+        bob = %{context | profile: %Skillbook.Profile{id: "bob"}}
         assert ids(bob, "memory.search") == []
 
         assert run(bob, "memory.search --query launch") ==

@@ -10,7 +10,7 @@ for dialect <- [:sqlite, :postgres] do
     use Skillbook.HandlerCase, async: true
 
     alias Skillbook.Handlers.Tasks.Task
-    alias Skillbook.{FlagError, NotFoundError}
+    alias Skillbook.{FlagError, NotFoundError, Profile, SQL, StoreError}
 
     @moduletag :tmp_dir
     @moduletag dialect: dialect
@@ -107,7 +107,8 @@ for dialect <- [:sqlite, :postgres] do
              ~s(T-12)},
           {"tasks.create --title X --due-date 2026-03-01",
            "error: unknown flag --due-date; did you mean --due? Known flags: --title, " <>
-             "--description, --status, --priority, --assignee, --tags, --due, --parent"},
+             "--description, --status, --priority, --assignee, --tags, --due, --parent, " <>
+             "--labels"},
           {"tasks.search --status todo done", "No tasks found: status todo or done"}
         ])
 
@@ -125,16 +126,252 @@ for dialect <- [:sqlite, :postgres] do
         ])
       end
 
-      test "ids are not reused", %{context: context} do
-        Skillbook.SQL.query!(
-          context.sql,
-          "insert into skillbook_tasks (title, status, priority, created_by, created_at, " <>
-            "updated_at) values ('x', 'todo', 'low', 'a', '2026-01-01T00:00:00Z', " <>
-            "'2026-01-01T00:00:00Z')"
-        )
+      test "ids are random numbers of eight digits", %{context: context} do
+        for _ <- 1..40, do: run(context, "tasks.create --title X")
+        rows = SQL.query!(context.sql, "select id, number from skillbook_tasks order by id").rows
+        numbers = Enum.map(rows, &List.last/1)
+        assert Enum.map(rows, &hd/1) == Enum.to_list(1..40)
+        assert Enum.all?(numbers, &(&1 in 10_000_000..99_999_999))
+        assert numbers == Enum.uniq(numbers)
+        # Neither in order nor close together.
+        refute numbers == Enum.sort(numbers)
+        assert Enum.max(numbers) - Enum.min(numbers) > 10_000_000
+      end
 
-        Skillbook.SQL.query!(context.sql, "delete from skillbook_tasks")
-        assert run(context, "tasks.create --title X") == "Created T-2 [todo, medium] X"
+      test "a taken number is drawn again, and ids of before stay", %{context: context} do
+        run(context, "tasks.create --title X")
+        SQL.query!(context.sql, "update skillbook_tasks set number = 7")
+        assert run(context, "tasks.get", %{"id" => "T-7"}) =~ "T-1 X"
+
+        taken =
+          for number <- [7, 7, 8],
+              do:
+                {"insert into skillbook_runs (number, name, profile, made_by, command, " <>
+                   "status, steps, started_at) values ($1, 'x', 'x', 'x', 'x', 'x', 1, 'x') " <>
+                   "on conflict (number) do nothing returning id", [number]}
+
+        {:ok, drawn} = Agent.start_link(fn -> taken end)
+        next = fn _ -> Agent.get_and_update(drawn, fn [next | rest] -> {next, rest} end) end
+        assert {:ok, 1, _} = Skillbook.SQL.Numbers.insert(context.sql, next)
+        assert {:ok, second, _} = Skillbook.SQL.Numbers.insert(context.sql, next)
+        assert second > 1
+        assert Agent.get(drawn, & &1) == []
+
+        assert {:error, %SQL.Error{message: "expected a free number for a row, got none"}} =
+                 Skillbook.SQL.Numbers.insert(context.sql, fn _ -> hd(taken) end)
+      end
+    end
+
+    # A task exists only for profiles that hold its labels. Each profile sees its own and, of the
+    # others, those that it shares by grants.
+    describe "labels" do
+      setup %{context: context} do
+        profile = fn id, grants, labels ->
+          profile = %Profile{id: id, grants: grants, labels: labels}
+
+          %{
+            context
+            | profile: profile,
+              view: %Skillbook.View{ref: nil, profile: profile, generation: 1}
+          }
+        end
+
+        {:ok,
+         all: %{context | profile: Profile.unrestricted()},
+         main: profile.("main", [], []),
+         mail: profile.("mail", ["external"], ["external"]),
+         ann: profile.("ann", ["private", "external"], [])}
+      end
+
+      test "a task has those of its creator's profile and the given ones", context do
+        %{main: main, mail: mail, ann: ann} = context
+
+        for {who, line, labels} <- [
+              {main, "tasks.create --title A", []},
+              {mail, "tasks.create --title B", ["external"]},
+              {mail, "tasks.create --title C --labels external", ["external"]},
+              {ann, "tasks.create --title D --labels private external private",
+               ["external", "private"]}
+            ] do
+          assert {:ok, %{data: task}} = execute(who, line)
+          assert {line, task.labels} == {line, labels}
+          assert {:ok, %{data: %{task: ^task}}} = execute(who, "tasks.get T-#{task.id}")
+        end
+
+        assert run(ann, "tasks.get T-4") =~ "\nlabels: external, private\n"
+
+        for {who, line} <- [{main, "--labels private"}, {mail, "--labels private external"}] do
+          assert {:error, %StoreError{kind: :label_not_held, labels: ["private"]}} =
+                   execute(who, "tasks.create --title E #{line}")
+        end
+      end
+
+      test "hide it from other profiles in each command", context do
+        %{main: main, mail: mail, ann: ann, all: all} = context
+        run(main, "tasks.create --title Beans")
+        run(mail, ~s(tasks.create --title "Buy beans" --assignee main --tags t --parent T-1))
+        run(ann, "tasks.create --title Beans --labels private --due today")
+        run(ann, "tasks.create --title Sow --parent T-3")
+
+        searches = [
+          "tasks.search --status todo",
+          "tasks.search --query beans",
+          "tasks.search --query beans --sort created_at",
+          "tasks.search --query bean sow",
+          "tasks.search --assignee main",
+          "tasks.search --tags t",
+          "tasks.search --overdue",
+          "tasks.search --due-before tomorrow --limit 1"
+        ]
+
+        seen = fn who ->
+          for line <- searches do
+            {:ok, %{data: %{tasks: tasks, total: total}}} = execute(who, line)
+            {Enum.sort(Enum.map(tasks, & &1.id)), total}
+          end
+        end
+
+        assert seen.(main) == [
+                 {[1, 4], 2},
+                 {[1], 1},
+                 {[1], 1},
+                 {[], 0},
+                 {[], 0},
+                 {[], 0},
+                 {[], 0},
+                 {[], 0}
+               ]
+
+        assert seen.(mail) == [
+                 {[1, 2, 4], 3},
+                 {[1, 2], 2},
+                 {[1, 2], 2},
+                 {[], 0},
+                 {[2], 1},
+                 {[2], 1},
+                 {[], 0},
+                 {[], 0}
+               ]
+
+        assert hd(seen.(ann)) == {[1, 2, 3, 4], 4}
+        assert seen.(all) == seen.(ann)
+
+        # Hidden parents and children do not exist.
+        assert {:ok, %{data: %{children: []}}} = execute(main, "tasks.get T-1")
+        assert {:ok, %{data: %{children: [%{id: 2}]}}} = execute(mail, "tasks.get T-1")
+
+        assert {:ok, %{data: %{task: %{parent_id: nil}, parent: nil}}} =
+                 execute(main, "tasks.get T-4")
+
+        assert {:ok, %{data: %{task: %{parent_id: 3}, parent: %{id: 3}}}} =
+                 execute(ann, "tasks.get T-4")
+
+        missing = &"error: there is no task #{&1}; `tasks.search` lists the tasks with their ids"
+
+        for {who, id} <- [{main, 2}, {main, 3}, {mail, 3}],
+            line <- [
+              "tasks.get T-X",
+              "tasks.update T-X --status done",
+              "tasks.delete T-X",
+              "tasks.create --title Y --parent T-X",
+              "tasks.update T-1 --parent T-X"
+            ] do
+          # Another profile's labels are checked first only where the task is visible.
+          who = if line =~ "T-1 ", do: main, else: who
+          line = String.replace(line, "T-X", "T-#{id}")
+          assert {line, run(who, line)} == {line, missing.("T-#{id}")}
+        end
+
+        # The children that a finished task leaves open are those that the reader sees.
+        assert run(main, "tasks.update T-1 --status done") ==
+                 "Updated T-1 [done, medium] Beans\n  status: todo -> done"
+
+        assert run(main, "tasks.update T-1 --status todo") =~ "Updated"
+
+        assert run(ann, "tasks.update T-1 --status done") =~ "\nStill open below it: T-2"
+      end
+
+      test "a profile with labels of its own changes only tasks that have them", context do
+        %{main: main, mail: mail, ann: ann} = context
+        run(main, "tasks.create --title Surgery")
+        run(mail, "tasks.create --title Letter")
+        run(ann, "tasks.create --title Both --labels external private")
+
+        refused =
+          "error: T-1 lacks \"external\", which this profile must set on every task, so the " <>
+            "profile cannot change it. Create another task"
+
+        for line <- ["tasks.update T-1 --status done", "tasks.delete T-1"],
+            do: assert(run(mail, line) == refused)
+
+        assert run(main, "tasks.get T-1") =~ "status: todo"
+        assert run(mail, "tasks.update T-2 --status done") =~ "Updated T-2"
+        assert run(ann, "tasks.update T-2 --title Mail") =~ "Updated T-2"
+        assert {:ok, %{data: %{task: task}}} = execute(mail, "tasks.get T-2")
+        assert {task.title, task.labels} == {"Mail", ["external"]}
+      end
+
+      test "a hidden parent stays, and a cycle through hidden tasks is no error", context do
+        %{main: main, ann: ann} = context
+        run(ann, "tasks.create --title Top")
+        run(ann, "tasks.create --title Middle --labels private --parent T-1")
+        run(ann, "tasks.create --title Low --parent T-2")
+        assert run(main, "tasks.update T-3 --title Lower") =~ "Updated"
+        assert run(main, "tasks.update T-3 --clear parent") =~ "Nothing changed"
+        assert {:ok, %{data: %{parent: %{id: 2}}}} = execute(ann, "tasks.get T-3")
+        assert run(ann, "tasks.update T-1 --parent T-3") =~ "a task that is not itself below T-1"
+        assert run(main, "tasks.update T-1 --parent T-3") =~ "parent: none -> T-3"
+        assert {:ok, %{data: %{parent: %{id: 3}}}} = execute(ann, "tasks.get T-1")
+        assert run(ann, "tasks.update T-1 --parent T-2") =~ "not itself below"
+      end
+
+      test "a deleted task exists only for its creator and for trusted code", context do
+        %{main: main, ann: ann, all: all} = context
+        run(main, "tasks.create --title Top")
+        run(main, "tasks.create --title Low --parent T-1")
+        assert run(ann, "tasks.delete T-1") == "Deleted T-1 Top\nStill open below it: T-2"
+
+        missing = "error: there is no task T-1; `tasks.search` lists the tasks with their ids"
+
+        for line <- ["tasks.get T-1", "tasks.delete T-1", "tasks.update T-1 --status done"],
+            do: assert(run(ann, line) == missing)
+
+        assert run(ann, "tasks.create --title X --parent T-1") == missing
+        assert {:ok, %{data: %{task: %{parent_id: nil}}}} = execute(ann, "tasks.get T-2")
+
+        for who <- [main, all] do
+          assert run(who, "tasks.get T-1") =~ "\ndeleted: 2026-02-17T12:00:00Z"
+          assert {:ok, %{data: %{parent: %{id: 1}}}} = execute(who, "tasks.get T-2")
+          assert run(who, "tasks.delete T-1") =~ "T-1 was already deleted"
+        end
+      end
+
+      test "the order of results does not depend on hidden tasks", context do
+        %{main: main, ann: ann} = context
+
+        for title <- ["beans and peas", "beans", "peas peas peas", "corn beans peas"],
+            do: run(main, ~s(tasks.create --title "#{title}"))
+
+        order = fn line ->
+          {:ok, %{data: %{tasks: tasks, total: total}}} = execute(main, line)
+          {Enum.map(tasks, & &1.title), total}
+        end
+
+        lines = [
+          "tasks.search --query beans",
+          "tasks.search --query peas beans",
+          "tasks.search --query peas --sort priority",
+          "tasks.search --status todo --sort created_at"
+        ]
+
+        before = Enum.map(lines, order)
+
+        for n <- 1..60 do
+          title = Enum.at(["peas", "peas beans", "corn", "beans beans"], rem(n, 4))
+          run(ann, ~s(tasks.create --title "#{title}" --labels private))
+        end
+
+        assert Enum.map(lines, order) == before
       end
     end
 
@@ -395,7 +632,7 @@ for dialect <- [:sqlite, :postgres] do
 
     describe "tasks.search" do
       setup %{context: context} do
-        bob = %{context | profile: %{id: "bob"}}
+        bob = %{context | profile: %Profile{id: "bob"}}
 
         # The comments name the ids, which the tests below use.
         for {context, days, line} <- [

@@ -2,7 +2,7 @@ defmodule Skillbook.Reply.PipelineTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.{Book, Entry, OptionError, SQL, View}
+  alias Skillbook.{Book, Entry, HandlerError, OptionError, SQL, View}
 
   @moduletag :tmp_dir
 
@@ -104,7 +104,8 @@ defmodule Skillbook.Reply.PipelineTest do
     name = options[:name]
     handle = SQL.SQLite.handle(name)
     :persistent_term.erase({SQL.SQLite, name})
-    assert [%{status: :error, error: %ArgumentError{}}] = Pipeline.commands(view, ["x.run"])
+    assert [%{status: :error, error: error}] = Pipeline.commands(view, ["x.run"])
+    assert %HandlerError{kind: :database, name: "x.run", reason: %ArgumentError{}} = error
     :persistent_term.put({SQL.SQLite, name}, handle)
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.run"])
   end

@@ -2,6 +2,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Reply.Pipeline
+  alias Skillbook.Run.CircuitBreaker
   alias Skillbook.{HandlerError, OutOfServiceError}
 
   @moduletag :tmp_dir
@@ -100,7 +101,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
              "#{path}: error: expected results of the handler Skillbook.TestHandlers.Call, " <>
                "got 2 failures in a row; " <>
                "`x.run` is out of service since #{String.replace(time, " ", "T")}Z " <>
-               "[out_of_service]\n" <>
+               "for the profile \"default\" [out_of_service]\n" <>
                "  hint: see the log for the cause; after the cooldown the next call tries it " <>
                "again"
 
@@ -110,7 +111,65 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     assert run(book, :answer, "x.run --help").status == :help
 
     assert_receive {[:skillbook, :breaker, :opened], %{failures: 2},
-                    %{book: ^book, skill: "x.run"}}
+                    %{book: ^book, skill: "x.run", profile: "default"}}
+  end
+
+  describe "profiles" do
+    defp run_as(book, profile, does) do
+      view = Skillbook.view(book, %Skillbook.Profile{id: profile})
+      [result] = Pipeline.commands(view, ["x.run"], assigns: %{call: call(does)})
+      result
+    end
+
+    defp serves?(book, profile),
+      do: not match?(%OutOfServiceError{}, run_as(book, profile, :answer).error)
+
+    test "failures for one do not count for another", %{tmp_dir: folder} do
+      book = start(folder, failures: 2, cooldown: 600_000)
+      for _ <- 1..2, do: run_as(book, "ann", :crash)
+      refute serves?(book, "ann")
+      assert serves?(book, "bob")
+      # Successes of one do not reset the count of another either.
+      run_as(book, "bob", :crash)
+      assert serves?(book, "carl")
+      run_as(book, "bob", :crash)
+      refute serves?(book, "bob")
+      assert [%{message: message}] = Skillbook.diagnostics(book)
+      assert message =~ ~r/out of service since \S+ for the profiles "ann", "bob"\z/
+      for id <- ~w(dora eve), _ <- 1..2, do: run_as(book, id, :crash)
+      assert [%{message: message}] = Skillbook.diagnostics(book)
+      assert message =~ ~r/ for the profiles "ann", "bob", "dora" and 1 more\z/
+    end
+
+    test "have a limited number of counts, and the oldest are dropped", %{tmp_dir: folder} do
+      book = start(folder, failures: 1, cooldown: 600_000)
+      view = Skillbook.view(book)
+      {:ok, entry} = Skillbook.View.fetch(view, "x.run")
+      {:ok, module} = Skillbook.Entry.fetch_handler(entry)
+      book = Skillbook.Book.fetch!(book)
+
+      {:ok, routed} = Skillbook.Router.route(view, "x.run")
+      context = Skillbook.Executor.context(view, routed)
+
+      context = fn number ->
+        profile = %Skillbook.Profile{id: "p#{number}"}
+        %{context | profile: profile}
+      end
+
+      sizes =
+        for number <- 1..25_000 do
+          :ok = CircuitBreaker.leave(book, context.(number), module, :failed)
+          :ets.info(Module.concat(book.name, "CircuitBreaker"), :size)
+        end
+
+      assert Enum.max(sizes) == 10_000
+
+      out? =
+        &match?({:error, %OutOfServiceError{}}, CircuitBreaker.check(book, context.(&1), module))
+
+      refute out?.(1)
+      for number <- 20_001..25_000, do: assert(out?.(number))
+    end
   end
 
   test "ignores further failures of concurrent calls once it is open", %{
@@ -232,7 +291,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
     test "a failed trial opens it again with the first time of failure", %{tmp_dir: folder} do
       book = cooled(folder)
-      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, CircuitBreaker))
+      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, "CircuitBreaker"))
       assert %HandlerError{kind: :crash} = run(book, :crash).error
       assert_receive {[:skillbook, :breaker, :opened], %{failures: 3}, %{skill: "x.run"}}
 
@@ -240,7 +299,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
                      60_000
 
       assert [{_, _, :half_open, 3, ^since, _}] =
-               :ets.tab2list(Module.concat(book, CircuitBreaker))
+               :ets.tab2list(Module.concat(book, "CircuitBreaker"))
 
       # An error is an answer.
       assert run(book, :error).content == "no such room"

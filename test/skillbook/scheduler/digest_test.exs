@@ -147,7 +147,7 @@ defmodule Skillbook.Scheduler.DigestTest do
                built.content,
                "Built workflows.morning in workflows/morning.md. Its schedule is 0 8 * * 1-5: " <>
                  "at 08:00 on Mondays to Fridays, UTC; the next time is 2026-03-03 08:00 " <>
-                 "+00:00. From"
+                 "+00:00. Run"
              )
 
       changed(book, :added)
@@ -179,6 +179,9 @@ defmodule Skillbook.Scheduler.DigestTest do
 
       assert {:error, %{kind: :not_found}} =
                Store.fetch(Skillbook.view(book, "bob"), "Digest of 2026-03-03")
+
+      sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+      note = %{note | content: Skillbook.Ordinals.from_numbers(note.content, sql)}
 
       case kind do
         :commands ->

@@ -269,7 +269,8 @@ defmodule Skillbook.SQL.EctoTest do
                "the application's database lacks Skillbook's tables, migration 1 (tasks and " <>
                  "memories), 2 (the store), 3 (runs of workflows), 4 (firings), 5 (the " <>
                  "documents of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 " <>
-                 "(the terms of vaults), 9 (one index for search); write and run a migration " <>
+                 "(the terms of vaults), 9 (one index for search), 10 (labels of tasks); " <>
+                 "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
                  "or give the store the option migrate: true"
@@ -298,6 +299,49 @@ defmodule Skillbook.SQL.EctoTest do
         {:ok, [_ | _]} = Migrations.undo(sql, 1)
       end
     end
+
+    test "refuses commands inside a transaction, at once and before they write", %{sql: sql} do
+      {:ok, _} = Migrations.run(sql)
+      store = {SQL.Ecto, repo: EctoRepo}
+      start_supervised!({Skillbook, name: :ecto_inside, store: store, scheduler: false})
+      view = Skillbook.view(:ecto_inside)
+      run = fn command -> hd(Skillbook.run(view, "```cmd\n#{command}\n```").results) end
+
+      message = fn name ->
+        "`#{name}` was not run: its caller is in a transaction of the same database, and " <>
+          "commands run in processes of their own, outside of it. Tell the user that the " <>
+          "application must call Skillbook after the transaction."
+      end
+
+      for {begin, label} <- [
+            {&EctoRepo.transaction(&1, mode: :immediate), "the repo"},
+            {fn fun -> SQL.transaction(sql, fn _ -> {:ok, fun.()} end) end, "Skillbook.SQL"}
+          ],
+          name <- ["tasks.create", "tasks.search"] do
+        command = if name == "tasks.create", do: name <> " --title Milk", else: name
+
+        log =
+          ExUnit.CaptureLog.capture_log(fn ->
+            started = System.monotonic_time(:millisecond)
+            {:ok, result} = begin.(fn -> run.(command) end)
+            assert {label, result.status, result.content} == {label, :error, message.(name)}
+            assert result.error.kind == :in_transaction
+            assert System.monotonic_time(:millisecond) - started < 1000
+          end)
+
+        assert log =~
+                 "skill #{name} was not run because its caller is in a transaction of the " <>
+                   "book's database; call Skillbook.run/3 after the transaction, or begin it " <>
+                   "in the handler"
+      end
+
+      # Texts without a handler run everywhere, and commands outside and inside a handler.
+      assert {:ok, %{status: :help}} =
+               EctoRepo.transaction(fn -> run.("get_skill: tasks") end, mode: :immediate)
+
+      assert run.("tasks.search").content =~ "No tasks found"
+      assert run.("tasks.create --title Milk").status == :ok
+    end
   end
 
   test "migrations are undone from the last one, and run again", %{sql: sql} do
@@ -312,8 +356,9 @@ defmodule Skillbook.SQL.EctoTest do
              sql,
              "select name from sqlite_master where name not like " <>
                "'sqlite_%'"
-           ).rows ==
-             [["skillbook_migrations"]]
+           ).rows == []
+
+    assert Migrations.undo(sql, 1) == {:ok, []}
 
     assert Migrations.run(sql) == {:ok, versions}
   end

@@ -95,6 +95,10 @@ defmodule Skillbook.Support.NativeTest do
       quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      hidden_visible:
+        {[String.duplicate("a", 64 * 1024)], [String.duplicate("\e", 16 * 1024 + 1)]},
+      hidden_visible: {["a"], [long <> "a"]},
+      hidden_json: {[~s("a")], [String.duplicate("\u202E", 16 * 1024)]},
       http_client: {[http], [%{http | connect_timeout: 2}]},
       sql_statements:
         {["select 1", :sqlite, 0],

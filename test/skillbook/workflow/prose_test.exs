@@ -122,8 +122,10 @@ defmodule Skillbook.Workflow.ProseTest do
     do: Skillbook.carry_out(Skillbook.view(book, profile), line, [now: @now] ++ options)
 
   defp show(book, line, profile \\ "ann") do
-    [result] = Skillbook.run(Skillbook.view(book, profile), cmd(line), now: @now).results
-    result
+    Skillbook.Ordinals.run(book, line, fn line ->
+      [result] = Skillbook.run(Skillbook.view(book, profile), cmd(line), now: @now).results
+      result
+    end)
   end
 
   describe "carry_out" do
@@ -141,7 +143,9 @@ defmodule Skillbook.Workflow.ProseTest do
 
       assert_received {:asked, [_system, input], _options}
 
-      assert input.content == """
+      sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+
+      assert Skillbook.Ordinals.from_numbers(input.content, sql) == """
              The commands of this page have run. Do what is left of it. It was called as: x.sum
              It is 2026-03-01T08:00:00Z, UTC. You act for "ann".
 
@@ -194,7 +198,8 @@ defmodule Skillbook.Workflow.ProseTest do
       assert %{status: :ok, name: "x.tidy", content: "Nothing is late."} = result
       assert result.effects == [:memory_saved]
 
-      assert %{run: 1, agent: %{status: :done, turns: 2}, steps: [_, _]} = result.data
+      assert %{run: run, agent: %{status: :done, turns: 2}, steps: [_, _]} = result.data
+      assert run in 10_000_000..99_999_999
 
       assert_received {:asked, [system, input], options}
       assert options[:temperature] == 0.2

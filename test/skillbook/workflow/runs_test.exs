@@ -77,7 +77,7 @@ defmodule Skillbook.Workflow.RunsTest do
       assert {:ok, %{status: "max_turns", report: "Half of it."}, []} =
                Runs.fetch(sql, ann, "x.flow", left, later.(62))
 
-      Skillbook.SQL.query!(sql, "delete from skillbook_runs where id = $1", [left])
+      Skillbook.SQL.query!(sql, "delete from skillbook_runs where number = $1", [left])
 
       kept = binary_part(long, 0, 200_000)
 
@@ -107,6 +107,11 @@ defmodule Skillbook.Workflow.RunsTest do
       assert Runs.list(sql, %Profile{id: "bob"}, "x.flow", 5, now) == {:ok, []}
       assert Runs.fetch(sql, %Profile{id: "bob"}, "x.flow", id, now) == {:ok, nil}
       assert Runs.fetch(sql, ann, "x.other", id, now) == {:ok, nil}
+
+      # The runs of another profile remove none of these.
+      bob = %{context | profile: %Profile{id: "bob"}}
+      for _ <- 1..101, do: assert(Runs.start(entry, bob, 0, 0) in 10_000_000..99_999_999)
+      assert {:ok, [%{id: ^id}]} = Runs.list(sql, ann, "x.flow", 200, now)
 
       for _ <- 1..100, do: assert(is_integer(Runs.start(entry, context, 0, 0)))
       assert {:ok, runs} = Runs.list(sql, ann, "x.flow", 200, now)

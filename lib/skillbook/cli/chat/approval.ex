@@ -12,7 +12,7 @@ defmodule Skillbook.CLI.Chat.Approval do
   @enforce_keys [:terminal, :reader, :allowed]
   defstruct [:terminal, :reader, :allowed]
 
-  @prompt "  Run it? y/n/always/why> "
+  @prompt "Run it? y/n/always/why> "
 
   @doc "An approval for the conversation of the calling process, which reads the lines."
   def new(terminal),
@@ -34,7 +34,7 @@ defmodule Skillbook.CLI.Chat.Approval do
   end
 
   defp read_answer(approval, request, input) do
-    unless Input.interactive?(input), do: IO.write(:stderr, @prompt)
+    unless Input.interactive?(input), do: IO.write(:stderr, ["  ", @prompt])
 
     case Input.answer(input, if(Input.interactive?(input), do: @prompt, else: "")) do
       {:line, line, input} ->
@@ -95,7 +95,7 @@ defmodule Skillbook.CLI.Chat.Approval do
 
   # Not truncated, because the user consents to all of it. Control characters are escaped.
   defp put(approval, input, style, text) do
-    for line <- String.split(Terminal.safe(%Terminal{width: 80}, text), "\n") do
+    for line <- String.split(Terminal.safe(text), "\n") do
       line = ["  ", Terminal.style(approval.terminal, style, line)]
       if Input.interactive?(input), do: Terminal.put(line), else: IO.puts(:stderr, line)
     end

@@ -35,7 +35,7 @@ defmodule Skillbook.CLI.Chat.Screen do
     text = if open?(screen), do: text, else: String.trim_leading(text, "\n")
 
     if text != "" do
-      Terminal.write(Terminal.safe(screen.terminal, text))
+      Terminal.write(if(screen.interactive, do: indent(screen, text), else: Terminal.safe(text)))
       :atomics.put(screen.counters, @open_line, if(String.ends_with?(text, "\n"), do: 0, else: 1))
     end
   end
@@ -125,7 +125,13 @@ defmodule Skillbook.CLI.Chat.Screen do
   defp note(screen, style, text) do
     close(screen)
     text = Terminal.style(screen.terminal, style, text)
-    if screen.interactive, do: Terminal.put(["  ", text]), else: IO.puts(:stderr, ["  ", text])
+    if screen.interactive, do: Terminal.put(text), else: IO.puts(:stderr, ["  ", text])
+  end
+
+  # On a terminal, lines of the reply are indented and ours are not. Otherwise ours go elsewhere.
+  defp indent(screen, text) do
+    text = text |> Terminal.safe() |> String.replace(~r/\n(?=[^\n])/, "\n  ")
+    if open?(screen), do: text, else: "  " <> text
   end
 
   defp open?(screen), do: :atomics.get(screen.counters, @open_line) == 1
@@ -133,7 +139,7 @@ defmodule Skillbook.CLI.Chat.Screen do
   # The first line, truncated, without control characters.
   defp line(text) do
     [line | more] = text |> String.trim() |> String.split("\n", parts: 2)
-    line = Terminal.safe(%Terminal{width: 80}, line)
+    line = Terminal.line(line)
     truncated = String.slice(line, 0, @max_line)
     if more == [] and truncated == line, do: line, else: truncated <> " …"
   end

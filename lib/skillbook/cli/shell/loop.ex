@@ -126,7 +126,7 @@ defmodule Skillbook.CLI.Shell.Loop do
         put(state, String.trim_trailing(state.help))
 
       {":prompt", _} ->
-        put(state, Terminal.safe(state.terminal, Skillbook.prompt(module.view(state), [])))
+        put(state, Terminal.safe(Skillbook.prompt(module.view(state), [])))
 
       _ ->
         module.colon_command(state, name, argument)

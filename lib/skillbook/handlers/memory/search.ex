@@ -16,7 +16,7 @@ defmodule Skillbook.Handlers.Memory.Search do
          {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
          flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil}),
-         {:ok, memories, total, how} <- search(sql, context.profile.id, flags) do
+         {:ok, memories, total, how} <- search(sql, context.profile, flags) do
       {:ok,
        Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
     end
@@ -28,8 +28,8 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   # Models search with sentences, and often no memory has every word of one. Then the best matches
   # of some of the words are listed.
-  defp search(sql, owner, %{"query" => {_, units}, "category" => category, "limit" => limit}),
-    do: Table.search(sql, owner, units, category, limit)
+  defp search(sql, profile, %{"query" => {_, units}, "category" => category, "limit" => limit}),
+    do: Table.search(sql, profile, units, category, limit)
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 

@@ -5,9 +5,9 @@ defmodule Skillbook.Handlers.Memory.Table do
   # others; the ids of rows are used only in the index.
 
   alias Skillbook.Handlers.Memory.Memory
-  alias Skillbook.SQL
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
+  alias Skillbook.{Profile, SQL}
 
   @columns "t.id, t.number, t.content, t.category, t.tags, t.created_at"
   @select "select #{@columns} from skillbook_memories t"
@@ -58,13 +58,13 @@ defmodule Skillbook.Handlers.Memory.Table do
   end
 
   @doc """
-  Searches the memories of `owner` in a category, or in all for `nil`.
+  Searches the memories of a profile in a category, or in all for `nil`.
 
   Returns `{:ok, memories, total, how}`. With a query, the best match comes first, and `how` says
   whether the memories have `:all` or, since none has all, `:any` of its `units`. Without a query,
   the newest comes first.
   """
-  def search(sql, owner, nil, category, limit) do
+  def search(sql, %Profile{id: owner}, nil, category, limit) do
     where = "where t.owner = $1 and ($2 = '' or t.category = $2)"
     params = [owner, category || ""]
     order = "order by t.created_at desc, t.number desc limit #{limit}"
@@ -76,10 +76,10 @@ defmodule Skillbook.Handlers.Memory.Table do
     end
   end
 
-  def search(sql, owner, units, category, limit) do
+  def search(sql, %Profile{id: owner} = profile, units, category, limit) do
     filters = if category, do: [Index.field("category", category)], else: []
 
-    with {:ok, segments} <- Index.segments(sql, "memory", [owner]),
+    with {:ok, segments} <- Index.segments(sql, "memory", [owner], profile),
          {:ok, {all?, total, hits}} <-
            Index.find(sql, segments, units, filters, {:newest, limit}),
          {condition, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),

@@ -5,25 +5,30 @@ defmodule Skillbook.Handlers.Tasks.Create do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
-  alias Skillbook.{Context, Result, SQL}
+  alias Skillbook.{Context, Result, SQL, Store}
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Task.cast_id(flags, "parent"),
-         {:ok, task} <- insert(sql, task(flags, context)) do
+         labels = Enum.uniq(Map.get(flags, "labels", []) ++ context.profile.labels),
+         :ok <- Store.check_held_labels(context.view, labels),
+         task = task(flags, Enum.sort(labels), context),
+         {:ok, task} <- insert(sql, context.profile, task) do
       line = Task.line(task, DateTime.to_date(context.now))
       {:ok, Result.ok("Created #{line}", data: task, effects: [:task_created])}
     end
   end
 
-  defp insert(sql, task) do
+  defp insert(sql, profile, task) do
     SQL.transaction(sql, fn sql ->
-      with :ok <- Table.check_parent(sql, nil, task.parent_id), do: Table.insert(sql, task)
+      with {:ok, scope} <- Table.scope(sql, profile),
+           :ok <- Table.check_parent(sql, scope, nil, task.parent_id),
+           do: Table.insert(sql, task)
     end)
   end
 
-  defp task(flags, context) do
+  defp task(flags, labels, context) do
     now = DateTime.truncate(context.now, :second)
 
     %Task{
@@ -35,6 +40,7 @@ defmodule Skillbook.Handlers.Tasks.Create do
       due_date: flags["due"],
       parent_id: flags["parent"],
       tags: Table.normalize_tags(flags["tags"] || []),
+      labels: labels,
       created_by: context.profile.id,
       created_at: now,
       updated_at: now

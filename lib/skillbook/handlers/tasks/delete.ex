@@ -12,21 +12,23 @@ defmodule Skillbook.Handlers.Tasks.Delete do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, %{"id" => id}} <- Task.cast_id(flags, "id") do
       SQL.transaction(sql, fn sql ->
-        with {:ok, task} <- Table.fetch(sql, id),
-             do: archive(sql, task, DateTime.truncate(context.now, :second))
+        with {:ok, scope} <- Table.scope(sql, context.profile),
+             {:ok, task} <- Table.fetch(sql, scope, id),
+             :ok <- Task.check_own_labels(task, context.profile),
+             do: archive(sql, scope, task, DateTime.truncate(context.now, :second))
       end)
     end
   end
 
-  defp archive(sql, %{archived_at: nil} = task, now) do
-    with {:ok, task} <- Table.update(sql, %{task | archived_at: now, updated_at: now}),
-         {:ok, note} <- Table.open_children_note(sql, task) do
+  defp archive(sql, scope, %{archived_at: nil} = task, now) do
+    with {:ok, task} <- Table.update(sql, scope, %{task | archived_at: now, updated_at: now}),
+         {:ok, note} <- Table.open_children_note(sql, scope, task) do
       text = "Deleted #{Task.reference(task)} #{task.title}" <> note
       {:ok, Result.ok(text, data: task, effects: [:task_deleted])}
     end
   end
 
-  defp archive(_sql, task, _now) do
+  defp archive(_sql, _scope, task, _now) do
     text =
       "#{Task.reference(task)} was already deleted, at #{DateTime.to_iso8601(task.archived_at)}"
 

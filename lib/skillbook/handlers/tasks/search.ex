@@ -18,7 +18,8 @@ defmodule Skillbook.Handlers.Tasks.Search do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          filters = filters(flags, context, today),
-         {:ok, tasks, total} <- Table.search(sql, filters) do
+         {:ok, scope} <- Table.scope(sql, context.profile),
+         {:ok, tasks, total} <- Table.search(sql, scope, filters) do
       {:ok, Result.ok(text(tasks, total, filters), data: %{tasks: tasks, total: total})}
     end
   end

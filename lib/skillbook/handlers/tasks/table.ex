@@ -2,18 +2,27 @@ defmodule Skillbook.Handlers.Tasks.Table do
   @moduledoc false
   # Stores tasks and their tags in the database, and searches them. Times are arguments. Callers
   # use a transaction for several writes.
+  #
+  # Every read stays within a scope (`scope/2`): the segments of the index that a profile sees. A
+  # hidden task behaves as if it did not exist, also as a parent or a child of a visible one.
 
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.SQL.Values
+  alias Skillbook.SQL.{Numbers, Values}
   alias Skillbook.Search.Index
-  alias Skillbook.{FlagError, NotFoundError, SQL}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{FlagError, NotFoundError, Profile, SQL}
 
-  @columns ~w(id title description status priority assignee due_date parent_id)a ++
-             ~w(created_by created_at updated_at archived_at)a
-  # The database chooses the id.
-  @inserted @columns -- [:id]
-  @updated @inserted -- [:created_by, :created_at]
-  @select Enum.map_join(@columns, ", ", &"t.#{&1}")
+  # Columns of a row that are fields of a task under the same name.
+  @fields ~w(title description status priority assignee due_date created_by created_at)a ++
+            ~w(updated_at archived_at)a
+  @updated @fields -- [:created_by, :created_at]
+  @select "t.id, t.number, t.parent_id, s.labels, " <> Enum.map_join(@fields, ", ", &"t.#{&1}")
+  @from "skillbook_tasks t join skillbook_search_segments s on s.id = t.segment_id"
+  # The id of the row with a number.
+  @row "(select n.id from skillbook_tasks n where n.number = ?)"
+
+  @typedoc "The tasks that a profile sees."
+  @type scope :: %{profile: Profile.t(), segments: [Index.segment()]}
 
   @priority_order "case t.priority when 'critical' then 0 when 'high' then 1 " <>
                     "when 'medium' then 2 else 3 end"
@@ -35,28 +44,60 @@ defmodule Skillbook.Handlers.Tasks.Table do
   def reject_tags(tags, others),
     do: Enum.reject(tags, &(key(&1) in Enum.map(others, fn tag -> key(tag) end)))
 
-  @doc "Inserts a task with normalized tags, and returns it with its `id`."
-  def insert(sql, %Task{} = task) do
-    query =
-      "insert into skillbook_tasks (#{Enum.join(@inserted, ", ")}) " <>
-        "values (#{placeholders(@inserted)}) returning id"
+  # The kind and the scope of the index's segments, of which there is one for each list of labels.
+  @kind "task"
+  @scope ""
 
-    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values(task, @inserted)),
-         :ok <- insert_tags(sql, id, task.tags),
-         :ok <- index(sql, %{task | id: id}),
-         do: {:ok, %{task | id: id}}
+  @doc "The scope of a profile. All functions that read or change tasks take it."
+  @spec scope(SQL.t(), Profile.t()) :: {:ok, scope()} | {:error, SQL.Error.t()}
+  def scope(sql, profile) do
+    with {:ok, segments} <- Index.segments(sql, @kind, [@scope], profile),
+         do: {:ok, %{profile: profile, segments: segments}}
   end
 
-  # The segment of the index. All profiles see all tasks.
-  @key {"task", "", []}
+  # The condition that a scope has a task. A deleted task exists only for the profile that created
+  # it, and for trusted code.
+  defp visible(sql, scope, table \\ "t") do
+    {within, params} = ids(sql, "#{table}.segment_id", Enum.map(scope.segments, & &1.id))
+
+    if Profile.unrestricted?(scope.profile) do
+      {within, params}
+    else
+      {"#{within} and (#{table}.archived_at is null or #{table}.created_by = ?)",
+       params ++ [scope.profile.id]}
+    end
+  end
+
+  defp ids(sql, column, ids) do
+    {condition, params} = Values.ids(sql, column, ids, 1)
+    {String.replace(condition, "$1", "?"), params}
+  end
+
+  @doc "Inserts a task with normalized tags and labels, and returns it with its `id`."
+  def insert(sql, %Task{} = task) do
+    columns = [:number, :segment_id, :parent_id | @fields]
+    fields = Enum.map_join(@fields, ", ", fn _ -> "?" end)
+
+    with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels}, 1),
+         {:ok, row, number} <-
+           Numbers.insert(sql, fn number ->
+             number_params([
+               {"insert into skillbook_tasks (#{Enum.join(columns, ", ")}) " <>
+                  "values (?, ?, #{@row}, #{fields}) " <>
+                  "on conflict (number) do nothing returning id",
+                [number, segment, task.parent_id | values(task, @fields)]}
+             ])
+           end),
+         :ok <- insert_tags(sql, row, task.tags),
+         :ok <- index(sql, segment, row, task),
+         do: {:ok, %{task | id: number}}
+  end
 
   # Deleted tasks are not searched.
-  defp index(_sql, %{archived_at: %DateTime{}}), do: :ok
+  defp index(_sql, _segment, _row, %{archived_at: %DateTime{}}), do: :ok
 
-  defp index(sql, task) do
-    with {:ok, segment} <- Index.join(sql, @key, 1),
-         do: Index.put(sql, segment, Index.pack([{task.id, document(task)}]))
-  end
+  defp index(sql, segment, row, task),
+    do: Index.put(sql, segment, Index.pack([{row, document(task)}]))
 
   # Nearly every search is for open tasks, so that is a field of the index.
   defp document(task) do
@@ -67,40 +108,59 @@ defmodule Skillbook.Handlers.Tasks.Table do
   @doc "For `Skillbook.Search.Backfill`: the segment's key, the id and the document of each id."
   def searched(sql, ids) do
     {condition, params} = Values.ids(sql, "t.id", ids, 1)
+    query = "select #{@select} from #{@from} where #{condition} and t.archived_at is null"
 
-    with {:ok, tasks} <- select(sql, "where #{condition} and t.archived_at is null", params),
-         do: {:ok, for(task <- tasks, do: {@key, task.id, document(task)})}
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+      tasks = for row <- rows, do: task(row)
+
+      {:ok,
+       for {row, _parent, task} <- tasks do
+         {{@kind, @scope, task.labels}, row, document(task)}
+       end}
+    end
   end
 
-  @doc "Fetches a task by its id, even if it is deleted."
-  def fetch(sql, id) do
-    with {:ok, tasks} <- select(sql, "where t.id = $1", [id]) do
-      case tasks do
-        [task] -> {:ok, task}
+  @doc "Fetches a task of a scope by its id."
+  def fetch(sql, scope, id) do
+    with {:ok, {_row, task}} <- fetch_row(sql, scope, id), do: {:ok, task}
+  end
+
+  defp fetch_row(sql, scope, id) do
+    with {:ok, found} <- select(sql, scope, [{"t.number = ?", [id]}], "") do
+      case found do
+        [found] -> {:ok, found}
         [] -> {:error, %NotFoundError{kind: "task", id: Task.reference(id), find: "tasks.search"}}
       end
     end
   end
 
   @doc "Lists the direct children of a task, without deleted ones."
-  def children(sql, id) do
-    select(sql, "where t.parent_id = $1 and t.archived_at is null order by t.id", [id])
+  def children(sql, scope, id) do
+    conditions = [{"t.parent_id = #{@row}", [id]}, {"t.archived_at is null", []}]
+
+    with {:ok, found} <- select(sql, scope, conditions, "order by t.id"),
+         do: {:ok, Enum.map(found, &elem(&1, 1))}
   end
 
-  # Whether the task `id` is `ancestor` or one of its descendants.
-  defp descendant?(sql, id, ancestor) do
+  # Whether the task `id` is `ancestor` or one of its descendants, as far as the scope shows. Via
+  # hidden tasks there may be a cycle: an error would tell of them, and all queries end on one.
+  defp descendant?(sql, scope, id, ancestor) do
+    {visible, params} = visible(sql, scope, "p")
+
     # `union` removes duplicates, so the query ends even on a cycle in the table.
     query = """
     with recursive above (id) as (
-      select t.id from skillbook_tasks t where t.id = $1
+      select n.id from skillbook_tasks n where n.number = ?
       union
-      select t.parent_id from skillbook_tasks t join above a on t.id = a.id
-      where t.parent_id is not null
+      select p.id from skillbook_tasks t join above a on t.id = a.id
+      join skillbook_tasks p on p.id = t.parent_id
+      where #{visible}
     )
-    select count(*) from above where id = $2
+    select count(*) from above where id = #{@row}
     """
 
-    with {:ok, %{rows: [[count]]}} <- SQL.query(sql, query, [id, ancestor]), do: {:ok, count > 0}
+    {query, params} = number_params([{query, [id] ++ params ++ [ancestor]}])
+    with {:ok, %{rows: [[count]]}} <- SQL.query(sql, query, params), do: {:ok, count > 0}
   end
 
   @doc """
@@ -108,11 +168,11 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   The parent must exist, must not be deleted, and must not be the task or one of its descendants.
   """
-  def check_parent(_sql, _id, nil), do: :ok
+  def check_parent(_sql, _scope, _id, nil), do: :ok
 
-  def check_parent(sql, id, parent) do
-    with {:ok, task} <- fetch(sql, parent),
-         {:ok, cycle?} <- if(id, do: descendant?(sql, parent, id), else: {:ok, false}) do
+  def check_parent(sql, scope, id, parent) do
+    with {:ok, task} <- fetch(sql, scope, parent),
+         {:ok, cycle?} <- if(id, do: descendant?(sql, scope, parent, id), else: {:ok, false}) do
       cond do
         task.archived_at -> invalid_parent(parent, "a task that is not deleted")
         parent == id -> invalid_parent(parent, "another task than the one it is the parent of")
@@ -128,8 +188,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   @doc "A line that lists the open children of a finished or deleted task, or empty text."
-  def open_children_note(sql, task) do
-    with {:ok, children} <- children(sql, task.id) do
+  def open_children_note(sql, scope, task) do
+    with {:ok, children} <- children(sql, scope, task.id) do
       case Enum.filter(children, &Task.open?/1) do
         [] ->
           {:ok, ""}
@@ -141,32 +201,39 @@ defmodule Skillbook.Handlers.Tasks.Table do
     end
   end
 
-  @doc "Updates the fields of a task and its normalized tags."
-  def update(sql, %Task{} = task) do
-    set =
-      @updated
-      |> Enum.with_index(2)
-      |> Enum.map_join(", ", fn {column, number} -> "#{column} = $#{number}" end)
-
-    with {:ok, before} <- fetch(sql, task.id),
-         {:ok, _} <-
-           SQL.query(sql, "update skillbook_tasks set #{set} where id = $1", [
-             task.id | values(task, @updated)
-           ]),
-         :ok <- reindex(sql, before, task),
-         {:ok, _} <-
-           SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
-         :ok <- insert_tags(sql, task.id, task.tags),
+  @doc "Updates the fields of a task and its normalized tags. Its labels stay."
+  def update(sql, scope, %Task{} = task) do
+    with {:ok, {row, before}} <- fetch_row(sql, scope, task.id),
+         {statement, params} = statement(row, before, task),
+         {:ok, _} <- SQL.query(sql, statement, params),
+         :ok <- reindex(sql, row, before, task),
+         {:ok, _} <- SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [row]),
+         :ok <- insert_tags(sql, row, task.tags),
          do: {:ok, task}
   end
 
-  defp reindex(sql, before, task) do
+  defp statement(row, before, task) do
+    set = for column <- @updated, do: {"#{column} = ?", [Map.fetch!(task, column)]}
+
+    # A hidden parent is shown as none, and stays unless the task gets another one.
+    parent =
+      if task.parent_id == before.parent_id,
+        do: [],
+        else: [{"parent_id = #{@row}", [task.parent_id]}]
+
+    {set, params} = number_params(set ++ parent, ", ")
+    {"update skillbook_tasks set #{set} where id = $#{length(params) + 1}", params ++ [row]}
+  end
+
+  defp reindex(sql, row, before, task) do
     if document(before) == document(task) and before.archived_at == task.archived_at do
       :ok
     else
-      with {:ok, segment} <- Index.join(sql, @key, 0),
-           :ok <- Index.remove(sql, segment, [task.id]),
-           do: index(sql, task)
+      more = if task.archived_at, do: 0, else: 1
+
+      with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels}, more),
+           :ok <- Index.remove(sql, segment, [row]),
+           do: index(sql, segment, row, task)
     end
   end
 
@@ -177,13 +244,13 @@ defmodule Skillbook.Handlers.Tasks.Table do
   `:tags`, `:assignee`, `:mine` (a profile's id), `:overdue`, `:due_before` and `:due_after`, each
   `nil` for none. `:today`, `:sort` and `:limit` are required.
   """
-  def search(sql, %{units: [_ | _] = units, sort: "relevance"} = filters) do
+  def search(sql, scope, %{units: [_ | _] = units, sort: "relevance"} = filters) do
     if only_open?(filters),
-      do: search_index(sql, units, filters.limit),
-      else: search_database(sql, filters)
+      do: search_index(sql, scope, units, filters.limit),
+      else: search_database(sql, scope, filters)
   end
 
-  def search(sql, filters), do: search_database(sql, filters)
+  def search(sql, scope, filters), do: search_database(sql, scope, filters)
 
   defp only_open?(filters) do
     others = Map.drop(filters, [:query, :units, :sort, :limit, :today, :statuses])
@@ -193,21 +260,22 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   # The index alone can filter and rank, so only the listed tasks are read from the database.
-  defp search_index(sql, units, limit) do
-    with {:ok, ids, total} <- find(sql, units, [Index.field("state", "open")], limit),
-         ids = Enum.take(ids, limit),
-         {condition, params} = Values.ids(sql, "t.id", ids, 1),
-         {:ok, tasks} <- select(sql, "where #{condition} and t.archived_at is null", params) do
-      tasks = Map.new(tasks, &{&1.id, &1})
-      {:ok, for(id <- ids, task = tasks[id], do: task), total}
+  defp search_index(sql, scope, units, limit) do
+    with {:ok, rows, total} <- find(sql, scope, units, [Index.field("state", "open")], limit),
+         rows = Enum.take(rows, limit),
+         conditions = [ids(sql, "t.id", rows), {"t.archived_at is null", []}],
+         {:ok, found} <- select(sql, scope, conditions, "") do
+      tasks = Map.new(found)
+      {:ok, for(row <- rows, task = tasks[row], do: task), total}
     end
   end
 
-  defp search_database(sql, filters) do
-    with {:ok, matches} <- match(sql, filters.units) do
+  defp search_database(sql, scope, filters) do
+    with {:ok, matches} <- match(sql, scope, filters.units) do
       conditions =
         Enum.filter(
           [
+            visible(sql, scope),
             {"t.archived_at is null", []},
             filters.statuses && status_condition(filters.statuses, filters.today),
             filters.priorities && one_of("t.priority", filters.priorities),
@@ -224,39 +292,38 @@ defmodule Skillbook.Handlers.Tasks.Table do
         )
 
       # The ids of matches are the last parameters.
-      {where, params} = number_params(conditions)
+      {where, params} = number_params(conditions, " and ")
       from = if matches, do: "#{Values.ordered(sql, length(params) + 1)} cross join "
       joined = if matches, do: " and j.id = t.id"
       order = if filters.sort == "relevance", do: "j.place", else: @orders[filters.sort]
 
-      source = "from #{from}skillbook_tasks t where #{where}#{joined}"
+      source = "from #{from}#{@from} where #{where}#{joined}"
       query = "select #{@select} #{source} order by #{order} limit #{filters.limit}"
       params = params ++ List.wrap(matches)
 
       # Counting in the second query would make the database sort all columns of all rows.
       with {:ok, %{rows: [[total]]}} <- SQL.query(sql, "select count(*) #{source}", params),
            {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
-           {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql),
-           do: {:ok, tasks, total}
+           {:ok, found} <- complete(sql, scope, rows),
+           do: {:ok, Enum.map(found, &elem(&1, 1)), total}
     end
   end
 
   # No limit here: the database filters the matches afterwards.
   @unlimited 1_000_000_000
 
-  defp match(_sql, nil), do: {:ok, nil}
+  defp match(_sql, _scope, nil), do: {:ok, nil}
 
-  defp match(sql, units) do
-    with {:ok, ids, _total} <- find(sql, units, [], @unlimited), do: {:ok, Values.list(sql, ids)}
+  defp match(sql, scope, units) do
+    with {:ok, rows, _total} <- find(sql, scope, units, [], @unlimited),
+         do: {:ok, Values.list(sql, rows)}
   end
 
-  # The ids of the tasks that have all units, the best first, and their number.
-  defp find(sql, units, fields, limit) do
-    {kind, scope, _labels} = @key
-
-    with {:ok, segments} <- Index.segments(sql, kind, [scope]),
-         {:ok, {all?, total, hits}} <-
-           Index.find(sql, segments, units, fields, {:level, limit}) do
+  # The rows of the tasks that have all units, the best first, and their number. Only the scope's
+  # segments count, so neither order nor number depend on hidden tasks.
+  defp find(sql, scope, units, fields, limit) do
+    with {:ok, {all?, total, hits}} <-
+           Index.find(sql, scope.segments, units, fields, {:level, limit}) do
       if all?, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
     end
   end
@@ -281,9 +348,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
     {"t.id in (select g.task_id from skillbook_task_tags g where g.key = ?)", [key(tag)]}
   end
 
-  # Replaces `?` in the joined conditions by `$1`, `$2`, …
-  defp number_params(conditions) do
-    [head | parts] = conditions |> Enum.map_join(" and ", &elem(&1, 0)) |> String.split("?")
+  # Joins texts with their parameters, and replaces each `?` by `$1`, `$2`, …
+  defp number_params(conditions, between \\ "") do
+    [head | parts] = conditions |> Enum.map_join(between, &elem(&1, 0)) |> String.split("?")
 
     numbered =
       parts |> Enum.with_index(1) |> Enum.map_join(fn {part, number} -> "$#{number}#{part}" end)
@@ -291,26 +358,47 @@ defmodule Skillbook.Handlers.Tasks.Table do
     {head <> numbered, Enum.flat_map(conditions, &elem(&1, 1))}
   end
 
-  defp select(sql, rest, params) do
+  # The tasks of a scope that meet conditions, each with the id of its row.
+  defp select(sql, scope, conditions, order) do
+    {where, params} = number_params([visible(sql, scope) | conditions], " and ")
+
     with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select #{@select} from skillbook_tasks t #{rest}", params) do
-      rows |> Enum.map(&task/1) |> with_tags(sql)
+           SQL.query(sql, "select #{@select} from #{@from} where #{where} #{order}", params),
+         do: complete(sql, scope, rows)
+  end
+
+  # Adds tags, and the numbers of the parents that the scope has.
+  defp complete(_sql, _scope, []), do: {:ok, []}
+
+  defp complete(sql, scope, rows) do
+    found = Enum.map(rows, &task/1)
+
+    with {:ok, tags} <- tags(sql, Enum.map(found, &elem(&1, 0))),
+         parents = for({_row, parent, _task} <- found, parent, do: parent),
+         {:ok, numbers} <- numbers(sql, scope, parents) do
+      {:ok,
+       for {row, parent, task} <- found do
+         {row, %{task | tags: Map.get(tags, row, []), parent_id: numbers[parent]}}
+       end}
     end
   end
 
-  defp with_tags([], _sql), do: {:ok, []}
+  defp tags(sql, rows) do
+    {these, params} = Values.ids(sql, "task_id", rows, 1)
+    query = "select task_id, tag from skillbook_task_tags where #{these} order by key"
 
-  defp with_tags(tasks, sql) do
-    ids = Enum.map(tasks, & &1.id)
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
+         do: {:ok, Enum.group_by(rows, &hd/1, &List.last/1)}
+  end
 
-    query =
-      "select task_id, tag from skillbook_task_tags " <>
-        "where task_id in (#{placeholders(ids)}) order by key"
+  defp numbers(_sql, _scope, []), do: {:ok, %{}}
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, ids) do
-      tags = Enum.group_by(rows, &hd/1, &List.last/1)
-      {:ok, Enum.map(tasks, &%{&1 | tags: Map.get(tags, &1.id, [])})}
-    end
+  defp numbers(sql, scope, rows) do
+    {where, params} = number_params([visible(sql, scope), ids(sql, "t.id", rows)], " and ")
+
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, "select t.id, t.number from skillbook_tasks t where #{where}", params),
+         do: {:ok, Map.new(rows, &List.to_tuple/1)}
   end
 
   defp insert_tags(sql, id, tags) do
@@ -328,10 +416,10 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   defp values(task, columns), do: Enum.map(columns, &Map.fetch!(task, &1))
 
-  defp placeholders(values), do: Enum.map_join(1..length(values), ", ", &"$#{&1}")
-
-  defp task(row) do
-    fields = @columns |> Enum.zip(row) |> Map.new()
+  # The id of the row, that of its parent's, and the task without tags and parent.
+  defp task([row, number, parent, labels | fields]) do
+    fields = @fields |> Enum.zip(fields) |> Map.new()
+    {:ok, labels} = JSON.decode(labels)
 
     times =
       for column <- [:created_at, :updated_at, :archived_at],
@@ -339,7 +427,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
           do: {column, time(fields[column])}
 
     due = fields.due_date && Date.from_iso8601!(fields.due_date)
-    struct!(Task, fields |> Map.merge(times) |> Map.put(:due_date, due))
+    own = %{id: number, labels: labels, due_date: due}
+    {row, parent, struct!(Task, fields |> Map.merge(times) |> Map.merge(own))}
   end
 
   defp time(nil), do: nil

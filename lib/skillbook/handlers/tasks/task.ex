@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   ## Fields
 
-    * `:id` - a number, written as `T-12`
+    * `:id` - a number, written as `T-48291307`. It is random, and says nothing about other tasks
     * `:title` - one line
     * `:description` - text, or `nil`
     * `:status` - an open one (`"todo"`, `"in_progress"`, `"blocked"`), `"done"` or `"cancelled"`
@@ -13,12 +13,14 @@ defmodule Skillbook.Handlers.Tasks.Task do
     * `:due_date` - a `Date`, or `nil`
     * `:parent_id` - the id of the task that it belongs to, or `nil`
     * `:tags` - a list of strings
+    * `:labels` - visibility labels: the task exists only for profiles that hold all of them
     * `:created_by` - the id of the profile that created it
     * `:created_at`, `:updated_at` - UTC, whole seconds
-    * `:archived_at` - when it was deleted, or `nil`
+    * `:archived_at` - when it was deleted, or `nil`. A deleted task exists only for the profile
+      that created it, and for trusted code
   """
 
-  alias Skillbook.Flags
+  alias Skillbook.{Flags, Profile, StoreError}
 
   @type t :: %__MODULE__{
           id: pos_integer(),
@@ -30,6 +32,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
           due_date: Date.t() | nil,
           parent_id: pos_integer() | nil,
           tags: [String.t()],
+          labels: [String.t()],
           created_by: String.t(),
           created_at: DateTime.t(),
           updated_at: DateTime.t(),
@@ -49,7 +52,8 @@ defmodule Skillbook.Handlers.Tasks.Task do
     :created_at,
     :updated_at,
     :archived_at,
-    tags: []
+    tags: [],
+    labels: []
   ]
 
   @open ~w(todo in_progress blocked)
@@ -95,6 +99,19 @@ defmodule Skillbook.Handlers.Tasks.Task do
   end
 
   defp id(_), do: :error
+
+  @doc "Whether a profile may change the task: it has all labels of the profile, like an entry."
+  @spec check_own_labels(t(), Profile.t()) :: :ok | {:error, StoreError.t()}
+  def check_own_labels(%__MODULE__{} = task, profile) do
+    case profile.labels -- task.labels do
+      [] ->
+        :ok
+
+      missing ->
+        name = reference(task)
+        {:error, %StoreError{kind: :own_labels, field: :task, name: name, labels: missing}}
+    end
+  end
 
   @doc "Resolves an assignee: `me` is the profile that runs the command."
   @spec assignee(String.t() | nil, Skillbook.Context.t()) :: String.t() | nil

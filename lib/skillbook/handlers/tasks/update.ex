@@ -58,9 +58,11 @@ defmodule Skillbook.Handlers.Tasks.Update do
   defp update(sql, flags, context) do
     today = DateTime.to_date(context.now)
 
-    with {:ok, task} <- Table.fetch(sql, flags["id"]),
+    with {:ok, scope} <- Table.scope(sql, context.profile),
+         {:ok, task} <- Table.fetch(sql, scope, flags["id"]),
          :ok <- check_not_deleted(task),
-         :ok <- Table.check_parent(sql, task.id, flags["parent"]) do
+         :ok <- Task.check_own_labels(task, context.profile),
+         :ok <- Table.check_parent(sql, scope, task.id, flags["parent"]) do
       changed = apply_flags(task, flags)
 
       case changes(task, changed) do
@@ -69,7 +71,7 @@ defmodule Skillbook.Handlers.Tasks.Update do
 
         changes ->
           changed = %{changed | updated_at: DateTime.truncate(context.now, :second)}
-          write(sql, task, changed, changes, today)
+          write(sql, scope, task, changed, changes, today)
       end
     end
   end
@@ -86,18 +88,18 @@ defmodule Skillbook.Handlers.Tasks.Update do
      }}
   end
 
-  defp write(sql, task, changed, changes, today) do
+  defp write(sql, scope, task, changed, changes, today) do
     finished? = Task.open?(task) and not Task.open?(changed)
 
-    with {:ok, changed} <- Table.update(sql, changed),
-         {:ok, note} <- open_children_note(sql, changed, finished?) do
+    with {:ok, changed} <- Table.update(sql, scope, changed),
+         {:ok, note} <- open_children_note(sql, scope, changed, finished?) do
       text = "Updated #{Task.line(changed, today)}\n#{Enum.join(changes, "\n")}#{note}"
       {:ok, Result.ok(text, data: changed, effects: [:task_updated])}
     end
   end
 
-  defp open_children_note(_sql, _task, false), do: {:ok, ""}
-  defp open_children_note(sql, task, true), do: Table.open_children_note(sql, task)
+  defp open_children_note(_sql, _scope, _task, false), do: {:ok, ""}
+  defp open_children_note(sql, scope, task, true), do: Table.open_children_note(sql, scope, task)
 
   defp apply_flags(task, flags) do
     cleared = Map.get(flags, "clear", [])

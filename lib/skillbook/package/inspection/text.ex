@@ -3,6 +3,8 @@ defmodule Skillbook.Package.Inspection.Text do
   # Finds hidden characters, comments, blobs, hosts, programs in code blocks, and sentences that
   # try to override a model's rules, in the text of one file.
 
+  alias Skillbook.Support.Hidden
+
   import Skillbook.Package.Inspection.Finding, only: [digest: 1, finding: 6, finding: 7]
 
   @doc "The findings of one file's text."
@@ -54,52 +56,16 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # Characters
 
-  # Skips flags, emoji sequences, joiners in scripts that need them, and a byte order mark.
-  @hidden ~r/
-    \x{1F3F4}[\x{E0020}-\x{E007E}]{1,6}\x{E007F}(*SKIP)(*FAIL)|\A\x{FEFF}(*SKIP)(*FAIL)|(?<=
-    [\p{So}\x{FE0F}\x{1F3FB}-\x{1F3FF}])\x{200D}(*SKIP)(*FAIL)|(?<=
-    [\p{Arabic}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Malayalam}\p{Sinhala}\p{Kannada}])
-    [\x{200C}\x{200D}](*SKIP)(*FAIL)|(?:
-    [\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180E}\x{200B}-\x{200F}]
-    |[\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FFA0}\x{FEFF}\x{FFF9}-\x{FFFB}]
-    |[\x{1D173}-\x{1D17A}\x{E0000}-\x{E007F}\x{E0100}-\x{E01EF}]
-    |[\x{FE00}-\x{FE0F}]{2}|[\x{00}-\x{08}\x{0B}\x{0E}-\x{1F}\x{7F}-\x{9F}])
-  /ux
-
-  # Much faster, and enough for most texts: matches only if `@hidden` can match.
-  @may_hide Regex.compile!(
-              ~S"[^\t\n\f\r -~\x{A0}-\x{AC}\x{AE}-\x{034E}\x{0350}-\x{061B}\x{061D}-\x{115E}" <>
-                ~S"\x{1161}-\x{17B3}\x{2010}-\x{2029}\x{2030}-\x{205F}\x{2070}-\x{3163}" <>
-                ~S"\x{4E00}-\x{D7FF}\x{1F300}-\x{1F9FF}]",
-              "u"
-            )
-
+  # A byte order mark at the start belongs to the file.
   defp hidden(path, text, lines) do
-    for true <- [text =~ @may_hide], {character, line} <- scan(@hidden, text, lines) do
-      <<code::utf8, _::binary>> = character
-      {name, level} = character(code)
-      what = "U+" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0")) <> " " <> name
-      finding(:hidden, level, what, path, line, "an invisible character", "#{path} #{name}")
+    for %{at: at, code: code} = hidden <- Hidden.find(text), {at, code} != {0, 0xFEFF} do
+      number = code |> Integer.to_string(16) |> String.pad_leading(4, "0")
+      level = if hidden.suspect?, do: :warning, else: :notice
+      what = "U+#{number} #{hidden.description}"
+      key = "#{path} #{hidden.description}"
+      finding(:hidden, level, what, path, line(lines, at), "an invisible character", key)
     end
   end
-
-  defp character(code) when code in 0xE0000..0xE007F,
-    do: {"tag, which spells an invisible text", :warning}
-
-  defp character(code) when code in 0x202A..0x202E or code in 0x2066..0x2069,
-    do: {"changes the direction of text", :warning}
-
-  defp character(code) when code in 0x200E..0x200F or code == 0x061C,
-    do: {"direction mark", :notice}
-
-  defp character(code) when code in 0xFE00..0xFE0F or code in 0xE0100..0xE01EF,
-    do: {"variation selectors in a row", :warning}
-
-  defp character(0x00AD), do: {"soft hyphen", :notice}
-  defp character(0xFEFF), do: {"byte order mark within a text", :notice}
-  defp character(code) when code < 0x20 or code in 0x7F..0x9F, do: {"control character", :warning}
-  defp character(code) when code in [0x200B, 0x200C, 0x200D, 0x2060], do: {"zero width", :warning}
-  defp character(_), do: {"filler", :warning}
 
   @mixed ~r/
     (?<![\p{L}\p{N}])(?=\p{L}*[A-Za-z])(?=\p{L}*

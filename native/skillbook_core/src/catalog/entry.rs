@@ -1,6 +1,7 @@
 //! The two things that a document becomes in a catalog: an entry, or the index of a domain.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use crate::page::declaration::Declaration;
 use crate::page::document::Document;
@@ -30,6 +31,8 @@ pub struct Entry {
     pub selection: Selection,
     /// The other files of a skill's folder, relative to it, sorted.
     pub files: Vec<String>,
+    /// See [`Entry::digest`].
+    pub(crate) digest: OnceLock<u64>,
 }
 
 impl Entry {
@@ -62,6 +65,24 @@ impl Entry {
     /// The text after the frontmatter.
     pub fn body(&self) -> &str {
         self.document.body()
+    }
+
+    /// A number for everything that a reader sees of the entry; equal entries have equal numbers,
+    /// also if they were read at different times. Computed on first use and kept with the entry,
+    /// so that a view need not read all texts again.
+    pub fn digest(&self) -> u64 {
+        *self.digest.get_or_init(|| {
+            // The hasher has fixed keys, so the number is the same in each run.
+            let mut hasher = DefaultHasher::new();
+            let kinds = (self.kind as u8, self.selection as u8, self.trust as u8);
+            (&self.name, &self.labels, &self.source.name, kinds, &self.files).hash(&mut hasher);
+            (&self.document.path, &self.document.text).hash(&mut hasher);
+            // A file's fields are in its text; a record's are not.
+            if self.document.of_record().is_some() {
+                format!("{:?}", self.fields().data).hash(&mut hasher);
+            }
+            hasher.finish()
+        })
     }
 }
 

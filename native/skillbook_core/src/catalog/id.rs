@@ -21,22 +21,36 @@ pub struct Domain {
     pub entries: Vec<EntryId>,
 }
 
-/// The rank of an entry or index in conflicts: the position of its source, whether its trust is
-/// low, and whether it is a record of the store.
+/// The rank of an entry or index in conflicts: the position of its source, its claim to a name,
+/// whether its trust is low, and whether it is a record of the store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Priority {
     pub rank: u32,
+    pub claim: Claim,
     pub low: bool,
     pub stored: bool,
 }
 
+/// The claim of an entry or index to its name, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Claim {
+    /// Its trust is low: it replaces nothing.
+    Low,
+    /// Its author says `replaces: false`: it replaces only what has no better claim.
+    Yields,
+    /// It may replace others.
+    Full,
+}
+
 impl Priority {
     pub fn new<T: Named>(rank: u32, item: &T) -> Priority {
-        Priority {
-            rank,
-            low: item.trust() == Trust::Low,
-            stored: item.source().kind == SourceKind::Stored,
-        }
+        let low = item.trust() == Trust::Low;
+        let claim = match (low, item.document().fields.replaces) {
+            (true, _) => Claim::Low,
+            (false, false) => Claim::Yields,
+            (false, true) => Claim::Full,
+        };
+        Priority { rank, claim, low, stored: item.source().kind == SourceKind::Stored }
     }
 }
 

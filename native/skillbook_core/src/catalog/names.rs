@@ -6,6 +6,7 @@
 //! in a catalog of 10,000 entries, reading all names would take most of the time, because the
 //! entries are scattered over memory.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -95,7 +96,7 @@ impl Names {
         // Lists may have become empty, and new ids were appended behind old ones.
         names.aliases.retain(|_, ids| !ids.is_empty());
         for ids in names.aliases.values_mut() {
-            ids.sort_by_key(|id| (names.priorities[id.0 as usize].low, *id));
+            ids.sort_by_key(|id| (Reverse(names.priorities[id.0 as usize].claim), *id));
         }
         domains.retain(|_, domain| !domain.entries.is_empty() || !domain.indexes.is_empty());
         for domain in domains.values_mut() {
@@ -208,7 +209,8 @@ impl Names {
 fn same_names(a: &Entry, b: &Entry) -> bool {
     (&a.name, &a.domain, &a.title, a.kind, a.trust)
         == (&b.name, &b.domain, &b.title, b.kind, b.trust)
-        && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
+        && (a.source.kind, &a.fields().aliases, a.fields().replaces)
+            == (b.source.kind, &b.fields().aliases, b.fields().replaces)
 }
 
 /// The entries that did not change: a run at the front and a run at the end of all sources. Finding

@@ -8,19 +8,21 @@
 //! There are three kinds of conflicts, resolved in this order:
 //!
 //! - Entries of one name. The first of a source is used, and a later source replaces an earlier
-//!   one, unless its trust is low.
+//!   one, unless its trust is low or its author says `replaces: false`.
 //! - A record of the store against skills and notes that have its name or title. The record is
 //!   used, so an edited copy in the store takes the place of a file.
-//! - An entry of low trust whose name is an alias of a trusted entry. It is refused, because names
-//!   are found before aliases, and so it would take the alias over.
+//! - An entry of low trust, or with `replaces: false`, whose name is an alias of an entry with a
+//!   better claim. It is refused, because names are found before aliases, and so it would take the
+//!   alias over.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::{DomainIndex, Entry};
-use super::id::{Domain, EntryId, Hashes, Priority};
+use super::id::{Claim, Domain, EntryId, Hashes, Priority};
 use crate::source::{Kind, Trust};
 
 /// The reason why an entry is not used.
@@ -30,7 +32,8 @@ pub enum Why {
     Duplicate,
     /// A later source has an entry of its name, or the store a record of its name or title.
     Shadowed,
-    /// Its trust is low, and an entry of another source has its name, or its name as an alias.
+    /// Its trust is low or it says `replaces: false`, and an entry of another source has its name,
+    /// or an entry its name as an alias.
     Refused,
 }
 
@@ -52,7 +55,7 @@ pub(crate) struct Conflicts {
     names: Vec<Range<u32>>,
     /// Records of the store, and entries of files with one of their names or titles.
     titles: Vec<[Vec<EntryId>; 2]>,
-    /// Trusted entries with an alias, and entries of low trust with that name.
+    /// Entries with an alias, and entries with that name and a weaker claim.
     aliases: Vec<[Vec<EntryId>; 2]>,
 }
 
@@ -89,24 +92,29 @@ impl Conflicts {
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Entries of one name are adjacent, so each name is looked up once.
-        let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
-        for (id, _) in ids().filter(|(_, priority)| priority.low && !aliases.is_empty()) {
+        let mut claims: Vec<(&str, Claim, [Vec<EntryId>; 2])> = Vec::new();
+        let weak = |priority: &Priority| priority.claim < Claim::Full && !aliases.is_empty();
+        for (id, of) in ids().filter(|(_, priority)| weak(priority)) {
             let name = &*entry(id).name;
-            match claims.last_mut().filter(|(last, _)| *last == name) {
-                Some((_, [_, low])) => low.push(id),
+            let last =
+                claims.last_mut().filter(|(last, claim, _)| (*last, *claim) == (name, of.claim));
+            match last {
+                Some((_, _, [_, weak])) => weak.push(id),
                 None => {
-                    // Within an alias, entries of low trust come last.
+                    // Within an alias, entries with the best claim come first.
                     let owners = aliases.get(name).into_iter().flatten().copied();
-                    let trusted: Vec<_> =
-                        owners.take_while(|owner| !priority(*owner).low).collect();
-                    if !trusted.is_empty() {
-                        claims.push((name, [trusted, vec![id]]));
+                    let better: Vec<_> =
+                        owners.take_while(|owner| priority(*owner).claim > of.claim).collect();
+                    if !better.is_empty() {
+                        claims.push((name, of.claim, [better, vec![id]]));
                     }
                 }
             }
         }
         let titles = titles.into_iter().map(|(_, ids)| ids).collect();
-        let aliases = claims.into_iter().map(|(_, ids)| ids).collect();
+        // An entry that loses its name here owns no alias, so better claims are decided first.
+        claims.sort_by_key(|(_, claim, _)| Reverse(*claim));
+        let aliases = claims.into_iter().map(|(_, _, ids)| ids).collect();
         Conflicts { names: several, titles, aliases }
     }
 
@@ -133,7 +141,7 @@ impl Conflicts {
         // lost its own name above replaces nothing.
         for [stored, files] in &self.titles {
             let stored = stored.iter().copied().filter(|id| shown[id.0 as usize] != 0);
-            let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else {
+            let Some(last) = stored.min_by_key(|id| (Reverse(rank(*id)), *id)) else {
                 continue;
             };
             files
@@ -142,12 +150,12 @@ impl Conflicts {
                 .for_each(|id| lose(*id, Why::Shadowed, last, shown));
         }
         // Names are found before aliases, so this entry would take the alias by its name.
-        // 3. Entries of low trust against aliases of trusted entries that are still shown.
-        for [trusted, low] in &self.aliases {
-            let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else {
+        // 3. Entries with a weak claim against aliases of better ones that are still shown.
+        for [better, weak] in &self.aliases {
+            let Some(owner) = better.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else {
                 continue;
             };
-            low.iter().for_each(|id| lose(*id, Why::Refused, owner, shown));
+            weak.iter().for_each(|id| lose(*id, Why::Refused, owner, shown));
         }
         unused.sort_unstable_by_key(|unused| unused.id);
         unused
@@ -184,8 +192,8 @@ pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 ///
 /// Candidates come by the rank of their source, and within a source in its order. Within a source
 /// the first is used, so a new record cannot take the name of an older one that its author could
-/// not see. Across sources the later one is used. A candidate of low trust never wins against
-/// another.
+/// not see. Across sources the later one is used. A candidate never wins against one with a better
+/// claim, and one of low trust not even against an earlier one of low trust.
 fn resolve<T: Copy>(
     candidates: impl Iterator<Item = (T, Priority)>,
     mut lose: impl FnMut(T, Why, T),
@@ -193,9 +201,9 @@ fn resolve<T: Copy>(
     let mut candidates = candidates.peekable();
     let mut used = None;
     while let Some((mut own, mut priority)) = candidates.next() {
-        // Within a source the first wins, unless its trust is low and the other's is not.
+        // Within a source the first wins, unless the other has a better claim.
         while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == priority.rank) {
-            if priority.low && !of.low {
+            if priority.claim < of.claim {
                 lose(own, Why::Duplicate, other);
                 (own, priority) = (other, of);
             } else {
@@ -204,18 +212,18 @@ fn resolve<T: Copy>(
         }
         // Then the source's winner against the winner of the sources before it.
         used = match used {
-            Some(earlier) if priority.low => {
+            Some((earlier, claim)) if priority.low || priority.claim < claim => {
                 lose(own, Why::Refused, earlier);
                 used
             }
-            Some(earlier) => {
+            Some((earlier, _)) => {
                 lose(earlier, Why::Shadowed, own);
-                Some(own)
+                Some((own, priority.claim))
             }
-            None => Some(own),
+            None => Some((own, priority.claim)),
         };
     }
-    used
+    used.map(|(used, _)| used)
 }
 
 /// The index that a domain uses, among those that are shown.

@@ -68,9 +68,11 @@ fn replaced<T: Named>(name: &str, item: &T, by: &T, reason: &str) -> Diagnostic 
         .in_file(item.document().path.as_str())
 }
 
-/// The diagnostic for an item of low trust that would take another one's place.
+/// The diagnostic for an item that may not take another one's place.
 fn refused<T: Named>(reason: String, item: &T) -> Diagnostic {
+    let yields = item.trust() > Trust::Low;
     let (why, hint) = match item.trust() < item.source().trust {
+        _ if yields => ("it says `replaces: false`".to_owned(), "give it another name"),
         true => ("it was imported with low trust".to_owned(), "give it another name"),
         false => (
             format!("the source `{}` has low trust", item.source().name),

@@ -1,5 +1,5 @@
 //! Advice for authors beyond the diagnostics of loading: commands in pages that do not run,
-//! undocumented flags, texts that are too long for models.
+//! undocumented flags, hidden characters, texts that are too long for models.
 //!
 //! Lint reads through a view, so it reports nothing about hidden entries, and a command that the
 //! view hides does not exist. It runs on request, not at load.
@@ -23,6 +23,7 @@
 //! ```
 
 mod commands;
+mod hidden;
 mod page;
 pub mod spec;
 
@@ -34,11 +35,13 @@ pub fn lint(view: &View) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (_, entry) in view.entries() {
         page::entry(view, entry, &mut found);
+        hidden::document(&entry.document, &mut found);
     }
     for domain in view.domains() {
         // A document that is both a skill and an index was checked as a skill above.
         if let Some(index) = domain.index().filter(|index| index.fields().name.is_none()) {
             page::commands(view, &index.document, &mut found);
+            hidden::document(&index.document, &mut found);
         }
     }
     found.sort_by_cached_key(|diagnostic| {

@@ -15,6 +15,8 @@
 
 use std::ops::Range;
 
+use crate::hidden::reveal;
+
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -176,6 +178,8 @@ codes! {
     FlagContradiction = "flag_contradiction",
     /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
+    /// Characters that readers cannot see, or that change how other text is shown.
+    HiddenCharacters = "hidden_characters",
     /// A violation of the Agent Skills format.
     SpecViolation = "spec_violation",
 }
@@ -242,7 +246,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`]. Its
+    /// message is put on one line, with hidden characters made visible.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -250,7 +255,7 @@ impl Diagnostic {
             path: None,
             line: None,
             column: None,
-            message: message.into(),
+            message: line(message.into()),
             hint: None,
             fix: None,
         }
@@ -276,7 +281,7 @@ impl Diagnostic {
 
     /// Adds a suggestion.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(line(hint.into()));
         self
     }
 
@@ -284,6 +289,15 @@ impl Diagnostic {
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix.map(Box::new);
         self
+    }
+}
+
+/// A message on one line, without hidden characters: it may quote a document.
+fn line(mut text: String) -> String {
+    reveal(&mut text, 0);
+    match text.contains('\n') {
+        true => text.replace("\r\n", "\n").replace('\n', "\\n"),
+        false => text,
     }
 }
 

@@ -80,6 +80,46 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
+/// Appends a text, its first line as it is and the others indented by two spaces. An open code
+/// block is closed.
+///
+/// Text of a document is indented wherever lines of ours come before or after it, so that no line
+/// of it can be taken for one of them.
+///
+/// ```
+/// let mut out = String::from("Notes:\n  ");
+/// skillbook_core::page::sections::push_indented(&mut out, "Dogs\n\n## Notes\n```\nbark");
+/// assert_eq!(out, "Notes:\n  Dogs\n\n  ## Notes\n  ```\n  bark\n  ```");
+/// ```
+pub fn push_indented(out: &mut String, text: &str) {
+    let mut open = None;
+    for (at, line) in lines(text).enumerate() {
+        let whole = &text[line.start..line.end];
+        let content = whole.strip_suffix('\n').unwrap_or(whole);
+        let content = content.strip_suffix('\r').unwrap_or(content);
+        // White space of Unicode may be a hidden character, which is shown by its code.
+        if at > 0 && !content.bytes().all(|byte| matches!(byte, b' ' | b'\t')) {
+            out.push_str(INDENT);
+        }
+        out.push_str(whole);
+        match line.code {
+            Code::Opens(fence) => open = Some(fence),
+            Code::Closes => open = None,
+            Code::Inside | Code::Outside => {}
+        }
+    }
+    if let Some(fence) = open {
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out.push_str(INDENT);
+        out.push_str(fence);
+    }
+}
+
+/// The indentation of [`push_indented`].
+pub const INDENT: &str = "  ";
+
 /// Iterates over the headings of a body.
 pub fn headings(body: &str) -> Headings<'_> {
     Headings(lines(body))

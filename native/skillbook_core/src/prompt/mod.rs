@@ -9,9 +9,11 @@
 //! |---|---|
 //! | `section` | the sections, and the formats that combine them |
 //! | `standard`, `notes`, `xml` | the text of the sections |
+//! | `foreign` | text of documents, which must not look like the prompt's own |
 //! | `plan`, `limit` | fitting a prompt into a limit of characters or tokens |
 //! | `news` | the changes since a prompt was made |
 
+mod foreign;
 mod limit;
 mod news;
 mod notes;
@@ -38,9 +40,10 @@ pub struct Options {
     pub sections: Vec<Section>,
     /// The names of the entries in [`Section::PreloadedSkills`].
     pub preloaded: Vec<String>,
-    /// The maximum length. Pieces are included in order up to the first that does not fit, and a
-    /// last line counts the others. If the rules and that line do not fit together, the prompt is
-    /// only the line; if the line does not fit either, the prompt is empty.
+    /// The maximum length. The preloaded entries are included first, then the other pieces in order
+    /// up to the first that does not fit, and a last line counts the rest. If the rules and that
+    /// line do not fit together, the prompt is only the line; if the line does not fit either, the
+    /// prompt is empty.
     pub limit: Limit,
 }
 

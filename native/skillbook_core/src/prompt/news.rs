@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::catalog::changes::Changes;
 use crate::catalog::entry::Entry;
+use crate::hidden::reveal;
+use crate::prompt::foreign::push_line;
 use crate::prompt::notes::title;
-use crate::text::line::push_line;
 use crate::view::domain::DomainView;
 use crate::view::View;
 
@@ -65,6 +66,7 @@ impl View {
                 out.push_str(&format!("- and {} more\n", lines.len() - LINES));
             }
         }
+        reveal(&mut out, 0);
         out
     }
 

@@ -1,9 +1,9 @@
 //! The sections that list notes and skills briefly.
 
 use crate::catalog::entry::Entry;
+use crate::prompt::foreign::{push_body, push_item, push_line};
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
-use crate::text::line::push_line;
 use crate::view::{about, View};
 
 impl View {
@@ -33,7 +33,7 @@ impl View {
                     out.push_str("- ");
                     push_line(out, title(entry));
                     out.push_str(": ");
-                    push_indented(out, without_title(entry));
+                    push_item(out, without_title(entry));
                 });
             }
         });
@@ -69,8 +69,7 @@ impl View {
                     out.push_str(if first { "### " } else { "\n### " });
                     push_line(out, &entry.name);
                     out.push('\n');
-                    out.push_str(super::without_heading(entry.body(), &entry.name).trim());
-                    out.push('\n');
+                    push_body(out, super::without_heading(entry.body(), &entry.name).trim());
                 });
             }
         });
@@ -110,18 +109,4 @@ pub(super) fn title(entry: &Entry) -> &str {
 /// A note's text without the heading that repeats its title.
 pub(super) fn without_title(entry: &Entry) -> &str {
     super::without_heading(entry.body(), title(entry)).trim()
-}
-
-/// Appends lines and indents all except the first, so that they stay in their list item.
-fn push_indented(out: &mut String, text: &str) {
-    for (at, line) in text.lines().enumerate() {
-        if at > 0 && !line.trim().is_empty() {
-            out.push_str("  ");
-        }
-        out.push_str(line);
-        out.push('\n');
-    }
-    if text.is_empty() {
-        out.push('\n');
-    }
 }

@@ -5,6 +5,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::catalog::EntryId;
+use crate::hidden;
 use crate::prompt::limit::{Limit, Size};
 use crate::prompt::section::Section;
 use crate::source::Kind;
@@ -24,10 +25,12 @@ pub(super) enum Subject<'a> {
 struct Piece<'a> {
     subject: Subject<'a>,
     section: Section,
-    /// Where it ends in the text.
+    /// Where it begins in the text; the first piece of a section begins with the section's head.
+    start: usize,
     end: usize,
     /// The text that closes its section.
     tail: &'static str,
+    is_included: bool,
 }
 
 #[derive(Debug, Default)]
@@ -36,11 +39,10 @@ pub(super) struct Plan<'a> {
     /// The end of the rules. They are never cut in parts.
     rules: usize,
     pieces: Vec<Piece<'a>>,
-    /// The number of pieces that are still in the text.
-    included: usize,
     /// The index of the current section's first piece.
     first: usize,
-    current: Option<(Section, &'static str)>,
+    /// The current section, with its tail and where its next piece begins.
+    current: Option<(Section, &'static str, usize)>,
 }
 
 impl<'a> Plan<'a> {
@@ -61,22 +63,25 @@ impl<'a> Plan<'a> {
         if start > 0 {
             self.text.push('\n');
         }
-        self.text.push_str(head);
         self.first = self.pieces.len();
-        self.current = Some((section, tail));
+        self.current = Some((section, tail, self.text.len()));
+        self.text.push_str(head);
         write(self);
         match self.pieces.len() == self.first {
             true => self.text.truncate(start),
             false => self.text.push_str(tail),
         }
-        self.included = self.pieces.len();
     }
 
-    /// Adds a piece to the current section.
+    /// Adds a piece to the current section, with hidden characters made visible.
     pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
+        let start = self.text.len();
         write(&mut self.text);
-        if let Some((section, tail)) = self.current {
-            self.pieces.push(Piece { subject, section, end: self.text.len(), tail });
+        hidden::reveal(&mut self.text, start);
+        if let Some((section, tail, start)) = &mut self.current {
+            let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
+            let piece = Piece { subject, section: *section, start, end, tail, is_included: true };
+            self.pieces.push(piece);
         }
     }
 
@@ -89,70 +94,97 @@ impl<'a> Plan<'a> {
         self.text
     }
 
-    /// The section of a subject, and whether it is still in the text.
+    /// The section of a subject, and whether it is still in the text. A subject may have pieces in
+    /// several sections.
     pub(super) fn find(&self, wanted: impl Fn(Subject<'a>) -> bool) -> Option<(Section, bool)> {
-        let at = self.pieces.iter().position(|piece| wanted(piece.subject))?;
-        Some((self.pieces[at].section, at < self.included))
+        let mut pieces = self.pieces.iter().filter(|piece| wanted(piece.subject));
+        let first = pieces.clone().next()?;
+        let piece = pieces.find(|piece| piece.is_included).unwrap_or(first);
+        Some((piece.section, piece.is_included))
     }
 
-    /// Cuts the prompt to a limit: includes the pieces before the first that does not fit, and adds
-    /// a line about the rest.
+    /// Cuts the prompt to a limit, and adds a line about the rest.
     ///
-    /// The line also takes space, and its length depends on the pieces that are left out. So pieces
-    /// are removed from the end until both fit.
+    /// The entries that the caller wants pre-loaded are taken first, then the other pieces in the
+    /// order of the text, up to the first that does not fit. The line also takes space, and its
+    /// length depends on the pieces that are left out. So pieces are given up again, the last one
+    /// first, until both fit.
     pub(super) fn fit(&mut self, limit: Limit) {
-        if limit.is_none() {
+        if limit.is_none() || limit.holds(Size::of(&self.text)) {
             return;
         }
+        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
+        order.sort_by_key(|at| self.pieces[*at].section != Section::PreloadedSkills);
         let mut size = Size::of(&self.text[..self.rules]);
         let mut sizes = vec![size];
-        let mut end = self.rules;
-        for piece in &self.pieces {
-            size = size.plus(&self.text[end..piece.end]);
-            end = piece.end;
+        let mut opened: Option<Section> = None;
+        for at in &order {
+            let piece = &self.pieces[*at];
+            size = size.plus(&self.text[piece.start..piece.end]);
+            if opened != Some(piece.section) {
+                let is_first = opened.is_none() && self.rules == 0;
+                size = size.plus(if is_first { "" } else { "\n" }).plus(piece.tail);
+                opened = Some(piece.section);
+            }
             if !limit.holds(size) {
                 break;
             }
             sizes.push(size);
         }
-        // Everything fits, with the tail of the last section.
-        if sizes.len() > self.pieces.len() && limit.holds(size.plus(&self.text[end..])) {
-            return;
-        }
         // `sizes` has the size after each number of pieces, so after a pop its length is the number
         // to try.
         while let Some(size) = sizes.pop() {
-            let included = sizes.len();
-            let last = self.pieces[..included].last();
-            let (end, tail) = last.map_or((self.rules, ""), |piece| (piece.end, piece.tail));
-            let line = self.left_out(included, false);
-            let blank = if end > 0 && !line.is_empty() { "\n" } else { "" };
-            let rest = format!("{tail}{blank}{line}");
-            if limit.holds(size.plus(&rest)) {
-                self.text.truncate(end);
-                self.text.push_str(&rest);
-                self.included = included;
+            for (rank, at) in order.iter().enumerate() {
+                self.pieces[*at].is_included = rank < sizes.len();
+            }
+            let line = self.left_out(false);
+            let is_empty = self.rules == 0 && sizes.is_empty();
+            let blank = if is_empty || line.is_empty() { "" } else { "\n" };
+            if limit.holds(size.plus(blank).plus(&line)) {
+                self.text = format!("{}{blank}{line}", self.included());
                 return;
             }
         }
-        self.included = 0;
-        self.text = self.left_out(0, self.rules > 0);
+        self.text = self.left_out(self.rules > 0);
         if !limit.holds(Size::of(&self.text)) {
             self.text.clear();
         }
     }
 
-    /// The line about all pieces from this one on. Entries that the prompt has in another section
-    /// do not count.
-    fn left_out(&self, included: usize, rules: bool) -> String {
-        let (before, after) = self.pieces.split_at(included);
+    /// The rules and the included pieces, with the heads and tails of their sections.
+    fn included(&self) -> String {
+        let mut text = self.text[..self.rules].to_owned();
+        let mut open: Option<(Section, &str)> = None;
+        for piece in self.pieces.iter().filter(|piece| piece.is_included) {
+            if open.is_none_or(|(section, _)| section != piece.section) {
+                text.push_str(open.map_or("", |(_, tail)| tail));
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                open = Some((piece.section, piece.tail));
+            }
+            text.push_str(&self.text[piece.start..piece.end]);
+        }
+        text.push_str(open.map_or("", |(_, tail)| tail));
+        text
+    }
+
+    /// The line about the pieces that are not included. Entries that the prompt has in another
+    /// section do not count, except pre-loaded ones: only that section has their text.
+    fn left_out(&self, rules: bool) -> String {
         let id = |piece: &Piece| match piece.subject {
             Subject::Entry(id, _) => Some(id),
             _ => None,
         };
-        let mut seen: FxHashSet<EntryId> = before.iter().filter_map(id).collect();
+        let left_out = || self.pieces.iter().filter(|piece| !piece.is_included);
+        let preloaded: FxHashSet<EntryId> = left_out()
+            .filter(|piece| piece.section == Section::PreloadedSkills)
+            .filter_map(id)
+            .collect();
+        let included = self.pieces.iter().filter(|piece| piece.is_included).filter_map(id);
+        let mut seen: FxHashSet<EntryId> = included.chain(preloaded.iter().copied()).collect();
         let [mut domains, mut commands, mut skills, mut notes] = [0; 4];
-        for piece in after {
+        for piece in left_out() {
             match piece.subject {
                 Subject::Domain(_) => domains += 1,
                 Subject::More(count) => commands += count,
@@ -168,9 +200,13 @@ impl<'a> Plan<'a> {
         if rules {
             parts.push("the rules for commands".to_owned());
         }
-        for (count, noun) in
-            [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")]
-        {
+        for (count, noun) in [
+            (preloaded.len(), "pre-loaded skill"),
+            (domains, "domain"),
+            (commands, "command"),
+            (skills, "skill"),
+            (notes, "note"),
+        ] {
             match count {
                 0 => {}
                 1 => parts.push(format!("1 {noun}")),

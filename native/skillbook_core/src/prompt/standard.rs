@@ -1,11 +1,11 @@
 //! The sections of the default prompt.
 
 use crate::catalog::entry::Entry;
+use crate::prompt::foreign::{escape_tags, push_body, push_line};
 use crate::prompt::notes::{title, without_title};
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::source::Selection;
-use crate::text::line::push_line;
 use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
@@ -43,7 +43,9 @@ impl View {
                     `get_skill: NAME.all` shows them in full.\n\n";
         plan.section(Section::Domains, head, "", |plan| {
             for (name, description) in &rows {
-                plan.piece(Subject::Domain(name), |out| push_row(out, width, name, description));
+                plan.piece(Subject::Domain(name), |out| {
+                    push_row(out, width, &escape_tags(name), &escape_tags(description))
+                });
             }
         });
     }
@@ -68,7 +70,7 @@ impl View {
                 for (id, entry) in rows {
                     let subject = Subject::Entry(id, entry.kind);
                     plan.piece(subject, |out| {
-                        push_row(out, width, &entry.name, entry.description())
+                        push_row(out, width, &entry.name, &escape_tags(entry.description()))
                     });
                 }
             },
@@ -137,8 +139,7 @@ impl View {
                     out.push_str("\n### ");
                     push_line(out, title(entry));
                     out.push_str("\n\n");
-                    out.push_str(without_title(entry));
-                    out.push('\n');
+                    push_body(out, without_title(entry));
                 });
             }
         });

@@ -1,14 +1,11 @@
-//! The sections in XML, and the escapes that keep a document from forging any of it.
+//! The sections in XML.
 
 use crate::catalog::entry::Entry;
+use crate::prompt::foreign::push_body;
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
 use crate::view::{about, View};
-
-/// The tags that the text of a skill must not open or close, since a model would read the rest as
-/// another skill.
-const TAGS: [&str; 2] = ["skill", "available_skills"];
 
 impl View {
     pub(super) fn push_available_skills<'a>(&'a self, plan: &mut Plan<'a>) {
@@ -50,7 +47,7 @@ impl View {
                     push_text(out, folder);
                     out.push_str(".\n\n");
                     push_body(out, entry.body().trim());
-                    out.push_str("\n</skill>\n");
+                    out.push_str("</skill>\n");
                 });
             }
         });
@@ -77,8 +74,7 @@ fn line(text: &str) -> String {
     out
 }
 
-/// Appends text of an element or an attribute. Control characters that XML 1.0 does not allow
-/// become U+FFFD.
+/// Appends text of an element or an attribute.
 fn push_text(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -90,61 +86,19 @@ fn push_text(out: &mut String, text: &str) {
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
-            c if c.is_control() => out.push('\u{FFFD}'),
             c => out.push(c),
         }
     }
 }
 
-/// Appends the text of a skill. Only the `<` of our own tags becomes `&lt;`: other XML may be part
-/// of the skill, and the model should read it unchanged.
-fn push_body(out: &mut String, body: &str) {
-    let mut parts = body.split('<');
-    out.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        out.push_str(if opens_own_tag(part) { "&lt;" } else { "<" });
-        out.push_str(part);
-    }
-}
-
-/// Whether the text after a `<` makes it one of our tags, in any case, with blanks or a `/` before
-/// the name. More forms than XML allows, since models are not XML parsers.
-fn opens_own_tag(rest: &str) -> bool {
-    let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-    TAGS.iter()
-        .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{push_body, push_text};
+    use super::push_text;
 
     #[test]
     fn escapes_text() {
         let mut out = String::new();
-        push_text(&mut out, "a<b>&\"'\u{0}\u{85}\t\n\ré");
-        assert_eq!(out, "a&lt;b&gt;&amp;&quot;&apos;\u{FFFD}\u{FFFD}&#9;&#10;&#13;é");
-    }
-
-    #[test]
-    fn only_our_own_tags_lose_their_bracket() {
-        let rows = [
-            ("a </skill> b", "a &lt;/skill> b"),
-            ("<skill name=\"x\">", "&lt;skill name=\"x\">"),
-            ("</SKILL\n>", "&lt;/SKILL\n>"),
-            ("< / Available_Skills>", "&lt; / Available_Skills>"),
-            ("<\u{0}/skill>", "&lt;\u{0}/skill>"),
-            ("<<skill>", "<&lt;skill>"),
-            ("<skills>", "&lt;skills>"),
-            ("<b>x</b> 1 < 2 & <ski", "<b>x</b> 1 < 2 & <ski"),
-            ("<available_skill>", "<available_skill>"),
-            ("<é", "<é"),
-            ("", ""),
-        ];
-        for (body, expected) in rows {
-            let mut out = String::new();
-            push_body(&mut out, body);
-            assert_eq!(out, expected);
-        }
+        push_text(&mut out, "a<b>&\"'\t\n\ré");
+        assert_eq!(out, "a&lt;b&gt;&amp;&quot;&apos;&#9;&#10;&#13;é");
     }
 }

@@ -23,7 +23,8 @@ use super::domain::DomainView;
 use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
-use crate::page::sections;
+use crate::hidden::reveal;
+use crate::page::sections::{self, push_indented, INDENT};
 use crate::source::Kind;
 use crate::text::line::push_line;
 
@@ -59,11 +60,13 @@ impl View {
         }
         // A skill and a domain may have one name; then both answers are given.
         if let Some(id) = self.find_named(path) {
-            let skill = self.skill_text(id)?;
-            return Some(Help::Text(match self.domain_beside(path, id) {
-                Some(index) => format!("{skill}\n\n---\n\n{index}"),
-                None => skill,
-            }));
+            let entry = self.entry(id)?;
+            return Some(Help::Text(revealed(match self.domain_beside(path, id) {
+                Some(index) => {
+                    format!("{}\n\n---\n\n{}", skill_text(entry, true), indented(&index))
+                }
+                None => skill_text(entry, false),
+            })));
         }
         let all = || path.strip_suffix(".all").and_then(|domain| self.help_domain_all(domain));
         let text = all().or_else(|| self.help_domain(path)).or_else(|| self.help_skill(path));
@@ -114,49 +117,34 @@ impl View {
             out.push_str("\n  ");
             out.push_str(line);
         }
-        out
+        revealed(out)
     }
 
     /// The index of a domain; `None` if it has no listed command.
     pub fn help_domain(&self, name: &str) -> Option<String> {
         self.domain(name)
             .filter(DomainView::is_listed)
-            .map(|domain| domain.body().trim().to_owned())
+            .map(|domain| revealed(domain.body().trim().to_owned()))
     }
 
-    /// The body of an entry and, for a skill, the list of its files.
+    /// The body of an entry and, for a skill, the list of its files. With that list the body is
+    /// indented.
     pub fn help_skill(&self, name: &str) -> Option<String> {
-        self.find(name).and_then(|id| self.skill_text(id))
+        self.find(name)
+            .and_then(|id| self.entry(id))
+            .map(|entry| revealed(skill_text(entry, false)))
     }
 
-    fn skill_text(&self, id: EntryId) -> Option<String> {
-        let entry = self.entry(id)?;
-        let mut out = body(entry);
-        if !entry.files.is_empty() {
-            out.push_str(&format!(
-                "\n\n## Files\n\nRead one with `get_skill: {}/<file>`:\n",
-                entry.name
-            ));
-            for file in entry.files.iter().take(LISTED_FILES) {
-                out.push_str("\n- ");
-                out.push_str(file);
-            }
-            if entry.files.len() > LISTED_FILES {
-                out.push_str(&format!("\n- and {} more", entry.files.len() - LISTED_FILES));
-            }
-        }
-        Some(out)
-    }
-
-    /// The bodies of all commands of a domain, each under its name.
+    /// The bodies of all commands of a domain, each indented under its name.
     pub fn help_domain_all(&self, name: &str) -> Option<String> {
         let text = |entry: &Entry| {
             let body = body(entry);
-            format!("# {}\n\n{}", entry.name, without_heading(&body, &entry.name).trim())
+            let text = indented(without_heading(&body, &entry.name).trim());
+            format!("# {}\n\n{text}", entry.name)
         };
         let domain = self.domain(name).filter(DomainView::is_listed)?;
         let texts: Vec<_> = domain.listed().map(|(_, entry)| text(entry)).collect();
-        Some(texts.join("\n\n---\n\n"))
+        Some(revealed(texts.join("\n\n---\n\n")))
     }
 
     /// A skill's name with one of its files. Only files that were found at load are answered, so a
@@ -171,6 +159,39 @@ impl View {
             Some(Help::File { entry: id, file: files[place].clone() })
         })
     }
+}
+
+/// The body of an entry, and the list of its files. The body is indented if lines of ours follow,
+/// which are the list, or as `framed` says, those of the caller.
+fn skill_text(entry: &Entry, framed: bool) -> String {
+    let body = body(entry);
+    if entry.files.is_empty() {
+        return if framed { indented(&body) } else { body };
+    }
+    let mut out = indented(&body);
+    out.push_str("\n\n## Files\n\nRead one with `get_skill: ");
+    push_line(&mut out, &entry.name);
+    out.push_str("/<file>`:\n");
+    for file in entry.files.iter().take(LISTED_FILES) {
+        out.push_str("\n- ");
+        out.push_str(&file.replace('\n', "\\u{A}"));
+    }
+    if entry.files.len() > LISTED_FILES {
+        out.push_str(&format!("\n- and {} more", entry.files.len() - LISTED_FILES));
+    }
+    out
+}
+
+fn indented(text: &str) -> String {
+    let mut out = INDENT.to_owned();
+    push_indented(&mut out, text);
+    out
+}
+
+/// The text with hidden characters made visible.
+fn revealed(mut text: String) -> String {
+    reveal(&mut text, 0);
+    text
 }
 
 /// The title of a note, the description of any other entry.
@@ -217,7 +238,7 @@ pub(crate) fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
 
 pub(crate) fn push_row(out: &mut String, width: usize, name: &str, description: &str) {
     out.push_str("  ");
-    out.push_str(name);
+    push_line(out, name);
     if !description.is_empty() {
         out.extend(std::iter::repeat_n(' ', width.saturating_sub(length(name)) + 2));
         push_line(out, description);

@@ -4,6 +4,7 @@
 //! counts and diagnostics are the same. `tests/leaks/` checks this against a catalog without the
 //! hidden entries.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::cached::CachedCatalog;
@@ -57,9 +58,28 @@ impl View {
         &self.visible.rule.profile
     }
 
-    /// The catalog's generation.
+    /// A number for the content that the view shows. It differs from that of another generation if
+    /// and only if an entry or an index of a domain has changed for the profile, so it says nothing
+    /// about hidden entries. The catalog's own number counts all changes.
     pub fn generation(&self) -> u64 {
-        self.catalog.generation()
+        *self.visible.generation.get_or_init(|| {
+            // No position in the catalog goes in, since those count hidden entries too.
+            let mut hasher = DefaultHasher::new();
+            for (id, entry) in self.entries() {
+                (entry.digest(), self.visible.about[id.0 as usize]).hash(&mut hasher);
+            }
+            for Unused { id, why, by } in self.unused() {
+                let digests = [id, by].map(|id| self.catalog.entry(*id).digest());
+                (digests, *why).hash(&mut hasher);
+            }
+            // The text of an index as the view shows it: without the lines of hidden commands.
+            for domain in self.domains() {
+                let about = (domain.name(), domain.description(), domain.body(), domain.path());
+                about.hash(&mut hasher);
+            }
+            // 59 bits are a small integer in Erlang.
+            (hasher.finish() >> 5).max(1)
+        })
     }
 
     /// Whether the view shows this entry.

@@ -54,6 +54,8 @@ pub(crate) struct Visible {
     pub(super) about: Vec<u8>,
     pub(super) unused: Vec<Unused>,
     pub(super) count: usize,
+    /// See [`View::generation`](super::view::View::generation).
+    pub(super) generation: OnceLock<u64>,
     pub(crate) prompt: OnceLock<Arc<str>>,
     pub(super) relations: OnceLock<Vec<Diagnostic>>,
     pub(super) search: OnceLock<Scope>,
@@ -77,7 +79,7 @@ impl Visible {
         // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
-        let (prompt, relations, search) = Default::default();
-        Visible { rule, about, unused, count, prompt, relations, search }
+        let (generation, prompt, relations, search) = Default::default();
+        Visible { rule, about, unused, count, generation, prompt, relations, search }
     }
 }

@@ -11,14 +11,29 @@ use skillbook_core::view::search::Query;
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::View;
 
+/// The line before the diagnostics in [`everything`].
+pub const DIAGNOSTICS: &str = "Diagnostics\n";
+
 /// Everything that can be read through a view, in one text. Left out are functions for trusted code
 /// (`catalog`, and the files of `explain`), and those that say nothing about documents (`profile`).
 pub fn everything(view: &View, names: &[String]) -> String {
     let mut out = format!("{} of generation {}\n", view.count(), view.generation());
     let ids = || (0..view.catalog().entries().len() as u32 + 1).map(EntryId);
     for (id, entry) in view.entries() {
-        let Entry { name, kind, domain, title, labels, source, trust, document, selection, files } =
-            &**entry;
+        // `digest` is in the number of the generation above.
+        let Entry {
+            name,
+            kind,
+            domain,
+            title,
+            labels,
+            source,
+            trust,
+            document,
+            selection,
+            files,
+            ..
+        } = &**entry;
         out += &format!(
             "{name} {kind:?} {domain:?} {title:?} {labels:?} {} {document:?} {selection:?}",
             source.name
@@ -67,7 +82,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
         out += &format!("{tools:?} {allowed:?} {declared:?}\n");
     }
     let told: String = view.diagnostics().map(|found| format!("{found:?}\n")).collect();
-    out + &told + &format!("{:?}", lint(view))
+    out + DIAGNOSTICS + &told + &format!("{:?}", lint(view))
 }
 
 pub fn helps(view: &View, names: &[String], out: &mut String) {

@@ -185,6 +185,15 @@ proptest! {
         for views in [&old, &new, &others] {
             same("everything", views.each_ref().map(|view| everything(view, &names)))?;
         }
+        // A view's number changes exactly if something that it shows has changed: all between the
+        // first line, which is the number, and the diagnostics, which are also about files that no
+        // glob selects.
+        let texts = [&old[0], &new[0]].map(|view| everything(view, &names));
+        let shown = texts.each_ref().map(|text| {
+            let end = text.rfind(DIAGNOSTICS).unwrap_or(text.len());
+            text[..end].split_once('\n').map(|(_, rest)| rest.to_owned())
+        });
+        prop_assert_eq!(old[0].generation() == new[0].generation(), shown[0] == shown[1]);
         same("news", [0, 1].map(|at| new[at].news_since(&old[at])))?;
         same("news of another profile", [0, 1].map(|at| others[at].news_since(&old[at])))?;
     }

@@ -1,5 +1,6 @@
 //! A second implementation of visibility and precedence, to compare the code under test with.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -50,6 +51,8 @@ pub struct Page {
     pub proactive: bool,
     pub hidden_from_model: bool,
     pub user_invocable: bool,
+    /// Whether it may take the place of others.
+    pub replaces: bool,
     pub requires: Vec<usize>,
     pub links: Vec<usize>,
     pub aliases: Vec<usize>,
@@ -76,7 +79,7 @@ pub struct Member {
 
 pub fn page() -> impl Strategy<Value = Page> {
     let flag = |weight| proptest::bool::weighted(weight);
-    let flags = (flag(0.7), flag(0.15), flag(0.2), flag(0.2), flag(0.8));
+    let flags = (flag(0.7), flag(0.15), flag(0.2), flag(0.2), flag(0.8), flag(0.7));
     let others = || proptest::collection::vec(0..NAMES, 0..3);
     (labels(), flags, others(), others(), proptest::collection::vec(0..=NAMES, 0..2)).prop_map(
         |(labels, flags, requires, links, aliases)| Page {
@@ -86,6 +89,7 @@ pub fn page() -> impl Strategy<Value = Page> {
             proactive: flags.2,
             hidden_from_model: flags.3,
             user_invocable: flags.4,
+            replaces: flags.5,
             requires,
             links,
             aliases,
@@ -227,6 +231,15 @@ impl World {
         self.folder(at).trust == Trust::Low || (self.is_stored(at) && self.members[at].low)
     }
 
+    /// The claim of a document to its name, the weakest first. Records have no such field.
+    pub fn claim(&self, at: usize) -> u8 {
+        match (self.is_low(at), self.is_stored(at) || self.members[at].page.replaces) {
+            (true, _) => 0,
+            (false, false) => 1,
+            (false, true) => 2,
+        }
+    }
+
     pub fn is_selected(&self, at: usize) -> bool {
         let (folder, name) = (self.folder(at), self.name(at));
         let selects =
@@ -266,11 +279,12 @@ impl World {
             let own = candidates.iter().copied().filter(|at| self.members[*at].source == *source);
             match self.folders[*source].kind {
                 SourceKind::Stored => own.min_by_key(|at| (self.is_low(*at), *at)),
-                _ => own.min_by_key(|at| self.path(*at)),
+                _ => own.min_by_key(|at| (Reverse(self.claim(*at)), self.path(*at))),
             }
         };
         let best: Vec<_> = (0..self.folders.len()).filter_map(|source| best(&source)).collect();
-        best.iter().rfind(|at| !self.is_low(**at)).or(best.first()).copied()
+        let with = |claim| best.iter().rfind(move |at| self.claim(**at) == claim);
+        with(2).or(with(1)).or(best.first()).copied()
     }
 
     /// The documents that a reader is shown.
@@ -294,11 +308,15 @@ impl World {
                 || self.name(*at).starts_with("dom.")
                 || !stored.iter().any(replaces)
         });
-        let trusted: Vec<_> = used.iter().copied().filter(|at| !self.is_low(*at)).collect();
-        used.retain(|at| {
-            !self.is_low(*at)
-                || !trusted.iter().any(|other| self.has_alias(*other, &self.name(*at)))
-        });
+        for claim in [1, 0] {
+            let before = used.clone();
+            used.retain(|at| {
+                let takes = |other: &usize| {
+                    self.claim(*other) > claim && self.has_alias(*other, &self.name(*at))
+                };
+                self.claim(*at) != claim || !before.iter().any(takes)
+            });
+        }
         used
     }
 
@@ -338,7 +356,7 @@ impl World {
             "---\n{more}visibility_labels: [{}]\ninclude_in_prompt: {}\n\
              exclude_from_prompt_profile_ids: [{}]\n\
              proactive_for_profile_ids: [{}]\ndisable-model-invocation: {}\n\
-             user-invocable: {}\nrequires: [{}]\n\
+             user-invocable: {}\nreplaces: {}\nrequires: [{}]\n\
              aliases: [{}]\n---\n",
             page.labels.join(", "),
             page.in_prompt,
@@ -346,6 +364,7 @@ impl World {
             ids(page.proactive),
             page.hidden_from_model,
             page.user_invocable,
+            page.replaces,
             list(&page.requires),
             list(&page.aliases),
         )
@@ -453,8 +472,9 @@ impl World {
         let sources: Vec<_> = (0..self.folders.len()).collect();
         let shown: Vec<_> = all.iter().copied().filter(|at| self.shows(*at, reader)).collect();
         let whole = self.catalog(generation, &all, &sources, &[]);
+        // The catalog's own number counts hidden changes, and no view may show it.
         let told = self.catalog(
-            generation,
+            generation + 10,
             &shown,
             &self.shown_indexes(reader),
             &self.hidden_names(reader),

@@ -93,7 +93,7 @@ defmodule Skillbook.Handlers.Skills.LoadTest do
       {"skills.load Weekly Report", "# weekly-report\n\nWrite it."},
       {~s(load_skill {"skill_id": "weekly-report"}), "# weekly-report\n\nWrite it."},
       {"skills.load pdf",
-       "# pdf\n\nRead it.\n\n## Files\n\nRead one with `get_skill: pdf/<file>`:\n\n- forms.md"},
+       "# pdf\n\n  Read it.\n\n## Files\n\nRead one with `get_skill: pdf/<file>`:\n\n- forms.md"},
       {"skills.load quiet", "# quiet\n\nQuiet."},
       {"skills.load School Schedule", "error: Skill 'School Schedule' not found. #{available}"},
       {"skills.load x.act", "error: Skill 'x.act' not found. #{available}"},

@@ -137,15 +137,15 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
 
     test "edits the text, the fields, or both", %{book: book} do
       check(book, [
-        {~s(skills.update iso-dates --operation append --content " Always."),
+        {~s(skills.update iso-dates --operation append --content "Always."),
          "Updated iso-dates to version 2.\n  content: 8 -> 16 characters"},
-        {~s(skills.update iso-dates --operation prepend --content "Dates: "),
+        {~s(skills.update iso-dates --operation prepend --content "Dates:"),
          "Updated iso-dates to version 3.\n  content: 16 -> 23 characters"},
         {~s(skills.update "ISO dates" --operation find_replace --find "s" --replace ""),
          "Updated iso-dates to version 4.\n  content: 23 -> 22 characters"},
         {~s(skills.update iso-dates --operation find_replace --find "e" --replace "E" ) <>
            ~s(--replace-all), "Updated iso-dates to version 5.\n  content: 22 -> 22 characters"},
-        {~s(skills.update iso-dates --operation delete --content " Always."),
+        {~s(skills.update iso-dates --operation delete --content "\nAlways."),
          "Updated iso-dates to version 6.\n  content: 22 -> 14 characters"},
         {~s(skills.update iso-dates --title "ISO dates!" --tags reports --include-in-prompt no),
          "Updated iso-dates to version 7.\n  title: ISO dates -> ISO dates!\n" <>
@@ -160,7 +160,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
            "  content: 14 -> 14 characters"}
       ])
 
-      assert %{data: %{content: "Date: Use ISO.", tags: [], version: 9}} =
+      assert %{data: %{content: "Date:\nUse ISO.", tags: [], version: 9}} =
                result(book, "skills.read iso-dates")
 
       assert %{data: %{name: "iso-dates", version: 10}, effects: [:skill_updated]} =
@@ -232,7 +232,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
         {"#{replace} DDDD --expected-version 4",
          "Updated iso-dates to version 5.\n  content: 3 -> 4 characters"},
         {"skills.update iso-dates --operation append --content E", [profile: "bob"],
-         "Updated iso-dates to version 6.\n  content: 4 -> 5 characters"},
+         "Updated iso-dates to version 6.\n  content: 4 -> 6 characters"},
         {"#{replace} x --expected-version 4", [now: @later],
          ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, ) <>
            ~s(not at the expected ) <>

@@ -145,12 +145,13 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
                "Answer the user with "
            )
 
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+
     found =
       for {%{name: name}, result} <- steps,
           name,
-          do:
-            {name, result.content =~ "T-1", result.content =~ "T-2", result.content =~ "T-3",
-             result.content =~ "T-4"}
+          content = Skillbook.Ordinals.from_numbers(result.content, sql),
+          do: {name, content =~ "T-1", content =~ "T-2", content =~ "T-3", content =~ "T-4"}
 
     assert found == [
              {"late", true, false, false, false},

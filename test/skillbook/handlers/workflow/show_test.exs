@@ -49,8 +49,12 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
         do: Skillbook.view(book, Profile.unrestricted()),
         else: Skillbook.view(book, profile)
 
-    [result] = Skillbook.run(view, "```cmd\n#{line}\n```", now: ~U[2026-03-01 08:00:00Z]).results
-    result
+    Skillbook.Ordinals.run(book, line, fn line ->
+      [result] =
+        Skillbook.run(view, "```cmd\n#{line}\n```", now: ~U[2026-03-01 08:00:00Z]).results
+
+      result
+    end)
   end
 
   # How long something took is not the same twice.
@@ -142,7 +146,10 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
           {~U[2026-03-01 09:01:01Z], "interrupted"}
         ],
         line <- ["workflow.show x.slow", "workflow.show x.slow --run R-1"] do
-      [result] = Skillbook.run(view, "```cmd\n#{line}\n```", now: now).results
+      result =
+        Skillbook.Ordinals.run(book, line, fn line ->
+          hd(Skillbook.run(view, "```cmd\n#{line}\n```", now: now).results)
+        end)
 
       assert result.content =~
                "R-1  2026-03-01T08:00:00Z  #{status}, 1 of 2 steps  (agent \"ann\")"
@@ -154,24 +161,25 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
              "x.prose - Does x.prose\nIt is a page to follow: get_skill x.prose\nNo runs."
   end
 
-  test "the last hundred runs of a workflow are stored", %{book: book} do
+  test "the last hundred runs of a workflow and a profile are stored", %{book: book} do
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
 
     SQL.query!(
       sql,
       "with recursive n (i) as (select 1 union all select i + 1 from n where i < 150) insert " <>
-        "into skillbook_runs (name, profile, made_by, command, status, steps, started_at) " <>
-        "select case when i = 1 then 'x.other' else 'x.flow' end, 'ann', 'user', 'x', " <>
-        "'done', 1, 't' from n"
+        "into skillbook_runs (name, profile, made_by, command, status, steps, started_at, " <>
+        "number) select case when i = 1 then 'x.other' else 'x.flow' end, " <>
+        "case when i < 6 then 'bob' else 'ann' end, 'user', 'x', 'done', 1, 't', i from n"
     )
 
     run(book, "x.flow")
 
     assert SQL.query!(
              sql,
-             "select name, count(*) from skillbook_runs group by name order by name"
+             "select name, profile, count(*) from skillbook_runs group by name, profile " <>
+               "order by name, profile"
            ).rows ==
-             [["x.flow", 100], ["x.other", 1]]
+             [["x.flow", "ann", 100], ["x.flow", "bob", 4], ["x.other", "bob", 1]]
   end
 
   test "a database error does not stop a run", %{book: book} do

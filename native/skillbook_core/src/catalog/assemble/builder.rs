@@ -390,6 +390,7 @@ impl<'a> Builder<'a> {
             // Without a selection the entry is put into `unselected` later.
             selection: self.source.selects(name).unwrap_or(Selection::Available),
             files: Vec::new(),
+            digest: Default::default(),
         }
     }
 

@@ -51,6 +51,8 @@ pub struct Fields {
     pub max_running: Option<u32>,
     /// `strict`: check flags against the page even if no handler receives them.
     pub strict: bool,
+    /// `replaces`: whether it may take the place of another entry of its name.
+    pub replaces: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, unchanged, if both it and its time zone are valid.
@@ -114,6 +116,7 @@ impl FieldReader<'_> {
             timeout: self.timeout(),
             max_running: self.max_running(),
             strict: self.flag("strict").unwrap_or(false),
+            replaces: self.flag("replaces").unwrap_or(true),
             allowed_tools: self.allowed_tools(),
             schedule,
             timezone,
