@@ -75,7 +75,8 @@ defmodule Skillbook.CLI.Terminal do
   end
 
   @doc "Replaces the progress line on standard error, if that is a terminal."
-  def progress(text), do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", text]), else: :ok)
+  def progress(text),
+    do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", safe(text)]), else: :ok)
 
   @doc "Clears the progress line."
   def clear_progress, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)

@@ -55,8 +55,8 @@ defmodule Skillbook.Vault.Note do
           {:ok, t(), String.t() | nil} | {:error, String.t()}
   def read(id, path, text, labels \\ []) do
     with :ok <- text(text),
-         {:ok, data, body, warning} <- split(text),
-         {:ok, own} <- own_labels(data) do
+         {:ok, own} <- own_labels(text),
+         {:ok, data, body, warning} <- split(text) do
       {:ok, note(id, path, text, data, body, own ++ labels), warning}
     end
   end
@@ -78,37 +78,23 @@ defmodule Skillbook.Vault.Note do
     end
   end
 
-  # Frontmatter that cannot be read may contain the labels that hide the document.
   defp split(text) do
     case Frontmatter.parse(text) do
       {:ok, document} ->
         {:ok, document.data, document.body, nil}
 
       {:error, error} ->
-        if text |> String.downcase(:ascii) |> String.contains?("visibility_labels"),
-          do:
-            {:error,
-             "its frontmatter, which has visibility_labels, cannot be read: " <>
-               Exception.message(error)},
-          else: {:ok, %{}, text, "its frontmatter is read as text: #{Exception.message(error)}"}
+        {:ok, %{}, text, "its frontmatter is read as text: " <> Exception.message(error)}
     end
   end
 
-  defp own_labels(data) do
-    case data["visibility_labels"] do
-      text when is_binary(text) ->
-        {:ok, String.split(text, ~r/[\s,]+/u, trim: true)}
-
-      value when is_map(value) ->
-        unreadable()
-
-      value ->
-        labels = value |> List.wrap() |> Enum.map(&plain/1)
-        if Enum.all?(labels, &(&1 not in [nil, ""])), do: {:ok, labels}, else: unreadable()
+  # The same rule as for entries: a restriction that cannot be read hides the document.
+  defp own_labels(text) do
+    case Frontmatter.access(text) do
+      {:ok, own} -> {:ok, own.labels}
+      {:error, message} -> {:error, message}
     end
   end
-
-  defp unreadable, do: {:error, "its visibility_labels are not a list of texts"}
 
   defp note(id, path, text, data, body, labels) do
     name = path |> Path.basename() |> String.replace(~r/\.(md|markdown)\z/i, "")

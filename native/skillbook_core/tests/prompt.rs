@@ -495,9 +495,9 @@ fn preloaded_entries_are_left_out_last_and_counted() {
     let line = |what: &str| format!("Left out for lack of space: {what}. {FOOT}");
     let domains = &whole[..whole.find("\n## Skills").unwrap()];
     let listed = &whole[..whole.find("- c: ").unwrap()];
-    let preloaded = "## Pre-loaded Skills\n### a\nText of a.\n\n\
-                     ### x.y\nA longer text of the command y.\n";
-    let first = "## Pre-loaded Skills\n### a\nText of a.\n";
+    let preloaded = "## Pre-loaded Skills\n### a\n  Text of a.\n\n\
+                     ### x.y\n  A longer text of the command y.\n";
+    let first = "## Pre-loaded Skills\n### a\n  Text of a.\n";
     assert!(whole.ends_with(preloaded), "{whole}");
     // From the longest to the shortest: the length of each is the limit that gives it.
     let rows = [

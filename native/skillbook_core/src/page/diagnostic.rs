@@ -119,9 +119,12 @@ codes! {
     FieldMended = "field_mended",
     /// A `schedule` or a `timezone` that is not valid. It is not used.
     ScheduleInvalid = "schedule_invalid",
-    /// Visibility labels that cannot be read. The document is not used, because the wrong reader
-    /// might see it.
+    /// Visibility labels that cannot be read, occur twice or are misspelt. The document is not
+    /// used, because the wrong reader might see it.
     LabelsInvalid = "labels_invalid",
+    /// Another restriction that cannot be read, occurs twice or is misspelt. The document is not
+    /// used.
+    RestrictionInvalid = "restriction_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.
     NotASkill = "not_a_skill",
     /// A name that occurs twice in one source.
@@ -246,8 +249,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`]. Its
-    /// message is put on one line, with hidden characters made visible.
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    /// Its message is put on one line, with hidden characters made visible.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
             code,

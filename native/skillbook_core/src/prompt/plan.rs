@@ -75,9 +75,9 @@ impl<'a> Plan<'a> {
 
     /// Adds a piece to the current section, with hidden characters made visible.
     pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
-        let start = self.text.len();
+        let from = self.text.len();
         write(&mut self.text);
-        hidden::reveal(&mut self.text, start);
+        hidden::reveal(&mut self.text, from);
         if let Some((section, tail, start)) = &mut self.current {
             let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
             let piece = Piece { subject, section: *section, start, end, tail, is_included: true };

@@ -75,6 +75,8 @@ pub struct Document<'a> {
     pub body_line: u32,
     /// Whether there is a block.
     pub present: bool,
+    /// The keys of the block that occur twice.
+    pub repeated: Vec<String>,
     /// The parts that were repaired, overridden or left out, in the order of the lines.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -178,6 +180,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         body_offset: split.body_offset,
         body_line: place(text.as_bytes(), split.body_offset).line,
         present: split.block.is_some(),
+        repeated: Vec::new(),
         diagnostics: Vec::new(),
     };
     let Some(block) = split.block else { return Ok(document) };
@@ -186,15 +189,18 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         document.data = Value::Map(pairs);
         return Ok(document);
     }
-    let (data, mut diagnostics) = match yaml::load(&text[block.clone()]) {
-        Ok(loaded) => (loaded.data, loaded.diagnostics),
+    let (loaded, mut diagnostics) = match yaml::load(&text[block.clone()]) {
+        Ok(mut loaded) => {
+            let diagnostics = std::mem::take(&mut loaded.diagnostics);
+            (loaded, diagnostics)
+        }
         Err(failure) => match repair::repair(&text[block.clone()], &failure) {
-            Some((loaded, mut repairs)) => {
+            Some((mut loaded, mut repairs)) => {
                 for fix in repairs.iter_mut().filter_map(|repaired| repaired.fix.as_mut()) {
                     fix.range = block.start + fix.range.start..block.start + fix.range.end;
                 }
-                repairs.extend(loaded.diagnostics);
-                (loaded.data, repairs)
+                repairs.append(&mut loaded.diagnostics);
+                (loaded, repairs)
             }
             None => {
                 let place = place(text.as_bytes(), block.start + failure.offset);
@@ -203,9 +209,16 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         },
     };
     diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-    document.data = data;
+    document.data = loaded.data;
+    document.repeated = loaded.repeated;
     document.diagnostics = diagnostics;
     Ok(document)
+}
+
+/// The part of a document that may be frontmatter: up to the body, or all of it if the block is
+/// never closed.
+pub(crate) fn head(text: &str) -> &str {
+    split::split(text).map_or(text, |split| &text[..split.body_offset])
 }
 
 /// Converts bytes to text.

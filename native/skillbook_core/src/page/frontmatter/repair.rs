@@ -121,7 +121,7 @@ impl Repair<'_> {
     /// elsewhere in the block.
     fn read(&self, lines: Range<usize>) -> Result<(), String> {
         match yaml::value(&self.lines[lines].join("\n")) {
-            Ok((Value::Map(_) | Value::List(_), _)) => Ok(()),
+            Ok(Loaded { data: Value::Map(_) | Value::List(_), .. }) => Ok(()),
             Ok(_) => Err("expected a space after the colon".into()),
             Err(Failure { unknown_anchor: Some(name), .. })
                 if self.block.contains(&format!("&{name}")) =>
