@@ -25,11 +25,15 @@ defmodule Skillbook.Entry do
 
     * `:body` - the text after the frontmatter
     * `:usage` - the first line of the Usage section, or `nil`
-    * `:data` - the frontmatter as written, with string keys; in the store, the columns by name
+    * `:data` - the frontmatter with string keys; in the store, with the columns by name in place
+      of fields of the same name. Fields that are texts, such as `version`, and all scalars of
+      `metadata` are texts as their author wrote them; other values have their YAML types. See
+      `Skillbook.View.frontmatter/2` for the exact text
     * `:files` - the other files of a skill's folder, as sorted relative paths
     * `:requires` - the names of required skills
     * `:license`, `:compatibility` - texts or `nil`
-    * `:metadata` - a map of texts, as in the Agent Skills format
+    * `:metadata` - the frontmatter's mapping of this name, `%{}` without one: texts as their
+      author wrote them, lists, maps and `nil`
 
   Running:
 
@@ -82,7 +86,7 @@ defmodule Skillbook.Entry do
           triggers: [String.t()],
           license: String.t() | nil,
           compatibility: String.t() | nil,
-          metadata: %{optional(String.t()) => String.t()},
+          metadata: %{optional(String.t()) => metadata()},
           selection: :available | :inline,
           trust: :low | :medium | :high,
           files: [String.t()],
@@ -92,6 +96,10 @@ defmodule Skillbook.Entry do
           path: String.t(),
           source: String.t()
         }
+
+  @typedoc "A value of `metadata` in frontmatter."
+  @type metadata ::
+          String.t() | nil | [metadata()] | %{optional(String.t()) => metadata()}
 
   # At most 32 keys, with `__struct__`: larger maps are trees, which take twice the memory and the
   # time.

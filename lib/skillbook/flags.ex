@@ -34,8 +34,8 @@ defmodule Skillbook.Flags do
   ## Absent flags
 
   `nil` and `[]` count as absent. Only JSON objects can contain them: some models write all
-  members of an object and use these values for the flags that they do not need. With a declaration
-  that has the flag `--clear`, `[]` for one of its fields clears this field.
+  members of an object and use these values for the flags that they do not need. With a
+  declaration that has the flag `--clear`, `[]` for one of its fields clears this field.
 
   ## Single values
 

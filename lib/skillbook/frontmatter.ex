@@ -108,6 +108,41 @@ defmodule Skillbook.Frontmatter do
     end
   end
 
+  @doc false
+  # The fields that decide who may read a text and whether it is a skill by itself, and all of its
+  # frontmatter as in `Skillbook.Entry`. The error is a text about a restriction that cannot be
+  # read; then nobody may read the text.
+  @spec access(binary()) ::
+          {:ok,
+           %{
+             makes_skill: boolean(),
+             is_described: boolean(),
+             labels: [String.t()],
+             excluded_for: [String.t()],
+             data: %{optional(String.t()) => value()} | nil
+           }}
+          | {:error, String.t()}
+  def access("---" <> _ = text), do: Native.frontmatter_access(text)
+  def access("\uFEFF---" <> _ = text), do: Native.frontmatter_access(text)
+
+  # Most notes have no frontmatter.
+  def access(_text) do
+    own = %{makes_skill: false, is_described: false, labels: [], excluded_for: [], data: nil}
+    {:ok, own}
+  end
+
+  # Longer keys are no restrictions.
+  @max_key 200
+
+  @doc false
+  # The restriction that the name of a field is or nearly is, or nil.
+  @spec restriction(String.t()) :: String.t() | nil
+  def restriction(key) when byte_size(key) <= @max_key and is_binary(key) do
+    if String.valid?(key), do: Native.frontmatter_restriction(key)
+  end
+
+  def restriction(_key), do: nil
+
   @doc ~S"""
   Writes a document, which `parse/1` reads back.
 

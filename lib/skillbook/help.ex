@@ -32,10 +32,34 @@ defmodule Skillbook.Help do
     * an alias of an entry
     * the name of a skill and one of its files, such as `pdf-processing/references/forms.md` - the
       file, if it is UTF-8 text of up to 256 KiB; otherwise its size and type
+    * the title of an entry, or another spelling of a name, title or alias: case does not matter,
+      and blanks, dashes and other signs are equal. If it means several names, the error lists
+      them
   """
   @spec get(View.t(), String.t() | nil) :: answer()
-  def get(view, nil), do: get(view, "")
-  def get(%View{ref: ref} = view, path), do: answer(Native.view_help(ref, path), view, path)
+  def get(view, path), do: with({:ok, {_path, text}} <- find(view, path || ""), do: {:ok, text})
+
+  @doc false
+  # As `get/2`, with the path that was found: for another spelling, the name.
+  @spec find(View.t(), String.t()) ::
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t()}
+  def find(view, path) do
+    with {:error, error} <- find_exact(view, path) do
+      case View.spelled(view, path) do
+        [] -> {:error, error}
+        [name] -> find_exact(view, name)
+        names -> {:error, UnknownSkillError.ambiguous(path, names)}
+      end
+    end
+  end
+
+  @doc false
+  # As `find/2`, without other spellings.
+  @spec find_exact(View.t(), String.t()) ::
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t()}
+  def find_exact(%View{ref: ref} = view, path) do
+    with {:ok, text} <- answer(Native.view_help(ref, path), view, path), do: {:ok, {path, text}}
+  end
 
   @doc false
   # Returns the entries whose texts the answer to a path contains. Tries the path in the order of

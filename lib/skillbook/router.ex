@@ -124,7 +124,7 @@ defmodule Skillbook.Router do
   end
 
   defp parts(view, word) do
-    if String.contains?(word, ",") and match?({:error, _}, Help.get(view, word)),
+    if String.contains?(word, ",") and match?({:error, _}, Help.find(view, word)),
       do: String.split(word, ",", trim: true),
       else: [word]
   end
@@ -134,9 +134,24 @@ defmodule Skillbook.Router do
   defp help(view, []), do: help(view, [""])
 
   defp help(view, paths) do
-    with {:ok, texts} <- Options.each(paths, &Help.get(view, &1)) do
+    # A page that is asked for twice is answered once.
+    with {:ok, found} <- find_paths(view, Enum.uniq(paths)) do
+      {paths, texts} = Enum.unzip(found)
+
       {:help, Enum.join(texts, "\n\n---\n\n"), each(paths, &Help.entries(view, &1)),
        each(paths, &Help.skills(view, &1))}
     end
   end
+
+  # Several words are several paths, if each of them is one. If not, they are a title.
+  defp find_paths(view, [_, _ | _] = paths) do
+    with {:error, _} <- Options.each(paths, &Help.find_exact(view, &1)),
+         {:error, error} <- Help.find(view, Enum.join(paths, " ")) do
+      if error.ambiguous, do: {:error, error}, else: Options.each(paths, &Help.find(view, &1))
+    else
+      {:ok, found} -> {:ok, List.wrap(found)}
+    end
+  end
+
+  defp find_paths(view, paths), do: Options.each(paths, &Help.find(view, &1))
 end

@@ -74,16 +74,20 @@ defmodule Skillbook.Store do
       name and a description becomes a skill
     * `:description` - at most 1,024 characters. A skill needs one, here or in its frontmatter
     * `:tags` - at most 32 of 64 characters
-    * `:labels` - visibility labels, at most 64 of 128 characters; the profile's own are added
+    * `:labels` - visibility labels, at most 64 of 128 characters; the profile's own and those
+      in the content's frontmatter are added
     * `:include_in_prompt` - whether prompts list the entry; `true` by default
     * `:proactive_for`, `:excluded_for` - profile ids, at most 64 of 128 characters: always, or
-      never, in the prompts of these profiles
+      never, in the prompts of these profiles. Profiles that the content's frontmatter excludes
+      are added
     * `:attachments` - at most 64 texts of 256 characters
     * `:schedule` - a cron expression. The entry then runs automatically for the profile that
       wrote it; see [Schedules](schedules.md#schedule-an-entry-of-the-store)
     * `:timezone` - the time zone of the schedule; UTC by default
 
-  A field that is `nil` counts as missing.
+  A field that is `nil` counts as missing. Other fields of the content's frontmatter, such as
+  `allowed-tools`, have an effect as in a file. Content with a mistake in a
+  [restriction](skills.md#mistakes-in-a-restriction) is an error of the kind `:restriction`.
 
   ## Examples
 

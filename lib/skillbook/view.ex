@@ -22,7 +22,7 @@ defmodule Skillbook.View do
     * `:profile` - the `Skillbook.Profile`
     * `:generation` - a number for the content that the profile sees. It differs between two views
       of a profile if and only if an entry or a domain has changed for it, so it says nothing
-      about hidden entries. It does not count; `Skillbook.Catalog.generation/1` does, for trusted code
+      about hidden entries. It does not count changes; `Skillbook.Catalog.generation/1` does
   """
 
   alias Skillbook.Support.{Arguments, Options}
@@ -129,6 +129,34 @@ defmodule Skillbook.View do
 
   def fetch(view, name),
     do: Arguments.check!("Skillbook.View.fetch/2", view: {:view, view}, name: {:text, name})
+
+  @doc ~S"""
+  Returns the frontmatter of an entry exactly as it was written, with its `---` lines; `""` if it
+  has none. Followed by the entry's `body` it is the whole text of the document.
+
+      iex> page = "---\nname: pdf\ndescription: Work with PDF\nversion: 1.10 # new\n---\n# PDF\n"
+      iex> folder = Path.join(System.tmp_dir!(), "skills-#{System.unique_integer([:positive])}")
+      iex> {:ok, _} = Skillbook.Document.create(folder, "pdf.md", page)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
+      iex> view = Skillbook.View.all(catalog)
+      iex> {:ok, frontmatter} = Skillbook.View.frontmatter(view, "pdf")
+      iex> frontmatter <> Skillbook.View.fetch!(view, "pdf").body == page
+      true
+      iex> File.rm_rf!(folder)
+      iex> Skillbook.View.fetch!(view, "pdf").data["version"]
+      "1.10"
+  """
+  @spec frontmatter(t(), String.t()) :: {:ok, binary()} | {:error, UnknownSkillError.t()}
+  def frontmatter(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
+    case Native.view_frontmatter(ref, name) do
+      nil -> {:error, unknown(view, name)}
+      text -> {:ok, text}
+    end
+  end
+
+  def frontmatter(view, name) do
+    Arguments.check!("Skillbook.View.frontmatter/2", view: {:view, view}, name: {:text, name})
+  end
 
   @doc false
   # Returns the first skill or note from a file with this name or this title.
@@ -298,6 +326,12 @@ defmodule Skillbook.View do
   # Returns the row number in the database of the entry of a name; `nil` for a file or no entry.
   @spec record(t(), String.t()) :: pos_integer() | nil
   def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
+
+  @doc false
+  # Returns the names of entries and domains that a text means in another spelling: in another
+  # case, with other separators, as a title.
+  @spec spelled(t(), String.t()) :: [String.t()]
+  def spelled(%__MODULE__{ref: ref}, text), do: Native.view_spelled(ref, text)
 
   @doc false
   # Domains are suggested only where a path may name one, since they cannot be run.

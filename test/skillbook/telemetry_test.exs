@@ -42,7 +42,7 @@ defmodule Skillbook.TelemetryTest do
 
   test "each command has a start and a stop event", %{tmp_dir: folder} do
     {book, view} = start(folder)
-    common = %{book: book, profile: "ann", generation: 1, skill: nil, effect: nil}
+    common = %{book: book, profile: "ann", generation: view.generation, skill: nil, effect: nil}
 
     rows = [
       {"x.run --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},

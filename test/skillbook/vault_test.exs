@@ -193,6 +193,8 @@ defmodule Skillbook.VaultTest do
                   "broken.md" => "---\ntags: [a, b\n---\nbroken plan\n",
                   "hiding.md" => "---\nvisibility_labels: [a\n---\nhidden plan\n",
                   "map.md" => "---\nvisibility_labels: {a: b}\n---\nhidden plan\n",
+                  "near.md" => "---\nvisibility-labels: [a]\n---\nhidden plan\n",
+                  "twice.md" => "---\nlabels: [a]\nlabels: []\n---\nhidden plan\n",
                   "binary.md" => <<0, 255, 1, 2>>,
                   "zero.md" => "plan " <> <<0>>,
                   "yaml zero.md" => "---\ntitle: \"a\\0b\"\n---\nplan",
@@ -226,14 +228,21 @@ defmodule Skillbook.VaultTest do
             assert total == 6
             assert paths(book, "w1x919") == ["many.md"]
             {:ok, counts} = Vault.sync(book, "notes")
-            assert counts.skipped == 8
+            assert counts.skipped == 10
           end)
 
         for line <- [
               "broken.md: its frontmatter is read as text: ",
-              "hiding.md is not indexed: its frontmatter, which has visibility_labels, " <>
-                "cannot be read: ",
-              "map.md is not indexed: its visibility_labels are not a list of texts",
+              "hiding.md is not indexed: line 2: expected frontmatter that can be read, " <>
+                "since a line of it looks like `visibility_labels`; mend the frontmatter",
+              "map.md is not indexed: line 2: expected a list of texts for " <>
+                "`visibility_labels`, got a mapping; write for example " <>
+                "visibility_labels: [private, family], or an empty list [] for none",
+              "near.md is not indexed: line 2: expected `visibility_labels`, " <>
+                "got `visibility-labels`; write for example " <>
+                "visibility_labels: [private, family]",
+              "twice.md is not indexed: line 2: expected `labels` once, " <>
+                "got it more than once; keep one of them",
               "binary.md is not indexed: it is not text in UTF-8",
               "zero.md is not indexed: it is not text in UTF-8",
               "huge.md is not indexed: it has more than 2097152 bytes",

@@ -111,6 +111,8 @@ defmodule Skillbook.UnknownSkillError do
 
     * `:name` - the name
     * `:suggestions` - up to three similar names that the view shows, the closest first
+    * `:ambiguous` - whether the name is another spelling of each of the suggestions; then they
+      are all of these names, up to 20
 
   ## Examples
 
@@ -125,11 +127,24 @@ defmodule Skillbook.UnknownSkillError do
       "unknown skill \\"x\\". To list all skills, write: get_skill"
   """
 
-  @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()]}
+  @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()], ambiguous: boolean()}
 
-  defexception [:name, suggestions: []]
+  defexception [:name, suggestions: [], ambiguous: false]
+
+  @max_candidates 20
+
+  @doc false
+  # The error for a text that means several names.
+  def ambiguous(name, names) do
+    %__MODULE__{name: name, suggestions: Enum.take(names, @max_candidates), ambiguous: true}
+  end
 
   @impl true
+  def message(%{ambiguous: true} = error) do
+    "#{inspect(String.slice(error.name, 0, 100))} can mean #{either(error.suggestions)}. " <>
+      "Write one of these names"
+  end
+
   def message(%{name: name, suggestions: suggestions}) do
     # A malformed command may have its whole text as a name.
     "unknown skill #{inspect(String.slice(name, 0, 100))}#{offer(suggestions)} " <>
@@ -137,11 +152,13 @@ defmodule Skillbook.UnknownSkillError do
   end
 
   defp offer([]), do: "."
-  defp offer([name]), do: "; did you mean #{name}?"
+  defp offer(names), do: "; did you mean #{either(names)}?"
 
-  defp offer(names) do
+  defp either([name]), do: name
+
+  defp either(names) do
     {last, others} = List.pop_at(names, -1)
-    "; did you mean #{Enum.join(others, ", ")} or #{last}?"
+    "#{Enum.join(others, ", ")} or #{last}"
   end
 end
 

@@ -12,9 +12,11 @@ defmodule Skillbook.Package.Export do
   @doc "See `Skillbook.Package.export/4`. The options have their defaults."
   def run(view, name, folder, options) do
     with {:ok, entry} <- View.fetch(view, name),
+         {:ok, frontmatter} <- View.frontmatter(view, entry.name),
+         {:ok, own} <- Frontmatter.access(frontmatter),
          {:ok, files} <- resource_files(entry) do
       name = Skill.normalize(entry.name) || "skill"
-      files = [{%Item{path: "SKILL.md", type: :file}, page(entry, name)} | files]
+      files = [{%Item{path: "SKILL.md", type: :file}, page(entry, own.data, name)} | files]
 
       case File.mkdir_p(folder) do
         :ok ->
@@ -74,23 +76,43 @@ defmodule Skillbook.Package.Export do
     end
   end
 
-  defp page(entry, name) do
-    fields = [
-      {"name", name},
-      {"description", description(entry)},
-      {"license", entry.license},
-      {"compatibility", entry.compatibility},
-      {"allowed-tools", if(entry.allowed_tools != [], do: Enum.join(entry.allowed_tools, " "))},
-      {"metadata", metadata(entry)}
-    ]
+  # Fields of the format, and those that go into `metadata` below.
+  @written ~w(name description license compatibility allowed-tools metadata title tags author
+              version schedule timezone)
+  # They name code, tools and profiles of this book, and labels of which the command tells.
+  @left_out ~w(domain handler tool aliases effects timeout max_running strict on_error run_as
+               visibility_labels labels)
+  # Columns of the store that a text need not have.
+  @columns ~w(source include_in_prompt)
+
+  defp page(entry, own, name) do
+    {metadata, rest} = metadata(entry, own)
+
+    fields =
+      [
+        {"name", name},
+        {"description", description(entry)},
+        {"license", entry.license},
+        {"compatibility", entry.compatibility},
+        {"allowed-tools", tools(entry.data["allowed-tools"])},
+        {"metadata", metadata}
+      ]
+      |> Enum.reject(fn {_, value} -> value in [nil, %{}] end)
 
     body =
       if entry.body == "" or String.ends_with?(entry.body, "\n"),
         do: entry.body,
         else: entry.body <> "\n"
 
-    Frontmatter.write(Enum.reject(fields, fn {_, value} -> value in [nil, %{}] end), body)
+    Frontmatter.write(fields ++ Enum.sort(rest), body)
   end
+
+  # In the format tools are one text, in which spaces and commas separate them.
+  defp tools([_ | _] = tools) do
+    if Enum.any?(tools, &(to_string(&1) =~ ~r/[\s,]/)), do: tools, else: Enum.join(tools, " ")
+  end
+
+  defp tools(tools), do: tools
 
   defp description(entry) do
     text = Enum.find([entry.description, entry.title, entry.name], &(&1 not in [nil, ""]))
@@ -100,16 +122,31 @@ defmodule Skillbook.Package.Export do
       else: text
   end
 
-  defp metadata(entry) do
+  # The metadata, and the fields that other programs and Skillbook read outside of it. A field
+  # whose name the author's metadata uses for another value stays outside too.
+  defp metadata(entry, own) do
+    own = own || %{}
+
+    # The version in a text comes before the record's, which counts its changes.
+    data = Map.merge(entry.data, Map.take(own, ["version"]))
+
     more =
       for key <- ["author", "version", "schedule", "timezone"],
-          value = entry.data[key],
+          value = data[key],
           is_binary(value) or is_number(value),
           into: %{},
           do: {key, to_string(value)}
 
     more = if entry.title, do: Map.put(more, "title", entry.title), else: more
     more = if entry.tags != [], do: Map.put(more, "tags", Enum.join(entry.tags, ", ")), else: more
-    Map.merge(more, entry.metadata)
+    {taken, more} = Map.split(more, Map.keys(entry.metadata))
+    different = Map.reject(taken, fn {key, value} -> entry.metadata[key] == value end)
+
+    rest =
+      entry.data
+      |> Map.merge(Map.take(own, @columns))
+      |> Map.drop(@written ++ @left_out ++ (@columns -- Map.keys(own)))
+
+    {Map.merge(more, entry.metadata), Map.merge(rest, different)}
   end
 end

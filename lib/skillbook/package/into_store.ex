@@ -23,13 +23,13 @@ defmodule Skillbook.Package.IntoStore do
 
   defp import_skill(origin, skill, view, labels, options) do
     with {:ok, files} <- Origin.read_skill(origin, skill),
-         {:ok, page} <- only_page(skill, files),
+         {:ok, text} <- only_page(skill, files),
          {:ok, question} <- Consent.ask(origin, skill, files, nil, options),
-         {:ok, action} <- write(view, skill, page, labels, options),
+         {:ok, action} <- write(view, skill, text, labels, options),
          do: {:ok, action, origin.commit, question}
   end
 
-  defp only_page(_skill, [{_item, page}]), do: Frontmatter.parse(page)
+  defp only_page(_skill, [{_item, text}]), do: {:ok, text}
 
   defp only_page(skill, files) do
     others = for {%{path: path}, _} <- files, path != "SKILL.md", do: path
@@ -44,16 +44,16 @@ defmodule Skillbook.Package.IntoStore do
     )
   end
 
-  defp write(view, skill, page, labels, options) do
-    fields = fields(skill, page)
+  # The whole text is stored, so nothing that its frontmatter says is lost.
+  defp write(view, skill, text, labels, options) do
+    fields = fields(skill, data(text))
     author = [by: :import] ++ Keyword.take(options, [:now])
-    new = Map.merge(fields, %{name: skill.name, content: page.body, labels: labels})
+    new = Map.merge(fields, %{name: skill.name, content: text, labels: labels})
 
     created =
       with {:error, %StoreError{kind: :exists}} = error <- Store.create(view, new, author) do
         if options[:force],
-          do:
-            Store.update(view, skill.name, Map.put(fields, :edit, {:replace, page.body}), author),
+          do: Store.update(view, skill.name, Map.put(fields, :edit, {:replace, text}), author),
           else: error
       end
 
@@ -65,17 +65,29 @@ defmodule Skillbook.Package.IntoStore do
     end
   end
 
-  # The fields that `Skillbook.Package.Export` writes into `metadata`.
-  defp fields(skill, page) do
-    metadata = if is_map(page.data["metadata"]), do: page.data["metadata"], else: %{}
-
-    tags =
-      with tags when is_binary(tags) <- metadata["tags"],
-           do: String.split(tags, [",", " "], trim: true)
-
-    title = with nil <- metadata["title"], do: skill.title
-    Map.merge(%{title: title, description: skill.description, tags: tags}, schedule(metadata))
+  # The store refuses a text whose restrictions cannot be read, so its data does not matter.
+  defp data(text) do
+    case Frontmatter.access(text) do
+      {:ok, %{data: %{} = data}} -> data
+      _ -> %{}
+    end
   end
+
+  # The fields that `Skillbook.Package.Export` writes into `metadata`, unless the text itself has
+  # them.
+  defp fields(skill, data) do
+    metadata = if is_map(data["metadata"]), do: data["metadata"], else: %{}
+    title = Enum.find([data["title"], metadata["title"]], skill.title, &is_binary/1)
+    fields = %{title: title, description: skill.description, tags: tags(data, metadata)}
+    Map.merge(fields, schedule(metadata))
+  end
+
+  defp tags(%{"tags" => _}, _metadata), do: nil
+
+  defp tags(_data, %{"tags" => tags}) when is_binary(tags),
+    do: String.split(tags, [",", " "], trim: true)
+
+  defp tags(_data, _metadata), do: nil
 
   # A schedule that cannot be read is left out.
   defp schedule(%{"schedule" => schedule} = metadata) when is_binary(schedule) do

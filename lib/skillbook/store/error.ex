@@ -6,6 +6,7 @@ defmodule Skillbook.StoreError do
 
     * `:kind` - the broken rule:
       * `:not_found` - the store has no entry with that name
+      * `:ambiguous` - the name is another spelling of several entries
       * `:no_version` - the entry has no version with that number
       * `:is_file` - the name belongs to an entry of a file
       * `:exists` - the name is taken
@@ -16,6 +17,7 @@ defmodule Skillbook.StoreError do
       * `:not_visible` - the profile could not see the entry that it writes
       * `:missing`, `:unknown`, `:invalid` - a required field is missing, a field does not exist,
         or its value is not allowed
+      * `:restriction` - a restriction in the content's frontmatter cannot be read or is misspelt
       * `:too_often` - the schedule runs more often than the book allows
       * `:too_many` - the creator has as many scheduled entries as the book allows
       * `:no_runner` - the book cannot run an entry as the profile that sets its schedule
@@ -23,9 +25,10 @@ defmodule Skillbook.StoreError do
       * `:in_transaction` - the caller is in a transaction of the same database
     * `:name` - the requested name, or `nil`
     * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest
-      first
+      first; for `:ambiguous`, the names
     * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
-    * `:expected` - the expected version; the rule for a field's value; the shortest interval in
+    * `:expected` - the expected version; the rule for a field's value; for `:restriction`, the
+      problem; the shortest interval in
       seconds; the largest number of entries
     * `:actual` - the entry's current or last version; the interval of the schedule in seconds
     * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the current
@@ -51,6 +54,7 @@ defmodule Skillbook.StoreError do
 
   @type kind ::
           :not_found
+          | :ambiguous
           | :no_version
           | :is_file
           | :exists
@@ -62,6 +66,7 @@ defmodule Skillbook.StoreError do
           | :missing
           | :unknown
           | :invalid
+          | :restriction
           | :too_often
           | :too_many
           | :no_runner
@@ -103,6 +108,7 @@ defmodule Skillbook.StoreError do
 
   # A long value, such as a page in the wrong field, is not repeated in full.
   @max_quoted 60
+  @max_names 20
 
   @impl true
   def message(%{kind: :not_found, deleted_at: nil} = error),
@@ -111,6 +117,11 @@ defmodule Skillbook.StoreError do
   def message(%{kind: :not_found} = error) do
     "the entry #{quoted(error.name)} was deleted at #{DateTime.to_iso8601(error.deleted_at)}. " <>
       "Restore one of its versions, or create a new entry"
+  end
+
+  def message(%{kind: :ambiguous} = error) do
+    names = error.suggestions |> Enum.take(@max_names) |> Enum.join(", ")
+    "#{quoted(error.name)} can mean several entries: #{names}. Write one of these names"
   end
 
   def message(%{kind: :no_version} = error) do
@@ -175,14 +186,12 @@ defmodule Skillbook.StoreError do
     do: "an entry needs the #{error.field}: #{error.expected}" <> write(error)
 
   def message(%{kind: :unknown} = error) do
-    close =
-      Skillbook.Support.Closest.to(to_string(error.field), Enum.map(error.expected, &to_string/1))
-
-    guess = if close, do: ", did you mean #{close}?", else: "."
-
-    "unknown field #{quoted(to_string(error.field))} for an entry#{guess} " <>
+    "unknown field #{quoted(to_string(error.field))} for an entry#{instead(error)} " <>
       "The fields are #{Enum.join(error.expected, ", ")}"
   end
+
+  def message(%{kind: :restriction} = error),
+    do: "the frontmatter of the content: #{error.expected}"
 
   def message(%{kind: :invalid} = error),
     do:
@@ -221,6 +230,29 @@ defmodule Skillbook.StoreError do
   def message(%{kind: :in_transaction}) do
     "expected a write to the store outside a transaction, got one inside: other readers " <>
       "could not see the entry before the transaction commits. Write after the transaction"
+  end
+
+  # The fields of the store for restrictions of frontmatter. The others stay in the content.
+  @restrictions %{
+    "visibility_labels" => "labels",
+    "labels" => "labels",
+    "exclude_from_prompt_profile_ids" => "excluded_for",
+    "include_in_prompt" => "include_in_prompt",
+    "include_in_prompt_default" => "include_in_prompt"
+  }
+
+  defp instead(%{field: field, expected: fields}) do
+    case Skillbook.Frontmatter.restriction(to_string(field)) do
+      nil ->
+        close = Skillbook.Support.Closest.to(to_string(field), Enum.map(fields, &to_string/1))
+        if close, do: ", did you mean #{close}?", else: "."
+
+      restriction when is_map_key(@restrictions, restriction) ->
+        ", did you mean #{@restrictions[restriction]}?"
+
+      restriction ->
+        "; write `#{restriction}` in the frontmatter of its content."
+    end
   end
 
   defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")

@@ -75,32 +75,35 @@ defmodule Skillbook.Store.Fields do
   def title(title), do: field(:title, title)
 
   @doc """
-  The entry with the kind that follows from its content: an entry whose frontmatter has a name and
-  a description is a skill. A skill needs a description, its own or that of its frontmatter.
+  The entry with the kind, labels and exclusions that follow from its content.
+
+  An entry whose frontmatter has a name and a description is a skill. A skill needs a description,
+  its own or that of its frontmatter. Labels and exclusions of the frontmatter are added to those
+  of the entry, so that lists, versions and the rules of names need no content.
   """
-  @spec resolve_kind(Stored.t()) :: {:ok, Stored.t()} | {:error, StoreError.t()}
-  def resolve_kind(%Stored{} = entry) do
-    data = frontmatter(entry.content)
-    kind = if text?(data["name"]) and text?(data["description"]), do: :skill, else: entry.kind
+  @spec resolve(Stored.t()) :: {:ok, Stored.t()} | {:error, StoreError.t()}
+  def resolve(%Stored{} = entry) do
+    with {:ok, own} <- access(entry.content),
+         {:ok, labels} <- join(:labels, entry.labels, own.labels),
+         {:ok, excluded_for} <- join(:excluded_for, entry.excluded_for, own.excluded_for) do
+      kind = if own.makes_skill, do: :skill, else: entry.kind
 
-    if kind == :skill and entry.description == "" and not text?(data["description"]) do
-      expected = "text of 1 to #{@max_description} characters for a skill"
-      invalid(:description, expected, "", "What it is for")
-    else
-      {:ok, %{entry | kind: kind}}
+      if kind == :skill and entry.description == "" and not own.is_described do
+        expected = "text of 1 to #{@max_description} characters for a skill"
+        invalid(:description, expected, "", "What it is for")
+      else
+        {:ok, %{entry | kind: kind, labels: labels, excluded_for: excluded_for}}
+      end
     end
   end
 
-  defp frontmatter("---" <> _ = content) do
-    case Frontmatter.parse(content) do
-      {:ok, %{data: data}} -> data
-      {:error, _} -> %{}
-    end
+  defp access(content) do
+    with {:error, message} <- Frontmatter.access(content),
+         do: {:error, %StoreError{kind: :restriction, field: :content, expected: message}}
   end
 
-  defp frontmatter(_content), do: %{}
-
-  defp text?(value), do: is_binary(value) and String.trim(value) != ""
+  defp join(_field, own, []), do: {:ok, own}
+  defp join(field, own, more), do: field(field, own ++ more)
 
   @doc """
   Derives a name from a title: characters that are neither letters nor digits become dashes. A
@@ -149,10 +152,10 @@ defmodule Skillbook.Store.Fields do
 
   defp cast(fields, allowed) do
     fields
-    |> Enum.reject(fn {_field, value} -> is_nil(value) end)
     |> Enum.sort()
     |> Enum.reduce_while({:ok, %{}}, fn {field, value}, {:ok, fields} ->
       case cast(field, value, allowed) do
+        {:ok, nil} when value == nil -> {:cont, {:ok, fields}}
         {:ok, value} -> {:cont, {:ok, Map.put(fields, field, value)}}
         {:error, error} -> {:halt, {:error, error}}
       end
@@ -163,6 +166,9 @@ defmodule Skillbook.Store.Fields do
     cond do
       field not in allowed ->
         {:error, %StoreError{kind: :unknown, field: field, expected: allowed}}
+
+      is_nil(value) ->
+        {:ok, nil}
 
       field == :edit ->
         {:ok, value}

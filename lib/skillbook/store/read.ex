@@ -17,7 +17,7 @@ defmodule Skillbook.Store.Read do
   @compared_fields ~w(kind title description tags labels include_in_prompt proactive_for
                       excluded_for attachments schedule timezone enabled)a
 
-  def fetch(%View{} = view, name) when is_binary(name), do: read(view, &resolve(&1, name))
+  def fetch(%View{} = view, name) when is_binary(name), do: read(view, name, &resolve/2)
 
   def list(%View{} = view, options \\ []) do
     with :ok <- Options.validate(options, "a list of the store", list_schema()),
@@ -51,7 +51,7 @@ defmodule Skillbook.Store.Read do
   end
 
   def history(%View{} = view, name) when is_binary(name) do
-    read(view, fn at ->
+    read(view, name, fn at, name ->
       with {:ok, entry} <- resolve_any(at, name),
            {:ok, versions} <- Table.versions(at.sql, entry),
            do: {:ok, visible_versions(versions, view)}
@@ -59,13 +59,13 @@ defmodule Skillbook.Store.Read do
   end
 
   def version(%View{} = view, name, number) when is_binary(name) do
-    read(view, fn at ->
+    read(view, name, fn at, name ->
       with {:ok, entry} <- resolve_any(at, name), do: find_version(at, entry, number)
     end)
   end
 
   def diff(%View{} = view, name, from, to) when is_binary(name) do
-    read(view, fn at ->
+    read(view, name, fn at, name ->
       with {:ok, entry} <- resolve_any(at, name),
            {:ok, %{entry: from}} <- find_version(at, entry, from),
            {:ok, %{entry: to}} <- find_version(at, entry, to) do
@@ -80,10 +80,45 @@ defmodule Skillbook.Store.Read do
     end)
   end
 
-  defp read(view, fun) do
+  defp read(view, name, fun) do
     with {:ok, _book, sql} <- database(view) do
       at = %{sql: sql, view: view}
-      at |> fun.() |> explain_missing(at)
+      spelled(view, name, &(at |> fun.(&1) |> explain_missing(at)))
+    end
+  end
+
+  @doc """
+  Calls the function with a name. If the store has no such entry, calls it again with the name of
+  the only live entry whose name or title this is in another spelling.
+  """
+  def spelled(view, name, fun) do
+    with {:error, %StoreError{kind: :not_found, deleted_at: nil} = error} <- fun.(name) do
+      case spellings(view, name) do
+        {:ok, []} -> {:error, error}
+        {:ok, [other]} -> fun.(other)
+        {:ok, names} -> {:error, %{error | kind: :ambiguous, suggestions: names}}
+        {:error, error} -> {:error, error}
+      end
+    end
+  end
+
+  defp spellings(view, name) do
+    with true <- storable?(name),
+         {:ok, _book, sql} <- database(view),
+         {:ok, rows} <- Table.list(sql) do
+      entries = visible(rows, view)
+      named = Native.same_spelling(name, Enum.map(entries, & &1.name))
+      titled = Native.same_spelling(name, Enum.map(entries, & &1.title))
+
+      names =
+        for {entry, same} <- Enum.zip(entries, Enum.zip_with(named, titled, &(&1 or &2))),
+            same,
+            do: entry.name
+
+      {:ok, names |> Enum.uniq() |> Enum.sort()}
+    else
+      false -> {:ok, []}
+      error -> error
     end
   end
 

@@ -89,14 +89,16 @@ defmodule Skillbook.Store.Write do
   def restore(%View{} = view, name, number, options \\ []) when is_binary(name) do
     with {:ok, options} <- read_options(options) do
       restored =
-        transact(view, options, name, fn write ->
-          with {:ok, before} <- Read.resolve_any(write, name),
-               :ok <- check_change(write, before),
-               {:ok, version} <- Read.find_version(write, before, number),
-               current = Map.take(before, [:version, :enabled, :author, :updated_at]),
-               entry = struct!(version.entry, Map.put(current, :deleted_at, nil)),
-               {:ok, entry} <- put(write, :restore, before, entry),
-               do: {:ok, {before, entry}}
+        Read.spelled(view, name, fn name ->
+          transact(view, options, name, fn write ->
+            with {:ok, before} <- Read.resolve_any(write, name),
+                 :ok <- check_change(write, before),
+                 {:ok, version} <- Read.find_version(write, before, number),
+                 current = Map.take(before, [:version, :enabled, :author, :updated_at]),
+                 entry = struct!(version.entry, Map.put(current, :deleted_at, nil)),
+                 {:ok, entry} <- put(write, :restore, before, entry),
+                 do: {:ok, {before, entry}}
+          end)
         end)
 
       with {:ok, {_before, entry}} <- restored, do: {:ok, entry}
@@ -201,9 +203,11 @@ defmodule Skillbook.Store.Write do
 
   defp change(view, name, action, options, fun) do
     changed =
-      transact(view, options, name, fn write ->
-        with {:ok, before} <- Read.resolve(write, name),
-             do: change_entry(write, before, action, fun)
+      Read.spelled(view, name, fn name ->
+        transact(view, options, name, fn write ->
+          with {:ok, before} <- Read.resolve(write, name),
+               do: change_entry(write, before, action, fun)
+        end)
       end)
 
     with {:ok, {before, entry}} <- changed, do: {:ok, %{entry: entry, before: before}}
@@ -224,7 +228,7 @@ defmodule Skillbook.Store.Write do
   end
 
   defp put(write, action, before, entry) do
-    with {:ok, entry} <- Fields.resolve_kind(entry),
+    with {:ok, entry} <- Fields.resolve(entry),
          {:ok, entry} <- normalize_schedule(entry) do
       if entry == before, do: {:ok, before}, else: put_changed(write, action, before, entry)
     end

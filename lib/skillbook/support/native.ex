@@ -31,6 +31,7 @@ defmodule Skillbook.Native do
         sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
+        view_spelled: 2,
         view_entries: 4,
         view_domains: 1,
         view_help: 2,
@@ -58,6 +59,7 @@ defmodule Skillbook.Native do
   def extractor_new(_run), do: missing()
   def behavior_steps(_body), do: missing()
 
+  def same_spelling(_text, _others), do: missing()
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()
   def sql_read(_database, _sql, _params), do: missing()
@@ -104,6 +106,7 @@ defmodule Skillbook.Native do
   def catalog_diagnostics(_catalog), do: missing()
 
   def view_fetch(_view, _name), do: missing()
+  def view_frontmatter(_view, _name), do: missing()
   def view_record(_view, _name), do: missing()
   def view_file(_view, _name, _title), do: missing()
   def view_explain(_view, _name, _prompt), do: missing()
@@ -132,6 +135,8 @@ defmodule Skillbook.Native do
   def diagnostic_codes, do: missing()
 
   def frontmatter_write(_pairs, _body), do: missing()
+  def frontmatter_access(_text), do: missing()
+  def frontmatter_restriction(_key), do: missing()
 
   def json_place(_text, _path, _part), do: missing()
 

@@ -22,7 +22,11 @@ defmodule Skillbook.Vault.Write do
          {:ok, folder} <- folder_name(fields[:folder]) do
       text = fields |> frontmatter(labels, name) |> text(fields.content)
       path = if folder == "", do: name, else: folder <> "/" <> name
-      create_file(sql, view, vault, root, path, text, 1)
+
+      # The pairs of `:fields` and the text may add labels.
+      with {:ok, note} <- note(%{id: path, path: path}, text),
+           :ok <- Store.check_held_labels(view, note.labels),
+           do: create_file(sql, view, vault, root, path, text, 1)
     end
   end
 

@@ -8,7 +8,9 @@
 //! ```
 
 /// A scalar, a list or a mapping.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// Two values are equal regardless of their authors' texts: `1.10` is `1.1`.
+#[derive(Debug, Clone, Default)]
 pub enum Value {
     /// `null`, `~` or no value.
     #[default]
@@ -25,6 +27,18 @@ pub enum Value {
     List(Vec<Value>),
     /// A mapping in its original order, without duplicate keys.
     Map(Vec<(String, Value)>),
+    /// A boolean or a number whose author wrote another text than [`Value::plain`] would: `1.10`,
+    /// `0x1F`, `True`. Only frontmatter has such values.
+    Written(Box<Scalar>),
+}
+
+/// A boolean or a number with its author's text.
+#[derive(Debug, Clone)]
+pub struct Scalar {
+    /// The boolean or number.
+    pub value: Value,
+    /// The text, such as `1.10`.
+    pub text: String,
 }
 
 impl Value {
@@ -44,15 +58,48 @@ impl Value {
         }
     }
 
-    /// The text of a scalar; `None` for blank text, null, a list or a mapping.
+    /// A boolean or a number with its author's text, if that differs from the usual one.
+    pub(crate) fn written(value: Value, text: &str) -> Value {
+        match value.plain().as_deref() == Some(text) {
+            true => value,
+            false => Value::Written(Box::new(Scalar { value, text: text.to_owned() })),
+        }
+    }
+
+    /// The value without its author's text.
+    pub fn typed(&self) -> &Value {
+        match self {
+            Value::Written(scalar) => &scalar.value,
+            value => value,
+        }
+    }
+
+    /// The text of a scalar, as its author wrote it; `None` for blank text, null, a list or a
+    /// mapping.
     pub(crate) fn plain(&self) -> Option<String> {
         let text = match self {
             Value::Str(text) => text.trim().to_owned(),
             Value::Bool(value) => value.to_string(),
             Value::Int(value) => value.to_string(),
             Value::Float(value) => value.to_string(),
+            Value::Written(scalar) => scalar.text.clone(),
             Value::Null | Value::List(_) | Value::Map(_) => return None,
         };
         (!text.is_empty()).then_some(text)
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self.typed(), other.typed()) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(one), Value::Bool(other)) => one == other,
+            (Value::Int(one), Value::Int(other)) => one == other,
+            (Value::Float(one), Value::Float(other)) => one == other,
+            (Value::Str(one), Value::Str(other)) => one == other,
+            (Value::List(one), Value::List(other)) => one == other,
+            (Value::Map(one), Value::Map(other)) => one == other,
+            _ => false,
+        }
     }
 }

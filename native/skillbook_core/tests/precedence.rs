@@ -107,6 +107,48 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/u/a.md", "/s/a.md Shadowed by /u/a.md"],
             &["/u/a.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /u/a.md"],
         ),
+        // An entry that yields replaces nothing that has a better claim, in the same source and in
+        // an earlier one.
+        (
+            &[("/s/a.md", "a", RED), ("/t/a.md", "a", "replaces: false\n")],
+            &["/t/a.md"],
+            &["/s/a.md", "/t/a.md Refused by /s/a.md"],
+        ),
+        (
+            &[("/s/a.md", "a", "replaces: false\n"), ("/s/b.md", "a", RED)],
+            &["/s/a.md"],
+            &["/s/b.md", "/s/a.md Duplicate by /s/b.md"],
+        ),
+        (
+            &[
+                ("/s/z.md", "z", &format!("{RED}aliases: [a]\n")),
+                ("/t/a.md", "a", "replaces: false\n"),
+            ],
+            &["/t/a.md"],
+            &["/s/z.md", "/t/a.md Refused by /s/z.md"],
+        ),
+        // Among those that yield, the usual rules hold; one of low trust does not win.
+        (
+            &[
+                ("/s/a.md", "a", &format!("{RED}replaces: false\n")),
+                ("/s/b.md", "a", "replaces: false\n"),
+            ],
+            &["/s/b.md"],
+            &["/s/a.md", "/s/b.md Duplicate by /s/a.md"],
+        ),
+        (
+            &[
+                ("/s/a.md", "a", &format!("{RED}replaces: false\n")),
+                ("/t/a.md", "a", "replaces: false\n"),
+            ],
+            &["/t/a.md"],
+            &["/t/a.md", "/s/a.md Shadowed by /t/a.md"],
+        ),
+        (
+            &[("/s/a.md", "a", &format!("{RED}replaces: false\n")), ("/low/a.md", "a", "")],
+            &["/low/a.md"],
+            &["/s/a.md", "/low/a.md Refused by /s/a.md"],
+        ),
         // Within a source the first by path wins.
         (
             &[("/s/1.md", "a", RED), ("/s/2.md", "a", "")],

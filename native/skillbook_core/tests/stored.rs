@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use common::{all, doc, source, view};
@@ -15,11 +15,11 @@ use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
-use skillbook_core::page::diagnostic::Code;
+use skillbook_core::page::diagnostic::{Code, Diagnostic};
 use skillbook_core::page::document::Document;
 use skillbook_core::page::record::{Access, Origin, Record};
 use skillbook_core::prompt::{Format, Options};
-use skillbook_core::source::{Kind, Source, SourceKind, Trust};
+use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
 use skillbook_core::value::Value;
 use skillbook_core::view::search::Query;
 use skillbook_core::view::{sees, Profile, View};
@@ -129,7 +129,7 @@ fn columns_are_the_fields() {
     assert_eq!((entry.description(), entry.body()), ("What to buy", "# Text\n"));
     assert_eq!(
         (&fields.tags, &entry.labels),
-        (&texts(&["a", "b, c"]), &texts(&["family", "home"]))
+        (&texts(&["a", "b, c"]), &texts(&["family", "home", "y"]))
     );
     assert_eq!(
         (&fields.proactive_for, &fields.excluded_for),
@@ -201,20 +201,53 @@ fn frontmatter_in_content() {
 #[test]
 fn content_runs_nothing() {
     let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\n\
-                   schedule: '* * * * *'\naliases: [x]\n\
-                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\n\
-                   metadata: {a: b}\nlicense: MIT\n---\nText";
+                   schedule: '* * * * *'\ntimezone: UTC\nrun_as: root\naliases: [x]\n\
+                   requires: [y]\nallowed-tools: Bash\neffects: write\ntool: x\n\
+                   metadata: {a: {b: 1.0}}\nlicense: MIT\n---\nText";
     let entry = only(record("n", content));
     let fields = entry.fields();
     assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
-    assert_eq!((entry.handler(), entry.schedule(), fields.effects), (None, None, None));
-    let lists = [&fields.aliases, &fields.requires, &fields.allowed_tools];
-    assert!(
-        lists.iter().all(|list| list.is_empty())
-            && fields.metadata.is_empty()
-            && fields.license.is_none()
+    assert_eq!((entry.handler(), entry.schedule()), (None, None));
+    for key in ["handler", "schedule", "timezone", "run_as", "tool"] {
+        assert_eq!(fields.data.get(key), None, "{key}");
+    }
+    // Nothing else is lost.
+    assert_eq!(
+        [&fields.aliases, &fields.requires, &fields.allowed_tools],
+        [&texts(&["x"]), &texts(&["y"]), &texts(&["Bash"])]
     );
-    assert_eq!((fields.data.get("tool"), fields.data.get("handler")), (None, None));
+    assert_eq!((fields.effects, fields.license.as_deref()), (Some(Effects::Write), Some("MIT")));
+    let b = fields.metadata().and_then(|it| it.get("a")?.get("b")?.as_str());
+    assert_eq!(b, Some("1.0"));
+    let lost: Vec<_> = entry.document.diagnostics.iter().collect();
+    let told: Vec<_> = lost.iter().map(|it| (it.message.as_str(), it.line)).collect();
+    assert_eq!(
+        told,
+        [
+            ("the field `handler` in the text of a record is not used", Some(5)),
+            ("the field `schedule` in the text of a record is not used", Some(6)),
+            ("the field `timezone` in the text of a record is not used", Some(7)),
+            ("the field `run_as` in the text of a record is not used", Some(8)),
+            ("the field `tool` in the text of a record is not used", Some(13)),
+        ]
+    );
+    let hints: Vec<_> = lost.iter().filter_map(|it| it.hint.as_deref()).collect();
+    let page = "write the page as a file, in a source of skills";
+    assert_eq!(
+        hints,
+        [page, "set the record's own `schedule`", "set the record's own `timezone`", page, page]
+    );
+}
+
+#[test]
+fn an_alias_of_a_record_takes_none_from_a_file() {
+    let page = doc("z-file", "aliases: [both]\n", "File");
+    let file = source("s", SourceKind::Skills, &[], &[("z-file/SKILL.md", &page)]);
+    let content = "---\naliases: [both, own]\n---\nRecord";
+    let record = Record { content: content.into(), ..skill("a-record", "D") };
+    let view = all(Catalog::build(1, vec![file, assembled(&[record])]));
+    let body = |name| view.find(name).and_then(|id| view.entry(id)).map(|it| it.body().trim());
+    assert_eq!((body("both"), body("own")), (Some("File"), Some("Record")));
 }
 
 #[test]
@@ -479,8 +512,12 @@ proptest! {
             let document = Document::stored("store", record);
             prop_assert!(record.content.ends_with(document.body()));
             let Some(fields) = document.fields() else {
-                prop_assert!(record.labels.iter().any(|label| label.trim().is_empty()));
+                let hides = |it: &&Diagnostic| it.code == Code::LabelsInvalid;
+                prop_assert!(document.diagnostics.iter().find(hides).is_some());
                 continue;
+            };
+            let sorted = |items: Vec<String>| {
+                items.into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
             };
             let trimmed = |items: &[String]| -> Vec<String> {
                 items
@@ -496,9 +533,9 @@ proptest! {
             );
             prop_assert_eq!(&fields.title, &text(&record.title));
             prop_assert_eq!(&fields.tags, &trimmed(&record.tags));
-            prop_assert_eq!(&fields.labels, &trimmed(&record.labels));
+            prop_assert_eq!(&fields.labels, &sorted(trimmed(&record.labels)));
             prop_assert_eq!(&fields.proactive_for, &trimmed(&record.proactive_for));
-            prop_assert_eq!(&fields.excluded_for, &trimmed(&record.excluded_for));
+            prop_assert_eq!(&fields.excluded_for, &sorted(trimmed(&record.excluded_for)));
             prop_assert_eq!(fields.include_in_prompt, record.include_in_prompt);
             if let Some(description) = text(&record.description) {
                 prop_assert_eq!(fields.description.as_deref(), Some(description.as_str()));

@@ -76,3 +76,45 @@ fn suggests_only_shown_names() {
     assert_eq!(limited.suggest_path("email.sned"), ["email.read", "email"]);
     assert_eq!(limited.suggest_path("calendar"), Vec::<&str>::new());
 }
+
+#[test]
+fn other_spellings_of_a_name_a_title_or_an_alias() {
+    let titled = |name: &str, title: &str| doc(name, &format!("title: {title}\n"), "");
+    let files = [
+        ("a.md", titled("weekly-report", "The Week")),
+        ("b.md", titled("left_twin", "One")),
+        ("c.md", titled("left-twin", "Two")),
+        ("d.md", doc("Skilled One", "aliases: [master.piece]\n", "")),
+        ("e.md", titled("the.week", "Other")),
+        ("f.md", doc("secret twin", "visibility_labels: [secret]\ntitle: Left Twin\n", "")),
+        ("g.md", doc("unlisted", "disable-model-invocation: true\n", "")),
+        ("mail/send.md", doc("mail.send", "", "")),
+    ];
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let catalog = common::cached(skills(&files));
+    let rows: [(&str, &[&str]); 15] = [
+        ("Weekly Report", &["weekly-report"]),
+        ("WEEKLY_REPORT", &["weekly-report"]),
+        (" weekly report ", &["weekly-report"]),
+        // The exact title wins over another spelling of a name.
+        ("The Week", &["weekly-report"]),
+        ("the week", &["the.week", "weekly-report"]),
+        ("Left Twin", &["left-twin", "left_twin"]),
+        ("skilled-one", &["Skilled One"]),
+        ("Master Piece", &["Skilled One"]),
+        ("MAIL", &["mail"]),
+        ("mail send", &["mail.send"]),
+        ("Unlisted", &[]),
+        ("weeklyreport", &[]),
+        ("", &[]),
+        ("--", &[]),
+        (&"x ".repeat(200), &[]),
+    ];
+    let guest = view(&catalog, "p", &[], None);
+    for (text, expected) in rows {
+        assert_eq!(guest.spelled(text), expected, "{text}");
+    }
+    let all = view(&catalog, "p", &["secret"], None);
+    assert_eq!(all.spelled("Left Twin"), ["secret twin"]);
+    assert_eq!(all.spelled("left twin"), ["left-twin", "left_twin", "secret twin"]);
+}

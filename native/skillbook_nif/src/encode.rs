@@ -170,7 +170,7 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
 ///
 /// The parsers limit nesting to 128 levels, so this recursion is bounded.
 pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
-    Ok(match item {
+    Ok(match item.typed() {
         Value::Null => atoms::nil().encode(env),
         Value::Bool(value) => value.encode(env),
         Value::Int(value) => value.encode(env),
@@ -188,5 +188,7 @@ pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
                 pairs.iter().map(|(_, item)| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             Term::map_from_term_arrays(env, &keys, &values)?
         }
+        // A typed value is none.
+        Value::Written(scalar) => scalar.text.encode(env),
     })
 }

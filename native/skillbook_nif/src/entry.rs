@@ -80,7 +80,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::triggers(), fields.triggers.encode(env)),
         (atoms::license(), encode::option(env, &fields.license)),
         (atoms::compatibility(), encode::option(env, &fields.compatibility)),
-        (atoms::metadata(), metadata(env, &fields.metadata)?),
+        (atoms::metadata(), metadata(env, fields)?),
         (atoms::selection(), encode::static_atom(env, entry.selection.as_str())),
         (atoms::trust(), encode::static_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
@@ -93,10 +93,11 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     Term::map_from_pairs(env, &pairs)
 }
 
-fn metadata<'a>(env: Env<'a>, pairs: &[(String, String)]) -> NifResult<Term<'a>> {
-    let (keys, values): (Vec<_>, Vec<_>) =
-        pairs.iter().map(|(key, value)| (key.encode(env), value.encode(env))).unzip();
-    Term::map_from_term_arrays(env, &keys, &values)
+fn metadata<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
+    match fields.metadata() {
+        Some(metadata) => encode::value(env, metadata),
+        None => Ok(Term::map_new(env)),
+    }
 }
 
 fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {

@@ -1,21 +1,49 @@
 //! `Skillbook.Frontmatter`: reads and writes YAML frontmatter.
 
 use crate::encode;
-use crate::twin::{twin, YAML_BYTES};
+use crate::twin::{timed, twin, BYTES};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
+use skillbook_core::page::fields::restrictions;
 use skillbook_core::page::frontmatter::{self, MAX_DEPTH};
+use skillbook_core::page::record::Own;
 use skillbook_core::value::Value;
 
 mod atoms {
-    rustler::atoms! { ok, error, nil, data, body, present, diagnostics, unsupported }
+    rustler::atoms! {
+        ok, error, nil, data, body, present, diagnostics, unsupported,
+        makes_skill, is_described, labels, excluded_for,
+    }
 }
 
 twin! {
     /// `{:ok, %{data:, body:, present:, diagnostics:}}` or
     /// `{:error, {kind, message, line, column, offset, hint}}`.
     "DirtyCpu" fn frontmatter_parse_now | frontmatter_parse_dirty(env, text: Binary<'a>)
-    if text.len() <= YAML_BYTES
-    => parse(env, text)
+    ready if text.len() > BYTES { None } else { timed(env, || parse_quick(env, text)).transpose()? }
+    => encode_parsed(env, text, frontmatter::decode(text.as_slice()).and_then(frontmatter::parse))
+}
+
+/// `None` if the YAML library has to read the block: its time does not depend on the length.
+fn parse_quick<'a>(env: Env<'a>, text: Binary<'a>) -> Option<NifResult<Term<'a>>> {
+    let parsed = match frontmatter::decode(text.as_slice()) {
+        Ok(document) => frontmatter::parse_quick(document)?,
+        Err(error) => Err(error),
+    };
+    Some(encode_parsed(env, text, parsed))
+}
+
+/// The parts of a text's frontmatter that decide who may read it and whether it is a skill:
+/// `{:ok, %{makes_skill:, is_described:, labels:, excluded_for:, data:}}`, or `{:error, message}`
+/// if a restriction cannot be read. `data` is that of an entry.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn frontmatter_access<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
+    access(env, text)
+}
+
+/// The name of the restriction that a key is or nearly is, or `nil`.
+#[rustler::nif]
+fn frontmatter_restriction(key: &str) -> Option<&'static str> {
+    restrictions::meant(key)
 }
 
 /// `{:ok, binary}`, or `{:error, {:unsupported, term}}` with the term that cannot be written as
@@ -33,8 +61,11 @@ fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<
     }
 }
 
-fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
-    let parsed = frontmatter::decode(text.as_slice()).and_then(frontmatter::parse);
+fn encode_parsed<'a>(
+    env: Env<'a>,
+    text: Binary<'a>,
+    parsed: Result<frontmatter::Document, frontmatter::Error>,
+) -> NifResult<Term<'a>> {
     let document = match parsed {
         Ok(document) => document,
         Err(error) => return Ok((atoms::error(), error_fields(env, &error)).encode(env)),
@@ -54,6 +85,22 @@ fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
         diagnostics.encode(env),
     ];
     Ok((atoms::ok(), Term::map_from_term_arrays(env, &keys, &values)?).encode(env))
+}
+
+fn access<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
+    let text = frontmatter::decode(text.as_slice()).map_err(|error| error.to_string());
+    let own = match text.and_then(Own::read) {
+        Ok(own) => own,
+        Err(reason) => return Ok((atoms::error(), reason).encode(env)),
+    };
+    let pairs = [
+        (atoms::makes_skill(), own.makes_skill.encode(env)),
+        (atoms::is_described(), own.is_described.encode(env)),
+        (atoms::labels(), own.labels.encode(env)),
+        (atoms::excluded_for(), own.excluded_for.encode(env)),
+        (atoms::data(), encode::value(env, &own.data)?),
+    ];
+    Ok((atoms::ok(), Term::map_from_pairs(env, &pairs)?).encode(env))
 }
 
 fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {

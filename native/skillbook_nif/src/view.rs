@@ -10,7 +10,7 @@ use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
-use skillbook_core::view::View;
+use skillbook_core::view::{spelling, View};
 
 use crate::catalog::{CatalogResource, Snapshot};
 use crate::profile::{list_or_all, profile};
@@ -76,7 +76,7 @@ impl ViewResource {
     /// Whether a domain has few entries and a short index.
     fn is_small_domain(&self, domain: &DomainView) -> bool {
         let index = domain.index().map_or(0, |index| index.document.body().len());
-        domain.entries().nth(twin::ITEMS).is_none() && index <= twin::BYTES
+        domain.entries().nth(twin::ITEMS).is_none() && index <= twin::COPIED_BYTES
     }
 
     /// Whether the answer of `get_skill` to a path is short and does not need a file.
@@ -89,7 +89,7 @@ impl ViewResource {
         // `DOMAIN.all`, which may be an alias too, is as long as all commands of the domain.
         known
             && !path.ends_with(".all")
-            && entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+            && entry.is_none_or(|entry| entry.body().len() <= twin::COPIED_BYTES)
             && domain.is_none_or(|domain| self.is_small_domain(&domain))
     }
 
@@ -167,6 +167,19 @@ fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a
     }
 }
 
+/// The frontmatter of an entry, unchanged, with its `---` lines; `nil` if the view does not show
+/// the entry.
+#[rustler::nif]
+fn view_frontmatter<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
+    match view.find_bytes(&name).and_then(|id| view.view.entry(id)) {
+        Some(entry) => {
+            let text = TextResource::new(entry.document.text.clone());
+            binary(env, &text, 0..entry.document.body_range().start)
+        }
+        None => atoms::nil().encode(env),
+    }
+}
+
 twin! {
     /// Shown names that are similar to this one.
     "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
@@ -179,6 +192,26 @@ twin! {
         Err(_) => Vec::new(),
     }
     .encode(env))
+}
+
+twin! {
+    /// Shown names of entries and domains that this text means in another spelling.
+    "DirtyCpu" fn view_spelled_now | view_spelled_dirty(
+        env, view: ResourceArc<ViewResource>, text: Binary<'a>
+    )
+    if view.is_small() && text.len() <= twin::NAME_BYTES
+    => Ok(match std::str::from_utf8(&text) {
+        Ok(text) => view.core().spelled(text),
+        Err(_) => Vec::new(),
+    }
+    .encode(env))
+}
+
+/// Which of these texts are the first one in another spelling.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn same_spelling(text: &str, others: Vec<&str>) -> Vec<bool> {
+    let wanted = spelling(text);
+    others.into_iter().map(|other| !wanted.is_empty() && spelling(other) == wanted).collect()
 }
 
 /// The declaration of an entry, `nil` if its page declares nothing, or `:unknown`.
@@ -326,7 +359,7 @@ twin! {
     )
     if {
         let entry = view.find(name).and_then(|id| view.core().entry(id));
-        entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+        entry.is_none_or(|entry| entry.body().len() <= twin::COPIED_BYTES)
     }
     => Ok(text_or_unknown(env, view.core().help_skill(name)))
 }

@@ -65,7 +65,8 @@ defmodule Skillbook.Flags.JSONTest do
           {%{"title" => "x", "limit" => 10},
            ~s("limit" must be a whole number from 1 to 9, got 10. Write for example: "limit": 1),
            "--title x --limit 10",
-           ~s(--limit must be a whole number from 1 to 9, got "10". Write for example: --limit 1)},
+           ~s(--limit must be a whole number from 1 to 9, got "10". ) <>
+             "Write for example: --limit 1"},
           {%{"title" => "x", "limit" => [1, 2]},
            ~s("limit" takes one value, got 2: 1, 2. Write for example: "limit": 1),
            "--title x --limit 1 2",
@@ -82,7 +83,8 @@ defmodule Skillbook.Flags.JSONTest do
           {%{"title" => "x", "due" => "soon"},
            ~s("due" must be a day as YYYY-MM-DD, got "soon". ) <>
              ~s(Write for example: "due": "2026-03-01"), "--title x --due soon",
-           ~s(--due must be a day as YYYY-MM-DD, got "soon". Write for example: --due 2026-03-01)},
+           ~s(--due must be a day as YYYY-MM-DD, got "soon". ) <>
+             "Write for example: --due 2026-03-01"},
           {%{"title" => "x", "level" => "hi"},
            ~s("level" must be one of low, high, got "hi". Write for example: "level": "low"),
            "--title x --level hi",

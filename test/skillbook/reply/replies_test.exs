@@ -72,9 +72,18 @@ defmodule Skillbook.Reply.RepliesTest do
     book = book([store: ":memory:"] ++ options)
     view = Skillbook.view(book, "alice")
     %{results: [_, _, _]} = Skillbook.run(view, @before, now: @now)
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+    # Replies name the tasks of before as T-1 and T-2.
+    Skillbook.SQL.query!(sql, "update skillbook_tasks set number = id")
     report = Skillbook.run(view, reply, now: @now)
+    results = Enum.map(report.results, &ordinals(&1, sql))
     :ok = stop_supervised(book)
-    report
+    %{report | results: results}
+  end
+
+  defp ordinals(result, sql) do
+    {:ok, result} = Skillbook.Ordinals.from_numbers({:ok, result}, sql)
+    %{result | command: Skillbook.Ordinals.from_numbers(result.command, sql)}
   end
 
   # A megabyte byte by byte is the work of minutes, and shows nothing that a short text does not.

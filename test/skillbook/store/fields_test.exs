@@ -183,13 +183,79 @@ defmodule Skillbook.Store.FieldsTest do
           {:skill, "", "---\ndescription: About milk\n---\n", :skill}
         ] do
       stored = %Stored{kind: kind, description: description, content: content}
-      assert Fields.resolve_kind(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
+      assert Fields.resolve(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
     end
 
-    assert {:error, error} = Fields.resolve_kind(%Stored{kind: :skill, content: "Two bottles."})
+    assert {:error, error} = Fields.resolve(%Stored{kind: :skill, content: "Two bottles."})
 
     assert Exception.message(error) ==
              "expected text of 1 to 1024 characters for a skill as the description of an " <>
                "entry, got: \"\". Write for example: What it is for"
+  end
+
+  test "labels and exclusions of the frontmatter are added to those of the entry" do
+    front =
+      "---\nvisibility_labels: [b, a]\nlabels: c\n" <>
+        "exclude_from_prompt_profile_ids: [guest]\n---\n"
+
+    stored = %Stored{kind: :note, content: front, labels: ["d"], excluded_for: ["anna"]}
+    assert {:ok, joined} = Fields.resolve(stored)
+    assert joined.labels == ["a", "b", "c", "d"]
+    assert joined.excluded_for == ["anna", "guest"]
+    assert Fields.resolve(joined) == {:ok, joined}
+
+    many = Enum.map_join(1..65, ", ", &"l#{&1}")
+    stored = %Stored{kind: :note, content: "---\nlabels: [#{many}]\n---\n"}
+    assert {:error, %{kind: :invalid, field: :labels}} = Fields.resolve(stored)
+  end
+
+  test "a restriction in the content that cannot be read is refused" do
+    for {field, message} <- [
+          {"visibility-labels: [a]",
+           "expected `visibility_labels`, got `visibility-labels`; write for example " <>
+             "visibility_labels: [private, family]"},
+          {"labels:",
+           "expected a list of texts for `labels`, got nothing; write for example " <>
+             "labels: [private, family], or an empty list [] for none"},
+          {"allowed_tools: Read",
+           "expected `allowed-tools`, got `allowed_tools`; write for example " <>
+             "allowed-tools: Read Bash(git:*)"}
+        ] do
+      stored = %Stored{kind: :note, content: "---\n#{field}\n---\nText"}
+      assert {:error, error} = Fields.resolve(stored)
+
+      assert {error.kind, Exception.message(error)} ==
+               {:restriction, "the frontmatter of the content: line 2: " <> message}
+    end
+  end
+
+  test "a field that is nearly a restriction is refused with the right name" do
+    fields =
+      ~w(title description content tags labels include_in_prompt proactive_for) ++
+        ~w(excluded_for attachments schedule timezone)
+
+    given = %{title: "A", content: ""}
+
+    for {key, instead} <- [
+          {:visibility_labels, ", did you mean labels?"},
+          {:"visibility-labels", ", did you mean labels?"},
+          {:label, ", did you mean labels?"},
+          {"labels", ", did you mean labels?"},
+          {:exclude_from_prompt_profile_ids, ", did you mean excluded_for?"},
+          {:exclude_for, ", did you mean excluded_for?"},
+          {:"include-in-prompt", ", did you mean include_in_prompt?"},
+          {:allowed_tools, "; write `allowed-tools` in the frontmatter of its content."},
+          {:"user-invocable", "; write `user-invocable` in the frontmatter of its content."},
+          {:hidden_from_model,
+           "; write `disable-model-invocation` in the frontmatter of its content."}
+        ],
+        # No value makes it a known field.
+        value <- [["a"], nil] do
+      assert {:error, error} = Fields.create(Map.put(given, key, value))
+
+      assert Exception.message(error) ==
+               "unknown field #{inspect(to_string(key))} for an entry#{instead} " <>
+                 "The fields are " <> Enum.join(["name", "kind" | fields], ", ")
+    end
   end
 end

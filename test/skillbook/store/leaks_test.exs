@@ -1,6 +1,7 @@
 defmodule Skillbook.Store.LeaksTest do
-  # Results of a profile do not depend on hidden entries: one book has hidden entries in its store
-  # and files, another does not have them, and all calls return the same in both.
+  # Results of a profile do not depend on hidden entries, tasks, memories and runs: one book has
+  # them in its store and files, another does not, and all calls return the same in both. Neither
+  # do stored results end by a hidden change, nor does the number of the view's generation change.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Support.JSON
@@ -36,6 +37,9 @@ defmodule Skillbook.Store.LeaksTest do
     "",
     "a\nb\na\n",
     "---\nname: x\ndescription: y\n---\nz",
+    "---\nlabels: [a]\nallowed-tools: Read\n---\nTwo",
+    "---\nexclude_from_prompt_profile_ids: [reader]\nvisibility_labels: b\n---\nz",
+    "---\nlabel: [secret]\n---\nTwo",
     "Poems of stew [a](haiku)."
   ]
   @now ~U[2026-03-01 09:30:00Z]
@@ -109,6 +113,18 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  # A skill whose folder workflow.build cannot use, and a page whose alias it could take.
+  defp hidden_folders do
+    labels = "visibility_labels: [secret]\n"
+    alias_of = "aliases: [workflows.post, ops.late]\n"
+
+    %{
+      "ops/SKILL.md" => "---\nname: ops\ndescription: About stew\n#{labels}---\nStew.\n",
+      "far/post.md" =>
+        "---\nname: far.post\ndescription: About stew\n#{alias_of}#{labels}---\nStew.\n"
+    }
+  end
+
   # Workflows in the folder that commands write to. Its index also lists the hidden ones, as
   # commands do.
   defp workflows(rows, labels, names) do
@@ -149,13 +165,27 @@ defmodule Skillbook.Store.LeaksTest do
            :enable,
            :restore,
            :read,
-           :remember
+           :remember,
+           :task,
+           :task,
+           :change_task,
+           :run
          ]) do
       :create ->
         Store.create(boss, hide(fields(), readers), options)
 
       :remember ->
         remember(book, 1, now)
+
+      :task ->
+        create_task(book, now)
+
+      :change_task ->
+        with [_ | _] = ids <- for({id, ["secret"]} <- tasks(book, @boss), do: id),
+             do: command(book, one_of(["tasks.update", "tasks.delete"]), change(one_of(ids)), now)
+
+      :run ->
+        Skillbook.run(boss, "```cmd\nworkflows.#{one_of(["open", "late"])}\n```", now: now)
 
       :note ->
         # Replacing a deleted entry would create a new one, which a reader sees.
@@ -185,6 +215,44 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  # A hidden task, often below or above a visible one.
+  defp create_task(book, now) do
+    parents = for {id, _labels} <- tasks(book, @boss), do: id
+
+    given = %{
+      title: "#{memory()} #{memory()}",
+      labels: ["secret"],
+      parent: one_of([nil | parents]),
+      assignee: one_of([nil, "reader", "other"]),
+      due: one_of([nil, "today", "yesterday"])
+    }
+
+    command(book, "tasks.create", Map.reject(given, fn {_, value} -> value == nil end), now)
+  end
+
+  defp change(id), do: %{id: id, title: memory()}
+
+  defp command(book, "tasks.delete", given, now),
+    do: run_json(book, "tasks.delete", Map.take(given, [:id]), now)
+
+  defp command(book, name, given, now), do: run_json(book, name, given, now)
+
+  defp run_json(book, name, given, now) do
+    view = Skillbook.view(book, @boss)
+    %{results: [result]} = Skillbook.run(view, "````cmd\n#{name} #{json(given)}\n````", now: now)
+    assert result.status == :ok, result.content
+  end
+
+  # The ids and labels of the tasks that a profile sees, in the order of a search.
+  defp tasks(book, profile) do
+    profile = %{profile | skills: :all, within: []}
+    search = "tasks.search --status todo done --sort created_at --limit 100"
+    %{results: [result]} = Skillbook.run(Skillbook.view(book, profile), cmd(search), now: @now)
+    for task <- result.data.tasks, do: {task.id, task.labels}
+  end
+
+  defp cmd(line), do: "````cmd\n#{line}\n````"
+
   # Memories of another profile, in the words of the readers' memories.
   defp remember(book, count, now) do
     for _ <- 1..count do
@@ -210,7 +278,8 @@ defmodule Skillbook.Store.LeaksTest do
       one_of([
         %{},
         %{labels: one_of([["secret"], ["a", "secret"]]), excluded_for: []},
-        %{labels: [], excluded_for: excluded, kind: :skill, description: "Stew"}
+        %{labels: [], excluded_for: excluded, kind: :skill, description: "Stew"},
+        %{labels: [], excluded_for: [], content: "---\nlabels: [secret]\n---\nTwo stews"}
       ])
 
     fields = Map.merge(fields, hidden)
@@ -340,10 +409,24 @@ defmodule Skillbook.Store.LeaksTest do
        )},
       {"memory.save", "memory__save", %{content: "#{memory()}. #{memory()}."}},
       {"tasks.create", "tasks__create", %{title: memory(), description: memory()}},
+      {"tasks.create", "tasks__create", %{title: memory(), parent: one_of([1, 2])}},
+      {"tasks.create", "tasks__create", %{title: memory(), labels: [one_of(["a", "secret"])]}},
       {"tasks.update", "tasks__update", %{id: one_of([1, 2]), title: memory()}},
+      {"tasks.update", "tasks__update",
+       Map.merge(%{id: one_of([1, 2])}, one_of([%{parent: 3}, %{clear: ["parent"]}]))},
+      {"tasks.update", "tasks__update", %{id: one_of([1, 2]), status: one_of(~w(done todo))}},
       {"tasks.delete", "tasks__delete", %{id: one_of([1, 2, 3])}},
+      {"workflow.build", "workflow__build",
+       %{
+         name: one_of(~w(open late secret post deploy)),
+         domain: one_of(~w(workflows workflows ops)),
+         description: "Mine",
+         steps: "Say stew."
+       }},
+      {"workflow.build", "workflow__build",
+       %{name: one_of(~w(late secret)), description: "Mine", steps: "Say stew."}},
       {"workflow.delete", "workflow__delete",
-       %{name: "workflows.#{one_of(["open", "said", "late", "secret"])}"}},
+       %{name: "#{one_of(~w(workflows ops))}.#{one_of(~w(open said late secret post))}"}},
       {"notes.delete", "delete_note", %{title: name}}
     ])
   end
@@ -351,7 +434,23 @@ defmodule Skillbook.Store.LeaksTest do
   defp perform(book, profile, {:store, {call, arguments}}),
     do: apply(Store, call, [Skillbook.view(book, profile) | arguments])
 
-  defp perform(book, profile, {:line, {command, _tool, given}, now}) do
+  # Commands name tasks by their place in the list that the profile sees.
+  defp perform(book, profile, {kind, {command, tool, given}, now})
+       when is_map_key(given, :id) or is_map_key(given, :parent) do
+    ids = for {id, _labels} <- tasks(book, profile), do: id
+
+    given =
+      Map.new(given, fn
+        {key, place} when key in [:id, :parent] -> {key, Enum.at(ids, place, 99_999_999)}
+        field -> field
+      end)
+
+    run_command(book, profile, {kind, {command, tool, given}, now})
+  end
+
+  defp perform(book, profile, act), do: run_command(book, profile, act)
+
+  defp run_command(book, profile, {:line, {command, _tool, given}, now}) do
     report =
       book
       |> Skillbook.view(profile)
@@ -360,7 +459,7 @@ defmodule Skillbook.Store.LeaksTest do
     {report, to_string(report)}
   end
 
-  defp perform(book, profile, {:tool, {_command, tool, given}, now}),
+  defp run_command(book, profile, {:tool, {_command, tool, given}, now}),
     do: call(Skillbook.view(book, profile), tool, given, now)
 
   defp call(view, tool, given, now) do
@@ -379,10 +478,13 @@ defmodule Skillbook.Store.LeaksTest do
 
   # All that can be read
 
-  defp everything(book, profile, folder, old) do
+  defp everything(%{book: book, folder: folder} = world, profile) do
     view = Skillbook.view(book, profile)
+    old = world.old[profile.id]
 
     [
+      # The number itself depends on the paths of files, which differ here.
+      changed: view.generation != old.generation,
       news: Skillbook.changes(old, view),
       prompts:
         for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
@@ -398,7 +500,7 @@ defmodule Skillbook.Store.LeaksTest do
       searches:
         for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
       tagged: Skillbook.search(view, "stew", tags: ["t"], limit: 1),
-      commands: lines(view),
+      commands: lines(view, world),
       calls: calls(view),
       store: stored(view),
       got:
@@ -419,7 +521,7 @@ defmodule Skillbook.Store.LeaksTest do
     ]
   end
 
-  defp lines(view) do
+  defp lines(view, world) do
     lines =
       for name <- @asked,
           line <- [
@@ -457,7 +559,14 @@ defmodule Skillbook.Store.LeaksTest do
       "tasks.search",
       "tasks.search --query stew",
       "tasks.search --query about hai --sort relevance",
+      "tasks.search --status todo done --query milk",
+      "tasks.search --status todo done --sort created_at --limit 2",
+      "tasks.search --assignee me",
       "tasks.get T-1",
+      "tasks.get T-#{world.secret}",
+      "tasks.update T-#{world.secret} --title x",
+      "tasks.delete T-#{world.secret}",
+      "tasks.create --title x --parent T-#{world.secret}",
       "workflow.build --name a --description b --labels secret",
       "workflow.build --name a --description b --schedule @daily --run-as chief",
       "workflow.build --name a --description b --schedule @daily --run-as nobody"
@@ -467,17 +576,18 @@ defmodule Skillbook.Store.LeaksTest do
       for name <- ["open", "said", "late", "secret", "none"],
           line <- [
             "workflow.show X",
+            "workflow.show X --runs 1",
             "workflow.show X --run R-1",
             "workflow.run X --dry-run",
             "X"
           ],
           do: String.replace(line, "X", "workflows." <> name)
 
-    report =
-      Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ workflows ++ lines, "\n")}\n````",
-        now: @now
-      )
-
+    tasks = for {id, _labels} <- tasks(world.book, view.profile), do: "tasks.get T-#{id}"
+    lines = Enum.join(fixed ++ tasks ++ workflows ++ lines, "\n")
+    report = Skillbook.run(view, cmd(lines), now: @now)
+    # No answer has the file of a page that a hidden one pushed aside.
+    refute to_string(report) =~ "~0"
     {report, to_string(report)}
   end
 
@@ -545,6 +655,15 @@ defmodule Skillbook.Store.LeaksTest do
     |> String.replace(~r/--id [a-z2-7]{16}|id: "[a-z2-7]{16}"/, "ID")
     |> String.replace(~r/(since|until): ~U\[[^\]]*\]/, "TIME")
     |> String.replace(~r/generation: \d+/, "generation: 0")
+    |> String.replace(~r{/~\d\d/}, "/")
+    |> numbers_in_order()
+  end
+
+  # Tasks and runs have random numbers of eight digits. The first one of a text becomes 1.
+  defp numbers_in_order(text) do
+    numbers = Regex.scan(~r/(?<!\d)[1-9]\d{7}(?!\d)/, text) |> List.flatten() |> Enum.uniq()
+    order = numbers |> Enum.with_index(1) |> Map.new()
+    Regex.replace(~r/(?<!\d)[1-9]\d{7}(?!\d)/, text, &"##{order[&1]}")
   end
 
   defp assert_same(about, {one, one_folder}, {other, other_folder}) do
@@ -602,6 +721,14 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  defp stored do
+    receive do
+      {:stored, count} -> [count | stored()]
+    after
+      0 -> []
+    end
+  end
+
   defp memories_seen do
     receive do
       {:seen, found} -> [found | memories_seen()]
@@ -612,9 +739,7 @@ defmodule Skillbook.Store.LeaksTest do
 
   defp compare(about, {reader, other}, with, without) do
     for profile <- [reader, other] do
-      [one, two] =
-        for %{book: book, folder: folder, old: old} <- [with, without],
-            do: everything(book, profile, folder, old[profile.id])
+      [one, two] = for world <- [with, without], do: everything(world, profile)
 
       for {{key, a}, {key, b}} <- Enum.zip(one, two),
           do:
@@ -623,6 +748,38 @@ defmodule Skillbook.Store.LeaksTest do
               {a, with.folder},
               {b, without.folder}
             )
+    end
+  end
+
+  # Long results that were stored before hidden changes can be read on after them.
+  defp compare_stored(about, readers, with, without, now) do
+    readers = Tuple.to_list(readers)
+
+    stored =
+      for world <- [with, without], profile <- readers, into: %{} do
+        view = Skillbook.view(world.book, profile)
+        lines = cmd("get_skill\nskills.list\ntasks.search --status todo done")
+        report = Skillbook.run(view, lines, now: now, max_result: 60)
+        ids = for %{metadata: %{cut: %{id: id}}} when id != nil <- report.results, do: id
+        send(self(), {:stored, length(ids)})
+        {{world.book, profile.id}, {view.generation, ids}}
+      end
+
+    for _ <- 1..4, do: write_hidden(with.book, List.to_tuple(readers), now)
+
+    for profile <- readers do
+      [one, two] =
+        for world <- [with, without] do
+          {generation, ids} = stored[{world.book, profile.id}]
+          view = Skillbook.view(world.book, profile)
+          assert view.generation == generation, about.() <> "\nthe generation changed"
+          lines = Enum.map_join(ids, "\n", &"results.read --id #{&1} --from 20")
+          report = Skillbook.run(view, cmd(lines), now: now)
+          for result <- report.results, do: assert(result.status == :ok, about.())
+          {report, to_string(report)}
+        end
+
+      assert_same(about.() <> "\nstored results", {one, with.folder}, {two, without.folder})
     end
   end
 
@@ -644,6 +801,7 @@ defmodule Skillbook.Store.LeaksTest do
       labels = "visibility_labels: [secret]\n"
       hidden_workflows = workflows(["late", "open", "said", "secret"], labels, ["late", "secret"])
       hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
+      hidden = Map.merge(hidden, hidden_folders())
       # Folder names of one length, because results contain paths.
       all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
       profiles = [@boss | Tuple.to_list(readers)]
@@ -657,6 +815,10 @@ defmodule Skillbook.Store.LeaksTest do
 
       without = start(Path.join(folder, "#{number}/b/skills"), seen, profiles)
       remember(with.book, 40, @now)
+      for _ <- 1..5, do: create_task(with.book, @now)
+      [{secret, ["secret"]} | _] = tasks(with.book, @boss)
+      with = Map.put(with, :secret, secret)
+      without = Map.put(without, :secret, 99_999_998)
 
       about = fn done ->
         fn ->
@@ -679,6 +841,7 @@ defmodule Skillbook.Store.LeaksTest do
         if rem(step, 8) == 0 do
           for world <- [with, without], do: fire(world)
           compare(about.(done), readers, with, without)
+          compare_stored(about.(done), readers, with, without, now)
           {look(with, readers), look(without, readers), done}
         else
           {with, without, done}
@@ -691,6 +854,8 @@ defmodule Skillbook.Store.LeaksTest do
       assert %{total: total} = remembered(with.book, @boss)
       assert total >= 40
 
+      assert length(tasks(with.book, @boss)) >= 5
+
       for profile <- Tuple.to_list(readers),
           do: send(self(), {:seen, remembered(with.book, profile)})
 
@@ -699,5 +864,6 @@ defmodule Skillbook.Store.LeaksTest do
 
     assert Enum.any?(fired())
     assert Enum.any?(memories_seen(), &match?(%{total: total} when total > 0, &1))
+    assert Enum.any?(stored(), &(&1 > 0))
   end
 end

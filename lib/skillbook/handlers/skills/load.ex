@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.Skills.Load do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Entry, Help, NotFoundError, Result, View}
+  alias Skillbook.{Entry, Help, NotFoundError, Result, UnknownSkillError, View}
 
   # How many names an error lists.
   @max_names 20
@@ -26,18 +26,19 @@ defmodule Skillbook.Handlers.Skills.Load do
   @doc """
   Finds an entry of these kinds by its name, title or alias, in this order.
 
-  If none is equal, the case of a title is ignored, provided that only one matches.
+  If none is equal, another spelling of one of them is accepted, if it means only one entry.
   """
-  @spec fetch(View.t(), String.t(), [:skill | :note]) :: {:ok, Entry.t()} | :error
+  @spec fetch(View.t(), String.t(), [:skill | :note]) ::
+          {:ok, Entry.t()} | :error | {:error, UnknownSkillError.t()}
   def fetch(view, name, kinds) do
     name = String.trim(name)
     entries = entries(view, kinds)
 
     entry =
       Enum.find(entries, &(&1.name == name)) || Enum.find(entries, &(&1.title == name)) ||
-        by_alias(view, name, kinds) || by_title(entries, name)
+        by_alias(view, name, kinds)
 
-    if entry, do: {:ok, entry}, else: :error
+    if entry, do: {:ok, entry}, else: by_spelling(view, name, kinds)
   end
 
   defp by_alias(view, name, kinds) do
@@ -47,12 +48,18 @@ defmodule Skillbook.Handlers.Skills.Load do
          else: (_ -> nil)
   end
 
-  defp by_title(entries, title) do
-    title = String.downcase(title)
+  defp by_spelling(view, text, kinds) do
+    found =
+      for name <- View.spelled(view, text),
+          {:ok, entry} <- [View.fetch(view, name)],
+          entry.kind in kinds,
+          do: entry
 
-    with [entry] <- Enum.filter(entries, &(&1.title && String.downcase(&1.title) == title)),
-         do: entry,
-         else: (_ -> nil)
+    case found do
+      [] -> :error
+      [entry] -> {:ok, entry}
+      entries -> {:error, UnknownSkillError.ambiguous(text, Enum.map(entries, & &1.name))}
+    end
   end
 
   # `heading` returns the heading above the text.

@@ -2,6 +2,11 @@ defmodule Skillbook.Handlers.Workflow.Build do
   @moduledoc false
   # `workflow.build`: checks the name, steps, flags, schedule and labels of a new workflow, and
   # writes its page into the folder of `write_to:`.
+  #
+  # Pages that the builder cannot see must not show in an answer, so only visible ones take a
+  # name. A built page says `replaces: false`: if a hidden page has its name, readers of both use
+  # that one, and nobody takes over a page by building another. If the hidden page has its file,
+  # the built page gets another file, which no answer mentions.
 
   @behaviour Skillbook.Handler
 
@@ -44,11 +49,10 @@ defmodule Skillbook.Handlers.Workflow.Build do
          workflow = workflow(flags),
          {:ok, steps} <- steps(workflow),
          :ok <- check_visible(workflow, context),
-         {:ok, all} <- Pages.all(context),
-         :ok <- check_free(workflow, all),
-         :ok <- check_count(workflow, all, context),
-         :ok <- check_folder(root, workflow),
-         {:ok, path} <- write(root, workflow, context),
+         {:ok, view} <- Pages.current(context),
+         :ok <- check_free(workflow, view),
+         :ok <- check_count(workflow, context),
+         {:ok, path} <- write(root, workflow, view, context),
          :ok <- Pages.reload(context) do
       {:ok,
        Result.ok(text(workflow, steps, context),
@@ -197,9 +201,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
       else: {:error, %StoreError{kind: :not_visible, name: name}}
   end
 
-  # Hidden entries count: a page of the same name would replace one that others use.
-  defp check_free(workflow, all) do
-    case View.fetch(all, workflow.name) do
+  defp check_free(workflow, view) do
+    case View.fetch(view, workflow.name) do
       {:ok, _} -> taken(workflow)
       {:error, _} -> :ok
     end
@@ -219,38 +222,52 @@ defmodule Skillbook.Handlers.Workflow.Build do
      }}
   end
 
-  # Counts only the profile's own pages, so it reveals no others.
-  defp check_count(%{flags: %{"schedule" => _}}, all, %{book: book, profile: %{id: id}})
+  # Counts the profile's own pages, also those that its agents with fewer rights cannot see.
+  defp check_count(%{flags: %{"schedule" => _}}, %{book: book, profile: %{id: id} = profile})
        when book != nil and id != "" do
-    max = Book.fetch!(book).schedules[:max_per_profile]
-    pages = View.entries(all, kind: :command)
+    %{schedules: schedules, profiles: profiles} = Book.fetch!(book)
+    max = schedules[:max_per_profile]
+    pages = View.entries(Skillbook.view(book, profiles[id] || profile), kind: :command)
 
     if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < max,
       do: :ok,
       else: {:error, %StoreError{kind: :too_many, expected: max}}
   end
 
-  defp check_count(_workflow, _all, _context), do: :ok
+  defp check_count(_workflow, _context), do: :ok
 
   # In the folder of a skill, every page is a resource of that skill and never a command.
-  defp check_folder(root, workflow) do
-    with {:ok, text} <- Document.read(root, workflow.flags["domain"] <> "/SKILL.md"),
+  defp check_folder(root, folder, workflow, view) do
+    index = folder <> workflow.flags["domain"] <> "/SKILL.md"
+
+    with {:ok, text} <- Document.read(root, index),
          {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <-
            Frontmatter.parse(text) do
-      domain = workflow.flags["domain"]
-      expected = "a folder of commands; #{domain} is a skill"
-
-      {:error,
-       %FlagError{
-         kind: :invalid,
-         flag: "domain",
-         value: domain,
-         expected: expected,
-         example: "workflows"
-       }}
+      if shows_file?(view, root, index), do: skill_folder(workflow), else: :hidden
     else
       _ -> :ok
     end
+  end
+
+  defp skill_folder(workflow) do
+    domain = workflow.flags["domain"]
+    expected = "a folder of commands; #{domain} is a skill"
+
+    {:error,
+     %FlagError{
+       kind: :invalid,
+       flag: "domain",
+       value: domain,
+       expected: expected,
+       example: "workflows"
+     }}
+  end
+
+  defp shows_file?(view, root, file) do
+    path = Path.expand(file, root)
+
+    Profile.unrestricted?(view.profile) or
+      Enum.any?(View.entries(view), &(Path.expand(&1.path) == path))
   end
 
   # Reads the page as a call would. Unknown commands are allowed: they may be added later.
@@ -285,9 +302,27 @@ defmodule Skillbook.Handlers.Workflow.Build do
     }
   end
 
-  defp write(root, workflow, context) do
-    case Document.create(root, workflow.file, page(workflow, context)) do
-      {:error, %DocumentError{kind: :exists}} -> taken(workflow)
+  @max_files 99
+
+  # The name of a command follows from the last folder, so any folder may contain the domain's.
+  # Among pages that yield, the first by path is used, so an older page comes before a later one.
+  defp write(root, workflow, view, context, number \\ 1)
+
+  defp write(_root, workflow, _view, _context, number) when number > @max_files,
+    do: taken(workflow)
+
+  defp write(root, workflow, view, context, number) do
+    folder = if number == 1, do: "", else: "~#{String.pad_leading("#{number}", 2, "0")}/"
+    file = folder <> workflow.file
+
+    with :ok <- check_folder(root, folder, workflow, view),
+         {:error, %DocumentError{kind: :exists}} <-
+           Document.create(root, file, page(workflow, context)) do
+      if shows_file?(view, root, file),
+        do: taken(workflow),
+        else: write(root, workflow, view, context, number + 1)
+    else
+      :hidden -> write(root, workflow, view, context, number + 1)
       other -> other
     end
   end
@@ -303,6 +338,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
             {"on_error", if(flags["on-error"] == "continue", do: "continue")},
             {"tags", flags["tags"]},
             {"visibility_labels", flags["labels"]},
+            {"replaces", false},
             {"author", if(context.profile.id != "", do: context.profile.id)},
             {"created", context.now |> DateTime.to_date() |> Date.to_iso8601()}
           ],
@@ -358,8 +394,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   # The answer
 
-  defp text(%{name: name, file: file, flags: flags}, steps, context) do
-    "Built #{name} in #{file}.#{schedule_text(flags, context)} From your next reply on, run " <>
+  defp text(%{name: name, flags: flags}, steps, context) do
+    "Built #{name}.#{schedule_text(flags, context)} From your next reply on, run " <>
       "it with: #{name}" <> unknown_commands(steps, context)
   end
 

@@ -17,7 +17,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
          {:ok, trashed} <- Document.discard(root, path, context.now),
          :ok <- Pages.reload(context) do
       text =
-        "Deleted #{entry.name}. Its page was moved to #{trashed} in the folder for workflows; " <>
+        "Deleted #{entry.name}. Its page was moved to the trash in the folder for workflows; " <>
           "moving it back restores it."
 
       {:ok,

@@ -30,13 +30,15 @@ defmodule Skillbook.Handlers.Workflow.Pages do
   end
 
   @doc """
-  A view of all entries, hidden ones included.
+  The current view of the profile.
 
   The book is reloaded first, since people may have changed the folder.
   """
-  @spec all(Context.t()) :: {:ok, View.t()} | {:error, Exception.t()}
-  def all(%{book: nil, view: view}), do: {:ok, view}
-  def all(%{book: book} = context), do: with(:ok <- reload(context), do: {:ok, View.all(book)})
+  @spec current(Context.t()) :: {:ok, View.t()} | {:error, Exception.t()}
+  def current(%{book: nil, view: view}), do: {:ok, view}
+
+  def current(%{book: book, profile: profile} = context),
+    do: with(:ok <- reload(context), do: {:ok, Skillbook.view(book, profile)})
 
   @doc "Makes a written or deleted page take effect."
   @spec reload(Context.t()) :: :ok | {:error, Exception.t()}

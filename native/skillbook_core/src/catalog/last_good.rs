@@ -6,13 +6,14 @@
 use super::assemble::described;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
+use crate::page::fields::restrictions::is_mentioned;
 
 /// Returns the last good version, with the diagnostics of the new one, if the new one cannot be
 /// used: it is empty or unreadable, or needs a description and has none. `again` is the new
 /// content, or the reason why there is none; `bytes` are the bytes that were read.
 ///
-/// An edit that touches `visibility_labels` may be meant to hide the document. Then the old version
-/// does not stay, even if the new one has other errors.
+/// An edit that touches a restriction, such as `visibility_labels`, may be meant to hide the
+/// document. Then the old version does not stay, even if the new one has other errors.
 ///
 /// ```
 /// use skillbook_core::page::document::Document;
@@ -38,7 +39,7 @@ pub fn keep(
     };
     // Closed when in doubt: showing a document that somebody is hiding is worse than losing it
     // until its next save.
-    if touches_labels(&good.text, bytes) {
+    if touches_restrictions(&good.text, bytes) {
         return None;
     }
     let message = "the version before this edit stays in use, because this one cannot be used";
@@ -53,7 +54,7 @@ pub fn keep(
 }
 
 /// The diagnostics of a new version that is broken. `None` if it can be used, or if the old version
-/// must not replace it because labels that cannot be read hide it.
+/// must not replace it because a restriction that cannot be read hides it.
 fn broken(
     good: &Document,
     new: &Document,
@@ -67,8 +68,10 @@ fn broken(
         return Some(diagnostics);
     }
     let Some(fields) = new.fields() else {
-        // Invalid labels hide the document on purpose, and the old version must not undo that.
-        let hidden = diagnostics.iter().any(|diagnostic| diagnostic.code == Code::LabelsInvalid);
+        // An error in a restriction hides the document on purpose, and the old version must not
+        // undo that.
+        let hides = |code| matches!(code, Code::LabelsInvalid | Code::RestrictionInvalid);
+        let hidden = diagnostics.iter().any(|diagnostic| hides(diagnostic.code));
         return (!hidden).then_some(diagnostics);
     };
     // An index needs no description, so a missing one does not break it.
@@ -78,21 +81,21 @@ fn broken(
     gone.then_some(diagnostics)
 }
 
-/// Whether the new bytes mention labels in a way that the old text does not.
-fn touches_labels(old: &str, new: &[u8]) -> bool {
-    // UTF-16 text has a zero byte beside each ASCII letter, and its labels count too.
+/// Whether the new bytes mention a restriction in a way that the old text does not.
+fn touches_restrictions(old: &str, new: &[u8]) -> bool {
+    // UTF-16 text has a zero byte beside each ASCII letter, and its restrictions count too.
     let plain: Vec<u8> = new.iter().copied().filter(|byte| *byte != 0).collect();
     let new = String::from_utf8_lossy(&plain);
-    // Lines that the old text has do not count, even if they mention labels (in an example, say).
+    // Lines that the old text has do not count, even if they mention a restriction, as in an
+    // example.
     let known = statements(old);
     statements(&new).iter().any(|statement| !known.contains(statement))
 }
 
-/// Each line that mentions the labels, with the lines that continue its value: those up to the next
-/// key or the end of the block.
+/// Each line that looks like a restriction, with the lines that continue its value: those up to
+/// the next key or the end of the block.
 fn statements(text: &str) -> Vec<Vec<&str>> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let mentions = |line: &str| line.to_ascii_lowercase().contains("visibility_labels");
     let goes_on = |line: &&&str| {
         let key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"' | '\'');
         !line.starts_with(key) && !line.starts_with("---")
@@ -102,7 +105,7 @@ fn statements(text: &str) -> Vec<Vec<&str>> {
             lines[at + 1..].iter().take_while(goes_on).copied().filter(|line| !line.is_empty());
         std::iter::once(lines[at]).chain(rest).collect()
     };
-    (0..lines.len()).filter(|at| mentions(lines[*at])).map(statement).collect()
+    (0..lines.len()).filter(|at| is_mentioned(lines[*at])).map(statement).collect()
 }
 
 #[cfg(test)]

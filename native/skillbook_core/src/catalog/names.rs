@@ -96,7 +96,11 @@ impl Names {
         // Lists may have become empty, and new ids were appended behind old ones.
         names.aliases.retain(|_, ids| !ids.is_empty());
         for ids in names.aliases.values_mut() {
-            ids.sort_by_key(|id| (Reverse(names.priorities[id.0 as usize].claim), *id));
+            // Models write records, so their aliases take none from a file.
+            ids.sort_by_key(|id| {
+                let priority = names.priorities[id.0 as usize];
+                (Reverse(priority.claim), priority.stored, *id)
+            });
         }
         domains.retain(|_, domain| !domain.entries.is_empty() || !domain.indexes.is_empty());
         for domain in domains.values_mut() {

@@ -16,6 +16,7 @@ use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::fields::restrictions;
 use crate::page::frontmatter::decode;
 
 /// The fields of the format.
@@ -253,8 +254,13 @@ impl Checker {
         let others = self.fields.iter().filter(|field| !FIELDS.contains(&field.key.as_str()));
         let other = |field: &Field| {
             let message = format!("the format has no field `{}`", field.key);
+            // Below metadata a restriction would have no effect.
+            let place = match restrictions::meant(&field.key) {
+                Some(_) => "keep it here, since it restricts the skill in Skillbook",
+                None => "put it under metadata",
+            };
             violation(message, field.line, 1)
-                .hint(format!("put it under metadata; the fields are {}", FIELDS.join(", ")))
+                .hint(format!("{place}; the fields are {}", FIELDS.join(", ")))
         };
         self.found = others.map(other).collect();
         if let Some((name, line)) = self.text("name", true) {

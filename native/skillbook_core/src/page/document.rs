@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::page::declaration::{self, Declaration};
-use crate::page::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
+use crate::page::diagnostic::{apply, limit, Code, Diagnostic, Fix, Severity};
 use crate::page::fields::place::{at_key, pair, without};
-use crate::page::fields::{FieldReader, Fields};
+use crate::page::fields::{restrictions, with_texts, FieldReader, Fields};
 use crate::page::frontmatter;
-use crate::page::record::{makes_skill, Record, Stored};
+use crate::page::record::{self, makes_skill, Own, Record, Stored};
 use crate::page::references::{self, Reference};
 use crate::source::Kind;
 use crate::value::Value;
@@ -32,10 +32,20 @@ pub struct Document {
     pub references: Vec<Reference>,
     relative: usize,
     body: Range<usize>,
-    usable: bool,
+    state: State,
     stored: Option<Stored>,
     pub(crate) fields: Fields,
     declaration: OnceLock<Option<Declaration>>,
+}
+
+/// How far a document can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its frontmatter cannot be read, so it has no fields.
+    Unreadable,
+    /// An error in a restriction hides it. Its fields only say what the files beside it are.
+    Closed,
+    Usable,
 }
 
 impl Document {
@@ -59,6 +69,8 @@ impl Document {
     }
 
     /// Reads a record of a database. Its path is that of a file in `root` with the record's name.
+    /// Its fields are its columns and those of the frontmatter in its text, see
+    /// [`record`](crate::page::record).
     ///
     /// ```
     /// use skillbook_core::page::document::Document;
@@ -70,7 +82,7 @@ impl Document {
     ///     is_skill: false,
     ///     title: "Milk".into(),
     ///     description: String::new(),
-    ///     content: "---\nhandler: Milk\n---\nTwo litres".into(),
+    ///     content: "---\nhandler: Milk\nlicense: MIT\n---\nTwo litres".into(),
     ///     tags: vec!["shopping".into()],
     ///     labels: Vec::new(),
     ///     include_in_prompt: true,
@@ -86,32 +98,22 @@ impl Document {
     /// let fields = document.fields().unwrap();
     /// assert_eq!((document.path.as_str(), document.body()), ("store/milk.md", "Two litres"));
     /// assert_eq!(fields.tags, ["shopping"]);
-    /// assert_eq!(fields.handler, None);
+    /// assert_eq!((fields.license.as_deref(), fields.handler.as_deref()), (Some("MIT"), None));
     /// ```
     pub fn stored(root: &str, record: &Record) -> Document {
         let name = record.name.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut document = Document::empty(root, &format!("{name}.md"));
         document.text = record.content.clone();
         let text = &*record.content;
-        let own = frontmatter::parse(text)
-            .map_err(|error| document.diagnostics.push(error.to_diagnostic()));
-        let own = own.ok();
-        let written = |key: &str| own.as_ref().and_then(|own| own.data.get(key)?.plain());
+        let own = frontmatter::parse(text);
+        let errors = record.errors(own.as_ref());
+        let own = own.map_err(|error| document.diagnostics.push(error.to_diagnostic())).ok();
         document.body = own.as_ref().map_or(0, |own| own.body_offset)..text.len();
         let is_skill = record.is_skill || own.as_ref().is_some_and(makes_skill);
-        let description = match record.description.trim() {
-            "" => written("description").unwrap_or_default(),
-            description => description.to_owned(),
-        };
-        let data = record.data(&description);
-        document.diagnostics.extend(own.map(|own| own.diagnostics).unwrap_or_default());
-        // Diagnostics about columns have no line, since columns are not in the text.
-        let mut reader =
-            FieldReader { data: &data, block: "", diagnostics: &mut document.diagnostics };
-        if let Some(fields) = reader.fields(true, &text[document.body.clone()]) {
-            document.fields = Fields { data, ..fields };
-            document.usable = true;
+        if errors.is_empty() {
+            document.read_record(record, own.as_ref());
         }
+        document.diagnostics.extend(errors);
         let kind = if is_skill { Kind::Skill } else { Kind::Note };
         document.stored = Some(Stored {
             id: record.id,
@@ -123,6 +125,23 @@ impl Document {
         document
     }
 
+    /// Reads the columns of a record and the frontmatter in its text.
+    fn read_record(&mut self, record: &Record, parsed: Option<&frontmatter::Document>) {
+        let block = &record.content[..self.body.start];
+        let mut own = Own::default();
+        if let Some(parsed) = parsed {
+            self.diagnostics.extend(parsed.diagnostics.iter().cloned());
+            self.diagnostics.extend(record::lost_fields(block, parsed));
+            own = Own::of(block, parsed, &mut self.diagnostics);
+        }
+        let (data, columns) = record.data(&own, parsed);
+        let diagnostics = &mut self.diagnostics;
+        let mut reader = FieldReader { data: &data, block, columns: &columns, diagnostics };
+        let fields = reader.fields(true, &record.content[self.body.clone()]);
+        self.fields = Fields { data: with_texts(data, &columns), ..fields };
+        self.state = State::Usable;
+    }
+
     fn empty(root: &str, relative: &str) -> Document {
         Document {
             path: format!("{root}/{relative}"),
@@ -131,7 +150,7 @@ impl Document {
             references: Vec::new(),
             relative: root.len() + 1,
             body: 0..0,
-            usable: false,
+            state: State::Unreadable,
             stored: None,
             fields: Fields::default(),
             declaration: OnceLock::new(),
@@ -139,6 +158,7 @@ impl Document {
     }
 
     fn name_diagnostics(&mut self) {
+        limit(&mut self.diagnostics);
         for diagnostic in &mut self.diagnostics {
             diagnostic.path = Some(self.path.clone());
         }
@@ -148,21 +168,26 @@ impl Document {
         self.text = Arc::from(text);
         self.body = text.len()..text.len();
         match frontmatter::parse(text) {
-            Ok(parsed) => {
+            Ok(mut parsed) => {
                 self.body = parsed.body_offset..text.len();
-                self.diagnostics = parsed.diagnostics;
-                let block = &text[..parsed.body_offset];
-                let mut reader =
-                    FieldReader { data: &parsed.data, block, diagnostics: &mut self.diagnostics };
-                if let Some(fields) = reader.fields(parsed.present, parsed.body) {
-                    self.fields = Fields { data: parsed.data, ..fields };
-                    self.usable = true;
-                }
+                let errors = restrictions::errors(text, Ok(&parsed));
+                self.diagnostics = std::mem::take(&mut parsed.diagnostics);
+                let mut found = Vec::new();
+                let mut reader = FieldReader {
+                    data: &parsed.data,
+                    block: &text[..parsed.body_offset],
+                    columns: &[],
+                    diagnostics: &mut found,
+                };
+                let fields = reader.fields(parsed.present, parsed.body);
+                self.fields = Fields { data: with_texts(parsed.data, &[]), ..fields };
+                self.state = if errors.is_empty() { State::Usable } else { State::Closed };
+                self.diagnostics.extend(if errors.is_empty() { found } else { errors });
             }
             Err(error) => self.diagnostics.push(error.to_diagnostic()),
         }
         // Only a skill's folder has resources, so other documents need no search for links.
-        if self.usable && self.is_skill_file() {
+        if self.state == State::Usable && self.is_skill_file() {
             self.references = references::find(text, self.body.start);
         }
         self.name_diagnostics();
@@ -237,7 +262,13 @@ impl Document {
 
     /// The frontmatter's fields; `None` if the document cannot be used.
     pub fn fields(&self) -> Option<&Fields> {
-        self.usable.then_some(&self.fields)
+        (self.state == State::Usable).then_some(&self.fields)
+    }
+
+    /// The fields even of a document that an error in a restriction hides. Only the meaning of the
+    /// files beside it may depend on them.
+    pub(crate) fn fields_of_hidden(&self) -> Option<&Fields> {
+        (self.state != State::Unreadable).then_some(&self.fields)
     }
 
     /// The extra data of a record; `None` for a file.

@@ -1,13 +1,20 @@
 //! Records of a database, in place of files with frontmatter.
 //!
-//! The columns decide: each is read like the frontmatter field of the same meaning. Frontmatter in
-//! the content does not count, with one exception: with a name and a description in it, a note is a
-//! skill.
+//! A record has the fields of the frontmatter in its content, and its columns. Where both have a
+//! field the column decides, but restrictions are joined: all labels and exclusions count. Fields
+//! that run something or give a name to it count only as columns ([`NOT_FROM_TEXT`]), since models
+//! and strangers write records. With a name and a description in the content, a note is a skill.
 
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::fields::place::at_key;
+use crate::page::fields::restrictions::{
+    self, EXCLUDED, IN_PROMPT, IN_PROMPT_DEFAULT, LABELS, SHORT_LABELS,
+};
+use crate::page::fields::{with_texts, FieldReader};
 use crate::page::frontmatter;
 use crate::source::{Kind, Trust};
 use crate::text::line::command_name;
@@ -131,39 +138,138 @@ impl Access {
     /// entry of the record.
     pub(crate) fn entry(&self) -> Option<(String, Kind, Vec<String>, Vec<String>)> {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
-        let texts = |texts: &[String]| -> Vec<String> {
-            let trimmed = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
-            trimmed.map(str::to_owned).collect()
-        };
-        let labels = texts(&self.labels);
         // Records are skills or notes, never commands. Blank labels fail closed, as in files.
-        if name.is_empty() || command_name(&name).is_some() || labels.len() < self.labels.len() {
+        if name.is_empty() || command_name(&name).is_some() || !are_readable(&self.labels) {
             return None;
         }
-        let own = || {
-            self.content
-                .as_deref()
-                .is_some_and(|text| frontmatter::parse(text).is_ok_and(|own| makes_skill(&own)))
-        };
-        let kind = if self.is_skill || own() { Kind::Skill } else { Kind::Note };
-        Some((name, kind, labels, texts(&self.excluded_for)))
+        let own = Own::read(self.content.as_deref().unwrap_or_default()).ok()?;
+        let kind = if self.is_skill || own.makes_skill { Kind::Skill } else { Kind::Note };
+        Some((
+            name,
+            kind,
+            join(&self.labels, own.labels),
+            join(&self.excluded_for, own.excluded_for),
+        ))
     }
 }
 
+/// The restrictions in the frontmatter of a text, and whether it makes a skill.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Own {
+    /// Whether the text is a skill by itself: it has a name and a description.
+    pub makes_skill: bool,
+    /// Whether it has a description.
+    pub is_described: bool,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// The profiles that it excludes.
+    pub excluded_for: Vec<String>,
+    /// Whether prompts include it.
+    pub include_in_prompt: bool,
+    /// The whole frontmatter, as in [`Fields::data`](crate::page::fields::Fields::data); null
+    /// without one.
+    pub data: Value,
+}
+
+impl Default for Own {
+    /// Those of a text without frontmatter.
+    fn default() -> Own {
+        Own {
+            makes_skill: false,
+            is_described: false,
+            labels: Vec::new(),
+            excluded_for: Vec::new(),
+            include_in_prompt: true,
+            data: Value::Null,
+        }
+    }
+}
+
+impl Own {
+    /// Reads them from a whole text. Frontmatter that cannot be read is text, if no line of it
+    /// looks like a restriction.
+    ///
+    /// # Errors
+    ///
+    /// The first error in a restriction, with its line and a hint. Then nobody may see the text.
+    ///
+    /// ```
+    /// use skillbook_core::page::record::Own;
+    ///
+    /// let own = Own::read("---\nlabels: [home]\nvisibility_labels: [family]\n---\n").unwrap();
+    /// assert_eq!(own.labels, ["family", "home"]);
+    /// assert_eq!(
+    ///     Own::read("---\nvisibility-labels: [home]\n---\n").unwrap_err(),
+    ///     "line 2: expected `visibility_labels`, got `visibility-labels`; \
+    ///      write for example visibility_labels: [private, family]"
+    /// );
+    /// assert_eq!(Own::read("Text").unwrap().labels, Vec::<String>::new());
+    /// ```
+    pub fn read(text: &str) -> Result<Own, String> {
+        let parsed = frontmatter::parse(text);
+        if let Some(error) = restrictions::errors(text, parsed.as_ref()).first() {
+            return Err(restrictions::reason(error));
+        }
+        let Ok(parsed) = parsed else { return Ok(Own::default()) };
+        let own = Own::of("", &parsed, &mut Vec::new());
+        Ok(Own { data: with_texts(parsed.data, &[]), ..own })
+    }
+
+    /// Reads them from frontmatter whose restrictions have no error.
+    pub(crate) fn of(
+        block: &str,
+        parsed: &frontmatter::Document,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Own {
+        let mut reader = FieldReader { data: &parsed.data, block, columns: &[], diagnostics };
+        Own {
+            labels: join(&[], reader.labels()),
+            excluded_for: join(&[], reader.excluded_for()),
+            include_in_prompt: reader.include_in_prompt(),
+            makes_skill: makes_skill(parsed),
+            is_described: has_text(parsed, "description"),
+            data: Value::Null,
+        }
+    }
+}
+
+/// The fields that a record has only as columns. In the text they would run something, choose its
+/// rights, or take the name of a tool.
+pub const NOT_FROM_TEXT: [&str; 5] = ["handler", "schedule", "timezone", "run_as", "tool"];
+
 impl Record {
-    /// The columns under the names of the frontmatter fields.
-    pub(crate) fn data(&self, description: &str) -> Value {
+    /// The errors in the restrictions of the record. With at least one, nobody may see it.
+    pub(crate) fn errors(
+        &self,
+        parsed: Result<&frontmatter::Document, &frontmatter::Error>,
+    ) -> Vec<Diagnostic> {
+        let mut errors = restrictions::errors(&self.content, parsed);
+        if !are_readable(&self.labels) {
+            let message = "expected texts as the labels of the record, got a blank one; the \
+                           record is not used, because the wrong reader might see it";
+            errors.push(Diagnostic::new(Code::LabelsInvalid, Severity::Error, message));
+        }
+        errors
+    }
+
+    /// The columns under the names of the frontmatter fields, then the other fields of the text.
+    /// Also the names of the columns among them.
+    pub(crate) fn data(
+        &self,
+        own: &Own,
+        parsed: Option<&frontmatter::Document>,
+    ) -> (Value, Vec<&'static str>) {
         let text = |text: &str| Value::Str(text.to_owned());
         let list = |texts: &[String]| Value::List(texts.iter().map(|item| text(item)).collect());
         let columns = [
             ("name", text(&self.name)),
             ("title", text(&self.title)),
-            ("description", text(description)),
+            ("description", text(self.description.trim())),
             ("tags", list(&self.tags)),
-            ("visibility_labels", list(&self.labels)),
-            ("include_in_prompt", Value::Bool(self.include_in_prompt)),
+            (LABELS, list(&join(&self.labels, own.labels.clone()))),
+            (IN_PROMPT, Value::Bool(self.include_in_prompt && own.include_in_prompt)),
             ("proactive_for_profile_ids", list(&self.proactive_for)),
-            ("exclude_from_prompt_profile_ids", list(&self.excluded_for)),
+            (EXCLUDED, list(&join(&self.excluded_for, own.excluded_for.clone()))),
             ("schedule", text(self.schedule.as_deref().unwrap_or_default())),
             ("timezone", text(self.timezone.as_deref().unwrap_or_default())),
             ("version", Value::Int(self.version)),
@@ -174,13 +280,59 @@ impl Record {
             Value::List(items) => items.is_empty(),
             _ => false,
         };
-        let there = columns.into_iter().filter(|(_, value)| !is_empty(value));
-        Value::Map(there.map(|(key, value)| (key.to_owned(), value)).collect())
+        let columns: Vec<_> = columns.into_iter().filter(|(_, value)| !is_empty(value)).collect();
+        let names: Vec<_> = columns.iter().map(|(key, _)| *key).collect();
+        let mut data: Vec<_> =
+            columns.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        if let Some(Value::Map(pairs)) = parsed.map(|parsed| &parsed.data) {
+            let counts = |key: &str| {
+                // The restrictions of the text are among the columns.
+                let joined = [SHORT_LABELS, IN_PROMPT_DEFAULT].contains(&key);
+                !names.contains(&key) && !NOT_FROM_TEXT.contains(&key) && !joined
+            };
+            data.extend(pairs.iter().filter(|(key, _)| counts(key)).cloned());
+        }
+        (Value::Map(data), names)
     }
+}
+
+/// The diagnostics for fields of a text that count only as columns.
+pub(crate) fn lost_fields<'a>(
+    block: &'a str,
+    parsed: &'a frontmatter::Document,
+) -> impl Iterator<Item = Diagnostic> + 'a {
+    let lost = NOT_FROM_TEXT.iter().filter(|key| parsed.data.get(key).is_some());
+    lost.map(move |key| {
+        let message = format!("the field `{key}` in the text of a record is not used");
+        let hint = match *key {
+            "schedule" | "timezone" => format!("set the record's own `{key}`"),
+            _ => "write the page as a file, in a source of skills".to_owned(),
+        };
+        let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message);
+        at_key(block, key, diagnostic.hint(hint))
+    })
+}
+
+/// Whether labels of a record can be read.
+fn are_readable(labels: &[String]) -> bool {
+    labels.iter().all(|label| !label.trim().is_empty())
+}
+
+/// The texts of both lists, sorted.
+fn join(one: &[String], other: Vec<String>) -> Vec<String> {
+    let one = one.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+    let mut all: Vec<String> = one.map(str::to_owned).chain(other).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Whether frontmatter in a record's content makes the record a skill: it has a name and a
 /// description.
 pub(crate) fn makes_skill(own: &frontmatter::Document) -> bool {
-    ["name", "description"].iter().all(|key| own.data.get(key).and_then(Value::plain).is_some())
+    has_text(own, "name") && has_text(own, "description")
+}
+
+fn has_text(own: &frontmatter::Document, key: &str) -> bool {
+    own.data.get(key).and_then(Value::plain).is_some()
 }

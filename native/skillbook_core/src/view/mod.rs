@@ -40,5 +40,6 @@ mod visible;
 
 pub use cached::CachedCatalog;
 pub use profile::{sees, Profile};
+pub use spelling::spelling;
 pub use view::View;
 pub(crate) use visible::about;

@@ -1,6 +1,7 @@
-//! The names of a catalog, prepared for finding similar ones.
+//! The names of a catalog, prepared for finding similar ones, and other spellings of a name.
 
 use rustc_hash::FxHashMap;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::catalog::Catalog;
 
@@ -10,6 +11,28 @@ pub(super) struct KnownNames {
     pub names: Vec<Name>,
     /// For each word, the positions in `names` of the names that contain it.
     pub by_word: FxHashMap<String, Vec<u32>>,
+    /// For each [`spelling`], the positions in `names` of the entries with a name, title or alias
+    /// of this spelling, and of the domains with such a name.
+    pub by_spelling: FxHashMap<String, Vec<u32>>,
+}
+
+/// The form in which `Meeting Notes`, `meeting-notes` and `MEETING_NOTES` are equal: lower case, a
+/// blank for each run of blanks, dashes, dots and other signs of ASCII. Empty if nothing is left.
+pub fn spelling(text: &str) -> String {
+    let lower = text.nfc().flat_map(char::to_lowercase);
+    let mut out = String::with_capacity(text.len());
+    let mut gap = false;
+    for c in lower {
+        if c.is_whitespace() || c.is_ascii_punctuation() {
+            gap = !out.is_empty();
+        } else {
+            if std::mem::take(&mut gap) {
+                out.push(' ');
+            }
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// A name with everything that comparing it needs.
@@ -37,8 +60,26 @@ impl KnownNames {
             }
             Name::new(name, count)
         };
-        let names = entries.chain(domains).enumerate().map(name).collect();
-        KnownNames { names, by_word }
+        let names = entries.chain(domains.clone()).enumerate().map(name).collect();
+
+        let mut by_spelling: FxHashMap<String, Vec<u32>> = FxHashMap::default();
+        let mut add = |at: usize, text: &str| {
+            let places = by_spelling.entry(spelling(text)).or_default();
+            // The name, title and aliases of an entry follow each other.
+            if places.last() != Some(&(at as u32)) {
+                places.push(at as u32);
+            }
+        };
+        for (at, entry) in catalog.entries().iter().enumerate() {
+            let aliases = entry.fields().aliases.iter().map(|alias| &**alias);
+            for text in [&*entry.name].into_iter().chain(entry.title.as_deref()).chain(aliases) {
+                add(at, text);
+            }
+        }
+        for (at, domain) in domains.enumerate() {
+            add(catalog.entries().len() + at, domain);
+        }
+        KnownNames { names, by_word, by_spelling }
     }
 }
 
@@ -94,7 +135,31 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::{spelling, words};
+
+    #[test]
+    fn spellings_of_a_name_are_equal() {
+        let rows: [(&str, &str); 12] = [
+            ("Meeting Notes", "meeting notes"),
+            ("meeting-notes", "meeting notes"),
+            ("MEETING_NOTES", "meeting notes"),
+            ("  meeting --  notes! ", "meeting notes"),
+            ("email.send", "email send"),
+            ("home\u{a0}automation", "home automation"),
+            ("MeetingNotes", "meetingnotes"),
+            ("re\u{301}union", "r\u{e9}union"),
+            ("R\u{c9}UNION", "r\u{e9}union"),
+            (
+                "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+                "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+            ),
+            ("--", ""),
+            ("", ""),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(spelling(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn splits_names_into_words() {

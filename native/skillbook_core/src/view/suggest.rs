@@ -1,11 +1,11 @@
-//! Suggestions for a name that does not exist ("did you mean"). Only names that the view lists are
-//! suggested, and hidden names do not affect the choice.
+//! Suggestions for a name that does not exist ("did you mean"), and names in another spelling. Only
+//! names that the view lists are suggested, and hidden names do not affect the choice.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::spelling::{words, Name};
+use super::spelling::{spelling, words, Name};
 use super::view::View;
 use crate::catalog::EntryId;
 
@@ -26,6 +26,29 @@ impl View {
     /// The same, with the names of domains, for places where a domain is possible too.
     pub fn suggest_path(&self, name: &str) -> Vec<&str> {
         self.close(name, usize::MAX)
+    }
+
+    /// The names of listed entries and domains that have this text as a name, title or alias in
+    /// another [`spelling`], sorted. If some have exactly this title, only those.
+    pub fn spelled(&self, text: &str) -> Vec<&str> {
+        let text = text.trim();
+        if text.len() > LONGEST {
+            return Vec::new();
+        }
+        let wanted = spelling(text);
+        let places = self.catalog().known_names().by_spelling.get(&wanted);
+        let places = || places.into_iter().flatten().map(|place| *place as usize);
+        let titled = places().filter(|place| {
+            let entry = self.catalog().entries().get(*place);
+            entry.is_some_and(|entry| entry.title.as_deref() == Some(text))
+        });
+        let mut names: Vec<_> = titled.filter_map(|place| self.shown_name(place)).collect();
+        if names.is_empty() && !wanted.is_empty() {
+            names = places().filter_map(|place| self.shown_name(place)).collect();
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Considers the first `most` names.

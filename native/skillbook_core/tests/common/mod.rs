@@ -26,7 +26,8 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
 }
 
-/// Records in order: the trust of each, its path, and a text whose frontmatter becomes its columns.
+/// Records in order: the trust of each, its path, and a text. Its frontmatter becomes the columns,
+/// except labels and exclusions, which stay in the text.
 pub fn records(
     source: &Source,
     records: impl Iterator<Item = (Trust, String, String)>,
@@ -42,12 +43,12 @@ pub fn records(
             is_skill: fields.description.is_some(),
             title: fields.title.clone().unwrap_or_default(),
             description: fields.description.clone().unwrap_or_default(),
-            content: written.body().into(),
+            content: text.as_str().into(),
             tags: fields.tags.clone(),
-            labels: fields.labels.clone(),
+            labels: Vec::new(),
             include_in_prompt: fields.include_in_prompt,
             proactive_for: fields.proactive_for.clone(),
-            excluded_for: fields.excluded_for.clone(),
+            excluded_for: Vec::new(),
             origin: if trust == Trust::Low { Origin::Import } else { Origin::User },
             version: 1,
             schedule: fields.schedule.clone(),

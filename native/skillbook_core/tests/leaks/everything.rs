@@ -55,6 +55,8 @@ pub fn everything(view: &View, names: &[String]) -> String {
             "{number}: {:?}\n",
             found.map(|entry| entry.map(|entry| (&entry.name, &entry.document.path)))
         );
+        let spellings = [name.to_uppercase(), name.replace(['.', '-'], " ")];
+        out += &format!("{:?}\n", spellings.each_ref().map(|text| view.spelled(text)));
     }
     helps(view, names, &mut out);
     searches(view, names, &mut out);

@@ -28,7 +28,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       assert {:ok, result} = execute(context, String.replace(line, "\\)", ")"))
 
       assert result.content ==
-               "Built workflows.late in workflows/late.md. From your next reply on, run it " <>
+               "Built workflows.late. From your next reply on, run it " <>
                  "with: workflows.late\nStep 2 would fail now: unknown skill \"mail.send\". " <>
                  "To list all skills, write: get_skill"
 
@@ -109,7 +109,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       assert {:ok, result} = execute(context, line)
 
       assert result.content ==
-               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is " <>
+               "Built workflows.weekly_report. Its schedule is " <>
                  "0 9 * * 1: at 09:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 " <>
                  "09:00 +01:00. From your next reply on, run it with: workflows.weekly_report"
 
@@ -128,6 +128,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
              tags:
              - report
              - tasks
+             replaces: false
              author: alice
              created: 2026-02-17
              ---
@@ -186,7 +187,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       check(context, [
         {~s(workflow.build --name onboarding --description "Take on a client | fast" ) <>
            ~s(--domain client_care),
-         "Built client_care.onboarding in client_care/onboarding.md. From your next reply " <>
+         "Built client_care.onboarding. From your next reply " <>
            "on, run it with: client_care.onboarding"}
       ])
 
@@ -479,12 +480,85 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       assert File.exists?(Path.join(root, "skills/finance/close.md"))
     end
 
-    test "a name of a hidden entry is taken", %{book: book, root: root} do
-      assert [%{status: :error, content: text}] =
-               reply(book, "workflow.build --name deploy --description x --domain ops").results
+    # Two books, one of which has pages that the builder cannot see. Each row: the hidden pages,
+    # in the folder of another source ("far") or in the one that is written to ("skills"), and
+    # whether they keep the name for those who see both.
+    test "a hidden page changes no answer, and is not replaced", %{tmp_dir: folder} do
+      staff = "visibility_labels: [staff]\n"
+      page = &"---\nname: #{&1}\ndescription: Deploy\n#{&2}#{staff}---\n# Deploy\n"
+      skill = "---\nname: ops\ndescription: Ops\n#{staff}---\n# Ops\n"
 
-      assert text =~ "--name must be a free name"
-      refute File.exists?(Path.join(root, "skills/ops"))
+      rows = [
+        {%{"far/ops/deploy.md" => page.("ops.deploy", "")}, true},
+        {%{"skills/ops/deploy.md" => page.("ops.deploy", "")}, true},
+        {%{"skills/zzz/ops/deploy.md" => page.("ops.deploy", "")}, true},
+        {%{"skills/ops/deploy.md" => page.("ops.deploy", "replaces: false\n")}, true},
+        {%{"skills/ops/deploy.md" => page.("ops.other", "")}, false},
+        {%{"skills/ops/deploy.md" => "not a page"}, false},
+        {%{"skills/ops/SKILL.md" => skill}, false},
+        {%{"skills/ops/SKILL.md" => skill, "skills/~02/ops/SKILL.md" => skill}, false},
+        {%{"far/ops/ship.md" => page.("ops.ship", "aliases: [ops.deploy]\n")}, true},
+        {%{
+           "skills/ops/deploy.md" => page.("ops.deploy", ""),
+           "skills/~02/ops/deploy.md" => page.("ops.x", ""),
+           "skills/~03/ops/deploy.md" => page.("ops.y", "")
+         }, true}
+      ]
+
+      for {{hidden, kept}, number} <- Enum.with_index(rows) do
+        [with, without] =
+          for {files, kind} <- [{hidden, "with"}, {%{}, "without"}] do
+            root = Path.join(folder, "#{kind}#{number}")
+            for name <- ["far", "skills"], do: File.mkdir_p!(Path.join(root, name))
+
+            for {path, text} <- files do
+              File.mkdir_p!(Path.dirname(Path.join(root, path)))
+              File.write!(Path.join(root, path), text)
+            end
+
+            book = :"hidden_#{System.unique_integer([:positive])}"
+            options = [sources: [Path.join(root, "far")], write_to: Path.join(root, "skills")]
+            start_supervised!({Skillbook, [name: book, watch: false] ++ options}, id: book)
+            {book, root}
+          end
+
+        lines = [
+          "workflow.build --name deploy --description Mine --domain ops --steps Mine",
+          "get_skill: ops.deploy",
+          "ops.deploy",
+          "workflow.list --domain ops",
+          "get_skill: ops",
+          "workflow.build --name deploy --description Mine --domain ops --steps Mine",
+          "workflow.delete ops.deploy",
+          "ops.deploy"
+        ]
+
+        # One reply each: a built page can be used in the next one.
+        [texts, others] =
+          for {book, _root} <- [with, without] do
+            for line <- lines do
+              if line == "workflow.delete ops.deploy", do: send(self(), used(book))
+              to_string(reply(book, line))
+            end
+          end
+
+        assert {number, texts} == {number, others}
+        assert hd(texts) =~ "Built ops.deploy. From your next reply on"
+        assert Enum.at(texts, 5) =~ "ops.deploy already exists"
+        assert_received used when is_binary(used)
+        assert_received "Mine"
+        assert {number, used} == {number, if(kept, do: "Deploy", else: "Mine")}
+
+        # All hidden files are as they were.
+        {_book, root} = with
+        for {path, text} <- hidden, do: assert(File.read!(Path.join(root, path)) == text)
+      end
+    end
+
+    # The description of the page that a reader of all pages gets.
+    defp used(book) do
+      {:ok, entry} = View.fetch(View.all(book), "ops.deploy")
+      entry.description
     end
 
     test "an index lists hidden commands only to their readers", %{

@@ -29,7 +29,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
     ]
 
     options = [
-      sources: [Source.builtin(), other],
+      sources: [other],
       store: ":memory:",
       write_to: root,
       profiles: profiles,
@@ -158,7 +158,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, %Profile{id: "stranger"}).content ==
-               "Built workflows.a in workflows/a.md. Its schedule is @daily, but it does not " <>
+               "Built workflows.a. Its schedule is @daily, but it does not " <>
                  "run: expected one of the book's profiles as `run_as`, got \"stranger\"; " <>
                  "pass one as --run-as, or write it into the page. From your next reply " <>
                  "on, run it with: workflows.a"
@@ -217,9 +217,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       result = run(book, "workflow.delete workflows.a")
 
       assert result.content ==
-               "Deleted workflows.a. Its page was moved to " <>
-                 ".trash/20260301T080000Z/workflows/a.md in the folder for workflows; moving " <>
-                 "it back restores it."
+               "Deleted workflows.a. Its page was moved to the trash in the folder for " <>
+                 "workflows; moving it back restores it."
 
       kept = Path.join(root, ".trash/20260301T080000Z/workflows/a.md")
 
@@ -239,9 +238,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       assert %{status: :ok} = run(book, "workflow.build --name a --description again")
 
-      assert run(book, "workflow.delete --name workflows.a").content =~
-               "moved to .trash/20260301T080000Z/workflows/a.2.md in"
-
+      assert %{data: %{kept: second}} = run(book, "workflow.delete --name workflows.a")
+      assert second == Path.join(root, ".trash/20260301T080000Z/workflows/a.2.md")
       assert File.read!(kept) == page
 
       # A person brings it back.
@@ -365,7 +363,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
             watch: false
           )
 
-        assert {name, "Built a.x in a/x.md. From your next reply on, run it with: a.x"} ==
+        assert {name, "Built a.x. From your next reply on, run it with: a.x"} ==
                  {name,
                   run(
                     book,

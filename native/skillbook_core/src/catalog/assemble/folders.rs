@@ -39,7 +39,8 @@ impl<'a> Folders<'a> {
         let mut commands: Vec<_> =
             documents.iter().filter(|document| is_command(document)).map(|d| d.folder()).collect();
         commands.sort_unstable();
-        let role = |document: &Document| match document.fields() {
+        // A hidden skill's files are still files of a skill, not entries of their own.
+        let role = |document: &Document| match document.fields_of_hidden() {
             None => Role::Unknown,
             Some(Fields { name: Some(_), domain: None, .. }) => Role::Skill,
             Some(Fields { name: Some(_), domain: Some(domain), .. }) => {

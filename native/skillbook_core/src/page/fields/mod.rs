@@ -4,14 +4,15 @@
 //! diagnostic and, if only one line changes, a fix. Any other value is ignored, also with a
 //! diagnostic. Unknown fields stay in [`Fields::data`].
 //!
-//! Restrictions fail closed: with unreadable `visibility_labels` the document has no fields and is
-//! never shown.
+//! Restrictions fail closed: a document with an error in one has no fields and is never shown
+//! ([`restrictions`]).
 
 pub(crate) mod place;
+pub mod restrictions;
 mod run;
 mod typed;
 
-use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
 use crate::source::Effects;
 use crate::value::Value;
@@ -37,7 +38,7 @@ pub struct Fields {
     pub handler: Option<String>,
     /// `tags`.
     pub tags: Vec<String>,
-    /// `visibility_labels`.
+    /// `visibility_labels` and `labels`.
     pub labels: Vec<String>,
     /// `aliases`.
     pub aliases: Vec<String>,
@@ -75,33 +76,39 @@ pub struct Fields {
     pub license: Option<String>,
     /// `compatibility`.
     pub compatibility: Option<String>,
-    /// `metadata`: texts by key, as in the Agent Skills format.
-    pub metadata: Vec<(String, String)>,
     /// The first line of the body's Usage section.
     pub usage: Option<String>,
-    /// All of the frontmatter, unchanged; always a mapping.
+    /// All of the frontmatter; always a mapping. Fields that are texts, and all scalars of
+    /// `metadata`, are texts as their author wrote them.
     pub data: Value,
+}
+
+impl Fields {
+    /// `metadata`, a mapping; `None` if it is missing or another value.
+    pub fn metadata(&self) -> Option<&Value> {
+        self.data.get("metadata").filter(|value| matches!(value, Value::Map(_)))
+    }
 }
 
 /// Reads fields from frontmatter, and collects diagnostics.
 pub(crate) struct FieldReader<'a> {
     pub(crate) data: &'a Value,
     pub(crate) block: &'a str,
+    /// The fields that are not in the block, but columns of a record.
+    pub(crate) columns: &'a [&'static str],
     pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
 impl FieldReader<'_> {
-    /// Reads all fields; `None` if the labels cannot be read, since then nobody may see the
-    /// document.
-    pub(crate) fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
-        // Labels first: without them nothing else may be read.
-        let labels = self.labels()?;
+    /// Reads all fields but [`Fields::data`]. [`restrictions::errors`] must have found none.
+    pub(crate) fn fields(&mut self, present: bool, body: &str) -> Fields {
         let (schedule, timezone) = self.schedule();
         let aliases = self.list("aliases");
         self.check_tool(&aliases);
-        Some(Fields {
+        self.check_metadata();
+        Fields {
             present,
-            labels,
+            labels: self.labels(),
             name: self
                 .text("name")
                 .map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
@@ -120,14 +127,11 @@ impl FieldReader<'_> {
             allowed_tools: self.allowed_tools(),
             schedule,
             timezone,
-            include_in_prompt: self
-                .flag("include_in_prompt")
-                .or_else(|| self.flag("include_in_prompt_default"))
-                .unwrap_or(true),
+            include_in_prompt: self.include_in_prompt(),
             proactive_for: self.list("proactive_for_profile_ids"),
-            excluded_for: self.list("exclude_from_prompt_profile_ids"),
-            hidden_from_model: self.flag("disable-model-invocation").unwrap_or(false),
-            user_invocable: self.flag("user-invocable").unwrap_or(true),
+            excluded_for: self.excluded_for(),
+            hidden_from_model: self.flag(restrictions::HIDDEN_FROM_MODEL).unwrap_or(false),
+            user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
             triggers: self.list("trigger_keywords"),
             license: self.text("license"),
             compatibility: self.bounded(
@@ -135,30 +139,68 @@ impl FieldReader<'_> {
                 COMPATIBILITY_LENGTH,
                 Code::CompatibilityTooLong,
             ),
-            metadata: self.metadata(),
             usage: sections::usage(body).map(str::to_owned),
             data: Value::Null,
-        })
+        }
     }
 
-    fn labels(&mut self) -> Option<Vec<String>> {
-        let key = "visibility_labels";
-        let readable = match self.data.get(key) {
-            Some(Value::List(items)) => items.iter().all(|item| item.plain().is_some()),
-            Some(Value::Map(_)) => false,
-            _ => true,
-        };
-        if readable {
-            return Some(self.list(key));
-        }
-        let message =
-            "expected a list of texts for `visibility_labels`; the document is not used, because \
-             the wrong reader might see it";
-        let hint = "write for example visibility_labels: [private, family]";
-        let diagnostic = Diagnostic::new(Code::LabelsInvalid, Severity::Error, message).hint(hint);
-        self.push(key, diagnostic);
-        None
+    /// The labels under both names.
+    pub(crate) fn labels(&mut self) -> Vec<String> {
+        [self.list(restrictions::LABELS), self.list(restrictions::SHORT_LABELS)].concat()
     }
+
+    /// Whether prompts include it.
+    pub(crate) fn include_in_prompt(&mut self) -> bool {
+        self.flag(restrictions::IN_PROMPT)
+            .or_else(|| self.flag(restrictions::IN_PROMPT_DEFAULT))
+            .unwrap_or(true)
+    }
+
+    /// The ids of the excluded profiles.
+    pub(crate) fn excluded_for(&mut self) -> Vec<String> {
+        self.list(restrictions::EXCLUDED)
+    }
+}
+
+/// The fields that are texts, so that a version 1.10 stays 1.10.
+const TEXTS: [&str; 14] = [
+    "name",
+    "domain",
+    "title",
+    "description",
+    "handler",
+    "license",
+    "compatibility",
+    "version",
+    "author",
+    "created",
+    "source",
+    "schedule",
+    "timezone",
+    "run_as",
+];
+
+/// The data with the author's texts in place of the numbers and booleans of text fields and of
+/// `metadata`. Columns keep their types.
+pub(crate) fn with_texts(mut data: Value, columns: &[&str]) -> Value {
+    let Value::Map(pairs) = &mut data else { return data };
+    let mut open: Vec<&mut Value> = Vec::new();
+    for (key, value) in pairs {
+        let is_metadata = key == "metadata" && matches!(value, Value::Map(_));
+        let is_text = TEXTS.contains(&key.as_str()) && !columns.contains(&key.as_str());
+        if is_metadata || is_text {
+            open.push(value);
+        }
+    }
+    while let Some(value) = open.pop() {
+        match value {
+            Value::List(items) => open.extend(items),
+            Value::Map(pairs) => open.extend(pairs.iter_mut().map(|(_, value)| value)),
+            Value::Null | Value::Str(_) => {}
+            scalar => *scalar = scalar.plain().map_or(Value::Null, Value::Str),
+        }
+    }
+    data
 }
 
 #[cfg(test)]

@@ -62,13 +62,14 @@ impl FieldReader<'_> {
                 format!("`{key}`: {error}; {lost}"),
             )
             .hint(error.hint());
-            self.diagnostics.push(at_part(self.block, key, text, error.span().start, diagnostic));
+            let block = if self.columns.contains(&key) { "" } else { self.block };
+            self.diagnostics.push(at_part(block, key, text, error.span().start, diagnostic));
         }
     }
 
     pub(super) fn timeout(&mut self) -> Option<u32> {
         let value = self.data.get("timeout")?;
-        let milliseconds = match value {
+        let milliseconds = match value.typed() {
             Value::Int(seconds) => Some(*seconds as f64 * 1000.0),
             Value::Float(seconds) => Some(seconds * 1000.0),
             Value::Str(text) => duration(text),
@@ -88,9 +89,10 @@ impl FieldReader<'_> {
     }
 
     pub(super) fn max_running(&mut self) -> Option<u32> {
-        match self.data.get("max_running")? {
+        let value = self.data.get("max_running")?;
+        match value.typed() {
             Value::Int(count @ 1..=MOST_RUNNING) => Some(*count as u32),
-            value => {
+            _ => {
                 self.unless_null("max_running", "a number from 1 to 1000000", value);
                 None
             }

@@ -4,6 +4,7 @@ use super::Fields;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::source::Effects;
+use crate::value::Value;
 
 fn document(text: &str) -> Document {
     Document::parse("/r", "a/b.md", text.as_bytes())
@@ -88,7 +89,6 @@ fn reads_flags_and_effects() {
         ("x: 1", true, vec![]),
         ("include_in_prompt: false", false, vec![]),
         ("include_in_prompt: 'no'", false, vec!["field_mended"]),
-        ("include_in_prompt: maybe", true, vec!["field_ignored"]),
         ("include_in_prompt_default: false", false, vec![]),
         ("include_in_prompt: true\ninclude_in_prompt_default: false", true, vec![]),
     ];
@@ -263,37 +263,91 @@ fn says_what_is_wrong_with_a_schedule_and_where() {
 }
 
 #[test]
-fn reads_metadata() {
-    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
-    let rows: [Row; 8] = [
+fn metadata_is_kept() {
+    let text = |text: &str| Value::Str(text.into());
+    let map = |pairs: &[(&str, Value)]| {
+        Some(Value::Map(pairs.iter().map(|(key, value)| ((*key).into(), value.clone())).collect()))
+    };
+    let nested = map(&[("bins", Value::List(vec![text("jq"), text("2.0")])), ("on", text("yes"))]);
+    let rows: [(&str, Option<Value>, &[&str]); 9] = [
         (
             "version: 9.9\nmetadata:\n  version: 1.10 # beta\n  other: 2.0",
-            &[("version", "1.10"), ("other", "2.0")],
+            map(&[("version", text("1.10")), ("other", text("2.0"))]),
             &[],
         ),
-        ("metadata: {version: 1.0}", &[("version", "1.0")], &[]),
+        ("metadata: {version: 1.0}", map(&[("version", text("1.0"))]), &[]),
         (
-            "metadata: {author: Ann, version: 1.5, beta: true}",
-            &[("author", "Ann"), ("version", "1.5"), ("beta", "true")],
+            "metadata: {a: 0x1F, b: true, c: True, d: 1e3, e: -0, f: 12, g: 'x'}",
+            map(&[
+                ("a", text("0x1F")),
+                ("b", text("true")),
+                ("c", text("True")),
+                ("d", text("1e3")),
+                ("e", text("-0")),
+                ("f", text("12")),
+                ("g", text("x")),
+            ]),
             &[],
         ),
-        ("metadata: {a: [b], c: {d: e}, f: g}", &[("f", "g")], &["field_mended", "field_mended"]),
-        ("metadata: {a: }", &[], &[]),
-        ("metadata:", &[], &[]),
-        ("metadata: text", &[], &["field_ignored"]),
-        ("x: y", &[], &[]),
+        (
+            "metadata: {a: [b], c: {bins: [jq, 2.0], on: yes}, f: g}",
+            map(&[
+                ("a", Value::List(vec![text("b")])),
+                ("c", nested.clone().unwrap()),
+                ("f", text("g")),
+            ]),
+            &[],
+        ),
+        (
+            "metadata:\n  c:\n    bins:\n    - jq\n    - 2.0\n    on: yes\n",
+            map(&[("c", nested.unwrap())]),
+            &[],
+        ),
+        ("metadata: {a: }", map(&[("a", Value::Null)]), &[]),
+        ("metadata:", None, &[]),
+        ("metadata: text", None, &["field_ignored"]),
+        ("x: y", None, &[]),
     ];
     for (yaml, expected, codes) in rows {
-        let (found, got) = field(yaml, |fields| fields.metadata.clone());
-        let found: Vec<_> =
-            found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        assert_eq!((found.as_slice(), got.as_slice()), (expected, codes), "{yaml}");
+        let (found, got) = field(yaml, |fields| fields.metadata().cloned());
+        assert_eq!((found, got.as_slice()), (expected, codes), "{yaml}");
     }
-    let wrong = document("---\nmetadata:\n  a: [b]\n---\n");
-    assert_eq!(
-        wrong.diagnostics[0].message,
-        "expected texts in `metadata`, got a list for \"a\"; it is left out"
-    );
+}
+
+#[test]
+fn text_fields_keep_the_text_of_their_author() {
+    let rows = [
+        ("1.10", "1.10"),
+        ("1.0", "1.0"),
+        ("0x1F", "0x1F"),
+        ("0o17", "0o17"),
+        ("1e3", "1e3"),
+        ("12", "12"),
+        ("True", "True"),
+        ("'1.10'", "1.10"),
+        ("!!float 1.50", "1.50"),
+        ("&a 1.50", "1.50"),
+        ("1.2.3", "1.2.3"),
+    ];
+    for (written, expected) in rows {
+        for key in ["version", "license", "author", "title", "compatibility"] {
+            // The second line needs the YAML library, the first alone does not.
+            for more in ["", "\nmore: {a: 1.10}"] {
+                let (data, _) = field(&format!("{key}: {written}{more}"), |it| it.data.clone());
+                assert_eq!(
+                    data.get(key).and_then(Value::as_str),
+                    Some(expected),
+                    "{key}: {written}"
+                );
+            }
+        }
+        let (license, _) = field(&format!("license: {written}"), |it| it.license.clone());
+        assert_eq!(license.as_deref(), Some(expected), "{written}");
+    }
+    // Other fields have the types of YAML.
+    let (data, _) = field("priority: 1.0\nsize: 0x1F", |fields| fields.data.clone());
+    assert_eq!(data.get("priority"), Some(&Value::Float(1.0)));
+    assert_eq!(data.get("size"), Some(&Value::Int(31)));
 }
 
 #[test]
@@ -316,25 +370,6 @@ fn long_texts_are_reported_in_characters() {
         let found = document(&format!("---\n{key}: {}\n---\n", "é".repeat(length)));
         let messages = found.diagnostics.first().map(|found| (found.message.as_str(), found.line));
         assert_eq!(messages, expected.map(|message| (message, Some(2))), "{key} {length}");
-    }
-}
-
-#[test]
-fn unreadable_labels_hide_the_document() {
-    for yaml in ["{a: b}", "[[a]]", "[a, null]", "['']"] {
-        let document = document(&format!("---\nname: a\nvisibility_labels: {yaml}\n---\n"));
-        assert!(document.fields().is_none(), "{yaml}");
-        assert_eq!(
-            (document.diagnostics[0].code, document.diagnostics[0].line),
-            (Code::LabelsInvalid, Some(3))
-        );
-    }
-    let rows: [(&str, &[&str]); 4] =
-        [("", &[]), ("[]", &[]), ("[a, 1]", &["a", "1"]), ("a b", &["a", "b"])];
-    for (yaml, expected) in rows {
-        let (labels, _) =
-            field(&format!("visibility_labels: {yaml}"), |fields| fields.labels.clone());
-        assert_eq!(labels, expected.map_str(), "{yaml}");
     }
 }
 

@@ -90,63 +90,20 @@ impl FieldReader<'_> {
         }
     }
 
-    /// Numbers and booleans are read as text without a diagnostic, since everybody writes `version:
-    /// 1.0`.
-    pub(super) fn metadata(&mut self) -> Vec<(String, String)> {
-        let key = "metadata";
-        match self.data.get(key) {
-            None => Vec::new(),
-            Some(Value::Map(pairs)) => {
-                for (name, value) in pairs
-                    .iter()
-                    .filter(|(_, value)| matches!(value, Value::List(_) | Value::Map(_)))
-                {
-                    let name = name.chars().take(60).collect::<String>();
-                    let got = describe(value);
-                    self.mended(
-                        key,
-                        format!(
-                            "expected texts in `{key}`, got {got} for \"{name}\"; it is left out"
-                        ),
-                        None,
-                    );
-                }
-                let text = |key: &str, value: &Value| match value {
-                    Value::Float(number) => Some(self.spelled(key, *number)),
-                    value => value.plain(),
-                };
-                pairs
-                    .iter()
-                    .filter_map(|(key, value)| Some((key.clone(), text(key, value)?)))
-                    .collect()
-            }
-            Some(value) => {
-                self.unless_null(key, "a mapping of texts", value);
-                Vec::new()
-            }
+    /// `metadata` has no types: applications read it from the data.
+    pub(super) fn check_metadata(&mut self) {
+        match self.data.get("metadata") {
+            None | Some(Value::Map(_)) => {}
+            Some(value) => self.unless_null("metadata", "a mapping", value),
         }
-    }
-
-    /// A number as it is spelled in the file: version 1.10 is not 1.1. Falls back to the number
-    /// itself in a mapping on one line.
-    fn spelled(&self, key: &str, number: f64) -> String {
-        let written = self.block.lines().find_map(|line| {
-            let value = line.trim_start().strip_prefix(key)?.trim_start().strip_prefix(':')?;
-            value.split_whitespace().next().filter(|text| text.parse() == Ok(number))
-        });
-        written.map_or_else(|| format!("{number:?}"), str::to_owned)
     }
 
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
         let value = self.data.get(key)?;
-        if let Value::Bool(flag) = value {
+        if let Value::Bool(flag) = value.typed() {
             return Some(*flag);
         }
-        let meant = value.plain().and_then(|text| match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Some(true),
-            "false" | "no" | "off" | "0" => Some(false),
-            _ => None,
-        });
+        let meant = meant_flag(value);
         match meant {
             Some(flag) => {
                 let message = format!(
@@ -200,11 +157,22 @@ impl FieldReader<'_> {
     }
 
     pub(super) fn push(&mut self, key: &str, diagnostic: Diagnostic) {
-        self.diagnostics.push(at_key(self.block, key, diagnostic));
+        // Columns have no line.
+        let block = if self.columns.contains(&key) { "" } else { self.block };
+        self.diagnostics.push(at_key(block, key, diagnostic));
     }
 }
 
-fn describe(value: &Value) -> String {
+/// The boolean that a text or a number means.
+pub(super) fn meant_flag(value: &Value) -> Option<bool> {
+    match value.plain()?.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".into(),
         Value::Bool(value) => format!("the boolean {value}"),
@@ -213,11 +181,15 @@ fn describe(value: &Value) -> String {
         Value::Str(text) => format!("the text \"{}\"", text.chars().take(60).collect::<String>()),
         Value::List(_) => "a list".into(),
         Value::Map(_) => "a mapping".into(),
+        Value::Written(scalar) => match scalar.value {
+            Value::Bool(_) => format!("the boolean {}", scalar.text),
+            _ => format!("the number {}", scalar.text),
+        },
     }
 }
 
 /// Splits at commas if there are any, so that items may contain spaces; otherwise at white space.
-fn split(text: &str) -> Vec<String> {
+pub(super) fn split(text: &str) -> Vec<String> {
     let clean = |item: &str| item.trim().to_owned();
     let items: Vec<_> = match text.contains(',') {
         true => text.split(',').map(clean).collect(),
@@ -227,7 +199,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// Splits at commas and white space outside of parentheses: `Bash(git add:*) Read`.
-fn split_tools(text: &str) -> Vec<String> {
+pub(super) fn split_tools(text: &str) -> Vec<String> {
     let mut depth = 0usize;
     let between = |c: char| {
         match c {

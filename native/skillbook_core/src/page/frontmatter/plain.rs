@@ -215,8 +215,8 @@ fn resolve(text: &str) -> Option<Value> {
     let string = || Some(Value::Str(text.to_owned()));
     match text {
         "null" | "Null" | "NULL" | "~" => return Some(Value::Null),
-        "true" | "True" | "TRUE" => return Some(Value::Bool(true)),
-        "false" | "False" | "FALSE" => return Some(Value::Bool(false)),
+        "true" | "True" | "TRUE" => return Some(Value::written(Value::Bool(true), text)),
+        "false" | "False" | "FALSE" => return Some(Value::written(Value::Bool(false), text)),
         _ => {}
     }
     let bytes = text.as_bytes();
@@ -243,7 +243,8 @@ fn resolve(text: &str) -> Option<Value> {
     let (whole, fraction) = text.split_once('.')?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if digits(whole) && digits(fraction) {
-        return text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+        return Some(Value::written(Value::Float(number), text));
     }
     None
 }

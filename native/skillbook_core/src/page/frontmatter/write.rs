@@ -49,7 +49,7 @@ struct Node<'a>(&'a Value);
 
 impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        match self.0.typed() {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(value) => serializer.serialize_bool(*value),
             Value::Int(value) => serializer.serialize_i64(*value),
@@ -63,6 +63,8 @@ impl Serialize for Node<'_> {
                 list.end()
             }
             Value::Map(pairs) => Mapping(pairs).serialize(serializer),
+            // A typed value is none.
+            Value::Written(scalar) => serializer.serialize_str(&scalar.text),
         }
     }
 }

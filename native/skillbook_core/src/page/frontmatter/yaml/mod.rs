@@ -4,6 +4,7 @@
 //! built, so that no input can expand without bound. Errors are reworded in `errors`.
 
 mod errors;
+mod texts;
 
 use self::errors::{explain, KEY};
 use super::{ErrorKind, BLOCK_LINE, MAX_BLOCK, MAX_DEPTH};
@@ -13,7 +14,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// The limit of a block's size after aliases are expanded: one for each value, and one for each
@@ -34,6 +35,8 @@ const INDEX_FROM: usize = 32;
 pub(super) struct Loaded {
     /// Always a mapping.
     pub data: Value,
+    /// The keys of the block that occur twice.
+    pub repeated: Vec<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -56,10 +59,14 @@ impl Failure {
 
 /// Reads a block that must be a mapping or empty.
 pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
-    let (value, diagnostics) = value(block)?;
-    match value {
-        Value::Map(_) => Ok(Loaded { data: value, diagnostics }),
-        Value::Null => Ok(Loaded { data: Value::Map(Vec::new()), diagnostics }),
+    let Loaded { mut data, repeated, diagnostics } = value(block)?;
+    // With duplicate keys or tags a second pass does not meet the same values.
+    if diagnostics.is_empty() {
+        texts::read(block, &mut data);
+    }
+    match data {
+        Value::Map(_) => Ok(Loaded { data, repeated, diagnostics }),
+        Value::Null => Ok(Loaded { data: Value::Map(Vec::new()), repeated, diagnostics }),
         other => {
             let start = block.len() - block.trim_start().len();
             let hint = match other {
@@ -79,7 +86,7 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
 }
 
 /// Reads a block with any value.
-pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
+pub(super) fn value(block: &str) -> Result<Loaded, Failure> {
     if let Some(offset) = unprintable(block) {
         let character = block[offset..].chars().next().unwrap_or_default();
         let message =
@@ -91,7 +98,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
         return Err(too_deep(offset));
     }
     let reading = Reading::new(None);
-    let value = reading.run(block).map_err(|error| reading.failure(block, &error))?;
+    let data = reading.run(block).map_err(|error| reading.failure(block, &error))?;
     let found = reading.found.get();
     let mut diagnostics: Vec<_> =
         (0..found.min(FINDINGS)).filter_map(|number| finding(block, number)).collect();
@@ -101,7 +108,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
         let message = format!("{} more keys are duplicates or values have a tag", found - FINDINGS);
         diagnostics.push(Diagnostic::new(Code::DuplicateKey, Severity::Warning, message));
     }
-    Ok((value, diagnostics))
+    Ok(Loaded { data, repeated: reading.repeated.take().into_iter().collect(), diagnostics })
 }
 
 /// The diagnostic of a finding. A serde visitor does not know its place in the text, but an error
@@ -189,6 +196,8 @@ struct Reading {
     budget: Cell<usize>,
     /// The number of duplicate keys and tags so far.
     found: Cell<usize>,
+    /// The duplicate keys of the block itself, not of values in it.
+    repeated: RefCell<BTreeSet<String>>,
     /// The number of the finding to stop at.
     stop_at: Option<usize>,
     stop: RefCell<Option<Stop>>,
@@ -199,6 +208,7 @@ impl Reading {
         Reading {
             budget: Cell::new(BUDGET),
             found: Cell::new(0),
+            repeated: RefCell::new(BTreeSet::new()),
             stop_at,
             stop: RefCell::new(None),
         }
@@ -345,6 +355,9 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some((key, at)) =
             entries.next_key_seed(Key { reading: self.reading, pairs: &pairs })?
         {
+            if at.is_some() && self.depth == 0 {
+                self.reading.repeated.borrow_mut().insert(key.clone());
+            }
             let value = entries.next_value_seed(inner)?;
             pairs.put(key, at, value);
         }
