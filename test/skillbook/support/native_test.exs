@@ -71,7 +71,7 @@ defmodule Skillbook.Support.NativeTest do
     Native.view_prompt(small)
     stream = fn -> Extractor.new().ref end
     held = stream.()
-    Native.extractor_feed(held, 0, "```cmd\nx “" <> long)
+    Native.extractor_feed(held, 0, "```cmd\nx “\n" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
 
     http = %{
@@ -88,8 +88,8 @@ defmodule Skillbook.Support.NativeTest do
     rows = [
       extract: {["a", false], [long, false]},
       extractor_feed: {[stream.(), 0, "a"], [stream.(), 0, long]},
-      extractor_feed: {[stream.(), 0, "a"], [held, 1, "a"]},
-      extractor_finish: {[stream.(), 0], [held, 2]},
+      extractor_feed: {[held, 1, "a"], [held, 2, "\n```"]},
+      extractor_finish: {[stream.(), 0], [held, 3]},
       tokenize: {["a"], [long]},
       parse_command: {["a"], [long]},
       quote_word: {["a"], [long]},
