@@ -5,6 +5,7 @@ defmodule Skillbook.Reply.Pipeline do
 
   alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
+  alias Skillbook.Run.Policy
   alias Skillbook.Support.{Hidden, Options}
 
   alias Skillbook.{
@@ -146,14 +147,16 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = metadata(view, book, route)
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
-      result = result(route, view, book, fill, options)
+      {result, waited} =
+        Policy.measure_answers(fn -> result(route, view, book, fill, options) end)
 
       # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
       result = %{result | content: Hidden.visible(full_text)}
       max = options[:max_result] || (book && book.max_result) || @default_max_result
       result = truncate(%{result | name: metadata.skill, command: line}, view, max)
-      duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
+      duration = System.monotonic_time() - began - waited
+      duration = System.convert_time_unit(duration, :native, :microsecond)
       ended(%{result | duration: duration}, full_text)
     end)
   end

@@ -200,7 +200,11 @@ twin! {
         env, view: ResourceArc<ViewResource>, text: Binary<'a>
     )
     if view.is_small() && text.len() <= twin::NAME_BYTES
-    => Ok(std::str::from_utf8(&text).map_or(Vec::new(), |text| view.core().spelled(text)).encode(env))
+    => Ok(match std::str::from_utf8(&text) {
+        Ok(text) => view.core().spelled(text),
+        Err(_) => Vec::new(),
+    }
+    .encode(env))
 }
 
 /// Which of these texts are the first one in another spelling.
