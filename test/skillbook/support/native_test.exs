@@ -114,6 +114,8 @@ defmodule Skillbook.Support.NativeTest do
       view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
+      view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
+      view_spelled: {[small, "Haiku"], [large, "Haiku"]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
       view_domains: {[small], [large]},
