@@ -5,6 +5,7 @@ defmodule Skillbook.Reply.Pipeline do
 
   alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
+  alias Skillbook.Run.Policy
   alias Skillbook.Support.{Hidden, Options}
 
   alias Skillbook.{
@@ -41,9 +42,9 @@ defmodule Skillbook.Reply.Pipeline do
         results = each(view, extraction.commands, options)
 
         %Report{
-          text: extraction.text,
+          text: own(extraction.text),
           results: results,
-          incomplete: extraction.incomplete,
+          incomplete: Enum.map(extraction.incomplete, &own/1),
           notes: notes(view, text, extraction)
         }
 
@@ -62,6 +63,14 @@ defmodule Skillbook.Reply.Pipeline do
     each(view, lines, options)
   end
 
+  # The extractor returns parts of the reply, and a part keeps the whole reply in memory. Results,
+  # and flags in handlers, may be kept for long.
+  defp own(part) do
+    if :binary.referenced_byte_size(part) > 2 * byte_size(part),
+      do: :binary.copy(part),
+      else: part
+  end
+
   # Search for stray commands only in replies without commands or with an unclosed code block.
   defp notes(_view, _text, %{commands: [_ | _]} = extraction)
        when not is_map_key(extraction, :hidden),
@@ -75,10 +84,11 @@ defmodule Skillbook.Reply.Pipeline do
     {results, _} =
       Enum.map_reduce(lines, {view, false, %{}}, fn
         line, {view, true, before} ->
-          result = %Result{status: :skipped, content: @skipped, command: line, duration: 0}
+          result = %Result{status: :skipped, content: @skipped, command: own(line), duration: 0}
           {notify(result, options), {view, true, before}}
 
         line, {view, false, before} ->
+          line = own(line)
           view = with {:written, view} <- view, do: renew(view)
           {result, full_text} = command(view, line, &fill(&1, before), options)
           result = notify(result, options)
@@ -155,14 +165,16 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = metadata(view, book, route)
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
-      result = result(route, view, book, fill, options)
+      {result, waited} =
+        Policy.measure_answers(fn -> result(route, view, book, fill, options) end)
 
       # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
       result = %{result | content: Hidden.visible(full_text)}
       max = options[:max_result] || (book && book.max_result) || @default_max_result
       result = truncate(%{result | name: metadata.skill, command: line}, view, max)
-      duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
+      duration = System.monotonic_time() - began - waited
+      duration = System.convert_time_unit(duration, :native, :microsecond)
       ended(%{result | duration: duration}, full_text)
     end)
   end
