@@ -154,6 +154,10 @@ defmodule Skillbook.View do
     end
   end
 
+  def frontmatter(view, name) do
+    Arguments.check!("Skillbook.View.frontmatter/2", view: {:view, view}, name: {:text, name})
+  end
+
   @doc false
   # Returns the first skill or note from a file with this name or this title.
   @spec file(t(), String.t(), String.t()) :: Entry.t() | nil

@@ -12,7 +12,7 @@ defmodule Skillbook.Package.Export do
   @doc "See `Skillbook.Package.export/4`. The options have their defaults."
   def run(view, name, folder, options) do
     with {:ok, entry} <- View.fetch(view, name),
-         {:ok, frontmatter} <- View.frontmatter(view, name),
+         {:ok, frontmatter} <- View.frontmatter(view, entry.name),
          {:ok, own} <- Frontmatter.access(frontmatter),
          {:ok, files} <- resource_files(entry) do
       name = Skill.normalize(entry.name) || "skill"

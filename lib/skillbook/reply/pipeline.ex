@@ -39,9 +39,9 @@ defmodule Skillbook.Reply.Pipeline do
         results = each(view, extraction.commands, options)
 
         %Report{
-          text: extraction.text,
+          text: own(extraction.text),
           results: results,
-          incomplete: extraction.incomplete,
+          incomplete: Enum.map(extraction.incomplete, &own/1),
           notes: notes(view, text, extraction)
         }
 
@@ -60,6 +60,14 @@ defmodule Skillbook.Reply.Pipeline do
     each(view, lines, options)
   end
 
+  # The extractor returns parts of the reply, and a part keeps the whole reply in memory. Results,
+  # and flags in handlers, may be kept for long.
+  defp own(part) do
+    if :binary.referenced_byte_size(part) > 2 * byte_size(part),
+      do: :binary.copy(part),
+      else: part
+  end
+
   # Search for stray commands only in replies without commands or with an unclosed code block.
   defp notes(_view, _text, %{commands: [_ | _]} = extraction)
        when not is_map_key(extraction, :hidden),
@@ -73,10 +81,11 @@ defmodule Skillbook.Reply.Pipeline do
     {results, _} =
       Enum.map_reduce(lines, {false, %{}}, fn
         line, {true, before} ->
-          result = %Result{status: :skipped, content: @skipped, command: line, duration: 0}
+          result = %Result{status: :skipped, content: @skipped, command: own(line), duration: 0}
           {notify(result, options), {true, before}}
 
         line, {false, before} ->
+          line = own(line)
           {result, full_text} = command(view, line, &fill(&1, before), options)
           result = notify(result, options)
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})

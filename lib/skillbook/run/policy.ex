@@ -80,6 +80,14 @@ defmodule Skillbook.Run.Policy do
   end
 
   defp decide(:ask, routed, context, ask) do
+    case time_left(context) do
+      # Nobody waits for the answer any more.
+      0 -> refused(:unanswered, routed)
+      limit -> ask(routed, context, ask, limit)
+    end
+  end
+
+  defp ask(routed, context, ask, limit) do
     request = %Request{
       command: routed.command,
       entry: routed.entry,
@@ -90,7 +98,7 @@ defmodule Skillbook.Run.Policy do
     worker =
       Worker.start(context.book, Context.logger_metadata(context), fn -> call(ask, request) end)
 
-    case Worker.run(worker, :infinity) do
+    case Worker.run(worker, limit) do
       {:ok, :allow} ->
         :ok
 
@@ -105,8 +113,19 @@ defmodule Skillbook.Run.Policy do
 
       {:crash, reason} ->
         unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
+
+      :timeout ->
+        unanswered(
+          routed,
+          "expected an answer of the :ask callback within #{limit} ms, the time left of the " <>
+            "run, got none"
+        )
     end
   end
+
+  # A person may take any time to answer, but a run ends at its own limit.
+  defp time_left(%Context{agent: agent} = context),
+    do: min(Context.time_left(context), if(agent, do: agent.time_left, else: :infinity))
 
   defp call({module, function}, request), do: apply(module, function, [request])
   defp call(fun, request), do: fun.(request)

@@ -2,7 +2,7 @@ defmodule Skillbook.Store.Edit do
   @moduledoc false
   # Applies an edit to the content of an entry or the text of a note.
 
-  alias Skillbook.StoreError
+  alias Skillbook.{Frontmatter, StoreError}
 
   @type t ::
           {:replace, String.t()}
@@ -23,8 +23,10 @@ defmodule Skillbook.Store.Edit do
   def apply({:replace, text}, _content, _name) when is_binary(text), do: {:ok, text}
   def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, join(content, text)}
 
-  def apply({:prepend, text}, content, _name) when is_binary(text),
-    do: {:ok, join(text, content)}
+  def apply({:prepend, text}, content, _name) when is_binary(text) do
+    {frontmatter, body} = split(content)
+    {:ok, frontmatter <> join(text, body)}
+  end
 
   def apply({:delete, text}, content, name) when is_binary(text),
     do: replace(content, text, "", false, name)
@@ -35,6 +37,19 @@ defmodule Skillbook.Store.Edit do
 
   def apply(edit, _content, _name),
     do: {:error, %StoreError{kind: :invalid, field: :edit, expected: @expected, value: edit}}
+
+  # Frontmatter stays at the top: below other text its restrictions would have no effect.
+  defp split("---" <> _ = content) do
+    case Frontmatter.parse(content) do
+      {:ok, %{body: body}} ->
+        {binary_part(content, 0, byte_size(content) - byte_size(body)), body}
+
+      {:error, _} ->
+        {"", content}
+    end
+  end
+
+  defp split(content), do: {"", content}
 
   # The second text begins on a new line, whether or not the caller has written the line break.
   defp join("", text), do: text

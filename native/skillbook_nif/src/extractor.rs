@@ -13,7 +13,7 @@ use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode::{Bare, Bares};
 use crate::text::{self, SourceText};
-use crate::twin::{twin, BYTES};
+use crate::twin::{twin, BYTES, COPIED_BYTES};
 
 mod atoms {
     rustler::atoms! {
@@ -96,7 +96,7 @@ struct State {
     extractor: extract::Extractor,
     /// The number of the newest state that Elixir holds; only that one can be fed.
     number: u64,
-    /// The number of bytes that feeding may scan again: those since the last chunk with an event.
+    /// The number of bytes since the last chunk with an event, which feeding may scan again.
     pending: usize,
 }
 
@@ -107,7 +107,10 @@ impl Stream {
     }
 
     fn is_quick(&self, more: usize) -> bool {
-        self.state().pending + more <= BYTES
+        let state = self.state();
+        // Text that is only waiting is looked at once more when the rest of it comes.
+        let waiting = if state.extractor.may_read_again() { BYTES } else { 4 * COPIED_BYTES };
+        more <= BYTES && state.pending + more <= waiting
     }
 }
 

@@ -71,7 +71,7 @@ defmodule Skillbook.Support.NativeTest do
     Native.view_prompt(small)
     stream = fn -> Extractor.new().ref end
     held = stream.()
-    Native.extractor_feed(held, 0, "```cmd\n" <> long)
+    Native.extractor_feed(held, 0, "```cmd\nx “" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
 
     http = %{
@@ -94,7 +94,10 @@ defmodule Skillbook.Support.NativeTest do
       parse_command: {["a"], [long]},
       quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
-      frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      frontmatter_parse: {["---\na: [b, c]\n---\n"], ["---\na: &a b\nc: *a\n---\n"]},
+      frontmatter_parse: {["---\na: b\n---\n"], ["---\n\ta: b\n---\n"]},
+      frontmatter_parse: {["---\na\n"], ["---\na: b\n#{String.duplicate("#\n", 2_100)}---\n"]},
+      frontmatter_parse: {["a"], [long]},
       hidden_visible:
         {[String.duplicate("a", 64 * 1024)], [String.duplicate("\e", 16 * 1024 + 1)]},
       hidden_visible: {["a"], [long <> "a"]},

@@ -29,7 +29,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
     ]
 
     options = [
-      sources: [Source.builtin(), other],
+      sources: [other],
       store: ":memory:",
       write_to: root,
       profiles: profiles,

@@ -1,7 +1,7 @@
 defmodule Skillbook.Handlers.Workflow.RunTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Profile, Source}
+  alias Skillbook.Profile
 
   @moduletag :tmp_dir
   @now ~U[2026-03-01 08:00:00Z]
@@ -39,7 +39,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
       %Profile{id: "reads", writes: :deny}
     ]
 
-    {:ok, book: book(sources: [Source.builtin(), folder], store: ":memory:", profiles: profiles)}
+    {:ok, book: book(sources: [folder], store: ":memory:", profiles: profiles)}
   end
 
   defp run(book, line, profile \\ "runs", options \\ []) do
@@ -162,7 +162,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
 
   test "a built workflow runs from the next reply on", %{tmp_dir: folder} do
     root = Path.join(folder, "built")
-    book = book(sources: [Source.builtin(), root], store: ":memory:", write_to: root)
+    book = book(sources: [root], store: ":memory:", write_to: root)
 
     reply = """
     ```cmd

@@ -325,5 +325,5 @@ pub(crate) fn is_mentioned(line: &str) -> bool {
 
 /// A key in a message.
 fn excerpt(key: &str) -> String {
-    key.chars().take(EXCERPT).flat_map(char::escape_debug).collect()
+    key.chars().take(EXCERPT).collect()
 }
