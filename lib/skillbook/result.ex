@@ -18,7 +18,7 @@ defmodule Skillbook.Result do
     * `:name` - the name of the skill that was called, or `nil`
     * `:command` - the command as the model wrote it, or `nil`
     * `:error` - the exception of an `:error`, or `nil`
-    * `:duration` - the run time in microseconds
+    * `:duration` - the run time in microseconds, without the wait for the answer to `:ask`
     * `:effects` - the changes that the command made, a list of atoms such as `:task_created`
     * `:metadata` - a map for other values of the handler. These keys have a meaning:
       * `:activates` - the entries whose full texts the content holds (`:help`, `:template`): maps

@@ -124,7 +124,7 @@ defmodule Skillbook.Router do
   end
 
   defp parts(view, word) do
-    if String.contains?(word, ",") and match?({:error, _}, Help.find(view, word)),
+    if String.contains?(word, ",") and match?({:error, _}, Help.find_exact(view, word)),
       do: String.split(word, ",", trim: true),
       else: [word]
   end
@@ -134,7 +134,8 @@ defmodule Skillbook.Router do
   defp help(view, []), do: help(view, [""])
 
   defp help(view, paths) do
-    with {:ok, found} <- find_paths(view, paths) do
+    # A page that is asked for twice is answered once.
+    with {:ok, found} <- find_paths(view, Enum.uniq(paths)) do
       {paths, texts} = Enum.unzip(found)
 
       {:help, Enum.join(texts, "\n\n---\n\n"), each(paths, &Help.entries(view, &1)),

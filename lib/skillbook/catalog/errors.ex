@@ -111,8 +111,8 @@ defmodule Skillbook.UnknownSkillError do
 
     * `:name` - the name
     * `:suggestions` - up to three similar names that the view shows, the closest first
-    * `:ambiguous` - whether the name is another spelling of each of the suggestions; then they are
-      all of these names, up to 20
+    * `:ambiguous` - whether the name is another spelling of each of the suggestions; then they
+      are all of these names, up to 20
 
   ## Examples
 

@@ -27,7 +27,7 @@ defmodule Skillbook.CLI.Chat do
     :profile [NAME]    show or change the profile; a change starts a new conversation
     :tokens            show the tokens used
     :help              show this help
-    :quit              quit, like Ctrl-D
+    :quit              quit, like `exit`, `quit` and Ctrl-D
 
   Up and Down browse the history. Ctrl-C clears the line or stops the model.
   """
@@ -151,6 +151,7 @@ defmodule Skillbook.CLI.Chat do
     cond do
       String.ends_with?(text, "\\") -> {:more, String.trim_trailing(text, "\\") <> "\n"}
       String.trim(text) == "" -> :blank
+      String.downcase(String.trim(text)) in ["exit", "quit"] -> :quit
       true -> {:run, text}
     end
   end
@@ -188,7 +189,7 @@ defmodule Skillbook.CLI.Chat do
     end
 
     outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end, answer)
-    Screen.close(screen)
+    Screen.stop(screen)
 
     Loop.handle_outcome(
       %{state | transcript: last_transcript(state.transcript)},

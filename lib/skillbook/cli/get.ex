@@ -5,6 +5,7 @@ defmodule Skillbook.CLI.Get do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.UnknownSkillError
 
   @impl true
   def switches, do: []
@@ -43,9 +44,18 @@ defmodule Skillbook.CLI.Get do
           Terminal.put(Terminal.safe(text))
 
         {:error, error} ->
-          Terminal.complain(Exception.message(error))
+          Terminal.complain(message(error))
           1
       end
     end)
   end
+
+  # The error's own message is for models, which write `get_skill`.
+  defp message(%UnknownSkillError{} = error) do
+    error
+    |> Exception.message()
+    |> String.replace("write: get_skill", "write: skillbook get")
+  end
+
+  defp message(error), do: Exception.message(error)
 end

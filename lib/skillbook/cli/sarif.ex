@@ -6,7 +6,21 @@ defmodule Skillbook.CLI.Sarif do
   # replace regions of text; for a region of bytes the format requires base64.
 
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
-  @documentation "docs/diagnostics.md explains every code and its fix"
+  # The project has no address of its own for its documentation.
+  @uri "urn:skillbook:diagnostic:"
+
+  # The tables of the documentation: `| code | severity | problem | solution | fix |`.
+  @documentation Path.expand("../../../docs/diagnostics.md", __DIR__)
+  @external_resource @documentation
+
+  @explained for line <- @documentation |> File.read!() |> String.split("\n"),
+                 [code, problem, solution] <- [
+                   Regex.run(~r/\A\| `(\w+)` \|[^|]+\| ([^|]+) \| ([^|]+) \|/, line,
+                     capture: :all_but_first
+                   )
+                 ],
+                 into: %{},
+                 do: {code, {problem, solution}}
 
   @doc "The log as a map for `Skillbook.Support.JSON`. Paths below the folder are relative to it."
   @spec log([Skillbook.Diagnostic.t()], Path.t()) :: map()
@@ -26,9 +40,13 @@ defmodule Skillbook.CLI.Sarif do
     }
 
     results =
-      for one <- diagnostics,
-          do: result(one, places[one.code], uri(one.path, folder), texts[one.path])
+      for one <- diagnostics do
+        text = texts[one.path]
+        line = String.trim(line(text, one.line || 1))
+        {result(one, places[one.code], uri(one.path, folder), text), line}
+      end
 
+    results = add_fingerprints(results)
     run = %{tool: %{driver: driver}, columnKind: "utf16CodeUnits", results: results}
     %{"$schema" => @schema, "version" => "2.1.0", "runs" => [run]}
   end
@@ -37,9 +55,45 @@ defmodule Skillbook.CLI.Sarif do
     with {:ok, text} <- File.read(path), true <- String.valid?(text), do: text, else: (_ -> "")
   end
 
+  @doc "The problem and the solution of a code, in Markdown, as the documentation says them."
+  @spec explain(atom()) :: {String.t(), String.t()}
+  def explain(code), do: Map.fetch!(@explained, Atom.to_string(code))
+
   defp rule(code) do
+    {problem, solution} = explain(code)
     title = code |> to_string() |> String.replace("_", " ")
-    %{id: code, shortDescription: %{text: title}, help: %{text: @documentation}}
+
+    %{
+      id: code,
+      shortDescription: %{text: title},
+      fullDescription: %{text: plain(problem) <> "."},
+      help: %{
+        text: "#{plain(problem)}. #{plain(solution)}.",
+        markdown: "#{unlinked(problem)}.\n\n**Solution:** #{unlinked(solution)}."
+      },
+      helpUri: @uri <> to_string(code)
+    }
+  end
+
+  defp plain(markdown), do: markdown |> unlinked() |> String.replace("`", "")
+
+  # The links are relative to the documentation.
+  defp unlinked(markdown), do: Regex.replace(~r/\[([^\]]+)\]\([^)]+\)/, markdown, "\\1")
+
+  # Readers recognise a finding of an earlier run by the hash of its line, which stays the same
+  # when other lines change. Equal ones are numbered.
+  defp add_fingerprints(results) do
+    {results, _counts} =
+      Enum.map_reduce(results, %{}, fn {result, line}, counts ->
+        [%{physicalLocation: %{artifactLocation: %{uri: uri}}}] = result.locations
+        bytes = :crypto.hash(:sha256, [to_string(result.ruleId), 0, uri, 0, line])
+        hash = bytes |> binary_part(0, 8) |> Base.encode16(case: :lower)
+        counts = Map.update(counts, hash, 1, &(&1 + 1))
+        fingerprint = %{primaryLocationLineHash: "#{hash}:#{counts[hash]}"}
+        {Map.put(result, :partialFingerprints, fingerprint), counts}
+      end)
+
+    results
   end
 
   defp result(diagnostic, index, uri, text) do
@@ -71,14 +125,21 @@ defmodule Skillbook.CLI.Sarif do
 
   defp encode(path), do: URI.encode(path, &(&1 == ?/ or URI.char_unreserved?(&1)))
 
-  defp region(%{line: line, column: column}, text) when is_integer(line) and is_integer(column) do
-    before =
-      text |> line(line) |> String.to_charlist() |> Enum.take(column - 1) |> List.to_string()
+  # From the column, or the first one, to the end of the line.
+  defp region(diagnostic, text) do
+    number = diagnostic.line || 1
+    line = text |> line(number) |> String.trim_trailing("\r")
+    column = diagnostic.column || 1
+    before = line |> String.to_charlist() |> Enum.take(column - 1) |> List.to_string()
+    start = units(before) + 1
 
-    %{startLine: line, startColumn: units(before) + 1}
+    %{
+      startLine: number,
+      startColumn: start,
+      endLine: number,
+      endColumn: max(units(line) + 1, start)
+    }
   end
-
-  defp region(%{line: line}, _text), do: %{startLine: line || 1}
 
   defp line(text, number), do: text |> String.split("\n") |> Enum.at(number - 1, "")
 

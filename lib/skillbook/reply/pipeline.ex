@@ -5,6 +5,7 @@ defmodule Skillbook.Reply.Pipeline do
 
   alias Skillbook.Book.Config
   alias Skillbook.Reply.{Placeholder, StrayCommands, Truncation}
+  alias Skillbook.Run.Policy
   alias Skillbook.Support.{Hidden, Options}
 
   alias Skillbook.{
@@ -25,6 +26,9 @@ defmodule Skillbook.Reply.Pipeline do
 
   # 1.5 times the recommended page size.
   @default_max_result 30_000
+  # The effects of commands that change what a view shows.
+  @writes ~w(skill_created skill_updated skill_restored skill_enabled skill_disabled skill_deleted
+             note_added note_updated note_deleted)a
   @skipped "Not run, because a command before it failed. If it is still wanted, write it again."
 
   @doc "Runs the commands of a reply."
@@ -38,9 +42,9 @@ defmodule Skillbook.Reply.Pipeline do
         results = each(view, extraction.commands, options)
 
         %Report{
-          text: extraction.text,
+          text: own(extraction.text),
           results: results,
-          incomplete: extraction.incomplete,
+          incomplete: Enum.map(extraction.incomplete, &own/1),
           notes: notes(view, text, extraction)
         }
 
@@ -59,6 +63,14 @@ defmodule Skillbook.Reply.Pipeline do
     each(view, lines, options)
   end
 
+  # The extractor returns parts of the reply, and a part keeps the whole reply in memory. Results,
+  # and flags in handlers, may be kept for long.
+  defp own(part) do
+    if :binary.referenced_byte_size(part) > 2 * byte_size(part),
+      do: :binary.copy(part),
+      else: part
+  end
+
   # Search for stray commands only in replies without commands or with an unclosed code block.
   defp notes(_view, _text, %{commands: [_ | _]} = extraction)
        when not is_map_key(extraction, :hidden),
@@ -70,19 +82,35 @@ defmodule Skillbook.Reply.Pipeline do
     {on_error, options} = Keyword.pop(options, :on_error, :continue)
 
     {results, _} =
-      Enum.map_reduce(lines, {false, %{}}, fn
-        line, {true, before} ->
-          result = %Result{status: :skipped, content: @skipped, command: line, duration: 0}
-          {notify(result, options), {true, before}}
+      Enum.map_reduce(lines, {view, false, %{}}, fn
+        line, {view, true, before} ->
+          result = %Result{status: :skipped, content: @skipped, command: own(line), duration: 0}
+          {notify(result, options), {view, true, before}}
 
-        line, {false, before} ->
+        line, {view, false, before} ->
+          line = own(line)
+          view = with {:written, view} <- view, do: renew(view)
           {result, full_text} = command(view, line, &fill(&1, before), options)
           result = notify(result, options)
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})
-          {result, {on_error == :halt and result.status == :error, before}}
+          view = if written?(result), do: {:written, view}, else: view
+          {result, {view, on_error == :halt and result.status == :error, before}}
       end)
 
     results
+  end
+
+  # A reply may run a workflow that it has built, so the commands after one that writes skills get
+  # a view with the change.
+  defp written?(%Result{effects: effects}), do: Enum.any?(effects, &(&1 in @writes))
+
+  defp renew(%View{book: nil} = view), do: view
+
+  defp renew(view) do
+    View.of(view.book, view.profile)
+  rescue
+    # The book has stopped, which the next command reports.
+    ArgumentError -> view
   end
 
   defp fill(%Command{placeholders: []} = command, _before), do: {:ok, command}
@@ -137,14 +165,16 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = metadata(view, book, route)
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
-      result = result(route, view, book, fill, options)
+      {result, waited} =
+        Policy.measure_answers(fn -> result(route, view, book, fill, options) end)
 
       # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
       result = %{result | content: Hidden.visible(full_text)}
       max = options[:max_result] || (book && book.max_result) || @default_max_result
       result = truncate(%{result | name: metadata.skill, command: line}, view, max)
-      duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
+      duration = System.monotonic_time() - began - waited
+      duration = System.convert_time_unit(duration, :native, :microsecond)
       ended(%{result | duration: duration}, full_text)
     end)
   end

@@ -20,9 +20,10 @@ defmodule Skillbook.Reply.StrayCommands do
     "" | ~w(bash sh shell zsh console terminal text txt plaintext json command commands cmdline)
   ]
 
-  @thought ~r/<think(?:ing)?>.*?(?:<\/think(?:ing)?>|\z)/s
-  @tag ~r/<(?:(?:tool_call|function_call|cmd|command)>|\|python_tag\|>)\s*(.+?)\s*(?:<[\/|]|\z)/s
-  @fence ~r/\A {0,3}(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*\z/
+  # Replies are searched for fixed texts: a regular expression with two repetitions in a row would
+  # take quadratic time.
+  @thoughts {["<think>", "<thinking>"], ["</think>", "</thinking>"]}
+  @tags {["<tool_call>", "<function_call>", "<cmd>", "<command>", "<|python_tag|>"], ["</", "<|"]}
   @name ~r/\A(?:[$>] )?(get_skill|[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)+)(?=[\s:({]|\z)/
 
   @max_commands 3
@@ -31,12 +32,14 @@ defmodule Skillbook.Reply.StrayCommands do
   @doc "Returns notes for the model about stray commands of the view in a reply."
   @spec notes(View.t(), String.t(), Extractor.extraction()) :: [String.t()]
   def notes(view, reply, extraction) do
-    case Enum.flat_map(extraction[:hidden] || [], &hidden(view, reply, &1)) do
+    case (extraction[:hidden] || [])
+         |> Stream.flat_map(&hidden(view, reply, &1))
+         |> Enum.take(@max_commands) do
       [] when extraction.commands == [] and extraction.incomplete == [] ->
         outside(view, extraction.text)
 
       notes ->
-        Enum.take(notes, @max_commands)
+        notes
     end
   end
 
@@ -96,16 +99,40 @@ defmodule Skillbook.Reply.StrayCommands do
 
   # Returns the texts that may begin with a command, in order.
   defp candidates(text) do
-    text = Regex.replace(@thought, text, "")
-    tagged = for [_, body] <- Regex.scan(@tag, text), do: body
+    {outside, _thoughts} = between(text, @thoughts, [], [])
+    text = IO.iodata_to_binary(outside)
+    {_outside, tagged} = between(text, @tags, [], [])
     fenced(String.split(text, "\n"), []) ++ tagged
+  end
+
+  # The parts of a text outside of marks, and those between an opening and a closing one. The last
+  # mark may be left open.
+  defp between(text, {opening, closing} = marks, outside, inside) do
+    case cut(text, opening) do
+      {before, rest} ->
+        {part, rest} = cut(rest, closing) || {rest, ""}
+        between(rest, marks, [before | outside], [part | inside])
+
+      nil ->
+        {Enum.reverse([text | outside]), Enum.reverse(inside)}
+    end
+  end
+
+  # The text before and after the first of some marks.
+  defp cut(text, marks) do
+    with {at, length} <- :binary.match(text, marks) do
+      <<before::binary-size(at), _mark::binary-size(length), rest::binary>> = text
+      {before, rest}
+    else
+      :nomatch -> nil
+    end
   end
 
   defp fenced([], blocks), do: blocks |> Enum.reverse() |> Enum.concat()
 
   defp fenced([line | lines], blocks) do
-    case Regex.run(@fence, line) do
-      [_, fence, info] ->
+    case fence(line) do
+      {fence, info} ->
         {body, lines} = body(lines, fence, [])
         fenced(lines, [wanted(String.downcase(info), body) | blocks])
 
@@ -118,13 +145,28 @@ defmodule Skillbook.Reply.StrayCommands do
   defp body([], _fence, body), do: {Enum.reverse(body), []}
 
   defp body([line | lines], fence, body) do
-    with [_, closing, ""] <- Regex.run(@fence, line),
+    with {closing, ""} <- fence(line),
          true <- String.starts_with?(closing, fence) do
       {Enum.reverse(body), lines}
     else
       _ -> body(lines, fence, [line | body])
     end
   end
+
+  # The fence of a line, with its info string; `nil` for any other line.
+  defp fence("   " <> line), do: marks(line)
+  defp fence("  " <> line), do: marks(line)
+  defp fence(" " <> line), do: marks(line)
+  defp fence(line), do: marks(line)
+
+  defp marks(<<mark, mark, mark, _::binary>> = line) when mark in [?`, ?~] do
+    rest = String.trim_leading(line, <<mark>>)
+    info = String.trim(rest)
+    fence = binary_part(line, 0, byte_size(line) - byte_size(rest))
+    if String.contains?(info, "`"), do: nil, else: {fence, info}
+  end
+
+  defp marks(_line), do: nil
 
   defp wanted(info, body) when info in @infos, do: [Enum.join(body, "\n")]
   defp wanted(_info, _body), do: []

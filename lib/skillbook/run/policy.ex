@@ -10,6 +10,9 @@ defmodule Skillbook.Run.Policy do
 
   @dispatch "agent.dispatch"
 
+  # In the process dictionary of a process that runs commands.
+  @waited {__MODULE__, :waited}
+
   @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
           :ok | {:error, PolicyError.t()}
   def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
@@ -19,14 +22,30 @@ defmodule Skillbook.Run.Policy do
     end
   end
 
+  @doc """
+  Calls the function. Returns its result, and how long this process waited in it for the answer to
+  `:ask`, in native units: the time of a person, not of the command.
+  """
+  @spec measure_answers((() -> result)) :: {result, non_neg_integer()} when result: term()
+  def measure_answers(fun) do
+    outer = Process.put(@waited, 0)
+    result = fun.()
+    waited = Process.get(@waited, 0)
+    # A step of a workflow is a call within the call of the workflow.
+    if outer, do: Process.put(@waited, outer + waited), else: Process.delete(@waited)
+    {result, waited}
+  end
+
   # The duration includes the time that a person took to answer.
   defp reported(routed, context, decide) do
     began = System.monotonic_time()
     decision = decide.()
+    duration = System.monotonic_time() - began
+    if waited = Process.get(@waited), do: Process.put(@waited, waited + duration)
 
     Telemetry.event(
       [:skillbook, :policy, :decision],
-      %{duration: System.monotonic_time() - began},
+      %{duration: duration},
       %{
         book: context.book,
         profile: context.profile.id,
@@ -61,6 +80,14 @@ defmodule Skillbook.Run.Policy do
   end
 
   defp decide(:ask, routed, context, ask) do
+    case time_left(context) do
+      # Nobody waits for the answer any more.
+      0 -> refused(:unanswered, routed)
+      limit -> ask(routed, context, ask, limit)
+    end
+  end
+
+  defp ask(routed, context, ask, limit) do
     request = %Request{
       command: routed.command,
       entry: routed.entry,
@@ -71,7 +98,7 @@ defmodule Skillbook.Run.Policy do
     worker =
       Worker.start(context.book, Context.logger_metadata(context), fn -> call(ask, request) end)
 
-    case Worker.run(worker, :infinity) do
+    case Worker.run(worker, limit) do
       {:ok, :allow} ->
         :ok
 
@@ -86,8 +113,19 @@ defmodule Skillbook.Run.Policy do
 
       {:crash, reason} ->
         unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
+
+      :timeout ->
+        unanswered(
+          routed,
+          "expected an answer of the :ask callback within #{limit} ms, the time left of the " <>
+            "run, got none"
+        )
     end
   end
+
+  # A person may take any time to answer, but a run ends at its own limit.
+  defp time_left(%Context{agent: agent} = context),
+    do: min(Context.time_left(context), if(agent, do: agent.time_left, else: :infinity))
 
   defp call({module, function}, request), do: apply(module, function, [request])
   defp call(fun, request), do: fun.(request)

@@ -6,6 +6,7 @@ defmodule Skillbook.Search.Query do
   alias Skillbook.Native
 
   @max_words 32
+  @max_bytes 4096
   # The prefix of unstemmed words: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
 
@@ -24,9 +25,11 @@ defmodule Skillbook.Search.Query do
 
   @doc """
   Parses words, "phrases" and prefixes* into unique units: `{:ok, units}`, or `:error` if there
-  are no words or too many.
+  are no words or too many, or if the text is too long.
   """
   @spec parse(String.t()) :: {:ok, [unit()]} | :error
+  def parse(text) when byte_size(text) > @max_bytes, do: :error
+
   def parse(text) do
     pieces = if String.valid?(text), do: Regex.scan(~r/"([^"]*)"|[^\s"]+/u, text), else: []
     words = pieces |> Enum.map(&List.last/1) |> Native.search_words()
@@ -44,6 +47,8 @@ defmodule Skillbook.Search.Query do
       :error
   """
   @spec words(String.t()) :: {:ok, [unit()]} | :error
+  def words(text) when byte_size(text) > @max_bytes, do: :error
+
   def words(text) do
     case List.flatten(Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text)) do
       words when length(words) in 1..@max_words ->
@@ -60,8 +65,12 @@ defmodule Skillbook.Search.Query do
     with [[]] <- Native.search_words([word]), do: [{word, word}], else: ([words] -> words)
   end
 
+  @doc "The largest query, in bytes."
+  def max_bytes, do: @max_bytes
+
   @doc "The expected query, for error messages."
-  def expected, do: "text with at least one and at most #{@max_words} words"
+  def expected,
+    do: "text with at least one and at most #{@max_words} words, and at most #{@max_bytes} bytes"
 
   defp units({_piece, []}), do: []
   defp units({[_, _phrase], [{_form, stem}]}), do: [{:word, stem}]

@@ -58,6 +58,8 @@ defmodule Skillbook.Tools.Name do
 
   @doc "Returns the name of the entry of a tool, or a name for the error if there is none."
   @spec resolve(View.t(), String.t()) :: String.t()
+  def resolve(_view, tool) when byte_size(tool) > @max_length, do: tool
+
   def resolve(view, tool) do
     dotted = String.replace(tool, "__", ".")
 

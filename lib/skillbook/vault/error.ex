@@ -14,6 +14,7 @@ defmodule Skillbook.VaultError do
       * `:exists` - the note already exists
       * `:name` - the title or folder cannot be a file name
       * `:frontmatter` - the edit would change the note's frontmatter
+      * `:query` - the query is too long
       * `:unreadable` - the note cannot be read; `:reason` says why
     * `:name` - the name of the vault or note in the call, or the path that is taken
     * `:available` - the names of the vaults, or of notes with similar names
@@ -86,6 +87,7 @@ defmodule Skillbook.VaultError do
       "edited. Do not begin the text with ---"
   end
 
+  def message(%{kind: :query}), do: "expected as a query " <> Skillbook.Search.Query.expected()
   def message(%{kind: :unreadable} = error), do: "#{error.name} cannot be edited: #{error.reason}"
 
   defp list(names), do: Enum.join(names, ", ")

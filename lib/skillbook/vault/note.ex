@@ -125,14 +125,23 @@ defmodule Skillbook.Vault.Note do
     end
   end
 
-  defp title(data, body) do
-    with nil <- line(plain(data["title"])),
-         [_, title] <- Regex.run(~r/\A\s*#[ \t]+([^\r\n]+?)[ \t#]*(?:\r?\n|\z)/u, body) do
-      line(title)
-    else
-      title when is_binary(title) -> title
-      nil -> nil
-    end
+  defp title(data, body),
+    do: line(plain(data["title"])) || body |> String.trim_leading() |> heading()
+
+  defp heading(<<"#", blank, text::binary>>) when blank in [?\s, ?\t] do
+    [text | _] = :binary.split(text, ["\n", "\r"])
+    text |> without_marks(byte_size(text)) |> line()
+  end
+
+  defp heading(_text), do: nil
+
+  # The closing `#` marks of a heading, and blanks.
+  defp without_marks(_heading, 0), do: ""
+
+  defp without_marks(heading, length) do
+    if :binary.at(heading, length - 1) in [?\s, ?\t, ?#],
+      do: without_marks(heading, length - 1),
+      else: binary_part(heading, 0, length)
   end
 
   defp line(nil), do: nil
@@ -175,9 +184,37 @@ defmodule Skillbook.Vault.Note do
 
   defp without_code(body) do
     if String.contains?(body, ["`", "~~~"]),
-      do: Regex.replace(~r/^(```+|~~~+)[^\n]*\n.*?(?:^\1[^\n]*$|\z)|`[^`\n]*`/msu, body, " "),
+      do:
+        body
+        |> String.split("\n")
+        |> prose(nil, [])
+        |> Enum.intersperse("\n")
+        |> IO.iodata_to_binary(),
       else: body
   end
+
+  # The lines outside of code blocks, without inline code. A block ends with a line that begins
+  # with the same marks, or with the text.
+  defp prose([], _fence, lines), do: Enum.reverse(lines)
+
+  defp prose([line | rest], nil, lines) do
+    case line do
+      <<mark, mark, mark, _::binary>> when mark in [?`, ?~] and rest != [] ->
+        marks = byte_size(line) - byte_size(String.trim_leading(line, <<mark>>))
+        prose(rest, binary_part(line, 0, marks), lines)
+
+      _ ->
+        prose(rest, nil, [line |> String.split("`") |> without_spans() | lines])
+    end
+  end
+
+  defp prose([line | rest], fence, lines),
+    do: prose(rest, if(String.starts_with?(line, fence), do: nil, else: fence), lines)
+
+  # The parts of a line between backticks: every second one is code, if its end is there.
+  defp without_spans([text, _code, rest | parts]), do: [text, " " | without_spans([rest | parts])]
+  defp without_spans([text, rest]), do: [text, "`", rest]
+  defp without_spans([text]), do: [text]
 
   defp links(body) do
     if String.contains?(body, "[[") do

@@ -47,13 +47,15 @@ defmodule Skillbook.Vault.Search do
   end
 
   defp run(sql, scope, query, limit) do
-    with {:ok, units} <- Query.parse(query),
+    with true <- byte_size(query) <= Query.max_bytes(),
+         {:ok, units} <- Query.parse(query),
          {:ok, {all?, total, scored}} <-
            Index.find(sql, scope.segments, units, scope.filters, {:level, limit}),
          {:ok, scored} <- cut(sql, scored, limit),
          {:ok, hits} <- hits(sql, scope, scored, units) do
       {:ok, %{hits: hits, total: total, match: if(all? or total == 0, do: :all, else: :any)}}
     else
+      false -> {:error, %VaultError{kind: :query}}
       # The query has no words.
       :error -> {:ok, %{hits: [], total: 0, match: :all}}
       error -> error

@@ -181,7 +181,10 @@ defmodule Skillbook.Workflow.Prose do
   end
 
   defp named_commands(entry, view) do
-    for [name] <- Regex.scan(~r/[\p{L}\p{N}_-]+\.[\p{L}\p{N}_-]+/u, entry.body),
+    # A name is tried only where a word begins: trying it at each letter takes quadratic time.
+    name = ~r/(?<![\p{L}\p{N}_-])[\p{L}\p{N}_-]++\.[\p{L}\p{N}_-]+/u
+
+    for [name] <- Regex.scan(name, entry.body),
         name != entry.name,
         {:ok, %Entry{kind: :command, name: ^name}} <- [View.fetch(view, name)],
         uniq: true,

@@ -688,14 +688,24 @@ fn unchanged_text_is_borrowed() {
 
 #[test]
 fn limits() {
-    let block = |count: usize| format!("```cmd\n{}```", "a\n".repeat(count));
-    assert_eq!(extract(&block(10_000), Unclosed::Hold).unwrap().commands.len(), 10_000);
-    let error = extract(&block(10_001), Unclosed::Hold).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a block may have 10000 commands, and this one has more\n\
-         hint: write fewer commands in a reply, and continue when their results are back"
-    );
+    // In one block, in blocks of a line each, on one line, and after `cmd`.
+    let replies: [fn(usize) -> String; 4] = [
+        |count| format!("```cmd\n{}```", "a\n".repeat(count)),
+        |count| "```cmd\na\n```\n".repeat(count),
+        |count| "```cmd a```\n".repeat(count),
+        |count| "```cmd a\n```\n".repeat(count),
+    ];
+    for reply in replies {
+        assert_eq!(extract(&reply(10_000), Unclosed::Hold).unwrap().commands.len(), 10_000);
+        let error = extract(&reply(10_001), Unclosed::Hold).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a reply may have 10000 commands, and this one has more\n\
+             hint: write fewer commands in a reply, and continue when their results are back"
+        );
+        let mut stream = Extractor::new(Unclosed::Hold);
+        assert_eq!(stream.feed(reply(10_001).as_bytes()).unwrap_err(), error);
+    }
     assert!(extract(&"x".repeat(16 << 20), Unclosed::Hold).is_ok());
     let error = extract(&"x".repeat((16 << 20) + 1), Unclosed::Hold).unwrap_err();
     assert_eq!(error.kind().as_str(), "text_too_large");

@@ -1,7 +1,7 @@
 //! `Skillbook.Frontmatter`: reads and writes YAML frontmatter.
 
 use crate::encode;
-use crate::twin::{twin, YAML_BYTES};
+use crate::twin::{timed, twin, BYTES};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
 use skillbook_core::page::fields::restrictions;
 use skillbook_core::page::frontmatter::{self, MAX_DEPTH};
@@ -19,8 +19,17 @@ twin! {
     /// `{:ok, %{data:, body:, present:, diagnostics:}}` or
     /// `{:error, {kind, message, line, column, offset, hint}}`.
     "DirtyCpu" fn frontmatter_parse_now | frontmatter_parse_dirty(env, text: Binary<'a>)
-    if text.len() <= YAML_BYTES
-    => parse(env, text)
+    ready if text.len() > BYTES { None } else { timed(env, || parse_quick(env, text)).transpose()? }
+    => encode_parsed(env, text, frontmatter::decode(text.as_slice()).and_then(frontmatter::parse))
+}
+
+/// `None` if the YAML library has to read the block: its time does not depend on the length.
+fn parse_quick<'a>(env: Env<'a>, text: Binary<'a>) -> Option<NifResult<Term<'a>>> {
+    let parsed = match frontmatter::decode(text.as_slice()) {
+        Ok(document) => frontmatter::parse_quick(document)?,
+        Err(error) => Err(error),
+    };
+    Some(encode_parsed(env, text, parsed))
 }
 
 /// The parts of a text's frontmatter that decide who may read it and whether it is a skill:
@@ -52,8 +61,11 @@ fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<
     }
 }
 
-fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
-    let parsed = frontmatter::decode(text.as_slice()).and_then(frontmatter::parse);
+fn encode_parsed<'a>(
+    env: Env<'a>,
+    text: Binary<'a>,
+    parsed: Result<frontmatter::Document, frontmatter::Error>,
+) -> NifResult<Term<'a>> {
     let document = match parsed {
         Ok(document) => document,
         Err(error) => return Ok((atoms::error(), error_fields(env, &error)).encode(env)),

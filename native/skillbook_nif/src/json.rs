@@ -10,7 +10,7 @@ use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
 use crate::text;
-use crate::twin::{timed, twin, JSON_BYTES};
+use crate::twin::{timed, twin, BYTES};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, key, unknown }
@@ -19,7 +19,7 @@ mod atoms {
 twin! {
     /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
     "DirtyCpu" fn json_decode_now | json_decode_dirty(env, bytes: Binary<'a>)
-    if bytes.len() <= JSON_BYTES
+    if bytes.len() <= BYTES
     => decode(env, bytes)
 }
 
@@ -72,7 +72,7 @@ twin! {
     /// With `literals`, a tuple of one binary is written as it is, and keyword lists may have
     /// binaries as keys.
     "DirtyCpu" fn json_encode_now | json_encode_dirty(env, term: Term<'a>, literals: bool)
-    ready match timed(env, || to_json(term, literals, JSON_BYTES)) {
+    ready match timed(env, || to_json(term, literals, BYTES)) {
         Err(Stop::Full) => None,
         result => Some(encode_json(env, result)),
     }

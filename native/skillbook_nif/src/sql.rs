@@ -18,7 +18,7 @@ use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
 use crate::encode::{option, static_atom};
-use crate::twin::{twin, JSON_BYTES};
+use crate::twin::{twin, BYTES};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, blob, writes, read, rows, other }
@@ -36,7 +36,7 @@ twin! {
     "DirtyCpu" fn sql_statements_now | sql_statements_dirty(
         env, sql: &str, dialect: Dialect, params: Option<usize>
     )
-    if sql.len() <= JSON_BYTES
+    if sql.len() <= BYTES
     => Ok(statements(env, sql, dialect, params))
 }
 

@@ -76,7 +76,7 @@ impl ViewResource {
     /// Whether a domain has few entries and a short index.
     fn is_small_domain(&self, domain: &DomainView) -> bool {
         let index = domain.index().map_or(0, |index| index.document.body().len());
-        domain.entries().nth(twin::ITEMS).is_none() && index <= twin::BYTES
+        domain.entries().nth(twin::ITEMS).is_none() && index <= twin::COPIED_BYTES
     }
 
     /// Whether the answer of `get_skill` to a path is short and does not need a file.
@@ -89,7 +89,7 @@ impl ViewResource {
         // `DOMAIN.all`, which may be an alias too, is as long as all commands of the domain.
         known
             && !path.ends_with(".all")
-            && entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+            && entry.is_none_or(|entry| entry.body().len() <= twin::COPIED_BYTES)
             && domain.is_none_or(|domain| self.is_small_domain(&domain))
     }
 
@@ -200,7 +200,11 @@ twin! {
         env, view: ResourceArc<ViewResource>, text: Binary<'a>
     )
     if view.is_small() && text.len() <= twin::NAME_BYTES
-    => Ok(std::str::from_utf8(&text).map_or(Vec::new(), |text| view.core().spelled(text)).encode(env))
+    => Ok(match std::str::from_utf8(&text) {
+        Ok(text) => view.core().spelled(text),
+        Err(_) => Vec::new(),
+    }
+    .encode(env))
 }
 
 /// Which of these texts are the first one in another spelling.
@@ -355,7 +359,7 @@ twin! {
     )
     if {
         let entry = view.find(name).and_then(|id| view.core().entry(id));
-        entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+        entry.is_none_or(|entry| entry.body().len() <= twin::COPIED_BYTES)
     }
     => Ok(text_or_unknown(env, view.core().help_skill(name)))
 }

@@ -117,7 +117,6 @@ defmodule Skillbook.CLI.ArgumentsTest do
              "lib/../test/support, both named support"},
           {~w(run a b), "`run` takes one file, got also: b"},
           {~w(get a b), "`get` takes one path, got also: b"},
-          {~w(list a), "`list` takes no argument, got: a"},
           {~w(prompt a), "`prompt` takes no argument, got: a"},
           {~w(search), "`search` expects words to search for"},
           {["search", " "], "`search` expects words to search for"},

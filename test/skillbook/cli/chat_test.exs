@@ -274,4 +274,52 @@ defmodule Skillbook.CLI.ChatTest do
     assert output =~ "\ndefault\n"
     assert output =~ "used: 0 in prompts, 0 in replies; the conversation has about 0\n"
   end
+
+  test "exit and quit end the conversation, other words are messages", %{tmp_dir: folder} do
+    for word <- ["exit", " Quit "] do
+      {_server, url} = ChatServer.start([ChatServer.answer("One.")])
+
+      assert {0, output, _errors} =
+               chat(folder, ["--url", url, "--model", "m"], "quit it\n#{word}\nmore\n")
+
+      assert lines(output) == ["One."]
+      assert_received {:chat, %{body: %{"messages" => messages}}}
+      assert List.last(messages)["content"] =~ "quit it"
+      refute_received {:chat, _}
+    end
+  end
+
+  test "a spinner shows the wait for the model, and leaves no trace" do
+    alias Skillbook.CLI.Chat.{Screen, Spinner}
+    terminal = %Skillbook.CLI.Terminal{color: false, width: 80}
+
+    output =
+      capture_io(fn ->
+        screen = Screen.new(terminal, true)
+        Screen.show(screen, {:turn, 1})
+        Process.sleep(700)
+        Screen.show(screen, {:text, "Hello."})
+        Process.sleep(300)
+        Screen.stop(screen)
+        refute Process.alive?(screen.spinner)
+      end)
+
+    assert [_before | frames] = String.split(output, "\r\e[K")
+    {[text], frames} = {Enum.take(frames, -1), Enum.drop(frames, -1)}
+    assert length(frames) >= 2 and Enum.all?(frames, &(&1 =~ ~r/\A[⠀-⣿] 0 s\z/u))
+    assert text =~ ~r/\A *Hello\.\n\z/
+
+    # A quick answer shows none.
+    quick =
+      capture_io(fn ->
+        screen = Screen.new(terminal, true)
+        Screen.show(screen, {:turn, 1})
+        Screen.show(screen, {:text, "Hello."})
+        Screen.stop(screen)
+      end)
+
+    refute quick =~ "\e[K"
+    assert Spinner.clear(nil) == :ok
+    assert Screen.new(terminal, false).spinner == nil
+  end
 end

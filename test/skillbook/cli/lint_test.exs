@@ -205,7 +205,18 @@ defmodule Skillbook.CLI.LintTest do
     assert is_binary(version)
     assert run.columnKind == "utf16CodeUnits"
     assert Enum.uniq_by(rules, & &1.id) == rules
-    assert Enum.all?(rules, &match?(%{shortDescription: %{text: _}, help: %{text: _}}, &1))
+
+    for rule <- rules do
+      assert %{shortDescription: %{text: _}, fullDescription: %{text: full}} = rule
+      assert %{help: %{text: help, markdown: markdown}, helpUri: "urn:skillbook:" <> _} = rule
+      assert String.starts_with?(help, full)
+      assert markdown =~ "\n\n**Solution:** "
+      refute help =~ ~r/[`\[\]]/
+    end
+
+    prints = Enum.map(results, & &1.partialFingerprints.primaryLocationLineHash)
+    assert Enum.all?(prints, &(&1 =~ ~r/\A[0-9a-f]{16}:[1-9]\d*\z/))
+    assert Enum.uniq(prints) == prints
     assert results != []
 
     for result <- results do
@@ -217,7 +228,9 @@ defmodule Skillbook.CLI.LintTest do
                result.locations
 
       assert uri in ["a%20b/m%C3%A4il.md", "crlf.md", "odd.md", "wide.md"]
-      assert region.startLine >= 1 and Map.get(region, :startColumn, 1) >= 1
+      assert Enum.sort(Map.keys(region)) == [:endColumn, :endLine, :startColumn, :startLine]
+      assert region.startLine >= 1 and region.startColumn >= 1
+      assert region.endLine == region.startLine and region.endColumn >= region.startColumn
 
       for fix <- Map.get(result, :fixes, []) do
         assert %{description: %{text: _}, artifactChanges: [change]} = fix
@@ -235,8 +248,34 @@ defmodule Skillbook.CLI.LintTest do
       for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results,
           do: place.region
 
-    assert places == [%{startLine: 6, startColumn: 15}]
+    assert places == [%{startLine: 6, startColumn: 15, endLine: 6, endColumn: 18}]
     assert {"{" <> _, 1} = lint([folder, "--format", "sarif"])
+  end
+
+  test "SARIF recognises a finding whose line has moved", %{tmp_dir: folder} do
+    page = &"---\nname: mail.send\ndescription: Sends messages to people\n---\n#{&1}"
+    block = "```cmd\nno.such 'x\n```\n"
+
+    fingerprints = fn text ->
+      write(folder, %{"mail/send.md" => page.(text)})
+      %{"runs" => [run]} = [folder] |> Skillbook.Lint.run() |> Sarif.log(folder)
+
+      for %{ruleId: :example_unparsable} = result <- run.results,
+          do: result.partialFingerprints.primaryLocationLineHash
+    end
+
+    assert [one] = fingerprints.(block)
+    assert fingerprints.("More text.\n\n" <> block) == [one]
+    assert [^one, two] = fingerprints.(block <> "\n" <> block)
+    assert String.replace(two, ":2", ":1") == one
+    assert fingerprints.("```cmd\nno.such 'y\n```\n") != [one]
+  end
+
+  test "SARIF has a text for every code" do
+    for code <- Skillbook.Diagnostic.codes() do
+      assert {problem, solution} = Sarif.explain(code)
+      assert problem != "" and solution != ""
+    end
   end
 
   test "SARIF has an absolute URI for files outside the folder", %{tmp_dir: folder} do

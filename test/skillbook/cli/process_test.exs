@@ -208,7 +208,7 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "list, get and prompt print skills", %{folder: folder} do
-    assert {"notes.echo  command  Says a text again, wörd for word\n", 0} =
+    assert {"notes.echo  command  skills  Says a text again, wörd for word\n", 0} =
              skillbook(folder, ["list"])
 
     assert {json, 0} = skillbook(folder, ["list", "--json"])
@@ -229,7 +229,47 @@ defmodule Skillbook.CLI.ProcessTest do
                "See: skillbook prompt --help\n"
 
     assert {"", 1} = skillbook(folder, ["get", "notes.eco"])
-    assert errors(folder) =~ "notes.echo"
+
+    assert errors(folder) ==
+             ~s(skillbook: unknown skill "notes.eco"; did you mean notes.echo or notes? ) <>
+               "To list all skills, write: skillbook get\n"
+  end
+
+  test "list filters by words, source and domain", %{folder: folder} do
+    for {path, name} <- [
+          {"skills/mail/send.md", "mail.send"},
+          {"more/mail/read.md", "mail.read"}
+        ] do
+      File.mkdir_p!(Path.join(folder, Path.dirname(path)))
+      File.write!(Path.join(folder, path), "---\nname: #{name}\ndescription: Mails\n---\nText\n")
+    end
+
+    list = fn args ->
+      {output, status} = skillbook(folder, ["--dir", "skills", "--dir", "more", "list" | args])
+      names = for line <- lines(output), do: line |> String.split() |> hd()
+      {names, status, errors(folder)}
+    end
+
+    none = "skillbook: no entry matches"
+
+    for {args, names, status, errors} <- [
+          {[], ~w(mail.read mail.send notes.echo), 0, ""},
+          {["MAIL"], ~w(mail.read mail.send), 0, ""},
+          {["mail", "send"], ~w(mail.send), 0, ""},
+          {["again"], ~w(notes.echo), 0, ""},
+          {["--source", "more"], ~w(mail.read), 0, ""},
+          {["--source", "more", "--source", "skills"], ~w(mail.read mail.send notes.echo), 0, ""},
+          {["--domain", "mail"], ~w(mail.read mail.send), 0, ""},
+          {["--domain", "mail", "--source", "skills"], ~w(mail.send), 0, ""},
+          {["nowhere"], [], 1, none <> "\n"},
+          {["--source", "x"], [], 1, none <> "; the sources are more, skills\n"},
+          {["--domain", "x"], [], 1, none <> "; the domains are mail, notes\n"}
+        ] do
+      assert {args, list.(args)} == {args, {names, status, errors}}
+    end
+
+    assert {json, 0} = skillbook(folder, ["list", "again", "--json"])
+    assert {:ok, [%{"source" => "skills"}]} = Skillbook.Support.JSON.decode(json)
   end
 
   test "search and commands find the notes of a vault", %{folder: folder} do
@@ -346,8 +386,10 @@ defmodule Skillbook.CLI.ProcessTest do
     for {args, message} <- [
           {["lst"], "skillbook: unknown command `lst`; did you mean `list`?\n"},
           {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
-          {["list", "x"],
-           "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
+          {["tools", "x"],
+           "skillbook: `tools` takes no argument, got: x\nSee: skillbook tools --help\n"},
+          {["list", "--diagnostics", "x"],
+           "skillbook: --diagnostics takes no words or filters\nSee: skillbook list --help\n"},
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
            "skillbook: `lint` expects folders or files, got: no, which does not exist\n" <>
              "See: skillbook lint --help\n"},
@@ -499,7 +541,7 @@ defmodule Skillbook.CLI.ProcessTest do
       end
 
       assert {"", 0} = run.("> out")
-      line = "notes.echo  command  Says a text again, wörd for word\n"
+      line = "notes.echo  command  skills  Says a text again, wörd for word\n"
       assert File.read!(Path.join(folder, "out")) == line
       assert {shown, 0} = run.("< good.md")
       assert shown =~ "\e[1mnotes.echo"

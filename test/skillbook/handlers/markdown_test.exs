@@ -56,8 +56,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
        "error: one of --query, --tag, --folder, --field or --vault is required. Add for " <>
          "example: --query VALUE"},
       {"markdown.search --query \"?!\"",
-       "error: --query must be text with at least one and at most 32 words, got \"?!\". " <>
-         "Write for example: --query \"some text\""},
+       "error: --query must be text with at least one and at most 32 words, " <>
+         "and at most 4096 bytes, got \"?!\". Write for example: --query \"some text\""},
       {"markdown.search --field open",
        "error: --field must be a field and its value as name=value, got \"open\". Write for " <>
          "example: --field status=open"},

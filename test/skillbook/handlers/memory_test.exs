@@ -210,7 +210,8 @@ for dialect <- [:sqlite, :postgres] do
         end
 
         assert run(context, "memory.search --query '?!'") =~
-                 "error: --query must be text with at least one and at most 32 words"
+                 "error: --query must be text with at least one and at most 32 words, " <>
+                   "and at most 4096 bytes"
       end
     end
 

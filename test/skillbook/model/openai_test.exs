@@ -201,7 +201,36 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
+  test "an answer that is not streamed is read as a whole" do
+    head = {:head, 200, [{"content-type", "application/json; charset=utf-8"}]}
+
+    message = fn content, reason ->
+      json = %{
+        choices: [%{index: 0, message: %{content: content}, finish_reason: reason}],
+        usage: %{prompt_tokens: 7, completion_tokens: 2}
+      }
+
+      json |> Skillbook.Support.JSON.encode() |> IO.iodata_to_binary()
+    end
+
+    for {body, text, reason} <- [
+          {message.("Hällo.", "stop"), "Hällo.", :stop},
+          {message.("cut", "length"), "cut", :length},
+          {message.("no reason", nil), "no reason", :stop},
+          {message.("", "stop"), "", :stop}
+        ] do
+      chunks = for <<byte <- body>>, do: {:chunk, <<byte>>}
+      assert {{:ok, answer}, texts, []} = chat([[head | chunks] ++ [:end]])
+      assert {answer.text, Enum.join(texts), answer.finish_reason} == {text, text, reason}
+      assert answer.usage == %{prompt_tokens: 7, completion_tokens: 2}
+    end
+  end
+
   describe "faults" do
+    @empty_stream "the model's answer cannot be read: the server sent an empty stream; the " <>
+                    "conversation is perhaps longer than the model's context: raise the " <>
+                    "server's context size, or set max_context (chat: --max-context)"
+
     # Those after which there is no other attempt.
     test "that are not retried" do
       for {name, steps, options, kind, message, text} <- [
@@ -212,6 +241,16 @@ defmodule Skillbook.Model.OpenAITest do
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
              "the model's answer was cut off: the stream ended without a finish reason or [DONE]",
              "some"},
+            {"an empty stream", [ChatServer.head(), :end], [], :bad_answer, @empty_stream, ""},
+            {"an empty stream with its end", ChatServer.stream(["[DONE]"]), [], :bad_answer,
+             @empty_stream, ""},
+            {"a stream with usage only", ChatServer.stream([ChatServer.usage({9000, 0})]), [],
+             :bad_answer, @empty_stream, ""},
+            {"JSON that is not an answer",
+             [{:head, 200, [{"content-type", "application/json"}]}, {:chunk, "{\"a\": 1}"}, :end],
+             [], :bad_answer,
+             "the model's answer cannot be read (200): expected a stream of events " <>
+               "(text/event-stream), got application/json: {\"a\": 1}", ""},
             {"silent", [:silent], [idle_timeout: 500], :timeout,
              "the model took too long: no data came for 500 ms", ""},
             {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent],
@@ -321,7 +360,6 @@ defmodule Skillbook.Model.OpenAITest do
             {"too many requests", ChatServer.refusal(429, "oh")},
             {"hung up at once", []},
             {"cut off before text", [ChatServer.head()]},
-            {"ended before text", [ChatServer.head(), :end]},
             {"an error in place of text", ChatServer.stream([~s({"error": "oh"})])}
           ] do
         assert {{:ok, %{text: "fine"}}, ["fine"], [delay]} =

@@ -33,6 +33,32 @@ defmodule Skillbook.Run.PolicyTest do
     result
   end
 
+  test "the duration of a result leaves out the time of a person's answer", context do
+    pages = %{
+      "x/send.md" => page("x.send", handler("Text")),
+      "x/both.md" => page("x.both", [], "## Behavior\n\n```cmd\nx.send\nx.send\n```\n")
+    }
+
+    view = context.tmp_dir |> write(pages) |> view(writes: :ask)
+
+    slowly = fn answer ->
+      fn _request ->
+        Process.sleep(300)
+        answer
+      end
+    end
+
+    for {line, status, answer} <- [
+          {"x.send", :ok, :allow},
+          {"x.send", :error, :deny},
+          {"x.both", :ok, :allow}
+        ] do
+      result = run(view, line, ask: slowly.(answer))
+      assert {line, result.status} == {line, status}
+      assert result.duration < 250_000
+    end
+  end
+
   test "the frontmatter, the handler and the name decide about side effects" do
     entry = fn fields ->
       struct!(Entry, [kind: :command, description: "", body: "", path: "", source: ""] ++ fields)

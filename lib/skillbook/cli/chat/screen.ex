@@ -4,11 +4,13 @@ defmodule Skillbook.CLI.Chat.Screen do
   # and each result. On a terminal all of it goes to standard output. Otherwise only the text
   # does, and the rest goes to standard error.
 
+  alias Skillbook.CLI.Chat.Spinner
   alias Skillbook.CLI.{Run, Terminal}
 
   # `counters` is an `:atomics` array, because events of one run come from several processes.
+  # `spinner` is `nil` unless a person is waiting.
   @enforce_keys [:terminal, :interactive, :counters]
-  defstruct [:terminal, :interactive, :counters]
+  defstruct [:terminal, :interactive, :counters, :spinner]
 
   # 1 if the last text did not end its line
   @open_line 1
@@ -20,17 +22,33 @@ defmodule Skillbook.CLI.Chat.Screen do
 
   @doc "The screen of one run."
   def new(terminal, interactive?) do
-    %__MODULE__{terminal: terminal, interactive: interactive?, counters: :atomics.new(3, [])}
+    %__MODULE__{
+      terminal: terminal,
+      interactive: interactive?,
+      counters: :atomics.new(3, []),
+      spinner: if(interactive?, do: Spinner.start())
+    }
+  end
+
+  @doc "Ends the output of the run."
+  def stop(screen) do
+    close(screen)
+    Spinner.stop(screen.spinner)
   end
 
   @doc "Shows an event of `Skillbook.Agent.run/3`."
   def show(screen, {:turn, _number}) do
     close(screen)
     for counter <- [@commands, @results], do: :atomics.put(screen.counters, counter, 0)
-    :ok
+    Spinner.wait(screen.spinner)
   end
 
-  def show(screen, {:text, text}) do
+  def show(screen, event) do
+    Spinner.clear(screen.spinner)
+    show_event(screen, event)
+  end
+
+  defp show_event(screen, {:text, text}) do
     # Commands have lines of their own, so the blank line before their block is dropped.
     text = if open?(screen), do: text, else: String.trim_leading(text, "\n")
 
@@ -40,12 +58,12 @@ defmodule Skillbook.CLI.Chat.Screen do
     end
   end
 
-  def show(screen, {:command, command}) do
+  defp show_event(screen, {:command, command}) do
     number = :atomics.add_get(screen.counters, @commands, 1)
     note(screen, :bright, "[#{number}] #{line(command)}")
   end
 
-  def show(screen, {:result, result}) do
+  defp show_event(screen, {:result, result}) do
     number = :atomics.add_get(screen.counters, @results, 1)
     status = Terminal.style(screen.terminal, Run.color(result.status), to_string(result.status))
 
@@ -58,11 +76,11 @@ defmodule Skillbook.CLI.Chat.Screen do
     ])
   end
 
-  def show(screen, {:incomplete, commands}),
+  defp show_event(screen, {:incomplete, commands}),
     do:
       note(screen, :yellow, "not run, its block was cut off: #{line(Enum.join(commands, "; "))}")
 
-  def show(screen, {:note, _text}),
+  defp show_event(screen, {:note, _text}),
     do:
       note(
         screen,
@@ -70,23 +88,23 @@ defmodule Skillbook.CLI.Chat.Screen do
         "the reply has commands outside a cmd block; the model is told that they did not run"
       )
 
-  def show(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
+  defp show_event(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
 
-  def show(screen, {:retry, retry}) do
+  defp show_event(screen, {:retry, retry}) do
     message = Exception.message(%{retry.error | retry_after: nil})
     note(screen, :yellow, "#{message}; again in #{Float.round(retry.delay / 1000, 1)} s")
   end
 
-  def show(screen, {:news, _text}),
+  defp show_event(screen, {:news, _text}),
     do: note(screen, :faint, "the model is told which skills changed")
 
-  def show(screen, {:compacted, %{messages: count}}),
+  defp show_event(screen, {:compacted, %{messages: count}}),
     do: note(screen, :faint, "left out #{count} older messages to save room")
 
   # Results of a dispatched agent, below the command that dispatched it.
-  def show(screen, {:agent, id, event}), do: agent(screen, ["  ", id], event)
+  defp show_event(screen, {:agent, id, event}), do: agent(screen, ["  ", id], event)
 
-  def show(_screen, _event), do: :ok
+  defp show_event(_screen, _event), do: :ok
 
   defp agent(screen, path, {:agent, id, event}), do: agent(screen, [path, " > ", id], event)
 
@@ -110,6 +128,7 @@ defmodule Skillbook.CLI.Chat.Screen do
 
   @doc "Ends the current line, if text is on it."
   def close(screen) do
+    Spinner.clear(screen.spinner)
     if open?(screen), do: Terminal.write("\n")
     :atomics.put(screen.counters, @open_line, 0)
   end

@@ -8,9 +8,9 @@ defmodule Skillbook.CLI.Shell.Loop do
 
   @typep state :: map()
 
-  @doc "Decides whether the lines so far are blank, incomplete, or ready to run."
+  @doc "Decides whether the lines so far are blank, incomplete, ready to run, or end the loop."
   @callback read(text :: String.t()) ::
-              :blank | {:more, pending :: String.t()} | {:run, String.t()}
+              :blank | :quit | {:more, pending :: String.t()} | {:run, String.t()}
 
   @doc "Runs the lines."
   @callback run(state(), text :: String.t()) :: state()
@@ -101,6 +101,7 @@ defmodule Skillbook.CLI.Shell.Loop do
         :blank -> loop(state)
         {:more, pending} -> loop(%{state | pending: pending})
         {:run, text} -> loop(module.run(state, text))
+        :quit -> finish(state)
       end
     end
   end

@@ -10,15 +10,21 @@ defmodule Skillbook.Model.OpenAI.Answer do
 
   # The extractor refuses longer replies.
   @max_text 16 * 1024 * 1024
+  # Bytes of an answer that is not streamed: the text with its escapes, and other fields.
+  @max_json 2 * @max_text
   # Bytes of an error response: enough to find its message.
   @max_other 64 * 1024
   @max_excerpt 300
+  @empty "the server sent an empty stream; the conversation is perhaps longer than the " <>
+           "model's context: raise the server's context size, or set max_context (chat: " <>
+           "--max-context)"
   @cut " …"
 
   defstruct [
-    # `:stream`, or `{:other, status}` for a response that is not a stream of events.
+    # `:stream`, `:json` for a whole answer at once, or `{:other, status}` for anything else.
     :mode,
     :on_text,
+    :status,
     :usage,
     :finish_reason,
     :error,
@@ -36,8 +42,17 @@ defmodule Skillbook.Model.OpenAI.Answer do
   @doc "Takes a part of the response, as the function of `Skillbook.HTTP.stream/4`."
   def part({:head, status, headers}, answer) do
     type = String.downcase(Response.header(headers, "content-type") || "")
-    stream? = status in 200..299 and String.starts_with?(type, "text/event-stream")
-    answer = %{answer | mode: if(stream?, do: :stream, else: {:other, status}), headers: headers}
+    ok? = status in 200..299
+    stream? = ok? and String.starts_with?(type, "text/event-stream")
+
+    mode =
+      cond do
+        stream? -> :stream
+        ok? and String.starts_with?(type, "application/json") -> :json
+        true -> {:other, status}
+      end
+
+    answer = %{answer | mode: mode, status: status, headers: headers}
 
     case String.downcase(Response.header(headers, "content-encoding") || "identity") do
       "identity" -> {:cont, answer}
@@ -50,6 +65,14 @@ defmodule Skillbook.Model.OpenAI.Answer do
       {:ok, events, sse} -> events(events, %{answer | sse: sse})
       :error -> {:halt, bad_answer(answer, "one of its events is too large")}
     end
+  end
+
+  def part({:data, data}, %{mode: :json} = answer) do
+    other = answer.other <> data
+
+    if byte_size(other) <= @max_json,
+      do: {:cont, %{answer | other: other}},
+      else: too_long(answer)
   end
 
   def part({:data, data}, answer) do
@@ -133,6 +156,23 @@ defmodule Skillbook.Model.OpenAI.Answer do
     %{answer | texts: [text | answer.texts], size: answer.size + byte_size(text)}
   end
 
+  defp too_long(answer),
+    do: {:halt, bad_answer(answer, "it is longer than #{div(@max_text, 1024 * 1024)} MiB")}
+
+  # Some servers do not stream, and answer with the whole text.
+  defp whole(%{error: nil} = answer) do
+    case JSON.decode(answer.other) do
+      {:ok, %{"choices" => [%{"message" => %{} = message} = choice | _]} = body} ->
+        answer = answer |> usage(body) |> choice(Map.put(choice, "delta", message))
+        %{answer | mode: :stream, done: true}
+
+      _ ->
+        %{answer | mode: {:other, answer.status}}
+    end
+  end
+
+  defp whole(answer), do: %{answer | mode: :stream}
+
   defp finish(answer, nil), do: answer
   defp finish(answer, "stop"), do: %{answer | finish_reason: :stop}
   defp finish(answer, "length"), do: %{answer | finish_reason: :length}
@@ -160,11 +200,19 @@ defmodule Skillbook.Model.OpenAI.Answer do
 
   `{:retry, error}` is a failure after which the request may be repeated.
   """
+  def result({ok_or_halted, %{mode: :json} = answer}, url),
+    do: result({ok_or_halted, whole(answer)}, url)
+
   def result({_ok_or_halted, %{mode: {:other, status}} = answer}, url),
     do: http_error(answer, status, url)
 
   def result({_ok_or_halted, %{error: {kind, reason}} = answer}, _url),
     do: failed(answer, kind, reason)
+
+  # Servers end an overlong conversation like this. To send it again would not help.
+  def result({ok_or_halted, %{texts: [], finish_reason: nil} = answer}, _url)
+      when ok_or_halted == :ok or answer.done,
+      do: failed(answer, :bad_answer, @empty)
 
   def result({_ok_or_halted, %{done: done, finish_reason: reason} = answer}, _url)
       when done or reason != nil do

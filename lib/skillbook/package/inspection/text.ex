@@ -43,11 +43,11 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # The first group of each match, or the whole match, with its line.
   defp scan(regex, text, lines) do
-    for [{from, _} | groups] <- Regex.scan(regex, text, return: :index) do
+    for [whole | groups] <- Regex.scan(regex, text, return: :index) do
       {at, length} =
         case groups do
           [{at, length} | _] when length > 0 -> {at, length}
-          _ -> hd(Regex.run(regex, text, return: :index, offset: from))
+          _ -> whole
         end
 
       {binary_part(text, at, length), line(lines, at)}
@@ -88,7 +88,7 @@ defmodule Skillbook.Package.Inspection.Text do
     end
   end
 
-  @blob ~r/[A-Za-z0-9+\/_-]{160,}={0,2}/
+  @blob ~r/(?<![A-Za-z0-9+\/_-])[A-Za-z0-9+\/_-]{160,}+={0,2}/
 
   defp blobs(path, text, lines) do
     for {blob, line} <- scan(@blob, text, lines), dense?(blob) do
@@ -156,11 +156,12 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # Sentences: a reason and a pattern, whose first group is the finding if it has one.
 
+  # Repetitions are possessive (`++`) or limited: a text of blanks must not take quadratic time.
   @sentences [
     {"asks to ignore earlier instructions", ~r/
-       \b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|the|your|my
-       |these|those|of|and|or|other)\s+){0,4}(?:previous|prior|above|preceding|earlier|system
-       |existing|original|safety)\s+(?:(?:system|safety|and|or)\s+){0,2}(?:instructions?
+       \b(?:ignore|disregard|forget|override|bypass)\s++(?:(?:all|any|every|each|the|your|my
+       |these|those|of|and|or|other)\s++){0,4}(?:previous|prior|above|preceding|earlier|system
+       |existing|original|safety)\s++(?:(?:system|safety|and|or)\s++){0,2}(?:instructions?
        |prompts?|rules?|guidelines?|directives?|constraints?|messages?|polic(?:y|ies))\b
      /ix},
     {"claims to be the system", ~r/
@@ -168,52 +169,52 @@ defmodule Skillbook.Package.Inspection.Text do
        |message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)
      /ix},
     {"claims to be the system", ~r/
-       ^\s*(?:[#]+\s*)?(?:\[system\]|system\s*(?:message|override|instruction|prompt)?\s*:)\s*
+       ^[ \t]*+(?:[#]++\s*+)?(?:\[system\]|system\s*+(?:message|override|instruction|prompt)?\s*+:)\s*+
        (?:you\b|ignore\b|from[ ]now\b|new\b|override\b|important\b)
      /imx},
     {"claims that other rules apply now", ~r/
-       \b(?:your\s+(?:new|real|true|actual)\s+(?:instructions?|rules?|purpose|task|system
-       [ ]prompt)\s+(?:is|are)\b|new\s+system\s+prompt\s*:|you\s+are\s+(?:no\s+longer
-       |not)\s+bound\s+by|you\s+are\s+now\s+(?:in\s+)?(?:an?\s+)?(?:DAN\b|unrestricted
-       |jailbroken|developer\s+mode|god\s+mode)|(?:enter|enable|activate)\s+(?:developer|god|DAN
-       |jailbreak)\s+mode)
+       \b(?:your\s++(?:new|real|true|actual)\s++(?:instructions?|rules?|purpose|task|system
+       [ ]prompt)\s++(?:is|are)\b|new\s++system\s++prompt\s*+:|you\s++are\s++(?:no\s++longer
+       |not)\s++bound\s++by|you\s++are\s++now\s++(?:in\s++)?(?:an?\s++)?(?:DAN\b|unrestricted
+       |jailbroken|developer\s++mode|god\s++mode)|(?:enter|enable|activate)\s++(?:developer|god|DAN
+       |jailbreak)\s++mode)
      /ix},
     {"asks to hide something from the user", ~r/
-       \b(?:do\s+not|don['’]t|never|must\s+not|should\s+not|without)\s+(?:ever\s+)?(?:tell
-       (?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s+(?:this|it|that|these
-       |any\s+of\s+this)?\s*to|reveal(?:ing)?\s+(?:this|it|that|these)?\s*to|disclos(?:e|ing)\s+
-       (?:this|it|that|these)?\s*to|alert(?:ing)?|let(?:ting)?)\s+(?:the\s+|your\s+)?(?:users?
+       \b(?:do\s++not|don['’]t|never|must\s++not|should\s++not|without)\s++(?:ever\s++)?(?:tell
+       (?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s++(?:this|it|that|these
+       |any\s++of\s++this)?\s*+to|reveal(?:ing)?\s++(?:this|it|that|these)?\s*+to|disclos(?:e|ing)\s++
+       (?:this|it|that|these)?\s*+to|alert(?:ing)?|let(?:ting)?)\s++(?:the\s++|your\s++)?(?:users?
        |humans?|operator|owner|anyone|anybody)\b
      /ix},
     {"asks to hide something from the user", ~r/
-       \b(?:hide|conceal|keep)\s+(?:this|it|that|these\s+\w+|the\s+(?:fact|action|command|output
-       |request|existence)\w*)\s+(?:\w+\s+){0,3}?(?:hidden\s+|secret\s+)?from\s+(?:the\s+
-       |your\s+)?(?:user|human|operator|owner)\b
+       \b(?:hide|conceal|keep)\s++(?:this|it|that|these\s++\w+|the\s++(?:fact|action|command|output
+       |request|existence)\w*)\s++(?:\w+\s++){0,3}?(?:hidden\s++|secret\s++)?from\s++(?:the\s++
+       |your\s++)?(?:user|human|operator|owner)\b
      /ix},
     {"asks to skip approval", ~r/
-       \b(?:without\s+(?:asking|requesting|waiting\s+for|seeking)\s+(?:(?:the\s+)?user(?:
-       ['’]s)?\s+)?(?:for\s+)?(?:any\s+)?(?:permission|confirmation|approval|consent)|(?:auto
-       [- ]?approve|always\s+approve)\s+(?:all|every|any)\b|(?:bypass|circumvent|disable
-       |turn\s+off)\s+(?:the\s+|all\s+|any\s+)?(?:safety|security|permission|approval|sandbox
-       |guardrails?)\s*(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b
+       \b(?:without\s++(?:asking|requesting|waiting\s++for|seeking)\s++(?:(?:the\s++)?user(?:
+       ['’]s)?\s++)?(?:for\s++)?(?:any\s++)?(?:permission|confirmation|approval|consent)|(?:auto
+       [- ]?approve|always\s++approve)\s++(?:all|every|any)\b|(?:bypass|circumvent|disable
+       |turn\s++off)\s++(?:the\s++|all\s++|any\s++)?(?:safety|security|permission|approval|sandbox
+       |guardrails?)\s*+(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b
      /ix},
     {"asks to skip approval", ~r/
        (?<![\w-])(?:--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox
        |--yolo|--trust-all-tools|bypassPermissions)\b
      /x},
     {"asks to send secrets away", ~r/
-       \b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s+(?:(?:me|us|all
+       \b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s++(?:(?:me|us|all
        |any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those
-       |these|found)\s+){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s+tokens?
-       |passwords?|credentials?|private\s+keys?|ssh\s+keys?|environment\s+variables?|\.env\b
-       |env\s+vars?|conversation(?:\s+history)?|chat\s+history|system\s+prompt)\b[^.\n]{0,40}?\b
-       (?:to|via|at|on)\s+(?:https?:|the\s+(?:server|endpoint|webhook|url|following)|an?\s+
-       (?:external|remote|server|webhook|endpoint)|this\s+(?:url|address|endpoint|webhook)|
+       |these|found)\s++){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s++tokens?
+       |passwords?|credentials?|private\s++keys?|ssh\s++keys?|environment\s++variables?|\.env\b
+       |env\s++vars?|conversation(?:\s++history)?|chat\s++history|system\s++prompt)\b[^.\n]{0,40}?\b
+       (?:to|via|at|on)\s++(?:https?:|the\s++(?:server|endpoint|webhook|url|following)|an?\s++
+       (?:external|remote|server|webhook|endpoint)|this\s++(?:url|address|endpoint|webhook)|
        [\w.+-]+@)
      /ix},
     {"sends secrets away", ~r/
-       \b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*(?:cat|env
-       |printenv|base64)\b[^\n]{0,80}|`\s*(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*
+       \b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*+(?:cat|env
+       |printenv|base64)\b[^\n]{0,80}|`\s*+(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*
        (?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)
      /ix},
     {"reads secrets", ~r/
@@ -221,19 +222,19 @@ defmodule Skillbook.Package.Inspection.Text do
        |netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b
      /x},
     {"sends data in the address of an image",
-     ~r/!\[[^\]\n]*\]\(https?:\/\/[^)\s]*[?&][^)\s]*=(?:\{\{?|\$\{|<)[^)\n]*\)/i},
+     ~r/!\[[^\]\n]{0,500}\]\(https?:\/\/[^)\s?&]{0,500}+[?&][^)\s]{0,500}=(?:\{\{?|\$\{|<)[^)\n]{0,500}\)/i},
     {"runs a download", ~r/
-       \b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*(?:sudo\s+)?(?:ba|z|k|da)?sh\b
-       |\b(?:bash|sh|zsh)\s+(?:-c\s+)?["']?(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:iex
+       \b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*+(?:sudo\s++)?(?:ba|z|k|da)?sh\b
+       |\b(?:bash|sh|zsh)\s++(?:-c\s++)?["']?(?:<\(|\$\()\s*+(?:curl|wget)\b|\b(?:iex
        |Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b
      /ix},
     {"runs a hidden blob", ~r/
-       \bbase64\s+(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*(?:sudo\s+)?(?:bash|sh|zsh|python3?|node
-       |perl)\b|\b(?:eval|exec)\s*\(\s*(?:atob|base64\.b64decode|Buffer\.from
-       |compile\s*\(\s*base64)\b
+       \bbase64\s++(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*+(?:sudo\s++)?(?:bash|sh|zsh|python3?|node
+       |perl)\b|\b(?:eval|exec)\s*+\(\s*+(?:atob|base64\.b64decode|Buffer\.from
+       |compile\s*+\(\s*+base64)\b
      /ix},
     {"changes the settings of another program", ~r/
-       \b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s+(?:your\s+|the\s+)?
+       \b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s++(?:your\s++|the\s++)?
        (?:~\/\S*)?(?:\.bashrc|\.zshrc|\.profile|crontab|authorized_keys|~\/\.claude\/
        (?:CLAUDE\.md|settings\.json))
      /ix}
@@ -292,7 +293,7 @@ defmodule Skillbook.Package.Inspection.Text do
   # The state is the open fence with its kind. Inside a shell block, the kind also says whether
   # the line continues the previous one.
   defp block({line, number}, {nil, done}, path) do
-    case Regex.run(~r/^\s*(?:[>*+-]\s+|\d+\.\s+)*(`{3,}|~{3,})\s*([\w.+-]*)/, line) do
+    case Regex.run(~r/^\s*+(?:[>*+-]\s++|\d++\.\s++)*+(`{3,}|~{3,})\s*+([\w.+-]*)/, line) do
       [_, mark, language] ->
         {{mark, if(String.downcase(language) in @shells, do: :shell, else: :other)}, done}
 
@@ -317,7 +318,7 @@ defmodule Skillbook.Package.Inspection.Text do
   end
 
   defp next(line) do
-    case Regex.run(~r/<<-?\s*["']?(\w+)["']?/, line) do
+    case Regex.run(~r/<<-?\s*+["']?(\w+)["']?/, line) do
       [_, word] -> {:heredoc, word}
       nil -> if(String.ends_with?(line, ["\\", "`"]), do: :continued, else: :shell)
     end
@@ -325,6 +326,10 @@ defmodule Skillbook.Package.Inspection.Text do
 
   defp heredoc({:heredoc, word} = state, line),
     do: if(String.trim(line) == word, do: :shell, else: state)
+
+  # Quotes are looked for only in lines that a person may have written: many escaped ones take
+  # quadratic time.
+  @longest_line 4_096
 
   defp programs(line) do
     line = line |> String.trim() |> String.replace(~r/\A(?:\$|PS[^>]*>)\s+/, "")
@@ -334,13 +339,18 @@ defmodule Skillbook.Package.Inspection.Text do
     else
       line
       # Quoted texts and comments are not commands.
-      |> String.replace(~r/'[^']*'|"(?:[^"\\]|\\.)*"/, "Q")
+      |> without_quotes()
       |> String.replace(~r/\s#.*\z/, "")
       |> String.split(~r/\|\|?|&&|;|\$\(|\(/)
       |> Enum.map(&program/1)
       |> Enum.reject(&is_nil/1)
     end
   end
+
+  defp without_quotes(line) when byte_size(line) > @longest_line, do: line
+
+  defp without_quotes(line),
+    do: String.replace(line, ~r/'[^']*'|"(?:[^"\\]|\\.)*"/, "Q")
 
   defp program(text) do
     words =

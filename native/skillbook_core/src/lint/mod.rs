@@ -27,7 +27,7 @@ mod hidden;
 mod page;
 pub mod spec;
 
-use crate::page::diagnostic::Diagnostic;
+use crate::page::diagnostic::{limit, Diagnostic};
 use crate::view::View;
 
 /// Checks the pages that a view shows. The findings are sorted by path and line.
@@ -47,5 +47,6 @@ pub fn lint(view: &View) -> Vec<Diagnostic> {
     found.sort_by_cached_key(|diagnostic| {
         (diagnostic.path.clone(), diagnostic.line, diagnostic.column, diagnostic.code)
     });
+    limit(&mut found);
     found
 }

@@ -13,6 +13,7 @@
 //!    depends on which entries are used is made for each view, in `view/relations.rs`.
 //! 4. Add a row to the tests beside the place where it is found.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::hidden::reveal;
@@ -293,6 +294,49 @@ impl Diagnostic {
         self.fix = fix.map(Box::new);
         self
     }
+}
+
+/// How many diagnostics of one code a file may have. A further one says how many more there are.
+pub const MAX_PER_CODE: usize = 20;
+
+/// Leaves at most [`MAX_PER_CODE`] diagnostics of each code and file, the first ones, and a count
+/// of the others. The count has the place of the first diagnostic that was left out.
+///
+/// ```
+/// use skillbook_core::page::diagnostic::{limit, Code, Diagnostic, Severity, MAX_PER_CODE};
+///
+/// let tab = |line| Diagnostic::new(Code::FieldMended, Severity::Warning, "a tab").at(line, 1);
+/// let mut found: Vec<_> = (1..=25).map(tab).collect();
+/// limit(&mut found);
+/// assert_eq!(found.len(), MAX_PER_CODE + 1);
+/// assert_eq!(found[20].message, "5 more of this code in this file");
+/// assert_eq!(found[20].line, Some(21));
+/// ```
+pub fn limit(diagnostics: &mut Vec<Diagnostic>) {
+    if diagnostics.len() <= MAX_PER_CODE {
+        return;
+    }
+    let mut counts: HashMap<(Option<String>, Code), (usize, usize)> = HashMap::new();
+    let mut left: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len().min(4 * MAX_PER_CODE));
+    for diagnostic in diagnostics.drain(..) {
+        let (count, place) = counts.entry((diagnostic.path.clone(), diagnostic.code)).or_default();
+        *count += 1;
+        match *count - 1 {
+            0..MAX_PER_CODE => left.push(diagnostic),
+            MAX_PER_CODE => {
+                *place = left.len();
+                left.push(diagnostic);
+            }
+            _ => left[*place].severity = left[*place].severity.min(diagnostic.severity),
+        }
+    }
+    for (count, place) in counts.into_values().filter(|(count, _)| *count > MAX_PER_CODE) {
+        let rest = &mut left[place];
+        rest.message = format!("{} more of this code in this file", count - MAX_PER_CODE);
+        rest.hint = None;
+        rest.fix = None;
+    }
+    *diagnostics = left;
 }
 
 /// A message on one line, without hidden characters: it may quote a document.

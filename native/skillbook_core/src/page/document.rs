@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::page::declaration::{self, Declaration};
-use crate::page::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
+use crate::page::diagnostic::{apply, limit, Code, Diagnostic, Fix, Severity};
 use crate::page::fields::place::{at_key, pair, without};
 use crate::page::fields::{restrictions, with_texts, FieldReader, Fields};
 use crate::page::frontmatter;
@@ -158,6 +158,7 @@ impl Document {
     }
 
     fn name_diagnostics(&mut self) {
+        limit(&mut self.diagnostics);
         for diagnostic in &mut self.diagnostics {
             diagnostic.path = Some(self.path.clone());
         }

@@ -50,17 +50,20 @@ pub fn find(text: &str, start: usize) -> Vec<Reference> {
 }
 
 fn push_line(line: &str, number: u32, found: &mut Vec<Reference>) {
-    let mut links = memmem::find_iter(line.as_bytes(), b"](").map(|at| at + 2).peekable();
-    if links.peek().is_none() {
-        return;
-    }
-    let code = code_spans(line);
-    for at in links
-        // Without an opening bracket before it, `](` is not a link.
-        .filter(|at| line[..at - 2].contains('[') && !code.iter().any(|span| span.contains(at)))
-    {
+    let links = memmem::find_iter(line.as_bytes(), b"](").map(|at| at + 2);
+    // Without an opening bracket before it, `](` is not a link.
+    let Some(bracket) = memchr::memchr(b'[', line.as_bytes()) else { return };
+    let mut code = code_spans(line).into_iter().peekable();
+    // The characters up to the last link that was found. A line may have many links.
+    let (mut counted, mut column) = (0, 1);
+    for at in links.filter(|at| bracket < at - 2) {
+        while code.next_if(|span| span.end <= at).is_some() {}
+        if code.peek().is_some_and(|span| span.contains(&at)) {
+            continue;
+        }
         if let Some(target) = destination(&line[at..]).and_then(path) {
-            let column = line[..at].chars().count() as u32 + 1;
+            column += line[counted..at].chars().count() as u32;
+            counted = at;
             found.push(Reference { target, line: number, column });
         }
     }
@@ -91,7 +94,10 @@ fn code_spans(line: &str) -> Vec<std::ops::Range<usize>> {
 fn destination(text: &str) -> Option<&str> {
     let text = text.trim_start_matches([' ', '\t']);
     if let Some(inner) = text.strip_prefix('<') {
-        return inner.split_once('>').map(|(inner, _)| inner);
+        return inner
+            .get(..inner.floor_char_boundary(LONGEST))?
+            .split_once('>')
+            .map(|(inner, _)| inner);
     }
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate().take(LONGEST) {

@@ -27,7 +27,7 @@ pub enum Kind {
     InvalidUtf8,
     /// The text is longer than [`MAX_TEXT`](super::MAX_TEXT).
     TextTooLarge,
-    /// The block has more commands than [`MAX_COMMANDS`](super::MAX_COMMANDS).
+    /// The text has more commands than [`MAX_COMMANDS`](super::MAX_COMMANDS).
     TooManyCommands,
     /// The command is longer than [`MAX_COMMAND`](super::MAX_COMMAND).
     CommandTooLarge,

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use super::profile::Profile;
 use super::spelling::KnownNames;
 use super::visible::Visible;
+use crate::catalog::entry::Entry;
 use crate::catalog::Catalog;
 use crate::search::index::Index;
 
@@ -21,6 +22,7 @@ const MAX_PROFILES: usize = 64;
 pub struct CachedCatalog {
     catalog: Catalog,
     known_names: OnceLock<KnownNames>,
+    longest_name: OnceLock<usize>,
     search: OnceLock<Arc<Index>>,
     /// The search index of the previous generation, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
@@ -38,13 +40,22 @@ impl Deref for CachedCatalog {
 impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
-        let (known_names, search, earlier_search, visible) = Default::default();
-        CachedCatalog { catalog, known_names, search, earlier_search, visible }
+        let (known_names, longest_name, search, earlier_search, visible) = Default::default();
+        CachedCatalog { catalog, known_names, longest_name, search, earlier_search, visible }
     }
 
     /// The names, prepared for suggestions.
     pub(super) fn known_names(&self) -> &KnownNames {
         self.known_names.get_or_init(|| KnownNames::new(&self.catalog))
+    }
+
+    /// The length of the longest name or alias, in bytes.
+    pub(super) fn longest_name(&self) -> usize {
+        *self.longest_name.get_or_init(|| {
+            let aliases = |entry: &Arc<Entry>| entry.fields().aliases.iter().map(String::len).max();
+            let longest = |entry| aliases(entry).unwrap_or(0).max(entry.name.len());
+            self.entries().iter().map(longest).max().unwrap_or(0)
+        })
     }
 
     /// The index for searches.

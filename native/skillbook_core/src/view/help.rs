@@ -28,6 +28,9 @@ use crate::page::sections::{self, push_indented, INDENT};
 use crate::source::Kind;
 use crate::text::line::push_line;
 
+/// The length of a path, in bytes, above which it is unknown without a look.
+pub const MAX_PATH: usize = 4 * 1024;
+
 /// The number of a skill's files that are listed. All of them can be read.
 const LISTED_FILES: usize = 100;
 
@@ -53,7 +56,11 @@ impl View {
     ///
     /// A path is, in this order: nothing (lists everything), an entry's name, `DOMAIN.all`, a
     /// domain, an alias, or the name of a skill with one of its files (`pdf/references/forms.md`).
+    /// A path of more than [`MAX_PATH`] bytes is unknown.
     pub fn help(&self, path: &str) -> Option<Help> {
+        if path.len() > MAX_PATH {
+            return None;
+        }
         let path = path.trim();
         if path.is_empty() {
             return Some(Help::Text(self.help_top_level()));
@@ -150,8 +157,12 @@ impl View {
     /// A skill's name with one of its files. Only files that were found at load are answered, so a
     /// path cannot lead anywhere else.
     fn help_file(&self, path: &str) -> Option<Help> {
-        // Any slash may end the skill's name, because names may contain slashes.
-        path.match_indices('/').find_map(|(at, _)| {
+        // Any slash may end the skill's name, because names may contain slashes. No name is longer
+        // than the longest one, so that the time for a path of slashes does not grow with their
+        // square.
+        let longest = self.catalog().longest_name();
+        let mut ends = path.match_indices('/').take_while(|(at, _)| *at <= longest);
+        ends.find_map(|(at, _)| {
             let (name, file) = (&path[..at], &path[at + 1..]);
             let id = self.find(name)?;
             let files = &self.entry(id)?.files;

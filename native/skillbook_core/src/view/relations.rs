@@ -10,7 +10,7 @@ use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::handlers::HandlerProblem;
 use crate::catalog::EntryId;
-use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::diagnostic::{limit, Code, Diagnostic, Severity};
 use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
 use crate::source::Kind;
@@ -107,6 +107,7 @@ fn diagnose(view: &View) -> Vec<Diagnostic> {
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);
+    limit(&mut found);
     found
 }
 

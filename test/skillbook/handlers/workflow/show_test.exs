@@ -1,7 +1,7 @@
 defmodule Skillbook.Handlers.Workflow.ShowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Profile, SQL, Source}
+  alias Skillbook.{Profile, SQL}
 
   @moduletag :tmp_dir
 
@@ -39,7 +39,7 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
       [id: "narrow", skills: ["x.flow", "workflow.*", "memory.*"]]
     ]
 
-    options = [sources: [Source.builtin(), folder], store: ":memory:", profiles: profiles]
+    options = [sources: [folder], store: ":memory:", profiles: profiles]
     {:ok, book: book(options)}
   end
 

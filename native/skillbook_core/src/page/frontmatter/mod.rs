@@ -51,12 +51,16 @@ pub use write::write;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::value::Value;
 use std::fmt;
+use std::ops::Range;
 
 /// The longest block that is read, in bytes.
 pub const MAX_BLOCK: usize = 1 << 20;
 
 /// How many lists and mappings may contain one another, the block's own mapping included.
 pub const MAX_DEPTH: usize = 64;
+
+/// The longest block that [`parse_quick`] reads, in bytes.
+const QUICK: usize = 4 * 1024;
 
 /// The block begins on the document's second line, as the opening `---` is the first.
 const BLOCK_LINE: usize = 2;
@@ -173,8 +177,33 @@ impl std::error::Error for Error {}
 /// An [`Error`] if the block cannot be read. A block that a person would understand is repaired,
 /// only in the lines that YAML refuses, with a diagnostic that shows each repaired line.
 pub fn parse(text: &str) -> Result<Document<'_>, Error> {
+    let (document, block) = begin(text)?;
+    match block {
+        Some(block) => read(text, document, block),
+        None => Ok(document),
+    }
+}
+
+/// As [`parse`], for a document whose block takes only microseconds to read: it has at most
+/// [`QUICK`] bytes and needs neither the YAML library nor repair. `None` for any other.
+///
+/// The library may take a hundred milliseconds for a kilobyte, since aliases repeat values.
+pub fn parse_quick(text: &str) -> Option<Result<Document<'_>, Error>> {
+    match begin(text) {
+        Ok((document, Some(block))) if block.len() <= QUICK => {
+            let pairs = plain::parse(&text[block])?;
+            Some(Ok(Document { data: Value::Map(pairs), ..document }))
+        }
+        Ok((_, Some(_))) => None,
+        Ok((document, None)) => Some(Ok(document)),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// The document without its data, and the block.
+fn begin(text: &str) -> Result<(Document<'_>, Option<Range<usize>>), Error> {
     let split = split::split(text)?;
-    let mut document = Document {
+    let document = Document {
         data: Value::Map(Vec::new()),
         body: &text[split.body_offset..],
         body_offset: split.body_offset,
@@ -183,7 +212,14 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         repeated: Vec::new(),
         diagnostics: Vec::new(),
     };
-    let Some(block) = split.block else { return Ok(document) };
+    Ok((document, split.block))
+}
+
+fn read<'a>(
+    text: &'a str,
+    mut document: Document<'a>,
+    block: Range<usize>,
+) -> Result<Document<'a>, Error> {
     // From the fastest reader to the slowest.
     if let Some(pairs) = plain::parse(&text[block.clone()]) {
         document.data = Value::Map(pairs);

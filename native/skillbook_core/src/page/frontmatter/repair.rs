@@ -10,18 +10,23 @@
 //! line. The entry's other lines become empty, so that later lines keep their numbers. The library
 //! must read the result as a whole, otherwise nothing is repaired.
 //!
-//! Ambiguous blocks are not repaired: a list or mapping in brackets that is never closed, an entry
-//! indented below an entry with a value, and the lines of a block scalar.
+//! Blocks with more than a hundred such lines are not repaired. Nor are ambiguous ones: a list or
+//! mapping in brackets that is never closed, an entry indented below an entry with a value, and the
+//! lines of a block scalar.
 
 use super::yaml::{self, Failure, Loaded};
 use super::{ErrorKind, BLOCK_LINE};
 use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 use crate::value::Value;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// The longest block that is repaired, in bytes. Repair reads parts of the block again and again,
 /// and a longer block is hardly frontmatter with a slip.
 const MAX_BROKEN: usize = 16 * 1024;
+
+/// The number of lines that are repaired. More of them are hardly slips.
+const MAX_REPAIRED: usize = 100;
 
 /// How deep entries are searched inside entries.
 const DEPTH: usize = 8;
@@ -34,26 +39,31 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
         return None;
     }
+    // Each of these lines would be repaired.
+    if block.split('\n').filter(|line| line.starts_with('\t')).count() > MAX_REPAIRED {
+        return None;
+    }
     let lines =
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
-    let mut repair = Repair { block, lines, repaired: Vec::new() };
+    let mut repair = Repair { block, lines, repaired: Vec::new(), places: HashMap::new() };
     repair.drop_unprintable();
+    let all = 0..repair.lines.len();
     // Control characters may have been the only mistake.
-    if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
+    let is_mended = !repair.repaired.is_empty() && repair.read(all.clone()).is_ok();
+    if !(is_mended || repair.entries(all, 0)) || repair.is_full() {
         return None;
     }
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
     let fixes = repair.fixes();
     let diagnostic = |mend: &RepairedLine| {
-        mend.diagnostic(&repair.lines)
-            .fix(fixes.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+        // The last fix that begins at this line or before it.
+        let at = fixes.partition_point(|(lines, _)| lines.start <= mend.line);
+        let fix = at.checked_sub(1).map(|at| &fixes[at]);
+        let fix = fix.filter(|(lines, _)| lines.contains(&mend.line));
+        mend.diagnostic(&repair.lines).fix(fix.map(|(_, fix)| fix.clone()))
     };
     let diagnostics = repair.repaired.iter().map(diagnostic).collect();
     Some((loaded, diagnostics))
-}
-
-fn covers((lines, _): &(Range<usize>, Fix), mend: &RepairedLine) -> bool {
-    lines.contains(&mend.line)
 }
 
 /// A line that was changed.
@@ -88,6 +98,8 @@ struct Repair<'a> {
     block: &'a str,
     lines: Vec<String>,
     repaired: Vec<RepairedLine>,
+    /// For each repaired line its place in `repaired`.
+    places: HashMap<usize, usize>,
 }
 
 /// The form of a line that begins an entry, with an offset in the line.
@@ -101,13 +113,22 @@ enum Entry {
 }
 
 impl Repair<'_> {
+    /// Whether more lines were repaired than may be.
+    fn is_full(&self) -> bool {
+        self.repaired.len() > MAX_REPAIRED
+    }
+
     /// Removes control characters. They have no meaning in text, and YAML refuses a document with
     /// one anywhere.
     fn drop_unprintable(&mut self) {
         for (number, line) in self.lines.iter_mut().enumerate() {
             let Some(at) = yaml::unprintable(line) else { continue };
+            if self.repaired.len() > MAX_REPAIRED {
+                return;
+            }
             let column = line[..at].chars().count() + 1;
             line.retain(|character| !yaml::is_unprintable(character));
+            self.places.insert(number, self.repaired.len());
             self.repaired.push(RepairedLine {
                 line: number,
                 last: number,
@@ -134,6 +155,9 @@ impl Repair<'_> {
 
     /// Repairs the entries of these lines. Returns false if that is not possible.
     fn entries(&mut self, lines: Range<usize>, depth: usize) -> bool {
+        if self.is_full() {
+            return false;
+        }
         let Some(first) = lines.clone().find(|&line| significant(&self.lines[line])) else {
             self.indent_with_blanks(lines);
             return true;
@@ -149,7 +173,7 @@ impl Repair<'_> {
         let mut starts: Vec<usize> =
             lines.clone().filter(|&line| begins(&self.lines[line])).collect();
         starts.push(lines.end);
-        starts.windows(2).all(|pair| self.mend(pair[0]..pair[1], depth))
+        starts.windows(2).all(|pair| !self.is_full() && self.mend(pair[0]..pair[1], depth))
     }
 
     /// Repairs one entry, if it needs repair.
@@ -231,7 +255,8 @@ impl Repair<'_> {
             self.lines[line].clear();
         }
         self.record(first, column_at, why);
-        if let Some(mend) = self.repaired.iter_mut().find(|mend| mend.line == first) {
+        if let Some(place) = self.places.get(&first) {
+            let mend = &mut self.repaired[*place];
             mend.last = mend.last.max(last);
         }
         self.read(lines).is_ok()
@@ -249,6 +274,9 @@ impl Repair<'_> {
 
     fn indent_with_blanks(&mut self, lines: Range<usize>) {
         for line in lines {
+            if self.is_full() {
+                return;
+            }
             let text = &self.lines[line];
             let white = text.len() - text.trim_start_matches([' ', '\t']).len();
             if text[..white].contains('\t') {
@@ -265,8 +293,9 @@ impl Repair<'_> {
 
     /// Records a change to a line. Only the first change to a line is reported.
     fn record(&mut self, line: usize, at: usize, why: String) {
-        if self.repaired.iter().all(|mend| mend.line != line) {
+        if !self.places.contains_key(&line) {
             let column = self.lines[line][..at].chars().count() + 1;
+            self.places.insert(line, self.repaired.len());
             self.repaired.push(RepairedLine { line, last: line, column, why });
         }
     }
@@ -284,26 +313,40 @@ impl Repair<'_> {
                 None => joined.push(span),
             }
         }
-        joined.into_iter().map(|lines| (lines.clone(), self.fix(lines))).collect()
+        let mut lines = self.block.split('\n').enumerate();
+        let mut start = 0;
+        joined
+            .into_iter()
+            .map(|span| (span.clone(), self.fix(span, &mut lines, &mut start)))
+            .collect()
     }
 
-    fn fix(&self, lines: Range<usize>) -> Fix {
-        let mut start = 0;
+    /// The fix of some lines. `rest` has the block's lines that no earlier fix has read, and the
+    /// first of them begins at `start`.
+    fn fix<'b>(
+        &self,
+        lines: Range<usize>,
+        rest: &mut impl Iterator<Item = (usize, &'b str)>,
+        start: &mut usize,
+    ) -> Fix {
         let mut range = 0..0;
         let mut text = Vec::new();
         let mut end_of_line = "\n";
-        for (number, line) in self.block.split('\n').enumerate().take(lines.end) {
+        for (number, line) in rest {
             let bare = line.strip_suffix('\r').unwrap_or(line);
             if number == lines.start {
-                range.start = start;
+                range.start = *start;
                 end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
             }
             // A line that was joined to the one above is removed. One that was empty before stays.
             if number >= lines.start && (!self.lines[number].is_empty() || bare.trim().is_empty()) {
                 text.push(self.lines[number].as_str());
             }
-            range.end = start + bare.len();
-            start += line.len() + 1;
+            range.end = *start + bare.len();
+            *start += line.len() + 1;
+            if number + 1 == lines.end {
+                break;
+            }
         }
         Fix { range, replacement: text.join(end_of_line) }
     }

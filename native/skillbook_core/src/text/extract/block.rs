@@ -28,7 +28,6 @@ pub(super) struct Block {
     pub(super) indent: usize,
     /// The rest of the opening line after `cmd`. It is the command if the block has no other.
     pub(super) info: String,
-    pub(super) commands: usize,
     /// The fence at this offset closes the block, even inside an open quote or heredoc.
     pub(super) forced_end: Option<usize>,
     /// The command that continues on the next line. Boxed, because few commands do.
@@ -47,11 +46,10 @@ impl Machine {
         self.at = line.next;
         self.line_start = true;
         self.text.gap();
-        let mut block = Block {
+        let block = Block {
             fence: opener.fence,
             indent: opener.indent,
             info: String::new(),
-            commands: 0,
             forced_end: None,
             open: None,
         };
@@ -60,14 +58,14 @@ impl Machine {
                 let start = line.start + fence::offset(&buf[line.start..line.end], command);
                 let end = start + command.len();
                 if let Some(start) = command_on_line(buf, start, end) {
-                    block.emit(buf, start..end, self.base, out)?;
+                    self.count(start..end)?;
+                    out(Event::Command(block.command(&buf[start..end])));
                 }
                 out(Event::Closed);
             }
             None => {
-                block.info =
-                    fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
-                self.block = Some(block);
+                let info = fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
+                self.block = Some(Block { info, ..block });
             }
         }
         Ok(())
@@ -117,7 +115,7 @@ impl Machine {
                     let command = &buf[start..line.end];
                     // Most commands have nothing that could continue them. They need no scanner.
                     if scan::is_whole(command.as_bytes()) {
-                        block.count(start..line.end, self.base)?;
+                        self.count(start..line.end)?;
                         out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
                         return Ok(Step::More);
                     }
@@ -153,8 +151,25 @@ impl Machine {
         range: Range<usize>,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<(), Error> {
-        let base = self.base;
-        self.block.as_mut().map_or(Ok(()), |block| block.emit(buf, range, base, out))
+        let Some(block) = &self.block else { return Ok(()) };
+        let command = block.command(&buf[range.clone()]);
+        self.count(range)?;
+        out(Event::Command(command));
+        Ok(())
+    }
+
+    /// Counts a command of the text.
+    fn count(&mut self, range: Range<usize>) -> Result<(), Error> {
+        self.commands += 1;
+        if self.commands > MAX_COMMANDS {
+            return Err(Error::whole(
+                Kind::TooManyCommands,
+                self.base + range.start..self.base + range.end,
+                format!("a reply may have {MAX_COMMANDS} commands, and this one has more"),
+                "write fewer commands in a reply, and continue when their results are back",
+            ));
+        }
+        Ok(())
     }
 
     /// Closes the block before the fence at `end`. A guess that is still open was wrong.
@@ -209,10 +224,12 @@ impl Machine {
     ) -> Result<(), Error> {
         let Some(block) = &mut self.block else { return Ok(()) };
         if let Some(open) = block.open.take() {
-            block.emit(buf, open.start..end, self.base, out)?;
+            self.emit(buf, open.start..end, out)?;
         // The command after `cmd` on the opening line counts only if the block has no other.
         } else if let Some(start) = command_on_line(&block.info, 0, block.info.len()) {
-            out(Event::Command(Cow::Owned(block.info.split_off(start))));
+            let command = block.info.split_off(start);
+            self.count(end..end)?;
+            out(Event::Command(Cow::Owned(command)));
         }
         self.block = None;
         Ok(())
@@ -220,18 +237,6 @@ impl Machine {
 }
 
 impl Block {
-    pub(super) fn emit<'b>(
-        &mut self,
-        buf: &'b str,
-        range: Range<usize>,
-        base: usize,
-        out: &mut impl FnMut(Event<'b>),
-    ) -> Result<(), Error> {
-        self.count(range.clone(), base)?;
-        out(Event::Command(self.command(&buf[range])));
-        Ok(())
-    }
-
     /// The command without trailing white space and without the block's indentation, with LF line
     /// ends. Borrowed where nothing changes.
     pub(super) fn command<'b>(&self, raw: &'b str) -> Cow<'b, str> {
@@ -252,19 +257,6 @@ impl Block {
             text.push_str(&line[block_indent(line, self.indent)..]);
         }
         Cow::Owned(text)
-    }
-
-    fn count(&mut self, range: Range<usize>, base: usize) -> Result<(), Error> {
-        self.commands += 1;
-        if self.commands > MAX_COMMANDS {
-            return Err(Error::whole(
-                Kind::TooManyCommands,
-                base + range.start..base + range.end,
-                format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
-                "write fewer commands in a reply, and continue when their results are back",
-            ));
-        }
-        Ok(())
     }
 }
 

@@ -152,6 +152,8 @@ struct Machine {
     code_block: Option<CodeBlock>,
     /// An open command block.
     block: Option<Block>,
+    /// The number of commands so far.
+    commands: usize,
     /// How many more bytes failed guesses may scan, over the whole text.
     guess_budget: usize,
 }
@@ -176,6 +178,7 @@ impl Machine {
             thought: Thought::Unknown,
             code_block: None,
             block: None,
+            commands: 0,
             guess_budget: scan::GUESS_BUDGET,
         }
     }
@@ -187,6 +190,15 @@ impl Machine {
             Some(Block { open: Some(_), .. }) => 0,
             _ => self.at,
         }
+    }
+
+    /// Whether the open command, or the text after it, may be read again: because of a guess, or
+    /// of a heredoc that may have no end.
+    fn may_read_again(&self) -> bool {
+        let open = self.block.as_ref().and_then(|block| block.open.as_ref());
+        open.is_some_and(|open| {
+            open.scan.guesses() || open.missed_fence.is_some() || open.possible_end.is_some()
+        })
     }
 
     fn discard(&mut self, len: usize) {

@@ -177,11 +177,15 @@ impl Machine {
 
     /// Decides whether the reply begins with a thought.
     fn detect_thought(&mut self, buf: &str, eof: bool) -> Step {
-        let start = buf[self.at..].trim_start();
+        // The blanks that earlier chunks ended with are not read again.
+        let from = self.searched.max(self.at);
+        let start = buf[from..].trim_start();
         let found = THOUGHTS.iter().find(|(open, _)| start.starts_with(open));
         if found.is_none() && !eof && THOUGHTS.iter().any(|(open, _)| open.starts_with(start)) {
+            self.searched = buf.len() - start.len();
             return Step::Wait;
         }
+        self.searched = self.at;
         self.thought = found.map_or(Thought::None, |(_, end)| Thought::Open(end));
         Step::More
     }
@@ -201,11 +205,10 @@ impl Machine {
             None => {
                 // The closing tag may be cut by the end of a chunk, and so may `\r\n`.
                 let mut to = buf.len().saturating_sub(end.len()).max(self.at);
-                while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r')
-                {
+                while !buf.is_char_boundary(to) {
                     to -= 1;
                 }
-                to
+                to - usize::from(to > self.at && buf.as_bytes()[to - 1] == b'\r')
             }
         };
         let mut from = self.at;

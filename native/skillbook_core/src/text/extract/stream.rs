@@ -92,6 +92,11 @@ impl Extractor {
         self.step(true)
     }
 
+    /// Whether the next chunk may make the extractor read the open command again.
+    pub fn may_read_again(&self) -> bool {
+        self.machine.may_read_again()
+    }
+
     fn step(&mut self, eof: bool) -> Result<Vec<Event<'static>>, Error> {
         let mut events = Vec::new();
         let result =

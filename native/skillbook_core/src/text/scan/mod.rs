@@ -145,6 +145,11 @@ impl Scanner {
         self.guess_budget
     }
 
+    /// Whether a guess is open, which may be taken back.
+    pub(super) fn guesses(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// Inside a code block nested in a quote.
     pub(super) fn in_nested(&self) -> bool {
         self.nested.is_some()

@@ -1,0 +1,108 @@
+defmodule Skillbook.Hostile.LinearTest do
+  # Every public function that takes text takes linear time, over texts that are hostile to
+  # parsers: twice the text takes at most 2.6 times as long.
+  use ExUnit.Case, async: false
+
+  alias Skillbook.{Cost, HostileTexts, TextFunctions}
+
+  @moduletag :guard
+  @moduletag :tmp_dir
+
+  @largest_ratio 2.6
+  # A text for a first look, in bytes. A call is measured if that text takes so many microseconds
+  # longer than a short one.
+  @size 32_000
+  @shortest 1_500
+  # A call that takes longer is measured with shorter texts instead of longer ones.
+  @long 40_000
+  # Below this time, in microseconds, a ratio says more about the measurement than about the call.
+  @measured 1_000
+  @attempts 6
+
+  test "every public function that takes text is in the table", %{tmp_dir: folder} do
+    rows = rows(folder)
+
+    # A new function belongs into the table of Skillbook.TextFunctions, or, if its texts are short
+    # by nature, into its list of others with the reason.
+    assert TextFunctions.missing(rows) == {[], []}
+  end
+
+  test "twice the text takes at most 2.6 times as long", %{tmp_dir: folder} do
+    texts = for {name, text} <- HostileTexts.all(), do: {name, text, text.(@size)}
+
+    slow =
+      for {{module, function}, what, call} <- rows(folder),
+          least = Cost.time(fn -> call.("a") end, 5),
+          {name, text, long} <- texts,
+          size = size(call, long, least + @shortest),
+          ratio = superlinear(call, text, size, @attempts),
+          do: "#{inspect(module)}.#{function} #{what}, #{name}: #{ratio}"
+
+    assert slow == []
+  end
+
+  test "finds a function that takes quadratic time" do
+    quadratic = fn text ->
+      for at <- 0..byte_size(text)//8, do: :binary.match(text, "z", scope: {0, at})
+    end
+
+    assert superlinear(quadratic, &String.duplicate("a", &1), @size, @attempts) =~ ~r/\A\d+, \d+,/
+
+    refute superlinear(
+             &String.to_charlist/1,
+             &String.duplicate("a", 9 * &1),
+             4 * @size,
+             @attempts
+           )
+  end
+
+  defp rows(folder) do
+    world = TextFunctions.world(folder)
+    on_exit(fn -> Process.exit(world.pid, :kill) end)
+    Process.unlink(world.pid)
+    TextFunctions.rows(world)
+  end
+
+  # The longest text to measure with; `nil` for a quick call, as most are.
+  defp size(call, text, most) do
+    shortest =
+      Enum.reduce_while(1..3, nil, fn _, _ ->
+        time = Cost.time(fn -> call.(text) end, 1)
+        {if(time > most, do: :cont, else: :halt), time}
+      end)
+
+    cond do
+      shortest <= most -> nil
+      shortest <= @long -> 4 * @size
+      true -> @size
+    end
+  end
+
+  # The processor times at n, 2n, 4n and 8n in microseconds, if one of them is too much longer
+  # than the one before; `nil` as soon as they are not. Other programs make times longer, never
+  # shorter, so the shortest of all attempts count.
+  defp superlinear(call, text, size, attempts, before \\ [nil, nil, nil, nil])
+  defp superlinear(_call, _text, nil, _attempts, _before), do: nil
+
+  defp superlinear(call, text, size, attempts, before) do
+    times =
+      for {part, before} <- Enum.zip([8, 4, 2, 1], before) do
+        text = text.(div(size, part))
+        min(Cost.cpu(fn -> call.(text) end), before)
+      end
+
+    # Over two doublings, since collecting garbage makes steps.
+    grows? =
+      times
+      |> Enum.chunk_every(3, 1, :discard)
+      |> Enum.any?(fn [one, _two, four] ->
+        one > @measured and four > @largest_ratio * @largest_ratio * one
+      end)
+
+    cond do
+      not grows? -> nil
+      attempts > 1 -> superlinear(call, text, size, attempts - 1, times)
+      true -> Enum.map_join(times, ", ", &round/1) <> " µs"
+    end
+  end
+end

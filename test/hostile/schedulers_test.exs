@@ -1,0 +1,76 @@
+defmodule Skillbook.Hostile.SchedulersTest do
+  # No public function that takes text stays on a normal scheduler for long: the scheduler would
+  # run no other process of the application meanwhile. Longer work runs on dirty schedulers.
+  use ExUnit.Case, async: false
+
+  alias Skillbook.{Cost, HostileTexts, TextFunctions}
+
+  @moduletag :guard
+  @moduletag :tmp_dir
+
+  # Just below and above the lengths up to which texts are parsed and copied on normal schedulers,
+  # in bytes: see native/skillbook_nif/src/twin.rs.
+  @sizes [8_000, 64_000]
+  # Milliseconds. On a quiet machine nothing takes one.
+  @longest 5
+  @attempts 5
+
+  test "no call stays on a normal scheduler for long", %{tmp_dir: folder} do
+    world = TextFunctions.world(folder)
+    rows = TextFunctions.rows(world)
+    texts = for {name, text} <- HostileTexts.all(), size <- @sizes, do: {name, text.(size)}
+    for {_function, _what, call} <- rows, do: call.("a")
+
+    stayed =
+      for {{module, function}, what, call} <- rows,
+          {name, text} <- texts,
+          call = fn -> call.(text) end,
+          time = measured(call),
+          time > 0,
+          do: {time, "#{inspect(module)}.#{function} #{what}, #{name}", call}
+
+    # Most of these times are those of other programs, so the longest are measured again.
+    {again, short} = stayed |> Enum.sort(:desc) |> Enum.split_while(&(elem(&1, 0) > @longest))
+    again = again ++ Enum.take(short, 10)
+    slow = for {time, place, call} <- again, do: {stays(call, time, @attempts), place}
+
+    {longest, place} = Enum.max(slow, fn -> {0, "none takes a millisecond"} end)
+    IO.puts("\nThe longest call on a normal scheduler takes #{longest} ms: #{place}")
+    assert for({time, place} <- slow, time > @longest, do: {time, place}) == []
+    Process.unlink(world.pid)
+    Process.exit(world.pid, :kill)
+  end
+
+  test "notices a call that stays for long" do
+    backtracks = fn -> Regex.run(~r/^\s*x/m, String.duplicate("\n", 5_000)) end
+    assert stays(backtracks, measured(backtracks), @attempts) > @longest
+  end
+
+  # The longest time in milliseconds that a call occupies a normal scheduler at once: the shortest
+  # of some attempts, and at most its processor time, since a busy machine stops a scheduler, too.
+  defp stays(call, time, 0), do: min(time, round(Cost.cpu(call) / 1000))
+  defp stays(_call, 0, _attempts), do: 0
+  defp stays(call, time, attempts), do: stays(call, min(time, measured(call)), attempts - 1)
+
+  defp measured(call) do
+    monitor = :erlang.system_monitor(self(), [{:long_schedule, 1}])
+
+    try do
+      # A time is reported when the process is scheduled out, which yielding does.
+      Task.await(Task.async(fn -> {call.(), :erlang.yield()} end), :infinity)
+    after
+      :erlang.system_monitor(monitor)
+    end
+
+    longest(0)
+  end
+
+  defp longest(most) do
+    receive do
+      {:monitor, pid, :long_schedule, info} when is_pid(pid) -> longest(max(most, info[:timeout]))
+      {:monitor, _port, :long_schedule, _info} -> longest(most)
+    after
+      0 -> most
+    end
+  end
+end

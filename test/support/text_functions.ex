@@ -1,0 +1,455 @@
+defmodule Skillbook.TextFunctions do
+  @moduledoc false
+  # Every public function that takes text, each as a function of one text, for the guards of
+  # test/hostile: how its time grows, and how long it stays on a normal scheduler.
+  #
+  # `missing/1` compares the table with the specs of all public modules, so that a new function
+  # cannot be forgotten.
+
+  alias Skillbook.{
+    Agent,
+    Catalog,
+    Command,
+    Declaration,
+    Extractor,
+    Flags,
+    Frontmatter,
+    Help,
+    Lint,
+    Profile,
+    Result,
+    Router,
+    Schedule,
+    Source,
+    SQL,
+    Store,
+    Tools,
+    Transcript,
+    Vault,
+    View,
+    Workflow
+  }
+
+  alias Skillbook.Handlers.Tasks.Task
+  alias Skillbook.HTTP.{Request, Response}
+  alias Skillbook.Package.Inspection
+
+  @typedoc "A function, a word for what the text is if that is not plain, and the call."
+  @type row :: {{module(), atom()}, String.t(), (String.t() -> term())}
+
+  # Functions whose texts are short by nature, or that only pass them on to one in the table.
+  @elsewhere %{
+    {Skillbook, :view} => "the id of a profile is compared",
+    {Skillbook.CLI, :main} => "ends the process; run/1 does the work",
+    {Skillbook.CLI, :run} => "words of a command line of a person; limited by the system",
+    {Skillbook.Catalog, :refresh} => "paths of changed files",
+    {Skillbook.Document, :create} => "writes a file",
+    {Skillbook.Document, :discard} => "moves a file",
+    {Skillbook.Document, :read} => "reads a file",
+    {Skillbook.Document, :replace} => "writes a file",
+    {Skillbook.Firing, :new} => "only makes a struct",
+    {Skillbook.Model, :chat} => "passes messages on to a model",
+    {Skillbook.Package, :export} => "a name and a folder",
+    {Skillbook.Package, :find} => "an address, given by a person",
+    {Skillbook.Package, :install} => "an address, given by a person",
+    {Skillbook.Package, :installed} => "a folder",
+    {Skillbook.Package, :into_store} => "an address, given by a person",
+    {Skillbook.Package, :outdated} => "names, given by a person",
+    {Skillbook.Package, :remove} => "names, given by a person",
+    {Skillbook.Package, :restore} => "names, given by a person",
+    {Skillbook.Package, :update} => "names, given by a person",
+    {Skillbook.SQL, :execute_batch} => "SQL of the application",
+    {Skillbook.SQL, :transaction} => "SQL of the application",
+    {Skillbook.SQL.Postgres, :listen} => "the name of a channel",
+    {Skillbook.SQL.Migrations, :run} => "SQL of the library",
+    {Skillbook.SQL.Migrations, :undo} => "SQL of the library",
+    {Skillbook.Source, :from_json} => "a path",
+    {Skillbook.Source, :list} => "paths of the application",
+    {Skillbook.Source, :new} => "a path of the application",
+    {Skillbook.Vault, :sync} => "the name of a vault"
+  }
+
+  @doc """
+  The public functions that take text, according to their specs, and are not in the table; and
+  those of the table that do not exist.
+  """
+  @spec missing([row()]) :: {[{module(), atom()}], [{module(), atom()}]}
+  def missing(rows) do
+    public = public()
+    listed = Enum.uniq(Map.keys(@elsewhere) ++ Enum.map(rows, &elem(&1, 0)))
+    taking = for {function, true} <- public, do: function
+    {Enum.sort(taking -- listed), Enum.sort(listed -- Map.keys(public))}
+  end
+
+  @text [:binary, :bitstring, :iodata, :iolist, :map, :term, :any]
+  @remote [{String, :t}, {Path, :t}]
+
+  # Each documented function of a documented module below lib, and whether an argument may be text
+  # or hold text.
+  defp public do
+    {:ok, modules} = :application.get_key(:skillbook, :modules)
+
+    for module <- modules,
+        {:module, _} = Code.ensure_loaded(module),
+        module.module_info(:compile)[:source] |> to_string() |> String.contains?("/lib/"),
+        not String.starts_with?(inspect(module), ["Inspect.", "String.Chars.", "Mix."]),
+        {:docs_v1, _, _, _, doc, _, docs} <- [Code.fetch_docs(module)],
+        doc != :hidden,
+        {{:function, name, arity}, _, _, doc, _} <- docs,
+        doc != :hidden,
+        reduce: %{} do
+      found ->
+        Map.update(
+          found,
+          {module, name},
+          text?(module, name, arity),
+          &(&1 or text?(module, name, arity))
+        )
+    end
+  end
+
+  defp text?(module, name, arity) do
+    {:ok, specs} = Code.Typespec.fetch_specs(module)
+    {:ok, types} = Code.Typespec.fetch_types(module)
+    # Structs are made by the library, and have no text of a stranger that it has not read.
+    own = for {_, {name, type, []}} <- types, elem(type, 2) != :map, into: %{}, do: {name, type}
+
+    with {_, specs} <- Enum.find(specs, fn {key, _} -> key == {name, arity} end) do
+      Enum.any?(specs, fn spec -> spec |> arguments() |> Enum.any?(&in_type?(&1, own, 3)) end)
+    else
+      # A function without a spec, like a callback, has no text of its own.
+      nil -> false
+    end
+  end
+
+  defp arguments({:type, _, :bounded_fun, [spec, _]}), do: arguments(spec)
+  defp arguments({:type, _, :fun, [{:type, _, :product, arguments}, _]}), do: arguments
+
+  defp in_type?({:type, _, type, []}, _own, _depth) when type in @text, do: true
+  defp in_type?({:type, _, :map, :any}, _own, _depth), do: true
+  # Options and callbacks.
+  defp in_type?({:type, _, type, _}, _own, _depth) when type in [:fun, :keyword], do: false
+  defp in_type?({:remote_type, _, [_, {:atom, _, :keyword}, _]}, _own, _depth), do: false
+
+  defp in_type?({:remote_type, _, [{:atom, _, module}, {:atom, _, type}, _]}, _own, _depth),
+    do: {module, type} in @remote or {module, type} == {Skillbook.HTTP, :request}
+
+  defp in_type?({:user_type, _, name, _}, own, depth) when depth > 0,
+    do: is_map_key(own, name) and in_type?(own[name], own, depth - 1)
+
+  defp in_type?({:ann_type, _, [_, type]}, own, depth), do: in_type?(type, own, depth)
+
+  defp in_type?({:type, _, _, parts}, own, depth) when is_list(parts),
+    do: Enum.any?(parts, &in_type?(&1, own, depth))
+
+  defp in_type?(_type, _own, _depth), do: false
+
+  @doc "The table, over a book and a catalog with their files below a folder."
+  @spec rows(map()) :: [row()]
+  def rows(%{view: view, book: book, catalog: catalog, folder: folder}) do
+    entry = View.fetch!(view, "pages.plain")
+    {:ok, declaration} = View.flags(view, "pages.flags")
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+    hit = %Vault.Hit{vault: "v", path: "p", title: "t", snippet: "a text", highlights: [{2, 4}]}
+    flags = &%{"x" => &1}
+
+    texts(view, catalog, sql) ++
+      pages(view, entry, declaration, folder) ++
+      flags(flags, declaration, view) ++
+      stored(view, book, hit)
+  end
+
+  defp texts(view, catalog, sql) do
+    context = %Skillbook.Context{
+      view: view,
+      profile: view.profile,
+      entry: nil,
+      command: nil,
+      now: ~U[2026-02-17 12:00:00Z]
+    }
+
+    [
+      {{Skillbook, :run}, "reply", &Skillbook.run(view, &1)},
+      {{Skillbook, :run}, "command", &Skillbook.run(view, "```cmd\npages.plain #{&1}\n```\n")},
+      {{Skillbook, :run}, "prose", &Skillbook.run(view, "Hi <a>. " <> &1, unclosed: :run)},
+      {{Skillbook, :carry_out}, "", &Skillbook.carry_out(view, &1)},
+      {{Skillbook, :get}, "", &Skillbook.get(view, &1)},
+      {{Skillbook, :search}, "", &Skillbook.search(view, &1)},
+      {{Skillbook, :explain}, "", &Skillbook.explain(catalog, &1, id: "x")},
+      {{Extractor, :extract}, "", &Extractor.extract/1},
+      {{Extractor, :extract}, "in a block", &Extractor.extract("```cmd\n" <> &1)},
+      {{Extractor, :feed}, "whole", &fed(&1, byte_size(&1))},
+      {{Extractor, :feed}, "in pieces of 128 bytes", &fed(&1, 128)},
+      {{Command, :parse}, "", &Command.parse/1},
+      {{Command, :parse}, "JSON", &Command.parse("x {\"a\": [" <> &1)},
+      {{Command, :parse!}, "", &rescued(fn -> Command.parse!(&1) end)},
+      {{Command, :tokenize}, "", &Command.tokenize/1},
+      {{Router, :route}, "", &Router.route(view, &1)},
+      {{Router, :route}, "flags", &Router.route(view, "pages.flags " <> &1)},
+      {{Tools, :call}, "name", &Tools.call(view, %{"name" => &1, "arguments" => %{}})},
+      {{Tools, :call}, "arguments",
+       &Tools.call(view, %{"function" => %{"name" => "pages__plain", "arguments" => &1}})},
+      {{Tools, :call}, "value",
+       &Tools.call(view, %{"name" => "pages__plain", "arguments" => %{"x" => &1}})},
+      {{Help, :get}, "", &Help.get(view, &1)},
+      {{Help, :domain}, "", &Help.domain(view, &1)},
+      {{Help, :domain_all}, "", &Help.domain_all(view, &1)},
+      {{Help, :skill}, "", &Help.skill(view, &1)},
+      {{Profile, :narrow}, "", &View.new(catalog, Profile.narrow(view.profile, [&1]))},
+      {{View, :fetch}, "", &View.fetch(view, &1)},
+      {{View, :fetch!}, "", &rescued(fn -> View.fetch!(view, &1) end)},
+      {{View, :flags}, "", &View.flags(view, &1)},
+      {{View, :tools}, "", &View.tools(view, &1)},
+      {{View, :allows_tool?}, "", &View.allows_tool?(view, "pages.tools", &1, &1)},
+      {{Agent, :run}, "message", &agent(view, &1, "Done.")},
+      {{Agent, :run}, "reply", &agent(view, "Hi", &1)},
+      {{Transcript, :new}, "", &Transcript.new/1},
+      {{Transcript, :from_json}, "", &Transcript.from_json/1},
+      {{Transcript, :from_json}, "messages",
+       &Transcript.from_json(~s({"version":1,"messages":[) <> &1)},
+      {{Result, :ok}, "", &Result.ok/1},
+      {{Response, :header}, "", &Response.header([{"a", &1}, {"b", "c"}], "a")},
+      {{Request, :new}, "URL", &Request.new([url: "http://127.0.0.1/" <> &1], false)},
+      {{Skillbook.HTTP, :request}, "URL", &request("http://127.0.0.1:1/" <> &1)},
+      {{Skillbook.HTTP, :stream}, "URL", &request("http://" <> &1)},
+      {{SQL, :query}, "", &SQL.query(sql, &1)},
+      {{SQL, :query!}, "", &rescued(fn -> SQL.query!(sql, "select '" <> &1) end)},
+      {{SQL, :query_all}, "", &SQL.query_all(sql, [{"select ? /*" <> &1, [&1]}])},
+      {{Schedule, :parse}, "", &Schedule.parse/1},
+      {{Schedule, :parse}, "time zone", &Schedule.parse("* * * * *", &1)},
+      {{Schedule, :parse!}, "", &rescued(fn -> Schedule.parse!(&1) end)},
+      {{Task, :assignee}, "", &Task.assignee(&1, context)},
+      {{Task, :cast_id}, "", &Task.cast_id(%{"x" => &1}, "x")}
+    ]
+  end
+
+  defp pages(view, entry, declaration, folder) do
+    {:ok, command} = Command.parse("pages.plain")
+
+    [
+      {{Frontmatter, :parse}, "", &Frontmatter.parse/1},
+      {{Frontmatter, :parse}, "in the block", &Frontmatter.parse("---\n#{&1}\n---\n")},
+      {{Frontmatter, :parse!}, "",
+       &rescued(fn -> Frontmatter.parse!("---\na: #{&1}\n---\n") end)},
+      {{Frontmatter, :write}, "value", &Frontmatter.write(%{"a" => &1}, "b")},
+      {{Frontmatter, :write}, "body", &Frontmatter.write(%{"a" => "b"}, &1)},
+      {{Declaration, :read}, "", &Declaration.read/1},
+      {{Catalog, :load}, "body", &load(folder, "---\nname: p\ndescription: d\n---\n" <> &1)},
+      {{Catalog, :load}, "frontmatter", &load(folder, "---\nname: p\n#{&1}\n---\nx\n")},
+      {{Lint, :run}, "body", &lint(folder, "---\nname: p\ndescription: d\n---\n" <> &1)},
+      {{Lint, :run}, "flags",
+       &lint(
+         folder,
+         "---\nname: p.q\ndescription: d\n---\n## Flags\n\n#{&1}\n## Usage\n\n#{&1}"
+       )},
+      {{Lint, :fix}, "", &fix(folder, "---\nname: p\ndescription: d\n---\n" <> &1)},
+      {{Workflow, :lines}, "", &Workflow.lines(%{entry | body: "## Behavior\n\n" <> &1})},
+      {{Workflow, :read}, "",
+       &Workflow.read(%{entry | body: "## Behavior\n\n" <> &1}, declaration)},
+      {{Workflow, :workflow?}, "", &Workflow.workflow?(%{entry | body: "## Behavior\n\n" <> &1})},
+      {{Workflow, :plan}, "",
+       &Workflow.plan(
+         %{entry | body: "## Behavior\n\n" <> &1},
+         command,
+         plan_context(view, entry)
+       )},
+      {{Inspection, :new}, "text", &Inspection.new([{"SKILL.md", &1, false}])},
+      {{Inspection, :new}, "script", &Inspection.new([{"a.sh", "#!/bin/sh\n" <> &1, true}])},
+      {{Inspection, :grown}, "", &Inspection.grown(Inspection.new([]), [&1])}
+    ]
+  end
+
+  defp flags(flags, declaration, view) do
+    {:ok, today} = Date.new(2026, 2, 17)
+    # Splitting is not what is measured.
+    words = &String.split(&1, " ", parts: 2_000)
+    many = fn text -> for word <- words.(text), into: %{}, do: {word, text} end
+
+    [
+      {{Flags, :cast}, "", &Flags.cast(flags.(&1), "x", "a", "b", fn _ -> :error end)},
+      {{Flags, :cast_args}, "", &Flags.cast_args(%{}, words.(&1), ["x"])},
+      {{Flags, :cast_args}, "flags", &Flags.cast_args(many.(&1), [], ["x"])},
+      {{Flags, :known}, "", &Flags.known(many.(&1), ["query", "due-before"])},
+      {{Flags, :known}, "value", &Flags.known(flags.(words.(&1)), ["x", "query"])},
+      {{Flags, :require}, "", &Flags.require(many.(&1), ["query"])},
+      {{Flags, :require_any}, "", &Flags.require_any(many.(&1), ["query", "x"])},
+      {{Flags, :validate_enum}, "", &Flags.validate_enum(flags.(&1), "x", ["a", "b"])},
+      {{Flags, :apply_defaults}, "", &Flags.apply_defaults(many.(&1), flags.(&1))},
+      {{Flags, :check}, "", &Flags.check(many.(&1), declaration, words.(&1))},
+      {{Flags, :cast_declared}, "", &Flags.cast_declared(many.(&1), declaration, today: today)},
+      {{Flags, :cast_declared}, "value",
+       &Flags.cast_declared(
+         %{"text" => &1, "date" => &1, "count" => &1, "one" => &1, "switch" => &1},
+         declaration,
+         today: today
+       )},
+      {{View, :flags}, "of the view", &View.flags(view, &1)}
+    ] ++
+      for name <- [
+            :cast_boolean,
+            :cast_date,
+            :cast_datetime,
+            :cast_email,
+            :cast_emails,
+            :cast_integer,
+            :cast_keyword,
+            :cast_list,
+            :cast_number,
+            :cast_text
+          ] do
+        {{Flags, name}, "", &apply(Flags, name, [flags.(&1), "x"])}
+      end ++ [{{Flags, :cast_one_of}, "", &Flags.cast_one_of(flags.(&1), "x", ["a", "b"])}]
+  end
+
+  defp stored(view, book, hit) do
+    [
+      {{Store, :create}, "title", &Store.create(view, %{title: &1, content: "x"})},
+      {{Store, :create}, "description",
+       &Store.create(view, %{title: "x", description: &1, content: "x"})},
+      {{Store, :create}, "others",
+       &Store.create(view, %{title: "x", tags: [&1], labels: [&1], schedule: &1, content: "x"})},
+      {{Store, :create}, "content",
+       &Store.create(view, %{name: "Not a name", title: &1, content: &1})},
+      {{Store, :update}, "name", &Store.update(view, &1, %{})},
+      {{Store, :update}, "replaced", &Store.update(view, "milk", %{edit: {:replace, &1}})},
+      {{Store, :update}, "found",
+       &Store.update(view, "bread", %{edit: {:find_replace, &1, "x", all?: true}})},
+      {{Store, :put_note}, "title", &Store.put_note(view, &1, "x")},
+      {{Store, :put_note}, "content", &Store.put_note(view, "Milk", &1)},
+      {{Store, :put_note}, "frontmatter", &Store.put_note(view, "Milk", "---\n#{&1}\n---\nx")},
+      {{Store, :delete}, "", &Store.delete(view, &1)},
+      {{Store, :disable}, "", &Store.disable(view, &1)},
+      {{Store, :enable}, "", &Store.enable(view, &1)},
+      {{Store, :restore}, "", &Store.restore(view, &1, 1)},
+      {{Store, :fetch}, "", &Store.fetch(view, &1)},
+      {{Store, :history}, "", &Store.history(view, &1)},
+      {{Store, :version}, "", &Store.version(view, &1, 1)},
+      {{Store, :diff}, "", &Store.diff(view, &1, 1, 2)},
+      {{Vault, :create}, "title", &Vault.create(view, %{title: &1, content: "x", vault: "none"})},
+      {{Vault, :create}, "content",
+       &Vault.create(view, %{title: "Plan", content: &1, vault: "notes"})},
+      {{Vault, :put}, "body", &Vault.put(book, "drive", %{id: "1", content: &1})},
+      {{Vault, :put}, "frontmatter",
+       &Vault.put(book, "drive", %{id: "2", content: "---\n#{&1}\n---\nx"})},
+      {{Vault, :put}, "path", &Vault.put(book, "drive", %{id: "3", path: &1, content: "x"})},
+      {{Vault, :delete}, "", &Vault.delete(book, "drive", &1)},
+      {{Vault, :edit}, "name", &Vault.edit(view, &1, {:append, "x"})},
+      {{Vault, :edit}, "text",
+       &Vault.edit(view, "Plan.md", {:find_replace, &1, "x", all?: true})},
+      {{Vault, :search}, "", &Vault.search(view, &1)},
+      {{Vault, :search}, "filters", &Vault.search(view, "plan", tags: [&1], folder: &1)},
+      {{Vault.Hit, :marked}, "", &Vault.Hit.marked(hit, &1, &1)}
+    ]
+  end
+
+  defp fed(text, size) do
+    state =
+      text
+      |> chunks(size)
+      |> Enum.reduce(Extractor.new(), &elem(Extractor.feed(&2, &1), 1))
+
+    Extractor.finish(state)
+  end
+
+  defp chunks(text, size) when byte_size(text) <= size, do: [text]
+
+  defp chunks(text, size) do
+    <<chunk::binary-size(size), rest::binary>> = text
+    [chunk | chunks(rest, size)]
+  end
+
+  defp agent(view, input, reply) do
+    model = Skillbook.Model.Function.new(fn _messages, _options -> reply end)
+    Agent.run(view.book, input, model: model, max_turns: 1)
+  end
+
+  defp request(url), do: Skillbook.HTTP.request([url: url], adapter: __MODULE__.NoHTTP)
+
+  defmodule NoHTTP do
+    @moduledoc false
+    # Refuses every connection, so that only the URL is read.
+    def stream(_request, _settings, _options, acc, _fun),
+      do: {:error, %Skillbook.HTTP.Error{kind: :connect, reason: "refused"}, acc}
+  end
+
+  defp rescued(call) do
+    call.()
+  rescue
+    error -> error
+  end
+
+  defp plan_context(view, entry) do
+    %Skillbook.Context{
+      view: view,
+      profile: view.profile,
+      entry: entry,
+      command: nil,
+      now: ~U[2026-02-17 12:00:00Z]
+    }
+  end
+
+  # The page of a skill, whose links are read too, and of a command.
+  defp page(folder, text) do
+    folder = Path.join(folder, "page")
+    File.mkdir_p!(Path.join(folder, "p"))
+    File.write!(Path.join(folder, if(text =~ "name: p.q", do: "q.md", else: "p/SKILL.md")), text)
+    folder
+  end
+
+  defp load(folder, text) do
+    {:ok, catalog} = Catalog.load([page(folder, text)])
+    Catalog.diagnostics(catalog)
+  end
+
+  defp lint(folder, text), do: Lint.run([page(folder, text)], strict: true)
+  defp fix(folder, text), do: Lint.fix([page(folder, text)], [])
+
+  @doc "Starts what the table needs, in a folder; the caller owns the processes."
+  @spec world(Path.t()) :: map()
+  def world(folder) do
+    skills = Path.join(folder, "skills/pages")
+    notes = Path.join(folder, "notes")
+    for new <- [skills, notes], do: File.mkdir_p!(new)
+
+    for {name, fields, body} <- [
+          {"plain", "", "Text.\n"},
+          {"tools", "allowed-tools: Bash(git *) Read\n", "Text.\n"},
+          {"flags", "strict: true\n",
+           """
+           ## Flags
+
+           - `--text <text>` - a text
+           - `--date <date>` - a date
+           - `--count <integer>` - a number
+           - `--one <a|b>` - one of two
+           - `--switch` - a switch
+           """}
+        ] do
+      text = "---\nname: pages.#{name}\ndescription: d\n#{fields}---\n# #{name}\n\n#{body}"
+      File.write!(Path.join(skills, "#{name}.md"), text)
+    end
+
+    File.write!(
+      Path.join(notes, "Plan.md"),
+      "# Plan\n\n" <> String.duplicate("Sow beans.\n", 500)
+    )
+
+    book = :"hostile_#{System.unique_integer([:positive])}"
+
+    {:ok, pid} =
+      Skillbook.start_link(
+        name: book,
+        sources: [Path.dirname(skills)],
+        store: ":memory:",
+        vaults: [[path: notes, name: "notes"], [name: "drive"]],
+        watch: false
+      )
+
+    {:ok, _} = Vault.sync(book, "notes")
+    {:ok, catalog} = Catalog.load([Source.builtin(), Path.dirname(skills)])
+    view = Skillbook.view(book)
+    {:ok, :added, _} = Store.put_note(view, "Milk", "Two bottles.")
+    {:ok, :added, _} = Store.put_note(view, "Bread", String.duplicate("One loaf.\n", 500))
+    %{book: book, view: Skillbook.view(book), catalog: catalog, folder: folder, pid: pid}
+  end
+end
