@@ -199,6 +199,7 @@ defmodule Skillbook.TextFunctions do
       {{View, :fetch}, "", &View.fetch(view, &1)},
       {{View, :fetch!}, "", &rescued(fn -> View.fetch!(view, &1) end)},
       {{View, :flags}, "", &View.flags(view, &1)},
+      {{View, :frontmatter}, "", &View.frontmatter(view, &1)},
       {{View, :tools}, "", &View.tools(view, &1)},
       {{View, :allows_tool?}, "", &View.allows_tool?(view, "pages.tools", &1, &1)},
       {{Agent, :run}, "message", &agent(view, &1, "Done.")},
