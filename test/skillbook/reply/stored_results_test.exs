@@ -232,6 +232,21 @@ defmodule Skillbook.Reply.StoredResultsTest do
     end
 
     assert readable.() == [:ok, :ok]
+    # Changes of hidden pages, and a reload without a change, do not show in what can be read.
+    hidden = &page("x.hidden", [visibility_labels: "[secret]"], &1)
+
+    for files <- [
+          %{},
+          %{"x/hidden.md" => hidden.("One.\n")},
+          %{"x/hidden.md" => hidden.("Two.\n")},
+          %{"x/hidden.md" => "no page"}
+        ] do
+      write(folder, files)
+      Skillbook.reload(book)
+      assert {files, readable.()} == {files, [:ok, :ok]}
+      assert Skillbook.view(book).generation == view.generation
+    end
+
     write(folder, %{"x/more.md" => page("x.more")})
     Skillbook.reload(book)
     # Entries in an answer of `get_skill` may be hidden now.

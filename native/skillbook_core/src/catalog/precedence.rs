@@ -92,28 +92,30 @@ impl Conflicts {
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Entries of one name are adjacent, so each name is looked up once.
-        let mut claims: Vec<(&str, Claim, [Vec<EntryId>; 2])> = Vec::new();
+        let mut claims: Vec<(&str, (Claim, bool), [Vec<EntryId>; 2])> = Vec::new();
         let weak = |priority: &Priority| priority.claim < Claim::Full && !aliases.is_empty();
         for (id, of) in ids().filter(|(_, priority)| weak(priority)) {
             let name = &*entry(id).name;
-            let last =
-                claims.last_mut().filter(|(last, claim, _)| (*last, *claim) == (name, of.claim));
+            let kind = (of.claim, of.stored);
+            let last = claims.last_mut().filter(|(last, other, _)| (*last, *other) == (name, kind));
             match last {
                 Some((_, _, [_, weak])) => weak.push(id),
                 None => {
                     // Within an alias, entries with the best claim come first.
                     let owners = aliases.get(name).into_iter().flatten().copied();
+                    let better = owners.take_while(|owner| priority(*owner).claim > of.claim);
+                    // Models write records, so an alias of one takes no name from a file.
                     let better: Vec<_> =
-                        owners.take_while(|owner| priority(*owner).claim > of.claim).collect();
+                        better.filter(|owner| of.stored || !priority(*owner).stored).collect();
                     if !better.is_empty() {
-                        claims.push((name, of.claim, [better, vec![id]]));
+                        claims.push((name, kind, [better, vec![id]]));
                     }
                 }
             }
         }
         let titles = titles.into_iter().map(|(_, ids)| ids).collect();
         // An entry that loses its name here owns no alias, so better claims are decided first.
-        claims.sort_by_key(|(_, claim, _)| Reverse(*claim));
+        claims.sort_by_key(|(_, (claim, _), _)| Reverse(*claim));
         let aliases = claims.into_iter().map(|(_, _, ids)| ids).collect();
         Conflicts { names: several, titles, aliases }
     }

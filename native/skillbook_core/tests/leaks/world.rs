@@ -233,7 +233,7 @@ impl World {
 
     /// The claim of a document to its name, the weakest first. Records have no such field.
     pub fn claim(&self, at: usize) -> u8 {
-        match (self.is_low(at), self.is_stored(at) || self.members[at].page.replaces) {
+        match (self.is_low(at), self.members[at].page.replaces) {
             (true, _) => 0,
             (false, false) => 1,
             (false, true) => 2,
@@ -264,9 +264,7 @@ impl World {
     }
 
     pub fn has_alias(&self, at: usize, alias: &str) -> bool {
-        // Records have no aliases.
-        !self.is_stored(at)
-            && self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
+        self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
     }
 
     /// The document that a name resolves to among those the reader may see, before titles and
@@ -278,7 +276,7 @@ impl World {
         let best = |source: &usize| {
             let own = candidates.iter().copied().filter(|at| self.members[*at].source == *source);
             match self.folders[*source].kind {
-                SourceKind::Stored => own.min_by_key(|at| (self.is_low(*at), *at)),
+                SourceKind::Stored => own.min_by_key(|at| (Reverse(self.claim(*at)), *at)),
                 _ => own.min_by_key(|at| (Reverse(self.claim(*at)), self.path(*at))),
             }
         };
@@ -312,7 +310,10 @@ impl World {
             let before = used.clone();
             used.retain(|at| {
                 let takes = |other: &usize| {
-                    self.claim(*other) > claim && self.has_alias(*other, &self.name(*at))
+                    // An alias of a record takes no name from a file.
+                    self.claim(*other) > claim
+                        && (self.is_stored(*at) || !self.is_stored(*other))
+                        && self.has_alias(*other, &self.name(*at))
                 };
                 self.claim(*at) != claim || !before.iter().any(takes)
             });
