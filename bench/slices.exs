@@ -19,7 +19,8 @@ texts =
 
 # OTP 25 aborts now and then when it traces a process that indexes a document.
 rows =
-  for {{module, _}, _, _} = row <- folder |> TextFunctions.world() |> TextFunctions.rows(),
+  for {{module, _}, _, _} = row <-
+        folder |> TextFunctions.world(&Skillbook.start_link/1) |> TextFunctions.rows(),
       module != Skillbook.Vault,
       do: row
 

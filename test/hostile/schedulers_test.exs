@@ -16,8 +16,8 @@ defmodule Skillbook.Hostile.SchedulersTest do
   @attempts 5
 
   test "no call stays on a normal scheduler for long", %{tmp_dir: folder} do
-    world = TextFunctions.world(folder)
-    rows = TextFunctions.rows(world)
+    start = &start_supervised!({Skillbook, &1})
+    rows = folder |> TextFunctions.world(start) |> TextFunctions.rows()
     texts = for {name, text} <- HostileTexts.all(), size <- @sizes, do: {name, text.(size)}
     for {_function, _what, call} <- rows, do: call.("a")
 
@@ -37,8 +37,6 @@ defmodule Skillbook.Hostile.SchedulersTest do
     {longest, place} = Enum.max(slow, fn -> {0, "none takes a millisecond"} end)
     IO.puts("\nThe longest call on a normal scheduler takes #{longest} ms: #{place}")
     assert for({time, place} <- slow, time > @longest, do: {time, place}) == []
-    Process.unlink(world.pid)
-    Process.exit(world.pid, :kill)
   end
 
   test "notices a call that stays for long" do

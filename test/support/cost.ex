@@ -16,7 +16,7 @@ defmodule Skillbook.Cost do
   @spec cpu((() -> term())) :: float()
   def cpu(call), do: in_process(fn -> cpu(call, runtime(), 0) end)
 
-  @while 20
+  @while 10
 
   defp cpu(call, began, count) do
     call.()

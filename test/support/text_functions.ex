@@ -58,6 +58,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Package, :remove} => "names, given by a person",
     {Skillbook.Package, :restore} => "names, given by a person",
     {Skillbook.Package, :update} => "names, given by a person",
+    {Skillbook.ReturnedError, :new} => "an answer of the application's code",
     {Skillbook.SQL, :execute_batch} => "SQL of the application",
     {Skillbook.SQL, :transaction} => "SQL of the application",
     {Skillbook.SQL.Postgres, :listen} => "the name of a channel",
@@ -405,9 +406,9 @@ defmodule Skillbook.TextFunctions do
   defp lint(folder, text), do: Lint.run([page(folder, text)], strict: true)
   defp fix(folder, text), do: Lint.fix([page(folder, text)], [])
 
-  @doc "Starts what the table needs, in a folder; the caller owns the processes."
-  @spec world(Path.t()) :: map()
-  def world(folder) do
+  @doc "Starts what the table needs, in a folder, with a function that starts a book."
+  @spec world(Path.t(), (keyword() -> term())) :: map()
+  def world(folder, start) do
     skills = Path.join(folder, "skills/pages")
     notes = Path.join(folder, "notes")
     for new <- [skills, notes], do: File.mkdir_p!(new)
@@ -437,20 +438,19 @@ defmodule Skillbook.TextFunctions do
 
     book = :"hostile_#{System.unique_integer([:positive])}"
 
-    {:ok, pid} =
-      Skillbook.start_link(
-        name: book,
-        sources: [Path.dirname(skills)],
-        store: ":memory:",
-        vaults: [[path: notes, name: "notes"], [name: "drive"]],
-        watch: false
-      )
+    start.(
+      name: book,
+      sources: [Path.dirname(skills)],
+      store: ":memory:",
+      vaults: [[path: notes, name: "notes"], [name: "drive"]],
+      watch: false
+    )
 
     {:ok, _} = Vault.sync(book, "notes")
     {:ok, catalog} = Catalog.load([Source.builtin(), Path.dirname(skills)])
     view = Skillbook.view(book)
     {:ok, :added, _} = Store.put_note(view, "Milk", "Two bottles.")
     {:ok, :added, _} = Store.put_note(view, "Bread", String.duplicate("One loaf.\n", 500))
-    %{book: book, view: Skillbook.view(book), catalog: catalog, folder: folder, pid: pid}
+    %{book: book, view: Skillbook.view(book), catalog: catalog, folder: folder}
   end
 end
