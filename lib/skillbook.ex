@@ -122,9 +122,9 @@ defmodule Skillbook do
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false` (the only choice without a
       `:store`)
     * `:schedules` (keyword list) - how scheduled entries run; see [schedules](docs/schedules.md).
-      Defaults to `[run_as: nil, timeout: 300_000, max_running: 10, lease: 60_000, missed: :skip,
-      interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
-      clock: nil]`
+      Defaults to `[run_as: nil, builtins: [], timeout: 300_000, max_running: 10, lease: 60_000,
+      missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50,
+      dispatch: nil, clock: nil]`
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
       prose](docs/skills.md#build-a-workflow) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
@@ -214,9 +214,13 @@ defmodule Skillbook do
   Takes the options of `Skillbook.Prompt.text/2`.
   """
   @spec prompt(View.t(), keyword()) :: String.t()
-  def prompt(view, options \\ []) do
+  def prompt(view, options \\ [])
+
+  def prompt(%View{} = view, options) when is_list(options),
+    do: Prompt.text(view, options)
+
+  def prompt(view, options) do
     Arguments.check!("Skillbook.prompt/2", view: {:view, view}, options: {:keyword, options})
-    Prompt.text(view, options)
   end
 
   @doc """
@@ -242,9 +246,11 @@ defmodule Skillbook do
       true
   """
   @spec changes(View.t(), View.t()) :: String.t()
+  def changes(%View{} = old, %View{} = new),
+    do: Prompt.changes(old, new)
+
   def changes(old, new) do
     Arguments.check!("Skillbook.changes/2", old: {:view, old}, new: {:view, new})
-    Prompt.changes(old, new)
   end
 
   @doc """
@@ -273,14 +279,17 @@ defmodule Skillbook do
       off. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
   @spec run(View.t(), binary(), keyword()) :: Report.t()
-  def run(view, text, options \\ []) do
+  def run(view, text, options \\ [])
+
+  def run(%View{} = view, text, options) when is_binary(text) and is_list(options),
+    do: Pipeline.run(view, text, options)
+
+  def run(view, text, options) do
     Arguments.check!("Skillbook.run/3",
       view: {:view, view},
       text: {:text, text},
       options: {:keyword, options}
     )
-
-    Pipeline.run(view, text, options)
   end
 
   @doc """
@@ -334,14 +343,17 @@ defmodule Skillbook do
       {:ok, "I have written it down.", [:memory_saved]}
   """
   @spec carry_out(View.t(), String.t(), keyword()) :: Skillbook.Result.t()
-  def carry_out(view, line, options \\ []) do
+  def carry_out(view, line, options \\ [])
+
+  def carry_out(%View{} = view, line, options) when is_binary(line) and is_list(options),
+    do: Skillbook.Workflow.Prose.carry_out(view, line, options)
+
+  def carry_out(view, line, options) do
     Arguments.check!("Skillbook.carry_out/3",
       view: {:view, view},
       line: {:text, line},
       options: {:keyword, options}
     )
-
-    Skillbook.Workflow.Prose.carry_out(view, line, options)
   end
 
   @doc """
@@ -355,9 +367,13 @@ defmodule Skillbook do
       true
   """
   @spec get(View.t(), String.t() | nil) :: Help.answer()
-  def get(view, path \\ nil) do
+  def get(view, path \\ nil)
+
+  def get(%View{} = view, path) when is_nil(path) or is_binary(path),
+    do: Help.get(view, path)
+
+  def get(view, path) do
     Arguments.check!("Skillbook.get/2", view: {:view, view}, path: {{:or_nil, :text}, path})
-    Help.get(view, path)
   end
 
   @doc """
@@ -386,14 +402,17 @@ defmodule Skillbook do
       "memory.save"
   """
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
-  def search(view, query, options \\ []) do
+  def search(view, query, options \\ [])
+
+  def search(%View{} = view, query, options) when is_binary(query) and is_list(options),
+    do: Search.search(view, query, options)
+
+  def search(view, query, options) do
     Arguments.check!("Skillbook.search/3",
       view: {:view, view},
       query: {:text, query},
       options: {:keyword, options}
     )
-
-    Search.search(view, query, options)
   end
 
   @doc """
@@ -449,9 +468,13 @@ defmodule Skillbook do
   @spec usage(View.t(), keyword()) ::
           {:ok, Skillbook.Usage.t()}
           | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def usage(view, options \\ []) do
+  def usage(view, options \\ [])
+
+  def usage(%View{} = view, options),
+    do: Skillbook.Usage.report(view, options)
+
+  def usage(view, _options) do
     Arguments.check!("Skillbook.usage/2", view: {:view, view})
-    Skillbook.Usage.report(view, options)
   end
 
   @doc """
@@ -462,9 +485,13 @@ defmodule Skillbook do
   """
   @spec schedule(View.t(), keyword()) ::
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def schedule(view, options \\ []) do
+  def schedule(view, options \\ [])
+
+  def schedule(%View{} = view, options),
+    do: Skillbook.Agenda.new(view, options)
+
+  def schedule(view, _options) do
     Arguments.check!("Skillbook.schedule/2", view: {:view, view})
-    Skillbook.Agenda.new(view, options)
   end
 
   @doc """
@@ -481,8 +508,12 @@ defmodule Skillbook do
           String.t() | Profile.t() | keyword(),
           keyword()
         ) :: Explanation.t()
-  def explain(book_or_catalog, name, profile, prompt \\ []) do
+  def explain(book_or_catalog, name, profile, prompt \\ [])
+
+  def explain(book_or_catalog, name, profile, prompt) when is_binary(name) and is_list(prompt),
+    do: Explanation.new(book_or_catalog, name, profile, prompt)
+
+  def explain(_book_or_catalog, name, _profile, prompt) do
     Arguments.check!("Skillbook.explain/4", name: {:text, name}, prompt: {:keyword, prompt})
-    Explanation.new(book_or_catalog, name, profile, prompt)
   end
 end

@@ -69,6 +69,7 @@ defmodule Skillbook.Book do
     scheduler: false,
     schedules: [
       run_as: nil,
+      builtins: [],
       timeout: 300_000,
       max_running: 10,
       lease: 60_000,

@@ -144,10 +144,22 @@ defmodule Skillbook.Executor do
           {:ok, text(entry, :ok, @low_trust_notice)}
 
         true ->
-          {:ok, text(entry, :template, "")}
+          {:ok, text(entry, :template, low_trust_steps(entry))}
       end
     end
   end
+
+  # The caller expects that its steps run.
+  defp low_trust_steps(%Entry{kind: :command, trust: :low} = entry) do
+    if Workflow.workflow?(%{entry | trust: :medium}) do
+      "`#{entry.name}` was not run: it is a workflow of low trust, and its steps do not run. " <>
+        "To run them, its source `#{entry.source}` needs the trust medium. " <> @low_trust_notice
+    else
+      ""
+    end
+  end
+
+  defp low_trust_steps(_entry), do: ""
 
   defp text(entry, status, prefix) do
     metadata = %{path: entry.path, activates: [Entry.activation(entry)]}

@@ -33,7 +33,7 @@ defmodule Skillbook.Help do
     * the name of a skill and one of its files, such as `pdf-processing/references/forms.md` - the
       file, if it is UTF-8 text of up to 256 KiB; otherwise its size and type
     * the title of an entry, or another spelling of a name, title or alias: case does not matter,
-      and blanks, dashes and other signs are equal. If it means several names, the error lists
+      and blanks, dashes and punctuation are equal. If it means several names, the error lists
       them
   """
   @spec get(View.t(), String.t() | nil) :: answer()

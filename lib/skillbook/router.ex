@@ -124,7 +124,7 @@ defmodule Skillbook.Router do
   end
 
   defp parts(view, word) do
-    if String.contains?(word, ",") and match?({:error, _}, Help.find(view, word)),
+    if String.contains?(word, ",") and match?({:error, _}, Help.find_exact(view, word)),
       do: String.split(word, ",", trim: true),
       else: [word]
   end

@@ -107,9 +107,13 @@ defmodule Skillbook.Store do
       ~s(the store already has an entry "weekly-report". Update it, or choose another name)
   """
   @spec create(View.t(), map(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def create(view, fields, options \\ []) do
+  def create(view, fields, options \\ [])
+
+  def create(%View{} = view, fields, options) when is_map(fields),
+    do: Write.create(view, fields, options)
+
+  def create(view, fields, _options) do
     Arguments.check!("Skillbook.Store.create/3", view: {:view, view}, fields: {:map, fields})
-    Write.create(view, fields, options)
   end
 
   @doc """
@@ -149,14 +153,17 @@ defmodule Skillbook.Store do
   """
   @spec update(View.t(), String.t(), map(), keyword()) ::
           {:ok, %{entry: Stored.t(), before: Stored.t()}} | {:error, error()}
-  def update(view, name, changes, options \\ []) do
+  def update(view, name, changes, options \\ [])
+
+  def update(%View{} = view, name, changes, options) when is_binary(name) and is_map(changes),
+    do: Write.update(view, name, changes, options)
+
+  def update(view, name, changes, _options) do
     Arguments.check!("Skillbook.Store.update/4",
       view: {:view, view},
       name: {:text, name},
       changes: {:map, changes}
     )
-
-    Write.update(view, name, changes, options)
   end
 
   @doc """
@@ -177,9 +184,13 @@ defmodule Skillbook.Store do
       {"Two bottles.", 3}
   """
   @spec delete(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def delete(view, name, options \\ []) do
+  def delete(view, name, options \\ [])
+
+  def delete(%View{} = view, name, options) when is_binary(name),
+    do: Write.delete(view, name, options)
+
+  def delete(view, name, _options) do
     Arguments.check!("Skillbook.Store.delete/3", view: {:view, view}, name: {:text, name})
-    Write.delete(view, name, options)
   end
 
   @doc """
@@ -196,16 +207,24 @@ defmodule Skillbook.Store do
       {true, 3}
   """
   @spec enable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def enable(view, name, options \\ []) do
+  def enable(view, name, options \\ [])
+
+  def enable(%View{} = view, name, options) when is_binary(name),
+    do: Write.enable(view, name, options)
+
+  def enable(view, name, _options) do
     Arguments.check!("Skillbook.Store.enable/3", view: {:view, view}, name: {:text, name})
-    Write.enable(view, name, options)
   end
 
   @doc "Removes an entry from the catalog until `enable/3`. A disabled entry does not change."
   @spec disable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def disable(view, name, options \\ []) do
+  def disable(view, name, options \\ [])
+
+  def disable(%View{} = view, name, options) when is_binary(name),
+    do: Write.disable(view, name, options)
+
+  def disable(view, name, _options) do
     Arguments.check!("Skillbook.Store.disable/3", view: {:view, view}, name: {:text, name})
-    Write.disable(view, name, options)
   end
 
   @doc """
@@ -224,9 +243,13 @@ defmodule Skillbook.Store do
   """
   @spec restore(View.t(), String.t(), pos_integer(), keyword()) ::
           {:ok, Stored.t()} | {:error, error()}
-  def restore(view, name, number, options \\ []) do
+  def restore(view, name, number, options \\ [])
+
+  def restore(%View{} = view, name, number, options) when is_binary(name),
+    do: Write.restore(view, name, number, options)
+
+  def restore(view, name, _number, _options) do
     Arguments.check!("Skillbook.Store.restore/4", view: {:view, view}, name: {:text, name})
-    Write.restore(view, name, number, options)
   end
 
   @doc """
@@ -250,9 +273,13 @@ defmodule Skillbook.Store do
   """
   @spec put_note(View.t(), String.t(), String.t(), keyword()) ::
           {:ok, :added | :updated | :unchanged, Stored.t()} | {:error, error()}
-  def put_note(view, title, content, options \\ []) do
+  def put_note(view, title, content, options \\ [])
+
+  def put_note(%View{} = view, title, content, options),
+    do: Write.put_note(view, title, content, options)
+
+  def put_note(view, _title, _content, _options) do
     Arguments.check!("Skillbook.Store.put_note/4", view: {:view, view})
-    Write.put_note(view, title, content, options)
   end
 
   @doc """
@@ -266,9 +293,11 @@ defmodule Skillbook.Store do
       "Two bottles."
   """
   @spec fetch(View.t(), String.t()) :: {:ok, Stored.t()} | {:error, error()}
+  def fetch(%View{} = view, name) when is_binary(name),
+    do: Read.fetch(view, name)
+
   def fetch(view, name) do
     Arguments.check!("Skillbook.Store.fetch/2", view: {:view, view}, name: {:text, name})
-    Read.fetch(view, name)
   end
 
   @doc """
@@ -296,9 +325,13 @@ defmodule Skillbook.Store do
       ["milk"]
   """
   @spec list(View.t(), keyword()) :: {:ok, [Stored.t()]} | {:error, error()}
-  def list(view, options \\ []) do
+  def list(view, options \\ [])
+
+  def list(%View{} = view, options),
+    do: Read.list(view, options)
+
+  def list(view, _options) do
     Arguments.check!("Skillbook.Store.list/2", view: {:view, view})
-    Read.list(view, options)
   end
 
   @doc """
@@ -316,9 +349,11 @@ defmodule Skillbook.Store do
       [{2, :disable, :agent}, {1, :create, :user}]
   """
   @spec history(View.t(), String.t()) :: {:ok, [Version.t()]} | {:error, error()}
+  def history(%View{} = view, name) when is_binary(name),
+    do: Read.history(view, name)
+
   def history(view, name) do
     Arguments.check!("Skillbook.Store.history/2", view: {:view, view}, name: {:text, name})
-    Read.history(view, name)
   end
 
   @doc """
@@ -336,9 +371,11 @@ defmodule Skillbook.Store do
       ~s("milk" has no version 9 that this profile can read; its last version is 2)
   """
   @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
-  def version(view, name, number) do
+  def version(%View{} = view, name, number) when is_binary(name),
+    do: Read.version(view, name, number)
+
+  def version(view, name, _number) do
     Arguments.check!("Skillbook.Store.version/3", view: {:view, view}, name: {:text, name})
-    Read.version(view, name, number)
   end
 
   @doc """
@@ -360,9 +397,11 @@ defmodule Skillbook.Store do
   """
   @spec diff(View.t(), String.t(), pos_integer(), pos_integer()) ::
           {:ok, %{content: String.t(), fields: [{atom(), term(), term()}]}} | {:error, error()}
-  def diff(view, name, from, to) do
+  def diff(%View{} = view, name, from, to) when is_binary(name),
+    do: Read.diff(view, name, from, to)
+
+  def diff(view, name, _from, _to) do
     Arguments.check!("Skillbook.Store.diff/4", view: {:view, view}, name: {:text, name})
-    Read.diff(view, name, from, to)
   end
 
   @doc false

@@ -154,9 +154,8 @@ defmodule Skillbook.View do
     end
   end
 
-  def frontmatter(view, name) do
-    Arguments.check!("Skillbook.View.frontmatter/2", view: {:view, view}, name: {:text, name})
-  end
+  def frontmatter(view, name),
+    do: Arguments.check!("Skillbook.View.frontmatter/2", view: {:view, view}, name: {:text, name})
 
   @doc false
   # Returns the first skill or note from a file with this name or this title.

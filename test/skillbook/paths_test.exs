@@ -21,11 +21,11 @@ defmodule Skillbook.PathsTest do
 
   test "load", %{tmp_dir: folder} do
     load = fn _ -> {:ok, _} = Catalog.load([folder]) end
-    within(load, modules: 4, switches: 3, native: 3)
+    within(load, modules: 5, switches: 5, native: 4)
   end
 
   test "start", %{tmp_dir: folder} do
-    within(&start(folder, :"paths#{&1}"), modules: 40, switches: 166, native: 31)
+    within(&start(folder, :"paths#{&1}"), modules: 44, switches: 181, native: 33)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do
@@ -53,7 +53,7 @@ defmodule Skillbook.PathsTest do
       "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}")
     end
 
-    within(create, modules: 39, switches: 74, native: 11)
+    within(create, modules: 41, switches: 79, native: 13)
   end
 
   defp start(folder, name \\ :paths),

@@ -725,7 +725,141 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
+  test "a failed run is logged with its entry, time, profile and reason", %{tmp_dir: folder} do
+    flow = "## Behavior\n\n```cmd\nmemory.save --secret word\n```\n"
+
+    write(folder, %{
+      "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
+      "w/flow.md" => page("w.flow", [schedule: "0 9 * * *", run_as: "default"], flow)
+    })
+
+    clock = clock()
+    book = scheduled(folder, clock, builtins: true)
+
+    rows = [
+      {~U[2026-03-01 08:00:00Z], {:error, "the disk\nis full"}, "the disk"},
+      {~U[2026-03-02 08:00:00Z], {:error, :not_found}, "not found"},
+      {~U[2026-03-03 08:00:00Z], {:ok, "done"}, nil}
+    ]
+
+    for {time, answer, reason} <- rows do
+      log =
+        capture_log(fn ->
+          at(book, clock, time)
+          fired(answer)
+          Scheduler.await(book)
+        end)
+
+      line = ~s([error] a, due at #{time}, failed as "default": #{reason}\n)
+      if reason, do: assert(log =~ line), else: refute(log =~ "[error]")
+    end
+
+    # The results of steps may hold secrets, so only the first line is logged.
+    log =
+      capture_log(fn ->
+        at(book, clock, ~U[2026-03-03 09:00:00Z])
+        Scheduler.await(book)
+      end)
+
+    assert log =~
+             ~s([error] w.flow, due at 2026-03-03 09:00:00Z, failed as "default": w.flow ) <>
+               "stopped at step 1 of 1, which failed.\n"
+
+    refute log =~ "word"
+  end
+
+  test "an entry that needs flags does not run by its schedule", %{tmp_dir: folder} do
+    usage = "## Usage\n\nw.a --to <name>\n\n## Flags\n\n--to  Who (required)\n"
+    fields = [handler: inspect(Quick), schedule: "'@daily'", run_as: "default"]
+
+    write(folder, %{
+      "w/a.md" => page("w.a", fields, usage),
+      "w/b.md" => page("w.b", fields, String.replace(usage, "(required)", "(default: ann)")),
+      "w/c.md" =>
+        page("w.c", fields, "## Usage\n\nw.c (--x <a> | --y <b>)\n\n## Flags\n\n--x  X\n--y  Y\n")
+    })
+
+    clock = clock()
+
+    log =
+      capture_log(fn ->
+        assert Map.keys(Scheduler.registered(scheduled(folder, clock))) == ["w.b"]
+      end)
+
+    for {name, flags} <- [{"w.a", "--to"}, {"w.c", "--x or --y"}] do
+      assert log =~
+               "#{name} does not run by its schedule: expected a command that runs without " <>
+                 "flags, got one that requires #{flags}; give each flag a default, or make it " <>
+                 "optional"
+    end
+  end
+
+  test "built-in schedules are off until the book names them", %{tmp_dir: folder} do
+    digest = "workflows.daily_digest"
+
+    rows = [
+      {[], []},
+      {[run_as: "default"], []},
+      {[run_as: "default", builtins: ["workflows.*"]], [digest]},
+      {[run_as: "default", builtins: [digest]], [digest]},
+      {[run_as: "default", builtins: ["tasks.*"]], []},
+      {[builtins: ["*"]], []}
+    ]
+
+    for {{schedules, expected}, index} <- Enum.with_index(rows) do
+      clock = clock()
+      store = Path.join(folder, "#{index}.db")
+
+      {book, log} =
+        with_log(fn ->
+          scheduled(folder, clock, builtins: true, store: store, schedules: schedules)
+        end)
+
+      assert Map.keys(Scheduler.registered(book)) == expected
+      {:ok, agenda} = Skillbook.schedule(View.all(book))
+      runs_as = if expected == [], do: nil, else: "default"
+      assert [%{name: ^digest, run_as: ^runs_as}] = agenda.next
+      # Only a book that enables it needs to know that it does not run.
+      assert log =~ "does not run by its schedule" == (schedules == [builtins: ["*"]])
+
+      list = hd(Skillbook.run(Skillbook.view(book), "```cmd\nworkflow.list\n```").results).content
+      on = expected != [] or schedules == [builtins: ["*"]]
+
+      assert list =~
+               if(on, do: "#{digest} [0 8 * * 1-5, next 20", else: "#{digest} [0 8 * * 1-5, off]")
+
+      stop_supervised!(book)
+    end
+
+    assert {:error, %OptionError{option: :builtins}} =
+             Skillbook.start_link(
+               name: :odd_glob,
+               store: ":memory:",
+               schedules: [builtins: ["["]]
+             )
+  end
+
   describe "the agenda" do
+    test "shows the profile of the option to it and to unrestricted views", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "'@daily'"),
+        "b/SKILL.md" => page("b", handler: inspect(Quick), schedule: "'@daily'", run_as: "ann")
+      })
+
+      profiles = [[id: "ann"], [id: "bob"]]
+      options = [profiles: profiles, schedules: [run_as: "bob"]]
+      book = scheduled(folder, clock(), options)
+
+      as = fn view ->
+        {:ok, agenda} = Skillbook.schedule(view)
+        for row <- agenda.next, do: {row.name, row.run_as}
+      end
+
+      assert as.(View.all(book)) == [{"a", "bob"}, {"b", "ann"}]
+      assert as.(Skillbook.view(book, "bob")) == [{"a", "bob"}, {"b", "ann"}]
+      assert as.(Skillbook.view(book, "ann")) == [{"a", nil}, {"b", "ann"}]
+    end
+
     test "lists the view's entries, and each profile's own results", %{tmp_dir: folder} do
       write(folder, %{
         "a/SKILL.md" =>

@@ -173,6 +173,49 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
+  test "an optional flag that is not given is left out of a step", %{tmp_dir: folder} do
+    flags = "--tag   Only with it\n--more  Others (repeatable)"
+    usage = "[--tag <tag>] [--more <tag>...]"
+    none = " was not run: step 1 needs --tag, which is not given and has no default"
+
+    # The step; its flags and arguments without a flag, with one, and with both. Only a flag whose
+    # whole value is missing is left out: other text would change its meaning.
+    rows = [
+      {"x.say a --tag {tag}", [%{}, %{"tag" => "t"}, %{"tag" => "t"}]},
+      {"x.say a --tag \"{tag}\" --n 1",
+       [%{"n" => "1"}, %{"n" => "1", "tag" => "t"}, %{"n" => "1", "tag" => "t"}]},
+      {"x.say a --tag {tag} {more}", [%{}, %{"tag" => ["t"]}, %{"tag" => ["t", "u", "v"]}]},
+      {"x.say a --tag {more} all",
+       [%{"tag" => ["all"]}, %{"tag" => ["all"]}, %{"tag" => ["u", "v", "all"]}]},
+      {"x.say a --tag x{tag}", none},
+      {"x.say {tag}", none},
+      {~s(x.say {"tag": {"is": "{tag}"}}), none},
+      {"x.say a --tag {tag} --text \"about {tag}\"", none}
+    ]
+
+    for {{line, expected}, index} <- Enum.with_index(rows) do
+      folder = Path.join(folder, "#{index}")
+      view = book_with(folder, workflow(line, flags: flags, usage: usage))
+      calls = ["w.flow", "w.flow --tag t", "w.flow --tag t --more u v"]
+
+      case expected do
+        text when is_binary(text) ->
+          assert run(view, "w.flow").content == "`w.flow`" <> text
+          refute_received {:got, _, _}
+
+        expected ->
+          for {call, flags} <- Enum.zip(calls, expected) do
+            assert %{status: :ok} = run(view, call)
+            assert_received {:got, ^flags, ["a"]}
+          end
+
+          assert %{data: %{steps: [{_step, result}]}} = run(view, "w.flow")
+          refute result.command =~ "{"
+          assert_received {:got, _, _}
+      end
+    end
+  end
+
   test "an invalid page fails before anything runs", %{tmp_dir: folder} do
     rows = [
       {"x.say\nx.say \"open", [],
@@ -245,8 +288,20 @@ defmodule Skillbook.WorkflowTest do
     low = Path.join(folder, "2")
     book_with(low, workflow("x.say a"))
     view = Skillbook.view(book(sources: [[path: low, trust: :low]]))
-    assert %{status: :template} = run(view, "w.flow")
+    assert %{status: :template, content: content} = run(view, "w.flow")
     refute_received {:got, _, _}
+
+    assert String.starts_with?(
+             content,
+             "`w.flow` was not run: it is a workflow of low trust, and its steps do not run. " <>
+               "To run them, its source `2` needs the trust medium. A text of low trust, to " <>
+               "be read and not to be followed:\n\n# w.flow\n"
+           )
+
+    # Prose has no steps that a caller could expect.
+    write(low, %{"w/flow.md" => prose})
+    view = Skillbook.view(book(sources: [[path: low, trust: :low]]))
+    assert %{status: :template, content: "# w.flow\n" <> _} = run(view, "w.flow")
   end
 
   test "nested workflows have limits", %{tmp_dir: folder} do

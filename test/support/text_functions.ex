@@ -179,7 +179,7 @@ defmodule Skillbook.TextFunctions do
       {{Extractor, :extract}, "", &Extractor.extract/1},
       {{Extractor, :extract}, "in a block", &Extractor.extract("```cmd\n" <> &1)},
       {{Extractor, :feed}, "whole", &fed(&1, byte_size(&1))},
-      {{Extractor, :feed}, "in pieces of 32 bytes", &fed(&1, 32)},
+      {{Extractor, :feed}, "in pieces of 128 bytes", &fed(&1, 128)},
       {{Command, :parse}, "", &Command.parse/1},
       {{Command, :parse}, "JSON", &Command.parse("x {\"a\": [" <> &1)},
       {{Command, :parse!}, "", &rescued(fn -> Command.parse!(&1) end)},

@@ -3,6 +3,8 @@ defmodule Mix.Tasks.Skillbook do
 
   @shortdoc "Skillbook's command line"
 
+  alias Skillbook.CLI.Session
+
   @moduledoc """
   Runs Skillbook's command line in an application that depends on Skillbook.
 
@@ -11,17 +13,23 @@ defmodule Mix.Tasks.Skillbook do
       mix skillbook help
 
   The commands are those of `bin/skillbook`. The application is started first, so its handlers can
-  run.
+  run. Its books do not run their schedules; `mix skillbook schedule --run` runs those of its own
+  folders.
 
   `mix skillbook shell` has no line editor; `rlwrap mix skillbook shell` adds one.
 
   `Skillbook.CLI` lists the exit statuses.
   """
 
-  @requirements ["app.start"]
+  # Compiles the application and reads its configuration.
+  @requirements ["app.config"]
 
   @impl true
   def run(argv) do
+    # Another node of the application may run the schedules, and a command must not.
+    Application.put_env(:skillbook, :run_schedules, [Session.name()], persistent: true)
+    Mix.Task.run("app.start")
+
     case Skillbook.CLI.run(argv) do
       0 -> :ok
       status -> exit({:shutdown, status})

@@ -7,7 +7,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Scheduler.Local
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, OptionError, Profile, Source, Vault}
+  alias Skillbook.{Book, Native, OptionError, Profile, Source, Vault}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -37,6 +37,7 @@ defmodule Skillbook.Book.Config do
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
          {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]),
+         scheduler = if(run_schedules?(name), do: scheduler, else: false),
          {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]),
          {:ok, store} <- store(options[:store], name) do
       defaults = %Book{name: name}
@@ -91,8 +92,11 @@ defmodule Skillbook.Book.Config do
     builtins =
       if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
 
-    with {:ok, sources} <- Source.list(builtins ++ (options[:sources] || [])) do
-      {:ok, sources ++ write_to(expand(options[:write_to]), sources)}
+    sources = options[:sources] || []
+
+    # They may be listed too, in another place of the order.
+    with {:ok, sources} <- Source.list((builtins -- sources) ++ sources) do
+      {:ok, write_to(sources, expand(options[:write_to]))}
     end
   end
 
@@ -101,12 +105,12 @@ defmodule Skillbook.Book.Config do
   defp builtins(_vaults), do: [Source.builtin(), Source.builtin(:vaults)]
 
   # The folder is a source too. It may be missing until a command writes the first skill.
-  defp write_to(nil, _sources), do: []
+  defp write_to(sources, nil), do: sources
 
-  defp write_to(folder, sources) do
-    if Enum.any?(sources, &(Path.expand(&1.path) == folder)),
-      do: [],
-      else: [%Source{path: folder, name: Path.basename(folder), optional: true}]
+  defp write_to(sources, folder) do
+    if Enum.any?(sources, &(&1.path == folder)),
+      do: Enum.map(sources, &if(&1.path == folder, do: %{&1 | optional: true}, else: &1)),
+      else: sources ++ [%Source{path: folder, name: Path.basename(folder), optional: true}]
   end
 
   # Schedules need the database: each firing is claimed in it.
@@ -121,6 +125,14 @@ defmodule Skillbook.Book.Config do
 
   defp scheduler(module, _store) when is_atom(module), do: {:ok, {module, nil}}
   defp scheduler(scheduler, _store), do: {:ok, scheduler}
+
+  # `config :skillbook, run_schedules: false`, or the names of the only books that run theirs.
+  defp run_schedules?(name) do
+    case Application.get_env(:skillbook, :run_schedules, true) do
+      names when is_list(names) -> name in names
+      run? -> run? == true
+    end
+  end
 
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
@@ -207,6 +219,7 @@ defmodule Skillbook.Book.Config do
   defp schedules do
     [
       run_as: {"the id of a profile or nil", &(is_nil(&1) or Options.text?(&1))},
+      builtins: {"a list of globs", &globs?/1},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       max_running: {"a whole number from 1", &Options.positive?/1},
       lease: {"a number of milliseconds", &Options.milliseconds?/1},
@@ -221,6 +234,8 @@ defmodule Skillbook.Book.Config do
          &(is_function(&1, 0) or callback?(&1))}
     ]
   end
+
+  defp globs?(globs), do: Options.texts?(globs) and Native.globs_check(globs) == :ok
 
   defp callback?({module, function}), do: is_atom(module) and is_atom(function)
   defp callback?(value), do: is_nil(value)

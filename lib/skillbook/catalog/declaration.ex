@@ -38,6 +38,23 @@ defmodule Skillbook.Declaration do
   """
   @spec read(String.t()) :: t() | nil
   def read(text) when is_binary(text), do: Native.declaration_read(text)
+
+  @doc false
+  # Returns the flags that every call needs, as text; `nil` if there are none.
+  @spec required(t() | nil) :: String.t() | nil
+  def required(nil), do: nil
+
+  def required(%__MODULE__{flags: flags, choices: choices}) do
+    flags = for %{required: true, default: [], name: name} <- flags, do: "--#{name}"
+
+    choices =
+      for %{required: true, names: names} <- choices, do: Enum.map_join(names, " or ", &"--#{&1}")
+
+    case flags ++ choices do
+      [] -> nil
+      all -> Enum.join(all, ", ")
+    end
+  end
 end
 
 defmodule Skillbook.Flag do

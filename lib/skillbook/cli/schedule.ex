@@ -5,6 +5,7 @@ defmodule Skillbook.CLI.Schedule do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.Native
 
   # Limits of a table's columns; the last column gets the remaining width.
   @min_last_column 12
@@ -18,6 +19,7 @@ defmodule Skillbook.CLI.Schedule do
   def switches,
     do:
       [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean] ++
+        [enable: :keep] ++
         ModelFlags.switches()
 
   @impl true
@@ -29,7 +31,8 @@ defmodule Skillbook.CLI.Schedule do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run] [GLOB ...]
+    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run]
+           [--enable GLOB ...] [GLOB ...]
 
     Shows the next times of skills with a schedule, and the last results. GLOB restricts the
     names. With --profile, only results of that profile are shown.
@@ -39,6 +42,9 @@ defmodule Skillbook.CLI.Schedule do
       --last N             results to show (default: 20)
       --json               print JSON; times are in UTC, durations in milliseconds
       --run                run the scheduled skills at their times until Ctrl-C; print each result
+
+      --enable GLOB        with --run: also run built-in skills of this name, whose schedules are
+                           off otherwise; may be repeated
 
     With --run, a skill runs as the profile that its page names, or as the profile that stored it.
     Pages without a profile run as --profile. Changed files are reloaded. Several processes can
@@ -58,7 +64,7 @@ defmodule Skillbook.CLI.Schedule do
 
   @impl true
   def run(options) do
-    case agent(options.flags) do
+    case with(:ok <- check_enable(options.flags), do: agent(options.flags)) do
       {:ok, agent} ->
         mode = if options.flags[:run], do: {:serve, agent}, else: :read
 
@@ -88,14 +94,24 @@ defmodule Skillbook.CLI.Schedule do
     end
   end
 
+  defp check_enable(flags) do
+    globs = Keyword.get_values(flags, :enable)
+
+    case {globs, flags[:run], Native.globs_check(globs)} do
+      {[_ | _], nil, _} ->
+        {:error, "--enable needs --run"}
+
+      {_, _, {:error, {glob, reason}}} ->
+        {:error, "--enable expects a glob (#{reason}), got: #{glob}"}
+
+      _ ->
+        :ok
+    end
+  end
+
   defp show(book, options) do
     with {:ok, agenda} <- agenda(book, options, Keyword.take(options.flags, [:times, :last])) do
-      as = if options.flags[:run], do: options.profile
-
-      put(
-        %{agenda | next: for(row <- agenda.next, do: %{row | run_as: row.run_as || as})},
-        options
-      )
+      put(agenda, options)
     end
   end
 

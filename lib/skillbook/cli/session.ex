@@ -48,6 +48,9 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
+  @doc "The name of the book of a command line."
+  def name, do: @name
+
   @doc "The view of `profile/1`."
   def view(book, options), do: Skillbook.view(book, profile(options))
 
@@ -59,25 +62,32 @@ defmodule Skillbook.CLI.Session do
   defp start(options, store, vaults, mode) do
     # `index/1` shows the progress.
     Logger.put_module_level(Vault.Indexer, :warning)
-    # `summarize/1` shows the errors.
+
+    book = [
+      name: @name,
+      sources: options.dirs |> Enum.uniq_by(&Path.expand/1) |> Enum.map(&source/1),
+      builtins: options.builtins,
+      store: store,
+      vaults: vaults,
+      watch: mode not in [:read, :write],
+      write_to: List.last(options.dirs) || "skills"
+    ]
+
+    # `summarize/1` shows the errors of the start.
     Logger.put_module_level(ErrorLog, :none)
 
-    Skillbook.start_link(
-      [
-        name: @name,
-        sources: Enum.map(options.dirs, &source/1),
-        builtins: options.builtins,
-        store: store,
-        vaults: vaults,
-        watch: mode not in [:read, :write],
-        write_to: List.last(options.dirs) || "skills"
-      ] ++ schedules(mode, options)
-    )
+    try do
+      Skillbook.start_link(book ++ schedules(mode, options))
+    after
+      Logger.delete_module_level(ErrorLog)
+    end
   end
 
   defp schedules({:serve, agent}, options) do
     profiles = [[id: options.profile, grants: options.grants]]
-    [profiles: profiles, schedules: [run_as: options.profile], agent: agent]
+    builtins = Keyword.get_values(options.flags, :enable)
+    schedules = [run_as: options.profile, builtins: builtins]
+    [profiles: profiles, schedules: schedules, agent: agent]
   end
 
   defp schedules(_mode, _options), do: [scheduler: false]

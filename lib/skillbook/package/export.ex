@@ -122,6 +122,12 @@ defmodule Skillbook.Package.Export do
       else: text
   end
 
+  defp command(entry) do
+    on_error = entry.data["on_error"]
+    on_error = if is_binary(on_error), do: %{"skillbook-on-error" => on_error}, else: %{}
+    Map.put(on_error, "skillbook-command", entry.name)
+  end
+
   # The metadata, and the fields that other programs and Skillbook read outside of it. A field
   # whose name the author's metadata uses for another value stays outside too.
   defp metadata(entry, own) do
@@ -136,6 +142,12 @@ defmodule Skillbook.Package.Export do
           is_binary(value) or is_number(value),
           into: %{},
           do: {key, to_string(value)}
+
+    # A page without a handler is a command of its name again where it is installed.
+    more =
+      if entry.kind == :command and entry.handler == nil,
+        do: Map.merge(more, command(entry)),
+        else: more
 
     more = if entry.title, do: Map.put(more, "title", entry.title), else: more
     more = if entry.tags != [], do: Map.put(more, "tags", Enum.join(entry.tags, ", ")), else: more

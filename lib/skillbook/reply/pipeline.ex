@@ -26,6 +26,9 @@ defmodule Skillbook.Reply.Pipeline do
 
   # 1.5 times the recommended page size.
   @default_max_result 30_000
+  # The effects of commands that change what a view shows.
+  @writes ~w(skill_created skill_updated skill_restored skill_enabled skill_disabled skill_deleted
+             note_added note_updated note_deleted)a
   @skipped "Not run, because a command before it failed. If it is still wanted, write it again."
 
   @doc "Runs the commands of a reply."
@@ -79,20 +82,35 @@ defmodule Skillbook.Reply.Pipeline do
     {on_error, options} = Keyword.pop(options, :on_error, :continue)
 
     {results, _} =
-      Enum.map_reduce(lines, {false, %{}}, fn
-        line, {true, before} ->
+      Enum.map_reduce(lines, {view, false, %{}}, fn
+        line, {view, true, before} ->
           result = %Result{status: :skipped, content: @skipped, command: own(line), duration: 0}
-          {notify(result, options), {true, before}}
+          {notify(result, options), {view, true, before}}
 
-        line, {false, before} ->
+        line, {view, false, before} ->
           line = own(line)
+          view = with {:written, view} <- view, do: renew(view)
           {result, full_text} = command(view, line, &fill(&1, before), options)
           result = notify(result, options)
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})
-          {result, {on_error == :halt and result.status == :error, before}}
+          view = if written?(result), do: {:written, view}, else: view
+          {result, {view, on_error == :halt and result.status == :error, before}}
       end)
 
     results
+  end
+
+  # A reply may run a workflow that it has built, so the commands after one that writes skills get
+  # a view with the change.
+  defp written?(%Result{effects: effects}), do: Enum.any?(effects, &(&1 in @writes))
+
+  defp renew(%View{book: nil} = view), do: view
+
+  defp renew(view) do
+    View.of(view.book, view.profile)
+  rescue
+    # The book has stopped, which the next command reports.
+    ArgumentError -> view
   end
 
   defp fill(%Command{placeholders: []} = command, _before), do: {:ok, command}

@@ -11,7 +11,7 @@ defmodule Skillbook.Reply.Placeholder do
   @placeholder ~r/\{\{|\{[\p{L}\p{N}_][\p{L}\p{N}_-]*\}/u
 
   @type name :: non_neg_integer() | :last | String.t()
-  @type value :: true | String.t() | [String.t()]
+  @type value :: true | :none | String.t() | [String.t()]
   @type resolve :: (name() -> {:ok, value()} | {:error, Exception.t()})
 
   @doc """
@@ -32,15 +32,40 @@ defmodule Skillbook.Reply.Placeholder do
   Fills the placeholders of a command of a workflow's page, where they may be anywhere in its
   values.
 
-  `{{` is a brace. A word that consists of one placeholder becomes all values of a list.
+  `{{` is a brace. A word that consists of one placeholder becomes all values of a list. A flag
+  whose only value is a placeholder with the value `:none` is left out.
   """
   @spec fill_page(Command.t(), resolve()) :: {:ok, Command.t()} | {:error, Exception.t()}
   def fill_page(command, resolve) do
+    command = without(command, &(resolve.(&1) == {:ok, :none}))
+
     with {:ok, values} <- resolved(used(command), resolve) do
       command = %{put(command, fn _place, text -> parts(text) end, values) | placeholders: []}
       {:ok, %{command | raw: Command.line(command)}}
     end
   end
+
+  @doc """
+  Removes the flags of a command of a page whose only value is a placeholder for which `missing?`
+  returns true, so that an optional flag of a workflow can be passed on to a step.
+  """
+  @spec without(Command.t(), (name() -> boolean())) :: Command.t()
+  def without(command, missing?) do
+    flags =
+      for {flag, given} <- command.flags,
+          kept = List.wrap(given) |> Enum.reject(&alone?(&1, missing?)),
+          kept != [] or given == [],
+          into: %{},
+          do: {flag, if(is_list(given), do: kept, else: given)}
+
+    %{command | flags: flags}
+  end
+
+  defp alone?(text, missing?) when is_binary(text) do
+    with [{:name, name}] <- parts(text), do: missing?.(name), else: (_ -> false)
+  end
+
+  defp alone?(_other, _missing?), do: false
 
   @doc "Returns the names of the placeholders in a command of a page, without duplicates."
   @spec names(Command.t()) :: [String.t()]

@@ -9,8 +9,10 @@ defmodule Skillbook.Agenda do
       * `:name` - the name of the entry
       * `:schedule`, `:timezone` - as texts
       * `:means` - the schedule in words
-      * `:run_as` - the id of the profile in its page, or `nil`. For an entry of the store it is
-        the creator's, which only the creator and an unrestricted view get
+      * `:run_as` - the id of the profile that it runs as: that of its page, or that of the option
+        `:schedules`, and for an entry of the store the creator's. Only this profile and an
+        unrestricted view get an id that is not in the page. `nil` if there is none, and for
+        built-in skills that are off
       * `:at` - the next times, UTC
       * `:local` - the same times in the time zone, as texts
     * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`,
@@ -33,7 +35,7 @@ defmodule Skillbook.Agenda do
   the results of all profiles, any other profile only its own.
   """
 
-  alias Skillbook.Scheduler.{Clock, Firings}
+  alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Catalog, Entry, OptionError, Profile, SQL, Schedule, View}
 
@@ -104,7 +106,7 @@ defmodule Skillbook.Agenda do
           schedule: schedule.expression,
           timezone: schedule.timezone,
           means: Schedule.describe(schedule),
-          run_as: run_as(view, entry, creators),
+          run_as: run_as(book, view, entry, creators),
           at: at,
           local: Enum.map(at, &Schedule.local(schedule, &1))
         }
@@ -120,17 +122,23 @@ defmodule Skillbook.Agenda do
         do: {{entry.name, record}, if(creator == "", do: book.schedules[:run_as], else: creator)}
   end
 
-  # A profile that sees an entry need not be allowed to know its creator.
-  defp run_as(view, entry, creators) do
+  # A profile that sees an entry need not be allowed to know its creator, or the profile of the
+  # book's option.
+  defp run_as(book, view, entry, creators) do
     case View.record(view, entry.name) do
       nil ->
-        entry.data["run_as"]
+        cond do
+          not Job.enabled?(book, entry) -> nil
+          id = entry.data["run_as"] -> id
+          true -> own(view, Job.run_as(book, entry))
+        end
 
       record ->
-        creator = creators[{entry.name, record}]
-        if only(view.profile) in [nil, creator], do: creator
+        own(view, creators[{entry.name, record}])
     end
   end
+
+  defp own(view, id), do: if(only(view.profile) in [nil, id], do: id)
 
   # Atoms sort after numbers, so entries without a next time come last.
   defp unix(nil), do: :never

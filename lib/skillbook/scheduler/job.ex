@@ -18,7 +18,7 @@ defmodule Skillbook.Scheduler.Job do
   """
 
   alias Skillbook.Store.Authors
-  alias Skillbook.{Book, Catalog, Entry, Profile, Schedule, View}
+  alias Skillbook.{Book, Catalog, Declaration, Entry, Native, Profile, Schedule, View}
 
   @type key :: String.t() | {String.t(), pos_integer()}
 
@@ -101,8 +101,8 @@ defmodule Skillbook.Scheduler.Job do
   defp visible?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
 
   defp runner(book, nil, [], entry) do
-    with {:ok, profile} <-
-           profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
+    with true <- enabled?(book, entry) || :none,
+         {:ok, profile} <- profile(book, run_as(book, entry)),
          author = author(book, entry),
          {:ok, profile} <- limit_to_author(profile, author),
          do: {:ok, profile, profile.id, author}
@@ -115,21 +115,45 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   defp schedule(entry) do
-    with {:error, error} <- Schedule.parse(entry.schedule, entry.timezone || "UTC"),
+    with :ok <- check_flags(entry),
+         {:error, error} <- Schedule.parse(entry.schedule, entry.timezone || "UTC"),
          do: {:error, Exception.message(error)}
   end
 
-  # Built-in pages run only if the book sets `run_as`. That is no reason for a warning at each
-  # start.
-  defp profile(_book, "builtin", nil), do: :none
+  # A schedule calls the command without flags.
+  defp check_flags(%Entry{kind: :command} = entry) do
+    with text when is_binary(text) <- Declaration.required(Declaration.read(entry.body)) do
+      {:error,
+       "expected a command that runs without flags, got one that requires #{text}; give each " <>
+         "flag a default, or make it optional"}
+    else
+      nil -> :ok
+    end
+  end
 
-  defp profile(_book, _source, nil) do
+  defp check_flags(_entry), do: :ok
+
+  @doc false
+  # The id of the profile that the entry of a file runs as, if it is set.
+  @spec run_as(Book.t(), Entry.t()) :: String.t() | nil
+  def run_as(book, entry), do: entry.data["run_as"] || book.schedules[:run_as]
+
+  @doc false
+  # Whether the schedule of an entry is on. Those of built-in skills are off, unless the book
+  # names them.
+  @spec enabled?(Book.t(), Entry.t()) :: boolean()
+  def enabled?(book, entry) do
+    not match?(%Entry{source: "builtin", trust: :high}, entry) or
+      match?({:ok, [_]}, Native.globs_filter(book.schedules[:builtins], [entry.name]))
+  end
+
+  defp profile(_book, nil) do
     {:error,
      "expected the id of a profile as `run_as` in its frontmatter, got nothing; write " <>
        "`run_as: default`, or give the book the option schedules: [run_as: \"default\"]"}
   end
 
-  defp profile(book, _source, id) do
+  defp profile(book, id) do
     case book.profiles do
       %{^id => profile} ->
         {:ok, profile}

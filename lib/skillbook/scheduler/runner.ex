@@ -14,6 +14,8 @@ defmodule Skillbook.Scheduler.Runner do
 
   # Characters stored of a result.
   @max_text 10_000
+  # Characters of it in the log.
+  @max_logged 500
   @no_user "No user is present to approve it, since it runs on a schedule; a profile with " <>
              "writes: :run may run it."
 
@@ -40,7 +42,7 @@ defmodule Skillbook.Scheduler.Runner do
       {_no_job, from} ->
         with :ok <- claim(book, nil, firing, from, by) do
           text = "The entry does not exist any more, or may not run on a schedule."
-          finish(book, firing, by, failed(text))
+          finish(book, nil, firing, by, failed(text))
         end
     end
   end
@@ -73,7 +75,7 @@ defmodule Skillbook.Scheduler.Runner do
 
   defp run_or_dispatch(book, job, firing, from, by) do
     if dispatch?(book, from) do
-      dispatch(book, firing, by)
+      dispatch(book, job, firing, by)
     else
       metadata = %{
         book: book.name,
@@ -85,7 +87,7 @@ defmodule Skillbook.Scheduler.Runner do
 
       Telemetry.span([:skillbook, :firing], metadata, fn ->
         result = result(book, job, firing, by)
-        {:stop, finish(book, firing, by, result), %{status: result.status}}
+        {:stop, finish(book, job, firing, by, result), %{status: result.status}}
       end)
     end
   end
@@ -101,7 +103,7 @@ defmodule Skillbook.Scheduler.Runner do
     end
   end
 
-  defp dispatch(book, firing, by) do
+  defp dispatch(book, job, firing, by) do
     {module, function} = book.schedules[:dispatch]
 
     answer =
@@ -116,14 +118,14 @@ defmodule Skillbook.Scheduler.Runner do
         {:ok, %{status: :queued, text: "", duration: nil}}
 
       {:error, text} when is_binary(text) ->
-        finish(book, firing, by, failed("It was not dispatched: #{text}"))
+        finish(book, job, firing, by, failed("It was not dispatched: #{text}"))
 
       other ->
         expected =
           "expected #{inspect(module)}.#{function}/1 to return :ok or {:error, text}, got: " <>
             inspect(other, limit: 20)
 
-        finish(book, firing, by, failed("It was not dispatched: #{expected}"))
+        finish(book, job, firing, by, failed("It was not dispatched: #{expected}"))
     end
   end
 
@@ -148,10 +150,19 @@ defmodule Skillbook.Scheduler.Runner do
   defp status(%Result{status: :template}), do: :template
   defp status(%Result{}), do: :ok
 
+  # The first line, since the results of a workflow's steps may have secrets. The agenda has all.
+  defp log_failure(job, firing, text) do
+    as = if job, do: " as #{inspect(job.profile.id)}", else: ""
+    [reason | _] = text |> String.trim() |> String.split("\n", parts: 2)
+    reason = String.slice(reason, 0, @max_logged)
+    Logger.error("#{firing.name}, due at #{firing.at}, failed#{as}: #{reason}")
+  end
+
   defp failed(text), do: %{status: :failed, text: text, duration: nil}
 
   # Retries for one lease. The server renews the lease and stops this process when it is lost.
-  defp finish(book, firing, by, result) do
+  defp finish(book, job, firing, by, result) do
+    if result.status == :failed, do: log_failure(job, firing, result.text)
     finish = fn -> Firings.finish(Book.sql(book), firing, by, Clock.now(book), result) end
 
     case retry(by.lease, finish) do

@@ -191,7 +191,7 @@ defmodule Skillbook.Scheduler.Server do
 
     for {_ref, %{task: task, firing: firing}} <- state.running do
       Worker.stop(task)
-      store_failure(state, firing, "The book stopped while it ran; part of its work may be done.")
+      fail(state, firing, "The book stopped while it ran; part of its work may be done.")
     end
   end
 
@@ -367,12 +367,17 @@ defmodule Skillbook.Scheduler.Server do
          caller_ref
        ) do
     Worker.stop(task)
-    store_failure(state, firing, "The process that ran it exited; part of its work may be done.")
+    fail(state, firing, "The process that ran it exited; part of its work may be done.")
     {_, state} = pop_in(state.running[ref])
     start_next(state)
   end
 
   defp stop_without_caller(_running, state, _ref), do: state
+
+  defp fail(state, firing, text) do
+    Logger.error("#{firing.name}, due at #{firing.at}, failed: #{text}")
+    store_failure(state, firing, text)
+  end
 
   # If this fails, the lease expires and another node stores the failure.
   defp store_failure(state, firing, text) do

@@ -14,7 +14,14 @@ defmodule Skillbook.Workflow.Plan do
   @doc "As `Skillbook.Workflow.plan/3`."
   def new(entry, command, context) do
     with {:ok, declaration} <- View.flags(context.view, entry.name),
-         {:ok, page} <- read(entry, declaration),
+         do: new(entry, declaration, command, context)
+  end
+
+  @doc "The same for a page that need not be in the view, with its declaration."
+  @spec new(Entry.t(), Declaration.t() | nil, Command.t(), Context.t()) ::
+          {:ok, Skillbook.Workflow.plan()} | {:error, Exception.t()}
+  def new(entry, declaration, command, context) do
+    with {:ok, page} <- read(entry, declaration),
          {:ok, flags} <- cast_flags(command, declaration, context),
          values = Map.merge(flag_values(declaration, flags), built_in_values(context)),
          :ok <- check_values(entry, page.steps, values),
@@ -56,7 +63,7 @@ defmodule Skillbook.Workflow.Plan do
   end
 
   defp on_error(%Entry{data: data} = entry) do
-    case data["on_error"] do
+    case data["on_error"] || entry.metadata["skillbook-on-error"] do
       nil ->
         {:ok, :stop}
 
@@ -221,8 +228,12 @@ defmodule Skillbook.Workflow.Plan do
   end
 
   defp check_values(entry, steps, values) do
+    missing? = &(values[&1] == :none)
+
     Enum.find_value(steps, :ok, fn step ->
-      name = Enum.find(step.uses, &(values[&1] == :none))
+      # A flag whose whole value is missing is left out.
+      left = step.command |> Placeholder.without(missing?) |> Placeholder.names()
+      name = Enum.find(left, missing?)
 
       name &&
         {:error,

@@ -13,7 +13,7 @@ use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode::{Bare, Bares};
 use crate::text::{self, SourceText};
-use crate::twin::{twin, BYTES, COPIED_BYTES};
+use crate::twin::{twin, BYTES};
 
 mod atoms {
     rustler::atoms! {
@@ -98,6 +98,8 @@ struct State {
     number: u64,
     /// The number of bytes since the last chunk with an event, which feeding may scan again.
     pending: usize,
+    /// The last line so far has a character of a fence.
+    is_marked: bool,
 }
 
 impl Stream {
@@ -106,41 +108,57 @@ impl Stream {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn is_quick(&self, more: usize) -> bool {
+    /// `fenced` says whether the next bytes complete a line that may be a fence, or end the text.
+    /// Only then is a guess taken back, and everything since then read again.
+    fn is_quick(&self, more: usize, fenced: impl FnOnce(&State) -> bool) -> bool {
         let state = self.state();
-        // Text that is only waiting is looked at once more when the rest of it comes.
-        let waiting = if state.extractor.may_read_again() { BYTES } else { 4 * COPIED_BYTES };
-        more <= BYTES && state.pending + more <= waiting
+        let pending = state.pending + more;
+        more <= BYTES
+            && (pending <= BYTES
+                // Text that is only waiting is looked at once more when the rest of it comes.
+                || (pending <= WAITING && !(state.extractor.may_read_again() && fenced(&state))))
     }
+}
+
+/// How much text may wait for the end of its line.
+const WAITING: usize = 256 * 1024;
+
+fn has_mark(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| matches!(byte, b'`' | b'~'))
 }
 
 #[rustler::nif]
 fn extractor_new(run: bool) -> ResourceArc<Stream> {
     let extractor = extract::Extractor::new(unclosed(run));
-    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, pending: 0 })))
+    ResourceArc::new(Stream(Mutex::new(State {
+        extractor,
+        number: 0,
+        pending: 0,
+        is_marked: false,
+    })))
 }
 
 twin! {
     "DirtyCpu" fn extractor_feed_now | extractor_feed_dirty(
         env, stream: ResourceArc<Stream>, number: u64, chunk: Binary<'a>
     )
-    if stream.is_quick(chunk.len())
-    => step(env, &stream, number, chunk.len(), |extractor| extractor.feed(&chunk))
+    if stream.is_quick(chunk.len(), |state| state.is_marked || has_mark(&chunk))
+    => step(env, &stream, number, &chunk, |extractor| extractor.feed(&chunk))
 }
 
 twin! {
     "DirtyCpu" fn extractor_finish_now | extractor_finish_dirty(
         env, stream: ResourceArc<Stream>, number: u64
     )
-    if stream.is_quick(0)
-    => step(env, &stream, number, 0, extract::Extractor::finish)
+    if stream.is_quick(0, |_| true)
+    => step(env, &stream, number, b"", extract::Extractor::finish)
 }
 
 fn step<'a>(
     env: Env<'a>,
     stream: &Stream,
     number: u64,
-    more: usize,
+    chunk: &[u8],
     take: impl FnOnce(&mut extract::Extractor) -> Result<Vec<Event<'static>>, Error>,
 ) -> NifResult<Term<'a>> {
     let mut state = stream.state();
@@ -149,11 +167,14 @@ fn step<'a>(
         return Ok(atoms::stale().encode(env));
     }
     state.number += 1;
+    let line = chunk.iter().rposition(|byte| *byte == b'\n').map_or(chunk, |at| &chunk[at..]);
+    state.is_marked = has_mark(line) || (state.is_marked && line.len() == chunk.len());
     match take(&mut state.extractor) {
         Err(error) => text::error(env, &error),
         Ok(events) => {
             // As long as no event comes, the chunks pile up in the state machine.
-            state.pending = if events.is_empty() { state.pending + more } else { more };
+            let waiting = if events.is_empty() { state.pending } else { 0 };
+            state.pending = waiting + chunk.len();
             let events: Vec<Term<'a>> = events.iter().map(|item| event(env, item)).collect();
             Ok((atoms::ok(), events).encode(env))
         }

@@ -3,6 +3,7 @@ defmodule Skillbook.Flags.DeclaredTest do
   # same values from text, JSON and tool calls.
   use Skillbook.SkillsCase, async: true
 
+  alias Skillbook.Support.Hidden
   alias Skillbook.{FlagError, Flags, Result, Tools, View}
 
   @moduletag :tmp_dir
@@ -194,8 +195,8 @@ defmodule Skillbook.Flags.DeclaredTest do
 
   # A tool call has the same error, in terms of JSON.
   defp told(%{status: :error, error: %FlagError{json: true} = error, content: text}) do
-    assert Exception.message(error) == text
-    {:error, Exception.message(%{error | json: false})}
+    assert Hidden.visible(Exception.message(error)) == text
+    {:error, Hidden.visible(Exception.message(%{error | json: false}))}
   end
 
   defp told(%{status: :error, content: text}), do: {:error, text}

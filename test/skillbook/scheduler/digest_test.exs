@@ -147,7 +147,7 @@ defmodule Skillbook.Scheduler.DigestTest do
                built.content,
                "Built workflows.morning. Its schedule is 0 8 * * 1-5: " <>
                  "at 08:00 on Mondays to Fridays, UTC; the next time is 2026-03-03 08:00 " <>
-                 "+00:00. From"
+                 "+00:00. Run"
              )
 
       changed(book, :added)

@@ -71,7 +71,7 @@ defmodule Skillbook.Support.NativeTest do
     Native.view_prompt(small)
     stream = fn -> Extractor.new().ref end
     held = stream.()
-    Native.extractor_feed(held, 0, "```cmd\nx “" <> long)
+    Native.extractor_feed(held, 0, "```cmd\nx “\n" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
 
     http = %{
@@ -88,8 +88,8 @@ defmodule Skillbook.Support.NativeTest do
     rows = [
       extract: {["a", false], [long, false]},
       extractor_feed: {[stream.(), 0, "a"], [stream.(), 0, long]},
-      extractor_feed: {[stream.(), 0, "a"], [held, 1, "a"]},
-      extractor_finish: {[stream.(), 0], [held, 2]},
+      extractor_feed: {[held, 1, "a"], [held, 2, "\n```"]},
+      extractor_finish: {[stream.(), 0], [held, 3]},
       tokenize: {["a"], [long]},
       parse_command: {["a"], [long]},
       quote_word: {["a"], [long]},
@@ -114,6 +114,8 @@ defmodule Skillbook.Support.NativeTest do
       view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
+      view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
+      view_spelled: {[small, "Haiku"], [large, "Haiku"]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
       view_domains: {[small], [large]},

@@ -12,6 +12,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   alias Skillbook.{
     Book,
+    Command,
     Context,
     Declaration,
     Document,
@@ -27,11 +28,13 @@ defmodule Skillbook.Handlers.Workflow.Build do
     Store,
     StoreError,
     View,
-    Workflow
+    Workflow,
+    WorkflowError
   }
 
   alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Store.ScheduleRules
+  alias Skillbook.Workflow.Plan
 
   # `get_skill email.all` and `--help` would never reach a command of these names.
   @reserved ~w(all help)
@@ -41,13 +44,14 @@ defmodule Skillbook.Handlers.Workflow.Build do
     with {:ok, root} <- Context.fetch_write_to(context),
          {:ok, flags} <- cast_name(flags, "name", "weekly_report"),
          {:ok, flags} <- cast_name(flags, "domain", "workflows"),
-         {:ok, flags} <- cast_steps(flags),
+         {:ok, flags} <- cast_steps(flags, context.command.raw),
          {:ok, flags} <- cast_flags(flags),
          {:ok, flags} <- cast_schedule(flags, context),
          {:ok, flags} <- cast_run_as(flags, context),
          {:ok, flags} <- cast_labels(flags, context),
          workflow = workflow(flags),
          {:ok, steps} <- steps(workflow),
+         :ok <- check_scheduled(workflow, context),
          :ok <- check_visible(workflow, context),
          {:ok, view} <- Pages.current(context),
          :ok <- check_free(workflow, view),
@@ -85,18 +89,22 @@ defmodule Skillbook.Handlers.Workflow.Build do
   @flags_example ~s("--to  Who gets it (default: me\)")
 
   # Several quoted values are steps. Several single words are one text without its quotes.
-  defp cast_steps(flags) do
+  defp cast_steps(flags, line) do
     flags =
       case flags do
-        %{"steps" => [_, _ | _] = steps} -> %{flags | "steps" => number(steps)}
+        %{"steps" => [_, _ | _] = steps} -> %{flags | "steps" => number(steps, line)}
         flags -> flags
       end
 
     Flags.cast_text(flags, "steps", max: 20_000)
   end
 
-  defp number(steps) do
-    if Enum.all?(steps, &is_binary/1) and Enum.any?(steps, &(&1 =~ ~r/\S\s+\S/)) do
+  # The first value is quoted, or an item of a JSON list.
+  @quoted ~r/--steps[=\s]\s{0,9}["'“‘]|"steps"\s{0,9}:\s{0,9}\[/u
+
+  defp number(steps, line) do
+    if Enum.all?(steps, &is_binary/1) and
+         (Enum.any?(steps, &(&1 =~ ~r/\S\s+\S/)) or line =~ @quoted) do
       steps
       |> Enum.with_index(1)
       |> Enum.map_join("\n", fn {step, n} ->
@@ -271,8 +279,15 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   # Reads the page as a call would. Unknown commands are allowed: they may be added later.
-  defp steps(%{name: name, text: text, flags: flags}) do
-    entry = %Entry{
+  defp steps(%{text: text} = workflow) do
+    case Workflow.read(entry(workflow), Declaration.read(text)) do
+      {:ok, page} -> {:ok, page.steps}
+      {:error, error} -> {:error, %{error | kind: :build}}
+    end
+  end
+
+  defp entry(%{name: name, text: text, flags: flags}) do
+    %Entry{
       name: name,
       kind: :command,
       description: flags["description"],
@@ -281,12 +296,35 @@ defmodule Skillbook.Handlers.Workflow.Build do
       source: "",
       data: %{"on_error" => flags["on-error"]}
     }
+  end
 
-    case Workflow.read(entry, Declaration.read(text)) do
-      {:ok, page} -> {:ok, page.steps}
-      {:error, error} -> {:error, %{error | kind: :build}}
+  # A schedule calls the page without flags, which must not fail at its first time.
+  defp check_scheduled(%{flags: %{"schedule" => _}} = workflow, context) do
+    %{name: name, text: text} = workflow
+    declaration = Declaration.read(text)
+    command = %Command{name: name, raw: name}
+
+    problem =
+      with nil <- Declaration.required(declaration),
+           {:ok, _plan} <- Plan.new(entry(workflow), declaration, command, context) do
+        nil
+      else
+        {:error, error} -> error.text
+        required -> "it requires #{required}"
+      end
+
+    if problem do
+      text =
+        "its schedule calls it without flags, and #{problem}. Give the flag a default in " <>
+          "--flags, as in #{@flags_example}, or leave out --schedule"
+
+      {:error, %WorkflowError{kind: :build, name: name, text: text}}
+    else
+      :ok
     end
   end
+
+  defp check_scheduled(_workflow, _context), do: :ok
 
   # The page
 
@@ -395,8 +433,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # The answer
 
   defp text(%{name: name, flags: flags}, steps, context) do
-    "Built #{name}.#{schedule_text(flags, context)} From your next reply on, run " <>
-      "it with: #{name}" <> unknown_commands(steps, context)
+    "Built #{name}.#{schedule_text(flags, context)} Run it with: #{name}" <>
+      unknown_commands(steps, context)
   end
 
   defp unknown_commands(steps, context) do

@@ -4,7 +4,8 @@ defmodule Skillbook.Handlers.Workflow.List do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Result, Schedule, View}
+  alias Skillbook.Scheduler.Job
+  alias Skillbook.{Book, Result, Schedule, View}
 
   @impl true
   def execute(flags, context) do
@@ -13,7 +14,7 @@ defmodule Skillbook.Handlers.Workflow.List do
       for entry <- View.entries(context.view, kind: :command),
           entry.handler == nil,
           flags["domain"] in [nil, entry.domain],
-          do: workflow(entry, context.now)
+          do: workflow(entry, context)
 
     {lines, data} = Enum.unzip(workflows)
     {:ok, Result.ok(text(lines, flags["domain"]), data: data)}
@@ -29,16 +30,23 @@ defmodule Skillbook.Handlers.Workflow.List do
     end
   end
 
-  defp workflow(%{schedule: nil} = entry, _now),
+  defp workflow(%{schedule: nil} = entry, _context),
     do: {"#{entry.name} - #{entry.description}", data(entry, nil)}
 
-  defp workflow(entry, now) do
-    schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC")
+  defp workflow(entry, context) do
     text = [entry.schedule, entry.timezone] |> Enum.filter(& &1) |> Enum.join(" ")
-    next = Schedule.next(schedule, now)
-    run = if next, do: ", next #{Schedule.local(schedule, next)}", else: ""
+    {run, next} = if off?(entry, context), do: {", off", nil}, else: next(entry, context.now)
     {"#{entry.name} [#{text}#{run}] - #{entry.description}", data(entry, next)}
   end
+
+  defp next(entry, now) do
+    schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC")
+    next = Schedule.next(schedule, now)
+    {if(next, do: ", next #{Schedule.local(schedule, next)}", else: ""), next}
+  end
+
+  defp off?(_entry, %{book: nil}), do: false
+  defp off?(entry, %{book: book}), do: not Job.enabled?(Book.fetch!(book), entry)
 
   defp data(entry, next),
     do: entry |> Map.take([:name, :description, :schedule, :timezone]) |> Map.put(:next_run, next)

@@ -16,14 +16,18 @@ pub(super) struct KnownNames {
     pub by_spelling: FxHashMap<String, Vec<u32>>,
 }
 
+/// The signs that count as blanks in a [`spelling`]. Others have a meaning in the command language,
+/// so that `<tasks.get>` and `tasks.*` are not `tasks.get` and `tasks`.
+const SIGNS: &str = "-_.,:;!?'\"()&";
+
 /// The form in which `Meeting Notes`, `meeting-notes` and `MEETING_NOTES` are equal: lower case, a
-/// blank for each run of blanks, dashes, dots and other signs of ASCII. Empty if nothing is left.
+/// blank for each run of blanks, dashes, dots and other punctuation. Empty if nothing is left.
 pub fn spelling(text: &str) -> String {
     let lower = text.nfc().flat_map(char::to_lowercase);
     let mut out = String::with_capacity(text.len());
     let mut gap = false;
     for c in lower {
-        if c.is_whitespace() || c.is_ascii_punctuation() {
+        if c.is_whitespace() || SIGNS.contains(c) {
             gap = !out.is_empty();
         } else {
             if std::mem::take(&mut gap) {
@@ -154,7 +158,7 @@ mod tests {
                 "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
             ),
             ("--", ""),
-            ("", ""),
+            ("<email.send>", "<email send>"),
         ];
         for (text, expected) in rows {
             assert_eq!(spelling(text), expected, "{text}");

@@ -28,8 +28,8 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       assert {:ok, result} = execute(context, String.replace(line, "\\)", ")"))
 
       assert result.content ==
-               "Built workflows.late. From your next reply on, run it " <>
-                 "with: workflows.late\nStep 2 would fail now: unknown skill \"mail.send\". " <>
+               "Built workflows.late. Run it with: " <>
+                 "workflows.late\nStep 2 would fail now: unknown skill \"mail.send\". " <>
                  "To list all skills, write: get_skill"
 
       assert [_, frontmatter, body] =
@@ -111,7 +111,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       assert result.content ==
                "Built workflows.weekly_report. Its schedule is " <>
                  "0 9 * * 1: at 09:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 " <>
-                 "09:00 +01:00. From your next reply on, run it with: workflows.weekly_report"
+                 "09:00 +01:00. Run it with: workflows.weekly_report"
 
       path = Path.join(root, "workflows/weekly_report.md")
       assert result.data == %{name: "workflows.weekly_report", path: path}
@@ -166,6 +166,72 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
              } = entry
     end
 
+    test "several quoted values are steps, also single words", %{context: context, root: root} do
+      rows = [
+        {~s(--steps "one" "two"), "1. one\n2. two"},
+        {~s(--steps 'one' 'two' 'three'), "1. one\n2. two\n3. three"},
+        {~s(--steps="one" --steps="two"), "1. one\n2. two"},
+        {~s(--steps “one” “two”), "1. one\n2. two"},
+        {~s(--steps one two), "one two"},
+        {~s(--steps "one two"), "one two"},
+        {~s(--steps "one"), "one"}
+      ]
+
+      for {{steps, text}, index} <- Enum.with_index(rows) do
+        run(context, "workflow.build --name n#{index} --description x #{steps}")
+        page = File.read!(Path.join(root, "workflows/n#{index}.md"))
+        assert page =~ "## Behavior\n\n#{text}\n\n## Examples"
+      end
+
+      line = ~s(workflow.build {"name": "j", "description": "x", "steps": ["one", "two"]})
+      run(context, line)
+      assert File.read!(Path.join(root, "workflows/j.md")) =~ "1. one\n2. two\n"
+    end
+
+    test "a schedule needs a workflow that runs without flags", %{context: context, root: root} do
+      build = fn name, flags, steps ->
+        steps = if steps, do: " --steps <<EOF\n```cmd\n#{steps}\n```\nEOF", else: ""
+
+        run(
+          context,
+          ~s(workflow.build --name #{name} --description x --schedule @daily ) <>
+            ~s(--flags "#{flags}"#{steps})
+        )
+      end
+
+      error = fn name, problem ->
+        "error: `workflows.#{name}` was not built: its schedule calls it without flags, and " <>
+          "#{problem}. Give the flag a default in --flags, as in " <>
+          ~s("--to  Who gets it (default: me\)", or leave out --schedule)
+      end
+
+      rows = [
+        {"--to  Who (required)", nil, "it requires --to"},
+        {"--to  Who (required)", "tasks.search --query {to}", "it requires --to"},
+        {"--to  Who", "memory.save --content \"For {to}\"",
+         "step 1 needs --to, which is not given and has no default"},
+        {"--to  Who", "tasks.search --query {to}", nil},
+        {"--to  Who (default: me)", "memory.save --content \"For {to}\"", nil},
+        {"--dry  Nothing (a switch)", "memory.save --content {dry}", nil}
+      ]
+
+      for {{flags, steps, problem}, index} <- Enum.with_index(rows) do
+        name = "s#{index}"
+        text = build.(name, flags, steps)
+
+        if problem do
+          assert text == error.(name, problem)
+          refute File.exists?(Path.join(root, "workflows/#{name}.md"))
+        else
+          assert text =~ "Built workflows.#{name}. Its schedule is @daily"
+        end
+      end
+
+      # Without a schedule a required flag is fine.
+      line = ~s|workflow.build --name r --description x --flags "--to  Who (required)"|
+      assert run(context, line) =~ "Built workflows.r"
+    end
+
     test "one text of steps stays one, and unquoted words become one", %{
       context: context,
       root: root
@@ -187,8 +253,8 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       check(context, [
         {~s(workflow.build --name onboarding --description "Take on a client | fast" ) <>
            ~s(--domain client_care),
-         "Built client_care.onboarding. From your next reply " <>
-           "on, run it with: client_care.onboarding"}
+         "Built client_care.onboarding. Run it with: " <>
+           "client_care.onboarding"}
       ])
 
       assert File.ls!(Path.join(root, "client_care")) == ["onboarding.md"]
@@ -543,7 +609,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
           end
 
         assert {number, texts} == {number, others}
-        assert hd(texts) =~ "Built ops.deploy. From your next reply on"
+        assert hd(texts) =~ "Built ops.deploy. Run it with: ops.deploy"
         assert Enum.at(texts, 5) =~ "ops.deploy already exists"
         assert_received used when is_binary(used)
         assert_received "Mine"

@@ -160,8 +160,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert run(book, line, %Profile{id: "stranger"}).content ==
                "Built workflows.a. Its schedule is @daily, but it does not " <>
                  "run: expected one of the book's profiles as `run_as`, got \"stranger\"; " <>
-                 "pass one as --run-as, or write it into the page. From your next reply " <>
-                 "on, run it with: workflows.a"
+                 "pass one as --run-as, or write it into the page. Run it with: " <>
+                 "workflows.a"
 
       assert %{"author" => "stranger", "run_as" => "stranger"} = data(book, "workflows.a")
       assert Scheduler.registered(book) == %{}
@@ -363,7 +363,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
             watch: false
           )
 
-        assert {name, "Built a.x. From your next reply on, run it with: a.x"} ==
+        assert {name, "Built a.x. Run it with: a.x"} ==
                  {name,
                   run(
                     book,

@@ -160,7 +160,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
            ]
   end
 
-  test "a built workflow runs from the next reply on", %{tmp_dir: folder} do
+  test "a built workflow runs in the same reply and later", %{tmp_dir: folder} do
     root = Path.join(folder, "built")
     book = book(sources: [root], store: ":memory:", write_to: root)
 
@@ -177,12 +177,32 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     """
 
     view = Skillbook.view(book)
-    assert [%{status: :ok}] = Skillbook.run(view, reply).results
+    call = "```cmd\nworkflows.noted\n```"
+    assert [%{status: :ok}, same] = Skillbook.run(view, reply <> "\n" <> call).results
+    assert [later] = Skillbook.run(Skillbook.view(book), call).results
 
-    assert [%{status: :ok} = result] =
-             Skillbook.run(Skillbook.view(book), "```cmd\nworkflows.noted\n```").results
+    for result <- [same, later] do
+      assert %{status: :ok, effects: [:memory_saved]} = result
+      assert result.content =~ "workflows.noted ran its 2 steps."
+    end
 
-    assert %{effects: [:memory_saved]} = result
-    assert result.content =~ "workflows.noted ran its 2 steps."
+    # The caller's view keeps its generation.
+    assert [%{status: :error}] = Skillbook.run(view, call).results
+
+    # A deleted one is gone for the rest of the reply, and a narrow profile gains nothing.
+    delete = "```cmd\nworkflow.delete workflows.noted\nworkflows.noted\n```"
+    assert [%{status: :ok}, gone] = Skillbook.run(Skillbook.view(book), delete).results
+    assert %Skillbook.UnknownSkillError{name: "workflows.noted"} = gone.error
+
+    {:ok, narrow} =
+      Skillbook.Profile.new(id: "default", skills: ["workflow.build", "workflows.other"])
+
+    replies = for name <- ["noted", "other"], do: String.replace(reply <> call, "noted", name)
+
+    results = for reply <- replies, do: Skillbook.run(Skillbook.view(book, narrow), reply).results
+
+    assert [[%{status: :error}, %{status: :error}], [%{status: :ok}, other]] = results
+    # Its steps need commands that the profile does not see.
+    assert other.content =~ "workflows.other stopped at step 1 of 2"
   end
 end

@@ -14,6 +14,7 @@ use crate::page::fields::Fields;
 use crate::page::sections;
 use crate::source::{Kind, Selection, Source, SourceKind};
 use crate::text::line::command_name;
+use crate::value::Value;
 
 /// The actions that `get_skill` keeps for itself: `email.all` lists a whole domain.
 const RESERVED: [&str; 2] = ["all", "help"];
@@ -210,6 +211,12 @@ impl<'a> Builder<'a> {
 
     fn skill(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
         described(fields, notes)?;
+        let files = self.files(document).to_vec();
+        if let Some(command) = exported_command(fields) {
+            return self
+                .named(document, fields, command, notes)
+                .map(|entry| Entry { files, ..entry });
+        }
         let folder = folder_name(self.source, document);
         let name = match &fields.name {
             Some(name) => {
@@ -236,7 +243,6 @@ impl<'a> Builder<'a> {
             }
         };
         check_name(document, name, Kind::Skill, notes);
-        let files = self.files(document).to_vec();
         Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
     }
 
@@ -395,6 +401,15 @@ impl<'a> Builder<'a> {
         labels.sort();
         labels.dedup();
         labels
+    }
+}
+
+/// The name of the command that was exported as this skill. The format's names have no dots, so
+/// the export writes it into `metadata`.
+fn exported_command(fields: &Fields) -> Option<&str> {
+    match fields.data.get("metadata")?.get("skillbook-command")? {
+        Value::Str(name) if command_name(name).is_some() => Some(name),
+        _ => None,
     }
 }
 
