@@ -53,7 +53,7 @@ defmodule Skillbook.PathsTest do
       "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}")
     end
 
-    within(create, modules: 41, switches: 79, native: 13)
+    within(create, modules: 41, switches: 80, native: 13)
   end
 
   defp start(folder, name \\ :paths),

@@ -66,7 +66,7 @@ defmodule Skillbook.Catalog.SearchTest do
            "expected :command, :skill, :note or nil as the option :kind of a search, got: :file"},
           {[domain: ""], "expected text or nil as the option :domain of a search, got: \"\""},
           {[tags: "a"], "expected a list of texts as the option :tags of a search, got: \"a\""},
-          {%{}, "expected a keyword list for a search, got: %{}"}
+          {[1], "expected a keyword list for a search, got: [1]"}
         ] do
       error = assert_raise OptionError, fn -> Skillbook.search(view, "x", options) end
       assert Exception.message(error) == message
