@@ -24,6 +24,7 @@ defmodule Skillbook.Reply.Pipeline do
     View
   }
 
+  @waited {Policy, :waited}
   # 1.5 times the recommended page size.
   @default_max_result 30_000
   # The effects of commands that change what a view shows.
@@ -165,8 +166,7 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = metadata(view, book, route)
 
     Telemetry.span([:skillbook, :command], metadata, fn ->
-      {result, waited} =
-        Policy.measure_answers(fn -> result(route, view, book, fill, options) end)
+      {result, waited} = measure_answers(fn -> result(route, view, book, fill, options) end)
 
       # Placeholders get the text as stored, the model gets hidden characters as codes.
       full_text = result.content
@@ -177,6 +177,16 @@ defmodule Skillbook.Reply.Pipeline do
       duration = System.convert_time_unit(duration, :native, :microsecond)
       ended(%{result | duration: duration}, full_text)
     end)
+  end
+
+  # Returns the function's result, and how long the policy waited in it for an answer to `:ask`:
+  # the time of a person, not of the command. A step of a workflow is a call within a call.
+  defp measure_answers(fun) do
+    outer = Process.put(@waited, 0)
+    result = fun.()
+    waited = Process.get(@waited, 0)
+    if outer, do: Process.put(@waited, outer + waited), else: Process.delete(@waited)
+    {result, waited}
   end
 
   # A text has at least as many bytes as characters, so a short one is not counted. A page of a

@@ -10,7 +10,7 @@ defmodule Skillbook.Run.Policy do
 
   @dispatch "agent.dispatch"
 
-  # In the process dictionary of a process that runs commands.
+  # In the process dictionary, for the duration of a result (`Skillbook.Reply.Pipeline`).
   @waited {__MODULE__, :waited}
 
   @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
@@ -20,20 +20,6 @@ defmodule Skillbook.Run.Policy do
       :read -> :ok
       :write -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
     end
-  end
-
-  @doc """
-  Calls the function. Returns its result, and how long this process waited in it for the answer to
-  `:ask`, in native units: the time of a person, not of the command.
-  """
-  @spec measure_answers((() -> result)) :: {result, non_neg_integer()} when result: term()
-  def measure_answers(fun) do
-    outer = Process.put(@waited, 0)
-    result = fun.()
-    waited = Process.get(@waited, 0)
-    # A step of a workflow is a call within the call of the workflow.
-    if outer, do: Process.put(@waited, outer + waited), else: Process.delete(@waited)
-    {result, waited}
   end
 
   # The duration includes the time that a person took to answer.
