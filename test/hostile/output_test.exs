@@ -11,6 +11,7 @@ defmodule Skillbook.Hostile.OutputTest do
   alias Skillbook.{CLI, Frontmatter, Prompt, Tools, Vault, View}
 
   @moduletag :tmp_dir
+  @moduletag :capture_log
   @worlds 12
 
   @pieces [
