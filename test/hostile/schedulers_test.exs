@@ -6,6 +6,7 @@ defmodule Skillbook.Hostile.SchedulersTest do
   alias Skillbook.{Cost, HostileTexts, TextFunctions}
 
   @moduletag :guard
+  @moduletag :capture_log
   @moduletag :tmp_dir
 
   # Just below and above the lengths up to which texts are parsed and copied on normal schedulers,
