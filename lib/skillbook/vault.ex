@@ -144,6 +144,43 @@ defmodule Skillbook.Vault do
   defdelegate create(view, fields), to: Write
 
   @doc """
+  Reads the current text of a note: `{:ok, %{vault: name, path: path, title: title, tags: tags,
+  content: text}}`.
+
+  The note is named by its path, its file's name, its title or an alias. The content has no
+  frontmatter. Only vaults that are folders have texts to read.
+
+  ## Options
+
+    * `:vault` - the name of a vault
+
+  ## Examples
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_read_#{System.pid()}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "notes"]
+      iex> options = [name: ReadNoteExample, store: ":memory:", vaults: [vault], watch: false]
+      iex> {:ok, _} = Skillbook.start_link(options)
+      iex> view = Skillbook.view(ReadNoteExample)
+      iex> {:ok, _} = Skillbook.Vault.create(view, %{title: "Plan", content: "Sow the beans.\\n"})
+      iex> {:ok, note} = Skillbook.Vault.read(view, "plan")
+      iex> {note.path, note.title, note.content}
+      {"Plan.md", "Plan", "Sow the beans.\\n"}
+      iex> {:ok, _} = File.rm_rf(folder)
+  """
+  @spec read(View.t(), String.t(), keyword()) ::
+          {:ok,
+           %{
+             vault: String.t(),
+             path: String.t(),
+             title: String.t(),
+             tags: [String.t()],
+             content: String.t()
+           }}
+          | {:error, Exception.t()}
+  defdelegate read(view, name, options \\ []), to: Write
+
+  @doc """
   Changes the text of a note by an edit of `Skillbook.Store.update/4`.
 
   Returns `{:ok, %{vault: name, path: path, changed: boolean}}`. The note is named by its path,

@@ -82,8 +82,6 @@ defmodule Skillbook.Hostile.OutputTest do
   defp start(folder) do
     book(
       sources: [
-        Skillbook.Source.builtin(),
-        Skillbook.Source.builtin(:vaults),
         Path.join(folder, "skills"),
         [path: Path.join(folder, "notes"), kind: :notes]
       ],

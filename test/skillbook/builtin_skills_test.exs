@@ -53,7 +53,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert Enum.map(entries, & &1.name) == ~w(
              agent.dispatch
-             markdown.create markdown.edit markdown.search
+             markdown.create markdown.edit markdown.read markdown.search
              memory.save memory.search
              notes.add notes.delete notes.get notes.list
              results.read
@@ -235,7 +235,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert reads ==
              ~w(
-               markdown.search memory.search notes.get notes.list results.read
+               markdown.read markdown.search memory.search notes.get notes.list results.read
                skills.diff skills.history skills.list skills.load skills.read
                tasks.get tasks.search
                workflow.list workflow.run workflow.show workflows.daily_digest

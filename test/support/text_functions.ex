@@ -335,6 +335,7 @@ defmodule Skillbook.TextFunctions do
        &Vault.put(book, "drive", %{id: "2", content: "---\n#{&1}\n---\nx"})},
       {{Vault, :put}, "path", &Vault.put(book, "drive", %{id: "3", path: &1, content: "x"})},
       {{Vault, :delete}, "", &Vault.delete(book, "drive", &1)},
+      {{Vault, :read}, "name", &Vault.read(view, &1)},
       {{Vault, :edit}, "name", &Vault.edit(view, &1, {:append, "x"})},
       {{Vault, :edit}, "text",
        &Vault.edit(view, "Plan.md", {:find_replace, &1, "x", all?: true})},

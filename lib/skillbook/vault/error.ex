@@ -8,7 +8,8 @@ defmodule Skillbook.VaultError do
       * `:no_vaults` - the book has no vaults that the profile sees
       * `:unknown_vault` - no vault has the name
       * `:which` - there are several vaults, and none was named
-      * `:no_folder` - the vault is not a folder, so notes cannot be written into it
+      * `:no_folder` - the vault is not a folder, so its notes cannot be read or
+        written
       * `:not_found` - no note has the name
       * `:ambiguous` - several notes have the name
       * `:exists` - the note already exists
@@ -55,7 +56,7 @@ defmodule Skillbook.VaultError do
   end
 
   def message(%{kind: :no_folder} = error),
-    do: "the vault #{quoted(error.name)} is not a folder, so notes cannot be written into it"
+    do: "the vault #{quoted(error.name)} is not a folder, so its notes cannot be read or written"
 
   def message(%{kind: :not_found, available: []} = error),
     do: "there is no note #{quoted(error.name)}; `markdown.search` finds notes by their content"

@@ -1,6 +1,7 @@
 defmodule Skillbook.Vault.Write do
   @moduledoc false
-  # Creates and edits notes in folder vaults, and stores the documents that an application puts.
+  # Reads, creates and edits notes in folder vaults, and stores the documents that an application
+  # puts.
   #
   # Files are written first and indexed right after, so the next search finds the change. The
   # indexer hears of the file too, and finds it already indexed.
@@ -16,7 +17,7 @@ defmodule Skillbook.Vault.Write do
     labels = (Map.get(fields, :labels, []) ++ view.profile.labels) |> Enum.uniq() |> Enum.sort()
 
     with {:ok, sql} <- Search.fetch_sql(view),
-         {:ok, vault, root} <- writable_vault(view, fields[:vault]),
+         {:ok, vault, root} <- folder_vault(view, fields[:vault]),
          :ok <- Store.check_held_labels(view, labels),
          {:ok, name} <- file_name(fields.title),
          {:ok, folder} <- folder_name(fields[:folder]) do
@@ -73,7 +74,7 @@ defmodule Skillbook.Vault.Write do
          do: {:ok, total > 0}
   end
 
-  defp writable_vault(view, name) do
+  defp folder_vault(view, name) do
     with {:ok, vaults} <- Search.visible_vaults(view, name) do
       case {vaults, Enum.filter(vaults, &match?(%{producer: {Folder, _}}, &1))} do
         {[vault], []} ->
@@ -131,12 +132,24 @@ defmodule Skillbook.Vault.Write do
     end
   end
 
-  # Editing a note
+  # Reading and editing a note
+
+  def read(%View{} = view, name, options \\ []) do
+    with {:ok, sql} <- Search.fetch_sql(view),
+         {:ok, document} <- Search.resolve(sql, view, name, options[:vault]),
+         {:ok, vault, root} <- folder_vault(view, document.vault),
+         {:ok, text} <- read_file(root, document),
+         {:ok, note} <- note(document, text),
+         :ok <- check_visible(view, document, note) do
+      fields = Map.take(note, [:title, :tags, :content])
+      {:ok, Map.merge(fields, %{vault: vault.name, path: document.path})}
+    end
+  end
 
   def edit(%View{} = view, name, edit, options \\ []) do
     with {:ok, sql} <- Search.fetch_sql(view),
          {:ok, document} <- Search.resolve(sql, view, name, options[:vault]),
-         {:ok, vault, root} <- writable_vault(view, document.vault) do
+         {:ok, vault, root} <- folder_vault(view, document.vault) do
       # Two edits of a file must not both start from the same text, or one of them would be lost.
       :global.trans(
         {{__MODULE__, root, document.id}, self()},

@@ -495,8 +495,10 @@ fn constraints_have_names() {
     }
 }
 
+type Change = fn(&Path);
+
 /// What happens to the file of an open database, and whether it is there afterwards.
-const CHANGES: [(&str, fn(&Path), bool); 6] = [
+const CHANGES: [(&str, Change, bool); 6] = [
     ("deleted", |path| fs::remove_file(path).unwrap(), false),
     ("moved", |path| fs::rename(path, path.with_extension("old")).unwrap(), false),
     (
@@ -524,8 +526,10 @@ const CHANGES: [(&str, fn(&Path), bool); 6] = [
     ),
 ];
 
+type Write = fn(&mut SqliteConnection, &dyn Fn()) -> Result<(), Error>;
+
 /// The ways to write, each with the changes of the file in the middle of it.
-const WRITES: [(&str, fn(&mut SqliteConnection, &dyn Fn()) -> Result<(), Error>); 5] = [
+const WRITES: [(&str, Write); 5] = [
     ("a statement", |writer, change| {
         change();
         writer.query("insert into t values (2)", &[]).map(drop)

@@ -145,6 +145,37 @@ defmodule Skillbook.Handlers.MarkdownTest do
              ~s(error: "Plan.md" lacks "board", which this profile must set on every entry)
   end
 
+  test "read: the text of the file, by every name, for those who see it", context do
+    {book, notes} = start(context)
+    plan = "Plan.md in the vault notes: The plan #work\n\n# The plan\n"
+
+    for name <- ["Plan.md", ~s("The plan"), ~s("the plan"), "--note Plan.md --vault notes"],
+        do: assert(String.starts_with?(answer(book, "markdown.read #{name}"), plan))
+
+    # The frontmatter is left out, and a change that is not indexed yet is there.
+    File.write!(Path.join(notes, "Plan.md"), "---\ntags: [new]\n---\nNow \u202Ethis.\n")
+
+    assert answer(book, "markdown.read Plan.md") ==
+             "Plan.md in the vault notes: Plan #new\n\nNow \\u{202E}this.\n"
+
+    # A note that the profile does not see is one that is not there.
+    File.write!(Path.join(notes, "Secret.md"), "---\nvisibility_labels: [board]\n---\nHidden.\n")
+    {:ok, _} = Vault.sync(book, "notes")
+    missing = answer(book, "markdown.read Missing.md")
+    assert answer(book, "markdown.read Secret.md") == String.replace(missing, "Missing", "Secret")
+    profile = %Profile{id: "b", grants: ["board"]}
+    assert answer(book, "markdown.read Secret.md", profile) =~ "Hidden."
+
+    # Labels that the file got since count too.
+    File.write!(Path.join(notes, "Plan.md"), "---\nvisibility_labels: [board]\n---\nHidden.\n")
+    assert answer(book, "markdown.read Plan.md") == String.replace(missing, "Missing", "Plan")
+
+    long = String.duplicate("A line of a long note.\n", 2_000)
+    File.write!(Path.join(notes, "Long.md"), long)
+    {:ok, _} = Vault.sync(book, "notes")
+    assert answer(book, "markdown.read Long.md") =~ "[Cut: these are the characters 1 to "
+  end
+
   test "edit: all operations and errors", context do
     {book, notes} = start(context)
     read = fn -> File.read!(Path.join(notes, "Plan.md")) end
@@ -243,7 +274,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
            "error: expected a vault to write into, one of one, two, got none. Write for " <>
              "example: --vault one"},
           {both, "markdown.create b --content x --vault drive",
-           "error: the vault \"drive\" is not a folder, so notes cannot be written into it"},
+           "error: the vault \"drive\" is not a folder, so its notes cannot be read or written"},
           {%Profile{id: "one"}, "markdown.create b --content x",
            "Created b.md in the vault one."},
           {both, "markdown.edit a --operation append --content x",

@@ -92,7 +92,8 @@ impl Conflicts {
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Entries of one name are adjacent, so each name is looked up once.
-        let mut claims: Vec<(&str, (Claim, bool), [Vec<EntryId>; 2])> = Vec::new();
+        type Contest<'a> = (&'a str, (Claim, bool), [Vec<EntryId>; 2]);
+        let mut claims: Vec<Contest> = Vec::new();
         let weak = |priority: &Priority| priority.claim < Claim::Full && !aliases.is_empty();
         for (id, of) in ids().filter(|(_, priority)| weak(priority)) {
             let name = &*entry(id).name;

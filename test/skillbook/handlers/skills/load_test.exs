@@ -62,7 +62,8 @@ defmodule Skillbook.Handlers.Skills.LoadTest do
       {"notes.get dinner", "# dinner\n\nAnother."},
       {~s(notes.get "dinner plans"), "# Dinner\n\nSoup on Friday."},
       # More than one title fits.
-      {"notes.get DINNER", "error: Note 'DINNER' not found. #{@notes}"},
+      {"notes.get DINNER",
+       ~s(error: "DINNER" can mean dinner plans or shared. Write one of these names)},
       {"notes.get Kept", "# Kept\n\nKept."},
       {"notes.get Weekly Report", "# Weekly Report\n\nWrite it."},
       {"notes.get weekly-report", "# Weekly Report\n\nWrite it."},
