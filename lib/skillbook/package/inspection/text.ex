@@ -106,6 +106,11 @@ defmodule Skillbook.Package.Inspection.Text do
     end
   end
 
+  # A part of the blob is enough to tell.
+  @compared 4_096
+
+  defp dense?(<<blob::binary-size(@compared), _, _::binary>>), do: dense?(blob)
+
   defp dense?(blob) do
     blob =~ ~r/[a-z]/ and blob =~ ~r/[A-Z]/ and blob =~ ~r/[0-9]/ and
       blob |> String.graphemes() |> Enum.uniq() |> length() >= 24
