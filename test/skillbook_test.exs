@@ -38,7 +38,7 @@ defmodule SkillbookTest do
              ~r/^expected #{@callback_type} as the option :ask of a book, got: /},
             {[name: :x, schedules: [tiemout: 1]],
              "unknown option :tiemout for a book's :schedules, did you mean :timeout? The " <>
-               "options are :run_as, :timeout, " <>
+               "options are :run_as, :builtins, :timeout, " <>
                ":max_running, :lease, :missed, :interrupted, :keep, :min_interval, " <>
                ":max_per_profile, :dispatch, :clock"},
             {[name: :x, schedules: [missed: :run]],
@@ -613,7 +613,7 @@ defmodule SkillbookTest do
              duplicate_name: 2,
              name_characters: 6,
              name_differs: 22,
-             reference_missing: 120
+             reference_missing: 113
            }
 
     assert Enum.filter(diagnostics, &(&1.severity == :error)) == []

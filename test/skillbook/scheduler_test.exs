@@ -423,7 +423,7 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  test "NUL in a result is replaced for PostgreSQL", %{
+  test "NUL in a result is stored in PostgreSQL by its code", %{
     tmp_dir: folder
   } do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
@@ -434,7 +434,7 @@ defmodule Skillbook.SchedulerTest do
     send(pid, {:answer, {:ok, "a\0b"}})
     Scheduler.await(book)
 
-    assert {:ok, [%{status: :ok, text: "a\uFFFDb"}]} =
+    assert {:ok, [%{status: :ok, text: "a\\u{0}b"}]} =
              Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
   end
 

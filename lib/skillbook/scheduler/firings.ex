@@ -142,9 +142,7 @@ defmodule Skillbook.Scheduler.Firings do
     where #{@key} and holder = $4 and status in ('running', 'queued')
     """
 
-    # PostgreSQL cannot store NUL, which results may have.
-    text = String.replace(result.text, "\0", "\uFFFD")
-    values = [by.holder, Atom.to_string(result.status), text, result.duration, now]
+    values = [by.holder, Atom.to_string(result.status), result.text, result.duration, now]
 
     with {:ok, %{num_rows: count}} <- SQL.query(sql, update, key(firing) ++ values),
          do: {:ok, count == 1}

@@ -83,10 +83,10 @@ defmodule Skillbook.Workflow.Run do
       Enum.reduce_while(plan.steps, {[], plan.values, nil}, fn step, {results, values, nil} ->
         case reached_limit(state) do
           nil ->
-            result = run_step(step, values, state, context, options)
+            {result, text} = run_step(step, values, state, context, options)
             on_step.(step, result)
             ended = if result.status == :error and plan.on_error == :stop, do: :stopped
-            values = Map.merge(values, result_values(step, result))
+            values = Map.merge(values, result_values(step, result.status, text))
             {if(ended, do: :halt, else: :cont), {[result | results], values, ended}}
 
           limit ->
@@ -116,8 +116,8 @@ defmodule Skillbook.Workflow.Run do
       [now: context.now, by: context.by, assigns: context.assigns, agent: context.agent] ++
         [ask: options[:ask], workflow: state, max_result: :infinity]
 
-    {result, _whole} = Pipeline.command(context.view, step.line, &fill(&1, values), options)
-    %{result | command: filled_line(step, values)}
+    {result, text} = Pipeline.command(context.view, step.line, &fill(&1, values), options)
+    {%{result | command: filled_line(step, values)}, text}
   end
 
   defp fill(command, values) do
@@ -139,9 +139,10 @@ defmodule Skillbook.Workflow.Run do
     end
   end
 
-  # Values that later steps can use.
-  defp result_values(step, %Result{status: status, content: content}) do
-    value = if status == :error, do: {:failed, step.number}, else: content
+  # Values that later steps can use: the text as the handler returned it. A result shows hidden
+  # characters by their codes, and a step must not store those.
+  defp result_values(step, status, text) do
+    value = if status == :error, do: {:failed, step.number}, else: text
     for name <- ["last", "#{step.number}", step.name], name != nil, into: %{}, do: {name, value}
   end
 

@@ -77,7 +77,7 @@ defmodule Skillbook.Catalog.FaultsTest do
       {"with blanks/SKILL.md", skill("with-blanks"), "with-blanks", [:name_differs]},
       {"naïve-café/SKILL.md", skill("naïve-café"), "naïve-café", [:name_characters]},
       {"技能/SKILL.md", skill("技能"), "技能", [:name_characters]},
-      {"metadata/SKILL.md", skill("metadata", "metadata: {a: [b]}"), "metadata", [:field_mended]},
+      {"metadata/SKILL.md", skill("metadata", "metadata: {a: [b]}"), "metadata", []},
       {"links/SKILL.md", skill("links") <> "[gone](gone.md)\n", "links", [:reference_missing]},
       {"needs/SKILL.md", skill("needs", "requires: [nothing]"), "needs", [:requires_missing]},
       {"README.md", "# For people\n", nil, [:not_a_skill]},
