@@ -99,11 +99,15 @@ defmodule Skillbook.Reply.StrayCommands do
 
   # Returns the texts that may begin with a command, in order.
   defp candidates(text) do
-    {outside, _thoughts} = between(text, @thoughts, [], [])
+    {outside, _thoughts} = between(text, compiled(@thoughts), [], [])
     text = IO.iodata_to_binary(outside)
-    {_outside, tagged} = between(text, @tags, [], [])
+    {_outside, tagged} = between(text, compiled(@tags), [], [])
     fenced(String.split(text, "\n"), []) ++ tagged
   end
+
+  # Compiling the marks takes longer than most searches.
+  defp compiled({opening, closing}),
+    do: {:binary.compile_pattern(opening), :binary.compile_pattern(closing)}
 
   # The parts of a text outside of marks, and those between an opening and a closing one. The last
   # mark may be left open.
