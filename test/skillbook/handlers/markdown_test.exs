@@ -53,7 +53,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {"markdown.search board", "No notes found: text \"board\""},
       {"markdown.search --tag hush", "No notes found: tagged hush"},
       {"markdown.search",
-       "error: one of --query, --tag, --folder, --field or --vault is required. Add for " <>
+       "error: one of --query, --tags, --folder, --field or --vault is required. Add for " <>
          "example: --query VALUE"},
       {"markdown.search --query \"?!\"",
        "error: --query must be text with at least one and at most 32 words, " <>
