@@ -144,7 +144,11 @@ defmodule Skillbook.Vault.DatabasesTest do
       word,
       String.slice(word, 0, Enum.random(1..3)) <> "*",
       ~s("#{word} #{Enum.random(@words)}"),
-      "nowhere"
+      "nowhere",
+      "OR",
+      "-" <> word,
+      "-" <> String.slice(word, 0, 3) <> "*",
+      ~s(-"#{word} #{Enum.random(@words)}")
     ])
   end
 
@@ -173,7 +177,7 @@ defmodule Skillbook.Vault.DatabasesTest do
   # For one word, notes with that name come first.
   defp assert_titles_first(query, hits) do
     case Skillbook.Search.Query.parse(query) do
-      {:ok, [{:word, stem}]} ->
+      {:ok, [with: [word: stem]]} ->
         called =
           for hit <- hits, do: stem in stems(hit.title <> " " <> Path.basename(hit.path, ".md"))
 
