@@ -179,25 +179,29 @@ defmodule Skillbook.Package.Inspection.Text do
        |message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)
      /ix},
     {"claims to be the system", :lines, ~r/
-       ^[ \t]*+(?:[#]++\s*+)?(?:\[system\]|system\s*+(?:message|override|instruction|prompt)?\s*+:)\s*+
+       ^[ \t]*+(?:[#]++\s*+)?(?:\[system\]|system\s*+(?:message|override|instruction|prompt)?
+       \s*+:)\s*+
        (?:you\b|ignore\b|from[ ]now\b|new\b|override\b|important\b)
      /imx},
     {"claims that other rules apply now", ~w(your new you enter enable activate), ~r/
        \b(?:your\s++(?:new|real|true|actual)\s++(?:instructions?|rules?|purpose|task|system
        [ ]prompt)\s++(?:is|are)\b|new\s++system\s++prompt\s*+:|you\s++are\s++(?:no\s++longer
        |not)\s++bound\s++by|you\s++are\s++now\s++(?:in\s++)?(?:an?\s++)?(?:DAN\b|unrestricted
-       |jailbroken|developer\s++mode|god\s++mode)|(?:enter|enable|activate)\s++(?:developer|god|DAN
+       |jailbroken|developer\s++mode|god\s++mode)|(?:enter|enable|activate)\s++(?:developer|god
+       |DAN
        |jailbreak)\s++mode)
      /ix},
     {"asks to hide something from the user", ~w(do don never must should without), ~r/
        \b(?:do\s++not|don['’]t|never|must\s++not|should\s++not|without)\s++(?:ever\s++)?(?:tell
        (?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s++(?:this|it|that|these
-       |any\s++of\s++this)?\s*+to|reveal(?:ing)?\s++(?:this|it|that|these)?\s*+to|disclos(?:e|ing)\s++
+       |any\s++of\s++this)?\s*+to|reveal(?:ing)?\s++(?:this|it|that|these)?\s*+to
+       |disclos(?:e|ing)\s++
        (?:this|it|that|these)?\s*+to|alert(?:ing)?|let(?:ting)?)\s++(?:the\s++|your\s++)?(?:users?
        |humans?|operator|owner|anyone|anybody)\b
      /ix},
     {"asks to hide something from the user", ~w(hide conceal keep), ~r/
-       \b(?:hide|conceal|keep)\s++(?:this|it|that|these\s++\w+|the\s++(?:fact|action|command|output
+       \b(?:hide|conceal|keep)\s++(?:this|it|that|these\s++\w+|the\s++(?:fact|action|command
+       |output
        |request|existence)\w*)\s++(?:\w+\s++){0,3}?(?:hidden\s++|secret\s++)?from\s++(?:the\s++
        |your\s++)?(?:user|human|operator|owner)\b
      /ix},
@@ -218,7 +222,8 @@ defmodule Skillbook.Package.Inspection.Text do
        |any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those
        |these|found)\s++){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s++tokens?
        |passwords?|credentials?|private\s++keys?|ssh\s++keys?|environment\s++variables?|\.env\b
-       |env\s++vars?|conversation(?:\s++history)?|chat\s++history|system\s++prompt)\b[^.\n]{0,40}?\b
+       |env\s++vars?|conversation(?:\s++history)?|chat\s++history|system\s++prompt)\b
+       [^.\n]{0,40}?\b
        (?:to|via|at|on)\s++(?:https?:|the\s++(?:server|endpoint|webhook|url|following)|an?\s++
        (?:external|remote|server|webhook|endpoint)|this\s++(?:url|address|endpoint|webhook)|
        [\w.+-]+@)
@@ -232,15 +237,18 @@ defmodule Skillbook.Package.Inspection.Text do
        (?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials
        |netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b
      /x},
-    {"sends data in the address of an image", ~w(![),
-     ~r/!\[[^\]\n]{0,500}\]\(https?:\/\/[^)\s?&]{0,500}+[?&][^)\s]{0,500}=(?:\{\{?|\$\{|<)[^)\n]{0,500}+\)/i},
+    {"sends data in the address of an image", ~w(![), ~r/
+       !\[[^\]\n]{0,500}\]\(https?:\/\/[^)\s?&]{0,500}+[?&][^)\s]{0,500}=
+       (?:\{\{?|\$\{|<)[^)\n]{0,500}+\)
+     /ix},
     {"runs a download", ~w(curl wget iwr invoke-webrequest bash sh zsh iex invoke-expression), ~r/
        \b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*+(?:sudo\s++)?(?:ba|z|k|da)?sh\b
        |\b(?:bash|sh|zsh)\s++(?:-c\s++)?["']?(?:<\(|\$\()\s*+(?:curl|wget)\b|\b(?:iex
        |Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b
      /ix},
     {"runs a hidden blob", ~w(base64 eval exec), ~r/
-       \bbase64\s++(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*+(?:sudo\s++)?(?:bash|sh|zsh|python3?|node
+       \bbase64\s++(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*+(?:sudo\s++)?(?:bash|sh|zsh|python3?
+       |node
        |perl)\b|\b(?:eval|exec)\s*+\(\s*+(?:atob|base64\.b64decode|Buffer\.from
        |compile\s*+\(\s*+base64)\b
      /ix},
