@@ -25,7 +25,7 @@ defmodule Skillbook.PathsTest do
   end
 
   test "start", %{tmp_dir: folder} do
-    within(&start(folder, :"paths#{&1}"), modules: 44, switches: 181, native: 33)
+    within(&start(folder, :"paths#{&1}"), modules: 45, switches: 184, native: 34)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do
