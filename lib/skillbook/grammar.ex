@@ -202,20 +202,29 @@ defmodule Skillbook.Grammar do
 
   defp digits(number), do: length(Integer.digits(number))
 
-  # The numbers between two numbers of the same length, digit by digit.
+  # The numbers between two numbers of the same length, digit by digit. Free digits are one rule,
+  # so that the text grows with the digits' number only.
   defp between([low], [high]), do: range(low, high)
 
-  defp between([digit | low], [digit | high]),
-    do: [range(digit, digit), " (", between(low, high), ")"]
-
   defp between([first | low], [last | high]) do
-    lowest = [range(first, first), " (", between(low, Enum.map(low, fn _ -> 9 end)), ")"]
-    highest = [range(last, last), " (", between(Enum.map(high, fn _ -> 0 end), high), ")"]
+    cond do
+      Enum.all?(low, &(&1 == 0)) and Enum.all?(high, &(&1 == 9)) ->
+        [range(first, last), " [0-9]{#{length(low)}}"]
 
-    middle =
-      if last - first > 1, do: [[range(first + 1, last - 1), " [0-9]{#{length(low)}}"]], else: []
+      first == last ->
+        [range(first, last), " (", between(low, high), ")"]
 
-    alternatives([lowest] ++ middle ++ [highest])
+      true ->
+        lowest = [range(first, first), " (", between(low, Enum.map(low, fn _ -> 9 end)), ")"]
+        highest = [range(last, last), " (", between(Enum.map(high, fn _ -> 0 end), high), ")"]
+
+        middle =
+          if last - first > 1,
+            do: [[range(first + 1, last - 1), " [0-9]{#{length(low)}}"]],
+            else: []
+
+        alternatives([lowest] ++ middle ++ [highest])
+    end
   end
 
   defp range(low, low), do: "\"#{low}\""

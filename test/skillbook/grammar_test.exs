@@ -104,6 +104,34 @@ defmodule Skillbook.GrammarTest do
     end
   end
 
+  test "limits numbers to their range for every pair of limits, in short rules", %{
+    tmp_dir: folder
+  } do
+    limits = [0, 1, 7, 9, 10, 11, 19, 20, 90, 99, 100, 101, 190, 199, 209, 900, 999, 1000, 1001]
+
+    for low <- limits, high <- limits, low <= high do
+      page = page("x.y", [], "## Flags\n\n--n  How many, from #{low} to #{high}\n")
+      grammar = write(folder, %{"x/y.md" => page}) |> view() |> Grammar.gbnf()
+      rules = GBNF.parse(grammar)
+
+      for limit <- limits, n <- [limit - 1, limit, limit + 1], n >= 0 do
+        accepted = GBNF.accepts?(rules, block("x.y --n #{n}"))
+        assert {low, high, n, accepted} == {low, high, n, n in low..high}
+      end
+
+      [rule] = for "command-1-1 ::=" <> rule <- String.split(grammar, "\n"), do: rule
+      assert byte_size(rule) < 300
+    end
+  end
+
+  test "stays short for numbers with a minimum only", %{view: view} do
+    for line <- String.split(Grammar.gbnf(view), "\n"),
+        line =~ "--expected-version",
+        do: assert(byte_size(line) < 400, line)
+
+    assert byte_size(Grammar.gbnf(view)) < 64_000
+  end
+
   test "has only commands that models may see", %{tmp_dir: folder} do
     write(folder, %{
       "x/shown.md" => page("x.shown", [], "## Usage\n\nx.shown [<file>]\n\n## Flags\n\n--a  A\n"),
