@@ -39,7 +39,7 @@ for dialect <- [:sqlite, :postgres] do
         {"memory.save Likes tea",
          ~s(error: "Likes tea" has no flag. Put a flag in front: --FLAG "Likes tea")},
         {"memory.save --content x --kind fact",
-         "error: unknown flag --kind. Known flags: --content, --category, --tags"}
+         "error: unknown flag --kind. Known flags: --content, --category, --tags, --tag"}
       ]
 
       for {line, text} <- rows, do: assert({line, run(context, line)} == {line, text})

@@ -107,8 +107,8 @@ for dialect <- [:sqlite, :postgres] do
              ~s(T-12)},
           {"tasks.create --title X --due-date 2026-03-01",
            "error: unknown flag --due-date; did you mean --due? Known flags: --title, " <>
-             "--description, --status, --priority, --assignee, --tags, --due, --parent, " <>
-             "--labels"},
+             "--description, --status, --priority, --assignee, --tags, --tag, --due, " <>
+             "--parent, --labels"},
           {"tasks.search --status todo done", "No tasks found: status todo or done"}
         ])
 

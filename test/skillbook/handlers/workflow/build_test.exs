@@ -405,7 +405,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
          ~s(error: "report" has no flag. Put a flag in front: --FLAG "report")},
         {"workflow.build --name x --description x --cron @daily",
          "error: unknown flag --cron. Known flags: --name, --description, --steps, --flags, " <>
-           "--on-error, --domain, --schedule, --timezone, --run-as, --tags, --labels"},
+           "--on-error, --domain, --schedule, --timezone, --run-as, --tags, --tag, --labels"},
         {"workflow.build --name x --description x --schedule daily",
          ~s(error: expected five fields, or six with the second first, got "daily"; write ) <>
            ~s(@daily)},
