@@ -29,7 +29,8 @@ defmodule Skillbook.Prompt do
 
   Sections always have this order:
 
-    * `:rules` - the rules for writing commands
+    * `:rules` - the rules for writing commands. For a profile with `writes: :delegate`, one more
+      line says how to have an agent change something
     * `:domains` - the domains with their descriptions
     * `:commands` - all commands with their descriptions, even those with `include_in_prompt:
       false`; for profiles with few commands
@@ -58,6 +59,7 @@ defmodule Skillbook.Prompt do
   is unchanged.
   """
 
+  alias Skillbook.Run.Policy
   alias Skillbook.Support.Options
   alias Skillbook.{Native, OptionError, View}
 
@@ -109,15 +111,54 @@ defmodule Skillbook.Prompt do
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])
 
+  def text(%View{ref: ref, profile: %{writes: :delegate}} = view, options),
+    do: with_rule(ref, native(options), Policy.rule(view))
+
   def text(%View{ref: ref}, []), do: Native.view_prompt(ref)
 
   def text(%View{} = view, format: :default), do: text(view)
 
-  def text(%View{ref: ref}, options), do: Native.view_prompt_with(ref, to_native(options))
+  def text(%View{ref: ref}, options), do: Native.view_prompt_with(ref, native(options))
 
   @doc false
-  @spec to_native(keyword()) :: map()
-  def to_native(options) do
+  @spec to_native(View.t(), keyword()) :: map()
+  def to_native(%View{} = view, options), do: options |> native() |> reserve(Policy.rule(view))
+
+  # The rules are always the first section.
+  defp with_rule(ref, options, rule) do
+    rules = Native.view_prompt_with(ref, native(sections: [:rules]))
+    text = Native.view_prompt_with(ref, reserve(options, rule))
+
+    cond do
+      rules != "" and String.starts_with?(text, rules) ->
+        String.replace_prefix(text, rules, rules <> rule)
+
+      # The line about omitted parts needs no space for the rule.
+      text == "" ->
+        Native.view_prompt_with(ref, options)
+
+      true ->
+        text
+    end
+  end
+
+  # Leaves space for a line of ASCII.
+  defp reserve(%{sections: sections, format: format} = options, rule) do
+    if (sections == nil and format == "default") or "rules" in (sections || []) do
+      %{
+        options
+        | max_chars: less(options.max_chars, byte_size(rule)),
+          max_tokens: less(options.max_tokens, div(byte_size(rule) + 3, 4))
+      }
+    else
+      options
+    end
+  end
+
+  defp less(nil, _size), do: nil
+  defp less(limit, size), do: max(limit - size, 0)
+
+  defp native(options) do
     with :ok <- Options.validate(options, "the prompt", schema()),
          :ok <- one_of_two(options) do
       sections = options[:sections]

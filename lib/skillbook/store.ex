@@ -306,7 +306,7 @@ defmodule Skillbook.Store do
   ## Options
 
     * `:kind` - `:skill` or `:note`
-    * `:tag` - only entries with this tag, in any case
+    * `:tags` - only entries with all of these tags, in any case
     * `:source` - `:user`, `:agent` or `:import`
     * `:include_disabled` - also lists disabled entries; `false` by default
 
@@ -320,7 +320,7 @@ defmodule Skillbook.Store do
       iex> {:ok, entries} = Skillbook.Store.list(view)
       iex> Enum.map(entries, & &1.name)
       ["car", "milk"]
-      iex> {:ok, entries} = Skillbook.Store.list(view, tag: "shopping")
+      iex> {:ok, entries} = Skillbook.Store.list(view, tags: ["shopping"])
       iex> Enum.map(entries, & &1.name)
       ["milk"]
   """

@@ -28,12 +28,24 @@ defmodule Skillbook.Tools do
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Support.{Closest, Hidden, JSON, Options}
-  alias Skillbook.{Declaration, Entry, Flag, Native, OptionError, Result, ToolCallError, View}
+
+  alias Skillbook.{
+    Declaration,
+    Entry,
+    Flag,
+    Native,
+    OptionError,
+    PolicyError,
+    Result,
+    ToolCallError,
+    View
+  }
 
   alias Skillbook.Reply.ToolCall
   alias Skillbook.Tools.{Name, Schema}
 
   @get_skill "get_skill"
+  @dispatch "agent.dispatch"
 
   # OpenAI's limits, the lowest of all vendors.
   @max_tools 128
@@ -55,6 +67,8 @@ defmodule Skillbook.Tools do
     * A page may set the name of its tool (`tool: create_skill`).
     * Dashes in the names of flags are written as `_`.
     * Notes are not tools; `get_skill` reads them.
+    * For a profile with `writes: :delegate`, the descriptions of commands with side effects say
+      how to call `agent.dispatch` for them.
     * The schema of a flag has the declared types only (`Skillbook.Declaration`). Other properties
       are rejected for commands whose flags are checked: those with a handler or `strict: true`.
 
@@ -85,7 +99,9 @@ defmodule Skillbook.Tools do
     {listed, left_out} =
       entries |> named(options[:names]) |> Enum.sort_by(& &1.name) |> Enum.split(limit - 1)
 
-    for tool <- [get_skill(length(left_out)) | Enum.map(listed, &tool(view, &1))],
+    dispatch = Enum.find(listed, &(&1.name == @dispatch))
+
+    for tool <- [get_skill(length(left_out)) | Enum.map(listed, &tool(view, &1, dispatch))],
         do: shape(tool, shape)
   end
 
@@ -204,13 +220,14 @@ defmodule Skillbook.Tools do
     end
   end
 
-  defp tool(view, entry) do
+  defp tool(view, entry, dispatch) do
     declaration = declaration(view, entry.name)
 
     %{
       name: Name.of(view, entry),
       title: entry.title && Hidden.visible(entry.title),
-      description: Hidden.visible(description(entry, declaration)),
+      description:
+        Hidden.visible(description(entry, declaration, delegated(view, entry, dispatch))),
       schema: Schema.object(declaration, entry.strict or entry.handler != nil),
       reads: Entry.effect(entry) == :read
     }
@@ -247,12 +264,37 @@ defmodule Skillbook.Tools do
     }
   end
 
-  defp description(entry, declaration) do
-    [one_line(entry.description), usage(entry, declaration) | choices(declaration)]
+  defp description(entry, declaration, delegated) do
+    text =
+      [one_line(entry.description), usage(entry, declaration) | choices(declaration)]
+      |> Enum.reject(&(&1 == ""))
+      |> Enum.join(" ")
+
+    room = @max_description_length - String.length(delegated) - 1
+
+    [if(delegated == "", do: text, else: truncate(text, max(room, 1))), delegated]
     |> Enum.reject(&(&1 == ""))
     |> Enum.join(" ")
-    |> truncate()
+    |> truncate(@max_description_length)
   end
+
+  # The same for a tool as `Skillbook.Run.Policy.rule/1` for the prompt.
+  defp delegated(%{profile: %{writes: :delegate}} = view, %{name: name} = entry, dispatch)
+       when name != @dispatch do
+    cond do
+      Entry.effect(entry) == :read ->
+        ""
+
+      dispatch == nil ->
+        "It does not run here. Tell the user what needs to be done."
+
+      true ->
+        "Only agents may run it. Call #{Name.of(view, dispatch)} with " <>
+          "#{PolicyError.arguments(name)}."
+    end
+  end
+
+  defp delegated(_view, _entry, _dispatch), do: ""
 
   # Without declared flags, only the usage line describes the arguments.
   defp usage(%{kind: :command, usage: usage}, nil) when is_binary(usage),
@@ -271,10 +313,10 @@ defmodule Skillbook.Tools do
 
   defp one_line(text), do: text |> String.split() |> Enum.join(" ")
 
-  defp truncate(text) do
-    if String.length(text) <= @max_description_length,
+  defp truncate(text, max) do
+    if String.length(text) <= max,
       do: text,
-      else: String.slice(text, 0, @max_description_length - 1) <> "…"
+      else: String.slice(text, 0, max - 1) <> "…"
   end
 
   defp shape(tool, :openai) do

@@ -60,10 +60,13 @@ defmodule Skillbook.Vault do
   @doc """
   Searches documents: `{:ok, %{hits: hits, total: count, match: match}}`, the best hits first.
 
-  A query consists of words, `"phrases"` and prefixes such as `strat*`; no other character is an
-  operator. Words match in all their English forms, in any case and without accents. Prefixes
-  match the beginning of words as they are written. Without a query (`nil`), all documents that
-  pass the filters are returned, ordered by path.
+  A query consists of words, `"phrases"` and prefixes such as `strat*`. `OR` between two of them
+  means either, and `-` before one leaves out the documents that have it. No other character is an
+  operator. A query without words, or only with words to leave out, has no hits. English function
+  words ("the") count only in phrases, or if there are no other words. Words match in all their
+  English forms, in any case and without accents. Prefixes match the beginning of words as they
+  are written. Without a query (`nil`), all documents that pass the filters are returned, ordered
+  by path.
 
   `match` is `:all` if the hits match the whole query. If no document does, `match` is `:any` and
   the hits match a part of it.

@@ -247,8 +247,8 @@ defmodule Skillbook.Hostile.BoundsTest do
       assert {:error, error} = Vault.search(view, query)
 
       assert Exception.message(error) ==
-               "expected as a query text with at least one and at most 32 words, " <>
-                 "and at most 4096 bytes"
+               "expected as a query text with at least one word that is not excluded by -, " <>
+                 "at most 32 words, and at most 4096 bytes"
 
       assert cpu(fn -> Vault.search(view, query) end) < @quick
     end

@@ -2,7 +2,8 @@ defmodule Skillbook.BuiltinSkillsTest do
   # Models read the pages in priv/skills and priv/vaults, so everything on them must be true.
   use Skillbook.HandlerCase, async: true
 
-  alias Skillbook.{Catalog, Command, SQL, Source, Store, View}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Catalog, Command, Flags, SQL, Source, Store, View}
 
   @moduletag :tmp_dir
 
@@ -107,6 +108,114 @@ defmodule Skillbook.BuiltinSkillsTest do
           do: "#{entry.name}/#{flag.name}"
 
     assert Enum.sort(open) == @own_form
+  end
+
+  # The flags for tags.
+  @tagged %{
+    "markdown.create" => ["tags"],
+    "markdown.search" => ["tags"],
+    "memory.save" => ["tags"],
+    "notes.add" => ["tags"],
+    "notes.list" => ["tags"],
+    "skills.create" => ["tags"],
+    "skills.list" => ["tags"],
+    "skills.update" => ["tags"],
+    "tasks.create" => ["tags"],
+    "tasks.search" => ["tags"],
+    "tasks.update" => ["tags", "add-tags", "remove-tags"],
+    "workflow.build" => ["tags"]
+  }
+
+  test "every command takes tags in the same spellings", %{view: view, entries: entries} do
+    declared =
+      for entry <- handled(entries),
+          {:ok, declaration} = View.flags(view, entry.name),
+          flags = Enum.filter(declaration.flags, &(&1.name =~ ~r/(^|-)tags?$/)),
+          flags != [],
+          into: %{},
+          do: {entry.name, {declaration, flags}}
+
+    assert Map.new(declared, fn {name, {_, flags}} -> {name, Enum.map(flags, & &1.name)} end) ==
+             @tagged
+
+    for {name, {declaration, flags}} <- declared, %{name: tags, names: names} = flag <- flags do
+      tag = String.trim_trailing(tags, "s")
+      assert {name, names, flag.type, flag.several} == {name, [tags, tag], :value, true}
+      assert flag.description =~ ~r/^One or more (tags|words)/
+      assert View.fetch!(view, name).usage =~ ~r/\[--#{tags} <tags>\]/
+
+      # The other flags that the command needs.
+      others = for %{required: true} = flag <- declaration.flags, into: %{}, do: {flag.name, "x"}
+      line = Enum.map_join(others, fn {flag, value} -> " --#{flag} #{value}" end)
+
+      ways =
+        for spelling <- [tags, tag, String.upcase(tag), String.replace(tags, "-", "_")],
+            {given, values} <- [
+              {"--S a", ["a"]},
+              {"--S a,b", ["a", "b"]},
+              {"--S=a,b", ["a", "b"]},
+              {"--S \"a, b\"", ["a", "b"]},
+              {"--S a b", ["a", "b"]},
+              {"--S a --S b", ["a", "b"]},
+              {"--S a,b --S b c", ["a", "b", "c"]},
+              {"--S [a, b]", ["a", "b"]}
+            ],
+            do: {line <> " " <> String.replace(given, "S", spelling), values}
+
+      json =
+        for spelling <- [tags, tag, String.replace(tag, "-", "_")],
+            {given, values} <- [
+              {"a", ["a"]},
+              {"a,b", ["a", "b"]},
+              {["a"], ["a"]},
+              {["a", "b"], ["a", "b"]},
+              {["a,b", "c"], ["a", "b", "c"]}
+            ],
+            do: {" " <> JSON.encode(Map.put(others, spelling, given)), values}
+
+      both = [
+        {"#{line} --#{tag} a --#{tags} b", ["a", "b"]},
+        {" " <> JSON.encode(Map.merge(others, %{tag => "a", tags => ["b"]})), ["a", "b"]}
+      ]
+
+      for {arguments, values} <- ways ++ json ++ both do
+        flags = Command.parse!(name <> arguments).flags
+        assert {:ok, cast} = Flags.cast_declared(flags, declaration, today: ~D[2026-02-17])
+        assert {name, arguments, cast[tags]} == {name, arguments, values}
+        refute Map.has_key?(cast, tag)
+      end
+
+      # The values are checked under both names, and no other name is taken.
+      message = fn arguments ->
+        flags = Command.parse!(name <> line <> arguments).flags
+        {:error, error} = Flags.cast_declared(flags, declaration, today: ~D[2026-02-17])
+        Exception.message(error)
+      end
+
+      for spelling <- [tags, tag] do
+        assert message.(" --#{spelling}") ==
+                 "--#{tags} needs a value and has none. Write for example: --#{tags} one two"
+      end
+
+      known = for flag <- declaration.flags, name <- flag.names, do: "--#{name}"
+
+      assert message.(" --#{tag}z a") ==
+               "unknown flag --#{tag}z; did you mean --#{tag}? Known flags: " <>
+                 Enum.join(known, ", ")
+    end
+  end
+
+  test "tags in any spelling mean the same to the handlers", %{tmp_dir: folder} do
+    context = context(sql: database(folder))
+
+    for {given, number} <-
+          Enum.with_index(["--tags a,b", "--tag a --tag b", ~s(--tags "a, b")], 1) do
+      assert run(context, "tasks.create --title T#{number} #{given}") =~ "#a #b"
+      assert run(context, "tasks.search #{given}") =~ ~r/\A#{number} tasks?, .*tagged a and b/
+    end
+
+    assert run(context, ~s(tasks.update T-1 --add-tag c --remove-tag a)) =~ "#b #c"
+    assert run(context, ~s(tasks.search {"tag": "b,c"})) =~ ~r/\A1 task, /
   end
 
   # Each in a book and a database of its own.

@@ -10,7 +10,6 @@ defmodule Skillbook.VaultTest do
   doctest Skillbook.Vault
   doctest Skillbook.Vault.Hit
   doctest Skillbook.VaultError
-  doctest Skillbook.Search.Query
 
   @moduletag :tmp_dir
 
@@ -46,11 +45,23 @@ defmodule Skillbook.VaultTest do
           {"CAFÉ NAIVE", :all, ["meetings.md"]},
           {"1e5 007", :all, ["numbers.md"]},
           {"3.14", :all, ["numbers.md"]},
-          {"plan NOT monday", :any, ["meetings.md", "strategy.md", "numbers.md"]},
-          {"lait NOT monday", :any, ["meetings.md", "numbers.md", "strategy.md"]},
+          {"plan NOT monday", :all, ["meetings.md", "strategy.md"]},
+          {"lait NOT monday", :all, ["meetings.md"]},
           {"plan NEAR monday", :any, ["meetings.md", "strategy.md", "numbers.md"]},
           {"content : plan", :any, ["meetings.md", "strategy.md"]},
-          {"-plan", :all, ["meetings.md", "strategy.md"]},
+          {"-plan", :all, []},
+          {"plan -strategy", :all, ["meetings.md"]},
+          {"-meeting plan", :all, []},
+          {"monday -q*", :all, ["meetings.md"]},
+          {~s(plan -"monday plan"), :all, ["strategy.md"]},
+          {"monday nowhere -strategy", :any, ["meetings.md"]},
+          {"--strategy monday", :all, ["strategy.md"]},
+          {"universities OR lait", :all, ["deep/er/other.md", "meetings.md"]},
+          {"universities or lait", :any, ["deep/er/other.md", "meetings.md"]},
+          {~s("monday plan" OR version), :all, ["meetings.md", "numbers.md"]},
+          {"nowhere OR q1", :all, ["strategy.md"]},
+          {"monday lait OR quarter", :all, ["meetings.md", "strategy.md"]},
+          {"strategies OR plan -cafe", :all, ["strategy.md", "deep/er/other.md"]},
           {~s(plan" OR "), :any, ["numbers.md", "meetings.md", "strategy.md"]},
           {"title:plan", :any, ["meetings.md", "strategy.md"]},
           {~s("plan), :all, ["meetings.md", "strategy.md"]},
@@ -67,6 +78,55 @@ defmodule Skillbook.VaultTest do
           assert {query, found.match, Enum.map(found.hits, & &1.path), found.total} ==
                    {query, match, paths, length(paths)}
         end
+      end
+
+      test "function words decide neither the order nor whether a note has all words", context do
+        book =
+          vault(context, %{
+            "Plan.md" => "The budget of May is in this note.\n",
+            "What is it for.md" => "What is the point of it, and for whom? We have a budget.\n",
+            "Lunch.md" => "Soup. Salad. To be or not to be.\n"
+          })
+
+        for {query, match, paths} <- [
+              {"what is the budget for May?", :all, ["Plan.md"]},
+              {"do we have a plan for it", :all, ["Plan.md"]},
+              {"what is our lunch for May", :any, ["Lunch.md", "Plan.md"]},
+              {"what", :all, ["What is it for.md"]},
+              {"what is it", :all, ["What is it for.md"]},
+              {~s("what" budget), :all, ["What is it for.md"]},
+              {~s(budget "is the point"), :all, ["What is it for.md"]},
+              {~s(salad "to be or not to be"), :all, ["Lunch.md"]},
+              {"budget -what", :all, ["Plan.md"]}
+            ] do
+          {:ok, found} = Vault.search(View.all(book), query)
+          assert {query, match, paths} == {query, found.match, Enum.map(found.hits, & &1.path)}
+        end
+      end
+
+      test "notes that a query leaves out change neither filters nor scores", context do
+        book =
+          vault(context, %{
+            "f/one.md" => "plan may\n",
+            "f/two.md" => "plan draft\n",
+            "three.md" => "plan may may draft\n",
+            "four.md" => "plan\n"
+          })
+
+        search = fn query, options ->
+          {:ok, found} = Vault.search(View.all(book), query, options)
+          for hit <- found.hits, do: {hit.path, hit.score}
+        end
+
+        within = search.("plan -draft", folder: "f")
+        assert [{"f/one.md", _}] = within
+        before = search.("may plan -draft", [])
+        assert [{"f/one.md", _}] = before
+        File.rm!(Path.join(context.tmp_dir, "notes/f/two.md"))
+        File.rm!(Path.join(context.tmp_dir, "notes/three.md"))
+        {:ok, _} = Vault.sync(book, "notes")
+        assert search.("plan -draft", folder: "f") == within
+        assert search.("may plan -draft", []) == before
       end
 
       test "filters", context do

@@ -86,7 +86,13 @@ defmodule Skillbook.StoreConformance do
       {:fetch, [name]},
       {:list,
        [
-         Enum.random([[], [include_disabled: true], [tag: "T"], [kind: :note], [source: :agent]])
+         Enum.random([
+           [],
+           [include_disabled: true],
+           [tags: ["T"]],
+           [kind: :note],
+           [source: :agent]
+         ])
        ]},
       {:history, [name]},
       {:version, [name, number]},
@@ -572,12 +578,15 @@ defmodule Skillbook.StoreConformance do
                 {[include_disabled: true], ["a", "b", "c", "ä"]},
                 {[kind: :skill], ["a"]},
                 {[kind: :note, include_disabled: true], ["b", "c", "ä"]},
-                {[tag: "x"], ["a", "b"]},
-                {[tag: "Y"], ["a"]},
-                {[tag: "z"], []},
+                {[tags: ["x"]], ["a", "b"]},
+                {[tags: ["Y", "x"]], ["a"]},
+                {[tags: ["x", "z"]], []},
+                {[tags: []], ["a", "b", "ä"]},
+                {[tags: ["Y"]], ["a"]},
+                {[tags: ["z"]], []},
                 {[source: :agent], ["b"]},
                 {[source: :import, kind: :note], ["ä"]},
-                {[kind: nil, tag: nil, source: nil, include_disabled: false], ["a", "b", "ä"]}
+                {[kind: nil, tags: nil, source: nil, include_disabled: false], ["a", "b", "ä"]}
               ] do
             assert {:ok, entries} = Store.list(ann, options)
             assert {options, Enum.map(entries, & &1.name)} == {options, names}
@@ -1602,7 +1611,7 @@ defmodule Skillbook.StoreConformance do
             assert {:ok, ^stored} = Store.fetch(ann, line)
             assert stored.name =~ ~r/\A[\p{Ll}\p{Nd}-]+\z/u
             assert {stored.title, stored.content} == {line, text}
-            assert {:ok, [%{name: name}]} = Store.list(ann, tag: line)
+            assert {:ok, [%{name: name}]} = Store.list(ann, tags: [line])
             assert name == stored.name
 
             assert {:ok, %{entry: %{content: ""}}} =

@@ -91,7 +91,7 @@ defmodule Skillbook.Explanation do
   end
 
   defp of(view, name, prompt) do
-    {files, close} = Native.view_explain(view.ref, name, Prompt.to_native(prompt))
+    {files, close} = Native.view_explain(view.ref, name, Prompt.to_native(view, prompt))
     %__MODULE__{name: name, profile: view.profile.id, files: files, close: close}
   end
 

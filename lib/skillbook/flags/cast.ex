@@ -195,12 +195,16 @@ defmodule Skillbook.Flags.Cast do
 
         result =
           with {:ok, texts} <- value |> List.wrap() |> collect(&parse_text/1),
+               # One part at a time: a list of 64,000 empty ones would stop the scheduler.
                parts =
-                 texts
-                 |> unbracket()
-                 |> Enum.flat_map(&String.split(&1, ","))
-                 |> Enum.map(&String.trim/1),
-               [_ | _] = parts <- parts |> Enum.reject(&(&1 == "")) |> Enum.uniq() do
+                 for(
+                   text <- unbracket(texts),
+                   part <- String.splitter(text, ","),
+                   part = String.trim(part),
+                   part != "",
+                   do: part
+                 ),
+               [_ | _] = parts <- Enum.uniq(parts) do
             collect(parts, cast)
           end
 
@@ -212,7 +216,11 @@ defmodule Skillbook.Flags.Cast do
   defp unbracket([first | _] = texts) do
     with "[" <> _ <- first, true <- texts |> List.last() |> String.ends_with?("]") do
       inner = texts |> Enum.join(",") |> String.slice(1..-2//1)
-      for part <- String.split(inner, ","), do: part |> String.trim() |> unquoted()
+
+      for part <- String.splitter(inner, ","),
+          part = String.trim(part),
+          part != "",
+          do: unquoted(part)
     else
       _ -> texts
     end
@@ -220,12 +228,11 @@ defmodule Skillbook.Flags.Cast do
 
   defp unbracket([]), do: []
 
-  defp unquoted(text) do
-    case Regex.run(~r/\A(["'])(.*)\1\z/su, text) do
-      [_, _, inner] -> inner
-      nil -> text
-    end
+  defp unquoted(<<quote, rest::binary>> = text) when quote in [?", ?'] and rest != "" do
+    if :binary.last(rest) == quote, do: binary_part(rest, 0, byte_size(rest) - 1), else: text
   end
+
+  defp unquoted(text), do: text
 
   defp put(flags, name, value, result, expected, example) do
     case result do
@@ -268,14 +275,21 @@ defmodule Skillbook.Flags.Cast do
 
   # Control characters would let a value redraw a terminal or end a line of YAML.
   defp valid_text?(text, max, line) do
-    forbidden =
-      if line,
-        do: ~r/[\x{0}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]/u,
-        else: ~r/[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}]/u
-
-    String.valid?(text) and not Regex.match?(forbidden, text) and
-      (max == nil or String.length(text) <= max)
+    allowed? = if line, do: one_line?(text), else: printable?(text)
+    allowed? and (max == nil or String.length(text) <= max)
   end
+
+  defp one_line?(<<c::utf8, rest::binary>>)
+       when c > 0x1F and c not in 0x7F..0x9F and c not in 0x2028..0x2029,
+       do: one_line?(rest)
+
+  defp one_line?(rest), do: rest == ""
+
+  defp printable?(<<c::utf8, rest::binary>>)
+       when (c > 0x1F and c != 0x7F) or c in [?\t, ?\n, ?\r],
+       do: printable?(rest)
+
+  defp printable?(rest), do: rest == ""
 
   defp parse_integer(value) when is_integer(value), do: {:ok, value}
 

@@ -17,6 +17,7 @@ defmodule Skillbook.Reply.Pipeline do
     FlagError,
     HandlerError,
     PlaceholderError,
+    PolicyError,
     Report,
     Result,
     Router,
@@ -252,8 +253,8 @@ defmodule Skillbook.Reply.Pipeline do
     end
   end
 
-  defp in_terms_of_caller(%FlagError{} = error, options),
-    do: %{error | json: options[:json] || false}
+  defp in_terms_of_caller(%error{} = e, options) when error in [FlagError, PolicyError],
+    do: %{e | json: options[:json] || false}
 
   defp in_terms_of_caller(error, _options), do: error
 

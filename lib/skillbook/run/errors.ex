@@ -342,6 +342,7 @@ defmodule Skillbook.PolicyError do
       failed)
     * `:name` - the skill's name
     * `:dispatch` - for `:delegate`, whether the profile sees `agent.dispatch`
+    * `:json` - whether the caller made a tool call, so that the message shows one
     * `:text` - for `:denied`, the text of `{:deny, text}`, or `nil`
 
   ## Examples
@@ -355,21 +356,28 @@ defmodule Skillbook.PolicyError do
       ]
   """
 
+  alias Skillbook.Support.JSON
+
   @type t :: %__MODULE__{
           kind: :delegate | :deny | :denied | :unanswered,
           name: String.t(),
           dispatch: boolean(),
+          json: boolean(),
           text: String.t() | nil
         }
 
-  defexception [:kind, :name, :text, dispatch: false]
+  defexception [:kind, :name, :text, dispatch: false, json: false]
 
   @impl true
   def message(%{name: name} = error), do: "`#{name}` was not run: #{why(error)}"
 
   defp why(%{kind: :delegate, dispatch: true} = error) do
-    "it changes something, and such commands must be delegated to an agent. " <>
-      "Write: agent.dispatch --mission \"WHAT TO DO\" --skills #{error.name}"
+    write =
+      if error.json,
+        do: "Call agent__dispatch with " <> arguments(error.name),
+        else: "Write: agent.dispatch --mission \"WHAT TO DO\" --skills #{error.name}"
+
+    "it changes something, and such commands must be delegated to an agent. " <> write
   end
 
   defp why(%{kind: :delegate}) do
@@ -395,6 +403,11 @@ defmodule Skillbook.PolicyError do
     "it changes something, and permission could not be requested. " <>
       "Tell the user what you would have done."
   end
+
+  @doc false
+  # Returns the arguments of a call of `agent.dispatch` for a skill, as JSON.
+  @spec arguments(String.t()) :: String.t()
+  def arguments(name), do: ~s({"mission": "WHAT TO DO", "skills": [#{JSON.encode(name)}]})
 end
 
 defmodule Skillbook.SetupError do

@@ -1,7 +1,7 @@
 defmodule Skillbook.Run.Policy do
   @moduledoc false
-  # Decides whether a command with side effects may run, from the profile's `:writes`. The
-  # executor is the only caller, so no command bypasses it.
+  # Decides whether a command with side effects may run, from the profile's `:writes`. Only
+  # the executor calls `check/3`, so no command bypasses it. `rule/1` tells the model beforehand.
 
   require Logger
 
@@ -21,6 +21,21 @@ defmodule Skillbook.Run.Policy do
       :write -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
     end
   end
+
+  @doc """
+  Returns the line of the prompt's rules about commands with side effects, `""` if none is needed.
+  """
+  @spec rule(View.t()) :: String.t()
+  def rule(%View{profile: %Profile{writes: :delegate}} = view) do
+    if dispatch?(view) do
+      "- Only agents may run commands that change something. Write: " <>
+        "`agent.dispatch --mission \"WHAT TO DO\" --skills NAME`.\n"
+    else
+      "- Commands that change something do not run here. Tell the user what needs to be done.\n"
+    end
+  end
+
+  def rule(%View{}), do: ""
 
   # The duration includes the time that a person took to answer.
   defp reported(routed, context, decide) do
@@ -53,8 +68,7 @@ defmodule Skillbook.Run.Policy do
   defp decide(:delegate, %{name: @dispatch}, _context, _ask), do: :ok
 
   defp decide(:delegate, routed, context, _ask) do
-    dispatch = match?({:ok, %Entry{name: @dispatch}}, View.fetch(context.view, @dispatch))
-    refused(:delegate, routed, dispatch: dispatch)
+    refused(:delegate, routed, dispatch: dispatch?(context.view))
   end
 
   defp decide(:ask, routed, _context, nil) do
@@ -108,6 +122,8 @@ defmodule Skillbook.Run.Policy do
         )
     end
   end
+
+  defp dispatch?(view), do: match?({:ok, %Entry{name: @dispatch}}, View.fetch(view, @dispatch))
 
   # A person may take any time to answer, but a run ends at its own limit.
   defp time_left(%Context{agent: agent} = context),

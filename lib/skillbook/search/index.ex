@@ -231,9 +231,9 @@ defmodule Skillbook.Search.Index do
   Finds documents in segments: `{:ok, {all?, total, hits}}`, with hits as `{id, score}`, the best
   first.
 
-  Hits match all units of the query and pass the filters. If no document does, they match some
-  units and `all?` is false. Without units, all documents that pass the filters are hits. A filter
-  is a field (`field/2`).
+  Hits match all clauses of the query and pass the filters. If no document does, they match some
+  clauses and `all?` is false. Documents that a clause leaves out are never hits. Without clauses,
+  all documents that pass the filters are hits. A filter is a field (`field/2`).
 
   The limit is `{:level, count}`, which adds all documents with the score of the last hit, or
   `{:newest, count}`, which prefers higher ids among equal scores.
@@ -241,25 +241,26 @@ defmodule Skillbook.Search.Index do
   @spec find(
           SQL.t(),
           [segment()],
-          [Query.unit()],
+          [Query.clause()],
           [String.t()],
           {:level | :newest, pos_integer()}
         ) ::
           {:ok, {boolean(), non_neg_integer(), [{pos_integer(), non_neg_integer()}]}}
           | {:error, SQL.Error.t()}
-  def find(sql, segments, units, filters, limit) do
-    units = Enum.map(units, &Query.ranges/1)
+  def find(sql, segments, clauses, filters, limit) do
+    clauses = Enum.map(clauses, &Query.ranges/1)
     filters = Enum.map(filters, &Query.term/1)
     documents = segments |> Enum.map(& &1.documents) |> Enum.sum()
 
-    with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), units, filters),
-         do: {:ok, Native.search_rank(units, filters, rows, documents, limit)}
+    with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), clauses, filters),
+         do: {:ok, Native.search_rank(clauses, filters, rows, documents, limit)}
   end
 
   # A single statement, because a merge between two reads would lose blocks.
-  defp blocks(sql, segments, units, filters) do
-    ranges = Enum.flat_map(units, &elem(&1, 1)) ++ filters
-    places = if Enum.any?(units, &match?({:phrase, _}, &1)), do: ", b.places", else: ""
+  defp blocks(sql, segments, clauses, filters) do
+    alternatives = Enum.flat_map(clauses, fn {_kind, alternatives} -> alternatives end)
+    ranges = Enum.concat(alternatives) ++ filters
+    places = if Enum.any?(alternatives, &match?([_, _ | _], &1)), do: ", b.places", else: ""
 
     with [_ | _] <- segments,
          [_ | _] <- ranges,

@@ -1,7 +1,8 @@
 defmodule Skillbook.Search.Query do
   @moduledoc false
-  # Parses a query into units for `Skillbook.Search.Index`: words, prefixes and phrases. All other
-  # characters separate words, so a query cannot contain an operator by accident.
+  # Parses a query into clauses for `Skillbook.Search.Index`: words, prefixes and phrases that a
+  # document must have, alternatives (`OR`), and those that leave a document out (`-`). All other
+  # characters separate words, so any text with a word is a query.
 
   alias Skillbook.Native
 
@@ -10,59 +11,56 @@ defmodule Skillbook.Search.Query do
   # The prefix of unstemmed words: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
 
-  @typedoc """
-  A word by its stem, the beginning of a word, either of them (for the last word that is being
-  typed), or consecutive stems.
-  """
-  @type unit ::
-          {:word, String.t()}
-          | {:prefix, String.t()}
-          | {:last, String.t(), String.t()}
-          | {:phrase, [String.t()]}
+  # English words that say nothing about the subject of a text. They are a fixed list, because a
+  # rule by rarity fails where a search matters most: in a small vault, "what" is a rare word.
+  @function_words ~w(
+    a about am an and any are as at be been being but by can could did do does for from had has
+    have he her here him his how i if in into is it its me my no nor not of on or our she should
+    so some than that the their them then there these they this those to us was we were what when
+    where which who whom whose why will with would you your
+  )
+  @function_set MapSet.new(@function_words)
+
+  @typedoc "A word by its stem, the beginning of a word, or consecutive stems."
+  @type unit :: {:word, String.t()} | {:prefix, String.t()} | {:phrase, [String.t()]}
+
+  @typedoc "Units, of which a document must have one, or may have none."
+  @type clause :: {:with | :without, [unit()]}
 
   @typedoc "The first and the last term of a range."
   @type range :: {String.t(), String.t()}
 
   @doc """
-  Parses words, "phrases" and prefixes* into unique units: `{:ok, units}`, or `:error` if there
-  are no words or too many, or if the text is too long.
-  """
-  @spec parse(String.t()) :: {:ok, [unit()]} | :error
-  def parse(text) when byte_size(text) > @max_bytes, do: :error
+  Parses a query into unique clauses: `{:ok, clauses}`, or `:error` if there are too many words or
+  none that a document must have, or if the text is too long.
 
-  def parse(text) do
-    pieces = if String.valid?(text), do: Regex.scan(~r/"([^"]*)"|[^\s"]+/u, text), else: []
-    words = pieces |> Enum.map(&List.last/1) |> Native.search_words()
-    units = pieces |> Enum.zip(words) |> Enum.flat_map(&units/1) |> Enum.uniq()
-    count = for unit <- units, word <- unit |> elem(1) |> List.wrap(), do: word
-    if length(count) in 1..@max_words, do: {:ok, units}, else: :error
-  end
+  With `:begun`, the last word may be the beginning of a word. Function words do not count, unless
+  the query has no other words.
 
-  @doc """
-  Parses plain words, the last of which may be the beginning of a word. Returns like `parse/1`.
-
-      iex> Skillbook.Search.Query.words("plans (for) the lau")
-      {:ok, [{:word, "plan"}, {:word, "for"}, {:word, "the"}, {:last, "lau", "lau"}]}
-      iex> Skillbook.Search.Query.words("?!")
+      iex> Skillbook.Search.Query.parse(~s(the plans OR budget -draft "for may" strat*))
+      {:ok,
+       [
+         {:with, [{:word, "plan"}, {:word, "budget"}]},
+         {:without, [{:word, "draft"}]},
+         {:with, [{:phrase, ["for", "may"]}]},
+         {:with, [{:prefix, "strat"}]}
+       ]}
+      iex> Skillbook.Search.Query.parse("what is the lau", :begun)
+      {:ok, [{:with, [{:word, "lau"}, {:prefix, "lau"}]}]}
+      iex> Skillbook.Search.Query.parse("-draft")
       :error
   """
-  @spec words(String.t()) :: {:ok, [unit()]} | :error
-  def words(text) when byte_size(text) > @max_bytes, do: :error
+  @spec parse(String.t(), :whole | :begun) :: {:ok, [clause()]} | :error
+  def parse(text, last \\ :whole)
+  def parse(text, _last) when byte_size(text) > @max_bytes, do: :error
 
-  def words(text) do
-    case List.flatten(Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text)) do
-      words when length(words) in 1..@max_words ->
-        {first, [{form, stem}]} = words |> Enum.flat_map(&forms_of/1) |> Enum.split(-1)
-        {:ok, Enum.uniq(for({_form, stem} <- first, do: {:word, stem}) ++ [{:last, stem, form}])}
+  def parse(text, last) do
+    items = if String.valid?(text), do: items(text, last), else: []
+    needed = Enum.filter(items, &(&1.kind != :without))
 
-      _ ->
-        :error
-    end
-  end
-
-  # The core returns nothing for a word that is longer than any in the index.
-  defp forms_of(word) do
-    with [[]] <- Native.search_words([word]), do: [{word, word}], else: ([words] -> words)
+    if needed != [] and count(items) <= @max_words,
+      do: {:ok, items |> groups(needed) |> Enum.flat_map(&clauses/1) |> Enum.uniq()},
+      else: :error
   end
 
   @doc "The largest query, in bytes."
@@ -70,29 +68,132 @@ defmodule Skillbook.Search.Query do
 
   @doc "The expected query, for error messages."
   def expected,
-    do: "text with at least one and at most #{@max_words} words, and at most #{@max_bytes} bytes"
+    do:
+      "text with at least one word that is not excluded by -, at most #{@max_words} words, " <>
+        "and at most #{@max_bytes} bytes"
 
-  defp units({_piece, []}), do: []
-  defp units({[_, _phrase], [{_form, stem}]}), do: [{:word, stem}]
-  defp units({[_, _phrase], words}), do: [{:phrase, stems(words)}]
+  @doc "The words that count only in quotes or alone."
+  @spec function_words() :: [String.t()]
+  def function_words, do: @function_words
 
-  defp units({[text], words}) do
-    if Regex.match?(~r/[\p{L}\p{N}\p{M}]\*\z/u, text) do
-      {{form, _stem}, words} = List.pop_at(words, -1)
-      Enum.map(stems(words), &{:word, &1}) ++ [{:prefix, form}]
-    else
-      Enum.map(stems(words), &{:word, &1})
+  # The words and quoted texts of a query.
+  defp items(text, last) do
+    items = for [piece] <- Regex.scan(~r/-?"[^"]*"|[^\s"]+/u, text), do: item(piece)
+    words = items |> Enum.map(& &1.text) |> Native.search_words()
+    items = for {item, words} <- Enum.zip(items, words), do: %{item | words: words(item, words)}
+    items = Enum.reject(items, &(&1.words == []))
+    if last == :begun, do: List.update_at(items, -1, &begun/1), else: items
+  end
+
+  defp item(piece) do
+    cond do
+      piece == "OR" ->
+        item(:or, :word, piece)
+
+      String.starts_with?(piece, ~s(")) ->
+        item(:with, :quoted, piece)
+
+      String.starts_with?(piece, ~s(-")) ->
+        item(:without, :quoted, piece)
+
+      # A second dash, or a dash alone, is punctuation.
+      Regex.match?(~r/\A-[\p{L}\p{N}]/u, piece) ->
+        item(:without, :word, piece)
+
+      true ->
+        item(:with, :word, piece)
     end
   end
 
-  defp stems(words), do: Enum.map(words, fn {_form, stem} -> stem end)
+  defp item(kind, :quoted, piece), do: %{kind: kind, form: :quoted, text: piece, words: []}
 
-  @doc "The ranges of terms of a unit, for `Skillbook.Native.search_rank/5`."
-  @spec ranges(unit()) :: {:any | :phrase, [range()]}
-  def ranges({:word, stem}), do: {:any, [term(stem)]}
-  def ranges({:prefix, form}), do: {:any, [forms(form)]}
-  def ranges({:last, stem, form}), do: {:any, [term(stem), forms(form)]}
-  def ranges({:phrase, stems}), do: {:phrase, Enum.map(stems, &term/1)}
+  defp item(kind, :word, piece) do
+    # "Ann's" and "what's" have one word, not two.
+    text = Regex.replace(~r/(?<=\p{L})['’](s|m|d|ll|re|ve)(?![\p{L}\p{N}])/iu, piece, "")
+
+    form =
+      cond do
+        Regex.match?(~r/[\p{L}\p{N}\p{M}]\*\z/u, text) -> :prefix
+        Regex.match?(~r/\A\P{L}*\p{L}+n['’]t\P{L}*\z/iu, text) -> :negation
+        true -> :plain
+      end
+
+    %{kind: kind, form: form, text: text, words: []}
+  end
+
+  # The core returns nothing for a word that is longer than any in the index. No document has it.
+  defp words(%{text: text}, []) do
+    for [word] <- Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text), do: {word, word}
+  end
+
+  defp words(_item, words), do: words
+
+  defp begun(%{kind: :with, form: :plain} = item), do: %{item | form: :begun}
+  defp begun(item), do: item
+
+  defp count(items) do
+    items |> Enum.uniq_by(&{&1.kind, &1.words}) |> Enum.map(&count_words/1) |> Enum.sum()
+  end
+
+  defp count_words(%{kind: :or}), do: 0
+  defp count_words(%{words: words}), do: length(words)
+
+  # An `OR` that joins nothing is a function word. Function words are dropped if there are others.
+  defp groups(items, needed) do
+    if Enum.all?(needed, &function?/1) do
+      join(items)
+    else
+      items = Enum.reject(items, &(&1.kind == :with and function?(&1)))
+      items |> join() |> Enum.reject(&match?({:with, [%{kind: :or}]}, &1))
+    end
+  end
+
+  # A word of a compound ("to-do") counts.
+  defp function?(%{form: :negation}), do: true
+  defp function?(%{kind: :or}), do: true
+
+  defp function?(%{form: form, words: [{word, _stem}]}) when form in [:plain, :begun],
+    do: MapSet.member?(@function_set, word)
+
+  defp function?(_item), do: false
+
+  # The items on both sides of an `OR` are alternatives.
+  defp join([]), do: []
+
+  defp join([%{kind: :with} = item | items]) do
+    {others, items} = alternatives(items, [])
+    [{:with, [item | others]} | join(items)]
+  end
+
+  defp join([%{kind: :without} = item | items]), do: [{:without, [item]} | join(items)]
+  defp join([item | items]), do: [{:with, [item]} | join(items)]
+
+  defp alternatives([%{kind: :or}, %{kind: :with} = item | items], others),
+    do: alternatives(items, [item | others])
+
+  defp alternatives(items, others), do: {Enum.reverse(others), items}
+
+  defp clauses({:with, [%{form: form, words: [_, _ | _] = words} = item]}) when form != :quoted do
+    {first, last} = Enum.split(words, -1)
+
+    for({_form, stem} <- first, do: {:with, [{:word, stem}]}) ++
+      [{:with, units(%{item | words: last})}]
+  end
+
+  defp clauses({kind, items}), do: [{kind, items |> Enum.flat_map(&units/1) |> Enum.uniq()}]
+
+  defp units(%{form: :prefix, words: [{form, _stem}]}), do: [prefix: form]
+  defp units(%{form: :begun, words: [{form, stem}]}), do: [word: stem, prefix: form]
+  defp units(%{words: [{_form, stem}]}), do: [word: stem]
+  defp units(%{words: words}), do: [phrase: for({_form, stem} <- words, do: stem)]
+
+  @doc "The ranges of terms of a clause, for `Skillbook.Native.search_rank/5`."
+  @spec ranges(clause()) :: {:with | :without, [[range()]]}
+  def ranges({kind, units}), do: {kind, Enum.map(units, &unit_ranges/1)}
+
+  defp unit_ranges({:word, stem}), do: [term(stem)]
+  defp unit_ranges({:prefix, form}), do: [forms(form)]
+  defp unit_ranges({:phrase, stems}), do: Enum.map(stems, &term/1)
 
   @doc "The range of one term."
   @spec term(String.t()) :: range()
@@ -101,8 +202,9 @@ defmodule Skillbook.Search.Query do
   defp forms(beginning), do: {@form <> beginning, @form <> beginning <> "\u{10FFFF}"}
 
   @doc "The stems and prefixes to highlight in a text."
-  @spec marks([unit()]) :: {[String.t()], [String.t()]}
-  def marks(units) do
+  @spec marks([clause()]) :: {[String.t()], [String.t()]}
+  def marks(clauses) do
+    units = for {:with, units} <- clauses, unit <- units, do: unit
     stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
     {Enum.uniq(stems), for({:prefix, prefix} <- units, do: prefix)}
   end

@@ -34,17 +34,17 @@ defmodule Skillbook.Store.Read do
   end
 
   defp selected?(entry, options) do
-    tag = options[:tag] && String.downcase(options[:tag])
+    wanted = Enum.map(options[:tags] || [], &String.downcase/1)
 
     (entry.enabled or Keyword.get(options, :include_disabled, false)) and
       options[:kind] in [nil, entry.kind] and options[:source] in [nil, entry.source] and
-      (is_nil(tag) or Enum.any?(entry.tags, &(String.downcase(&1) == tag)))
+      wanted -- Enum.map(entry.tags, &String.downcase/1) == []
   end
 
   defp list_schema do
     [
       kind: {":skill, :note or nil", &(&1 in [nil, :skill, :note])},
-      tag: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
+      tags: {"a list of texts or nil", &(is_nil(&1) or Options.texts?(&1))},
       source: {":user, :agent, :import or nil", &(&1 in [nil | @sources])},
       include_disabled: {"a boolean", &is_boolean/1}
     ]

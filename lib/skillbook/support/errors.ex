@@ -42,16 +42,19 @@ defmodule Skillbook.OptionError do
   end
 
   def message(%{option: nil, problem: {:invalid, expected, value}} = error) do
-    "expected #{expected} for #{error.subject}, got: #{inspected(value)}"
+    "expected #{expected} for #{error.subject}, got: #{inspected(error)}"
   end
 
   def message(%{problem: {:invalid, expected, value}} = error) do
     "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, " <>
-      "got: #{inspected(value)}"
+      "got: #{inspected(error)}"
   end
 
-  # The password of a URL must not reach a log.
-  defp inspected(value), do: value |> inspect() |> Skillbook.SQL.Location.redact()
+  # The password of a URL must not reach a log. A model hides its own, and shows the host.
+  defp inspected(%{subject: "a model", problem: {:invalid, _expected, value}}), do: inspect(value)
+
+  defp inspected(%{problem: {:invalid, _expected, value}}),
+    do: value |> inspect() |> Skillbook.SQL.Location.redact()
 
   defp suggestion(error) do
     case Skillbook.Support.Closest.to(

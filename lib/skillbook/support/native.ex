@@ -119,7 +119,7 @@ defmodule Skillbook.Native do
   def search_merge(_runs), do: missing()
   def search_without(_ids, _gone, _these), do: missing()
   def search_snippets(_texts, _stems, _prefixes), do: missing()
-  def search_rank(_units, _filters, _rows, _documents, _limit), do: missing()
+  def search_rank(_clauses, _filters, _rows, _documents, _limit), do: missing()
   def view_help_domain_all(_view, _name), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()

@@ -48,11 +48,11 @@ defmodule Skillbook.Vault.Search do
 
   defp run(sql, scope, query, limit) do
     with true <- byte_size(query) <= Query.max_bytes(),
-         {:ok, units} <- Query.parse(query),
+         {:ok, clauses} <- Query.parse(query),
          {:ok, {all?, total, scored}} <-
-           Index.find(sql, scope.segments, units, scope.filters, {:level, limit}),
+           Index.find(sql, scope.segments, clauses, scope.filters, {:level, limit}),
          {:ok, scored} <- cut(sql, scored, limit),
-         {:ok, hits} <- hits(sql, scope, scored, units) do
+         {:ok, hits} <- hits(sql, scope, scored, clauses) do
       {:ok, %{hits: hits, total: total, match: if(all? or total == 0, do: :all, else: :any)}}
     else
       false -> {:error, %VaultError{kind: :query}}
@@ -77,10 +77,10 @@ defmodule Skillbook.Vault.Search do
   # The index computes scores as integers, so that equal ones are equal on every machine.
   @score_unit 10_000
 
-  defp hits(sql, scope, scored, units) do
+  defp hits(sql, scope, scored, clauses) do
     with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(scored, &elem(&1, 0))) do
       found = for {id, score} <- scored, document = documents[id], do: {score, document}
-      snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(units)
+      snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(clauses)
 
       {:ok,
        for {{score, document}, {snippet, highlights}} <- Enum.zip(found, snippets) do
@@ -91,8 +91,8 @@ defmodule Skillbook.Vault.Search do
     end
   end
 
-  defp snippets(texts, units) do
-    {stems, prefixes} = Query.marks(units)
+  defp snippets(texts, clauses) do
+    {stems, prefixes} = Query.marks(clauses)
     Native.search_snippets(texts, stems, prefixes)
   end
 

@@ -402,20 +402,20 @@ fn hidden_characters() {
         hidden("---\nname: mail\ndescription: \"Sends \\u202E mail\"\n---\nText\n"),
         ["3:1 error a hidden character: U+202E RIGHT-TO-LEFT OVERRIDE"]
     );
-    // At most 20 places, then a count.
+    // At most 19 places, then a count.
     let many = hidden(&format!("{head}{}", "a\u{200B}".repeat(100)));
     assert_eq!(
-        (many.len(), &*many[20]),
-        (21, "5:42 warning 80 more hidden characters from here on")
+        (many.len(), &*many[19]),
+        (20, "5:40 warning 81 more hidden characters from here on")
     );
 }
 
 #[test]
 fn messages_quote_no_hidden_characters_and_no_lines() {
     let text = "---\nname: \"a\\u202E\\e\\nerror: x\"\ndescription: Sends a message to people\n\
-                handler: \"\\a\"\nschedule: \"\\u200B\\nx\"\n\
-                allowed-tools: {\"\\e\": 1}\n---\nText\n";
-    let view = all(skills(&[("mail/SKILL.md", text)]));
+                handler: \"\\a\"\nschedule: \"\\u200B\\nx\"\nrequires: [\"\\e\"]\n---\nText\n";
+    let restricted = "---\nname: b\ndescription: d\n\"visibility_label\\e\\n\": [x]\n---\n";
+    let view = all(skills(&[("mail/SKILL.md", text), ("b/SKILL.md", restricted)]));
     let found = lint(&view);
     let all: Vec<_> = found.iter().chain(view.diagnostics()).collect();
     assert!(all.len() > 3, "{all:?}");

@@ -298,10 +298,10 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
             }
         }
         let next = common::cached(Catalog::build(2, vec![again(&second)]));
-        next.search_from(before.catalog());
+        next.follow(before.catalog());
         // A generation without a search passes on the index that it was given.
         let third = common::cached(Catalog::build(3, vec![again(&second)]));
-        third.search_from(&next);
+        third.follow(&next);
         same(&second, next);
         same(&second, third);
     }
@@ -323,7 +323,7 @@ fn a_later_generation_knows_documents_of_one_name_apart() {
         (vec![one.clone(), one.clone()], "apples"),
     ] {
         let next = common::cached(Catalog::build(2, sources));
-        next.search_from(before.catalog());
+        next.follow(before.catalog());
         let next = View::new(next, &Profile::unrestricted()).unwrap();
         let having = |query: &&str| !next.search(&Query::new(query)).is_empty();
         assert_eq!(

@@ -237,7 +237,7 @@ impl CatalogResource {
             return nothing(number);
         }
         // Before the swap, so that the first search of a reader finds the old index.
-        new.catalog.search_from(&old.catalog);
+        new.catalog.follow(&old.catalog);
         self.current.store(new.clone());
         // Readers already see the new generation; the names are for subscribers.
         let changes = Changes::between_generations(&old.catalog, &new.catalog);

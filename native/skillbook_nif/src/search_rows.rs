@@ -104,33 +104,33 @@ impl From<Limit> for rows::Limit {
 
 /// A part of a query.
 #[derive(NifTaggedEnum)]
-enum Unit {
-    Any(Vec<(String, String)>),
-    Phrase(Vec<(String, String)>),
+enum Clause {
+    With(Vec<rows::Alternative>),
+    Without(Vec<rows::Alternative>),
 }
 
-impl From<Unit> for rows::Unit {
-    fn from(unit: Unit) -> rows::Unit {
-        match unit {
-            Unit::Any(ranges) => rows::Unit::Any(ranges),
-            Unit::Phrase(ranges) => rows::Unit::Phrase(ranges),
+impl From<Clause> for rows::Clause {
+    fn from(clause: Clause) -> rows::Clause {
+        match clause {
+            Clause::With(alternatives) => rows::Clause::With(alternatives),
+            Clause::Without(alternatives) => rows::Clause::Without(alternatives),
         }
     }
 }
 
-/// Ranks the documents that match the units and pass the filters: whether they match all units, how
-/// many there are, and the best with their scores. A row is a list of the range's number, the run's
-/// removed ids, and the two columns of a block.
+/// Ranks the documents that match the clauses and pass the filters: whether they match all clauses,
+/// how many there are, and the best with their scores. A row is a list of the range's number, the
+/// run's removed ids, and the two columns of a block.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_rank<'a>(
     env: Env<'a>,
-    units: Vec<Unit>,
-    filters: Vec<(String, String)>,
+    clauses: Vec<Clause>,
+    filters: Vec<rows::Range>,
     rows: Vec<Vec<Term<'a>>>,
     documents: usize,
     limit: Limit,
 ) -> NifResult<Term<'a>> {
-    let units: Vec<rows::Unit> = units.into_iter().map(rows::Unit::from).collect();
+    let clauses: Vec<rows::Clause> = clauses.into_iter().map(rows::Clause::from).collect();
     let decoded: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
     let part = |parts: &[Binary<'a>], at: usize| {
         parts.get(at).map(|part| part.as_slice()).unwrap_or_default()
@@ -144,7 +144,7 @@ fn search_rank<'a>(
             places: part(parts, 2),
         })
         .collect();
-    let found = rows::rank(&units, &filters, &rows, documents, limit.into());
+    let found = rows::rank(&clauses, &filters, &rows, documents, limit.into());
     Ok((found.all, found.total, found.hits).encode(env))
 }
 

@@ -481,6 +481,32 @@ defmodule Skillbook.Agent.DispatchTest do
       refute_received {:ran, _, _, _}
     end
 
+    test "the first write of a run can be delegated, as its prompt says", %{tmp_dir: folder} do
+      book = start(folder, profiles: [[id: "ann", writes: :delegate]])
+
+      told = fn [%{role: :system, content: prompt} | _] ->
+        [_, line] =
+          Regex.run(~r/change something. Write: `(agent.dispatch .* --skills) NAME`/, prompt)
+
+        cmd("#{line} mail.send")
+      end
+
+      result =
+        run(
+          book,
+          [told, "Bob knows."],
+          [cmd("mail.send --to bob"), "Sent."],
+          profile: "ann"
+        )
+
+      assert {result.status, result.text, result.turns} == {:done, "Bob knows.", 2}
+      assert report(result) =~ "- mail.send --to bob: ok"
+
+      # The agent itself is not told.
+      assert [[%{content: prompt} | _] | _] = asked(:child)
+      refute prompt =~ "change something"
+    end
+
     test "to ask and to deny writes stay the same", %{tmp_dir: folder} do
       book = start(folder, profiles: [[id: "asks", writes: :ask], [id: "denies", writes: :deny]])
       test = self()

@@ -53,11 +53,14 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {"markdown.search board", "No notes found: text \"board\""},
       {"markdown.search --tag hush", "No notes found: tagged hush"},
       {"markdown.search",
-       "error: one of --query, --tag, --folder, --field or --vault is required. Add for " <>
+       "error: one of --query, --tags, --folder, --field or --vault is required. Add for " <>
          "example: --query VALUE"},
       {"markdown.search --query \"?!\"",
-       "error: --query must be text with at least one and at most 32 words, " <>
-         "and at most 4096 bytes, got \"?!\". Write for example: --query \"some text\""},
+       "error: --query must be text with at least one word that is not excluded by -, " <>
+         "at most 32 words, and at most 4096 bytes, got \"?!\". Write for example: " <>
+         "--query \"some text\""},
+      {"markdown.search --query \"meeting -march\"",
+       "1 note: text \"meeting -march\"\n- other/Plan.md: Plan (2 words)\n  No **meeting**."},
       {"markdown.search --field open",
        "error: --field must be a field and its value as name=value, got \"open\". Write for " <>
          "example: --field status=open"},

@@ -90,8 +90,14 @@ for dialect <- [:sqlite, :postgres] do
           {"memory.search --query audit --category decision", [2]},
           {"memory.search --query launch may", [2]},
           {"memory.search --query decision", [2]},
-          # No memory holds all the words of a question.
-          {~s(memory.search --query "When is the launch?"), [1, 2, 4]},
+          {~s(memory.search --query "When is the launch?"), [2]},
+          # No memory holds all the words of this question.
+          {~s(memory.search --query "Who is Carol's dentist?"), [4, 3]},
+          {~s(memory.search --query "the"), [1, 2, 4]},
+          {"memory.search --query launch OR lunch", [3, 2]},
+          {~s(memory.search --query "carol -lunch"), [4]},
+          {~s(memory.search --query '"for lunch"'), [3]},
+          {~s(memory.search --query '"lunch for"'), []},
           {"memory.search --query dentist", []}
         ]
 
@@ -200,7 +206,7 @@ for dialect <- [:sqlite, :postgres] do
               ~s(launch" OR content:*),
               "content:launch",
               "launch AND",
-              "-launch",
+              "--launch",
               "(launch",
               "NEAR(launch)",
               "launch*"
@@ -209,9 +215,13 @@ for dialect <- [:sqlite, :postgres] do
                  "failed for #{query}"
         end
 
-        assert run(context, "memory.search --query '?!'") =~
-                 "error: --query must be text with at least one and at most 32 words, " <>
-                   "and at most 4096 bytes"
+        for query <- ["?!", "-launch"],
+            do:
+              assert(
+                run(context, "memory.search", %{"query" => query}) =~
+                  "error: --query must be text with at least one word that is not excluded " <>
+                    "by -, at most 32 words, and at most 4096 bytes"
+              )
       end
     end
 

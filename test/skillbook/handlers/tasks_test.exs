@@ -705,6 +705,10 @@ for dialect <- [:sqlite, :postgres] do
           {"tasks.search --query report marketing", [1]},
           {"tasks.search --query marke report", []},
           {"tasks.search --query cakes", [3]},
+          {"tasks.search --query report -marketing", [3]},
+          {~s(tasks.search --query "what is the marketing report"), [1]},
+          {"tasks.search --query nothing OR cakes", [3]},
+          {~s(tasks.search --query 'report -"nothing here"'), [1, 3]},
           {"tasks.search --query nothing", []}
         ]
 
@@ -787,13 +791,18 @@ for dialect <- [:sqlite, :postgres] do
         end
 
         assert {:ok, %{data: %{total: 1}}} = search(context, ~s(party "cake"))
-        assert {:ok, %{data: %{total: 2}}} = search(context, "-report*")
+        assert {:ok, %{data: %{total: 2}}} = search(context, "--report*")
       end
 
       test "a query without words, or with too many", %{context: context} do
-        assert run(context, "tasks.search", %{"query" => "?!"}) ==
-                 ~s(error: --query must be text with at least one and at most 32 words, ) <>
-                   ~s(and at most 4096 bytes, got "?!". Write for example: --query "some text")
+        for query <- ["?!", "-report"],
+            do:
+              assert(
+                run(context, "tasks.search", %{"query" => query}) ==
+                  "error: --query must be text with at least one word that is not excluded " <>
+                    ~s(by -, at most 32 words, and at most 4096 bytes, got "#{query}". ) <>
+                    ~s(Write for example: --query "some text")
+              )
 
         many = fn n -> Enum.map_join(1..n, " ", &"w#{&1}") end
         assert {:ok, _} = search(context, many.(32))

@@ -4,7 +4,19 @@ defmodule Skillbook.Run.PolicyTest do
   import ExUnit.CaptureLog
 
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.{Catalog, Entry, Executor, PolicyError, Request, Router, View}
+
+  alias Skillbook.{
+    Catalog,
+    Entry,
+    Executor,
+    Explanation,
+    PolicyError,
+    Prompt,
+    Request,
+    Router,
+    Tools,
+    View
+  }
 
   @moduletag :tmp_dir
 
@@ -254,6 +266,179 @@ defmodule Skillbook.Run.PolicyTest do
              name: "x.send",
              dispatch: false
            }
+  end
+
+  describe "the model reads how to delegate" do
+    @rule "- Only agents may run commands that change something. Write: " <>
+            "`agent.dispatch --mission \"WHAT TO DO\" --skills NAME`.\n"
+    @no_agent "- Commands that change something do not run here. Tell the user what needs to " <>
+                "be done.\n"
+
+    defp delegating(folder) do
+      write(
+        folder,
+        Map.put(pages(), "agent/dispatch.md", page("agent.dispatch", handler("Text")))
+      )
+
+      {view(folder, writes: :run), view(folder, writes: :delegate)}
+    end
+
+    defp insert(prompt, run, rule) do
+      rules = Prompt.text(run, sections: [:rules])
+
+      if String.starts_with?(prompt, rules),
+        do: String.replace_prefix(prompt, rules, rules <> rule)
+    end
+
+    test "in the rules of the prompt, and no other setting changes it", %{tmp_dir: folder} do
+      {run, delegate} = delegating(folder)
+
+      assert [_, end_of_prompt] = String.split(Prompt.text(delegate), "Do not invent any: ")
+
+      assert end_of_prompt == """
+             if nothing fits, say so.
+             - Only agents may run commands that change something. Write: `agent.dispatch \
+             --mission "WHAT TO DO" --skills NAME`.
+
+             ## Domains
+
+             `get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them in \
+             full.
+
+               agent  agent.dispatch
+               x      x.list, x.list_all, x.plain, x.send, x.tidy
+             """
+
+      alone = view(folder, writes: :delegate, skills: ["x.*"])
+      few = view(folder, writes: :run, skills: ["x.*"])
+
+      formats =
+        [[], [format: :default], [format: :xml], [format: :notes], [format: :list]] ++
+          [[sections: [:rules]], [sections: [:commands, :rules]], [sections: [:commands]]] ++
+          [[preloaded: ["x.tidy"]]]
+
+      for options <- formats do
+        plain = Prompt.text(run, options)
+
+        for writes <- [:ask, :deny],
+            do: assert(Prompt.text(view(folder, writes: writes), options) == plain)
+
+        assert {options, Prompt.text(delegate, options)} ==
+                 {options, insert(plain, run, @rule) || plain}
+
+        plain = Prompt.text(few, options)
+
+        assert {options, Prompt.text(alone, options)} ==
+                 {options, insert(plain, few, @no_agent) || plain}
+      end
+
+      assert Prompt.text(view(folder, writes: :delegate, skills: ["y"])) == ""
+    end
+
+    test "within the limits of the prompt", %{tmp_dir: folder} do
+      {run, delegate} = delegating(folder)
+      size = String.length(@rule)
+
+      for limit <- 0..(String.length(Prompt.text(delegate)) + 1) do
+        text = Prompt.text(delegate, max_chars: limit)
+        assert String.length(text) <= limit
+
+        # The same as without the line and its length, unless only the line about omitted parts
+        # fits.
+        shorter = Prompt.text(run, max_chars: max(limit - size, 0))
+        same = insert(shorter, run, @rule) || shorter
+        assert text == same or (same == "" and text == Prompt.text(run, max_chars: limit))
+        assert String.contains?(text, @rule) == String.contains?(text, "You act by writing")
+      end
+
+      for limit <- 0..700//7 do
+        text = Prompt.text(delegate, max_tokens: limit)
+        # Everything is ASCII.
+        assert byte_size(text) <= 4 * limit
+        assert String.contains?(text, @rule) == String.contains?(text, "You act by writing")
+      end
+
+      # An explanation counts the line too.
+      {:ok, catalog} = Catalog.load([folder])
+      whole = String.length(Prompt.text(delegate, sections: [:rules, :commands]))
+
+      places =
+        for limit <- (whole - size - 2)..whole do
+          options = [max_chars: limit, sections: [:rules, :commands]]
+          profile = [id: "ann", writes: :delegate]
+          [%{prompt: place}] = Explanation.new(catalog, "x.tidy", profile, options).files
+
+          assert {limit, place =~ "left out"} ==
+                   {limit, not (Prompt.text(delegate, options) =~ "x.tidy")}
+
+          place
+        end
+
+      assert Enum.uniq(places) == [
+               "left out of the section `commands` for lack of space",
+               "in the section `commands`"
+             ]
+    end
+
+    test "in the descriptions of tools, and in the error of a call", %{tmp_dir: folder} do
+      long = String.duplicate("é", 2000)
+
+      write(folder, %{
+        "x/long.md" => "---\nname: x.long\ndescription: #{long}\neffects: write\n---\nText.\n"
+      })
+
+      {run, delegate} = delegating(folder)
+
+      descriptions = fn view, options ->
+        for %{"name" => name, "description" => text} <-
+              Tools.definitions(view, [shape: :anthropic] ++ options),
+            into: %{},
+            do: {name, text}
+      end
+
+      arguments = &~s({"mission": "WHAT TO DO", "skills": ["#{&1}"]})
+      rule = &" Only agents may run it. Call agent__dispatch with #{arguments.(&1)}."
+      plain = descriptions.(run, [])
+      told = descriptions.(delegate, [])
+
+      for {tool, name} <- [
+            {"x__send", "x.send"},
+            {"x__list_all", "x.list_all"},
+            {"x__tidy", "x.tidy"}
+          ],
+          do: assert(told[tool] == plain[tool] <> rule.(name))
+
+      for tool <- ~w(get_skill agent__dispatch x__list x__plain),
+          do: assert({tool, told[tool]} == {tool, plain[tool]})
+
+      # A tool that is not offered is not named.
+      for {options, profile} <- [{[names: ["x.*"]], []}, {[], [skills: ["x.*"]]}] do
+        view = view(folder, [writes: :delegate] ++ profile)
+
+        assert descriptions.(view, options)["x__send"] ==
+                 "#{plain["x__send"]} It does not run here. Tell the user what needs to be done."
+      end
+
+      for writes <- [:ask, :deny],
+          do: assert(descriptions.(view(folder, writes: writes), []) == plain)
+
+      text = told["x__long"]
+      assert String.length(text) == 1024
+      assert String.ends_with?(text, "é…" <> rule.("x.long"))
+
+      call = %{
+        "type" => "tool_use",
+        "id" => "1",
+        "name" => "x__send",
+        "input" => %{"to" => "bob"}
+      }
+
+      {result, _answer} = Tools.call(delegate, call)
+
+      assert result.content ==
+               "`x.send` was not run: it changes something, and such commands must be " <>
+                 "delegated to an agent. Call agent__dispatch with " <> arguments.("x.send")
+    end
   end
 
   describe "ask" do

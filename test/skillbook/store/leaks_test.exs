@@ -610,7 +610,7 @@ defmodule Skillbook.Store.LeaksTest do
   defp stored(view) do
     numbers = for from <- [1, 2, 4], to <- [1, 3], do: {from, to}
 
-    {Store.list(view, include_disabled: true), Store.list(view, tag: "t"),
+    {Store.list(view, include_disabled: true), Store.list(view, tags: ["t"]),
      Store.list(view, kind: :note, source: :agent),
      for(
        name <- @asked,

@@ -71,6 +71,49 @@ defmodule Skillbook.Vault.DatabasesTest do
     end
   end
 
+  # The set of hits of each part is that of a search for the part alone.
+  test "operators are operations on sets of notes", %{books: [book, _]} do
+    seed = :erlang.phash2(make_ref())
+    :rand.seed(:exsss, {1, 2, seed})
+
+    found = fn query ->
+      {:ok, found} = Vault.search(View.all(book), query, limit: 100)
+      {found.match, MapSet.new(found.hits, &{&1.vault, &1.id})}
+    end
+
+    for _ <- 1..@rounds do
+      change([book])
+
+      for _ <- 1..@searches do
+        [one, other, third, out] = for _ <- 1..4, do: operand()
+        [{_, a}, {_, b}, {_, c}, {_, d}] = for part <- [one, other, third, out], do: found.(part)
+        all = a |> MapSet.union(b) |> MapSet.intersection(c) |> MapSet.difference(d)
+        some = a |> MapSet.union(b) |> MapSet.union(c) |> MapSet.difference(d)
+        query = "the #{one} OR #{other} -#{out} of #{third}"
+
+        {match, ids} =
+          cond do
+            MapSet.size(all) > 0 -> {:all, all}
+            MapSet.size(some) > 0 -> {:any, some}
+            true -> {:all, some}
+          end
+
+        assert {seed, query, found.(query)} == {seed, query, {match, ids}}
+      end
+    end
+  end
+
+  defp operand do
+    word = Enum.random(@words)
+
+    Enum.random([
+      word,
+      String.slice(word, 0, Enum.random(1..3)) <> "*",
+      ~s("#{word} #{Enum.random(@words)}"),
+      "nowhere"
+    ])
+  end
+
   test "hostile queries are words or match nothing", %{books: books} do
     for book <- books do
       :ok = Vault.put(book, "a", %{id: "1", path: "Plan.md", content: "plan of the budget, ﬁ"})
@@ -144,7 +187,11 @@ defmodule Skillbook.Vault.DatabasesTest do
       word,
       String.slice(word, 0, Enum.random(1..3)) <> "*",
       ~s("#{word} #{Enum.random(@words)}"),
-      "nowhere"
+      "nowhere",
+      "OR",
+      "-" <> word,
+      "-" <> String.slice(word, 0, 3) <> "*",
+      ~s(-"#{word} #{Enum.random(@words)}")
     ])
   end
 
@@ -173,7 +220,7 @@ defmodule Skillbook.Vault.DatabasesTest do
   # For one word, notes with that name come first.
   defp assert_titles_first(query, hits) do
     case Skillbook.Search.Query.parse(query) do
-      {:ok, [{:word, stem}]} ->
+      {:ok, [with: [word: stem]]} ->
         called =
           for hit <- hits, do: stem in stems(hit.title <> " " <> Path.basename(hit.path, ".md"))
 

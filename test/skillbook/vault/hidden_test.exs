@@ -101,7 +101,10 @@ defmodule Skillbook.Vault.HiddenTest do
       ~s("plan budget"),
       "nowhere rare",
       "r* p* q*",
-      ~s(cafe "ann plans" meet*)
+      ~s(cafe "ann plans" meet*),
+      "plan OR rare -budget",
+      "plan -ann",
+      ~s(meet OR "plan budget" -"plan strategy" -qu*)
     ]
   end
 

@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
   alias Skillbook.Vault.Hit
   alias Skillbook.{FlagError, Flags, Result, Vault}
 
-  @filters ~w(query tag folder field vault)
+  @filters ~w(query tags folder field vault)
 
   @impl true
   def execute(flags, context) do
@@ -50,7 +50,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
 
   defp options(flags) do
     for {option, name} <- [
-          tags: "tag",
+          tags: "tags",
           folder: "folder",
           fields: "field",
           vault: "vault",
@@ -90,7 +90,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
     parts =
       [
         flags["query"] && "text #{inspect(flags["query"], printable_limit: 80)}",
-        flags["tag"] && "tagged #{Enum.join(flags["tag"], " and ")}",
+        flags["tags"] && "tagged #{Enum.join(flags["tags"], " and ")}",
         flags["folder"] && "in #{flags["folder"]}",
         flags["field"] &&
           Enum.map_join(flags["field"], " and ", fn {name, value} -> "#{name} is #{value}" end),

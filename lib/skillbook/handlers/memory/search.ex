@@ -23,13 +23,13 @@ defmodule Skillbook.Handlers.Memory.Search do
   end
 
   defp words(text) do
-    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
+    with {:ok, clauses} <- Query.parse(text, :begun), do: {:ok, {text, clauses}}
   end
 
   # Models search with sentences, and often no memory has every word of one. Then the best matches
   # of some of the words are listed.
-  defp search(sql, profile, %{"query" => {_, units}, "category" => category, "limit" => limit}),
-    do: Table.search(sql, profile, units, category, limit)
+  defp search(sql, profile, %{"query" => {_, clauses}, "category" => category, "limit" => limit}),
+    do: Table.search(sql, profile, clauses, category, limit)
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 

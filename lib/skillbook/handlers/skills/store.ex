@@ -100,7 +100,16 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp list(view, kind, flags) do
     disabled = Map.get(flags, "include-disabled", false)
-    Store.list(view, kind: kind, tag: flags["tag"], include_disabled: disabled)
+
+    with :ok <- check_tags(flags["tags"] || []),
+         do: Store.list(view, kind: kind, tags: flags["tags"], include_disabled: disabled)
+  end
+
+  # No tag of the store is longer.
+  defp check_tags(tags) do
+    Enum.find_value(tags, :ok, fn tag ->
+      with {:ok, _} <- Flags.cast_text(%{"tags" => tag}, "tags", line: true, max: 64), do: nil
+    end)
   end
 
   defp fields(flags),
@@ -299,7 +308,13 @@ defmodule Skillbook.Handlers.Skills.Store do
   end
 
   defp listed(stored, kind, key, flags) do
-    tagged = if tag = flags["tag"], do: " with the tag #{tag}", else: ""
+    tagged =
+      case flags["tags"] do
+        nil -> ""
+        [tag] -> " with the tag #{tag}"
+        tags -> " with the tags #{Enum.join(tags, " and ")}"
+      end
+
     fields = [:name, :title, :description, :tags, :source, :version]
 
     head =

@@ -25,16 +25,16 @@ defmodule Skillbook.Handlers.Tasks.Search do
   end
 
   defp words(text) do
-    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
+    with {:ok, clauses} <- Query.parse(text, :begun), do: {:ok, {text, clauses}}
   end
 
   defp filters(flags, context, today) do
-    {query, units} = Map.get(flags, "query", {nil, nil})
+    {query, clauses} = Map.get(flags, "query", {nil, nil})
     filtered? = Enum.any?(@filters, &Map.has_key?(flags, &1))
 
     %{
       query: query,
-      units: units,
+      clauses: clauses,
       statuses: Map.get(flags, "status", Task.open_statuses()),
       priorities: flags["priority"],
       tags: flags["tags"],

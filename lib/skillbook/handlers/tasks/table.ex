@@ -240,28 +240,28 @@ defmodule Skillbook.Handlers.Tasks.Table do
   @doc """
   Searches tasks: `{:ok, tasks, total}`, where `total` counts all matches.
 
-  The filters are `:units` of a query, `:statuses` (which may include `"overdue"`), `:priorities`,
-  `:tags`, `:assignee`, `:mine` (a profile's id), `:overdue`, `:due_before` and `:due_after`, each
-  `nil` for none. `:today`, `:sort` and `:limit` are required.
+  The filters are `:clauses` of a query, `:statuses` (which may include `"overdue"`),
+  `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's id), `:overdue`, `:due_before` and
+  `:due_after`, each `nil` for none. `:today`, `:sort` and `:limit` are required.
   """
-  def search(sql, scope, %{units: [_ | _] = units, sort: "relevance"} = filters) do
+  def search(sql, scope, %{clauses: [_ | _] = clauses, sort: "relevance"} = filters) do
     if only_open?(filters),
-      do: search_index(sql, scope, units, filters.limit),
+      do: search_index(sql, scope, clauses, filters.limit),
       else: search_database(sql, scope, filters)
   end
 
   def search(sql, scope, filters), do: search_database(sql, scope, filters)
 
   defp only_open?(filters) do
-    others = Map.drop(filters, [:query, :units, :sort, :limit, :today, :statuses])
+    others = Map.drop(filters, [:query, :clauses, :sort, :limit, :today, :statuses])
 
     filters.statuses == Task.open_statuses() and
       Enum.all?(Map.values(others), &(&1 in [nil, false]))
   end
 
   # The index alone can filter and rank, so only the listed tasks are read from the database.
-  defp search_index(sql, scope, units, limit) do
-    with {:ok, rows, total} <- find(sql, scope, units, [Index.field("state", "open")], limit),
+  defp search_index(sql, scope, clauses, limit) do
+    with {:ok, rows, total} <- find(sql, scope, clauses, [Index.field("state", "open")], limit),
          rows = Enum.take(rows, limit),
          conditions = [ids(sql, "t.id", rows), {"t.archived_at is null", []}],
          {:ok, found} <- select(sql, scope, conditions, "") do
@@ -271,7 +271,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   defp search_database(sql, scope, filters) do
-    with {:ok, matches} <- match(sql, scope, filters.units) do
+    with {:ok, matches} <- match(sql, scope, filters.clauses) do
       conditions =
         Enum.filter(
           [
@@ -314,16 +314,16 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   defp match(_sql, _scope, nil), do: {:ok, nil}
 
-  defp match(sql, scope, units) do
-    with {:ok, rows, _total} <- find(sql, scope, units, [], @unlimited),
+  defp match(sql, scope, clauses) do
+    with {:ok, rows, _total} <- find(sql, scope, clauses, [], @unlimited),
          do: {:ok, Values.list(sql, rows)}
   end
 
-  # The rows of the tasks that have all units, the best first, and their number. Only the scope's
-  # segments count, so neither order nor number depend on hidden tasks.
-  defp find(sql, scope, units, fields, limit) do
+  # The rows of the tasks that match all clauses, the best first, and their number. Only the
+  # scope's segments count, so neither order nor number depend on hidden tasks.
+  defp find(sql, scope, clauses, fields, limit) do
     with {:ok, {all?, total, hits}} <-
-           Index.find(sql, scope.segments, units, fields, {:level, limit}) do
+           Index.find(sql, scope.segments, clauses, fields, {:level, limit}) do
       if all?, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
     end
   end

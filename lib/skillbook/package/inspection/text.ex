@@ -159,86 +159,100 @@ defmodule Skillbook.Package.Inspection.Text do
   defp private?(host),
     do: host =~ ~r/\A(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[::1\])/
 
-  # Sentences: a reason and a pattern, whose first group is the finding if it has one.
+  # Sentences: a reason, the texts that a match may begin with in lower case, and a pattern, whose
+  # first group is the finding if it has one. The pattern is tried only at these texts, or at the
+  # beginning of each line: a search of the whole text would occupy a scheduler for milliseconds.
+
+  # The reductions that a try at one place counts for, besides those of the pattern.
+  @place 20
 
   # Repetitions are possessive (`++`) or limited: a text of blanks must not take quadratic time.
   @sentences [
-    {"asks to ignore earlier instructions", ~r/
+    {"asks to ignore earlier instructions", ~w(ignore disregard forget override bypass), ~r/
        \b(?:ignore|disregard|forget|override|bypass)\s++(?:(?:all|any|every|each|the|your|my
        |these|those|of|and|or|other)\s++){0,4}(?:previous|prior|above|preceding|earlier|system
        |existing|original|safety)\s++(?:(?:system|safety|and|or)\s++){0,2}(?:instructions?
        |prompts?|rules?|guidelines?|directives?|constraints?|messages?|polic(?:y|ies))\b
      /ix},
-    {"claims to be the system", ~r/
+    {"claims to be the system", ~w(<| </ <i <s <e <<sys <</sys [inst] [/inst]), ~r/
        (?:<\|?\/?(?:im_start|im_end|system|endoftext)\|?>|<\/?system[-_]?(?:prompt|reminder
        |message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)
      /ix},
-    {"claims to be the system", ~r/
-       ^[ \t]*+(?:[#]++\s*+)?(?:\[system\]|system\s*+(?:message|override|instruction|prompt)?\s*+:)\s*+
+    {"claims to be the system", :lines, ~r/
+       ^[ \t]*+(?:[#]++\s*+)?(?:\[system\]|system\s*+(?:message|override|instruction|prompt)?
+       \s*+:)\s*+
        (?:you\b|ignore\b|from[ ]now\b|new\b|override\b|important\b)
      /imx},
-    {"claims that other rules apply now", ~r/
+    {"claims that other rules apply now", ~w(your new you enter enable activate), ~r/
        \b(?:your\s++(?:new|real|true|actual)\s++(?:instructions?|rules?|purpose|task|system
        [ ]prompt)\s++(?:is|are)\b|new\s++system\s++prompt\s*+:|you\s++are\s++(?:no\s++longer
        |not)\s++bound\s++by|you\s++are\s++now\s++(?:in\s++)?(?:an?\s++)?(?:DAN\b|unrestricted
-       |jailbroken|developer\s++mode|god\s++mode)|(?:enter|enable|activate)\s++(?:developer|god|DAN
+       |jailbroken|developer\s++mode|god\s++mode)|(?:enter|enable|activate)\s++(?:developer|god
+       |DAN
        |jailbreak)\s++mode)
      /ix},
-    {"asks to hide something from the user", ~r/
+    {"asks to hide something from the user", ~w(do don never must should without), ~r/
        \b(?:do\s++not|don['’]t|never|must\s++not|should\s++not|without)\s++(?:ever\s++)?(?:tell
        (?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s++(?:this|it|that|these
-       |any\s++of\s++this)?\s*+to|reveal(?:ing)?\s++(?:this|it|that|these)?\s*+to|disclos(?:e|ing)\s++
+       |any\s++of\s++this)?\s*+to|reveal(?:ing)?\s++(?:this|it|that|these)?\s*+to
+       |disclos(?:e|ing)\s++
        (?:this|it|that|these)?\s*+to|alert(?:ing)?|let(?:ting)?)\s++(?:the\s++|your\s++)?(?:users?
        |humans?|operator|owner|anyone|anybody)\b
      /ix},
-    {"asks to hide something from the user", ~r/
-       \b(?:hide|conceal|keep)\s++(?:this|it|that|these\s++\w+|the\s++(?:fact|action|command|output
+    {"asks to hide something from the user", ~w(hide conceal keep), ~r/
+       \b(?:hide|conceal|keep)\s++(?:this|it|that|these\s++\w+|the\s++(?:fact|action|command
+       |output
        |request|existence)\w*)\s++(?:\w+\s++){0,3}?(?:hidden\s++|secret\s++)?from\s++(?:the\s++
        |your\s++)?(?:user|human|operator|owner)\b
      /ix},
-    {"asks to skip approval", ~r/
+    {"asks to skip approval", ~w(without auto always bypass circumvent disable turn), ~r/
        \b(?:without\s++(?:asking|requesting|waiting\s++for|seeking)\s++(?:(?:the\s++)?user(?:
        ['’]s)?\s++)?(?:for\s++)?(?:any\s++)?(?:permission|confirmation|approval|consent)|(?:auto
        [- ]?approve|always\s++approve)\s++(?:all|every|any)\b|(?:bypass|circumvent|disable
        |turn\s++off)\s++(?:the\s++|all\s++|any\s++)?(?:safety|security|permission|approval|sandbox
        |guardrails?)\s*+(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b
      /ix},
-    {"asks to skip approval", ~r/
+    {"asks to skip approval", ~w(--dangerously- --yolo --trust-all-tools bypasspermissions), ~r/
        (?<![\w-])(?:--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox
        |--yolo|--trust-all-tools|bypassPermissions)\b
      /x},
-    {"asks to send secrets away", ~r/
+    {"asks to send secrets away",
+     ~w(send post upload exfiltrate forward transmit leak email submit), ~r/
        \b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s++(?:(?:me|us|all
        |any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those
        |these|found)\s++){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s++tokens?
        |passwords?|credentials?|private\s++keys?|ssh\s++keys?|environment\s++variables?|\.env\b
-       |env\s++vars?|conversation(?:\s++history)?|chat\s++history|system\s++prompt)\b[^.\n]{0,40}?\b
+       |env\s++vars?|conversation(?:\s++history)?|chat\s++history|system\s++prompt)\b
+       [^.\n]{0,40}?\b
        (?:to|via|at|on)\s++(?:https?:|the\s++(?:server|endpoint|webhook|url|following)|an?\s++
        (?:external|remote|server|webhook|endpoint)|this\s++(?:url|address|endpoint|webhook)|
        [\w.+-]+@)
      /ix},
-    {"sends secrets away", ~r/
+    {"sends secrets away", ~w(curl wget nc invoke-webrequest invoke-restmethod), ~r/
        \b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*+(?:cat|env
        |printenv|base64)\b[^\n]{0,80}|`\s*+(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*
        (?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)
      /ix},
-    {"reads secrets", ~r/
+    {"reads secrets", ~w(~/. $home/. /root/. /home /etc/shadow), ~r/
        (?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials
        |netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b
      /x},
-    {"sends data in the address of an image",
-     ~r/!\[[^\]\n]{0,500}\]\(https?:\/\/[^)\s?&]{0,500}+[?&][^)\s]{0,500}=(?:\{\{?|\$\{|<)[^)\n]{0,500}\)/i},
-    {"runs a download", ~r/
+    {"sends data in the address of an image", ~w(![), ~r/
+       !\[[^\]\n]{0,500}\]\(https?:\/\/[^)\s?&]{0,500}+[?&][^)\s]{0,500}=
+       (?:\{\{?|\$\{|<)[^)\n]{0,500}+\)
+     /ix},
+    {"runs a download", ~w(curl wget iwr invoke-webrequest bash sh zsh iex invoke-expression), ~r/
        \b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*+(?:sudo\s++)?(?:ba|z|k|da)?sh\b
        |\b(?:bash|sh|zsh)\s++(?:-c\s++)?["']?(?:<\(|\$\()\s*+(?:curl|wget)\b|\b(?:iex
        |Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b
      /ix},
-    {"runs a hidden blob", ~r/
-       \bbase64\s++(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*+(?:sudo\s++)?(?:bash|sh|zsh|python3?|node
+    {"runs a hidden blob", ~w(base64 eval exec), ~r/
+       \bbase64\s++(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*+(?:sudo\s++)?(?:bash|sh|zsh|python3?
+       |node
        |perl)\b|\b(?:eval|exec)\s*+\(\s*+(?:atob|base64\.b64decode|Buffer\.from
        |compile\s*+\(\s*+base64)\b
      /ix},
-    {"changes the settings of another program", ~r/
+    {"changes the settings of another program", ~w(append add write insert copy), ~r/
        \b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s++(?:your\s++|the\s++)?
        (?:~\/\S*)?(?:\.bashrc|\.zshrc|\.profile|crontab|authorized_keys|~\/\.claude\/
        (?:CLAUDE\.md|settings\.json))
@@ -246,9 +260,40 @@ defmodule Skillbook.Package.Inspection.Text do
   ]
 
   defp sentences(path, text, lines) do
-    for {reason, regex} <- @sentences, {sentence, line} <- scan(regex, text, lines) do
-      finding(:instruction, :warning, sentence, path, line, reason)
+    lower = String.downcase(text, :ascii)
+
+    for {reason, starts, regex} <- @sentences,
+        {at, length} <- matches(Regex.recompile!(regex), text, places(starts, lower, lines)) do
+      sentence = binary_part(text, at, length)
+      finding(:instruction, :warning, sentence, path, line(lines, at), reason)
     end
+  end
+
+  defp places(:lines, lower, lines) do
+    case :binary.match(lower, "system") do
+      :nomatch -> []
+      _ -> Tuple.to_list(lines)
+    end
+  end
+
+  defp places(starts, lower, _lines), do: for({at, _} <- :binary.matches(lower, starts), do: at)
+
+  # The matches that begin at one of these places and not within the one before.
+  defp matches(%Regex{re_pattern: pattern}, text, places) do
+    {found, _} =
+      Enum.reduce(places, {[], 0}, fn at, {found, from} ->
+        :erlang.bump_reductions(@place)
+
+        with true <- at >= from,
+             {:match, [{at, length} = whole | groups]} <-
+               :re.run(text, pattern, [:anchored, offset: at, capture: :all]) do
+          {[List.first(groups, whole) | found], at + max(length, 1)}
+        else
+          _ -> {found, from}
+        end
+      end)
+
+    Enum.reverse(found)
   end
 
   defp tools(path, text, lines) do
@@ -260,11 +305,41 @@ defmodule Skillbook.Package.Inspection.Text do
   # Markdown
 
   defp comments(path, text, lines) do
-    for {comment, line} <- scan(~r/<!--(?!\[if)(.*?)(?:-->|\z)/s, text, lines),
+    for {at, length} <- comment_places(text, 0, []),
+        comment = binary_part(text, at, length),
         String.trim(comment) != "" do
-      finding(:comment, :notice, comment, path, line, "is invisible in rendered Markdown")
+      reason = "is invisible in rendered Markdown"
+      finding(:comment, :notice, comment, path, line(lines, at), reason)
     end
   end
+
+  # The text in each comment; an empty comment as a whole. One that begins with `[if` is a
+  # condition.
+  defp comment_places(text, from, found) do
+    with {at, 4} <- match(text, "<!--", from),
+         inner = at + 4,
+         {:if, false, _} <-
+           {:if, match?(<<_::binary-size(inner), "[if", _::binary>>, text), inner},
+         {close, 3} <- match(text, "-->", inner) do
+      place = if close == inner, do: {at, 7}, else: {inner, close - inner}
+      comment_places(text, close + 3, [place | found])
+    else
+      {:if, true, inner} -> comment_places(text, inner, found)
+      :nomatch -> Enum.reverse(open_comment(text, from) ++ found)
+    end
+  end
+
+  # A comment that is never closed reaches to the end.
+  defp open_comment(text, from) do
+    case match(text, "<!--", from) do
+      {at, 4} when at + 4 == byte_size(text) -> [{at, 4}]
+      {at, 4} -> [{at + 4, byte_size(text) - at - 4}]
+      :nomatch -> []
+    end
+  end
+
+  defp match(text, pattern, from),
+    do: :binary.match(text, pattern, scope: {from, byte_size(text) - from})
 
   @shells [
     "sh",
@@ -289,8 +364,8 @@ defmodule Skillbook.Package.Inspection.Text do
   # Programs in shell code blocks, and `hooks/3` in the text around them.
   defp commands(path, text) do
     text
-    |> String.split(["\r\n", "\n"])
-    |> Enum.with_index(1)
+    |> String.splitter(["\r\n", "\n"])
+    |> Stream.with_index(1)
     |> Enum.reduce({nil, []}, &block(&1, &2, path))
     |> elem(1)
   end
@@ -346,7 +421,7 @@ defmodule Skillbook.Package.Inspection.Text do
       # Quoted texts and comments are not commands.
       |> without_quotes()
       |> String.replace(~r/\s#.*\z/, "")
-      |> String.split(~r/\|\|?|&&|;|\$\(|\(/)
+      |> String.split(["||", "|", "&&", ";", "$(", "("])
       |> Enum.map(&program/1)
       |> Enum.reject(&is_nil/1)
     end
@@ -377,7 +452,8 @@ defmodule Skillbook.Package.Inspection.Text do
 
   # Some programs run a command in backticks after an exclamation mark when they read the page.
   defp hooks(line, number, path) do
-    for [_, command] <- Regex.scan(~r/(?:^|\s)!`([^`]+)`/, line) do
+    for true <- [String.contains?(line, "!`")],
+        [_, command] <- Regex.scan(~r/(?:^|\s)!`([^`]+)`/, line) do
       finding(
         :hook,
         :warning,

@@ -1,7 +1,9 @@
 //! The two things that a document becomes in a catalog: an entry, or the index of a domain.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHasher;
 
 use crate::page::declaration::Declaration;
 use crate::page::document::Document;
@@ -69,11 +71,11 @@ impl Entry {
 
     /// A number for everything that a reader sees of the entry; equal entries have equal numbers,
     /// also if they were read at different times. Computed on first use and kept with the entry,
-    /// so that a view need not read all texts again.
+    /// so that a view need not read all texts again. Only changes are found with it, so a fast hash
+    /// is enough.
     pub fn digest(&self) -> u64 {
         *self.digest.get_or_init(|| {
-            // The hasher has fixed keys, so the number is the same in each run.
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = FxHasher::default();
             let kinds = (self.kind as u8, self.selection as u8, self.trust as u8);
             (&self.name, &self.labels, &self.source.name, kinds, &self.files).hash(&mut hasher);
             (&self.document.path, &self.document.text).hash(&mut hasher);

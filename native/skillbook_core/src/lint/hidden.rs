@@ -1,12 +1,13 @@
 //! Reports characters that an author or a reviewer cannot see.
 
 use crate::hidden::{class, find, name, Class, Hidden};
-use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::diagnostic::{Code, Diagnostic, Severity, MAX_PER_CODE};
 use crate::page::document::Document;
 use crate::page::frontmatter::place;
 
-/// The maximum number of places that are reported for a document.
-const PLACES: usize = 20;
+/// The maximum number of places that are reported for a document. With the count of the others
+/// they are as many diagnostics as a file may have of a code.
+const PLACES: usize = MAX_PER_CODE - 1;
 
 /// The maximum number of characters that a message names.
 const NAMED: usize = 3;

@@ -23,6 +23,8 @@ pub struct CachedCatalog {
     catalog: Catalog,
     known_names: OnceLock<KnownNames>,
     longest_name: OnceLock<usize>,
+    /// The digest of each entry, in one piece: a view reads those of all entries that it shows.
+    digests: OnceLock<Vec<u64>>,
     search: OnceLock<Arc<Index>>,
     /// The search index of the previous generation, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
@@ -40,8 +42,17 @@ impl Deref for CachedCatalog {
 impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
-        let (known_names, longest_name, search, earlier_search, visible) = Default::default();
-        CachedCatalog { catalog, known_names, longest_name, search, earlier_search, visible }
+        let (known_names, longest_name, digests) = Default::default();
+        let (search, earlier_search, visible) = Default::default();
+        CachedCatalog {
+            catalog,
+            known_names,
+            longest_name,
+            digests,
+            search,
+            earlier_search,
+            visible,
+        }
     }
 
     /// The names, prepared for suggestions.
@@ -58,6 +69,12 @@ impl CachedCatalog {
         })
     }
 
+    /// The digests of all entries, by their ids.
+    pub(super) fn digests(&self) -> &[u64] {
+        let digests = || self.entries().iter().map(|entry| entry.digest()).collect();
+        self.digests.get_or_init(digests)
+    }
+
     /// The index for searches.
     pub(super) fn search_index(&self) -> &Index {
         self.search.get_or_init(|| {
@@ -66,9 +83,13 @@ impl CachedCatalog {
         })
     }
 
-    /// Lets the search index be built from that of the previous generation, which is faster if most
-    /// documents are the same.
-    pub fn search_from(&self, before: &CachedCatalog) {
+    /// Takes over digests from the previous generation, and lets the search index be built from its
+    /// index, which is faster if most documents are the same.
+    pub fn follow(&self, before: &CachedCatalog) {
+        if let Some(digests) = before.digests.get() {
+            // If a reader was quicker, its digests are the same.
+            let _ = self.digests.set(carried(self.entries(), before.entries(), digests));
+        }
         // If nobody has searched since, the generation before may still hold an older index. It is
         // as good a start.
         let earlier = match before.search.get() {
@@ -93,6 +114,24 @@ impl CachedCatalog {
         }
         cached.push(visible);
     }
+}
+
+/// The digests of entries, of which most are among the entries before and in the same order.
+/// Comparing their addresses reads none of the others, which are scattered over memory.
+fn carried(entries: &[Arc<Entry>], before: &[Arc<Entry>], digests: &[u64]) -> Vec<u64> {
+    const MAX_GONE: usize = 8;
+    let mut from = 0;
+    let digest = |entry: &Arc<Entry>| {
+        let near = from..before.len().min(from + MAX_GONE);
+        match near.into_iter().find(|at| Arc::ptr_eq(&before[*at], entry)) {
+            Some(at) => {
+                from = at + 1;
+                digests[at]
+            }
+            None => entry.digest(),
+        }
+    };
+    entries.iter().map(digest).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,8 +4,10 @@
 //! counts and diagnostics are the same. `tests/leaks/` checks this against a catalog without the
 //! hidden entries.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use rustc_hash::FxHasher;
 
 use super::cached::CachedCatalog;
 use super::profile::{Profile, Rule};
@@ -64,18 +66,22 @@ impl View {
     pub fn generation(&self) -> u64 {
         *self.visible.generation.get_or_init(|| {
             // No position in the catalog goes in, since those count hidden entries too.
-            let mut hasher = DefaultHasher::new();
-            for (id, entry) in self.entries() {
-                (entry.digest(), self.visible.about[id.0 as usize]).hash(&mut hasher);
+            let mut hasher = FxHasher::default();
+            let digest = |id: EntryId| self.catalog.digests()[id.0 as usize];
+            for (id, _) in self.entries() {
+                (digest(id), self.visible.about[id.0 as usize]).hash(&mut hasher);
             }
             for Unused { id, why, by } in self.unused() {
-                let digests = [id, by].map(|id| self.catalog.entry(*id).digest());
-                (digests, *why).hash(&mut hasher);
+                (digest(*id), digest(*by), *why).hash(&mut hasher);
             }
-            // The text of an index as the view shows it: without the lines of hidden commands.
+            // An index as the view shows it: without the lines of hidden commands. Everything else of
+            // a domain comes from its entries.
             for domain in self.domains() {
-                let about = (domain.name(), domain.description(), domain.body(), domain.path());
-                about.hash(&mut hasher);
+                let Some(index) = domain.index() else { continue };
+                (domain.name(), domain.path(), &index.fields().description).hash(&mut hasher);
+                if !index.document.body().trim().is_empty() {
+                    domain.body().hash(&mut hasher);
+                }
             }
             // 59 bits are a small integer in Erlang.
             (hasher.finish() >> 5).max(1)

@@ -168,7 +168,7 @@ proptest! {
         let new = after.views(2, &reader);
         let others = after.views(2, &other);
         for (old, new) in old.iter().zip(&new) {
-            new.catalog().search_from(old.catalog());
+            new.catalog().follow(old.catalog());
         }
         for (world, reader, [view, _]) in
             [(&before, &reader, &old), (&after, &reader, &new), (&after, &other, &others)]

@@ -95,7 +95,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
            "excludes it. Choose another name, or leave the profile out of excluded_for"},
         {~s(skills.create --name x --title x --description x --content x --label red),
          "error: unknown flag --label; did you mean --labels? Known flags: --name, --title, " <>
-           "--description, --content, --tags, --labels, --include-in-prompt, " <>
+           "--description, --content, --tags, --tag, --labels, --include-in-prompt, " <>
            "--proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
       ])
 
@@ -375,8 +375,8 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
       {~S(skills.update {"name": "b", "description": "Be\n  tags: x"}),
        "Updated b to version 2.\n  description: Be source: user -> Be tags: x"},
       {"skills.list --tag #{String.duplicate("x", 65)}",
-       "error: --tag must be one line of text of at most 64 characters, not empty, got " <>
-         ~s("#{String.duplicate("x", 60)}...". Write for example: --tag "some text")}
+       "error: --tags must be one line of text of at most 64 characters, not empty, got " <>
+         ~s("#{String.duplicate("x", 60)}...". Write for example: --tags "some text")}
     ])
   end
 
@@ -414,6 +414,12 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
       {"skills.list --tag Dates",
        "1 skill in the store with the tag Dates:\n- iso-dates: ISO dates - How dates are " <>
          "written [reports, dates] (source: agent, version 1)"},
+      {"skills.list --tags dates,REPORTS",
+       "1 skill in the store with the tags dates and REPORTS:\n- iso-dates: ISO dates - How " <>
+         "dates are written [reports, dates] (source: agent, version 1)"},
+      {"skills.list --tags dates other",
+       "No skills in the store with the tags dates and other. `get_skill` lists everything, " <>
+         "including files."},
       {"skills.list --tag none",
        "No skills in the store with the tag none. `get_skill` lists everything, including " <>
          "files."},
@@ -614,7 +620,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
           timezone expected_version) ++
          more, ~w(name), false},
       {"delete_skill", ~w(name expected_version), ~w(name), false},
-      {"list_skills", ~w(tag include_disabled), nil, true},
+      {"list_skills", ~w(tags include_disabled), nil, true},
       {"read_skill", ~w(name version), ~w(name), true},
       {"enable_skill", ~w(name), ~w(name), false},
       {"disable_skill", ~w(name), ~w(name), false},
@@ -622,7 +628,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
       {"get_note", ~w(title), ~w(title), true},
       {"add_or_update_note", ~w(title content description tags expected_version) ++ more,
        ~w(title content), false},
-      {"list_notes", ~w(tag include_disabled), nil, true},
+      {"list_notes", ~w(tags include_disabled), nil, true},
       {"delete_note", ~w(title expected_version), ~w(title), false}
     ]
 

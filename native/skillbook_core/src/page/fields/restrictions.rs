@@ -123,12 +123,13 @@ fn plain(key: &str) -> Option<String> {
 
 /// The edits between a key and a name, if they are few for the length of the name.
 fn edits(key: &str, name: &str) -> Option<usize> {
-    let name: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-    let limit = 1 + name.len() / 8;
+    let length = name.bytes().filter(u8::is_ascii_alphanumeric).count();
+    let limit = 1 + length / 8;
     // The lengths rule out most keys without a comparison.
-    if key.chars().count().abs_diff(name.len()) > limit {
+    if key.chars().count().abs_diff(length) > limit {
         return None;
     }
+    let name: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
     Some(strsim::osa_distance(key, &name)).filter(|edits| *edits <= limit)
 }
 
@@ -312,9 +313,11 @@ fn mention(line: &str) -> Option<(&'static Restriction, &str)> {
         }
     }
     // Anywhere in the line, as in a mapping in braces, or before the colon is written.
+    let fits = |it: &&Restriction| it.is_ours && it.name.len() <= line.len();
+    let mut ours = RESTRICTIONS.iter().filter(fits).peekable();
+    ours.peek()?;
     let lower = line.to_ascii_lowercase().replace('-', "_");
-    let ours = RESTRICTIONS.iter().filter(|restriction| restriction.is_ours);
-    let found = ours.into_iter().find(|restriction| lower.contains(restriction.name))?;
+    let found = ours.find(|restriction| lower.contains(restriction.name))?;
     Some((found, found.name))
 }
 

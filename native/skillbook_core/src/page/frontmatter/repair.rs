@@ -18,6 +18,7 @@ use super::yaml::{self, Failure, Loaded};
 use super::{ErrorKind, BLOCK_LINE};
 use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 use crate::value::Value;
+use memchr::memmem;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,13 +41,17 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
         return None;
     }
     // Each of these lines would be repaired.
-    if block.split('\n').filter(|line| line.starts_with('\t')).count() > MAX_REPAIRED {
+    let tabs = memmem::find_iter(block.as_bytes(), "\n\t").take(MAX_REPAIRED + 1).count();
+    if tabs + usize::from(block.starts_with('\t')) > MAX_REPAIRED {
         return None;
     }
     let lines =
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
     let mut repair = Repair { block, lines, repaired: Vec::new(), places: HashMap::new() };
     repair.drop_unprintable();
+    if repair.is_full() {
+        return None;
+    }
     let all = 0..repair.lines.len();
     // Control characters may have been the only mistake.
     let is_mended = !repair.repaired.is_empty() && repair.read(all.clone()).is_ok();

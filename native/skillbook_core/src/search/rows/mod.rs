@@ -33,7 +33,7 @@
 //! # Example
 //!
 //! ```
-//! use skillbook_core::search::rows::{pack, rank, BlockRow, Limit, SearchDocument, Unit};
+//! use skillbook_core::search::rows::{pack, rank, BlockRow, Clause, Limit, SearchDocument};
 //!
 //! let document = |id, content: &str| SearchDocument {
 //!     id,
@@ -48,7 +48,7 @@
 //!     .iter()
 //!     .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
 //!     .collect();
-//! let found = rank(&[Unit::Any(vec![term()])], &[], &rows, run.count, Limit::Newest(10));
+//! let found = rank(&[Clause::With(vec![vec![term()]])], &[], &rows, run.count, Limit::Newest(10));
 //! assert_eq!((found.total, found.hits[0].0), (1, 7));
 //! ```
 
@@ -58,7 +58,7 @@ mod rank;
 use rust_stemmers::{Algorithm, Stemmer};
 
 pub use pack::{merge, pack, without, Block, Run, SearchDocument, StoredRun};
-pub use rank::{rank, BlockRow, Found, Limit, Unit};
+pub use rank::{rank, Alternative, BlockRow, Clause, Found, Limit, Range};
 
 use super::words;
 

@@ -15,31 +15,38 @@ const CONTENT: f64 = 0.4;
 /// The resolution of scores: parts of ten thousand.
 const PARTS: f64 = 10_000.0;
 
-/// A part of a query, as ranges of terms: the first and the last term, which are equal for a single
-/// term.
+/// The first and the last term of a range, which are equal for a single term.
+pub type Range = (String, String);
+
+/// One way to match a clause: a range of terms, or several ranges for terms in a row (a phrase).
+pub type Alternative = Vec<Range>;
+
+/// A part of a query. Where a document matches several alternatives, the one with the higher rank
+/// counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unit {
-    /// A word: terms of any of several ranges. The ranges are different ways to look for one word
-    /// (its stem, a prefix), so occurrences are added up within a range, and the range with the
-    /// higher rank counts.
-    Any(Vec<(String, String)>),
-    /// Terms in a row.
-    Phrase(Vec<(String, String)>),
+pub enum Clause {
+    /// Matches documents with one of the alternatives.
+    With(Vec<Alternative>),
+    /// Leaves out documents with one of the alternatives.
+    Without(Vec<Alternative>),
 }
 
-impl Unit {
+impl Clause {
+    fn alternatives(&self) -> &[Alternative] {
+        let (Clause::With(alternatives) | Clause::Without(alternatives)) = self;
+        alternatives
+    }
+
     /// The ranges, in order.
-    pub fn ranges(&self) -> &[(String, String)] {
-        match self {
-            Unit::Any(ranges) | Unit::Phrase(ranges) => ranges,
-        }
+    pub fn ranges(&self) -> impl Iterator<Item = &Range> {
+        self.alternatives().iter().flatten()
     }
 }
 
 /// A block that may have terms of a range.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockRow<'a> {
-    /// The number of the range, counted over all units and then the filters.
+    /// The number of the range, counted over all clauses and then the filters.
     pub range: usize,
     /// The packed ids of the documents that are gone from its run.
     pub gone: &'a [u8],
@@ -62,7 +69,7 @@ pub enum Limit {
 /// The result of a query.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Whether the documents match all units, or only some.
+    /// Whether the documents match all clauses, or only some.
     pub all: bool,
     /// The number of documents that match.
     pub total: usize,
@@ -95,22 +102,24 @@ type Occurrence<'a> = (u64, u64, u64, &'a [u8]);
 /// Documents with scores, by ascending id.
 type Scored = Vec<(u64, f64)>;
 
-/// Returns the documents that match all units or, if there are none, those that match some. Without
-/// units, the documents that pass the filters.
+/// Returns the documents that match all clauses or, if there are none, those that match some.
+/// Without a clause that matches, the documents that pass the filters. Documents that a clause
+/// leaves out are in neither.
 ///
-/// A unit weighs more if fewer of the `documents` that the reader may see have it. Everything that
-/// enters a score is in the rows that the caller chose by the reader's rights, so hidden documents
-/// cannot affect it. Documents that do not pass the filters are not counted either.
+/// A clause weighs more if fewer of the `documents` that the reader may see match it. Everything
+/// that enters a score is in the rows that the caller chose by the reader's rights, so hidden
+/// documents cannot affect it. Documents that are left out or do not pass the filters are not
+/// counted either.
 pub fn rank(
-    units: &[Unit],
-    filters: &[(String, String)],
+    clauses: &[Clause],
+    filters: &[Range],
     rows: &[BlockRow<'_>],
     documents: usize,
     limit: Limit,
 ) -> Found {
     let ranks = Ranks::new();
-    // The caller numbers rows by range: first those of the units, then the filters.
-    let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
+    // The caller numbers rows by range: first those of the clauses, then the filters.
+    let ranges: Vec<_> = clauses.iter().flat_map(Clause::ranges).chain(filters).collect();
     let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
     for row in rows {
         if let (Some(range), Some(found)) = (ranges.get(row.range), found.get_mut(row.range)) {
@@ -122,36 +131,44 @@ pub fn rank(
             found.sort_unstable_by_key(|(id, ..)| *id);
         }
     }
-    // The documents that pass all filters. From here on nothing else exists.
     let passed = found.split_off(ranges.len() - filters.len());
-    let within = passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
-    let documents = within.as_ref().map_or(documents, Vec::len);
-    if units.is_empty() {
+    let mut found = found.into_iter();
+    let (mut weighed, mut without) = (Vec::new(), Vec::new());
+    for clause in clauses {
+        let scored = matches(clause.alternatives(), &mut found, &ranks);
+        match clause {
+            Clause::With(_) => weighed.push(scored),
+            Clause::Without(_) => without.extend(scored.iter().map(|(id, _)| *id)),
+        }
+    }
+    without.sort_unstable();
+    without.dedup();
+    let left = |id: &u64| without.binary_search(id).is_err();
+    // The documents that pass all filters. From here on nothing else exists.
+    let mut within =
+        passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
+    if let (Some(within), false) = (&mut within, without.is_empty()) {
+        within.retain(left);
+    }
+    let documents =
+        within.as_ref().map_or(documents.saturating_sub(without.len()), |within| within.len());
+    if weighed.is_empty() {
         return best(
             within.unwrap_or_default().into_iter().map(|id| (id, 0.0)).collect(),
             true,
             limit,
         );
     }
-
-    let mut found = found.into_iter();
-    let weighed: Vec<Scored> = units
-        .iter()
-        .map(|unit| {
-            let found: Vec<_> = found.by_ref().take(unit.ranges().len()).collect();
-            let mut scored = match unit {
-                Unit::Any(_) => any(found, &ranks),
-                Unit::Phrase(_) => phrase(&found, &ranks),
-            };
-            // Filtered documents must not count for the rarity either.
-            if let Some(within) = &within {
-                scored.retain(|(id, _)| within.binary_search(id).is_ok());
-            }
-            let weight = rarity(documents as f64, scored.len() as f64);
-            scored.iter_mut().for_each(|(_, rank)| *rank *= weight);
-            scored
-        })
-        .collect();
+    for scored in &mut weighed {
+        // Such documents must not count for the rarity either.
+        if let Some(within) = &within {
+            scored.retain(|(id, _)| within.binary_search(id).is_ok());
+        } else if !without.is_empty() {
+            scored.retain(|(id, _)| left(id));
+        }
+        let weight = rarity(documents as f64, scored.len() as f64);
+        scored.iter_mut().for_each(|(_, rank)| *rank *= weight);
+    }
     // Documents with only some of the words are a fallback, never mixed in.
     let all = of_all(&weighed);
     if all.is_empty() {
@@ -162,7 +179,7 @@ pub fn rank(
 }
 
 /// Appends the occurrences of a range in a block.
-fn read<'a>(row: &BlockRow<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
+fn read<'a>(row: &BlockRow<'a>, (first, last): &Range, out: &mut Vec<Occurrence<'a>>) {
     let gone: FxHashSet<u64> = ids(row.gone).collect();
     let mut terms = BlockReader::new(row.documents, row.places);
     while let Some((documents, places)) = terms.next() {
@@ -190,28 +207,39 @@ fn both(one: &[u64], other: &[u64]) -> Vec<u64> {
     few.iter().copied().filter(|id| many.binary_search(id).is_ok()).collect()
 }
 
-fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
-    let ranked = |found: Vec<Occurrence>| -> Scored {
-        let groups = found.chunk_by(|(one, ..), (other, ..)| one == other);
-        let sum = |group: &[Occurrence], part: fn(&Occurrence) -> u64| {
-            group.iter().map(part).fold(0, u64::saturating_add)
-        };
-        groups
-            .map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2))))
-            .collect()
+/// The documents that match one of the alternatives, whose occurrences come next.
+fn matches<'a>(
+    alternatives: &[Alternative],
+    found: &mut impl Iterator<Item = Vec<Occurrence<'a>>>,
+    ranks: &Ranks,
+) -> Scored {
+    let scored = alternatives.iter().map(|alternative| match alternative.len() {
+        1 => found.next().map(|found| terms(&found, ranks)).unwrap_or_default(),
+        count => phrase(&found.by_ref().take(count).collect::<Vec<_>>(), ranks),
+    });
+    // The higher rank of a document stays: it sorts first, and the others are removed as
+    // duplicates.
+    scored
+        .reduce(|mut all, more| {
+            all.extend(more);
+            all.sort_unstable_by(|(one, rank), (other, than)| {
+                one.cmp(other).then(than.total_cmp(rank))
+            });
+            all.dedup_by_key(|(id, _)| *id);
+            all
+        })
+        .unwrap_or_default()
+}
+
+/// The documents with terms of a range. Their occurrences are added up.
+fn terms(found: &[Occurrence], ranks: &Ranks) -> Scored {
+    let groups = found.chunk_by(|(one, ..), (other, ..)| one == other);
+    let sum = |group: &[Occurrence], part: fn(&Occurrence) -> u64| {
+        group.iter().map(part).fold(0, u64::saturating_add)
     };
-    // Where a document is in several ranges, the higher rank stays: it sorts first, and the others
-    // are removed as duplicates.
-    let mut ranges = ranges.into_iter().map(ranked);
-    let first = ranges.next().unwrap_or_default();
-    ranges.fold(first, |mut all, more| {
-        all.extend(more);
-        all.sort_unstable_by(|(one, rank), (other, than)| {
-            one.cmp(other).then(than.total_cmp(rank))
-        });
-        all.dedup_by_key(|(id, _)| *id);
-        all
-    })
+    groups
+        .map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2))))
+        .collect()
 }
 
 /// The documents with the terms in a row, with the mean of their ranks.
@@ -242,10 +270,10 @@ fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
     begins.unwrap_or_default().into_iter().map(|(id, sum, _)| (id, sum / count)).collect()
 }
 
-/// The documents that match all units. Scores are added in the order of the query: floating-point
+/// The documents that match all clauses. Scores are added in the order of the query: floating-point
 /// addition is not associative, and the same query must give the same scores.
 fn of_all(weighed: &[Scored]) -> Scored {
-    // Only documents of the rarest unit can have all of them.
+    // Only documents of the rarest clause can match all of them.
     let Some(fewest) = weighed.iter().min_by_key(|scored| scored.len()) else {
         return Vec::new();
     };
@@ -306,25 +334,29 @@ mod tests {
         (term.to_owned(), term.to_owned())
     }
 
-    fn word(text: &str) -> Unit {
-        Unit::Any(vec![term(text)])
+    fn word(text: &str) -> Clause {
+        Clause::With(vec![vec![term(text)]])
+    }
+
+    fn phrase(words: &[&str]) -> Alternative {
+        words.iter().map(|word| term(word)).collect()
     }
 
     fn found(
         index: &Run,
         gone: &[u8],
-        units: &[Unit],
+        clauses: &[Clause],
         filters: &[&str],
         documents: usize,
         limit: usize,
     ) -> Found {
         let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
-        let ranges = units.iter().flat_map(Unit::ranges).chain(&filters).count();
+        let ranges = clauses.iter().flat_map(Clause::ranges).chain(&filters).count();
         let rows = (0..ranges).flat_map(|range| {
             let row = move |(documents, places)| BlockRow { range, gone, documents, places };
             index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
         });
-        rank(units, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
+        rank(clauses, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
     }
 
     fn ids(found: &Found) -> Vec<u64> {
@@ -336,10 +368,10 @@ mod tests {
         let often = "budget ".repeat(500);
         let index =
             index(&[("a", &often), ("budget", "x"), ("c", "rare budget"), ("d", "budget budget")]);
-        let found = |units: &[Unit]| found(&index, &[], units, &[], 4, 10);
+        let found = |clauses: &[Clause]| found(&index, &[], clauses, &[], 4, 10);
         let one = found(&[word("budget")]);
         assert_eq!((ids(&one), one.total, one.all), (vec![2, 1, 4, 3], 4, true));
-        // Two documents have the second score, where only those of one unit are counted.
+        // Two documents have the second score, where only those of one clause are counted.
         let both = found(&[word("rare"), word("budget")]);
         assert_eq!((ids(&both), both.all), (vec![3], true));
         let some = found(&[word("rare"), word("x")]);
@@ -380,11 +412,62 @@ mod tests {
     fn of_two_ways_to_look_for_a_word_the_better_one_counts() {
         let index = index(&[("a", "plan plan"), ("b", "planet plan"), ("c", "plans")]);
         let prefix = ("\u{E000}plan".to_owned(), "\u{E000}plan\u{10FFFF}".to_owned());
-        let last = found(&index, &[], &[Unit::Any(vec![term("plan"), prefix.clone()])], &[], 3, 9);
+        let either = Clause::With(vec![vec![term("plan")], vec![prefix.clone()]]);
+        let last = found(&index, &[], &[either], &[], 3, 9);
         assert_eq!(ids(&last), [1, 2, 3]);
         assert_eq!(last.hits[0].1, last.hits[1].1);
-        let both = found(&index, &[], &[Unit::Any(vec![prefix])], &[], 3, 9);
+        let both = found(&index, &[], &[Clause::With(vec![vec![prefix]])], &[], 3, 9);
         assert_eq!(both.hits, last.hits);
+    }
+
+    #[test]
+    fn documents_that_are_left_out_do_not_exist() {
+        let index = index(&[
+            ("a", "plan draft"),
+            ("a", "plan may"),
+            ("b", "plan plan budget"),
+            ("b", "old plan for may"),
+        ]);
+        let without = |alternatives| Clause::Without(alternatives);
+        let drafts = || without(vec![vec![term("draft")]]);
+        let old = || without(vec![phrase(&["old", "plan"]), phrase(&["none"])]);
+        for (clauses, filters, expected, all) in [
+            (vec![word("plan"), drafts()], &[][..], &[3, 2, 4][..], true),
+            (vec![drafts(), word("plan"), old()], &[], &[3, 2], true),
+            (vec![word("may"), word("draft"), old()], &[], &[1, 2], false),
+            (vec![word("plan"), without(vec![vec![term("plan")]])], &[], &[], false),
+            (vec![word("plan"), drafts()], &["in a"], &[2], true),
+            (vec![drafts()], &["in a"], &[2], true),
+            (vec![drafts()], &[], &[], true),
+            (vec![word("plan"), without(vec![])], &[], &[3, 1, 2, 4], true),
+        ] {
+            let found = found(&index, &[], &clauses, filters, 4, 9);
+            assert_eq!((ids(&found), found.all), (expected.to_vec(), all), "{clauses:?}");
+        }
+        // The scores are the same as if the others had never been there.
+        let alone = found(&index, &[1], &[word("plan"), word("may")], &[], 3, 9);
+        let left = found(&index, &[], &[word("plan"), drafts(), word("may")], &[], 4, 9);
+        assert_eq!((alone.hits.len(), &alone.hits), (2, &left.hits));
+    }
+
+    #[test]
+    fn one_of_several_words_or_phrases_is_enough() {
+        let index = index(&[("a", "old plan"), ("b", "plan old"), ("c", "budget"), ("d", "may")]);
+        let either = |alternatives: &[&[&str]]| {
+            let clause = Clause::With(alternatives.iter().map(|words| phrase(words)).collect());
+            let mut ids = ids(&found(&index, &[], &[clause], &[], 4, 9));
+            ids.sort_unstable();
+            ids
+        };
+        for (alternatives, expected) in [
+            (&[&["budget"][..], &["may"]][..], &[3, 4][..]),
+            (&[&["budget"], &["old", "plan"]], &[1, 3]),
+            (&[&["old", "plan"], &["none"]], &[1]),
+            (&[&["plan"], &["old", "plan"]], &[1, 2]),
+            (&[&["none"], &["never"]], &[]),
+        ] {
+            assert_eq!(either(alternatives), expected, "{alternatives:?}");
+        }
     }
 
     #[test]
@@ -397,9 +480,9 @@ mod tests {
             ("x", "one one two"),
             ("x", "two"),
         ]);
-        let phrase = |words: &[&str]| {
-            let units = [Unit::Phrase(words.iter().map(|word| term(word)).collect())];
-            let mut ids = ids(&found(&index, &[], &units, &[], 6, 9));
+        let found = |words: &[&str]| {
+            let clauses = [Clause::With(vec![phrase(words)])];
+            let mut ids = ids(&found(&index, &[], &clauses, &[], 6, 9));
             ids.sort_unstable();
             ids
         };
@@ -410,7 +493,7 @@ mod tests {
             (&["one", "one", "two"], &[5]),
             (&["one", "none"], &[]),
         ] {
-            assert_eq!(phrase(words), expected, "{words:?}");
+            assert_eq!(found(words), expected, "{words:?}");
         }
     }
 
@@ -421,7 +504,8 @@ mod tests {
             limit in 0usize..3,
         ) {
             let wide = || (String::new(), "\u{10FFFF}".to_owned());
-            let units = [Unit::Any(vec![wide(), wide()]), Unit::Phrase(vec![wide(), wide()])];
+            let both = || vec![vec![wide()], vec![wide(), wide()]];
+            let clauses = [Clause::With(both()), Clause::Without(both()), Clause::With(vec![])];
             let row = |(range, bytes): (usize, &Vec<u8>)| (range, bytes.clone());
             let owned: Vec<_> = rows.iter().enumerate().map(row).collect();
             let rows: Vec<_> = owned
@@ -433,7 +517,7 @@ mod tests {
                     places: bytes,
                 })
                 .collect();
-            let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
+            let found = rank(&clauses, &[], &rows, 3, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);
         }
     }

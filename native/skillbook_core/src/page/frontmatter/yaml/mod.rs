@@ -149,7 +149,13 @@ pub(super) fn line_and_column(block: &str, offset: usize) -> (u32, u32) {
 
 /// The offset of the first character that YAML does not allow anywhere.
 pub(super) fn unprintable(text: &str) -> Option<usize> {
-    text.char_indices().find(|&(_, character)| is_unprintable(character)).map(|(at, _)| at)
+    // These bytes begin all such characters, and few others.
+    let suspect = |byte: &u8| {
+        matches!(byte, 0..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F | 0xC2 | 0xEF)
+    };
+    let start = text.as_bytes().iter().position(suspect)?;
+    let mut characters = text[start..].char_indices();
+    characters.find(|&(_, character)| is_unprintable(character)).map(|(at, _)| start + at)
 }
 
 /// Whether YAML does not allow the character anywhere (YAML 1.2.2, section 5.1).
@@ -162,6 +168,8 @@ pub(super) fn is_unprintable(character: char) -> bool {
 }
 
 fn too_many_brackets(block: &str) -> Option<usize> {
+    // Most blocks have fewer brackets than may be open at once.
+    memchr::memchr2_iter(b'[', b'{', block.as_bytes()).nth(OPEN_BRACKETS)?;
     let mut open = 0_usize;
     block.bytes().position(|byte| {
         match byte {
