@@ -108,7 +108,7 @@ defmodule Skillbook.Hostile.BoundsTest do
   end
 
   describe "files of tabs" do
-    test "load in five times the time of plain pages", %{tmp_dir: folder} do
+    test "load in less than five times the time of plain pages", %{tmp_dir: folder} do
       pages = fn name, block ->
         files =
           for n <- 1..100,
@@ -117,7 +117,8 @@ defmodule Skillbook.Hostile.BoundsTest do
         Path.join(write(folder, Map.new(files)), name)
       end
 
-      plain = pages.("plain", String.duplicate("#a\n", 5_400))
+      # A page with as much frontmatter that is read without a repair.
+      plain = pages.("plain", "text: |\n" <> String.duplicate("  Some plain words.\n", 810))
 
       for {name, block} <- [
             {"tabs", String.duplicate("\t\n", 8_100)},
@@ -126,7 +127,15 @@ defmodule Skillbook.Hostile.BoundsTest do
           ] do
         hostile = pages.(name, block)
         load = fn folder -> cpu(fn -> {:ok, _} = Catalog.load([folder]) end) end
-        assert load.(hostile) < 5 * max(load.(plain), 100), name
+
+        # The shortest times of some attempts, since other programs make them longer.
+        {slow, quick} =
+          Enum.reduce_while(1..5, {nil, nil}, fn _, {slow, quick} ->
+            {slow, quick} = {min(load.(hostile), slow), min(load.(plain), quick)}
+            {if(slow < 5 * quick, do: :halt, else: :cont), {slow, quick}}
+          end)
+
+        assert slow < 5 * quick, "#{name}: #{slow} ms, plain pages #{quick} ms"
 
         {:ok, catalog} = Catalog.load([hostile])
         counts = catalog |> Catalog.diagnostics() |> Enum.frequencies_by(&{&1.path, &1.code})

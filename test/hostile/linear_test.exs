@@ -10,10 +10,10 @@ defmodule Skillbook.Hostile.LinearTest do
   @moduletag :tmp_dir
 
   @largest_ratio 2.6
-  # A text for a first look, in bytes, and one for functions that take long for each byte. A call
-  # is measured if that text takes so many microseconds longer than a short one.
-  @size 16_000
-  @small 4_000
+  # The texts for a first look, in bytes: shorter ones for functions that take so many microseconds
+  # longer for plain text of 16,000 bytes. A call is measured if its text takes longer than
+  # @shortest.
+  @sizes [{500, 32_000}, {2_000, 16_000}, {:infinity, 4_000}]
   @shortest 4_000
   # A call that takes longer is measured with shorter texts instead of longer ones.
   @long 40_000
@@ -31,15 +31,15 @@ defmodule Skillbook.Hostile.LinearTest do
 
   test "twice the text takes at most 2.6 times as long", %{tmp_dir: folder} do
     texts =
-      for size <- [@size, @small],
+      for {_, size} <- @sizes,
           into: %{},
           do: {size, for({name, text} <- HostileTexts.all(), do: {name, text, text.(size)})}
 
     slow =
       for {{module, function}, what, call} <- rows(folder),
           least = Cost.time(fn -> call.("a") end, 5),
-          plain = Cost.time(fn -> call.(String.duplicate("word\n", div(@size, 5))) end, 5),
-          first = if(plain > least + div(@shortest, 2), do: @small, else: @size),
+          plain = Cost.time(fn -> call.(String.duplicate("word\n", 3_200)) end, 5),
+          {_, first} = Enum.find(@sizes, fn {most, _} -> plain - least < most end),
           {name, text, long} <- texts[first],
           size = size(call, long, least + @shortest),
           ratio = superlinear(call, text, size, @attempts),
@@ -49,13 +49,18 @@ defmodule Skillbook.Hostile.LinearTest do
   end
 
   test "finds a function that takes quadratic time" do
+    # A fifth of a microsecond for each byte, and some picoseconds for each pair of them.
     quadratic = fn text ->
       for at <- 0..byte_size(text), do: :binary.match(text, "z", scope: {0, at})
     end
 
     repeat = &String.duplicate("a", &1)
-    assert superlinear(quadratic, repeat, 4 * @size, @attempts) =~ ~r/\A\d+, \d+, \d+, \d+ µs\z/
-    refute superlinear(&String.to_charlist/1, &repeat.(9 * &1), 4 * @size, @attempts)
+    size = size(quadratic, repeat.(32_000), @shortest)
+    assert superlinear(quadratic, repeat, size, @attempts) =~ ~r/\A\d+, \d+, \d+, \d+ µs\z/
+
+    linear = fn text -> for <<byte <- text>>, do: Integer.to_string(byte) end
+    size = size(linear, repeat.(32_000), @shortest)
+    refute superlinear(linear, repeat, size, @attempts)
   end
 
   defp rows(folder) do
@@ -73,7 +78,7 @@ defmodule Skillbook.Hostile.LinearTest do
 
     cond do
       shortest <= most -> nil
-      shortest <= @long -> 4 * byte_size(text)
+      shortest <= @long -> min(64_000, 4 * byte_size(text))
       true -> byte_size(text)
     end
   end
@@ -88,16 +93,14 @@ defmodule Skillbook.Hostile.LinearTest do
     times =
       for {part, before} <- Enum.zip([8, 4, 2, 1], before) do
         text = text.(div(size, part))
-        min(Cost.cpu(fn -> call.(text) end), before)
+        # Each attempt measures for longer than the one before.
+        min(Cost.cpu(fn -> call.(text) end, 10 * (@attempts + 1 - attempts)), before)
       end
 
-    # Over two doublings, since collecting garbage makes steps.
     grows? =
       times
-      |> Enum.chunk_every(3, 1, :discard)
-      |> Enum.any?(fn [one, _two, four] ->
-        one > @measured and four > @largest_ratio * @largest_ratio * one
-      end)
+      |> Enum.chunk_every(2, 1, :discard)
+      |> Enum.any?(fn [one, two] -> one > @measured and two > @largest_ratio * one end)
 
     cond do
       not grows? -> nil

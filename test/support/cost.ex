@@ -8,29 +8,28 @@ defmodule Skillbook.Cost do
     do: Enum.min(for _ <- 1..count, do: in_process(fn -> elem(:timer.tc(call), 0) end))
 
   @doc """
-  The processor time of a call in microseconds, the mean of as many calls as take a while.
+  The processor time of a call in microseconds, the mean of as many calls as take `while`
+  milliseconds.
 
   It counts all threads of the virtual machine, but nothing of other programs. Its resolution is a
   millisecond.
   """
-  @spec cpu((() -> term())) :: float()
-  def cpu(call), do: in_process(fn -> cpu(call, runtime(), 0) end)
+  @spec cpu((() -> term()), pos_integer()) :: float()
+  def cpu(call, while \\ 10), do: in_process(fn -> cpu(call, while, runtime(), 0) end)
 
-  @while 10
-
-  defp cpu(call, began, count) do
+  defp cpu(call, while, began, count) do
     call.()
     spent = runtime() - began
-    if spent >= @while, do: spent * 1000 / (count + 1), else: cpu(call, began, count + 1)
+    if spent >= while, do: spent * 1000 / (count + 1), else: cpu(call, while, began, count + 1)
   end
 
   defp runtime, do: elem(:erlang.statistics(:runtime), 0)
 
-  # A new process with a large heap: neither the garbage of an earlier call nor the first growing
-  # of the heap is measured.
+  # A new process with a large heap: neither the garbage of an earlier call nor the growing of the
+  # heap is measured, which makes steps.
   defp in_process(measure) do
     me = self()
-    options = [:link, min_heap_size: 300_000]
+    options = [:link, min_heap_size: 1_000_000]
     Process.spawn(fn -> send(me, {:measured, measure.()}) end, options)
     receive do: ({:measured, result} -> result)
   end

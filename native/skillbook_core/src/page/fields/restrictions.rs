@@ -82,6 +82,9 @@ const RESTRICTIONS: [Restriction; 8] = [
 /// The longest key that can be near a restriction, in letters and digits.
 const MAX_KEY: usize = 40;
 
+/// The shortest one, in bytes: [`SHORT_LABELS`] without a letter.
+const MIN_KEY: usize = SHORT_LABELS.len() - 1;
+
 /// The longest part of a key in a message, in characters.
 const EXCERPT: usize = 60;
 
@@ -105,6 +108,9 @@ pub fn meant(key: &str) -> Option<&'static str> {
 fn nearest(key: &str) -> Option<&'static Restriction> {
     if let Some(exact) = RESTRICTIONS.iter().find(|restriction| restriction.name == key) {
         return Some(exact);
+    }
+    if key.len() < MIN_KEY {
+        return None;
     }
     let plain = plain(key)?;
     let edits = |restriction: &&Restriction| {

@@ -40,18 +40,19 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
         return None;
     }
-    // Each of these lines would be repaired.
+    // Each of these lines would be repaired, and one with a control character.
     let tabs = memmem::find_iter(block.as_bytes(), "\n\t").take(MAX_REPAIRED + 1).count();
     if tabs + usize::from(block.starts_with('\t')) > MAX_REPAIRED {
+        return None;
+    }
+    let unprintable = |line: &&str| yaml::unprintable(line).is_some();
+    if block.split('\n').filter(unprintable).nth(MAX_REPAIRED).is_some() {
         return None;
     }
     let lines =
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
     let mut repair = Repair { block, lines, repaired: Vec::new(), places: HashMap::new() };
     repair.drop_unprintable();
-    if repair.is_full() {
-        return None;
-    }
     let all = 0..repair.lines.len();
     // Control characters may have been the only mistake.
     let is_mended = !repair.repaired.is_empty() && repair.read(all.clone()).is_ok();
@@ -128,9 +129,6 @@ impl Repair<'_> {
     fn drop_unprintable(&mut self) {
         for (number, line) in self.lines.iter_mut().enumerate() {
             let Some(at) = yaml::unprintable(line) else { continue };
-            if self.repaired.len() > MAX_REPAIRED {
-                return;
-            }
             let column = line[..at].chars().count() + 1;
             line.retain(|character| !yaml::is_unprintable(character));
             self.places.insert(number, self.repaired.len());

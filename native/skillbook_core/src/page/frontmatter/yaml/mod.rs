@@ -150,9 +150,8 @@ pub(super) fn line_and_column(block: &str, offset: usize) -> (u32, u32) {
 /// The offset of the first character that YAML does not allow anywhere.
 pub(super) fn unprintable(text: &str) -> Option<usize> {
     // These bytes begin all such characters, and few others.
-    let suspect = |byte: &u8| {
-        matches!(byte, 0..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F | 0xC2 | 0xEF)
-    };
+    let suspect =
+        |byte: &u8| matches!(byte, 0..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F | 0xC2 | 0xEF);
     let start = text.as_bytes().iter().position(suspect)?;
     let mut characters = text[start..].char_indices();
     characters.find(|&(_, character)| is_unprintable(character)).map(|(at, _)| start + at)
