@@ -74,8 +74,8 @@ impl View {
             for Unused { id, why, by } in self.unused() {
                 (digest(*id), digest(*by), *why).hash(&mut hasher);
             }
-            // An index as the view shows it: without the lines of hidden commands. Everything else of
-            // a domain comes from its entries.
+            // An index as the view shows it: without the lines of hidden commands. Everything else
+            // of a domain comes from its entries.
             for domain in self.domains() {
                 let Some(index) = domain.index() else { continue };
                 (domain.name(), domain.path(), &index.fields().description).hash(&mut hasher);
