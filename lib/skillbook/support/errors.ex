@@ -41,11 +41,11 @@ defmodule Skillbook.OptionError do
     "#{error.subject} needs the option #{inspect(error.option)}"
   end
 
-  def message(%{option: nil, problem: {:invalid, expected, value}} = error) do
+  def message(%{option: nil, problem: {:invalid, expected, _value}} = error) do
     "expected #{expected} for #{error.subject}, got: #{inspected(error)}"
   end
 
-  def message(%{problem: {:invalid, expected, value}} = error) do
+  def message(%{problem: {:invalid, expected, _value}} = error) do
     "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, " <>
       "got: #{inspected(error)}"
   end
