@@ -306,7 +306,7 @@ defmodule Skillbook.Store do
   ## Options
 
     * `:kind` - `:skill` or `:note`
-    * `:tags` - only entries with all of these tags, in any case
+    * `:tags` - only entries with all of these tags, in any case; `:tag` takes one of them
     * `:source` - `:user`, `:agent` or `:import`
     * `:include_disabled` - also lists disabled entries; `false` by default
 
@@ -323,6 +323,7 @@ defmodule Skillbook.Store do
       iex> {:ok, entries} = Skillbook.Store.list(view, tags: ["shopping"])
       iex> Enum.map(entries, & &1.name)
       ["milk"]
+      iex> {:ok, ^entries} = Skillbook.Store.list(view, tag: "shopping")
   """
   @spec list(View.t(), keyword()) :: {:ok, [Stored.t()]} | {:error, error()}
   def list(view, options \\ [])

@@ -34,7 +34,7 @@ defmodule Skillbook.Store.Read do
   end
 
   defp selected?(entry, options) do
-    wanted = Enum.map(options[:tags] || [], &String.downcase/1)
+    wanted = Enum.map(List.wrap(options[:tag]) ++ (options[:tags] || []), &String.downcase/1)
 
     (entry.enabled or Keyword.get(options, :include_disabled, false)) and
       options[:kind] in [nil, entry.kind] and options[:source] in [nil, entry.source] and
@@ -45,6 +45,7 @@ defmodule Skillbook.Store.Read do
     [
       kind: {":skill, :note or nil", &(&1 in [nil, :skill, :note])},
       tags: {"a list of texts or nil", &(is_nil(&1) or Options.texts?(&1))},
+      tag: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       source: {":user, :agent, :import or nil", &(&1 in [nil | @sources])},
       include_disabled: {"a boolean", &is_boolean/1}
     ]
