@@ -97,10 +97,13 @@ defmodule Skillbook.Hostile.LinearTest do
         min(Cost.cpu(fn -> call.(text) end, 10 * (@attempts + 1 - attempts)), before)
       end
 
+    # One doubling alone may cost more: longer texts go to another reader or another scheduler.
     grows? =
       times
-      |> Enum.chunk_every(2, 1, :discard)
-      |> Enum.any?(fn [one, two] -> one > @measured and two > @largest_ratio * one end)
+      |> Enum.chunk_every(3, 1, :discard)
+      |> Enum.any?(fn [one, two, four] ->
+        one > @measured and two > @largest_ratio * one and four > @largest_ratio * two
+      end)
 
     cond do
       not grows? -> nil

@@ -9,9 +9,9 @@ defmodule Skillbook.Hostile.SchedulersTest do
   @moduletag :capture_log
   @moduletag :tmp_dir
 
-  # Just below and above the length up to which texts are parsed on normal schedulers,
-  # in bytes: see native/skillbook_nif/src/twin.rs.
-  @sizes [8_000, 32_000]
+  # The lengths up to which texts are parsed and copied on normal schedulers, in bytes: see
+  # native/skillbook_nif/src/twin.rs.
+  @sizes [8_000, 64_000]
   # Milliseconds. On a quiet machine nothing takes one.
   @longest 5
   @attempts 5
