@@ -29,7 +29,9 @@ defmodule Skillbook.Hostile.LinearTest do
     assert TextFunctions.missing(rows) == {[], []}
   end
 
-  test "two doublings of a text take at most 2.6 times as long each, on average", %{tmp_dir: folder} do
+  test "two doublings of a text take at most 2.6 times as long each, on average", %{
+    tmp_dir: folder
+  } do
     texts =
       for {_, size} <- @sizes,
           into: %{},
@@ -84,8 +86,8 @@ defmodule Skillbook.Hostile.LinearTest do
   end
 
   # The processor times at n, 2n, 4n and 8n in microseconds, if they grow too much; `nil` as soon
-  # as they do not. Other programs make times longer, never
-  # shorter, so the shortest of all attempts count.
+  # as they do not. Other programs make times longer, never shorter, so the shortest of all
+  # attempts count.
   defp superlinear(call, text, size, attempts, before \\ [nil, nil, nil, nil])
   defp superlinear(_call, _text, nil, _attempts, _before), do: nil
 
