@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::search::rows::{
-    merge, pack, rank, without, words, BlockRow, Limit, Run, SearchDocument, StoredRun, Unit,
+    merge, pack, rank, without, words, BlockRow, Clause, Limit, Run, SearchDocument, StoredRun,
 };
 use skillbook_core::search::snippet;
 
@@ -45,10 +45,10 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     for document in &documents {
         let own = words(&document.content);
         for pair in own.windows(2).take(20) {
-            let units = [
-                Unit::Any(vec![term(&format!("\u{E000}{}", pair[0].form))]),
-                Unit::Any(vec![term(&pair[0].stem)]),
-                Unit::Phrase(vec![term(&pair[0].stem), term(&pair[1].stem)]),
+            let clauses = [
+                Clause::With(vec![vec![term(&format!("\u{E000}{}", pair[0].form))]]),
+                Clause::With(vec![vec![term(&pair[0].stem)]]),
+                Clause::With(vec![vec![term(&pair[0].stem), term(&pair[1].stem)]]),
             ];
             let filters = [term(&document.fields[0])];
             let ranges = 0..5;
@@ -63,7 +63,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
             };
             let rows: Vec<_> = ranges.flat_map(row).collect();
             let found =
-                rank(&units, &filters, &rows, documents.len(), Limit::Level(documents.len()));
+                rank(&clauses, &filters, &rows, documents.len(), Limit::Level(documents.len()));
             assert!(found.all && found.hits.iter().any(|(id, _)| *id == document.id));
         }
         let stems: Vec<_> = words(&query).into_iter().map(|word| word.stem).collect();
@@ -85,9 +85,14 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
         documents,
         places,
     });
-    let units = [Unit::Any(vec![wide()]), Unit::Phrase(vec![wide(), wide()])];
-    let found =
-        rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), Limit::Newest(10));
+    let clauses = [Clause::With(vec![vec![wide()]]), Clause::Without(vec![vec![wide(), wide()]])];
+    let found = rank(
+        &clauses,
+        &[wide()],
+        &read.collect::<Vec<_>>(),
+        usize::from(u8::MAX),
+        Limit::Newest(10),
+    );
     assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();

@@ -1,5 +1,6 @@
 defmodule Skillbook.SourceTest do
-  use Skillbook.SkillsCase, async: true
+  # Alone, because a test changes the current folder.
+  use Skillbook.SkillsCase, async: false
 
   doctest Skillbook.ConfigError
   doctest Skillbook.SourceError

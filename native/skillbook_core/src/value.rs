@@ -27,7 +27,7 @@ pub enum Value {
     List(Vec<Value>),
     /// A mapping in its original order, without duplicate keys.
     Map(Vec<(String, Value)>),
-    /// A boolean or a number whose author wrote another text than [`Value::plain`] would: `1.10`,
+    /// A boolean or a number whose author wrote another text than `Value::plain` would: `1.10`,
     /// `0x1F`, `True`. Only frontmatter has such values.
     Written(Box<Scalar>),
 }

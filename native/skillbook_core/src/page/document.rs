@@ -70,7 +70,7 @@ impl Document {
 
     /// Reads a record of a database. Its path is that of a file in `root` with the record's name.
     /// Its fields are its columns and those of the frontmatter in its text, see
-    /// [`record`](crate::page::record).
+    /// [`record`].
     ///
     /// ```
     /// use skillbook_core::page::document::Document;

@@ -185,7 +185,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
 }
 
 /// As [`parse`], for a document whose block takes only microseconds to read: it has at most
-/// [`QUICK`] bytes and needs neither the YAML library nor repair. `None` for any other.
+/// `QUICK` bytes and needs neither the YAML library nor repair. `None` for any other.
 ///
 /// The library may take a hundred milliseconds for a kilobyte, since aliases repeat values.
 pub fn parse_quick(text: &str) -> Option<Result<Document<'_>, Error>> {
