@@ -11,8 +11,8 @@ defmodule Skillbook.Hostile.LinearTest do
 
   @largest_ratio 2.6
   # The texts for a first look, in bytes: shorter ones for functions that take so many
-  # microseconds longer for plain text of 16,000 bytes. A call is measured if its text takes longer
-  # than @shortest.
+  # microseconds longer for plain text of 16,000 bytes. A call is measured if its text takes
+  # longer than @shortest.
   @sizes [{500, 32_000}, {2_000, 16_000}, {:infinity, 4_000}]
   @shortest 4_000
   # A call that takes longer is measured with shorter texts instead of longer ones.

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::hidden::find;
+use crate::hidden::{class, find};
 
 /// The number of characters of a long line that are shown before the place, and of the place and
 /// after it.
@@ -49,7 +49,13 @@ pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
             break;
         }
     }
-    let skipped = before.len().saturating_sub(BEFORE);
+    // A character that only its neighbour keeps visible, such as a joiner between two emoji, is left
+    // out with that neighbour.
+    let leans = |char: &char| class(*char).is_some();
+    let mut skipped = before.len().saturating_sub(BEFORE);
+    if skipped > 0 {
+        skipped += before[skipped..].iter().take_while(|char| leans(char)).count();
+    }
     let cut = after.len() > AFTER || place.len() > AFTER;
     place.truncate(AFTER);
 
@@ -63,7 +69,11 @@ pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
     if !cut || place.len() < AFTER {
         text.extend(after.iter().take(AFTER));
     }
-    let mut text = text.trim_end().to_owned();
+    let mut text = text.trim_end();
+    if cut {
+        text = text.trim_end_matches(|char| leans(&char));
+    }
+    let mut text = text.to_owned();
     if cut {
         text.push('…');
     }
@@ -107,5 +117,11 @@ mod tests {
         assert_eq!(cut.text, format!("…{}|{}…", &long[..BEFORE], &long[..AFTER]));
         assert_eq!(cut.caret, format!("{}^", " ".repeat(BEFORE + 1)));
         assert_eq!(excerpt("ab", 2, 2).caret, "  ^");
+        // Both ends fall into an emoji of several characters.
+        let emoji = format!("👩\u{200D}💻{}|{}👩\u{200D}💻", &long[..59], &long[..38]);
+        let at = emoji.find('|').unwrap();
+        let cut = excerpt(&emoji, at, at + 1);
+        assert_eq!(cut.text, format!("…💻{}|{}👩…", &long[..59], &long[..38]));
+        assert_eq!(cut.caret, format!("{}^", " ".repeat(62)));
     }
 }
