@@ -49,8 +49,8 @@ pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
             break;
         }
     }
-    // A character that only its neighbour keeps visible, such as a joiner between two emoji, is left
-    // out with that neighbour.
+    // A character that only its neighbour keeps visible, such as a joiner between two emoji, is
+    // left out with that neighbour.
     let leans = |char: &char| class(*char).is_some();
     let mut skipped = before.len().saturating_sub(BEFORE);
     if skipped > 0 {
