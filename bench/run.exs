@@ -38,7 +38,7 @@ defmodule Bench do
   ---
   name: email.send
   description: Send an email to one or more recipients
-  handler: MyApp.Skills.Email.Send
+  handler: Skillbook.Handlers.Memory.Save
   tags: [email, communication]
   ---
 
