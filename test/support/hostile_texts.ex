@@ -199,11 +199,14 @@ defmodule Skillbook.HostileTexts do
   defp text(start, piece, size),
     do: start <> String.duplicate(piece, max(div(size - byte_size(start), byte_size(piece)), 1))
 
-  defp numbered(piece, size) do
+  defp numbered(piece, size), do: growing(size, &String.replace(piece, "#", "#{&1}"))
+
+  # The pieces 1, 2, 3, … up to a size, at least the first.
+  defp growing(size, piece) do
     1
     |> Stream.iterate(&(&1 + 1))
     |> Enum.reduce_while({"", 0}, fn n, {text, length} ->
-      more = String.replace(piece, "#", "#{n}")
+      more = piece.(n)
 
       if length + byte_size(more) > size and n > 1,
         do: {:halt, {text, length}},
@@ -224,16 +227,5 @@ defmodule Skillbook.HostileTexts do
     "&b#{n} [*b#{before}, *b#{before}]"
   end
 
-  defp nested(piece, size) do
-    1
-    |> Stream.iterate(&(&1 + 1))
-    |> Enum.reduce_while({"", 0}, fn n, {text, length} ->
-      more = String.duplicate(" ", n) <> piece
-
-      if length + byte_size(more) > size and n > 1,
-        do: {:halt, {text, length}},
-        else: {:cont, {text <> more, length + byte_size(more)}}
-    end)
-    |> elem(0)
-  end
+  defp nested(piece, size), do: growing(size, &(String.duplicate(" ", &1) <> piece))
 end

@@ -497,7 +497,7 @@ fn constraints_have_names() {
 
 type Change = fn(&Path);
 
-/// What happens to the file of an open database, and whether it is there afterwards.
+/// Changes to the file of an open database, and whether it exists afterwards.
 const CHANGES: [(&str, Change, bool); 6] = [
     ("deleted", |path| fs::remove_file(path).unwrap(), false),
     ("moved", |path| fs::rename(path, path.with_extension("old")).unwrap(), false),
@@ -582,7 +582,7 @@ fn no_write_to_a_deleted_file_is_acknowledged() {
                 let error = result.expect_err(&name);
                 assert_eq!((error.kind(), error.to_string()), (ErrorKind::Moved, text.clone()));
             }
-            // What was read before can still be read, but not from the file of the same name.
+            // Open connections still read their rows; a new one would read another file.
             assert_eq!(one(&mut reader, "select x from t where x = 1"), Value::Int(1), "{name}");
             assert_eq!(one(&mut writer, "select x from t where x = 1"), Value::Int(1), "{name}");
             assert!(driver.open_reader().unwrap().is_none(), "{name}");

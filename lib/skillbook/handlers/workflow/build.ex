@@ -218,16 +218,12 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp taken(workflow) do
     action = workflow.flags["name"]
-    expected = "a free name; #{workflow.name} already exists"
+    invalid("name", action, "a free name; #{workflow.name} already exists", action <> "_2")
+  end
 
+  defp invalid(flag, value, expected, example) do
     {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "name",
-       value: action,
-       expected: expected,
-       example: action <> "_2"
-     }}
+     %FlagError{kind: :invalid, flag: flag, value: value, expected: expected, example: example}}
   end
 
   # Counts the profile's own pages, also those that its agents with fewer rights cannot see.
@@ -259,16 +255,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp skill_folder(workflow) do
     domain = workflow.flags["domain"]
-    expected = "a folder of commands; #{domain} is a skill"
-
-    {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "domain",
-       value: domain,
-       expected: expected,
-       example: "workflows"
-     }}
+    invalid("domain", domain, "a folder of commands; #{domain} is a skill", "workflows")
   end
 
   defp shows_file?(view, root, file) do
