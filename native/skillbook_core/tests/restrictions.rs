@@ -13,7 +13,7 @@ use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::page::document::Document;
 use skillbook_core::page::fields::restrictions::meant;
 use skillbook_core::page::fields::Fields;
-use skillbook_core::page::record::{Access, Origin, Record};
+use skillbook_core::page::record::{Access, Record};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::value::Value;
 use skillbook_core::view::{sees, Profile, View};
@@ -24,21 +24,10 @@ const CLOSED: &str =
 fn record(content: &str) -> Record {
     Record {
         id: 1,
-        name: "a".into(),
         is_skill: true,
         title: "A".into(),
         description: "d".into(),
-        content: content.into(),
-        tags: Vec::new(),
-        labels: Vec::new(),
-        include_in_prompt: true,
-        proactive_for: Vec::new(),
-        excluded_for: Vec::new(),
-        origin: Origin::User,
-        version: 1,
-        schedule: None,
-        timezone: None,
-        writers: Vec::new(),
+        ..common::record("a", content)
     }
 }
 

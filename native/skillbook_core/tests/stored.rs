@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use common::{all, doc, source, view};
+use common::{all, doc, record, source, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::changes::Changes;
@@ -23,27 +23,6 @@ use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
 use skillbook_core::value::Value;
 use skillbook_core::view::search::Query;
 use skillbook_core::view::{sees, Profile, View};
-
-fn record(name: &str, content: &str) -> Record {
-    Record {
-        id: 0,
-        name: name.into(),
-        is_skill: false,
-        title: format!("About {name}"),
-        description: String::new(),
-        content: content.into(),
-        tags: Vec::new(),
-        labels: Vec::new(),
-        include_in_prompt: true,
-        proactive_for: Vec::new(),
-        excluded_for: Vec::new(),
-        origin: Origin::User,
-        version: 1,
-        schedule: None,
-        timezone: None,
-        writers: Vec::new(),
-    }
-}
 
 fn skill(name: &str, description: &str) -> Record {
     Record { is_skill: true, description: description.into(), ..record(name, "Body") }

@@ -26,6 +26,28 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
 }
 
+/// A record of the store, a note with this name and text. It restricts nothing.
+pub fn record(name: &str, content: &str) -> Record {
+    Record {
+        id: 0,
+        name: name.into(),
+        is_skill: false,
+        title: format!("About {name}"),
+        description: String::new(),
+        content: content.into(),
+        tags: Vec::new(),
+        labels: Vec::new(),
+        include_in_prompt: true,
+        proactive_for: Vec::new(),
+        excluded_for: Vec::new(),
+        origin: Origin::User,
+        version: 1,
+        schedule: None,
+        timezone: None,
+        writers: Vec::new(),
+    }
+}
+
 /// Records in order: the trust of each, its path, and a text. Its frontmatter becomes the columns,
 /// except labels and exclusions, which stay in the text.
 pub fn records(
@@ -38,22 +60,16 @@ pub fn records(
         let written = Document::parse(&root, &path, text.as_bytes());
         let fields = written.fields().unwrap();
         let record = Record {
-            id: 0,
-            name: fields.name.clone().unwrap(),
             is_skill: fields.description.is_some(),
             title: fields.title.clone().unwrap_or_default(),
             description: fields.description.clone().unwrap_or_default(),
-            content: text.as_str().into(),
             tags: fields.tags.clone(),
-            labels: Vec::new(),
             include_in_prompt: fields.include_in_prompt,
             proactive_for: fields.proactive_for.clone(),
-            excluded_for: Vec::new(),
             origin: if trust == Trust::Low { Origin::Import } else { Origin::User },
-            version: 1,
             schedule: fields.schedule.clone(),
             timezone: fields.timezone.clone(),
-            writers: Vec::new(),
+            ..self::record(fields.name.as_deref().unwrap(), &text)
         };
         let mut document = Document::stored(&root, &record);
         document.path.clone_from(&written.path);
