@@ -34,7 +34,7 @@ defmodule Skillbook.Agent.Loop do
       [:skillbook, :agent],
       Map.put(State.metadata(state), :depth, state.depth),
       fn ->
-        result = state |> Conversation.resume() |> State.add_message(:input, input) |> turn()
+        result = state |> Conversation.resume(input) |> State.add_message(:input, input) |> turn()
         {:stop, result, Map.take(result, [:status, :turns])}
       end
     )
