@@ -47,6 +47,8 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Document, :discard} => "moves a file",
     {Skillbook.Document, :read} => "reads a file",
     {Skillbook.Document, :replace} => "writes a file",
+    {Skillbook.Embedder, :embed} => "passes texts on to an embedder",
+    {Skillbook.Embedder.Function, :new} => "the name of a model",
     {Skillbook.Firing, :new} => "only makes a struct",
     {Skillbook.Model, :chat} => "passes messages on to a model",
     {Skillbook.Package, :export} => "a name and a folder",
