@@ -23,7 +23,7 @@
 use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
-use crate::search::rank::rank;
+use crate::search::rank::{best, scores};
 use crate::search::scope::Scope;
 use crate::search::snippet::{self, Snippet};
 use crate::search::terms::QueryTerms;
@@ -79,9 +79,10 @@ impl View {
             .search
             .get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
         let wanted = QueryTerms::new(index, scope, query.text);
-        let ranked = rank(index, scope, &wanted, query.limit, |place| {
-            self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry))
-        });
+        let scores = scores(index, scope, &wanted);
+        let named = |place| wanted.named(index, place);
+        let admits = |place| self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry));
+        let ranked = best(&scores, query.limit, named, admits);
         let hit = |(place, score)| {
             let entry = self.entry(EntryId(place))?;
             Some(Hit {

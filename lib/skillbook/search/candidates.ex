@@ -1,0 +1,25 @@
+defmodule Skillbook.Search.Candidates do
+  @moduledoc false
+  # Finds the entries of a view that may help with a request, for the router and the prompt. It
+  # searches as `Skillbook.search/3` does, and also returns the parts of each score.
+
+  alias Skillbook.Catalog.Search
+  alias Skillbook.View
+
+  @typedoc """
+  An entry that may help.
+
+    * `:score` - the relevance, by which candidates are sorted; only comparable within one search
+    * `:words` - the score of the words alone
+    * `:similarity` - the cosine of the request and the entry, from -1.0 to 1.0; `nil` without
+      vectors
+  """
+  @type t :: %{name: String.t(), score: float(), words: float(), similarity: float() | nil}
+
+  @doc "Returns at most `limit` candidates for a request, best first."
+  @spec find(View.t(), String.t(), pos_integer()) :: [t()]
+  def find(%View{} = view, text, limit) do
+    for hit <- Search.search(view, text, limit: limit),
+        do: %{name: hit.name, score: hit.score, words: hit.score, similarity: nil}
+  end
+end
