@@ -201,6 +201,7 @@ defmodule Skillbook.TextFunctions do
       {{Profile, :narrow}, "", &View.new(catalog, Profile.narrow(view.profile, [&1]))},
       {{View, :fetch}, "", &View.fetch(view, &1)},
       {{View, :fetch!}, "", &rescued(fn -> View.fetch!(view, &1) end)},
+      {{View, :examples}, "", &View.examples(view, &1)},
       {{View, :flags}, "", &View.flags(view, &1)},
       {{View, :frontmatter}, "", &View.frontmatter(view, &1)},
       {{View, :tools}, "", &View.tools(view, &1)},

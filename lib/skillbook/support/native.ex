@@ -133,6 +133,7 @@ defmodule Skillbook.Native do
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()
   def view_flags(_view, _name), do: missing()
+  def view_examples(_view, _name), do: missing()
   def declaration_read(_body), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
