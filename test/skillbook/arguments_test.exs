@@ -60,6 +60,7 @@ defmodule Skillbook.ArgumentsTest do
       {View, :diagnostics, [view], [view: book]},
       {View, :tools, [view, "a"], [view: book, name: text]},
       {View, :flags, [view, "a"], [view: book, name: text]},
+      {View, :examples, [view, "a"], [view: book, name: text]},
       {View, :frontmatter, [view, "a"], [view: book, name: text]},
       {View, :allows_tool?, [view, "a", "b", nil],
        [view: book, name: text, tool: text, argument: path]},

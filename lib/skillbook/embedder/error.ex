@@ -1,0 +1,78 @@
+defmodule Skillbook.EmbedderError do
+  @moduledoc """
+  Returned when an embedder gives no vectors, or none that can be used.
+
+  ## Fields
+
+    * `:kind` - the kind of failure:
+      * `:key` - the key is missing or invalid
+      * `:connection` - no connection, one that broke before an answer, or an untrusted
+        certificate
+      * `:timeout` - a time limit was reached
+      * `:rate_limited` - too many requests (status 429)
+      * `:server` - the server failed (5xx), or reported an error in its answer
+      * `:refused` - the server refused the request (another 4xx)
+      * `:bad_answer` - the answer has no vectors, or wrong ones
+      * `:library` - the native library of `Skillbook.Embedder.Local` is not built
+      * `:folder` - the folder of a model cannot be used
+      * `:failed` - the embedder raised or did not return an answer
+    * `:reason` - a description, without the key
+    * `:status` - the HTTP status, or `nil`
+    * `:retry_after` - how long the server asks to wait, in milliseconds, or `nil`
+
+  ## Examples
+
+      iex> error = %Skillbook.EmbedderError{kind: :server, status: 503, reason: "loading model"}
+      iex> Exception.message(error)
+      "the embedder's server failed (503): loading model"
+
+      iex> error = %Skillbook.EmbedderError{kind: :rate_limited, reason: "slow", retry_after: 9}
+      iex> Exception.message(error)
+      "the embedder's server accepts no more requests for now, again in 1 s: slow"
+  """
+
+  @type kind ::
+          :key
+          | :connection
+          | :timeout
+          | :rate_limited
+          | :server
+          | :refused
+          | :bad_answer
+          | :library
+          | :folder
+          | :failed
+
+  @type t :: %__MODULE__{
+          kind: kind(),
+          reason: String.t(),
+          status: pos_integer() | nil,
+          retry_after: non_neg_integer() | nil
+        }
+
+  @enforce_keys [:kind, :reason]
+  defexception [:kind, :reason, :status, :retry_after]
+
+  @impl true
+  def message(error),
+    do:
+      "#{failure(error.kind)}#{status(error.status)}#{again(error.retry_after)}: " <>
+        "#{error.reason}"
+
+  defp failure(:key), do: "no key for the embedder's server"
+  defp failure(:connection), do: "no connection to the embedder's server"
+  defp failure(:timeout), do: "the embedder took too long"
+  defp failure(:rate_limited), do: "the embedder's server accepts no more requests for now"
+  defp failure(:server), do: "the embedder's server failed"
+  defp failure(:refused), do: "the embedder's server refused the request"
+  defp failure(:bad_answer), do: "the embedder's answer cannot be used"
+  defp failure(:library), do: "the local embedder is not built"
+  defp failure(:folder), do: "the embedder's model cannot be used"
+  defp failure(:failed), do: "the embedder failed"
+
+  defp status(nil), do: ""
+  defp status(status), do: " (#{status})"
+
+  defp again(nil), do: ""
+  defp again(milliseconds), do: ", again in #{ceil(milliseconds / 1000)} s"
+end
