@@ -4,13 +4,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::search::rows::{
-    merge, pack, rank, without, words, BlockRow, Clause, Limit, Run, SearchDocument, StoredRun,
+    merge, pack, rank, without, words, BlockRow, Clause, Limit, Meaning, Run, SearchDocument, StoredRun,
 };
 use skillbook_core::search::snippet;
 
 fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
     let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-    StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
+    StoredRun { ids: &run.ids, digests: &run.digests, gone, blocks, numbers: &[] }
 }
 
 fn term(text: &str) -> (String, String) {
@@ -62,8 +62,8 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
                 })
             };
             let rows: Vec<_> = ranges.flat_map(row).collect();
-            let found =
-                rank(&clauses, &filters, &rows, documents.len(), Limit::Level(documents.len()));
+            let limit = Limit::Level(documents.len());
+            let found = rank(&clauses, &filters, &rows, documents.len(), None, limit);
             assert!(found.all && found.hits.iter().any(|(id, _)| *id == document.id));
         }
         let stems: Vec<_> = words(&query).into_iter().map(|word| word.stem).collect();
@@ -91,10 +91,11 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
         &[wide()],
         &read.collect::<Vec<_>>(),
         usize::from(u8::MAX),
+        Some(Meaning { similar: &[(0, 0.5), (1, -1.0)], extends: true }),
         Limit::Newest(10),
     );
     assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();
-    merge(&[StoredRun { ids: gone, gone, blocks, numbers: &[] }]);
+    merge(&[StoredRun { ids: gone, digests: gone, gone, blocks, numbers: &[] }]);
 });

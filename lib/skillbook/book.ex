@@ -47,7 +47,8 @@ defmodule Skillbook.Book do
           vaults: [Vault.Config.t()],
           embedder: Embedder.t() | nil,
           embedder_timeout: pos_integer(),
-          vectors: reference() | nil
+          vectors: reference() | nil,
+          document_vectors: reference() | nil
         }
 
   @enforce_keys [:name]
@@ -61,6 +62,7 @@ defmodule Skillbook.Book do
     :agent,
     :embedder,
     :vectors,
+    :document_vectors,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -102,7 +104,8 @@ defmodule Skillbook.Book do
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
-      book = %{book | catalog: catalog, vectors: book.embedder && Native.vectors_new()}
+      [vectors, document_vectors] = for _ <- 1..2, do: book.embedder && Native.vectors_new()
+      book = %{book | catalog: catalog, vectors: vectors, document_vectors: document_vectors}
 
       case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->

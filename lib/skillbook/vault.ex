@@ -71,6 +71,11 @@ defmodule Skillbook.Vault do
   `match` is `:all` if the hits match the whole query. If no document does, `match` is `:any` and
   the hits match a part of it.
 
+  If the book has an `:embedder`, documents are sorted by meaning as well, and documents of a
+  similar meaning are found even if they have none of the words; then `match` is `:meaning`. A
+  query with quotes, `OR` or a prefix finds only documents that match it, and excluded words always
+  leave documents out. While vectors are missing or the embedder fails, words decide alone.
+
   ## Options
 
     * `:tags` - tags that the document has, all of them; `project` also matches `project/alpha`
@@ -104,7 +109,7 @@ defmodule Skillbook.Vault do
       [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
   """
   @spec search(View.t(), String.t() | nil, keyword()) ::
-          {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any}}
+          {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any | :meaning}}
           | {:error, Exception.t()}
   defdelegate search(view, query, options \\ []), to: Search
 

@@ -10,10 +10,14 @@ defmodule Skillbook.Embedding.Entries do
   alias Skillbook.{Book, Native, View}
 
   @impl true
-  def digests(book), do: Native.vectors_digests(book.vectors, book.catalog.ref)
+  def digests(book) do
+    {known, missing} = Native.vectors_digests(book.vectors, book.catalog.ref)
+    {known, Enum.map(missing, &{&1, nil})}
+  end
 
   @impl true
-  def texts(book, digests), do: Native.vectors_texts(book.catalog.ref, digests)
+  def texts(book, missing),
+    do: Native.vectors_texts(book.catalog.ref, Enum.map(missing, &elem(&1, 0)))
 
   @impl true
   def put(book, rows), do: Native.vectors_put(book.vectors, rows)

@@ -1,7 +1,7 @@
 defmodule Skillbook.Embedding.Indexer do
   @moduledoc false
   # Embeds the texts of a book in the background: all that have no vector when the book starts,
-  # then those of each new generation. Vectors come from the database if they are there, else from
+  # then those of each new generation and of documents in the database that were written. Vectors come from the database if they are there, else from
   # the embedder in batches, and each batch is stored before the next. So nothing is embedded
   # twice but the batch that a crash interrupts.
   #
@@ -18,12 +18,12 @@ defmodule Skillbook.Embedding.Indexer do
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Embedding.{Entries, Table}
+  alias Skillbook.Embedding.{Documents, Entries, Table}
   alias Skillbook.{Book, Change, Embedder, EmbedderError, SQL, Telemetry}
 
   require Logger
 
-  @sources [Entries]
+  @sources [Entries, Documents]
 
   # Texts per call of the embedder, and digests per query of the database.
   @batch 64
@@ -55,8 +55,9 @@ defmodule Skillbook.Embedding.Indexer do
     if Book.fetch!(book).embedder, do: GenServer.call(name(book), :progress)
   end
 
-  @doc "Looks for texts without a vector."
-  @spec refresh(atom()) :: :ok
+  @doc "Looks for texts without a vector. Does nothing if the book has no embedder."
+  @spec refresh(atom() | nil) :: :ok
+  def refresh(nil), do: :ok
   def refresh(book), do: GenServer.cast(name(book), :refresh)
 
   defp name(book), do: Module.concat(book, Embedding)
@@ -207,58 +208,62 @@ defmodule Skillbook.Embedding.Indexer do
   # The task
 
   defp work(context) do
-    Enum.reduce_while(@sources, :ok, fn source, :ok ->
-      case embed_all(source, context) do
-        :ok -> {:cont, :ok}
-        {:error, error} -> {:halt, {:error, error}}
-      end
-    end)
-    |> case do
-      :ok -> tidy(context)
+    found = for source <- @sources, do: {source, source.digests(context.book)}
+    found = for {source, {known, missing}} <- found, do: {source, known, left(missing, context)}
+    done = found |> Enum.map(fn {_source, known, _missing} -> length(known) end) |> Enum.sum()
+    more = found |> Enum.map(fn {_source, _known, missing} -> length(missing) end) |> Enum.sum()
+    context = context |> Map.merge(%{done: done, total: done + more}) |> report(:now)
+
+    with {:ok, context} <- embed_all(found, context) do
+      for source <- @sources, do: source.retain(context.book)
+      # Without texts that were removed or refused meanwhile.
+      context = report(%{context | total: context.done}, :now)
+      tidy(context)
+    else
+      {:resized, expected, size} -> resize(expected, size, context)
       error -> error
     end
   catch
+    {:error, error} ->
+      {:error, error}
+
     # The database is restarting, or the book is stopping.
     :exit, _reason -> {:error, SQL.Error.closed()}
   end
 
-  defp embed_all(source, context) do
-    {known, missing} = source.digests(context.book)
-    missing = Enum.reject(missing, &MapSet.member?(context.refused, &1))
-    context = Map.merge(context, %{done: length(known), total: length(known) + length(missing)})
-    context = report(context, :now)
+  defp left(missing, context),
+    do: Enum.reject(missing, fn {digest, _} -> MapSet.member?(context.refused, digest) end)
 
-    with {:ok, missing, context} <- read(source, missing, context),
-         {:ok, context} <- embed(source, missing, context) do
-      source.retain(context.book)
-      # Without texts that were removed or refused meanwhile.
-      report(%{context | total: context.done}, :now)
-      :ok
-    else
-      {:resized, expected, size} -> resize(source, expected, size, context)
-      error -> error
-    end
+  defp embed_all(found, context) do
+    Enum.reduce_while(found, {:ok, context}, fn {source, _known, missing}, {:ok, context} ->
+      with {:ok, missing, context} <- read(source, missing, context),
+           {:ok, context} <- embed(source, missing, context) do
+        {:cont, {:ok, context}}
+      else
+        error -> {:halt, error}
+      end
+    end)
   end
 
   # The model has vectors of another size than those in the database, which are of no use.
-  defp resize(_source, expected, size, %{resized: true}) do
+  defp resize(expected, size, %{resized: true}) do
     reason = "expected vectors of #{expected} numbers as in the last answer, got #{size}"
     {:error, %EmbedderError{kind: :bad_answer, reason: reason}}
   end
 
-  defp resize(source, expected, size, context) do
+  defp resize(expected, size, context) do
     Logger.warning(
       "the book #{inspect(context.book.name)} embeds all texts again: the model " <>
         "#{inspect(model(context))} has vectors of #{size} numbers, those in the database have " <>
         "#{expected}"
     )
 
-    :ok = source.clear(context.book)
+    for source <- @sources, do: :ok = source.clear(context.book)
     send(context.to, {self(), :size, size})
-    embed_all(source, Map.merge(context, %{size: size, resized: true}))
+    work(Map.merge(context, %{size: size, resized: true}))
   end
 
-  # The vectors in the database. Returns the digests without one.
+  # The vectors in the database. Returns the texts without one.
   defp read(source, missing, context) do
     case sql(context) do
       nil -> {:ok, missing, context}
@@ -269,10 +274,12 @@ defmodule Skillbook.Embedding.Indexer do
   defp read(_sql, _source, [], missing, context),
     do: {:ok, missing |> Enum.reverse() |> Enum.concat(), context}
 
-  defp read(sql, source, [digests | rest], missing, context) do
+  defp read(sql, source, [some | rest], missing, context) do
+    digests = Enum.map(some, &elem(&1, 0))
+
     with {:ok, rows} <- Table.read(sql, model(context), context.size, digests) do
       found = MapSet.new(rows, &elem(&1, 0))
-      left = Enum.reject(digests, &MapSet.member?(found, &1))
+      left = Enum.reject(some, fn {digest, _} -> MapSet.member?(found, digest) end)
 
       case source.put(context.book, rows) do
         :ok ->
@@ -281,16 +288,16 @@ defmodule Skillbook.Embedding.Indexer do
 
         # Rows of different sizes: the model has changed meanwhile.
         {:error, _sizes} ->
-          read(sql, source, rest, [digests | missing], context)
+          read(sql, source, rest, [some | missing], context)
       end
     end
   end
 
-  defp embed(source, digests, context) do
-    digests
+  defp embed(source, missing, context) do
+    missing
     |> Enum.chunk_every(@batch)
-    |> Enum.reduce_while({:ok, context}, fn digests, {:ok, context} ->
-      case embed_batch(source, source.texts(context.book, digests), context) do
+    |> Enum.reduce_while({:ok, context}, fn some, {:ok, context} ->
+      case embed_batch(source, source.texts(context.book, some), context) do
         {:ok, context} -> {:cont, {:ok, context}}
         error -> {:halt, error}
       end

@@ -6,7 +6,8 @@ defmodule Skillbook.Embedding.Query do
   #
   # The cache is an ETS table of the book's supervisor. Its keys are digests, so it keeps no text.
 
-  alias Skillbook.{Book, Embedder, Telemetry}
+  alias Skillbook.Search.{Index, Query}
+  alias Skillbook.{Book, Embedder, Native, Telemetry}
 
   # The number of queries in the cache.
   @max_queries 256
@@ -21,6 +22,25 @@ defmodule Skillbook.Embedding.Query do
     :ets.insert(table, {:count, 0})
     :ok
   end
+
+  @doc """
+  Returns the meaning of a query of documents; `nil` if none has a vector, or if there is no
+  vector of the query.
+  """
+  @spec meaning(Book.t() | nil, String.t()) :: Index.meaning() | nil
+  def meaning(%Book{document_vectors: vectors} = book, text) when vectors != nil do
+    {sentence, exact?} = Query.meaning(text)
+
+    # Nothing is embedded yet.
+    with true <- Native.vectors_count(vectors) > 0,
+         vector when vector != nil <- vector(book, sentence) do
+      {vectors, vector, not exact?}
+    else
+      _ -> nil
+    end
+  end
+
+  def meaning(_book, _text), do: nil
 
   @doc "Returns the vector of a query, or `nil` if the book has no embedder or it fails."
   @spec vector(Book.t() | nil, String.t()) :: Embedder.vector() | nil

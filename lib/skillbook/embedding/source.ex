@@ -1,16 +1,20 @@
 defmodule Skillbook.Embedding.Source do
   @moduledoc false
   # A kind of text that a book embeds, such as the entries of its catalog. The list of them is in
-  # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time.
+  # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time. They may
+  # throw `{:error, exception}`; then it tries again later.
 
   alias Skillbook.Book
   alias Skillbook.Embedding.Table
 
-  @doc "The digests of all texts: `{those with a vector, those without}`."
-  @callback digests(Book.t()) :: {[Table.digest()], [Table.digest()]}
+  @typedoc "A text without a vector: its digest, and where the source finds the text again."
+  @type missing :: {Table.digest(), place :: term()}
 
-  @doc "The texts of digests, without those that no longer exist."
-  @callback texts(Book.t(), [Table.digest()]) :: [{Table.digest(), String.t()}]
+  @doc "The texts of a kind: `{digests of those with a vector, those without}`."
+  @callback digests(Book.t()) :: {[Table.digest()], [missing()]}
+
+  @doc "The texts themselves, without those that no longer exist."
+  @callback texts(Book.t(), [missing()]) :: [{Table.digest(), String.t()}]
 
   @doc "Takes vectors, or none of them if the size of one differs from those that it has."
   @callback put(Book.t(), [Table.row()]) ::

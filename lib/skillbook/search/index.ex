@@ -11,6 +11,10 @@ defmodule Skillbook.Search.Index do
   # removed document is marked in its run. Runs are merged into larger ones, without the removed
   # documents. `native/skillbook_core/src/search/rows` describes the packed format.
   #
+  # A run also has the digests of the texts by which its documents are embedded
+  # (`Skillbook.Embedding.Documents`). So a search by meaning compares the documents of the runs
+  # that it reads, each by its current text.
+  #
   # ## Adding a kind of document
   #
   # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same
@@ -43,6 +47,9 @@ defmodule Skillbook.Search.Index do
 
   @typedoc "A packed run."
   @opaque packed :: tuple()
+
+  @typedoc "How the hits of a search match."
+  @type match :: :all | :any | :meaning
 
   @type segment :: %{
           id: pos_integer(),
@@ -114,9 +121,9 @@ defmodule Skillbook.Search.Index do
 
   @doc "Replaces the ids of a packed run, which were positions in a list from 0 on."
   @spec number(packed(), [pos_integer()]) :: packed()
-  def number({places, _, _, _, _, blocks}, ids) do
+  def number({places, digests, _, _, _, _, blocks}, ids) do
     blocks = for {_first, documents, places} <- blocks, do: {documents, places}
-    Native.search_merge([{places, "", blocks, ids}])
+    Native.search_merge([{places, digests, "", blocks, ids}])
   end
 
   @doc "Stores a run of new documents. Called in a transaction, after `join/2`."
@@ -127,11 +134,11 @@ defmodule Skillbook.Search.Index do
   end
 
   # The blocks refer to the run as the newest one of its segment.
-  defp run(segment, {ids, first, last, count, size, blocks}) do
+  defp run(segment, {ids, digests, first, last, count, size, blocks}) do
     run = """
     insert into skillbook_search_runs
-      (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
-    values ($1, $2, $3, $4, $5, $5, $6, $7)
+      (segment_id, size, first_document, last_document, documents, left_over, ids, gone, digests)
+    values ($1, $2, $3, $4, $5, $5, $6, $7, $8)
     """
 
     into = "skillbook_search_blocks (run_id, first, documents, places)"
@@ -141,7 +148,7 @@ defmodule Skillbook.Search.Index do
       for {first, documents, places} <- blocks, do: [first, {:blob, documents}, {:blob, places}]
 
     [
-      {run, [segment, size, first, last, count, {:blob, ids}, {:blob, ""}]}
+      {run, [segment, size, first, last, count, {:blob, ids}, {:blob, ""}, {:blob, digests}]}
       | Values.inserts(into, rows, {newest, [segment]})
     ]
   end
@@ -210,7 +217,7 @@ defmodule Skillbook.Search.Index do
     {these, params} = Values.ids(sql, "id", runs, 1)
     {in_these, _} = Values.ids(sql, "run_id", runs, 1)
 
-    runs = "select id, ids, gone from skillbook_search_runs where #{these}"
+    runs = "select id, ids, digests, gone from skillbook_search_runs where #{these}"
 
     blocks =
       "select run_id, documents, places from skillbook_search_blocks " <>
@@ -222,18 +229,49 @@ defmodule Skillbook.Search.Index do
       blocks =
         Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
 
-      parts = for [id, ids, removed] <- runs, do: {ids, removed, Map.get(blocks, id, []), []}
+      parts =
+        for [id, ids, digests, removed] <- runs,
+            do: {ids, digests, removed, Map.get(blocks, id, []), []}
+
       with {:ok, _} <- SQL.query_all(sql, run(segment, Native.search_merge(parts))), do: :ok
     end
   end
 
+  @doc "The ids, removed ids and digests of the runs of a kind, in some scopes or in `:all`."
+  @spec runs(SQL.t(), String.t(), [String.t()] | :all) ::
+          {:ok, [{binary(), binary(), binary()}]} | {:error, SQL.Error.t()}
+  def runs(sql, kind, scopes) do
+    {these, params} = if scopes == :all, do: {"1 = 1", []}, else: in_scopes(sql, scopes)
+
+    query = """
+    select r.ids, r.gone, r.digests from skillbook_search_runs r
+    join skillbook_search_segments s on s.id = r.segment_id where s.kind = $1 and #{these}
+    order by r.id
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params]),
+         do: {:ok, Enum.map(rows, &List.to_tuple/1)}
+  end
+
+  defp in_scopes(sql, scopes), do: Values.texts(sql, "s.scope", scopes, 2)
+
+  @typedoc """
+  A query by meaning: vectors of documents, the vector of the query, and whether documents that do
+  not match the clauses are found too, or only sorted.
+  """
+  @type meaning :: {reference(), Skillbook.Embedder.vector(), boolean()}
+
   @doc """
-  Finds documents in segments: `{:ok, {all?, total, hits}}`, with hits as `{id, score}`, the best
+  Finds documents in segments: `{:ok, {match, total, hits}}`, with hits as `{id, score}`, the best
   first.
 
   Hits match all clauses of the query and pass the filters. If no document does, they match some
-  clauses and `all?` is false. Documents that a clause leaves out are never hits. Without clauses,
-  all documents that pass the filters are hits. A filter is a field (`field/2`).
+  clauses. Documents that a clause leaves out are never hits. Without clauses, all documents that
+  pass the filters are hits. A filter is a field (`field/2`). With a meaning, documents of similar
+  meaning may be hits too.
+
+  The match is `:all` or `:any` of the clauses, or `:meaning` if some hits match by meaning only.
+  Without hits it is `:all`.
 
   The limit is `{:level, count}`, which adds all documents with the score of the last hit, or
   `{:newest, count}`, which prefers higher ids among equal scores.
@@ -243,36 +281,58 @@ defmodule Skillbook.Search.Index do
           [segment()],
           [Query.clause()],
           [String.t()],
+          meaning() | nil,
           {:level | :newest, pos_integer()}
         ) ::
-          {:ok, {boolean(), non_neg_integer(), [{pos_integer(), non_neg_integer()}]}}
+          {:ok, {match(), non_neg_integer(), [{pos_integer(), non_neg_integer()}]}}
           | {:error, SQL.Error.t()}
-  def find(sql, segments, clauses, filters, limit) do
+  def find(sql, segments, clauses, filters, meaning, limit) do
     clauses = Enum.map(clauses, &Query.ranges/1)
     filters = Enum.map(filters, &Query.term/1)
     documents = segments |> Enum.map(& &1.documents) |> Enum.sum()
 
-    with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), clauses, filters),
-         do: {:ok, Native.search_rank(clauses, filters, rows, documents, limit)}
+    with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), clauses, filters, meaning) do
+      {all?, by_meaning, total, hits} =
+        Native.search_rank(clauses, filters, rows, documents, meaning, limit)
+
+      {:ok, {match(all? or total == 0, by_meaning), total, hits}}
+    end
   end
 
+  defp match(_all?, by_meaning) when by_meaning > 0, do: :meaning
+  defp match(true, 0), do: :all
+  defp match(false, 0), do: :any
+
   # A single statement, because a merge between two reads would lose blocks.
-  defp blocks(sql, segments, clauses, filters) do
+  defp blocks(sql, segments, clauses, filters, meaning) do
     alternatives = Enum.flat_map(clauses, fn {_kind, alternatives} -> alternatives end)
     ranges = Enum.concat(alternatives) ++ filters
-    places = if Enum.any?(alternatives, &match?([_, _ | _], &1)), do: ", b.places", else: ""
+
+    # With a meaning there are rows of three columns more.
+    places =
+      cond do
+        Enum.any?(alternatives, &match?([_, _ | _], &1)) -> ", b.places"
+        meaning -> ", ''"
+        true -> ""
+      end
+
+    digests = if meaning, do: &digests/1, else: fn _within -> "" end
 
     with [_ | _] <- segments,
          [_ | _] <- ranges,
          ranges = for({{first, last}, at} <- Enum.with_index(ranges), do: [at, first, last]),
          {within, params} = Values.ids(sql, "r.segment_id", segments, 2),
-         query = query(SQL.dialect(sql), places, within),
+         query = query(SQL.dialect(sql), places, within) <> digests.(within),
          {:ok, %{rows: rows}} <- SQL.query(sql, query, [JSON.encode(ranges) | params]) do
       {:ok, rows}
     else
       [] -> {:ok, []}
       error -> error
     end
+  end
+
+  defp digests(within) do
+    " union all select -1, r.gone, r.ids, r.digests from skillbook_search_runs r where #{within}"
   end
 
   # The first block of a range is the last block that starts at or before the range's first term.

@@ -6,6 +6,8 @@ defmodule Skillbook.Search.Query do
 
   alias Skillbook.Native
 
+  # Quoted texts, and what is between blanks.
+  @pieces ~r/-?"[^"]*"|[^\s"]+/u
   @max_words 32
   @max_bytes 4096
   # The prefix of unstemmed words: see `native/skillbook_core/src/search/rows`.
@@ -63,6 +65,27 @@ defmodule Skillbook.Search.Query do
       else: :error
   end
 
+  @doc """
+  What a query is about, for a search by meaning: `{sentence, exact?}`.
+
+  The sentence is the text without its excluded parts and without operators. With quotes, `OR` or
+  a prefix the query is exact: documents that do not match it must not be found.
+
+      iex> Skillbook.Search.Query.meaning("what did Ann say? -draft")
+      {"what did Ann say?", false}
+      iex> Skillbook.Search.Query.meaning(~s(plans OR "the budget"))
+      {"plans the budget", true}
+  """
+  @spec meaning(String.t()) :: {String.t(), boolean()}
+  def meaning(text) do
+    items = for [piece] <- Regex.scan(@pieces, text), do: item(piece)
+    given = Enum.filter(items, &(&1.kind == :with))
+    exact? = Enum.any?(items, &(&1.kind == :or or (&1.kind == :with and exact?(&1.form))))
+    {Enum.map_join(given, " ", &String.replace(&1.text, ["\"", "*"], "")), exact?}
+  end
+
+  defp exact?(form), do: form in [:quoted, :prefix]
+
   @doc "The largest query, in bytes."
   def max_bytes, do: @max_bytes
 
@@ -78,7 +101,7 @@ defmodule Skillbook.Search.Query do
 
   # The words and quoted texts of a query.
   defp items(text, last) do
-    items = for [piece] <- Regex.scan(~r/-?"[^"]*"|[^\s"]+/u, text), do: item(piece)
+    items = for [piece] <- Regex.scan(@pieces, text), do: item(piece)
     words = items |> Enum.map(& &1.text) |> Native.search_words()
     items = for {item, words} <- Enum.zip(items, words), do: %{item | words: words(item, words)}
     items = Enum.reject(items, &(&1.words == []))
@@ -187,7 +210,7 @@ defmodule Skillbook.Search.Query do
   defp units(%{words: [{_form, stem}]}), do: [word: stem]
   defp units(%{words: words}), do: [phrase: for({_form, stem} <- words, do: stem)]
 
-  @doc "The ranges of terms of a clause, for `Skillbook.Native.search_rank/5`."
+  @doc "The ranges of terms of a clause, for `Skillbook.Native.search_rank/6`."
   @spec ranges(clause()) :: {:with | :without, [[range()]]}
   def ranges({kind, units}), do: {kind, Enum.map(units, &unit_ranges/1)}
 

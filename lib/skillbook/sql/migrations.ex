@@ -45,7 +45,8 @@ defmodule Skillbook.SQL.Migrations do
     {8, "the terms of vaults", Skillbook.SQL.Migrations.V8},
     {9, "one index for search", Skillbook.SQL.Migrations.V9},
     {10, "labels of tasks", Skillbook.SQL.Migrations.V10},
-    {11, "vectors", Skillbook.SQL.Migrations.V11}
+    {11, "vectors", Skillbook.SQL.Migrations.V11},
+    {12, "digests of searched texts", Skillbook.SQL.Migrations.V12}
   ]
 
   @doc """

@@ -9,7 +9,7 @@ defmodule Skillbook.Vault.Indexer do
   use GenServer
 
   alias Skillbook.Vault.{Note, Table}
-  alias Skillbook.{Book, SQL, Telemetry}
+  alias Skillbook.{Book, Embedding, SQL, Telemetry}
 
   require Logger
 
@@ -127,6 +127,8 @@ defmodule Skillbook.Vault.Indexer do
         Map.take(counts, [:indexed, :removed, :unchanged, :skipped]),
         metadata
       )
+
+      Embedding.Indexer.refresh(state.book)
     end
 
     notify(state, {:skillbook_vault, state.book, state.vault.name, counts})

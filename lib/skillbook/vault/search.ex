@@ -5,7 +5,7 @@ defmodule Skillbook.Vault.Search do
   # Every read goes through a scope (`scope/3`): the segments of the index that the profile sees,
   # and the filters. `Skillbook.Vault.Table` reads nothing outside of it.
 
-  alias Skillbook.{Book, Native, Profile, VaultError, View}
+  alias Skillbook.{Book, Embedding, Native, Profile, VaultError, View}
   alias Skillbook.Search.{Index, Query}
   alias Skillbook.Support.{Closest, Options}
   alias Skillbook.Vault.{Config, Hit, Table}
@@ -23,7 +23,7 @@ defmodule Skillbook.Vault.Search do
 
     with {:ok, sql} <- fetch_sql(view),
          {:ok, scope} <- scope(sql, view, options) do
-      run(sql, scope, query, options[:limit] || @default_limit)
+      run(sql, view, scope, query, options[:limit] || @default_limit)
     end
   end
 
@@ -39,21 +39,22 @@ defmodule Skillbook.Vault.Search do
     ]
   end
 
-  defp run(sql, scope, nil, limit) do
+  defp run(sql, _view, scope, nil, limit) do
     with {:ok, total, ids} <- Table.first(sql, scope, limit),
          {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
       {:ok, %{hits: hits, total: total, match: :all}}
     end
   end
 
-  defp run(sql, scope, query, limit) do
+  defp run(sql, view, scope, query, limit) do
     with true <- byte_size(query) <= Query.max_bytes(),
          {:ok, clauses} <- Query.parse(query),
-         {:ok, {all?, total, scored}} <-
-           Index.find(sql, scope.segments, clauses, scope.filters, {:level, limit}),
+         meaning = Embedding.Query.meaning(Book.find(view.book), query),
+         {:ok, {match, total, scored}} <-
+           Index.find(sql, scope.segments, clauses, scope.filters, meaning, {:level, limit}),
          {:ok, scored} <- cut(sql, scored, limit),
          {:ok, hits} <- hits(sql, scope, scored, clauses) do
-      {:ok, %{hits: hits, total: total, match: if(all? or total == 0, do: :all, else: :any)}}
+      {:ok, %{hits: hits, total: total, match: match}}
     else
       false -> {:error, %VaultError{kind: :query}}
       # The query has no words.

@@ -324,7 +324,7 @@ defmodule Skillbook.Vault.Table do
 
   def first(sql, scope, limit) do
     with {:ok, {_all, total, hits}} <-
-           Index.find(sql, scope.segments, [], scope.filters, {:level, limit}),
+           Index.find(sql, scope.segments, [], scope.filters, nil, {:level, limit}),
          {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
          do: {:ok, total, ids}
   end

@@ -1,9 +1,20 @@
 //! The full-text index of documents in a database: packing, merging and ranking. Elixir reads and
 //! writes the rows. For the entries of a view see `search`.
 
-use rustler::{Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, Term};
-use skillbook_core::search::rows::{self, BlockRow, Run, SearchDocument, StoredRun};
+use rustc_hash::FxHashSet;
+use rustler::{Atom, Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, ResourceArc, Term};
+use skillbook_core::search::embedded::digest_of;
+use skillbook_core::search::rows::{
+    self, BlockRow, Meaning, Run, RunDigests, SearchDocument, StoredRun,
+};
 use skillbook_core::search::snippet;
+use skillbook_core::search::vectors::Digest;
+
+use crate::vectors::{numbers, VectorsResource};
+
+mod atoms {
+    rustler::atoms! { ok }
+}
 
 /// The words of each text: as written, and their stems.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -16,23 +27,72 @@ fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
 /// A document: its id, then titles, text and fields.
 type Searched = (u64, (Vec<String>, String, Vec<String>));
 
-/// Packs documents into a run: `{ids, first, last, count, size, blocks}`.
+fn document((id, (titles, content, fields)): Searched) -> SearchDocument {
+    SearchDocument { id, titles, content, fields }
+}
+
+/// Packs documents into a run: `{ids, digests, first, last, count, size, blocks}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
-    let document = |(id, (titles, content, fields))| SearchDocument { id, titles, content, fields };
     let documents: Vec<SearchDocument> = documents.into_iter().map(document).collect();
     encode(env, &rows::pack(&documents))
 }
 
-type RunTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
+/// The texts of documents that an embedding model reads, as `{digest, text}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_chunks<'a>(env: Env<'a>, documents: Vec<Searched>) -> Vec<(Term<'a>, String)> {
+    let texts = documents.into_iter().flat_map(|searched| rows::chunks(&document(searched)));
+    texts.map(|text| (binary(env, &digest_of(&text)), text)).collect()
+}
 
-/// Merges runs, each given by its ids, its removed ids, its blocks and its new ids.
+/// The ids, removed ids and digests of a run.
+type RunColumns<'a> = (Binary<'a>, Binary<'a>, Binary<'a>);
+
+fn run_digests<'a>((ids, gone, digests): &'a RunColumns) -> RunDigests<'a> {
+    RunDigests { ids: ids.as_slice(), gone: gone.as_slice(), digests: digests.as_slice() }
+}
+
+/// The digests of the texts of all documents in runs, each once: those with a vector, and those
+/// without as `{digest, document}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_digests<'a>(
+    env: Env<'a>,
+    vectors: ResourceArc<VectorsResource>,
+    runs: Vec<RunColumns<'a>>,
+) -> (Vec<Term<'a>>, Vec<(Term<'a>, u64)>) {
+    let mut seen: FxHashSet<&Digest> = FxHashSet::default();
+    let documents = runs.iter().flat_map(|run| run_digests(run).documents());
+    let all = documents.flat_map(|(id, digests)| digests.iter().map(move |digest| (digest, id)));
+    let all: Vec<(&Digest, u64)> = all.filter(|(digest, _)| seen.insert(digest)).collect();
+    let missing = vectors.0.missing(all.iter().map(|(digest, _)| *digest));
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for ((digest, id), missing) in all.into_iter().zip(missing) {
+        match missing {
+            true => without.push((binary(env, digest), id)),
+            false => with.push(binary(env, digest)),
+        }
+    }
+    (with, without)
+}
+
+/// Removes the vectors that no document in these runs needs.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_retain(vectors: ResourceArc<VectorsResource>, runs: Vec<RunColumns>) -> Atom {
+    let documents = runs.iter().flat_map(|run| run_digests(run).documents());
+    vectors.0.retain(&documents.flat_map(|(_, digests)| digests).copied().collect());
+    atoms::ok()
+}
+
+type RunTerms<'a> = (Binary<'a>, Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
+
+/// Merges runs, each given by its ids, its digests, its removed ids, its blocks and its new ids.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_merge<'a>(env: Env<'a>, runs: Vec<RunTerms<'a>>) -> Term<'a> {
     let runs: Vec<StoredRun> = runs
         .iter()
-        .map(|(ids, gone, blocks, numbers)| StoredRun {
+        .map(|(ids, digests, gone, blocks, numbers)| StoredRun {
             ids: ids.as_slice(),
+            digests: digests.as_slice(),
             gone: gone.as_slice(),
             blocks: blocks
                 .iter()
@@ -52,7 +112,9 @@ fn encode<'a>(env: Env<'a>, run: &Run) -> Term<'a> {
             (&block.first, binary(env, &block.documents), binary(env, &block.places)).encode(env)
         })
         .collect();
-    (binary(env, &run.ids), run.range.0, run.range.1, run.count, run.size(), blocks).encode(env)
+    let (first, last) = run.range;
+    (binary(env, &run.ids), binary(env, &run.digests), first, last, run.count, run.size(), blocks)
+        .encode(env)
 }
 
 fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
@@ -119,8 +181,10 @@ impl From<Clause> for rows::Clause {
 }
 
 /// Ranks the documents that match the clauses and pass the filters: whether they match all clauses,
-/// how many there are, and the best with their scores. A row is a list of the range's number, the
-/// run's removed ids, and the two columns of a block.
+/// how many there are only by meaning, how many in all, and the best with their scores. A row is a
+/// list of the range's number, the run's removed ids, and the two columns of a block; or, with the
+/// number -1, of the run's ids and digests. The meaning is a store of vectors, the vector of the
+/// query, and whether documents that do not match are found too.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_rank<'a>(
     env: Env<'a>,
@@ -128,6 +192,7 @@ fn search_rank<'a>(
     filters: Vec<rows::Range>,
     rows: Vec<Vec<Term<'a>>>,
     documents: usize,
+    meaning: Option<(ResourceArc<VectorsResource>, Binary<'a>, bool)>,
     limit: Limit,
 ) -> NifResult<Term<'a>> {
     let clauses: Vec<rows::Clause> = clauses.into_iter().map(rows::Clause::from).collect();
@@ -135,21 +200,28 @@ fn search_rank<'a>(
     let part = |parts: &[Binary<'a>], at: usize| {
         parts.get(at).map(|part| part.as_slice()).unwrap_or_default()
     };
-    let rows: Vec<_> = decoded
-        .iter()
-        .map(|(range, parts)| BlockRow {
-            range: *range,
-            gone: part(parts, 0),
-            documents: part(parts, 1),
-            places: part(parts, 2),
-        })
-        .collect();
-    let found = rows::rank(&clauses, &filters, &rows, documents, limit.into());
-    Ok((found.all, found.total, found.hits).encode(env))
+    let (mut blocks, mut runs) = (Vec::new(), Vec::new());
+    for (range, parts) in &decoded {
+        let (gone, documents, places) = (part(parts, 0), part(parts, 1), part(parts, 2));
+        match usize::try_from(*range) {
+            Ok(range) => blocks.push(BlockRow { range, gone, documents, places }),
+            Err(_) => runs.push(RunDigests { ids: documents, gone, digests: places }),
+        }
+    }
+    let similar = match &meaning {
+        Some((vectors, vector, _)) => {
+            let vector = numbers(vector).ok_or(rustler::Error::BadArg)?;
+            rows::similar(&runs, &vectors.0, &vector)
+        }
+        None => Vec::new(),
+    };
+    let meaning = meaning.map(|(_, _, extends)| Meaning { similar: &similar, extends });
+    let found = rows::rank(&clauses, &filters, &blocks, documents, meaning, limit.into());
+    Ok((found.all, found.by_meaning, found.total, found.hits).encode(env))
 }
 
-fn decode<'a>(row: &[Term<'a>]) -> NifResult<(usize, Vec<Binary<'a>>)> {
+fn decode<'a>(row: &[Term<'a>]) -> NifResult<(i64, Vec<Binary<'a>>)> {
     let (range, parts) = row.split_first().ok_or(rustler::Error::BadArg)?;
     let parts = parts.iter().map(|part| part.decode::<Binary>()).collect::<NifResult<_>>()?;
-    Ok((range.decode::<usize>()?, parts))
+    Ok((range.decode::<i64>()?, parts))
 }

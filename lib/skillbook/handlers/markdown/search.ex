@@ -64,12 +64,15 @@ defmodule Skillbook.Handlers.Markdown.Search do
 
   defp text(results, flags) do
     count = if results.total == 1, do: "1 note", else: "#{results.total} notes"
-    partial = if results.match == :any, do: ", none has all of it and these have some", else: ""
     several_vaults? = results.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
     hits = Enum.map(results.hits, &hit(&1, several_vaults?))
-    head = "#{count}#{describe(flags)}#{partial}"
+    head = "#{count}#{describe(flags)}#{how(results.match)}"
     Enum.join([head | hits] ++ more(results.total - length(hits)), "\n")
   end
+
+  defp how(:all), do: ""
+  defp how(:any), do: ", none has all of it and these have some"
+  defp how(:meaning), do: ", by words and by meaning"
 
   defp more(0), do: []
 

@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   alias Skillbook.Handlers.Memory.{Memory, Table}
   alias Skillbook.Search.Query
-  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.{Book, Context, Embedding, Flags, Result}
 
   @max_limit 100
 
@@ -16,9 +16,9 @@ defmodule Skillbook.Handlers.Memory.Search do
          {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
          flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil}),
-         {:ok, memories, total, how} <- search(sql, context.profile, flags) do
+         {:ok, memories, total, match} <- search(sql, context, flags) do
       {:ok,
-       Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
+       Result.ok(text(memories, total, match, flags), data: %{memories: memories, total: total})}
     end
   end
 
@@ -28,15 +28,26 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   # Models search with sentences, and often no memory has every word of one. Then the best matches
   # of some of the words are listed.
-  defp search(sql, profile, %{"query" => {_, clauses}, "category" => category, "limit" => limit}),
-    do: Table.search(sql, profile, clauses, category, limit)
+  defp search(sql, context, %{"query" => query, "category" => category, "limit" => limit}),
+    do: Table.search(sql, context.profile, query(query, context), category, limit)
+
+  defp query({nil, nil}, _context), do: nil
+
+  defp query({text, clauses}, %{book: book}),
+    do: {clauses, Embedding.Query.meaning(book && Book.find(book), text)}
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 
-  defp text(memories, total, how, flags) do
+  defp text(memories, total, match, flags) do
     count = if total == 1, do: "1 memory", else: "#{total} memories"
     left = total - length(memories)
-    words = if how == :all, do: "all of", else: "none holds all of, these hold some of"
+
+    words =
+      case match do
+        :all -> "all of"
+        :any -> "none holds all of, these hold some of"
+        :meaning -> "by words and by meaning,"
+      end
 
     more =
       if left > 0,

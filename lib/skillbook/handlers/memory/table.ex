@@ -60,9 +60,9 @@ defmodule Skillbook.Handlers.Memory.Table do
   @doc """
   Searches the memories of a profile in a category, or in all for `nil`.
 
-  Returns `{:ok, memories, total, how}`. With a query, the best match comes first, and `how` says
-  whether the memories have `:all` or, since none has all, `:any` of its `clauses`. Without a
-  query, the newest comes first.
+  Returns `{:ok, memories, total, match}`. With the clauses and the meaning of a query, the best
+  match comes first, and `match` is as in `Skillbook.Search.Index.find/6`. Without a query, the
+  newest comes first.
   """
   def search(sql, %Profile{id: owner}, nil, category, limit) do
     where = "where t.owner = $1 and ($2 = '' or t.category = $2)"
@@ -76,17 +76,16 @@ defmodule Skillbook.Handlers.Memory.Table do
     end
   end
 
-  def search(sql, %Profile{id: owner} = profile, clauses, category, limit) do
+  def search(sql, %Profile{id: owner} = profile, {clauses, meaning}, category, limit) do
     filters = if category, do: [Index.field("category", category)], else: []
 
     with {:ok, segments} <- Index.segments(sql, "memory", [owner], profile),
-         {:ok, {all?, total, hits}} <-
-           Index.find(sql, segments, clauses, filters, {:newest, limit}),
+         {:ok, {match, total, hits}} <-
+           Index.find(sql, segments, clauses, filters, meaning, {:newest, limit}),
          {condition, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
          {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{condition}", params) do
       memories = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)
-      how = if all? or total == 0, do: :all, else: :any
-      {:ok, for({id, _} <- hits, memory = memories[id], do: memory), total, how}
+      {:ok, for({id, _} <- hits, memory = memories[id], do: memory), total, match}
     end
   end
 

@@ -322,9 +322,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # The rows of the tasks that match all clauses, the best first, and their number. Only the
   # scope's segments count, so neither order nor number depend on hidden tasks.
   defp find(sql, scope, clauses, fields, limit) do
-    with {:ok, {all?, total, hits}} <-
-           Index.find(sql, scope.segments, clauses, fields, {:level, limit}) do
-      if all?, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
+    with {:ok, {match, total, hits}} <-
+           Index.find(sql, scope.segments, clauses, fields, nil, {:level, limit}) do
+      if match == :all, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
     end
   end
 

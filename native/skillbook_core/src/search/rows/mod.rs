@@ -27,6 +27,13 @@
 //! `places` holds for each term its length, then for each document the length and the differences
 //! of the places where the term occurs. Only stems have places.
 //!
+//! # Format of the digests
+//!
+//! A run also has the digests of the texts that stand for its documents in searches by meaning
+//! ([`chunks`]): for each document, in the order of the ids, their number as a varint, then 16
+//! bytes for each. They are stored with the run, so a search compares exactly the documents whose
+//! words it reads, and never vectors of a text that a document had before.
+//!
 //! The bytes come from a database that others may have written to. Reading them never panics and
 //! never loops: malformed bytes end early.
 //!
@@ -48,17 +55,22 @@
 //!     .iter()
 //!     .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
 //!     .collect();
-//! let found = rank(&[Clause::With(vec![vec![term()]])], &[], &rows, run.count, Limit::Newest(10));
+//! let clauses = [Clause::With(vec![vec![term()]])];
+//! let found = rank(&clauses, &[], &rows, run.count, None, Limit::Newest(10));
 //! assert_eq!((found.total, found.hits[0].0), (1, 7));
 //! ```
 
+mod chunks;
 mod pack;
 mod rank;
+mod similar;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-pub use pack::{merge, pack, without, Block, Run, SearchDocument, StoredRun};
-pub use rank::{rank, Alternative, BlockRow, Clause, Found, Limit, Range};
+pub use chunks::chunks;
+pub use pack::{digests, merge, pack, without, Block, Run, SearchDocument, StoredRun};
+pub use rank::{rank, Alternative, BlockRow, Clause, Found, Limit, Meaning, Range};
+pub use similar::{similar, RunDigests};
 
 use super::words;
 

@@ -2,7 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{form_of, ids, postings, push, push_ids, BlockReader, Posting, Stems, FORM};
+use super::chunks;
+use super::{form_of, ids, postings, push, push_ids, BlockReader, Packed, Posting, Stems, FORM};
+use crate::search::vectors::Digest;
 use crate::search::words;
 
 /// The number of words of a document that are indexed.
@@ -48,16 +50,18 @@ pub struct Run {
     pub count: usize,
     /// The packed ids.
     pub ids: Vec<u8>,
+    /// The packed digests of the documents' texts.
+    pub digests: Vec<u8>,
     /// The terms.
     pub blocks: Vec<Block>,
 }
 
 impl Run {
-    fn new(numbers: &[u64], blocks: Vec<Block>) -> Run {
+    fn new(numbers: &[u64], digests: Vec<u8>, blocks: Vec<Block>) -> Run {
         let mut packed = Vec::new();
         push_ids(numbers.iter().copied(), &mut packed);
         let range = (numbers.first().copied().unwrap_or(0), numbers.last().copied().unwrap_or(0));
-        Run { range, count: numbers.len(), ids: packed, blocks }
+        Run { range, count: numbers.len(), ids: packed, digests, blocks }
     }
 
     /// The size of the blocks in bytes.
@@ -76,7 +80,30 @@ pub fn pack(documents: &[SearchDocument]) -> Run {
     let mut index = RunBuilder { stems: Stems::new(), ..RunBuilder::default() };
     order.iter().for_each(|document| index.add(document));
     let numbers: Vec<u64> = order.iter().map(|document| document.id).collect();
-    Run::new(&numbers, index.blocks())
+    let mut digests = Vec::new();
+    for document in order {
+        push_digests(chunks::digests(document).as_flattened(), &mut digests);
+    }
+    Run::new(&numbers, digests, index.blocks())
+}
+
+/// Appends the digests of one document, given one after the other.
+fn push_digests(digests: &[u8], out: &mut Vec<u8>) {
+    push((digests.len() / size_of::<Digest>()) as u64, out);
+    out.extend(digests);
+}
+
+/// The documents of a run with their digests. Runs of earlier versions have none.
+pub fn digests<'a>(
+    ids: &'a [u8],
+    digests: &'a [u8],
+) -> impl Iterator<Item = (u64, &'a [Digest])> + 'a {
+    let mut packed = Packed(digests);
+    super::ids(ids).map(move |id| {
+        let count = packed.number().and_then(|count| count.checked_mul(size_of::<Digest>() as u64));
+        let digests = count.and_then(|count| packed.bytes(count)).unwrap_or_default();
+        (id, digests.as_chunks().0)
+    })
 }
 
 impl Default for Stems {
@@ -244,6 +271,8 @@ impl BlockWriter {
 pub struct StoredRun<'a> {
     /// The packed ids of all its documents.
     pub ids: &'a [u8],
+    /// The packed digests of their texts.
+    pub digests: &'a [u8],
     /// The packed ids of the removed ones.
     pub gone: &'a [u8],
     /// The two columns of its blocks, in order.
@@ -267,13 +296,18 @@ impl StoredRun<'_> {
 /// which takes long, before a transaction has assigned their ids.
 pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
-    // The ids that remain, under their new numbers.
+    // The documents that remain, under their new numbers.
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
-        ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
+        digests(run.ids, run.digests)
+            .filter(|(id, _)| !gone.contains(id))
+            .filter_map(|(id, digests)| Some((run.number(id)?, digests)))
     });
-    let mut numbers: Vec<u64> = left.collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let mut left: Vec<(u64, &[Digest])> = left.collect();
+    left.sort_unstable_by_key(|(id, _)| *id);
+    left.dedup_by_key(|(id, _)| *id);
+    let mut packed = Vec::new();
+    left.iter().for_each(|(_, digests)| push_digests(digests.as_flattened(), &mut packed));
+    let numbers: Vec<u64> = left.iter().map(|(id, _)| *id).collect();
 
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
     let mut blocks = BlockWriter::default();
@@ -314,7 +348,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
             blocks.add(&term, &documents, &places);
         }
     }
-    Run::new(&numbers, blocks.finish())
+    Run::new(&numbers, packed, blocks.finish())
 }
 
 /// The position of the merge in one run.
@@ -400,7 +434,7 @@ mod tests {
     fn stored<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
         let blocks =
             run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-        StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
+        StoredRun { ids: &run.ids, digests: &run.digests, gone, blocks, numbers: &[] }
     }
 
     #[test]
@@ -515,8 +549,10 @@ mod tests {
             bytes in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..4),
         ) {
             let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
-            let run = merge(&[StoredRun { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
+            let digests = bytes.first().map(Vec::as_slice).unwrap_or_default();
+            let run = merge(&[StoredRun { ids: &[3, 1], digests, gone: &[3], blocks, numbers: &[] }]);
             proptest::prop_assert_eq!(run.count, 1);
+            proptest::prop_assert_eq!(super::digests(&run.ids, &run.digests).count(), 1);
         }
     }
 }

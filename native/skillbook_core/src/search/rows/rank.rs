@@ -12,6 +12,17 @@ use crate::search::scope::rarity;
 const SUM: f64 = 1.644_934_066_85;
 /// The weight of an occurrence in the text, relative to titles.
 const CONTENT: f64 = 0.4;
+/// The weight of words beside meaning: how much of a cosine they are worth in a document that has
+/// all of them in its titles many times.
+const WORDS: f64 = 0.3;
+/// The lowest similarity of a document that is found only by meaning. For most models, texts that
+/// have nothing in common are less similar.
+const LEAST: f64 = 0.2;
+/// The maximum number of clauses in a query that may be a title. Documents with all of them in
+/// their titles come first.
+const TITLE_CLAUSES: usize = 3;
+/// Similarities are summed in millionths, so that the order of documents does not matter.
+const UNIT: f64 = 1e6;
 /// The resolution of scores: parts of ten thousand.
 const PARTS: f64 = 10_000.0;
 
@@ -66,11 +77,23 @@ pub enum Limit {
     Newest(usize),
 }
 
+/// A search by meaning beside that by words.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning<'a> {
+    /// The similarity of each document that the reader may see and that has one, by ascending id.
+    pub similar: &'a [(u64, f32)],
+    /// Whether documents that the clauses do not match are found too. The others are only sorted.
+    pub extends: bool,
+}
+
 /// The result of a query.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Whether the documents match all clauses, or only some.
+    /// Whether the documents match all clauses, or only some. It does not count those that are
+    /// found only by meaning.
     pub all: bool,
+    /// The number of documents that are found only by meaning.
+    pub by_meaning: usize,
     /// The number of documents that match.
     pub total: usize,
     /// The best documents and their scores, in parts of ten thousand.
@@ -110,11 +133,17 @@ type Scored = Vec<(u64, f64)>;
 /// that enters a score is in the rows that the caller chose by the reader's rights, so hidden
 /// documents cannot affect it. Documents that are left out or do not pass the filters are not
 /// counted either.
+///
+/// With a meaning, scores are similarities, from -1 to 1, plus 1 and a small part for the words.
+/// Documents without a vector are between the average and the best, by their words. Found are the
+/// documents that match, and those that are at least as near to the best as to the average. If no
+/// document that passes has a vector, the words decide alone.
 pub fn rank(
     clauses: &[Clause],
     filters: &[Range],
     rows: &[BlockRow<'_>],
     documents: usize,
+    meaning: Option<Meaning<'_>>,
     limit: Limit,
 ) -> Found {
     let ranks = Ranks::new();
@@ -146,7 +175,7 @@ pub fn rank(
     let left = |id: &u64| without.binary_search(id).is_err();
     // The documents that pass all filters. From here on nothing else exists.
     let mut within =
-        passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
+        passed.iter().map(|found| passing(found)).reduce(|one, other| both(&one, &other));
     if let (Some(within), false) = (&mut within, without.is_empty()) {
         within.retain(left);
     }
@@ -156,9 +185,16 @@ pub fn rank(
         return best(
             within.unwrap_or_default().into_iter().map(|id| (id, 0.0)).collect(),
             true,
+            0,
             limit,
         );
     }
+    let mut similar = meaning.map_or_else(Vec::new, |meaning| meaning.similar.to_vec());
+    similar.retain(|(id, _)| {
+        within.as_ref().map_or_else(|| left(id), |within| within.binary_search(id).is_ok())
+    });
+    let titled = if similar.is_empty() { Vec::new() } else { with_titles(&weighed) };
+    let mut sum = 0.0;
     for scored in &mut weighed {
         // Such documents must not count for the rarity either.
         if let Some(within) = &within {
@@ -168,14 +204,67 @@ pub fn rank(
         }
         let weight = rarity(documents as f64, scored.len() as f64);
         scored.iter_mut().for_each(|(_, rank)| *rank *= weight);
+        sum += weight;
     }
     // Documents with only some of the words are a fallback, never mixed in.
     let all = of_all(&weighed);
-    if all.is_empty() {
-        best(of_any(&weighed), false, limit)
-    } else {
-        best(all, true, limit)
+    let is_all = !all.is_empty();
+    let any = if is_all && similar.is_empty() { Vec::new() } else { of_any(&weighed) };
+    let Some(meaning) = meaning.filter(|_| !similar.is_empty()) else {
+        return best(if is_all { all } else { any }, is_all, 0, limit);
+    };
+    let matching = ids_of(if is_all { &all } else { &any });
+    let any: Scored = any.into_iter().map(|(id, score)| (id, score / sum)).collect();
+    let mixed = mix(&any, &similar, |id| matching.binary_search(&id).is_ok(), meaning.extends);
+    let by_meaning = mixed.len() - matching.len();
+    let first = |id: &u64| f64::from(u8::from(titled.binary_search(id).is_ok()));
+    // A similarity and the part of words are less than three together.
+    let scored = mixed.into_iter().map(|(id, score)| (id, score + 3.0 * first(&id))).collect();
+    best(scored, is_all, by_meaning, limit)
+}
+
+/// The documents that have all clauses in their titles, if the query is short enough to be one.
+fn with_titles(scored: &[Scored]) -> Vec<u64> {
+    if scored.len() > TITLE_CLAUSES {
+        return Vec::new();
     }
+    // Any number of words in the text count less than one in a title.
+    let in_titles = |scored: &Scored| -> Vec<u64> {
+        scored.iter().filter(|(_, rank)| *rank > CONTENT).map(|(id, _)| *id).collect()
+    };
+    scored.iter().map(in_titles).reduce(|one, other| both(&one, &other)).unwrap_or_default()
+}
+
+/// Adds the scores of words, from 0 to 1, to similarities. Both lists are sorted by id, and so is
+/// the result.
+fn mix(
+    words: &[(u64, f64)],
+    similar: &[(u64, f32)],
+    matches: impl Fn(u64) -> bool,
+    extends: bool,
+) -> Scored {
+    let (mut sum, mut highest) = (0i64, f64::MIN);
+    for (_, similarity) in similar {
+        sum += (f64::from(*similarity) * UNIT).round() as i64;
+        highest = highest.max(f64::from(*similarity));
+    }
+    let average = sum as f64 / UNIT / similar.len().max(1) as f64;
+    let least = LEAST.max((average + highest) / 2.0);
+    let most = words.iter().filter(|(id, _)| matches(*id)).map(|(_, words)| *words);
+    let most = most.fold(0.0, f64::max);
+    let mut ids: Vec<u64> =
+        words.iter().map(|(id, _)| *id).chain(similar.iter().map(|(id, _)| *id)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let score = |id: u64| -> Option<f64> {
+        let words = words.binary_search_by_key(&id, |(id, _)| *id).map_or(0.0, |at| words[at].1);
+        let own = similar.binary_search_by_key(&id, |(id, _)| *id).ok();
+        let own = own.map(|at| f64::from(similar[at].1));
+        let is_found = matches(id) || extends && own.is_some_and(|own| own >= least);
+        let similarity = own.unwrap_or(average + (highest - average) * (words / most).min(1.0));
+        is_found.then_some(1.0 + similarity + WORDS * words)
+    };
+    ids.into_iter().filter_map(|id| Some((id, score(id)?))).collect()
 }
 
 /// Appends the occurrences of a range in a block.
@@ -195,7 +284,11 @@ fn read<'a>(row: &BlockRow<'a>, (first, last): &Range, out: &mut Vec<Occurrence<
     }
 }
 
-fn ids_of(found: &[Occurrence]) -> Vec<u64> {
+fn ids_of(scored: &[(u64, f64)]) -> Vec<u64> {
+    scored.iter().map(|(id, _)| *id).collect()
+}
+
+fn passing(found: &[Occurrence]) -> Vec<u64> {
     let mut ids: Vec<u64> = found.iter().map(|(id, ..)| *id).collect();
     ids.dedup();
     ids
@@ -293,7 +386,7 @@ fn of_any(weighed: &[Scored]) -> Scored {
     groups.map(|group| (group[0].0, group.iter().map(|(_, score)| score).sum())).collect()
 }
 
-fn best(scored: Scored, all: bool, limit: Limit) -> Found {
+fn best(scored: Scored, all: bool, by_meaning: usize, limit: Limit) -> Found {
     let total = scored.len();
     let mut hits: Vec<(u64, u64)> =
         scored.into_iter().map(|(id, score)| (id, (score * PARTS).round() as u64)).collect();
@@ -312,7 +405,7 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
     } else {
         hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), *id));
     }
-    Found { all, total, hits }
+    Found { all, by_meaning, total, hits }
 }
 
 #[cfg(test)]
@@ -356,7 +449,7 @@ mod tests {
             let row = move |(documents, places)| BlockRow { range, gone, documents, places };
             index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
         });
-        rank(clauses, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
+        rank(clauses, &filters, &rows.collect::<Vec<_>>(), documents, None, Limit::Level(limit))
     }
 
     fn ids(found: &Found) -> Vec<u64> {
@@ -389,7 +482,7 @@ mod tests {
         let rows: Vec<_> = blocks
             .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
             .collect();
-        let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
+        let newest = rank(&[word("x")], &[], &rows, 3, None, Limit::Newest(2));
         assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
         assert_eq!(found(&index, &[], &[word("y")], &[], 3, 2), Found::default());
         assert_eq!(ids(&found(&index, &[2], &[word("x")], &[], 2, 9)), [3, 1]);
@@ -517,7 +610,7 @@ mod tests {
                     places: bytes,
                 })
                 .collect();
-            let found = rank(&clauses, &[], &rows, 3, Limit::Level(limit));
+            let found = rank(&clauses, &[], &rows, 3, None, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);
         }
     }

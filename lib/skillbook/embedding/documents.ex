@@ -1,0 +1,68 @@
+defmodule Skillbook.Embedding.Documents do
+  @moduledoc false
+  # The documents in the database as texts to embed: the notes of the book's vaults, and memories.
+  # Their vectors are in the native library, apart from those of entries.
+  #
+  # Each run of the full-text index has the digests of its documents' texts
+  # (`Skillbook.Search.Index`), so an unchanged document has the same ones. A search compares a
+  # query only with the runs that its reader sees.
+
+  @behaviour Skillbook.Embedding.Source
+
+  alias Skillbook.Handlers.Memory
+  alias Skillbook.Search.Index
+  alias Skillbook.{Book, Native, Vault}
+
+  # Each has `searched/2`, which returns segment key, id and document for each id.
+  @tables %{"memory" => Memory.Table, "vault" => Vault.Table}
+
+  @impl true
+  def digests(book) do
+    found =
+      for {kind, runs} <- runs(book) do
+        {known, missing} = Native.search_digests(book.document_vectors, runs)
+        {known, for({digest, id} <- missing, do: {digest, {kind, id}})}
+      end
+
+    {known, missing} = Enum.unzip(found)
+    {known |> Enum.concat() |> Enum.uniq(), missing |> Enum.concat() |> Enum.uniq_by(&elem(&1, 0))}
+  end
+
+  @impl true
+  def texts(book, missing) do
+    wanted = MapSet.new(missing, &elem(&1, 0))
+    ids = Enum.group_by(missing, fn {_, {kind, _}} -> kind end, fn {_, {_, id}} -> id end)
+
+    for {kind, ids} <- ids,
+        documents = result(@tables[kind].searched(Book.sql(book), Enum.uniq(ids))),
+        documents = for({_key, id, document} <- documents, do: {id, document}),
+        {digest, text} <- documents |> Native.search_chunks() |> Enum.uniq_by(&elem(&1, 0)),
+        digest in wanted,
+        do: {digest, text}
+  end
+
+  @impl true
+  def put(book, rows), do: Native.vectors_put(book.document_vectors, rows)
+
+  @impl true
+  def clear(book), do: Native.vectors_clear(book.document_vectors)
+
+  @impl true
+  def retain(book) do
+    runs = for {_kind, runs} <- runs(book), run <- runs, do: run
+    Native.search_retain(book.document_vectors, runs)
+  end
+
+  # Other books of the database may have other vaults, and the same memories.
+  defp runs(book) do
+    vaults = Enum.map(book.vaults, & &1.name)
+
+    for {kind, scopes} <- [{"memory", :all}, {"vault", vaults}], scopes != [], book.store != nil do
+      {kind, result(book |> Book.sql() |> Index.runs(kind, scopes))}
+    end
+  end
+
+  # The indexer takes it as a failed attempt.
+  defp result({:ok, result}), do: result
+  defp result({:error, error}), do: throw({:error, error})
+end
