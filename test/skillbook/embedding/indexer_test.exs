@@ -5,7 +5,7 @@ defmodule Skillbook.Embedding.IndexerTest do
   import Skillbook.Eventually
 
   alias Skillbook.Embedding.{Entries, Indexer}
-  alias Skillbook.{Book, Embedders, EmbedderError, Profile, Store, View}
+  alias Skillbook.{Book, Embedders, EmbedderError, Native, Profile, Store, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -25,7 +25,15 @@ defmodule Skillbook.Embedding.IndexerTest do
   defp start(folder, options),
     do: book([sources: [folder], builtins: false, watch: false] ++ options)
 
+  # Whether the book gets so many vectors, and no text is without one.
   defp embedded?(book, count) do
+    eventually(fn ->
+      match?({known, []} when length(known) == count, Entries.digests(Book.fetch!(book))) and
+        match?(%{done: ^count, total: ^count, error: nil}, Indexer.progress(book))
+    end)
+  end
+
+  defp done?(book, count) do
     eventually(fn ->
       match?(%{done: ^count, total: ^count, error: nil}, Indexer.progress(book))
     end)
@@ -78,7 +86,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     assert texts() == ["stew: A recipe. food, eat"]
     assert hd(names(Skillbook.view(book), "I am hungry after this long day")) == "stew"
     # Those that no entry needs are gone.
-    assert Skillbook.Native.vectors_count(Book.fetch!(book).vectors) == 3
+    assert eventually(fn -> Native.vectors_count(Book.fetch!(book).vectors) == 3 end)
   end
 
   test "entries that are never searched are not sent to the embedder", %{folder: folder} do
@@ -99,7 +107,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     boss = %Profile{id: "boss", grants: :all}
 
     view = Skillbook.view(one, boss)
-    {:ok, _} = Store.create(view, %{name: "stew", description: "A recipe", content: "x"})
+    {:ok, _} = Store.create(view, %{title: "Stew", description: "A recipe", content: "x"})
 
     assert embedded?(one, 4)
     assert length(texts()) == 4
@@ -110,6 +118,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     assert Embedders.calls() == []
     assert hd(names(Skillbook.view(two), "I am hungry after this long day")) == "stew"
     # Another model has vectors of its own.
+    Embedders.calls()
     three = start(folder, Keyword.put(options, :embedder, Embedders.topics("other")))
     assert embedded?(three, 4)
     assert length(texts()) == 4
@@ -205,13 +214,13 @@ defmodule Skillbook.Embedding.IndexerTest do
     log =
       capture_log(fn ->
         book = start(folder, embedder: Embedders.topics("picky", refuse))
-        assert embedded?(book, 2)
+        assert done?(book, 2)
         Embedders.calls()
         # It is not tried again, and is found by its words.
         Skillbook.reload(book)
         write(folder, %{"stew/SKILL.md" => "---\nname: stew\ndescription: A recipe\n---\nx\n"})
         Skillbook.reload(book)
-        assert embedded?(book, 3)
+        assert done?(book, 3)
         assert texts() == ["stew: A recipe"]
         assert "letters" in names(Skillbook.view(book), "write a thing to somebody in town")
       end)
