@@ -15,9 +15,11 @@
 //! score computed from a shared index would tell a reader which words occur in hidden entries. This
 //! is also why databases' own full-text search is not used.
 
+pub mod explain;
 pub(crate) mod index;
 mod parts;
 pub(crate) mod rank;
+pub mod rivals;
 pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;

@@ -74,10 +74,7 @@ impl View {
     /// searched.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let index = self.catalog().search_index();
-        let scope = self
-            .visible
-            .search
-            .get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
+        let scope = self.scope();
         let wanted = QueryTerms::new(index, scope, query.text);
         let scores = scores(index, scope, &wanted);
         let named = |place| wanted.named(index, place);
@@ -92,5 +89,10 @@ impl View {
             })
         };
         ranked.into_iter().filter_map(hit).collect()
+    }
+
+    pub(super) fn scope(&self) -> &Scope {
+        let index = self.catalog().search_index();
+        self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)))
     }
 }
