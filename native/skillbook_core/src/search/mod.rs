@@ -16,10 +16,12 @@
 //! is also why databases' own full-text search is not used.
 
 pub mod embedded;
+pub mod explain;
 pub(crate) mod index;
 pub(crate) mod mix;
 mod parts;
 pub(crate) mod rank;
+pub mod rivals;
 pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;

@@ -62,6 +62,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
     }
     helps(view, names, &mut out);
     searches(view, names, &mut out);
+    reasons(view, names, &mut out);
     domains(view, &mut out);
     prompts(view, names, &mut out);
     for id in ids().filter(|id| !view.shows(*id)) {
@@ -191,6 +192,21 @@ pub fn searches(view: &View, names: &[String], out: &mut String) {
         }
     }
     *out += &format!("{:?}\n", stores.each_ref().map(|vectors| view.embedded(vectors)));
+}
+
+pub fn reasons(view: &View, names: &[String], out: &mut String) {
+    let ids: Vec<EntryId> = names.iter().filter_map(|name| view.find(name)).collect();
+    for request in names.iter().map(String::as_str).chain(["about words", "usage shared title"]) {
+        for pulls in view.why(request, &ids) {
+            // A word is the caller's own, at its place in the request.
+            let parts = pulls.iter().map(|pull| (request.find(&pull.word), pull.part));
+            *out += &format!("{:?}\n", parts.collect::<Vec<_>>());
+        }
+    }
+    for rivals in view.rivals(0.0, 100) {
+        let pair = rivals.pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {} {:?}\n", rivals.similarity, rivals.words);
+    }
 }
 
 pub fn domains(view: &View, out: &mut String) {
