@@ -11,6 +11,7 @@ defmodule Skillbook.Book do
 
   alias Skillbook.Book.Config
   alias Skillbook.Catalog.Watcher
+  alias Skillbook.Preflight.Cache
   alias Skillbook.Reply.StoredResults
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
   alias Skillbook.Scheduler.Server
@@ -41,6 +42,7 @@ defmodule Skillbook.Book do
           scheduler: {module(), term()} | false,
           schedules: keyword(),
           agent: keyword() | nil,
+          preflight: keyword() | false | nil,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
           vaults: [Vault.Config.t()]
@@ -55,6 +57,7 @@ defmodule Skillbook.Book do
     :write_to,
     :ask,
     :agent,
+    :preflight,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -156,6 +159,8 @@ defmodule Skillbook.Book do
 
   @impl true
   def init(book) do
+    Cache.new(book.name)
+
     children =
       database(book) ++
         usage(book) ++

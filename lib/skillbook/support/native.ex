@@ -112,6 +112,9 @@ defmodule Skillbook.Native do
   def view_explain(_view, _name, _prompt), do: missing()
   def view_count(_view), do: missing()
   def view_diagnostics(_view), do: missing()
+  def view_pickable(_view, _names), do: missing()
+  def view_proactive(_view), do: missing()
+  def view_triggered(_view, _text), do: missing()
   def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
 
   def search_words(_texts), do: missing()

@@ -22,6 +22,7 @@ pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
 pub(crate) mod terms;
+pub(crate) mod triggers;
 pub(crate) mod words;
 
 pub use snippet::{snippet, Snippet};
