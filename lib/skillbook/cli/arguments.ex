@@ -18,6 +18,7 @@ defmodule Skillbook.CLI.Arguments do
     {"usage", CLI.Usage},
     {"schedule", CLI.Schedule},
     {"lint", CLI.Lint},
+    {"test", CLI.Test},
     {"explain", CLI.Explain},
     {"install", CLI.Install},
     {"update", CLI.Update},

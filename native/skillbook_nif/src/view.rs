@@ -34,6 +34,8 @@ mod atoms {
         description,
         body,
         path,
+        requests,
+        not,
     }
 }
 
@@ -246,6 +248,27 @@ fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
         None => atoms::unknown().encode(env),
         Some(id) => view.declaration_term(env, id),
     }
+}
+
+/// The requests of an entry's `examples`, `%{requests: texts, not: texts}`, or `:unknown`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_examples<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: Binary,
+) -> NifResult<Term<'a>> {
+    let Some(entry) = view.find_bytes(&name).and_then(|id| view.view.entry(id)) else {
+        return Ok(atoms::unknown().encode(env));
+    };
+    let examples = &entry.fields().examples;
+    let texts = |not| {
+        let chosen = examples.iter().filter(|example| example.not == not);
+        chosen.map(|example| example.text.as_str()).collect::<Vec<_>>()
+    };
+    encode::map(
+        env,
+        [(atoms::requests(), texts(false).encode(env)), (atoms::not(), texts(true).encode(env))],
+    )
 }
 
 /// Whether the view's profile may see each of these records, by the rule of `stored_visible`.

@@ -15,14 +15,19 @@
 //! score computed from a shared index would tell a reader which words occur in hidden entries. This
 //! is also why databases' own full-text search is not used.
 
+pub mod embedded;
+pub mod explain;
 pub(crate) mod index;
+pub(crate) mod mix;
 mod parts;
 pub(crate) mod rank;
+pub mod rivals;
 pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
 pub(crate) mod terms;
 pub(crate) mod triggers;
+pub mod vectors;
 pub(crate) mod words;
 
 pub use snippet::{snippet, Snippet};

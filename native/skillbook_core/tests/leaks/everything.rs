@@ -60,6 +60,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
     }
     helps(view, names, &mut out);
     searches(view, names, &mut out);
+    reasons(view, names, &mut out);
     picks(view, names, &mut out);
     domains(view, &mut out);
     prompts(view, names, &mut out);
@@ -170,6 +171,21 @@ pub fn searches(view: &View, names: &[String], out: &mut String) {
                 *out += &format!("{name:?} {} {:?}\n", hit.score, hit.snippet);
             }
         }
+    }
+}
+
+pub fn reasons(view: &View, names: &[String], out: &mut String) {
+    let ids: Vec<EntryId> = names.iter().filter_map(|name| view.find(name)).collect();
+    for request in names.iter().map(String::as_str).chain(["about words", "usage shared title"]) {
+        for pulls in view.why(request, &ids) {
+            // A word is the caller's own, at its place in the request.
+            let parts = pulls.iter().map(|pull| (request.find(&pull.word), pull.part));
+            *out += &format!("{:?}\n", parts.collect::<Vec<_>>());
+        }
+    }
+    for rivals in view.rivals(0.0, 100) {
+        let pair = rivals.pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {} {:?}\n", rivals.similarity, rivals.words);
     }
 }
 
