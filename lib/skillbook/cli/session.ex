@@ -69,6 +69,7 @@ defmodule Skillbook.CLI.Session do
       builtins: options.builtins,
       store: store,
       vaults: vaults,
+      preflight: if(options.flags[:preflight], do: []),
       watch: mode not in [:read, :write],
       write_to: List.last(options.dirs) || "skills"
     ]
