@@ -1,7 +1,7 @@
 defmodule Skillbook.CLI.Test do
   @moduledoc false
-  # `skillbook test`: runs `Skillbook.Test` over the examples of skills, and prints those that lead
-  # elsewhere and the pairs of skills that compete.
+  # `skillbook test`: runs `Skillbook.Test` over the examples of skills, and prints those that
+  # lead elsewhere and the pairs of skills that compete.
 
   @behaviour Skillbook.CLI.Subcommand
 
@@ -33,10 +33,10 @@ defmodule Skillbook.CLI.Test do
     """
     Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N] [--json]
 
-    Tests the descriptions of skills with the `examples` in their frontmatter: requests that should
-    lead to a skill, and after `not:` requests that should not. Prints each request that leads to
-    another skill first, with the skills that come before and the words of the request that find
-    them; and the pairs of skills whose descriptions compete.
+    Tests the descriptions of skills with the `examples` in their frontmatter: requests that
+    should lead to a skill, and after `not:` requests that should not. Prints each request that
+    leads to another skill first, with the skills that come before and the words of the request
+    that find them; and the pairs of skills whose descriptions compete.
 
     PATH is a folder of skills, the folder of one skill, or a file. Only examples in these paths
     are tested; the skills of --dir and the built-in skills compete with them. Without PATH all

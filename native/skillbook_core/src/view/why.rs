@@ -8,7 +8,8 @@
 //! # use skillbook_core::source::Source;
 //! # use skillbook_core::view::{CachedCatalog, Profile, View};
 //! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
-//! # let page = |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n");
+//! # let page =
+//! #     |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n");
 //! # let document = |name: &str, about| {
 //! #     Arc::new(Document::parse("/s", format!("{name}.md"), page(name, about).as_bytes()))
 //! # };
