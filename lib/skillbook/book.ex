@@ -18,7 +18,8 @@ defmodule Skillbook.Book do
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{Catalog, Profile, Request, Source, Telemetry, Vault}
+  alias Skillbook.{Catalog, Embedder, Embedding, Native, Profile, Request, Source}
+  alias Skillbook.{Telemetry, Vault}
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -43,7 +44,10 @@ defmodule Skillbook.Book do
           agent: keyword() | nil,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
-          vaults: [Vault.Config.t()]
+          vaults: [Vault.Config.t()],
+          embedder: Embedder.t() | nil,
+          embedder_timeout: pos_integer(),
+          vectors: reference() | nil
         }
 
   @enforce_keys [:name]
@@ -55,6 +59,8 @@ defmodule Skillbook.Book do
     :write_to,
     :ask,
     :agent,
+    :embedder,
+    :vectors,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -83,7 +89,8 @@ defmodule Skillbook.Book do
     ],
     telemetry_flags: false,
     watch: true,
-    vaults: []
+    vaults: [],
+    embedder_timeout: 300
   ]
 
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
@@ -91,11 +98,13 @@ defmodule Skillbook.Book do
     Telemetry.load()
 
     with {:ok, book} <- Config.read(options),
-         # The supervisor keeps the catalog, so processes that it restarts use the same
-         # generations.
+         # The supervisor keeps the catalog and the vectors, so processes that it restarts use the
+         # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
-      case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
+      book = %{book | catalog: catalog, vectors: book.embedder && Native.vectors_new()}
+
+      case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
 
@@ -170,7 +179,8 @@ defmodule Skillbook.Book do
         ] ++
         follower(book) ++
         vaults(book) ++
-        if(book.scheduler, do: Server.children(book), else: [])
+        if(book.scheduler, do: Server.children(book), else: []) ++
+        embedding(book)
 
     Supervisor.init(children, strategy: :rest_for_one)
   end
@@ -201,6 +211,14 @@ defmodule Skillbook.Book do
     if indexers == [],
       do: [],
       else: [{Registry, keys: :unique, name: Vault.Indexer.registry(book.name)} | indexers]
+  end
+
+  # Last, because nothing depends on it.
+  defp embedding(%{embedder: nil}), do: []
+
+  defp embedding(book) do
+    Embedding.Query.new(book.name)
+    [{Embedding.Indexer, book}]
   end
 
   @doc false

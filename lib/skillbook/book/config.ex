@@ -7,7 +7,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Scheduler.Local
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, Native, OptionError, Profile, Source, Vault}
+  alias Skillbook.{Book, Embedder, Native, OptionError, Profile, Source, Vault}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -23,7 +23,9 @@ defmodule Skillbook.Book.Config do
     :breaker,
     :usage,
     :telemetry_flags,
-    :watch
+    :watch,
+    :embedder,
+    :embedder_timeout
   ]
 
   @doc "Returns a book, not yet started, or the first invalid option."
@@ -200,7 +202,9 @@ defmodule Skillbook.Book.Config do
       schedules: {"a keyword list", &Keyword.keyword?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
-      vaults: {"a list of vaults", &is_list/1}
+      vaults: {"a list of vaults", &is_list/1},
+      embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
+      embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1}
     ]
   end
 

@@ -1,13 +1,14 @@
 //! Search over the entries of a view, with the index in memory. For documents in the database see
 //! `search_rows`.
 
-use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
 use skillbook_core::search::explain::Pull;
 use skillbook_core::search::rivals::Rivals;
-use skillbook_core::view::search::{Hit, Query};
+use skillbook_core::view::search::{Candidate, Hit, Meaning, Query};
 
 use crate::encode;
+use crate::vectors::{numbers, VectorsResource};
 use crate::view::{EntryKind, ViewResource};
 
 mod atoms {
@@ -29,8 +30,13 @@ mod atoms {
     }
 }
 
-/// The matching entries as `%Skillbook.Hit{}`, best first.
+/// The vector of a query, with the store of the entries' vectors.
+type MeaningTerm<'a> = Option<(ResourceArc<VectorsResource>, Binary<'a>)>;
+
+/// The matching entries as `%Skillbook.Hit{}`, best first. With `meaning` also those that are
+/// similar.
 #[rustler::nif(schedule = "DirtyCpu")]
+#[expect(clippy::too_many_arguments, reason = "the options of a search")]
 fn view_search<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
@@ -39,15 +45,51 @@ fn view_search<'a>(
     kind: Option<EntryKind>,
     domain: Option<String>,
     tags: Vec<String>,
+    meaning: MeaningTerm<'a>,
 ) -> NifResult<Vec<Term<'a>>> {
     let query = Query {
-        text,
         limit,
         kind: kind.map(EntryKind::kind),
         domain: domain.as_deref(),
         tags: &tags,
+        ..Query::new(text)
     };
-    view.core().search(&query).iter().map(|hit| encode_hit(env, &view, hit)).collect()
+    let hits = with_meaning(query, &meaning, |query| view.core().search(query))?;
+    hits.iter().map(|hit| encode_hit(env, &view, hit)).collect()
+}
+
+/// The same entries as `{name, score, score by words, similarity or nil}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_candidates<'a>(
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    limit: usize,
+    meaning: MeaningTerm<'a>,
+) -> NifResult<Vec<(String, f64, f64, Option<f64>)>> {
+    let query = Query { limit, ..Query::new(text) };
+    let found = with_meaning(query, &meaning, |query| view.core().candidates(query))?;
+    let candidate = |found: &Candidate| {
+        let entry = view.core().entry(found.id)?;
+        let similarity = found.similarity.map(|similarity| round(similarity, 1e4));
+        Some((entry.name.to_string(), round(found.score, 1e3), round(found.words, 1e3), similarity))
+    };
+    Ok(found.iter().filter_map(candidate).collect())
+}
+
+fn with_meaning<T>(
+    query: Query,
+    meaning: &MeaningTerm,
+    search: impl FnOnce(&Query) -> T,
+) -> NifResult<T> {
+    let Some((vectors, vector)) = meaning else { return Ok(search(&query)) };
+    let vector = numbers(vector).ok_or(rustler::Error::BadArg)?;
+    let meaning = Meaning { vector: &vector, vectors: &vectors.0 };
+    Ok(search(&Query { meaning: Some(meaning), ..query }))
+}
+
+/// A 32-bit number as a 64-bit one that prints without extra digits.
+fn round(number: f32, unit: f64) -> f64 {
+    (f64::from(number) * unit).round() / unit
 }
 
 fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Term<'a>> {
@@ -60,17 +102,11 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::highlights(), hit.snippet.highlights.encode(env)),
             (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
             (atoms::name(), entry.name.encode(env)),
-            (atoms::score(), rounded(hit.score).encode(env)),
+            (atoms::score(), round(hit.score, 1e3).encode(env)),
             (atoms::snippet(), hit.snippet.text.encode(env)),
             (atoms::title(), encode::option(env, &entry.title)),
         ],
     )
-}
-
-/// A number in thousandths. It is rounded as a 32-bit number already. As a 64-bit number it must be
-/// rounded again, or it prints with extra digits.
-fn rounded(number: f32) -> f64 {
-    (f64::from(number) * 1000.0).round() / 1000.0
 }
 
 /// For each of these names the words of a request that raise its score, the strongest first, as
@@ -93,7 +129,10 @@ fn view_why<'a>(
 fn encode_pull<'a>(env: Env<'a>, pull: &Pull) -> NifResult<Term<'a>> {
     encode::map(
         env,
-        [(atoms::word(), pull.word.encode(env)), (atoms::part(), rounded(pull.part).encode(env))],
+        [
+            (atoms::word(), pull.word.encode(env)),
+            (atoms::part(), round(pull.part, 1e3).encode(env)),
+        ],
     )
 }
 
@@ -112,7 +151,7 @@ fn view_rivals(
             env,
             [
                 (atoms::names(), names.into_iter().flatten().collect::<Vec<_>>().encode(env)),
-                (atoms::similarity(), rounded(rivals.similarity).encode(env)),
+                (atoms::similarity(), round(rivals.similarity, 1e3).encode(env)),
                 (atoms::words(), rivals.words.encode(env)),
             ],
         )

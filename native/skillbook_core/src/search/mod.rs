@@ -15,8 +15,10 @@
 //! score computed from a shared index would tell a reader which words occur in hidden entries. This
 //! is also why databases' own full-text search is not used.
 
+pub mod embedded;
 pub mod explain;
 pub(crate) mod index;
+pub(crate) mod mix;
 mod parts;
 pub(crate) mod rank;
 pub mod rivals;
@@ -24,6 +26,7 @@ pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
 pub(crate) mod terms;
+pub mod vectors;
 pub(crate) mod words;
 
 pub use snippet::{snippet, Snippet};
