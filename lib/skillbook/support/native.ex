@@ -122,6 +122,9 @@ defmodule Skillbook.Native do
   def vectors_digests(_vectors, _catalog), do: missing()
   def vectors_texts(_catalog, _digests), do: missing()
   def vectors_retain(_vectors, _catalog), do: missing()
+  def view_pickable(_view, _names), do: missing()
+  def view_proactive(_view), do: missing()
+  def view_triggered(_view, _text), do: missing()
 
   def search_words(_texts), do: missing()
   def search_pack(_documents), do: missing()
