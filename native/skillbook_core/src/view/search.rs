@@ -169,4 +169,9 @@ impl View {
         };
         found.into_iter().map(candidate).collect()
     }
+
+    pub(super) fn scope(&self) -> &Scope {
+        let index = self.catalog().search_index();
+        self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)))
+    }
 }
