@@ -19,7 +19,7 @@ defmodule Skillbook.CLI.Arguments do
     {"schedule", CLI.Schedule},
     {"lint", CLI.Lint},
     {"test", CLI.Test},
-    # {"route", CLI.Route},
+    {"route", CLI.Route},
     {"explain", CLI.Explain},
     {"install", CLI.Install},
     {"update", CLI.Update},

@@ -9,11 +9,13 @@ defmodule Skillbook.Test.Ranking do
 
   alias Skillbook.Embedding.{Entries, Query}
   alias Skillbook.Search.Candidates
-  alias Skillbook.{Book, Embedder, Native, Test, View}
+  alias Skillbook.{Book, Embedder, Native, Preflight, Test, View}
 
   # An entry behind the tenth place is as good as lost.
   @max 10
   @shown 3
+  # Milliseconds. A test prefers a late answer to none.
+  @router_timeout 60_000
   # Of a description, for the comparison of sentences.
   @max_sentences 8
 
@@ -153,10 +155,18 @@ defmodule Skillbook.Test.Ranking do
     |> Enum.uniq()
   end
 
-  @doc "The names that the router picks for a request."
+  @doc "The names that the router picks for a request without a model."
   @spec picked(t(), String.t()) :: [String.t()]
-  def picked(ranking, request),
-    do: for(%{name: name} <- ranking |> find(request) |> Enum.take(1), do: name)
+  def picked(%{view: view}, request) do
+    options = [
+      enabled: true,
+      explain: true,
+      stages: [:keywords, :retrieval],
+      timeout: @router_timeout
+    ]
+
+    for pick <- Preflight.run(view, utf8(request), options).picks, do: pick.name
+  end
 
   @doc "A ranking as a table: a line for each entry, and one for its sentence."
   @spec lines([Test.ranked()]) :: [String.t()]
