@@ -98,7 +98,8 @@ defmodule Skillbook.Embedding.Query do
 
     measurements = %{duration: System.monotonic_time() - began}
 
-    Telemetry.event([:skillbook, :embedding, :query], measurements, %{book: book.name, kind: kind})
+    metadata = %{book: book.name, kind: kind}
+    Telemetry.event([:skillbook, :embedding, :query], measurements, metadata)
 
     with {:ok, [vector]} <- result, do: vector, else: (_ -> nil)
   end
