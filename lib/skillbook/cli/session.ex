@@ -72,6 +72,7 @@ defmodule Skillbook.CLI.Session do
       builtins: options.builtins,
       store: store,
       vaults: vaults,
+      preflight: if(options.flags[:preflight], do: []),
       watch: not waits?(mode),
       embedder: options.embedder,
       write_to: List.last(options.dirs) || "skills"

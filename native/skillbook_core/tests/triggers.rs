@@ -92,7 +92,7 @@ fn only_skills_and_commands_of_the_prompt_are_picked() {
         ("secret.md", page("secret", "visibility_labels: [boss]\n")),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let notes = [("note.md", page("note", ""))];
+    let notes = [("note.md", format!("---\ntitle: note\n{key}---\nText."))];
     let notes: Vec<_> = notes.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let low = [("low.md", page("low", "proactive_for_profile_ids: [ann]\n"))];
     let low: Vec<_> = low.iter().map(|(path, text)| (*path, text.as_str())).collect();
