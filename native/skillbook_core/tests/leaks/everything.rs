@@ -130,6 +130,21 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
     }
 }
 
+/// What the router reads: the entries that may be loaded, and those with a keyword in a text.
+pub fn picks(view: &View, names: &[String], out: &mut String) {
+    let named = |id| view.entry(id).map(|entry| &entry.name);
+    let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
+    *out += &format!("{:?}\n", pickable.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
+    *out += &format!("{:?}\n", view.proactive().map(named).collect::<Vec<_>>());
+    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
+    let keywords: Vec<_> = marks.map(|mark| format!("k{mark}")).collect();
+    for text in keywords.iter().cloned().chain([keywords.join(", ")]) {
+        for found in view.triggered(&text) {
+            *out += &format!("{:?} {}\n", named(found.id), found.keyword);
+        }
+    }
+}
+
 /// A vector that a text always has: most of its numbers are its own, one is common to all.
 fn vector(text: &str) -> Vec<f32> {
     let digest = embedded::digest_of(text);
@@ -150,21 +165,6 @@ fn vectors(view: &View, all: bool) -> Vectors {
         }
     }
     vectors
-}
-
-/// What the router reads: the entries that may be loaded, and those with a keyword in a text.
-pub fn picks(view: &View, names: &[String], out: &mut String) {
-    let named = |id| view.entry(id).map(|entry| &entry.name);
-    let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
-    *out += &format!("{:?}\n", pickable.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
-    *out += &format!("{:?}\n", view.proactive().map(named).collect::<Vec<_>>());
-    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
-    let keywords: Vec<_> = marks.map(|mark| format!("k{mark}")).collect();
-    for text in keywords.iter().cloned().chain([keywords.join(", ")]) {
-        for found in view.triggered(&text) {
-            *out += &format!("{:?} {}\n", named(found.id), found.keyword);
-        }
-    }
 }
 
 pub fn searches(view: &View, names: &[String], out: &mut String) {
@@ -219,6 +219,10 @@ pub fn reasons(view: &View, names: &[String], out: &mut String) {
             let parts = pulls.iter().map(|pull| (request.find(&pull.word), pull.part));
             *out += &format!("{:?}\n", parts.collect::<Vec<_>>());
         }
+    }
+    for (pair, cosine) in view.alike(&vectors(view, false), -1.0, 100) {
+        let pair = pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {cosine}\n");
     }
     for rivals in view.rivals(0.0, 100) {
         let pair = rivals.pair.map(|id| view.entry(id).map(|entry| &entry.name));
