@@ -103,8 +103,8 @@ defmodule Skillbook do
       `"default"`, which sees all entries without visibility labels and may write. A book with
       profiles has only those. Defaults to `[]`
     * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
-      profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes` and
-      `:labels`. Defaults to `[]`
+      profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes`,
+      `:labels` and `:preflight`. Defaults to `[]`
     * `:ask` (function of one argument, `{module, function}` or `nil`) - decides whether a command
       with side effects may run, for profiles with `writes: :ask`; see
       `t:Skillbook.Request.ask/0`. Defaults to `nil`
@@ -142,6 +142,10 @@ defmodule Skillbook do
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
       `:max_context` and `:max_depth`. Defaults to `nil`
+
+    * `:preflight` (keyword list, `false` or `nil`) - loads the skills that match a message before
+      the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may
+      have their own. Defaults to `nil`, none
 
   ### Monitoring
 

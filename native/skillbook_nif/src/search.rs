@@ -158,3 +158,19 @@ fn view_rivals(
     };
     view.core().rivals(least as f32, limit).iter().map(pair).collect()
 }
+
+/// The pairs of entries whose vectors are most alike, the closest first, as
+/// `{[one, other], cosine}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_alike(
+    view: ResourceArc<ViewResource>,
+    vectors: ResourceArc<VectorsResource>,
+    least: f64,
+    limit: usize,
+) -> Vec<(Vec<String>, f64)> {
+    let name = |id| view.core().entry(id).map(|entry| entry.name.to_string());
+    let pairs = view.core().alike(&vectors.0, least as f32, limit).into_iter();
+    pairs
+        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), round(cosine, 1e3)))
+        .collect()
+}

@@ -28,6 +28,7 @@ pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
 pub(crate) mod terms;
+pub(crate) mod triggers;
 pub mod vectors;
 pub(crate) mod words;
 

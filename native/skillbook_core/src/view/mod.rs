@@ -4,8 +4,8 @@
 //! The rule of visibility is in `profile.rs` and nowhere else. `visible.rs` applies it to a catalog
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
-//! (diagnostics across entries), `tools` (tool patterns), `why` (the words behind a search). So none
-//! of them can forget the check.
+//! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a
+//! request), `why` (the words behind a search). So none of them can forget the check.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,6 +35,7 @@ pub mod search;
 mod spelling;
 mod suggest;
 pub mod tools;
+pub mod triggers;
 #[expect(clippy::module_inception, reason = "the type that the folder is named after")]
 mod view;
 mod visible;

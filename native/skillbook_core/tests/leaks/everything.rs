@@ -63,6 +63,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
     helps(view, names, &mut out);
     searches(view, names, &mut out);
     reasons(view, names, &mut out);
+    picks(view, names, &mut out);
     domains(view, &mut out);
     prompts(view, names, &mut out);
     for id in ids().filter(|id| !view.shows(*id)) {
@@ -76,6 +77,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
             (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new()))
         );
         assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
+        assert!(!view.may_pick(id));
     }
     for id in names.iter().filter_map(|name| view.find(name)) {
         let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])]
@@ -124,6 +126,21 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
             turned.join("_"),
         ] {
             *out += &format!("{:?} {:?}\n", view.suggest(&asked), view.suggest_path(&asked));
+        }
+    }
+}
+
+/// What the router reads: the entries that may be loaded, and those with a keyword in a text.
+pub fn picks(view: &View, names: &[String], out: &mut String) {
+    let named = |id| view.entry(id).map(|entry| &entry.name);
+    let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
+    *out += &format!("{:?}\n", pickable.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
+    *out += &format!("{:?}\n", view.proactive().map(named).collect::<Vec<_>>());
+    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
+    let keywords: Vec<_> = marks.map(|mark| format!("k{mark}")).collect();
+    for text in keywords.iter().cloned().chain([keywords.join(", ")]) {
+        for found in view.triggered(&text) {
+            *out += &format!("{:?} {}\n", named(found.id), found.keyword);
         }
     }
 }
@@ -202,6 +219,10 @@ pub fn reasons(view: &View, names: &[String], out: &mut String) {
             let parts = pulls.iter().map(|pull| (request.find(&pull.word), pull.part));
             *out += &format!("{:?}\n", parts.collect::<Vec<_>>());
         }
+    }
+    for (pair, cosine) in view.alike(&vectors(view, false), -1.0, 100) {
+        let pair = pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {cosine}\n");
     }
     for rivals in view.rivals(0.0, 100) {
         let pair = rivals.pair.map(|id| view.entry(id).map(|entry| &entry.name));
