@@ -11,6 +11,7 @@ defmodule Skillbook.Book do
 
   alias Skillbook.Book.Config
   alias Skillbook.Catalog.Watcher
+  alias Skillbook.Preflight.Cache
   alias Skillbook.Reply.StoredResults
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
   alias Skillbook.Scheduler.Server
@@ -42,6 +43,7 @@ defmodule Skillbook.Book do
           scheduler: {module(), term()} | false,
           schedules: keyword(),
           agent: keyword() | nil,
+          preflight: keyword() | false | nil,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
           vaults: [Vault.Config.t()],
@@ -63,6 +65,7 @@ defmodule Skillbook.Book do
     :embedder,
     :vectors,
     :document_vectors,
+    :preflight,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -168,6 +171,8 @@ defmodule Skillbook.Book do
 
   @impl true
   def init(book) do
+    Cache.new(book.name)
+
     children =
       database(book) ++
         usage(book) ++

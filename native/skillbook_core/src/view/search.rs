@@ -125,11 +125,6 @@ impl View {
         (mapped.places().filter(lists).count(), wanted.count())
     }
 
-    fn scope(&self) -> &Scope {
-        let index = self.catalog().search_index();
-        self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)))
-    }
-
     fn ranked(&self, query: &Query, wanted: &QueryTerms) -> Vec<Candidate> {
         let (index, scope) = (self.catalog().search_index(), self.scope());
         let by_words = scores(index, scope, wanted);
@@ -173,5 +168,10 @@ impl View {
             }
         };
         found.into_iter().map(candidate).collect()
+    }
+
+    pub(super) fn scope(&self) -> &Scope {
+        let index = self.catalog().search_index();
+        self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)))
     }
 }

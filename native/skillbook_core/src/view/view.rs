@@ -134,8 +134,13 @@ impl View {
         self.those(about::SHOWN, about::SHOWN)
     }
 
+    /// The bits of an entry, 0 for one that the view does not show.
+    pub(super) fn about(&self, id: EntryId) -> u8 {
+        self.visible.about.get(id.0 as usize).copied().unwrap_or(0)
+    }
+
     fn is(&self, id: EntryId, bit: u8) -> bool {
-        self.visible.about.get(id.0 as usize).is_some_and(|about| about & bit != 0)
+        self.about(id) & bit != 0
     }
 
     /// The entries whose bits, masked by `of`, are `wanted`, in the order of their names.
