@@ -25,7 +25,9 @@ defmodule Skillbook.Embedding.Documents do
       end
 
     {known, missing} = Enum.unzip(found)
-    {known |> Enum.concat() |> Enum.uniq(), missing |> Enum.concat() |> Enum.uniq_by(&elem(&1, 0))}
+
+    {known |> Enum.concat() |> Enum.uniq(),
+     missing |> Enum.concat() |> Enum.uniq_by(&elem(&1, 0))}
   end
 
   @impl true
@@ -57,7 +59,9 @@ defmodule Skillbook.Embedding.Documents do
   defp runs(book) do
     vaults = Enum.map(book.vaults, & &1.name)
 
-    for {kind, scopes} <- [{"memory", :all}, {"vault", vaults}], scopes != [], book.store != nil do
+    for {kind, scopes} <- [{"memory", :all}, {"vault", vaults}],
+        scopes != [],
+        book.store != nil do
       {kind, result(book |> Book.sql() |> Index.runs(kind, scopes))}
     end
   end

@@ -230,7 +230,8 @@ defmodule Skillbook.Embedding.Indexer do
       {:error, error}
 
     # The database is restarting, or the book is stopping.
-    :exit, _reason -> {:error, SQL.Error.closed()}
+    :exit, _reason ->
+      {:error, SQL.Error.closed()}
   end
 
   defp left(missing, context),

@@ -9,7 +9,7 @@ defmodule Skillbook.Vault.Indexer do
   use GenServer
 
   alias Skillbook.Vault.{Note, Table}
-  alias Skillbook.{Book, Embedding, SQL, Telemetry}
+  alias Skillbook.{Book, Embedding, Telemetry}
 
   require Logger
 
@@ -279,11 +279,17 @@ defmodule Skillbook.Vault.Indexer do
   end
 
   @doc "Indexes notes in the calling process: those that a write or an application adds."
-  @spec put(SQL.t(), Skillbook.Vault.Config.t(), [Note.t()]) ::
+  @spec put(atom(), Skillbook.Vault.Config.t(), [Note.t()]) ::
           {:ok, non_neg_integer()} | {:error, Exception.t()}
-  def put(sql, vault, notes) do
+  def put(book, vault, notes) do
+    sql = book |> Book.fetch!() |> Book.sql()
+
     with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
-         do: Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now())
+         {:ok, put} <-
+           Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now()) do
+      Embedding.Indexer.refresh(book)
+      {:ok, put}
+    end
   end
 
   defp producer(%{producer: nil}), do: "put"

@@ -54,7 +54,7 @@ defmodule Skillbook.Vault.Write do
 
     case Document.create(root, id, text) do
       {:ok, _file} ->
-        with :ok <- index(sql, vault, id, text), do: {:ok, %{vault: vault.name, path: id}}
+        with :ok <- index(view.book, vault, id, text), do: {:ok, %{vault: vault.name, path: id}}
 
       {:error, %{kind: :exists}} when number < @max_attempts ->
         case visible?(sql, view, vault, id) do
@@ -153,13 +153,13 @@ defmodule Skillbook.Vault.Write do
       # Two edits of a file must not both start from the same text, or one of them would be lost.
       :global.trans(
         {{__MODULE__, root, document.id}, self()},
-        fn -> edit_file(sql, view, vault, root, document, edit) end,
+        fn -> edit_file(view, vault, root, document, edit) end,
         [node()]
       )
     end
   end
 
-  defp edit_file(sql, view, vault, root, document, edit) do
+  defp edit_file(view, vault, root, document, edit) do
     with {:ok, text} <- read_file(root, document),
          {:ok, before} <- note(document, text),
          :ok <- check_visible(view, document, before),
@@ -170,7 +170,7 @@ defmodule Skillbook.Vault.Write do
          {:ok, edited} <- note(document, changed),
          :ok <- check_frontmatter(document, before, edited),
          :ok <- replace_file(root, document, text, changed),
-         :ok <- index(sql, vault, document.id, changed) do
+         :ok <- index(view.book, vault, document.id, changed) do
       {:ok, %{vault: vault.name, path: document.path, changed: changed != text}}
     end
   end
@@ -224,7 +224,7 @@ defmodule Skillbook.Vault.Write do
     book = Book.fetch!(book)
 
     with {:ok, vault} <- Config.find(book.vaults, vault),
-         do: index(Book.sql(book), vault, id, path, content, Map.get(document, :labels, []))
+         do: index(book.name, vault, id, path, content, Map.get(document, :labels, []))
   end
 
   def delete(book, vault, id) do
@@ -237,11 +237,11 @@ defmodule Skillbook.Vault.Write do
 
   # Indexing
 
-  defp index(sql, vault, id, text), do: index(sql, vault, id, id, text, [])
+  defp index(book, vault, id, text), do: index(book, vault, id, id, text, [])
 
-  defp index(sql, vault, id, path, text, labels) do
+  defp index(book, vault, id, path, text, labels) do
     with {:ok, note, _warning} <- Note.read(id, path, text, labels),
-         {:ok, _} <- Indexer.put(sql, vault, [%{note | size: byte_size(text)}]) do
+         {:ok, _} <- Indexer.put(book, vault, [%{note | size: byte_size(text)}]) do
       :ok
     else
       {:error, reason} when is_binary(reason) ->

@@ -249,7 +249,8 @@ fn mix(
         highest = highest.max(f64::from(*similarity));
     }
     let average = sum as f64 / UNIT / similar.len().max(1) as f64;
-    let least = LEAST.max((average + highest) / 2.0);
+    // The average is rounded, so it may be above all of them.
+    let least = LEAST.max(highest.min((average + highest) / 2.0));
     let most = words.iter().filter(|(id, _)| matches(*id)).map(|(_, words)| *words);
     let most = most.fold(0.0, f64::max);
     let mut ids: Vec<u64> =
@@ -469,6 +470,112 @@ mod tests {
         assert_eq!((ids(&both), both.all), (vec![3], true));
         let some = found(&[word("rare"), word("x")]);
         assert_eq!((ids(&some), some.all, some.total), (vec![2, 3], false, 2));
+    }
+
+    /// The hits of a search by words and meaning, without scores.
+    fn with_meaning(
+        clauses: &[Clause],
+        filters: &[&str],
+        similar: &[(u64, f32)],
+        extends: bool,
+    ) -> (Vec<u64>, bool, usize) {
+        let index = index(&[
+            ("tea", "green tea"),
+            ("cups", "for tea and milk"),
+            ("milk", "white"),
+            ("rain", "wet"),
+            ("snow", "cold"),
+        ]);
+        let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
+        let ranges = clauses.iter().flat_map(Clause::ranges).chain(&filters).count();
+        let rows = (0..ranges).flat_map(|range| {
+            let blocks = index.blocks.iter();
+            let row = move |(documents, places)| BlockRow { range, gone: &[], documents, places };
+            blocks.map(|block| (&block.documents[..], &block.places[..])).map(row)
+        });
+        let rows: Vec<_> = rows.collect();
+        let meaning = Some(Meaning { similar, extends });
+        let found = rank(clauses, &filters, &rows, 5, meaning, Limit::Level(9));
+        assert_eq!(found.total, found.hits.len());
+        (ids(&found), found.all, found.by_meaning)
+    }
+
+    #[test]
+    fn meaning_sorts_and_extends() {
+        let similar = [(1, 0.1), (2, 0.2), (3, 0.7), (4, 0.6), (5, -0.5)];
+        let both =
+            |clauses: &[Clause], similar: &[(u64, f32)]| with_meaning(clauses, &[], similar, true);
+        let tea = || word("tea");
+        // A title of a short query comes first, then meaning. At least as near to the best (0.7) as
+        // to the average (0.22) are the third and the fourth.
+        assert_eq!(both(&[tea()], &similar), (vec![1, 3, 4, 2], true, 2));
+        // Otherwise words add a small part, here to the second.
+        let few = [(2, 0.55), (4, 0.6), (5, 0.0)];
+        assert_eq!(both(&[word("milk"), word("and")], &few), (vec![2, 4], true, 1));
+        // Documents with some of the words are found if none has all.
+        let some = [word("white"), word("for"), word("no")];
+        assert_eq!(both(&some, &[(4, 0.9), (5, 0.1)]), (vec![4, 3, 2], false, 1));
+        // Without a vector that passes, words decide alone.
+        assert_eq!(both(&[tea()], &[]), (vec![1, 2], true, 0));
+        assert_eq!(both(&[tea(), Clause::Without(vec![vec![term("wet")]])], &[(4, 0.9)]).0, [1, 2]);
+        // Only sorted.
+        assert_eq!(with_meaning(&[word("milk")], &[], &similar, false), (vec![3, 2], true, 0));
+        let titles = [word("and"), word("for"), tea(), word("milk")];
+        assert_eq!(with_meaning(&titles, &[], &similar, false), (vec![2], true, 0));
+    }
+
+    #[test]
+    fn meaning_brings_back_nothing_that_is_left_out() {
+        let similar = [(1, 0.9), (2, 0.8), (3, 0.85), (4, 0.8), (5, -0.9)];
+        let without = |text: &str| Clause::Without(vec![vec![term(text)]]);
+        let rows: [(&[Clause], &[&str], &[u64]); 5] = [
+            (&[word("nowhere")], &[], &[1, 3, 2, 4]),
+            (&[word("nowhere"), without("tea")], &[], &[3, 4]),
+            (&[word("nowhere")], &["in milk"], &[3]),
+            (&[word("nowhere"), without("white")], &["in milk"], &[]),
+            (&[word("nowhere")], &["in snow"], &[]),
+        ];
+        for (clauses, filters, expected) in rows {
+            let (mut found, ..) = with_meaning(clauses, filters, &similar, true);
+            let mut expected = expected.to_vec();
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+        // A text that has little in common with the query is not found, even if it is the nearest.
+        assert_eq!(with_meaning(&[word("nowhere")], &[], &[(1, 0.19)], true).0, [0; 0]);
+        assert_eq!(with_meaning(&[word("nowhere")], &[], &[(1, 0.21)], true).0, [1]);
+    }
+
+    proptest::proptest! {
+        /// Documents that are left out or do not pass change neither scores nor order.
+        #[test]
+        fn left_out_documents_do_not_count_for_meaning(
+            others in proptest::collection::vec(-1.0f32..1.0, 2),
+            own in proptest::collection::vec(-1.0f32..1.0, 3),
+            filtered: bool,
+        ) {
+            let index = index(&[
+                ("a", "tea"), ("b", "tea x"), ("a", "tea milk"), ("b", "x"), ("a", "milk"),
+            ]);
+            let clauses = match filtered {
+                true => vec![word("tea")],
+                false => vec![word("tea"), Clause::Without(vec![vec![term("x")]])],
+            };
+            let filters = if filtered { vec![term("in a")] } else { Vec::new() };
+            let found = |others: &[f32]| {
+                let blocks = (0..3).flat_map(|range| index.blocks.iter().map(move |block| BlockRow {
+                    range, gone: &[], documents: &block.documents, places: &block.places,
+                }));
+                let mut similar = vec![(1, own[0]), (3, own[1]), (5, own[2])];
+                similar.extend([2, 4].into_iter().zip(others.iter().copied()));
+                similar.sort_by_key(|(id, _)| *id);
+                let meaning = Some(Meaning { similar: &similar, extends: true });
+                let rows: Vec<_> = blocks.collect();
+                rank(&clauses, &filters, &rows, 5, meaning, Limit::Level(9))
+            };
+            proptest::prop_assert_eq!(found(&others), found(&[]));
+        }
     }
 
     #[test]

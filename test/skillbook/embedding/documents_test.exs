@@ -1,0 +1,242 @@
+defmodule Skillbook.Embedding.DocumentsTest do
+  # Notes of vaults and memories, searched by words and by meaning, on both databases.
+  use Skillbook.SkillsCase, async: true
+
+  import Skillbook.Eventually
+
+  alias Skillbook.Embedding.Documents
+  alias Skillbook.{Book, Embedder, Embedders, EmbedderError, PostgresCase, Profile, SQL, Vault}
+
+  @moduletag :tmp_dir
+  @moduletag :capture_log
+
+  for dialect <- [:sqlite, :postgres] do
+    describe "#{dialect}:" do
+      @describetag dialect: dialect
+
+      setup %{tmp_dir: folder, dialect: dialect} do
+        store =
+          case dialect do
+            :sqlite -> Path.join(folder, "book.db")
+            :postgres -> {SQL.Postgres, url: PostgresCase.database()}
+          end
+
+        {:ok, store: store}
+      end
+
+      test "memories are found by meaning, and only by their owner", context do
+        book = start(context, [])
+        save(book, "ann", ["Wants stew for dinner", "Has a dry garden", "Her bank is in town"])
+        save(book, "bob", ["Bob is hungry and will eat and cook dinner"])
+        assert embedded?(book)
+
+        assert memories(book, "ann", "what would she like to eat") ==
+                 {"by words and by meaning,", ["Wants stew for dinner"]}
+
+        # All words come first.
+        assert {"by words and by meaning,", ["Her bank is in town" | _]} =
+                 memories(book, "ann", "bank town eat")
+                 |> then(fn {how, found} -> {how, Enum.sort(found)} end)
+
+        assert memories(book, "ann", "her bank") == {"all of", ["Her bank is in town"]}
+        assert memories(book, "ann", "--category other hungry") == :none
+        assert memories(book, "cid", "hungry") == :none
+      end
+
+      test "notes are found by meaning within the filters", context do
+        book = start(context, [])
+
+        put(book, %{
+          "food/stew.md" => "---\ntags: [home]\n---\nA recipe to cook.",
+          "food/bread.md" => "Eat it warm. #draft",
+          "work/bill.md" => "---\ntags: [home]\n---\nThe invoice of the bank.",
+          "work/plan.md" => "The plan of the quarter."
+        })
+
+        assert embedded?(book)
+
+        rows = [
+          {"hungry", [], {:meaning, ["food/bread.md", "food/stew.md"]}},
+          {"hungry", [tags: ["home"]], {:meaning, ["food/stew.md"]}},
+          {"hungry", [folder: "work"], {:all, []}},
+          {"hungry -draft", [], {:meaning, ["food/stew.md"]}},
+          {"hungry -recipe -warm", [], {:all, []}},
+          # Operators keep their meaning: nothing else is brought back.
+          {~s("hungry"), [], {:all, []}},
+          {~s("eat it" hungry), [], {:any, ["food/bread.md"]}},
+          {"hungry OR warm", [], {:all, ["food/bread.md"]}},
+          {"warm* hungry", [], {:any, ["food/bread.md"]}},
+          {"plan", [], {:all, ["work/plan.md"]}},
+          {"-draft", [], {:all, []}},
+          {"the price of the plan", [], {:meaning, ["work/plan.md", "work/bill.md"]}}
+        ]
+
+        for {query, options, {match, paths}} <- rows do
+          {:ok, found} = Vault.search(Skillbook.view(book, "ann"), query, options)
+          assert {query, found.match} == {query, match}
+
+          assert {query, Enum.sort(for(hit <- found.hits, do: hit.path))} ==
+                   {query, Enum.sort(paths)}
+
+          assert found.total == length(paths)
+        end
+      end
+
+      test "the command says how notes were found", context do
+        book = start(context, [])
+        put(book, %{"stew.md" => "A recipe."})
+        assert embedded?(book)
+
+        assert run(book, "ann", "markdown.search --query hungry") ==
+                 "1 note: text \"hungry\", by words and by meaning\n- stew.md: stew (2 words)\n" <>
+                   "  A recipe."
+      end
+
+      test "a replaced note is no longer found by its former meaning", context do
+        # Texts with `zzz` are never embedded.
+        wait = fn texts ->
+          if Enum.any?(texts, &(&1 =~ "zzz")), do: Process.sleep(:infinity), else: :ok
+        end
+
+        book = start(context, embedder: Embedders.topics("t", wait))
+        put(book, %{"a.md" => "A recipe to cook.", "b.md" => "A bill"})
+        assert embedded?(book)
+        assert paths(book, "hungry") == ["a.md"]
+        put(book, %{"a.md" => "Something zzz"})
+        assert paths(book, "hungry") == []
+        assert paths(book, "something") == ["a.md"]
+      end
+
+      test "words decide alone without an embedder, or if it fails", context do
+        documents = %{"a.md" => "A recipe of a plan.", "b.md" => "A plan", "c.md" => "Stew"}
+
+        fails = fn texts ->
+          if Enum.any?(texts, &(&1 =~ "plan?")),
+            do: {:error, %EmbedderError{kind: :unavailable, reason: "down"}},
+            else: :ok
+        end
+
+        book = start(context, embedder: Embedders.topics("t", fails))
+        put(book, documents)
+        save(book, "ann", Map.values(documents))
+        assert embedded?(book)
+        {:ok, failing} = Vault.search(Skillbook.view(book, "ann"), "recipe plan?")
+        memories = memories(book, "ann", "recipe plan?")
+        stop_supervised!(book)
+        plain = start(context, embedder: nil)
+        assert Vault.search(Skillbook.view(plain, "ann"), "recipe plan?") == {:ok, failing}
+        assert memories(plain, "ann", "recipe plan?") == memories
+        assert failing.match == :all and length(failing.hits) == 1
+      end
+
+      test "a restart and unchanged notes embed nothing", context do
+        book = start(context, [])
+        long = Enum.map_join(1..8, "\n", &"# Part #{&1}\n#{String.duplicate("word#{&1} ", 70)}")
+        put(book, %{"long.md" => long, "stew.md" => "A recipe."})
+        save(book, "ann", ["Likes stew"])
+        assert embedded?(book)
+        # Without the built-in commands.
+        texts = Enum.filter(Enum.concat(Embedders.calls()), &(&1 =~ ~r/^(long|stew|Likes)/))
+        assert length(texts) == 10
+        assert "stew\nA recipe." in texts
+        assert "Likes stew\ngeneral" in texts
+        assert Enum.all?(texts, &(byte_size(&1) <= 1_010))
+
+        put(book, %{"stew.md" => "A recipe."})
+        put(book, %{"new.md" => "A bill", "long.md" => long <> "\nThe end."})
+        assert embedded?(book)
+        assert [one, two] = Enum.sort(Enum.concat(Embedders.calls()))
+
+        assert one ==
+                 "long\n" <>
+                   String.trim(Enum.at(String.split(long, ~r/^(?=# )/m), -1)) <> "\nThe end."
+
+        assert two == "new\nA bill"
+        stop_supervised!(book)
+
+        again = start(context, [])
+        assert embedded?(again)
+        assert Embedders.calls() == []
+        assert paths(again, "hungry") == ["stew.md"]
+        # Vectors of texts that no document has any more are dropped.
+        assert eventually(fn ->
+                 {known, []} = Documents.digests(Book.fetch!(again))
+
+                 Skillbook.Native.vectors_count(Book.fetch!(again).document_vectors) ==
+                   length(known)
+               end)
+      end
+    end
+  end
+
+  test "documents of many pieces are as near as their nearest one", context do
+    book = start(Map.put(context, :store, ":memory:"), [])
+    filler = String.duplicate("Nothing about it at all here, only words. ", 30)
+    put(book, %{"a.md" => filler <> "\n# Dinner\nstew stew recipe\n" <> filler, "b.md" => filler})
+    assert embedded?(book)
+    assert paths(book, "hungry") == ["a.md"]
+  end
+
+  test "a model with vectors of another size embeds documents again", context do
+    context = Map.put(context, :store, Path.join(context.tmp_dir, "size.db"))
+    book = start(context, [])
+    put(book, %{"a.md" => "A recipe."})
+    assert embedded?(book)
+    stop_supervised!(book)
+
+    wider =
+      Embedder.Function.new("topics", &Enum.map(&1, fn t -> Embedders.vector(t) ++ [0.0] end))
+
+    book = start(context, embedder: wider)
+    put(book, %{"b.md" => "A bill."})
+
+    assert eventually(fn ->
+             paths(book, "hungry") == ["a.md"] and paths(book, "money") == ["b.md"]
+           end)
+  end
+
+  defp start(context, options) do
+    profiles = for id <- ["ann", "bob", "cid"], do: %Profile{id: id, grants: []}
+    defaults = [embedder: Embedders.topics(), store: context.store, vaults: [[name: "v"]]]
+    options = Keyword.merge(defaults, options)
+    book([sources: [], watch: false, profiles: profiles, embedder_timeout: 5_000] ++ options)
+  end
+
+  defp put(book, documents) do
+    for {path, text} <- documents,
+        do: :ok = Vault.put(book, "v", %{id: path, path: path, content: text})
+  end
+
+  defp save(book, profile, texts) do
+    for text <- texts, do: run(book, profile, ~s(memory.save --content "#{text}"))
+  end
+
+  defp run(book, profile, line) do
+    [result] = Skillbook.run(Skillbook.view(book, profile), "```cmd\n#{line}\n```").results
+    result.content
+  end
+
+  # How the memories match, and their texts.
+  defp memories(book, profile, query) do
+    flags = if query =~ ~r/^--/, do: query, else: "--query #{inspect(query)}"
+    flags = String.replace(flags, ~r/^(--category \w+) (.*)$/, "\\1 --query \\2")
+
+    case String.split(run(book, profile, "memory.search " <> flags), "\n") do
+      ["No memories found" <> _] ->
+        :none
+
+      [head | lines] ->
+        [_, how] = Regex.run(~r/: (.+?) "/, head)
+        {how, for(line <- lines, do: String.replace(line, ~r/^M-\d+ \[.*?\] /, ""))}
+    end
+  end
+
+  defp paths(book, query) do
+    {:ok, found} = Vault.search(Skillbook.view(book, "ann"), query)
+    Enum.map(found.hits, & &1.path)
+  end
+
+  defp embedded?(book) do
+    eventually(fn -> match?({[_ | _], []}, Documents.digests(Book.fetch!(book))) end)
+  end
+end
