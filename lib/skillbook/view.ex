@@ -289,6 +289,33 @@ defmodule Skillbook.View do
   def flags(view, name),
     do: Arguments.check!("Skillbook.View.flags/2", view: {:view, view}, name: {:text, name})
 
+  @doc ~S"""
+  Returns the `examples` of an entry: requests that should lead to it, and requests that should
+  not. Both lists are empty without the field.
+
+  They [test its description](skills.md#test-descriptions) and have no other effect.
+
+      iex> page = "---\nname: rain\ndescription: Forecasts of rain\nexamples:\n" <>
+      ...>   "  - Is it going to rain?\n  - not: Write a poem about rain\n---\n# Rain\n"
+      iex> folder = Path.join(System.tmp_dir!(), "skills-#{System.unique_integer([:positive])}")
+      iex> {:ok, _} = Skillbook.Document.create(folder, "rain.md", page)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
+      iex> File.rm_rf!(folder)
+      iex> Skillbook.View.examples(Skillbook.View.all(catalog), "rain")
+      {:ok, %{requests: ["Is it going to rain?"], not: ["Write a poem about rain"]}}
+  """
+  @spec examples(t(), String.t()) ::
+          {:ok, %{requests: [String.t()], not: [String.t()]}} | {:error, UnknownSkillError.t()}
+  def examples(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
+    case Native.view_examples(ref, name) do
+      :unknown -> {:error, unknown(view, name)}
+      examples -> {:ok, examples}
+    end
+  end
+
+  def examples(view, name),
+    do: Arguments.check!("Skillbook.View.examples/2", view: {:view, view}, name: {:text, name})
+
   @doc """
   Returns whether an entry may use a tool with an argument; without an argument, with any.
 

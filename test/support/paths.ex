@@ -2,8 +2,14 @@ defmodule Skillbook.Paths do
   @moduledoc false
   # Traces which modules of the library a piece of work passes through.
 
+  # Work is over when no module of the library was called for this long, and at the latest after
+  # the second time, in milliseconds.
+  @idle 100
+  @longest 10_000
+
   @doc """
-  Runs `fun`. Returns its result and, over all processes:
+  Runs `fun`, and waits for the work that it leaves to other processes, so that the figures do not
+  depend on how far these are when it returns. Returns its result and, over all processes:
 
     * `:modules` - the modules of the library that were called
     * `:switches` - how often the calls of a process moved from one module to another
@@ -20,7 +26,9 @@ defmodule Skillbook.Paths do
 
     result =
       try do
-        fun.()
+        result = fun.()
+        wait(tracer, nil, div(@longest, @idle))
+        result
       after
         :erlang.trace_pattern({:_, :_, :_}, false, [:global])
         :erlang.trace(:all, false, [:call])
@@ -49,10 +57,22 @@ defmodule Skillbook.Paths do
     end
   end
 
+  defp wait(_tracer, _calls, 0), do: :ok
+
+  defp wait(tracer, calls, left) do
+    Process.sleep(@idle)
+    now = calls(tracer)
+    if now != calls, do: wait(tracer, now, left - 1)
+  end
+
   defp collect(calls) do
     receive do
-      {:trace, pid, :call, {module, _name, _arguments}} -> collect([{pid, module} | calls])
-      {:calls, to} -> send(to, {:calls, Enum.reverse(calls)})
+      {:trace, pid, :call, {module, _name, _arguments}} ->
+        collect([{pid, module} | calls])
+
+      {:calls, to} ->
+        send(to, {:calls, Enum.reverse(calls)})
+        collect(calls)
     end
   end
 

@@ -171,6 +171,7 @@ fn a_key_is_near_a_restriction_or_not() {
                 "strict",
                 "trigger_keywords",
                 "triggers",
+                "examples",
                 "requires",
                 "license",
                 "compatibility",
@@ -586,6 +587,7 @@ fn alike(fields: &Fields) -> impl PartialEq + std::fmt::Debug {
         (fields.timeout, fields.max_running, fields.strict, fields.allowed_tools.clone()),
         (fields.include_in_prompt, fields.proactive_for.clone(), sorted(&fields.excluded_for)),
         (fields.hidden_from_model, fields.user_invocable, fields.triggers.clone()),
+        fields.examples.clone(),
         (fields.license.clone(), fields.compatibility.clone(), fields.metadata().cloned(), data),
     )
 }
@@ -607,6 +609,8 @@ fn lines() -> impl Strategy<Value = String> {
         "allowed_tools: Read",
         "requires: [b]",
         "trigger_keywords: [one, two]",
+        "examples: [one two, {not: three}]",
+        "examples: [one: two, {not: [three, four]}]",
         "disable-model-invocation: true",
         "disable-model-invocation: 'no'",
         "user-invocable: false",

@@ -10,6 +10,7 @@ use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
+use skillbook_core::view::triggers::Triggered;
 use skillbook_core::view::{spelling, View};
 
 use crate::catalog::{CatalogResource, Snapshot};
@@ -33,6 +34,8 @@ mod atoms {
         description,
         body,
         path,
+        requests,
+        not,
     }
 }
 
@@ -207,6 +210,30 @@ twin! {
     .encode(env))
 }
 
+/// The names of those entries that may be loaded for a request.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_pickable(view: ResourceArc<ViewResource>, names: Vec<String>) -> Vec<String> {
+    let pickable =
+        |name: &String| view.core().find_named(name).is_some_and(|id| view.core().may_pick(id));
+    names.into_iter().filter(pickable).collect()
+}
+
+/// The names of the entries that the profile always gets whole.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_proactive<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
+    let entries = view.core().proactive().filter_map(|id| view.core().entry(id));
+    entries.map(|entry| entry.name.to_string()).collect::<Vec<_>>().encode(env)
+}
+
+/// The names of the entries with a keyword in a text, each with its keyword.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<(String, String)> {
+    let named = |found: Triggered| {
+        view.core().entry(found.id).map(|entry| (entry.name.to_string(), found.keyword))
+    };
+    view.core().triggered(text).into_iter().filter_map(named).collect()
+}
+
 /// Which of these texts are the first one in another spelling.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn same_spelling(text: &str, others: Vec<&str>) -> Vec<bool> {
@@ -221,6 +248,27 @@ fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
         None => atoms::unknown().encode(env),
         Some(id) => view.declaration_term(env, id),
     }
+}
+
+/// The requests of an entry's `examples`, `%{requests: texts, not: texts}`, or `:unknown`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_examples<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: Binary,
+) -> NifResult<Term<'a>> {
+    let Some(entry) = view.find_bytes(&name).and_then(|id| view.view.entry(id)) else {
+        return Ok(atoms::unknown().encode(env));
+    };
+    let examples = &entry.fields().examples;
+    let texts = |not| {
+        let chosen = examples.iter().filter(|example| example.not == not);
+        chosen.map(|example| example.text.as_str()).collect::<Vec<_>>()
+    };
+    encode::map(
+        env,
+        [(atoms::requests(), texts(false).encode(env)), (atoms::not(), texts(true).encode(env))],
+    )
 }
 
 /// Whether the view's profile may see each of these records, by the rule of `stored_visible`.
@@ -388,6 +436,7 @@ pub struct PromptOptions {
     sections: Option<Vec<String>>,
     format: String,
     preloaded: Vec<String>,
+    nearest: Vec<String>,
     max_chars: Option<usize>,
     max_tokens: Option<usize>,
 }
@@ -409,6 +458,7 @@ impl PromptOptions {
                 None => format.sections().to_vec(),
             },
             preloaded: self.preloaded,
+            nearest: self.nearest,
             limit: Limit { chars: self.max_chars, tokens: self.max_tokens },
         }
     }

@@ -17,6 +17,9 @@ defmodule Skillbook.Store.FrontmatterTest do
   allowed-tools: Read Bash(git:*)
   requires: [paper]
   trigger_keywords: [form, sign]
+  examples:
+    - I need to sign this
+    - not: What is a form of verse?
   disable-model-invocation: no
   user-invocable: false
   proactive_for_profile_ids: [clerk]
@@ -66,6 +69,8 @@ defmodule Skillbook.Store.FrontmatterTest do
     assert Map.take(one, @fields) == Map.take(other, @fields)
     assert data(one) == data(other)
     assert View.frontmatter(view, "forms") == View.frontmatter(stored_view, "forms")
+    assert {:ok, %{requests: [_], not: [_]}} = View.examples(view, "forms")
+    assert View.examples(view, "forms") == View.examples(stored_view, "forms")
 
     for tools <- tools do
       [one, other] =
@@ -177,6 +182,8 @@ defmodule Skillbook.Store.FrontmatterTest do
     assert Map.drop(back.metadata, ["title", "version"]) == one.metadata
     assert back.metadata["version"] == "1.10"
     assert back.data["argument-hint"] == "FILE"
+    examples = View.examples(View.all(exported), "forms")
+    assert examples == View.examples(view, "forms")
 
     # And once more.
     {:ok, again} = Package.export(View.all(exported), "forms", Path.join(folder, "again"))

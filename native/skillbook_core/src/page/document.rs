@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::page::declaration::{self, Declaration};
 use crate::page::diagnostic::{apply, limit, Code, Diagnostic, Fix, Severity};
-use crate::page::fields::place::{at_key, pair, without};
+use crate::page::fields::place::{at_item, at_key, pair, without};
 use crate::page::fields::{restrictions, with_texts, FieldReader, Fields};
 use crate::page::frontmatter;
 use crate::page::record::{self, makes_skill, Own, Record, Stored};
@@ -253,6 +253,11 @@ impl Document {
     /// Adds the line of a field to a diagnostic.
     pub fn at_field(&self, key: &str, diagnostic: Diagnostic) -> Diagnostic {
         at_key(&self.text[..self.body.start], key, diagnostic)
+    }
+
+    /// Adds the place of an item of a field's list to a diagnostic.
+    pub fn at_item(&self, key: &str, item: &str, diagnostic: Diagnostic) -> Diagnostic {
+        at_item(&self.text[..self.body.start], key, item, diagnostic)
     }
 
     /// The byte range of the body in the text.

@@ -1,5 +1,5 @@
-//! Scores the entries of one view by BM25F, with the index in memory. For documents in the database
-//! (notes of vaults, tasks, memories) see `rows/rank.rs`.
+//! Scores the entries of one view by BM25F, with the index in memory, and chooses the best. For
+//! documents in the database (notes of vaults, tasks, memories) see `rows/rank.rs`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,6 +10,7 @@ use super::terms::{QueryTerms, Word};
 
 /// BM25's k1: how quickly further occurrences of a term stop mattering.
 const K1: f32 = 1.2;
+
 /// The scores so far, by entry.
 struct Scores {
     total: Vec<f32>,
@@ -53,17 +54,12 @@ impl Scores {
     }
 }
 
-/// The best entries and their scores, best first.
-pub fn rank(
-    index: &Index,
-    scope: &Scope,
-    wanted: &QueryTerms,
-    limit: usize,
-    admits: impl Fn(u32) -> bool,
-) -> Vec<(u32, f32)> {
+/// The scores of all entries, by their numbers. They are 0 for entries that match no word, and for
+/// those that the view does not list.
+pub fn scores(index: &Index, scope: &Scope, wanted: &QueryTerms) -> Vec<f32> {
     let size = scope.body.len();
-    if limit == 0 || wanted.words.is_empty() {
-        return Vec::new();
+    if wanted.words.is_empty() {
+        return vec![0.0; size];
     }
     let mut scores =
         Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
@@ -74,25 +70,39 @@ pub fn rank(
     for term in &wanted.names {
         scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
     }
-    // An entry whose name is the whole query comes before all others, one with such an alias next.
-    let rank_named =
-        |place| wanted.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head);
+    // Scores are scaled by the share of query words that the entry has.
+    let share = 1.0 / wanted.words.len() as f32;
+    for (total, words) in scores.total.iter_mut().zip(&scores.words) {
+        *total *= f32::from(*words) * share;
+    }
+    scores.total
+}
 
-    let mut best = BinaryHeap::with_capacity(limit.min(size) + 1);
-    // Scores are in thousandths, and scaled by the share of query words that the entry has.
-    let unit = 1000.0 / wanted.words.len() as f32;
+/// The best of the entries with a score, best first. Equal scores are ordered by name.
+///
+/// `named` is the rank of an entry whose name is the whole query, else 0. Such an entry comes
+/// before all others.
+pub fn best(
+    scores: &[f32],
+    limit: usize,
+    named: impl Fn(u32) -> u8,
+    admits: impl Fn(u32) -> bool,
+) -> Vec<(u32, f32)> {
+    if limit == 0 {
+        return Vec::new();
+    }
+    let mut best = BinaryHeap::with_capacity(limit.min(scores.len()) + 1);
     // Most entries score below the worst of the best so far, and are skipped before anything else
     // is computed. Equal scores are not skipped, since the name decides between them.
     let mut least = 0.0;
-    for (place, (total, words)) in scores.total.iter().zip(&scores.words).enumerate() {
-        let score = total * f32::from(*words) * unit;
-        let place = place as u32;
-        if score <= least && (score <= 0.0 || rank_named(place) == 0) {
+    for (place, score) in (0u32..).zip(scores) {
+        // Scores are rounded to thousandths before they are compared, so that the order does not
+        // depend on the last bits of a float.
+        let score = score * 1000.0;
+        if score <= least && (score <= 0.0 || named(place) == 0) {
             continue;
         }
-        // Scores are rounded before they are compared, so that the order does not depend on the
-        // last bits of a float. Equal scores are ordered by name.
-        let key = (rank_named(place), (score + 0.5) as u32, Reverse(place));
+        let key = (named(place), (score + 0.5) as u32, Reverse(place));
         // The filters of a query cost more than a comparison, so they come last.
         let full = best.len() == limit;
         if full && best.peek().is_some_and(|Reverse(worst)| *worst >= key) || !admits(place) {

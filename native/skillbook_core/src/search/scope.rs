@@ -34,9 +34,14 @@ impl Scope {
         Scope { count, body }
     }
 
+    /// Whether this entry is searched.
+    pub fn lists(&self, place: u32) -> bool {
+        self.body[place as usize] > 0.0
+    }
+
     /// Whether one of these entries is searched.
     pub fn shows_any(&self, places: &[u32]) -> bool {
-        places.iter().any(|place| self.body[*place as usize] > 0.0)
+        places.iter().any(|place| self.lists(*place))
     }
 
     /// The rarity of a term that this many entries have.

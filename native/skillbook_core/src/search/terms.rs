@@ -82,6 +82,11 @@ impl QueryTerms {
         let words = once.map(|at| word(index, scope, &query_words[at], at == last)).collect();
         QueryTerms { words, names, name: find(&whole(text)) }
     }
+
+    /// How far the whole query names an entry: 2 by its name, 1 by an alias, else 0.
+    pub fn named(&self, index: &Index, place: u32) -> u8 {
+        self.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head)
+    }
 }
 
 fn cut(text: &str) -> &str {

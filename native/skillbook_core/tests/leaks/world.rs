@@ -381,6 +381,7 @@ impl World {
         let described = format!(
             "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\n\
              trigger_keywords: [k{mark}]\n\
+             examples: [words about {mark}, {{not: {name} with words}}]\n\
              allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: {schedule}\n\
              timezone: Asia/Tokyo\n",
             self.title(at)

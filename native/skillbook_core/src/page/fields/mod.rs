@@ -7,6 +7,7 @@
 //! Restrictions fail closed: a document with an error in one has no fields and is never shown
 //! ([`restrictions`]).
 
+pub mod examples;
 pub(crate) mod place;
 pub mod restrictions;
 mod run;
@@ -16,6 +17,7 @@ use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
 use crate::source::Effects;
 use crate::value::Value;
+use examples::Example;
 
 /// The maximum lengths of the Agent Skills format, in characters.
 const DESCRIPTION_LENGTH: usize = 1024;
@@ -72,6 +74,8 @@ pub struct Fields {
     pub user_invocable: bool,
     /// `trigger_keywords`: words in a conversation that suggest this skill.
     pub triggers: Vec<String>,
+    /// `examples`: requests that test the description.
+    pub examples: Vec<Example>,
     /// `license`.
     pub license: Option<String>,
     /// `compatibility`.
@@ -133,6 +137,7 @@ impl FieldReader<'_> {
             hidden_from_model: self.flag(restrictions::HIDDEN_FROM_MODEL).unwrap_or(false),
             user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
             triggers: self.list("trigger_keywords"),
+            examples: self.examples(),
             license: self.text("license"),
             compatibility: self.bounded(
                 "compatibility",

@@ -43,6 +43,27 @@ pub(crate) fn at_part(
     Diagnostic { column: column.or(placed.column), ..placed }
 }
 
+/// Adds the place of an item of the key's list, given by its text or the beginning of it. An item
+/// that is written in another form has the place of the key.
+pub(crate) fn at_item(block: &str, key: &str, item: &str, diagnostic: Diagnostic) -> Diagnostic {
+    let item = item.lines().next().unwrap_or(item);
+    let Some((first, start)) = line_of(block, key).filter(|_| !item.is_empty()) else {
+        return at_key(block, key, diagnostic);
+    };
+    for (at, line) in block[start..].lines().enumerate() {
+        // The next field.
+        if at > 0 && !line.starts_with([' ', '\t', '-', '#']) && !line.is_empty() {
+            break;
+        }
+        let from = if at == 0 { line.find(':').unwrap_or(0) } else { 0 };
+        if let Some(found) = line[from..].find(item) {
+            let column = line[..from + found].chars().count() as u32 + 1;
+            return diagnostic.at(first + at as u32, column);
+        }
+    }
+    at_key(block, key, diagnostic)
+}
+
 /// The lines of one field.
 pub(crate) fn pair(key: &str, value: &Value, end_of_line: &str) -> String {
     let written = frontmatter::write(&[(key.to_owned(), value.clone())], "");

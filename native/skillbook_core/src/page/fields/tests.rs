@@ -1,7 +1,7 @@
 //! Values of each field that are read, converted or ignored.
 
 use super::Fields;
-use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::diagnostic::{apply, Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::source::Effects;
 use crate::value::Value;
@@ -62,6 +62,177 @@ fn reads_lists() {
             (expected.map_str().as_slice(), codes),
             "{yaml}"
         );
+    }
+}
+
+#[test]
+fn reads_examples() {
+    let rain = "Is it going to rain?";
+    let at = |line, column| Some((line, column));
+    // The field, the requests (with `!` those that should not lead to it), and each diagnostic.
+    type Row<'a> = (String, Vec<String>, Vec<(&'a str, String, Option<(u32, u32)>)>);
+    let mended = |message: &str, at| vec![("field_mended", message.to_owned(), at)];
+    let ignored = |message: &str, at| vec![("field_ignored", message.to_owned(), at)];
+    let all = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+    let many = |count: usize| (0..count).map(|at| format!("r{at}")).collect::<Vec<_>>();
+    let rows: Vec<Row> = vec![
+        (format!("examples:\n  - {rain}\n  - not: A poem"), all(&[rain, "!A poem"]), vec![]),
+        (format!("examples: ['{rain}', {{not: A poem}}]"), all(&[rain, "!A poem"]), vec![]),
+        ("examples:\n- Is 7 odd, or?\n- 1.50".into(), all(&["Is 7 odd, or?", "1.50"]), vec![]),
+        ("examples:".into(), vec![], vec![]),
+        ("examples: []".into(), vec![], vec![]),
+        (
+            "examples: Rain, or not?".into(),
+            all(&["Rain, or not?"]),
+            mended(
+                "expected a list for `examples`, got the text \"Rain, or not?\"; read as a list of \
+                 one request",
+                at(2, 1),
+            ),
+        ),
+        (
+            "a: b\nexamples:\n  not: [A poem, A song]".into(),
+            all(&["!A poem", "!A song"]),
+            mended(
+                "expected a list for `examples`, got a mapping; read as 2 requests after `not`",
+                at(3, 1),
+            ),
+        ),
+        (
+            "examples: {not: }".into(),
+            vec![],
+            ignored(
+                "expected a list of requests for `examples`, got a mapping; the field is not used",
+                at(2, 1),
+            ),
+        ),
+        (
+            "examples: {yes: [a], not: [b]}".into(),
+            vec![],
+            ignored(
+                "expected a list of requests for `examples`, got a mapping; the field is not used",
+                at(2, 1),
+            ),
+        ),
+        (
+            "examples:\n  - a\n  - NOT: A poem".into(),
+            all(&["a", "!A poem"]),
+            mended("expected `not` in `examples`, got `NOT`", at(4, 5)),
+        ),
+        (
+            "examples:\n  - not: [a, b]".into(),
+            all(&["!a", "!b"]),
+            mended(
+                "expected one request after each `not` in `examples`, got a list; read as 2 \
+                 requests",
+                at(3, 5),
+            ),
+        ),
+        (
+            "examples:\n  - not:\n  - a".into(),
+            all(&["a"]),
+            ignored(
+                "expected a request after `not` in `examples`, got nothing; it is left out",
+                at(3, 5),
+            ),
+        ),
+        (
+            "examples:\n  - a\n  - Say this: hello".into(),
+            all(&["a", "Say this: hello"]),
+            mended(
+                "expected a request in `examples`, got a mapping; read as \"Say this: hello\"",
+                at(4, 5),
+            ),
+        ),
+        (
+            "examples:\n  - Remind me of:".into(),
+            all(&["Remind me of:"]),
+            mended(
+                "expected a request in `examples`, got a mapping; read as \"Remind me of:\"",
+                at(3, 5),
+            ),
+        ),
+        (
+            "examples:\n  - [a, b]\n  - c\n  -\n  - {d: e, f: g}".into(),
+            all(&["c"]),
+            ["a list", "nothing", "a mapping"]
+                .map(|got| {
+                    let message = format!(
+                        "expected requests in the list `examples`, got {got}; it is left out"
+                    );
+                    ("field_ignored", message, at(2, 1))
+                })
+                .to_vec(),
+        ),
+        (format!("examples: [{}]", "é".repeat(500)), vec!["é".repeat(500)], vec![]),
+        (
+            format!("examples:\n- a\n- {}", "é".repeat(501)),
+            all(&["a"]),
+            ignored(
+                "expected at most 500 characters in a request of `examples`, got 501; it is left \
+                 out",
+                at(4, 3),
+            ),
+        ),
+        (format!("examples: [{}]", many(50).join(", ")), many(50), vec![]),
+        (
+            format!("examples: [{}]", many(51).join(", ")),
+            many(50),
+            ignored(
+                "expected at most 50 requests in `examples`, got 51; the last ones are left out",
+                at(2, 1),
+            ),
+        ),
+    ];
+    for (yaml, expected, messages) in rows {
+        let document = document(&format!("---\n{yaml}\n---\n"));
+        let read: Vec<_> = document.fields().expect(&yaml).examples.iter().collect();
+        let read: Vec<_> = read
+            .into_iter()
+            .map(|example| format!("{}{}", if example.not { "!" } else { "" }, example.text))
+            .collect();
+        let found: Vec<_> = document
+            .diagnostics
+            .iter()
+            .map(|found| (found.code.as_str(), found.message.clone(), found.line.zip(found.column)))
+            .collect();
+        assert_eq!((read, found), (expected, messages), "{yaml}");
+        // Each says what to write instead, unless it is the whole field.
+        for found in &document.diagnostics {
+            let whole = found.message.ends_with("the field is not used");
+            assert_eq!(found.hint.is_none() && found.fix.is_none(), whole, "{yaml}");
+        }
+    }
+}
+
+#[test]
+fn fixes_examples_where_there_is_one_right_form() {
+    let rows = [
+        ("examples: Will it rain?", Some("examples:\n- Will it rain?")),
+        ("examples:\n  - Say this: hello", Some("examples:\n  - 'Say this: hello'")),
+        (
+            "a: b\nexamples:\n  - x\n  -  It's \u{e9}: 1.50\nc: d",
+            Some("a: b\nexamples:\n  - x\n  -  'It''s \u{e9}: 1.50'\nc: d"),
+        ),
+        // A comment, another form of the value, and a request in another field.
+        ("examples:\n  - Say this: hello # here", None),
+        ("examples:\n  - Say this:  hello", None),
+        ("examples:\n  - {Say this: hello}\nother:\n  - Say this: hello", None),
+        ("examples:\n  - NOT: a", None),
+        ("examples: {not: a}", None),
+    ];
+    for (yaml, expected) in rows {
+        let text = format!("---\n{yaml}\n---\n");
+        let fixes: Vec<_> = document(&text)
+            .diagnostics
+            .iter()
+            .filter_map(|found| found.fix.as_deref().cloned())
+            .collect();
+        let mended = (!fixes.is_empty()).then(|| apply(&text, &fixes));
+        assert_eq!(mended, expected.map(|yaml| format!("---\n{yaml}\n---\n")), "{yaml}");
+        if let Some(mended) = mended {
+            assert_eq!(document(&mended).diagnostics, [], "{mended}");
+        }
     }
 }
 

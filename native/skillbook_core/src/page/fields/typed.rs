@@ -126,7 +126,7 @@ impl FieldReader<'_> {
 
     /// A fix that rewrites the key's line, if the value is on that line alone and everything else
     /// then reads the same.
-    fn line_fix(&self, key: &str, meant: &Value) -> Option<Fix> {
+    pub(super) fn line_fix(&self, key: &str, meant: &Value) -> Option<Fix> {
         let start = line_of(self.block, key)?.1;
         let line = self.block[start..].split('\n').next()?;
         let bare = line.strip_suffix('\r').unwrap_or(line);
@@ -136,10 +136,13 @@ impl FieldReader<'_> {
         }
         let end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
         let replacement = pair(key, meant, end_of_line).trim_end().to_owned();
-        let fix = Fix { range: start..start + bare.len(), replacement };
+        self.proven(key, meant, Fix { range: start..start + bare.len(), replacement })
+    }
+
+    /// A fix, if parsing the new text proves it: the field has the meant value, and no other field
+    /// changes.
+    pub(super) fn proven(&self, key: &str, meant: &Value, fix: Fix) -> Option<Fix> {
         let mended = apply(self.block, std::slice::from_ref(&fix));
-        // A fix is only offered if parsing the new text proves it: the field has the meant value,
-        // and no other field changes.
         let read = frontmatter::parse(&mended).ok()?.data;
         (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key))
             .then_some(fix)
