@@ -494,7 +494,12 @@ defmodule Skillbook.Store.LeaksTest do
       news: Skillbook.changes(old, view),
       prompts:
         for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
-      short: for(limit <- [200, 2_000], do: Skillbook.prompt(view, max_chars: limit)),
+      short:
+        for(
+          limit <- [200, 2_000],
+          near <- [[], [nearest: @asked], [messages: [%{role: :user, content: "stew, tea"}]]],
+          do: Skillbook.prompt(view, [max_chars: limit] ++ near)
+        ),
       preloaded:
         Skillbook.prompt(view, sections: [:commands, :preloaded_skills], preloaded: @asked),
       entries: View.entries(view),

@@ -243,7 +243,12 @@ pub fn domains(view: &View, out: &mut String) {
 }
 
 pub fn whole(names: &[String]) -> Options {
-    Options { sections: Section::ALL.to_vec(), preloaded: names.to_vec(), limit: Limit::default() }
+    Options {
+        sections: Section::ALL.to_vec(),
+        preloaded: names.iter().take(2).cloned().collect(),
+        nearest: names.iter().rev().cloned().collect(),
+        limit: Limit::default(),
+    }
 }
 
 pub fn prompts(view: &View, names: &[String], out: &mut String) {
@@ -252,7 +257,9 @@ pub fn prompts(view: &View, names: &[String], out: &mut String) {
     let formats = Format::ALL.map(Options::of);
     let cut = [(Some(2_500), None), (None, Some(500)), (Some(1_500), Some(350)), (Some(150), None)]
         .map(|(chars, tokens)| Options { limit: Limit { chars, tokens }, ..whole(names) });
-    for options in [whole(names)].iter().chain(&sections).chain(&formats).chain(&cut) {
+    let unsorted = cut.clone().map(|options| Options { nearest: Vec::new(), ..options });
+    let limited = cut.iter().chain(&unsorted);
+    for options in [whole(names)].iter().chain(&sections).chain(&formats).chain(limited) {
         *out += &view.prompt_with(options);
     }
     for options in [&whole(names), &cut[1], &Options::of(Format::Xml)] {
