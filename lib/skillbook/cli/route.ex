@@ -29,7 +29,8 @@ defmodule Skillbook.CLI.Route do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] route REQUEST... [--embedder WHERE] [--url URL --model NAME] [--json]
+    Usage: skillbook [OPTIONS] route REQUEST... [--embedder WHERE] [--url URL --model NAME]
+                     [--json]
 
     Shows which skills the router picks for a request, or that none is needed. For each of its
     stages it shows the time, the candidates with their confidence, and why: the keyword that
