@@ -4,17 +4,19 @@ defmodule Skillbook.Vault.HiddenTest do
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
-  alias Skillbook.{Profile, SQL, Vault}
+  import Skillbook.Eventually
+
+  alias Skillbook.Embedding.Documents
+  alias Skillbook.{Book, Embedder, Profile, SQL, Vault}
 
   @words ~w(plan planning plans budget strategy strategies quarter Ann café meeting meet rare)
   @labels ~w(board ann)
   @rounds 4
   @searches 15
 
-  for dialect <- [:sqlite, :postgres] do
-    @tag dialect: dialect
-    test "#{dialect}: searches of a restricted profile reveal nothing about hidden documents",
-         context do
+  for dialect <- [:sqlite, :postgres], by <- [:words, :meaning] do
+    @tag dialect: dialect, by: by
+    test "#{dialect}: searches by #{by} reveal nothing about hidden documents", context do
       :rand.seed(:exsss, {1, 2, 3})
       [whole, bare] = for _ <- 1..2, do: start(context)
 
@@ -27,6 +29,7 @@ defmodule Skillbook.Vault.HiddenTest do
         for grants <- [[], ["board"], ["ann"]] do
           profile = %Profile{id: "p", grants: grants}
           rebuild(bare, grants)
+          if context.by == :meaning, do: assert(Enum.all?([whole, bare], &embedded?/1))
 
           for {query, options} <- Enum.take_random(searches(), @searches) do
             assert {query, options, grants, answer(whole, profile, query, options)} ==
@@ -125,9 +128,24 @@ defmodule Skillbook.Vault.HiddenTest do
     book(
       store: store(context),
       vaults: [[name: "open"], [name: "boards", labels: ["board"]]],
-      watch: false
+      watch: false,
+      embedder: if(context.by == :meaning, do: Embedder.Function.new("words", &vectors/1)),
+      embedder_timeout: 5_000
     )
   end
+
+  # A text is the sum of its words, each with numbers of its own.
+  defp vectors(texts) do
+    for text <- texts do
+      words = text |> String.downcase() |> String.split(~r/\W+/u, trim: true)
+
+      for place <- 1..12,
+          do: Enum.sum(for word <- words, do: :erlang.phash2({word, place}, 100) - 49.5) + 0.1
+    end
+  end
+
+  defp embedded?(book),
+    do: eventually(fn -> match?({_, []}, Documents.digests(Book.fetch!(book))) end)
 
   defp store(%{dialect: :sqlite}), do: ":memory:"
   defp store(%{dialect: :postgres}), do: {SQL.Postgres, url: Skillbook.PostgresCase.database()}
