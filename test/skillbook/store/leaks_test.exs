@@ -6,7 +6,7 @@ defmodule Skillbook.Store.LeaksTest do
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.Entries
+  alias Skillbook.Embedding.{Documents, Entries}
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
 
@@ -718,10 +718,11 @@ defmodule Skillbook.Store.LeaksTest do
     end)
   end
 
-  # Waits until all entries have a vector: how far a book is, is a matter of time.
+  # Waits until all entries and memories have a vector: how far a book is, is a matter of time.
   defp embedded(%{book: book}) do
     book = Book.fetch!(book)
     assert eventually(fn -> match?({[_ | _], []}, Entries.digests(book)) end)
+    assert eventually(fn -> match?({_, []}, Documents.digests(book)) end)
   end
 
   defp fire(%{book: book, clock: clock}) do
