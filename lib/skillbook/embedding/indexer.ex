@@ -331,7 +331,9 @@ defmodule Skillbook.Embedding.Indexer do
     texts
     |> Enum.reduce_while({:ok, [], []}, fn {digest, _} = text, {:ok, rows, refused} ->
       case call([text], context) do
-        {:ok, [row]} -> {:cont, {:ok, [row | rows], refused}}
+        {:ok, [row]} ->
+          {:cont, {:ok, [row | rows], refused}}
+
         {:error, %{kind: kind}} when kind in @refusals ->
           {:cont, {:ok, rows, [digest | refused]}}
 
