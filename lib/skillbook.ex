@@ -84,6 +84,18 @@ defmodule Skillbook do
     * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
       paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
 
+  ### Search by meaning
+
+    * `:embedder` (embedder or `nil`) - the model whose vectors `search/3` uses beside words, such
+      as a `Skillbook.Embedder.OpenAI`; see `Skillbook.Embedder`. The name, title, description,
+      tags and trigger keywords of all entries are embedded in the background, except of those
+      with `disable-model-invocation`, and so are the queries of searches. All of them are sent to
+      the embedder, whatever their labels. Vectors are kept in the `:store`, so that a restart
+      embeds nothing again; without a store they are kept in memory. `subscribe/1` tells the
+      progress. Defaults to `nil`
+    * `:embedder_timeout` (milliseconds) - how long a search waits for the vector of its query
+      before it goes by words alone. Defaults to `300`
+
   ### Access
 
     * `:profiles` (list) - the identities that read and run skills, as options of
@@ -388,6 +400,11 @@ defmodule Skillbook do
   plural endings are ignored. Only the first 256 bytes and 16 words of the query count. Entries
   with `disable-model-invocation` are never found.
 
+  With the option `:embedder` of the book, entries of a similar meaning are found too, and scores
+  are a mix of both; a name in a query of up to three words still comes first. Entries without a
+  vector yet are ranked by their words, and if the query gets no vector within
+  `:embedder_timeout`, all are. A view without a book (`Skillbook.View.new/2`) searches by words.
+
   ## Options
 
     * `:limit` (1 to 1,000) - the maximum number of hits. Defaults to `10`
@@ -436,6 +453,11 @@ defmodule Skillbook do
   After every new generation it receives `{:skillbook, book, %Skillbook.Change{}}`. Subscribing
   twice has no effect; the subscription ends with the process or the book. Changes name entries of
   all labels, so this function is for trusted code.
+
+  While a book with an `:embedder` embeds its texts, it also receives
+  `{:skillbook_embedding, book, %{done: done, total: total, error: error}}`, several times a
+  second: how many of all texts have a vector, and the error after which embedding waits, or
+  `nil`.
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :watched, watch: false)
       iex> Skillbook.subscribe(:watched)

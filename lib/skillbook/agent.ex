@@ -89,7 +89,8 @@ defmodule Skillbook.Agent do
       `Skillbook.TranscriptError` is raised. Texts of skills that the profile may no longer see
       are removed from it
     * `:system` - text to put before the skills in the system prompt of a new conversation
-    * `:prompt` - options of `Skillbook.prompt/2`
+    * `:prompt` - options of `Skillbook.prompt/2`. Without `:messages` and `:nearest`, the first
+      input of the conversation is the message to which the entries of a too long prompt are near
     * `:chat` - options of `Skillbook.Model.chat/4`, for example `[temperature: 0.2]`
     * `:grammar` - options of `Skillbook.Grammar.gbnf/2`, for example `[]`. The grammar of each
       turn's view is sent with the request, for servers that support grammars. Default: `nil`,

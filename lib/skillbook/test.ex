@@ -14,8 +14,9 @@ defmodule Skillbook.Test do
       end
 
   A request leads to the entries that search finds for it, in their order. Search is by words, and
-  also by meaning if the book has an embedder and has made the vectors. It goes through the view:
-  entries that the profile does not see neither compete nor appear.
+  also by meaning if the view is of a book with an embedder; then the functions wait until the
+  book has embedded its entries, and raise `Skillbook.EmbedderError` if it cannot. Search goes
+  through the view: entries that the profile does not see neither compete nor appear.
 
   ## Examples
 
@@ -80,13 +81,16 @@ defmodule Skillbook.Test do
       The part is what the score by words would lose without that word
     * `:similarity` - how similar the request is to the entry's description, from -1.0 to 1.0;
       `nil` without vectors
+    * `:sentence` - the sentence of the description that is most similar to the request; `nil`
+      without vectors
   """
   @type ranked :: %{
           rank: pos_integer(),
           name: String.t(),
           score: float(),
           words: [%{word: String.t(), part: float()}],
-          similarity: float() | nil
+          similarity: float() | nil,
+          sentence: String.t() | nil
         }
 
   @typedoc """
@@ -96,6 +100,8 @@ defmodule Skillbook.Test do
     * `:similarity` - how alike their descriptions are, from 0.0 to 1.0, by the words that both
       have. A rare word counts more than a common one
     * `:words` - these words, the rarest first
+    * `:meaning` - how similar their descriptions are in meaning, from 0.6 to 1.0; `nil` if they
+      are less similar, or without vectors
     * `:taken` - how many examples of the first entry have the second one before it, and the
       reverse
   """
@@ -103,6 +109,7 @@ defmodule Skillbook.Test do
           names: [String.t()],
           similarity: float(),
           words: [String.t()],
+          meaning: float() | nil,
           taken: [non_neg_integer()]
         }
 
@@ -165,7 +172,8 @@ defmodule Skillbook.Test do
 
     name = View.fetch!(view, name).name
     first = Keyword.get(options, :first, 1)
-    rank = Ranking.rank(Ranking.find(view, request), name)
+    ranking = Ranking.new(view, [request])
+    rank = ranking |> Ranking.find(request) |> Ranking.rank(name)
 
     if rank != nil and rank <= first do
       :ok
@@ -175,7 +183,7 @@ defmodule Skillbook.Test do
         name: name,
         expected: {:first, first},
         rank: rank,
-        ranking: Ranking.explained(view, request, name, max(first, Ranking.shown()))
+        ranking: explained(ranking, request, name, max(first, Ranking.shown()))
     end
   end
 
@@ -206,21 +214,21 @@ defmodule Skillbook.Test do
     own =
       with name when is_binary(name) <- name,
            {:ok, entry} <- View.fetch(view, name),
-           do: entry.name
+           do: entry.name,
+           else: (other -> other)
 
-    case Enum.find(Ranking.picked(view, request), &(own == nil or own == &1)) do
-      picked when is_nil(picked) ->
-        :ok
+    ranking = Ranking.new(view, [request])
 
-      picked ->
-        ranking = Ranking.explained(view, request, picked, Ranking.shown())
-
-        raise MisroutedError,
-          request: request,
-          name: picked,
-          expected: :not_picked,
-          rank: Ranking.rank(ranking, picked),
-          ranking: ranking
+    with picked when is_binary(picked) <-
+           Enum.find(Ranking.picked(ranking, request), &(own in [nil, &1])) do
+      raise MisroutedError,
+        request: request,
+        name: picked,
+        expected: :not_picked,
+        rank: ranking |> Ranking.find(request) |> Ranking.rank(picked),
+        ranking: explained(ranking, request, picked, Ranking.shown())
+    else
+      nil -> :ok
     end
   end
 
@@ -234,6 +242,12 @@ defmodule Skillbook.Test do
       request: {:text, request},
       name: {{:or_nil, :text}, name}
     )
+  end
+
+  defp explained(ranking, request, name, count) do
+    entries = Ranking.explained(ranking, request, name, count)
+    [entries] = Ranking.explain_sentences(ranking, [{request, entries}])
+    entries
   end
 
   defp run_schema do

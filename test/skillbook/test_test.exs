@@ -5,17 +5,19 @@ defmodule Skillbook.TestTest do
   doctest Skillbook.Test
   doctest Skillbook.MisroutedError
 
-  alias Skillbook.{Catalog, Lint, MisroutedError, Profile, Test, UnknownSkillError, View}
+  alias Skillbook.{Catalog, Embedder, EmbedderError, Lint, MisroutedError, Profile, Test}
+  alias Skillbook.{UnknownSkillError, View}
 
   @moduletag :tmp_dir
 
   # Names with a description and the lines of `examples`. The words of requests that find nothing
-  # begin with a z.
+  # begin with a z. A keyword makes the router sure.
   defp skills(folder, rows) do
     files =
       for {name, description, examples} <- rows, into: %{} do
         lines = Enum.map_join(examples, &"  - #{&1}\n")
         fields = "name: #{name}\ndescription: #{description}\nexamples:\n#{lines}"
+        fields = fields <> "trigger_keywords: [sure#{name}]\n"
         {"#{name}/SKILL.md", "---\n#{fields}---\nText.\n"}
       end
 
@@ -24,7 +26,7 @@ defmodule Skillbook.TestTest do
   end
 
   @weather [
-    {"rain", "Forecasts rain, wind", ["rain zoo", "wind zoo", "not: rain verse"]},
+    {"rain", "Forecasts rain, wind", ["rain zoo", "wind zoo", "not: surerain rain"]},
     {"snow", "Forecasts snow, ice", ["wind forecasts zoo", "not: zoo"]},
     {"verse", "Writes verse, songs", ["zoo zebra"]}
   ]
@@ -41,7 +43,7 @@ defmodule Skillbook.TestTest do
     assert short == [
              {"rain", "rain zoo", false, 1, true, []},
              {"rain", "wind zoo", false, 1, true, []},
-             {"rain", "rain verse", true, 1, false, ["rain"]},
+             {"rain", "surerain rain", true, 1, false, ["rain"]},
              {"snow", "wind forecasts zoo", false, 2, true, ["rain", "snow"]},
              {"snow", "zoo", true, nil, true, []},
              {"verse", "zoo zebra", false, nil, false, []}
@@ -207,20 +209,145 @@ defmodule Skillbook.TestTest do
   test "refute_routes/3 fails for what is picked", %{tmp_dir: folder} do
     view = skills(folder, @weather)
     assert Test.refute_routes(view, "zoo") == :ok
-    assert Test.refute_routes(view, "rain", "snow") == :ok
-    assert Test.refute_routes(view, "rain", "unknown") == :ok
+    assert Test.refute_routes(view, "surerain", "snow") == :ok
+    assert Test.refute_routes(view, "surerain", "unknown") == :ok
+    # The first one of a search is not picked if it hardly fits.
+    assert Test.assert_routes(view, "zoo zebra zero rain", "rain") == :ok
+    assert Test.refute_routes(view, "zoo zebra zero rain") == :ok
 
     for name <- [nil, "rain"] do
       error =
-        assert_raise MisroutedError, fn ->
-          Test.refute_routes(view, "Forecasts rain, wind", name)
-        end
+        assert_raise MisroutedError, fn -> Test.refute_routes(view, "Some surerain", name) end
 
       assert Exception.message(error) =~
-               "expected \"Forecasts rain, wind\" not to lead to `rain`, but it is picked\n" <>
-                 "  1  rain"
+               "expected \"Some surerain\" not to lead to `rain`, but it is picked\n  1  rain"
 
       assert {error.name, error.rank, error.expected} == {"rain", 1, :not_picked}
+    end
+  end
+
+  describe "with an embedder" do
+    # Counts words of two subjects, so that requests and descriptions meet without a common word.
+    defp embedder(calls \\ self()) do
+      subjects = [~w(rain umbrella wet), ~w(verse poem rhyme)]
+
+      Embedder.Function.new("subjects", fn texts ->
+        send(calls, {:embedded, length(texts)})
+
+        for text <- texts do
+          words = text |> String.downcase() |> String.split(~r/\W+/)
+          for(subject <- subjects, do: Enum.count(words, &(&1 in subject))) ++ [0.2]
+        end
+      end)
+    end
+
+    @rows [
+      {"weather", "Tells the wind. Says whether it gets wet.",
+       ["umbrella zoo", "not: rhyme zoo"]},
+      {"poet", "Writes a poem", ["rhyme zoo", "umbrella zebra", "zoo"]},
+      {"bard", "Writes a verse", []}
+    ]
+
+    test "requests lead by meaning, and the closest sentence is shown", %{tmp_dir: folder} do
+      words = folder |> skills(@rows) |> Test.run()
+      book = book(sources: [folder], builtins: false, embedder: embedder())
+      test = book |> View.all() |> Test.run()
+
+      ranks = &for result <- &1.results, do: {result.name, result.request, result.rank}
+
+      assert ranks.(words) == [
+               {"poet", "rhyme zoo", nil},
+               {"poet", "umbrella zebra", nil},
+               {"poet", "zoo", nil},
+               {"weather", "umbrella zoo", nil},
+               {"weather", "rhyme zoo", nil}
+             ]
+
+      assert [{"poet", "rhyme zoo", 2}, {"poet", "umbrella zebra", rank} | rest] = ranks.(test)
+      assert rank in [nil, 2, 3]
+      assert {"weather", "umbrella zoo", 1} in rest
+      assert {test.vectors, words.vectors} == {true, false}
+
+      [weather | _] = Enum.find(test.results, &(&1.request == "umbrella zebra")).ranking
+      assert {weather.name, weather.words} == {"weather", []}
+      assert weather.sentence == "Says whether it gets wet."
+      assert weather.similarity > 0.9
+
+      # A description of one sentence, and a pair without a common rare word.
+      [bard, poet] = hd(test.results).ranking
+      assert {bard.sentence, poet.sentence} == {"Writes a verse", "Writes a poem"}
+      assert %{meaning: meaning} = Enum.find(test.pairs, &(&1.names == ["bard", "poet"]))
+      assert meaning > 0.9
+      assert Enum.all?(words.pairs, &(&1.meaning == nil))
+
+      assert Test.assert_routes(book, "an umbrella", "weather") == :ok
+      error = catch_error(Test.assert_routes(book, "an umbrella", "poet"))
+
+      assert Exception.message(error) =~
+               ~r/1  weather  +\S+  ~[01]\.\d\d\n     "Says whether it gets wet\."/
+    end
+
+    test "waits until the entries have vectors", %{tmp_dir: folder} do
+      skills(folder, @rows)
+      test = self()
+      slow = embedder()
+
+      gate =
+        Embedder.Function.new("gate", fn texts ->
+          send(test, {:called, self()})
+          receive do: (:go -> :ok)
+          {:ok, vectors} = Embedder.embed(slow, texts)
+          for vector <- vectors, do: for(<<number::float-32-little <- vector>>, do: number)
+        end)
+
+      book = book(sources: [folder], builtins: false, embedder: gate)
+      task = Task.async(fn -> book |> View.all() |> Test.run() end)
+      assert_receive {:called, entries}
+      assert Task.yield(task, 50) == nil
+      send(entries, :go)
+
+      for _ <- 1..20 do
+        receive do
+          {:called, pid} -> send(pid, :go)
+        after
+          20 -> :ok
+        end
+      end
+
+      assert %Test{vectors: true} = Task.await(task)
+    end
+
+    test "an embedder that fails is an error", %{tmp_dir: folder} do
+      skills(folder, @rows)
+      down = Embedder.Function.new("down", fn _texts -> raise "down" end)
+
+      log =
+        ExUnit.CaptureLog.capture_log(fn ->
+          book = book(sources: [folder], builtins: false, embedder: down)
+          assert_raise EmbedderError, fn -> book |> View.all() |> Test.run() end
+
+          assert_raise EmbedderError, fn -> Test.assert_routes(book, "a", "poet") end
+        end)
+
+      assert log =~ "cannot embed"
+    end
+
+    test "a hidden entry changes nothing", %{tmp_dir: folder} do
+      [open, all] = for name <- ["open", "all"], do: Path.join(folder, name)
+      skills(open, @rows)
+      skills(all, @rows)
+      hidden = page("hidden", description: "An umbrella, a rhyme", labels: "[own]")
+      write(all, %{"hidden.md" => hidden})
+
+      [one, other] =
+        for root <- [open, all] do
+          profiles = [[id: "guest"]]
+          options = [sources: [root], builtins: false, embedder: embedder(), profiles: profiles]
+          Test.run(Skillbook.view(book(options), "guest"))
+        end
+
+      assert one == other
+      assert one.vectors
     end
   end
 end

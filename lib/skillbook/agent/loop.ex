@@ -37,7 +37,7 @@ defmodule Skillbook.Agent.Loop do
       fn ->
         result =
           state
-          |> Conversation.resume()
+          |> Conversation.resume(input)
           |> State.add_message(:input, input)
           |> Preloading.load()
           |> turn()

@@ -1,25 +1,26 @@
 defmodule Skillbook.CLI.Test do
   @moduledoc false
-  # `skillbook test`: runs `Skillbook.Test` over the examples of skills, and prints those that lead
-  # elsewhere and the pairs of skills that compete.
+  # `skillbook test`: runs `Skillbook.Test` over the examples of skills, and prints those that
+  # lead elsewhere and the pairs of skills that compete.
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Session, Targets, Terminal}
-  alias Skillbook.Test.Ranking
-  alias Skillbook.{Source, View}
+  alias Skillbook.CLI.{EmbedderFlags, Session, Targets, Terminal}
+  alias Skillbook.Test.{Examples, Ranking}
+  alias Skillbook.{EmbedderError, Source, View}
 
   # Failing examples that are printed; --json has all.
   @max_shown 100
 
   @impl true
   def switches do
-    [
-      min_hit1: {:number, 0, 100},
-      min_hit3: {:number, 0, 100},
-      pairs: {:number, 0, 1_000},
-      json: :boolean
-    ]
+    EmbedderFlags.switches() ++
+      [
+        min_hit1: {:number, 0, 100},
+        min_hit3: {:number, 0, 100},
+        pairs: {:number, 0, 1_000},
+        json: :boolean
+      ]
   end
 
   @impl true
@@ -33,20 +34,21 @@ defmodule Skillbook.CLI.Test do
     """
     Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N] [--json]
 
-    Tests the descriptions of skills with the `examples` in their frontmatter: requests that should
-    lead to a skill, and after `not:` requests that should not. Prints each request that leads to
-    another skill first, with the skills that come before and the words of the request that find
-    them; and the pairs of skills whose descriptions compete.
+    Tests the descriptions of skills with the `examples` in their frontmatter: requests that
+    should lead to a skill, and after `not:` requests that should not. Prints each request that
+    leads to another skill first, with the skills that come before and the words of the request
+    that find them; and the pairs of skills whose descriptions compete.
 
     PATH is a folder of skills, the folder of one skill, or a file. Only examples in these paths
     are tested; the skills of --dir and the built-in skills compete with them. Without PATH all
     skills of --dir and --db are tested, or the built-in skills if there are no others.
 
     Options:
-      --min-hit1 N      fail if fewer than N percent of the requests lead to their skill first
-      --min-hit3 N      fail if fewer than N percent have it among the first three
-      --pairs N         maximum number of pairs, 0 to 1,000 (default: 10)
-      --json            print JSON
+      --min-hit1 N         fail if fewer than N percent of the requests lead to their skill first
+      --min-hit3 N         fail if fewer than N percent have it among the first three
+      --pairs N            maximum number of pairs, 0 to 1,000 (default: 10)
+      --json               print JSON
+      #{EmbedderFlags.help()}
 
     Exit status: 0 all passed, 1 a request has its skill not among the first three, or a skill is
     picked for a request after `not:`; 2 wrong usage; 3 the skills cannot be loaded. With
@@ -61,6 +63,13 @@ defmodule Skillbook.CLI.Test do
 
   @impl true
   def run(options) do
+    case EmbedderFlags.read(options) do
+      {:ok, options} -> test(options)
+      {:error, message} -> Terminal.usage_error(message, "test --help")
+    end
+  end
+
+  defp test(options) do
     {targets, sources} = Targets.of(options)
     skills = Source.builtin().path
     builtins = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
@@ -70,11 +79,20 @@ defmodule Skillbook.CLI.Test do
     Session.with_book(book_options, :read, fn book ->
       view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
       only = only(view, options.args, targets)
-      test = Skillbook.Test.run(view, only: only, pairs: options.flags[:pairs] || 10)
+      test = Examples.run(view, only, options.flags[:pairs] || 10, &progress/2)
+      Terminal.clear_progress()
       put(test, options)
       status(test, options.flags)
     end)
+  rescue
+    error in EmbedderError ->
+      Terminal.clear_progress()
+      Terminal.complain(["the requests cannot be embedded: ", Exception.message(error)])
+      3
   end
+
+  defp progress(:requests, count), do: Session.progress("requests embedded", count)
+  defp progress(:entries, count), do: Session.progress("skills embedded", count)
 
   # The names below the targets. Without any, all but the built-in skills, if there are others.
   defp only(view, [], _targets) do
@@ -164,22 +182,26 @@ defmodule Skillbook.CLI.Test do
   end
 
   defp pair(%{names: [one, other], taken: [by_other, by_one]} = pair) do
-    alike =
+    words =
       if pair.words == [],
         do: [],
         else: [
-          "    alike by ",
-          :erlang.float_to_binary(pair.similarity, decimals: 2),
-          [": ", pair.words |> Enum.join(", ") |> Terminal.line(), "\n"]
+          ["    alike by ", decimals(pair.similarity), ": "],
+          [pair.words |> Enum.join(", ") |> Terminal.line(), "\n"]
         ]
+
+    meaning =
+      if pair.meaning, do: ["    alike in meaning by ", decimals(pair.meaning), "\n"], else: []
 
     [
       ["  ", Terminal.line("#{one} and #{other}"), "\n"],
-      alike,
+      [words, meaning],
       taken(one, other, by_other),
       taken(other, one, by_one)
     ]
   end
+
+  defp decimals(number), do: :erlang.float_to_binary(number, decimals: 2)
 
   defp taken(_name, _other, 0), do: []
 

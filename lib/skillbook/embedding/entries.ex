@@ -7,6 +7,8 @@ defmodule Skillbook.Embedding.Entries do
 
   @behaviour Skillbook.Embedding.Source
 
+  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Embedding.Indexer
   alias Skillbook.{Book, Native, View}
 
   @impl true
@@ -35,6 +37,40 @@ defmodule Skillbook.Embedding.Entries do
       %{done: done, total: total}
     else
       _ -> nil
+    end
+  end
+
+  @doc """
+  Waits until all entries that a view lists have a vector, except those that the embedder refuses.
+
+  Returns the error of the embedder or the database if one fails. Meanwhile the function gets the
+  progress of the book. The view is of a book with an embedder.
+  """
+  @spec await(View.t(), (Indexer.progress() -> term())) :: :ok | {:error, Exception.t()}
+  def await(%View{book: book} = view, fun) do
+    # In a process of its own, since the caller may have subscribed too.
+    Task.await(
+      Task.async(fn ->
+        :ok = Watcher.subscribe(book)
+        await(view, Indexer.progress(book), fun)
+      end),
+      :infinity
+    )
+  end
+
+  defp await(_view, %{error: error}, _fun) when error != nil, do: {:error, error}
+
+  defp await(view, progress, fun) do
+    %{done: done, total: total} = progress(view)
+
+    if done == total or (progress.total > 0 and progress.done == progress.total) do
+      :ok
+    else
+      fun.(progress)
+
+      receive do
+        {:skillbook_embedding, _book, progress} -> await(view, progress, fun)
+      end
     end
   end
 end

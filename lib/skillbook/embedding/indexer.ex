@@ -101,7 +101,7 @@ defmodule Skillbook.Embedding.Indexer do
 
   # Reports of the task.
   def handle_info({pid, :progress, done, total}, %{task: %{pid: pid}} = state),
-    do: {:noreply, publish(%{state | progress: %{done: done, total: total, error: nil}})}
+    do: {:noreply, publish(%{state | progress: %{state.progress | done: done, total: total}})}
 
   def handle_info({pid, :refused, digests, error}, %{task: %{pid: pid}} = state) do
     # Logged once.
@@ -160,10 +160,7 @@ defmodule Skillbook.Embedding.Indexer do
   defp begin(state), do: state
 
   defp ended(state, :ok) do
-    if state.pause,
-      do: Logger.info("the book #{inspect(state.book.name)} embeds texts again")
-
-    state = %{state | pause: nil}
+    state = if state.pause, do: recovered(state), else: state
     if state.changed, do: begin(state), else: state
   end
 
@@ -185,6 +182,11 @@ defmodule Skillbook.Embedding.Indexer do
     Telemetry.event([:skillbook, :embedding, :retry], measurements, metadata)
     Process.send_after(self(), :retry, wait)
     publish(%{state | pause: pause, progress: %{state.progress | error: error}})
+  end
+
+  defp recovered(state) do
+    Logger.info("the book #{inspect(state.book.name)} embeds texts again")
+    publish(%{state | pause: nil, progress: %{state.progress | error: nil}})
   end
 
   defp publish(state) do
@@ -249,8 +251,7 @@ defmodule Skillbook.Embedding.Indexer do
   defp resize(source, expected, size, context) do
     Logger.warning(
       "the book #{inspect(context.book.name)} embeds all texts again: the model " <>
-        "#{inspect(model(context))} has vectors of #{size} numbers, those in the database have " <>
-        "#{expected}"
+        "#{inspect(model(context))} has vectors of #{size} numbers now, not of #{expected}"
     )
 
     :ok = source.clear(context.book)

@@ -36,6 +36,34 @@ defmodule Skillbook.Embedding.Query do
 
   def vector(_book, _text), do: nil
 
+  # Of a call of the embedder.
+  @max_texts 64
+
+  @doc """
+  Returns the vectors of many texts, without the cache and its time limit, for trusted code.
+
+  `progress` is called with the number of vectors so far.
+  """
+  @spec vectors(Book.t(), [String.t()], (non_neg_integer() -> term())) ::
+          {:ok, %{String.t() => Embedder.vector()}} | {:error, Skillbook.EmbedderError.t()}
+  def vectors(book, texts, progress) do
+    texts
+    |> Enum.uniq()
+    |> Enum.reject(&(String.trim(&1) == ""))
+    |> Enum.chunk_every(@max_texts)
+    |> Enum.reduce_while({:ok, %{}}, fn texts, {:ok, done} ->
+      case Embedder.embed(book.embedder, texts) do
+        {:ok, vectors} ->
+          done = texts |> Enum.zip(vectors) |> Enum.into(done)
+          progress.(map_size(done))
+          {:cont, {:ok, done}}
+
+        error ->
+          {:halt, error}
+      end
+    end)
+  end
+
   defp lookup(book, key) do
     table = table(book)
 
@@ -70,7 +98,8 @@ defmodule Skillbook.Embedding.Query do
 
     measurements = %{duration: System.monotonic_time() - began}
 
-    Telemetry.event([:skillbook, :embedding, :query], measurements, %{book: book.name, kind: kind})
+    metadata = %{book: book.name, kind: kind}
+    Telemetry.event([:skillbook, :embedding, :query], measurements, metadata)
 
     with {:ok, [vector]} <- result, do: vector, else: (_ -> nil)
   end

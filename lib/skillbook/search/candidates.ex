@@ -18,14 +18,15 @@ defmodule Skillbook.Search.Candidates do
 
   @doc "Returns at most `limit` candidates for a request, best first."
   @spec find(View.t(), String.t(), pos_integer()) :: [t()]
-  def find(%View{ref: ref} = view, text, limit)
+  def find(%View{} = view, text, limit)
       when is_binary(text) and is_integer(limit) and limit > 0 do
-    if String.valid?(text) do
-      for {name, score, words, similarity} <-
-            Native.view_candidates(ref, text, limit, Search.meaning(view, text)),
-          do: %{name: name, score: score, words: words, similarity: similarity}
-    else
-      []
-    end
+    if String.valid?(text), do: find(view, text, limit, Search.meaning(view, text)), else: []
+  end
+
+  @doc "The same with the vectors of `Skillbook.Catalog.Search.meaning/2`, or `nil`."
+  @spec find(View.t(), String.t(), pos_integer(), {reference(), binary()} | nil) :: [t()]
+  def find(%View{ref: ref}, text, limit, meaning) do
+    for {name, score, words, similarity} <- Native.view_candidates(ref, text, limit, meaning),
+        do: %{name: name, score: score, words: words, similarity: similarity}
   end
 end

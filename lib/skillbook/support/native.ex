@@ -136,6 +136,7 @@ defmodule Skillbook.Native do
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()
   def view_why(_view, _text, _names), do: missing()
+  def view_alike(_view, _vectors, _least, _limit), do: missing()
   def view_rivals(_view, _least, _limit), do: missing()
   def view_flags(_view, _name), do: missing()
   def view_examples(_view, _name), do: missing()

@@ -17,9 +17,9 @@ defmodule Skillbook.MisroutedError do
       ...>   expected: {:first, 1},
       ...>   rank: 2,
       ...>   ranking: [
-      ...>     %{rank: 1, name: "poems", score: 3.5, similarity: nil,
-      ...>       words: [%{word: "rain", part: 3.5}]},
-      ...>     %{rank: 2, name: "weather", score: 1.25, similarity: nil, words: []}
+      ...>     %{rank: 1, name: "poems", score: 3.5, words: [%{word: "rain", part: 3.5}],
+      ...>       similarity: nil, sentence: nil},
+      ...>     %{rank: 2, name: "weather", score: 1.25, words: [], similarity: nil, sentence: nil}
       ...>   ]
       ...> }
       iex> error |> Exception.message() |> String.split("\\n")

@@ -5,6 +5,8 @@ mod common;
 use common::{all, skills, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::EntryId;
+use skillbook_core::search::embedded;
+use skillbook_core::search::vectors::Vectors;
 use skillbook_core::view::search::Query;
 use skillbook_core::view::View;
 
@@ -176,4 +178,81 @@ fn a_hidden_entry_explains_nothing() {
         (view.why("forecasts of hail, rain", &[id(view, "rain")]), rivals)
     };
     assert_eq!(everything(&guest), everything(&open));
+}
+
+/// A store with a vector for each entry, of its angle.
+fn vectors(view: &View, angles: &[(&str, f32)]) -> Vectors {
+    let vectors = Vectors::new();
+    for (name, angle) in angles {
+        let entry = view.entry(id(view, name)).unwrap();
+        vectors.put(&[(*embedded::digest(entry), &[angle.cos(), angle.sin()])]).unwrap();
+    }
+    vectors
+}
+
+#[test]
+fn finds_the_pairs_whose_vectors_are_alike() {
+    let view = catalog(&weather());
+    let angles = [("rain", 0.0), ("snow", 0.1), ("poems", 1.0), ("secret", 0.0)];
+    let vectors = vectors(&view, &angles);
+    let pairs = |least: f32, limit: usize| {
+        let name = |id: EntryId| view.entry(id).unwrap().name.to_string();
+        let found = view.alike(&vectors, least, limit);
+        found.into_iter().map(|(pair, cosine)| (pair.map(name), cosine)).collect::<Vec<_>>()
+    };
+    let rounded = |angle: f32| (angle.cos() * 1000.0).round() / 1000.0;
+    let pair = |one: &str, other: &str| [one.to_owned(), other.to_owned()];
+    let all = [
+        (pair("rain", "snow"), rounded(0.1)),
+        (pair("poems", "snow"), rounded(0.9)),
+        (pair("poems", "rain"), rounded(1.0)),
+    ];
+    for (least, limit, expected) in
+        [(0.0, 10, &all[..]), (0.6, 10, &all[..2]), (0.0, 1, &all[..1]), (0.999, 10, &[])]
+    {
+        assert_eq!(pairs(least, limit), expected, "{least} {limit}");
+    }
+    assert_eq!(view.alike(&Vectors::new(), 0.0, 10), []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// The best pairs are those of comparing each entry with each other one, whatever is dropped on
+    /// the way. A hidden entry changes nothing.
+    #[test]
+    fn no_alike_pair_is_missed(
+        angles in proptest::collection::vec(0..3000u32, 2..12),
+        limit in 1..6usize,
+    ) {
+        let names: Vec<_> = (0..angles.len()).map(|at| format!("n{at:02}")).collect();
+        let about = |name: &String| page(name, &format!("About {name}"), "");
+        let pages: Vec<_> = names.iter().map(about).collect();
+        let mut more = pages.clone();
+        more.push(page("hidden", "About n", "visibility_labels: [own]\n"));
+        let files: Vec<_> =
+            more.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let whole = common::cached(skills(&files));
+        let (guest, owner) =
+            (view(&whole, "guest", &[], None), view(&whole, "owner", &["own"], None));
+        let angle = |at: usize| angles[at] as f32 / 1000.0;
+        let own: Vec<_> =
+            names.iter().enumerate().map(|(at, name)| (name.as_str(), angle(at))).collect();
+        let vectors = vectors(&owner, &[own.as_slice(), &[("hidden", angle(0))]].concat());
+
+        let mut expected: Vec<i32> = (0..angles.len())
+            .flat_map(|one| (one + 1..angles.len()).map(move |other| (one, other)))
+            .map(|(one, other)| ((angle(one) - angle(other)).cos() * 1000.0).round() as i32)
+            .collect();
+        expected.sort_unstable_by_key(|cosine| -cosine);
+        expected.truncate(limit);
+        let found = guest.alike(&vectors, -1.0, limit);
+        let cosines: Vec<_> =
+            found.iter().map(|(_, cosine)| (cosine * 1000.0).round() as i32).collect();
+        prop_assert_eq!(cosines.len(), expected.len());
+        for (one, other) in cosines.iter().zip(&expected) {
+            prop_assert!((one - other).abs() <= 1, "{:?} {:?}", cosines, expected);
+        }
+        prop_assert!(found.iter().flat_map(|(pair, _)| pair).all(|id| guest.shows(*id)));
+    }
 }

@@ -58,6 +58,9 @@ fn view_search<'a>(
     hits.iter().map(|hit| encode_hit(env, &view, hit)).collect()
 }
 
+/// A candidate: name, score, score by words, similarity.
+type CandidateTerm = (String, f64, f64, Option<f64>);
+
 /// The same entries as `{name, score, score by words, similarity or nil}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_candidates<'a>(
@@ -65,7 +68,7 @@ fn view_candidates<'a>(
     text: &str,
     limit: usize,
     meaning: MeaningTerm<'a>,
-) -> NifResult<Vec<(String, f64, f64, Option<f64>)>> {
+) -> NifResult<Vec<CandidateTerm>> {
     let query = Query { limit, ..Query::new(text) };
     let found = with_meaning(query, &meaning, |query| view.core().candidates(query))?;
     let candidate = |found: &Candidate| {
@@ -157,4 +160,20 @@ fn view_rivals(
         )
     };
     view.core().rivals(least as f32, limit).iter().map(pair).collect()
+}
+
+/// The pairs of entries whose vectors are most alike, the closest first, as
+/// `{[one, other], cosine}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_alike(
+    view: ResourceArc<ViewResource>,
+    vectors: ResourceArc<VectorsResource>,
+    least: f64,
+    limit: usize,
+) -> Vec<(Vec<String>, f64)> {
+    let name = |id| view.core().entry(id).map(|entry| entry.name.to_string());
+    let pairs = view.core().alike(&vectors.0, least as f32, limit).into_iter();
+    pairs
+        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), round(cosine, 1e3)))
+        .collect()
 }

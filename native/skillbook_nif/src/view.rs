@@ -436,6 +436,7 @@ pub struct PromptOptions {
     sections: Option<Vec<String>>,
     format: String,
     preloaded: Vec<String>,
+    nearest: Vec<String>,
     max_chars: Option<usize>,
     max_tokens: Option<usize>,
 }
@@ -457,6 +458,7 @@ impl PromptOptions {
                 None => format.sections().to_vec(),
             },
             preloaded: self.preloaded,
+            nearest: self.nearest,
             limit: Limit { chars: self.max_chars, tokens: self.max_tokens },
         }
     }

@@ -28,13 +28,14 @@ defmodule Skillbook.CLI.TestTest do
 
   defp skill(name, description, examples) do
     lines = Enum.map_join(examples, &"  - #{&1}\n")
-    fields = "name: #{name}\ndescription: #{description}\nexamples:\n#{lines}"
+    keywords = if examples != [], do: "trigger_keywords: [sure#{name}]\n"
+    fields = "name: #{name}\ndescription: #{description}\nexamples:\n#{lines}#{keywords}"
     {"#{name}/SKILL.md", "---\n#{fields}---\nText.\n"}
   end
 
   defp weather(folder, more \\ []) do
     rows = [
-      skill("rain", "Forecasts rain, wind", ["rain zoo", "not: forecasts of rain"]),
+      skill("rain", "Forecasts rain, wind", ["rain zoo", "not: surerain"]),
       skill("snow", "Forecasts snow, ice", ["wind forecasts zoo", "not: zoo"]),
       skill("verse", "Writes verse, songs", ["zoo zebra"])
     ]
@@ -46,8 +47,8 @@ defmodule Skillbook.CLI.TestTest do
     assert run([weather(folder)]) ==
              {"""
               rain
-                not: forecasts of rain  picked
-                  1  rain  N  rain N, forecasts N
+                not: surerain  picked
+                  1  rain  N  surerain N
 
               snow
                 wind forecasts zoo  in place 2

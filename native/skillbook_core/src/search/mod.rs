@@ -1,6 +1,8 @@
-//! Full-text search: over the entries of a view with an index in memory, and over documents in a
-//! database ([`rows`]). Both share the definition of a word, of its rarity, and the cutting of
-//! snippets.
+//! Search: over the entries of a view with an index in memory, and over documents in a database
+//! ([`rows`]). Both share the definition of a word, of its rarity, and the cutting of snippets.
+//!
+//! Entries are also compared by meaning, if the caller has their vectors ([`vectors`]); `mix` makes
+//! one score of both.
 //!
 //! Entries are ranked by BM25F, BM25 over weighted fields (Robertson and Zaragoza, "The
 //! Probabilistic Relevance Framework"). Name and aliases weigh most, then title, trigger keywords,

@@ -221,6 +221,11 @@ impl Mapped {
         self.places.iter().map(|(_, at)| *at)
     }
 
+    /// The vectors of the texts that have one, with their positions, in no particular order.
+    pub fn vectors(&self) -> impl Iterator<Item = (u32, &[f32])> + '_ {
+        self.places.iter().map(|(row, at)| (*at, self.rows.row(*row)))
+    }
+
     /// Calls `each` with the position of each wanted text and its similarity to a vector of unit
     /// length, from -1 to 1. Does nothing if the vector has another size.
     pub fn similarities(

@@ -4,8 +4,8 @@
 //! The rule of visibility is in `profile.rs` and nowhere else. `visible.rs` applies it to a catalog
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
-//! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a request),
-//! `why` (the words behind a search). So none of them can forget the check.
+//! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a
+//! request), `why` (the words behind a search). So none of them can forget the check.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -8,7 +8,8 @@
 //! # use skillbook_core::source::Source;
 //! # use skillbook_core::view::{CachedCatalog, Profile, View};
 //! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
-//! # let page = |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n");
+//! # let page =
+//! #     |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n");
 //! # let document = |name: &str, about| {
 //! #     Arc::new(Document::parse("/s", format!("{name}.md"), page(name, about).as_bytes()))
 //! # };
@@ -30,6 +31,11 @@ use super::view::View;
 use crate::catalog::EntryId;
 use crate::search::explain::{explain, Pull};
 use crate::search::rivals::{rivals, Rivals};
+use crate::search::vectors::Vectors;
+
+/// The maximum number of entries that are compared with each other by meaning. The time grows with
+/// its square.
+const COMPARED: usize = 5_000;
 
 impl View {
     /// The words of a request that raise the scores of these entries, for each entry, the strongest
@@ -42,5 +48,37 @@ impl View {
     /// The pairs of listed entries that are described most alike, the closest first.
     pub fn rivals(&self, least: f32, limit: usize) -> Vec<Rivals<EntryId>> {
         rivals(self.listed().map(|(id, entry)| (id, &**entry)), least, limit)
+    }
+
+    /// The pairs of listed entries whose vectors are most alike, with their cosine in thousandths,
+    /// the closest first. Each is in the order of the names.
+    pub fn alike(&self, vectors: &Vectors, least: f32, limit: usize) -> Vec<([EntryId; 2], f32)> {
+        let mapped = self.catalog().mapped(vectors);
+        let lists = |at: u32| self.lists(EntryId(at));
+        let mut own: Vec<(u32, &[f32])> = mapped.vectors().filter(|(at, _)| lists(*at)).collect();
+        own.sort_unstable_by_key(|(at, _)| *at);
+        let last = own.get(COMPARED).map_or(u32::MAX, |(at, _)| *at);
+        let mut found: Vec<(i32, [EntryId; 2])> = Vec::new();
+        let mut least = (least * 1000.0) as i32;
+        let keep_best = |found: &mut Vec<(i32, [EntryId; 2])>| {
+            found.sort_unstable_by_key(|(cosine, pair)| (-cosine, *pair));
+            found.truncate(limit);
+        };
+        for (at, vector) in own.into_iter().take(COMPARED) {
+            let behind = |other: u32| at < other && other < last && lists(other);
+            mapped.similarities(vector, behind, |other, similarity| {
+                let cosine = (similarity * 1000.0).round() as i32;
+                if cosine >= least {
+                    found.push((cosine, [EntryId(at), EntryId(other)]));
+                }
+            });
+            // Memory is bounded by the pairs of one entry and those that are kept.
+            if found.len() > 2 * limit {
+                keep_best(&mut found);
+                least = found.last().map_or(least, |(cosine, _)| *cosine);
+            }
+        }
+        keep_best(&mut found);
+        found.into_iter().map(|(cosine, pair)| (pair, cosine as f32 / 1000.0)).collect()
     }
 }
