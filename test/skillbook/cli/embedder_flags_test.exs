@@ -93,4 +93,13 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
     assert {"", 2, errors} = run(options, chat)
     assert errors =~ "skillbook: --embedder: "
   end
+
+  test "a server that does not answer stops the command", %{options: options} do
+    server = ["--embedder", "http://127.0.0.1:1", "--embedder-model", "m"]
+
+    for command <- [["test"], ["search", "a"], ["route", "a"]] do
+      assert {"", 3, errors} = run(options, command ++ server)
+      assert errors =~ "skillbook: the skills cannot be embedded: "
+    end
+  end
 end
