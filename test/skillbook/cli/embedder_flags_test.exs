@@ -7,6 +7,7 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
   alias Skillbook.{CLI, SQL, TestModel}
   alias Skillbook.SQL.SQLite
   alias Skillbook.Support.JSON
+  alias Skillbook.Test.EmbeddingServer
 
   @moduletag :tmp_dir
 
@@ -92,6 +93,23 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
     chat = ~w(chat --url http://localhost:1 --model m --embedder) ++ [folder]
     assert {"", 2, errors} = run(options, chat)
     assert errors =~ "skillbook: --embedder: "
+  end
+
+  test "a server embeds the skills, then the request", %{options: options} do
+    # In the order of their names.
+    skills = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
+    answers = Enum.map([skills, [[0.1, 0.9]]], &EmbeddingServer.answer/1)
+    {_pid, url} = EmbeddingServer.start(answers)
+    System.put_env("SKILLBOOK_TEST_KEY", "sk-1")
+    on_exit(fn -> System.delete_env("SKILLBOOK_TEST_KEY") end)
+    server = ~w(--embedder-model m --embedder-key-env SKILLBOOK_TEST_KEY --embedder) ++ [url]
+    assert {output, 0, ""} = run(options, ["search", "umbrella", "--limit", "1"] ++ server)
+    assert output =~ ~r/\Aweather  skill  /
+
+    assert_received {:embed, %{headers: headers, body: %{"model" => "m", "input" => texts}}}
+    assert headers["authorization"] == "Bearer sk-1"
+    assert ["billing: Sends" <> _, "poems: Writes" <> _, "weather: Tells" <> _] = texts
+    assert_received {:embed, %{body: %{"input" => ["umbrella"]}}}
   end
 
   test "a server that does not answer stops the command", %{options: options} do
