@@ -1,6 +1,6 @@
-# Measures a vault of 10,000 generated notes: indexing, the delay of one change, and search. The
-# peers are a plain read of the files and ripgrep over the folder, in the same run. Without
-# SKILLBOOK_POSTGRES, only SQLite is measured:
+# Measures a vault of 10,000 generated notes: indexing, the delay of one change, and search by
+# words and by meaning. The peers are a plain read of the files and ripgrep over the folder, in
+# the same run. Without SKILLBOOK_POSTGRES, only SQLite is measured:
 #
 #     MIX_ENV=prod mix run bench/vault.exs [NOTES, default 10000]
 #     MIX_ENV=prod bin/postgres-for-tests run mix run bench/vault.exs
@@ -15,7 +15,8 @@ defmodule Bench.Vault do
 
   import Bench.Measure
 
-  alias Skillbook.{Book, Profile, SQL, Vault, View}
+  alias Skillbook.Embedding.Documents
+  alias Skillbook.{Book, Embedder, Profile, SQL, Vault, View}
 
   @rounds 7
   @changes 15
@@ -93,6 +94,53 @@ defmodule Bench.Vault do
     hidden(label, book, notes)
     titles(label, book)
     Supervisor.stop(book)
+    meaning(label, store)
+  end
+
+  # With vectors of 384 numbers for every piece of a note. Their values do not matter here.
+  defp meaning(label, store) do
+    book = :"bench_vault_#{System.unique_integer([:positive])}"
+    options = [name: book, builtins: false, store: store, vaults: [[name: "notes"]]]
+    {:ok, _} = Skillbook.start_link(options ++ [embedder: embedder(), embedder_timeout: 5_000])
+    {embedded, count} = time(fn -> await(Book.fetch!(book)) end)
+    print("#{label}: #{count} pieces embedded by a function", nil, [embedded])
+    Supervisor.stop(book)
+    {:ok, _} = Skillbook.start_link(options ++ [embedder: embedder(), embedder_timeout: 5_000])
+    {read, ^count} = time(fn -> await(Book.fetch!(book)) end)
+    print("#{label}: started again, their vectors read from the database", nil, [read])
+    queries = [{"a sentence", "who paid for the budget of the last project", [], []} | queries()]
+
+    for {kind, query, _, options} <- queries,
+        do: search_meaning(label, book, kind, query, options)
+
+    Supervisor.stop(book)
+  end
+
+  defp search_meaning(label, book, kind, query, options) do
+    view = View.all(book)
+    {:ok, %{total: total}} = Vault.search(view, query, options)
+    ours = best(fn -> {:ok, _} = Vault.search(view, query, options) end)
+    print("#{label}: search of #{kind} by meaning too, #{total} notes", nil, [ours])
+  end
+
+  defp embedder do
+    Embedder.Function.new("random", fn texts ->
+      for text <- texts do
+        :rand.seed(:exsss, :erlang.phash2(text))
+        for _ <- 1..384, do: :rand.normal()
+      end
+    end)
+  end
+
+  defp await(book) do
+    case Documents.digests(book) do
+      {known, []} ->
+        length(known)
+
+      _ ->
+        Process.sleep(20)
+        await(book)
+    end
   end
 
   defp start(store, folder) do
@@ -188,8 +236,6 @@ defmodule Bench.Vault do
 
   # The same number of notes that the reader cannot see, with five sets of labels.
   defp hidden(label, book, notes) do
-    sql = Book.sql(Book.fetch!(book))
-
     for set <- 1..@hidden do
       labels = ["team#{set}"]
 
@@ -201,7 +247,7 @@ defmodule Bench.Vault do
             note
           end
 
-        {:ok, _} = Vault.Indexer.put(sql, hd(Book.fetch!(book).vaults), read)
+        {:ok, _} = Vault.Indexer.put(book, hd(Book.fetch!(book).vaults), read)
       end
     end
 

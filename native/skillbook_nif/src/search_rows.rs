@@ -41,7 +41,8 @@ fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
 /// The texts of documents that an embedding model reads, as `{digest, text}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_chunks<'a>(env: Env<'a>, documents: Vec<Searched>) -> Vec<(Term<'a>, String)> {
-    let texts = documents.into_iter().flat_map(|searched| rows::chunks(&document(searched)));
+    let texts =
+        documents.iter().flat_map(|(_, (titles, content, _))| rows::chunks(titles, content));
     texts.map(|text| (binary(env, &digest_of(&text)), text)).collect()
 }
 

@@ -169,7 +169,8 @@ impl View {
         }
         if plan.exceeds(options.limit) {
             let can_search = self.find_named(SEARCH).is_some_and(|id| self.lists(id));
-            plan.fit(options.limit, &Order::new(self, &options.nearest), can_search);
+            let order = Order::new(self, &options.nearest);
+            plan.fit(options.limit, |section, subject| order.rank(section, subject), can_search);
         }
         plan
     }

@@ -9,7 +9,6 @@ use rustc_hash::FxHashSet;
 use crate::catalog::EntryId;
 use crate::hidden;
 use crate::prompt::limit::{Limit, Size};
-use crate::prompt::order::Order;
 use crate::prompt::section::Section;
 use crate::source::Kind;
 
@@ -124,15 +123,20 @@ impl<'a> Plan<'a> {
 
     /// Cuts the prompt to a limit, and adds a line about the rest.
     ///
-    /// Pieces are taken in their order, those of equal rank in the order of the text, up to the
-    /// first that does not fit. So a larger limit keeps all pieces of a smaller one. The line also
-    /// takes space, and its length depends on the pieces that are left out. So pieces are given up
-    /// again, the last one first, until both fit.
-    pub(super) fn fit(&mut self, limit: Limit, by: &Order<'a>, can_search: bool) {
+    /// Pieces are taken in the order of `rank`, those of equal rank in the order of the text, up to
+    /// the first that does not fit. So a larger limit keeps all pieces of a smaller one. The line
+    /// also takes space, and its length depends on the pieces that are left out. So pieces are
+    /// given up again, the last one first, until both fit.
+    pub(super) fn fit<R: Ord>(
+        &mut self,
+        limit: Limit,
+        rank: impl Fn(Section, Subject<'a>) -> R,
+        can_search: bool,
+    ) {
         let mut order: Vec<usize> = (0..self.pieces.len()).collect();
         order.sort_by_cached_key(|at| {
             let piece = &self.pieces[*at];
-            (by.rank(self.section_of(piece), piece.subject), *at)
+            (rank(self.section_of(piece), piece.subject), *at)
         });
         let mut size = Size::of(&self.text[..self.rules]);
         let mut sizes = vec![size];

@@ -4,7 +4,6 @@
 //! Models read a few hundred words and make one vector of them. A long text would become the
 //! average of its subjects, near to none of them.
 
-use super::SearchDocument;
 use crate::search::embedded::digest_of;
 use crate::search::vectors::Digest;
 
@@ -18,22 +17,21 @@ const MAX_CHUNKS: usize = 16;
 /// The texts of a document, in their order. A document without a word may have none.
 ///
 /// ```
-/// use skillbook_core::search::rows::{chunks, SearchDocument};
+/// use skillbook_core::search::rows::chunks;
 ///
-/// let (titles, content) = (vec!["Tea".to_owned()], "Green tea,\nbrewed short.\n".to_owned());
-/// let document = SearchDocument { titles, content, ..SearchDocument::default() };
-/// assert_eq!(chunks(&document), ["Tea\nGreen tea,\nbrewed short."]);
+/// let chunks = chunks(&["Tea".to_owned()], "Green tea,\nbrewed short.\n");
+/// assert_eq!(chunks, ["Tea\nGreen tea,\nbrewed short."]);
 /// ```
-pub fn chunks(document: &SearchDocument) -> Vec<String> {
-    let mut titles: Vec<&str> = Vec::new();
-    for title in document.titles.iter().map(|title| title.trim()) {
-        if !title.is_empty() && !titles.contains(&title) {
-            titles.push(title);
+pub fn chunks(titles: &[String], content: &str) -> Vec<String> {
+    let mut different: Vec<&str> = Vec::new();
+    for title in titles.iter().map(|title| title.trim()) {
+        if !title.is_empty() && !different.contains(&title) {
+            different.push(title);
         }
     }
-    let titles = titles.join(", ");
+    let titles = different.join(", ");
     let head = &titles[..floor(&titles, BYTES)];
-    let mut texts: Vec<String> = pieces(&document.content)
+    let mut texts: Vec<String> = pieces(content)
         .take(MAX_CHUNKS)
         .map(|piece| if head.is_empty() { piece.to_owned() } else { format!("{head}\n{piece}") })
         .collect();
@@ -44,8 +42,8 @@ pub fn chunks(document: &SearchDocument) -> Vec<String> {
 }
 
 /// The digests of [`chunks`].
-pub(super) fn digests(document: &SearchDocument) -> Vec<Digest> {
-    chunks(document).iter().map(|text| digest_of(text)).collect()
+pub(super) fn digests(titles: &[String], content: &str) -> Vec<Digest> {
+    chunks(titles, content).iter().map(|text| digest_of(text)).collect()
 }
 
 /// The pieces of a text, without blank ones.
@@ -93,8 +91,8 @@ mod tests {
     use super::*;
 
     fn of(titles: &[&str], content: &str) -> Vec<String> {
-        let titles = titles.iter().map(|title| title.to_string()).collect();
-        chunks(&SearchDocument { titles, content: content.into(), ..SearchDocument::default() })
+        let titles: Vec<_> = titles.iter().map(|title| title.to_string()).collect();
+        chunks(&titles, content)
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub fn pack(documents: &[SearchDocument]) -> Run {
     let numbers: Vec<u64> = order.iter().map(|document| document.id).collect();
     let mut digests = Vec::new();
     for document in order {
-        push_digests(chunks::digests(document).as_flattened(), &mut digests);
+        let own = chunks::digests(&document.titles, &document.content);
+        push_digests(own.as_flattened(), &mut digests);
     }
     Run::new(&numbers, digests, index.blocks())
 }
