@@ -89,9 +89,9 @@ defmodule Skillbook do
     * `:embedder` (embedder or `nil`) - the model whose vectors `search/3` uses beside words, such
       as a `Skillbook.Embedder.OpenAI`; see `Skillbook.Embedder`. The name, title, description,
       tags and trigger keywords of all entries are embedded in the background, except of those
-      with `disable-model-invocation`, and so are the notes of vaults, memories, and the queries of
-      searches. All of them are sent to the embedder, whatever their labels. Vectors are kept in
-      the `:store`, so that a restart embeds nothing again; without a store they are kept in
+      with `disable-model-invocation`, and so are the notes of vaults, memories, and the queries
+      of searches. All of them are sent to the embedder, whatever their labels. Vectors are kept
+      in the `:store`, so that a restart embeds nothing again; without a store they are kept in
       memory. `subscribe/1` tells the progress. Defaults to `nil`
     * `:embedder_timeout` (milliseconds) - how long a search waits for the vector of its query
       before it goes by words alone. Defaults to `300`

@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::search::rows::{
-    merge, pack, rank, without, words, BlockRow, Clause, Limit, Meaning, Run, SearchDocument, StoredRun,
+    merge, pack, rank, without, words, BlockRow, Clause, Limit, Meaning, Run, SearchDocument,
+    StoredRun,
 };
 use skillbook_core::search::snippet;
 

@@ -73,8 +73,8 @@ defmodule Skillbook.Vault do
 
   If the book has an `:embedder`, documents are sorted by meaning as well, and documents of a
   similar meaning are found even if they have none of the words; then `match` is `:meaning`. A
-  query with quotes, `OR` or a prefix finds only documents that match it, and excluded words always
-  leave documents out. While vectors are missing or the embedder fails, words decide alone.
+  query with quotes, `OR` or a prefix finds only documents that match it, and excluded words
+  always leave documents out. While vectors are missing or the embedder fails, words decide alone.
 
   ## Options
 

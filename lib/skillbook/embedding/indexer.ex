@@ -1,9 +1,9 @@
 defmodule Skillbook.Embedding.Indexer do
   @moduledoc false
   # Embeds the texts of a book in the background: all that have no vector when the book starts,
-  # then those of each new generation and of documents in the database that were written. Vectors come from the database if they are there, else from
-  # the embedder in batches, and each batch is stored before the next. So nothing is embedded
-  # twice but the batch that a crash interrupts.
+  # then those of each new generation and of documents that are written. Vectors come from the
+  # database if they are there, else from the embedder in batches, and each batch is stored before
+  # the next. So nothing is embedded twice but the batch that a crash interrupts.
   #
   # The work runs in a task, so this process always answers, and a failure of the embedder or the
   # database is a pause. Nothing waits for it: reads use the vectors that are there.

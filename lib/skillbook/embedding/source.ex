@@ -1,8 +1,8 @@
 defmodule Skillbook.Embedding.Source do
   @moduledoc false
   # A kind of text that a book embeds, such as the entries of its catalog. The list of them is in
-  # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time. They may
-  # throw `{:error, exception}`; then it tries again later.
+  # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time. They
+  # may throw `{:error, exception}`; then it tries again later.
 
   alias Skillbook.Book
   alias Skillbook.Embedding.Table

@@ -88,8 +88,8 @@ defmodule Skillbook.Embedding.DocumentsTest do
         assert embedded?(book)
 
         assert run(book, "ann", "markdown.search --query hungry") ==
-                 "1 note: text \"hungry\", by words and by meaning\n- stew.md: stew (2 words)\n" <>
-                   "  A recipe."
+                 "1 note: text \"hungry\", by words and by meaning\n" <>
+                   "- stew.md: stew (2 words)\n  A recipe."
       end
 
       test "a replaced note is no longer found by its former meaning", context do

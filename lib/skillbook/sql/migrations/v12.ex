@@ -8,7 +8,9 @@ defmodule Skillbook.SQL.Migrations.V12 do
 
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    ["alter table skillbook_search_runs add column digests #{blob(dialect)} not null default ''"] ++
+    add = "alter table skillbook_search_runs add column digests"
+
+    ["#{add} #{blob(dialect)} not null default ''"] ++
       packed(dialect) ++
       [
         "delete from skillbook_search_unindexed where kind in ('vault', 'memory')",

@@ -132,9 +132,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_have_all_of_the_text_and_a_limited_size(text in "([a-c]{1,90}|[# \n]|é|日|\u{85}){0,400}") {
+        fn pieces_have_all_of_the_text_and_a_limited_size(
+            text in "([a-c]{1,90}|[# \n]|é|日|\u{85}){0,400}",
+        ) {
             let found: Vec<_> = pieces(&text).collect();
-            let solid = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            let solid =
+                |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(solid(&found.concat()), solid(&text));
             prop_assert!(found.iter().all(|piece| piece.len() <= BYTES && !piece.is_empty()));
         }

@@ -551,7 +551,8 @@ mod tests {
         ) {
             let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
             let digests = bytes.first().map(Vec::as_slice).unwrap_or_default();
-            let run = merge(&[StoredRun { ids: &[3, 1], digests, gone: &[3], blocks, numbers: &[] }]);
+            let ids = &[3, 1];
+            let run = merge(&[StoredRun { ids, digests, gone: &[3], blocks, numbers: &[] }]);
             proptest::prop_assert_eq!(run.count, 1);
             proptest::prop_assert_eq!(super::digests(&run.ids, &run.digests).count(), 1);
         }
