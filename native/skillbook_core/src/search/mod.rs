@@ -15,12 +15,15 @@
 //! score computed from a shared index would tell a reader which words occur in hidden entries. This
 //! is also why databases' own full-text search is not used.
 
+mod function_words;
 pub(crate) mod index;
+mod pairs;
 mod parts;
 pub(crate) mod rank;
 pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
+mod stems;
 pub(crate) mod terms;
 pub(crate) mod words;
 
