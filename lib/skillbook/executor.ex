@@ -150,6 +150,10 @@ defmodule Skillbook.Executor do
   end
 
   # The caller expects that its steps run.
+  @doc false
+  @spec low_trust_notice() :: String.t()
+  def low_trust_notice, do: @low_trust_notice
+
   defp low_trust_steps(%Entry{kind: :command, trust: :low} = entry) do
     if Workflow.workflow?(%{entry | trust: :medium}) do
       "`#{entry.name}` was not run: it is a workflow of low trust, and its steps do not run. " <>

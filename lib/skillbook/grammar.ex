@@ -183,12 +183,15 @@ defmodule Skillbook.Grammar do
   defp value(%Flag{type: :integer} = flag), do: integer(flag.min, flag.max)
   defp value(%Flag{}), do: "word"
 
-  # Negative limits are checked by the command only.
-  defp integer(nil, nil), do: "\"-\"? [0-9]{1,15}"
-  defp integer(min, _max) when is_integer(min) and min < 0, do: "\"-\"? [0-9]{1,15}"
-  defp integer(_min, max) when is_integer(max) and max < 0, do: "\"-\" [0-9]{1,15}"
+  @doc false
+  # The integers of a range. Negative limits are checked by the command only.
+  @spec integer(integer() | nil, integer() | nil) :: iodata()
+  def integer(min, max)
+  def integer(nil, nil), do: "\"-\"? [0-9]{1,15}"
+  def integer(min, _max) when is_integer(min) and min < 0, do: "\"-\"? [0-9]{1,15}"
+  def integer(_min, max) when is_integer(max) and max < 0, do: "\"-\" [0-9]{1,15}"
 
-  defp integer(min, max) do
+  def integer(min, max) do
     {min, max} = {min || 0, min(max || @largest, @largest)}
 
     for length <- digits(min)..digits(max)//1 do
@@ -230,7 +233,9 @@ defmodule Skillbook.Grammar do
   defp range(low, low), do: "\"#{low}\""
   defp range(low, high), do: "[#{low}-#{high}]"
 
-  defp alternatives(rules), do: Enum.intersperse(rules, " | ")
+  @doc false
+  @spec alternatives([iodata()]) :: iodata()
+  def alternatives(rules), do: Enum.intersperse(rules, " | ")
 
   # A word as written in a command; a text with control characters has no form.
   defp shell_word(text) do
@@ -241,7 +246,9 @@ defmodule Skillbook.Grammar do
     end
   end
 
-  defp literal(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
+  @doc false
+  @spec literal(String.t()) :: String.t()
+  def literal(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
 
   defp schema, do: [names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))}]
 end

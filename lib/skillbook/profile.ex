@@ -37,11 +37,16 @@ defmodule Skillbook.Profile do
     * `:labels` (list of texts) - visibility labels for everything that the profile writes to the
       store, in addition to the labels of the command. They must be in `:grants`. The profile
       cannot edit or delete entries without them. Defaults to `[]`
+    * `:preflight` (`false`, keyword list or `nil`) - the router for its conversations: options of
+      `Skillbook.Preflight.run/3`, which take precedence over the book's; or `false` for none,
+      which no call can override. Defaults to `nil`, the book's
     * `:role` (text or `nil`) - the id of one of the book's `:roles`, which has the defaults for
-      `:grants`, `:skills`, `:tools`, `:writes` and `:labels`. Only the profiles of a book use it.
+      `:grants`, `:skills`, `:tools`, `:writes`, `:labels` and `:preflight`. Only the profiles of
+      a book use it.
       Defaults to `nil`
   """
 
+  alias Skillbook.Preflight.Settings
   alias Skillbook.Support.Options
   alias Skillbook.{Native, OptionError}
 
@@ -56,12 +61,14 @@ defmodule Skillbook.Profile do
           tools: :all | [String.t()],
           writes: writes(),
           labels: [String.t()],
+          preflight: keyword() | false | nil,
           role: String.t() | nil
         }
 
   @enforce_keys [:id]
   defstruct [
     :id,
+    :preflight,
     :role,
     others: [],
     grants: [],
@@ -104,7 +111,8 @@ defmodule Skillbook.Profile do
   defp read(%__MODULE__{} = profile), do: {:ok, profile}
 
   defp read(options) do
-    with :ok <- Options.validate(options, "a profile", schema()) do
+    with :ok <- Options.validate(options, "a profile", schema()),
+         :ok <- Settings.validate(options[:preflight], "the :preflight of a profile") do
       if Keyword.has_key?(options, :id),
         do: {:ok, struct!(__MODULE__, options)},
         else: {:error, %OptionError{subject: "a profile", option: :id, problem: :missing}}
@@ -143,6 +151,7 @@ defmodule Skillbook.Profile do
 
   defp role(options) do
     with :ok <- Options.validate(options, "a role", Keyword.delete(schema(), :role)),
+         :ok <- Settings.validate(options[:preflight], "the :preflight of a role"),
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
     end
@@ -218,6 +227,7 @@ defmodule Skillbook.Profile do
         within: profile.within ++ globs(other),
         tools: common(profile.tools, other.tools),
         writes: Enum.max_by([profile.writes, other.writes], &strictness/1),
+        preflight: if(other.preflight == false, do: false, else: profile.preflight),
         labels: Enum.uniq(profile.labels ++ other.labels)
     })
   end
@@ -265,6 +275,8 @@ defmodule Skillbook.Profile do
   def globs(%__MODULE__{skills: :all, within: within}), do: within
   def globs(%__MODULE__{skills: skills, within: within}), do: [skills | within]
 
+  defp preflight?(options), do: options in [nil, false] or Keyword.keyword?(options)
+
   defp schema do
     all_or_texts = {":all or a list of texts", &(&1 == :all or Options.texts?(&1))}
 
@@ -279,6 +291,7 @@ defmodule Skillbook.Profile do
       tools: all_or_texts,
       writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
       labels: {"a list of texts", &Options.texts?/1},
+      preflight: {"false, a keyword list or nil", &preflight?/1},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end

@@ -2,8 +2,7 @@ defmodule Skillbook.Prompt do
   @moduledoc """
   Writes the part of a system prompt that explains commands and lists the skills of a view.
 
-  A prompt depends only on the generation and the profile of the view, so repeated calls return
-  the same bytes.
+  A prompt depends only on the view and the options, so repeated calls return the same bytes.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
@@ -60,6 +59,7 @@ defmodule Skillbook.Prompt do
   """
 
   alias Skillbook.Run.Policy
+  alias Skillbook.Search.Candidates
   alias Skillbook.Support.Options
   alias Skillbook.{Native, OptionError, View}
 
@@ -82,6 +82,14 @@ defmodule Skillbook.Prompt do
     :other_notes
   ]
 
+  @roles [:system, :user, :assistant]
+
+  # How many of the user's last messages say what a conversation is about, the characters of each
+  # that count, and the entries that are looked for.
+  @max_inputs 4
+  @max_input 2_000
+  @max_nearest 100
+
   @doc """
   Returns the prompt of a view.
 
@@ -95,11 +103,33 @@ defmodule Skillbook.Prompt do
     * `:max_chars` (characters) - the maximum length. Defaults to no limit
     * `:max_tokens` (tokens) - the maximum number of tokens, by a high estimate: one token for
       four ASCII characters, and one for each other character. Defaults to no limit
+    * `:messages` (list of `t:Skillbook.Model.message/0`) - the conversation. If the prompt
+      exceeds a maximum, the entries nearest to the last four messages of the user stay in it: the
+      first hundred that a search for these texts finds. Only the first 2,000 characters of a
+      message count. Defaults to `[]`
+    * `:nearest` (list of texts) - the names of the entries that stay, nearest first, instead of
+      `:messages`. Names that the model may not see are ignored. Defaults to `[]`
 
-  With a limit the preloaded entries are taken first, then the other parts in their order up to
-  the first that does not fit. The last line has the number of omitted preloaded skills, domains,
-  commands, skills and notes and the command to find them. If the rules do not fit, the prompt is
-  only this line; if the line does not fit either, the prompt is empty.
+  ## Prompts that are too long
+
+  With a maximum, a prompt consists of the first parts of this order that fit together:
+
+    1. the preloaded entries
+    2. the lines of entries with the profile in `proactive_for_profile_ids`, unless their source
+       has low trust, and of their domains
+    3. the lines of the nearest entries and of their domains, nearest first
+    4. the whole texts of inline entries and notes that are proactive, then of the nearest ones
+    5. everything else, in the order of the sections
+
+  The parts that stay keep the order of the sections, so the same parts are the same bytes. A
+  higher maximum keeps all parts of a lower one. The last line has the number of omitted preloaded
+  skills, domains, commands, skills and notes and the commands to find them: `get_skill`, and
+  `skills.search` if the view lists it. If the rules do not fit, the prompt is only this line; if
+  the line does not fit either, the prompt is empty.
+
+  A prompt within its maximum does not depend on the messages. A prompt that is cut changes with
+  them, and a changed prompt is not in the cache of a model's server. So make it once for each
+  conversation, as `Skillbook.Agent` does with the first input.
 
   ## Examples
 
@@ -107,27 +137,39 @@ defmodule Skillbook.Prompt do
       iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", skills: ["tasks.*"])
       iex> Skillbook.Prompt.text(view, max_tokens: 400) =~ "Left out for lack of space: "
       true
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> messages = [%{role: :user, content: "Remember a fact about me: tea!"}]
+      iex> options = [sections: [:domains], max_chars: 500, messages: messages]
+      iex> Skillbook.Prompt.text(view, options) =~ ~r/^  memory /m
+      true
   """
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])
 
-  def text(%View{ref: ref, profile: %{writes: :delegate}} = view, options),
-    do: with_rule(ref, native(options), Policy.rule(view))
+  def text(%View{ref: ref, profile: %{writes: :delegate}} = view, options) do
+    native = native(options)
+    rule = Policy.rule(view)
+    with_rule(ref, native, native |> reserve(rule) |> put_nearest(view, options), rule)
+  end
 
   def text(%View{ref: ref}, []), do: Native.view_prompt(ref)
 
   def text(%View{} = view, format: :default), do: text(view)
 
-  def text(%View{ref: ref}, options), do: Native.view_prompt_with(ref, native(options))
+  def text(%View{ref: ref} = view, options),
+    do: Native.view_prompt_with(ref, options |> native() |> put_nearest(view, options))
 
   @doc false
   @spec to_native(View.t(), keyword()) :: map()
-  def to_native(%View{} = view, options), do: options |> native() |> reserve(Policy.rule(view))
+  def to_native(%View{} = view, options),
+    do: options |> native() |> reserve(Policy.rule(view)) |> put_nearest(view, options)
 
   # The rules are always the first section.
-  defp with_rule(ref, options, rule) do
+  defp with_rule(ref, options, reserved, rule) do
     rules = Native.view_prompt_with(ref, native(sections: [:rules]))
-    text = Native.view_prompt_with(ref, reserve(options, rule))
+    text = Native.view_prompt_with(ref, reserved)
 
     cond do
       rules != "" and String.starts_with?(text, rules) ->
@@ -160,19 +202,50 @@ defmodule Skillbook.Prompt do
 
   defp native(options) do
     with :ok <- Options.validate(options, "the prompt", schema()),
-         :ok <- one_of_two(options) do
+         :ok <- one_of_two(options, :format, :sections, "a format or sections, not both"),
+         :ok <- one_of_two(options, :nearest, :messages, "names or :messages, not both") do
       sections = options[:sections]
 
       %{
         format: to_string(options[:format] || :default),
         sections: sections && Enum.map(sections, &Atom.to_string/1),
         preloaded: options[:preloaded] || [],
+        nearest: options[:nearest] || [],
         max_chars: options[:max_chars],
         max_tokens: options[:max_tokens]
       }
     else
       {:error, error} -> raise error
     end
+  end
+
+  # The search may ask an embedding model, so it runs only for a prompt that has to be cut.
+  defp put_nearest(%{max_chars: nil, max_tokens: nil} = native, _view, _options), do: native
+
+  defp put_nearest(native, view, options) do
+    with [_ | _] = messages <- options[:messages],
+         text when text != "" <- last_inputs(messages),
+         true <- cut?(view.ref, native) do
+      %{native | nearest: Enum.map(Candidates.find(view, text, @max_nearest), & &1.name)}
+    else
+      _ -> native
+    end
+  end
+
+  defp cut?(ref, native) do
+    whole = %{native | max_chars: nil, max_tokens: nil}
+    Native.view_prompt_with(ref, whole) != Native.view_prompt_with(ref, native)
+  end
+
+  # The newest comes first, since a search may ignore the end of a long text.
+  defp last_inputs(messages) do
+    inputs = for %{role: :user, content: content} <- messages, do: content
+
+    inputs
+    |> Enum.take(-@max_inputs)
+    |> Enum.reverse()
+    |> Enum.map_join("\n", &String.slice(&1, 0, @max_input))
+    |> String.trim()
   end
 
   @doc false
@@ -199,10 +272,10 @@ defmodule Skillbook.Prompt do
   @spec sections() :: [atom()]
   def sections, do: @sections
 
-  defp one_of_two(options) do
-    if options[:format] && options[:sections] do
-      problem = {:invalid, "a format or sections, not both", options[:format]}
-      {:error, %OptionError{subject: "the prompt", option: :format, problem: problem}}
+  defp one_of_two(options, one, other, expected) do
+    if options[one] && options[other] do
+      problem = {:invalid, expected, options[one]}
+      {:error, %OptionError{subject: "the prompt", option: one, problem: problem}}
     else
       :ok
     end
@@ -216,9 +289,16 @@ defmodule Skillbook.Prompt do
       format: {"one of #{list(@formats)}", &(&1 in @formats)},
       sections: {"a list of #{list(@sections)}", known?},
       preloaded: {"a list of texts", &Options.texts?/1},
+      nearest: {"a list of texts", &Options.texts?/1},
+      messages: {"a list of messages with :role and :content", &messages?/1},
       max_chars: limit,
       max_tokens: limit
     ]
+  end
+
+  defp messages?(messages) do
+    is_list(messages) and
+      Enum.all?(messages, &match?(%{role: role, content: <<_::binary>>} when role in @roles, &1))
   end
 
   defp list(names), do: Enum.map_join(names, ", ", &inspect/1)

@@ -38,7 +38,7 @@ defmodule Skillbook.Transcript do
   defstruct [:profile, :view, messages: [], left_out: []]
 
   @version 1
-  @kinds [:prompt, :input, :reply, :report, :news, :note]
+  @kinds [:prompt, :input, :preloaded, :reply, :report, :news, :note]
 
   @doc "Returns an empty conversation of the profile with this id."
   @spec new(String.t()) :: t()

@@ -588,6 +588,39 @@ defmodule Skillbook.AgentTest do
     end
   end
 
+  test "a prompt that is too long keeps what is nearest to the first input", %{
+    book: book,
+    folder: folder
+  } do
+    for name <- ["tiny", "poem"] do
+      text =
+        "---\nname: #{name}\ndescription: #{String.duplicate(name <> " and more, ", 20)}\n---\n"
+
+      write(folder, %{"#{name}.md" => text})
+    end
+
+    Skillbook.reload(book)
+    prompt = [sections: [:skill_list], max_chars: 500]
+    read = fn -> for [%{content: prompt} | _] <- asked(), do: prompt end
+
+    assert %{transcript: transcript} = run(book, ["Hi."], [prompt: prompt], "A tiny question")
+    assert [first] = read.()
+    assert first =~ "- tiny: tiny and more"
+    assert first =~ "Left out for lack of space: 1 skill. "
+    refute first =~ "poem"
+
+    # The same bytes for the next input, also if the prompt has to be made again.
+    run(book, ["Hi."], [prompt: prompt, transcript: transcript], "Write poems")
+    {:ok, read_again} = transcript |> Transcript.to_json() |> Transcript.from_json()
+    run(book, ["Hi."], [prompt: prompt, transcript: read_again], "Write poems")
+    assert read.() == [first, first]
+
+    run(book, ["Hi."], [prompt: prompt], "Write poems")
+    run(book, ["Hi."], [prompt: [nearest: ["tiny"]] ++ prompt], "Write poems")
+    assert [other, ^first] = read.()
+    assert other =~ "- poem: poem and more"
+  end
+
   describe "a transcript" do
     test "can be continued", %{book: book} do
       first = run(book, ["Hello."], [], "Hi.")

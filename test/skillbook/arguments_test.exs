@@ -3,9 +3,9 @@ defmodule Skillbook.ArgumentsTest do
   # names the argument and the value to pass, or the declared error.
   use ExUnit.Case, async: true
 
-  alias Skillbook.{Catalog, Executor, Router, Source, Store, View}
+  alias Skillbook.{Catalog, Executor, Router, Source, Store, Test, View}
 
-  @modules [Skillbook, Catalog, Executor, Router, Store, View]
+  @modules [Skillbook, Catalog, Executor, Router, Store, Test, View]
   # Start functions return their errors; bang functions unwrap.
   @elsewhere [start_link: 1, child_spec: 1, fetch!: 2]
 
@@ -64,6 +64,10 @@ defmodule Skillbook.ArgumentsTest do
       {View, :frontmatter, [view, "a"], [view: book, name: text]},
       {View, :allows_tool?, [view, "a", "b", nil],
        [view: book, name: text, tool: text, argument: path]},
+      {Test, :run, [view, []], [view: book, options: keyword]},
+      {Test, :assert_routes, [view, "a", "tasks.get", []],
+       [view_or_book: number, request: text, name: text, options: keyword]},
+      {Test, :refute_routes, [view, "a", nil], [view_or_book: number, request: text, name: path]},
       {Router, :route, [view, "a"], [view: book, line: text]},
       {Executor, :execute, [routed, context, []],
        [

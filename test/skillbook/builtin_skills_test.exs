@@ -59,7 +59,7 @@ defmodule Skillbook.BuiltinSkillsTest do
              notes.add notes.delete notes.get notes.list
              results.read
              skills.create skills.delete skills.diff skills.disable skills.enable skills.history
-             skills.list skills.load skills.read skills.restore skills.update
+             skills.list skills.load skills.read skills.restore skills.search skills.update
              tasks.create tasks.delete tasks.get tasks.search tasks.update
              workflow.build workflow.delete workflow.list workflow.run workflow.show
              workflows.daily_digest workflows.weekly_review
@@ -345,7 +345,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     assert reads ==
              ~w(
                markdown.read markdown.search memory.search notes.get notes.list results.read
-               skills.diff skills.history skills.list skills.load skills.read
+               skills.diff skills.history skills.list skills.load skills.read skills.search
                tasks.get tasks.search
                workflow.list workflow.run workflow.show workflows.daily_digest
              )

@@ -147,6 +147,70 @@ defmodule Skillbook.HelpTest do
       assert Prompt.text(view, max_chars: 1_000_000, max_tokens: nil) == whole
     end
 
+    test "keeps the entries nearest to the messages within a limit" do
+      folder = Path.join(System.tmp_dir!(), "skills-#{System.unique_integer([:positive])}")
+      on_exit(fn -> File.rm_rf!(folder) end)
+      names = ~w(alarm bakery calendar dentist)
+
+      for name <- names, {file, labels} <- [{name, ""}, {"secret-" <> name, "[inner]"}] do
+        Skillbook.Document.create(folder, file <> ".md", """
+        ---
+        name: #{file}
+        description: All about #{name}s and other things with a long description of their own
+        visibility_labels: #{if labels == "", do: "[]", else: labels}
+        ---
+        """)
+      end
+
+      {:ok, catalog} = Catalog.load([folder])
+      {:ok, view} = View.new(catalog, id: "guest")
+      user = &%{role: :user, content: &1}
+      text = &Prompt.text(view, [sections: [:skill_list]] ++ &1)
+      shown = fn text -> for [_, name] <- Regex.scan(~r/^- ([\w-]+):/m, text), do: name end
+
+      rows = [
+        {[], ["alarm", "bakery"]},
+        {[messages: []], ["alarm", "bakery"]},
+        {[messages: [user.("When does the bakery open?")]], ["alarm", "bakery"]},
+        {[messages: [user.("A dentist, please")]], ["alarm", "dentist"]},
+        {[messages: [user.("dentist"), user.("calendar")]], ["calendar", "dentist"]},
+        # Only the last four messages of the user count, and of each the first 2,000 characters.
+        {[messages: [user.("dentist") | List.duplicate(user.("calendar"), 4)]],
+         ["alarm", "calendar"]},
+        {[messages: [user.(String.duplicate(" ", 2_000) <> "dentist")]], ["alarm", "bakery"]},
+        {[messages: [%{role: :assistant, content: "dentist"}, user.("calendar")]],
+         ["alarm", "calendar"]},
+        {[messages: [user.("\xff dentist")]], ["alarm", "bakery"]},
+        {[nearest: ["dentist", "secret-alarm", "calendar"]], ["calendar", "dentist"]}
+      ]
+
+      for {options, expected} <- rows do
+        cut = text.([max_chars: 330] ++ options)
+        assert {options, shown.(cut)} == {options, expected}
+        assert cut =~ "Left out for lack of space: 2 skills. "
+        assert cut == text.([max_chars: 330] ++ options)
+        assert text.([max_chars: 1_000] ++ options) == text.([])
+        assert text.(options) == text.([])
+      end
+
+      # The place of an entry says so too.
+      place = fn options ->
+        options = [sections: [:skill_list], max_chars: 330] ++ options
+        [file] = Skillbook.explain(catalog, "dentist", [id: "guest"], options).files
+        file.prompt
+      end
+
+      assert place.([]) == "left out of the section `skill_list` for lack of space"
+      assert place.(messages: [user.("A dentist")]) == "in the section `skill_list`"
+
+      # With an additional line of rules.
+      {:ok, careful} = View.new(catalog, id: "guest", writes: :delegate)
+      options = [sections: [:rules, :skill_list], messages: [user.("dentist")]]
+      rules = String.length(Prompt.text(careful, sections: [:rules]))
+      cut = Prompt.text(careful, [max_chars: rules + 331] ++ options)
+      assert {shown.(cut), cut =~ "Commands that change"} == {["alarm", "dentist"], true}
+    end
+
     test "rejects invalid options", %{view: view} do
       for {options, message} <- [
             {[sections: [:rule]],
@@ -166,7 +230,15 @@ defmodule Skillbook.HelpTest do
             {[max_tokens: "9"],
              "expected a number or nil as the option :max_tokens of the prompt, got: \"9\""},
             {[preloaded: "a"],
-             "expected a list of texts as the option :preloaded of the prompt, got: \"a\""}
+             "expected a list of texts as the option :preloaded of the prompt, got: \"a\""},
+            {[nearest: [1]],
+             "expected a list of texts as the option :nearest of the prompt, got: [1]"},
+            {[messages: [%{role: :tool, content: "a"}]],
+             "expected a list of messages with :role and :content as the option :messages of " <>
+               "the prompt, got: [%{content: \"a\", role: :tool}]"},
+            {[nearest: ["a"], messages: []],
+             "expected names or :messages, not both as the option :nearest of the prompt, " <>
+               "got: [\"a\"]"}
           ] do
         assert_raise Skillbook.OptionError, message, fn -> Prompt.text(view, options) end
       end

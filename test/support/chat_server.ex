@@ -16,6 +16,7 @@ defmodule Skillbook.Test.ChatServer do
     "temperature" => :temperature,
     "max_tokens" => :positive,
     "grammar" => :text,
+    "response_format" => :response_format,
     "top_p" => :temperature
   }
 
@@ -111,6 +112,13 @@ defmodule Skillbook.Test.ChatServer do
     do: is_list(value) and length(value) in 1..4 and Enum.all?(value, &is_binary/1)
 
   defp valid?(:temperature, value), do: is_number(value) and value >= 0 and value <= 2
+  # As OpenAI documents it: a name, and a schema whose objects are closed. A strict one requires
+  # all properties.
+  defp valid?(:response_format, value) do
+    match?(%{"type" => "json_schema", "json_schema" => %{}}, value) and map_size(value) == 2 and
+      json_schema?(value["json_schema"])
+  end
+
   defp valid?(:positive, value), do: is_integer(value) and value > 0
 
   # As the strictest servers want it: the system first and once, then user and assistant in turns,
@@ -124,6 +132,26 @@ defmodule Skillbook.Test.ChatServer do
     do: map_size(message) == 2 and role in ["system", "user", "assistant"] and is_binary(content)
 
   defp message?(_message), do: false
+
+  defp json_schema?(%{"name" => name, "schema" => schema, "strict" => strict} = format),
+    do:
+      map_size(format) == 3 and name =~ ~r/\A[a-zA-Z0-9_-]{1,64}\z/ and is_boolean(strict) and
+        schema?(schema, strict)
+
+  defp json_schema?(_format), do: false
+
+  defp schema?(%{"type" => "object", "properties" => properties} = schema, strict) do
+    schema["additionalProperties"] == false and
+      (not strict or Enum.sort(schema["required"]) == Enum.sort(Map.keys(properties))) and
+      Enum.all?(Map.values(properties), &schema?(&1, strict))
+  end
+
+  defp schema?(%{"type" => "array", "items" => items}, strict), do: schema?(items, strict)
+
+  defp schema?(%{"type" => type}, _strict),
+    do: type in ["string", "number", "integer", "boolean"]
+
+  defp schema?(_schema, _strict), do: false
 
   defp each(fields, fun) do
     Enum.find_value(fields, :ok, fn field -> with :ok <- fun.(field), do: nil end)

@@ -118,6 +118,9 @@ defmodule Skillbook.GBNF do
   defp chars(<<"\\", c::utf8, rest::binary>>, close, done) when c in [?\\, ?", ?]],
     do: chars(rest, close, [c | done])
 
+  defp chars(<<"\\x", code::binary-size(2), rest::binary>>, close, done),
+    do: chars(rest, close, [String.to_integer(code, 16) | done])
+
   defp chars("-" <> rest, ?], done), do: chars(rest, ?], [:dash | done])
 
   defp chars(<<c::utf8, rest::binary>>, close, done) when c != ?\\,

@@ -48,6 +48,7 @@ defmodule Skillbook.Agent.Commands do
         chat: state.chat,
         commands: state.commands,
         grammar: state.grammar,
+        preflight: false,
         max_repeats: state.max_repeats,
         max_context: state.max_context,
         max_depth: state.max_depth,

@@ -8,14 +8,27 @@ defmodule Skillbook.Agent.Conversation do
   alias Skillbook.Transcript.Message
 
   @doc "Starts a conversation, or prepares the one of the option `:transcript` for more input."
-  def resume(%{transcript: %{messages: []}} = state) do
+  def resume(state, input), do: state |> put_first_input(input) |> resume()
+
+  # A prompt that is too long keeps the entries nearest to the first input, so that it is the same
+  # for all inputs.
+  defp put_first_input(%{prompt: options, transcript: transcript} = state, input) do
+    if options[:nearest] || options[:messages] do
+      state
+    else
+      first = Enum.find_value(transcript.messages, input, &(&1.kind == :input && &1.content))
+      %{state | prompt: Keyword.put(options, :messages, [%{role: :user, content: first}])}
+    end
+  end
+
+  defp resume(%{transcript: %{messages: []}} = state) do
     prompt = prompt(state)
     state = put_view(state)
     if prompt == "", do: state, else: State.add_message(state, :prompt, prompt)
   end
 
   # A transcript read from JSON has no view. If its prompt differs, the model needs the new one.
-  def resume(%{view: view, transcript: %{view: old} = transcript} = state) do
+  defp resume(%{view: view, transcript: %{view: old} = transcript} = state) do
     same_profile? = old != nil and old.profile == view.profile
     state = %{state | transcript: SkillsRead.remove_hidden(transcript, view, same_profile?)}
 

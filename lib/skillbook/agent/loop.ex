@@ -3,7 +3,8 @@ defmodule Skillbook.Agent.Loop do
   # The turns of a run: checks the limits, updates the conversation, calls the model, runs the
   # commands of its reply, and decides whether there is another turn.
 
-  alias Skillbook.Agent.{Budget, Commands, Conversation, ModelCall, Result, Settings, State}
+  alias Skillbook.Agent.{Budget, Commands, Conversation, ModelCall, Preloading, Result}
+  alias Skillbook.Agent.{Settings, State}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Extractor, ModelError, Telemetry, Transcript, TranscriptError, View}
 
@@ -34,7 +35,13 @@ defmodule Skillbook.Agent.Loop do
       [:skillbook, :agent],
       Map.put(State.metadata(state), :depth, state.depth),
       fn ->
-        result = state |> Conversation.resume() |> State.add_message(:input, input) |> turn()
+        result =
+          state
+          |> Conversation.resume(input)
+          |> State.add_message(:input, input)
+          |> Preloading.load()
+          |> turn()
+
         {:stop, result, Map.take(result, [:status, :turns])}
       end
     )

@@ -16,7 +16,8 @@ defmodule Skillbook.Agent.NonInteractive do
            "reply without commands: a short report of what you did, what you found, and " <>
            "what is left to do."
 
-  # No domains: they help only with many commands.
+  # No domains: they help only with many commands. Nor is anything loaded: the mission or the page
+  # comes from somebody who chose the skills.
   @sections [:rules, :commands, :skills, :inline_skills, :notes, :other_notes]
 
   @doc "The start of its system prompt; the sections of the view follow."
@@ -46,7 +47,8 @@ defmodule Skillbook.Agent.NonInteractive do
       on_event.(event)
     end
 
-    options = Keyword.merge(options, prompt: [sections: @sections], on_event: collect)
+    own = [prompt: [sections: @sections], preflight: false, on_event: collect]
+    options = Keyword.merge(options, own)
     result = Agent.run(book, input, options)
     {result, key |> Process.delete() |> Enum.reverse()}
   end

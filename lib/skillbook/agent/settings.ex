@@ -5,7 +5,7 @@ defmodule Skillbook.Agent.Settings do
 
   alias Skillbook.Agent.Budget
   alias Skillbook.Support.Options
-  alias Skillbook.{Model, OptionError, Profile, Transcript}
+  alias Skillbook.{Model, OptionError, Preflight, Profile, Transcript}
 
   @book_options [
     :model,
@@ -22,7 +22,10 @@ defmodule Skillbook.Agent.Settings do
 
   @doc "Validates the options of a run."
   @spec validate_run(keyword()) :: :ok | {:error, OptionError.t()}
-  def validate_run(options), do: validate(options, "a run", schema())
+  def validate_run(options) do
+    with :ok <- validate(options, "a run", schema()),
+         do: Preflight.Settings.validate(options[:preflight], "a run's :preflight")
+  end
 
   @doc "Validates a book's `:agent`, which may be `nil`."
   @spec validate_book(keyword() | nil) :: :ok | {:error, OptionError.t()}
@@ -53,6 +56,7 @@ defmodule Skillbook.Agent.Settings do
       prompt: {"a keyword list", &Keyword.keyword?/1},
       chat: {"a keyword list", &Keyword.keyword?/1},
       grammar: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
+      preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
       commands: {"a keyword list", &Keyword.keyword?/1},
       on_event:
         {"a function of one argument, a process or nil",

@@ -7,12 +7,13 @@ defmodule Skillbook.Agent.SkillsRead do
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Transcript.Message
-  alias Skillbook.{Command, Entry, Report, Result, Transcript, View}
+  alias Skillbook.{Command, Entry, Executor, Report, Result, Transcript, View}
 
   @max_command 80
   @left_out "(Earlier messages of this conversation were left out to save room.)"
   @removed "(This message had a text that has changed or can no longer be read. " <>
              "Its commands have run.)"
+  @removed_skills "(This message had a text that has changed or can no longer be read.)"
 
   # Repeated texts
 
@@ -168,9 +169,19 @@ defmodule Skillbook.Agent.SkillsRead do
           do: activation.name
 
     missing = transcript |> Transcript.activations() |> Enum.reject(&(&1.name in present))
+    {results, left_out} = read_all(view, Enum.map(missing, & &1.name), max_tokens)
 
+    %{
+      text: texts([restored_text(results), left_out_text(left_out)]),
+      activations: Enum.flat_map(results, &activations/1),
+      left_out: left_out
+    }
+  end
+
+  # The results of reading these entries, in order, and the names of those that do not fit.
+  defp read_all(view, names, max_tokens) do
     {results, left_out, _room} =
-      Enum.reduce(missing, {[], [], max_tokens}, fn %{name: name}, {results, left_out, room} ->
+      Enum.reduce(names, {[], [], max_tokens}, fn name, {results, left_out, room} ->
         case read(view, name) do
           nil ->
             {results, left_out, room}
@@ -184,16 +195,10 @@ defmodule Skillbook.Agent.SkillsRead do
         end
       end)
 
-    results = Enum.reverse(results)
-    left_out = Enum.reverse(left_out)
-    texts = [restored_text(results), left_out_text(left_out)]
-
-    %{
-      text: texts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
-      activations: Enum.flat_map(results, &activations/1),
-      left_out: left_out
-    }
+    {Enum.reverse(results), Enum.reverse(left_out)}
   end
+
+  defp texts(texts), do: texts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n")
 
   # A name that the view does not show is skipped, as if it had never been read.
   defp read(view, name) do
@@ -238,6 +243,61 @@ defmodule Skillbook.Agent.SkillsRead do
     {%{transcript | messages: messages}, restored}
   end
 
+  # Entries that are loaded before the model asks for them
+
+  @doc """
+  Reads entries whose current texts are not in the conversation, for a message to the model.
+
+  Returns the text, which is empty if there is none, its activations, and the names of the entries
+  that do not fit into `max_tokens`.
+  """
+  @spec preload(View.t(), Transcript.t(), [String.t()], non_neg_integer()) :: %{
+          text: String.t(),
+          activations: [Message.activation()],
+          left_out: [String.t()]
+        }
+  def preload(view, transcript, names, max_tokens) do
+    present = MapSet.new(Transcript.present(transcript), &{&1.name, &1.hash})
+
+    names =
+      for name <- names,
+          {:ok, %{name: ^name} = entry} <- [View.fetch(view, name)],
+          {name, Entry.activation(entry).hash} not in present,
+          do: name
+
+    {results, left_out} = read_all(view, names, max_tokens)
+
+    %{
+      text: texts([preloaded_text(view, results), too_long_text(left_out)]),
+      activations: Enum.flat_map(results, &activations/1),
+      left_out: left_out
+    }
+  end
+
+  defp preloaded_text(_view, []), do: ""
+
+  defp preloaded_text(view, results) do
+    results = Enum.map(results, &marked(&1, view))
+
+    "## Pre-loaded Skills\nThese may help with the message above. You need not read them " <>
+      "again.\n\n#{%Report{results: results}}"
+  end
+
+  # Nobody asked for it, so its origin is said.
+  defp marked(%Result{metadata: %{activates: [%{name: name} | _]}} = result, view) do
+    case View.fetch!(view, name) do
+      %Entry{trust: :low} -> %{result | content: Executor.low_trust_notice() <> result.content}
+      _ -> result
+    end
+  end
+
+  defp too_long_text([]), do: ""
+
+  defp too_long_text(names) do
+    "These may help too, but do not fit here: #{Enum.join(names, ", ")}. " <>
+      "`get_skill: NAME` reads one."
+  end
+
   # Hidden texts
 
   @doc """
@@ -252,13 +312,16 @@ defmodule Skillbook.Agent.SkillsRead do
       Enum.map(transcript.messages, fn message ->
         if Enum.all?(message.activations, &visible?(&1, view, same_profile?)),
           do: message,
-          else: %{message | content: @removed, activations: []}
+          else: %{message | content: removed(message), activations: []}
       end)
 
     # Only names are stored of these, so a changed text does not matter.
     left_out = Enum.filter(transcript.left_out, &visible?(&1, view, true))
     %{transcript | messages: messages, left_out: left_out}
   end
+
+  defp removed(%{kind: :preloaded}), do: @removed_skills
+  defp removed(_message), do: @removed
 
   defp visible?(%{name: name, hash: hash}, view, same_profile?) do
     # An entry with this name as an alias is another entry.

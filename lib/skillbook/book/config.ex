@@ -7,7 +7,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Scheduler.Local
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, Native, OptionError, Profile, Source, Vault}
+  alias Skillbook.{Book, Embedder, Native, OptionError, Preflight, Profile, Source, Vault}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -15,6 +15,7 @@ defmodule Skillbook.Book.Config do
     :timeout,
     :ask,
     :agent,
+    :preflight,
     :max_running,
     :max_running_per_skill,
     :max_agents,
@@ -23,7 +24,9 @@ defmodule Skillbook.Book.Config do
     :breaker,
     :usage,
     :telemetry_flags,
-    :watch
+    :watch,
+    :embedder,
+    :embedder_timeout
   ]
 
   @doc "Returns a book, not yet started, or the first invalid option."
@@ -33,6 +36,7 @@ defmodule Skillbook.Book.Config do
          :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
          {:ok, name} <- fetch_name(options),
          :ok <- Settings.validate_book(options[:agent]),
+         :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight"),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
@@ -189,6 +193,7 @@ defmodule Skillbook.Book.Config do
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
       agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
+      preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
       max_running: {"a number or :infinity", &limit?/1},
       max_running_per_skill: {"a number or :infinity", &limit?/1},
       max_agents: {"a number or :infinity", &limit?/1},
@@ -200,7 +205,9 @@ defmodule Skillbook.Book.Config do
       schedules: {"a keyword list", &Keyword.keyword?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
-      vaults: {"a list of vaults", &is_list/1}
+      vaults: {"a list of vaults", &is_list/1},
+      embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
+      embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1}
     ]
   end
 

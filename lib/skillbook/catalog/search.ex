@@ -1,10 +1,12 @@
 defmodule Skillbook.Catalog.Search do
   @moduledoc false
-  # Searches the entries of a view. The index is in the memory of the native library, one for each
-  # generation. For documents in the database see `Skillbook.Search.Index`.
+  # Searches the entries of a view, by words and, if its book has an embedder, by meaning. The
+  # index is in the memory of the native library, one for each generation, and so are the vectors.
+  # For documents in the database see `Skillbook.Search.Index`.
 
+  alias Skillbook.Embedding
   alias Skillbook.Support.Options
-  alias Skillbook.{Hit, Native, View}
+  alias Skillbook.{Book, Hit, Native, View}
 
   @default_limit 10
   @max_limit 1_000
@@ -13,7 +15,7 @@ defmodule Skillbook.Catalog.Search do
   def max_limit, do: @max_limit
 
   @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
-  def search(%View{ref: ref}, query, options \\ []) when is_binary(query) do
+  def search(%View{ref: ref} = view, query, options \\ []) when is_binary(query) do
     with {:error, error} <- Options.validate(options, "a search", schema()), do: raise(error)
 
     # A binary that is not UTF-8 has no words.
@@ -26,10 +28,29 @@ defmodule Skillbook.Catalog.Search do
         limit,
         options[:kind],
         options[:domain],
-        Keyword.get(options, :tags, [])
+        Keyword.get(options, :tags, []),
+        meaning(view, query)
       )
     else
       []
+    end
+  end
+
+  @doc """
+  Returns the vectors of the view's book and the vector of a query, for the native library; `nil`
+  if the view has no book, or the book no vectors.
+  """
+  @spec meaning(View.t(), String.t()) :: {reference(), Skillbook.Embedder.vector()} | nil
+  def meaning(%View{book: nil}, _query), do: nil
+
+  def meaning(%View{book: name}, query) do
+    with %Book{vectors: vectors} = book when vectors != nil <- Book.find(name),
+         # Nothing is embedded yet.
+         true <- Native.vectors_count(vectors) > 0,
+         vector when vector != nil <- Embedding.Query.vector(book, query) do
+      {vectors, vector}
+    else
+      _ -> nil
     end
   end
 

@@ -50,6 +50,10 @@ defmodule Skillbook.Catalog.Watcher do
     :ok
   end
 
+  @doc "Sends a message to the subscribers of a book."
+  @spec publish(atom(), term()) :: :ok
+  def publish(book, message), do: Enum.each(subscribed(book), &send(&1, message))
+
   defp subscribed(book), do: :pg.get_local_members(scope(book), :changes)
   defp name(book), do: Module.concat(book, Watcher)
   defp scope(book), do: Module.concat(book, Subscribers)
@@ -142,7 +146,7 @@ defmodule Skillbook.Catalog.Watcher do
 
     if change.generation != state.generation do
       report(state.book, change, entries, System.monotonic_time() - began)
-      publish(state.book, change)
+      publish(state.book, {:skillbook, state.book, change})
     end
 
     {made, %{state | generation: change.generation, entries: entries}}
@@ -160,9 +164,5 @@ defmodule Skillbook.Catalog.Watcher do
     measurements = Map.merge(counts, %{duration: duration, entries: entries})
     metadata = %{book: book, generation: change.generation}
     Telemetry.event([:skillbook, :catalog, :reload], measurements, metadata)
-  end
-
-  defp publish(book, change) do
-    for pid <- subscribed(book), do: send(pid, {:skillbook, book, change})
   end
 end

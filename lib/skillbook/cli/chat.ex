@@ -42,6 +42,7 @@ defmodule Skillbook.CLI.Chat do
         max_turns: {:number, 1, nil},
         max_context: {:number, 1, nil},
         grammar: :boolean,
+        preflight: :boolean,
         ask: :boolean,
         resume: :string
       ]
@@ -73,6 +74,7 @@ defmodule Skillbook.CLI.Chat do
       --max-context N      maximum tokens of the conversation; older messages are left out
       --grammar            restrict the model to existing commands; the server must support
                            grammars, as llama.cpp does
+      --preflight          load the skills that match a message before the model reads it
       --ask                ask before each command with side effects
       --resume FILE        continue a conversation saved with :save
 

@@ -21,7 +21,7 @@ defmodule Skillbook.CLI.Explain do
   def help do
     """
     Usage: skillbook [OPTIONS] explain NAME [--format FORMAT | --section SECTION ...]
-           [--max-tokens N] [--max-chars N]
+           [--max-tokens N] [--max-chars N] [--message TEXT]
 
     Shows the files that a name can mean, the file that is used, the reason why the profile cannot
     see it, and its place in the profile's prompt. NAME is the name or alias of an entry, or the
@@ -29,7 +29,8 @@ defmodule Skillbook.CLI.Explain do
 
     The output also describes entries that the profile cannot see, so do not give it to a model.
 
-    Options: --format, --section, --max-tokens and --max-chars select the prompt, as for `prompt`.
+    Options: --format, --section, --max-tokens, --max-chars and --message select the prompt, as
+    for `prompt`.
 
     Exit status: 0 a file was found, 1 no file was found, 2 wrong usage.
 

@@ -4,23 +4,15 @@ defmodule Skillbook.CLI.Lint do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.Terminal
+  alias Skillbook.CLI.{Targets, Terminal}
   alias Skillbook.Support.JSON
-  alias Skillbook.{CLI, Diagnostic, Lint, Source}
+  alias Skillbook.{CLI, Diagnostic, Lint}
 
   @impl true
   def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
 
   @impl true
-  def args(paths) do
-    case Enum.reject(paths, &File.exists?/1) do
-      [] ->
-        {:ok, paths}
-
-      [path | _] ->
-        {:error, "`lint` expects folders or files, got: #{path}, which does not exist"}
-    end
-  end
+  def args(paths), do: Targets.check("lint", paths)
 
   @impl true
   def summary, do: "find mistakes in skills, and fix the unambiguous ones"
@@ -61,20 +53,14 @@ defmodule Skillbook.CLI.Lint do
   end
 
   def run(options) do
+    {targets, sources} = Targets.of(options)
     dirs = Enum.map(options.dirs, &Path.expand/1)
-
-    targets =
-      if options.args == [],
-        do: dirs,
-        else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
-
-    sources = targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()
-    wanted = fn diagnostic -> Enum.any?(targets, &below?(diagnostic.path, &1)) end
+    wanted = &Targets.below?(&1.path, targets)
 
     lint = [
       strict: options.flags[:strict] || false,
       profile: if(options.profile_given, do: CLI.Session.profile(options)),
-      context: builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
+      context: Targets.builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
     ]
 
     diagnostics =
@@ -101,34 +87,6 @@ defmodule Skillbook.CLI.Lint do
     if File.dir?(path),
       do: path |> Path.join("**/*.[mM][dD]") |> Path.wildcard() == [],
       else: path |> Path.extname() |> String.downcase() != ".md"
-  end
-
-  # A page's meaning depends on the folders above it, so it is read as part of its --dir, if any.
-  defp root(path, dirs) do
-    Enum.find(dirs, &below?(path, &1)) || if File.dir?(path), do: path, else: Path.dirname(path)
-  end
-
-  defp below?(path, root), do: path == root or String.starts_with?(path, root <> "/")
-
-  # The built-in skills, unless they are linted. Compares inodes, because the build links to them.
-  defp builtins(options, sources) do
-    folders = for source <- sources, folder <- upwards(source), do: identity(folder)
-
-    for builtin <- [Source.builtin(), Source.builtin(:vaults)],
-        options.builtins,
-        identity(builtin.path) not in folders,
-        do: builtin
-  end
-
-  defp upwards(folder) do
-    case Path.dirname(folder) do
-      ^folder -> [folder]
-      parent -> [folder | upwards(parent)]
-    end
-  end
-
-  defp identity(folder) do
-    with {:ok, stat} <- File.stat(folder), do: {stat.major_device, stat.inode}
   end
 
   defp report_fix({path, {:ok, count}}),

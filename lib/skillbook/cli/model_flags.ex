@@ -26,7 +26,7 @@ defmodule Skillbook.CLI.ModelFlags do
 
     with {:ok, url} <- required(command, flags, :url, server),
          {:ok, name} <- required(command, flags, :model, "--model NAME, the name of the model"),
-         {:ok, key} <- key(flags[:key_env]),
+         {:ok, key} <- key(:key_env, flags[:key_env]),
          :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
       Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert])
       |> message("--url")
@@ -40,19 +40,32 @@ defmodule Skillbook.CLI.ModelFlags do
     end
   end
 
-  defp key(nil), do: {:ok, nil}
+  @doc "The key in the environment variable of a flag."
+  @spec key(atom(), String.t() | nil) :: {:ok, {:env, String.t()} | nil} | {:error, String.t()}
+  def key(_flag, nil), do: {:ok, nil}
 
   # Checked here, so that the error comes before the first message.
-  defp key(name) do
-    if String.trim(System.get_env(name, "")) == "",
+  def key(flag, variable) do
+    if String.trim(System.get_env(variable, "")) == "",
       do:
         {:error,
-         "--key-env expects an environment variable with a key; #{name} is not set or empty"},
-      else: {:ok, {:env, name}}
+         "#{name(flag)} expects an environment variable with a key; #{variable} is not set or " <>
+           "empty"},
+      else: {:ok, {:env, variable}}
   end
 
-  defp message({:error, %OptionError{problem: {:invalid, expected, value}}}, flag),
+  @doc "The name of a flag on the command line."
+  @spec name(atom()) :: String.t()
+  def name(flag), do: "--" <> (flag |> to_string() |> String.replace("_", "-"))
+
+  @doc "The message of an error about the value of a flag."
+  @spec message(result | {:error, Exception.t()}, String.t()) :: result | {:error, String.t()}
+        when result: term()
+  def message({:error, %OptionError{problem: {:invalid, expected, value}}}, flag),
     do: {:error, "#{flag} expects #{expected}, got: #{value}"}
 
-  defp message(ok, _flag), do: ok
+  def message({:error, %{__exception__: true} = error}, flag),
+    do: {:error, "#{flag}: #{Exception.message(error)}"}
+
+  def message(ok, _flag), do: ok
 end

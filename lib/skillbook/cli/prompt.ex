@@ -13,7 +13,8 @@ defmodule Skillbook.CLI.Prompt do
       format: {:one_of, Prompt.formats()},
       section: {:some_of, Prompt.sections()},
       max_tokens: {:number, 0, nil},
-      max_chars: {:number, 0, nil}
+      max_chars: {:number, 0, nil},
+      message: :keep
     ]
   end
 
@@ -28,7 +29,7 @@ defmodule Skillbook.CLI.Prompt do
   def help do
     """
     Usage: skillbook [OPTIONS] prompt [--format FORMAT | --section SECTION ...]
-           [--max-tokens N] [--max-chars N]
+           [--max-tokens N] [--max-chars N] [--message TEXT]
 
     Prints the sections of the system prompt that list the skills of the profile and explain their
     use.
@@ -39,11 +40,14 @@ defmodule Skillbook.CLI.Prompt do
                         #{list(Prompt.sections(), ",\n                    ")}
       --max-tokens N    maximum tokens, estimated; the last line counts the entries left out
       --max-chars N     maximum characters
+      --message TEXT    a message of the user, repeatable; if entries are left out, those nearest
+                        to it stay
 
     Examples:
       skillbook prompt
       skillbook --dir skills --grant internal prompt
       skillbook prompt --format xml --max-tokens 2000
+      skillbook prompt --max-tokens 500 --message "Remember that I like tea"
       skillbook prompt --section rules --section domains
     """
   end
@@ -61,17 +65,18 @@ defmodule Skillbook.CLI.Prompt do
   @doc "Calls the function with the options of `Skillbook.prompt/2` for the subcommand's flags."
   def with_flags(%{flags: flags}, command, fun) do
     sections = Keyword.get_values(flags, :section)
-    limits = Keyword.take(flags, [:max_tokens, :max_chars])
+    messages = for text <- Keyword.get_values(flags, :message), do: %{role: :user, content: text}
+    rest = [messages: messages] ++ Keyword.take(flags, [:max_tokens, :max_chars])
 
     case {flags[:format], sections} do
       {nil, []} ->
-        fun.(limits)
+        fun.(rest)
 
       {format, []} ->
-        fun.([{:format, format} | limits])
+        fun.([{:format, format} | rest])
 
       {nil, sections} ->
-        fun.([{:sections, sections} | limits])
+        fun.([{:sections, sections} | rest])
 
       _both ->
         Terminal.usage_error("--section and --format exclude each other", "#{command} --help")

@@ -6,11 +6,13 @@ defmodule Skillbook.CLI.Session do
   alias Skillbook.Catalog.ErrorLog
   alias Skillbook.CLI.Terminal
   alias Skillbook.SQL.{Location, SQLite}
-  alias Skillbook.Vault
+  alias Skillbook.{Embedding, Vault}
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
   @max_listed 3
+  # Milliseconds for a query of a single command, which prefers a late answer to another one.
+  @embedder_timeout 30_000
 
   @doc """
   Starts the book, calls the function with its name, and stops the book.
@@ -34,7 +36,7 @@ defmodule Skillbook.CLI.Session do
            {:ok, pid} <- start(options, store, vaults, mode) do
         try do
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
-          with :ok <- index(vaults), do: fun.(@name)
+          with :ok <- index(vaults), :ok <- embed(options.embedder, mode), do: fun.(@name)
         after
           GenServer.stop(pid)
         end
@@ -60,8 +62,9 @@ defmodule Skillbook.CLI.Session do
   end
 
   defp start(options, store, vaults, mode) do
-    # `index/1` shows the progress.
+    # `index/1` and `embed/2` show the progress, and the errors.
     Logger.put_module_level(Vault.Indexer, :warning)
+    if waits?(mode), do: Logger.put_module_level(Embedding.Indexer, :none)
 
     book = [
       name: @name,
@@ -69,7 +72,9 @@ defmodule Skillbook.CLI.Session do
       builtins: options.builtins,
       store: store,
       vaults: vaults,
-      watch: mode not in [:read, :write],
+      preflight: if(options.flags[:preflight], do: []),
+      watch: not waits?(mode),
+      embedder: options.embedder,
       write_to: List.last(options.dirs) || "skills"
     ]
 
@@ -77,11 +82,13 @@ defmodule Skillbook.CLI.Session do
     Logger.put_module_level(ErrorLog, :none)
 
     try do
-      Skillbook.start_link(book ++ schedules(mode, options))
+      Skillbook.start_link(book ++ timeout(mode) ++ schedules(mode, options))
     after
       Logger.delete_module_level(ErrorLog)
     end
   end
+
+  defp timeout(mode), do: if(waits?(mode), do: [embedder_timeout: @embedder_timeout], else: [])
 
   defp schedules({:serve, agent}, options) do
     profiles = [[id: options.profile, grants: options.grants]]
@@ -110,6 +117,30 @@ defmodule Skillbook.CLI.Session do
       end
     end)
   end
+
+  # A single command waits for the vectors, so that it always has the same result. In a
+  # conversation searches use those that are there.
+  defp embed(embedder, mode) do
+    if embedder != nil and waits?(mode) do
+      view = Skillbook.View.all(@name)
+      result = Embedding.Entries.await(view, &progress("skills embedded", &1))
+      Terminal.clear_progress()
+
+      with {:error, error} <- result do
+        Terminal.complain(["the skills cannot be embedded: ", reason(error)])
+        3
+      end
+    else
+      :ok
+    end
+  end
+
+  defp waits?(mode), do: mode in [:read, :write]
+
+  @doc "Shows how much of some work is done."
+  @spec progress(String.t(), %{done: non_neg_integer(), total: non_neg_integer()}) :: :ok
+  def progress(what, %{done: done, total: total}),
+    do: Terminal.progress("#{done} of #{total} #{what}")
 
   defp wait(name, %Task{ref: ref} = task) do
     receive do

@@ -24,6 +24,11 @@ defmodule Skillbook.Model.OpenAI do
       or crash report can contain it. Default: `nil`, no key
     * `:system_role` - `:system`, or `:user` for models without system messages, such as Gemma.
       The system prompt is then put at the start of the first message. Default: `:system`
+    * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
+      `:json_schema`, as its `response_format`, as OpenAI, llama.cpp, vLLM and Ollama accept it;
+      `:grammar`, as a GBNF grammar; or `:prompt`, not at all. The schema is always in the prompt
+      too. If the server refuses the request with the status 400 or 422, it is repeated without
+      the schema. Default: `:json_schema`
     * `:connect_timeout` - milliseconds to open a connection. Default: 10,000
     * `:idle_timeout` - milliseconds to wait for more data, and for the first word. Default:
       120,000
@@ -70,7 +75,7 @@ defmodule Skillbook.Model.OpenAI do
 
   @behaviour Skillbook.Model
 
-  alias Skillbook.Model.OpenAI.Answer
+  alias Skillbook.Model.{ObjectGrammar, OpenAI.Answer, Schema}
   alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{HTTP, ModelError, OptionError}
 
@@ -87,6 +92,7 @@ defmodule Skillbook.Model.OpenAI do
           proxy: :env | nil | String.t() | (() -> String.t() | nil),
           http: module() | {module(), keyword()},
           system_role: :system | :user,
+          structured: :json_schema | :grammar | :prompt,
           sleep: (non_neg_integer() -> any())
         }
 
@@ -100,6 +106,7 @@ defmodule Skillbook.Model.OpenAI do
     proxy: :env,
     http: HTTP.Native,
     system_role: :system,
+    structured: :json_schema,
     connect_timeout: 10_000,
     idle_timeout: 120_000,
     timeout: 600_000,
@@ -239,9 +246,22 @@ defmodule Skillbook.Model.OpenAI do
     }
 
     fields
+    |> Map.merge(structured(model, options[:schema]))
     |> Map.merge(options[:extra] || %{})
     |> Map.reject(fn {_name, value} -> value == nil end)
     |> JSON.encode()
+  end
+
+  defp structured(_model, nil), do: %{}
+  defp structured(%{structured: :prompt}, _schema), do: %{}
+
+  defp structured(%{structured: :grammar}, schema),
+    do: %{"grammar" => ObjectGrammar.gbnf(schema)}
+
+  defp structured(%{structured: :json_schema, url: url}, schema) do
+    schema = if strict_server?(url), do: Schema.without(schema, "maxLength"), else: schema
+    format = %{"name" => "answer", "schema" => schema, "strict" => Schema.all_required?(schema)}
+    %{"response_format" => %{"type" => "json_schema", "json_schema" => format}}
   end
 
   defp put_system_role([%{role: :system, content: system}, %{role: :user} = first | rest], :user),
@@ -255,8 +275,11 @@ defmodule Skillbook.Model.OpenAI do
   @doc false
   # OpenAI's newer models refuse the field that all other servers use.
   @spec limit_field(URI.t()) :: String.t()
-  def limit_field(%URI{host: "api.openai.com"}), do: "max_completion_tokens"
-  def limit_field(%URI{}), do: "max_tokens"
+  def limit_field(%URI{} = url),
+    do: if(strict_server?(url), do: "max_completion_tokens", else: "max_tokens")
+
+  # It also refuses some keywords of schemas.
+  defp strict_server?(%URI{host: host}), do: host == "api.openai.com"
 
   # Options
 
@@ -306,6 +329,8 @@ defmodule Skillbook.Model.OpenAI do
       model: {"text", &Options.text?/1},
       key: {"{:env, name}, a function without arguments, or nil", &key?/1},
       system_role: {":system or :user", &(&1 in [:system, :user])},
+      structured:
+        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])},
       connect_timeout: milliseconds,
       idle_timeout: milliseconds,
       timeout: milliseconds,

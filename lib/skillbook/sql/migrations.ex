@@ -44,7 +44,8 @@ defmodule Skillbook.SQL.Migrations do
     {7, "schedules of the store", Skillbook.SQL.Migrations.V7},
     {8, "the terms of vaults", Skillbook.SQL.Migrations.V8},
     {9, "one index for search", Skillbook.SQL.Migrations.V9},
-    {10, "labels of tasks", Skillbook.SQL.Migrations.V10}
+    {10, "labels of tasks", Skillbook.SQL.Migrations.V10},
+    {11, "vectors", Skillbook.SQL.Migrations.V11}
   ]
 
   @doc """

@@ -7,6 +7,7 @@ defmodule Skillbook.Transcript.Message do
     * `:kind` - the kind of message:
       * `:prompt` - the system prompt
       * `:input` - text of the user
+      * `:preloaded` - the skills that were loaded for the text of the user before it
       * `:reply` - text of the model
       * `:report` - the results of a reply's commands
       * `:news` - changes of skills during the conversation
@@ -27,7 +28,7 @@ defmodule Skillbook.Transcript.Message do
 
   alias Skillbook.Model
 
-  @type kind :: :prompt | :input | :reply | :report | :news | :note
+  @type kind :: :prompt | :input | :preloaded | :reply | :report | :news | :note
 
   @typedoc """
   An entry whose text a message contains.

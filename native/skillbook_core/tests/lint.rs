@@ -305,6 +305,122 @@ fn blocks_in_skills_and_indexes() {
 }
 
 #[test]
+fn examples_that_lead_elsewhere() {
+    let page = |name: &str, about: &str, more: &str| {
+        let text = format!(
+            "---\nname: {name}\ndescription: {about} for everybody\n{more}---\nText of {name}.\n"
+        );
+        (format!("{name}/SKILL.md"), text)
+    };
+    let others = |count: usize| {
+        (0..count).map(|at| page(&format!("rain{at}"), "Tells about rain tomorrow", "")).collect()
+    };
+    let own = |about: &str, examples: &str, others: Vec<(String, String)>| {
+        let files: Vec<_> = [page("sky", about, examples)].into_iter().chain(others).collect();
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        found(&files, "sky/SKILL.md")
+    };
+    let lost = "examples_lost 5:5 expected `sky` among the first 3 for its example \"Will it rain \
+                tomorrow?\", got `rain0` (tomorrow, rain), `rain1` (tomorrow, rain), `rain2` \
+                (tomorrow, rain); ";
+    let foreign = "no word of the request leads here; say in the description what people ask for, \
+                   in their words";
+    let weak =
+        "say in the description what people ask for, in their words, or say less in the others";
+    let example = "examples:\n  - Will it rain tomorrow?\n";
+    let rarer = lost.replace("(tomorrow, rain)", "(tomorrow, rain)");
+    let rows = [
+        ("nothing in common", own("Watches the clouds", example, others(3)), vec![(lost, foreign)]),
+        ("too little", own("Watches the rain", example, others(3)), vec![(&*rarer, weak)]),
+        ("two before it", own("Watches the clouds", example, others(2)), vec![]),
+        ("it is first", own("Will it rain tomorrow", example, others(3)), vec![]),
+        (
+            "not wanted",
+            own("Watches the clouds", "examples:\n  - not: Will it rain tomorrow?\n", others(3)),
+            vec![],
+        ),
+        (
+            "hidden from models",
+            own(
+                "Watches the clouds",
+                &format!("{example}disable-model-invocation: true\n"),
+                others(3),
+            ),
+            vec![],
+        ),
+    ];
+    for (case, found, expected) in rows {
+        let expected: Vec<_> =
+            expected.into_iter().map(|(message, hint)| format!("{message}{hint}")).collect();
+        assert_eq!(found, expected, "{case}");
+    }
+}
+
+#[test]
+fn examples_that_contradict_each_other() {
+    let found = |own: &str, other: &str| {
+        let page = |name: &str, examples: &str| {
+            format!(
+                "---\nname: {name}\ndescription: Something about {name} and more\nexamples:\n\
+                 {examples}\n---\nText.\n"
+            )
+        };
+        let (own, other) = (page("rain", own), page("snow", other));
+        found(&[("rain/SKILL.md", &own), ("snow/SKILL.md", &other)], "rain/SKILL.md")
+    };
+    let ambiguous = |place: &str, text: &str| vec![format!("example_ambiguous {place} {text}")];
+    let keep = "; keep one of them";
+    let rows = [
+        ("one", "- About rain", "- About snow", vec![]),
+        (
+            "both, in other letters",
+            "- About rain\n- not: about RAINS?",
+            "- About snow",
+            ambiguous(
+                "6:8",
+                &format!("the example \"about RAINS?\" is also written without `not`{keep}"),
+            ),
+        ),
+        (
+            "the other way round",
+            "- not: About rain\n- About rain!",
+            "- About snow",
+            ambiguous(
+                "6:3",
+                &format!("the example \"About rain!\" is also written after `not`{keep}"),
+            ),
+        ),
+        (
+            "twice",
+            "- About rain\n- about  rain",
+            "- About snow",
+            ambiguous("6:3", &format!("the example \"about  rain\" is written twice{keep}")),
+        ),
+        (
+            "of another entry",
+            "- About rain",
+            "- about rain",
+            ambiguous(
+                "5:3",
+                "the example \"About rain\" is also one of `snow`; keep it where it belongs; in \
+                 the other it may be after `not`",
+            ),
+        ),
+        ("not of another entry", "- About rain", "- not: about rain", vec![]),
+        ("not of both", "- not: About", "- not: about", vec![]),
+    ];
+    for (case, own, other, expected) in rows {
+        assert_eq!(found(own, other), expected, "{case}");
+    }
+    let long = "é".repeat(81);
+    assert_eq!(
+        found(&format!("- {long}\n- {long}"), "- x"),
+        ambiguous("5:3", &format!("the example \"{}…\" is written twice{keep}", "é".repeat(80)))
+    );
+}
+
+#[test]
 fn hidden_pages_are_not_checked() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
     let send = concat!(

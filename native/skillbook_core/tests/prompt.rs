@@ -6,7 +6,7 @@ use common::{all, doc, skills, source, source_of, view};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Reason, Section};
-use skillbook_core::source::{Source, SourceKind};
+use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands
@@ -382,6 +382,7 @@ fn unlisted_entries_are_mentioned_nowhere() {
     told += &view.prompt_with(&Options {
         sections: Section::ALL.to_vec(),
         preloaded: vec!["hidden".into(), "hidden-too".into()],
+        nearest: Vec::new(),
         limit: Limit::default(),
     });
     for word in ["hidden", "gone", "shut"] {
@@ -519,6 +520,197 @@ fn preloaded_entries_are_left_out_last_and_counted() {
     let limit = Limit { chars: Some(300), tokens: None };
     let placed = view.placement(&Options { limit, ..options }, id);
     assert_eq!(placed, Placement::Section(Section::PreloadedSkills));
+}
+
+/// The end of descriptions that are longer than the line about omissions.
+const MUCH: &str = " and much else, so that the line about omissions is shorter than any of the \
+                    entries that it counts, whatever it counts";
+
+fn longer(name: &str, more: &str, body: &str) -> String {
+    let about = format!("About {name}");
+    doc(name, more, body).replacen(&about, &format!("{about}{MUCH}"), 1)
+}
+
+/// The index of a domain.
+fn index(domain: &str) -> (String, String) {
+    let text = longer(domain, "", "").replacen("name:", "domain:", 1);
+    (format!("{domain}/SKILL.md"), text)
+}
+
+/// A prompt of these sections, as long as `expected`, must be `expected`.
+#[track_caller]
+fn assert_cut(view: &View, sections: &[Section], nearest: &[&str], expected: &str) {
+    let options = |chars| Options {
+        sections: sections.to_vec(),
+        nearest: nearest.iter().map(|name| name.to_string()).collect(),
+        limit: Limit { chars, tokens: None },
+        ..Options::default()
+    };
+    assert_eq!(view.prompt_with(&options(Some(expected.chars().count()))), expected);
+    let whole = view.prompt_with(&options(None));
+    assert_eq!(whole, only(view, sections), "without a limit they change nothing");
+    assert_eq!(view.prompt_with(&options(Some(whole.chars().count()))), whole);
+}
+
+#[test]
+fn the_nearest_entries_stay_in_the_usual_order() {
+    let many = ["apple", "banana", "cherry", "date", "elder", "fig"];
+    let skills = many.map(|name| (format!("{name}.md"), longer(name, "aliases: [fruit]\n", "")));
+    let commands = ["mail.read", "mail.send", "tasks.list", "tasks.new"].map(|name| {
+        let text = doc(name, "", &format!("## Usage\n\n{name}{MUCH}\n"));
+        (format!("{}.md", name.replace('.', "/")), text)
+    });
+    let indexes = ["mail", "tasks"].map(index);
+    let files: Vec<_> = skills
+        .iter()
+        .chain(&commands)
+        .chain(&indexes)
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let notes = [
+        ("long.md", &*format!("# Long\n\n{}", "long ".repeat(200))),
+        ("one.md", "# One\n\nFirst.\n"),
+        ("two.md", "# Two\n\nSecond.\n"),
+    ];
+    let sources = vec![
+        source("s", SourceKind::Skills, &[], &files),
+        source("n", SourceKind::Notes, &[], &notes),
+    ];
+    let view = all(Catalog::build(1, sources));
+    let list = |names: &[&str]| {
+        let lines = names.iter().map(|name| format!("- {name}: About {name}{MUCH}\n"));
+        format!("## Available Skills\n{}", lines.collect::<String>())
+    };
+    let line = |what: &str| format!("\nLeft out for lack of space: {what}. {FOOT}");
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&[], &["apple", "banana"]),
+        (&["fig", "cherry", "apple"], &["cherry", "fig"]),
+        (&["cherry", "fig"], &["cherry", "fig"]),
+        // The rest follows in its order.
+        (&["fig"], &["apple", "fig"]),
+        // Unknown names and repetitions do not count, and an alias means its entry.
+        (&["nothing", "date", "date", "elder"], &["date", "elder"]),
+        (&["elder", "fruit"], &["apple", "elder"]),
+    ];
+    for (nearest, expected) in rows {
+        let expected = format!("{}{}", list(expected), line("4 skills"));
+        assert_cut(&view, &[Section::SkillList], nearest, &expected);
+    }
+    // A domain is as near as its nearest command.
+    let domains = "## Domains\n\n`get_skill: NAME` lists a domain's commands, \
+                   `get_skill: NAME.all` shows them in full.\n\n";
+    let expected = format!("{domains}  tasks  About tasks{MUCH}\n{}", line("1 domain"));
+    assert_cut(&view, &[Section::Domains], &["tasks.new", "mail.send"], &expected);
+    let quick = format!("## Quick reference\n\n  mail.send{MUCH}\n{}", line("3 commands"));
+    assert_cut(&view, &[Section::QuickReference], &["mail.send"], &quick);
+    // Lines come before whole texts, also those of entries that are farther.
+    let sections = [Section::SkillList, Section::Notes];
+    let near = ["two", "long", "fig", "date"];
+    let expected = format!("{}{}", list(&["date", "fig"]), line("4 skills and 3 notes"));
+    assert_cut(&view, &sections, &near, &expected);
+    let expected = format!(
+        "{}\n## Notes\n\n### Two\n\n  Second.\n{}",
+        list(&["date", "fig"]),
+        line("4 skills and 2 notes")
+    );
+    assert_cut(&view, &sections, &near, &expected);
+}
+
+#[test]
+fn separators_stand_between_the_entries_that_stay() {
+    let hidden = "include_in_prompt: false\n";
+    let title = |name: &str| format!("{hidden}title: {name}{MUCH}\n");
+    let files = ["a", "b", "c"].map(|name| (format!("{name}.md"), doc(name, &title(name), "")));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let head = "## Other Notes\nRead one with `get_skill: NAME`; \
+                a name that differs from the title is in parentheses.\n";
+    let view = all(skills(&files));
+    let line = |what: &str| format!("\nLeft out for lack of space: {what}. {FOOT}");
+    let two = format!("{head}\"a{MUCH}\" (a), \"c{MUCH}\" (c)\n{}", line("1 skill"));
+    assert_cut(&view, &[Section::OtherNotes], &["c", "a"], &two);
+    let one = format!("{head}\"b{MUCH}\" (b)\n{}", line("2 skills"));
+    assert_cut(&view, &[Section::OtherNotes], &["b"], &one);
+    let inline = |name: &str| {
+        format!(
+            "<skill name=\"{name}\" location=\"/i/{name}.md\">\n\
+             References are relative to /i.\n\n  Text of {name}{MUCH}.\n</skill>\n"
+        )
+    };
+    let files = ["a", "b", "c"]
+        .map(|name| (format!("{name}.md"), doc(name, "", &format!("Text of {name}{MUCH}."))));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let globs = Some(Globs::new(&["*".to_owned()]).unwrap());
+    let source = Source { name: "i".into(), inline: globs, ..Source::default() };
+    let view = all(Catalog::build(1, vec![source_of(source, &files)]));
+    let two = format!("{}\n{}{}", inline("b"), inline("c"), line("1 skill"));
+    assert_cut(&view, &[Section::InlineSkills], &["c", "b"], &two);
+}
+
+#[test]
+fn proactive_entries_stay_first() {
+    let proactive = "proactive_for_profile_ids: [p]\n";
+    let first = |(path, text): (String, String)| {
+        (path, text.replacen("\n---", &format!("\n{}---", proactive), 1))
+    };
+    let page =
+        |name: &str, more: &str| (format!("{}.md", name.replace('.', "/")), longer(name, more, ""));
+    let files = [
+        page("apple", ""),
+        page("banana", ""),
+        page("cherry", proactive),
+        page("a.x", ""),
+        page("b.x", ""),
+        page("c.x", proactive),
+        page("d.x", ""),
+        index("a"),
+        index("b"),
+        index("c"),
+        first(index("d")),
+    ];
+    let low = [page("date", proactive), page("e.x", ""), first(index("e"))];
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let low: Vec<_> = low.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let stranger = Source { name: "low".into(), trust: Trust::Low, ..Source::default() };
+    let sources = vec![source("s", SourceKind::Skills, &[], &files), source_of(stranger, &low)];
+    let catalog = common::cached(Catalog::build(1, sources));
+    let line = |what: &str| format!("\nLeft out for lack of space: {what}. {FOOT}");
+    let head = "## Available Skills\n";
+    // Authors of low trust have no say, and proactive entries come before near ones.
+    let rows: [(&str, &[&str], [&str; 2]); 4] = [
+        ("p", &[], ["apple", "cherry"]),
+        ("q", &[], ["apple", "banana"]),
+        ("p", &["banana", "apple"], ["banana", "cherry"]),
+        ("q", &["date"], ["apple", "date"]),
+    ];
+    for (profile, nearest, kept) in rows {
+        let view = view(&catalog, profile, &[], None);
+        let lines = kept.map(|name| format!("- {name}: About {name}{MUCH}\n")).concat();
+        let expected = format!("{head}{lines}{}", line("2 skills"));
+        assert_cut(&view, &[Section::SkillList], nearest, &expected);
+    }
+    let head = "## Domains\n\n`get_skill: NAME` lists a domain's commands, \
+                `get_skill: NAME.all` shows them in full.\n\n";
+    let lines = ["c", "d"].map(|name| format!("  {name}  About {name}{MUCH}\n")).concat();
+    let expected = format!("{head}{lines}{}", line("3 domains"));
+    assert_cut(&view(&catalog, "p", &[], None), &[Section::Domains], &["a.x"], &expected);
+}
+
+#[test]
+fn the_last_line_names_the_search_if_there_is_one() {
+    let hidden = "disable-model-invocation: true\n";
+    let search = ", `skills.search --query \"WORDS\"` finds entries.\n";
+    let rows = [("", "", search), (hidden, "", ".\n"), ("", "visibility_labels: [red]\n", ".\n")];
+    for (first, second, end) in rows {
+        let page = doc("skills.search", &format!("{first}{second}"), "");
+        let files = [("a.md", &*doc("a", "", "")), ("skills/search.md", &page)];
+        let catalog = common::cached(skills(&files));
+        let view = view(&catalog, "p", &[], None);
+        let expected = format!(
+            "{RULES}\nLeft out for lack of space: 1 skill. `get_skill` lists everything, \
+             `get_skill: NAME` shows one entry{end}"
+        );
+        assert_cut(&view, &[Section::Rules, Section::AvailableSkills], &[], &expected);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
 use skillbook_core::hidden::find;
-use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
+use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Section};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
@@ -93,6 +93,37 @@ fn catalog(texts: &[(String, String)]) -> Catalog {
             built("notes", Source { kind: SourceKind::Notes, ..Source::default() }, &notes),
         ],
     )
+}
+
+/// Entries of every kind. `skill4` is proactive; `skill5` and `note5` are not in the prompt.
+const KINDS: [&str; 18] = [
+    "skill0", "skill1", "skill2", "skill3", "skill4", "skill5", "note0", "note1", "note2", "note3",
+    "note4", "note5", "mail.a", "mail.b", "tasks.a", "tasks.b", "cal.a", "cal.b",
+];
+
+fn kinds() -> View {
+    let more = |name: &str| match name {
+        "skill4" => "proactive_for_profile_ids: [p]\n",
+        "skill5" | "note5" => "include_in_prompt: false\n",
+        _ => "",
+    };
+    let files = |start: fn(&str) -> bool| {
+        let names = KINDS.iter().filter(move |name| start(name));
+        let page = |name: &&str| {
+            let long = "x".repeat(7 * name.len() * usize::from(name.as_bytes()[4] % 5));
+            let text = doc(name, more(name), &format!("## Usage\n\n{name} {long}\n"));
+            (format!("{}.md", name.replace('.', "/")), text)
+        };
+        names.map(page).collect::<Vec<_>>()
+    };
+    let built = |name: &str, kind: SourceKind, files: &[(String, String)]| {
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        common::source(name, kind, &[], &files)
+    };
+    let skills = built("s", SourceKind::Skills, &files(|name| !name.starts_with("note")));
+    let notes = built("n", SourceKind::Notes, &files(|name| name.starts_with("note")));
+    view(&common::cached(Catalog::build(1, vec![skills, notes])), "p", &[], None)
 }
 
 fn all(catalog: Catalog) -> View {
@@ -265,6 +296,55 @@ proptest! {
         }
         for text in [shown, every, top] {
             prop_assert_eq!(find(&text).count(), 0, "{}", text);
+        }
+    }
+
+    /// The nearest entries change which entries stay within a limit, and nothing else.
+    #[test]
+    fn the_nearest_entries_stay(
+        nearest in proptest::collection::vec(0..KINDS.len(), 0..8),
+        format in 0..4usize,
+        most in 0..3_000usize,
+        more in 0..400usize,
+        in_tokens: bool,
+    ) {
+        let view = kinds();
+        let options = |most: usize| Options {
+            preloaded: vec!["skill3".into()],
+            nearest: nearest.iter().map(|at| KINDS[*at].to_owned()).collect(),
+            limit: match in_tokens {
+                true => Limit { chars: None, tokens: Some(most / 4) },
+                false => Limit { chars: Some(most), tokens: None },
+            },
+            ..Options::of(Format::ALL[format])
+        };
+        let whole = view.prompt_with(&Options { limit: Limit::default(), ..options(0) });
+        prop_assert_eq!(&whole, &view.prompt_with(&options(100_000)));
+        let cut = view.prompt_with(&options(most));
+        match in_tokens {
+            true => prop_assert!(tokens(&cut) <= most / 4),
+            false => prop_assert!(cut.chars().count() <= most),
+        }
+        prop_assert_eq!(&cut, &view.prompt_with(&options(most)));
+        // The lines have the order of the whole prompt. One line of the notes has several entries.
+        let shown = cut.split("Left out for lack of space: ").next().unwrap_or_default();
+        let mut lines = whole.lines();
+        let in_order = shown.trim_end().lines().all(|line| lines.any(|other| other == line));
+        prop_assert!(in_order || format == 2, "{}", cut);
+        // A larger limit keeps at least the same entries, in the same bytes if they are the same.
+        let stays = |most: usize| {
+            let place = |name: &&str| view.placement(&options(most), view.find(name).unwrap());
+            let is_kept = |place| matches!(place, Placement::Section(_) | Placement::Domain);
+            KINDS.iter().filter(|name| is_kept(place(name))).copied().collect::<Vec<_>>()
+        };
+        let (few, many) = (stays(most), stays(most + more));
+        prop_assert!(few.iter().all(|name| many.contains(name)), "{:?} {:?}", few, many);
+        // Of two near entries of one list, the nearer one stays.
+        for names in [&KINDS[..3], &KINDS[6..11]] {
+            let near: Vec<_> = nearest.iter().map(|at| KINDS[*at]).collect();
+            let near = near.into_iter().filter(|name| names.contains(name));
+            let kept: Vec<_> = near.map(|name| few.contains(&name)).collect();
+            prop_assert!(kept.windows(2).all(|pair| pair[0] || !pair[1]), "{:?} {:?}", kept, few);
         }
     }
 

@@ -56,6 +56,7 @@ mod sql;
 mod store;
 mod text;
 mod twin;
+mod vectors;
 mod view;
 mod watch;
 

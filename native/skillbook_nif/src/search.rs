@@ -1,10 +1,14 @@
 //! Search over the entries of a view, with the index in memory. For documents in the database see
 //! `search_rows`.
 
-use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
-use skillbook_core::view::search::{Hit, Query};
+use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
+use skillbook_core::catalog::EntryId;
+use skillbook_core::search::explain::Pull;
+use skillbook_core::search::rivals::Rivals;
+use skillbook_core::view::search::{Candidate, Hit, Meaning, Query};
 
 use crate::encode;
+use crate::vectors::{numbers, VectorsResource};
 use crate::view::{EntryKind, ViewResource};
 
 mod atoms {
@@ -18,11 +22,21 @@ mod atoms {
         score,
         snippet,
         title,
+        names,
+        part,
+        similarity,
+        word,
+        words,
     }
 }
 
-/// The matching entries as `%Skillbook.Hit{}`, best first.
+/// The vector of a query, with the store of the entries' vectors.
+type MeaningTerm<'a> = Option<(ResourceArc<VectorsResource>, Binary<'a>)>;
+
+/// The matching entries as `%Skillbook.Hit{}`, best first. With `meaning` also those that are
+/// similar.
 #[rustler::nif(schedule = "DirtyCpu")]
+#[expect(clippy::too_many_arguments, reason = "the options of a search")]
 fn view_search<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
@@ -31,22 +45,55 @@ fn view_search<'a>(
     kind: Option<EntryKind>,
     domain: Option<String>,
     tags: Vec<String>,
+    meaning: MeaningTerm<'a>,
 ) -> NifResult<Vec<Term<'a>>> {
     let query = Query {
-        text,
         limit,
         kind: kind.map(EntryKind::kind),
         domain: domain.as_deref(),
         tags: &tags,
+        ..Query::new(text)
     };
-    view.core().search(&query).iter().map(|hit| encode_hit(env, &view, hit)).collect()
+    let hits = with_meaning(query, &meaning, |query| view.core().search(query))?;
+    hits.iter().map(|hit| encode_hit(env, &view, hit)).collect()
+}
+
+/// The same entries as `{name, score, score by words, similarity or nil}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_candidates<'a>(
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    limit: usize,
+    meaning: MeaningTerm<'a>,
+) -> NifResult<Vec<(String, f64, f64, Option<f64>)>> {
+    let query = Query { limit, ..Query::new(text) };
+    let found = with_meaning(query, &meaning, |query| view.core().candidates(query))?;
+    let candidate = |found: &Candidate| {
+        let entry = view.core().entry(found.id)?;
+        let similarity = found.similarity.map(|similarity| round(similarity, 1e4));
+        Some((entry.name.to_string(), round(found.score, 1e3), round(found.words, 1e3), similarity))
+    };
+    Ok(found.iter().filter_map(candidate).collect())
+}
+
+fn with_meaning<T>(
+    query: Query,
+    meaning: &MeaningTerm,
+    search: impl FnOnce(&Query) -> T,
+) -> NifResult<T> {
+    let Some((vectors, vector)) = meaning else { return Ok(search(&query)) };
+    let vector = numbers(vector).ok_or(rustler::Error::BadArg)?;
+    let meaning = Meaning { vector: &vector, vectors: &vectors.0 };
+    Ok(search(&Query { meaning: Some(meaning), ..query }))
+}
+
+/// A 32-bit number as a 64-bit one that prints without extra digits.
+fn round(number: f32, unit: f64) -> f64 {
+    (f64::from(number) * unit).round() / unit
 }
 
 fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Term<'a>> {
     let entry = view.core().entry(hit.id).ok_or(rustler::Error::BadArg)?;
-    // The score is rounded as a 32-bit number. As a 64-bit number it must be rounded again, or it
-    // prints with extra digits.
-    let score = (f64::from(hit.score) * 1000.0).round() / 1000.0;
     encode::map(
         env,
         [
@@ -55,9 +102,75 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::highlights(), hit.snippet.highlights.encode(env)),
             (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
             (atoms::name(), entry.name.encode(env)),
-            (atoms::score(), score.encode(env)),
+            (atoms::score(), round(hit.score, 1e3).encode(env)),
             (atoms::snippet(), hit.snippet.text.encode(env)),
             (atoms::title(), encode::option(env, &entry.title)),
         ],
     )
+}
+
+/// For each of these names the words of a request that raise its score, the strongest first, as
+/// `%{word: text, part: number}`. A name that the view does not show has none.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_why<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    names: Vec<String>,
+) -> NifResult<Vec<Vec<Term<'a>>>> {
+    let found: Vec<Option<EntryId>> = names.iter().map(|name| view.find(name)).collect();
+    let ids: Vec<EntryId> = found.iter().flatten().copied().collect();
+    let mut pulls = view.core().why(text, &ids).into_iter();
+    let own = |id: Option<EntryId>| id.and_then(|_| pulls.next()).unwrap_or_default();
+    let own: Vec<Vec<Pull>> = found.into_iter().map(own).collect();
+    own.iter().map(|own| own.iter().map(|pull| encode_pull(env, pull)).collect()).collect()
+}
+
+fn encode_pull<'a>(env: Env<'a>, pull: &Pull) -> NifResult<Term<'a>> {
+    encode::map(
+        env,
+        [
+            (atoms::word(), pull.word.encode(env)),
+            (atoms::part(), round(pull.part, 1e3).encode(env)),
+        ],
+    )
+}
+
+/// The pairs of entries that are described most alike, the closest first, as
+/// `%{names: [one, other], similarity: number, words: texts}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_rivals(
+    env: Env<'_>,
+    view: ResourceArc<ViewResource>,
+    least: f64,
+    limit: usize,
+) -> NifResult<Vec<Term<'_>>> {
+    let pair = |rivals: &Rivals<EntryId>| {
+        let names = rivals.pair.map(|id| view.core().entry(id).map(|entry| &*entry.name));
+        encode::map(
+            env,
+            [
+                (atoms::names(), names.into_iter().flatten().collect::<Vec<_>>().encode(env)),
+                (atoms::similarity(), round(rivals.similarity, 1e3).encode(env)),
+                (atoms::words(), rivals.words.encode(env)),
+            ],
+        )
+    };
+    view.core().rivals(least as f32, limit).iter().map(pair).collect()
+}
+
+/// The pairs of entries whose vectors are most alike, the closest first, as
+/// `{[one, other], cosine}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_alike(
+    view: ResourceArc<ViewResource>,
+    vectors: ResourceArc<VectorsResource>,
+    least: f64,
+    limit: usize,
+) -> Vec<(Vec<String>, f64)> {
+    let name = |id| view.core().entry(id).map(|entry| entry.name.to_string());
+    let pairs = view.core().alike(&vectors.0, least as f32, limit).into_iter();
+    pairs
+        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), round(cosine, 1e3)))
+        .collect()
 }

@@ -10,6 +10,7 @@ use skillbook_core::source::Kind;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
+use skillbook_core::view::triggers::Triggered;
 use skillbook_core::view::{spelling, View};
 
 use crate::catalog::{CatalogResource, Snapshot};
@@ -207,6 +208,30 @@ twin! {
         Err(_) => Vec::new(),
     }
     .encode(env))
+}
+
+/// The names of those entries that may be loaded for a request.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_pickable(view: ResourceArc<ViewResource>, names: Vec<String>) -> Vec<String> {
+    let pickable =
+        |name: &String| view.core().find_named(name).is_some_and(|id| view.core().may_pick(id));
+    names.into_iter().filter(pickable).collect()
+}
+
+/// The names of the entries that the profile always gets whole.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_proactive<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
+    let entries = view.core().proactive().filter_map(|id| view.core().entry(id));
+    entries.map(|entry| entry.name.to_string()).collect::<Vec<_>>().encode(env)
+}
+
+/// The names of the entries with a keyword in a text, each with its keyword.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<(String, String)> {
+    let named = |found: Triggered| {
+        view.core().entry(found.id).map(|entry| (entry.name.to_string(), found.keyword))
+    };
+    view.core().triggered(text).into_iter().filter_map(named).collect()
 }
 
 /// Which of these texts are the first one in another spelling.
@@ -411,6 +436,7 @@ pub struct PromptOptions {
     sections: Option<Vec<String>>,
     format: String,
     preloaded: Vec<String>,
+    nearest: Vec<String>,
     max_chars: Option<usize>,
     max_tokens: Option<usize>,
 }
@@ -432,6 +458,7 @@ impl PromptOptions {
                 None => format.sections().to_vec(),
             },
             preloaded: self.preloaded,
+            nearest: self.nearest,
             limit: Limit { chars: self.max_chars, tokens: self.max_tokens },
         }
     }

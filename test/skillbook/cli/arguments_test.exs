@@ -93,8 +93,8 @@ defmodule Skillbook.CLI.ArgumentsTest do
   test "wrong usage names the expected and the given value" do
     commands =
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
-        "schedule, lint, explain, install, update, outdated, restore, remove, export, import, " <>
-        "help."
+        "schedule, lint, test, route, explain, install, update, outdated, restore, remove, " <>
+        "export, import, help."
 
     for {argv, message} <- [
           {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},

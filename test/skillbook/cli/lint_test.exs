@@ -386,6 +386,20 @@ defmodule Skillbook.CLI.LintTest do
 
       assert_received 0
 
+      # Of several entries, those that are near to a message stay.
+      for name <- ["harp", "lute", "viol"] do
+        text =
+          "---\nname: #{name}\ndescription: #{String.duplicate("Play the #{name}. ", 9)}\n---\n"
+
+        write(folder, %{"#{name}.md" => text})
+      end
+
+      limit = ["--section", "skills", "--max-chars", "450"]
+      assert explain.(["viol" | limit]) =~ "left out of the section `skills` for lack of space\n"
+      near = ["--message", "hello", "--message", "a viol, please"]
+      assert explain.(["viol" | limit ++ near]) =~ "in the section `skills`\n"
+      for _ <- 1..2, do: assert_received(0)
+
       assert explain.(["mail.sned"]) ==
                "mail.sned: no file has this name; similar names: mail.send, mail\n"
 

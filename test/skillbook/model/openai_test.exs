@@ -702,7 +702,8 @@ defmodule Skillbook.Model.OpenAITest do
            "expected text as the option :model of a model, got: \"\""},
           {[url: "http://a", modle: "m"],
            "unknown option :modle for a model, did you mean :model? The options are :url, " <>
-             ":model, :key, :system_role, :connect_timeout, :idle_timeout, :timeout, " <>
+             ":model, :key, :system_role, :structured, :connect_timeout, :idle_timeout, " <>
+             ":timeout, " <>
              ":retries, :backoff, :cacertfile, :proxy, :http, :sleep"},
           {[url: "http://a", model: "m", key: "sk"],
            "expected {:env, name}, a function without arguments, or nil as the option :key " <>
@@ -763,7 +764,8 @@ defmodule Skillbook.Model.OpenAITest do
     for {options, message} <- [
           {[temprature: 1],
            "unknown option :temprature for a model's answer, did you mean :temperature? The " <>
-             "options are :stop, :temperature, :max_tokens, :grammar, :extra, :timeout, " <>
+             "options are :stop, :temperature, :max_tokens, :grammar, :schema, :extra, " <>
+             ":timeout, " <>
              ":on_retry"},
           {[stop: "x"],
            "expected a list of texts as the option :stop of a model's answer, got: \"x\""}

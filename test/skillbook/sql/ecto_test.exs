@@ -269,7 +269,8 @@ defmodule Skillbook.SQL.EctoTest do
                "the application's database lacks Skillbook's tables, migration 1 (tasks and " <>
                  "memories), 2 (the store), 3 (runs of workflows), 4 (firings), 5 (the " <>
                  "documents of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 " <>
-                 "(the terms of vaults), 9 (one index for search), 10 (labels of tasks); " <>
+                 "(the terms of vaults), 9 (one index for search), 10 (labels of tasks), " <>
+                 "11 (vectors); " <>
                  "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>

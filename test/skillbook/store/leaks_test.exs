@@ -4,10 +4,16 @@ defmodule Skillbook.Store.LeaksTest do
   # do stored results end by a hidden change, nor does the number of the view's generation change.
   use Skillbook.SkillsCase, async: true
 
+  import Skillbook.Eventually
+
+  alias Skillbook.Embedding.Entries
+  alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
 
   alias Skillbook.{
     Agent,
+    Book,
+    Embedder,
     Grammar,
     Lint,
     Native,
@@ -488,7 +494,12 @@ defmodule Skillbook.Store.LeaksTest do
       news: Skillbook.changes(old, view),
       prompts:
         for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
-      short: for(limit <- [200, 2_000], do: Skillbook.prompt(view, max_chars: limit)),
+      short:
+        for(
+          limit <- [200, 2_000],
+          near <- [[], [nearest: @asked], [messages: [%{role: :user, content: "stew, tea"}]]],
+          do: Skillbook.prompt(view, [max_chars: limit] ++ near)
+        ),
       preloaded:
         Skillbook.prompt(view, sections: [:commands, :preloaded_skills], preloaded: @asked),
       entries: View.entries(view),
@@ -500,6 +511,9 @@ defmodule Skillbook.Store.LeaksTest do
       searches:
         for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
       tagged: Skillbook.search(view, "stew", tags: ["t"], limit: 1),
+      candidates:
+        for(text <- @asked ++ ["Where is the stew?"], do: Candidates.find(view, text, 20)),
+      embedded: Entries.progress(view),
       commands: lines(view, world),
       calls: calls(view),
       store: stored(view),
@@ -692,8 +706,22 @@ defmodule Skillbook.Store.LeaksTest do
     read = fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end
     schedules = [clock: read, max_per_profile: 3]
     options = [store: ":memory:", sources: [folder], write_to: folder, watch: false]
+    options = [embedder: embedder(), embedder_timeout: 60_000] ++ options
     book = book(options ++ [profiles: profiles, schedules: schedules])
     %{book: book, folder: folder, clock: clock}
+  end
+
+  # Each text has a vector of its own.
+  defp embedder do
+    Embedder.Function.new("digests", fn texts ->
+      for text <- texts, do: for(<<byte <- :crypto.hash(:sha256, text)>>, do: byte - 100)
+    end)
+  end
+
+  # Waits until all entries have a vector: how far a book is, is a matter of time.
+  defp embedded(%{book: book}) do
+    book = Book.fetch!(book)
+    assert eventually(fn -> match?({[_ | _], []}, Entries.digests(book)) end)
   end
 
   defp fire(%{book: book, clock: clock}) do
@@ -738,6 +766,8 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp compare(about, {reader, other}, with, without) do
+    for world <- [with, without], do: embedded(world)
+
     for profile <- [reader, other] do
       [one, two] = for world <- [with, without], do: everything(world, profile)
 

@@ -95,6 +95,9 @@ defmodule Skillbook.CLI.Chat.Screen do
     note(screen, :yellow, "#{message}; again in #{Float.round(retry.delay / 1000, 1)} s")
   end
 
+  defp show_event(screen, {:preloaded, %{loaded: loaded, left_out: left_out}}),
+    do: note(screen, :faint, preloaded(loaded, left_out))
+
   defp show_event(screen, {:news, _text}),
     do: note(screen, :faint, "the model is told which skills changed")
 
@@ -132,6 +135,10 @@ defmodule Skillbook.CLI.Chat.Screen do
     if open?(screen), do: Terminal.write("\n")
     :atomics.put(screen.counters, @open_line, 0)
   end
+
+  defp preloaded(loaded, []), do: "loaded: #{line(Enum.join(loaded, ", "))}"
+  defp preloaded([], left_out), do: "too long to load: #{line(Enum.join(left_out, ", "))}"
+  defp preloaded(loaded, left_out), do: "#{preloaded(loaded, [])}; #{preloaded([], left_out)}"
 
   defp cut_off(:length),
     do: "the reply is incomplete: it reached --max-tokens or the model's limit"

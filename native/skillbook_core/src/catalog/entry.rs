@@ -35,6 +35,8 @@ pub struct Entry {
     pub files: Vec<String>,
     /// See [`Entry::digest`].
     pub(crate) digest: OnceLock<u64>,
+    /// See [`embedded`](crate::search::embedded).
+    pub(crate) embedded: OnceLock<[u8; 16]>,
 }
 
 impl Entry {

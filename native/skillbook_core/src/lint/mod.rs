@@ -23,6 +23,7 @@
 //! ```
 
 mod commands;
+mod examples;
 mod hidden;
 mod page;
 pub mod spec;
@@ -44,6 +45,7 @@ pub fn lint(view: &View) -> Vec<Diagnostic> {
             hidden::document(&index.document, &mut found);
         }
     }
+    examples::examples(view, &mut found);
     found.sort_by_cached_key(|diagnostic| {
         (diagnostic.path.clone(), diagnostic.line, diagnostic.column, diagnostic.code)
     });

@@ -182,6 +182,11 @@ codes! {
     FlagContradiction = "flag_contradiction",
     /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
+    /// A request in `examples` for which other entries come before its own.
+    ExamplesLost = "examples_lost",
+    /// A request in `examples` that another entry has too, or that is written with and without
+    /// `not`.
+    ExampleAmbiguous = "example_ambiguous",
     /// Characters that readers cannot see, or that change how other text is shown.
     HiddenCharacters = "hidden_characters",
     /// A violation of the Agent Skills format.

@@ -10,13 +10,14 @@
 //! | `section` | the sections, and the formats that combine them |
 //! | `standard`, `notes`, `xml` | the text of the sections |
 //! | `foreign` | text of documents, which must not look like the prompt's own |
-//! | `plan`, `limit` | fitting a prompt into a limit of characters or tokens |
+//! | `plan`, `limit`, `order` | fitting a prompt into a limit of characters or tokens |
 //! | `news` | the changes since a prompt was made |
 
 mod foreign;
 mod limit;
 mod news;
 mod notes;
+mod order;
 mod plan;
 mod section;
 mod standard;
@@ -27,11 +28,15 @@ use std::sync::Arc;
 pub use self::limit::{tokens, Limit};
 pub use self::section::{Format, Section};
 
+use self::order::Order;
 use self::plan::{Plan, Subject};
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::view::help::without_heading;
 use crate::view::{about, View};
+
+/// The command that finds entries, if the view lists it.
+const SEARCH: &str = "skills.search";
 
 /// The contents of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +45,14 @@ pub struct Options {
     pub sections: Vec<Section>,
     /// The names of the entries in [`Section::PreloadedSkills`].
     pub preloaded: Vec<String>,
-    /// The maximum length. The preloaded entries are included first, then the other pieces in order
-    /// up to the first that does not fit, and a last line counts the rest. If the rules and that
-    /// line do not fit together, the prompt is only the line; if the line does not fit either, the
-    /// prompt is empty.
+    /// The names of the entries that stay if the limit cuts the prompt, nearest first. They change
+    /// which entries stay, never the order of the text, nor a prompt within the limit.
+    pub nearest: Vec<String>,
+    /// The maximum length. The preloaded entries are included first, then the proactive ones, then
+    /// the nearest ones, then the other pieces in order, up to the first that does not fit. Among
+    /// proactive and nearest entries the lines of lists come before whole texts. A last line counts
+    /// the rest. If the rules and that line do not fit together, the prompt is only the line; if
+    /// the line does not fit either, the prompt is empty.
     pub limit: Limit,
 }
 
@@ -59,6 +68,7 @@ impl Options {
         Options {
             sections: format.sections().to_vec(),
             preloaded: Vec::new(),
+            nearest: Vec::new(),
             limit: Limit::default(),
         }
     }
@@ -157,7 +167,10 @@ impl View {
                 Section::OtherNotes => self.push_other_notes(&mut plan),
             }
         }
-        plan.fit(options.limit);
+        if plan.exceeds(options.limit) {
+            let can_search = self.find_named(SEARCH).is_some_and(|id| self.lists(id));
+            plan.fit(options.limit, &Order::new(self, &options.nearest), can_search);
+        }
         plan
     }
 

@@ -8,7 +8,7 @@ use crate::view::{about, View};
 
 impl View {
     pub(super) fn push_skill_list<'a>(&'a self, plan: &mut Plan<'a>) {
-        plan.section(Section::SkillList, "## Available Skills\n", "", |plan| {
+        plan.section(Section::SkillList, ["## Available Skills\n", "", ""], |plan| {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- ");
@@ -27,7 +27,7 @@ impl View {
     }
 
     pub(super) fn push_notes_list<'a>(&'a self, plan: &mut Plan<'a>) {
-        plan.section(Section::NotesList, "## Notes\n", "", |plan| {
+        plan.section(Section::NotesList, ["## Notes\n", "", ""], |plan| {
             for (subject, entry) in self.prompted(about::NOTE) {
                 plan.piece(subject, |out| {
                     out.push_str("- ");
@@ -41,7 +41,7 @@ impl View {
 
     pub(super) fn push_skill_catalog<'a>(&'a self, plan: &mut Plan<'a>) {
         let head = "## Available Skills\nRead one in full with `get_skill: NAME`.\n";
-        plan.section(Section::SkillCatalog, head, "", |plan| {
+        plan.section(Section::SkillCatalog, [head, "", ""], |plan| {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- **");
@@ -62,11 +62,10 @@ impl View {
                 found.push(id);
             }
         }
-        plan.section(Section::PreloadedSkills, "## Pre-loaded Skills\n", "", |plan| {
+        plan.section(Section::PreloadedSkills, ["## Pre-loaded Skills\n", "\n", ""], |plan| {
             for (id, entry) in found.into_iter().filter_map(|id| Some((id, self.entry(id)?))) {
-                let first = plan.is_first();
                 plan.piece(Subject::Entry(id, entry.kind), |out| {
-                    out.push_str(if first { "### " } else { "\n### " });
+                    out.push_str("### ");
                     push_line(out, &entry.name);
                     out.push('\n');
                     push_body(out, super::without_heading(entry.body(), &entry.name).trim());
@@ -78,11 +77,10 @@ impl View {
     pub(super) fn push_other_notes<'a>(&'a self, plan: &mut Plan<'a>) {
         let head = "## Other Notes\nRead one with `get_skill: NAME`; \
                     a name that differs from the title is in parentheses.\n";
-        plan.section(Section::OtherNotes, head, "\n", |plan| {
+        plan.section(Section::OtherNotes, [head, ", ", "\n"], |plan| {
             for (subject, entry) in self.not_prompted() {
-                let first = plan.is_first();
                 plan.piece(subject, |out| {
-                    out.push_str(if first { "\"" } else { ", \"" });
+                    out.push('"');
                     push_line(out, &title(entry).replace('"', "'"));
                     out.push('"');
                     if title(entry) != &*entry.name {

@@ -1,17 +1,20 @@
-//! A prompt while it is built: its text, and the subject and the end of each piece.
+//! A prompt while it is built: its text, and the subject and the place of each piece.
 //!
-//! With the ends, a prompt can be cut to a limit after it was built, at the end of any piece.
+//! With the places, pieces can be left out after the prompt was built, so that it fits a limit.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
 use crate::catalog::EntryId;
 use crate::hidden;
 use crate::prompt::limit::{Limit, Size};
+use crate::prompt::order::Order;
 use crate::prompt::section::Section;
 use crate::source::Kind;
 
 /// The subject of a piece of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Subject<'a> {
     Domain(&'a str),
     Entry(EntryId, Kind),
@@ -24,13 +27,22 @@ pub(super) enum Subject<'a> {
 #[derive(Debug)]
 struct Piece<'a> {
     subject: Subject<'a>,
-    section: Section,
-    /// Where it begins in the text; the first piece of a section begins with the section's head.
-    start: usize,
-    end: usize,
-    /// The text that closes its section.
-    tail: &'static str,
+    /// The index of its part.
+    part: usize,
+    /// Its place in the text.
+    place: Range<usize>,
     is_included: bool,
+}
+
+/// A section of the text, with the texts around its pieces.
+#[derive(Debug)]
+struct Part {
+    section: Section,
+    head: Range<usize>,
+    separator: &'static str,
+    tail: &'static str,
+    /// The index of its first piece.
+    first: usize,
 }
 
 #[derive(Debug, Default)]
@@ -38,11 +50,8 @@ pub(super) struct Plan<'a> {
     text: String,
     /// The end of the rules. They are never cut in parts.
     rules: usize,
+    parts: Vec<Part>,
     pieces: Vec<Piece<'a>>,
-    /// The index of the current section's first piece.
-    first: usize,
-    /// The current section, with its tail and where its next piece begins.
-    current: Option<(Section, &'static str, usize)>,
 }
 
 impl<'a> Plan<'a> {
@@ -51,43 +60,44 @@ impl<'a> Plan<'a> {
         self.rules = self.text.len();
     }
 
-    /// Adds a section with head and tail. Without a piece it is left out.
+    /// Adds a section with a head, a separator between its pieces, and a tail. Without a piece it
+    /// is left out.
     pub(super) fn section(
         &mut self,
         section: Section,
-        head: &str,
-        tail: &'static str,
+        [head, separator, tail]: [&'static str; 3],
         write: impl FnOnce(&mut Plan<'a>),
     ) {
         let start = self.text.len();
         if start > 0 {
             self.text.push('\n');
         }
-        self.first = self.pieces.len();
-        self.current = Some((section, tail, self.text.len()));
+        let head_start = self.text.len();
         self.text.push_str(head);
+        let first = self.pieces.len();
+        let head = head_start..self.text.len();
+        self.parts.push(Part { section, head, separator, tail, first });
         write(self);
-        match self.pieces.len() == self.first {
-            true => self.text.truncate(start),
-            false => self.text.push_str(tail),
+        if self.pieces.len() == first {
+            self.text.truncate(start);
+            self.parts.pop();
+        } else {
+            self.text.push_str(tail);
         }
     }
 
     /// Adds a piece to the current section, with hidden characters made visible.
     pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
-        let from = self.text.len();
-        write(&mut self.text);
-        hidden::reveal(&mut self.text, from);
-        if let Some((section, tail, start)) = &mut self.current {
-            let (start, end) = (std::mem::replace(start, self.text.len()), self.text.len());
-            let piece = Piece { subject, section: *section, start, end, tail, is_included: true };
-            self.pieces.push(piece);
+        let Some(part) = self.parts.last() else { return };
+        if self.pieces.len() > part.first {
+            self.text.push_str(part.separator);
         }
-    }
-
-    /// Whether the current section has no piece yet.
-    pub(super) fn is_first(&self) -> bool {
-        self.pieces.len() == self.first
+        let start = self.text.len();
+        write(&mut self.text);
+        hidden::reveal(&mut self.text, start);
+        let place = start..self.text.len();
+        let part = self.parts.len() - 1;
+        self.pieces.push(Piece { subject, part, place, is_included: true });
     }
 
     pub(super) fn into_text(self) -> String {
@@ -100,32 +110,46 @@ impl<'a> Plan<'a> {
         let mut pieces = self.pieces.iter().filter(|piece| wanted(piece.subject));
         let first = pieces.clone().next()?;
         let piece = pieces.find(|piece| piece.is_included).unwrap_or(first);
-        Some((piece.section, piece.is_included))
+        Some((self.section_of(piece), piece.is_included))
+    }
+
+    fn section_of(&self, piece: &Piece) -> Section {
+        self.parts[piece.part].section
+    }
+
+    /// Whether the prompt is longer than a limit.
+    pub(super) fn exceeds(&self, limit: Limit) -> bool {
+        !limit.is_none() && !limit.holds(Size::of(&self.text))
     }
 
     /// Cuts the prompt to a limit, and adds a line about the rest.
     ///
-    /// The entries that the caller wants pre-loaded are taken first, then the other pieces in the
-    /// order of the text, up to the first that does not fit. The line also takes space, and its
-    /// length depends on the pieces that are left out. So pieces are given up again, the last one
-    /// first, until both fit.
-    pub(super) fn fit(&mut self, limit: Limit) {
-        if limit.is_none() || limit.holds(Size::of(&self.text)) {
-            return;
-        }
+    /// Pieces are taken in their order, those of equal rank in the order of the text, up to the
+    /// first that does not fit. So a larger limit keeps all pieces of a smaller one. The line also
+    /// takes space, and its length depends on the pieces that are left out. So pieces are given up
+    /// again, the last one first, until both fit.
+    pub(super) fn fit(&mut self, limit: Limit, by: &Order<'a>, can_search: bool) {
         let mut order: Vec<usize> = (0..self.pieces.len()).collect();
-        order.sort_by_key(|at| self.pieces[*at].section != Section::PreloadedSkills);
+        order.sort_by_cached_key(|at| {
+            let piece = &self.pieces[*at];
+            (by.rank(self.section_of(piece), piece.subject), *at)
+        });
         let mut size = Size::of(&self.text[..self.rules]);
         let mut sizes = vec![size];
-        let mut opened: Option<Section> = None;
+        let mut opened = vec![false; self.parts.len()];
+        let mut is_empty = self.rules == 0;
         for at in &order {
             let piece = &self.pieces[*at];
-            size = size.plus(&self.text[piece.start..piece.end]);
-            if opened != Some(piece.section) {
-                let is_first = opened.is_none() && self.rules == 0;
-                size = size.plus(if is_first { "" } else { "\n" }).plus(piece.tail);
-                opened = Some(piece.section);
-            }
+            let part = &self.parts[piece.part];
+            size = match std::mem::replace(&mut opened[piece.part], true) {
+                true => size.plus(part.separator),
+                false => {
+                    let blank = if is_empty { "" } else { "\n" };
+                    size.plus(blank).plus(&self.text[part.head.clone()]).plus(part.tail)
+                }
+            };
+            size = size.plus(&self.text[piece.place.clone()]);
+            is_empty = false;
             if !limit.holds(size) {
                 break;
             }
@@ -137,7 +161,7 @@ impl<'a> Plan<'a> {
             for (rank, at) in order.iter().enumerate() {
                 self.pieces[*at].is_included = rank < sizes.len();
             }
-            let line = self.left_out(false);
+            let line = self.left_out(false, can_search);
             let is_empty = self.rules == 0 && sizes.is_empty();
             let blank = if is_empty || line.is_empty() { "" } else { "\n" };
             if limit.holds(size.plus(blank).plus(&line)) {
@@ -145,40 +169,46 @@ impl<'a> Plan<'a> {
                 return;
             }
         }
-        self.text = self.left_out(self.rules > 0);
+        self.text = self.left_out(self.rules > 0, can_search);
         if !limit.holds(Size::of(&self.text)) {
             self.text.clear();
         }
     }
 
-    /// The rules and the included pieces, with the heads and tails of their sections.
+    /// The rules and the included pieces in the order of the text, with the heads, separators and
+    /// tails of their sections.
     fn included(&self) -> String {
         let mut text = self.text[..self.rules].to_owned();
-        let mut open: Option<(Section, &str)> = None;
+        let mut open: Option<usize> = None;
+        let tail = |open: Option<usize>| open.map_or("", |part| self.parts[part].tail);
         for piece in self.pieces.iter().filter(|piece| piece.is_included) {
-            if open.is_none_or(|(section, _)| section != piece.section) {
-                text.push_str(open.map_or("", |(_, tail)| tail));
+            let part = &self.parts[piece.part];
+            if open == Some(piece.part) {
+                text.push_str(part.separator);
+            } else {
+                text.push_str(tail(open));
                 if !text.is_empty() {
                     text.push('\n');
                 }
-                open = Some((piece.section, piece.tail));
+                text.push_str(&self.text[part.head.clone()]);
+                open = Some(piece.part);
             }
-            text.push_str(&self.text[piece.start..piece.end]);
+            text.push_str(&self.text[piece.place.clone()]);
         }
-        text.push_str(open.map_or("", |(_, tail)| tail));
+        text.push_str(tail(open));
         text
     }
 
     /// The line about the pieces that are not included. Entries that the prompt has in another
     /// section do not count, except pre-loaded ones: only that section has their text.
-    fn left_out(&self, rules: bool) -> String {
+    fn left_out(&self, rules: bool, can_search: bool) -> String {
         let id = |piece: &Piece| match piece.subject {
             Subject::Entry(id, _) => Some(id),
             _ => None,
         };
         let left_out = || self.pieces.iter().filter(|piece| !piece.is_included);
         let preloaded: FxHashSet<EntryId> = left_out()
-            .filter(|piece| piece.section == Section::PreloadedSkills)
+            .filter(|piece| self.section_of(piece) == Section::PreloadedSkills)
             .filter_map(id)
             .collect();
         let included = self.pieces.iter().filter(|piece| piece.is_included).filter_map(id);
@@ -218,9 +248,11 @@ impl<'a> Plan<'a> {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
         };
+        let search =
+            if can_search { ", `skills.search --query \"WORDS\"` finds entries" } else { "" };
         format!(
             "Left out for lack of space: {what}. \
-             `get_skill` lists everything, `get_skill: NAME` shows one entry.\n"
+             `get_skill` lists everything, `get_skill: NAME` shows one entry{search}.\n"
         )
     }
 }

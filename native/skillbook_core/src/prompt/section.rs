@@ -60,6 +60,12 @@ impl Section {
         Section::OtherNotes,
     ];
 
+    /// Whether its pieces are the whole texts of entries.
+    pub(super) fn has_whole_texts(self) -> bool {
+        let whole = [Section::InlineSkills, Section::Notes, Section::NotesList];
+        self == Section::PreloadedSkills || whole.contains(&self)
+    }
+
     /// The name in options.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -41,7 +41,7 @@ impl View {
         let width = width(rows.iter().map(|(name, _)| *name));
         let head = "## Domains\n\n`get_skill: NAME` lists a domain's commands, \
                     `get_skill: NAME.all` shows them in full.\n\n";
-        plan.section(Section::Domains, head, "", |plan| {
+        plan.section(Section::Domains, [head, "", ""], |plan| {
             for (name, description) in &rows {
                 plan.piece(Subject::Domain(name), |out| {
                     push_row(out, width, &escape_tags(name), &escape_tags(description))
@@ -64,8 +64,7 @@ impl View {
         let width = width(rows.iter().map(|(_, entry)| &*entry.name));
         plan.section(
             Section::Commands,
-            "## Commands\n\n`get_skill: NAME` shows one in full.\n\n",
-            "",
+            ["## Commands\n\n`get_skill: NAME` shows one in full.\n\n", "", ""],
             |plan| {
                 for (id, entry) in rows {
                     let subject = Subject::Entry(id, entry.kind);
@@ -80,7 +79,7 @@ impl View {
     pub(super) fn push_skills<'a>(&'a self, plan: &mut Plan<'a>) {
         let head = "## Skills\n\nBefore a task that a skill describes, read the skill \
              with `get_skill: NAME`.\n\n";
-        plan.section(Section::Skills, head, "", |plan| {
+        plan.section(Section::Skills, [head, "", ""], |plan| {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- ");
@@ -114,7 +113,7 @@ impl View {
             ranked.truncate(QUICK);
         }
         ranked.sort_unstable_by_key(|(_, name, ..)| *name);
-        plan.section(Section::QuickReference, "## Quick reference\n\n", "", |plan| {
+        plan.section(Section::QuickReference, ["## Quick reference\n\n", "", ""], |plan| {
             for (_, _, usage, subject) in ranked {
                 plan.piece(subject, |out| {
                     out.push_str("  ");
@@ -133,7 +132,7 @@ impl View {
     }
 
     pub(super) fn push_notes<'a>(&'a self, plan: &mut Plan<'a>) {
-        plan.section(Section::Notes, "## Notes\n", "", |plan| {
+        plan.section(Section::Notes, ["## Notes\n", "", ""], |plan| {
             for (subject, entry) in self.prompted(about::NOTE) {
                 plan.piece(subject, |out| {
                     out.push_str("\n### ");
@@ -154,7 +153,7 @@ impl View {
         let mut all: Vec<(&str, Option<&str>, Subject)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
         let head = "## Also available\n\nNot shown here. Read one with `get_skill: NAME`.\n\n";
-        plan.section(Section::Other, head, "", |plan| {
+        plan.section(Section::Other, [head, "", ""], |plan| {
             for (name, title, subject) in all {
                 plan.piece(subject, |out| {
                     out.push_str("- ");

@@ -12,8 +12,7 @@ impl View {
         let skill = about::SKILL | about::IN_PROMPT;
         plan.section(
             Section::AvailableSkills,
-            "<available_skills>\n",
-            "</available_skills>\n",
+            ["<available_skills>\n", "", "</available_skills>\n"],
             |plan| {
                 for (subject, entry) in self.by_source(skill | about::INLINE, skill) {
                     plan.piece(subject, |out| {
@@ -32,14 +31,13 @@ impl View {
 
     pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
         let inline = about::INLINE | about::IN_PROMPT;
-        plan.section(Section::InlineSkills, "", "", |plan| {
+        // Skills are separated by a blank line.
+        plan.section(Section::InlineSkills, ["", "\n", ""], |plan| {
             for (subject, entry) in self.by_source(inline | about::NOTE, inline) {
-                // Skills are separated by a blank line.
-                let first = plan.is_first();
                 let path = entry.document.path.as_str();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 plan.piece(subject, |out| {
-                    out.push_str(if first { "<skill name=\"" } else { "\n<skill name=\"" });
+                    out.push_str("<skill name=\"");
                     push_text(out, &line(&entry.name));
                     out.push_str("\" location=\"");
                     push_text(out, path);

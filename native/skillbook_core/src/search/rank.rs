@@ -9,21 +9,27 @@ use super::scope::Scope;
 use super::terms::{QueryTerms, Word};
 
 /// BM25's k1: how quickly further occurrences of a term stop mattering.
-const K1: f32 = 1.2;
+const K1: f32 = 1.0;
 /// How quickly rarity matters: with 1, a name that occurs by chance outweighs the rest of a sentence.
 const RARITY: f32 = 0.8;
 /// The weight of two words that follow each other, in addition to that of the words.
 const PAIR: f32 = 0.5;
-/// The part of a score that is scaled by the share of query words that the entry has.
+/// The part of a score that is scaled by the share of query words that the entry has: of short
+/// queries, which are keywords, all of it up to this many words; of sentences at least this part.
+const KEYWORDS: f32 = 4.0;
 const COVERAGE: f32 = 0.3;
+/// The occurrences that cover half of a word.
+const HALF: f32 = 0.05;
 
 /// The scores so far, by entry.
 struct Scores {
     total: Vec<f32>,
-    /// The weights of the query words that the entry has.
+    /// The weights of the query words that the entry has. A word in the body alone counts less than
+    /// one in a name.
     covered: Vec<f32>,
-    /// The weighted occurrences of the word that is being counted.
+    /// The weighted occurrences of the word that is being counted, and the entries that have some.
     occurrences: Vec<f32>,
+    having: Vec<u32>,
 }
 
 impl Scores {
@@ -35,19 +41,21 @@ impl Scores {
             let (places, counts) = index.postings(*term);
             for (place, count) in places.iter().zip(counts) {
                 let weights = &scope.weights[*place as usize];
-                self.occurrences[*place as usize] += share * weights.occurrences(*count);
+                let occurrences = &mut self.occurrences[*place as usize];
+                let more = share * weights.occurrences(*count);
+                if *occurrences == 0.0 && more > 0.0 {
+                    self.having.push(*place);
+                }
+                *occurrences += more;
             }
         }
         // A word is as rare as all its terms together.
-        let having = self.occurrences.iter().map(|found| u32::from(*found > 0.0)).sum();
-        let weight = word.weight * scope.rarity(having).powf(RARITY);
-        for ((total, covered), occurrences) in
-            self.total.iter_mut().zip(&mut self.covered).zip(&mut self.occurrences)
-        {
+        let weight = word.weight * scope.rarity(self.having.len() as u32).powf(RARITY);
+        for place in self.having.drain(..) {
+            let occurrences = std::mem::take(&mut self.occurrences[place as usize]);
             // BM25's saturation: the tenth occurrence adds much less than the second.
-            *total += weight * (K1 + 1.0) * *occurrences / (K1 + *occurrences);
-            *covered += if *occurrences > 0.0 { weight } else { 0.0 };
-            *occurrences = 0.0;
+            self.total[place as usize] += weight * (K1 + 1.0) * occurrences / (K1 + occurrences);
+            self.covered[place as usize] += weight * occurrences / (HALF + occurrences);
         }
         weight
     }
@@ -70,7 +78,8 @@ impl Scores {
 pub fn scores(index: &Index, scope: &Scope, wanted: &QueryTerms) -> Vec<f32> {
     let size = scope.weights.len();
     let zeros = || vec![0.0; size];
-    let mut scores = Scores { total: zeros(), covered: zeros(), occurrences: zeros() };
+    let mut scores =
+        Scores { total: zeros(), covered: zeros(), occurrences: zeros(), having: Vec::new() };
     let mut all = 0.0;
     for word in &wanted.words {
         all += scores.add(index, scope, word);
@@ -82,8 +91,11 @@ pub fn scores(index: &Index, scope: &Scope, wanted: &QueryTerms) -> Vec<f32> {
     for term in &wanted.names {
         scores.add_term(index, scope, *term, 1.0);
     }
+    let count = wanted.words.iter().filter(|word| !word.function).count();
+    let coverage = (KEYWORDS / count as f32).clamp(COVERAGE, 1.0);
+    let share = coverage / all.max(f32::MIN_POSITIVE);
     for (total, covered) in scores.total.iter_mut().zip(&scores.covered) {
-        *total *= 1.0 - COVERAGE + COVERAGE * covered / f32::max(all, f32::MIN_POSITIVE);
+        *total *= 1.0 - coverage + share * covered;
     }
     scores.total
 }

@@ -5,8 +5,8 @@ use super::index::{Count, Index};
 /// The weights of one occurrence in a field of average length, and BM25's b: how much the length
 /// matters. The head is all fields but names and body.
 const NAME: (f64, f64) = (2.0, 0.7);
-const HEAD: (f64, f64) = (1.0, 0.9);
-const BODY: (f64, f64) = (0.33, 0.75);
+const HEAD: (f64, f64) = (1.0, 0.75);
+const BODY: (f64, f64) = (0.03, 0.75);
 /// The index counts occurrences in the head in sixths.
 const SIXTHS: f64 = 6.0;
 

@@ -26,8 +26,8 @@ const CORRECTED: usize = 4;
 /// The weights of terms that are not the word itself, relative to it: another form of the word, a
 /// word with the same beginning, a compound with the word in it, a word that continues it, and a
 /// correction.
-const FORM: f32 = 0.9;
-const SIMILAR: f32 = 0.7;
+const FORM: f32 = 0.8;
+const SIMILAR: f32 = 0.35;
 const COMPOUND: f32 = 0.9;
 const LONGER: f32 = 0.4;
 const ONLY_LONGER: f32 = 0.8;
@@ -41,8 +41,10 @@ const PART_LETTERS: usize = 3;
 /// The letters of a part if the rest of the word is unknown.
 const ONLY_PART_LETTERS: usize = 5;
 
-/// The weight of function words beside others.
+/// The weight of function words beside others, and the number of other words from which on they do
+/// not count: names may have function words, and sentences have many.
 const FUNCTION: f32 = 0.1;
+const SENTENCE: usize = 5;
 /// The weight of each further occurrence of a word in the query.
 const AGAIN: f32 = 0.3;
 
@@ -128,11 +130,14 @@ impl QueryTerms {
         let language = language(query_words.iter().map(|word| word.term.as_str()));
         let function = |word: &QueryWord| languages(&word.term) & language != 0;
         let last = query_words.len().saturating_sub(1);
-        let all = query_words.iter().all(function);
+        let others = query_words.iter().filter(|word| !function(word)).count();
         query_words.truncate(WORDS);
         let mut words = Vec::with_capacity(query_words.len());
         for (at, word) in query_words.iter().enumerate() {
-            if function(word) && !all {
+            if function(word) && others > 0 {
+                if others >= SENTENCE {
+                    continue;
+                }
                 let terms = finder.find(&word.term).map(|term| (term, 1.0)).into_iter().collect();
                 words.push(Word { terms, weight: FUNCTION, function: true });
             } else {
@@ -208,19 +213,24 @@ impl Finder<'_> {
         let exact = self.find(&word.term);
         let mut terms: Vec<(u32, f32)> =
             exact.into_iter().chain(word.joined).map(|term| (term, 1.0)).collect();
-        let known = terms.len();
-        self.similar(word, &mut terms);
-        let known = known > 0 || terms.iter().any(|(_, share)| *share == FORM);
-        self.compounds(word, &mut terms);
-        let before = terms.len();
+        let mut alike = Vec::new();
+        self.similar(word, &mut alike);
+        let known = !terms.is_empty() || alike.iter().any(|(_, share)| *share == FORM);
         // Prefixes: for the word that may still be typed, and for words that match nothing.
+        let before = terms.len();
         if last || !known {
             let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
             self.longer(word, share, exact, &mut terms);
         }
+        // Only the beginning of words that exist: then words that are merely alike are not meant.
+        let begun = !known && terms.len() > before;
+        if !begun {
+            terms.extend(alike);
+        }
+        self.compounds(word, &mut terms);
         // Similar spellings only if there is nothing better: a query for a rare word must not be
         // answered with common ones.
-        if !known && terms.len() == before && self.corrections > 0 {
+        if !known && !begun && self.corrections > 0 {
             let corrected = self.misspelt(&word.folded, &word.term);
             self.corrections -= 1;
             if corrected.is_empty() && terms.is_empty() {

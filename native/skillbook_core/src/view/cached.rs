@@ -12,7 +12,9 @@ use super::spelling::KnownNames;
 use super::visible::Visible;
 use crate::catalog::entry::Entry;
 use crate::catalog::Catalog;
+use crate::search::embedded;
 use crate::search::index::Index;
+use crate::search::vectors::{Mapped, Vectors};
 
 /// The number of profiles whose visible sets are cached. A set takes one byte per entry.
 const MAX_PROFILES: usize = 64;
@@ -28,6 +30,8 @@ pub struct CachedCatalog {
     search: OnceLock<Arc<Index>>,
     /// The search index of the previous generation, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
+    /// The rows of the entries' vectors, until vectors are added.
+    mapped: Mutex<Option<Arc<Mapped>>>,
     visible: Mutex<Vec<Arc<Visible>>>,
 }
 
@@ -43,7 +47,7 @@ impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
         let (known_names, longest_name, digests) = Default::default();
-        let (search, earlier_search, visible) = Default::default();
+        let (search, earlier_search, mapped, visible) = Default::default();
         CachedCatalog {
             catalog,
             known_names,
@@ -51,6 +55,7 @@ impl CachedCatalog {
             digests,
             search,
             earlier_search,
+            mapped,
             visible,
         }
     }
@@ -81,6 +86,20 @@ impl CachedCatalog {
             let earlier = lock(&self.earlier_search).take();
             Index::new(self.entries(), earlier.as_deref().unwrap_or(&Index::default())).into()
         })
+    }
+
+    /// The rows of the vectors of all entries.
+    pub(super) fn mapped(&self, vectors: &Vectors) -> Arc<Mapped> {
+        let cached = lock(&self.mapped).clone();
+        if let Some(mapped) = cached.filter(|mapped| mapped.version() == vectors.version()) {
+            return mapped;
+        }
+        // Two readers may do this at once, with the same result.
+        let digests = (0..).zip(self.entries()).filter(|(_, entry)| embedded::wanted(entry));
+        let mapped = vectors.map(digests.map(|(at, entry)| (at, embedded::digest(entry))));
+        let mapped = Arc::new(mapped);
+        *lock(&self.mapped) = Some(mapped.clone());
+        mapped
     }
 
     /// Takes over digests from the previous generation, and lets the search index be built from its

@@ -37,6 +37,7 @@ use super::view::View;
 use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::{Domain, EntryId};
 use crate::page::sections::{self, Code, Line};
+use crate::source::Trust;
 use crate::text::fence::offset;
 use crate::text::line::push_line;
 
@@ -119,6 +120,12 @@ impl<'a> DomainView<'a> {
     /// Whether the domain is in the profile's prompt.
     pub fn in_prompt(&self) -> bool {
         self.index.is_none_or(|index| self.view.includes(index.fields()))
+    }
+
+    /// Whether the author of the index wants the domain first in the profile's prompt.
+    pub(crate) fn is_proactive(&self) -> bool {
+        let index = self.index.filter(|index| index.source.trust > Trust::Low);
+        self.in_prompt() && index.is_some_and(|index| self.view.wants_first(index.fields()))
     }
 
     /// The index's description on one line, or the names of the first commands.

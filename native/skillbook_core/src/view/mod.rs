@@ -4,7 +4,8 @@
 //! The rule of visibility is in `profile.rs` and nowhere else. `visible.rs` applies it to a catalog
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
-//! (diagnostics across entries), `tools` (tool patterns). So none of them can forget the check.
+//! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a
+//! request), `why` (the words behind a search). So none of them can forget the check.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,9 +35,11 @@ pub mod search;
 mod spelling;
 mod suggest;
 pub mod tools;
+pub mod triggers;
 #[expect(clippy::module_inception, reason = "the type that the folder is named after")]
 mod view;
 mod visible;
+pub mod why;
 
 pub use cached::CachedCatalog;
 pub use profile::{sees, Profile};

@@ -94,8 +94,12 @@ impl Rule {
 
     pub fn includes(&self, fields: &Fields) -> bool {
         // Exclusion wins over inclusion.
-        let proactive = fields.proactive_for.contains(&self.profile.id);
-        !self.profile.is_among(&fields.excluded_for) && (proactive || fields.include_in_prompt)
+        let excluded = self.profile.is_among(&fields.excluded_for);
+        !excluded && (self.is_proactive(fields) || fields.include_in_prompt)
+    }
+
+    pub fn is_proactive(&self, fields: &Fields) -> bool {
+        fields.proactive_for.contains(&self.profile.id)
     }
 
     pub fn in_prompt(&self, entry: &Entry) -> bool {

@@ -17,6 +17,7 @@ use crate::catalog::{EntryId, Unused, Why};
 use crate::glob::BadGlob;
 use crate::page::fields::Fields;
 use crate::page::record::Access;
+use crate::source::Trust;
 
 /// A catalog as one profile may see it. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -133,8 +134,13 @@ impl View {
         self.those(about::SHOWN, about::SHOWN)
     }
 
+    /// The bits of an entry, 0 for one that the view does not show.
+    pub(super) fn about(&self, id: EntryId) -> u8 {
+        self.visible.about.get(id.0 as usize).copied().unwrap_or(0)
+    }
+
     fn is(&self, id: EntryId, bit: u8) -> bool {
-        self.visible.about.get(id.0 as usize).is_some_and(|about| about & bit != 0)
+        self.about(id) & bit != 0
     }
 
     /// The entries whose bits, masked by `of`, are `wanted`, in the order of their names.
@@ -180,6 +186,11 @@ impl View {
         self.visible.rule.includes(fields)
     }
 
+    /// Whether the author of these fields wants the document first in the profile's prompt.
+    pub(crate) fn wants_first(&self, fields: &Fields) -> bool {
+        self.visible.rule.is_proactive(fields)
+    }
+
     /// The number of shown entries.
     pub fn count(&self) -> usize {
         self.visible.count
@@ -188,6 +199,13 @@ impl View {
     /// Whether the entry is in the profile's prompt.
     pub fn in_prompt(&self, id: EntryId) -> bool {
         self.is(id, about::IN_PROMPT)
+    }
+
+    /// Whether the author of an entry wants it first in the profile's prompt. For authors of low
+    /// trust the answer is no.
+    pub(crate) fn is_proactive(&self, id: EntryId) -> bool {
+        let entry = self.entry(id).filter(|entry| entry.trust > Trust::Low);
+        self.in_prompt(id) && entry.is_some_and(|entry| self.wants_first(entry.fields()))
     }
 
     /// Whether the profile may read an index. For others the index does not exist.

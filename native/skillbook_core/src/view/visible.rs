@@ -7,6 +7,7 @@ use crate::catalog::entry::Entry;
 use crate::catalog::{Catalog, Unused};
 use crate::page::diagnostic::Diagnostic;
 use crate::search::scope::Scope;
+use crate::search::triggers::Triggers;
 
 /// The bits that a view knows of each entry. Prompts and lists go through all entries several
 /// times; reading the bits is one pass over an array, while the entries are scattered over memory.
@@ -59,6 +60,7 @@ pub(crate) struct Visible {
     pub(crate) prompt: OnceLock<Arc<str>>,
     pub(super) relations: OnceLock<Vec<Diagnostic>>,
     pub(super) search: OnceLock<Scope>,
+    pub(super) triggers: OnceLock<Triggers>,
 }
 
 impl Visible {
@@ -79,7 +81,7 @@ impl Visible {
         // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
-        let (generation, prompt, relations, search) = Default::default();
-        Visible { rule, about, unused, count, generation, prompt, relations, search }
+        let (generation, prompt, relations, search, triggers) = Default::default();
+        Visible { rule, about, unused, count, generation, prompt, relations, search, triggers }
     }
 }

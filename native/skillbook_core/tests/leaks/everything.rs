@@ -5,9 +5,11 @@ use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::EntryId;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::search::embedded;
+use skillbook_core::search::vectors::Vectors;
 use skillbook_core::source::Kind;
 use skillbook_core::view::help::Help;
-use skillbook_core::view::search::Query;
+use skillbook_core::view::search::{Meaning, Query};
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::View;
 
@@ -60,6 +62,8 @@ pub fn everything(view: &View, names: &[String]) -> String {
     }
     helps(view, names, &mut out);
     searches(view, names, &mut out);
+    reasons(view, names, &mut out);
+    picks(view, names, &mut out);
     domains(view, &mut out);
     prompts(view, names, &mut out);
     for id in ids().filter(|id| !view.shows(*id)) {
@@ -73,6 +77,7 @@ pub fn everything(view: &View, names: &[String]) -> String {
             (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new()))
         );
         assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
+        assert!(!view.may_pick(id));
     }
     for id in names.iter().filter_map(|name| view.find(name)) {
         let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])]
@@ -125,12 +130,50 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
     }
 }
 
+/// What the router reads: the entries that may be loaded, and those with a keyword in a text.
+pub fn picks(view: &View, names: &[String], out: &mut String) {
+    let named = |id| view.entry(id).map(|entry| &entry.name);
+    let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
+    *out += &format!("{:?}\n", pickable.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
+    *out += &format!("{:?}\n", view.proactive().map(named).collect::<Vec<_>>());
+    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
+    let keywords: Vec<_> = marks.map(|mark| format!("k{mark}")).collect();
+    for text in keywords.iter().cloned().chain([keywords.join(", ")]) {
+        for found in view.triggered(&text) {
+            *out += &format!("{:?} {}\n", named(found.id), found.keyword);
+        }
+    }
+}
+
+/// A vector that a text always has: most of its numbers are its own, one is common to all.
+fn vector(text: &str) -> Vec<f32> {
+    let digest = embedded::digest_of(text);
+    let numbers: Vec<f32> =
+        digest.iter().map(|byte| f32::from(*byte) / 128.0 - 1.0).chain([1.5]).collect();
+    let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
+    numbers.iter().map(|number| number / length).collect()
+}
+
+/// The vectors of a catalog's entries, hidden or not, in the order of their names; of all, or of
+/// about two in three.
+fn vectors(view: &View, all: bool) -> Vectors {
+    let vectors = Vectors::new();
+    for entry in view.catalog().entries().iter().filter(|entry| embedded::wanted(entry)) {
+        let digest = embedded::digest(entry);
+        if all || digest[0] % 3 > 0 {
+            vectors.put(&[(*digest, &vector(&embedded::text(entry)))]).unwrap();
+        }
+    }
+    vectors
+}
+
 pub fn searches(view: &View, names: &[String], out: &mut String) {
     let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
     let others = [
         "zq",
         "about title",
         "usage shared zqxqz",
+        "a longer request about all of this",
         "dom",
         "skil",
         "sklil",
@@ -138,7 +181,10 @@ pub fn searches(view: &View, names: &[String], out: &mut String) {
         "zqaqx zqbqz",
         "",
     ];
+    let stores = [vectors(view, true), vectors(view, false)];
     for query in names.iter().map(String::as_str).chain(marks).chain(others) {
+        let vector = vector(query);
+        let meanings = stores.iter().map(|vectors| Some(Meaning { vector: &vector, vectors }));
         let whole = Query { limit: 100, ..Query::new(query) };
         let tags = [marker(0)];
         let narrower = [
@@ -148,11 +194,39 @@ pub fn searches(view: &View, names: &[String], out: &mut String) {
             Query { tags: &tags, ..whole },
         ];
         for query in [whole].into_iter().chain(narrower) {
-            for hit in view.search(&query) {
-                let name = view.entry(hit.id).map(|entry| &entry.name);
-                *out += &format!("{name:?} {} {:?}\n", hit.score, hit.snippet);
+            for meaning in meanings.clone().chain([None]) {
+                let query = Query { meaning, ..query };
+                for hit in view.search(&query) {
+                    let name = view.entry(hit.id).map(|entry| &entry.name);
+                    *out += &format!("{name:?} {} {:?}\n", hit.score, hit.snippet);
+                }
+                for found in view.candidates(&query) {
+                    let name = view.entry(found.id).map(|entry| &entry.name);
+                    let parts = (found.score, found.words, found.similarity);
+                    *out += &format!("{name:?} {parts:?}\n");
+                }
             }
         }
+    }
+    *out += &format!("{:?}\n", stores.each_ref().map(|vectors| view.embedded(vectors)));
+}
+
+pub fn reasons(view: &View, names: &[String], out: &mut String) {
+    let ids: Vec<EntryId> = names.iter().filter_map(|name| view.find(name)).collect();
+    for request in names.iter().map(String::as_str).chain(["about words", "usage shared title"]) {
+        for pulls in view.why(request, &ids) {
+            // A word is the caller's own, at its place in the request.
+            let parts = pulls.iter().map(|pull| (request.find(&pull.word), pull.part));
+            *out += &format!("{:?}\n", parts.collect::<Vec<_>>());
+        }
+    }
+    for (pair, cosine) in view.alike(&vectors(view, false), -1.0, 100) {
+        let pair = pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {cosine}\n");
+    }
+    for rivals in view.rivals(0.0, 100) {
+        let pair = rivals.pair.map(|id| view.entry(id).map(|entry| &entry.name));
+        *out += &format!("{pair:?} {} {:?}\n", rivals.similarity, rivals.words);
     }
 }
 
@@ -169,7 +243,12 @@ pub fn domains(view: &View, out: &mut String) {
 }
 
 pub fn whole(names: &[String]) -> Options {
-    Options { sections: Section::ALL.to_vec(), preloaded: names.to_vec(), limit: Limit::default() }
+    Options {
+        sections: Section::ALL.to_vec(),
+        preloaded: names.iter().take(2).cloned().collect(),
+        nearest: names.iter().rev().cloned().collect(),
+        limit: Limit::default(),
+    }
 }
 
 pub fn prompts(view: &View, names: &[String], out: &mut String) {
@@ -178,7 +257,9 @@ pub fn prompts(view: &View, names: &[String], out: &mut String) {
     let formats = Format::ALL.map(Options::of);
     let cut = [(Some(2_500), None), (None, Some(500)), (Some(1_500), Some(350)), (Some(150), None)]
         .map(|(chars, tokens)| Options { limit: Limit { chars, tokens }, ..whole(names) });
-    for options in [whole(names)].iter().chain(&sections).chain(&formats).chain(&cut) {
+    let unsorted = cut.clone().map(|options| Options { nearest: Vec::new(), ..options });
+    let limited = cut.iter().chain(&unsorted);
+    for options in [whole(names)].iter().chain(&sections).chain(&formats).chain(limited) {
         *out += &view.prompt_with(options);
     }
     for options in [&whole(names), &cut[1], &Options::of(Format::Xml)] {

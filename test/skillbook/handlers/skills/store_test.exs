@@ -676,8 +676,8 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, "reader")
 
-    reads =
-      ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read)
+    reads = ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read
+         skills.search)
 
     for {name, line} <- examples(view) do
       result = result(book, line, profile: "reader")
@@ -692,7 +692,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
     book = book(sources: [folder], watch: false)
 
     for {name, line} <- examples(Skillbook.view(book)),
-        name not in ["notes.get", "skills.load"] do
+        name not in ["notes.get", "skills.load", "skills.search"] do
       assert answer(book, line) ==
                "error: `#{name}` needs a database, and this book has none. " <>
                  "To enable it, set the option `store:`, for example store: \"skillbook.db\""

@@ -391,6 +391,7 @@ impl<'a> Builder<'a> {
             selection: self.source.selects(name).unwrap_or(Selection::Available),
             files: Vec::new(),
             digest: Default::default(),
+            embedded: Default::default(),
         }
     }
 

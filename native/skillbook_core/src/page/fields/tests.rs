@@ -78,7 +78,7 @@ fn reads_examples() {
     let rows: Vec<Row> = vec![
         (format!("examples:\n  - {rain}\n  - not: A poem"), all(&[rain, "!A poem"]), vec![]),
         (format!("examples: ['{rain}', {{not: A poem}}]"), all(&[rain, "!A poem"]), vec![]),
-        ("examples:\n- Is 7 odd, or not?\n- 1.50".into(), all(&["Is 7 odd, or not?", "1.50"]), vec![]),
+        ("examples:\n- Is 7 odd, or?\n- 1.50".into(), all(&["Is 7 odd, or?", "1.50"]), vec![]),
         ("examples:".into(), vec![], vec![]),
         ("examples: []".into(), vec![], vec![]),
         (

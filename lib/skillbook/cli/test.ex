@@ -1,0 +1,255 @@
+defmodule Skillbook.CLI.Test do
+  @moduledoc false
+  # `skillbook test`: runs `Skillbook.Test` over the examples of skills, and prints those that
+  # lead elsewhere and the pairs of skills that compete.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{EmbedderFlags, Session, Targets, Terminal}
+  alias Skillbook.Test.{Examples, Ranking}
+  alias Skillbook.{EmbedderError, Source, View}
+
+  # Failing examples that are printed; --json has all.
+  @max_shown 100
+
+  @impl true
+  def switches do
+    EmbedderFlags.switches() ++
+      [
+        min_hit1: {:number, 0, 100},
+        min_hit3: {:number, 0, 100},
+        pairs: {:number, 0, 1_000},
+        json: :boolean
+      ]
+  end
+
+  @impl true
+  def args(paths), do: Targets.check("test", paths)
+
+  @impl true
+  def summary, do: "test whether requests lead to the right skills, without a model"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N] [--json]
+
+    Tests the descriptions of skills with the `examples` in their frontmatter: requests that
+    should lead to a skill, and after `not:` requests that should not. Prints each request that
+    leads to another skill first, with the skills that come before and the words of the request
+    that find them; and the pairs of skills whose descriptions compete.
+
+    PATH is a folder of skills, the folder of one skill, or a file. Only examples in these paths
+    are tested; the skills of --dir and the built-in skills compete with them. Without PATH all
+    skills of --dir and --db are tested, or the built-in skills if there are no others.
+
+    Options:
+      --min-hit1 N         fail if fewer than N percent of the requests lead to their skill first
+      --min-hit3 N         fail if fewer than N percent have it among the first three
+      --pairs N            maximum number of pairs, 0 to 1,000 (default: 10)
+      --json               print JSON
+      #{EmbedderFlags.help()}
+
+    Exit status: 0 all passed, 1 a request has its skill not among the first three, or a skill is
+    picked for a request after `not:`; 2 wrong usage; 3 the skills cannot be loaded. With
+    --min-hit1 or --min-hit3 these decide instead of the first three.
+
+    Examples:
+      skillbook test
+      skillbook test skills/email --pairs 0
+      skillbook test skills --profile support --min-hit1 80 --json
+    """
+  end
+
+  @impl true
+  def run(options) do
+    case EmbedderFlags.read(options) do
+      {:ok, options} -> test(options)
+      {:error, message} -> Terminal.usage_error(message, "test --help")
+    end
+  end
+
+  defp test(options) do
+    {targets, sources} = Targets.of(options)
+    skills = Source.builtin().path
+    builtins = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
+    dirs = Enum.map(options.dirs, &Path.expand/1)
+    book_options = %{options | dirs: Enum.uniq(dirs ++ sources), builtins: builtins}
+
+    Session.with_book(book_options, :read, fn book ->
+      view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
+      only = only(view, options.args, targets)
+      test = Examples.run(view, only, options.flags[:pairs] || 10, &progress/2)
+      Terminal.clear_progress()
+      put(test, options)
+      status(test, options.flags)
+    end)
+  rescue
+    error in EmbedderError ->
+      Terminal.clear_progress()
+      Terminal.complain(["the requests cannot be embedded: ", Exception.message(error)])
+      3
+  end
+
+  defp progress(:requests, count), do: Session.progress("requests embedded", count)
+  defp progress(:entries, count), do: Session.progress("skills embedded", count)
+
+  # The names below the targets. Without any, all but the built-in skills, if there are others.
+  defp only(view, [], _targets) do
+    builtin = Source.builtin().name
+    own = for entry <- View.entries(view), entry.source != builtin, do: entry.name
+    if own == [], do: nil, else: own
+  end
+
+  defp only(view, _paths, targets) do
+    for entry <- View.entries(view),
+        Targets.below?(Path.expand(entry.path), targets),
+        do: entry.name
+  end
+
+  defp status(test, flags) do
+    picked? = Enum.any?(test.results, &(&1.not and not &1.passed))
+    limits = [{test.hit1, flags[:min_hit1]}, {test.hit3, flags[:min_hit3]}]
+
+    failed? =
+      if Enum.all?(limits, &(elem(&1, 1) == nil)),
+        do: Enum.any?(test.results, &(not &1.passed)),
+        else: Enum.any?(limits, &below?/1)
+
+    if picked? or failed?, do: 1, else: 0
+  end
+
+  # Without a request, none leads anywhere.
+  defp below?({_share, nil}), do: false
+  defp below?({share, least}), do: (share || 0.0) * 100 < least
+
+  defp put(test, options) do
+    if options.flags[:json],
+      do: test |> Map.from_struct() |> Terminal.put_json(),
+      else: test |> text(Terminal.new(options.color)) |> Terminal.put()
+  end
+
+  defp text(test, terminal) do
+    lost = Enum.filter(test.results, &(not &1.passed or (not &1.not and &1.rank != 1)))
+    {shown, rest} = Enum.split(lost, @max_shown)
+
+    more =
+      if rest == [],
+        do: [],
+        else: ["#{length(rest)} more requests lead elsewhere; --json has all of them\n\n"]
+
+    [
+      for({name, results} <- by_name(shown), do: skill(name, results, terminal)),
+      more,
+      pairs(test.pairs, terminal),
+      summary(test)
+    ]
+  end
+
+  defp by_name(results),
+    do: results |> Enum.chunk_by(& &1.name) |> Enum.map(&{hd(&1).name, &1})
+
+  defp skill(name, results, terminal) do
+    [
+      [Terminal.style(terminal, :bright, Terminal.line(name)), "\n"],
+      for(result <- results, do: request(result, terminal)),
+      "\n"
+    ]
+  end
+
+  defp request(result, terminal) do
+    {color, got} =
+      case result do
+        %{not: true} -> {:red, "picked"}
+        %{rank: nil} -> {:red, "not found"}
+        %{passed: false, rank: rank} -> {:red, "in place #{rank}"}
+        %{rank: rank} -> {:yellow, "in place #{rank}"}
+      end
+
+    request = [if(result.not, do: "not: ", else: ""), Terminal.line(result.request)]
+    lines = for line <- Ranking.lines(result.ranking), do: ["  ", Terminal.line(line), "\n"]
+    ["  ", request, "  ", Terminal.style(terminal, color, got), "\n" | lines]
+  end
+
+  defp pairs([], _terminal), do: []
+
+  defp pairs(pairs, terminal) do
+    [
+      [Terminal.style(terminal, :bright, "Skills that compete"), "\n"],
+      for(pair <- pairs, do: pair(pair)),
+      "\n"
+    ]
+  end
+
+  defp pair(%{names: [one, other], taken: [by_other, by_one]} = pair) do
+    words =
+      if pair.words == [],
+        do: [],
+        else: [
+          ["    alike by ", decimals(pair.similarity), ": "],
+          [pair.words |> Enum.join(", ") |> Terminal.line(), "\n"]
+        ]
+
+    meaning =
+      if pair.meaning, do: ["    alike in meaning by ", decimals(pair.meaning), "\n"], else: []
+
+    [
+      ["  ", Terminal.line("#{one} and #{other}"), "\n"],
+      [words, meaning],
+      taken(one, other, by_other),
+      taken(other, one, by_one)
+    ]
+  end
+
+  defp decimals(number), do: :erlang.float_to_binary(number, decimals: 2)
+
+  defp taken(_name, _other, 0), do: []
+
+  defp taken(name, other, count) do
+    line = "#{count(count, "example")} of #{name} #{verb(count)} to #{other} before it"
+    ["    ", Terminal.line(line), "\n"]
+  end
+
+  defp verb(1), do: "leads"
+  defp verb(_count), do: "lead"
+
+  defp summary(%{results: []} = test) do
+    "None of #{count(test.entries, "skill")} has examples." <> unlisted(test)
+  end
+
+  defp summary(test) do
+    {unwanted, wanted} = Enum.split_with(test.results, & &1.not)
+    skills = test.results |> Enum.map(& &1.name) |> Enum.uniq() |> length()
+    first = Enum.count(wanted, &(&1.rank == 1))
+    third = Enum.count(wanted, &(&1.rank != nil and &1.rank <= 3))
+
+    parts =
+      if(wanted == [],
+        do: [],
+        else: [
+          "#{count(length(wanted), "request")}: first #{percent(first, length(wanted))} " <>
+            "(#{first}), among the first three #{percent(third, length(wanted))} (#{third})"
+        ]
+      ) ++
+        if unwanted == [],
+          do: [],
+          else: [
+            "#{count(length(unwanted), "request")} after `not`: " <>
+              "#{Enum.count(unwanted, &(not &1.passed))} picked"
+          ]
+
+    "#{skills} of #{count(test.entries, "skill")} with examples\n" <>
+      Enum.join(parts, "\n") <> unlisted(test)
+  end
+
+  defp unlisted(%{unlisted: []}), do: ""
+
+  defp unlisted(%{unlisted: names}) do
+    "\nNot tested, since models do not see them: " <> Terminal.line(Enum.join(names, ", "))
+  end
+
+  defp percent(part, all), do: "#{round(part / all * 100)}%"
+
+  defp count(1, word), do: "1 #{word}"
+  defp count(number, word), do: "#{number} #{word}s"
+end

@@ -1,0 +1,76 @@
+defmodule Skillbook.Embedding.Entries do
+  @moduledoc false
+  # The entries of a catalog as texts to embed. Their vectors are in the native library.
+  #
+  # All entries are embedded that some profile may search, whatever their labels. A view compares
+  # a query only with those that it lists.
+
+  @behaviour Skillbook.Embedding.Source
+
+  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Embedding.Indexer
+  alias Skillbook.{Book, Native, View}
+
+  @impl true
+  def digests(book), do: Native.vectors_digests(book.vectors, book.catalog.ref)
+
+  @impl true
+  def texts(book, digests), do: Native.vectors_texts(book.catalog.ref, digests)
+
+  @impl true
+  def put(book, rows), do: Native.vectors_put(book.vectors, rows)
+
+  @impl true
+  def clear(book), do: Native.vectors_clear(book.vectors)
+
+  @impl true
+  def retain(book), do: Native.vectors_retain(book.vectors, book.catalog.ref)
+
+  @doc """
+  Returns how many of the entries that a view lists have a vector, and how many can have one;
+  `nil` for a book without an embedder.
+  """
+  @spec progress(View.t()) :: %{done: non_neg_integer(), total: non_neg_integer()} | nil
+  def progress(%View{book: name, ref: ref}) do
+    with %Book{vectors: vectors} when vectors != nil <- name && Book.find(name) do
+      {done, total} = Native.view_embedded(ref, vectors)
+      %{done: done, total: total}
+    else
+      _ -> nil
+    end
+  end
+
+  @doc """
+  Waits until all entries that a view lists have a vector, except those that the embedder refuses.
+
+  Returns the error of the embedder or the database if one fails. Meanwhile the function gets the
+  progress of the book. The view is of a book with an embedder.
+  """
+  @spec await(View.t(), (Indexer.progress() -> term())) :: :ok | {:error, Exception.t()}
+  def await(%View{book: book} = view, fun) do
+    # In a process of its own, since the caller may have subscribed too.
+    Task.await(
+      Task.async(fn ->
+        :ok = Watcher.subscribe(book)
+        await(view, Indexer.progress(book), fun)
+      end),
+      :infinity
+    )
+  end
+
+  defp await(_view, %{error: error}, _fun) when error != nil, do: {:error, error}
+
+  defp await(view, progress, fun) do
+    %{done: done, total: total} = progress(view)
+
+    if done == total or (progress.total > 0 and progress.done == progress.total) do
+      :ok
+    else
+      fun.(progress)
+
+      receive do
+        {:skillbook_embedding, _book, progress} -> await(view, progress, fun)
+      end
+    end
+  end
+end

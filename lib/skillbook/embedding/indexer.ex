@@ -1,0 +1,415 @@
+defmodule Skillbook.Embedding.Indexer do
+  @moduledoc false
+  # Embeds the texts of a book in the background: all that have no vector when the book starts,
+  # then those of each new generation. Vectors come from the database if they are there, else from
+  # the embedder in batches, and each batch is stored before the next. So nothing is embedded
+  # twice but the batch that a crash interrupts.
+  #
+  # The work runs in a task, so this process always answers, and a failure of the embedder or the
+  # database is a pause. Nothing waits for it: reads use the vectors that are there.
+  #
+  # Several nodes may embed the same texts at the same time. They write the same rows.
+  #
+  # ## Adding a kind of text
+  #
+  # Implement `Skillbook.Embedding.Source`, add it to the list below, and call `refresh/1` when
+  # texts have changed.
+
+  use GenServer
+
+  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Embedding.{Entries, Table}
+  alias Skillbook.{Book, Change, Embedder, EmbedderError, SQL, Telemetry}
+
+  require Logger
+
+  @sources [Entries]
+
+  # Texts per call of the embedder, and digests per query of the database.
+  @batch 64
+  @max_read 500
+  # Milliseconds until the next attempt after a failure: the first, and the limit of its doubling.
+  @pause 1_000
+  @max_pause 300_000
+  # The kinds of errors that may come from one text.
+  @refusals [:refused, :bad_answer, :failed]
+  # Milliseconds between two messages about progress.
+  @interval 200
+
+  @typedoc "How many texts have a vector, of how many, and the error that embedding waits after."
+  @type progress :: %{
+          done: non_neg_integer(),
+          total: non_neg_integer(),
+          error: Exception.t() | nil
+        }
+
+  @doc "Starts the process of a running book."
+  def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
+
+  @doc """
+  Returns the progress of a book; `nil` if it has no embedder. It counts texts of all labels, so
+  it is for trusted code.
+  """
+  @spec progress(atom()) :: progress() | nil
+  def progress(book) do
+    if Book.fetch!(book).embedder, do: GenServer.call(name(book), :progress)
+  end
+
+  @doc "Looks for texts without a vector."
+  @spec refresh(atom()) :: :ok
+  def refresh(book), do: GenServer.cast(name(book), :refresh)
+
+  defp name(book), do: Module.concat(book, Embedding)
+
+  @impl true
+  def init(book) do
+    # A task that crashes is a failure like others.
+    Process.flag(:trap_exit, true)
+    :ok = Watcher.subscribe(book.name)
+
+    state = %{
+      book: book,
+      # The size of the model's vectors, once it is known.
+      size: Embedder.info(book.embedder).size,
+      # The task that embeds, and whether texts have changed since it began.
+      task: nil,
+      changed: false,
+      # The pause after the last failure.
+      pause: nil,
+      # Digests of texts that the embedder refuses.
+      refused: MapSet.new(),
+      # The day on which the rows in the database were marked.
+      tidied: nil,
+      progress: %{done: 0, total: 0, error: nil}
+    }
+
+    {:ok, state, {:continue, :first}}
+  end
+
+  @impl true
+  def handle_continue(:first, state), do: {:noreply, begin(state)}
+
+  @impl true
+  def handle_call(:progress, _from, state), do: {:reply, state.progress, state}
+
+  @impl true
+  def handle_cast(:refresh, state), do: {:noreply, changed(state)}
+
+  @impl true
+  def handle_info({:skillbook, _book, %Change{}}, state), do: {:noreply, changed(state)}
+  def handle_info(:retry, state), do: {:noreply, begin(state)}
+
+  # Reports of the task.
+  def handle_info({pid, :progress, done, total}, %{task: %{pid: pid}} = state),
+    do: {:noreply, publish(%{state | progress: %{state.progress | done: done, total: total}})}
+
+  def handle_info({pid, :refused, digests, error}, %{task: %{pid: pid}} = state) do
+    # Logged once.
+    if digests != [] and Enum.empty?(state.refused) do
+      Logger.warning(
+        "the book #{inspect(state.book.name)} leaves out texts that its embedder refuses, " <>
+          "until it is restarted; searches use their words: #{Exception.message(error)}"
+      )
+    end
+
+    {:noreply, %{state | refused: Enum.into(digests, state.refused)}}
+  end
+
+  def handle_info({pid, :size, size}, %{task: %{pid: pid}} = state),
+    do: {:noreply, %{state | size: size}}
+
+  def handle_info({pid, :tidied, day}, %{task: %{pid: pid}} = state),
+    do: {:noreply, %{state | tidied: day}}
+
+  def handle_info({ref, result}, %{task: %{ref: ref}} = state) do
+    Process.demonitor(ref, [:flush])
+    {:noreply, ended(%{state | task: nil}, result)}
+  end
+
+  def handle_info({:DOWN, ref, :process, _pid, reason}, %{task: %{ref: ref}} = state) do
+    error = %EmbedderError{kind: :failed, reason: "embedding ended with #{crash(reason)}"}
+    {:noreply, ended(%{state | task: nil}, {:error, error})}
+  end
+
+  def handle_info({:EXIT, pid, reason}, state) do
+    # The task of `:DOWN`, or the supervisor.
+    if match?(%{pid: ^pid}, state.task) or reason == :normal,
+      do: {:noreply, state},
+      else: {:stop, reason, state}
+  end
+
+  def handle_info(_message, state), do: {:noreply, state}
+
+  # During a pause nothing is tried: the next attempt finds all changes.
+  defp changed(%{task: nil, pause: nil} = state), do: begin(state)
+  defp changed(state), do: %{state | changed: true}
+
+  defp begin(%{task: nil} = state) do
+    to = self()
+
+    context =
+      Map.merge(Map.take(state, [:book, :size, :refused, :tidied]), %{
+        to: to,
+        sent: 0,
+        resized: false
+      })
+
+    %{state | task: Task.async(fn -> work(context) end), changed: false}
+  end
+
+  defp begin(state), do: state
+
+  defp ended(state, :ok) do
+    state = if state.pause, do: recovered(state), else: state
+    if state.changed, do: begin(state), else: state
+  end
+
+  # The pause lasts until an attempt succeeds as a whole, so a server that answers every other
+  # call is logged once.
+  defp ended(state, {:error, error}) do
+    pause = if state.pause, do: min(2 * state.pause, @max_pause), else: @pause
+    wait = min(max(pause, Map.get(error, :retry_after) || 0), @max_pause)
+
+    unless state.pause do
+      Logger.warning(
+        "the book #{inspect(state.book.name)} cannot embed texts and tries again; searches " <>
+          "use words where vectors are missing: #{Exception.message(error)}"
+      )
+    end
+
+    metadata = %{book: state.book.name, kind: error.kind}
+    measurements = %{delay: System.convert_time_unit(wait, :millisecond, :native)}
+    Telemetry.event([:skillbook, :embedding, :retry], measurements, metadata)
+    Process.send_after(self(), :retry, wait)
+    publish(%{state | pause: pause, progress: %{state.progress | error: error}})
+  end
+
+  defp recovered(state) do
+    Logger.info("the book #{inspect(state.book.name)} embeds texts again")
+    publish(%{state | pause: nil, progress: %{state.progress | error: nil}})
+  end
+
+  defp publish(state) do
+    Watcher.publish(state.book.name, {:skillbook_embedding, state.book.name, state.progress})
+
+    Telemetry.event(
+      [:skillbook, :embedding, :progress],
+      Map.take(state.progress, [:done, :total]),
+      %{book: state.book.name}
+    )
+
+    state
+  end
+
+  # Without arguments, which may have the texts.
+  defp crash({%{__exception__: true} = error, _stack}), do: Exception.message(error)
+  defp crash({reason, stack}) when is_list(stack), do: crash(reason)
+  defp crash(reason), do: inspect(reason, limit: 5, printable_limit: 100)
+
+  # The task
+
+  defp work(context) do
+    Enum.reduce_while(@sources, :ok, fn source, :ok ->
+      case embed_all(source, context) do
+        :ok -> {:cont, :ok}
+        {:error, error} -> {:halt, {:error, error}}
+      end
+    end)
+    |> case do
+      :ok -> tidy(context)
+      error -> error
+    end
+  catch
+    # The database is restarting, or the book is stopping.
+    :exit, _reason -> {:error, SQL.Error.closed()}
+  end
+
+  defp embed_all(source, context) do
+    {known, missing} = source.digests(context.book)
+    missing = Enum.reject(missing, &MapSet.member?(context.refused, &1))
+    context = Map.merge(context, %{done: length(known), total: length(known) + length(missing)})
+    context = report(context, :now)
+
+    with {:ok, missing, context} <- read(source, missing, context),
+         {:ok, context} <- embed(source, missing, context) do
+      source.retain(context.book)
+      # Without texts that were removed or refused meanwhile.
+      report(%{context | total: context.done}, :now)
+      :ok
+    else
+      {:resized, expected, size} -> resize(source, expected, size, context)
+      error -> error
+    end
+  end
+
+  # The model has vectors of another size than those in the database, which are of no use.
+  defp resize(_source, expected, size, %{resized: true}) do
+    reason = "expected vectors of #{expected} numbers as in the last answer, got #{size}"
+    {:error, %EmbedderError{kind: :bad_answer, reason: reason}}
+  end
+
+  defp resize(source, expected, size, context) do
+    Logger.warning(
+      "the book #{inspect(context.book.name)} embeds all texts again: the model " <>
+        "#{inspect(model(context))} has vectors of #{size} numbers now, not of #{expected}"
+    )
+
+    :ok = source.clear(context.book)
+    send(context.to, {self(), :size, size})
+    embed_all(source, Map.merge(context, %{size: size, resized: true}))
+  end
+
+  # The vectors in the database. Returns the digests without one.
+  defp read(source, missing, context) do
+    case sql(context) do
+      nil -> {:ok, missing, context}
+      sql -> read(sql, source, Enum.chunk_every(missing, @max_read), [], context)
+    end
+  end
+
+  defp read(_sql, _source, [], missing, context),
+    do: {:ok, missing |> Enum.reverse() |> Enum.concat(), context}
+
+  defp read(sql, source, [digests | rest], missing, context) do
+    with {:ok, rows} <- Table.read(sql, model(context), context.size, digests) do
+      found = MapSet.new(rows, &elem(&1, 0))
+      left = Enum.reject(digests, &MapSet.member?(found, &1))
+
+      case source.put(context.book, rows) do
+        :ok ->
+          context = report(%{context | done: context.done + length(rows)}, :seldom)
+          read(sql, source, rest, [left | missing], context)
+
+        # Rows of different sizes: the model has changed meanwhile.
+        {:error, _sizes} ->
+          read(sql, source, rest, [digests | missing], context)
+      end
+    end
+  end
+
+  defp embed(source, digests, context) do
+    digests
+    |> Enum.chunk_every(@batch)
+    |> Enum.reduce_while({:ok, context}, fn digests, {:ok, context} ->
+      case embed_batch(source, source.texts(context.book, digests), context) do
+        {:ok, context} -> {:cont, {:ok, context}}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  # All of these texts were removed since.
+  defp embed_batch(_source, [], context), do: {:ok, context}
+
+  defp embed_batch(source, texts, context) do
+    began = System.monotonic_time()
+    result = vectors(texts, context)
+    measurements = %{duration: System.monotonic_time() - began, texts: length(texts)}
+    kind = with {:error, error} <- result, do: error.kind, else: (_ -> nil)
+    metadata = %{book: context.book.name, kind: kind}
+    Telemetry.event([:skillbook, :embedding, :batch], measurements, metadata)
+
+    with {:ok, rows} <- result,
+         :ok <- write(rows, context),
+         {:ok, context} <- put(source, rows, context) do
+      {:ok, report(%{context | done: context.done + length(rows)}, :seldom)}
+    end
+  end
+
+  # A text that the embedder refuses must not stop the others, so they are tried one by one. If it
+  # refuses all of them, it is not the texts.
+  defp vectors(texts, context) do
+    case call(texts, context) do
+      {:error, %{kind: kind} = error} when kind in @refusals and length(texts) > 1 ->
+        one_by_one(texts, error, context)
+
+      result ->
+        result
+    end
+  end
+
+  defp one_by_one(texts, first, context) do
+    texts
+    |> Enum.reduce_while({:ok, [], []}, fn {digest, _} = text, {:ok, rows, refused} ->
+      case call([text], context) do
+        {:ok, [row]} ->
+          {:cont, {:ok, [row | rows], refused}}
+
+        {:error, %{kind: kind}} when kind in @refusals ->
+          {:cont, {:ok, rows, [digest | refused]}}
+
+        error ->
+          {:halt, error}
+      end
+    end)
+    |> case do
+      {:ok, [], _refused} ->
+        {:error, first}
+
+      {:ok, rows, refused} ->
+        send(context.to, {self(), :refused, refused, first})
+        {:ok, rows}
+
+      error ->
+        error
+    end
+  end
+
+  defp call(texts, context) do
+    {digests, texts} = Enum.unzip(texts)
+
+    with {:ok, vectors} <- Embedder.embed(context.book.embedder, texts),
+         do: {:ok, Enum.zip(digests, vectors)}
+  end
+
+  defp write(rows, context) do
+    case sql(context) do
+      nil -> :ok
+      sql -> Table.write(sql, model(context), rows, Date.utc_today())
+    end
+  end
+
+  defp put(source, [{_digest, vector} | _] = rows, context) do
+    case source.put(context.book, rows) do
+      :ok -> {:ok, context}
+      {:error, {expected, _got}} -> {:resized, expected, div(byte_size(vector), 4)}
+    end
+  end
+
+  # Once a day.
+  defp tidy(%{tidied: tidied, book: book} = context) do
+    today = Date.utc_today()
+    sql = sql(context)
+
+    if sql == nil or tidied == today do
+      :ok
+    else
+      digests = Enum.flat_map(@sources, &elem(&1.digests(book), 0))
+
+      with :ok <- Table.tidy(sql, model(context), digests, today) do
+        send(context.to, {self(), :tidied, today})
+        :ok
+      end
+    end
+  end
+
+  defp report(context, how_often) do
+    now = System.monotonic_time(:millisecond)
+
+    if how_often == :now or now - context.sent > @interval do
+      send(context.to, {self(), :progress, context.done, context.total})
+      %{context | sent: now}
+    else
+      context
+    end
+  end
+
+  # While the database restarts, there is no handle.
+  defp sql(context) do
+    Book.sql(context.book)
+  rescue
+    ArgumentError -> exit(:closed)
+  end
+
+  defp model(context), do: Embedder.info(context.book.embedder).model
+end

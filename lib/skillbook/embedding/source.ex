@@ -1,0 +1,24 @@
+defmodule Skillbook.Embedding.Source do
+  @moduledoc false
+  # A kind of text that a book embeds, such as the entries of its catalog. The list of them is in
+  # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time.
+
+  alias Skillbook.Book
+  alias Skillbook.Embedding.Table
+
+  @doc "The digests of all texts: `{those with a vector, those without}`."
+  @callback digests(Book.t()) :: {[Table.digest()], [Table.digest()]}
+
+  @doc "The texts of digests, without those that no longer exist."
+  @callback texts(Book.t(), [Table.digest()]) :: [{Table.digest(), String.t()}]
+
+  @doc "Takes vectors, or none of them if the size of one differs from those that it has."
+  @callback put(Book.t(), [Table.row()]) ::
+              :ok | {:error, {expected :: pos_integer(), got :: pos_integer()}}
+
+  @doc "Removes all vectors, because the model has vectors of another size now."
+  @callback clear(Book.t()) :: :ok
+
+  @doc "Removes the vectors of texts that no longer exist."
+  @callback retain(Book.t()) :: :ok
+end

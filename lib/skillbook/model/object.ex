@@ -1,0 +1,229 @@
+defmodule Skillbook.Model.Object do
+  @moduledoc false
+  # Asks a model for a JSON object of a schema: sends the schema, finds the object in the answer,
+  # checks it, and asks once more with the error if it is not as expected.
+
+  alias Skillbook.Model.Schema
+  alias Skillbook.Run.Worker
+  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.{Model, ModelError, ObjectError, OptionError}
+
+  @default_timeout 30_000
+  @default_bytes 64 * 1024
+  # The opening braces of an answer that are tried.
+  @max_starts 64
+
+  @type answer :: %{object: map(), usage: Model.usage() | nil}
+
+  @spec complete(Model.t(), [Model.message()], map(), keyword()) ::
+          {:ok, answer()} | {:error, ModelError.t() | ObjectError.t()}
+  def complete(model, messages, schema, options) do
+    with :ok <- Options.validate(options, "an object of a model", options()),
+         chat = Keyword.drop(options, [:timeout, :max_bytes, :constrain]),
+         :ok <- Model.validate(chat) do
+      sent = options[:constrain] || schema
+      Enum.each([schema, sent], &Schema.check!/1)
+
+      call = %{
+        model: model,
+        schema: schema,
+        messages: instruct(messages, sent),
+        chat: Keyword.put(chat, :schema, Schema.closed(sent)),
+        max_bytes: options[:max_bytes] || @default_bytes,
+        timeout: options[:timeout] || @default_timeout
+      }
+
+      in_time(call)
+    else
+      {:error, %OptionError{} = error} -> raise error
+    end
+  end
+
+  # In a process of its own, since the model may be any code.
+  defp in_time(call) do
+    deadline = System.monotonic_time(:millisecond) + call.timeout
+    worker = Worker.start(nil, [], fn -> attempts(call, deadline) end)
+
+    case Worker.run(worker, call.timeout) do
+      {:ok, result} ->
+        result
+
+      :timeout ->
+        reason = "no object within #{call.timeout} ms"
+        {:error, %ModelError{kind: :timeout, reason: reason}}
+
+      {:crash, {%_{} = exception, stack}} when is_exception(exception) and is_list(stack) ->
+        reraise exception, stack
+
+      {:crash, reason} ->
+        exit(reason)
+    end
+  end
+
+  defp attempts(call, deadline) do
+    with {:ok, answer} <- ask(call, deadline),
+         {:error, error, text} <- read(answer, call) do
+      call = %{call | messages: call.messages ++ repair(error, text)}
+
+      with {:ok, second} <- ask(call, deadline) do
+        second = %{second | usage: add(answer.usage, second.usage)}
+
+        with {:error, error, text} <- read(second, call),
+             do: {:error, %{error | text: text}}
+      end
+    end
+  end
+
+  # A server that does not know schemas is asked again without one.
+  defp ask(call, deadline) do
+    case chat(call, deadline) do
+      {:error, %ModelError{kind: :refused, status: status}} when status in [400, 422] ->
+        chat(%{call | chat: Keyword.delete(call.chat, :schema)}, deadline)
+
+      result ->
+        result
+    end
+  end
+
+  defp chat(call, deadline) do
+    left = max(deadline - System.monotonic_time(:millisecond), 1)
+    size = :counters.new(1, [])
+
+    on_text = fn text ->
+      :counters.add(size, 1, byte_size(text))
+      if :counters.get(size, 1) > call.max_bytes, do: throw({__MODULE__, :too_long})
+    end
+
+    Model.chat(call.model, call.messages, Keyword.put(call.chat, :timeout, left), on_text)
+  catch
+    {__MODULE__, :too_long} -> {:ok, %{text: "", usage: nil, finish_reason: :too_long}}
+  end
+
+  defp read(%{finish_reason: :too_long}, call) do
+    expected = "an answer of at most #{call.max_bytes} bytes"
+    {:error, %ObjectError{expected: expected, got: "more"}, ""}
+  end
+
+  defp read(%{text: text} = answer, call) do
+    case find(text, call.schema) do
+      {:ok, object} -> {:ok, %{object: object, usage: answer.usage}}
+      {:error, error} -> {:error, cut_off(error, answer), text}
+    end
+  end
+
+  # The limit explains an incomplete text better than the place where it ends.
+  defp cut_off(%{path: "", expected: "a JSON object"} = error, %{finish_reason: :length}),
+    do: %{error | got: "an answer that was cut off at its limit of tokens"}
+
+  defp cut_off(error, _answer), do: error
+
+  # The last object that is as expected, since models think first and answer then. If none is, the
+  # error of the last one.
+  defp find(text, schema) do
+    checked =
+      for {:ok, %{} = object} <- text |> candidates() |> Enum.map(&JSON.decode/1),
+          do: with(:ok <- Schema.check(schema, object), do: {:ok, object})
+
+    Enum.find(checked, &match?({:ok, _}, &1)) || List.first(checked) || {:error, none(text)}
+  end
+
+  defp none(text) do
+    got =
+      case String.trim(text) do
+        "" -> "nothing"
+        text -> Schema.show(text)
+      end
+
+    %ObjectError{expected: "a JSON object", got: got}
+  end
+
+  # The whole text, then the outermost `{…}` in it, the last first.
+  defp candidates(text) do
+    text = if String.valid?(text), do: text, else: ""
+    [text | objects(text, 0, @max_starts, [])]
+  end
+
+  defp objects(_text, _from, 0, found), do: found
+
+  defp objects(text, from, left, found) do
+    case :binary.match(text, "{", scope: {from, byte_size(text) - from}) do
+      :nomatch ->
+        found
+
+      {start, 1} ->
+        case closing(text, start, 0, false) do
+          nil -> objects(text, start + 1, left - 1, found)
+          stop -> objects(text, stop, left - 1, [binary_part(text, start, stop - start) | found])
+        end
+    end
+  end
+
+  # The end of the object that starts at a byte. Braces in strings do not count.
+  defp closing(text, at, depth, quoted) do
+    case text do
+      <<_::binary-size(at), "\\", _, _::binary>> when quoted ->
+        closing(text, at + 2, depth, true)
+
+      <<_::binary-size(at), "\"", _::binary>> ->
+        closing(text, at + 1, depth, not quoted)
+
+      <<_::binary-size(at), "{", _::binary>> when not quoted ->
+        closing(text, at + 1, depth + 1, false)
+
+      <<_::binary-size(at), "}", _::binary>> when not quoted and depth == 1 ->
+        at + 1
+
+      <<_::binary-size(at), "}", _::binary>> when not quoted ->
+        closing(text, at + 1, depth - 1, false)
+
+      <<_::binary-size(at), _, _::binary>> ->
+        closing(text, at + 1, depth, quoted)
+
+      _ ->
+        nil
+    end
+  end
+
+  # Messages
+
+  # Most servers hold the model to the schema but do not show it.
+  defp instruct(messages, schema) do
+    rules =
+      "Answer with one JSON object and nothing else. It must match this JSON schema: " <>
+        JSON.encode(Schema.closed(schema))
+
+    case messages do
+      [%{role: :system, content: system} = first | rest] ->
+        [%{first | content: system <> "\n\n" <> rules} | rest]
+
+      messages ->
+        [%{role: :system, content: rules} | messages]
+    end
+  end
+
+  defp repair(error, text) do
+    said = if String.trim(text) == "", do: "(no answer)", else: String.slice(text, 0, 4_000)
+
+    problem =
+      "This cannot be used: #{Exception.message(error)}. Answer again, with one JSON object " <>
+        "that matches the schema and nothing else."
+
+    [%{role: :assistant, content: said}, %{role: :user, content: problem}]
+  end
+
+  defp add(nil, usage), do: usage
+  defp add(usage, nil), do: usage
+  defp add(one, other), do: Map.merge(one, other, fn _key, a, b -> a + b end)
+
+  defp options do
+    [
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_bytes: {"a number of bytes", &Options.positive?/1},
+      constrain: {"a JSON schema", &is_map/1},
+      temperature: {"a number from 0", &(is_number(&1) and &1 >= 0)},
+      max_tokens: {"a whole number from 1", &Options.positive?/1},
+      extra: {"a map with texts as keys", &is_map/1},
+      on_retry: {"a function of one argument", &is_function(&1, 1)}
+    ]
+  end
+end

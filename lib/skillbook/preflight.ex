@@ -1,0 +1,122 @@
+defmodule Skillbook.Preflight do
+  @moduledoc ~S"""
+  Picks the skills for a request before the model reads it, so that their pages are already there.
+
+  The router finds entries and asks nobody, unless it has a `:model`. The model of the
+  conversation still has the whole list of skills and can read any of them.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_preflight")
+      iex> File.mkdir_p!(folder)
+      iex> page = "---\nname: haiku\ndescription: Writes a haiku\n" <>
+      ...>   "trigger_keywords: [haiku, short poem]\n---\nThree lines.\n"
+      iex> File.write!(Path.join(folder, "haiku.md"), page)
+      iex> {:ok, catalog} = Skillbook.Catalog.load([folder])
+      iex> view = Skillbook.View.all(catalog)
+      iex> [pick] = Skillbook.Preflight.run(view, "Two short poems, please.").picks
+      iex> {pick.name, pick.stage, pick.reason}
+      {"haiku", :keywords, "keyword: short poem"}
+      iex> Skillbook.Preflight.run(view, "Thank you!").needed
+      false
+
+  ## Stages
+
+  The stages run in this order, within one time limit:
+
+    * `:keywords` - the `trigger_keywords` of the entries, as whole words of the last message
+    * `:retrieval` - a search with the last message, by words and, if the book has an embedder, by
+      meaning. Each candidate has a calibrated confidence
+    * `:model` - a model chooses among the candidates. It is asked only if there is a `:model`, no
+      keyword matched, and the best candidate is neither clearly right nor clearly wrong
+
+  If a stage fails, crashes or is too slow, the picks are those of the other stages.
+
+  Only skills and commands in the profile's prompt are picked. A command is picked, not run: a
+  model that reads its page decides about that.
+
+  ## Fields
+
+    * `:picks` - a list of `Skillbook.Preflight.Pick`, the most confident first
+    * `:needed` - whether there are any
+    * `:stages` - the stages that ran, each a `t:stage/0`; empty if the answer was cached
+    * `:usage` - the tokens of the model, or `nil`
+
+  [Routing](docs/routing.md) describes the calibration and the use by `Skillbook.Agent`.
+  """
+
+  alias Skillbook.Preflight.{Pick, Router, Settings}
+  alias Skillbook.Support.Arguments
+  alias Skillbook.{Model, View}
+
+  @typedoc """
+  A stage that ran, or was skipped.
+
+  `:status` is `:ok`, `:skipped` (it was not needed), `:failed` or `:timeout`; `:duration` is in
+  microseconds; `:error` says why it failed. `:candidates` are the entries that it considered,
+  best first, with their `:score`, `:words` and `:similarity` if it searched.
+  """
+  @type stage :: %{
+          stage: Pick.stage(),
+          status: :ok | :skipped | :failed | :timeout,
+          duration: non_neg_integer(),
+          error: String.t() | nil,
+          candidates: [candidate()]
+        }
+  @type candidate :: %{
+          required(:name) => String.t(),
+          required(:confidence) => float(),
+          required(:reason) => String.t(),
+          optional(:score) => float(),
+          optional(:words) => float(),
+          optional(:similarity) => float() | nil
+        }
+  @type t :: %__MODULE__{
+          picks: [Pick.t()],
+          needed: boolean(),
+          stages: [stage()],
+          usage: Model.usage() | nil
+        }
+
+  defstruct picks: [], needed: false, stages: [], usage: nil
+
+  @doc """
+  Picks entries of a view for the last message of a conversation.
+
+  `messages` is a text, or a list of `t:Skillbook.Model.message/0` whose last user message is the
+  request. Never raises for a failure of a stage; wrong options raise `Skillbook.OptionError`.
+
+  ## Options
+
+  Those of the book's `:preflight` and of the profile's are the defaults. If the profile has
+  `preflight: false`, nothing is picked.
+
+    * `:enabled` (boolean) - whether to pick at all. Defaults to `true`
+    * `:stages` (list) - the stages to run, of `:keywords`, `:retrieval` and `:model`. Defaults to
+      all
+    * `:model` (a model or `nil`) - the model of the stage `:model`. Defaults to `nil`
+    * `:max` (1 to 10) - the maximum number of picks. Defaults to `3`
+    * `:threshold` (0 to 1) - the lowest confidence of a pick. Defaults to `0.5`
+    * `:timeout` (milliseconds) - the time limit of all stages together. Defaults to `1_000`
+    * `:max_tokens` (tokens) - how much text a conversation gets at once; see
+      `Skillbook.Agent.run/3`. Defaults to `8_000`
+    * `:explain` (boolean) - whether the stages run even if the answer is cached. Defaults to
+      `false`
+  """
+  @spec run(View.t(), String.t() | [Model.message()], keyword()) :: t()
+  def run(view, messages, options \\ [])
+
+  def run(%View{} = view, messages, options)
+      when (is_binary(messages) or is_list(messages)) and is_list(options) do
+    {explain, options} = Keyword.pop(options, :explain, false)
+    Router.run(view, messages, Settings.of_call(view, options), explain)
+  end
+
+  def run(view, messages, options) do
+    messages = if is_list(messages), do: "", else: messages
+
+    Arguments.check!("Skillbook.Preflight.run/3",
+      view: {:view, view},
+      messages: {:text, messages},
+      options: {:keyword, options}
+    )
+  end
+end

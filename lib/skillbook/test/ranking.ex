@@ -1,0 +1,219 @@
+defmodule Skillbook.Test.Ranking do
+  @moduledoc false
+  # The entries that search finds for requests, and why: the words of the request that find each
+  # and, if the book has an embedder, its similarity and the sentence of its description that is
+  # most similar.
+  #
+  # Vectors are made without the time limit of a search. With words alone for some of the
+  # requests, a result would say nothing.
+
+  alias Skillbook.Embedding.{Entries, Query}
+  alias Skillbook.Search.Candidates
+  alias Skillbook.{Book, Embedder, Native, Preflight, Test, View}
+
+  # An entry behind the tenth place is as good as lost.
+  @max 10
+  @shown 3
+  # Milliseconds. A test prefers a late answer to none.
+  @router_timeout 60_000
+  # Of a description, for the comparison of sentences.
+  @max_sentences 8
+
+  @enforce_keys [:view]
+  defstruct [:view, :book, of: %{}]
+
+  @typedoc "A view, its book if that has vectors, and the vectors of requests."
+  @type t :: %__MODULE__{
+          view: View.t(),
+          book: Book.t() | nil,
+          of: %{String.t() => Embedder.vector()}
+        }
+
+  @doc "How many places are looked at."
+  def max, do: @max
+
+  @doc "How many entries are shown before the one in question."
+  def shown, do: @shown
+
+  @doc """
+  Prepares to rank the entries of a view for some requests.
+
+  If the view's book has an embedder, this waits until all entries have vectors. Raises
+  `Skillbook.EmbedderError` if the embedder fails.
+  """
+  @spec new(View.t(), [String.t()], (atom(), map() -> term())) :: t()
+  def new(view, requests, progress \\ fn _what, _count -> :ok end) do
+    case view.book && Book.find(view.book) do
+      %Book{vectors: vectors} = book when vectors != nil ->
+        with {:error, error} <- Entries.await(view, &progress.(:entries, &1)), do: raise(error)
+        requests = requests |> Enum.filter(&String.valid?/1) |> Enum.uniq()
+        total = length(requests)
+        report = &progress.(:requests, %{done: &1, total: total})
+        %__MODULE__{view: view, book: book, of: vectors!(book, requests, report)}
+
+      _ ->
+        %__MODULE__{view: view}
+    end
+  end
+
+  defp vectors!(book, texts, report) do
+    case Query.vectors(book, texts, report) do
+      {:ok, vectors} -> vectors
+      {:error, error} -> raise error
+    end
+  end
+
+  @doc "The entries of the first #{@max} places for a request."
+  @spec find(t(), String.t()) :: [Candidates.t()]
+  def find(%__MODULE__{view: view} = ranking, request),
+    do: Candidates.find(view, utf8(request), @max, meaning(ranking, request))
+
+  defp meaning(%{book: book, of: of}, request) do
+    with %{^request => vector} <- of, do: {book.vectors, vector}, else: (_ -> nil)
+  end
+
+  @doc "The place of a name, from 1; `nil` if it is not among these."
+  @spec rank([%{name: String.t()}], String.t()) :: pos_integer() | nil
+  def rank(candidates, name) do
+    with at when is_integer(at) <- Enum.find_index(candidates, &(&1.name == name)), do: at + 1
+  end
+
+  @doc """
+  The first `count` entries for a request and the one of this name, with the words that find them.
+  `explain_sentences/2` adds the sentences.
+  """
+  @spec explained(t(), String.t(), String.t() | nil, pos_integer()) :: [Test.ranked()]
+  def explained(ranking, request, name, count) do
+    chosen =
+      for {candidate, rank} <- ranking |> find(request) |> Enum.with_index(1),
+          rank <= count or candidate.name == name,
+          do: candidate |> Map.take([:name, :score, :similarity]) |> Map.put(:rank, rank)
+
+    with_words(ranking, request, chosen)
+  end
+
+  defp with_words(%{view: view}, request, candidates) do
+    words = Native.view_why(view.ref, utf8(request), Enum.map(candidates, & &1.name))
+
+    for {candidate, words} <- Enum.zip(candidates, words),
+        do: Map.merge(candidate, %{words: words, sentence: nil})
+  end
+
+  @doc "Candidates of a search for a request, with the words and the sentence of each."
+  @spec explain(t(), String.t(), [%{name: String.t()}]) :: [%{name: String.t()}]
+  def explain(ranking, request, candidates) do
+    candidates = with_words(ranking, request, candidates)
+    [candidates] = explain_sentences(ranking, [{request, candidates}])
+    candidates
+  end
+
+  @doc "Adds the most similar sentence to the entries of rankings, each with its request."
+  @spec explain_sentences(t(), [{String.t(), [Test.ranked()]}]) :: [[Test.ranked()]]
+  def explain_sentences(%{book: nil}, rankings), do: for({_, ranked} <- rankings, do: ranked)
+
+  def explain_sentences(ranking, rankings) do
+    names =
+      for {_request, ranked} <- rankings, %{similarity: s, name: name} <- ranked, s, do: name
+
+    sentences =
+      for name <- Enum.uniq(names),
+          {:ok, entry} <- [View.fetch(ranking.view, name)],
+          into: %{},
+          do: {name, sentences(entry.description)}
+
+    # The only sentence of a description needs no vector.
+    several = for {_name, [_, _ | _] = sentences} <- sentences, text <- sentences, do: text
+    vectors = vectors!(ranking.book, several, fn _count -> :ok end)
+
+    for {request, ranked} <- rankings do
+      for entry <- ranked do
+        own = if entry.similarity, do: sentences[entry.name] || [], else: []
+        %{entry | sentence: closest(own, ranking.of[request], vectors)}
+      end
+    end
+  end
+
+  defp closest([], _vector, _vectors), do: nil
+  defp closest([sentence], _vector, _vectors), do: sentence
+
+  defp closest(sentences, vector, vectors),
+    do: Enum.max_by(sentences, &product(vector, vectors[&1], 0.0))
+
+  defp product(<<a::float-32-little, rest::binary>>, <<b::float-32-little, others::binary>>, sum),
+    do: product(rest, others, sum + a * b)
+
+  defp product(_vector, _other, sum), do: sum
+
+  @doc "The first sentences of a text."
+  @spec sentences(String.t()) :: [String.t()]
+  def sentences(text) do
+    text
+    |> String.split(~r/(?<=[.!?。！？;])\s+|\n+/u, parts: @max_sentences + 1, trim: true)
+    |> Enum.take(@max_sentences)
+    |> Enum.map(&String.trim/1)
+    |> Enum.reject(&(&1 == ""))
+    |> Enum.uniq()
+  end
+
+  @doc "The names that the router picks for a request without a model."
+  @spec picked(t(), String.t()) :: [String.t()]
+  def picked(%{view: view}, request) do
+    options = [
+      enabled: true,
+      explain: true,
+      stages: [:keywords, :retrieval],
+      timeout: @router_timeout
+    ]
+
+    for pick <- Preflight.run(view, utf8(request), options).picks, do: pick.name
+  end
+
+  @doc "A ranking as a table: a line for each entry, and one for its sentence."
+  @spec lines([Test.ranked()]) :: [String.t()]
+  def lines(ranking) do
+    width = ranking |> Enum.map(&String.length(&1.name)) |> Enum.max(fn -> 0 end)
+
+    for entry <- ranking, line <- [line(entry, width) | sentence(entry.sentence)], do: line
+  end
+
+  defp line(entry, width) do
+    [
+      String.pad_leading("#{entry.rank}", 3),
+      "  ",
+      String.pad_trailing(entry.name, width),
+      "  ",
+      decimals(entry.score, 3),
+      if(entry.similarity, do: ["  ~", decimals(entry.similarity, 2)], else: []),
+      words(entry.words)
+    ]
+    |> IO.iodata_to_binary()
+    |> String.trim_trailing()
+  end
+
+  @max_words 5
+  @max_line 80
+
+  defp words([]), do: []
+
+  defp words(words) do
+    words = Enum.take(words, @max_words)
+    ["  ", Enum.map_intersperse(words, ", ", &[&1.word, " ", decimals(&1.part, 1)])]
+  end
+
+  defp sentence(nil), do: []
+
+  defp sentence(text), do: ["     " <> quoted(text)]
+
+  @doc "A sentence in quotes, cut to a line."
+  @spec quoted(String.t()) :: String.t()
+  def quoted(text) do
+    if String.length(text) > @max_line,
+      do: "\"#{String.slice(text, 0, @max_line)}…\"",
+      else: "\"#{text}\""
+  end
+
+  defp decimals(number, count), do: :erlang.float_to_binary(number, decimals: count)
+
+  # A text that is not UTF-8 has no words.
+  defp utf8(text), do: if(String.valid?(text), do: text, else: "")
+end

@@ -1,0 +1,266 @@
+//! Vectors of texts, for searches by meaning: kept in memory by digest of the text, and compared
+//! one by one.
+//!
+//! All vectors have unit length, so the cosine of two of them is their dot product. A search reads
+//! every vector once. That is exact, and takes a millisecond for 10,000 vectors of 384 numbers:
+//! about as long as memory needs to deliver them, so an approximate index would gain nothing.
+//!
+//! Rows are stored in blocks that never move, so memory grows by a block and not by a half. Readers
+//! hold a [`Rows`], which shares its blocks with the store; a writer copies a block that somebody
+//! else holds before it changes it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The digest of a text: the first half of its SHA-256.
+pub type Digest = [u8; 16];
+
+/// The size of a block. A store wastes half of one on average.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// The maximum number of numbers in a vector. The largest models have 8,192.
+pub const MAX_SIZE: usize = 16 * 1024;
+
+/// The numbers that [`dot`] multiplies at once: four registers of the oldest x86-64 processors.
+const LANES: usize = 16;
+
+/// Vectors of different sizes in one store: its size, and the size of the vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongSize {
+    /// The size of the vectors in the store.
+    pub expected: usize,
+    /// The size of the vector that was refused.
+    pub got: usize,
+}
+
+/// Vectors of one model, by digest of the text. All have the size of the first.
+#[derive(Debug, Default)]
+pub struct Vectors {
+    store: RwLock<Store>,
+}
+
+#[derive(Debug, Default)]
+struct Store {
+    rows: Rows,
+    places: FxHashMap<Digest, u32>,
+    /// Rows whose vectors were removed.
+    free: Vec<u32>,
+}
+
+/// A state of a store, which stays as it is while the store changes.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    version: u64,
+    size: usize,
+    blocks: Vec<Arc<[f32]>>,
+}
+
+/// The rows of a list of texts, in the order of the rows.
+#[derive(Debug)]
+pub struct Mapped {
+    rows: Rows,
+    /// Each row with the position of its text in the list.
+    places: Vec<(u32, u32)>,
+}
+
+impl Vectors {
+    /// An empty store.
+    pub fn new() -> Vectors {
+        Vectors::default()
+    }
+
+    /// The number of its vectors.
+    pub fn count(&self) -> usize {
+        self.read().places.len()
+    }
+
+    /// The size of its vectors; 0 while it has none.
+    pub fn size(&self) -> usize {
+        self.read().rows.size
+    }
+
+    /// A number that is different after each change, and in each store.
+    pub fn version(&self) -> u64 {
+        self.read().rows.version
+    }
+
+    /// Which of these digests have no vector.
+    pub fn missing<'a>(&self, digests: impl Iterator<Item = &'a Digest>) -> Vec<bool> {
+        let store = self.read();
+        digests.map(|digest| !store.places.contains_key(digest)).collect()
+    }
+
+    /// Adds vectors, or returns the first size that differs and adds none. The vector of a known
+    /// digest stays: it belongs to the same text and the same model.
+    pub fn put(&self, vectors: &[(Digest, &[f32])]) -> Result<(), WrongSize> {
+        let mut store = self.write();
+        let Some((_, first)) = vectors.first() else { return Ok(()) };
+        let expected = if store.rows.size == 0 { first.len() } else { store.rows.size };
+        let wrong = vectors.iter().map(|(_, vector)| vector.len()).find(|size| *size != expected);
+        if let Some(got) = wrong {
+            return Err(WrongSize { expected, got });
+        }
+        store.rows.size = expected;
+        for (digest, vector) in vectors {
+            store.put(*digest, vector);
+        }
+        store.rows.version = next_version();
+        Ok(())
+    }
+
+    /// Removes all vectors but these. Rows become free for other vectors; if most of them are, the
+    /// rest is moved together.
+    pub fn retain(&self, wanted: &FxHashSet<Digest>) {
+        let mut store = self.write();
+        let before = store.places.len();
+        let Store { places, free, .. } = &mut *store;
+        places.retain(|digest, row| {
+            let stays = wanted.contains(digest);
+            if !stays {
+                free.push(*row);
+            }
+            stays
+        });
+        if store.places.len() == before {
+            return;
+        }
+        if store.free.len() > store.places.len() {
+            store.compact();
+        }
+        store.rows.version = next_version();
+    }
+
+    /// Removes all vectors. The next one may have another size.
+    pub fn clear(&self) {
+        *self.write() =
+            Store { rows: Rows { version: next_version(), ..Rows::default() }, ..Store::default() };
+    }
+
+    /// The rows of these texts, as they are now. Texts without a vector are left out.
+    pub fn map<'a>(&self, digests: impl Iterator<Item = (u32, &'a Digest)>) -> Mapped {
+        let store = self.read();
+        let row = |(at, digest)| Some((*store.places.get(digest)?, at));
+        let mut places: Vec<(u32, u32)> = digests.filter_map(row).collect();
+        places.sort_unstable();
+        Mapped { rows: store.rows.clone(), places }
+    }
+
+    // Every change leaves the store consistent after each vector, so one that a panic interrupted
+    // can be used.
+    fn read(&self) -> RwLockReadGuard<'_, Store> {
+        self.store.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Store> {
+        self.store.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn next_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+impl Store {
+    fn put(&mut self, digest: Digest, vector: &[f32]) {
+        if self.places.contains_key(&digest) {
+            return;
+        }
+        let row = self.free.pop().unwrap_or(self.places.len() as u32);
+        let (block, range) = self.rows.place(row);
+        if block == self.rows.blocks.len() {
+            self.rows.blocks.push(vec![0.0; self.rows.in_block() * self.rows.size].into());
+        }
+        Arc::make_mut(&mut self.rows.blocks[block])[range].copy_from_slice(vector);
+        self.places.insert(digest, row);
+    }
+
+    fn compact(&mut self) {
+        let mut places: Vec<_> = std::mem::take(&mut self.places)
+            .into_iter()
+            .map(|(digest, row)| (row, digest))
+            .collect();
+        places.sort_unstable();
+        let rows = std::mem::take(&mut self.rows);
+        self.rows.size = rows.size;
+        self.free = Vec::new();
+        for (row, digest) in places {
+            self.put(digest, rows.row(row));
+        }
+    }
+}
+
+impl Rows {
+    fn in_block(&self) -> usize {
+        (BLOCK_BYTES / size_of::<f32>() / self.size.max(1)).max(1)
+    }
+
+    /// The block of a row, and its numbers in it.
+    fn place(&self, row: u32) -> (usize, std::ops::Range<usize>) {
+        let row = row as usize;
+        let start = row % self.in_block() * self.size;
+        (row / self.in_block(), start..start + self.size)
+    }
+
+    fn row(&self, row: u32) -> &[f32] {
+        let (block, range) = self.place(row);
+        &self.blocks[block][range]
+    }
+}
+
+impl Mapped {
+    /// The version of the store whose rows these are.
+    pub fn version(&self) -> u64 {
+        self.rows.version
+    }
+
+    /// The positions of the texts that have a vector, in no particular order.
+    pub fn places(&self) -> impl Iterator<Item = u32> + '_ {
+        self.places.iter().map(|(_, at)| *at)
+    }
+
+    /// The vectors of the texts that have one, with their positions, in no particular order.
+    pub fn vectors(&self) -> impl Iterator<Item = (u32, &[f32])> + '_ {
+        self.places.iter().map(|(row, at)| (*at, self.rows.row(*row)))
+    }
+
+    /// Calls `each` with the position of each wanted text and its similarity to a vector of unit
+    /// length, from -1 to 1. Does nothing if the vector has another size.
+    pub fn similarities(
+        &self,
+        vector: &[f32],
+        wanted: impl Fn(u32) -> bool,
+        mut each: impl FnMut(u32, f32),
+    ) {
+        if vector.len() != self.rows.size {
+            return;
+        }
+        // The same text may have several positions.
+        let mut last = None;
+        for (row, at) in self.places.iter().filter(|(_, at)| wanted(*at)) {
+            let similarity = match last {
+                Some((same, similarity)) if same == *row => similarity,
+                _ => dot(vector, self.rows.row(*row)),
+            };
+            last = Some((*row, similarity));
+            each(*at, similarity);
+        }
+    }
+}
+
+/// The dot product. Each lane adds up its own products, so the compiler may use vector registers,
+/// and the sum is the same on all processors.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let (others, other_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0.0f32; LANES];
+    for (chunk, other) in chunks.iter().zip(others) {
+        for lane in 0..LANES {
+            sums[lane] += chunk[lane] * other[lane];
+        }
+    }
+    let rest: f32 = rest.iter().zip(other_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}

@@ -1,0 +1,94 @@
+# The table of vectors on both databases.
+for dialect <- [:sqlite, :postgres] do
+  defmodule Module.concat(Skillbook.Embedding.TableTest, Macro.camelize("#{dialect}")) do
+    use ExUnit.Case, async: true
+
+    alias Skillbook.Embedding.Table
+    alias Skillbook.SQL
+    alias Skillbook.SQL.{Migrations, SQLite}
+
+    @moduletag dialect: dialect
+
+    @today ~D[2026-03-01]
+
+    setup %{dialect: dialect} do
+      sql = open(dialect)
+      {:ok, _} = Migrations.run(sql)
+      %{sql: sql}
+    end
+
+    defp open(:postgres), do: Skillbook.PostgresCase.start()
+
+    defp open(:sqlite) do
+      name = :"vectors_#{System.unique_integer([:positive])}"
+      start_supervised!({SQLite, path: ":memory:", name: name})
+      SQLite.handle(name)
+    end
+
+    defp digest(n), do: binary_part(:crypto.hash(:sha256, "#{n}"), 0, 16)
+    defp vector(n, size \\ 2), do: for(_ <- 1..size, into: <<>>, do: <<n::float-32-little>>)
+    defp rows(numbers), do: for(n <- numbers, do: {digest(n), vector(n)})
+    defp digests(numbers), do: Enum.map(numbers, &digest/1)
+
+    defp read(sql, numbers, options \\ []) do
+      {:ok, rows} = Table.read(sql, options[:model] || "m", options[:size], digests(numbers))
+
+      Enum.sort(rows)
+    end
+
+    test "returns the vectors of the digests that are there", %{sql: sql} do
+      assert read(sql, 1..3) == []
+      assert Table.write(sql, "m", rows(1..200), @today) == :ok
+      assert Table.write(sql, "other", rows([300]), @today) == :ok
+      assert read(sql, 1..200) == Enum.sort(rows(1..200))
+      assert read(sql, [7, 201, 300]) == rows([7])
+      assert read(sql, [7, 300], model: "other") == rows([300])
+      assert read(sql, []) == []
+    end
+
+    test "keeps a row that is there, unless the size differs", %{sql: sql} do
+      :ok = Table.write(sql, "m", rows(1..2), @today)
+      :ok = Table.write(sql, "m", [{digest(1), vector(9)}, {digest(2), vector(9, 3)}], @today)
+      assert read(sql, 1..2) == Enum.sort([{digest(1), vector(1)}, {digest(2), vector(9, 3)}])
+      assert read(sql, 1..2, size: 2) == rows([1])
+      assert read(sql, 1..2, size: 3) == [{digest(2), vector(9, 3)}]
+      assert read(sql, 1..2, size: 4) == []
+    end
+
+    test "rows that no book needs are deleted after 90 days", %{sql: sql} do
+      :ok = Table.write(sql, "m", rows(1..1_300), @today)
+      :ok = Table.write(sql, "old model", rows(1..10), @today)
+      later = &Date.add(@today, &1)
+      # The book needs one of them and marks it.
+      assert Table.tidy(sql, "m", digests([5]), later.(50)) == :ok
+      assert Table.tidy(sql, "m", digests([5]), later.(90)) == :ok
+      assert length(read(sql, 1..1_300)) == 1_300
+      assert Table.tidy(sql, "m", digests([5]), later.(91)) == :ok
+      assert read(sql, 1..1_300) == rows([5])
+      assert read(sql, 1..10, model: "old model") == []
+      assert Table.tidy(sql, "m", [], later.(175)) == :ok
+      assert read(sql, [5]) == rows([5])
+      assert Table.tidy(sql, "m", [], later.(200)) == :ok
+      assert read(sql, [5]) == []
+    end
+
+    test "a row is marked once a week", %{sql: sql} do
+      :ok = Table.write(sql, "m", rows([1]), @today)
+
+      marked = fn days ->
+        :ok = Table.tidy(sql, "m", digests([1]), Date.add(@today, days))
+        {:ok, %{rows: [[day]]}} = SQL.query(sql, "select used_on from skillbook_vectors")
+        Date.diff(Date.from_iso8601!(day), @today)
+      end
+
+      assert Enum.map([1, 7, 8, 9, 15, 16], marked) == [0, 0, 8, 8, 8, 16]
+    end
+
+    test "the migration can be undone", %{sql: sql} do
+      assert {:ok, [11]} = Migrations.undo(sql, 11)
+      assert {:error, %{kind: :no_such_table}} = Table.read(sql, "m", nil, digests([1]))
+      assert {:ok, [11]} = Migrations.run(sql)
+      assert read(sql, [1]) == []
+    end
+  end
+end
