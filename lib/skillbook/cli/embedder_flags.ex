@@ -6,9 +6,6 @@ defmodule Skillbook.CLI.EmbedderFlags do
   alias Skillbook.CLI.{Arguments, ModelFlags}
   alias Skillbook.Embedder.{Local, OpenAI}
 
-  # Until embedders are there.
-  @compile {:no_warn_undefined, [Local, OpenAI]}
-
   @spec switches() :: keyword()
   def switches, do: [embedder: :string, embedder_model: :string, embedder_key_env: :string]
 
@@ -16,8 +13,8 @@ defmodule Skillbook.CLI.EmbedderFlags do
   @spec help() :: String.t()
   def help do
     """
-      --embedder WHERE     search by meaning too, with the embedding model in this folder or on the
-                           server with this URL; --db keeps the vectors for the next time
+      --embedder WHERE     search by meaning too, with the embedding model in this folder or on
+                           the server with this URL; --db keeps the vectors for the next time
       --embedder-model NAME
                            name of the embedding model on the server
       --embedder-key-env VARIABLE
