@@ -31,6 +31,8 @@ pub enum Pooling {
     First,
 }
 
+/// All of it is part of the model's fingerprint, so no vector outlives a change.
+#[derive(Debug)]
 pub struct Config {
     pub family: Family,
     pub hidden: usize,
