@@ -3,9 +3,9 @@
 #     MIX_ENV=prod mix run bench/vectors.exs
 #
 # Prints the times of a search by words, by vectors and by both, and the start of a book with
-# vectors in its database beside one without an embedder. The vectors are random, since their values
-# do not matter here: bench/routing.exs measures how good the results are. The memory of vectors is
-# counted by native/skillbook_core/tests/vectors.rs.
+# vectors in its database beside one without an embedder. The vectors are random, since their
+# values do not matter here: bench/routing.exs measures how good the results are. The memory of
+# vectors is counted by native/skillbook_core/tests/vectors.rs.
 
 Code.require_file("measure.exs", __DIR__)
 

@@ -455,8 +455,9 @@ defmodule Skillbook do
   all labels, so this function is for trusted code.
 
   While a book with an `:embedder` embeds its texts, it also receives
-  `{:skillbook_embedding, book, %{done: done, total: total, error: error}}` several times a second:
-  how many of all texts have a vector, and the last error, `nil` if there was none since.
+  `{:skillbook_embedding, book, %{done: done, total: total, error: error}}`, several times a
+  second: how many of all texts have a vector, and the error after which embedding waits, or
+  `nil`.
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :watched, watch: false)
       iex> Skillbook.subscribe(:watched)

@@ -121,6 +121,32 @@ defmodule Skillbook.DocsTest do
     assert String.replace(printed, ~r/\S+(?=skills\/)/, "") == shown
   end
 
+  @tag :tmp_dir
+  test "the test of descriptions prints what the page shows", %{tmp_dir: folder} do
+    page = File.read!("docs/skills.md")
+    [_, section] = String.split(page, "\n## Test descriptions\n")
+    [_, fields] = Regex.run(~r/^```yaml\n(.*?)^```$/ms, section)
+    [_, shown] = Regex.run(~r/^```text\n(.*?)^```$/ms, section)
+
+    others = [
+      "name: alerts\ndescription: Warnings of rain and storms, today and tomorrow\n",
+      "name: poems\ndescription: Writes a poem about anything\nexamples: [A poem for Ann]\n"
+    ]
+
+    for fields <- [fields | others] do
+      [_, name] = Regex.run(~r/name: (\w+)/, fields)
+      File.mkdir_p!(Path.join([folder, "skills", name]))
+      file = Path.join([folder, "skills", name, "SKILL.md"])
+      File.write!(file, "---\n#{fields}---\nText of #{name}.\n")
+    end
+
+    options = ["--no-builtins", "test", Path.join(folder, "skills")]
+    printed = capture_io(fn -> send(self(), Skillbook.CLI.run(options)) end)
+    numberless = &String.replace(&1, ~r/\d\.\d+/, "N")
+    assert numberless.(printed) == numberless.(shown)
+    assert_received 0
+  end
+
   test "the page of the command language shows a real error" do
     page = File.read!("docs/commands.md")
     [_, shown] = Regex.run(~r/^```text\n(`\|`.*?)\n```$/ms, page)

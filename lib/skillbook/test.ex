@@ -14,9 +14,9 @@ defmodule Skillbook.Test do
       end
 
   A request leads to the entries that search finds for it, in their order. Search is by words, and
-  also by meaning if the view is of a book with an embedder; then the functions wait until the book
-  has embedded its entries, and raise `Skillbook.EmbedderError` if it cannot. Search goes through
-  the view: entries that the profile does not see neither compete nor appear.
+  also by meaning if the view is of a book with an embedder; then the functions wait until the
+  book has embedded its entries, and raise `Skillbook.EmbedderError` if it cannot. Search goes
+  through the view: entries that the profile does not see neither compete nor appear.
 
   ## Examples
 

@@ -3,7 +3,8 @@ defmodule Skillbook.TelemetryTest do
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Store.Follower
-  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Scheduler, Telemetry}
+  alias Skillbook.{Agent, Embedder, EmbedderError, FakeSQL}
+  alias Skillbook.{Model, ModelError, Scheduler, Telemetry}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -29,6 +30,19 @@ defmodule Skillbook.TelemetryTest do
 
     :telemetry.listen(book)
     {book, Skillbook.view(book, "ann")}
+  end
+
+  # The first attempt may fail before the test listens.
+  defp fails_twice do
+    calls = :counters.new(1, [])
+
+    Embedder.Function.new("m", fn texts ->
+      :counters.add(calls, 1, 1)
+
+      if :counters.get(calls, 1) < 3,
+        do: {:error, %EmbedderError{kind: :connection, reason: "refused"}},
+        else: Enum.map(texts, fn _ -> [1.0] end)
+    end)
   end
 
   defp received(seen \\ []) do
@@ -291,12 +305,17 @@ defmodule Skillbook.TelemetryTest do
         breaker: [failures: 1, cooldown: 1],
         vaults: [[path: notes, name: "notes"]],
         agent: [model: Model.Function.new(fn _messages, _options -> raise "oops" end)],
+        embedder: fails_twice(),
         schedules: [clock: fn -> ~U[2026-03-01 08:00:10Z] end],
         store: {FakeSQL, name: :telemetry_store, path: ":memory:"},
         store_poll: 1
       )
 
     test = self()
+    assert_receive {[_, :embedding, :retry], _, _} = retry, 60_000
+    done = {[:skillbook, :embedding, :progress], %{done: 11, total: 11}, %{book: book}}
+    assert_receive ^done, 60_000
+    Skillbook.search(view, "x")
     {:ok, _} = Skillbook.Vault.sync(book, "notes")
     FakeSQL.away(:telemetry_store, true)
     assert_receive {[_, :store, :away], _, _} = away, 60_000
@@ -321,7 +340,13 @@ defmodule Skillbook.TelemetryTest do
     keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
 
     told =
-      for {[:skillbook | name], measurements, metadata} <- [away, back, half_open | received()],
+      for {[:skillbook | name], measurements, metadata} <- [
+            retry,
+            done,
+            away,
+            back,
+            half_open | received()
+          ],
           uniq: true do
         {Enum.map_join(name, ", ", &inspect/1), keys.(measurements), keys.(metadata)}
       end

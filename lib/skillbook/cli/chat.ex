@@ -8,7 +8,7 @@ defmodule Skillbook.CLI.Chat do
 
   alias Skillbook.CLI.Chat.{Approval, Screen}
   alias Skillbook.CLI.Shell.{Input, Loop}
-  alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
   alias Skillbook.Support.ReadFile
   alias Skillbook.{Agent, Transcript, TranscriptError}
 
@@ -35,6 +35,7 @@ defmodule Skillbook.CLI.Chat do
   @impl true
   def switches do
     ModelFlags.switches() ++
+      EmbedderFlags.switches() ++
       [
         system: :string,
         temperature: :float,
@@ -66,6 +67,7 @@ defmodule Skillbook.CLI.Chat do
 
     Options:
       #{ModelFlags.help()}
+      #{EmbedderFlags.help()}
       --system TEXT        text before the skills in the system prompt
       --temperature N      sampling temperature, from 0
       --max-tokens N       maximum tokens of a reply; 0 for the server's limit
@@ -94,7 +96,8 @@ defmodule Skillbook.CLI.Chat do
 
   @impl true
   def run(options) do
-    with {:ok, model} <- ModelFlags.model("chat", options.flags),
+    with {:ok, options} <- EmbedderFlags.read(options),
+         {:ok, model} <- ModelFlags.model("chat", options.flags),
          {:ok, transcript} <- load_transcript(options.flags[:resume], options.profile) do
       Session.with_book(options, :converse, &converse(&1, options, model, transcript))
     else

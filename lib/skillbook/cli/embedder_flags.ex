@@ -13,8 +13,8 @@ defmodule Skillbook.CLI.EmbedderFlags do
   @spec help() :: String.t()
   def help do
     """
-      --embedder WHERE     search by meaning too, with the embedding model in this folder or on the
-                           server with this URL; --db keeps the vectors for the next time
+      --embedder WHERE     search by meaning too, with the embedding model in this folder or on
+                           the server with this URL; --db keeps the vectors for the next time
       --embedder-model NAME
                            name of the embedding model on the server
       --embedder-key-env VARIABLE

@@ -4,18 +4,19 @@ defmodule Skillbook.CLI.Search do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.CLI.{EmbedderFlags, Session, Terminal}
   alias Skillbook.Catalog.Search
   alias Skillbook.{Vault, View}
 
   @impl true
   def switches do
-    [
-      limit: {:number, 1, Search.max_limit()},
-      kind: {:one_of, [:command, :skill, :note]},
-      tag: :keep,
-      json: :boolean
-    ]
+    EmbedderFlags.switches() ++
+      [
+        limit: {:number, 1, Search.max_limit()},
+        kind: {:one_of, [:command, :skill, :note]},
+        tag: :keep,
+        json: :boolean
+      ]
   end
 
   @impl true
@@ -38,10 +39,11 @@ defmodule Skillbook.CLI.Search do
     typing errors are corrected.
 
     Options:
-      --limit N         maximum number of results, 1 to 1,000 (default: 10)
-      --kind KIND       only entries of this kind: command, skill or note
-      --tag TAG         only entries with this tag; repeatable
-      --json            print a JSON array; highlights are pairs of start and length, in bytes
+      --limit N            maximum number of results, 1 to 1,000 (default: 10)
+      --kind KIND          only entries of this kind: command, skill or note
+      --tag TAG            only entries with this tag; repeatable
+      --json               print a JSON array; highlights are pairs of start and length, in bytes
+      #{EmbedderFlags.help()}
 
     With --vault DIR it searches the notes of that folder instead. Quotes search for a phrase, and
     plan* for words with that prefix. --limit is at most 100, and --kind is not allowed. The first
@@ -59,7 +61,14 @@ defmodule Skillbook.CLI.Search do
   end
 
   @impl true
-  def run(%{vaults: [_ | _], flags: flags} = options) do
+  def run(options) do
+    case EmbedderFlags.read(options) do
+      {:ok, options} -> search(options)
+      {:error, message} -> Terminal.usage_error(message, "search --help")
+    end
+  end
+
+  defp search(%{vaults: [_ | _], flags: flags} = options) do
     max = Vault.max_limit()
 
     cond do
@@ -74,7 +83,7 @@ defmodule Skillbook.CLI.Search do
     end
   end
 
-  def run(%{args: words, flags: flags} = options) do
+  defp search(%{args: words, flags: flags} = options) do
     Session.with_book(options, :read, fn book ->
       view = Session.view(book, options)
       query = Enum.join(words, " ")

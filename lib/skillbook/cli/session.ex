@@ -46,6 +46,7 @@ defmodule Skillbook.CLI.Session do
           3
       end
     after
+      Logger.delete_module_level(Embedding.Indexer)
       Process.flag(:trap_exit, trapping)
     end
   end

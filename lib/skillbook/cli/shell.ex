@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Shell do
   @behaviour Skillbook.CLI.Shell.Loop
 
   alias Skillbook.CLI.Shell.{Input, Loop}
-  alias Skillbook.CLI.{Run, Session, Terminal}
+  alias Skillbook.CLI.{EmbedderFlags, Run, Session, Terminal}
 
   @colon_help """
   A line is a command, as in a `cmd` block. It continues in the next line after an open quote, a
@@ -26,7 +26,7 @@ defmodule Skillbook.CLI.Shell do
   """
 
   @impl true
-  def switches, do: []
+  def switches, do: EmbedderFlags.switches()
 
   @impl true
   def args([]), do: {:ok, []}
@@ -38,10 +38,13 @@ defmodule Skillbook.CLI.Shell do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] shell
+    Usage: skillbook [OPTIONS] shell [--embedder WHERE]
 
     Starts a prompt for commands, as a model would write them. Lines can also come from a pipe;
     then the exit status is 1 if a command failed.
+
+    Options:
+      #{EmbedderFlags.help()}
 
     #{@colon_help}
     Examples:
@@ -53,6 +56,13 @@ defmodule Skillbook.CLI.Shell do
 
   @impl true
   def run(options) do
+    case EmbedderFlags.read(options) do
+      {:ok, options} -> shell(options)
+      {:error, message} -> Terminal.usage_error(message, "shell --help")
+    end
+  end
+
+  defp shell(options) do
     Session.with_book(options, :converse, fn book ->
       Loop.start(%{
         module: __MODULE__,

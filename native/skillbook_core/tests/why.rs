@@ -226,10 +226,12 @@ proptest! {
         limit in 1..6usize,
     ) {
         let names: Vec<_> = (0..angles.len()).map(|at| format!("n{at:02}")).collect();
-        let pages: Vec<_> = names.iter().map(|name| page(name, &format!("About {name}"), "")).collect();
+        let about = |name: &String| page(name, &format!("About {name}"), "");
+        let pages: Vec<_> = names.iter().map(about).collect();
         let mut more = pages.clone();
         more.push(page("hidden", "About n", "visibility_labels: [own]\n"));
-        let files: Vec<_> = more.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let files: Vec<_> =
+            more.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let whole = common::cached(skills(&files));
         let (guest, owner) =
             (view(&whole, "guest", &[], None), view(&whole, "owner", &["own"], None));
@@ -245,7 +247,8 @@ proptest! {
         expected.sort_unstable_by_key(|cosine| -cosine);
         expected.truncate(limit);
         let found = guest.alike(&vectors, -1.0, limit);
-        let cosines: Vec<_> = found.iter().map(|(_, cosine)| (cosine * 1000.0).round() as i32).collect();
+        let cosines: Vec<_> =
+            found.iter().map(|(_, cosine)| (cosine * 1000.0).round() as i32).collect();
         prop_assert_eq!(cosines.len(), expected.len());
         for (one, other) in cosines.iter().zip(&expected) {
             prop_assert!((one - other).abs() <= 1, "{:?} {:?}", cosines, expected);

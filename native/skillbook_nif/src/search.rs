@@ -58,6 +58,9 @@ fn view_search<'a>(
     hits.iter().map(|hit| encode_hit(env, &view, hit)).collect()
 }
 
+/// A candidate: name, score, score by words, similarity.
+type CandidateTerm = (String, f64, f64, Option<f64>);
+
 /// The same entries as `{name, score, score by words, similarity or nil}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_candidates<'a>(
@@ -65,7 +68,7 @@ fn view_candidates<'a>(
     text: &str,
     limit: usize,
     meaning: MeaningTerm<'a>,
-) -> NifResult<Vec<(String, f64, f64, Option<f64>)>> {
+) -> NifResult<Vec<CandidateTerm>> {
     let query = Query { limit, ..Query::new(text) };
     let found = with_meaning(query, &meaning, |query| view.core().candidates(query))?;
     let candidate = |found: &Candidate| {
