@@ -183,7 +183,8 @@ fn modules(folder: &Folder) -> Result<(Pooling, String), Error> {
                         shown(&module["path"]),
                     ));
                 }
-                pooling = Some(read_pooling(folder, &format!("{path}/config.json"))?);
+                let file = if path.is_empty() { CONFIG } else { &format!("{path}/{CONFIG}") };
+                pooling = Some(read_pooling(folder, file)?);
             }
             // All vectors are normalised.
             Some("Normalize") => {}

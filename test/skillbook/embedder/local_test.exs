@@ -231,6 +231,9 @@ defmodule Skillbook.Embedder.LocalTest do
            ~s(got {"type":"st.Dense","path":"2_Dense"})},
         {%{"modules.json" => ~s([{"type": "st.Pooling", "path": "../secret"}])},
          ~s(modules.json: expected a folder beside it, got "../secret")},
+        {%{"modules.json" => ~s([{"type": "st.Pooling", "path": ""}])},
+         "config.json: expected either pooling_mode_mean_tokens or pooling_mode_cls_token, " <>
+           "got none"},
         {%{"modules.json" => ~s([{"type": "st.Pooling", "path": "/etc"}])},
          ~s(modules.json: expected a folder beside it, got "/etc")},
         {%{"modules.json" => ~s([{"type": "st.Transformer", "path": "0_T"}])},
@@ -378,6 +381,32 @@ defmodule Skillbook.Embedder.LocalTest do
         4 -> before <> Enum.random(["0", "-", "9999999", "\"", "]", "}", "{", "null"]) <> rest
       end
     end
+  end
+
+  @build "set `config :skillbook, embedder: :local` in config/config.exs, or " <>
+           "SKILLBOOK_EMBED=1 in the environment, and run mix deps.compile skillbook --force; " <>
+           "in Skillbook's own folder: SKILLBOOK_EMBED=1 mix compile"
+
+  @tag :tmp_dir
+  test "without its library the error says how to build it", %{tmp_dir: folder} do
+    File.mkdir_p!(Path.join(folder, "skillbook/priv/native"))
+    ebin = Path.join(folder, "skillbook/ebin")
+    File.ln_s!(Application.app_dir(:skillbook, "ebin"), ebin)
+    code = "{:error, e} = Skillbook.Embedder.Local.new(\"a\"); IO.write(Exception.message(e))"
+
+    message = fn ->
+      {message, 0} = System.cmd("elixir", ["-pa", ebin, "-e", code])
+      message
+    end
+
+    assert message.() == "the local embedder is not built: " <> @build
+    File.write!(Path.join(folder, "skillbook/priv/native/libskillbook_embed.so"), "no library")
+    broken = message.()
+
+    assert broken =~
+             ~r/\Athe local embedder is not built: the library cannot be loaded \(.+\); to/
+
+    assert String.ends_with?(broken, "; to build it again, " <> @build)
   end
 
   test "wrong options are errors that name them" do
