@@ -148,7 +148,7 @@ impl View {
         if may_be_name(query.text) {
             let leads = |(place, _)| {
                 let entry = self.entry(EntryId(place))?;
-                leading(entry, index, wanted).then_some(place)
+                leading(entry, index, wanted, query.text).then_some(place)
             };
             first.extend(best(&by_words, COMPARED, named, admits).into_iter().filter_map(leads));
             first.sort_unstable();
