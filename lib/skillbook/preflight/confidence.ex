@@ -1,46 +1,46 @@
 defmodule Skillbook.Preflight.Confidence do
   @moduledoc false
-  # How likely the candidates of a search help with its text: a logistic function of their scores,
-  # fitted by `bench/preflight.exs --fit` on requests and remarks. There is one for words alone
-  # and one for words with vectors, since a similarity says more than any score of words.
+  # How likely a message needs a skill, if its best candidate has the scores of this one: a
+  # logistic function, fitted by `bench/preflight.exs --fit` on requests and remarks, of which
+  # there are as many. There is one for words alone and one for words with vectors.
 
-  alias Skillbook.Search.Candidates
+  alias Skillbook.Search.{Candidates, Query}
 
   # The weights of the features below, the constant first.
-  @words [-3.0, 1.0, 1.0, 0.0]
-  @vectors [-8.0, 0.0, 1.0, 0.0, 14.0]
+  @words [-20.17, 2.78, 9.59]
+  @vectors [-12.0, 0.4, 3.0, 17.0]
 
-  @doc "The confidence of each candidate, from 0.0 to 1.0; the candidates are the best first."
+  # A message with more words of content is no likelier to be a request.
+  @max_content 4
+
+  @function_words MapSet.new(Query.function_words())
+
+  @doc "The confidence of each candidate, from 0.0 to 1.0."
   @spec of([Candidates.t()], String.t()) :: [float()]
   def of(candidates, text) do
-    for {kind, features} <- features(candidates, text) do
-      weights = if kind == :vectors, do: @vectors, else: @words
-      logistic(weights, features)
-    end
+    for {kind, features} <- features(candidates, text),
+        do: logistic(if(kind == :vectors, do: @vectors, else: @words), features)
   end
 
   @doc "The features of each candidate, for fitting."
   @spec features([Candidates.t()], String.t()) :: [{:words | :vectors, [float()]}]
   def features(candidates, text) do
-    length = :math.log(1 + length(String.split(text)))
+    content = :math.log(1 + min(content(text), @max_content))
 
-    for candidate <- candidates do
-      rivals = for other <- candidates, other.name != candidate.name, do: other
-      words = :math.log(1 + max(candidate.words, 0.0))
-      lead = words - :math.log(1 + max(best(rivals, & &1.words), 0.0))
-
-      case candidate.similarity do
-        nil ->
-          {:words, [words, lead, length]}
-
-        similarity ->
-          ahead = similarity - max(best(rivals, &(&1.similarity || 0.0)), 0.0)
-          {:vectors, [words, ahead, length, similarity]}
-      end
+    for %{words: words, similarity: similarity} <- candidates do
+      features = [:math.log(1 + max(words, 0.0)), content]
+      if similarity, do: {:vectors, features ++ [similarity]}, else: {:words, features}
     end
   end
 
-  @doc "The value of a logistic function."
+  # The number of different words that say something about the subject.
+  defp content(text) do
+    for({form, _stem} <- Query.words(text), form not in @function_words, do: form)
+    |> Enum.uniq()
+    |> length()
+  end
+
+  @doc "The value of a logistic function with these weights, the constant first."
   @spec logistic([float()], [float()]) :: float()
   def logistic([constant | weights], features) do
     sum =
@@ -48,7 +48,4 @@ defmodule Skillbook.Preflight.Confidence do
 
     Float.round(1 / (1 + :math.exp(-max(min(sum, 30.0), -30.0))), 3)
   end
-
-  defp best([], _score), do: 0.0
-  defp best(candidates, score), do: candidates |> Enum.map(score) |> Enum.max()
 end

@@ -21,8 +21,9 @@ defmodule Skillbook.Preflight.Retrieval do
     pickable = MapSet.new(Native.view_pickable(view.ref, Enum.map(candidates, & &1.name)))
     candidates = for candidate <- candidates, candidate.name in pickable, do: candidate
 
+    candidates = Enum.take(candidates, @max_candidates)
+
     candidates
-    |> Enum.take(@max_candidates)
     |> Enum.zip(Confidence.of(candidates, text))
     |> Enum.map(fn {candidate, confidence} ->
       Map.merge(candidate, %{confidence: confidence, reason: reason(candidate)})

@@ -72,6 +72,10 @@ defmodule Skillbook.Search.Query do
       "text with at least one word that is not excluded by -, at most #{@max_words} words, " <>
         "and at most #{@max_bytes} bytes"
 
+  @doc "The words of a text: as written without case and accents, and their stems."
+  @spec words(String.t()) :: [{String.t(), String.t()}]
+  def words(text), do: hd(Native.search_words([text]))
+
   @doc "The words that count only in quotes or alone."
   @spec function_words() :: [String.t()]
   def function_words, do: @function_words
