@@ -269,7 +269,7 @@ for dialect <- [:sqlite, :postgres] do
 
       segments = "select labels from skillbook_search_segments where kind = 'task'"
       assert SQL.query!(sql, segments).rows == [["[]"]]
-      {:ok, [10]} = Migrations.run(sql)
+      {:ok, [10, 11]} = Migrations.run(sql)
     end
 
     @many 2_000

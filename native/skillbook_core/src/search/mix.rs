@@ -90,23 +90,30 @@ pub fn may_be_name(text: &str) -> bool {
     (1..=NAME_WORDS).contains(&text.split_whitespace().take(NAME_WORDS + 1).count())
 }
 
-/// Whether a query names an entry: each of its words is in the entry's name, its title or an alias,
-/// as it is, as a prefix or misspelt; or the whole query is one of them but for a slip or two.
-pub fn leading(entry: &Entry, index: &Index, wanted: &QueryTerms, query: &str) -> bool {
+/// How far a query names an entry: 2 if the whole query is its name, its title or an alias but for
+/// a slip or two; 1 if each word of the query is in one of them, as it is, as a prefix or misspelt.
+/// Function words need not be. Else 0.
+pub fn leading(entry: &Entry, index: &Index, wanted: &QueryTerms, query: &str) -> u8 {
     let query = folded(query.trim());
     let aliases = entry.fields().aliases.iter().map(String::as_str);
-    let mut names = aliases.chain([&*entry.name]).chain(entry.title.as_deref());
-    names.any(|name| has_all(name, index, wanted) || is_slip(&query, &folded(name)))
+    let names = || aliases.clone().chain([&*entry.name]).chain(entry.title.as_deref());
+    if names().any(|name| is_slip(&query, &folded(name))) {
+        2
+    } else {
+        u8::from(names().any(|name| has_all(name, index, wanted)))
+    }
 }
 
 fn has_all(name: &str, index: &Index, wanted: &QueryTerms) -> bool {
+    // A word as a whole, and its parts.
     let terms: Vec<String> = words(name)
-        .flat_map(|place| parts(&name[place]))
+        .flat_map(|place| parts(&name[place.clone()]).into_iter().chain([&name[place]]))
         .map(stemmed)
         .filter(|term| !term.is_empty())
         .collect();
-    !wanted.words.is_empty()
-        && wanted.words.iter().all(|word| {
+    let mut subjects = wanted.words.iter().filter(|word| !word.function).peekable();
+    subjects.peek().is_some()
+        && subjects.all(|word| {
             let mut found = word.terms.iter().map(|(term, _)| index.term(*term));
             found.any(|term| terms.iter().any(|other| other == term))
         })
