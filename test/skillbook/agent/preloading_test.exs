@@ -227,7 +227,7 @@ defmodule Skillbook.Agent.PreloadingTest do
 
   test "that their source puts into the prompt are not loaded too", %{tmp_dir: folder} do
     sources = [[path: folder, available: ["**"], inline: ["haiku"]]]
-    book = start(folder, sources: sources)
+    book = start(folder, sources: sources, preflight: [stages: [:keywords]])
 
     assert preloaded(run(book, ["Hi."], "A haiku and a stew."))
            |> Enum.flat_map(& &1.activations)
