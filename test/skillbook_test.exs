@@ -25,7 +25,7 @@ defmodule SkillbookTest do
                ":preflight, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, " <>
-               ":watch, :vaults"},
+               ":watch, :vaults, :embedder, :embedder_timeout"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},

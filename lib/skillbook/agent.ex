@@ -95,9 +95,10 @@ defmodule Skillbook.Agent do
     * `:grammar` - options of `Skillbook.Grammar.gbnf/2`, for example `[]`. The grammar of each
       turn's view is sent with the request, for servers that support grammars. Default: `nil`,
       none
-    * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that match
-      `input` before the model reads it, and those that are proactive for the profile. Default:
-      `nil`, as the book and the profile say. Dispatched agents and runs inside handlers load none
+    * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that
+      match `input` before the model reads it, and those that are proactive for the profile.
+      Default: `nil`, as the book and the profile say. Dispatched agents and runs inside handlers
+      load none
     * `:commands` - options of `Skillbook.run/3`, for example `[assigns: %{user: 1}]`
     * `:on_event` - a function that is called with each event, or a process that receives
       `{:skillbook_agent, pid, event}`, where `pid` is the process of the run

@@ -49,6 +49,23 @@ defmodule Skillbook.BuiltinSkillsTest do
     )
   end
 
+  # Without a model and without vectors. Search is by the words of the whole page, so the first
+  # place is harder than it looks: pages mention each other.
+  test "the examples of each page lead to it", %{view: view, entries: entries} do
+    for entry <- entries,
+        do: assert({:ok, %{requests: [_, _ | _]}} = View.examples(view, entry.name))
+
+    # Those of vaults are not in every book.
+    {:ok, catalog} = Catalog.load([Source.builtin()])
+
+    for view <- [view, View.all(catalog)] do
+      test = Skillbook.Test.run(view)
+      lost = for result <- test.results, not result.passed, do: {result.name, result.request}
+      assert {lost, test.hit3} == {[], 1.0}
+      assert test.hit1 >= 0.6
+    end
+  end
+
   test "pages load without a diagnostic", %{catalog: catalog, entries: entries} do
     assert Catalog.diagnostics(catalog) == []
 

@@ -27,7 +27,7 @@ defmodule Skillbook.PathsTest do
   test "start", %{tmp_dir: folder} do
     # Without the earlier books, whose processes look at their databases now and then.
     earlier = fn _ -> stop_supervised({Skillbook, :paths}) end
-    within(fn _ -> start(folder) end, [modules: 47, switches: 197, native: 39], earlier)
+    within(fn _ -> start(folder) end, [modules: 49, switches: 201, native: 39], earlier)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do

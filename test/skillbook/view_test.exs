@@ -160,7 +160,7 @@ defmodule Skillbook.ViewTest do
       {[grants: []], "a profile needs the option :id"},
       {[id: "a", grant: []],
        "unknown option :grant for a profile, did you mean :grants? The options are :id, " <>
-         ":others, :grants, :skills, :within, :tools, :writes, :labels, :role"},
+         ":others, :grants, :skills, :within, :tools, :writes, :labels, :preflight, :role"},
       {[id: "a", skills: ["["]],
        "expected globs (unclosed character class; missing ']') as the option :skills of a " <>
          "profile, got: \"[\""}

@@ -50,6 +50,8 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Document, :replace} => "writes a file",
     {Skillbook.Embedder, :embed} => "passes texts on to an embedder",
     {Skillbook.Embedder.Function, :new} => "the name of a model",
+    {Skillbook.Embedder.Local, :new} => "a folder",
+    {Skillbook.Embedder.Local, :new!} => "a folder",
     {Skillbook.Firing, :new} => "only makes a struct",
     {Skillbook.Model, :chat} => "passes messages on to a model",
     {Skillbook.Package, :export} => "a name and a folder",

@@ -6,9 +6,6 @@ defmodule Skillbook.CLI.EmbedderFlags do
   alias Skillbook.CLI.{Arguments, ModelFlags}
   alias Skillbook.Embedder.{Local, OpenAI}
 
-  # Until embedders are there.
-  @compile {:no_warn_undefined, [Local, OpenAI]}
-
   @spec switches() :: keyword()
   def switches, do: [embedder: :string, embedder_model: :string, embedder_key_env: :string]
 

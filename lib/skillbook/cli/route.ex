@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Route do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
-  alias Skillbook.Preflight
+  alias Skillbook.{EmbedderError, Preflight}
   alias Skillbook.Preflight.Settings
   alias Skillbook.Test.Ranking
 
@@ -59,6 +59,10 @@ defmodule Skillbook.CLI.Route do
     else
       {:error, message} -> Terminal.usage_error(message, "route --help")
     end
+  rescue
+    error in EmbedderError ->
+      Terminal.complain(["the request cannot be embedded: ", Exception.message(error)])
+      3
   end
 
   # The model is the only stage that needs a server.

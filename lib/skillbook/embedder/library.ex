@@ -16,9 +16,9 @@ defmodule Skillbook.Embedder.Library do
     end
   end
 
-  @build "set `config :skillbook, embedder: :local` in config/config.exs, or SKILLBOOK_EMBED=1 " <>
-           "in the environment, and run mix deps.compile skillbook --force; in Skillbook's own " <>
-           "folder: SKILLBOOK_EMBED=1 mix compile"
+  @build "set `config :skillbook, embedder: :local` in config/config.exs, or " <>
+           "SKILLBOOK_EMBED=1 in the environment, and run mix deps.compile skillbook --force; " <>
+           "in Skillbook's own folder: SKILLBOOK_EMBED=1 mix compile"
 
   defp problem(false, _text), do: @build
 

@@ -52,25 +52,28 @@ defmodule Skillbook.Embedding.Entries do
     Task.await(
       Task.async(fn ->
         :ok = Watcher.subscribe(book)
-        await(view, Indexer.progress(book), fun)
+        # So that a message about the entries of this view comes for certain.
+        :ok = Indexer.refresh(book)
+        await(view, %{Indexer.progress(book) | total: :unknown}, fun)
       end),
       :infinity
     )
   end
 
   defp await(_view, %{error: error}, _fun) when error != nil, do: {:error, error}
+  defp await(_view, %{done: done, total: done}, _fun), do: :ok
 
   defp await(view, progress, fun) do
-    %{done: done, total: total} = progress(view)
+    case progress(view) do
+      %{done: done, total: done} ->
+        :ok
 
-    if done == total or (progress.total > 0 and progress.done == progress.total) do
-      :ok
-    else
-      fun.(progress)
+      mine ->
+        fun.(if progress.total == :unknown, do: mine, else: progress)
 
-      receive do
-        {:skillbook_embedding, _book, progress} -> await(view, progress, fun)
-      end
+        receive do
+          {:skillbook_embedding, _book, progress} -> await(view, progress, fun)
+        end
     end
   end
 end

@@ -75,9 +75,10 @@ defmodule Skillbook.Model.OpenAI do
 
   @behaviour Skillbook.Model
 
+  alias Skillbook.HTTP.{Failure, Service}
   alias Skillbook.Model.{ObjectGrammar, OpenAI.Answer, Schema}
-  alias Skillbook.Support.{JSON, Options}
-  alias Skillbook.{HTTP, ModelError, OptionError}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{ModelError, OptionError}
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -98,35 +99,13 @@ defmodule Skillbook.Model.OpenAI do
 
   @derive {Inspect, except: [:key, :proxy]}
   @enforce_keys [:url, :model]
-  defstruct [
-    :url,
-    :model,
-    :key,
-    :cacertfile,
-    proxy: :env,
-    http: HTTP.Native,
-    system_role: :system,
-    structured: :json_schema,
-    connect_timeout: 10_000,
-    idle_timeout: 120_000,
-    timeout: 600_000,
-    retries: 2,
-    backoff: 500,
-    sleep: &Process.sleep/1
-  ]
-
-  # Milliseconds.
-  @max_backoff 30_000
-  @max_retry_after 60_000
+  defstruct Service.fields() ++ [system_role: :system, structured: :json_schema]
 
   @doc "Builds a model from the options above."
   @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
-    with :ok <- options |> hide_key() |> Options.validate("a model", schema()) |> hide_login(),
-         {:ok, url} <- fetch_required(options, :url),
-         {:ok, _name} <- fetch_required(options, :model) do
-      {:ok, struct!(__MODULE__, Keyword.put(options, :url, endpoint(url)))}
-    end
+    with {:ok, url} <- Service.validate(options, "a model", schema(), "chat/completions"),
+         do: {:ok, struct!(__MODULE__, Keyword.put(options, :url, url))}
   end
 
   @doc "Like `new/1`, but raises the error."
@@ -140,94 +119,25 @@ defmodule Skillbook.Model.OpenAI do
 
   @impl true
   def chat(%__MODULE__{} = model, messages, options, on_text) do
-    with {:ok, key} <- key(model.key) do
-      timeout = min(options[:timeout] || model.timeout, model.timeout)
-
-      attempt(1, %{
-        model: model,
-        key: key,
-        body: body(model, messages, options),
-        deadline: System.monotonic_time(:millisecond) + timeout,
-        on_text: on_text,
-        on_retry: options[:on_retry] || fn _ -> :ok end
-      })
+    case Service.key(model) do
+      {:ok, key} -> request(model, key, messages, options, on_text)
+      {:error, reason} -> {:error, %ModelError{kind: :key, reason: reason}}
     end
   end
 
-  # The key stays in a closure, which crash reports do not show.
-  defp key(nil), do: {:ok, nil}
+  defp request(model, key, messages, options, on_text) do
+    timeout = min(options[:timeout] || model.timeout, model.timeout)
+    deadline = System.monotonic_time(:millisecond) + timeout
+    body = body(model, messages, options)
+    # Compression would delay the words of a stream.
+    answer = [accept: "text/event-stream", compressed: false]
 
-  defp key({:env, name}) do
-    case String.trim(System.get_env(name, "")) do
-      "" -> no_key("the environment variable #{name} is not set, or empty")
-      key -> check_key(fn -> key end, "the environment variable #{name}")
-    end
-  end
-
-  defp key(function) when is_function(function, 0) do
-    case function.() do
-      nil ->
-        no_key("the function in the option :key returned nil")
-
-      key when is_binary(key) ->
-        check_key(fn -> key end, "the result of the function in the option :key")
-
-      _ ->
-        no_key("the function in the option :key did not return text")
-    end
-  end
-
-  defp check_key(key, origin) do
-    if key.() =~ ~r/\A[\x21-\x7e]+\z/,
-      do: {:ok, key},
-      else: no_key("#{origin} has invalid characters for a key, such as a space or line break")
-  end
-
-  defp no_key(reason), do: {:error, %ModelError{kind: :key, reason: reason}}
-
-  # Requests
-
-  defp attempt(number, call) do
-    with {:retry, error} <- request(call) do
-      delay = error.retry_after || backoff(call.model.backoff, number)
-      left = call.deadline - System.monotonic_time(:millisecond)
-
-      if number <= call.model.retries and delay < min(left, @max_retry_after) do
-        call.on_retry.(%{attempt: number + 1, delay: delay, error: error})
-        call.model.sleep.(delay)
-        attempt(number + 1, call)
-      else
-        {:error, error}
-      end
-    end
-  end
-
-  defp backoff(first, number) do
-    max = min(first * Integer.pow(2, number - 1), @max_backoff)
-    div(max, 2) + :rand.uniform(div(max, 2) + 1) - 1
-  end
-
-  defp request(%{model: model} = call) do
-    options = [
-      adapter: model.http,
-      connect_timeout: model.connect_timeout,
-      idle_timeout: model.idle_timeout,
-      timeout: max(call.deadline - System.monotonic_time(:millisecond), 1),
-      cacertfile: model.cacertfile,
-      proxy: model.proxy,
-      # Compression would delay the words of a stream.
-      compressed: false
-    ]
-
-    [method: :post, url: model.url, headers: fn -> headers(call.key) end, body: call.body]
-    |> HTTP.stream(options, Answer.new(call.on_text), &Answer.part/2)
-    |> Answer.result(model.url)
-    |> Answer.hide_key(call.key)
-  end
-
-  defp headers(key) do
-    authorization = if key, do: [{"authorization", "Bearer " <> key.()}], else: []
-    [{"content-type", "application/json"}, {"accept", "text/event-stream"} | authorization]
+    Service.attempt(model, deadline, options[:on_retry] || fn _ -> :ok end, fn ->
+      model
+      |> Service.post(key, body, deadline, answer, Answer.new(on_text), &Answer.part/2)
+      |> Answer.result(model.url)
+      |> Failure.hide_key(key)
+    end)
   end
 
   defp body(model, messages, options) do
@@ -281,77 +191,19 @@ defmodule Skillbook.Model.OpenAI do
   # It also refuses some keywords of schemas.
   defp strict_server?(%URI{host: host}), do: host == "api.openai.com"
 
-  # Options
-
-  # Errors show invalid options, so a key given as text is replaced first.
-  defp hide_key([{:key, key} | options]) when is_binary(key), do: [{:key, :hidden} | options]
-  defp hide_key([option | options]), do: [option | hide_key(options)]
-  defp hide_key(options), do: options
-
-  # Text before the host is a secret, even in an invalid URL.
-  defp hide_login({:error, %OptionError{option: :url} = error}) do
-    case error.problem do
-      {:invalid, expected, url} when is_binary(url) ->
-        url = String.replace(url, ~r{\A(\w+://)?.*@}s, "\\1[hidden]@")
-        {:error, %{error | problem: {:invalid, expected, url}}}
-
-      _ ->
-        {:error, error}
-    end
-  end
-
-  defp hide_login(other), do: other
-
-  defp fetch_required(options, option) do
-    with :error <- Keyword.fetch(options, option),
-         do: {:error, %OptionError{subject: "a model", option: option, problem: :missing}}
-  end
-
   @doc false
   @spec endpoint(String.t()) :: URI.t()
-  def endpoint(url) do
-    url = URI.parse(url)
-    path = String.trim_trailing(url.path || "", "/")
-
-    cond do
-      String.ends_with?(path, "/chat/completions") -> %{url | path: path}
-      path == "" -> %{url | path: "/v1/chat/completions"}
-      true -> %{url | path: path <> "/chat/completions"}
-    end
-  end
+  def endpoint(url), do: Service.endpoint(url, "chat/completions")
 
   defp schema do
-    milliseconds = {"a number of milliseconds", &Options.milliseconds?/1}
-    number = {"a whole number from 0", &(is_integer(&1) and &1 >= 0)}
-
-    [
-      url: {~s(a URL such as "https://api.openai.com/v1"), &url?/1},
-      model: {"text", &Options.text?/1},
-      key: {"{:env, name}, a function without arguments, or nil", &key?/1},
+    own = [
       system_role: {":system or :user", &(&1 in [:system, :user])},
       structured:
-        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])},
-      connect_timeout: milliseconds,
-      idle_timeout: milliseconds,
-      timeout: milliseconds,
-      retries: number,
-      backoff: number,
-      cacertfile: {"a path or nil", &(is_nil(&1) or Options.text?(&1))},
-      proxy: {":env, nil, a URL or a function that returns one", &HTTP.proxy?/1},
-      http: {HTTP.adapter_expected(), &HTTP.adapter?/1},
-      sleep: {"a function of one argument", &is_function(&1, 1)}
+        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])}
     ]
-  end
 
-  defp url?(url) do
-    Options.text?(url) and not String.match?(url, ~r/[\s\x00-\x1f]/) and
-      match?(
-        {:ok, %URI{scheme: scheme, host: host, port: port, userinfo: nil}}
-        when scheme in ["http", "https"] and host not in [nil, ""] and port in 1..65_535,
-        URI.new(url)
-      )
+    # In the order of the documentation.
+    {first, rest} = Enum.split(Service.schema(), 3)
+    first ++ own ++ rest
   end
-
-  defp key?({:env, name}), do: Options.text?(name)
-  defp key?(key), do: is_nil(key) or is_function(key, 0)
 end

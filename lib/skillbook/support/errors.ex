@@ -50,8 +50,10 @@ defmodule Skillbook.OptionError do
       "got: #{inspected(error)}"
   end
 
-  # The password of a URL must not reach a log. A model hides its own, and shows the host.
-  defp inspected(%{subject: "a model", problem: {:invalid, _expected, value}}), do: inspect(value)
+  # The password of a URL must not reach a log. These hide their own, and show the host.
+  defp inspected(%{subject: subject, problem: {:invalid, _expected, value}})
+       when subject in ["a model", "an embedder"],
+       do: inspect(value)
 
   defp inspected(%{problem: {:invalid, _expected, value}}),
     do: value |> inspect() |> Skillbook.SQL.Location.redact()

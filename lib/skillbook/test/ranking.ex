@@ -171,18 +171,20 @@ defmodule Skillbook.Test.Ranking do
   @doc "A ranking as a table: a line for each entry, and one for its sentence."
   @spec lines([Test.ranked()]) :: [String.t()]
   def lines(ranking) do
-    width = ranking |> Enum.map(&String.length(&1.name)) |> Enum.max(fn -> 0 end)
+    widest = fn texts -> texts |> Enum.map(&String.length/1) |> Enum.max(fn -> 0 end) end
+    name = widest.(Enum.map(ranking, & &1.name))
+    score = widest.(Enum.map(ranking, &decimals(&1.score, 3)))
 
-    for entry <- ranking, line <- [line(entry, width) | sentence(entry.sentence)], do: line
+    for entry <- ranking, line <- [line(entry, name, score) | sentence(entry.sentence)], do: line
   end
 
-  defp line(entry, width) do
+  defp line(entry, name, score) do
     [
       String.pad_leading("#{entry.rank}", 3),
       "  ",
-      String.pad_trailing(entry.name, width),
+      String.pad_trailing(entry.name, name),
       "  ",
-      decimals(entry.score, 3),
+      String.pad_leading(decimals(entry.score, 3), score),
       if(entry.similarity, do: ["  ~", decimals(entry.similarity, 2)], else: []),
       words(entry.words)
     ]

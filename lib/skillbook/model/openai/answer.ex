@@ -3,7 +3,7 @@ defmodule Skillbook.Model.OpenAI.Answer do
   # Reads the response of a chat server, part by part: events to text, usage and finish reason, or
   # a failure to a `Skillbook.ModelError`.
 
-  alias Skillbook.HTTP.Response
+  alias Skillbook.HTTP.{Failure, Response}
   alias Skillbook.Model.SSE
   alias Skillbook.ModelError
   alias Skillbook.Support.JSON
@@ -12,13 +12,9 @@ defmodule Skillbook.Model.OpenAI.Answer do
   @max_text 16 * 1024 * 1024
   # Bytes of an answer that is not streamed: the text with its escapes, and other fields.
   @max_json 2 * @max_text
-  # Bytes of an error response: enough to find its message.
-  @max_other 64 * 1024
-  @max_excerpt 300
   @empty "the server sent an empty stream; the conversation is perhaps longer than the " <>
            "model's context: raise the server's context size, or set max_context (chat: " <>
            "--max-context)"
-  @cut " …"
 
   defstruct [
     # `:stream`, `:json` for a whole answer at once, or `{:other, status}` for anything else.
@@ -77,12 +73,13 @@ defmodule Skillbook.Model.OpenAI.Answer do
 
   def part({:data, data}, answer) do
     other = answer.other <> data
-    {if(byte_size(other) < @max_other, do: :cont, else: :halt), %{answer | other: other}}
+    {if(byte_size(other) < Failure.max_body(), do: :cont, else: :halt), %{answer | other: other}}
   end
 
   # The status of an error response is enough to report it.
   defp reject_encoding(answer, true, encoding),
-    do: bad_answer(answer, "its encoding is #{excerpt(encoding)}, which was not requested")
+    do:
+      bad_answer(answer, "its encoding is #{Failure.excerpt(encoding)}, which was not requested")
 
   defp reject_encoding(answer, false, _encoding), do: answer
 
@@ -112,12 +109,12 @@ defmodule Skillbook.Model.OpenAI.Answer do
         usage(answer, event)
 
       {:ok, _other} ->
-        bad_answer(answer, "one of its events has no choices: #{excerpt(data)}")
+        bad_answer(answer, "one of its events has no choices: #{Failure.excerpt(data)}")
 
       {:error, error} ->
         bad_answer(
           answer,
-          "one of its events is not JSON (#{Exception.message(error)}): #{excerpt(data)}"
+          "one of its events is not JSON (#{Exception.message(error)}): #{Failure.excerpt(data)}"
         )
     end
   end
@@ -145,7 +142,7 @@ defmodule Skillbook.Model.OpenAI.Answer do
       bad_answer(
         answer,
         "one of its events has no delta: " <>
-          inspect(choice, limit: 5, printable_limit: @max_excerpt)
+          inspect(choice, limit: 5, printable_limit: 300)
       )
 
   defp add_text(%{size: size} = answer, text) when size + byte_size(text) > @max_text,
@@ -192,7 +189,7 @@ defmodule Skillbook.Model.OpenAI.Answer do
 
   defp usage(answer, _event), do: answer
 
-  defp server_error(answer, error), do: %{answer | error: {:server, error_text(error)}}
+  defp server_error(answer, error), do: %{answer | error: {:server, Failure.error_text(error)}}
   defp bad_answer(answer, reason), do: %{answer | error: {:bad_answer, reason}}
 
   @doc """
@@ -234,23 +231,9 @@ defmodule Skillbook.Model.OpenAI.Answer do
     do: failed(answer, :cut_off, "the connection broke")
 
   def result({:error, error, answer}, _url) do
-    {kind, text} = failure(error)
+    {kind, text} = Failure.kind(error)
     failed(answer, kind, text)
   end
-
-  defp failure(%{kind: kind} = error) when kind in [:connect, :connect_timeout],
-    do: {:connection, Exception.message(error)}
-
-  defp failure(%{kind: :closed} = error),
-    do: {:connection, "#{error.place}: closed before an answer"}
-
-  defp failure(%{kind: kind} = error) when kind in [:certificate, :request],
-    do: {:settings, Exception.message(error)}
-
-  defp failure(%{kind: kind, reason: reason}) when kind in [:idle_timeout, :timeout],
-    do: {:timeout, reason}
-
-  defp failure(%{reason: reason}), do: {:bad_answer, reason}
 
   # Repeating the request cannot help.
   defp failed(answer, :settings, reason),
@@ -266,117 +249,14 @@ defmodule Skillbook.Model.OpenAI.Answer do
     type = Response.header(answer.headers, "content-type") || "no type"
 
     reason =
-      "expected a stream of events (text/event-stream), got #{type}: #{explain(answer.other)}"
+      "expected a stream of events (text/event-stream), got #{type}: " <>
+        Failure.explain(answer.other)
 
     {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
   end
 
-  defp http_error(answer, status, _url) when status in 300..399 do
-    location = excerpt(Response.header(answer.headers, "location") || "nowhere")
-    reason = "the server redirects to #{location}; use that as the URL"
-
-    {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
-  end
-
-  defp http_error(answer, 429, _url) do
-    error = %ModelError{kind: :rate_limited, status: 429, reason: explain(answer.other)}
-    {:retry, %{error | retry_after: retry_after(answer.headers)}}
-  end
-
-  defp http_error(answer, status, _url) when status >= 500 do
-    error = %ModelError{kind: :server, status: status, reason: explain(answer.other)}
-    {:retry, %{error | retry_after: retry_after(answer.headers)}}
-  end
-
-  defp http_error(answer, status, url) do
-    # The query may contain a secret.
-    reason = "#{%{url | query: nil}}: #{explain(answer.other)}"
-    {:error, %ModelError{kind: :refused, status: status, reason: reason}}
-  end
-
-  # Seconds, or a date, which is compared with the server's own clock if it sends one.
-  defp retry_after(headers) do
-    value = Response.header(headers, "retry-after") || ""
-
-    with :error <- whole_seconds(value),
-         {:ok, date} <- date(value) do
-      now =
-        with :error <- date(Response.header(headers, "date") || ""), do: {:ok, DateTime.utc_now()}
-
-      max(DateTime.diff(date, elem(now, 1), :millisecond), 0)
-    else
-      seconds when is_integer(seconds) -> seconds * 1000
-      :error -> nil
-    end
-  end
-
-  defp whole_seconds(value) do
-    case Integer.parse(String.trim(value)) do
-      {seconds, ""} when seconds >= 0 -> seconds
-      _ -> :error
-    end
-  end
-
-  # The form of dates that servers must send (RFC 9110, 5.6.7).
-  @date ~r/\A\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT\z/
-  @months ~w(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec)
-
-  defp date(value) do
-    with [_, day, month, year, time] <- Regex.run(@date, value),
-         month when month != nil <- Enum.find_index(@months, &(&1 == month)),
-         month = String.pad_leading("#{month + 1}", 2, "0"),
-         {:ok, date, 0} <- DateTime.from_iso8601("#{year}-#{month}-#{day}T#{time}Z") do
-      {:ok, date}
-    else
-      _ -> :error
-    end
-  end
-
-  # Texts of errors
-
-  defp explain(body) do
-    case JSON.decode(body) do
-      {:ok, %{"error" => error}} when error != nil -> error_text(error)
-      {:ok, %{"message" => text}} when is_binary(text) -> excerpt(text)
-      {:ok, %{"detail" => text}} when is_binary(text) -> excerpt(text)
-      _ -> if(String.trim(body) == "", do: "no explanation", else: excerpt(body))
-    end
-  end
-
-  defp error_text(%{"message" => text}) when is_binary(text), do: excerpt(text)
-  defp error_text(text) when is_binary(text), do: excerpt(text)
-  defp error_text(other), do: other |> JSON.encode() |> excerpt()
-
-  # One line, without control characters for terminals.
-  defp excerpt(text) do
-    text = if String.valid?(text), do: text, else: inspect(text, printable_limit: @max_excerpt)
-    line = text |> String.replace(~r/[\s\x00-\x1f\x7f-\x9f]+/u, " ") |> String.trim()
-
-    if String.length(line) > @max_excerpt,
-      do: String.slice(line, 0, @max_excerpt) <> @cut,
-      else: line
-  end
+  defp http_error(answer, status, url),
+    do: Failure.response(ModelError, status, answer.headers, answer.other, url)
 
   defp text(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
-
-  @doc "Removes the key from an error: a server may repeat it, and an excerpt may end within it."
-  def hide_key({how, %ModelError{} = error}, key) when key != nil do
-    key = key.()
-    reason = String.replace(error.reason, key, "[key]")
-
-    cut =
-      Enum.find(
-        (byte_size(key) - 1)..1//-1,
-        &String.contains?(reason, binary_part(key, 0, &1) <> @cut)
-      )
-
-    reason =
-      if cut,
-        do: String.replace(reason, binary_part(key, 0, cut) <> @cut, "[key]" <> @cut),
-        else: reason
-
-    {how, %{error | reason: reason}}
-  end
-
-  def hide_key(result, _key), do: result
 end

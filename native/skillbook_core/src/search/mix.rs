@@ -18,7 +18,7 @@ use crate::catalog::entry::Entry;
 /// The weight of words: how much of a cosine a point of their score is worth. A score of words is
 /// 10 to 30 for an entry that answers a sentence, so words decide among entries of similar meaning,
 /// and outweigh it where a request has many rare words. Tuned on public sets of requests.
-const WORDS: f64 = 0.01;
+const WORDS: f64 = 0.02;
 
 /// Similarities are summed in millionths.
 const UNIT: f64 = 1e6;
