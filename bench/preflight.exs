@@ -1,15 +1,16 @@
 # Shows how well the router tells requests from remarks that need no skill: the curve of false
-# alarms (a remark gets a skill) against misses (a request gets none), at each threshold, for words
-# alone and with vectors.
+# alarms (a remark gets a skill) against misses (a request gets none), at each threshold, for
+# words alone and with vectors.
 #
 #     mix run bench/preflight.exs FOLDER [--embedder MODEL] [--fit]
 #
 # FOLDER has sets of requests in the format of bench/routing.exs: FOLDER/SET/skills.jsonl and
-# requests.jsonl. 300 requests of the untouched halves are taken, the same number of each set; the
-# 300 remarks are in bench/remarks.txt. MODEL is the folder of a sentence-transformers model.
+# requests.jsonl. Each set is also made into a catalog of 15 skills. 300 requests of the untouched
+# halves are taken, the same number of each catalog; the 300 remarks are in bench/remarks.txt.
+# MODEL is the folder of a sentence-transformers model.
 #
-# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves of the
-# requests and of the remarks, and how reliable they are on the others.
+# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves of
+# the requests and of the remarks, and how reliable they are on the others.
 
 defmodule Bench.Preflight do
   @moduledoc false

@@ -361,6 +361,8 @@ defmodule Skillbook.TelemetryTest do
     Task.await(task)
     Skillbook.reload(book)
     converse(book)
+    Skillbook.Preflight.run(view, "x")
+    catch_error(Skillbook.Preflight.run(%{view | ref: make_ref()}, "x"))
     for name <- ["x.flow", "x.prose"], do: Scheduler.fire(book, name)
     Scheduler.await(book)
 

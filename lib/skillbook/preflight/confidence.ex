@@ -35,8 +35,8 @@ defmodule Skillbook.Preflight.Confidence do
     end
   end
 
-  # The weight of a word that only one entry has, as in `native/skillbook_core/src/search/scope.rs`.
-  # It grows with the catalog, and the scores of words with it.
+  # The weight of a word that only one entry has, as in the core's `search/scope.rs`. It grows
+  # with the catalog, and the scores of words with it.
   defp rarest(entries), do: :math.log(1 + max(entries - 0.5, 0.0) / 1.5)
 
   # The number of different words that say something about the subject.
