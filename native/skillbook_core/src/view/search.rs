@@ -35,7 +35,7 @@ use crate::source::Kind;
 /// A search.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// The words to search for. Only the first 256 bytes and 16 words count.
+    /// The words to search for. Only the first 2,048 bytes and 32 different words count.
     pub text: &'a str,
     /// The maximum number of hits.
     pub limit: usize,
