@@ -116,7 +116,8 @@ fn finds_the_pairs_that_are_described_alike() {
     ];
     let found = pairs(&twins, 0.01, 10);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].2, ["sends", "letters", "to", "friends"]);
+    // Without function words.
+    assert_eq!(found[0].2, ["sends", "letters", "friends"]);
     assert!(found[0].1 > 0.4, "{found:?}");
     assert_eq!(pairs(&[], 0.0, 10), []);
     assert_eq!(pairs(&[page("a", "x", "")], 0.0, 10), []);
