@@ -92,7 +92,7 @@ fn finds_the_best_first() {
         ("deploy", &["deployApp", "long"]),
         // Words count little in a text of 1,000 words.
         ("deploym message", &["email.search", "email.send", "long"]),
-        ("deploy kubernetes", &["deployApp"]),
+        ("deploy kubernetes", &["deployApp", "long"]),
         // One wrong letter from four letters on, two from eight on.
         ("kubernets", &["deployApp"]),
         ("kuberntse", &["deployApp"]),
