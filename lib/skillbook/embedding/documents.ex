@@ -9,6 +9,7 @@ defmodule Skillbook.Embedding.Documents do
 
   @behaviour Skillbook.Embedding.Source
 
+  alias Skillbook.Embedding.Vectors
   alias Skillbook.Handlers.Memory
   alias Skillbook.Search.Index
   alias Skillbook.{Book, Native, Vault}
@@ -44,10 +45,10 @@ defmodule Skillbook.Embedding.Documents do
   end
 
   @impl true
-  def put(book, rows), do: Native.vectors_put(book.document_vectors, rows)
+  def put(book, rows), do: Vectors.put(book.document_vectors, rows)
 
   @impl true
-  def clear(book), do: Native.vectors_clear(book.document_vectors)
+  def clear(book), do: Vectors.clear(book.document_vectors)
 
   @impl true
   def retain(book) do

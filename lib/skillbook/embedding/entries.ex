@@ -8,8 +8,12 @@ defmodule Skillbook.Embedding.Entries do
   @behaviour Skillbook.Embedding.Source
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Embedding.Indexer
+  alias Skillbook.Embedding.{Indexer, Vectors}
   alias Skillbook.{Book, Native, View}
+
+  @doc "Whether an entry of the book has a vector."
+  @spec any?(Book.t()) :: boolean()
+  def any?(book), do: Vectors.any?(book.vectors)
 
   @impl true
   def digests(book) do
@@ -22,10 +26,10 @@ defmodule Skillbook.Embedding.Entries do
     do: Native.vectors_texts(book.catalog.ref, Enum.map(missing, &elem(&1, 0)))
 
   @impl true
-  def put(book, rows), do: Native.vectors_put(book.vectors, rows)
+  def put(book, rows), do: Vectors.put(book.vectors, rows)
 
   @impl true
-  def clear(book), do: Native.vectors_clear(book.vectors)
+  def clear(book), do: Vectors.clear(book.vectors)
 
   @impl true
   def retain(book), do: Native.vectors_retain(book.vectors, book.catalog.ref)

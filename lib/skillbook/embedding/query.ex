@@ -6,8 +6,9 @@ defmodule Skillbook.Embedding.Query do
   #
   # The cache is an ETS table of the book's supervisor. Its keys are digests, so it keeps no text.
 
+  alias Skillbook.Embedding.Vectors
   alias Skillbook.Search.{Index, Query}
-  alias Skillbook.{Book, Embedder, Native, Telemetry}
+  alias Skillbook.{Book, Embedder, Telemetry}
 
   # The number of queries in the cache.
   @max_queries 256
@@ -32,7 +33,7 @@ defmodule Skillbook.Embedding.Query do
     {sentence, exact?} = Query.meaning(text)
 
     # Nothing is embedded yet.
-    with true <- Native.vectors_count(vectors) > 0,
+    with true <- Vectors.any?(vectors),
          vector when vector != nil <- vector(book, sentence) do
       {vectors, vector, not exact?}
     else

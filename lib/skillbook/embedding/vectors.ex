@@ -1,0 +1,22 @@
+defmodule Skillbook.Embedding.Vectors do
+  @moduledoc false
+  # Vectors in the memory of the native library, by digest of the text. A book has them twice: for
+  # its entries and for documents in the database.
+
+  alias Skillbook.Embedding.Table
+  alias Skillbook.Native
+
+  @type t :: reference()
+
+  @spec new() :: t()
+  def new, do: Native.vectors_new()
+
+  @spec any?(t()) :: boolean()
+  def any?(vectors), do: Native.vectors_count(vectors) > 0
+
+  @spec put(t(), [Table.row()]) :: :ok | {:error, {pos_integer(), pos_integer()}}
+  def put(vectors, rows), do: Native.vectors_put(vectors, rows)
+
+  @spec clear(t()) :: :ok
+  def clear(vectors), do: Native.vectors_clear(vectors)
+end
