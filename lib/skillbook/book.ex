@@ -148,6 +148,15 @@ defmodule Skillbook.Book do
   def sql(%__MODULE__{store: nil}), do: nil
   def sql(%__MODULE__{store: {module, options}}), do: module.handle(options[:name])
 
+  @doc "Lets a book with an embedder look for documents in its database without a vector."
+  @spec embed_documents(atom() | nil) :: :ok
+  def embed_documents(name) do
+    case name && find(name) do
+      %__MODULE__{embedder: embedder} when embedder != nil -> Embedding.Indexer.refresh(name)
+      _ -> :ok
+    end
+  end
+
   @doc "Returns the profile of an id, or raises `ArgumentError`."
   @spec profile(t(), String.t() | Profile.t()) :: Profile.t()
   def profile(_book, %Profile{} = profile), do: profile

@@ -55,9 +55,8 @@ defmodule Skillbook.Embedding.Indexer do
     if Book.fetch!(book).embedder, do: GenServer.call(name(book), :progress)
   end
 
-  @doc "Looks for texts without a vector. Does nothing if the book has no embedder."
-  @spec refresh(atom() | nil) :: :ok
-  def refresh(nil), do: :ok
+  @doc "Looks for texts without a vector."
+  @spec refresh(atom()) :: :ok
   def refresh(book), do: GenServer.cast(name(book), :refresh)
 
   defp name(book), do: Module.concat(book, Embedding)

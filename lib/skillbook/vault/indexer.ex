@@ -9,7 +9,7 @@ defmodule Skillbook.Vault.Indexer do
   use GenServer
 
   alias Skillbook.Vault.{Note, Table}
-  alias Skillbook.{Book, Embedding, Telemetry}
+  alias Skillbook.{Book, Telemetry}
 
   require Logger
 
@@ -128,7 +128,7 @@ defmodule Skillbook.Vault.Indexer do
         metadata
       )
 
-      Embedding.Indexer.refresh(state.book)
+      Book.embed_documents(state.book)
     end
 
     notify(state, {:skillbook_vault, state.book, state.vault.name, counts})
@@ -287,7 +287,7 @@ defmodule Skillbook.Vault.Indexer do
     with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
          {:ok, put} <-
            Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now()) do
-      Embedding.Indexer.refresh(book)
+      Book.embed_documents(book)
       {:ok, put}
     end
   end

@@ -5,14 +5,14 @@ defmodule Skillbook.Handlers.Memory.Save do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Memory.{Memory, Table}
-  alias Skillbook.{Context, Embedding, Flags, Result}
+  alias Skillbook.{Book, Context, Flags, Result}
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
          {:ok, memory} <- Table.insert(sql, context.profile.id, memory(flags, context)) do
-      Embedding.Indexer.refresh(context.book)
+      Book.embed_documents(context.book)
       {:ok, Result.ok("Saved #{Memory.text(memory)}", data: memory, effects: [:memory_saved])}
     end
   end
