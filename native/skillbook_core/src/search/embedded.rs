@@ -71,7 +71,7 @@ mod tests {
         for (name, expected) in [
             ("email.sendAll", "email send All"),
             ("calendar_event", "calendar event"),
-            ("HTTPServer", "HTTPServer"),
+            ("HTTPServer", "HTTP Server"),
             ("Grüße-an.alle", "Grüße an alle"),
             ("..", ""),
             ("", ""),

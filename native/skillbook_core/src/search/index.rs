@@ -12,49 +12,80 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
+use super::pairs::{Pairs, PAIR};
 use super::parts::{part, Parts};
-use super::words::{fold, parts, stem, whole, words, LONGEST};
+use super::stems::Stems;
+use super::words::{fold, hyphenated, parts, pieces, stem, whole, words, LONGEST};
 use crate::catalog::entry::Entry;
 use crate::page::document::Document;
 use crate::page::sections;
 
+/// The shortest word of a name, in bytes, that may be several words written as one.
+const LONG: usize = 7;
+
 /// The average number of bytes of text per posting, to reserve memory.
 const BYTES_FOR_A_TERM: usize = 12;
 
-/// The weight of one occurrence in a field, in halves. [`scope`](super::scope) has the weight in
-/// the body.
+/// The weight of one occurrence in a field of the head, in sixths of one in the description.
+/// [`scope`](super::scope) has the weights of names and bodies.
 mod weight {
-    pub const NAME: u8 = 12;
-    pub const WHOLE_NAME: u8 = 2;
-    pub const WHOLE_ALIAS: u8 = 1;
     pub const TITLE: u8 = 8;
     pub const TRIGGER: u8 = 8;
     pub const TAG: u8 = 6;
     pub const DESCRIPTION: u8 = 6;
     pub const HEADING: u8 = 2;
 }
+/// The occurrences in names of a term that is a whole name or alias.
+const WHOLE_NAME: u8 = 2;
+const WHOLE_ALIAS: u8 = 1;
 
 /// How often a document has a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Weighted occurrences in all fields but the body, in halves.
-    pub head: u8,
+    /// The highest two bits count names, the others are weighted occurrences in the head. One byte
+    /// for both keeps a posting at eight bytes.
+    names_and_head: u8,
     /// Occurrences in the body.
     pub body: u8,
     /// The parts of the body that have the term.
     pub parts: Parts,
 }
 
+/// The bits of occurrences in the head.
+const HEAD: u8 = 0b0011_1111;
+
 impl Count {
-    fn head(head: u8) -> Count {
-        Count { head, ..Count::default() }
+    fn new(names: u8, head: u8) -> Count {
+        Count { names_and_head: names.min(3) << 6 | head.min(HEAD), ..Count::default() }
+    }
+
+    /// Occurrences in the name and the aliases, at most 3.
+    pub fn names(self) -> u8 {
+        self.names_and_head >> 6
+    }
+
+    /// Weighted occurrences in the head, which is all fields but names and body.
+    pub fn head(self) -> u8 {
+        self.names_and_head & HEAD
     }
 
     fn add(&mut self, other: Count) {
-        self.head = self.head.saturating_add(other.head);
+        let sum = Count::new(self.names() + other.names(), self.head() + other.head());
+        self.names_and_head = sum.names_and_head;
         self.body = self.body.saturating_add(other.body);
         self.parts |= other.parts;
     }
+}
+
+/// The number of words of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lengths {
+    /// In its name, without aliases.
+    pub name: u32,
+    /// In its title, description, tags and trigger keywords.
+    pub head: u32,
+    /// In its body.
+    pub body: u32,
 }
 
 /// The inverted index of a catalog.
@@ -63,8 +94,7 @@ pub struct Index {
     /// The documents, to recognise them in the next generation. Weak, so that an index does not
     /// keep the texts of removed documents.
     documents: Vec<Weak<Document>>,
-    /// The number of words of each body.
-    lengths: Vec<u32>,
+    lengths: Vec<Lengths>,
     text: String,
     /// The end of each term in `text`.
     ends: Vec<usize>,
@@ -72,10 +102,14 @@ pub struct Index {
     posting_ends: Vec<usize>,
     places: Vec<u32>,
     counts: Vec<Count>,
-    /// The number of terms that are whole names. They come first.
-    whole_names: u32,
+    /// The number of terms that are pairs of words or whole names. They come first.
+    not_words: u32,
     /// A bit for each kind of character of each term.
     letters: Vec<u64>,
+    /// The number of bytes of each word's stem.
+    stems: Vec<u8>,
+    /// The letters and numbers of long words in names, which may be several words written as one.
+    long: Vec<(u64, u32)>,
 }
 
 /// The postings of a term: documents in order, and counts.
@@ -86,7 +120,7 @@ impl Index {
     /// earlier index.
     pub fn new(entries: &[Arc<Entry>], earlier: &Index) -> Index {
         let mut terms = TermCounts::default();
-        let mut lengths = vec![0; entries.len()];
+        let mut lengths = vec![Lengths::default(); entries.len()];
         // Terms of the earlier index keep their numbers, so its postings can be copied.
         for term in 0..earlier.term_count() {
             terms.number(earlier.term(term));
@@ -153,10 +187,18 @@ impl Index {
         index.counts = vec![Count::default(); total];
         // From here on `sizes` holds the position of the next posting of each term.
         let mut at = 0;
+        let stems = Stems::new();
         for term in &order {
             let text = &terms.list[*term as usize];
-            index.whole_names += u32::from(text.starts_with(' '));
+            let word = !text.starts_with([PAIR, ' ']);
+            index.not_words += u32::from(!word);
             index.letters.push(letters(text));
+            index.stems.push(match earlier.stems.get(*term as usize) {
+                Some(length) => *length,
+                // Words are at most 64 bytes long, and a stem adds at most one letter.
+                None if word => stems.of(text).len() as u8,
+                None => 0,
+            });
             index.text.push_str(text);
             index.ends.push(index.text.len());
             let size = std::mem::replace(&mut sizes[*term as usize], at);
@@ -170,6 +212,12 @@ impl Index {
             *next += 1;
         }
         index.sort_postings();
+        let long = |term: &u32| {
+            index.term(*term).len() >= LONG
+                && index.postings(*term).1.iter().any(|count| count.names() > 0)
+        };
+        let terms = (index.not_words..index.term_count()).filter(long);
+        index.long = terms.map(|term| (index.letters[term as usize], term)).collect();
         index
     }
 
@@ -197,9 +245,21 @@ impl Index {
         self.ends.len() as u32
     }
 
-    /// The number of words of each document's body.
-    pub fn lengths(&self) -> &[u32] {
+    /// The lengths of each document.
+    pub fn lengths(&self) -> &[Lengths] {
         &self.lengths
+    }
+
+    /// The number of bytes of a word's stem.
+    pub fn stem_length(&self, term: u32) -> usize {
+        self.stems[term as usize].into()
+    }
+
+    /// The long words of names that contain a text.
+    pub fn containing<'a>(&'a self, text: &'a str) -> impl Iterator<Item = u32> + 'a {
+        let own = letters(text);
+        let maybe = self.long.iter().filter(move |(letters, _)| own & !letters == 0);
+        maybe.map(|(_, term)| *term).filter(move |term| self.term(*term).contains(text))
     }
 
     /// The term with this number.
@@ -232,7 +292,7 @@ impl Index {
 
     /// The numbers of the words with a prefix.
     pub fn prefixed(&self, prefix: &str) -> Range<u32> {
-        let start = self.lower_bound(self.whole_names, |other| other < prefix);
+        let start = self.lower_bound(self.not_words, |other| other < prefix);
         let end = self.lower_bound(start, |other| other.starts_with(prefix));
         start..end
     }
@@ -243,10 +303,10 @@ impl Index {
         let own = letters(word);
         let few =
             move |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
-        let range = self.whole_names as usize..self.letters.len();
+        let range = self.not_words as usize..self.letters.len();
         let far = move |other: &u64| !few(own & !other) || !few(other & !own);
         let close = self.letters[range].iter().enumerate().filter(move |(_, other)| !far(other));
-        close.map(|(at, _)| at as u32 + self.whole_names)
+        close.map(|(at, _)| at as u32 + self.not_words)
     }
 
     fn lower_bound(&self, from: u32, before: impl Fn(&str) -> bool) -> u32 {
@@ -286,6 +346,7 @@ struct TermCounts {
     counts: Vec<Count>,
     touched: Vec<u32>,
     folded: String,
+    pairs: Pairs,
 }
 
 impl TermCounts {
@@ -301,66 +362,88 @@ impl TermCounts {
         number
     }
 
-    /// Appends the postings of a document, and returns the number of words of its body.
-    fn read(&mut self, place: u32, entry: &Entry, out: &mut Vec<(u32, u32, Count)>) -> u32 {
+    /// Appends the postings of a document, and returns its lengths.
+    fn read(&mut self, place: u32, entry: &Entry, out: &mut Vec<(u32, u32, Count)>) -> Lengths {
         let fields = entry.fields();
-        self.name(&entry.name, weight::WHOLE_NAME);
+        let mut lengths =
+            Lengths { name: self.name(&entry.name, WHOLE_NAME), ..Lengths::default() };
         for alias in &fields.aliases {
-            self.name(alias, weight::WHOLE_ALIAS);
+            self.name(alias, WHOLE_ALIAS);
         }
-        for (texts, weight) in [(&fields.tags, weight::TAG), (&fields.triggers, weight::TRIGGER)] {
-            texts.iter().for_each(|text| self.identifiers(text, Count::head(weight)));
+        let tags = fields.tags.iter().map(|tag| (tag.as_str(), weight::TAG));
+        let triggers = fields.triggers.iter().map(|trigger| (trigger.as_str(), weight::TRIGGER));
+        let title = entry.title.as_deref().unwrap_or("");
+        let texts = [(title, weight::TITLE), (entry.description(), weight::DESCRIPTION)];
+        for (text, weight) in tags.chain(triggers).chain(texts) {
+            lengths.head += self.identifiers(text, Count::new(0, weight));
         }
-        self.identifiers(entry.title.as_deref().unwrap_or(""), Count::head(weight::TITLE));
-        self.text(entry.description(), Count::head(weight::DESCRIPTION));
         for heading in sections::headings(entry.body()) {
-            self.text(heading.title, Count::head(weight::HEADING));
+            self.text(heading.title, |_| Count::new(0, weight::HEADING));
         }
-        let length = self.body(entry.body());
+        let body = |start| Count { body: 1, parts: part(start), ..Count::default() };
+        lengths.body = self.text(entry.body(), body);
         for term in self.touched.drain(..) {
             out.push((term, place, std::mem::take(&mut self.counts[term as usize])));
         }
+        lengths
+    }
+
+    fn name(&mut self, name: &str, count: u8) -> u32 {
+        self.term(&whole(name), Count::new(count, 0));
+        self.identifiers(name, Count::new(1, 0))
+    }
+
+    /// Adds words, their parts if a word is several written as one, and pairs of words that follow
+    /// each other. Returns the number of words or parts.
+    fn identifiers(&mut self, text: &str, count: Count) -> u32 {
+        let (mut pairs, mut length) = (std::mem::take(&mut self.pairs), 0);
+        pairs.end();
+        for place in words(text) {
+            self.hyphenated(text, &place, count);
+            let word = &text[place];
+            let parts = parts(word);
+            if parts.len() > 1 {
+                self.word(word, count);
+            }
+            for part in parts {
+                self.word(part, count);
+                if let Some(pair) = pairs.next(&self.folded) {
+                    self.term(pair, count);
+                }
+                length += 1;
+            }
+        }
+        self.pairs = pairs;
         length
     }
 
-    fn name(&mut self, name: &str, weight: u8) {
-        self.identifiers(name, Count::head(weight::NAME));
-        self.term(&whole(name), Count::head(weight));
-    }
-
-    /// Adds words and, if a word is several written in one, their parts.
-    fn identifiers(&mut self, text: &str, count: Count) {
-        for place in words(text) {
-            let word = &text[place];
-            self.word(word, count);
-            let parts = parts(word);
-            if parts.len() > 1 {
-                parts.into_iter().for_each(|part| self.word(part, count));
-            }
-        }
-    }
-
-    fn text(&mut self, text: &str, count: Count) {
-        words(text).for_each(|place| self.word(&text[place], count));
-    }
-
-    fn body(&mut self, text: &str) -> u32 {
+    /// Adds words, counted by their places, and returns their number.
+    fn text(&mut self, text: &str, count: impl Fn(usize) -> Count) -> u32 {
         let mut length: u32 = 0;
         for place in words(text) {
-            self.word(&text[place.clone()], Count { head: 0, body: 1, parts: part(place.start) });
+            self.hyphenated(text, &place, count(place.start));
+            self.word(&text[place.clone()], count(place.start));
             length = length.saturating_add(1);
         }
         length
     }
 
+    fn hyphenated(&mut self, text: &str, place: &Range<usize>, count: Count) {
+        if let Some(word) = hyphenated(text, place) {
+            self.word(&word, count);
+        }
+    }
+
+    /// Adds a word, and leaves its last term in `folded`.
     fn word(&mut self, word: &str, count: Count) {
-        if word.len() <= LONGEST {
-            let mut folded = std::mem::take(&mut self.folded);
-            fold(word, &mut folded);
+        let mut folded = std::mem::take(&mut self.folded);
+        folded.clear();
+        for piece in pieces(word).filter(|piece| piece.len() <= LONGEST) {
+            fold(&word[piece], &mut folded);
             stem(&mut folded);
             self.term(&folded, count);
-            self.folded = folded;
         }
+        self.folded = folded;
     }
 
     fn term(&mut self, term: &str, count: Count) {

@@ -6,9 +6,10 @@
 //!
 //! Entries are ranked by BM25F, BM25 over weighted fields (Robertson and Zaragoza, "The
 //! Probabilistic Relevance Framework"). Name and aliases weigh most, then title, trigger keywords,
-//! tags and description, then headings, then the body. Case, accents and plural endings do not
+//! tags and description, then headings, then the body. Case, accents and endings of words do not
 //! matter. The last word of a query may be a prefix, and an unknown word is replaced by words one
-//! or two edits away.
+//! or two edits away, or by those that it is made of. Function words hardly count, so that
+//! sentences are ranked by their subject.
 //!
 //! # Nothing hidden affects a score
 //!
@@ -19,14 +20,17 @@
 
 pub mod embedded;
 pub mod explain;
+mod function_words;
 pub(crate) mod index;
 pub(crate) mod mix;
+mod pairs;
 mod parts;
 pub(crate) mod rank;
 pub mod rivals;
 pub mod rows;
 pub(crate) mod scope;
 pub(crate) mod snippet;
+mod stems;
 pub(crate) mod terms;
 pub(crate) mod triggers;
 pub mod vectors;

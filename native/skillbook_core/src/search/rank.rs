@@ -9,47 +9,66 @@ use super::scope::Scope;
 use super::terms::{QueryTerms, Word};
 
 /// BM25's k1: how quickly further occurrences of a term stop mattering.
-const K1: f32 = 1.2;
+const K1: f32 = 1.0;
+/// How quickly rarity matters: with 1, a name that occurs by chance outweighs the rest of a sentence.
+const RARITY: f32 = 0.8;
+/// The weight of two words that follow each other, in addition to that of the words.
+const PAIR: f32 = 0.5;
+/// The part of a score that is scaled by the share of query words that the entry has: of short
+/// queries, which are keywords, all of it up to this many words; of sentences at least this part.
+const KEYWORDS: f32 = 4.0;
+const COVERAGE: f32 = 0.3;
+/// The occurrences that cover half of a word.
+const HALF: f32 = 0.05;
 
 /// The scores so far, by entry.
 struct Scores {
     total: Vec<f32>,
-    /// The number of query words that the entry has.
-    words: Vec<u8>,
-    /// The weighted occurrences of the word that is being counted.
+    /// The weights of the query words that the entry has. A word in the body alone counts less than
+    /// one in a name.
+    covered: Vec<f32>,
+    /// The weighted occurrences of the word that is being counted, and the entries that have some.
     occurrences: Vec<f32>,
+    having: Vec<u32>,
 }
 
 impl Scores {
-    fn add(&mut self, index: &Index, scope: &Scope, word: &Word, counts: u8) {
-        let mut first = 0;
-        for (at, (term, share)) in word.terms.iter().enumerate() {
-            // Entries that the view does not list have a body weight of 0. They add nothing, and
-            // they do not count for the rarity either.
+    /// Adds a word, and returns its weight.
+    fn add(&mut self, index: &Index, scope: &Scope, word: &Word) -> f32 {
+        for (term, share) in &word.terms {
+            // Entries that the view does not list have weights of 0. They add nothing, and they do
+            // not count for the rarity either.
             let (places, counts) = index.postings(*term);
-            let mut having = 0;
             for (place, count) in places.iter().zip(counts) {
-                let body = scope.body[*place as usize];
-                if body > 0.0 {
-                    having += 1;
-                    let occurrences = f32::from(count.head) * 0.5 + f32::from(count.body) * body;
-                    self.occurrences[*place as usize] += share * occurrences;
+                let weights = &scope.weights[*place as usize];
+                let occurrences = &mut self.occurrences[*place as usize];
+                let more = share * weights.occurrences(*count);
+                if *occurrences == 0.0 && more > 0.0 {
+                    self.having.push(*place);
                 }
-            }
-            if at == 0 {
-                first = having;
+                *occurrences += more;
             }
         }
-        // A word that is not a term itself is as rare as all its replacements together.
-        let any = || self.occurrences.iter().map(|occurrences| u32::from(*occurrences > 0.0)).sum();
-        let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
-        for ((total, words), occurrences) in
-            self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences)
-        {
+        // A word is as rare as all its terms together.
+        let weight = word.weight * scope.rarity(self.having.len() as u32).powf(RARITY);
+        for place in self.having.drain(..) {
+            let occurrences = std::mem::take(&mut self.occurrences[place as usize]);
             // BM25's saturation: the tenth occurrence adds much less than the second.
-            *total += rarity * *occurrences / (K1 + *occurrences);
-            *words += if *occurrences > 0.0 { counts } else { 0 };
-            *occurrences = 0.0;
+            self.total[place as usize] += weight * (K1 + 1.0) * occurrences / (K1 + occurrences);
+            self.covered[place as usize] += weight * occurrences / (HALF + occurrences);
+        }
+        weight
+    }
+
+    /// Adds a pair of words or a whole name. It is not a further word that an entry could lack.
+    fn add_term(&mut self, index: &Index, scope: &Scope, term: u32, share: f32) {
+        let (places, counts) = index.postings(term);
+        let listed = || places.iter().zip(counts).filter(|(place, _)| scope.lists(**place));
+        let rarity = scope.rarity(listed().count() as u32).powf(RARITY);
+        for (place, count) in listed() {
+            let occurrences = scope.weights[*place as usize].occurrences(*count);
+            self.total[*place as usize] +=
+                share * rarity * (K1 + 1.0) * occurrences / (K1 + occurrences);
         }
     }
 }
@@ -57,23 +76,26 @@ impl Scores {
 /// The scores of all entries, by their numbers. They are 0 for entries that match no word, and for
 /// those that the view does not list.
 pub fn scores(index: &Index, scope: &Scope, wanted: &QueryTerms) -> Vec<f32> {
-    let size = scope.body.len();
-    if wanted.words.is_empty() {
-        return vec![0.0; size];
-    }
+    let size = scope.weights.len();
+    let zeros = || vec![0.0; size];
     let mut scores =
-        Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
-    for word in wanted.words.iter().filter(|word| !word.terms.is_empty()) {
-        scores.add(index, scope, word, 1);
+        Scores { total: zeros(), covered: zeros(), occurrences: zeros(), having: Vec::new() };
+    let mut all = 0.0;
+    for word in &wanted.words {
+        all += scores.add(index, scope, word);
     }
-    // A name in the query adds to the score, but does not count as a further word.
+    for term in &wanted.pairs {
+        scores.add_term(index, scope, *term, PAIR);
+    }
+    // A name in the query adds to the score.
     for term in &wanted.names {
-        scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
+        scores.add_term(index, scope, *term, 1.0);
     }
-    // Scores are scaled by the share of query words that the entry has.
-    let share = 1.0 / wanted.words.len() as f32;
-    for (total, words) in scores.total.iter_mut().zip(&scores.words) {
-        *total *= f32::from(*words) * share;
+    let count = wanted.words.iter().filter(|word| !word.function).count();
+    let coverage = (KEYWORDS / count as f32).clamp(COVERAGE, 1.0);
+    let share = coverage / all.max(f32::MIN_POSITIVE);
+    for (total, covered) in scores.total.iter_mut().zip(&scores.covered) {
+        *total *= 1.0 - coverage + share * covered;
     }
     scores.total
 }

@@ -1,42 +1,72 @@
 //! The statistics that scores are made of, counted over the entries that one view lists.
 
-use super::index::Index;
+use super::index::{Count, Index};
 
-/// BM25's b: how much the length of a body matters.
-const B: f32 = 0.75;
-/// The weight of a term in a body of average length. In a description it is 3.
-const BODY: f32 = 1.0;
+/// The weights of one occurrence in a field of average length, and BM25's b: how much the length
+/// matters. The head is all fields but names and body.
+const NAME: (f64, f64) = (2.0, 0.7);
+const HEAD: (f64, f64) = (1.0, 0.75);
+const BODY: (f64, f64) = (0.03, 0.75);
+/// The index counts occurrences in the head in sixths.
+const SIXTHS: f64 = 6.0;
+
+/// The weights of one occurrence in the fields of an entry; 0 for entries that are not searched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weights {
+    name: f32,
+    head: f32,
+    body: f32,
+}
+
+impl Weights {
+    /// The weighted occurrences of a term.
+    pub fn occurrences(&self, count: Count) -> f32 {
+        f32::from(count.names()) * self.name
+            + f32::from(count.head()) * self.head
+            + f32::from(count.body) * self.body
+    }
+}
 
 /// The entries that a view searches, and their statistics.
 #[derive(Debug)]
 pub struct Scope {
     count: u32,
-    /// The weight of one occurrence in an entry's body; 0 for entries that are not searched.
-    pub body: Vec<f32>,
+    /// By the numbers of entries.
+    pub weights: Vec<Weights>,
 }
 
 impl Scope {
     /// The scope of the listed entries, by their numbers.
     pub fn new<I: Iterator<Item = u32>>(index: &Index, listed: impl Fn() -> I) -> Scope {
         let lengths = index.lengths();
-        let mut body = vec![0.0; lengths.len()];
+        let mut weights = vec![Weights::default(); lengths.len()];
         let length = |id: u32| lengths[id as usize];
-        let (mut count, mut total) = (0u32, 0u64);
+        let (mut count, mut name, mut head, mut body) = (0u32, 0u64, 0u64, 0u64);
         listed().for_each(|id| {
             count += 1;
-            total += u64::from(length(id));
+            name += u64::from(length(id).name);
+            head += u64::from(length(id).head);
+            body += u64::from(length(id).body);
         });
         // Summed as integers: the sum of floats would depend on the order of entries.
-        let average = (total as f64 / f64::from(count.max(1))).max(1.0);
+        let average = |total: u64| (total as f64 / f64::from(count.max(1))).max(1.0);
+        let (name, head, body) = (average(name), average(head), average(body));
+        let weight = |(weight, b): (f64, f64), length: u32, average: f64| {
+            (weight / (1.0 - b + b * f64::from(length) / average)) as f32
+        };
         for id in listed() {
-            body[id as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
+            weights[id as usize] = Weights {
+                name: weight(NAME, length(id).name, name),
+                head: weight(HEAD, length(id).head, head) / SIXTHS as f32,
+                body: weight(BODY, length(id).body, body),
+            };
         }
-        Scope { count, body }
+        Scope { count, weights }
     }
 
-    /// Whether this entry is searched.
+    /// Whether an entry is searched.
     pub fn lists(&self, place: u32) -> bool {
-        self.body[place as usize] > 0.0
+        self.weights.get(place as usize).is_some_and(|weights| weights.body > 0.0)
     }
 
     /// Whether one of these entries is searched.

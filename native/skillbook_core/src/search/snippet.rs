@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use super::index::Index;
 use super::parts::{Parts, PART};
-use super::rows::{form_of, Stems};
+use super::rows::form_of;
+use super::stems::Stems;
 use super::terms::QueryTerms;
-use super::words::{fold, stem, words, Beginnings, LONGEST};
+use super::words::{fold, pieces, stem, words, Beginnings, LONGEST};
 use crate::catalog::entry::Entry;
 
 /// The length of a snippet in bytes, without the marks at its ends.
@@ -49,7 +50,7 @@ impl<'a> EntryTerms<'a> {
     fn new(place: u32, index: &'a Index, wanted: &QueryTerms) -> EntryTerms<'a> {
         let mut terms = Vec::new();
         let mut parts = Vec::new();
-        for word in &wanted.words {
+        for word in wanted.words.iter().filter(|word| !word.function) {
             let found =
                 word.terms.iter().filter_map(|(term, _)| Some((*term, index.count(*term, place)?)));
             let before = terms.len();
@@ -246,17 +247,24 @@ fn matches<'a>(
     range: Range<usize>,
     present: &'a EntryTerms,
 ) -> impl Iterator<Item = Match> + 'a {
-    let mut folded = String::new();
-    present.beginnings.words(text, range).filter_map(move |place| {
-        let word = &text[place.clone()];
-        if word.len() > LONGEST {
+    let (mut folded, mut end) = (String::new(), 0);
+    let words = present.beginnings.words(text, range);
+    let pieces = words.flat_map(|place| {
+        pieces(&text[place.clone()])
+            .map(move |piece| place.start + piece.start..place.start + piece.end)
+    });
+    pieces.filter_map(move |place| {
+        if place.len() > LONGEST {
             return None;
         }
-        fold(word, &mut folded);
+        fold(&text[place.clone()], &mut folded);
         stem(&mut folded);
         let at = present.terms.partition_point(|(term, _)| *term < folded.as_str());
         let (_, word) = present.terms.get(at).filter(|(term, _)| *term == folded)?;
-        Some(Match { start: place.start, end: place.end, word: *word })
+        // Pieces of a word may overlap, but matches must not.
+        let start = place.start.max(end);
+        end = place.end;
+        Some(Match { start, end, word: *word })
     })
 }
 

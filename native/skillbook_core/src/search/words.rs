@@ -145,20 +145,77 @@ impl Iterator for Words<'_> {
 }
 
 /// The parts of a word, split before each capital after a small letter: `sendEmail` is `send` and
-/// `Email`.
+/// `Email`. Several capitals are one part: `HTTPServer` is `HTTP` and `Server`.
 pub fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut begin, mut small) = (0, false);
+    let mut begin = 0;
+    // The capitals just before, with the position of the last.
+    let (mut small, mut capitals, mut last) = (false, 0, 0);
     for (at, c) in word.char_indices() {
-        // Only between a small letter and a capital: `HTTPServer` and `B1C` stay whole.
-        if small && c.is_uppercase() {
-            parts.push(&word[begin..at]);
-            begin = at;
+        if c.is_uppercase() {
+            if small {
+                parts.push(&word[begin..at]);
+                begin = at;
+                capitals = 0;
+            }
+            (capitals, last) = (capitals + 1, at);
+        } else {
+            // The capital before a small letter begins a word, but not in `PDFs` or `OAuth`.
+            let two = c.is_lowercase() && word[at..].chars().nth(1).is_some_and(char::is_lowercase);
+            if capitals > 2 && two {
+                parts.push(&word[begin..last]);
+                begin = last;
+            }
+            capitals = 0;
         }
         small = c.is_lowercase();
     }
     parts.push(&word[begin..]);
     parts
+}
+
+/// The terms in a word, as ranges: the word itself or, in scripts without spaces between words,
+/// each two characters that follow each other.
+pub fn pieces(word: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    // The first byte of those scripts' characters.
+    let plain = word.bytes().all(|byte| byte < 0xE0);
+    let mut at = 0;
+    let unspaced = |text: &str| text.chars().next().filter(|c| is_unspaced(*c)).map(char::len_utf8);
+    std::iter::from_fn(move || {
+        let start = at;
+        if plain || start == word.len() {
+            at = word.len();
+            return (start < at).then_some(start..at);
+        }
+        let Some(first) = unspaced(&word[start..]) else {
+            let end = word[start..].find(is_unspaced).map_or(word.len(), |end| start + end);
+            at = end;
+            return Some(start..end);
+        };
+        let middle = start + first;
+        let end = middle + unspaced(&word[middle..]).unwrap_or(0);
+        // The last character of a run is not a piece again.
+        at = if unspaced(&word[end..]).is_some() { middle } else { end };
+        Some(start..end)
+    })
+}
+
+/// Whether a character belongs to a script that is written without spaces, or with words that
+/// follow each other without them: Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
+        | '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}'
+        | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// The word and the one that a hyphen joins to its single letter: `email` for the `e` of `e-mail`.
+pub fn hyphenated(text: &str, place: &Range<usize>) -> Option<String> {
+    let rest = text[place.end..].strip_prefix('-').filter(|_| place.len() == 1)?;
+    let next = words(rest).next().filter(|next| next.start == 0)?;
+    let joined = [&text[place.clone()], &rest[next]].concat();
+    (joined.len() <= LONGEST).then_some(joined)
 }
 
 /// Writes a text without case and accents to `out`: `Écoles` becomes `ecoles`.
@@ -239,15 +296,57 @@ mod tests {
 
     #[test]
     fn splits_names_at_capitals() {
-        let rows: [(&str, &[&str]); 5] = [
+        let rows: [(&str, &[&str]); 12] = [
             ("email", &["email"]),
             ("sendEmail", &["send", "Email"]),
-            ("HTTPServer", &["HTTPServer"]),
+            ("HTTPServer", &["HTTP", "Server"]),
+            ("parseJSONFile", &["parse", "JSON", "File"]),
+            ("readPDFs", &["read", "PDFs"]),
+            ("OAuth", &["OAuth"]),
+            ("GitHub", &["Git", "Hub"]),
+            ("APIs", &["APIs"]),
+            ("README", &["README"]),
             ("aB1C", &["a", "B1C"]),
             ("überÄmter", &["über", "Ämter"]),
+            ("ÄÖÜber", &["ÄÖ", "Über"]),
         ];
         for (word, expected) in rows {
             assert_eq!(parts(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_cut_into_pairs_of_characters() {
+        let rows: [(&str, &[&str]); 8] = [
+            ("", &[]),
+            ("größe", &["größe"]),
+            ("天気", &["天気"]),
+            ("天", &["天"]),
+            ("天気予報", &["天気", "気予", "予報"]),
+            ("iPhoneの天気API", &["iPhone", "の天", "天気", "API"]),
+            ("a天b", &["a", "天", "b"]),
+            ("날씨가", &["날씨", "씨가"]),
+        ];
+        for (word, expected) in rows {
+            let found: Vec<_> = pieces(word).map(|piece| &word[piece]).collect();
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_hyphen_joins_a_single_letter() {
+        let rows = [
+            ("e-mail", Some("email")),
+            ("X-ray now", Some("Xray")),
+            ("e mail", None),
+            ("e--mail", None),
+            ("to-do", None),
+            ("e-", None),
+            ("e-.x", None),
+        ];
+        for (text, expected) in rows {
+            let first = words(text).next().unwrap();
+            assert_eq!(hyphenated(text, &first).as_deref(), expected, "{text}");
         }
     }
 

@@ -35,7 +35,7 @@ use crate::source::Kind;
 /// A search.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// The words to search for. Only the first 256 bytes and 16 words count.
+    /// The words to search for. Only the first 2,048 bytes and 32 different words count.
     pub text: &'a str,
     /// The maximum number of hits.
     pub limit: usize,
@@ -147,15 +147,19 @@ impl View {
         let mut first = Vec::new();
         if may_be_name(query.text) {
             let leads = |(place, _)| {
-                let entry = self.entry(EntryId(place))?;
-                leading(entry, index, wanted).then_some(place)
+                let rank = leading(self.entry(EntryId(place))?, index, wanted, query.text);
+                (rank > 0).then_some((place, rank))
             };
             first.extend(best(&by_words, COMPARED, named, admits).into_iter().filter_map(leads));
             first.sort_unstable();
         }
+        // Above them are those that the query names exactly.
         let tier = |place| match named(place) {
-            0 => u8::from(first.binary_search(&place).is_ok()),
-            rank => rank.saturating_add(1),
+            0 => match first.binary_search_by_key(&place, |(place, _)| *place) {
+                Ok(at) => first[at].1,
+                Err(_) => 0,
+            },
+            rank => rank.saturating_add(2),
         };
         let found = best(&mixed.scores, query.limit, tier, admits);
         let candidate = |(place, score): (u32, f32)| {

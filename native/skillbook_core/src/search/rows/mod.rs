@@ -55,11 +55,10 @@
 mod pack;
 mod rank;
 
-use rust_stemmers::{Algorithm, Stemmer};
-
 pub use pack::{merge, pack, without, Block, Run, SearchDocument, StoredRun};
 pub use rank::{rank, Alternative, BlockRow, Clause, Found, Limit, Range};
 
+use super::stems::Stems;
 use super::words;
 
 /// The first character of terms that are words as written. It is for private use, so no word has
@@ -101,24 +100,6 @@ pub(super) fn form_of(word: &str, out: &mut String) -> bool {
     }
     words::fold(word, out);
     !out.is_empty()
-}
-
-pub(super) struct Stems(Stemmer);
-
-impl Stems {
-    pub(super) fn new() -> Stems {
-        Stems(Stemmer::create(Algorithm::English))
-    }
-
-    /// The stem of a form. Forms with letters beyond a to z are their own stems.
-    pub(super) fn of(&self, form: &str) -> String {
-        // The stemmer is made for English words; digits and other letters confuse it.
-        if form.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            self.0.stem(form).into_owned()
-        } else {
-            form.to_owned()
-        }
-    }
 }
 
 /// A reader of packed bytes. Malformed bytes end early.
