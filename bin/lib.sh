@@ -300,7 +300,8 @@ start_test_llama() {
   export SKILLBOOK_LLAMA
 }
 
-# The server loads the model that a request names, with or without embeddings.
+# The server loads the model that a request names, with or without embeddings. Tests run at once, so
+# a request must not interrupt another.
 llama_start() {
   "$llama/bin/python" "$root/test/support/llama/model.py" "$llama_folder/tiny.gguf" || return 1
   port=$("$llama/bin/python" -c '
@@ -310,7 +311,7 @@ with socket.socket() as free:
     print(free.getsockname()[1])') || return 1
   settings='"model":"'$llama_folder/tiny.gguf'","n_ctx":4096,"n_threads":1,"verbose":false'
   cat >"$llama_folder/config.json" <<JSON
-{"host":"127.0.0.1","port":$port,"models":[
+{"host":"127.0.0.1","port":$port,"interrupt_requests":false,"models":[
   {"model_alias":"chat",$settings},
   {"model_alias":"embed","embedding":true,$settings}]}
 JSON
