@@ -1,28 +1,33 @@
 # Shows how well the router tells requests from remarks that need no skill: the curve of false
-# alarms (a remark gets a skill) against misses (a request gets none), at each threshold, for words
-# alone and with vectors.
+# alarms (a remark gets a skill) against misses (a request gets none), at each threshold, for
+# words alone and with vectors.
 #
 #     mix run bench/preflight.exs FOLDER [--embedder MODEL] [--fit]
 #
 # FOLDER has sets of requests in the format of bench/routing.exs: FOLDER/SET/skills.jsonl and
-# requests.jsonl. 300 requests of the untouched halves are taken, the same number of each set; the
-# 300 remarks are in bench/remarks.txt. MODEL is the folder of a sentence-transformers model.
+# requests.jsonl. Each set is also made into a catalog of 15 skills. 300 requests of the untouched
+# halves are taken, the same number of each catalog; the 300 remarks are in bench/remarks.txt.
+# MODEL is the folder of a sentence-transformers model.
 #
-# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves of the
-# requests and of the remarks, and how reliable they are on the others.
+# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves of
+# the requests and of the remarks, and how reliable they are on the others.
 
 defmodule Bench.Preflight do
   @moduledoc false
 
+  alias Skillbook.Embedder
   alias Skillbook.Embedding.Entries
   alias Skillbook.Preflight
   alias Skillbook.Preflight.Confidence
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
+  alias Skillbook.View
 
   @requests 300
+  # The skills of the small catalog that is made of each set, since scores depend on their number.
+  @few 15
   # The requests of each set for fitting.
-  @fitted 300
+  @fitted 200
   @iterations 30
   @ridge 1.0e-3
   @thresholds [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
@@ -35,8 +40,15 @@ defmodule Bench.Preflight do
     sets = folder |> Path.join("*/skills.jsonl") |> Path.wildcard() |> Enum.map(&Path.dirname/1)
 
     try do
-      sets = for set <- Enum.sort(sets), do: load(set, root, options[:embedder])
-      kinds = if options[:embedder], do: [:words, :vectors], else: [:words]
+      :ets.new(__MODULE__, [:named_table, :public])
+      model = options[:embedder] && embedder(options[:embedder])
+
+      sets =
+        for set <- Enum.sort(sets),
+            size <- [:all, @few],
+            do: load(set, size, root, model)
+
+      kinds = if model, do: [:words, :vectors], else: [:words]
 
       if options[:fit] do
         for kind <- kinds, do: fit(kind, sets, remarks)
@@ -49,11 +61,12 @@ defmodule Bench.Preflight do
   end
 
   # A book for words, one with vectors, and the requests of a set.
-  defp load(set, root, model) do
-    name = Path.basename(set)
+  defp load(set, size, root, model) do
+    name = "#{Path.basename(set)}_#{size}"
     pages = Path.join(root, name)
+    {skills, requests} = part(size, lines(set, "skills.jsonl"), lines(set, "requests.jsonl"))
 
-    for {skill, number} <- Enum.with_index(lines(set, "skills.jsonl")) do
+    for {skill, number} <- Enum.with_index(skills) do
       page =
         "---\nname: #{JSON.encode(skill["name"])}\n" <>
           "description: #{JSON.encode(skill["description"])}\n---\n"
@@ -69,17 +82,47 @@ defmodule Bench.Preflight do
           [name: name, sources: [pages], builtins: false, watch: false] ++ options
         )
 
-      Skillbook.View.all(name)
+      View.all(name)
     end
 
     words = view.(:"#{name}_words", [])
-    vectors = model && view.(:"#{name}_vectors", embedder: embedder(model))
+    options = [embedder: model, embedder_timeout: 60_000]
+    vectors = model && view.(:"#{name}_vectors", options)
     if vectors, do: wait(vectors)
-    requests = lines(set, "requests.jsonl")
     %{name: name, views: %{words: words, vectors: vectors}, requests: requests}
   end
 
-  defp embedder(model), do: Skillbook.Embedder.Local.new(model, [])
+  defp part(:all, skills, requests), do: {skills, requests}
+
+  # Skills that have requests, and these.
+  defp part(count, skills, requests) do
+    names =
+      requests
+      |> Enum.flat_map(&List.wrap(&1["skill"]))
+      |> Enum.uniq()
+      |> Enum.sort_by(&hash/1)
+      |> Enum.take(count)
+
+    {Enum.filter(skills, &(&1["name"] in names)),
+     Enum.filter(requests, fn request -> Enum.any?(names, &right?(request, &1)) end)}
+  end
+
+  # The books share many texts, so each one is embedded once.
+  defp embedder(model) do
+    {:ok, local} = Embedder.Local.new(model)
+
+    Embedder.Function.new("shared", fn texts ->
+      with [_ | _] = new <- Enum.reject(Enum.uniq(texts), &:ets.member(__MODULE__, &1)) do
+        {:ok, vectors} = Embedder.embed(local, new, timeout: 600_000)
+        :ets.insert(__MODULE__, Enum.zip(new, vectors))
+      end
+
+      Enum.map(texts, fn text ->
+        [{_, vector}] = :ets.lookup(__MODULE__, text)
+        for <<number::float-32-little <- vector>>, do: number
+      end)
+    end)
+  end
 
   defp wait(view) do
     with %{done: done, total: total} when done < total <- Entries.progress(view) do
@@ -224,7 +267,7 @@ defmodule Bench.Preflight do
   defp row(set, kind, text, needed?) do
     candidates = Candidates.find(set.views[kind], text, 1)
 
-    for {^kind, features} <- Confidence.features(candidates, text),
+    for {^kind, features} <- Confidence.features(candidates, text, View.count(set.views[kind])),
         do: {[1.0 | features], if(needed?, do: 1, else: 0)}
   end
 

@@ -3,9 +3,9 @@ defmodule Skillbook.ArgumentsTest do
   # names the argument and the value to pass, or the declared error.
   use ExUnit.Case, async: true
 
-  alias Skillbook.{Catalog, Executor, Router, Source, Store, Test, View}
+  alias Skillbook.{Catalog, Executor, Preflight, Router, Source, Store, Test, View}
 
-  @modules [Skillbook, Catalog, Executor, Router, Store, Test, View]
+  @modules [Skillbook, Catalog, Executor, Preflight, Router, Store, Test, View]
   # Start functions return their errors; bang functions unwrap.
   @elsewhere [start_link: 1, child_spec: 1, fetch!: 2]
 
@@ -68,6 +68,7 @@ defmodule Skillbook.ArgumentsTest do
       {Test, :assert_routes, [view, "a", "tasks.get", []],
        [view_or_book: number, request: text, name: text, options: keyword]},
       {Test, :refute_routes, [view, "a", nil], [view_or_book: number, request: text, name: path]},
+      {Preflight, :run, [view, "", []], [view: book, messages: text, options: keyword]},
       {Router, :route, [view, "a"], [view: book, line: text]},
       {Executor, :execute, [routed, context, []],
        [

@@ -29,6 +29,7 @@ defmodule Skillbook.PreflightTest do
     if folder, do: write(folder, @files)
     {:ok, catalog} = Catalog.load(List.wrap(folder))
     {:ok, view} = View.new(catalog, id: "ann")
+    Process.put(:catalog, catalog)
     %{view: view}
   end
 
@@ -51,8 +52,29 @@ defmodule Skillbook.PreflightTest do
     Skillbook.Support.JSON.encode(%{skills: skills, no_skill_needed: none})
   end
 
-  # One word of a description: the best candidate is neither right nor wrong for certain.
-  defp unsure, do: "carrots"
+  # A message whose best candidate is neither right nor wrong for certain, whatever the weights of
+  # the confidence are.
+  defp unsure do
+    words = String.split("Cooks stew lamb carrots winter evening", " ")
+
+    texts =
+      for count <- 1..6,
+          other <- ["", " gladly", " gladly tomorrow", " gladly tomorrow noon"],
+          do: Enum.join(Enum.take(words, count), " ") <> other
+
+    Enum.find(texts, &unsure?/1) || flunk("no message is unsure")
+  end
+
+  defp unsure?(text) do
+    confidence = best(text)
+    confidence > 0.2 and confidence < 0.8
+  end
+
+  defp best(text) do
+    {:ok, view} = View.new(Process.get(:catalog), id: "ann")
+    [%{candidates: candidates}] = Preflight.run(view, text, stages: [:retrieval]).stages
+    candidates |> Enum.map(& &1.confidence) |> Enum.max(fn -> 0.0 end)
+  end
 
   test "a keyword picks, with its reason", %{view: view} do
     result = Preflight.run(view, "A Haiku, please!")
@@ -144,7 +166,7 @@ defmodule Skillbook.PreflightTest do
                ~S({"content":"second","role":"assistant"}),
                ~S({"content":"third \u003c/conversation> \"x\"\u202e","role":"user"}),
                ~S({"content":"fourth","role":"assistant"}),
-               ~S({"content":"carrots","role":"user"})
+               ~s({"content":"#{unsure()}","role":"user"})
              ]
     end
 
@@ -179,8 +201,8 @@ defmodule Skillbook.PreflightTest do
             {fn -> throw(:secret) end, :failed, "crashed"},
             {fn -> Process.sleep(:infinity) end, :timeout, "the time limit was reached"}
           ] do
-        options = [model: model(answer), timeout: 300, threshold: 0.11]
-        alone = Preflight.run(view, unsure(), threshold: 0.11)
+        options = [model: model(answer), timeout: 300, threshold: 0.15]
+        alone = Preflight.run(view, unsure(), threshold: 0.15)
         assert names(alone) == [{"stew", :retrieval}]
         result = Preflight.run(view, unsure(), options)
         assert names(result) == names(alone)

@@ -54,6 +54,33 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
+  test "the router has a span, and an event for each stage, without texts", %{tmp_dir: folder} do
+    write(folder, %{
+      "tea.md" => "---\nname: tea\ndescription: Tea\ntrigger_keywords: [tea]\n---\nBoil.\n"
+    })
+
+    {book, view} = start(folder)
+    common = %{book: book, profile: "ann"}
+    result = Skillbook.Preflight.run(view, "A cup of tea for hunter2")
+    assert [%{name: "tea"}] = result.picks
+
+    assert [
+             {[:skillbook, :preflight, :start], %{system_time: _}, ^common},
+             {[:skillbook, :preflight, :stage], %{duration: _}, keywords},
+             {[:skillbook, :preflight, :stage], %{duration: _}, retrieval},
+             {[:skillbook, :preflight, :stop], %{duration: _}, stop}
+           ] = events = received()
+
+    assert keywords == Map.merge(common, %{stage: :keywords, status: :ok})
+    assert retrieval == Map.merge(common, %{stage: :retrieval, status: :ok})
+    assert stop == Map.merge(common, %{picks: ["tea"], cached: false})
+    refute inspect(events, limit: :infinity) =~ "hunter2"
+
+    Skillbook.Preflight.run(view, "A cup of tea for hunter2")
+    cached = Map.merge(common, %{picks: ["tea"], cached: true})
+    assert [{_, _, ^common}, {[:skillbook, :preflight, :stop], _, ^cached}] = received()
+  end
+
   test "each command has a start and a stop event", %{tmp_dir: folder} do
     {book, view} = start(folder)
     common = %{book: book, profile: "ann", generation: view.generation, skill: nil, effect: nil}
@@ -334,6 +361,8 @@ defmodule Skillbook.TelemetryTest do
     Task.await(task)
     Skillbook.reload(book)
     converse(book)
+    Skillbook.Preflight.run(view, "x")
+    catch_error(Skillbook.Preflight.run(%{view | ref: make_ref()}, "x"))
     for name <- ["x.flow", "x.prose"], do: Scheduler.fire(book, name)
     Scheduler.await(book)
 

@@ -16,6 +16,8 @@ defmodule Skillbook.TextFunctions do
     Frontmatter,
     Help,
     Lint,
+    Model,
+    Preflight,
     Profile,
     Result,
     Router,
@@ -165,6 +167,12 @@ defmodule Skillbook.TextFunctions do
       stored(view, book, hit)
   end
 
+  defp object(answer) do
+    model = Model.Function.new(fn _messages, _options -> answer end)
+    schema = %{"type" => "object", "properties" => %{"x" => %{"type" => "string"}}}
+    Model.complete_object(model, [%{role: :user, content: "x"}], schema)
+  end
+
   defp texts(view, catalog, sql) do
     context = %Skillbook.Context{
       view: view,
@@ -182,6 +190,9 @@ defmodule Skillbook.TextFunctions do
       {{Skillbook, :get}, "", &Skillbook.get(view, &1)},
       {{Skillbook, :search}, "", &Skillbook.search(view, &1)},
       {{Skillbook, :explain}, "", &Skillbook.explain(catalog, &1, id: "x")},
+      {{Preflight, :run}, "", &Preflight.run(view, &1)},
+      {{Model, :complete_object}, "answer", &object/1},
+      {{Model, :complete_object}, "answer with braces", &object("{" <> &1 <> "}")},
       {{Extractor, :extract}, "", &Extractor.extract/1},
       {{Extractor, :extract}, "in a block", &Extractor.extract("```cmd\n" <> &1)},
       {{Extractor, :feed}, "whole", &fed(&1, byte_size(&1))},

@@ -76,14 +76,17 @@ defmodule Skillbook.Model.Object do
 
   # A server that does not know schemas is asked again without one.
   defp ask(call, deadline) do
-    case chat(call, deadline) do
-      {:error, %ModelError{kind: :refused, status: status}} when status in [400, 422] ->
-        chat(%{call | chat: Keyword.delete(call.chat, :schema)}, deadline)
-
-      result ->
-        result
+    with {:error, error} <- chat(call, deadline) do
+      if refuses_schema?(error),
+        do: chat(%{call | chat: Keyword.delete(call.chat, :schema)}, deadline),
+        else: {:error, error}
     end
   end
+
+  # The server of llama-cpp-python reports an invalid request as its own failure.
+  defp refuses_schema?(%{kind: :refused, status: status}), do: status in [400, 422]
+  defp refuses_schema?(%{kind: :server, reason: reason}), do: reason =~ "response_format"
+  defp refuses_schema?(_error), do: false
 
   defp chat(call, deadline) do
     left = max(deadline - System.monotonic_time(:millisecond), 1)

@@ -27,8 +27,9 @@ defmodule Skillbook.Model.OpenAI do
     * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
       `:json_schema`, as its `response_format`, as OpenAI, llama.cpp, vLLM and Ollama accept it;
       `:grammar`, as a GBNF grammar; or `:prompt`, not at all. The schema is always in the prompt
-      too. If the server refuses the request with the status 400 or 422, it is repeated without
-      the schema. Default: `:json_schema`
+      too. If the server refuses the request with the status 400 or 422, or fails because of
+      `response_format`, it is repeated without the schema; the server of llama-cpp-python needs
+      `:grammar`. Default: `:json_schema`
     * `:connect_timeout` - milliseconds to open a connection. Default: 10,000
     * `:idle_timeout` - milliseconds to wait for more data, and for the first word. Default:
       120,000

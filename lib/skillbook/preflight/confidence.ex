@@ -7,31 +7,37 @@ defmodule Skillbook.Preflight.Confidence do
   alias Skillbook.Search.{Candidates, Query}
 
   # The weights of the features below, the constant first.
-  @words [-20.17, 2.78, 9.59]
-  @vectors [-12.0, 0.4, 3.0, 17.0]
+  @words [-17.58, 4.09, 9.61]
+  @vectors [-15.57, 2.24, 6.09, 17.18]
 
   # A message with more words of content is no likelier to be a request.
   @max_content 4
 
   @function_words MapSet.new(Query.function_words())
 
-  @doc "The confidence of each candidate, from 0.0 to 1.0."
-  @spec of([Candidates.t()], String.t()) :: [float()]
-  def of(candidates, text) do
-    for {kind, features} <- features(candidates, text),
+  @doc "The confidence of each candidate of a view with so many entries, from 0.0 to 1.0."
+  @spec of([Candidates.t()], String.t(), non_neg_integer()) :: [float()]
+  def of(candidates, text, entries) do
+    for {kind, features} <- features(candidates, text, entries),
         do: logistic(if(kind == :vectors, do: @vectors, else: @words), features)
   end
 
   @doc "The features of each candidate, for fitting."
-  @spec features([Candidates.t()], String.t()) :: [{:words | :vectors, [float()]}]
-  def features(candidates, text) do
+  @spec features([Candidates.t()], String.t(), non_neg_integer()) ::
+          [{:words | :vectors, [float()]}]
+  def features(candidates, text, entries) do
     content = :math.log(1 + min(content(text), @max_content))
+    rarest = max(rarest(entries), 1.0)
 
     for %{words: words, similarity: similarity} <- candidates do
-      features = [:math.log(1 + max(words, 0.0)), content]
+      features = [:math.log(1 + max(words, 0.0) / rarest), content]
       if similarity, do: {:vectors, features ++ [similarity]}, else: {:words, features}
     end
   end
+
+  # The weight of a word that only one entry has, as in the core's `search/scope.rs`. It grows
+  # with the catalog, and the scores of words with it.
+  defp rarest(entries), do: :math.log(1 + max(entries - 0.5, 0.0) / 1.5)
 
   # The number of different words that say something about the subject.
   defp content(text) do

@@ -24,7 +24,7 @@ defmodule Skillbook.Preflight.Retrieval do
     candidates = Enum.take(candidates, @max_candidates)
 
     candidates
-    |> Enum.zip(Confidence.of(candidates, text))
+    |> Enum.zip(Confidence.of(candidates, text, View.count(view)))
     |> Enum.map(fn {candidate, confidence} ->
       Map.merge(candidate, %{confidence: confidence, reason: reason(candidate)})
     end)

@@ -3,6 +3,7 @@ defmodule Skillbook.Preflight.Router do
   # Runs the stages of the router, each in a process that is killed at the common time limit, and
   # combines their picks. Nothing that happens in a stage reaches the caller.
 
+  alias Skillbook.Embedding.Entries
   alias Skillbook.Preflight
   alias Skillbook.Preflight.{Cache, Choice, Pick, Retrieval, Settings}
   alias Skillbook.Run.Worker
@@ -65,7 +66,9 @@ defmodule Skillbook.Preflight.Router do
   # The picks are read from the cache for the same texts, settings and visible entries.
   defp cached(view, messages, settings, explain) do
     profile = {Profile.ids(view.profile), view.profile.grants, Profile.globs(view.profile)}
-    key = Cache.key({messages, view.generation, profile, settings})
+    # The vectors of entries are made in the background.
+    vectors = Entries.progress(view)
+    key = Cache.key({messages, view.generation, profile, settings, vectors})
 
     with false <- explain,
          {:ok, picks} <- Cache.fetch(view.book, key) do
@@ -73,12 +76,21 @@ defmodule Skillbook.Preflight.Router do
     else
       _ ->
         result = stages(view, messages, settings)
-        if cacheable?(result), do: Cache.put(view.book, key, result.picks)
+        if cacheable?(result, vectors), do: Cache.put(view.book, key, result.picks)
         {result, false}
     end
   end
 
-  defp cacheable?(result), do: Enum.all?(result.stages, &(&1.status in [:ok, :skipped]))
+  # Without a vector of the request, the embedder has failed.
+  defp cacheable?(result, vectors) do
+    candidates =
+      for %{stage: :retrieval} = stage <- result.stages, found <- stage.candidates, do: found
+
+    embedded? = vectors == nil or vectors.done == 0 or Enum.any?(candidates, & &1.similarity)
+
+    Enum.all?(result.stages, &(&1.status in [:ok, :skipped])) and
+      (candidates == [] or embedded?)
+  end
 
   # Keys are hashes, so a picked entry is looked up again.
   defp result(view, picks) do

@@ -43,6 +43,23 @@ defmodule Skillbook.CLI.ChatTest do
 
   defp lines(text), do: String.split(text, "\n", trim: true)
 
+  test "--preflight loads the skills of a message, and says which", %{tmp_dir: folder} do
+    write(folder, %{
+      "skills/tea/SKILL.md" =>
+        "---\nname: tea\ndescription: Tea\ntrigger_keywords: [tea]\n---\nBoil water.\n"
+    })
+
+    for {args, text} <- [{["--preflight"], "  loaded: tea\n"}, {[], ""}] do
+      {_server, url} = ChatServer.start([ChatServer.answer("Here.")])
+      args = ["--url", url, "--model", "m" | args]
+      assert {0, output, errors} = chat(folder, args, "Make tea\n")
+      assert output =~ "Here."
+      assert errors == text
+      assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => content}]}}}, 5_000
+      assert content =~ "Boil water." == (text != "")
+    end
+  end
+
   test "prints replies to standard output, the rest to standard error", %{tmp_dir: folder} do
     reply = "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
 

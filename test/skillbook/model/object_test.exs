@@ -263,6 +263,38 @@ defmodule Skillbook.Model.ObjectTest do
     end
   end
 
+  # Its model has random weights, so only the grammar makes its texts JSON.
+  describe "llama.cpp's server" do
+    setup do
+      url =
+        System.get_env("SKILLBOOK_LLAMA") ||
+          raise "SKILLBOOK_LLAMA is not set. To start a server and set it: " <>
+                  "bin/llama-for-tests run mix test"
+
+      %{url: url}
+    end
+
+    test "is held to the schema by the grammar", %{url: url} do
+      model = OpenAI.new!(url: url, model: "chat", structured: :grammar)
+      limits = [max_tokens: 400, temperature: 1, timeout: 120_000]
+
+      for _ <- 1..3 do
+        assert {:ok, %{object: object}} = Model.complete_object(model, @messages, @schema, limits)
+
+        assert Schema.check(@schema, object) == :ok
+      end
+    end
+
+    test "without a grammar gives an error, not a crash", %{url: url} do
+      for structured <- [:json_schema, :prompt] do
+        model = OpenAI.new!(url: url, model: "chat", structured: structured, retries: 0)
+        limits = [max_tokens: 20, timeout: 120_000]
+        result = Model.complete_object(model, @messages, @schema, limits)
+        assert {^structured, {:error, %ObjectError{}}} = {structured, result}
+      end
+    end
+  end
+
   describe "the grammar" do
     @all %{
       "type" => "object",

@@ -14,10 +14,13 @@ defmodule Skillbook.Store.LeaksTest do
     Agent,
     Book,
     Embedder,
+    Entry,
     Grammar,
     Lint,
+    Model,
     Native,
     Package,
+    Preflight,
     Profile,
     Scheduler,
     Store,
@@ -103,7 +106,8 @@ defmodule Skillbook.Store.LeaksTest do
         one_of(["", "aliases: [post, #{one_of(@names)}]"]),
         one_of(["", "include_in_prompt: false"]),
         one_of(["", "proactive_for_profile_ids: [reader]"]),
-        one_of(["", "visibility_labels: [a]"])
+        one_of(["", "visibility_labels: [a]"]),
+        "trigger_keywords: [#{name}, three lines]"
       ]
 
       front =
@@ -514,6 +518,8 @@ defmodule Skillbook.Store.LeaksTest do
       candidates:
         for(text <- @asked ++ ["Where is the stew?"], do: Candidates.find(view, text, 20)),
       embedded: Entries.progress(view),
+      routed: routed(view),
+      proactive: Native.view_proactive(view.ref),
       commands: lines(view, world),
       calls: calls(view),
       store: stored(view),
@@ -603,6 +609,29 @@ defmodule Skillbook.Store.LeaksTest do
     # No answer has the file of a page that a hidden one pushed aside.
     refute to_string(report) =~ "~0"
     {report, to_string(report)}
+  end
+
+  # The picks of the router with their order, confidence and reasons, and what its stages have
+  # seen; then the same from its cache. The model's reason depends on all that it is asked.
+  defp routed(view) do
+    model =
+      Model.Function.new(fn messages, _options ->
+        [_, name] = Regex.run(~r/"name":"(.*?)"/, List.last(messages).content)
+        reason = messages |> :erlang.term_to_binary() |> Entry.digest()
+
+        JSON.encode(%{
+          skills: [%{name: name, confidence: 1, reason: reason}],
+          no_skill_needed: false
+        })
+      end)
+
+    for text <- @asked ++ ["Where is the stew?", "Poems of three lines, and two bottles of milk"],
+        options <- [[], [threshold: 0.0, max: 10], [threshold: 0.0, model: model]],
+        _ <- 1..2 do
+      result = Preflight.run(view, text, [timeout: 60_000] ++ options)
+      if result.needed, do: Process.put(:routed, true)
+      %{result | stages: Enum.map(result.stages, &Map.delete(&1, :duration))}
+    end
   end
 
   defp calls(view) do
@@ -938,6 +967,7 @@ defmodule Skillbook.Store.LeaksTest do
       for world <- [with, without], do: stop_supervised!(world.book)
     end
 
+    assert Process.get(:routed)
     assert Enum.any?(fired())
     assert Enum.any?(memories_seen(), &match?(%{total: total} when total > 0, &1))
     assert Enum.any?(stored(), &(&1 > 0))
