@@ -396,10 +396,10 @@ defmodule Skillbook do
   Searches the entries of a view; the best match comes first.
 
   The query may be a few words or a whole sentence. Not all words need to match, function words
-  such as "the" hardly count, the last word may be a prefix, and small typing errors are corrected.
-  An entry whose name or alias equals the query comes first. Case, accents and endings of words are
-  ignored. Only the first 2,048 bytes and 32 different words of the query count. Entries with
-  `disable-model-invocation` are never found.
+  such as "the" hardly count, the last word may be a prefix, and small typing errors are
+  corrected. An entry whose name or alias equals the query comes first. Case, accents and endings
+  of words are ignored. Only the first 2,048 bytes and 32 different words of the query count.
+  Entries with `disable-model-invocation` are never found.
 
   With the option `:embedder` of the book, entries of a similar meaning are found too, and scores
   are a mix of both; a name in a query of up to three words still comes first. Entries without a

@@ -19,7 +19,7 @@ defmodule Skillbook.Book do
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{Catalog, Embedder, Embedding, Native, Profile, Request, Source}
+  alias Skillbook.{Catalog, Embedder, Embedding, Profile, Request, Source}
   alias Skillbook.{Telemetry, Vault}
 
   @type t :: %__MODULE__{
@@ -105,7 +105,7 @@ defmodule Skillbook.Book do
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
-      book = %{book | catalog: catalog, vectors: book.embedder && Native.vectors_new()}
+      book = %{book | catalog: catalog, vectors: book.embedder && Embedding.Entries.new()}
 
       case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->

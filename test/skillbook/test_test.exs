@@ -317,19 +317,13 @@ defmodule Skillbook.TestTest do
       assert %Test{vectors: true} = Task.await(task)
     end
 
+    @tag :capture_log
     test "an embedder that fails is an error", %{tmp_dir: folder} do
       skills(folder, @rows)
       down = Embedder.Function.new("down", fn _texts -> raise "down" end)
-
-      log =
-        ExUnit.CaptureLog.capture_log(fn ->
-          book = book(sources: [folder], builtins: false, embedder: down)
-          assert_raise EmbedderError, fn -> book |> View.all() |> Test.run() end
-
-          assert_raise EmbedderError, fn -> Test.assert_routes(book, "a", "poet") end
-        end)
-
-      assert log =~ "cannot embed"
+      book = book(sources: [folder], builtins: false, embedder: down)
+      assert_raise EmbedderError, fn -> book |> View.all() |> Test.run() end
+      assert_raise EmbedderError, fn -> Test.assert_routes(book, "a", "poet") end
     end
 
     test "a hidden entry changes nothing", %{tmp_dir: folder} do

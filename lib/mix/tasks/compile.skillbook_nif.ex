@@ -76,7 +76,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
       other ->
         Mix.raise(
-          "expected :local or nothing as config :skillbook, embedder: got: #{inspect(other)}"
+          "expected `config :skillbook, embedder: :local`, or no such setting, " <>
+            "got: #{inspect(other)}"
         )
     end
   end
@@ -102,13 +103,12 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     match?({:ok, %{mtime: changed}} when changed > built, File.stat(path, time: :posix))
   end
 
-  defp cargo(root, {crate, _, _, first}, target) do
+  defp cargo(root, {crate, _, variable, first}, target) do
     cargo =
       System.find_executable("cargo") ||
         Mix.raise("""
         Skillbook's native library must be built, and `cargo` is not on the PATH.
-        Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt \
-        library.
+        Install Rust 1.91 or later (https://rustup.rs), or set #{variable} to a prebuilt library.
         """)
 
     Mix.shell().info(

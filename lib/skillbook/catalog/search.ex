@@ -45,8 +45,8 @@ defmodule Skillbook.Catalog.Search do
 
   def meaning(%View{book: name}, query) do
     with %Book{vectors: vectors} = book when vectors != nil <- Book.find(name),
-         # Nothing is embedded yet.
-         true <- Native.vectors_count(vectors) > 0,
+         # Before the first vector of an entry, that of the query is of no use.
+         true <- Embedding.Entries.any?(book),
          vector when vector != nil <- Embedding.Query.vector(book, query) do
       {vectors, vector}
     else

@@ -11,7 +11,6 @@ defmodule Skillbook.CLI.Route do
 
   # Milliseconds for all stages. A person waits longer than a conversation does.
   @timeout 60_000
-  @max_words 5
 
   @impl true
   def switches, do: EmbedderFlags.switches() ++ ModelFlags.switches() ++ [json: :boolean]
@@ -138,11 +137,7 @@ defmodule Skillbook.CLI.Route do
     end
   end
 
-  defp words([_ | _] = words) do
-    words = Enum.take(words, @max_words)
-    shown = Enum.map_intersperse(words, ", ", &[&1.word, " ", decimals(&1.part, 1)])
-    [": ", Terminal.line(shown)]
-  end
+  defp words([_ | _] = words), do: [": ", Terminal.line(Ranking.strongest(words))]
 
   defp words(_none), do: []
 

@@ -132,7 +132,7 @@ defmodule Skillbook.Embedder.Local do
 
   defp schema do
     [
-      threads: {"a whole number from 1 to 1,024", &(&1 in 1..1024)},
+      threads: {"a whole number from 1 to 1024", &(&1 in 1..1024)},
       name: {"text", &Options.text?/1}
     ]
   end

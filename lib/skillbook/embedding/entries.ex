@@ -11,6 +11,14 @@ defmodule Skillbook.Embedding.Entries do
   alias Skillbook.Embedding.Indexer
   alias Skillbook.{Book, Native, View}
 
+  @doc "The vectors of a book that is starting: none yet."
+  @spec new() :: reference()
+  def new, do: Native.vectors_new()
+
+  @doc "Whether an entry of the book has a vector."
+  @spec any?(Book.t()) :: boolean()
+  def any?(book), do: Native.vectors_count(book.vectors) > 0
+
   @impl true
   def digests(book), do: Native.vectors_digests(book.vectors, book.catalog.ref)
 

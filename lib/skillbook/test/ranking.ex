@@ -193,13 +193,21 @@ defmodule Skillbook.Test.Ranking do
   end
 
   @max_words 5
+  # A part of the strongest word's.
+  @least_part 0.05
   @max_line 80
 
   defp words([]), do: []
 
-  defp words(words) do
-    words = Enum.take(words, @max_words)
-    ["  ", Enum.map_intersperse(words, ", ", &[&1.word, " ", decimals(&1.part, 1)])]
+  defp words(words), do: ["  ", strongest(words)]
+
+  @doc "The words that matter most, with their parts in a score."
+  @spec strongest([%{word: String.t(), part: float()}]) :: IO.chardata()
+  def strongest([%{part: most} | _] = words) do
+    words
+    |> Enum.filter(&(&1.part >= @least_part * most))
+    |> Enum.take(@max_words)
+    |> Enum.map_intersperse(", ", &[&1.word, " ", decimals(&1.part, 1)])
   end
 
   defp sentence(nil), do: []

@@ -111,6 +111,63 @@ fn finds_the_best_first() {
 }
 
 #[test]
+fn finds_the_subject_of_a_request() {
+    let rows = [
+        ("weather_forecast", "Predicts the weather of the next days for a city."),
+        ("airqualityreport", "Tells how clean the air is."),
+        ("calendar_event", "Creates an event in the calendar and invites people."),
+        ("TranslationTool", "Translates a text into another language."),
+        ("e-mail", "Writes messages to people and sends them."),
+        ("what-now", "Decides what to do next."),
+        ("HTTPServer", "Answers requests of browsers."),
+        ("wetterbericht", "Sagt das Wetter der nächsten Tage für eine Stadt voraus."),
+        ("météo", "Prévoit le temps des prochains jours."),
+        ("pogoda", "Прогноз погоды на несколько дней."),
+        ("天気予報", "都市の天気を予報します。"),
+        ("翻訳", "文章を別の言語に翻訳します。"),
+    ];
+    let files: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, (name, description))| {
+            let text = format!("---\nname: {name}\ndescription: {description}\n---\n");
+            (format!("{at}.md"), text)
+        })
+        .collect();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let view = all(skills(&files));
+    for (query, expected) in [
+        // Function words do not decide, but names may have them.
+        ("What will the weather be like in the next few days?", "weather_forecast"),
+        ("what now", "what-now"),
+        // Other forms of words, and words that are alike.
+        ("Can you please get this translated for me?", "TranslationTool"),
+        ("I need a translator", "TranslationTool"),
+        ("forecasts", "weather_forecast"),
+        // Compounds.
+        ("Is the quality of the air good enough for a run?", "airqualityreport"),
+        ("calendar events", "calendar_event"),
+        ("calendarevents", "calendar_event"),
+        ("weatherforecast", "weather_forecast"),
+        ("email", "e-mail"),
+        ("Send an email to Ann", "e-mail"),
+        ("server", "HTTPServer"),
+        // Slips and prefixes.
+        ("wheather", "weather_forecast"),
+        ("Whats the wether going to be tomorrow", "weather_forecast"),
+        ("calen", "calendar_event"),
+        // Other languages.
+        ("Wie wird das Wetter morgen in der Stadt?", "wetterbericht"),
+        ("Quel temps fait-il dans les prochains jours ?", "météo"),
+        ("Какая погода будет завтра?", "pogoda"),
+        ("明日の天気を教えて", "天気予報"),
+        ("この文章を翻訳してください", "翻訳"),
+    ] {
+        assert_eq!(found(&view, &Query::new(query)).first(), Some(&expected), "{query}");
+    }
+}
+
+#[test]
 fn unlisted_entries_are_not_found() {
     let view = sample();
     assert!(view.find("secret").is_some());

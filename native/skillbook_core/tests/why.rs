@@ -116,7 +116,8 @@ fn finds_the_pairs_that_are_described_alike() {
     ];
     let found = pairs(&twins, 0.01, 10);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].2, ["sends", "letters", "to", "friends"]);
+    // Without function words.
+    assert_eq!(found[0].2, ["sends", "letters", "friends"]);
     assert!(found[0].1 > 0.4, "{found:?}");
     assert_eq!(pairs(&[], 0.0, 10), []);
     assert_eq!(pairs(&[page("a", "x", "")], 0.0, 10), []);
@@ -139,7 +140,7 @@ proptest! {
     /// The pairs are those of comparing each entry with each other one.
     #[test]
     fn no_close_pair_is_missed(
-        texts in proptest::collection::vec(proptest::collection::vec("[a-f]{1,2}", 1..6), 2..9),
+        texts in proptest::collection::vec(proptest::collection::vec("q[k-p]{1,2}", 1..6), 2..9),
     ) {
         let pages: Vec<_> = texts
             .iter()

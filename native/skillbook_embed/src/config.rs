@@ -31,6 +31,8 @@ pub enum Pooling {
     First,
 }
 
+/// All of it is part of the model's fingerprint, so no vector outlives a change.
+#[derive(Debug)]
 pub struct Config {
     pub family: Family,
     pub hidden: usize,
@@ -181,7 +183,8 @@ fn modules(folder: &Folder) -> Result<(Pooling, String), Error> {
                         shown(&module["path"]),
                     ));
                 }
-                pooling = Some(read_pooling(folder, &format!("{path}/config.json"))?);
+                let file = if path.is_empty() { CONFIG } else { &format!("{path}/{CONFIG}") };
+                pooling = Some(read_pooling(folder, file)?);
             }
             // All vectors are normalised.
             Some("Normalize") => {}

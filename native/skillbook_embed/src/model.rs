@@ -50,7 +50,7 @@ impl Model {
         let tokenizer = tokenizer(&json, config.max_tokens)?;
         let bytes = folder.require(weights::FILE, weights::MAX_BYTES)?;
         let encoder = Encoder::new(&config, &Weights::new(&bytes, prefix(config.family))?)?;
-        let settings = format!("{:?} {} {}", config.pooling, config.max_tokens, config.lower_case);
+        let settings = format!("{config:?}");
         Ok(Model {
             tokenizer,
             encoder,

@@ -13,12 +13,16 @@ defmodule Skillbook.CLI.RouteTest do
                {"rain", "Forecasts rain, wind", "trigger_keywords: [wet]"},
                {"snow", "Forecasts snow, ice", ""},
                {"poem", "Writes a poem", ""},
+               {"stew", "Cooks a stew of lamb and carrots for a winter evening", ""},
                {"secret", "Forecasts rain", "trigger_keywords: [wet]\nlabels: [own]"}
              ],
              into: %{},
              do:
                {"#{name}/SKILL.md",
                 "---\nname: #{name}\ndescription: #{description}\n#{more}\n---\nText.\n"}
+
+  # Most words of a description: it is neither surely right nor surely wrong.
+  @unsure "A stew of lamb and carrots, please"
 
   setup %{tmp_dir: folder} do
     write(folder, @files)
@@ -79,17 +83,17 @@ defmodule Skillbook.CLI.RouteTest do
   test "a model is asked if the others are not sure", %{tmp_dir: folder} do
     answer =
       JSON.encode(%{
-        skills: [%{name: "snow", confidence: 0.8, reason: "it is\ncold"}],
+        skills: [%{name: "stew", confidence: 0.8, reason: "it is\ncold"}],
         no_skill_needed: false
       })
 
     {_pid, url} = ChatServer.start([ChatServer.answer(answer)])
     model = ["--url", url, "--model", "m"]
 
-    assert {output, 0, ""} = run(folder, ["ice" | model])
+    assert {output, 0, ""} = run(folder, [@unsure | model])
 
     assert output =~
-             ~r/\nmodel  N ms\n  snow  N  it is\\ncold\n\nPicked, from .*\n  snow  N  model\n/
+             ~r/\nmodel  N ms\n  stew  N  it is\\ncold\n\nPicked, from .*\n  stew  N  model\n/
 
     assert_received {:chat, _request}
 
@@ -101,8 +105,8 @@ defmodule Skillbook.CLI.RouteTest do
 
   test "a stage that fails is shown, and the status is 1", %{tmp_dir: folder} do
     model = ["--url", "http://127.0.0.1:1", "--model", "m"]
-    assert {output, 1, ""} = run(folder, ["ice" | model])
-    assert output =~ ~r/\nmodel  N ms  no connection to the model's server: .*\n\nNo skill needed/
+    assert {output, 1, ""} = run(folder, [@unsure | model])
+    assert output =~ ~r/\nmodel  N ms  no connection to the model's server: /
   end
 
   test "prints JSON", %{tmp_dir: folder} do

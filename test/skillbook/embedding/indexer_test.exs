@@ -5,7 +5,8 @@ defmodule Skillbook.Embedding.IndexerTest do
   import Skillbook.Eventually
 
   alias Skillbook.Embedding.{Entries, Indexer}
-  alias Skillbook.{Book, Embedders, EmbedderError, Native, Profile, Store, View}
+  alias Skillbook.{Book, Embedders, EmbedderError, Native, PostgresCase, Profile}
+  alias Skillbook.{Store, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -100,8 +101,17 @@ defmodule Skillbook.Embedding.IndexerTest do
     refute Enum.any?(texts(), &(&1 =~ "secret"))
   end
 
-  test "a restart embeds nothing, also of the store", %{folder: folder} do
-    store = Path.join(folder, "book.db")
+  for database <- [:sqlite, :postgres] do
+    @tag database: database
+    test "a restart embeds nothing, also of the store, with #{database}", context do
+      restart(context.folder, database(context))
+    end
+  end
+
+  defp database(%{database: :sqlite, folder: folder}), do: Path.join(folder, "book.db")
+  defp database(%{database: :postgres}), do: PostgresCase.database()
+
+  defp restart(folder, store) do
     options = [embedder: Embedders.topics(), store: store]
     one = start(folder, options)
     boss = %Profile{id: "boss", grants: :all}

@@ -3,9 +3,9 @@ defmodule Skillbook.Embedding.QueryTest do
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.{Indexer, Query}
+  alias Skillbook.Embedding.{Entries, Indexer, Query}
   alias Skillbook.Search.Candidates
-  alias Skillbook.{Book, Embedders, EmbedderError}
+  alias Skillbook.{Book, Embedder, Embedders, EmbedderError, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -90,6 +90,53 @@ defmodule Skillbook.Embedding.QueryTest do
              view
              |> Skillbook.search("will it rain from the sky")
              |> Enum.map(&{&1.name, &1.score})
+  end
+
+  test "names, prefixes and slips find the same first with any vectors" do
+    # Each text has a vector that says nothing about it.
+    digests =
+      Embedder.Function.new("digests", fn texts ->
+        for text <- texts, do: for(<<byte <- :crypto.hash(:sha256, text)>>, do: byte - 100)
+      end)
+
+    book = book(embedder: digests, embedder_timeout: 60_000, watch: false)
+    assert eventually(fn -> match?({_, []}, Entries.digests(Book.fetch!(book))) end)
+    view = Skillbook.view(book)
+    words = View.all(Book.fetch!(book).catalog)
+    entries = View.entries(words)
+    names = for entry <- entries, name <- [entry.name | entry.aliases], do: {name, entry.name}
+
+    queries =
+      for {name, meant} <- names,
+          query <- [
+            name,
+            String.upcase(name),
+            String.replace(name, [".", "_", "-"], " "),
+            String.slice(name, 0..-2//1),
+            slip(name)
+          ],
+          length(String.split(query)) <= 3,
+          do: {query, meant}
+
+    assert length(queries) > 100
+    first = fn view, query -> view |> Skillbook.search(query, limit: 1) |> Enum.map(& &1.name) end
+
+    other =
+      for {query, meant} <- queries,
+          # Without a hit by words there is nothing to come first.
+          [by_words] <- [first.(words, query)],
+          [found] = first.(view, query),
+          # Words may take a slip for another name.
+          found not in [meant, by_words],
+          do: {query, meant, found}
+
+    assert other == []
+  end
+
+  # Two letters in the middle change places.
+  defp slip(name) do
+    {start, <<a, b, rest::binary>>} = String.split_at(name, div(String.length(name), 2))
+    start <> <<b, a>> <> rest
   end
 
   test "a view of a stopped book searches by words", %{folder: folder} do

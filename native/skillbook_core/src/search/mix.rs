@@ -12,7 +12,7 @@ use super::index::Index;
 use super::scope::Scope;
 use super::terms::QueryTerms;
 use super::vectors::Mapped;
-use super::words::{parts, stemmed, words};
+use super::words::{folded, parts, stemmed, words};
 use crate::catalog::entry::Entry;
 
 /// The weight of words: how much of a cosine a point of their score is worth. A score of words is
@@ -25,6 +25,9 @@ const UNIT: f64 = 1e6;
 
 /// The maximum number of words in a query that may be a name.
 const NAME_WORDS: usize = 3;
+
+/// The maximum number of letters in a query that is compared with names letter by letter.
+const MAX_SLIP: usize = 64;
 
 /// The number of entries whose names are compared with the query.
 pub const COMPARED: usize = 64;
@@ -87,21 +90,82 @@ pub fn may_be_name(text: &str) -> bool {
     (1..=NAME_WORDS).contains(&text.split_whitespace().take(NAME_WORDS + 1).count())
 }
 
-/// Whether each word of a query is in the name of an entry, its title or its aliases: as it is, as
-/// a prefix, or misspelt.
-pub fn leading(entry: &Entry, index: &Index, wanted: &QueryTerms) -> bool {
+/// How far a query names an entry: 2 if the whole query is its name, its title or an alias but for
+/// a slip or two; 1 if each word of the query is in one of them, as it is, as a prefix or misspelt.
+/// Function words need not be. Else 0.
+pub fn leading(entry: &Entry, index: &Index, wanted: &QueryTerms, query: &str) -> u8 {
+    let query = folded(query.trim());
     let aliases = entry.fields().aliases.iter().map(String::as_str);
-    let names = aliases.chain([&*entry.name]).chain(entry.title.as_deref());
-    let terms_of = |name: &str| -> Vec<String> {
-        words(name)
-            .flat_map(|place| parts(&name[place]).into_iter().map(stemmed).collect::<Vec<_>>())
-            .collect()
-    };
-    !wanted.words.is_empty()
-        && names.map(terms_of).any(|name| {
-            wanted.words.iter().all(|word| {
-                let mut terms = word.terms.iter().map(|(term, _)| index.term(*term));
-                terms.any(|term| name.iter().any(|other| other == term))
-            })
+    let names = || aliases.clone().chain([&*entry.name]).chain(entry.title.as_deref());
+    if names().any(|name| is_slip(&query, &folded(name))) {
+        2
+    } else {
+        u8::from(names().any(|name| has_all(name, index, wanted)))
+    }
+}
+
+fn has_all(name: &str, index: &Index, wanted: &QueryTerms) -> bool {
+    // A word as a whole, and its parts.
+    let terms: Vec<String> = words(name)
+        .flat_map(|place| parts(&name[place.clone()]).into_iter().chain([&name[place]]))
+        .map(stemmed)
+        .filter(|term| !term.is_empty())
+        .collect();
+    let mut subjects = wanted.words.iter().filter(|word| !word.function).peekable();
+    subjects.peek().is_some()
+        && subjects.all(|word| {
+            let mut found = word.terms.iter().map(|(term, _)| index.term(*term));
+            found.any(|term| terms.iter().any(|other| other == term))
         })
+}
+
+/// Whether two folded texts differ in so few letters that one is probably meant for the other: one
+/// in texts of up to seven letters, two in longer ones. Short and very long texts never are.
+fn is_slip(query: &str, name: &str) -> bool {
+    let limit = match query.chars().take(MAX_SLIP + 1).count() {
+        0..=3 => return false,
+        4..=7 => 1,
+        length if length <= MAX_SLIP => 2,
+        _ => return false,
+    };
+    name.len().abs_diff(query.len()) <= 4 * limit && strsim::osa_distance(query, name) <= limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_few_letters() {
+        let long = "a".repeat(64);
+        let rows = [
+            ("skillsc.reate", "skills.create", true),
+            ("skills.creaet", "skills.create", true),
+            ("skils.create", "skills.create", true),
+            ("skills.read", "skills.create", false),
+            ("mail", "mial", true),
+            ("mail", "male", false),
+            ("pdf", "pdx", false),
+            ("日本語の本", "日本語の木", true),
+            (&long, &long[1..], true),
+            ("", "", false),
+        ];
+        for (query, name, expected) in rows {
+            assert_eq!(is_slip(query, name), expected, "{query} {name}");
+        }
+        assert!(!is_slip(&(long.clone() + "a"), &long));
+    }
+
+    #[test]
+    fn names_have_up_to_three_words() {
+        for (text, expected) in [
+            ("email.send", true),
+            ("send an email", true),
+            ("send an email now", false),
+            ("  pdf \n", true),
+            ("", false),
+        ] {
+            assert_eq!(may_be_name(text), expected, "{text:?}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use super::function_words::{language, languages};
 use super::scope::rarity;
 use super::words::{folded, parts, stemmed, words, LONGEST};
 use crate::catalog::entry::Entry;
@@ -109,16 +110,21 @@ impl Terms {
     fn read(&mut self, entry: &Entry) -> Vec<u32> {
         let fields = entry.fields();
         let title = entry.title.as_deref().unwrap_or("");
-        let mut own = Vec::new();
         let triggers = fields.triggers.iter().map(String::as_str);
+        let mut all: Vec<(String, &str)> = Vec::new();
         for text in [&*entry.name, title, entry.description()].into_iter().chain(triggers) {
             for word in words(text).flat_map(|place| parts(&text[place])) {
                 let stem = stemmed(word);
                 if !stem.is_empty() && word.len() <= LONGEST {
-                    own.push(self.number(stem, word));
+                    all.push((stem, word));
                 }
             }
         }
+        // Function words say nothing, however rare they are.
+        let language = language(all.iter().map(|(stem, _)| stem.as_str()));
+        all.retain(|(stem, _)| languages(stem) & language == 0);
+        let mut own: Vec<u32> =
+            all.into_iter().map(|(stem, word)| self.number(stem, word)).collect();
         own.sort_unstable();
         own.dedup();
         own

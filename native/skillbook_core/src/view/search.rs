@@ -147,15 +147,19 @@ impl View {
         let mut first = Vec::new();
         if may_be_name(query.text) {
             let leads = |(place, _)| {
-                let entry = self.entry(EntryId(place))?;
-                leading(entry, index, wanted).then_some(place)
+                let rank = leading(self.entry(EntryId(place))?, index, wanted, query.text);
+                (rank > 0).then_some((place, rank))
             };
             first.extend(best(&by_words, COMPARED, named, admits).into_iter().filter_map(leads));
             first.sort_unstable();
         }
+        // Above them are those that the query names exactly.
         let tier = |place| match named(place) {
-            0 => u8::from(first.binary_search(&place).is_ok()),
-            rank => rank.saturating_add(1),
+            0 => match first.binary_search_by_key(&place, |(place, _)| *place) {
+                Ok(at) => first[at].1,
+                Err(_) => 0,
+            },
+            rank => rank.saturating_add(2),
         };
         let found = best(&mixed.scores, query.limit, tier, admits);
         let candidate = |(place, score): (u32, f32)| {

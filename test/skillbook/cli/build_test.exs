@@ -1,0 +1,85 @@
+defmodule Skillbook.CLI.BuildTest do
+  # When bin/skillbook builds, and which libraries: the script runs in a folder of its own, with
+  # programs in place of Mix and Elixir that only say how they were called.
+  use ExUnit.Case, async: true
+
+  @moduletag :tmp_dir
+
+  setup %{tmp_dir: folder} do
+    for path <- ~w(skillbook lib.sh), do: copy("bin/#{path}", folder)
+    for name <- ~w(lib native programs), do: File.mkdir_p!(Path.join(folder, name))
+    for name <- ~w(mix.exs Cargo.toml Cargo.lock), do: File.write!(Path.join(folder, name), "")
+    libraries = Path.join(folder, "priv/native")
+
+    # As the compiler does: the second library is built if it is wanted.
+    program(folder, "mix", """
+    echo "mix $*, SKILLBOOK_EMBED=${SKILLBOOK_EMBED:-}" >>"#{folder}/calls"
+    mkdir -p "#{libraries}" "$MIX_BUILD_PATH/lib/skillbook"
+    touch "#{libraries}/libskillbook_nif.so"
+    [ -z "${SKILLBOOK_EMBED:-}" ] || touch "#{libraries}/libskillbook_embed.so"
+    """)
+
+    for name <- ~w(elixir erl cargo cc), do: program(folder, name, "")
+    :ok
+  end
+
+  defp copy(path, folder) do
+    target = Path.join(folder, path)
+    File.mkdir_p!(Path.dirname(target))
+    File.cp!(path, target)
+  end
+
+  defp program(folder, name, text) do
+    path = Path.join([folder, "programs", name])
+    File.write!(path, "#!/bin/sh\n" <> text)
+    File.chmod!(path, 0o755)
+  end
+
+  # The calls of Mix, and standard error.
+  defp skillbook(folder, args) do
+    calls = Path.join(folder, "calls")
+    File.rm(calls)
+
+    env = [
+      {"PATH", Path.join(folder, "programs") <> ":" <> System.get_env("PATH")},
+      {"MIX_ENV", "prod"},
+      {"SKILLBOOK_EMBED", nil}
+    ]
+
+    {errors, 0} =
+      System.cmd(Path.join(folder, "bin/skillbook"), args, env: env, stderr_to_stdout: true)
+
+    {if(File.exists?(calls), do: File.read!(calls), else: ""), errors}
+  end
+
+  test "the local embedder's library is built when a folder is first named", %{tmp_dir: folder} do
+    plain = "mix compile, SKILLBOOK_EMBED=\n"
+    both = "mix compile, SKILLBOOK_EMBED=1\n"
+    announced = "The library of the local embedder is built once: about 90 seconds"
+
+    assert {^plain, errors} = skillbook(folder, ["--version"])
+    refute errors =~ announced
+
+    for args <- [
+          ["search", "a"],
+          ["--embedder", "http://localhost:1", "search", "a"],
+          ["--embedder=https://h", "search", "a"],
+          ["search", "a", "--embedder-model", "m"],
+          ["run", "-c", "a --embedder b"],
+          ["route", "--", "--embedder", "folder"]
+        ] do
+      assert skillbook(folder, args) == {"", ""}, inspect(args)
+    end
+
+    for args <- [
+          ["--embedder", "folder", "search", "a"],
+          ["search", "a", "--embedder", "/srv/a b"],
+          ["search", "a", "--embedder=folder"]
+        ] do
+      File.rm(Path.join(folder, "priv/native/libskillbook_embed.so"))
+      assert {^both, errors} = skillbook(folder, args)
+      assert errors =~ announced
+      assert skillbook(folder, args) == {"", ""}
+    end
+  end
+end
