@@ -270,7 +270,7 @@ unpack_test_model() {
 }
 
 # Installs llama.cpp's server in a Python environment, unless it is there. Only its source comes as
-# a package; without its faster parts it compiles in about two minutes.
+# a package; without its faster parts it compiles in about a minute.
 llama_installed() {
   llama=$tests_folder/llama
   [ ! -e "$llama/installed" ] || return 0
@@ -282,7 +282,8 @@ llama_installed() {
   step "Building llama.cpp's server for tests" env \
     CMAKE_BUILD_PARALLEL_LEVEL="$(getconf _NPROCESSORS_ONLN)" \
     CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DGGML_LLAMAFILE=OFF -DGGML_NATIVE=OFF \
-      -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1" \
+      -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1 \
+      '-DCMAKE_PROJECT_llama.cpp_INCLUDE=$root/test/support/llama/small.cmake'" \
     "$llama/bin/pip" install --verbose --no-binary llama-cpp-python \
     'llama-cpp-python[server]==0.3.36' gguf==0.19.0 || exit 3
   touch "$llama/installed"
@@ -299,7 +300,8 @@ start_test_llama() {
   export SKILLBOOK_LLAMA
 }
 
-# The server loads the model that a request names, with or without embeddings.
+# The server loads the model that a request names, with or without embeddings. Tests run at once, so
+# a request must not interrupt another.
 llama_start() {
   "$llama/bin/python" "$root/test/support/llama/model.py" "$llama_folder/tiny.gguf" || return 1
   port=$("$llama/bin/python" -c '
@@ -309,7 +311,7 @@ with socket.socket() as free:
     print(free.getsockname()[1])') || return 1
   settings='"model":"'$llama_folder/tiny.gguf'","n_ctx":4096,"n_threads":1,"verbose":false'
   cat >"$llama_folder/config.json" <<JSON
-{"host":"127.0.0.1","port":$port,"models":[
+{"host":"127.0.0.1","port":$port,"interrupt_requests":false,"models":[
   {"model_alias":"chat",$settings},
   {"model_alias":"embed","embedding":true,$settings}]}
 JSON

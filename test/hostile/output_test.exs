@@ -63,7 +63,13 @@ defmodule Skillbook.Hostile.OutputTest do
     write(folder, %{
       "skills/mail/SKILL.md" =>
         Frontmatter.write([{"domain", "mail"}, {"description", body()}], body()),
-      "skills/mail/send.md" => hostile("mail.send", [{"title", line()}, {"tags", [line()]}]),
+      "skills/mail/send.md" =>
+        hostile("mail.send", [
+          {"title", line()},
+          {"tags", [line()]},
+          {"trigger_keywords", ["word", line()]},
+          {"examples", ["word", line(), body(), %{"not" => "word"}, %{"not" => line()}]}
+        ]),
       "skills/mail/read.md" =>
         hostile("mail.read") <> "\n## Flags\n\n--to  #{line()}\n\n## Usage\n\nmail.read --to x\n",
       "skills/pdf/SKILL.md" => hostile("pdf"),
@@ -125,6 +131,11 @@ defmodule Skillbook.Hostile.OutputTest do
 
       for name <- names,
           do: assert_clean(to_string(Skillbook.explain(book, name, "default")), name)
+
+      # A keyword of the page of mail.send.
+      error = catch_error(Skillbook.Test.refute_routes(view, "word " <> line()))
+      assert %Skillbook.MisroutedError{ranking: [_ | _]} = error
+      assert_clean(Exception.message(error), :misrouted)
 
       report(view, folder)
       stop_supervised!(book)
@@ -216,6 +227,10 @@ defmodule Skillbook.Hostile.OutputTest do
                 ~w(search word x --json),
                 ~w(lint --format json),
                 ~w(lint --format sarif),
+                ~w(test),
+                ~w(test --json),
+                ["route", "word x " <> line()],
+                ["route", "word x " <> line(), "--json"],
                 ["run", "-c", "get_skill: mail.all"],
                 ["run", "-c", "get_skill: mail.all", "--json"]
               ] ++ for(name <- names, command <- ["get", "explain"], do: [command, name]) do

@@ -6,6 +6,7 @@ defmodule Skillbook.PreflightTest do
 
   doctest Skillbook.Preflight
   doctest Skillbook.Preflight.Pick
+  doctest Skillbook.Test.Documents.Routing
 
   @moduletag :tmp_dir
 
@@ -57,10 +58,12 @@ defmodule Skillbook.PreflightTest do
   defp unsure do
     words = String.split("Cooks stew lamb carrots winter evening", " ")
 
+    others = String.split("gladly tomorrow noon somewhere quietly together perhaps", " ")
+
     texts =
-      for count <- 1..6,
-          other <- ["", " gladly", " gladly tomorrow", " gladly tomorrow noon"],
-          do: Enum.join(Enum.take(words, count), " ") <> other
+      for first <- 0..5, count <- 1..3, other <- 0..7 do
+        Enum.join(Enum.slice(words, first, count) ++ Enum.take(others, other), " ")
+      end
 
     Enum.find(texts, &unsure?/1) || flunk("no message is unsure")
   end

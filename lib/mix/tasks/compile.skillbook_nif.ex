@@ -30,7 +30,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     {"skillbook_nif", "skillbook_{core,sql,nif}", "SKILLBOOK_NIF",
      "about 200 Rust crates: about 150 seconds on two free cores"},
     {"skillbook_embed", "skillbook_embed", "SKILLBOOK_EMBED",
-     "about 80 Rust crates: about 90 seconds on two free cores"}
+     "about 85 Rust crates: about 110 seconds on two free cores"}
   ]
 
   @impl true

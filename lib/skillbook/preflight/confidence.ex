@@ -7,8 +7,8 @@ defmodule Skillbook.Preflight.Confidence do
   alias Skillbook.Search.{Candidates, Query}
 
   # The weights of the features below, the constant first.
-  @words [-17.58, 4.09, 9.61]
-  @vectors [-15.57, 2.24, 6.09, 17.18]
+  @words [-10.76, 9.19, 3.86]
+  @vectors [-11.06, 4.67, 3.53, 13.26]
 
   # A message with more words of content is no likelier to be a request.
   @max_content 4

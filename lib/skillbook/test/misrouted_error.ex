@@ -30,6 +30,7 @@ defmodule Skillbook.MisroutedError do
       ]
   """
 
+  alias Skillbook.Support.Hidden
   alias Skillbook.Test
   alias Skillbook.Test.Ranking
 
@@ -45,7 +46,7 @@ defmodule Skillbook.MisroutedError do
 
   @impl true
   def message(error) do
-    Enum.join([headline(error) | Ranking.lines(error.ranking)], "\n")
+    Hidden.visible(Enum.join([headline(error) | Ranking.lines(error.ranking)], "\n"))
   end
 
   defp headline(%{expected: :not_picked} = error),

@@ -329,10 +329,9 @@ fn examples_that_lead_elsewhere() {
     let weak =
         "say in the description what people ask for, in their words, or say less in the others";
     let example = "examples:\n  - Will it rain tomorrow?\n";
-    let rarer = lost.replace("(tomorrow, rain)", "(tomorrow, rain)");
     let rows = [
         ("nothing in common", own("Watches the clouds", example, others(3)), vec![(lost, foreign)]),
-        ("too little", own("Watches the rain", example, others(3)), vec![(&*rarer, weak)]),
+        ("too little", own("Watches the rain", example, others(3)), vec![(lost, weak)]),
         ("two before it", own("Watches the clouds", example, others(2)), vec![]),
         ("it is first", own("Will it rain tomorrow", example, others(3)), vec![]),
         (

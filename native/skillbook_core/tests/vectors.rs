@@ -84,7 +84,6 @@ fn memory_is_at_most_a_tenth_more_than_the_vectors() {
         assert_eq!(vectors.count(), count);
         assert!(used <= 1.1, "{count} of {size}: {used:.3} times the vectors");
         assert!(peak <= 1.1, "{count} of {size}: {peak:.3} times the vectors at the peak");
-        println!("{count} of {size}: {used:.3} times the vectors, {peak:.3} at the peak");
     }
 }
 

@@ -55,7 +55,7 @@ defmodule Skillbook.CLI.BuildTest do
   test "the local embedder's library is built when a folder is first named", %{tmp_dir: folder} do
     plain = "mix compile, SKILLBOOK_EMBED=\n"
     both = "mix compile, SKILLBOOK_EMBED=1\n"
-    announced = "The library of the local embedder is built once: about 90 seconds"
+    announced = "The library of the local embedder is built once: about 110 seconds"
 
     assert {^plain, errors} = skillbook(folder, ["--version"])
     refute errors =~ announced

@@ -3,7 +3,7 @@ defmodule Skillbook.CLI.RouteTest do
 
   import ExUnit.CaptureIO
 
-  alias Skillbook.CLI
+  alias Skillbook.{CLI, Preflight}
   alias Skillbook.Support.JSON
   alias Skillbook.Test.ChatServer
 
@@ -21,8 +21,20 @@ defmodule Skillbook.CLI.RouteTest do
                {"#{name}/SKILL.md",
                 "---\nname: #{name}\ndescription: #{description}\n#{more}\n---\nText.\n"}
 
-  # Most words of a description: it is neither surely right nor surely wrong.
-  @unsure "A stew of lamb and carrots, please"
+  # A request for which the search is neither surely right nor surely wrong, whatever the
+  # calibration: it has some of a description's words.
+  defp unsure(folder) do
+    requests =
+      for count <- 1..8,
+          words = "Cooks a stew of lamb and carrots for" |> String.split() |> Enum.take(count),
+          more <- ["", " please tell me quickly about something else"],
+          do: Enum.join(words, " ") <> more
+
+    Enum.find(requests, fn request ->
+      [retrieval] = Preflight.run(view(folder), request, stages: [:retrieval]).stages
+      match?([%{confidence: c} | _] when c > 0.15 and c < 0.85, retrieval.candidates)
+    end) || flunk("no request is unsure")
+  end
 
   setup %{tmp_dir: folder} do
     write(folder, @files)
@@ -90,7 +102,7 @@ defmodule Skillbook.CLI.RouteTest do
     {_pid, url} = ChatServer.start([ChatServer.answer(answer)])
     model = ["--url", url, "--model", "m"]
 
-    assert {output, 0, ""} = run(folder, [@unsure | model])
+    assert {output, 0, ""} = run(folder, [unsure(folder) | model])
 
     assert output =~
              ~r/\nmodel  N ms\n  stew  N  it is\\ncold\n\nPicked, from .*\n  stew  N  model\n/
@@ -105,7 +117,7 @@ defmodule Skillbook.CLI.RouteTest do
 
   test "a stage that fails is shown, and the status is 1", %{tmp_dir: folder} do
     model = ["--url", "http://127.0.0.1:1", "--model", "m"]
-    assert {output, 1, ""} = run(folder, [@unsure | model])
+    assert {output, 1, ""} = run(folder, [unsure(folder) | model])
     assert output =~ ~r/\nmodel  N ms  no connection to the model's server: /
   end
 

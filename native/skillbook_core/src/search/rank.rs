@@ -10,7 +10,8 @@ use super::terms::{QueryTerms, Word};
 
 /// BM25's k1: how quickly further occurrences of a term stop mattering.
 const K1: f32 = 1.0;
-/// How quickly rarity matters: with 1, a name that occurs by chance outweighs the rest of a sentence.
+/// How quickly rarity matters. With 1, a rare word that occurs by chance outweighs the rest of a
+/// sentence.
 const RARITY: f32 = 0.8;
 /// The weight of two words that follow each other, in addition to that of the words.
 const PAIR: f32 = 0.5;

@@ -362,8 +362,8 @@ impl Finder<'_> {
         ends.into_iter().collect()
     }
 
-    /// The terms with the fewest edits: at most one for words of four to seven letters, two for longer
-    /// ones.
+    /// The terms with the fewest edits: at most one for words of four to seven letters, two for
+    /// longer ones.
     fn misspelt(&self, folded: &str, word: &str) -> Vec<(u32, f32)> {
         let length = word.chars().count();
         let limit = match folded.chars().count() {

@@ -161,8 +161,9 @@ pub fn parts(word: &str) -> Vec<&str> {
             (capitals, last) = (capitals + 1, at);
         } else {
             // The capital before a small letter begins a word, but not in `PDFs` or `OAuth`.
-            let two = c.is_lowercase() && word[at..].chars().nth(1).is_some_and(char::is_lowercase);
-            if capitals > 2 && two {
+            let two =
+                || c.is_lowercase() && word[at..].chars().nth(1).is_some_and(char::is_lowercase);
+            if capitals > 2 && two() {
                 parts.push(&word[begin..last]);
                 begin = last;
             }
@@ -212,7 +213,10 @@ fn is_unspaced(c: char) -> bool {
 
 /// The word and the one that a hyphen joins to its single letter: `email` for the `e` of `e-mail`.
 pub fn hyphenated(text: &str, place: &Range<usize>) -> Option<String> {
-    let rest = text[place.end..].strip_prefix('-').filter(|_| place.len() == 1)?;
+    if place.len() > 1 {
+        return None;
+    }
+    let rest = text[place.end..].strip_prefix('-')?;
     let next = words(rest).next().filter(|next| next.start == 0)?;
     let joined = [&text[place.clone()], &rest[next]].concat();
     (joined.len() <= LONGEST).then_some(joined)

@@ -160,7 +160,7 @@ fn vectors(view: &View, all: bool) -> Vectors {
     let vectors = Vectors::new();
     for entry in view.catalog().entries().iter().filter(|entry| embedded::wanted(entry)) {
         let digest = embedded::digest(entry);
-        if all || digest[0] % 3 > 0 {
+        if all || !digest[0].is_multiple_of(3) {
             vectors.put(&[(*digest, &vector(&embedded::text(entry)))]).unwrap();
         }
     }
