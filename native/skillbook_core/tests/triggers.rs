@@ -108,7 +108,8 @@ fn only_skills_and_commands_of_the_prompt_are_picked() {
     ));
 
     // The profile, the entries that may be picked, those with the keyword, those it always gets.
-    let rows: [(&str, &[&str], &[&str], &[&str]); 2] = [
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+    let rows: [Row; 2] = [
         ("ann", &["d.run", "low", "mine", "skill"], &["d.run", "mine", "skill"], &["mine"]),
         ("bob", &["d.run", "low", "not", "skill"], &["d.run", "not", "skill"], &[]),
     ];

@@ -1,6 +1,6 @@
 //! The entries that may be loaded for a request before a model asks for them: those in the
 //! profile's prompt, those that it always gets, and those whose `trigger_keywords` are in a text.
-//! How keywords are compared is in [`crate::search::triggers`].
+//! How keywords are compared is in `search/triggers.rs`.
 
 use rustc_hash::FxHashSet;
 

@@ -11,7 +11,7 @@
 //! # let page =
 //! #     |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n");
 //! # let document = |name: &str, about| {
-//! #     Arc::new(Document::parse("/s", format!("{name}.md"), page(name, about).as_bytes()))
+//! #     Arc::new(Document::parse("/s", &format!("{name}.md"), page(name, about).as_bytes()))
 //! # };
 //! # let documents =
 //! #     vec![document("rain", "Rain forecasts"), document("snow", "Snow forecasts")];
