@@ -13,8 +13,6 @@ defmodule Skillbook.Preflight.Confidence do
   # A message with more words of content is no likelier to be a request.
   @max_content 4
 
-  @function_words MapSet.new(Query.function_words())
-
   @doc "The confidence of each candidate of a view with so many entries, from 0.0 to 1.0."
   @spec of([Candidates.t()], String.t(), non_neg_integer()) :: [float()]
   def of(candidates, text, entries) do
@@ -41,7 +39,7 @@ defmodule Skillbook.Preflight.Confidence do
 
   # The number of different words that say something about the subject.
   defp content(text) do
-    for({form, _stem} <- Query.words(text), form not in @function_words, do: form)
+    for({form, _stem, false} <- Query.words(text), do: form)
     |> Enum.uniq()
     |> length()
   end

@@ -13,16 +13,6 @@ defmodule Skillbook.Search.Query do
   # The prefix of unstemmed words: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
 
-  # English words that say nothing about the subject of a text. They are a fixed list, because a
-  # rule by rarity fails where a search matters most: in a small vault, "what" is a rare word.
-  @function_words ~w(
-    a about am an and any are as at be been being but by can could did do does for from had has
-    have he her here him his how i if in into is it its me my no nor not of on or our she should
-    so some than that the their them then there these they this those to us was we were what when
-    where which who whom whose why will with would you your
-  )
-  @function_set MapSet.new(@function_words)
-
   @typedoc "A word by its stem, the beginning of a word, or consecutive stems."
   @type unit :: {:word, String.t()} | {:prefix, String.t()} | {:phrase, [String.t()]}
 
@@ -95,13 +85,12 @@ defmodule Skillbook.Search.Query do
       "text with at least one word that is not excluded by -, at most #{@max_words} words, " <>
         "and at most #{@max_bytes} bytes"
 
-  @doc "The words of a text: as written without case and accents, and their stems."
-  @spec words(String.t()) :: [{String.t(), String.t()}]
+  @doc """
+  The words of a text: as written without case and accents, their stems, and whether they are
+  function words of its language.
+  """
+  @spec words(String.t()) :: [{String.t(), String.t(), boolean()}]
   def words(text), do: hd(Native.search_words([text]))
-
-  @doc "The words that count only in quotes or alone."
-  @spec function_words() :: [String.t()]
-  def function_words, do: @function_words
 
   # The words and quoted texts of a query.
   defp items(text, last) do
@@ -150,7 +139,7 @@ defmodule Skillbook.Search.Query do
 
   # The core returns nothing for a word that is longer than any in the index. No document has it.
   defp words(%{text: text}, []) do
-    for [word] <- Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text), do: {word, word}
+    for [word] <- Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text), do: {word, word, false}
   end
 
   defp words(_item, words), do: words
@@ -179,8 +168,9 @@ defmodule Skillbook.Search.Query do
   defp function?(%{form: :negation}), do: true
   defp function?(%{kind: :or}), do: true
 
-  defp function?(%{form: form, words: [{word, _stem}]}) when form in [:plain, :begun],
-    do: MapSet.member?(@function_set, word)
+  defp function?(%{form: form, words: [{_form, _stem, function?}]})
+       when form in [:plain, :begun],
+       do: function?
 
   defp function?(_item), do: false
 
@@ -203,16 +193,16 @@ defmodule Skillbook.Search.Query do
   defp clauses({:with, [%{form: form, words: [_, _ | _] = words} = item]}) when form != :quoted do
     {first, last} = Enum.split(words, -1)
 
-    for({_form, stem} <- first, do: {:with, [{:word, stem}]}) ++
+    for({_form, stem, _function?} <- first, do: {:with, [{:word, stem}]}) ++
       [{:with, units(%{item | words: last})}]
   end
 
   defp clauses({kind, items}), do: [{kind, items |> Enum.flat_map(&units/1) |> Enum.uniq()}]
 
-  defp units(%{form: :prefix, words: [{form, _stem}]}), do: [prefix: form]
-  defp units(%{form: :begun, words: [{form, stem}]}), do: [word: stem, prefix: form]
-  defp units(%{words: [{_form, stem}]}), do: [word: stem]
-  defp units(%{words: words}), do: [phrase: for({_form, stem} <- words, do: stem)]
+  defp units(%{form: :prefix, words: [{form, _, _}]}), do: [prefix: form]
+  defp units(%{form: :begun, words: [{form, stem, _}]}), do: [word: stem, prefix: form]
+  defp units(%{words: [{_form, stem, _}]}), do: [word: stem]
+  defp units(%{words: words}), do: [phrase: for({_, stem, _} <- words, do: stem)]
 
   @doc "The ranges of terms of a clause, for `Skillbook.Native.search_rank/6`."
   @spec ranges(clause()) :: {:with | :without, [[range()]]}

@@ -126,7 +126,7 @@ defmodule Skillbook.Native do
   def view_proactive(_view), do: missing()
   def view_triggered(_view, _text), do: missing()
 
-  def search_words(_texts), do: missing()
+  def search_words(_parts), do: missing()
   def search_pack(_documents), do: missing()
   def search_chunks(_documents), do: missing()
   def search_digests(_vectors, _runs), do: missing()

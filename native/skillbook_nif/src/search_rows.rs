@@ -16,12 +16,13 @@ mod atoms {
     rustler::atoms! { ok }
 }
 
-/// The words of each text: as written, and their stems.
+/// The words of each part of a text: as written, their stems, and whether they are function words.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
-    let words =
-        |text: &String| rows::words(text).into_iter().map(|word| (word.form, word.stem)).collect();
-    texts.iter().map(words).collect()
+fn search_words(parts: Vec<String>) -> Vec<Vec<(String, String, bool)>> {
+    let words = rows::words(&parts).into_iter();
+    words
+        .map(|part| part.into_iter().map(|word| (word.form, word.stem, word.function)).collect())
+        .collect()
 }
 
 /// A document: its id, then titles, text and fields.

@@ -233,6 +233,6 @@ defmodule Skillbook.Vault.DatabasesTest do
 
   defp stems(text) do
     [words] = Skillbook.Native.search_words([text])
-    for {_form, stem} <- words, do: stem
+    for {_form, stem, _function?} <- words, do: stem
   end
 end

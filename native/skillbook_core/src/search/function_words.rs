@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use super::words::stemmed;
+use super::words::{folded, stemmed};
 
-/// The words by language. `lib/skillbook/search/query.ex` has the same English words for documents
-/// in the database.
+/// The words by language, English first. `docs/vaults.md` lists the English ones.
 const LANGUAGES: [&str; 8] = [
+    // English
     "a about am an and any are as at be been being but by can could did do does for from had has \
      have he her here him his how i if in into is it its me my no nor not of on or our she \
      should so some than that the their them then there these they this those to us was we were \
@@ -65,23 +65,38 @@ const LANGUAGES: [&str; 8] = [
 /// The bit of English in [`languages`].
 pub const ENGLISH: u8 = 1;
 
-static WORDS: LazyLock<FxHashMap<String, u8>> = LazyLock::new(|| {
+/// By term, and by form.
+type Words = LazyLock<FxHashMap<String, u8>>;
+static TERMS: Words = LazyLock::new(|| by(stemmed));
+static FORMS: Words = LazyLock::new(|| by(folded));
+
+fn by(key: fn(&str) -> String) -> FxHashMap<String, u8> {
     let mut words = FxHashMap::default();
     for (at, list) in LANGUAGES.iter().enumerate() {
         for word in list.split(' ') {
-            *words.entry(stemmed(word)).or_default() |= 1 << at;
+            *words.entry(key(word)).or_default() |= 1 << at;
         }
     }
     words
-});
+}
+
+fn find(words: &Words, word: &str) -> u8 {
+    // The longest is "könntest".
+    if word.len() > 12 {
+        return 0;
+    }
+    words.get(word).copied().unwrap_or(0)
+}
 
 /// A bit for each language in which a term is a function word.
 pub fn languages(term: &str) -> u8 {
-    // The longest is "könntest".
-    if term.len() > 12 {
-        return 0;
-    }
-    WORDS.get(term).copied().unwrap_or(0)
+    find(&TERMS, term)
+}
+
+/// A bit for each language in which a folded word is a function word. Unlike its term, "wills" is
+/// none.
+pub fn languages_of_form(form: &str) -> u8 {
+    find(&FORMS, form)
 }
 
 /// The language of a query: the one with most of its different function words. Other languages than
@@ -133,8 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn forms_of_function_words_are_none() {
+        for (form, term, expected) in
+            [("will", "will", true), ("wills", "will", false), ("does", "doe", true)]
+        {
+            assert!(languages(term) & ENGLISH != 0, "{term}");
+            assert_eq!(languages_of_form(form) & ENGLISH != 0, expected, "{form}");
+        }
+    }
+
+    #[test]
     fn no_word_is_too_long() {
-        let longest = WORDS.keys().map(String::len).max();
+        let longest = TERMS.keys().chain(FORMS.keys()).map(String::len).max();
         assert!(longest <= Some(12), "{longest:?}");
     }
 }

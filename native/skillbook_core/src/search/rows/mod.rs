@@ -70,6 +70,7 @@ pub use pack::{digests, merge, pack, without, Block, Run, SearchDocument, Stored
 pub use rank::{rank, Alternative, BlockRow, Clause, Found, Limit, Meaning, Range};
 pub use similar::{similar, RunDigests};
 
+use super::function_words::{language, languages_of_form};
 use super::stems::Stems;
 use super::words;
 
@@ -77,32 +78,50 @@ use super::words;
 /// it.
 const FORM: char = '\u{E000}';
 
-/// A word in its two forms in the index.
+/// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// As written, in lower case and without accents.
     pub form: String,
     /// Its stem, by Snowball's English stemmer.
     pub stem: String,
+    /// Whether it says nothing about a subject, in the language of the text.
+    pub function: bool,
 }
 
-/// The words of a text.
+/// The words of each part of a text. The whole text decides on its language.
 ///
 /// ```
-/// let words = skillbook_core::search::rows::words("Cafés, planning");
-/// let stems: Vec<_> = words.iter().map(|word| word.stem.as_str()).collect();
-/// assert_eq!(stems, ["cafe", "plan"]);
-/// assert_eq!(words[1].form, "planning");
+/// let words = skillbook_core::search::rows::words(&["The Cafés,", "planning"]);
+/// let stems: Vec<_> = words.iter().flatten().map(|word| word.stem.as_str()).collect();
+/// assert_eq!(stems, ["the", "cafe", "plan"]);
+/// assert_eq!(words[1][0].form, "planning");
+/// assert!(words[0][0].function && !words[0][1].function);
 /// ```
-pub fn words(text: &str) -> Vec<Word> {
+pub fn words(parts: &[impl AsRef<str>]) -> Vec<Vec<Word>> {
     let stems = Stems::new();
     let mut form = String::new();
-    words::words(text)
-        .filter_map(|place| {
-            form_of(&text[place], &mut form)
-                .then(|| Word { form: form.clone(), stem: stems.of(&form) })
+    let mut parts: Vec<Vec<Word>> = parts
+        .iter()
+        .map(|part| {
+            let places = words::words(part.as_ref());
+            let word = |place: std::ops::Range<usize>| {
+                form_of(&part.as_ref()[place], &mut form).then(|| Word {
+                    form: form.clone(),
+                    stem: stems.of(&form),
+                    function: false,
+                })
+            };
+            places.filter_map(word).collect()
         })
-        .collect()
+        .collect();
+    let terms: Vec<String> =
+        parts.iter().flatten().map(|word| words::stemmed(&word.form)).collect();
+    let language = language(terms.iter().map(String::as_str));
+    for word in parts.iter_mut().flatten() {
+        word.function = languages_of_form(&word.form) & language != 0;
+    }
+    parts
 }
 
 /// Folds a word into `out`. Returns false if it is empty or too long to be searched.
