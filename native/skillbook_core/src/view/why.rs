@@ -23,7 +23,7 @@
 //! let pulls = view.why("Will there be rain?", &[rain]);
 //! assert_eq!(pulls[0][0].word, "rain");
 //!
-//! let rivals = view.rivals(0.1, 10);
+//! let rivals = view.rivals(0.01, 10);
 //! assert_eq!(rivals[0].words, ["forecasts"]);
 //! ```
 
