@@ -27,6 +27,13 @@ defmodule Skillbook.Test.HTTPServer do
 
   alias Skillbook.Test.HTTP2
 
+  @doc "The URL of llama.cpp's server, for tests that need a real one."
+  def llama do
+    System.get_env("SKILLBOOK_LLAMA") ||
+      raise "SKILLBOOK_LLAMA is not set. To start a server and set it: " <>
+              "bin/llama-for-tests run mix test"
+  end
+
   @doc "Starts a server under the test's supervisor: `{pid, url}`."
   def start(script, options \\ []) do
     socket = listen(options[:tls])

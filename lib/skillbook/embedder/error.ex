@@ -31,6 +31,8 @@ defmodule Skillbook.EmbedderError do
       "the embedder's server accepts no more requests for now, again in 1 s: slow"
   """
 
+  alias Skillbook.HTTP.Failure
+
   @type kind ::
           :key
           | :connection
@@ -54,25 +56,11 @@ defmodule Skillbook.EmbedderError do
   defexception [:kind, :reason, :status, :retry_after]
 
   @impl true
-  def message(error),
-    do:
-      "#{failure(error.kind)}#{status(error.status)}#{again(error.retry_after)}: " <>
-        "#{error.reason}"
+  def message(error), do: Failure.message(error, failure(error.kind))
 
-  defp failure(:key), do: "no key for the embedder's server"
-  defp failure(:connection), do: "no connection to the embedder's server"
-  defp failure(:timeout), do: "the embedder took too long"
-  defp failure(:rate_limited), do: "the embedder's server accepts no more requests for now"
-  defp failure(:server), do: "the embedder's server failed"
-  defp failure(:refused), do: "the embedder's server refused the request"
   defp failure(:bad_answer), do: "the embedder's answer cannot be used"
   defp failure(:library), do: "the local embedder is not built"
   defp failure(:folder), do: "the embedder's model cannot be used"
   defp failure(:failed), do: "the embedder failed"
-
-  defp status(nil), do: ""
-  defp status(status), do: " (#{status})"
-
-  defp again(nil), do: ""
-  defp again(milliseconds), do: ", again in #{ceil(milliseconds / 1000)} s"
+  defp failure(kind), do: Failure.text(kind, "the embedder")
 end

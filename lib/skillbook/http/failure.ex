@@ -13,6 +13,26 @@ defmodule Skillbook.HTTP.Failure do
 
   @type result(error) :: {:retry, error} | {:error, error}
 
+  @doc "The message of such an error. `failure` says what failed, as `text/2` does."
+  @spec message(Exception.t(), String.t()) :: String.t()
+  def message(error, failure),
+    do: "#{failure}#{status(error.status)}#{again(error.retry_after)}: #{error.reason}"
+
+  defp status(nil), do: ""
+  defp status(status), do: " (#{status})"
+
+  defp again(nil), do: ""
+  defp again(milliseconds), do: ", again in #{ceil(milliseconds / 1000)} s"
+
+  @doc "The text for a kind of failure that all servers have. `whose` is `the model`, for example."
+  @spec text(atom(), String.t()) :: String.t()
+  def text(:key, whose), do: "no key for #{whose}'s server"
+  def text(:connection, whose), do: "no connection to #{whose}'s server"
+  def text(:timeout, whose), do: "#{whose} took too long"
+  def text(:rate_limited, whose), do: "#{whose}'s server accepts no more requests for now"
+  def text(:server, whose), do: "#{whose}'s server failed"
+  def text(:refused, whose), do: "#{whose}'s server refused the request"
+
   @doc "The bytes of an error response that are worth reading."
   @spec max_body() :: pos_integer()
   def max_body, do: @max_body

@@ -30,6 +30,8 @@ defmodule Skillbook.ModelError do
       "the model's server accepts no more requests for now, again in 2 s: slow"
   """
 
+  alias Skillbook.HTTP.Failure
+
   @type kind ::
           :key
           | :connection
@@ -52,23 +54,9 @@ defmodule Skillbook.ModelError do
   defexception [:kind, :reason, :status, :retry_after, text: ""]
 
   @impl true
-  def message(error),
-    do:
-      "#{failure(error.kind)}#{status(error.status)}#{again(error.retry_after)}: " <>
-        "#{error.reason}"
+  def message(error), do: Failure.message(error, failure(error.kind))
 
-  defp failure(:key), do: "no key for the model's server"
-  defp failure(:connection), do: "no connection to the model's server"
-  defp failure(:timeout), do: "the model took too long"
-  defp failure(:rate_limited), do: "the model's server accepts no more requests for now"
-  defp failure(:server), do: "the model's server failed"
-  defp failure(:refused), do: "the model's server refused the request"
   defp failure(:bad_answer), do: "the model's answer cannot be read"
   defp failure(:cut_off), do: "the model's answer was cut off"
-
-  defp status(nil), do: ""
-  defp status(status), do: " (#{status})"
-
-  defp again(nil), do: ""
-  defp again(milliseconds), do: ", again in #{ceil(milliseconds / 1000)} s"
+  defp failure(kind), do: Failure.text(kind, "the model")
 end

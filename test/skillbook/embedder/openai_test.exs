@@ -311,14 +311,7 @@ defmodule Skillbook.Embedder.OpenAITest do
   end
 
   describe "llama.cpp's server" do
-    setup do
-      url =
-        System.get_env("SKILLBOOK_LLAMA") ||
-          raise "SKILLBOOK_LLAMA is not set. To start a server and set it: " <>
-                  "bin/llama-for-tests run mix test"
-
-      %{url: url}
-    end
+    setup do: %{url: HTTPServer.llama()}
 
     test "gives vectors", %{url: url} do
       long = String.duplicate("word ", 1000)

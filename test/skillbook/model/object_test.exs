@@ -3,7 +3,7 @@ defmodule Skillbook.Model.ObjectTest do
 
   alias Skillbook.Model.{ObjectGrammar, OpenAI, Schema}
   alias Skillbook.Support.JSON
-  alias Skillbook.Test.ChatServer
+  alias Skillbook.Test.{ChatServer, HTTPServer}
   alias Skillbook.{GBNF, Model, ModelError, ObjectError, OptionError}
 
   doctest Skillbook.ObjectError
@@ -265,14 +265,7 @@ defmodule Skillbook.Model.ObjectTest do
 
   # Its model has random weights, so only the grammar makes its texts JSON.
   describe "llama.cpp's server" do
-    setup do
-      url =
-        System.get_env("SKILLBOOK_LLAMA") ||
-          raise "SKILLBOOK_LLAMA is not set. To start a server and set it: " <>
-                  "bin/llama-for-tests run mix test"
-
-      %{url: url}
-    end
+    setup do: %{url: HTTPServer.llama()}
 
     test "is held to the schema by the grammar", %{url: url} do
       model = OpenAI.new!(url: url, model: "chat", structured: :grammar)
