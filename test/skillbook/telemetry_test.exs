@@ -344,6 +344,7 @@ defmodule Skillbook.TelemetryTest do
     assert_receive {[_, :embedding, :progress], %{done: n, total: n}, %{book: ^book}} = done
                    when n >= 11,
                    60_000
+
     Skillbook.search(view, "x")
     {:ok, _} = Skillbook.Vault.sync(book, "notes")
     FakeSQL.away(:telemetry_store, true)
