@@ -24,7 +24,7 @@ defmodule Skillbook.HTTP.Failure do
   defp again(nil), do: ""
   defp again(milliseconds), do: ", again in #{ceil(milliseconds / 1000)} s"
 
-  @doc "The text for a kind of failure that all servers have. `whose` is `the model`, for example."
+  @doc "The text for a kind of failure that all servers have. `whose` is like `the model`."
   @spec text(atom(), String.t()) :: String.t()
   def text(:key, whose), do: "no key for #{whose}'s server"
   def text(:connection, whose), do: "no connection to #{whose}'s server"
