@@ -13,7 +13,7 @@ defmodule Skillbook.HTTP.Failure do
 
   @type result(error) :: {:retry, error} | {:error, error}
 
-  @doc "The message of such an error. `failure` says what failed, as `text/2` does."
+  @doc "The message of such an error. `failure` is the text of its kind."
   @spec message(Exception.t(), String.t()) :: String.t()
   def message(error, failure),
     do: "#{failure}#{status(error.status)}#{again(error.retry_after)}: #{error.reason}"

@@ -1,6 +1,6 @@
 defmodule Skillbook.HTTP.Service do
   @moduledoc false
-  # What the clients of servers with OpenAI's interfaces share: their options, the key, repeated
+  # Shared by the clients of servers with OpenAI's interfaces: their options, the key, repeated
   # requests. A client is a struct with the fields of `fields/0`.
 
   alias Skillbook.{HTTP, OptionError}

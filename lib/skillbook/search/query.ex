@@ -56,7 +56,7 @@ defmodule Skillbook.Search.Query do
   end
 
   @doc """
-  What a query is about, for a search by meaning: `{sentence, exact?}`.
+  The subject of a query, for a search by meaning: `{sentence, exact?}`.
 
   The sentence is the text without its excluded parts and without operators. With quotes, `OR` or
   a prefix the query is exact: documents that do not match it must not be found.

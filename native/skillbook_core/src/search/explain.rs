@@ -23,7 +23,7 @@ const LEAST: f32 = 0.001;
 pub struct Pull {
     /// The word as it is in the query.
     pub word: String,
-    /// What the entry's score would lose without it, rounded to thousandths.
+    /// The loss of the entry's score without it, rounded to thousandths.
     pub part: f32,
 }
 

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use super::{digests, ids};
 use crate::search::vectors::{Digest, Vectors};
 
-/// What a search by meaning reads of a run.
+/// The part of a run that a search by meaning reads.
 #[derive(Debug, Clone, Copy)]
 pub struct RunDigests<'a> {
     /// The packed ids of its documents.
