@@ -130,7 +130,7 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
     }
 }
 
-/// The part that the router reads: the entries that may be loaded, and those with a keyword in a text.
+/// The entries that the router may load, and those with a keyword in a text.
 pub fn picks(view: &View, names: &[String], out: &mut String) {
     let named = |id| view.entry(id).map(|entry| &entry.name);
     let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
