@@ -4,7 +4,9 @@ defmodule Skillbook.SkillsCase do
 
   use ExUnit.CaseTemplate
 
-  alias Skillbook.{Catalog, View}
+  import ExUnit.CaptureIO
+
+  alias Skillbook.{Catalog, CLI, View}
 
   using do
     quote do
@@ -41,6 +43,19 @@ defmodule Skillbook.SkillsCase do
 
   @doc "The frontmatter of a page with one of the handlers for tests."
   def handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
+
+  @doc "Runs the command line: standard output, the exit status, and standard error."
+  def run_cli(args) do
+    output =
+      capture_io(fn ->
+        errors = capture_io(:stderr, fn -> send(self(), {:status, CLI.run(args)}) end)
+        send(self(), {:errors, errors})
+      end)
+
+    assert_received {:status, status}
+    assert_received {:errors, errors}
+    {output, status, errors}
+  end
 
   @doc "A running book under a name of its own."
   def book(options) do

@@ -2,9 +2,7 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
   # Commands that search by meaning, with a real model in a folder.
   use Skillbook.SkillsCase, async: false
 
-  import ExUnit.CaptureIO
-
-  alias Skillbook.{CLI, SQL, TestModel}
+  alias Skillbook.{SQL, TestModel}
   alias Skillbook.SQL.SQLite
   alias Skillbook.Support.JSON
   alias Skillbook.Test.EmbeddingServer
@@ -30,17 +28,7 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
     %{options: options ++ ["--dir", Path.join(folder, "skills")]}
   end
 
-  defp run(options, args) do
-    output =
-      capture_io(fn ->
-        errors = capture_io(:stderr, fn -> send(self(), {:status, CLI.run(options ++ args)}) end)
-        send(self(), {:errors, errors})
-      end)
-
-    assert_received {:status, status}
-    assert_received {:errors, errors}
-    {output, status, errors}
-  end
+  defp run(options, args), do: run_cli(options ++ args)
 
   test "test, route and search find what shares no word", %{options: options} do
     embedder = ["--embedder", TestModel.folder!()]

@@ -13,17 +13,8 @@ defmodule Skillbook.CLI.LintTest do
 
   # Standard output and the exit status. Standard error is a message, for `errors/0`.
   defp lint(args) do
-    output =
-      capture_io(fn ->
-        errors =
-          capture_io(:stderr, fn ->
-            send(self(), {:status, CLI.run(["--no-builtins", "lint" | args])})
-          end)
-
-        send(self(), {:errors, errors})
-      end)
-
-    assert_received {:status, status}
+    {output, status, errors} = run_cli(["--no-builtins", "lint" | args])
+    send(self(), {:errors, errors})
     {output, status}
   end
 

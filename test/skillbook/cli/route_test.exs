@@ -46,19 +46,7 @@ defmodule Skillbook.CLI.RouteTest do
 
   # Standard output with the numbers as N, the exit status, and standard error.
   defp run(folder, args) do
-    output =
-      capture_io(fn ->
-        errors =
-          capture_io(:stderr, fn ->
-            status = CLI.run(["--no-builtins", "--dir", folder, "route" | args])
-            send(self(), {:status, status})
-          end)
-
-        send(self(), {:errors, errors})
-      end)
-
-    assert_received {:status, status}
-    assert_received {:errors, errors}
+    {output, status, errors} = run_cli(["--no-builtins", "--dir", folder, "route" | args])
     {String.replace(output, ~r/\d+\.\d+/, "N"), status, errors}
   end
 

@@ -11,18 +11,7 @@ defmodule Skillbook.CLI.TestTest do
   # Standard output with the numbers of scores as N, and the exit status. Standard error is
   # checked to be empty.
   defp run(args, options \\ ["--no-builtins"]) do
-    output =
-      capture_io(fn ->
-        errors =
-          capture_io(:stderr, fn ->
-            send(self(), {:status, CLI.run(options ++ ["test" | args])})
-          end)
-
-        send(self(), {:errors, errors})
-      end)
-
-    assert_received {:status, status}
-    assert_received {:errors, errors}
+    {output, status, errors} = run_cli(options ++ ["test" | args])
     {String.replace(output, ~r/\d+\.\d+/, "N"), status, errors}
   end
 

@@ -15,7 +15,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     "forecast/SKILL.md" =>
       "---\nname: forecast\ndescription: Tells how the sky will be\n---\nx\n",
     "letters/SKILL.md" => "---\nname: letters\ndescription: Write to somebody\n---\nx\n",
-    "invoices/SKILL.md" => "---\nname: invoices\ndescription: What somebody must pay\n---\nx\n"
+    "invoices/SKILL.md" => "---\nname: invoices\ndescription: Bills that are to be paid\n---\nx\n"
   }
 
   setup %{tmp_dir: folder} do
@@ -50,7 +50,7 @@ defmodule Skillbook.Embedding.IndexerTest do
 
     assert texts() == [
              "forecast: Tells how the sky will be",
-             "invoices: What somebody must pay",
+             "invoices: Bills that are to be paid",
              "letters: Write to somebody"
            ]
 
