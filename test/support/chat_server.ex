@@ -5,6 +5,8 @@ defmodule Skillbook.Test.ChatServer do
   # and no part of the script. The test process gets `{:chat, %{headers: map, body: map}}` for
   # each request that is.
 
+  import Skillbook.Test.HTTPServer, only: [must: 2]
+
   alias Skillbook.Test.HTTPServer
 
   @fields %{
@@ -76,23 +78,15 @@ defmodule Skillbook.Test.ChatServer do
 
   # Requests
 
-  defp check(%{line: line, headers: headers, body: body, length: length}) do
-    with :ok <- must(line == "POST /v1/chat/completions HTTP/1.1", "request line #{line}"),
-         :ok <- must(Map.has_key?(headers, "host"), "no host"),
-         :ok <- must(headers["content-type"] == "application/json", "content type"),
-         :ok <- must(byte_size(body) == length, "content length"),
-         {:ok, %{} = fields} <- Skillbook.Support.JSON.decode(body),
+  defp check(request) do
+    with {:ok, fields} <- HTTPServer.fields(request, "/v1/chat/completions"),
          :ok <-
            must(
              Map.has_key?(fields, "model") and Map.has_key?(fields, "messages"),
              "missing fields"
            ),
-         :ok <- each(fields, &field/1) do
-      {:ok, %{headers: headers, body: fields}}
-    else
-      {:error, reason} when is_binary(reason) -> {:error, reason}
-      other -> {:error, "body: #{inspect(other)}"}
-    end
+         :ok <- each(fields, &field/1),
+         do: {:ok, %{headers: request.headers, body: fields}}
   end
 
   defp field({name, value}) do
@@ -156,7 +150,4 @@ defmodule Skillbook.Test.ChatServer do
   defp each(fields, fun) do
     Enum.find_value(fields, :ok, fn field -> with :ok <- fun.(field), do: nil end)
   end
-
-  defp must(true, _reason), do: :ok
-  defp must(false, reason), do: {:error, reason}
 end

@@ -46,16 +46,13 @@ defmodule Skillbook.Test.EmbeddingServer do
     end
   end
 
-  defp check(%{line: line, headers: headers, body: body, length: length}) do
-    with :ok <- must(line == "POST /v1/embeddings HTTP/1.1", "request line #{line}"),
-         :ok <- must(headers["content-type"] == "application/json", "content type"),
-         :ok <- must(byte_size(body) == length, "content length"),
-         {:ok, %{"model" => _, "input" => _} = fields} <- JSON.decode(body),
-         nil <- Enum.find(fields, &(not valid?(&1))) do
-      {:ok, %{headers: headers, body: fields}}
-    else
-      {:error, reason} when is_binary(reason) -> {:error, reason}
-      other -> {:error, "body: #{inspect(other)}"}
+  defp check(request) do
+    with {:ok, fields} <- HTTPServer.fields(request, "/v1/embeddings") do
+      whole? = match?(%{"model" => _, "input" => _}, fields) and Enum.all?(fields, &valid?/1)
+
+      if whole?,
+        do: {:ok, %{headers: request.headers, body: fields}},
+        else: {:error, "body: #{inspect(fields)}"}
     end
   end
 
@@ -70,7 +67,4 @@ defmodule Skillbook.Test.EmbeddingServer do
   defp valid?({"encoding_format", value}), do: value in ["float", "base64"]
   defp valid?({"dimensions", value}), do: is_integer(value) and value > 0
   defp valid?(_other), do: false
-
-  defp must(true, _reason), do: :ok
-  defp must(false, reason), do: {:error, reason}
 end

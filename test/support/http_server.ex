@@ -25,7 +25,29 @@ defmodule Skillbook.Test.HTTPServer do
   # returns the message for the test, or an answer's steps instead of the script's. `:first` is
   # `:nothing` if no request is read before the steps.
 
+  alias Skillbook.Support.JSON
   alias Skillbook.Test.HTTP2
+
+  @doc """
+  The fields of a request that posts a JSON object to a path, or a text about the part that is
+  wrong.
+  """
+  def fields(%{line: line, headers: headers, body: body, length: length}, path) do
+    with :ok <- must(line == "POST #{path} HTTP/1.1", "request line #{line}"),
+         :ok <- must(Map.has_key?(headers, "host"), "no host"),
+         :ok <- must(headers["content-type"] == "application/json", "content type"),
+         :ok <- must(byte_size(body) == length, "content length"),
+         {:ok, %{} = fields} <- JSON.decode(body) do
+      {:ok, fields}
+    else
+      {:error, reason} when is_binary(reason) -> {:error, reason}
+      other -> {:error, "body: #{inspect(other)}"}
+    end
+  end
+
+  @doc "An error with this reason unless something is true."
+  def must(true, _reason), do: :ok
+  def must(false, reason), do: {:error, reason}
 
   @doc "The URL of llama.cpp's server, for tests that need a real one."
   def llama do
