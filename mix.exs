@@ -24,7 +24,7 @@ defmodule Skillbook.MixProject do
 
   # The servers of tests speak TLS.
   defp applications(:test), do: [:logger, :crypto, :public_key, :ssl]
-  defp applications(_), do: [:logger, :crypto]
+  defp applications(_), do: [:logger, :crypto, :public_key]
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_), do: ["lib"]

@@ -27,6 +27,19 @@ clean_up() {
     [ -z "${llama_pid:-}" ] || kill "$llama_pid" 2>/dev/null || :
     rm -rf "$llama_folder"
   }
+  [ -z "${vendors_folder:-}" ] || {
+    [ -z "${vendors_pid:-}" ] || kill "$vendors_pid" 2>/dev/null || :
+    rm -rf "$vendors_folder"
+  }
+  [ -z "${services_folder:-}" ] || {
+    [ -z "${services_pid:-}" ] || kill "$services_pid" 2>/dev/null || :
+    rm -rf "$services_folder"
+  }
+  [ -z "${mail_folder:-}" ] || mail_stop
+  [ -z "${radicale_folder:-}" ] || {
+    [ ! -e "$radicale_folder/pid" ] || kill "$(cat "$radicale_folder/pid")" 2>/dev/null || :
+    rm -rf "$radicale_folder"
+  }
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
@@ -130,6 +143,12 @@ need_tools() {
       "install that with this system's package manager, then run this again." \
       "See https://elixir-lang.org/install.html"
   fi
+}
+
+# Debian has it in a package of its own.
+need_dialyzer() {
+  has dialyzer || ! has apt-get || install_with_apt erlang-dialyzer
+  has dialyzer || cannot_start "Missing: dialyzer, a part of Erlang/OTP."
 }
 
 # Prints the folder of PostgreSQL's programs; installs them if they are missing.
@@ -290,14 +309,16 @@ llama_installed() {
 }
 
 # Starts llama.cpp's server with a tiny model, which stops when the calling script exits. Sets
-# SKILLBOOK_LLAMA to its URL.
+# SKILLBOOK_LLAMA to its URL, and SKILLBOOK_LLAMA_SCHEMAS to a command that checks schemas.
 start_test_llama() {
   llama_installed
   llama_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-llama.XXXXXX")
   step "Starting llama.cpp's server" llama_start || exit 3
   llama_pid=$(cat "$llama_folder/pid")
   SKILLBOOK_LLAMA=$(cat "$llama_folder/url")
-  export SKILLBOOK_LLAMA
+  SKILLBOOK_LLAMA_SCHEMAS="$llama/bin/python $root/test/support/llama/schemas.py"
+  SKILLBOOK_LLAMA_SCHEMAS="$SKILLBOOK_LLAMA_SCHEMAS $llama_folder/tiny.gguf"
+  export SKILLBOOK_LLAMA SKILLBOOK_LLAMA_SCHEMAS
 }
 
 # The server loads the model that a request names, with or without embeddings. Tests run at once, so
@@ -329,4 +350,487 @@ JSON
     fi
     sleep 0.2
   done
+}
+
+# Installs the Python packages of OpenAI, Anthropic and Google in a Python environment, unless they
+# are there.
+vendors_installed() {
+  vendors=$tests_folder/vendors
+  [ ! -e "$vendors/installed-1" ] || return 0
+  python_environment "$vendors"
+  step "Installing the packages of models' vendors" "$vendors/bin/pip" install \
+    openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0 pydantic==2.14.3 || exit 3
+  touch "$vendors/installed-1"
+}
+
+# Starts a server that checks requests by the types of these packages, and stops when the calling
+# script exits. Sets SKILLBOOK_VENDORS to its URL.
+start_test_vendors() {
+  vendors_installed
+  vendors_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-vendors.XXXXXX")
+  step "Starting the server of models' vendors" \
+    python_server "$vendors" vendors "$vendors_folder" || exit 3
+  vendors_pid=$(cat "$vendors_folder/pid")
+  SKILLBOOK_VENDORS=$(cat "$vendors_folder/url")
+  export SKILLBOOK_VENDORS
+}
+
+# Installs the Python packages of Google and HubSpot in a Python environment, unless they are there.
+services_installed() {
+  services=$tests_folder/services
+  [ ! -e "$services/installed-1" ] || return 0
+  python_environment "$services"
+  step "Installing the packages of Google and HubSpot" "$services/bin/pip" install \
+    google-api-python-client==2.202.0 google-auth==2.62.2 hubspot-api-client==12.0.0 \
+    cryptography==50.0.2 || exit 3
+  touch "$services/installed-1"
+}
+
+# Starts a server that checks requests by these packages, and stops when the calling script exits.
+# Sets SKILLBOOK_SERVICES to its URL.
+start_test_services() {
+  services_installed
+  services_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-services.XXXXXX")
+  step "Starting the server of Google's and HubSpot's services" \
+    python_server "$services" services "$services_folder" || exit 3
+  services_pid=$(cat "$services_folder/pid")
+  SKILLBOOK_SERVICES=$(cat "$services_folder/url")
+  export SKILLBOOK_SERVICES
+}
+
+# Sets SKILLBOOK_MCP to the folder of the programs that judge the MCP server and client, and
+# installs them if they are missing: Node, the conformance suite, the Inspector and the official
+# clients and servers, with the versions of test/support/mcp. No package runs a script of its own.
+test_mcp() {
+  SKILLBOOK_MCP=$tests_folder/mcp
+  export SKILLBOOK_MCP
+  [ ! -e "$SKILLBOOK_MCP/installed-2" ] || return 0
+  python_environment "$SKILLBOOK_MCP"
+  step "Installing the Python packages of MCP" "$SKILLBOOK_MCP/bin/pip" install \
+    --constraint "$root/test/support/mcp/constraints.txt" fastmcp mcp || exit 3
+  npm_packages mcp
+  touch "$SKILLBOOK_MCP/installed-2"
+}
+
+# python_server ENVIRONMENT NAME FOLDER: starts test/support/NAME/server.py, which prints its URL.
+# The folder gets the files url, pid and log.txt.
+python_server() {
+  PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" "$root/test/support/$2/server.py" \
+    >"$3/url" 2>"$3/log.txt" &
+  printf '%s\n' "$!" >"$3/pid"
+  tries=0
+  until grep -q '^http' "$3/url"; do
+    tries=$((tries + 1))
+    if [ "$tries" -gt 600 ] || ! kill -0 "$(cat "$3/pid")" 2>/dev/null; then
+      printf "The server %s does not start; the end of its log:\n" "$2"
+      tail -n 20 "$3/log.txt"
+      return 1
+    fi
+    sleep 0.2
+  done
+}
+
+# npm_packages NAME: installs Node 22 and the packages of test/support/NAME in $tests_folder/NAME.
+# No package runs a script of its own.
+npm_packages() {
+  has npm || {
+    has apt-get || cannot_start "Missing: npm; install it, then run this again."
+    install_with_apt npm
+  }
+  packages=$tests_folder/$1
+  mkdir -p "$packages"
+  cp "$root/test/support/$1/package.json" "$root/test/support/$1/package-lock.json" "$packages"
+  step "Installing Node and the npm packages of $1" \
+    npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund || exit 3
+  [ -x "$packages/node_modules/.bin/node" ] ||
+    cannot_start "No package has Node 22 for this system: Linux on x64 or arm64 is needed."
+}
+
+# Sets SKILLBOOK_BROWSER to a command that drives Chromium, see test/support/browser/browser.mjs.
+# Both are installed if they are missing.
+test_browser() {
+  [ -e "$tests_folder/browser/installed-1" ] || {
+    npm_packages browser
+    touch "$tests_folder/browser/installed-1"
+  }
+  chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || :)
+  if [ -z "$chromium" ]; then
+    has apt-get || cannot_start "Missing: Chromium;" \
+      "install it with this system's package manager, then run this again."
+    install_with_apt chromium fonts-dejavu-core
+    chromium=$(command -v chromium)
+  fi
+  SKILLBOOK_BROWSER="$tests_folder/browser/node_modules/.bin/node"
+  SKILLBOOK_BROWSER="$SKILLBOOK_BROWSER $root/test/support/browser/browser.mjs"
+  SKILLBOOK_BROWSER="$SKILLBOOK_BROWSER $tests_folder/browser/node_modules $chromium"
+  export SKILLBOOK_BROWSER
+}
+
+# Sets SKILLBOOK_NGINX to nginx, which is installed with curl if one is missing.
+test_nginx() {
+  PATH="$PATH:/usr/sbin"
+  export PATH
+  if ! { has nginx && has curl; }; then
+    has apt-get || cannot_start "Missing: nginx and curl;" \
+      "install them with this system's package manager, then run this again."
+    install_with_apt nginx-light curl
+  fi
+  SKILLBOOK_NGINX=$(command -v nginx)
+  export SKILLBOOK_NGINX
+}
+
+# Dovecot refuses to deliver to root, and Postfix starts as root only.
+mail_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+mail_installed() {
+  PATH="$PATH:/usr/sbin:/usr/lib/dovecot"
+  export PATH
+  if ! { has dovecot && has lmtp && has postfix && has openssl; }; then
+    has apt-get || cannot_start "Missing: Dovecot with LMTP, Postfix and openssl;" \
+      "install them with this system's package manager, then run this again."
+    install_with_apt dovecot-imapd dovecot-lmtpd postfix openssl
+  fi
+}
+
+# Starts Radicale, which stops when the calling script exits. Sets SKILLBOOK_CALDAV.
+start_test_radicale() {
+  if ! { has radicale && has openssl; }; then
+    has apt-get || cannot_start "Missing: Radicale and openssl;" \
+      "install them with this system's package manager, then run this again."
+    install_with_apt radicale openssl
+  fi
+  radicale_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-radicale.XXXXXX")
+  radicale_password=$(openssl rand -hex 12)
+  step "Starting Radicale" radicale_start || exit 3
+  SKILLBOOK_CALDAV="$(cat "$radicale_folder/url")?password=$radicale_password"
+  export SKILLBOOK_CALDAV
+}
+
+radicale_start() {
+  user=0
+  while [ "$user" -lt 500 ]; do
+    user=$((user + 1))
+    printf 'test%s:%s\n' "$user" "$radicale_password"
+  done >"$radicale_folder/users"
+  port=$((20000 + $$ % 30000))
+  tries=0
+  # If the port is in use, it does not start.
+  until radicale_listens "$port"; do
+    tries=$((tries + 1))
+    port=$((port + 13))
+    if [ "$tries" -ge 10 ]; then
+      tail -n 20 "$radicale_folder/log.txt"
+      return 1
+    fi
+  done
+  printf 'http://127.0.0.1:%s\n' "$port" >"$radicale_folder/url"
+}
+
+radicale_listens() {
+  # Another server may have the port, and would be taken for this one.
+  ! port_answers "$1" || return 1
+  cat >"$radicale_folder/config" <<TEXT
+[server]
+hosts = 127.0.0.1:$1
+max_connections = 50
+[auth]
+type = htpasswd
+htpasswd_filename = $radicale_folder/users
+htpasswd_encryption = plain
+delay = 0
+[storage]
+filesystem_folder = $radicale_folder/calendars
+[logging]
+level = warning
+TEXT
+  radicale --config "$radicale_folder/config" >"$radicale_folder/log.txt" 2>&1 &
+  printf '%s\n' "$!" >"$radicale_folder/pid"
+  waited=0
+  while [ "$waited" -lt 100 ]; do
+    kill -0 "$(cat "$radicale_folder/pid")" 2>/dev/null || return 1
+    port_answers "$1" && return
+    waited=$((waited + 1))
+    sleep 0.1
+  done
+  kill "$(cat "$radicale_folder/pid")" 2>/dev/null || :
+  return 1
+}
+
+port_answers() {
+  python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null
+}
+
+# Starts Dovecot and Postfix, which stop when the calling script exits. Sets SKILLBOOK_MAIL_SERVER.
+start_test_mail() {
+  mail_installed
+  mail_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-mail.XXXXXX")
+  chmod a+rx "$mail_folder"
+  mail_password=$(openssl rand -hex 12)
+  mail_jwt_key=$(openssl rand -hex 32)
+  # Below the ports that systems give to clients.
+  mail_base=$((20000 + $$ % 12000))
+  step "Starting Dovecot and Postfix" mail_start || exit 3
+  mail_base=$(cat "$mail_folder/base")
+  SKILLBOOK_MAIL_SERVER="host=localhost&imap=$mail_base&imaps=$((mail_base + 1))"
+  SKILLBOOK_MAIL_SERVER="$SKILLBOOK_MAIL_SERVER&smtp=$((mail_base + 4))&smtps=$((mail_base + 5))"
+  SKILLBOOK_MAIL_SERVER="$SKILLBOOK_MAIL_SERVER&cacertfile=$mail_folder/ca.pem"
+  SKILLBOOK_MAIL_SERVER="$SKILLBOOK_MAIL_SERVER&password=$mail_password&jwt_key=$mail_jwt_key"
+  export SKILLBOOK_MAIL_SERVER
+}
+
+mail_start() {
+  mail_certificates || return 1
+  tries=0
+  # If a port is in use, a server does not start.
+  until mail_dovecot && mail_postfix; do
+    tries=$((tries + 1))
+    mail_halt
+    if [ "$tries" -ge 10 ]; then
+      tail -n 20 "$mail_folder"/*.log
+      return 1
+    fi
+    # Postfix has given its folders to another user.
+    mail_root rm -rf "$mail_folder/postfix" "$mail_folder/queue" "$mail_folder/data"
+    mail_base=$((mail_base + 17))
+  done
+  printf '%s\n' "$mail_base" >"$mail_folder/base"
+}
+
+mail_certificates() (
+  cd "$mail_folder" &&
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+      -subj "/CN=Authority for tests" -addext keyUsage=critical,keyCertSign \
+      -keyout ca.key -out ca.pem &&
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+      -subj "/CN=localhost" -keyout server.key -out server.csr &&
+    printf '%s\n' "subjectAltName = DNS:localhost" "basicConstraints = CA:FALSE" \
+      "authorityKeyIdentifier = keyid" >names &&
+    openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+      -extfile names -out server.pem
+)
+
+mail_dovecot() {
+  user=$(id -un)
+  [ "$user" != root ] || user=dovecot
+  login=$user
+  [ "$(id -u)" -ne 0 ] || login=dovenull
+  mkdir -p "$mail_folder/run" "$mail_folder/home" "$mail_folder/keys/default/HS256"
+  printf '%s' "$mail_jwt_key" | openssl base64 -A >"$mail_folder/keys/default/HS256/default"
+  [ "$(id -u)" -ne 0 ] || chown -R "$user" "$mail_folder/home"
+  group=$(id -gn "$user")
+  case $(dovecot --version) in
+    2.[0-3].*) mail_dovecot_2_3 >"$mail_folder/dovecot.conf" ;;
+    *) mail_dovecot_2_4 >"$mail_folder/dovecot.conf" ;;
+  esac
+  cat >>"$mail_folder/dovecot.conf" <<CONF
+base_dir = $mail_folder/run
+state_dir = $mail_folder/run
+log_path = $mail_folder/dovecot.log
+instance_name = skillbook-mail-$mail_base
+protocols = imap lmtp
+listen = 127.0.0.1
+default_internal_user = $user
+default_login_user = $login
+default_internal_group = $group
+mail_uid = $user
+mail_gid = $group
+first_valid_uid = 0
+first_valid_gid = 0
+mail_max_userip_connections = 30
+auth_mechanisms = plain login xoauth2
+auth_failure_delay = 0
+ssl = yes
+namespace inbox {
+  inbox = yes
+  mailbox Drafts {
+    special_use = \\Drafts
+    auto = subscribe
+  }
+  mailbox Sent {
+    special_use = \\Sent
+    auto = subscribe
+  }
+  mailbox Archive {
+    special_use = \\Archive
+    auto = create
+  }
+  mailbox Trash {
+    special_use = \\Trash
+    auto = create
+  }
+  mailbox Junk {
+    special_use = \\Junk
+    auto = create
+  }
+}
+service imap-login {
+  chroot =
+  inet_listener imap {
+    port = $mail_base
+  }
+  inet_listener imaps {
+    port = $((mail_base + 1))
+    ssl = yes
+  }
+}
+service lmtp {
+  inet_listener lmtp {
+    port = $((mail_base + 2))
+  }
+}
+service auth {
+  inet_listener sasl {
+    port = $((mail_base + 3))
+  }
+}
+# No pause after a wrong password.
+service anvil {
+  chroot =
+  unix_listener anvil-auth-penalty {
+    mode = 0
+  }
+}
+CONF
+  dovecot -c "$mail_folder/dovecot.conf"
+}
+
+# The settings whose names differ. Old versions have those of OAuth 2 in a file of their own.
+mail_dovecot_2_3() {
+  cat >"$mail_folder/oauth2.conf" <<CONF
+introspection_mode = local
+local_validation_key_dict = fs:posix:prefix=$mail_folder/keys/
+username_attribute = sub
+CONF
+  cat <<CONF
+mail_location = maildir:~/mail
+disable_plaintext_auth = yes
+ssl_cert = <$mail_folder/server.pem
+ssl_key = <$mail_folder/server.key
+passdb {
+  driver = oauth2
+  mechanisms = xoauth2
+  args = $mail_folder/oauth2.conf
+}
+passdb {
+  driver = static
+  mechanisms = plain login
+  args = password=$mail_password
+}
+userdb {
+  driver = static
+  args = uid=$user gid=$group home=$mail_folder/home/%u allow_all_users=yes
+}
+CONF
+}
+
+mail_dovecot_2_4() {
+  cat <<CONF
+dovecot_config_version = 2.4.0
+dovecot_storage_version = 2.4.0
+mail_driver = maildir
+mail_path = ~/mail
+mail_home = $mail_folder/home/%{user}
+auth_allow_cleartext = no
+ssl_server_cert_file = $mail_folder/server.pem
+ssl_server_key_file = $mail_folder/server.key
+oauth2 {
+  introspection_mode = local
+  username_attribute = sub
+  oauth2_local_validation {
+    dict fs {
+      fs posix {
+        prefix = $mail_folder/keys/
+      }
+    }
+  }
+}
+passdb static {
+  password = $mail_password
+}
+userdb static {
+  allow_all_users = yes
+  fields {
+    uid = $user
+    gid = $group
+    home = $mail_folder/home/%{user}
+  }
+}
+CONF
+}
+
+mail_postfix() {
+  mkdir -p "$mail_folder/postfix" "$mail_folder/queue" "$mail_folder/data"
+  mail_root chown root "$mail_folder/queue"
+  mail_root chown postfix "$mail_folder/data"
+  cat >"$mail_folder/postfix/main.cf" <<CONF
+compatibility_level = 3.6
+queue_directory = $mail_folder/queue
+data_directory = $mail_folder/data
+maillog_file = $mail_folder/postfix.log
+maillog_file_prefixes = $mail_folder
+multi_instance_enable = no
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+myhostname = localhost
+mydestination =
+mynetworks =
+local_recipient_maps =
+alias_maps =
+alias_database =
+virtual_mailbox_domains = example.org
+virtual_transport = lmtp:inet:127.0.0.1:$((mail_base + 2))
+relay_domains =
+default_transport = error:no mail leaves this machine
+relay_transport = error:no mail leaves this machine
+smtputf8_enable = yes
+message_size_limit = 40000000
+smtpd_tls_security_level = may
+smtpd_tls_auth_only = yes
+smtpd_tls_cert_file = $mail_folder/server.pem
+smtpd_tls_key_file = $mail_folder/server.key
+smtpd_sasl_auth_enable = yes
+smtpd_sasl_type = dovecot
+smtpd_sasl_path = inet:127.0.0.1:$((mail_base + 3))
+smtpd_relay_restrictions = permit_sasl_authenticated, reject
+smtpd_recipient_restrictions =
+  check_recipient_access inline:{{blocked@example.org=REJECT no such mailbox}}
+smtpd_client_connection_rate_limit = 0
+CONF
+  cat >"$mail_folder/postfix/master.cf" <<CONF
+127.0.0.1:$((mail_base + 4)) inet n - n - - smtpd
+127.0.0.1:$((mail_base + 5)) inet n - n - - smtpd
+  -o smtpd_tls_wrappermode=yes
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+error unix - - n - - error
+retry unix - - n - - error
+lmtp unix - - n - - lmtp
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+postlog unix-dgram n - n - 1 postlogd
+CONF
+  mail_root chown -R root "$mail_folder/postfix"
+  mail_root postfix -c "$mail_folder/postfix" start
+}
+
+# A server that did not start has nothing to stop.
+mail_halt() {
+  [ ! -e "$mail_folder/postfix/main.cf" ] ||
+    mail_root postfix -c "$mail_folder/postfix" stop >/dev/null 2>&1 || :
+  [ ! -e "$mail_folder/dovecot.conf" ] ||
+    dovecot -c "$mail_folder/dovecot.conf" stop >/dev/null 2>&1 || :
+}
+
+mail_stop() {
+  mail_halt
+  mail_root rm -rf "$mail_folder"
 }

@@ -49,6 +49,10 @@ defmodule Skillbook do
   Make a new view for each turn of a conversation. A view is the catalog as one profile may see
   it. It keeps its generation of the catalog, also when files change or the book is reloaded.
 
+  Functions that read or run take a view, or the name of a book with the option `:profile`, which
+  makes a new view: `Skillbook.run(MyApp.Skills, reply, profile: "guest")`. Options are keyword
+  lists, or maps with atoms as keys.
+
   ## Options
 
   ### Skills
@@ -58,8 +62,12 @@ defmodule Skillbook do
       `Skillbook.Source.list/1`, such as `{:priv, :my_app, "skills"}`. A folder must exist, unless
       its source is `optional: true`. If two sources have an entry of the same name, the later
       source wins. Defaults to `[]`
-    * `:builtins` (boolean) - whether the built-in skills are loaded, as the first source. Those
-      of the domain `markdown` are only loaded with `:vaults`. Defaults to `true`
+    * `:builtins` (boolean, or list of domains and globs) - which built-in skills are loaded, as
+      the first source: all, none, or for example `["tasks", "memory.*"]`. A list shortens the
+      prompt: five commands take half of it. Those of the domain `markdown` are only loaded with
+      `:vaults`. Those of `email`, `calendar`, `drive` and `hubspot` are only loaded for the
+      services of `:connections`, or if the list names them; `:google` means the first three.
+      Defaults to `true`
     * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as
       the last source if `:sources` does not list it. Defaults to `nil`
     * `:watch` (boolean or `[poll: milliseconds]`) - whether changed files are read again
@@ -84,6 +92,12 @@ defmodule Skillbook do
     * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
       paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
 
+  ### Connections
+
+    * `:connections` (keyword list, or a function without arguments that returns one) - accounts
+      at other vendors for mail, calendars, files and customers, and the `:key` that encrypts
+      their tokens in the `:store`; see `Skillbook.Connections`. Defaults to `[]`
+
   ### Search by meaning
 
     * `:embedder` (embedder or `nil`) - the model whose vectors `search/3` uses beside words, such
@@ -98,16 +112,29 @@ defmodule Skillbook do
 
   ### Access
 
-    * `:profiles` (list) - the identities that read and run skills, as options of
-      `Skillbook.Profile`, each with its own `:id`. A book without profiles has the profile
-      `"default"`, which sees all entries without visibility labels and may write. A book with
-      profiles has only those. Defaults to `[]`
+    * `:profiles` (list, function of one argument or `{module, function}`) - the identities that
+      read and run skills, as options of `Skillbook.Profile`, each with its own `:id`. A function
+      gets an id and returns `{:ok, profile}`, `nil` or `:error` if it has none, or
+      `{:error, exception}`; see [profiles](docs/profiles.md). It may stand in the list too, after
+      profiles that are always there. A book without profiles has the profile `"default"`, which
+      sees all entries without visibility labels and may write. A book with profiles has only
+      those. Defaults to `[]`
+    * `:assigns` (map, or a function without arguments that returns one) - values for all
+      handlers, which read them from `context.assigns`; see `Skillbook.Context`. Defaults to `%{}`
     * `:roles` (list of keyword lists) - options that profiles share. A role has an `:id`, which
       profiles name as their `:role`, and any of `:grants`, `:skills`, `:tools`, `:writes`,
       `:labels` and `:preflight`. Defaults to `[]`
     * `:ask` (function of one argument, `{module, function}` or `nil`) - decides whether a command
-      with side effects may run, for profiles with `writes: :ask`; see
-      `t:Skillbook.Request.ask/0`. Defaults to `nil`
+      with side effects may run, for profiles with `writes: :ask`, and whether a command of a page
+      with `approval: required` may, for all profiles; see `Skillbook.Request`. Defaults to `nil`
+    * `:ask_timeout` (milliseconds or `:infinity`) - how long the callback may take. Without an
+      answer the command does not run. Defaults to `600_000`
+    * `:approvals` (keyword list) - the calls that [wait for an
+      approval](docs/running.md#wait-for-an-approval), in the `:store`: they `:expire` after this
+      number of seconds; a profile may have `:max_waiting` of them; decided ones are deleted
+      `:keep` days after they would have expired; a call that runs is held for `:lease`
+      milliseconds at a time, and is interrupted if its node dies. Defaults to
+      `[expire: 604_800, max_waiting: 100, keep: 90, lease: 60_000]`
 
   ### Limits
 
@@ -147,28 +174,40 @@ defmodule Skillbook do
       the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may
       have their own. Defaults to `nil`, none
 
+    * `:sections` (list) - sections that the application adds to conversations: the open tasks,
+      memories that fit, who the user is. See `Skillbook.Prompt.Sections`. Defaults to `[]`
+
   ### Monitoring
 
     * `:usage` (keyword list or `false`) - the counts that `usage/2` reports, for books with a
       `:store`: written every `:flush` milliseconds, kept for `:keep` days, with at most `:most`
       different counts in memory between two writes. Defaults to
       `[flush: 5_000, keep: 365, most: 10_000]`
+    * `:conversations` (keyword list or `false`) - whether the [page](docs/page.md) shows the
+      conversations of `Skillbook.Agent` to operators, with each message and command, and so all
+      that was said: stored in the `:store` for `:keep` days, at most `:max` of each profile. `[]`
+      means `[keep: 30, max: 200]`. Defaults to `false`
     * `:telemetry_flags` (boolean) - whether telemetry events carry the flags of commands, which
       may be secret. Defaults to `false`
   """
 
+  alias Skillbook.Approval.Decision
   alias Skillbook.Catalog.{Search, Watcher}
+  alias Skillbook.MCP.Client
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Run.CircuitBreaker
+  alias Skillbook.Run.{CircuitBreaker, Operations}
   alias Skillbook.SQL.Location
-  alias Skillbook.Support.Arguments
+  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.Workflow.Prose
 
   alias Skillbook.{
+    Approval,
     Book,
     Catalog,
     Change,
     Diagnostic,
     Explanation,
+    Firing,
     Help,
     Hit,
     OptionError,
@@ -181,6 +220,17 @@ defmodule Skillbook do
   @typedoc "The name of a running book."
   @type book :: atom()
 
+  @typedoc """
+  The first argument of functions that read or run: a view, or the name of a book.
+
+  With a book, the option `:profile` has the id of one of its profiles, or a `Skillbook.Profile`.
+  It defaults to `"default"`.
+  """
+  @type view_or_book :: View.t() | book()
+
+  @typedoc "Options: a keyword list, or a map with atoms as keys."
+  @type options :: keyword() | %{optional(atom()) => term()}
+
   @doc """
   Starts a book with the [options](#module-options) above.
 
@@ -192,26 +242,47 @@ defmodule Skillbook do
       iex> error.option
       :sorces
   """
-  @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
+  @spec start_link(options()) :: Supervisor.on_start() | {:error, Exception.t()}
   defdelegate start_link(options), to: Book
 
   @doc false
   def child_spec(options) do
     # Other terms are an error of the start.
+    options = Options.keywords(options)
     keyword? = Keyword.keyword?(options)
 
     %{
       id: {__MODULE__, if(keyword?, do: options[:name])},
-      start: {Book, :start_child, [if(keyword?, do: hide_url(options), else: options)]},
+      start: {Book, :start_child, [if(keyword?, do: hide(options), else: options)]},
       type: :supervisor
     }
   end
 
-  # A function keeps the password of a URL out of supervisor reports.
-  defp hide_url(options) do
-    Keyword.replace_lazy(options, :store, fn store ->
+  # Functions keep the password of a URL, assigns and secrets out of supervisor reports.
+  defp hide(options) do
+    options
+    |> Keyword.replace_lazy(:store, fn store ->
       if Location.url?(store), do: fn -> store end, else: store
     end)
+    |> hide_assigns()
+    |> Keyword.replace_lazy(:connections, &hide_connections/1)
+    |> Keyword.replace_lazy(:profiles, fn profiles ->
+      if is_list(profiles), do: Enum.map(profiles, &hide_assigns/1), else: profiles
+    end)
+  end
+
+  defp hide_connections(connections) when is_function(connections), do: connections
+  defp hide_connections(connections), do: fn -> connections end
+
+  defp hide_assigns(options) do
+    options = Options.keywords(options)
+
+    with true <- Keyword.keyword?(options),
+         {:ok, assigns} when not is_function(assigns) <- Keyword.fetch(options, :assigns) do
+      Keyword.put(options, :assigns, fn -> assigns end)
+    else
+      _ -> options
+    end
   end
 
   @doc """
@@ -229,14 +300,10 @@ defmodule Skillbook do
 
   Takes the options of `Skillbook.Prompt.text/2`.
   """
-  @spec prompt(View.t(), keyword()) :: String.t()
-  def prompt(view, options \\ [])
-
-  def prompt(%View{} = view, options) when is_list(options),
-    do: Prompt.text(view, options)
-
-  def prompt(view, options) do
-    Arguments.check!("Skillbook.prompt/2", view: {:view, view}, options: {:keyword, options})
+  @spec prompt(view_or_book(), options()) :: String.t()
+  def prompt(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.prompt/2")
+    Prompt.text(view, options)
   end
 
   @doc """
@@ -277,8 +344,8 @@ defmodule Skillbook do
 
   ## Options
 
-    * `:assigns` (map) - values for handlers, which read them from `context.assigns`. Defaults to
-      `%{}`
+    * `:assigns` (map) - values for handlers, which read them from `context.assigns`. They replace
+      those of the profile and of the book, name by name. Defaults to `%{}`
     * `:now` (`DateTime` in UTC) - the time that handlers see. Defaults to the system's clock
     * `:by` (`:agent` or `:user`) - the author of the commands, a model or a person. It is
       recorded on skills and notes that the commands write. Defaults to `:agent`
@@ -286,26 +353,20 @@ defmodule Skillbook do
       page, or of the book
     * `:ask` (function of one argument or `{module, function}`) - decides about commands with side
       effects; see `t:Skillbook.Request.ask/0`. Defaults to the callback of the book
+    * `:ask_timeout` (milliseconds or `:infinity`) - how long it may take. Defaults to the limit
+      of the book
     * `:max_result` (characters or `:infinity`) - how much of each result the model gets. Defaults
       to the limit of the book
-    * `:on_error` (`:continue` or `:halt`) - with `:halt`, the commands after a failed one are not
-      run and get the status `:skipped`. Defaults to `:continue`
+    * `:on_error` (`:continue` or `:halt`) - with `:halt`, the commands after one that failed or
+      waits for an approval are not run and get the status `:skipped`. Defaults to `:continue`
     * `:on_result` (function of one argument) - called with each result as soon as it is ready
     * `:unclosed` (`:hold` or `:run`) - whether to run a `cmd` block that the end of the reply cut
       off. Use `:run` if you stop the model at the closing fence. Defaults to `:hold`
   """
-  @spec run(View.t(), binary(), keyword()) :: Report.t()
-  def run(view, text, options \\ [])
-
-  def run(%View{} = view, text, options) when is_binary(text) and is_list(options),
-    do: Pipeline.run(view, text, options)
-
-  def run(view, text, options) do
-    Arguments.check!("Skillbook.run/3",
-      view: {:view, view},
-      text: {:text, text},
-      options: {:keyword, options}
-    )
+  @spec run(view_or_book(), binary(), options()) :: Report.t()
+  def run(view_or_book, text, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.run/3", text: {:text, text})
+    Pipeline.run(view, text, options)
   end
 
   @doc """
@@ -354,42 +415,127 @@ defmodule Skillbook do
       ...>     store: ":memory:",
       ...>     agent: [model: model]
       ...>   )
-      iex> result = Skillbook.carry_out(Skillbook.view(:carried_out), "home.tea")
+      iex> result = Skillbook.carry_out(:carried_out, "home.tea")
       iex> {result.status, result.content, result.effects}
       {:ok, "I have written it down.", [:memory_saved]}
   """
-  @spec carry_out(View.t(), String.t(), keyword()) :: Skillbook.Result.t()
-  def carry_out(view, line, options \\ [])
+  @spec carry_out(view_or_book(), String.t(), options()) :: Skillbook.Result.t()
+  def carry_out(view_or_book, line, options \\ []) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.carry_out/3", line: {:text, line})
 
-  def carry_out(%View{} = view, line, options) when is_binary(line) and is_list(options),
-    do: Skillbook.Workflow.Prose.carry_out(view, line, options)
+    Prose.carry_out(view, line, options)
+  end
 
-  def carry_out(view, line, options) do
-    Arguments.check!("Skillbook.carry_out/3",
-      view: {:view, view},
-      line: {:text, line},
-      options: {:keyword, options}
+  @doc """
+  Lists the calls that wait for an approval, or had one, the newest first.
+
+  With a view, those of its profile, as far as the view shows their skills. With the name of a
+  book, those of all profiles, for trusted code; with the option `:profile` too, those of that
+  profile as its view shows them.
+
+  ## Options
+
+    * `:status` (status or list of them) - see `Skillbook.Approval`. Defaults to `[:pending]`
+    * `:limit` (1 to 1,000) - the maximum number. Defaults to `100`
+    * `:profile` (text or `Skillbook.Profile`) - with the name of a book
+    * `:now` (`DateTime` in UTC) - the time by which calls expire. Defaults to the system's clock
+
+  ## Examples
+
+      iex> {:ok, _pid} = Skillbook.start_link(name: :approvals_example, store: ":memory:")
+      iex> Skillbook.approvals(:approvals_example)
+      {:ok, []}
+  """
+  @spec approvals(View.t() | book(), keyword() | map()) ::
+          {:ok, [Approval.t()]} | {:error, Exception.t()}
+  def approvals(view_or_book, options \\ [])
+
+  def approvals(view_or_book, options) do
+    Arguments.check!("Skillbook.approvals/2",
+      view_or_book: {:view_or_book, view_or_book},
+      options: {:options, options}
     )
+
+    options = Options.keywords(options)
+
+    if is_atom(view_or_book) and not Keyword.has_key?(options, :profile) do
+      Decision.list(Book.fetch!(view_or_book).name, nil, options)
+    else
+      {view, options} = View.from(view_or_book, options)
+      Decision.list(view.book, view, options)
+    end
+  end
+
+  @doc """
+  Approves a call that waits, runs it, and returns the approval with its `:result`.
+
+  It runs in the calling process as the profile that made it, with the rights that both the call
+  had and the profile has now. It runs once, however many nodes approve it at the same moment. If
+  the page is prose, the book's `:agent` follows it, as in `carry_out/3`.
+
+  Returns `{:error, exception}` if it has not run: a `Skillbook.ApprovalError` if it cannot be
+  approved, or the error of a check, such as a `Skillbook.BusyError`, after which it waits again.
+  A command that ran and failed has the status `:failed`.
+
+  Only trusted code may call this function; no command does.
+
+  ## Options
+
+    * `:by` (text) - who approves it. It is stored. Required
+    * `:reason` (text or `nil`) - stored too. Defaults to `nil`
+    * `:force` (boolean) - whether it runs although the page has changed since the call. Defaults
+      to `false`
+    * `:resume` (boolean or keyword list) - whether the conversation in which the call was made
+      goes on with the result, with the book's `:agent` and these options of
+      `Skillbook.Agent.run/3`. The field `:run` has the result. Defaults to `false`
+    * `:now` (`DateTime` in UTC) - the time of the decision. Defaults to the system's clock
+  """
+  @spec approve(book(), String.t(), keyword() | map()) ::
+          {:ok, Approval.t()} | {:error, Exception.t()}
+  def approve(book, ref, options) do
+    Arguments.check!("Skillbook.approve/3",
+      book: {:book, book},
+      ref: {:text, ref},
+      options: {:options, options}
+    )
+
+    Decision.approve(Book.fetch!(book).name, ref, Options.keywords(options))
+  end
+
+  @doc """
+  Denies a call that waits. It never runs.
+
+  Takes the options of `approve/3` except `:force`. With `:resume`, the conversation goes on with
+  the text that the call was declined, and the reason.
+  """
+  @spec deny(book(), String.t(), keyword() | map()) ::
+          {:ok, Approval.t()} | {:error, Exception.t()}
+  def deny(book, ref, options) do
+    Arguments.check!("Skillbook.deny/3",
+      book: {:book, book},
+      ref: {:text, ref},
+      options: {:options, options}
+    )
+
+    Decision.deny(Book.fetch!(book).name, ref, Options.keywords(options))
   end
 
   @doc """
   Returns the answer to `get_skill: PATH`; without a path, the list of all domains and skills.
 
-  `Skillbook.Help.get/2` lists the kinds of paths.
+  `Skillbook.Help.get/3` lists the kinds of paths.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:ok, page} = Skillbook.get(Skillbook.View.all(catalog), "tasks.get")
       iex> page =~ "# tasks.get"
       true
   """
-  @spec get(View.t(), String.t() | nil) :: Help.answer()
-  def get(view, path \\ nil)
-
-  def get(%View{} = view, path) when is_nil(path) or is_binary(path),
-    do: Help.get(view, path)
-
-  def get(view, path) do
-    Arguments.check!("Skillbook.get/2", view: {:view, view}, path: {{:or_nil, :text}, path})
+  @spec get(view_or_book(), String.t() | nil, options()) :: Help.answer()
+  def get(view_or_book, path \\ nil, options \\ []) do
+    path_type = [path: {{:or_nil, :text}, path}]
+    view = View.only_from(view_or_book, options, "Skillbook.get/3", path_type)
+    Help.get(view, path)
   end
 
   @doc """
@@ -423,18 +569,12 @@ defmodule Skillbook do
       iex> hit.name
       "memory.save"
   """
-  @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
-  def search(view, query, options \\ [])
+  @spec search(view_or_book(), String.t(), options()) :: [Hit.t()]
+  def search(view_or_book, query, options \\ []) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.search/3", query: {:text, query})
 
-  def search(%View{} = view, query, options) when is_binary(query) and is_list(options),
-    do: Search.search(view, query, options)
-
-  def search(view, query, options) do
-    Arguments.check!("Skillbook.search/3",
-      view: {:view, view},
-      query: {:text, query},
-      options: {:keyword, options}
-    )
+    Search.search(view, query, options)
   end
 
   @doc """
@@ -460,6 +600,20 @@ defmodule Skillbook do
   second: how many of all texts have a vector, and the error after which embedding waits, or
   `nil`.
 
+  It also receives `{:skillbook_approval, book, %Skillbook.Approval{}}` when a call begins to wait
+  for an approval, has run, is denied, expires or is interrupted, on the node where this is
+  noticed: an expired call by the next one that waits, is listed or decided.
+
+  When a run of a workflow has begun or ended on this node, and when a firing of a schedule has
+  ended, it receives `{:skillbook_run, book, %{name: name, profile: profile}}` with the name of
+  the entry and the id of the profile. The profile is `nil` when somebody has paused, resumed or
+  run a schedule, or reset a circuit breaker, on any node.
+
+  Two messages are about changes without a generation. `{:skillbook_files, book, files}` has the
+  names of skills beside whose pages files have changed, each with the path; it is `:all` after
+  the system has lost reports. `{:skillbook_disabled, book, :changed}` comes when disabled entries
+  of the store have changed.
+
       iex> {:ok, _pid} = Skillbook.start_link(name: :watched, watch: false)
       iex> Skillbook.subscribe(:watched)
       :ok
@@ -479,12 +633,14 @@ defmodule Skillbook do
   @doc """
   Returns the diagnostics of a book: files that were skipped, repaired or shadowed, and why.
 
-  Skills that the circuit breaker has taken out of service come last.
+  Those of MCP servers and skills that the circuit breaker has taken out of service come last.
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
   def diagnostics(book) do
     book = Book.fetch!(book)
-    Catalog.diagnostics(book.catalog) ++ CircuitBreaker.diagnostics(book)
+
+    Catalog.diagnostics(book.catalog) ++
+      Client.diagnostics(book) ++ CircuitBreaker.diagnostics(book)
   end
 
   @doc """
@@ -492,55 +648,163 @@ defmodule Skillbook do
 
   Takes the options of `Skillbook.Usage.report/2`; `Skillbook.Usage` describes the counts.
   """
-  @spec usage(View.t(), keyword()) ::
+  @spec usage(view_or_book(), options()) ::
           {:ok, Skillbook.Usage.t()}
           | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def usage(view, options \\ [])
-
-  def usage(%View{} = view, options),
-    do: Skillbook.Usage.report(view, options)
-
-  def usage(view, _options) do
-    Arguments.check!("Skillbook.usage/2", view: {:view, view})
+  def usage(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.usage/2")
+    Skillbook.Usage.report(view, options)
   end
 
   @doc """
   Reports the next scheduled runs and the results of earlier ones, as far as a view shows their
   entries.
 
-  Takes the options of `Skillbook.Agenda.new/2`; `Skillbook.Agenda` describes the report.
+  Takes the options of `Skillbook.Agenda.report/2`; `Skillbook.Agenda` describes the report.
   """
-  @spec schedule(View.t(), keyword()) ::
+  @spec schedule(view_or_book(), options()) ::
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
-  def schedule(view, options \\ [])
+  def schedule(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.schedule/2")
+    Skillbook.Agenda.report(view, options)
+  end
 
-  def schedule(%View{} = view, options),
-    do: Skillbook.Agenda.new(view, options)
+  @doc """
+  Pauses the schedule of a skill on all nodes of the book, until `resume_schedule/3`.
 
-  def schedule(view, _options) do
-    Arguments.check!("Skillbook.schedule/2", view: {:view, view})
+  The pause is in the database, so it also holds after a restart. Firings that have begun, or were
+  handed to a job queue, go on. Times that come meanwhile are missed; the option `:missed` of
+  `:schedules` decides about them when the schedule is resumed. `run_schedule/3` runs it anyway.
+
+  Returns the pause: `:at`, `:by` and `:reason`. A schedule that is paused already stays so, with
+  the pause that it has.
+
+  Returns `{:error, exception}` if the view does not show the skill
+  (`Skillbook.UnknownSkillError`), and a `Skillbook.OperationError` if the skill has no schedule,
+  the book has no database, or the skill runs as another profile than that of the view. An
+  unrestricted view may pause all schedules. Only trusted code may call this function; no command
+  does.
+
+  ## Options
+
+    * `:by` (text) - who pauses it. It is stored. Required
+    * `:reason` (text or `nil`) - stored too. Defaults to `nil`
+    * `:operator` (boolean) - whether an operator asks, who may pause all schedules that the view
+      shows, of any profile. Defaults to `false`
+
+  ## Examples
+
+      iex> folder = Path.join(System.tmp_dir!(), "pause_example")
+      iex> File.mkdir_p!(folder)
+      iex> page = "---\\nname: digest\\ndescription: Digest\\nschedule: 0 8 * * 1\\n---\\n"
+      iex> File.write!(Path.join(folder, "digest.md"), page)
+      iex> options = [name: :pause_example, sources: [folder], store: ":memory:"]
+      iex> {:ok, _pid} = Skillbook.start_link(options)
+      iex> view = Skillbook.View.all(:pause_example)
+      iex> {:ok, pause} = Skillbook.pause_schedule(view, "digest", by: "Bob")
+      iex> {:ok, %{next: [%{paused: ^pause}]}} = Skillbook.schedule(view, names: ["d*"])
+      iex> {:ok, ^pause} = Skillbook.resume_schedule(view, "digest", by: "Bob")
+      iex> {pause.by, Skillbook.resume_schedule(view, "digest", by: "Bob")}
+      {"Bob", {:ok, nil}}
+  """
+  @spec pause_schedule(view_or_book(), String.t(), options()) ::
+          {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil}}
+          | {:error, Exception.t()}
+  def pause_schedule(view_or_book, name, options) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.pause_schedule/3", name: {:text, name})
+
+    Operations.pause(view, name, options)
+  end
+
+  @doc """
+  Resumes a schedule that `pause_schedule/3` has paused.
+
+  Returns the pause that ended, or `nil` if the schedule was not paused. Nodes notice it like a
+  write to the store, at the latest after their `:lease`. If a time came during the pause, it is
+  treated as missed; see [Schedules](schedules.md#handle-missed-and-interrupted-runs).
+
+  Takes the options of `pause_schedule/3`, and returns its errors.
+  """
+  @spec resume_schedule(view_or_book(), String.t(), options()) ::
+          {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil} | nil}
+          | {:error, Exception.t()}
+  def resume_schedule(view_or_book, name, options) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.resume_schedule/3", name: {:text, name})
+
+    Operations.resume(view, name, options)
+  end
+
+  @doc """
+  Runs a skill with a schedule now, as its schedule would: as its profile, once, on one of the
+  nodes that run schedules. It also runs while the schedule is paused.
+
+  Returns the `Skillbook.Firing` at once. `schedule/2` lists its result. A run that no node has
+  begun within a minute is a missed firing, and lapses after a day.
+
+  Takes the options of `pause_schedule/3`, and returns its errors. If the book itself runs
+  schedules, it also checks that this one can run.
+  """
+  @spec run_schedule(view_or_book(), String.t(), options()) ::
+          {:ok, Firing.t()} | {:error, Exception.t()}
+  def run_schedule(view_or_book, name, options) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.run_schedule/3", name: {:text, name})
+
+    Operations.run(view, name, options)
+  end
+
+  @doc """
+  Resets the [circuit breaker](running.md#when-a-handler-keeps-failing) of a skill: its failures
+  are forgotten, and it is in service again.
+
+  With an unrestricted view or `operator: true`, for all profiles; otherwise for the view's own. A
+  book with a database does the same on all its nodes, within moments. Without one, it is reset in
+  this book only.
+
+  Returns the failures that this node has forgotten, a map for each profile: `:name`, `:profile`,
+  `:state` (`:closed`, `:open`, `:half_open` or `:trial`), `:failures`, `:since` and `:retry_at`.
+
+  Takes the options of `pause_schedule/3`. Returns `{:error, exception}` if the view does not show
+  the skill (`Skillbook.UnknownSkillError`), or the skill has no handler
+  (`Skillbook.OperationError`).
+  """
+  @spec reset_breaker(view_or_book(), String.t(), options()) ::
+          {:ok, [map()]} | {:error, Exception.t()}
+  def reset_breaker(view_or_book, name, options) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.reset_breaker/3", name: {:text, name})
+
+    Operations.reset(view, name, options)
   end
 
   @doc """
   Explains which file a name resolves to for a profile, why it is hidden, and its place in the
   prompt.
 
-  The profile is the id of one of the book's profiles, a `Skillbook.Profile`, or its options. The
-  last argument takes the options of `prompt/2` and selects the prompt. The explanation includes
-  files that the profile may not see: use it in trusted code, never in an answer to a model.
+  The explanation includes files that the profile may not see: use it in trusted code, never in an
+  answer to a model.
+
+  ## Options
+
+  The options of `prompt/2`, which select the prompt, and:
+
+    * `:profile` - the id of one of the book's profiles, a `Skillbook.Profile`, or its options.
+      Defaults to `"default"`; required for a catalog
+
+  An id or a `Skillbook.Profile` instead of the options is short for `profile:`.
   """
-  @spec explain(
-          book() | Catalog.t(),
-          String.t(),
-          String.t() | Profile.t() | keyword(),
-          keyword()
-        ) :: Explanation.t()
-  def explain(book_or_catalog, name, profile, prompt \\ [])
+  @spec explain(book() | Catalog.t(), String.t(), options() | String.t() | Profile.t()) ::
+          Explanation.t()
+  def explain(book_or_catalog, name, options \\ [])
 
-  def explain(book_or_catalog, name, profile, prompt) when is_binary(name) and is_list(prompt),
-    do: Explanation.new(book_or_catalog, name, profile, prompt)
+  def explain(book_or_catalog, name, profile)
+      when is_binary(profile) or is_struct(profile, Profile),
+      do: explain(book_or_catalog, name, profile: profile)
 
-  def explain(_book_or_catalog, name, _profile, prompt) do
-    Arguments.check!("Skillbook.explain/4", name: {:text, name}, prompt: {:keyword, prompt})
+  def explain(book_or_catalog, name, options) do
+    Arguments.check!("Skillbook.explain/3", name: {:text, name}, options: {:options, options})
+    Explanation.new(book_or_catalog, name, Options.keywords(options))
   end
 end

@@ -144,7 +144,7 @@ defmodule Skillbook.DocsTest do
     printed = capture_io(fn -> send(self(), Skillbook.CLI.run(options)) end)
     numberless = &String.replace(&1, ~r/\d\.\d+/, "N")
     assert numberless.(printed) == numberless.(shown)
-    assert_received 0
+    assert_receive 0
   end
 
   test "the page of the command language shows a real error" do

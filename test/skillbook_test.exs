@@ -21,11 +21,12 @@ defmodule SkillbookTest do
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are " <>
                ":name, :sources, :builtins, " <>
-               ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :agent, " <>
-               ":preflight, " <>
+               ":store, :store_poll, :profiles, :roles, :assigns, :write_to, :timeout, " <>
+               ":ask, :ask_timeout, :approvals, :agent, :preflight, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
-               ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, " <>
-               ":watch, :vaults, :embedder, :embedder_timeout"},
+               ":max_result, :breaker, :usage, :conversations, :scheduler, :schedules, " <>
+               ":sections, :telemetry_flags, :watch, :vaults, :connections, :embedder, " <>
+               ":embedder_timeout"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
@@ -58,8 +59,8 @@ defmodule SkillbookTest do
             {[name: :x, agent: [max_turn: 1]],
              "unknown option :max_turn for a book's :agent, did you mean :max_turns? The " <>
                "options are :model, :system, :chat, " <>
-               ":grammar, :max_turns, :max_time, :max_tokens, :max_repeats, :max_context, " <>
-               ":max_depth"},
+               ":grammar, :protocol, :tools, :max_turns, :max_time, :max_tokens, " <>
+               ":max_repeats, :max_context, :max_depth"},
             {[name: :x, agent: [max_turns: 0]],
              "expected a whole number from 1 as the option :max_turns of a book's :agent, " <>
                "got: 0"},
@@ -94,7 +95,7 @@ defmodule SkillbookTest do
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
              "unknown option :role for a role. The options are :id, :others, :grants, " <>
-               ":skills, :within, :tools, :writes, :labels, :preflight"},
+               ":skills, :within, :tools, :writes, :approved, :labels, :preflight"},
             {[name: :x, profiles: [[id: "p", labels: "a"]]],
              "expected a list of texts as the option :labels of a profile, got: \"a\""},
             {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],
@@ -165,7 +166,8 @@ defmodule SkillbookTest do
         {[name: :printed, profiles: [[grants: []]]], "a profile needs the option :id"},
         {[name: :printed, sources: [nowhere]],
          ~s(the source "nowhere" cannot be read: #{nowhere}: )},
-        {%{name: :printed}, "expected a keyword list for a book, got: %{name: :printed}"}
+        {%{"name" => :printed},
+         "expected a keyword list or a map with atoms as keys for a book, got: %{\"name\" =>"}
       ]
 
       for {options, message} <- rows do
@@ -437,7 +439,7 @@ defmodule SkillbookTest do
       assert write_to == Path.expand(folder)
       assert Skillbook.SQL.query!(context.sql, "select 1").rows == [[1]]
       send(pid, :go_on)
-      assert [%{content: "went on"}] = Task.await(task).results
+      assert [%{content: "went on"}] = Task.await(task, 60_000).results
     end
 
     test "survives handlers that crash, hang or return nonsense", %{tmp_dir: folder} do
@@ -477,8 +479,8 @@ defmodule SkillbookTest do
         Skillbook.run(view, "", asigns: %{})
       end
 
-      assert_raise OptionError, ~r/expected a map as the option :assigns/, fn ->
-        Skillbook.run(view, "", assigns: [])
+      assert_raise OptionError, ~r/expected a map or a keyword list as the option :assigns/, fn ->
+        Skillbook.run(view, "", assigns: [1])
       end
     end
   end

@@ -9,4 +9,4 @@ Application.put_env(:skillbook, :corpus, corpus)
 # reaches this limit.
 # `:guard` measures times, which bin/test does while nothing else runs.
 exclude = if File.dir?(corpus), do: [:guard], else: [:guard, :corpus]
-ExUnit.start(timeout: 600_000, exclude: exclude)
+ExUnit.start(timeout: 600_000, assert_receive_timeout: 60_000, exclude: exclude)

@@ -1,7 +1,8 @@
 defmodule Skillbook.Agent do
   @moduledoc ~S"""
   Runs a conversation with a model: asks it, runs the commands of its reply, reports their
-  results, and repeats until a reply has no commands.
+  results, and repeats until a reply has no commands. Models with native tool calls call the
+  commands as tools.
 
       iex> alias Skillbook.{Agent, Model}
       iex> {:ok, _pid} = Skillbook.start_link(name: :agent_example, store: ":memory:")
@@ -14,13 +15,47 @@ defmodule Skillbook.Agent do
       ...>       "I will remember it."
       ...>   end
       ...> end)
-      iex> result = Agent.run(:agent_example, "Remember that I like tea.", model: model)
+      iex> {:ok, result} = Agent.run(:agent_example, "Remember that I like tea.", model: model)
       iex> {result.status, result.text, result.turns}
       {:done, "I will remember it.", 2}
       iex> Enum.map(result.transcript.messages, & &1.kind)
       [:prompt, :input, :reply, :report, :reply]
 
   To continue a conversation, pass `result.transcript` as `:transcript` of the next run.
+
+  ## Protocols
+
+  With `protocol: :blocks` the model writes commands in `cmd` blocks, which every model can. With
+  `:tools` it gets the tools of its view (`Skillbook.Tools.list/2`) and calls them:
+
+      iex> alias Skillbook.{Agent, Model}
+      iex> {:ok, _pid} = Skillbook.start_link(name: :agent_tools, store: ":memory:")
+      iex> model = Model.Function.new(fn messages, _options ->
+      ...>   case List.last(messages) do
+      ...>     %{role: :user} ->
+      ...>       %{tool_calls: [%{name: "memory__save", arguments: %{content: "Likes tea"}}]}
+      ...>
+      ...>     %{role: :tool, content: "ok\n" <> _saved} ->
+      ...>       "I will remember it."
+      ...>   end
+      ...> end)
+      iex> options = [model: model, protocol: :tools]
+      iex> {:ok, result} = Agent.run(:agent_tools, "Remember that I like tea.", options)
+      iex> Enum.map(result.transcript.messages, & &1.kind)
+      [:prompt, :input, :reply, :result, :reply]
+
+  The tools stay the same for the whole conversation, as the system prompt does. Commands that are
+  added later, or that are no tools for lack of room, run through the tool `run_command`. If an
+  entry is gone when a conversation is continued, its tools are made again.
+
+  The calls of a reply run in order. Those that follow each other and only read
+  (`Skillbook.Entry.effect/1`) run at the same time, at most eight, within the book's and the
+  skills' `max_running`. The results come back in the order of the calls; the first line of each
+  is its status, as in a report. A reply may have 100 calls. The last call of a reply that reached
+  its limit of tokens does not run, since it may be incomplete.
+
+  A model may use both: `cmd` blocks of a model with tools run, and so do tool calls of one
+  without them. A conversation can be continued with the other protocol.
 
   ## Turns
 
@@ -37,7 +72,8 @@ defmodule Skillbook.Agent do
 
   A reply may contain text that only looks like commands (see `:notes` of `Skillbook.Report`). If
   such a reply has no commands, and no reply before it had any, the model gets a note and another
-  turn, once per run.
+  turn, once per run. A reply without any text or command gets a note too; if the next one is
+  empty as well, the run ends as `:empty`.
 
   ## Events
 
@@ -47,21 +83,28 @@ defmodule Skillbook.Agent do
     * `{:retry, retry}` - a call failed and is repeated, see `t:Skillbook.Model.retry/0`
     * `{:text, text}` - more text for the user, without command blocks. The joined text does not
       depend on the chunks in which the reply arrived
-    * `{:command, line}` - a command whose line is complete
-    * `{:usage, usage}` - the `:prompt_tokens` and `:completion_tokens` of the turn, and whether
+    * `{:tool_call, piece}` - more of a tool call, a `t:Skillbook.Model.tool_call_piece/0`, if the
+      model streams them
+    * `{:command, line}` - a command whose line is complete; for a tool call, when the reply is
+    * `{:usage, usage}` - the tokens of the turn, see `t:Skillbook.Model.usage/0`, and whether
       they are `:estimated`
     * `{:result, result}` - the result of a command, a `Skillbook.Result`
     * `{:incomplete, lines}` - the commands of an unclosed block, which do not run
     * `{:note, text}` - the model is told that text which looks like commands did not run
+    * `{:empty, text}` - the model is told that its reply was empty
     * `{:cut_off, reason}` - the reply is incomplete: `:length`, it reached its limit of tokens;
       `:filtered`, the server withheld the rest; `:broken`, the connection broke
     * `{:transcript, transcript}` - the conversation, including this turn
+
+  Whenever a message is added to the conversation, `{:message, message}` has the
+  `Skillbook.Transcript.Message`; `Skillbook.Transcript.Log` writes these to a file.
 
   Between turns:
 
     * `{:preloaded, %{picks: picks, loaded: names, left_out: names}}` - skills were loaded for the
       input, before the first turn: what the router picked, the entries whose pages the model
       gets, and those that did not fit
+    * `{:context, text}` - the message with the application's sections, before the first turn
     * `{:news, text}` - the message to the model about changed skills
     * `{:compacted, %{messages: count, restored: names, left_out: names}}` - old messages were
       removed to save room: their number, the skills that were sent again, and those that were not
@@ -70,21 +113,32 @@ defmodule Skillbook.Agent do
   It is sent from the process of that command.
   """
 
-  alias Skillbook.Agent.{Loop, Result, SkillsRead}
-  alias Skillbook.{Transcript, View}
+  alias Skillbook.Agent.{Loop, Result, Settings, SkillsRead}
+  alias Skillbook.Support.Options
+  alias Skillbook.{AgentError, Book, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @doc """
   Sends `input` to a model on behalf of a profile, and runs turns until the model has answered.
 
+  The options of the book's `:agent` are the defaults of these:
+
+      {Skillbook, name: MyApp.Skills, agent: [model: model, chat: [temperature: 0.2]]}
+
+      {:ok, result} = Skillbook.Agent.run(MyApp.Skills, "What is due today?", profile: "ann")
+
   It runs in the calling process. If that process exits, the request and the commands stop too.
-  A failure of the model is not raised: see `:status` and `:error` of `Skillbook.Agent.Result`.
-  Wrong options raise `Skillbook.OptionError` before the model is called.
+  Returns `{:ok, result}` for a run that ended by itself or at a limit; `:status` of the
+  `Skillbook.Agent.Result` tells how. Returns `{:error, %Skillbook.AgentError{}}` if the model
+  failed; it has the conversation up to then. Wrong options raise `Skillbook.OptionError` before
+  the model is called.
 
   ## Options
 
-    * `:model` - the model, for example a `Skillbook.Model.OpenAI`. Required
-    * `:profile` - a profile, or the id of one of the book's profiles. Default: `"default"`
+    * `:model` - the model, for example a `Skillbook.Model.OpenAI`. Required, here or in the
+      book's `:agent`
+    * `:profile` - a profile, or the id of one of the book's profiles, which is read again for
+      each turn; not beside a view. Default: `"default"`
     * `:transcript` - the `Skillbook.Transcript` to continue. If it belongs to another profile id,
       `Skillbook.TranscriptError` is raised. Texts of skills that the profile may no longer see
       are removed from it
@@ -95,11 +149,20 @@ defmodule Skillbook.Agent do
     * `:grammar` - options of `Skillbook.Grammar.gbnf/2`, for example `[]`. The grammar of each
       turn's view is sent with the request, for servers that support grammars. Default: `nil`,
       none
+    * `:protocol` - `:blocks`, `:tools` or `:auto`: see [Protocols](#module-protocols). `:auto`
+      means `:tools` for a model whose module says that it takes them
+      (`c:Skillbook.Model.tools?/1`), unless there is a `:grammar`. Default: `:auto`
+    * `:tools` - `:names` and `:limit` of `Skillbook.Tools.list/2`, for `protocol: :tools`. Over
+      the limit, the tools nearest to the first input of the conversation stay. Default: `[]`
     * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that
       match `input` before the model reads it, and those that are proactive for the profile.
       Default: `nil`, as the book and the profile say. Dispatched agents and runs inside handlers
       load none
-    * `:commands` - options of `Skillbook.run/3`, for example `[assigns: %{user: 1}]`
+    * `:sections` - sections of the application, see `Skillbook.Prompt.Sections`; `[]` for none.
+      Default: `nil`, those of the book. Dispatched agents, runs inside handlers and workflows of
+      prose have none
+    * `:assigns`, `:ask` - as of `Skillbook.run/3`, for the commands of all turns
+    * `:commands` - other options of `Skillbook.run/3`, for example `[timeout: 5_000]`
     * `:on_event` - a function that is called with each event, or a process that receives
       `{:skillbook_agent, pid, event}`, where `pid` is the process of the run
     * `:max_turns` - how often the model may be called. Default: 20
@@ -107,9 +170,9 @@ defmodule Skillbook.Agent do
     * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else
       estimated. Checked between turns. Default: `nil`, no limit
     * `:max_repeats` - how often in a row one command may fail with the same error. Default: 3
-    * `:max_context` - estimated tokens of the conversation. Above it, old messages are removed
-      with `compact/2` down to half of it, and the skills read in them are restored in up to a
-      quarter of it. Default: `nil`, nothing is removed
+    * `:max_context` - estimated tokens of the conversation with its tools. Above it, old messages
+      are removed with `compact/2` down to half of it, and the skills read in them are restored in
+      up to a quarter of it. Default: `nil`, nothing is removed
     * `:max_depth` - how many levels of agents `agent.dispatch` may nest, 0 for none. Default: 1
     * `:depth` - the level of this run, for handlers. Default: 0
     * `:parent` - the budget of the run around this one, from `context.agent.options`. Handlers
@@ -119,8 +182,17 @@ defmodule Skillbook.Agent do
   Dispatched agents count toward `:max_turns`, `:max_time` and `:max_tokens` of the run that
   dispatched them.
   """
-  @spec run(Skillbook.book(), String.t(), keyword()) :: Result.t()
-  def run(book, input, options) when is_binary(input), do: Loop.run(book, input, options)
+  @spec run(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Result.t()} | {:error, AgentError.t()}
+  def run(view_or_book, input, options \\ []) do
+    function = "Skillbook.Agent.run/3"
+    {view, rest} = View.from(view_or_book, options, function, input: {:text, input})
+    rest = Settings.with_book(rest, Book.of!(view))
+    Loop.run(view, profile(view_or_book, options), input, rest)
+  end
+
+  defp profile(%View{profile: profile}, _options), do: profile
+  defp profile(_book, options), do: Keyword.get(Options.keywords(options), :profile, "default")
 
   @doc """
   Removes the oldest messages of a conversation that has more than `max_tokens` tokens, estimated.
@@ -138,9 +210,15 @@ defmodule Skillbook.Agent do
   longer in it.
 
   Skills are read again through the view; a skill that the view does not show is neither restored
-  nor named. The most recent come first. Those that do not fit into `max_tokens` are only named.
+  nor named. The most recent come first.
 
-  Returns a map:
+  ## Options
+
+    * `:max_tokens` - the limit of the text. Skills that do not fit are only named. Default: 4,000
+
+  ## Result
+
+  A map:
 
     * `:text` - the text for the model, empty if there is nothing to restore
     * `:activations` - the restored skills, for the `Skillbook.Transcript.Message` with the text
@@ -156,16 +234,19 @@ defmodule Skillbook.Agent do
       iex> view = Skillbook.View.all(catalog)
       iex> read = %{name: "haiku", hash: "", command: "haiku", answer: ""}
       iex> transcript = %Skillbook.Transcript{profile: "", left_out: [read]}
-      iex> Skillbook.Agent.rehydrate(view, transcript, 1_000).text
+      iex> Skillbook.Agent.rehydrate(view, transcript).text
       "You read this earlier; its current text:\\n\\n[1] get_skill: haiku\\nok\\n  Three lines."
-      iex> Skillbook.Agent.rehydrate(view, transcript, 10).text
+      iex> Skillbook.Agent.rehydrate(view, transcript, max_tokens: 10).text
       "You also read these, but they do not fit here: haiku. `get_skill: NAME` reads one again."
   """
-  @spec rehydrate(View.t(), Transcript.t(), non_neg_integer()) :: %{
+  @spec rehydrate(Skillbook.view_or_book(), Transcript.t(), Skillbook.options()) :: %{
           text: String.t(),
           activations: [Message.activation()],
           left_out: [String.t()]
         }
-  def rehydrate(view, transcript, max_tokens \\ 4_000),
-    do: SkillsRead.rehydrate(view, transcript, max_tokens)
+  def rehydrate(view_or_book, transcript, options \\ []) do
+    type = [transcript: {Transcript, transcript}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Agent.rehydrate/3", type)
+    SkillsRead.rehydrate(view, transcript, Settings.rehydration!(options))
+  end
 end

@@ -9,9 +9,11 @@ defmodule Skillbook.Book do
 
   use Supervisor
 
-  alias Skillbook.Book.Config
+  alias Skillbook.Book.{Cache, Config, Profiles}
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Preflight.Cache
+  alias Skillbook.Connections.Tokens
+  alias Skillbook.MCP.Client
+  alias Skillbook.Prompt.Sections
   alias Skillbook.Reply.StoredResults
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
   alias Skillbook.Scheduler.Server
@@ -19,8 +21,8 @@ defmodule Skillbook.Book do
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{Catalog, Embedder, Embedding, Profile, Request, Source}
-  alias Skillbook.{Telemetry, Vault}
+  alias Skillbook.{Catalog, Connections, Embedder, Embedding, Profile, Request, Source}
+  alias Skillbook.{Telemetry, Vault, View}
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -30,9 +32,19 @@ defmodule Skillbook.Book do
           store_poll: pos_integer(),
           revision: :atomics.atomics_ref() | nil,
           profiles: %{String.t() => Profile.t()},
+          fetch_profile: Profiles.fetch() | nil,
+          roles: Profile.roles(),
           write_to: Path.t() | nil,
           timeout: pos_integer(),
           ask: Request.ask() | nil,
+          assigns: map(),
+          ask_timeout: timeout(),
+          approvals: [
+            expire: pos_integer(),
+            keep: pos_integer(),
+            max_waiting: pos_integer(),
+            lease: pos_integer()
+          ],
           max_running: pos_integer() | :infinity,
           max_running_per_skill: pos_integer() | :infinity,
           max_agents: pos_integer() | :infinity,
@@ -40,19 +52,33 @@ defmodule Skillbook.Book do
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
+          conversations: [keep: pos_integer(), max: pos_integer()] | false,
           scheduler: {module(), term()} | false,
           schedules: keyword(),
           agent: keyword() | nil,
           preflight: keyword() | false | nil,
           telemetry_flags: boolean(),
+          sections: [Sections.t()],
           watch: boolean() | [poll: pos_integer()],
           vaults: [Vault.Config.t()],
           embedder: Embedder.t() | nil,
           embedder_timeout: pos_integer(),
           vectors: reference() | nil,
-          document_vectors: reference() | nil
+          document_vectors: reference() | nil,
+          connections: Connections.Config.t() | nil,
+          test: test() | nil
         }
 
+  # The hooks of `Skillbook.Test`: handlers in place of those of entries, a function that gets
+  # each call with its answer, and the clock of calls.
+  @type test :: %{
+          stubs: %{String.t() => Skillbook.Test.Stub.t()},
+          observe: (Skillbook.RoutedCommand.t(), Skillbook.Context.t(), term() -> term()),
+          clock: (() -> DateTime.t())
+        }
+
+  # Reports of supervisors show the struct.
+  @derive {Inspect, only: [:name]}
   @enforce_keys [:name]
   defstruct [
     :name,
@@ -65,11 +91,18 @@ defmodule Skillbook.Book do
     :embedder,
     :vectors,
     :document_vectors,
+    :connections,
     :preflight,
+    :fetch_profile,
+    :test,
     store_poll: 500,
     sources: [],
     profiles: %{},
+    roles: %{},
+    assigns: %{},
     timeout: 30_000,
+    ask_timeout: 600_000,
+    approvals: [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000],
     max_running: :infinity,
     max_running_per_skill: :infinity,
     max_agents: 8,
@@ -77,6 +110,7 @@ defmodule Skillbook.Book do
     max_result: 30_000,
     breaker: [failures: 5, cooldown: 30_000],
     usage: [flush: 5_000, keep: 365, most: 10_000],
+    conversations: false,
     scheduler: false,
     schedules: [
       run_as: nil,
@@ -93,16 +127,18 @@ defmodule Skillbook.Book do
       clock: nil
     ],
     telemetry_flags: false,
+    sections: [],
     watch: true,
     vaults: [],
     embedder_timeout: 300
   ]
 
-  @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options) do
+  @spec start_link(keyword(), test() | nil) :: Supervisor.on_start() | {:error, Exception.t()}
+  def start_link(options, test \\ nil) do
     Telemetry.load()
 
     with {:ok, book} <- Config.read(options),
+         book = %{book | test: test},
          # The supervisor keeps the catalog and the vectors, so processes that it restarts use the
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
@@ -113,6 +149,11 @@ defmodule Skillbook.Book do
 
       case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
+          {:error, error}
+
+        # A required server, below a supervisor of its own.
+        {:error, {:shutdown, {:failed_to_start_child, _child, {:shutdown, {_failed, _, error}}}}}
+        when is_exception(error) ->
           {:error, error}
 
         started ->
@@ -139,9 +180,21 @@ defmodule Skillbook.Book do
             "expected the name of a running book, got: #{inspect(name, limit: 5)}"
   end
 
+  @doc "Returns the running book of a view, or raises `ArgumentError`."
+  @spec of!(View.t()) :: t()
+  def of!(%View{book: nil}),
+    do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
+
+  def of!(%View{book: name}), do: fetch!(name)
+
   @doc "Returns the running book of a name, or `nil`."
   @spec find(atom()) :: t() | nil
   def find(name), do: :persistent_term.get({__MODULE__, name}, nil)
+
+  @doc "Returns the time of a call: the system's, or that of a test."
+  @spec now(t() | nil) :: DateTime.t()
+  def now(%__MODULE__{test: %{clock: clock}}), do: clock.()
+  def now(_book), do: DateTime.utc_now()
 
   @doc "Returns the handle of the book's database, or `nil`."
   @spec sql(t()) :: Skillbook.SQL.t() | nil
@@ -157,23 +210,33 @@ defmodule Skillbook.Book do
     end
   end
 
-  @doc "Returns the profile of an id, or raises `ArgumentError`."
+  @doc """
+  Returns the profile of an id. Raises `ArgumentError` if there is none, and
+  `Skillbook.ProfileError` if the function of the application fails.
+  """
   @spec profile(t(), String.t() | Profile.t()) :: Profile.t()
   def profile(_book, %Profile{} = profile), do: profile
 
   def profile(book, id) do
-    case book.profiles do
-      %{^id => profile} ->
+    case Profiles.fetch(book, id) do
+      {:ok, profile} ->
         profile
 
-      profiles ->
-        known = profiles |> Map.keys() |> Enum.map_join(", ", &inspect/1)
-
+      :error ->
         raise ArgumentError,
-              "expected a profile of the book #{inspect(book.name)} (#{known}), " <>
+              "expected a profile of the book #{inspect(book.name)}#{known(book)}, " <>
                 "got: #{inspect(id)}"
+
+      {:error, error} ->
+        raise error
     end
   end
+
+  # The ids of an application's own profiles are nobody else's business.
+  defp known(%{fetch_profile: nil, profiles: profiles}),
+    do: " (#{profiles |> Map.keys() |> Enum.map_join(", ", &inspect/1)})"
+
+  defp known(_book), do: ""
 
   # The supervision tree. Each child uses those before it, so a crash restarts those after it.
   # Workers therefore end with the concurrency limit, which counts from zero when it is restarted,
@@ -182,6 +245,8 @@ defmodule Skillbook.Book do
   @impl true
   def init(book) do
     Cache.new(book.name)
+    if book.connections, do: Tokens.new(book.name)
+    if Client.settings(book) != [], do: Client.Table.new(book.name)
 
     children =
       database(book) ++
@@ -192,19 +257,27 @@ defmodule Skillbook.Book do
           {CircuitBreaker, book},
           {ConcurrencyLimit, book},
           {__MODULE__.Registration, book},
-          {Task.Supervisor, name: Worker.supervisor(book.name)},
+          {Task.Supervisor, name: Worker.supervisor(book.name)}
+        ] ++
+        connections(book) ++
+        [
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
         ] ++
         follower(book) ++
         vaults(book) ++
         if(book.scheduler, do: Server.children(book), else: []) ++
-        embedding(book)
+        embedding(book) ++
+        Client.children(book)
 
     Supervisor.init(children, strategy: :rest_for_one)
   end
 
   defp database(%{store: nil}), do: []
   defp database(%{store: store} = book), do: [store, {__MODULE__.Migration, book}]
+
+  # Before the follower, which tells it about changes.
+  defp connections(%{connections: nil}), do: []
+  defp connections(book), do: [{Tokens, book}]
 
   defp follower(%{store: nil}), do: []
 
@@ -256,8 +329,12 @@ defmodule Skillbook.Book do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
            :ok <- Backfill.index(Skillbook.Book.sql(book)),
            {:ok, _revision} <- Follower.load(book),
+           :ok <- load_connections(book),
            do: :ignore
     end
+
+    defp load_connections(%{connections: nil}), do: :ok
+    defp load_connections(book), do: Tokens.load(book)
   end
 
   defmodule Registration do

@@ -20,10 +20,14 @@ defmodule Skillbook.Catalog do
   alias Skillbook.Support.Arguments
   alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source}
 
-  @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
+  @type t :: %__MODULE__{
+          ref: reference(),
+          sources: [Source.t()],
+          functions: Source.Code.functions()
+        }
 
   @enforce_keys [:ref, :sources]
-  defstruct [:ref, :sources]
+  defstruct [:ref, :sources, functions: %{}]
 
   @doc """
   Reads the sources, a list of the items that `Skillbook.Source.list/1` takes.
@@ -40,9 +44,11 @@ defmodule Skillbook.Catalog do
   @spec load([Source.item()]) :: {:ok, t()} | {:error, OptionError.t() | ConfigError.t()}
   def load(sources) do
     with {:ok, sources} <- Source.list(sources) do
-      {ref, handlers} = Native.catalog_load(sources)
-      publish(ref, handlers)
-      {:ok, %__MODULE__{ref: ref, sources: sources}}
+      {pages, functions} = pages(sources)
+      {ref, handlers} = Native.catalog_load(sources, pages)
+      catalog = %__MODULE__{ref: ref, sources: sources, functions: functions}
+      publish(catalog, handlers)
+      {:ok, catalog}
     end
   end
 
@@ -77,7 +83,10 @@ defmodule Skillbook.Catalog do
       %Skillbook.Change{generation: 2, added: ["tea"], changed: [], removed: []}
   """
   @spec refresh(t(), :all | [Path.t()]) :: Change.t()
-  def refresh(%__MODULE__{ref: ref}, :all), do: publish(ref, Native.catalog_read(ref))
+  def refresh(%__MODULE__{} = catalog, :all) do
+    {pages, _functions} = pages(catalog.sources)
+    publish(catalog, Native.catalog_read(catalog.ref, pages))
+  end
 
   def refresh(%__MODULE__{ref: ref} = catalog, paths) do
     unless is_list(paths) and Enum.all?(paths, &is_binary/1) do
@@ -86,18 +95,46 @@ defmodule Skillbook.Catalog do
               "Skillbook.Catalog.refresh/2, got: #{inspect(paths, limit: 5)}"
     end
 
-    case Native.catalog_read_paths(ref, Enum.map(paths, &Path.expand/1)) do
+    paths = Enum.map(paths, &Path.expand/1)
+
+    code = code(catalog.sources)
+    # `nil` keeps the pages of code.
+    pages = if code != [] and Source.Code.touched?(code, paths), do: elem(pages(code), 0)
+
+    case Native.catalog_read_paths(ref, paths, pages) do
       nil -> %Change{generation: generation(catalog), added: [], changed: [], removed: []}
-      handlers -> publish(ref, handlers)
+      handlers -> publish(catalog, handlers)
     end
   end
 
   def refresh(catalog, _paths),
     do: Arguments.check!("Skillbook.Catalog.refresh/2", catalog: {:catalog, catalog})
 
+  defp code(sources), do: Enum.filter(sources, &(&1.kind in [:code, :mcp]))
+
+  # The pages of each source of code, and the functions among their handlers.
+  defp pages(sources) do
+    case code(sources) do
+      [] -> {[], %{}}
+      code -> Source.Code.pages(code)
+    end
+  end
+
   # The handlers are looked up before readers get the generation.
-  defp publish(ref, handlers),
-    do: change(Native.catalog_publish(ref, Handlers.problems(handlers)))
+  defp publish(%{ref: ref, functions: functions}, handlers),
+    do: change(Native.catalog_publish(ref, Handlers.problems(handlers, functions)))
+
+  @doc false
+  # Takes the pages of code and of servers again. No file is read.
+  @spec refresh_pages(t()) :: Change.t()
+  def refresh_pages(%__MODULE__{ref: ref} = catalog) do
+    {pages, _functions} = pages(catalog.sources)
+
+    case Native.catalog_read_paths(ref, [], pages) do
+      nil -> %Change{generation: generation(catalog), added: [], changed: [], removed: []}
+      handlers -> publish(catalog, handlers)
+    end
+  end
 
   @doc false
   # Puts rows of the store's table into the source of `Source.stored/0`: all rows, or some new and

@@ -18,6 +18,7 @@ defmodule Skillbook.Command do
     * `:raw` - the command as written
     * `:placeholders` - the positions of placeholders such as `{1}` and `{last}`, as `{flag or
       :args, index, number or :last}`. Handlers and `:ask` callbacks get the values filled in
+    * `:json` - whether the flags are the members of a JSON object
     * `:help` - whether the line has `--help` or `-h`; such a command is never run
   """
 
@@ -31,11 +32,12 @@ defmodule Skillbook.Command do
           args: [String.t()],
           raw: String.t(),
           placeholders: [{String.t() | :args, non_neg_integer(), non_neg_integer() | :last}],
+          json: boolean(),
           help: boolean()
         }
 
   @enforce_keys [:name, :raw]
-  defstruct [:name, :raw, flags: %{}, args: [], placeholders: [], help: false]
+  defstruct [:name, :raw, flags: %{}, args: [], placeholders: [], json: false, help: false]
 
   @doc """
   Splits a command into words.
@@ -83,13 +85,14 @@ defmodule Skillbook.Command do
   # Builds the struct from the tuple of the native library, which is faster than to build it
   # there.
   @spec new(tuple()) :: t()
-  def new({name, raw, flags, args, placeholders, help}) do
+  def new({name, raw, flags, args, placeholders, help, json}) do
     %__MODULE__{
       name: name,
       raw: raw,
       flags: flags,
       args: args,
       placeholders: placeholders,
+      json: json,
       help: help
     }
   end

@@ -27,12 +27,16 @@ defmodule Skillbook.Context do
     * `:now` - the time of the call, UTC. Handlers use it instead of the system's clock
     * `:by` - the author of the command, `:agent` (a model) or `:user`; recorded on everything
       that the command writes
-    * `:assigns` - the map that the application passed to `Skillbook.run/3`
+    * `:assigns` - values of the application: those of the book, replaced by those of the profile
+      and then by those of the call, name by name. They are in no log line, no event and no
+      transcript, and inspecting a context shows their names only
+    * `:call_assigns` - the part of them that the call itself gave
     * `:timeout` - the time limit of the handler in milliseconds; `nil` if it is called without
       `Skillbook.Executor`
     * `:agent` - the agent run that the call is part of, or `nil`; see `t:agent/0`
     * `:workflow` - the workflow run that the call is part of, or `nil`; see `t:workflow/0`
     * `:ask` - the `:ask` callback, for handlers that run commands; or `nil`
+    * `:progress` - shows how far the call is, or `nil`; see `report/3`
   """
 
   @typedoc """
@@ -74,10 +78,12 @@ defmodule Skillbook.Context do
           now: DateTime.t(),
           by: :agent | :user,
           assigns: map(),
+          call_assigns: map(),
           timeout: pos_integer() | nil,
           agent: agent() | nil,
           workflow: workflow() | nil,
-          ask: Skillbook.Request.ask() | nil
+          ask: Skillbook.Request.ask() | nil,
+          progress: (number(), number() | nil, String.t() | nil -> any()) | nil
         }
 
   @enforce_keys [:view, :profile, :entry, :command, :now]
@@ -94,9 +100,27 @@ defmodule Skillbook.Context do
     :agent,
     :workflow,
     :ask,
+    :progress,
     by: :agent,
-    assigns: %{}
+    assigns: %{},
+    call_assigns: %{}
   ]
+
+  @doc false
+  # Adds the assigns of a call to those of the book and the profile.
+  @spec put_assigns(t(), Skillbook.Book.t() | nil, map() | keyword()) :: t()
+  def put_assigns(%__MODULE__{profile: profile} = context, book, call) do
+    call = Map.new(call)
+    %{context | assigns: assigns(book, profile, call), call_assigns: call}
+  end
+
+  @doc false
+  # The assigns of the book, replaced by those of the profile, then by those of the call.
+  @spec assigns(Skillbook.Book.t() | nil, Skillbook.Profile.t(), map() | keyword()) :: map()
+  def assigns(book, profile, call) do
+    of_book = if book, do: book.assigns, else: %{}
+    of_book |> Map.merge(profile.assigns) |> Map.merge(Map.new(call))
+  end
 
   @doc false
   # The metadata of log lines of a call.
@@ -119,6 +143,33 @@ defmodule Skillbook.Context do
     do: max(workflow.deadline - System.monotonic_time(:millisecond), 0)
 
   @doc """
+  Reports how far a handler is, to a caller that shows it: a client of MCP that asks for progress.
+  Without such a caller it does nothing. A workflow reports its steps.
+
+  ## Options
+
+    * `:total` (number) - what `done` will be at the end
+    * `:text` (text) - what the handler is doing, for people
+
+  ## Examples
+
+      def execute(flags, context) do
+        for {row, number} <- Enum.with_index(rows, 1) do
+          Skillbook.Context.report(context, number, total: length(rows), text: "Importing")
+          …
+        end
+      end
+  """
+  @spec report(t(), number(), total: number(), text: String.t()) :: :ok
+  def report(context, done, options \\ [])
+  def report(%__MODULE__{progress: nil}, _done, _options), do: :ok
+
+  def report(%__MODULE__{progress: progress}, done, options) when is_number(done) do
+    progress.(done, options[:total], options[:text])
+    :ok
+  end
+
+  @doc """
   Returns the handle for `Skillbook.SQL`, or an error for the operator if the book has no
   database.
   """
@@ -136,4 +187,11 @@ defmodule Skillbook.Context do
 
   defp missing(context, option),
     do: {:error, %Skillbook.SetupError{command: context.command.name, option: option}}
+
+  defimpl Inspect do
+    def inspect(context, options) do
+      names = [assigns: Map.keys(context.assigns), call_assigns: Map.keys(context.call_assigns)]
+      Inspect.Any.inspect(struct!(context, names), options)
+    end
+  end
 end

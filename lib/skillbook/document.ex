@@ -188,6 +188,12 @@ defmodule Skillbook.Document do
     end
   end
 
+  @doc false
+  # Whether a name is that of a file that a process was writing. If the process has been killed,
+  # nobody deletes it.
+  @spec temporary?(String.t()) :: boolean()
+  def temporary?(name), do: name =~ ~r/\A\.\d+-\d+\.tmp\z/
+
   defp write(target, content, place) do
     # The leading dot hides it from every source if this process dies before it deletes the file.
     unique = System.unique_integer([:positive])

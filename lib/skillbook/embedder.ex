@@ -78,8 +78,10 @@ defmodule Skillbook.Embedder do
 
     * `:timeout` - milliseconds for all texts. Default: 60,000
   """
-  @spec embed(t(), [String.t()], keyword()) :: {:ok, [vector()]} | {:error, EmbedderError.t()}
+  @spec embed(t(), [String.t()], Skillbook.options()) ::
+          {:ok, [vector()]} | {:error, EmbedderError.t()}
   def embed(embedder, texts, options \\ []) do
+    options = Options.keywords(options)
     check!(embedder, texts, options)
     if texts == [], do: {:ok, []}, else: call(embedder, texts, options)
   end

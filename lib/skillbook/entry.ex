@@ -40,8 +40,8 @@ defmodule Skillbook.Entry do
     * `:handler` - the handler as written, or `nil`; resolved when it runs. Always `nil` for
       sources of low trust
     * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
-    * `:limits` - limits of the page for its handler: `:timeout` in milliseconds and
-      `:max_running`, the number of concurrent calls
+    * `:limits` - limits of the page: `:timeout` of its handler in milliseconds, `:max_running`,
+      the number of concurrent calls, and `approval: :required` if each call needs an approval
     * `:strict` - whether the flags of a command without a handler are checked too
     * `:allowed_tools` - patterns of tools; see `Skillbook.View.tools/2`
     * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if invalid.
@@ -75,7 +75,11 @@ defmodule Skillbook.Entry do
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
-          limits: %{optional(:timeout) => pos_integer(), optional(:max_running) => pos_integer()},
+          limits: %{
+            optional(:timeout) => pos_integer(),
+            optional(:max_running) => pos_integer(),
+            optional(:approval) => :required
+          },
           strict: boolean(),
           allowed_tools: [String.t()],
           schedule: String.t() | nil,
@@ -164,13 +168,20 @@ defmodule Skillbook.Entry do
   end
 
   @doc false
-  # Returns the module of its handler, or of the handler of a name. Only existing atoms are used,
-  # so a file cannot create new ones; the modules of loaded applications have theirs.
-  @spec fetch_handler(t() | String.t()) :: {:ok, module()} | {:error, Exception.t() | nil}
-  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler),
-    do: fetch_handler(handler)
+  # Returns the handler of an entry, or of the text of one: a module, or one of the functions of
+  # its catalog. Only existing atoms are used, so a file cannot create new ones; the modules of
+  # loaded applications have theirs.
+  @spec fetch_handler(t() | String.t(), Skillbook.Source.Code.functions()) ::
+          {:ok, module() | function()} | {:error, Exception.t() | nil}
+  def fetch_handler(handler, functions \\ %{})
 
-  def fetch_handler(handler) when is_binary(handler) do
+  def fetch_handler(%__MODULE__{handler: handler}, functions) when is_binary(handler),
+    do: fetch_handler(handler, functions)
+
+  def fetch_handler(handler, functions) when is_map_key(functions, handler),
+    do: Map.fetch(functions, handler)
+
+  def fetch_handler(handler, _functions) when is_binary(handler) do
     module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
 
     if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),
@@ -180,7 +191,7 @@ defmodule Skillbook.Entry do
     error in [ArgumentError, SystemLimitError] -> {:error, error}
   end
 
-  def fetch_handler(_entry), do: {:error, nil}
+  def fetch_handler(_entry, _functions), do: {:error, nil}
 
   @doc false
   # Identifies a text that a model has read, so that it is not sent twice.

@@ -47,6 +47,7 @@ defmodule Skillbook.Extractor do
       [command: "``", block: :incomplete]
   '''
 
+  alias Skillbook.Support.Options
   alias Skillbook.{CommandError, Native}
 
   @type t :: %__MODULE__{
@@ -146,7 +147,7 @@ defmodule Skillbook.Extractor do
   defp run?([]), do: false
 
   defp run?(options) do
-    case Keyword.validate!(options, unclosed: :hold)[:unclosed] do
+    case Keyword.validate!(Options.keywords(options), unclosed: :hold)[:unclosed] do
       :hold ->
         false
 

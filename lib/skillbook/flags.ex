@@ -40,7 +40,8 @@ defmodule Skillbook.Flags do
   ## Single values
 
   A list of one item counts as that item. Several words are accepted for text only: in
-  `--title Review the PR` the missing quotes are obvious, but `--limit 5 10` is ambiguous.
+  `--title Review the PR` the missing quotes are obvious, but `--limit 5 10` is ambiguous. In a
+  JSON object, `cast_declared/3` refuses a list of several items for one text too.
   """
 
   alias Skillbook.Flags.{Cast, Check}
@@ -191,7 +192,7 @@ defmodule Skillbook.Flags do
   defdelegate cast(flags, name, expected, example, cast), to: Cast
 
   @doc """
-  Reads an integer.
+  Reads an integer of 64 bits. A number without a fraction, such as `7.0`, is one.
 
   ## Options
 
@@ -333,6 +334,20 @@ defmodule Skillbook.Flags do
   defdelegate cast_email(flags, name), to: Cast, as: :email
 
   @doc """
+  Reads one address of the web, with `http` or `https`, of up to 2,048 bytes.
+
+      iex> Skillbook.Flags.cast_url(%{"page" => "https://example.com/a?b=c"}, "page")
+      {:ok, %{"page" => "https://example.com/a?b=c"}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_url(%{"page" => "example.com"}, "page")
+      iex> Exception.message(e)
+      ~s(--page must be an address of the web with http or https, got "example.com". ) <>
+        "Write for example: --page https://example.com/page"
+  """
+  @spec cast_url(t(), String.t()) :: cast()
+  defdelegate cast_url(flags, name), to: Cast, as: :url
+
+  @doc """
   Reads one or more e-mail addresses as a list. Commas may separate them.
 
       iex> flags = %{"to" => ["bob@example.com,", "ann@example.com"]}
@@ -363,6 +378,8 @@ defmodule Skillbook.Flags do
       declared. If the command accepts other words, they are ignored. Defaults to `[]`
     * `:today` (`Date`) - the current day, for pages that allow the words `yesterday`, `today` and
       `tomorrow`
+    * `:json` (boolean) - whether the flags come from a JSON object, where a list of several items
+      is no text. In a line, several words without quotes are one. Defaults to `false`
 
   ## Examples
 
@@ -376,7 +393,7 @@ defmodule Skillbook.Flags do
       iex> Exception.message(e)
       ~s(--limit must be a whole number from 1 to 100, got "500". Write for example: --limit 1)
   """
-  @spec cast_declared(t(), Declaration.t(), args: [String.t()], today: Date.t()) :: cast()
+  @spec cast_declared(t(), Declaration.t(), Check.options()) :: cast()
   defdelegate cast_declared(flags, declaration, opts \\ []), to: Check, as: :declared
 
   @doc """

@@ -44,6 +44,9 @@ defmodule Skillbook.Frontmatter do
           | [value()]
           | %{optional(String.t()) => value()}
 
+  @typedoc "A mapping in its order, to write."
+  @type pairs :: [{String.t(), value() | pairs()}]
+
   @typedoc """
   A parsed document.
 
@@ -147,15 +150,16 @@ defmodule Skillbook.Frontmatter do
   Writes a document, which `parse/1` reads back.
 
   The data is a map, which is written sorted by key, or a list of `{key, value}`, which keeps its
-  order. Raises `ArgumentError` for terms other than `t:value/0`, integers larger than 64 bits,
-  and values nested more than 64 levels deep.
+  order; so are mappings inside it. Raises `ArgumentError` for terms other than `t:value/0`,
+  integers larger than 64 bits, and values nested more than 64 levels deep.
 
       iex> data = [{"name", "hello"}, {"description", "Note: short"}]
       iex> Skillbook.Frontmatter.write(data, "# Hello\n")
       "---\nname: hello\ndescription: 'Note: short'\n---\n# Hello\n"
+      iex> Skillbook.Frontmatter.write([{"job", [{"queue", "mail"}, {"attempts", 3}]}], "")
+      "---\njob:\n  queue: mail\n  attempts: 3\n---\n"
   """
-  @spec write(%{optional(String.t()) => value()} | [{String.t(), value()}], String.t()) ::
-          String.t()
+  @spec write(%{optional(String.t()) => value()} | pairs(), String.t()) :: String.t()
   def write(data, body) when is_map(data) and not is_struct(data) and is_binary(body) do
     write(Enum.sort_by(data, &elem(&1, 0)), body)
   end

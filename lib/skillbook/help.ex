@@ -16,9 +16,14 @@ defmodule Skillbook.Help do
       "tasks"
   """
 
+  alias Skillbook.MCP.Client.{Error, Reader}
   alias Skillbook.{Entry, Native, UnknownSkillError, View}
 
-  @type answer :: {:ok, String.t()} | {:error, UnknownSkillError.t()}
+  @typedoc """
+  A text, or the reason why there is none. A skill of an MCP server, whose text is fetched when it
+  is read, may fail with another exception.
+  """
+  @type answer :: {:ok, String.t()} | {:error, UnknownSkillError.t() | Exception.t()}
 
   @doc """
   Returns the answer to `get_skill: PATH`.
@@ -36,15 +41,19 @@ defmodule Skillbook.Help do
       and blanks, dashes and punctuation are equal. If it means several names, the error lists
       them
   """
-  @spec get(View.t(), String.t() | nil) :: answer()
-  def get(view, path), do: with({:ok, {_path, text}} <- find(view, path || ""), do: {:ok, text})
+  @spec get(Skillbook.view_or_book(), String.t() | nil, Skillbook.options()) :: answer()
+  def get(view_or_book, path, options \\ []) do
+    path_type = [path: {{:or_nil, :text}, path}]
+    view = View.only_from(view_or_book, options, "Skillbook.Help.get/3", path_type)
+    with {:ok, {_path, text}} <- find(view, path || ""), do: {:ok, text}
+  end
 
   @doc false
-  # As `get/2`, with the path that was found: for another spelling, the name.
+  # As `get/3`, with the path that was found: for another spelling, the name.
   @spec find(View.t(), String.t()) ::
-          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t()}
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Error.t()}
   def find(view, path) do
-    with {:error, error} <- find_exact(view, path) do
+    with {:error, %UnknownSkillError{} = error} <- find_exact(view, path) do
       case View.spelled(view, path) do
         [] -> {:error, error}
         [name] -> find_exact(view, name)
@@ -56,14 +65,18 @@ defmodule Skillbook.Help do
   @doc false
   # As `find/2`, without other spellings.
   @spec find_exact(View.t(), String.t()) ::
-          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t()}
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Error.t()}
   def find_exact(%View{ref: ref} = view, path) do
-    with {:ok, text} <- answer(Native.view_help(ref, path), view, path), do: {:ok, {path, text}}
+    answer =
+      with :other <- Reader.answer(view, path),
+           do: answer(Native.view_help(ref, path), view, path)
+
+    with {:ok, text} <- answer, do: {:ok, {path, text}}
   end
 
   @doc false
   # Returns the entries whose texts the answer to a path contains. Tries the path in the order of
-  # `get/2`.
+  # `get/3`.
   @spec entries(View.t(), String.t()) :: [Entry.t()]
   def entries(view, path) do
     path = String.trim(path)
@@ -106,23 +119,31 @@ defmodule Skillbook.Help do
   defp own(nil), do: []
 
   @doc "Returns the list of all domains and of the entries without a domain."
-  @spec top_level(View.t()) :: answer()
-  def top_level(view), do: get(view, "")
+  @spec top_level(Skillbook.view_or_book(), Skillbook.options()) :: answer()
+  def top_level(view_or_book, options \\ []), do: get(view_or_book, "", options)
 
   @doc "Returns the index of a domain."
-  @spec domain(View.t(), String.t()) :: answer()
-  def domain(%View{ref: ref} = view, name),
-    do: answer(Native.view_help_domain(ref, name), view, name)
+  @spec domain(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: answer()
+  def domain(view_or_book, name, options \\ []),
+    do: part(view_or_book, name, options, "domain/3", &Native.view_help_domain/2)
 
   @doc "Returns the body of an entry, with a list of its files for a skill that has some."
-  @spec skill(View.t(), String.t()) :: answer()
-  def skill(%View{ref: ref} = view, name),
-    do: answer(Native.view_help_skill(ref, name), view, name)
+  @spec skill(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: answer()
+  def skill(view_or_book, name, options \\ []),
+    do: part(view_or_book, name, options, "skill/3", &Native.view_help_skill/2, &Reader.answer/2)
 
   @doc "Returns the bodies of all commands of a domain, sorted by name."
-  @spec domain_all(View.t(), String.t()) :: answer()
-  def domain_all(%View{ref: ref} = view, name),
-    do: answer(Native.view_help_domain_all(ref, name), view, name)
+  @spec domain_all(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: answer()
+  def domain_all(view_or_book, name, options \\ []),
+    do: part(view_or_book, name, options, "domain_all/3", &Native.view_help_domain_all/2)
+
+  defp part(view_or_book, name, options, function, read, first \\ &other/2) do
+    type = [name: {:text, name}]
+    view = View.only_from(view_or_book, options, "Skillbook.Help." <> function, type)
+    with :other <- first.(view, name), do: answer(read.(view.ref, name), view, name)
+  end
+
+  defp other(_view, _name), do: :other
 
   defp answer(:unknown, view, name), do: {:error, View.unknown(view, name, domains: true)}
   defp answer(text, _view, _name), do: {:ok, text}

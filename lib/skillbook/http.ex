@@ -37,6 +37,9 @@ defmodule Skillbook.HTTP do
       the function. Endless responses end here. Default: 300,000
     * `:redirects` - how many redirects to follow; one more is an error. Default: 0, which returns
       the redirect itself
+    * `:addresses` - with `:public`, hosts of a private network are an error, also those that a
+      public name leads to; with `:public_redirects`, only redirects from a public host to them
+      are. Names are looked up on this machine, also with a proxy. Default: `:any`
     * `:max_body` - the largest body that `request/2` accepts, in bytes after unpacking gzip.
       Default: 8 MiB
     * `:compressed` - whether to ask for gzip. Gzip is always unpacked. Default: true
@@ -74,7 +77,7 @@ defmodule Skillbook.HTTP do
   `:timeout` are the same for every adapter.
   """
 
-  alias Skillbook.HTTP.{Error, Gzip, Request, Response}
+  alias Skillbook.HTTP.{Addresses, Error, Gzip, Request, Response}
   alias Skillbook.OptionError
   alias Skillbook.Support.Options
 
@@ -92,6 +95,7 @@ defmodule Skillbook.HTTP do
     idle_timeout: 60_000,
     timeout: 300_000,
     redirects: 0,
+    addresses: :any,
     max_body: 8 * 1024 * 1024,
     compressed: true,
     cacertfile: nil,
@@ -112,6 +116,7 @@ defmodule Skillbook.HTTP do
   """
   @spec request(request(), keyword()) :: {:ok, Response.t()} | {:error, Error.t()}
   def request(request, options \\ []) do
+    options = Options.keywords(options)
     limit = Keyword.get(options, :max_body, @defaults.max_body)
 
     collect = fn
@@ -155,11 +160,30 @@ defmodule Skillbook.HTTP do
 
     case Request.new(request, options.compressed) do
       {:ok, request} ->
-        follow(request, options.redirects, %{options: options, deadline: deadline, fun: fun}, acc)
+        call = %{options: options, deadline: deadline, fun: fun, host: host(request)}
+        allowed(request, options.redirects, call, acc)
 
       {:error, error} ->
         {:error, error, acc}
     end
+  end
+
+  defp host(%Request{url: %URI{host: host}}), do: String.downcase(host)
+
+  defp allowed(request, redirects, call, acc) do
+    case check_address(host(request), call) do
+      :ok -> follow(request, redirects, call, acc)
+      {:error, reason} -> {:error, placed(%Error{kind: :private, reason: reason}, request), acc}
+    end
+  end
+
+  defp check_address(_host, %{options: %{addresses: :any}}), do: :ok
+  defp check_address(host, %{options: %{addresses: :public_redirects}, host: host}), do: :ok
+
+  defp check_address(host, %{options: options} = call) do
+    if options.addresses == :public_redirects and Addresses.inside?(call.host),
+      do: :ok,
+      else: Addresses.check_public(host, options.connect_timeout)
   end
 
   defp follow(request, redirects, call, acc) do
@@ -212,7 +236,7 @@ defmodule Skillbook.HTTP do
 
   defp redirect(request, status, to, redirects, call, state) do
     case Request.redirect(request, status, to) do
-      {:ok, request} -> follow(request, redirects - 1, call, state.acc)
+      {:ok, request} -> allowed(request, redirects - 1, call, state.acc)
       {:error, reason} -> failed(request, :redirect, reason, state)
     end
   end
@@ -278,6 +302,8 @@ defmodule Skillbook.HTTP do
   # Options
 
   defp options!(options) do
+    options = Options.keywords(options)
+
     case Options.validate(options, "an HTTP request", schema()) do
       :ok -> Map.merge(@defaults, Map.new(options)) |> Map.update!(:adapter, &adapter/1)
       {:error, error} -> raise without_password(error)
@@ -312,6 +338,10 @@ defmodule Skillbook.HTTP do
       idle_timeout: milliseconds,
       timeout: milliseconds,
       redirects: {"a whole number from 0 to 20", &(&1 in 0..20)},
+      addresses: {
+        ":any, :public or :public_redirects",
+        &(&1 in [:any, :public, :public_redirects])
+      },
       max_body: {"a number of bytes", &Options.positive?/1},
       compressed: {"true or false", &is_boolean/1},
       cacertfile: {"a path or nil", &(is_nil(&1) or Options.text?(&1))},

@@ -62,21 +62,26 @@ defmodule Skillbook.Lint do
   @doc """
   Returns the diagnostics of sources, sorted by path, line and column.
 
-  A source is a path, the options of `Skillbook.Source`, or a `Skillbook.Source`. Raises
-  `Skillbook.OptionError` for an invalid source or option.
+  A source is an item of `Skillbook.Source.list/1`. Raises `Skillbook.OptionError` for an invalid
+  source or option.
   """
-  @spec run([Source.t() | Path.t() | keyword()], keyword()) :: [Diagnostic.t()]
+  @spec run([Source.item()], keyword()) :: [Diagnostic.t()]
   def run(sources, options \\ []) do
+    options = Options.keywords(options)
     with {:error, error} <- Options.validate(options, "lint", schema()), do: raise(error)
-    sources = Enum.map(sources, &source/1)
+    sources = sources(sources)
     view = view(Keyword.get(options, :context, []) ++ sources, options[:profile])
-    strict = if options[:strict], do: Enum.flat_map(sources, &strict(&1.path)), else: []
+
+    strict =
+      if options[:strict],
+        do: sources |> Enum.reject(&(&1.kind == :code)) |> Enum.flat_map(&strict(&1.path)),
+        else: []
 
     strict =
       if options[:profile], do: Enum.filter(strict, &(&1.path in paths(view))), else: strict
 
-    (View.diagnostics(view) ++ Native.lint_view(view.ref))
-    |> Enum.filter(fn diagnostic -> Enum.any?(sources, &below?(diagnostic.path, &1.path)) end)
+    (View.diagnostics(view) ++ advice(view))
+    |> Enum.filter(&of?(&1.path, sources))
     |> Enum.concat(strict)
     |> Enum.uniq()
     |> Enum.sort_by(&{&1.path, &1.line || 0, &1.column || 0, &1.code})
@@ -106,7 +111,7 @@ defmodule Skillbook.Lint do
   Returns the applied fixes as `apply_fixes/1` does, and the remaining diagnostics as `run/2`
   does.
   """
-  @spec fix([Source.t() | Path.t() | keyword()], keyword()) ::
+  @spec fix([Source.item()], keyword()) ::
           {[{Path.t(), {:ok, pos_integer()} | {:error, DocumentError.t()}}], [Diagnostic.t()]}
   def fix(sources, options \\ []),
     do: fix(sources, options, fn _diagnostic -> true end, @max_rounds, %{})
@@ -132,13 +137,34 @@ defmodule Skillbook.Lint do
   defp add({path, error}, done), do: Map.put(done, path, error)
 
   defp apply_to(path, fixes) do
-    {folder, file} = {Path.dirname(path), Path.basename(path)}
-
-    with {:ok, text} <- Document.read(folder, file),
-         {parts, count} = replace(text, fixes),
-         {:ok, _} <- Document.replace(folder, file, parts),
+    with {:ok, _text, parts, count} <- fixed(path, fixes),
+         {:ok, _} <- Document.replace(Path.dirname(path), Path.basename(path), parts),
          do: {:ok, count}
   end
+
+  defp fixed(path, fixes) do
+    with {:ok, text} <- Document.read(Path.dirname(path), Path.basename(path)) do
+      {parts, count} = replace(text, fixes)
+      {:ok, text, parts, count}
+    end
+  end
+
+  @doc false
+  # Returns the text of a file as it is, its text with the fixes of diagnostics, and their number,
+  # without writing it.
+  @spec preview(Path.t(), [Diagnostic.t()]) ::
+          {:ok, String.t(), String.t(), non_neg_integer()} | {:error, DocumentError.t()}
+  def preview(path, diagnostics) do
+    fixes = for %{path: ^path, fix: fix} when fix != nil <- diagnostics, do: fix
+
+    with {:ok, text, parts, count} <- fixed(path, fixes),
+         do: {:ok, text, IO.iodata_to_binary(parts), count}
+  end
+
+  @doc false
+  # The findings about the pages of a view, without those of loading.
+  @spec advice(View.t()) :: [Diagnostic.t()]
+  def advice(%View{ref: ref}), do: Native.lint_view(ref)
 
   # Of two fixes that overlap, the first is applied.
   defp replace(text, fixes) do
@@ -157,11 +183,18 @@ defmodule Skillbook.Lint do
     {[parts, binary_part(text, done, byte_size(text) - done)], count}
   end
 
-  defp source(source) do
-    case Source.new(source) do
-      {:ok, source} -> source
+  defp sources(sources) do
+    case Source.list(sources) do
+      {:ok, sources} -> sources
       {:error, error} -> raise error
     end
+  end
+
+  defp of?(path, sources) do
+    {code, folders} = Enum.split_with(sources, &(&1.kind == :code))
+
+    Enum.any?(folders, &below?(path, &1.path)) or
+      (code != [] and path in Source.Code.paths(code))
   end
 
   defp view(sources, profile) do

@@ -3,9 +3,11 @@ defmodule Skillbook.Package do
   Exports entries as folders in the Agent Skills format, and installs such folders from elsewhere.
 
   A source is a folder, an archive (`.zip`, `.tar`, `.tar.gz`, `.tgz`; a file or an https
-  address) or a git repository. `install/2` copies its skills into a folder, which a book then
-  reads as `{:installed, folder}` (`Skillbook.Source.list/1`). `skills.lock.json` in that folder
-  records the source, the commit, the content's hash and the accepted findings of each skill.
+  address), a git repository, or a website that publishes skills, such as `https://example.com`,
+  or one of its skills, `https://example.com#name`. `install/2` copies its skills into a folder,
+  which a book then reads as `{:installed, folder}` (`Skillbook.Source.list/1`).
+  `skills.lock.json` in that folder records the source, the commit or digest, the content's hash
+  and the accepted findings of each skill.
 
   Each skill is installed completely or not at all, nothing is written outside the folder, and
   nothing of a skill is run. `Skillbook.Package.Inspection` lists its scripts, commands, hosts
@@ -63,8 +65,9 @@ defmodule Skillbook.Package do
       :ok
   """
 
-  alias Skillbook.Package.{Export, Install, IntoStore, LockFile, Outcome, Skill, Update}
-  alias Skillbook.Support.Options
+  alias Skillbook.Package.{Export, Install, IntoStore, LockFile, Outcome, Publish, Search, Skill}
+  alias Skillbook.Package.Update
+  alias Skillbook.Support.{Arguments, Options}
   alias Skillbook.{DocumentError, OptionError, PackageError, UnknownSkillError, View}
 
   @to ".agents/skills"
@@ -90,12 +93,72 @@ defmodule Skillbook.Package do
 
     * `:force` - whether to replace other content under that name. Default: `false`
   """
-  @spec export(View.t(), String.t(), Path.t(), keyword()) ::
+  @spec export(Skillbook.view_or_book(), String.t(), Path.t(), Skillbook.options()) ::
           {:ok, Path.t()}
           | {:error, UnknownSkillError.t() | PackageError.t() | DocumentError.t()}
-  def export(%View{} = view, name, folder, options \\ []) do
+  def export(view_or_book, name, folder, options \\ []) do
+    types = [name: {:text, name}, folder: {:text, folder}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Package.export/4", types)
     validate!(options, Keyword.take(schema(), [:force]))
     Export.run(view, name, Path.expand(folder), with_defaults(options))
+  end
+
+  @doc """
+  Writes entries into a folder for a web server, or sends them to a running book.
+
+  In a folder, `.well-known/agent-skills/index.json` is in the Agent Skills Discovery format
+  0.2.0, from which `install/2` and other programs install. An entry is a `SKILL.md` as
+  `export/4` writes it, or, with more files, a `.tar.gz`. The same content has the same bytes on
+  every machine. Publishing again replaces what has changed, and deletes the files of skills that
+  the last index listed and that are no longer published. `Skillbook.Web` publishes without a
+  folder.
+
+  An https address is that of a book with `Skillbook.Web`, which imports each entry into its
+  store, with low trust and the label `imported`. The profile of `:token` must be one that may
+  write there and holds that label. An entry with more files, or a workflow, is an error, since
+  the store has neither.
+
+  The name is the entry's, in lower-case letters, digits and hyphens; of entries that then share a
+  name, those with another name of their own get a part of its hash. Labels are left out: everyone
+  who can read the folder can read the entries.
+
+  Each outcome has the action `:published`, `:updated` (of a running book), `:unchanged`,
+  `:removed` or `:failed`.
+
+  ## Options
+
+    * `:names` - the names of the entries, or `:all`, which is everything that the profile sees.
+      Default: `:all`
+    * `:force` - whether to replace an index, and files, that were not written by this function.
+      Default: `false`
+    * `:token` - a function without arguments that returns the token for a running book. Default:
+      none
+    * `:http` and `:progress`, as above
+
+  ## Examples
+
+      iex> folder = Path.join(System.tmp_dir!(), "publish-\#{System.unique_integer([:positive])}")
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> {:ok, [outcome]} = Skillbook.Package.publish(view, folder, names: ["tasks.get"])
+      iex> {outcome.name, outcome.action}
+      {"tasks-get", :published}
+      iex> File.ls!(Path.join(folder, ".well-known/agent-skills")) |> Enum.sort()
+      ["index.json", "tasks-get"]
+      iex> File.rm_rf!(folder)
+      iex> :ok
+      :ok
+  """
+  @spec publish(Skillbook.view_or_book(), Path.t(), Skillbook.options()) ::
+          {:ok, [Outcome.t()]}
+          | {:error, UnknownSkillError.t() | PackageError.t() | DocumentError.t()}
+  def publish(view_or_book, place, options \\ []) do
+    types = [place: {:text, place}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Package.publish/3", types)
+    token = {"a function without arguments", &is_function(&1, 0)}
+    taken = Keyword.take(schema(), [:names, :force, :http, :progress])
+    validate!(options, [token: token] ++ taken)
+    Publish.run(view, place, with_defaults(options))
   end
 
   @doc """
@@ -105,6 +168,38 @@ defmodule Skillbook.Package do
   """
   @spec find(String.t(), keyword()) :: {:ok, [Skill.t()]} | {:error, PackageError.t()}
   def find(source, options \\ []), do: Install.find(source, options!(options))
+
+  @doc """
+  Searches the skills of several sources by name and description, the best first. Installs
+  nothing.
+
+  Of a website only the index is read. Returns each skill with its source, and the errors of
+  sources that cannot be read. Skills with a `:problem` are left out.
+
+      {found, errors} = Skillbook.Package.search(["https://example.com"], "pull requests")
+      for {source, skill} <- found, do: IO.puts("\#{source}#\#{skill.name}")
+
+  ## Options
+
+    * `:limit` - the maximum number of skills, 1 to 1,000. Default: `10`
+    * `:progress` and `:http`, as above
+  """
+  @spec search([String.t()], String.t(), keyword()) ::
+          {[{String.t(), Skill.t()}], [PackageError.t()]}
+  def search(sources, query, options \\ []) do
+    {limit, options} = options |> Options.keywords([:http]) |> Keyword.pop(:limit, 10)
+    most = Skillbook.Catalog.Search.max_limit()
+
+    arguments = [sources: {:list, sources}, query: {:text, query}]
+    Arguments.check!("Skillbook.Package.search/3", arguments)
+
+    validate!([sources: sources, limit: limit],
+      sources: {"a list of texts", &Options.texts?/1},
+      limit: {"an integer from 1 to #{most}", &(&1 in 1..most)}
+    )
+
+    Search.run(sources, query, limit, options!(options))
+  end
 
   @doc """
   Installs skills of a source.
@@ -129,17 +224,19 @@ defmodule Skillbook.Package do
   fields that `export/4` writes; other fields of the format are left out. The schedule of an
   imported skill never runs.
 
-  The store has no files beside `SKILL.md`, so a skill with other files is an error; install it
-  instead. A name that is already in the store is an error too, unless `:force` adds a new version
-  of that entry.
+  The store has no commands, and no files beside `SKILL.md`, so an exported workflow and a skill
+  with other files are errors; install them instead. A name that is already in the store is an
+  error too, unless `:force` adds a new version of that entry.
 
   Uses all options except `:to` and `:lock_timeout`, and
 
     * `:labels` - visibility labels for new entries, which the profile must hold.
       Default: `["imported"]`
   """
-  @spec into_store(View.t(), String.t(), keyword()) :: outcomes()
-  def into_store(%View{} = view, source, options \\ []) do
+  @spec into_store(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: outcomes()
+  def into_store(view_or_book, source, options \\ []) do
+    type = [source: {:text, source}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Package.into_store/3", type)
     {labels, options} = Keyword.pop(options, :labels, ["imported"])
     IntoStore.run(view, source, labels, options!(options))
   end
@@ -149,7 +246,8 @@ defmodule Skillbook.Package do
 
   A git repository is read at its branch or tag of the installation, which may have moved; a
   skill installed with `:commit` stays at that commit. A folder or an archive is read again. A
-  skill that was changed by hand is an error without `:force`.
+  website's index tells which skills have changed, and only those are fetched. A skill that was
+  changed by hand is an error without `:force`.
   """
   @spec update([String.t()], keyword()) :: outcomes()
   def update(names \\ [], options \\ []), do: Update.run(names, options!(options))
@@ -177,7 +275,7 @@ defmodule Skillbook.Package do
   The action of each outcome is one of
 
     * `:current` - the source has the same skill
-    * `:outdated` - the source has another commit (git) or other content
+    * `:outdated` - the source has another commit (git), digest (website) or other content
     * `:pinned` - installed with `:commit`, so the source is not asked
     * `:changed` - changed by hand; `changes` of the outcome lists the files
     * `:failed` - the source cannot be reached, or the skill's folder is missing
@@ -196,10 +294,14 @@ defmodule Skillbook.Package do
   @spec installed(Path.t()) :: {:ok, %{String.t() => map()}} | {:error, PackageError.t()}
   def installed(folder \\ @to), do: folder |> Path.expand() |> LockFile.read()
 
+  @doc false
+  # The folder of installed skills without `:to`.
+  def default_folder, do: @to
+
   # Options
 
   defp options!(options) do
-    options = rename_patience(options)
+    options = options |> Options.keywords([:http]) |> rename_patience()
     validate!(options, schema())
     with_defaults(options)
   end

@@ -44,7 +44,6 @@ defmodule Skillbook.Preflight do
   """
 
   alias Skillbook.Preflight.{Pick, Router, Settings}
-  alias Skillbook.Support.Arguments
   alias Skillbook.{Model, View}
 
   @typedoc """
@@ -101,22 +100,11 @@ defmodule Skillbook.Preflight do
     * `:explain` (boolean) - whether the stages run even if the answer is cached. Defaults to
       `false`
   """
-  @spec run(View.t(), String.t() | [Model.message()], keyword()) :: t()
-  def run(view, messages, options \\ [])
-
-  def run(%View{} = view, messages, options)
-      when (is_binary(messages) or is_list(messages)) and is_list(options) do
+  @spec run(Skillbook.view_or_book(), String.t() | [Model.message()], Skillbook.options()) :: t()
+  def run(view_or_book, messages, options \\ []) do
+    type = [messages: {if(is_list(messages), do: :list, else: :text), messages}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Preflight.run/3", type)
     {explain, options} = Keyword.pop(options, :explain, false)
     Router.run(view, messages, Settings.of_call(view, options), explain)
-  end
-
-  def run(view, messages, options) do
-    messages = if is_list(messages), do: "", else: messages
-
-    Arguments.check!("Skillbook.Preflight.run/3",
-      view: {:view, view},
-      messages: {:text, messages},
-      options: {:keyword, options}
-    )
   end
 end

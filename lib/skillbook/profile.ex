@@ -34,18 +34,25 @@ defmodule Skillbook.Profile do
       * `:ask` - ask the `:ask` callback of the run or the book
       * `:delegate` - tell the model to use `agent.dispatch`
       * `:deny` - do not run them
+    * `:approved` (list of globs) - the names of commands that run without asking, in spite of
+      `writes: :ask` and of `approval: required` on their pages. For example a profile for
+      scheduled reports may send mail: `["email.send"]`. Defaults to `[]`
     * `:labels` (list of texts) - visibility labels for everything that the profile writes to the
       store, in addition to the labels of the command. They must be in `:grants`. The profile
       cannot edit or delete entries without them. Defaults to `[]`
     * `:preflight` (`false`, keyword list or `nil`) - the router for its conversations: options of
       `Skillbook.Preflight.run/3`, which take precedence over the book's; or `false` for none,
       which no call can override. Defaults to `nil`, the book's
+    * `:assigns` (map, or a function without arguments that returns one) - values for the handlers
+      of the profile's commands, such as its tenant; see `Skillbook.Context`. Inspecting a profile
+      shows their names only. Defaults to `%{}`
     * `:role` (text or `nil`) - the id of one of the book's `:roles`, which has the defaults for
       `:grants`, `:skills`, `:tools`, `:writes`, `:labels` and `:preflight`. Only the profiles of
       a book use it.
       Defaults to `nil`
   """
 
+  alias Skillbook.Connections.Vendor
   alias Skillbook.Preflight.Settings
   alias Skillbook.Support.Options
   alias Skillbook.{Native, OptionError}
@@ -60,9 +67,12 @@ defmodule Skillbook.Profile do
           within: [[glob()]],
           tools: :all | [String.t()],
           writes: writes(),
+          approved: [glob()],
           labels: [String.t()],
           preflight: keyword() | false | nil,
-          role: String.t() | nil
+          assigns: map(),
+          role: String.t() | nil,
+          services: [String.t()]
         }
 
   @enforce_keys [:id]
@@ -76,7 +86,10 @@ defmodule Skillbook.Profile do
     within: [],
     tools: :all,
     writes: :run,
-    labels: []
+    approved: [],
+    labels: [],
+    assigns: %{},
+    services: []
   ]
 
   @typedoc "The options of each role, by its id."
@@ -89,9 +102,23 @@ defmodule Skillbook.Profile do
       iex> {error.option, error.problem}
       {:labels, {:invalid, "labels that are among its :grants", ["b"]}}
   """
-  @spec new(t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  @spec new(t() | Skillbook.options()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
     with {:ok, profile} <- read(options), do: consistent(profile)
+  end
+
+  @doc """
+  Like `new/1`, but raises the error.
+
+      iex> Skillbook.Profile.new!(id: "guest", writes: :deny).writes
+      :deny
+  """
+  @spec new!(t() | Skillbook.options()) :: t()
+  def new!(options) do
+    case new(options) do
+      {:ok, profile} -> profile
+      {:error, error} -> raise error
+    end
   end
 
   @doc false
@@ -100,8 +127,10 @@ defmodule Skillbook.Profile do
   def unrestricted?(%__MODULE__{} = profile), do: profile.grants == :all and globs(profile) == []
 
   @doc false
-  @spec new(t() | keyword(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
+  @spec new(t() | Skillbook.options(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options, roles) do
+    options = Options.keywords(options)
+
     with {:ok, profile} <- read(options),
          {:ok, role} <- fetch_role(profile.role, roles) do
       if is_list(options), do: new(Keyword.merge(role, options)), else: new(profile)
@@ -111,13 +140,29 @@ defmodule Skillbook.Profile do
   defp read(%__MODULE__{} = profile), do: {:ok, profile}
 
   defp read(options) do
+    options = Options.keywords(options, [:preflight])
+
     with :ok <- Options.validate(options, "a profile", schema()),
          :ok <- Settings.validate(options[:preflight], "the :preflight of a profile") do
       if Keyword.has_key?(options, :id),
-        do: {:ok, struct!(__MODULE__, options)},
+        do: {:ok, struct!(__MODULE__, Keyword.replace_lazy(options, :assigns, &assigns/1))},
         else: {:error, %OptionError{subject: "a profile", option: :id, problem: :missing}}
     end
   end
+
+  @doc false
+  # The map of the option `:assigns`. A function keeps values out of reports of supervisors.
+  @spec assigns(map() | keyword() | (() -> map() | keyword())) :: map()
+  def assigns(assigns) when is_function(assigns), do: Map.new(assigns.())
+  def assigns(assigns), do: Map.new(assigns)
+
+  @doc false
+  # Whether two profiles have the same id and rights. Assigns are no rights, and may differ each
+  # time that the application makes the profile.
+  @spec same?(t(), t()) :: boolean()
+  def same?(%__MODULE__{} = one, %__MODULE__{} = other), do: rights(one) == rights(other)
+
+  defp rights(profile), do: %{profile | assigns: %{}, role: nil, services: []}
 
   # A profile must see the entries that it writes. Checked after the role has added its options.
   defp consistent(profile) do
@@ -138,7 +183,7 @@ defmodule Skillbook.Profile do
   def foreign(%__MODULE__{grants: grants}, labels), do: Enum.reject(labels, &(&1 in grants))
 
   @doc false
-  @spec roles([keyword()]) :: {:ok, roles()} | {:error, OptionError.t()}
+  @spec roles([Skillbook.options()]) :: {:ok, roles()} | {:error, OptionError.t()}
   def roles(roles) do
     Enum.reduce_while(roles, {:ok, %{}}, fn role, {:ok, done} ->
       case role(role) do
@@ -150,7 +195,9 @@ defmodule Skillbook.Profile do
   end
 
   defp role(options) do
-    with :ok <- Options.validate(options, "a role", Keyword.delete(schema(), :role)),
+    options = Options.keywords(options, [:preflight])
+
+    with :ok <- Options.validate(options, "a role", Keyword.drop(schema(), [:role, :assigns])),
          :ok <- Settings.validate(options[:preflight], "the :preflight of a role"),
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
@@ -186,7 +233,10 @@ defmodule Skillbook.Profile do
       :all
   """
   @spec unrestricted() :: t()
-  def unrestricted, do: %__MODULE__{id: "", grants: :all}
+  def unrestricted do
+    services = Enum.map(Vendor.services(), &Atom.to_string/1)
+    %__MODULE__{id: "", grants: :all, services: services}
+  end
 
   @doc """
   Restricts a profile to the entries that one of the globs matches.
@@ -208,9 +258,9 @@ defmodule Skillbook.Profile do
   @doc """
   Restricts a profile to the rights that another profile has too.
 
-  It keeps its id. Entries that exclude the other profile exclude it too. Patterns in `:tools` are
-  kept if both profiles have them. Returns an error if the result could not see the labels that it
-  must write.
+  It keeps its id. Entries that exclude the other profile exclude it too. Patterns in `:tools` and
+  `:approved` are kept if both profiles have them. Returns an error if the result could not see
+  the labels that it must write.
 
       iex> {:ok, nightly} = Skillbook.Profile.new(id: "nightly", grants: ["mail", "money"])
       iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], writes: :deny)
@@ -227,6 +277,7 @@ defmodule Skillbook.Profile do
         within: profile.within ++ globs(other),
         tools: common(profile.tools, other.tools),
         writes: Enum.max_by([profile.writes, other.writes], &strictness/1),
+        approved: common(profile.approved, other.approved),
         preflight: if(other.preflight == false, do: false, else: profile.preflight),
         labels: Enum.uniq(profile.labels ++ other.labels)
     })
@@ -244,13 +295,21 @@ defmodule Skillbook.Profile do
     do: Enum.all?(globs(profile), &match?({:ok, [_]}, Native.globs_filter(&1, [name])))
 
   @doc false
+  # Whether it runs the command of a name without asking.
+  @spec approves?(t(), String.t()) :: boolean()
+  def approves?(%__MODULE__{approved: []}, _name), do: false
+
+  def approves?(%__MODULE__{approved: globs}, name),
+    do: match?({:ok, [_]}, Native.globs_filter(globs, [name]))
+
+  @doc false
   # Whether it has no more rights than another, for any entries. Globs are compared as texts: a
   # narrower glob in other words counts as different.
   @spec within?(t(), t()) :: boolean()
   def within?(%__MODULE__{} = profile, %__MODULE__{} = other) do
     case meet(profile, other) do
       {:ok, both} ->
-        same = [:grants, :tools, :writes, :labels]
+        same = [:grants, :tools, :writes, :approved, :labels]
 
         Map.take(both, same) == Map.take(%{profile | labels: Enum.uniq(profile.labels)}, same) and
           other.others -- ids(profile) == [] and narrower?(profile, other)
@@ -290,9 +349,17 @@ defmodule Skillbook.Profile do
          &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
       tools: all_or_texts,
       writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
+      approved: {"a list of globs", &(Options.texts?(&1) and Native.globs_check(&1) == :ok)},
       labels: {"a list of texts", &Options.texts?/1},
       preflight: {"false, a keyword list or nil", &preflight?/1},
+      assigns:
+        {"a map or a function without arguments", &(Options.assigns?(&1) or is_function(&1, 0))},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
+  end
+
+  defimpl Inspect do
+    def inspect(profile, options),
+      do: Inspect.Any.inspect(%{profile | assigns: Map.keys(profile.assigns)}, options)
   end
 end

@@ -15,14 +15,16 @@ defmodule Skillbook.Prompt do
 
     * `:default` - `:rules`, `:domains`, `:skills`, `:quick_reference`, `:inline_skills`,
       `:notes`, `:preloaded_skills`, `:other`
+    * `:tools` - `:tool_rules`, `:domains`, `:skills`, `:inline_skills`, `:notes`,
+      `:preloaded_skills`, `:other`: for models that call commands as tools
     * `:xml` - `:available_skills`, `:inline_skills`, `:preloaded_skills`: for models that read
       files with a tool of their own
     * `:notes` - `:inline_skills`, `:notes_list`, `:skill_catalog`, `:preloaded_skills`,
       `:other_notes`
     * `:list` - `:skill_list`, `:inline_skills`, `:preloaded_skills`
 
-  Only the default format explains commands. With another format, add `:rules` and `:domains` if
-  the book has commands.
+  Only the formats `:default` and `:tools` explain commands. With another format, add `:rules` or
+  `:tool_rules`, and `:domains`, if the book has commands.
 
   ## Sections
 
@@ -30,6 +32,8 @@ defmodule Skillbook.Prompt do
 
     * `:rules` - the rules for writing commands. For a profile with `writes: :delegate`, one more
       line says how to have an agent change something
+    * `:tool_rules` - the rules for calling commands as tools (`Skillbook.Tools`), instead of
+      `:rules`
     * `:domains` - the domains with their descriptions
     * `:commands` - all commands with their descriptions, even those with `include_in_prompt:
       false`; for profiles with few commands
@@ -58,15 +62,17 @@ defmodule Skillbook.Prompt do
   is unchanged.
   """
 
+  alias Skillbook.Prompt.Sections
   alias Skillbook.Run.Policy
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.Options
-  alias Skillbook.{Native, OptionError, View}
+  alias Skillbook.{Native, OptionError, Transcript, View}
 
-  @formats [:default, :xml, :notes, :list]
+  @formats [:default, :tools, :xml, :notes, :list]
 
   @sections [
     :rules,
+    :tool_rules,
     :domains,
     :commands,
     :skills,
@@ -82,12 +88,19 @@ defmodule Skillbook.Prompt do
     :other_notes
   ]
 
-  @roles [:system, :user, :assistant]
+  # Those of a message, which `Transcript.estimate/1` adds.
+  @role_tokens 4
 
-  # How many of the user's last messages say what a conversation is about, the characters of each
-  # that count, and the entries that are looked for.
-  @max_inputs 4
-  @max_input 2_000
+  # As in `prompt/section.rs`.
+  @of_format %{
+    default: ~w(rules domains skills quick_reference inline_skills notes preloaded_skills other)a,
+    tools: ~w(tool_rules domains skills inline_skills notes preloaded_skills other)a,
+    xml: ~w(available_skills inline_skills preloaded_skills)a,
+    notes: ~w(inline_skills notes_list skill_catalog preloaded_skills other_notes)a,
+    list: ~w(skill_list inline_skills preloaded_skills)a
+  }
+
+  # How many entries near to the messages are looked for.
   @max_nearest 100
 
   @doc """
@@ -96,7 +109,14 @@ defmodule Skillbook.Prompt do
   ## Options
 
     * `:format` (atom) - one of the formats above. Defaults to `:default`
-    * `:sections` (list of atoms) - sections, instead of a format
+    * `:sections` (list) - sections, instead of a format; and sections of the application, in the
+      forms of `Skillbook.Prompt.Sections`, which come last, also after a format. They change more
+      often than the rest, so make them last in a prompt that a server should find in its cache,
+      or send them in a message instead. `:messages` has the message for `:memory`
+    * `:protocol` (`:blocks` or `:tools`) - how the model calls commands. With `:tools` the
+      default format is `:tools`. In `:sections`, `:rules` then means `:tool_rules`, and
+      `:commands` and `:quick_reference` are left out, since the tools describe the commands.
+      Defaults to `:blocks`
     * `:preloaded` (list of texts) - names of entries whose full text is in the prompt, in this
       order, for the topic of a turn. Names that the model may not see are ignored. Defaults to
       `[]`
@@ -145,30 +165,64 @@ defmodule Skillbook.Prompt do
       iex> Skillbook.Prompt.text(view, options) =~ ~r/^  memory /m
       true
   """
-  @spec text(View.t(), keyword()) :: String.t()
-  def text(view, options \\ [])
+  @spec text(Skillbook.view_or_book(), Skillbook.options()) :: String.t()
+  def text(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Prompt.text/2")
+    {own, options} = pop_own_sections(options)
+    text = make(view, options)
 
-  def text(%View{ref: ref, profile: %{writes: :delegate}} = view, options) do
+    case own_sections(view, own, options) do
+      "" -> text
+      own when text == "" -> own
+      own -> text <> "\n\n" <> own
+    end
+  end
+
+  # The application's sections have no part in the limits and the order of the others.
+  defp pop_own_sections(options) do
+    case options[:sections] do
+      [_ | _] = sections ->
+        {own, others} = Enum.split_with(sections, &Sections.section?/1)
+
+        if others == [],
+          do: {own, Keyword.delete(options, :sections)},
+          else: {own, Keyword.put(options, :sections, others)}
+
+      _ ->
+        {[], options}
+    end
+  end
+
+  defp own_sections(_view, [], _options), do: ""
+
+  defp own_sections(view, sections, options) do
+    inputs = for %{role: :user, content: content} <- options[:messages] || [], do: content
+    Sections.text(view, sections: sections, message: List.last(inputs) || "")
+  end
+
+  defp make(%View{ref: ref, profile: %{writes: :delegate}} = view, options) do
     native = native(options)
-    rule = Policy.rule(view)
+    rule = Policy.rule(view, protocol(native))
     with_rule(ref, native, native |> reserve(rule) |> put_nearest(view, options), rule)
   end
 
-  def text(%View{ref: ref}, []), do: Native.view_prompt(ref)
+  defp make(%View{ref: ref}, options)
+       when options in [[], [format: :default], [protocol: :blocks]],
+       do: Native.view_prompt(ref)
 
-  def text(%View{} = view, format: :default), do: text(view)
-
-  def text(%View{ref: ref} = view, options),
+  defp make(%View{ref: ref} = view, options),
     do: Native.view_prompt_with(ref, options |> native() |> put_nearest(view, options))
 
   @doc false
   @spec to_native(View.t(), keyword()) :: map()
-  def to_native(%View{} = view, options),
-    do: options |> native() |> reserve(Policy.rule(view)) |> put_nearest(view, options)
+  def to_native(%View{} = view, options) do
+    native = native(options)
+    native |> reserve(Policy.rule(view, protocol(native))) |> put_nearest(view, options)
+  end
 
   # The rules are always the first section.
   defp with_rule(ref, options, reserved, rule) do
-    rules = Native.view_prompt_with(ref, native(sections: [:rules]))
+    rules = Native.view_prompt_with(ref, native(sections: [rules(options)]))
     text = Native.view_prompt_with(ref, reserved)
 
     cond do
@@ -186,7 +240,8 @@ defmodule Skillbook.Prompt do
 
   # Leaves space for a line of ASCII.
   defp reserve(%{sections: sections, format: format} = options, rule) do
-    if (sections == nil and format == "default") or "rules" in (sections || []) do
+    if (sections == nil and format in ["default", "tools"]) or
+         Enum.any?(["rules", "tool_rules"], &(&1 in (sections || []))) do
       %{
         options
         | max_chars: less(options.max_chars, byte_size(rule)),
@@ -197,6 +252,13 @@ defmodule Skillbook.Prompt do
     end
   end
 
+  defp rules(native), do: if(protocol(native) == :tools, do: :tool_rules, else: :rules)
+
+  defp protocol(%{format: "tools"}), do: :tools
+
+  defp protocol(%{sections: sections}),
+    do: if("tool_rules" in (sections || []), do: :tools, else: :blocks)
+
   defp less(nil, _size), do: nil
   defp less(limit, size), do: max(limit - size, 0)
 
@@ -204,10 +266,10 @@ defmodule Skillbook.Prompt do
     with :ok <- Options.validate(options, "the prompt", schema()),
          :ok <- one_of_two(options, :format, :sections, "a format or sections, not both"),
          :ok <- one_of_two(options, :nearest, :messages, "names or :messages, not both") do
-      sections = options[:sections]
+      {format, sections} = of_protocol(options[:protocol], options[:format], options[:sections])
 
       %{
-        format: to_string(options[:format] || :default),
+        format: to_string(format || :default),
         sections: sections && Enum.map(sections, &Atom.to_string/1),
         preloaded: options[:preloaded] || [],
         nearest: options[:nearest] || [],
@@ -219,14 +281,22 @@ defmodule Skillbook.Prompt do
     end
   end
 
+  defp of_protocol(:tools, format, nil) when format in [nil, :default], do: {:tools, nil}
+
+  defp of_protocol(:tools, format, [_ | _] = sections) do
+    sections = sections -- [:commands, :quick_reference]
+    {format, Enum.map(sections, &if(&1 == :rules, do: :tool_rules, else: &1))}
+  end
+
+  defp of_protocol(_protocol, format, sections), do: {format, sections}
+
   # The search may ask an embedding model, so it runs only for a prompt that has to be cut.
   defp put_nearest(%{max_chars: nil, max_tokens: nil} = native, _view, _options), do: native
 
   defp put_nearest(native, view, options) do
     with [_ | _] = messages <- options[:messages],
-         text when text != "" <- last_inputs(messages),
          true <- cut?(view.ref, native) do
-      %{native | nearest: Enum.map(Candidates.find(view, text, @max_nearest), & &1.name)}
+      %{native | nearest: Candidates.of_messages(view, messages, @max_nearest)}
     else
       _ -> native
     end
@@ -235,17 +305,6 @@ defmodule Skillbook.Prompt do
   defp cut?(ref, native) do
     whole = %{native | max_chars: nil, max_tokens: nil}
     Native.view_prompt_with(ref, whole) != Native.view_prompt_with(ref, native)
-  end
-
-  # The newest comes first, since a search may ignore the end of a long text.
-  defp last_inputs(messages) do
-    inputs = for %{role: :user, content: content} <- messages, do: content
-
-    inputs
-    |> Enum.take(-@max_inputs)
-    |> Enum.reverse()
-    |> Enum.map_join("\n", &String.slice(&1, 0, @max_input))
-    |> String.trim()
   end
 
   @doc false
@@ -272,6 +331,45 @@ defmodule Skillbook.Prompt do
   @spec sections() :: [atom()]
   def sections, do: @sections
 
+  @typedoc "A section of a prompt, its text without a limit, and the lines that a limit omits."
+  @type part :: %{section: atom(), text: String.t(), tokens: non_neg_integer(), cut: [String.t()]}
+
+  @doc false
+  # Returns the prompt of a format, its sections that are not empty, and the lines of each section
+  # that a limit omits, for people.
+  @spec parts(View.t(), keyword()) :: %{text: String.t(), parts: [part()]}
+  def parts(%View{} = view, options) do
+    format = if options[:protocol] == :tools, do: :tools, else: options[:format] || :default
+    text = text(view, options)
+    whole = Keyword.drop(options, [:format, :protocol, :max_chars, :max_tokens])
+
+    sections =
+      for section <- @of_format[format],
+          part = text(view, [sections: [section]] ++ whole),
+          part != "",
+          do: {section, part}
+
+    # The lines that stay are in the order of the sections, so they are matched from the first on.
+    {parts, _left} =
+      Enum.map_reduce(sections, lines(text), fn {section, part}, left ->
+        {cut, left} = cut(lines(part), left, [])
+        {%{section: section, text: part, tokens: tokens(part), cut: cut}, left}
+      end)
+
+    %{text: text, parts: parts}
+  end
+
+  defp cut([], left, cut), do: {Enum.reverse(cut), left}
+  defp cut([line | lines], [line | left], cut), do: cut(lines, left, cut)
+  defp cut([line | lines], left, cut), do: cut(lines, left, [line | cut])
+
+  defp lines(text), do: text |> String.split("\n") |> Enum.reject(&(&1 == ""))
+
+  @doc false
+  # Estimates the tokens of a text, as `:max_tokens` does.
+  @spec tokens(String.t()) :: non_neg_integer()
+  def tokens(text), do: Transcript.estimate(text) - @role_tokens
+
   defp one_of_two(options, one, other, expected) do
     if options[one] && options[other] do
       problem = {:invalid, expected, options[one]}
@@ -288,17 +386,13 @@ defmodule Skillbook.Prompt do
     [
       format: {"one of #{list(@formats)}", &(&1 in @formats)},
       sections: {"a list of #{list(@sections)}", known?},
+      protocol: {":blocks or :tools", &(&1 in [:blocks, :tools])},
       preloaded: {"a list of texts", &Options.texts?/1},
       nearest: {"a list of texts", &Options.texts?/1},
-      messages: {"a list of messages with :role and :content", &messages?/1},
+      messages: {"a list of messages with :role and :content", &Candidates.messages?/1},
       max_chars: limit,
       max_tokens: limit
     ]
-  end
-
-  defp messages?(messages) do
-    is_list(messages) and
-      Enum.all?(messages, &match?(%{role: role, content: <<_::binary>>} when role in @roles, &1))
   end
 
   defp list(names), do: Enum.map_join(names, ", ", &inspect/1)

@@ -35,13 +35,32 @@ defmodule Skillbook.Report do
 
   defstruct text: "", results: [], incomplete: [], notes: []
 
+  @doc false
+  # The text of one result, for the answer to a tool call. Its first line is always the status, so
+  # no content can imitate instructions to follow.
+  @spec answer(Result.t()) :: String.t()
+  def answer(%Result{status: status, content: content}) do
+    case String.trim_trailing(content) do
+      "" -> status(status)
+      content -> status(status) <> "\n" <> Hidden.visible(content)
+    end
+  end
+
+  @doc false
+  @spec status(atom()) :: String.t()
+  def status(:template), do: "ok: instructions to follow"
+  def status(:help), do: "ok"
+  def status(status), do: Atom.to_string(status)
+
   defimpl String.Chars do
+    alias Skillbook.Report
+
     @not_run "The reply ended before the block of this command was closed. " <>
                "If it is still wanted, write it again in a whole block."
     @max_heading_length 120
 
     def to_string(report) do
-      results = Enum.map(report.results, &{&1.command, status(&1.status), &1.content})
+      results = Enum.map(report.results, &{&1.command, Report.status(&1.status), &1.content})
       incomplete = Enum.map(report.incomplete, &{&1, "not run", @not_run})
 
       answers =
@@ -50,10 +69,6 @@ defmodule Skillbook.Report do
 
       Enum.join(answers ++ Enum.map(report.notes, &Hidden.visible/1), "\n\n")
     end
-
-    defp status(:template), do: "ok: instructions to follow"
-    defp status(:help), do: "ok"
-    defp status(status), do: Atom.to_string(status)
 
     defp heading(nil), do: "(the whole reply)"
 

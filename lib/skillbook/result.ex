@@ -13,8 +13,10 @@ defmodule Skillbook.Result do
       * `:template` - the content is instructions for the model to follow
       * `:help` - the content is the answer to `get_skill` or `--help`
       * `:skipped` - the command did not run because an earlier one failed
+      * `:pending` - the command, or one that it called, waits for an approval
     * `:content` - the text for the model
-    * `:data` - the same as a term, for Elixir callers and tests
+    * `:data` - the same as a term, for Elixir callers and tests; for a command that waits, its
+      `Skillbook.Approval`
     * `:name` - the name of the skill that was called, or `nil`
     * `:command` - the command as the model wrote it, or `nil`
     * `:error` - the exception of an `:error`, or `nil`
@@ -23,13 +25,18 @@ defmodule Skillbook.Result do
     * `:metadata` - a map for other values of the handler. These keys have a meaning:
       * `:activates` - the entries whose full texts the content holds (`:help`, `:template`): maps
         with a `:name`, and the first 16 hexadecimal digits of the text's SHA-256 as `:hash`
+      * `:external` - `true` if the content has texts from outside, such as mails and documents
+      * `:media` - images, sounds and files beside the text, for clients of MCP: a list of maps
+        with the bytes as `:data` and their type as `:type`, such as `"image/png"`, of at most
+        8 MiB together. With a `:uri` it is a file
       * `:parts` - the same for entries of which the content holds a part, or a file
+      * `:pending` - for `:pending`, a list of the `Skillbook.Approval`s that wait
       * `:cut` - the range of a truncated content, as described in
         [running commands](docs/running.md)
   """
 
   @type t :: %__MODULE__{
-          status: :ok | :error | :template | :help | :skipped,
+          status: :ok | :error | :template | :help | :skipped | :pending,
           content: String.t(),
           data: term(),
           name: String.t() | nil,
@@ -83,5 +90,23 @@ defmodule Skillbook.Result do
   @spec error(Exception.t()) :: t()
   def error(exception) when is_exception(exception) do
     %__MODULE__{status: :error, content: Exception.message(exception), error: exception}
+  end
+
+  @doc false
+  # The result of a command that waits for an approval.
+  @spec pending(Skillbook.Approval.t()) :: t()
+  def pending(approval) do
+    until = Calendar.strftime(approval.expires_at, "%Y-%m-%d %H:%M UTC")
+
+    content =
+      "`#{approval.name}` has not run yet: it waits for the approval #{approval.ref}, until " <>
+        "#{until}. Do not call it again; tell the user that it waits."
+
+    %__MODULE__{
+      status: :pending,
+      content: content,
+      data: approval,
+      metadata: %{pending: [approval]}
+    }
   end
 end

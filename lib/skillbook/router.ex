@@ -20,7 +20,7 @@ defmodule Skillbook.Router do
       "tasks.search"
   """
 
-  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.Support.Options
 
   alias Skillbook.{
     Command,
@@ -39,21 +39,20 @@ defmodule Skillbook.Router do
   Returns `{:help, text}` for `get_skill` and `--help`. `get_skill` takes several paths and
   answers them in order.
   """
-  @spec route(View.t(), String.t()) ::
+  @spec route(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
           {:ok, RoutedCommand.t()}
           | {:help, String.t()}
           | {:error, CommandError.t() | UnknownSkillError.t()}
-  def route(%View{} = view, line) when is_binary(line) do
+  def route(view_or_book, line, options \\ []) do
+    type = [line: {:text, line}]
+    view = View.only_from(view_or_book, options, "Skillbook.Router.route/3", type)
     with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
-
-  def route(view, line),
-    do: Arguments.check!("Skillbook.Router.route/2", view: {:view, view}, line: {:text, line})
 
   @typep fill :: (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})
 
   @doc false
-  # Like `route/2`. An answer to `get_skill` or `--help` also has the entries whose texts it
+  # Like `route/3`. An answer to `get_skill` or `--help` also has the entries whose texts it
   # holds, and the skills whose files it shows. `fill` replaces the placeholders of `get_skill`.
   @spec find(View.t(), String.t(), fill()) ::
           {:ok, RoutedCommand.t()}
@@ -147,7 +146,9 @@ defmodule Skillbook.Router do
   defp find_paths(view, [_, _ | _] = paths) do
     with {:error, _} <- Options.each(paths, &Help.find_exact(view, &1)),
          {:error, error} <- Help.find(view, Enum.join(paths, " ")) do
-      if error.ambiguous, do: {:error, error}, else: Options.each(paths, &Help.find(view, &1))
+      if Map.get(error, :ambiguous),
+        do: {:error, error},
+        else: Options.each(paths, &Help.find(view, &1))
     else
       {:ok, found} -> {:ok, List.wrap(found)}
     end

@@ -1,6 +1,6 @@
 defmodule Skillbook.Source do
   @moduledoc """
-  Describes a folder with skills or notes.
+  Describes a folder with skills or notes, or the skills of an application's modules.
 
   Lists of sources, as in the option `:sources` of a book, also take paths and shortcuts for
   several folders; see `list/1`.
@@ -40,14 +40,16 @@ defmodule Skillbook.Source do
       "unknown option :knd for a source, did you mean :kind"
   """
 
+  alias Skillbook.MCP.Client.Settings
   alias Skillbook.Source.Config
   alias Skillbook.Support.Options
-  alias Skillbook.{ConfigError, Diagnostic, Native, OptionError, SourceError}
+  alias Skillbook.{ConfigError, Diagnostic, Native, OptionError, Skill, Source, SourceError}
 
   @type t :: %__MODULE__{
           path: Path.t(),
           name: String.t(),
-          kind: :skills | :notes | :stored,
+          kind: :skills | :notes | :stored | :code | :mcp,
+          code: Source.Code.t() | nil,
           labels: [String.t()],
           optional: boolean(),
           trust: :none | :low | :medium | :high,
@@ -68,6 +70,10 @@ defmodule Skillbook.Source do
           | {:installed, Path.t(), keyword()}
           | {:priv, atom(), Path.t()}
           | {:priv, atom(), Path.t(), keyword()}
+          | {:modules, atom() | [module()]}
+          | {:modules, atom() | [module()], keyword()}
+          | {:mcp, String.t() | [String.t()], keyword()}
+          | Skill.t()
 
   @enforce_keys [:path, :name]
   defstruct [
@@ -75,6 +81,7 @@ defmodule Skillbook.Source do
     :name,
     :available,
     :inline,
+    :code,
     kind: :skills,
     labels: [],
     optional: false,
@@ -88,11 +95,13 @@ defmodule Skillbook.Source do
       iex> Exception.message(error)
       "a source needs the option :path"
   """
-  @spec new(t() | Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  @spec new(t() | Path.t() | Skillbook.options()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(%__MODULE__{} = source), do: {:ok, source}
   def new(path) when is_binary(path), do: new(path: path)
 
   def new(options) do
+    options = Options.keywords(options)
+
     with :ok <- Options.validate(options, "a source", schema()),
          {:ok, path} <- fetch_path(options),
          :ok <- check_globs(options, :available),
@@ -100,6 +109,20 @@ defmodule Skillbook.Source do
       path = Path.expand(path)
       source = %__MODULE__{path: path, name: Path.basename(path)}
       {:ok, struct!(source, Keyword.delete(options, :path))}
+    end
+  end
+
+  @doc """
+  Like `new/1`, but raises the error.
+
+      iex> Skillbook.Source.new!(path: "/srv/skills", trust: :low).name
+      "skills"
+  """
+  @spec new!(t() | Path.t() | Skillbook.options()) :: t()
+  def new!(source) do
+    case new(source) do
+      {:ok, source} -> source
+      {:error, error} -> raise error
     end
   end
 
@@ -118,6 +141,12 @@ defmodule Skillbook.Source do
     * `{:installed, path}` or `{:installed, path, options}` - a folder of skills installed by
       `Skillbook.Package`. They come from other people, so the source has the trust `:low` and the
       label `"imported"`, unless the options of a source say otherwise
+    * `{:modules, application}` or `{:modules, application, options}` - all modules of the
+      application that `use Skillbook.Skill`; a list of modules in its place means only these. The
+      options are `:name`, `:labels`, `:available`, `:inline` and `:trust`, by default `:high`
+    * a `Skillbook.Skill` - a command made of a function
+    * `{:mcp, url, options}` or `{:mcp, [program | arguments], options}` - the tools and skills of
+      an MCP server; see `Skillbook.MCP.Client`
 
   A folder that is listed twice is an error, unless its options differ, such as the globs or the
   labels.
@@ -143,6 +172,7 @@ defmodule Skillbook.Source do
          {:ok, sources} <- Options.each(items, &item/1),
          sources = Enum.concat(sources),
          :ok <- check_repeated(sources),
+         :ok <- check_labels(sources),
          do: {:ok, sources}
   end
 
@@ -164,6 +194,16 @@ defmodule Skillbook.Source do
     end)
   end
 
+  # The label of a server is the namespace of its names.
+  defp check_labels(sources) do
+    labels = for %{kind: :mcp, name: label} <- sources, do: label
+
+    case labels -- Enum.uniq(labels) do
+      [] -> :ok
+      [label | _] -> invalid("each label of an MCP server once", ":sources", label)
+    end
+  end
+
   defp invalid(expected, subject, value) do
     {:error, %OptionError{subject: subject, option: nil, problem: {:invalid, expected, value}}}
   end
@@ -174,16 +214,22 @@ defmodule Skillbook.Source do
   defp item({:config, path, options}), do: from_json(path, options)
   defp item({:installed, path}), do: item({:installed, path, []})
 
-  defp item({:installed, path, options}) when is_binary(path) and is_list(options) do
-    item(
-      [path: path] ++
-        Keyword.merge([name: "installed", labels: ["imported"], trust: :low], options)
-    )
+  defp item({:installed, path, options} = item) when is_binary(path) do
+    options = Options.keywords(options)
+
+    if Keyword.keyword?(options) do
+      defaults = [name: "installed", labels: ["imported"], trust: :low]
+      item([path: path] ++ Keyword.merge(defaults, options))
+    else
+      invalid("{:installed, path, options}", "a source", item)
+    end
   end
 
   defp item({:priv, application, path}), do: item({:priv, application, path, []})
 
   defp item({:priv, application, path, options} = item) do
+    options = Options.keywords(options)
+
     with {:ok, folder} <- priv(application, path, item) do
       if Keyword.keyword?(options) and not Keyword.has_key?(options, :path),
         do: item([path: folder] ++ options),
@@ -191,7 +237,80 @@ defmodule Skillbook.Source do
     end
   end
 
+  defp item({:modules, modules}), do: item({:modules, modules, []})
+
+  defp item({:modules, modules, options}) do
+    with {:ok, code, name} <- code(modules),
+         :ok <- Options.validate(options, "a source of modules", code_schema()),
+         :ok <- check_globs(options, :available),
+         :ok <- check_globs(options, :inline) do
+      {:ok, [struct!(%{of_code(code) | name: name}, options)]}
+    end
+  end
+
+  defp item(%Skill{} = skill), do: {:ok, [of_code({:skill, skill})]}
+
+  defp item({:mcp, place, options}) do
+    with {:ok, settings} <- Settings.new(place, options), do: {:ok, [of_server(settings)]}
+  end
+
+  defp item({:mcp, place}), do: item({:mcp, place, []})
+
   defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
+
+  # The paths of its pages are those of the code, and do not begin with this one.
+  defp of_code(code),
+    do: %__MODULE__{path: "code", name: "functions", kind: :code, code: code, trust: :high}
+
+  defp of_server(settings) do
+    %__MODULE__{
+      path: "mcp:#{settings.label}",
+      name: settings.label,
+      kind: :mcp,
+      code: {:mcp, settings},
+      labels: settings.labels,
+      optional: settings.optional,
+      trust: settings.trust
+    }
+  end
+
+  @doc false
+  # Tells the servers among sources the name of their book.
+  @spec of_book([t()], atom()) :: [t()]
+  def of_book(sources, book) do
+    Enum.map(sources, fn
+      %{code: {:mcp, settings}} = source -> %{source | code: {:mcp, %{settings | book: book}}}
+      source -> source
+    end)
+  end
+
+  defp code(application) when is_atom(application) do
+    case Application.load(application) do
+      {:error, reason} when not is_tuple(reason) or elem(reason, 0) != :already_loaded ->
+        invalid("{:modules, application} with an application that exists", "a source", {
+          :modules,
+          application
+        })
+
+      _loaded ->
+        {:ok, {:application, application}, Atom.to_string(application)}
+    end
+  end
+
+  defp code([_ | _] = modules) do
+    case Enum.reject(modules, &(is_atom(&1) and Source.Code.skill?(&1))) do
+      [] ->
+        {:ok, {:modules, Enum.uniq(modules)}, "modules"}
+
+      [other | _] ->
+        invalid("{:modules, modules} with modules that use Skillbook.Skill", "a source", other)
+    end
+  end
+
+  defp code(other) do
+    expected = "{:modules, application} or {:modules, modules}"
+    invalid(expected, "a source", {:modules, other})
+  end
 
   # `path` may not leave the folder `priv`.
   defp priv(application, path, item) do
@@ -214,6 +333,17 @@ defmodule Skillbook.Source do
   rescue
     ArgumentError -> :error
   end
+
+  @doc false
+  # Returns the folders to watch for changes of a source.
+  @spec folders(t()) :: [Path.t()]
+  def folders(%__MODULE__{trust: :none}), do: []
+  def folders(%__MODULE__{kind: :stored}), do: []
+
+  def folders(%__MODULE__{kind: kind} = source) when kind in [:code, :mcp],
+    do: Source.Code.folders(source)
+
+  def folders(%__MODULE__{path: path}), do: [path]
 
   @doc false
   # Returns an error if the folder of a required source was missing when a catalog was loaded.
@@ -260,8 +390,10 @@ defmodule Skillbook.Source do
         {"project .agents", "/srv/app/.agents/skills", :none}
       ]
   """
-  @spec conventional(keyword()) :: {:ok, [t()]} | {:error, OptionError.t()}
+  @spec conventional(Skillbook.options()) :: {:ok, [t()]} | {:error, OptionError.t()}
   def conventional(options \\ []) do
+    options = Options.keywords(options)
+
     with :ok <- Options.validate(options, "the conventional places", conventional_schema()) do
       trust = if options[:trusted], do: :medium, else: :none
       home = Keyword.get_lazy(options, :home, &System.user_home/0)
@@ -310,25 +442,27 @@ defmodule Skillbook.Source do
 
     * `:agent` (text) - the id of the agent. Required if the file has `agents` and no `skills`
   """
-  @spec from_json(Path.t(), keyword()) ::
+  @spec from_json(Path.t(), Skillbook.options()) ::
           {:ok, [t()]} | {:error, ConfigError.t() | OptionError.t()}
   def from_json(path, options \\ []) do
+    options = Options.keywords(options)
+
     with :ok <-
            Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
-         {:ok, items} <- Config.read(Path.expand(path), options[:agent]) do
-      Options.each(items, &new/1)
-    end
+         {:ok, items} <- Config.read(Path.expand(path), options[:agent]),
+         {:ok, sources} <- Options.each(items, &item/1),
+         do: {:ok, Enum.concat(sources)}
   end
 
   @doc """
-  Returns the source of the built-in skills: `:skills`, those of every book, or `:vaults`, those
-  for books with vaults.
+  Returns the source of the built-in skills: `:skills`, those of every book, or `:vaults` or
+  `:connections`, those for books with vaults or connections.
 
       iex> Skillbook.Source.builtin().trust
       :high
   """
-  @spec builtin(:skills | :vaults) :: t()
-  def builtin(which \\ :skills) when which in [:skills, :vaults] do
+  @spec builtin(:skills | :vaults | :connections) :: t()
+  def builtin(which \\ :skills) when which in [:skills, :vaults, :connections] do
     %__MODULE__{
       path: Application.app_dir(:skillbook, "priv/#{which}"),
       name: "builtin",
@@ -365,6 +499,12 @@ defmodule Skillbook.Source do
       project: {"a folder", &Options.text?/1},
       trusted: {"a boolean", &is_boolean/1}
     ]
+  end
+
+  defp code_schema do
+    schema()
+    |> Keyword.take([:name, :labels, :trust, :available, :inline])
+    |> Keyword.put(:trust, {":high, :medium or :low", &(&1 in [:high, :medium, :low])})
   end
 
   defp schema do

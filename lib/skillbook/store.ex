@@ -44,6 +44,8 @@ defmodule Skillbook.Store do
     * `:now` - the time of the write, a `DateTime`; by default the current time
     * `:expected_version` - a version number: if the entry is at another version, nothing is
       written and the error is a `:version_conflict`. Not for `create/3`
+    * `:dry_run` - whether nothing is written: all rules are checked, and the result is that of
+      the write. Defaults to `false`
 
   ## Errors
 
@@ -55,7 +57,6 @@ defmodule Skillbook.Store do
   because other readers could not see it before that transaction commits.
   """
 
-  alias Skillbook.Support.Arguments
   alias Skillbook.{OptionError, SQL, ScheduleError, StoreError, Stored, View}
   alias Skillbook.Store.{Read, ScheduleRules, Version, Write}
 
@@ -106,14 +107,11 @@ defmodule Skillbook.Store do
       iex> Exception.message(error)
       ~s(the store already has an entry "weekly-report". Update it, or choose another name)
   """
-  @spec create(View.t(), map(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def create(view, fields, options \\ [])
-
-  def create(%View{} = view, fields, options) when is_map(fields),
-    do: Write.create(view, fields, options)
-
-  def create(view, fields, _options) do
-    Arguments.check!("Skillbook.Store.create/3", view: {:view, view}, fields: {:map, fields})
+  @spec create(Skillbook.view_or_book(), Skillbook.options(), Skillbook.options()) ::
+          {:ok, Stored.t()} | {:error, error()}
+  def create(view_or_book, fields, options \\ []) do
+    {view, options} = from(view_or_book, options, "create/3", fields: {:fields, fields})
+    Write.create(view, Map.new(fields), options)
   end
 
   @doc """
@@ -136,7 +134,7 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: UpdateExample, store: ":memory:")
       iex> view = Skillbook.view(UpdateExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> changes = %{tags: ["shopping"], edit: {:append, "And cream."}}
       iex> {:ok, changed} = Skillbook.Store.update(view, "Milk", changes)
       iex> {changed.entry.content, changed.before.version, changed.entry.version}
@@ -151,19 +149,12 @@ defmodule Skillbook.Store do
       iex> {error.kind, error.actual}
       {:version_conflict, 2}
   """
-  @spec update(View.t(), String.t(), map(), keyword()) ::
+  @spec update(Skillbook.view_or_book(), String.t(), Skillbook.options(), Skillbook.options()) ::
           {:ok, %{entry: Stored.t(), before: Stored.t()}} | {:error, error()}
-  def update(view, name, changes, options \\ [])
-
-  def update(%View{} = view, name, changes, options) when is_binary(name) and is_map(changes),
-    do: Write.update(view, name, changes, options)
-
-  def update(view, name, changes, _options) do
-    Arguments.check!("Skillbook.Store.update/4",
-      view: {:view, view},
-      name: {:text, name},
-      changes: {:map, changes}
-    )
+  def update(view_or_book, name, changes, options \\ []) do
+    types = [name: {:text, name}, changes: {:fields, changes}]
+    {view, options} = from(view_or_book, options, "update/4", types)
+    Write.update(view, name, Map.new(changes), options)
   end
 
   @doc """
@@ -171,7 +162,7 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: DeleteExample, store: ":memory:")
       iex> view = Skillbook.view(DeleteExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> {:ok, milk} = Skillbook.Store.delete(view, "milk", now: ~U[2026-03-01 09:30:00Z])
       iex> milk.content
       "Two bottles."
@@ -183,14 +174,11 @@ defmodule Skillbook.Store do
       iex> {milk.content, milk.version}
       {"Two bottles.", 3}
   """
-  @spec delete(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def delete(view, name, options \\ [])
-
-  def delete(%View{} = view, name, options) when is_binary(name),
-    do: Write.delete(view, name, options)
-
-  def delete(view, name, _options) do
-    Arguments.check!("Skillbook.Store.delete/3", view: {:view, view}, name: {:text, name})
+  @spec delete(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Stored.t()} | {:error, error()}
+  def delete(view_or_book, name, options \\ []) do
+    {view, options} = from(view_or_book, options, "delete/3", name: {:text, name})
+    Write.delete(view, name, options)
   end
 
   @doc """
@@ -198,7 +186,7 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: EnableExample, store: ":memory:")
       iex> view = Skillbook.view(EnableExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> {:ok, milk} = Skillbook.Store.disable(view, "milk")
       iex> {milk.enabled, milk.version}
       {false, 2}
@@ -206,25 +194,19 @@ defmodule Skillbook.Store do
       iex> {milk.enabled, milk.version}
       {true, 3}
   """
-  @spec enable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def enable(view, name, options \\ [])
-
-  def enable(%View{} = view, name, options) when is_binary(name),
-    do: Write.enable(view, name, options)
-
-  def enable(view, name, _options) do
-    Arguments.check!("Skillbook.Store.enable/3", view: {:view, view}, name: {:text, name})
+  @spec enable(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Stored.t()} | {:error, error()}
+  def enable(view_or_book, name, options \\ []) do
+    {view, options} = from(view_or_book, options, "enable/3", name: {:text, name})
+    Write.enable(view, name, options)
   end
 
   @doc "Removes an entry from the catalog until `enable/3`. A disabled entry does not change."
-  @spec disable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def disable(view, name, options \\ [])
-
-  def disable(%View{} = view, name, options) when is_binary(name),
-    do: Write.disable(view, name, options)
-
-  def disable(view, name, _options) do
-    Arguments.check!("Skillbook.Store.disable/3", view: {:view, view}, name: {:text, name})
+  @spec disable(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Stored.t()} | {:error, error()}
+  def disable(view_or_book, name, options \\ []) do
+    {view, options} = from(view_or_book, options, "disable/3", name: {:text, name})
+    Write.disable(view, name, options)
   end
 
   @doc """
@@ -235,51 +217,45 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: RestoreExample, store: ":memory:")
       iex> view = Skillbook.view(RestoreExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
-      iex> {:ok, :updated, _} = Skillbook.Store.put_note(view, "Milk", "Three bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Three bottles.")
       iex> {:ok, milk} = Skillbook.Store.restore(view, "milk", 1)
       iex> {milk.content, milk.version}
       {"Two bottles.", 3}
   """
-  @spec restore(View.t(), String.t(), pos_integer(), keyword()) ::
+  @spec restore(Skillbook.view_or_book(), String.t(), pos_integer(), Skillbook.options()) ::
           {:ok, Stored.t()} | {:error, error()}
-  def restore(view, name, number, options \\ [])
-
-  def restore(%View{} = view, name, number, options) when is_binary(name),
-    do: Write.restore(view, name, number, options)
-
-  def restore(view, name, _number, _options) do
-    Arguments.check!("Skillbook.Store.restore/4", view: {:view, view}, name: {:text, name})
+  def restore(view_or_book, name, number, options \\ []) do
+    {view, options} = from(view_or_book, options, "restore/4", name: {:text, name})
+    Write.restore(view, name, number, options)
   end
 
   @doc """
   Writes a note: replaces the content of the entry with that name or title, or adds a new note
   whose name is derived from the title.
 
+  Returns the entry and its previous state as `update/4` does; `:before` of a new note is `nil`.
+
   Besides the options of all functions that write, `:fields` is a map of the fields of `update/4`.
 
       iex> {:ok, _} = Skillbook.start_link(name: NoteExample, store: ":memory:")
       iex> view = Skillbook.view(NoteExample, "default")
       iex> options = [fields: %{tags: ["family"]}]
-      iex> {:ok, :added, note} = Skillbook.Store.put_note(view, "Meal plan", "Soup.", options)
-      iex> {note.name, note.tags}
-      {"meal-plan", ["family"]}
-      iex> {:ok, :updated, note} = Skillbook.Store.put_note(view, "Meal plan", "Rice.")
-      iex> {note.version, note.tags}
-      {2, ["family"]}
-      iex> {:ok, :unchanged, note} = Skillbook.Store.put_note(view, "Meal plan", "Rice.")
-      iex> note.version
-      2
+      iex> {:ok, added} = Skillbook.Store.put_note(view, "Meal plan", "Soup.", options)
+      iex> {added.entry.name, added.entry.tags, added.before}
+      {"meal-plan", ["family"], nil}
+      iex> {:ok, changed} = Skillbook.Store.put_note(view, "Meal plan", "Rice.")
+      iex> {changed.before.version, changed.entry.version, changed.entry.tags}
+      {1, 2, ["family"]}
+      iex> {:ok, same} = Skillbook.Store.put_note(view, "Meal plan", "Rice.")
+      iex> same.entry == same.before
+      true
   """
-  @spec put_note(View.t(), String.t(), String.t(), keyword()) ::
-          {:ok, :added | :updated | :unchanged, Stored.t()} | {:error, error()}
-  def put_note(view, title, content, options \\ [])
-
-  def put_note(%View{} = view, title, content, options),
-    do: Write.put_note(view, title, content, options)
-
-  def put_note(view, _title, _content, _options) do
-    Arguments.check!("Skillbook.Store.put_note/4", view: {:view, view})
+  @spec put_note(Skillbook.view_or_book(), String.t(), String.t(), Skillbook.options()) ::
+          {:ok, %{entry: Stored.t(), before: Stored.t() | nil}} | {:error, error()}
+  def put_note(view_or_book, title, content, options \\ []) do
+    {view, options} = from(view_or_book, options, "put_note/4")
+    Write.put_note(view, title, content, options)
   end
 
   @doc """
@@ -287,17 +263,16 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: FetchExample, store: ":memory:")
       iex> view = Skillbook.view(FetchExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> {:ok, milk} = Skillbook.Store.fetch(view, "milk")
       iex> milk.content
       "Two bottles."
   """
-  @spec fetch(View.t(), String.t()) :: {:ok, Stored.t()} | {:error, error()}
-  def fetch(%View{} = view, name) when is_binary(name),
-    do: Read.fetch(view, name)
-
-  def fetch(view, name) do
-    Arguments.check!("Skillbook.Store.fetch/2", view: {:view, view}, name: {:text, name})
+  @spec fetch(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Stored.t()} | {:error, error()}
+  def fetch(view_or_book, name, options \\ []) do
+    view = only_from(view_or_book, options, "fetch/3", name: {:text, name})
+    Read.fetch(view, name)
   end
 
   @doc """
@@ -315,8 +290,8 @@ defmodule Skillbook.Store do
       iex> {:ok, _} = Skillbook.start_link(name: ListExample, store: ":memory:")
       iex> view = Skillbook.view(ListExample, "default")
       iex> fields = %{tags: ["Shopping"]}
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two.", fields: fields)
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Car", "Blue.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two.", fields: fields)
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Car", "Blue.")
       iex> {:ok, entries} = Skillbook.Store.list(view)
       iex> Enum.map(entries, & &1.name)
       ["car", "milk"]
@@ -325,14 +300,11 @@ defmodule Skillbook.Store do
       ["milk"]
       iex> {:ok, ^entries} = Skillbook.Store.list(view, tag: "shopping")
   """
-  @spec list(View.t(), keyword()) :: {:ok, [Stored.t()]} | {:error, error()}
-  def list(view, options \\ [])
-
-  def list(%View{} = view, options),
-    do: Read.list(view, options)
-
-  def list(view, _options) do
-    Arguments.check!("Skillbook.Store.list/2", view: {:view, view})
+  @spec list(Skillbook.view_or_book(), Skillbook.options()) ::
+          {:ok, [Stored.t()]} | {:error, error()}
+  def list(view_or_book, options \\ []) do
+    {view, options} = from(view_or_book, options, "list/2")
+    Read.list(view, options)
   end
 
   @doc """
@@ -343,18 +315,17 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: HistoryExample, store: ":memory:")
       iex> view = Skillbook.view(HistoryExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> {:ok, _} = Skillbook.Store.disable(view, "milk", by: :agent)
       iex> {:ok, versions} = Skillbook.Store.history(view, "milk")
       iex> Enum.map(versions, &{&1.version, &1.action, &1.by})
       [{2, :disable, :agent}, {1, :create, :user}]
   """
-  @spec history(View.t(), String.t()) :: {:ok, [Version.t()]} | {:error, error()}
-  def history(%View{} = view, name) when is_binary(name),
-    do: Read.history(view, name)
-
-  def history(view, name) do
-    Arguments.check!("Skillbook.Store.history/2", view: {:view, view}, name: {:text, name})
+  @spec history(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, [Version.t()]} | {:error, error()}
+  def history(view_or_book, name, options \\ []) do
+    view = only_from(view_or_book, options, "history/3", name: {:text, name})
+    Read.history(view, name)
   end
 
   @doc """
@@ -362,8 +333,8 @@ defmodule Skillbook.Store do
 
       iex> {:ok, _} = Skillbook.start_link(name: VersionExample, store: ":memory:")
       iex> view = Skillbook.view(VersionExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
-      iex> {:ok, :updated, _} = Skillbook.Store.put_note(view, "Milk", "Three bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Three bottles.")
       iex> {:ok, version} = Skillbook.Store.version(view, "milk", 1)
       iex> version.entry.content
       "Two bottles."
@@ -371,39 +342,49 @@ defmodule Skillbook.Store do
       iex> Exception.message(error)
       ~s("milk" has no version 9 that this profile can read; its last version is 2)
   """
-  @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
-  def version(%View{} = view, name, number) when is_binary(name),
-    do: Read.version(view, name, number)
-
-  def version(view, name, _number) do
-    Arguments.check!("Skillbook.Store.version/3", view: {:view, view}, name: {:text, name})
+  @spec version(Skillbook.view_or_book(), String.t(), pos_integer(), Skillbook.options()) ::
+          {:ok, Version.t()} | {:error, error()}
+  def version(view_or_book, name, number, options \\ []) do
+    view = only_from(view_or_book, options, "version/4", name: {:text, name})
+    Read.version(view, name, number)
   end
 
   @doc """
   Compares two versions of an entry.
 
   Returns a unified diff of the contents, `""` if they are equal, and the other fields that
-  differ, each as `{field, from, to}`.
+  differ, each with its value `:from` the one version and `:to` the other.
 
       iex> {:ok, _} = Skillbook.start_link(name: DiffExample, store: ":memory:")
       iex> view = Skillbook.view(DiffExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.\\n")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.\\n")
       iex> changes = %{edit: {:replace, "Three bottles.\\n"}, tags: ["shopping"]}
       iex> {:ok, _} = Skillbook.Store.update(view, "milk", changes)
       iex> {:ok, diff} = Skillbook.Store.diff(view, "milk", 1, 2)
       iex> diff.content
       "@@ -1 +1 @@\\n-Two bottles.\\n+Three bottles.\\n"
       iex> diff.fields
-      [{:tags, [], ["shopping"]}]
+      [%{field: :tags, from: [], to: ["shopping"]}]
   """
-  @spec diff(View.t(), String.t(), pos_integer(), pos_integer()) ::
-          {:ok, %{content: String.t(), fields: [{atom(), term(), term()}]}} | {:error, error()}
-  def diff(%View{} = view, name, from, to) when is_binary(name),
-    do: Read.diff(view, name, from, to)
-
-  def diff(view, name, _from, _to) do
-    Arguments.check!("Skillbook.Store.diff/4", view: {:view, view}, name: {:text, name})
+  @spec diff(
+          Skillbook.view_or_book(),
+          String.t(),
+          pos_integer(),
+          pos_integer(),
+          Skillbook.options()
+        ) ::
+          {:ok, %{content: String.t(), fields: [%{field: atom(), from: term(), to: term()}]}}
+          | {:error, error()}
+  def diff(view_or_book, name, from, to, options \\ []) do
+    view = only_from(view_or_book, options, "diff/5", name: {:text, name})
+    Read.diff(view, name, from, to)
   end
+
+  defp from(view_or_book, options, function, arguments \\ []),
+    do: View.from(view_or_book, options, "Skillbook.Store." <> function, arguments)
+
+  defp only_from(view_or_book, options, function, arguments),
+    do: View.only_from(view_or_book, options, "Skillbook.Store." <> function, arguments)
 
   @doc false
   # Whether the view's profile may change an entry with this name and these labels.

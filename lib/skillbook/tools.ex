@@ -1,7 +1,7 @@
 defmodule Skillbook.Tools do
   @moduledoc """
-  Offers commands and skills as tools, for models with native tool calls: definitions in JSON
-  Schema, and the execution of calls.
+  Offers commands and skills as tools, for models with native tool calls: definitions in the
+  formats of vendors, and the execution of calls.
 
   A tool call runs as a command, with the same checks, limits and results.
 
@@ -37,14 +37,21 @@ defmodule Skillbook.Tools do
     OptionError,
     PolicyError,
     Result,
+    Tool,
     ToolCallError,
+    Transcript,
     View
   }
 
   alias Skillbook.Reply.ToolCall
-  alias Skillbook.Tools.{Name, Schema}
+  alias Skillbook.Search.Candidates
+  alias Skillbook.Tools.{Name, Schema, Shape}
 
   @get_skill "get_skill"
+  @run_command "run_command"
+  # The only argument of `run_command`.
+  @command "command"
+  @run_example ~S({"command": "domain.action --flag VALUE"})
   @dispatch "agent.dispatch"
 
   # OpenAI's limits, the lowest of all vendors.
@@ -54,16 +61,33 @@ defmodule Skillbook.Tools do
   # The minimum similarity for suggesting a tool name that a page has set.
   @min_similarity 0.9
 
-  @type shape :: :openai | :anthropic | :mcp
+  @type shape :: Shape.t()
+
+  @doc """
+  Returns the tools of a view in the format of a vendor: `shape/2` of each tool of `list/2`.
+
+  The definitions are maps with string keys, for any JSON encoder.
+
+  ## Options
+
+    * `:shape` - the format, see `shape/2`. Defaults to `:openai`
+    * the options of `list/2`
+  """
+  @spec definitions(Skillbook.view_or_book(), Skillbook.options()) :: [map()]
+  def definitions(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Tools.definitions/2")
+    {shape, options} = Keyword.pop(options, :shape, :openai)
+    validate([{:shape, shape} | options])
+    for tool <- list(view, options), do: shape(tool, shape)
+  end
 
   @doc """
   Returns the tools of a view: `get_skill`, then the commands and skills that models may see,
   sorted by name.
 
-  The definitions are maps with string keys, for any JSON encoder.
-
     * Dots in names are written as `__` (`tasks__search`). Names with characters other than
-      letters, digits, `.`, `_` and `-` end with a part of their hash.
+      letters, digits, `.`, `_` and `-`, and names that begin with a digit or `-`, end with a part
+      of their hash.
     * A page may set the name of its tool (`tool: create_skill`).
     * Dashes in the names of flags are written as `_`.
     * Notes are not tools; `get_skill` reads them.
@@ -74,35 +98,111 @@ defmodule Skillbook.Tools do
 
   ## Options
 
-    * `:shape` - the format: `:openai` (`{"type": "function", "function": {…}}`), `:anthropic`
-      (`input_schema`) or `:mcp` (`inputSchema`, with `annotations.readOnlyHint`). Defaults to
-      `:openai`
     * `:names` (list of globs) - the names of the entries, as in `Skillbook.Profile`. Defaults to
       all
-    * `:limit` (from 1) - the maximum number of tools, including `get_skill`, whose description
-      has the number of omitted tools. Defaults to `#{@max_tools}`
+    * `:limit` (from 1) - the maximum number of tools, including `get_skill` and `run_command`.
+      The description of `get_skill` has the number of omitted tools. Defaults to `#{@max_tools}`,
+      the lowest limit of all vendors
+    * `:messages` (list of `t:Skillbook.Model.message/0`) - the conversation. If there are more
+      tools than `:limit`, those stay that are proactive for the profile, then those nearest to
+      the last messages of the user, as in `Skillbook.prompt/2`, then the first ones by name.
+      Defaults to `[]`
+    * `:run_command` (boolean) - whether the second tool is `run_command`, which runs any command,
+      written as in a `cmd` block: `{"command": "tasks.search --status todo"}`. With it a
+      conversation can keep its tools when skills are added. Defaults to `false`
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> tools = Skillbook.Tools.list(view, names: ["memory.*"], run_command: true)
+      iex> for tool <- tools, do: tool.name
+      ["get_skill", "run_command", "memory__save", "memory__search"]
   """
-  @spec definitions(View.t(), keyword()) :: [map()]
-  def definitions(%View{} = view, options \\ []) do
-    with {:error, error} <- Options.validate(options, "tool definitions", schema()),
-         do: raise(error)
+  @spec list(Skillbook.view_or_book(), Skillbook.options()) :: [Tool.t()]
+  def list(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Tools.list/2")
+    validate(options)
+    max = Keyword.get(options, :limit, @max_tools)
+    own = if options[:run_command] && max > 1, do: [run_command()], else: []
 
-    shape = Keyword.get(options, :shape, :openai)
-    limit = Keyword.get(options, :limit, @max_tools)
-
-    entries =
+    names =
       for kind <- [:command, :skill],
-          entry <- View.listed(view, kind: kind),
-          entry.name != @get_skill,
-          do: entry
+          name <- View.names(view, kind: kind, listed: true),
+          name != @get_skill,
+          do: name
 
-    {listed, left_out} =
-      entries |> named(options[:names]) |> Enum.sort_by(& &1.name) |> Enum.split(limit - 1)
-
+    names = names |> matching(options[:names]) |> Enum.sort()
+    stay = nearest(names, view, options[:messages] || [], max - 1 - length(own))
+    listed = Enum.map(stay, &View.fetch!(view, &1))
     dispatch = Enum.find(listed, &(&1.name == @dispatch))
+    left_out = length(names) - length(stay)
+    [get_skill(left_out) | own ++ Enum.map(listed, &tool(view, &1, dispatch))]
+  end
 
-    for tool <- [get_skill(length(left_out)) | Enum.map(listed, &tool(view, &1, dispatch))],
-        do: shape(tool, shape)
+  # Those that stay keep their order.
+  defp nearest(names, _view, _messages, limit) when length(names) <= limit, do: names
+
+  defp nearest(names, view, messages, limit) do
+    first = Native.view_proactive(view.ref) ++ Candidates.of_messages(view, messages, limit)
+    wanted = MapSet.new(first)
+    known = names |> Enum.filter(&(&1 in wanted)) |> MapSet.new()
+    first = Enum.filter(first, &(&1 in known))
+    stay = first |> Stream.concat(names) |> Stream.uniq() |> Enum.take(limit) |> MapSet.new()
+    Enum.filter(names, &(&1 in stay))
+  end
+
+  @doc """
+  Returns a tool in the format of a vendor, as a map with string keys.
+
+    * `:openai` - OpenAI's Chat Completions: `{"type": "function", "function": {…}}`
+    * `:openai_strict` - the same in strict mode: objects are closed, and every property is
+      required. Those that are optional may be `null`, which counts as absent. A tool that takes
+      any property gets `"strict": false`
+    * `:openai_responses` - OpenAI's Responses, strict in the same way
+    * `:anthropic` - Anthropic's Messages, with `input_schema`
+    * `:gemini` - a function declaration of Gemini: one type for each value, `enum` only for texts
+    * `:llama` - as `:openai`, with the part of JSON Schema that llama.cpp can turn into a
+      grammar. For all other servers of the OpenAI interface too
+    * `:mcp` - the Model Context Protocol, with `inputSchema` and `annotations.readOnlyHint`
+
+  A keyword that a vendor does not accept is left out; a default is then in the description. The
+  command checks the arguments in any case.
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> [_, tool] = Skillbook.Tools.list(view, names: ["tasks.search"])
+      iex> Skillbook.Tools.shape(tool, :openai)["function"]["parameters"]["properties"]["limit"]
+      %{
+        "type" => "integer",
+        "minimum" => 1,
+        "maximum" => 100,
+        "default" => 20,
+        "description" => "How many to show, from 1 to 100 (default: 20)"
+      }
+      iex> Skillbook.Tools.shape(tool, :openai_responses)["parameters"]["properties"]["limit"]
+      %{
+        "type" => ["integer", "null"],
+        "minimum" => 1,
+        "maximum" => 100,
+        "description" => "How many to show, from 1 to 100 (default: 20)"
+      }
+  """
+  @spec shape(Tool.t(), shape()) :: map()
+  def shape(%Tool{} = tool, shape) do
+    validate(shape: shape)
+    Shape.of(tool, shape)
+  end
+
+  @doc false
+  # Estimates the tokens of tools in a request.
+  @spec tokens([Tool.t()]) :: non_neg_integer()
+  def tokens(tools) do
+    tools
+    |> Enum.map(&Transcript.estimate(&1.name <> &1.description <> JSON.encode(&1.schema)))
+    |> Enum.sum()
   end
 
   @doc false
@@ -128,32 +228,100 @@ defmodule Skillbook.Tools do
     * MCP: `{"name", "arguments"}`, the `params` of `tools/call`, answered with
       `{"content": […], "isError"}`
 
-  Invalid calls return a result with the status `:error` and a text that tells the model how to
-  correct them. Hidden names are unknown. Takes the options of `Skillbook.run/3` except
-  `:unclosed`.
+  Calls of `run_command` run the command in their argument. Invalid calls return a result with
+  the status `:error` and a text that tells the model how to correct them. Hidden names are
+  unknown. Takes the options of `Skillbook.run/3` except `:unclosed`.
   """
-  @spec call(View.t(), map(), keyword()) :: {Result.t(), map()}
-  def call(%View{} = view, call, options \\ []) do
+  @spec call(Skillbook.view_or_book(), map(), Skillbook.options()) :: {Result.t(), map()}
+  def call(view_or_book, call, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Tools.call/3")
     call = ToolCall.read(call)
 
-    result =
-      with {:ok, name} <- entry_name(view, call),
-           {:ok, arguments} <- arguments(call, name) do
-        line = ToolCall.line(name, arguments)
-        [result] = Pipeline.commands(view, [line], [{:json, true} | options])
-        result
-      else
-        {:error, {error, name}} -> failed(%{error | example: example(view, name)})
-        {:error, error} -> failed(error)
-      end
-
+    result = result(view, call, options)
     {result, ToolCall.answer(call, result)}
+  end
+
+  defp result(view, call, options) do
+    with {:ok, line, json?} <- line(view, call) do
+      [result] = Pipeline.commands(view, [line], [{:json, json?} | options])
+      result
+    else
+      {:error, error} -> failed(error)
+    end
+  end
+
+  @doc false
+  # The tool of one entry, as `list/2` has it; `nil` if models are not offered it.
+  @spec one(Entry.t(), View.t()) :: Tool.t() | nil
+  def one(%Entry{hidden_from_model: false} = entry, view) do
+    tool(view, entry, View.find(view, @dispatch))
+  end
+
+  def one(_entry, _view), do: nil
+
+  @doc false
+  # Returns the entry that a tool's name means, or `nil` for `get_skill` and `run_command`. With
+  # globs, entries that they do not match are unknown.
+  @spec find(View.t(), String.t(), [String.t()] | nil) ::
+          {:ok, Entry.t() | nil} | {:error, ToolCallError.t()}
+  def find(_view, @get_skill, _globs), do: {:ok, nil}
+  def find(_view, @run_command, nil), do: {:ok, nil}
+
+  def find(view, tool, globs) do
+    with {:ok, name} <- entry_name(view, %ToolCall{shape: :mcp, name: tool}) do
+      entry = View.fetch!(view, name)
+      if named([entry], globs) == [], do: {:error, unknown(view, tool, [])}, else: {:ok, entry}
+    end
+  end
+
+  @doc false
+  # Returns the command line of a call, and whether its flags are a JSON object.
+  @spec line(View.t(), ToolCall.t()) ::
+          {:ok, String.t(), boolean()} | {:error, ToolCallError.t()}
+  def line(_view, %ToolCall{name: @run_command} = call) do
+    case ToolCall.arguments(call) do
+      {:ok, %{@command => line}} when is_binary(line) -> {:ok, line, false}
+      {:ok, _} -> {:error, command_missing()}
+      {:error, error} -> {:error, %{error | example: @run_example}}
+    end
+  end
+
+  def line(view, call) do
+    with {:ok, name} <- entry_name(view, call),
+         {:ok, arguments} <- arguments(view, call, name),
+         do: {:ok, ToolCall.line(name, arguments), true}
+  end
+
+  @doc false
+  # Returns a name for a call that every vendor accepts: that of the tool that a model means, or
+  # what is left of its own.
+  @spec name(View.t(), String.t()) :: String.t()
+  def name(_view, name) when name in [@get_skill, @run_command], do: name
+
+  def name(view, name) do
+    with true <- name != "" and String.valid?(name),
+         {:ok, entry} <- View.fetch(view, Name.resolve(view, name)) do
+      Name.of(view, entry)
+    else
+      _ -> Name.valid(name)
+    end
+  end
+
+  defp command_missing do
+    %ToolCallError{
+      kind: :arguments,
+      name: @run_command,
+      reason: "expected the command as text in \"command\"",
+      example: @run_example
+    }
   end
 
   defp failed(error), do: %{Result.error(error) | duration: 0}
 
-  defp arguments(call, name),
-    do: with({:error, error} <- ToolCall.arguments(call), do: {:error, {error, name}})
+  defp arguments(view, call, name) do
+    with {:error, error} <- ToolCall.arguments(call),
+         do: {:error, %{error | example: example(view, name)}}
+  end
 
   # The example has the required flags, or the first flag.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
@@ -206,10 +374,16 @@ defmodule Skillbook.Tools do
   defp named(entries, nil), do: entries
 
   defp named(entries, globs) do
-    case Native.globs_filter(globs, Enum.map(entries, & &1.name)) do
+    names = entries |> Enum.map(& &1.name) |> matching(globs) |> MapSet.new()
+    Enum.filter(entries, &(&1.name in names))
+  end
+
+  defp matching(names, nil), do: names
+
+  defp matching(names, globs) do
+    case Native.globs_filter(globs, names) do
       {:ok, names} ->
-        names = MapSet.new(names)
-        Enum.filter(entries, &(&1.name in names))
+        names
 
       {:error, {glob, reason}} ->
         raise %OptionError{
@@ -223,13 +397,14 @@ defmodule Skillbook.Tools do
   defp tool(view, entry, dispatch) do
     declaration = declaration(view, entry.name)
 
-    %{
+    %Tool{
       name: Name.of(view, entry),
       title: entry.title && Hidden.visible(entry.title),
       description:
         Hidden.visible(description(entry, declaration, delegated(view, entry, dispatch))),
       schema: Schema.object(declaration, entry.strict or entry.handler != nil),
-      reads: Entry.effect(entry) == :read
+      reads: Entry.effect(entry) == :read,
+      entry: entry.name
     }
   end
 
@@ -245,9 +420,8 @@ defmodule Skillbook.Tools do
   defp get_skill(left_out) do
     more = if left_out == 0, do: "", else: " #{left_out} more are no tools for lack of room."
 
-    %{
+    %Tool{
       name: @get_skill,
-      title: nil,
       description:
         "Read about commands and skills: without a path the list of all, " <>
           "with a path a domain, the page of a command or the instructions of a skill." <> more,
@@ -258,9 +432,29 @@ defmodule Skillbook.Tools do
             "type" => "string",
             "description" => "DOMAIN, DOMAIN.ACTION, DOMAIN.all, SKILL or SKILL/FILE"
           }
-        }
+        },
+        "additionalProperties" => false
       },
       reads: true
+    }
+  end
+
+  defp run_command do
+    %Tool{
+      name: @run_command,
+      description:
+        "Run a command that is no tool of its own, written as its page shows: name and flags.",
+      schema: %{
+        "type" => "object",
+        "properties" => %{
+          @command => %{
+            "type" => "string",
+            "description" => "One command, for example: domain.action --title \"Several words\""
+          }
+        },
+        "required" => [@command],
+        "additionalProperties" => false
+      }
     }
   end
 
@@ -278,7 +472,7 @@ defmodule Skillbook.Tools do
     |> truncate(@max_description_length)
   end
 
-  # The same for a tool as `Skillbook.Run.Policy.rule/1` for the prompt.
+  # The same for a tool as `Skillbook.Run.Policy.rule/2` for the prompt.
   defp delegated(%{profile: %{writes: :delegate}} = view, %{name: name} = entry, dispatch)
        when name != @dispatch do
     cond do
@@ -319,35 +513,20 @@ defmodule Skillbook.Tools do
       else: String.slice(text, 0, max - 1) <> "…"
   end
 
-  defp shape(tool, :openai) do
-    function = %{
-      "name" => tool.name,
-      "description" => tool.description,
-      "parameters" => tool.schema
-    }
-
-    %{"type" => "function", "function" => function}
+  defp validate(options) do
+    with {:error, error} <- Options.validate(options, "tool definitions", options()),
+         do: raise(error)
   end
 
-  defp shape(tool, :anthropic),
-    do: %{"name" => tool.name, "description" => tool.description, "input_schema" => tool.schema}
-
-  defp shape(tool, :mcp) do
-    definition = %{
-      "name" => tool.name,
-      "description" => tool.description,
-      "inputSchema" => tool.schema,
-      "annotations" => %{"readOnlyHint" => tool.reads}
-    }
-
-    if tool.title, do: Map.put(definition, "title", tool.title), else: definition
-  end
-
-  defp schema do
+  @doc false
+  @spec options() :: keyword()
+  def options do
     [
-      shape: {":openai, :anthropic or :mcp", &(&1 in [:openai, :anthropic, :mcp])},
+      shape: {"one of #{Enum.map_join(Shape.all(), ", ", &inspect/1)}", &(&1 in Shape.all())},
       names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))},
-      limit: {"an integer from 1", &Options.positive?/1}
+      limit: {"an integer from 1", &Options.positive?/1},
+      messages: {"a list of messages with :role and :content", &Candidates.messages?/1},
+      run_command: {"a boolean", &is_boolean/1}
     ]
   end
 end

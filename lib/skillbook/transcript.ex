@@ -9,6 +9,11 @@ defmodule Skillbook.Transcript do
     * `:left_out` - the texts of entries in messages that were removed to save room, each as a
       `t:Skillbook.Transcript.Message.activation/0`, the most recent first
     * `:view` - the view whose skills the model knows about, or `nil`. Not part of the JSON
+    * `:tools` - the `Skillbook.Tool`s of the conversation, or `nil` if it has none or comes from
+      JSON
+    * `:prompted` - the names of the entries that its prompt and tools may tell of, a `MapSet`;
+      `nil` if they are those of `:view`, and `:lost` if one of them is no longer visible. Not
+      part of the JSON
 
   ## Examples
 
@@ -18,27 +23,31 @@ defmodule Skillbook.Transcript do
       iex> transcript |> Transcript.to_json() |> Transcript.from_json() == {:ok, transcript}
       true
 
-      iex> {:error, error} = Skillbook.Transcript.from_json(~S({"version": 2}))
+      iex> {:error, error} = Skillbook.Transcript.from_json(~S({"version": 3}))
       iex> Exception.message(error)
-      "the transcript's version: expected 1, got: 2"
+      "the transcript's version: expected 1 or 2, got: 3"
   """
 
   alias Skillbook.Support.{JSON, Options}
   alias Skillbook.Transcript.Message
-  alias Skillbook.{Model, TranscriptError, View}
+  alias Skillbook.{Model, Tool, Tools, TranscriptError, View}
 
   @type t :: %__MODULE__{
           profile: String.t(),
           messages: [Message.t()],
           left_out: [Message.activation()],
-          view: View.t() | nil
+          view: View.t() | nil,
+          tools: [Tool.t()] | nil,
+          prompted: MapSet.t(String.t()) | :lost | nil
         }
 
   @enforce_keys [:profile]
-  defstruct [:profile, :view, messages: [], left_out: []]
+  defstruct [:profile, :view, :tools, :prompted, messages: [], left_out: []]
 
-  @version 1
-  @kinds [:prompt, :input, :preloaded, :reply, :report, :news, :note]
+  @version 2
+  # The fields of messages that version 1 did not have.
+  @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
+  @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note]
 
   @doc "Returns an empty conversation of the profile with this id."
   @spec new(String.t()) :: t()
@@ -53,6 +62,7 @@ defmodule Skillbook.Transcript do
   Returns the messages for `Skillbook.Model.chat/4`.
 
   Consecutive messages of one role are merged, since many models require alternating roles.
+  Replies with tool calls and their results stay as they are.
 
       iex> at = ~U[2026-11-21 08:00:00Z]
       iex> transcript = %Skillbook.Transcript{profile: "default", messages: [
@@ -65,10 +75,32 @@ defmodule Skillbook.Transcript do
   @spec for_model(t()) :: [Model.message()]
   def for_model(%__MODULE__{messages: messages}) do
     messages
-    |> Enum.chunk_by(&Message.role/1)
-    |> Enum.map(fn [first | _] = group ->
-      %{role: Message.role(first), content: Enum.map_join(group, "\n\n", & &1.content)}
-    end)
+    |> Enum.chunk_while([], &collect/2, &{:cont, Enum.reverse(&1), []})
+    |> Enum.flat_map(&merged/1)
+  end
+
+  defp collect(message, [last | _] = group) do
+    if Message.role(message) == Message.role(last) and plain?(message) and plain?(last),
+      do: {:cont, [message | group]},
+      else: {:cont, Enum.reverse(group), [message]}
+  end
+
+  defp collect(message, []), do: {:cont, [message]}
+
+  # Only content, which can be joined.
+  defp plain?(message),
+    do: message.kind != :result and message.tool_calls == [] and message.opaque == nil
+
+  defp merged([]), do: []
+
+  defp merged([%{kind: :result, call: call} = result]),
+    do: [Map.merge(call, %{role: :tool, content: result.content, error: result.error})]
+
+  defp merged([first | _] = group) do
+    message = %{role: Message.role(first), content: Enum.map_join(group, "\n\n", & &1.content)}
+    calls = if first.tool_calls == [], do: %{}, else: %{tool_calls: first.tool_calls}
+    opaque = if first.opaque == nil, do: %{}, else: %{opaque: first.opaque}
+    [message |> Map.merge(calls) |> Map.merge(opaque)]
   end
 
   @doc """
@@ -88,11 +120,24 @@ defmodule Skillbook.Transcript do
   def present(%__MODULE__{messages: messages}), do: Enum.flat_map(messages, & &1.activations)
 
   @doc """
-  Estimates the tokens of the conversation, rather too many than too few.
+  Estimates the tokens of the conversation with its tools, rather too many than too few.
   """
   @spec tokens(t()) :: non_neg_integer()
-  def tokens(%__MODULE__{messages: messages}),
-    do: messages |> Enum.map(&estimate(&1.content)) |> Enum.sum()
+  def tokens(%__MODULE__{messages: messages, tools: tools}) do
+    messages
+    |> Enum.map(&message_tokens/1)
+    |> Enum.sum()
+    |> Kernel.+(Tools.tokens(tools || []))
+  end
+
+  @doc false
+  # For messages of a transcript and those for a model.
+  @spec message_tokens(Message.t() | Model.message()) :: non_neg_integer()
+  def message_tokens(%{content: content} = message) do
+    calls = for call <- Map.get(message, :tool_calls, []), do: call.name <> call.arguments
+    opaque = message |> Map.get(:opaque) |> List.wrap() |> Enum.map(&JSON.encode/1)
+    Enum.reduce(calls ++ opaque, estimate(content), &(estimate(&1) + &2))
+  end
 
   @doc false
   # A token for four ASCII characters or one other character, and four for the role of a message.
@@ -120,28 +165,33 @@ defmodule Skillbook.Transcript do
     %{
       version: @version,
       profile: transcript.profile,
-      messages: Enum.map(transcript.messages, &fields/1),
+      messages: Enum.map(transcript.messages, &message_fields/1),
       left_out: transcript.left_out
     }
     |> JSON.encode()
   end
 
-  defp fields(message), do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}
+  @doc false
+  # A message as in the JSON.
+  @spec message_fields(Message.t()) :: map()
+  def message_fields(message),
+    do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}
 
   @doc """
   Decodes the JSON of `to_json/1`.
 
-  A missing, unknown or invalid field returns a `Skillbook.TranscriptError` with its place.
+  A missing, unknown or invalid field returns a `Skillbook.TranscriptError` with its place. JSON
+  of version 1, which had no tool calls, is read too.
   """
   @spec from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
   def from_json(json) when is_binary(json) do
     with {:ok, value} <- decode(json),
-         :ok <- version(value),
+         {:ok, version} <- version(value),
          {:ok, fields} <-
            object(value, "",
              version: &whole/2,
              profile: &text/2,
-             messages: &messages/2,
+             messages: &messages(&1, &2, version),
              left_out: &activations/2
            ),
          do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
@@ -152,13 +202,14 @@ defmodule Skillbook.Transcript do
   end
 
   # Checked first, since another version has other fields.
-  defp version(%{"version" => @version}), do: :ok
-  defp version(%{"version" => other}), do: wrong("version", to_string(@version), show(other))
+  defp version(%{"version" => version}) when version in [1, @version], do: {:ok, version}
+  defp version(%{"version" => other}), do: wrong("version", "1 or #{@version}", show(other))
   defp version(_), do: wrong("", "an object with the field `version`", "none")
 
-  defp messages(value, path) do
-    with {:ok, messages} <- list(value, path, &message/2),
-         nil <- messages |> Enum.drop(1) |> Enum.find_index(&(&1.kind == :prompt)) do
+  defp messages(value, path, version) do
+    with {:ok, messages} <- list(value, path, &message(upgrade(&1, version), &2)),
+         nil <- messages |> Enum.drop(1) |> Enum.find_index(&(&1.kind == :prompt)),
+         :ok <- answered(messages, [], path, 0) do
       {:ok, messages}
     else
       {:error, _} = error ->
@@ -169,17 +220,75 @@ defmodule Skillbook.Transcript do
     end
   end
 
+  defp upgrade(%{} = message, 1), do: Map.merge(@new_fields, message)
+  defp upgrade(message, _version), do: message
+
+  # No model accepts a call without its result, or a result without its call.
+  defp answered([%{kind: :result, call: call} | rest], [call | calls], path, place),
+    do: answered(rest, calls, path, place + 1)
+
+  defp answered([%{kind: :result, call: call} | _], _calls, path, place),
+    do: wrong("#{path}[#{place}].call", "the next call of the reply before it", show(call))
+
+  defp answered([message | rest], [], path, place),
+    do:
+      answered(
+        rest,
+        for(call <- message.tool_calls, do: Map.take(call, [:id, :name])),
+        path,
+        place + 1
+      )
+
+  defp answered(messages, [call | _], path, place) do
+    got = with [message | _] <- messages, do: show(to_string(message.kind)), else: ([] -> "none")
+    wrong("#{path}[#{place}].kind", "the result of the call #{show(call.id)}", got)
+  end
+
+  defp answered([], [], _path, _place), do: :ok
+
   defp message(value, path) do
     checks = [
       kind: &kind/2,
       content: &text/2,
       at: &time/2,
       activations: &activations/2,
-      usage: &usage/2
+      usage: &usage/2,
+      tool_calls: &tool_calls/2,
+      opaque: &opaque/2,
+      call: &call/2,
+      error: &boolean/2
     ]
 
-    with {:ok, fields} <- object(value, path, checks), do: {:ok, struct!(Message, fields)}
+    with {:ok, fields} <- object(value, path, checks),
+         :ok <- of_kind(fields, path),
+         do: {:ok, struct!(Message, fields)}
   end
+
+  defp of_kind(%{kind: :result, call: nil}, path),
+    do: wrong("#{path}.call", "the call of the result", "nil")
+
+  defp of_kind(%{kind: kind, call: %{} = call}, path) when kind != :result,
+    do: wrong("#{path}.call", "nil, for it is no result", show(call))
+
+  defp of_kind(%{kind: kind, tool_calls: [_ | _]}, path) when kind != :reply,
+    do: wrong("#{path}.tool_calls", "none, for it is no reply", "some")
+
+  defp of_kind(_fields, _path), do: :ok
+
+  defp tool_calls(value, path), do: list(value, path, &tool_call/2)
+
+  defp tool_call(value, path),
+    do: object(value, path, id: &text/2, name: &text/2, arguments: &text/2)
+
+  # Its values are the vendor's.
+  defp opaque(value, _path) when is_map(value) or is_nil(value), do: {:ok, value}
+  defp opaque(value, path), do: wrong(path, "an object or null", show(value))
+
+  defp call(nil, _path), do: {:ok, nil}
+  defp call(value, path), do: object(value, path, id: &text/2, name: &text/2)
+
+  defp boolean(value, _path) when is_boolean(value), do: {:ok, value}
+  defp boolean(value, path), do: wrong(path, "true or false", show(value))
 
   defp activations(value, path), do: list(value, path, &activation/2)
 
@@ -188,8 +297,19 @@ defmodule Skillbook.Transcript do
 
   defp usage(nil, _path), do: {:ok, nil}
 
-  defp usage(value, path),
-    do: object(value, path, prompt_tokens: &whole/2, completion_tokens: &whole/2)
+  # Earlier releases did not write the tokens of caches.
+  defp usage(%{} = value, path) do
+    %{"cached_tokens" => 0, "cache_write_tokens" => 0}
+    |> Map.merge(value)
+    |> object(path,
+      prompt_tokens: &whole/2,
+      completion_tokens: &whole/2,
+      cached_tokens: &whole/2,
+      cache_write_tokens: &whole/2
+    )
+  end
+
+  defp usage(value, path), do: wrong(path, "an object", show(value))
 
   defp kind(value, path) do
     case Enum.find(@kinds, &(to_string(&1) == value)) do

@@ -23,9 +23,9 @@ defmodule Skillbook.Usage do
     * `:since`, `:until` - the period, in whole hours in UTC; days that ended 30 days ago count as
       a whole
     * `:rows` - maps with `:key` (a name, a profile's id, an event, an hour such as
-      `"2026-03-01T09"` or a day such as `"2026-03-01"`), `:read`, `:run`, `:failed`, their sum
-      `:count`, and `:duration`, the average milliseconds of a run, or `nil` without runs. The
-      highest counts come first; hours and days are in order
+      `"2026-03-01T09"` or a day such as `"2026-03-01"`; a list of these if `:by` is a list),
+      `:read`, `:run`, `:failed`, their sum `:count`, and `:duration`, the average milliseconds of
+      a run, or `nil` without runs. The highest counts come first; hours and days are in order
     * `:total` - a map of the same form for all rows together, with the key `nil`
     * `:unnamed` - the number of events without a name, because there were too many different
       names at once; 0 in the report of a restricted profile
@@ -41,9 +41,10 @@ defmodule Skillbook.Usage do
   alias Skillbook.Usage.Writer
   alias Skillbook.{Book, OptionError, Profile, SQL, View}
 
-  @type by :: :name | :profile | :event | :time
+  @type group :: :name | :profile | :event | :time
+  @type by :: group() | [group(), ...]
   @type row :: %{
-          key: String.t() | nil,
+          key: String.t() | [String.t(), ...] | nil,
           read: non_neg_integer(),
           run: non_neg_integer(),
           failed: non_neg_integer(),
@@ -63,6 +64,7 @@ defmodule Skillbook.Usage do
   defstruct @enforce_keys
 
   @day 86_400
+  @groups [:name, :profile, :event, :time]
 
   @doc """
   Returns the counts that the view of a running book may see.
@@ -70,7 +72,8 @@ defmodule Skillbook.Usage do
   ## Options
 
     * `:since`, `:until` - a `DateTime` each. Default: the last 7 days
-    * `:by` - `:name` (the default), `:profile`, `:event` or `:time`
+    * `:by` - `:name` (the default), `:profile`, `:event` or `:time`, or a list of them:
+      `[:time, :name]` has a row for each name and hour
     * `:names` - globs for names, as in `Skillbook.Profile`. Default: all names
     * `:profiles` - `:own` or `:all`. Default: `:all` for an unrestricted profile, else `:own`
 
@@ -83,14 +86,11 @@ defmodule Skillbook.Usage do
       iex> for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
       [{"memory.save", 0, 1, 1}]
   """
-  @spec report(View.t(), keyword()) :: {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
-  def report(view, options \\ [])
-
-  def report(%View{book: nil}, _options),
-    do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
-
-  def report(%View{} = view, options) do
-    book = Book.fetch!(view.book)
+  @spec report(Skillbook.view_or_book(), Skillbook.options()) ::
+          {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
+  def report(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Usage.report/2")
+    book = Book.of!(view)
 
     with :ok <- Options.validate(options, "a report of usage", schema()),
          {:ok, named} <- narrow(book, view, options[:names]),
@@ -114,7 +114,7 @@ defmodule Skillbook.Usage do
 
   # An hour or a day counts if a part of it lies within the period.
   defp rows(book, since, until, profile, options) do
-    bucket = if options[:by] == :time, do: "bucket", else: "''"
+    bucket = if :time in List.wrap(options[:by]), do: "bucket", else: "''"
 
     all_profiles? =
       options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
@@ -141,8 +141,8 @@ defmodule Skillbook.Usage do
     do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
 
   defp build(rows, profile, view, since, until, options) do
-    names = view |> View.entries() |> MapSet.new(& &1.name)
     {unnamed, named} = Enum.split_with(rows, fn [name | _] -> name == "" end)
+    names = named |> MapSet.new(&hd/1) |> MapSet.filter(&shows?(view, &1))
     named = for [name | _] = row <- named, name in names, do: row
     by = options[:by] || :name
 
@@ -156,6 +156,9 @@ defmodule Skillbook.Usage do
     }
   end
 
+  defp shows?(view, name), do: match?(%{name: ^name}, View.find(view, name))
+
+  defp key(row, groups) when is_list(groups), do: Enum.map(groups, &key(row, &1))
   defp key([name, _, _, _, _, _], :name), do: name
   defp key([_, profile, _, _, _, _], :profile), do: profile
   defp key([_, _, event, _, _, _], :event), do: event
@@ -178,16 +181,19 @@ defmodule Skillbook.Usage do
     }
   end
 
-  defp sort(rows, :time), do: Enum.sort_by(rows, & &1.key)
+  defp sort(rows, by) when by == :time or hd(by) == :time, do: Enum.sort_by(rows, & &1.key)
   defp sort(rows, _by), do: Enum.sort_by(rows, &{-&1.count, &1.key})
 
   defp schema do
     [
       since: {"a DateTime", &is_struct(&1, DateTime)},
       until: {"a DateTime", &is_struct(&1, DateTime)},
-      by: {":name, :profile, :event or :time", &(&1 in [:name, :profile, :event, :time])},
+      by: {":name, :profile, :event or :time, or a list of them", &groups?/1},
       names: {"a list of globs", &Options.texts?/1},
       profiles: {":own or :all", &(&1 in [:own, :all])}
     ]
   end
+
+  defp groups?([_ | _] = groups), do: Enum.uniq(groups) == groups and groups -- @groups == []
+  defp groups?(group), do: group in @groups
 end

@@ -16,6 +16,8 @@ defmodule Skillbook.Vault do
       does not see the vault
     * `:producer` - `{module, options}` with the behaviour `Skillbook.Vault.Producer`, instead of
       `:path`
+    * `:drive` - `[profile: id, folder: id]`, a folder in the drive of a profile's connection,
+      instead of `:path`; see `Skillbook.Drive.Folder`. `:labels` is required with it
     * `:watch` - whether the index follows changes: `true` (the default), `false`, or
       `[poll: milliseconds]`
 
@@ -43,6 +45,7 @@ defmodule Skillbook.Vault do
 
   alias Skillbook.{Book, View}
   alias Skillbook.Store.Edit
+  alias Skillbook.Support.Options
   alias Skillbook.Vault.{Config, Hit, Indexer, Search, Write}
 
   @doc "The largest `:limit` of a search."
@@ -54,8 +57,9 @@ defmodule Skillbook.Vault do
   def most, do: max_limit()
 
   @doc "The names of the vaults that a view's profile sees."
-  @spec names(View.t()) :: [String.t()]
-  defdelegate names(view), to: Search
+  @spec names(Skillbook.view_or_book(), Skillbook.options()) :: [String.t()]
+  def names(view_or_book, options \\ []),
+    do: view_or_book |> View.only_from(options, "Skillbook.Vault.names/2") |> Search.names()
 
   @doc """
   Searches documents: `{:ok, %{hits: hits, total: count, match: match}}`, the best hits first.
@@ -108,10 +112,14 @@ defmodule Skillbook.Vault do
       iex> for hit <- found.hits, do: {hit.path, hit.title, hit.tags, hit.word_count}
       [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
   """
-  @spec search(View.t(), String.t() | nil, keyword()) ::
+  @spec search(Skillbook.view_or_book(), String.t() | nil, Skillbook.options()) ::
           {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any | :meaning}}
           | {:error, Exception.t()}
-  defdelegate search(view, query, options \\ []), to: Search
+  def search(view_or_book, query, options \\ []) do
+    type = [query: {{:or_nil, :text}, query}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Vault.search/3", type)
+    Search.search(view, query, options)
+  end
 
   @doc """
   Writes a note as a new file of a vault: `{:ok, %{vault: name, path: path}}`.
@@ -147,16 +155,21 @@ defmodule Skillbook.Vault do
       :exists
       iex> {:ok, _} = File.rm_rf(folder)
   """
-  @spec create(View.t(), map()) ::
+  @spec create(Skillbook.view_or_book(), Skillbook.options(), Skillbook.options()) ::
           {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
-  defdelegate create(view, fields), to: Write
+  def create(view_or_book, fields, options \\ []) do
+    type = [fields: {:fields, fields}]
+    view = View.only_from(view_or_book, options, "Skillbook.Vault.create/3", type)
+    Write.create(view, Map.new(fields))
+  end
 
   @doc """
   Reads the current text of a note: `{:ok, %{vault: name, path: path, title: title, tags: tags,
-  content: text}}`.
+  content: text, external: boolean}}`.
 
   The note is named by its path, its file's name, its title or an alias. The content has no
-  frontmatter. Only vaults that are folders have texts to read.
+  frontmatter. Documents that the application has put into a vault have no text to read.
+  `:external` is true for documents of a drive, which others wrote.
 
   ## Options
 
@@ -176,17 +189,21 @@ defmodule Skillbook.Vault do
       {"Plan.md", "Plan", "Sow the beans.\\n"}
       iex> {:ok, _} = File.rm_rf(folder)
   """
-  @spec read(View.t(), String.t(), keyword()) ::
+  @spec read(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
           {:ok,
            %{
              vault: String.t(),
              path: String.t(),
              title: String.t(),
              tags: [String.t()],
-             content: String.t()
+             content: String.t(),
+             external: boolean()
            }}
           | {:error, Exception.t()}
-  defdelegate read(view, name, options \\ []), to: Write
+  def read(view_or_book, name, options \\ []) do
+    {view, options} = from_note(view_or_book, name, options, "read/3")
+    Write.read(view, name, options)
+  end
 
   @doc """
   Changes the text of a note by an edit of `Skillbook.Store.update/4`.
@@ -214,10 +231,21 @@ defmodule Skillbook.Vault do
       "Sow the beans. Water them."
       iex> {:ok, _} = File.rm_rf(folder)
   """
-  @spec edit(View.t(), String.t(), Edit.t(), keyword()) ::
+  @spec edit(Skillbook.view_or_book(), String.t(), Edit.t(), Skillbook.options()) ::
           {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}}
           | {:error, Exception.t()}
-  defdelegate edit(view, name, edit, options \\ []), to: Write
+  def edit(view_or_book, name, edit, options \\ []) do
+    {view, options} = from_note(view_or_book, name, options, "edit/4")
+    Write.edit(view, name, edit, options)
+  end
+
+  defp from_note(view_or_book, name, options, function) do
+    function = "Skillbook.Vault." <> function
+    {view, options} = View.from(view_or_book, options, function, name: {:text, name})
+    schema = [vault: {"text or nil", &(is_nil(&1) or Options.text?(&1))}]
+    with {:error, error} <- Options.validate(options, function, schema), do: raise(error)
+    {view, options}
+  end
 
   @doc """
   Puts a document into a vault of a running book, or replaces the one with its id.
@@ -231,11 +259,11 @@ defmodule Skillbook.Vault do
     * `:path` - the path that readers see. Default: the id
     * `:labels` - visibility labels, in addition to those of the frontmatter and the vault
   """
-  @spec put(atom(), String.t(), map()) :: :ok | {:error, Exception.t()}
-  defdelegate put(book, vault, document), to: Write
+  @spec put(Skillbook.book(), String.t(), Skillbook.options()) :: :ok | {:error, Exception.t()}
+  def put(book, vault, document), do: Write.put(book, vault, Map.new(document))
 
   @doc "Removes a document that `put/3` added. A missing document is not an error."
-  @spec delete(atom(), String.t(), String.t()) :: :ok | {:error, Exception.t()}
+  @spec delete(Skillbook.book(), String.t(), String.t()) :: :ok | {:error, Exception.t()}
   defdelegate delete(book, vault, id), to: Write
 
   @doc """
@@ -248,7 +276,7 @@ defmodule Skillbook.Vault do
     * `:skipped` - they cannot be indexed
     * `:failed` - they could not be read; the index keeps their last state and retries later
   """
-  @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
+  @spec sync(Skillbook.book(), String.t()) :: {:ok, map()} | {:error, term()}
   def sync(book, vault) do
     case Config.find(Book.fetch!(book).vaults, vault) do
       {:ok, %{producer: nil}} -> {:ok, Indexer.counts()}
@@ -265,6 +293,6 @@ defmodule Skillbook.Vault do
     * `{:skillbook_vault_progress, book, vault, %{done: count, total: count}}` after each batch of
       a larger update
   """
-  @spec subscribe(atom()) :: :ok
+  @spec subscribe(Skillbook.book()) :: :ok
   defdelegate subscribe(book), to: Indexer
 end

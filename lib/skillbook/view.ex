@@ -23,6 +23,7 @@ defmodule Skillbook.View do
     * `:generation` - a number for the content that the profile sees. It differs between two views
       of a profile if and only if an entry or a domain has changed for it, so it says nothing
       about hidden entries. It does not count changes; `Skillbook.Catalog.generation/1` does
+    * `:functions` - the functions of `Skillbook.Skill.new/1` among its handlers. Private
   """
 
   alias Skillbook.Support.{Arguments, Options}
@@ -30,6 +31,7 @@ defmodule Skillbook.View do
   alias Skillbook.{
     Book,
     Catalog,
+    Connections,
     Declaration,
     Diagnostic,
     Domain,
@@ -44,11 +46,12 @@ defmodule Skillbook.View do
           ref: reference(),
           book: atom() | nil,
           profile: Profile.t(),
-          generation: pos_integer()
+          generation: pos_integer(),
+          functions: Skillbook.Source.Code.functions()
         }
 
   @enforce_keys [:ref, :profile, :generation]
-  defstruct [:ref, :book, :profile, :generation]
+  defstruct [:ref, :book, :profile, :generation, functions: %{}]
 
   @doc """
   Returns a view of the current generation of a catalog.
@@ -60,12 +63,16 @@ defmodule Skillbook.View do
       iex> error.option
       :skills
   """
-  @spec new(Catalog.t(), Profile.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(%Catalog{ref: ref}, profile) do
+  @spec new(Catalog.t(), Profile.t() | Skillbook.options()) ::
+          {:ok, t()} | {:error, OptionError.t()}
+  def new(%Catalog{ref: ref, functions: functions}, profile) do
     with {:ok, profile} <- Profile.new(profile) do
-      case Native.view_new(ref, Profile.ids(profile), profile.grants, Profile.globs(profile)) do
+      {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
+
+      case Native.view_new(ref, ids, profile.grants, globs, profile.services) do
         {:ok, view, generation} ->
-          {:ok, %__MODULE__{ref: view, profile: profile, generation: generation}}
+          view = %__MODULE__{ref: view, profile: profile, generation: generation}
+          {:ok, %{view | functions: functions}}
 
         {:error, {:bad_glob, glob, reason}} ->
           problem = {:invalid, "globs (#{reason})", glob}
@@ -76,6 +83,15 @@ defmodule Skillbook.View do
 
   def new(catalog, _profile),
     do: Arguments.check!("Skillbook.View.new/2", catalog: {:catalog, catalog})
+
+  @doc "Like `new/2`, but raises the error."
+  @spec new!(Catalog.t(), Profile.t() | Skillbook.options()) :: t()
+  def new!(catalog, profile) do
+    case new(catalog, profile) do
+      {:ok, view} -> view
+      {:error, error} -> raise error
+    end
+  end
 
   @doc """
   Returns the unrestricted view of a catalog or of a running book, for trusted code.
@@ -101,11 +117,62 @@ defmodule Skillbook.View do
   @spec of(atom(), String.t() | Profile.t()) :: t()
   def of(book, profile) do
     book = Book.fetch!(book)
+    profile = Book.profile(book, profile)
 
-    case new(book.catalog, Book.profile(book, profile)) do
+    case new(book.catalog, %{profile | services: services(book, profile)}) do
       {:ok, view} -> %{view | book: book.name}
       {:error, %OptionError{} = error} -> raise error
     end
+  end
+
+  defp services(%{connections: nil}, _profile), do: []
+  defp services(book, profile), do: Connections.services_of(book.name, Profile.ids(profile))
+
+  @doc false
+  # The first argument of functions that read or run: a view, or the name of a book with the
+  # option `:profile`. Returns the view and the other options, as a keyword list.
+  @spec from(Skillbook.view_or_book(), Skillbook.options()) :: {t(), keyword()}
+  def from(view_or_book, options), do: from(view_or_book, options, "Skillbook.View.from/2")
+
+  @doc false
+  # The same for a function with its name and arity; also checks its other arguments.
+  @spec from(Skillbook.view_or_book(), Skillbook.options(), String.t(), keyword()) ::
+          {t(), keyword()}
+  def from(view_or_book, options, function, arguments \\ [])
+
+  # Nothing to check, as often.
+  def from(%__MODULE__{} = view, [], _function, []), do: {view, []}
+
+  def from(view_or_book, options, function, arguments) do
+    first = {:view_or_book, {:view_or_book, view_or_book}}
+    Arguments.check!(function, [first | arguments] ++ [options: {:options, options}])
+    profile_of(view_or_book, Options.keywords(options))
+  end
+
+  @doc false
+  # The same for a function whose only option is `:profile`. Returns the view.
+  @spec only_from(Skillbook.view_or_book(), Skillbook.options(), String.t(), keyword()) :: t()
+  def only_from(view_or_book, options, function, arguments \\ []) do
+    {view, options} = from(view_or_book, options, function, arguments)
+    schema = [profile: {"the id of a profile or a profile", fn _ -> false end}]
+    with {:error, error} <- Options.validate(options, function, schema), do: raise(error)
+    view
+  end
+
+  defp profile_of(%__MODULE__{} = view, options) do
+    if Keyword.has_key?(options, :profile) do
+      raise ArgumentError,
+            "expected no option :profile beside a view, which is of the profile " <>
+              "#{inspect(view.profile.id)}; pass the name of the book instead of the view"
+    end
+
+    {view, options}
+  end
+
+  # An id that is `nil` by mistake must not become the rights of "default".
+  defp profile_of(book, options) do
+    {profile, options} = Keyword.pop(options, :profile, "default")
+    {of(book, profile), options}
   end
 
   @doc """
@@ -129,6 +196,11 @@ defmodule Skillbook.View do
 
   def fetch(view, name),
     do: Arguments.check!("Skillbook.View.fetch/2", view: {:view, view}, name: {:text, name})
+
+  @doc false
+  # As `fetch/2`, for callers that need no suggestions, which take much longer.
+  @spec find(t(), String.t()) :: Entry.t() | nil
+  def find(%__MODULE__{ref: ref}, name), do: Native.view_fetch(ref, name)
 
   @doc ~S"""
   Returns the frontmatter of an entry exactly as it was written, with its `---` lines; `""` if it
@@ -186,21 +258,19 @@ defmodule Skillbook.View do
       iex> Enum.map(entries, & &1.name)
       ["memory.save", "memory.search"]
   """
-  @spec entries(t(), keyword()) :: [Entry.t()]
-  def entries(view, options \\ [])
+  @spec entries(t(), Skillbook.options()) :: [Entry.t()]
+  def entries(view, options \\ []) do
+    Arguments.check!("Skillbook.View.entries/2",
+      view: {:view, view},
+      options: {:options, options}
+    )
 
-  def entries(%__MODULE__{ref: ref}, options) when is_list(options) do
+    options = Options.keywords(options)
+
     with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
          do: raise(error)
 
-    Native.view_entries(ref, options[:domain], options[:kind], false)
-  end
-
-  def entries(view, options) do
-    Arguments.check!("Skillbook.View.entries/2",
-      view: {:view, view},
-      options: {:keyword, options}
-    )
+    Native.view_entries(view.ref, options[:domain], options[:kind], false)
   end
 
   @doc false
@@ -209,6 +279,57 @@ defmodule Skillbook.View do
   @spec listed(t(), keyword()) :: [Entry.t()]
   def listed(%__MODULE__{ref: ref}, options \\ []),
     do: Native.view_entries(ref, options[:domain], options[:kind], true)
+
+  # Entries that a stream reads at once: as many as the native function takes without a dirty
+  # scheduler.
+  @read_at_once 64
+
+  @doc false
+  # The entries, sorted by name, as a stream that reads only those that are taken. A page of a
+  # list costs as much as its entries, however many the view has.
+  #
+  #   * `:listed` - only those that a model is offered, as `listed/2`. Default: false
+  #   * `:from`, `:after` - the name with which, or after which, it begins. Default: the first one
+  @spec stream(t(), keyword()) :: Enumerable.t()
+  def stream(%__MODULE__{ref: ref}, options \\ []) do
+    listed = Keyword.get(options, :listed, false)
+
+    Stream.resource(
+      fn -> if options[:after], do: next(options[:after]), else: options[:from] || "" end,
+      fn
+        nil ->
+          {:halt, nil}
+
+        from ->
+          entries = Native.view_page(ref, from, @read_at_once, listed)
+          last = if length(entries) == @read_at_once, do: List.last(entries)
+          {entries, last && next(last.name)}
+      end,
+      fn _from -> :ok end
+    )
+  end
+
+  # The least text after a name.
+  defp next(name), do: name <> <<0>>
+
+  @doc false
+  # The names of the entries, sorted. Takes `:kind` and `:listed`, as `entries/2` and `stream/2`.
+  @spec names(t(), keyword()) :: [String.t()]
+  def names(%__MODULE__{ref: ref}, options \\ []),
+    do: Native.view_names(ref, options[:kind], Keyword.get(options, :listed, false))
+
+  @doc false
+  # Whether an entry has exactly this name, which is no alias.
+  @spec named?(t(), String.t()) :: boolean()
+  def named?(view, name), do: match?(%Entry{name: ^name}, find(view, name))
+
+  @doc false
+  # The state that everything which is read from the view depends on, as a part of keys of
+  # `Skillbook.Book.Cache`. Profiles with the same rights share it.
+  @spec state(t()) :: term()
+  def state(%__MODULE__{profile: profile, generation: generation}) do
+    {generation, Profile.ids(profile), profile.grants, Profile.globs(profile), profile.services}
+  end
 
   @doc "Returns the domains with at least one visible command, sorted by name."
   @spec domains(t()) :: [Domain.t()]

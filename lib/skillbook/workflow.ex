@@ -67,8 +67,10 @@ defmodule Skillbook.Workflow do
   """
 
   alias Skillbook.Reply.Placeholder
-  alias Skillbook.Workflow.{Plan, Run}
-  alias Skillbook.{Command, Context, Declaration, Entry, Native, Result, View, WorkflowError}
+  alias Skillbook.Support.Options
+  alias Skillbook.Workflow.{Plan, Run, Runs}
+  alias Skillbook.{Book, Command, Context, Declaration, Entry, Native, Result, View}
+  alias Skillbook.{UnknownSkillError, WorkflowError}
 
   @typedoc "A line of a page. `:uses` are the names of its placeholders."
   @type step :: %{
@@ -109,8 +111,11 @@ defmodule Skillbook.Workflow do
   @doc "Returns the lines of a page with the names of its steps, and the text below its last " <>
          "block."
   @spec lines(Entry.t()) ::
-          {:ok, [{String.t() | nil, String.t()}], String.t()} | {:error, WorkflowError.t()}
-  defdelegate lines(entry), to: Plan
+          {:ok, %{lines: [{name :: String.t() | nil, line :: String.t()}], rest: String.t()}}
+          | {:error, WorkflowError.t()}
+  def lines(entry) do
+    with {:ok, lines, rest} <- Plan.lines(entry), do: {:ok, %{lines: lines, rest: rest}}
+  end
 
   @doc """
   Plans a call: reads the page, validates the flags and fills in the values that are known.
@@ -141,4 +146,86 @@ defmodule Skillbook.Workflow do
   @spec run(Entry.t(), Context.t(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
   def run(%Entry{} = entry, %Context{} = context, options \\ []),
     do: Run.run(entry, context, options)
+
+  # Rows of one query; rows that the view hides are dropped afterwards.
+  @page_size 200
+  @max_count 1_000
+  # The largest number that the databases can compare.
+  @max_id 9_223_372_036_854_775_807
+
+  @doc """
+  Lists the stored runs of all workflows that a view shows, the newest first.
+
+  An unrestricted profile sees the runs of all profiles, any other one only its own. A run is a
+  map with its `:id`, `:name`, `:profile`, `:by` (`"agent"` or `"user"`), `:command`, `:status`,
+  `:steps` (0 if their number is not known), `:ran` (how many ran), `:started_at` (ISO 8601, UTC),
+  `:duration` in milliseconds or `nil`, and an agent's `:report` or `nil`. The list of a book
+  without a database is empty.
+
+  Takes the option `:limit`, from 1 to 1,000, which defaults to 100.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_workflow_runs/home")
+      iex> File.mkdir_p!(folder)
+      iex> File.write!(Path.join(folder, "tea.md"), "---\\nname: home.tea\\n" <>
+      ...>   "description: Tea\\n---\\n## Behavior\\n\\n" <>
+      ...>   "```cmd\\nmemory.search --query tea\\n```\\n")
+      iex> options = [sources: [Path.dirname(folder)], store: ":memory:"]
+      iex> {:ok, _pid} = Skillbook.start_link([name: :workflow_runs] ++ options)
+      iex> Skillbook.run(:workflow_runs, "```cmd\\nhome.tea\\n```")
+      iex> {:ok, [run]} = Skillbook.Workflow.runs(Skillbook.view(:workflow_runs))
+      iex> {run.name, run.status, run.ran}
+      {"home.tea", "done", 1}
+      iex> {:ok, %{results: [step]}} = Skillbook.Workflow.fetch_run(:workflow_runs, run.id)
+      iex> {step.command, step.status}
+      {"memory.search --query tea", "ok"}
+  """
+  @spec runs(Skillbook.view_or_book(), Skillbook.options()) ::
+          {:ok, [Runs.run()]} | {:error, Exception.t()}
+  def runs(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Workflow.runs/2")
+    count = {"a number from 1 to #{@max_count}", &(Options.positive?(&1) and &1 <= @max_count)}
+    book = Book.of!(view)
+
+    with :ok <- Options.validate(options, "a list of runs", limit: count) do
+      collect(Book.sql(book), view, options[:limit] || 100, Book.now(book), 0, [])
+    end
+  end
+
+  defp collect(nil, _view, _count, _now, _offset, _done), do: {:ok, []}
+
+  defp collect(sql, view, count, now, offset, done) do
+    with {:ok, rows} <- Runs.recent(sql, view.profile, @page_size, offset, now) do
+      # A run between two queries shifts rows, so the next page may repeat one.
+      done = Enum.uniq_by(done ++ Enum.filter(rows, &View.named?(view, &1.name)), & &1.id)
+
+      if length(done) >= count or length(rows) < @page_size,
+        do: {:ok, Enum.take(done, count)},
+        else: collect(sql, view, count, now, offset + @page_size, done)
+    end
+  end
+
+  @doc """
+  Returns a run of `runs/2` by its `:id`, with the `:results` of its steps in order, or
+  `{:ok, nil}`.
+
+  A result is a map with its `:number`, `:name` or `nil`, `:skill` or `nil`, `:command`,
+  `:status`, `:content`, and `:duration` in milliseconds.
+  """
+  @spec fetch_run(Skillbook.view_or_book(), integer(), Skillbook.options()) ::
+          {:ok, map() | nil} | {:error, Exception.t()}
+  def fetch_run(view_or_book, id, options \\ []) when is_integer(id) do
+    view = View.only_from(view_or_book, options, "Skillbook.Workflow.fetch_run/3")
+    book = Book.of!(view)
+
+    with sql when sql != nil <- Book.sql(book),
+         true <- id in 1..@max_id,
+         {:ok, %{name: name} = run, steps} <- Runs.fetch(sql, view.profile, id, Book.now(book)),
+         {:ok, %{name: ^name}} <- View.fetch(view, name) do
+      {:ok, Map.put(run, :results, steps)}
+    else
+      {:error, %UnknownSkillError{}} -> {:ok, nil}
+      {:error, error} -> {:error, error}
+      _none -> {:ok, nil}
+    end
+  end
 end

@@ -6,7 +6,8 @@ defmodule Skillbook.Hostile.AccessTest do
   # Not async: one test changes the current folder.
   use Skillbook.SkillsCase, async: false
 
-  alias Skillbook.{OptionError, Prompt, View}
+  alias Skillbook.Prompt.Sections
+  alias Skillbook.{Agent, Model, OptionError, Prompt, Tools, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -346,6 +347,391 @@ defmodule Skillbook.Hostile.AccessTest do
 
         assert File.ls!(".") == []
       end)
+    end
+  end
+
+  describe "an application's functions tell nothing of a hidden skill" do
+    # Two books: in one, skills are hidden from the profile "main"; in the other they are missing.
+    # Each row returns the same for it in both, and not for "all", which sees them.
+    @secret ["x.pay", "x.spend"]
+    @moment ~U[2026-03-01 09:30:00Z]
+
+    defp worlds(folder, options \\ []) do
+      write = handler("Text") ++ [effects: "write", approval: "required"]
+      hidden = [visibility_labels: "[secret]"]
+      prose = "Write to {to}, not to {x.pay}, {pay} or {secret}. Today is {today}.\n"
+      flags = "\n## Flags\n\n- `--to` - the address\n"
+
+      open = %{
+        "x/send.md" => page("x.send", write),
+        "x/late.md" => page("x.late", write),
+        "x/look.md" => page("x.look", handler("Text") ++ [effects: "read"]),
+        "x/letter.md" => page("x.letter", [], "# x.letter\n\n#{prose}#{flags}")
+      }
+
+      secret = %{
+        "x/pay.md" =>
+          page(
+            "x.pay",
+            write ++ hidden ++ [examples: "[Pay the milk bill]", trigger_keywords: "[surepay]"]
+          ),
+        "x/poem.md" => page("x.poem", hidden, "# x.poem\n\n#{prose}#{flags}"),
+        "x/spend.md" =>
+          page("x.spend", handler("Text") ++ hidden ++ [aliases: "[x.sent]", effects: "read"])
+      }
+
+      for {name, files} <- [{"with", Map.merge(open, secret)}, {"none", open}] do
+        folder = Path.join(folder, "#{name}/skills")
+        profiles = [[id: "main"], [id: "all", grants: :all]]
+        defaults = [profiles: profiles, builtins: false, write_to: nil]
+        book = start(folder, files, Keyword.merge(defaults, options))
+        %{book: book, folder: folder}
+      end
+    end
+
+    # References, ids and numbers of generations are random or depend on paths.
+    defp plain(term, %{folder: folder}) do
+      term
+      |> inspect(limit: :infinity, printable_limit: :infinity)
+      |> String.replace(folder, "FOLDER")
+      |> String.replace(~r/#(Reference|PID|Function)<[^>]*>/, "#")
+      |> String.replace(~r/:?book_\d+/, "BOOK")
+      |> String.replace(~r/A-[a-z2-9]{12}/, "A-REF")
+      |> String.replace(~r/~U\[[^\]]*\]|20\d\d-\d\d-\d\d \d\d:\d\d UTC/, "TIME")
+      |> String.replace(~r/generation: \d+/, "generation: 0")
+      |> String.replace(~r/(duration|time|milliseconds): [\d.]+/, "\\1: 0")
+    end
+
+    # What "all" reads differs, or the row would show nothing.
+    defp assert_rows(worlds, rows) do
+      for {name, row} <- rows do
+        [with, none] = for world <- worlds, do: plain(row.(world, "main"), world)
+        assert {name, with} == {name, none}
+        for name <- @secret, do: refute(with =~ "The page of #{name}")
+        [with, none] = for world <- worlds, do: plain(row.(world, "all"), world)
+        assert {name, with == none} == {name, false}
+      end
+    end
+
+    defp statuses, do: Skillbook.Approval.statuses()
+
+    test "approvals: lists, counts, limits and errors", %{tmp_dir: folder} do
+      ask = fn _request -> :pending end
+      approvals = [max_waiting: 4]
+      worlds = [with, none] = worlds(folder, ask: ask, approvals: approvals)
+
+      pending = fn book, profile, line ->
+        assert %{status: :pending, data: approval, content: text} = run(book, profile, line)
+        {approval.ref, text}
+      end
+
+      # Calls of others, and calls of a skill that was visible then.
+      for _ <- 1..3, do: pending.(with.book, "all", "x.pay")
+
+      late =
+        for %{book: book} = world <- worlds, into: %{} do
+          {ref, text} = pending.(book, "main", "x.late --to a")
+          {other, _} = pending.(book, "main", "x.late --to b")
+          assert {:ok, [_, _]} = Skillbook.approvals(Skillbook.view(book, "main"))
+          {book, {ref, other, plain(text, world)}}
+        end
+
+      [{_, _, one}, {_, _, two}] = for %{book: book} <- worlds, do: late[book]
+      assert one == two
+
+      File.write!(
+        Path.join(with.folder, "x/late.md"),
+        page("x.late", handler("Text") ++ [effects: "write", visibility_labels: "[secret]"])
+      )
+
+      File.rm!(Path.join(none.folder, "x/late.md"))
+      for world <- worlds, do: Skillbook.reload(world.book)
+      for world <- worlds, do: pending.(world.book, "main", "x.send --to c")
+
+      list = fn options ->
+        fn %{book: book}, profile ->
+          {:ok, approvals} = Skillbook.approvals(Skillbook.view(book, profile), options)
+          {length(approvals), approvals, Skillbook.approvals(book, [profile: profile] ++ options)}
+        end
+      end
+
+      rows = [
+        {"waiting", list.([])},
+        {"all", list.(status: statuses())},
+        {"one", list.(limit: 1)},
+        {"call of a hidden one",
+         fn world, profile -> run(world.book, profile, "x.pay").content end}
+      ]
+
+      assert_rows(worlds, rows)
+
+      for world <- worlds do
+        assert {:ok, [%{name: "x.send"}]} = Skillbook.approvals(world.book, profile: "main")
+      end
+
+      # The errors of decisions, and the place that calls of a skill no longer seen take.
+      [one, two] =
+        for %{book: book} = world <- worlds do
+          {ref, other, _} = late[book]
+          view = Skillbook.view(book, "main")
+
+          answers = [
+            Skillbook.approve(book, ref, by: "Bob"),
+            Skillbook.deny(book, other, by: "Bob"),
+            Skillbook.approvals(view, status: statuses()),
+            for(_ <- 1..4, do: run(book, "main", "x.send --to d").content),
+            Skillbook.approvals(view, status: statuses(), limit: 2)
+          ]
+
+          assert [{:error, %{kind: :entry}}, {:ok, %{status: :denied}} | _] = answers
+          plain(answers, world)
+        end
+
+      assert one == two
+      assert one =~ "4 calls wait for an approval already"
+    end
+
+    test "the request and the context that the :ask callback gets", %{tmp_dir: folder} do
+      test = self()
+
+      ask = fn request ->
+        send(test, {:request, request})
+        :deny
+      end
+
+      rows = [
+        {"request",
+         fn %{book: book}, profile ->
+           run(book, profile, "x.send --to a", now: @moment)
+           assert_receive {:request, request}
+           view = request.context.view
+           names = Enum.map(View.entries(view), & &1.name)
+
+           {request, View.count(view), names, Skillbook.search(view, "pay"),
+            View.fetch(view, "x.pay")}
+         end}
+      ]
+
+      assert_rows(worlds(folder, ask: ask), rows)
+    end
+
+    test "tools: lists with a limit, their counts, and run_command", %{tmp_dir: folder} do
+      view = fn %{book: book}, profile -> Skillbook.view(book, profile) end
+      user = [%{role: :user, content: "Pay the milk bill with a poem"}]
+
+      lists =
+        for limit <- [1, 2, 3, 4, 128], messages <- [[], user], command <- [true, false] do
+          options = [limit: limit, messages: messages, run_command: command]
+          {options, fn world, profile -> Tools.list(view.(world, profile), options) end}
+        end
+
+      calls =
+        for name <- ["x__pay", "x.pay", "x__spend", "pay"] do
+          {name,
+           fn world, profile ->
+             call = %{"type" => "tool_use", "id" => "1", "name" => name, "input" => %{}}
+             Tools.call(view.(world, profile), call)
+           end}
+        end
+
+      commands =
+        for line <- ["x.pay", "x.sent", "get_skill: x.poem", "get_skill"] do
+          {line,
+           fn world, profile ->
+             given = %{"command" => line}
+
+             call = %{
+               "type" => "tool_use",
+               "id" => "1",
+               "name" => "run_command",
+               "input" => given
+             }
+
+             Tools.call(view.(world, profile), call)
+           end}
+        end
+
+      # A tool's name with one part may name nothing for anybody.
+      calls = Enum.reject(calls, &(elem(&1, 0) == "pay"))
+
+      lists =
+        Enum.reject(lists, fn {options, _} -> options[:limit] == 1 and options[:run_command] end)
+
+      assert_rows(worlds(folder), lists ++ calls ++ commands)
+    end
+
+    test "examples and evaluations", %{tmp_dir: folder} do
+      write(folder, %{
+        "e.evals.yaml" => """
+        evaluations:
+        - {name: pays, request: Pay, calls: [x.pay], answer: done}
+        - {name: reads, request: Poem, reads: [x.poem], answer: done}
+        """
+      })
+
+      {evaluations, []} = Skillbook.Test.read_evaluations(Path.join(folder, "e.evals.yaml"))
+
+      model =
+        Model.Function.new(fn messages, _options ->
+          if Enum.any?(messages, &(&1.role == :assistant)),
+            do: "done",
+            else: "```cmd\nx.pay\nget_skill: x.poem\n```"
+        end)
+
+      message = fn fun ->
+        try do
+          fun.()
+        rescue
+          error -> Exception.message(error)
+        end
+      end
+
+      rows = [
+        {"run",
+         fn %{book: book}, profile -> Skillbook.Test.run(Skillbook.view(book, profile)) end},
+        {"assert_routes",
+         fn %{book: book}, profile ->
+           view = Skillbook.view(book, profile)
+
+           for request <- ["Pay the milk bill", "Does x.spend"], name <- ["x.pay", "x.send"] do
+             message.(fn -> Skillbook.Test.assert_routes(view, request, name) end)
+           end
+         end},
+        {"refute_routes",
+         fn %{book: book}, profile ->
+           view = Skillbook.view(book, profile)
+           message.(fn -> Skillbook.Test.refute_routes(view, "Some surepay", nil) end)
+         end},
+        {"evaluate",
+         fn %{folder: folder}, profile ->
+           profiles = [[id: "main"], [id: "all", grants: :all]]
+           book = [sources: [folder], builtins: false, profiles: profiles]
+
+           evaluations = for evaluation <- evaluations, do: %{evaluation | profile: profile}
+           outcome = Skillbook.Test.evaluate(evaluations, book: book, model: model)
+           for run <- outcome.runs, do: {run.status, run.text, Skillbook.Test.Run.failures(run)}
+         end}
+      ]
+
+      assert_rows(worlds(folder), rows)
+    end
+
+    test "sections of the prompt, and pages of prose with placeholders", %{tmp_dir: folder} do
+      section = fn %{view: view} ->
+        Enum.map_join(View.entries(view), " ", & &1.name) <> inspect(Skillbook.get(view, "x.pay"))
+      end
+
+      sections = [{"Skills", section}, :tasks, :memory]
+
+      prose =
+        for line <- ["x.poem --to a", "x.poem", "x.poem --too a"] do
+          {line, fn %{book: book}, profile -> run(book, profile, line, now: @moment) end}
+        end
+
+      rows = [
+        {"text",
+         fn %{book: book}, profile ->
+           view = Skillbook.view(book, profile)
+           Sections.text(view, sections: sections, message: "x.pay", now: @moment)
+         end},
+        {"prompt",
+         fn %{book: book}, profile ->
+           Skillbook.prompt(Skillbook.view(book, profile), sections: sections)
+         end}
+      ]
+
+      worlds = worlds(folder)
+      assert_rows(worlds, rows ++ prose)
+
+      # Placeholders with the names of hidden skills are text, as those of missing ones.
+      for %{book: book} <- worlds, profile <- ["main", "all"] do
+        text = run(book, profile, "x.letter --to Bob", now: @moment).content
+        assert text =~ "Write to Bob, not to {x.pay}, "
+        assert text =~ "{secret}"
+      end
+    end
+
+    # The profile loses its right to a page, or the page becomes hidden; in the other book the
+    # page is deleted at the same moment.
+    test "a skill that is lost between the turns of a run", %{tmp_dir: folder} do
+      {:ok, grants} = Elixir.Agent.start_link(fn -> ["secret"] end)
+
+      profiles = fn
+        "ann" -> {:ok, [grants: Elixir.Agent.get(grants, & &1)]}
+        _id -> nil
+      end
+
+      page = fn label ->
+        fields = [effects: "read", visibility_labels: "[#{label}]"]
+        page("x.mail", handler("Text") ++ fields)
+      end
+
+      files = %{
+        "x/open.md" => page("x.open", handler("Text") ++ [effects: "read"]),
+        "x/mail.md" => page.("secret")
+      }
+
+      lose = fn lost, world, book, mail ->
+        if lost == :right, do: Elixir.Agent.update(grants, fn _ -> [] end)
+        if world == :missing, do: File.rm!(mail)
+        if {lost, world} == {:page, :hidden}, do: File.write!(mail, page.("inner"))
+        Skillbook.reload(book)
+      end
+
+      transcripts =
+        for lost <- [:right, :page],
+            protocol <- [:blocks, :tools],
+            world <- [:hidden, :missing],
+            into: %{} do
+          Elixir.Agent.update(grants, fn _ -> ["secret"] end)
+          folder = Path.join(folder, "#{lost}/#{protocol}/#{world}/skills")
+          book = start(folder, files, profiles: profiles, builtins: false, write_to: nil)
+          turn = :counters.new(1, [])
+
+          model =
+            Model.Function.new(fn messages, options ->
+              :counters.add(turn, 1, 1)
+              tools = for tool <- options[:tools] || [], do: tool.name
+
+              case :counters.get(turn, 1) do
+                1 ->
+                  assert inspect(messages) <> inspect(tools) =~ "mail"
+                  "```cmd\nget_skill: x.mail\nx.mail\n```"
+
+                2 ->
+                  lose.(lost, world, book, Path.join(folder, "x/mail.md"))
+                  "```cmd\nx.mail\nget_skill: x.mail\nget_skill\n```"
+
+                3 ->
+                  if lost == :right do
+                    refute inspect(messages) =~ "The page of x.mail"
+                    refute "x__mail" in tools
+                  end
+
+                  "```cmd\nx.mail\nget_skill: x.mail\nget_skill\nx.open\n```"
+
+                4 ->
+                  "Done."
+              end
+            end)
+
+          {:ok, result} = Agent.run(book, "Go.", profile: "ann", model: model, protocol: protocol)
+          assert {result.text, result.turns} == {"Done.", 4}
+
+          messages =
+            for message <- result.transcript.messages, do: {message.kind, message.content}
+
+          tools = for tool <- result.transcript.tools || [], do: tool
+          {{lost, protocol, world}, plain({messages, tools}, %{folder: folder})}
+        end
+
+      for lost <- [:right, :page], protocol <- [:blocks, :tools] do
+        [hidden, missing] =
+          for world <- [:hidden, :missing], do: transcripts[{lost, protocol, world}]
+
+        assert {lost, protocol, hidden} == {lost, protocol, missing}
+        assert hidden =~ "unknown skill"
+      end
     end
   end
 

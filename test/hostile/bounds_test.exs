@@ -16,10 +16,13 @@ defmodule Skillbook.Hostile.BoundsTest do
     Frontmatter,
     Model,
     Native,
+    OptionError,
     Store,
     Vault,
     View
   }
+
+  alias Skillbook.Prompt.Sections
 
   @moduletag :tmp_dir
 
@@ -216,7 +219,7 @@ defmodule Skillbook.Hostile.BoundsTest do
 
     log =
       capture_log(fn ->
-        {time, result} =
+        {time, {:ok, result}} =
           :timer.tc(fn -> Agent.run(book, "Hi", model: model, profile: "ann", max_time: 300) end)
 
         assert result.status == :max_time
@@ -233,7 +236,7 @@ defmodule Skillbook.Hostile.BoundsTest do
              ~r/skill x.send: expected an answer of the :ask callback within \d+ ms, the time /
 
     # The second one is not asked, since no time is left.
-    assert_received {:asked, "x.send"}
+    assert_receive {:asked, "x.send"}
     refute_received {:asked, "x.send"}
   end
 
@@ -321,6 +324,129 @@ defmodule Skillbook.Hostile.BoundsTest do
       assert cpu(fn -> Vault.put(book, "drive", %{id: "1", content: text}) end) < 5 * @quick
       assert cpu(fn -> Store.create(view, %{title: text, content: text}) end) < 5 * @quick
       assert cpu(fn -> View.fetch(view, text) end) < @quick
+    end
+  end
+
+  describe "approvals" do
+    test "store at most 100,000 bytes of the words of a call", %{tmp_dir: folder} do
+      write(folder, %{"x/send.md" => page("x.send", handler("Text") ++ [effects: "write"])})
+      ask = fn _request -> :pending end
+      profiles = [[id: "ann", writes: :ask]]
+      book = book(sources: [folder], store: ":memory:", profiles: profiles, ask: ask)
+      view = Skillbook.view(book, "ann")
+
+      run = fn bytes ->
+        line = "x.send --a " <> String.duplicate("x", bytes)
+        [result] = Skillbook.run(view, "```cmd\n#{line}\n```").results
+        result
+      end
+
+      # The text is stored twice: in the line, and as the value of its flag.
+      fixed = byte_size(~s({"command":"x.send --a ","flags":{"a":""}}))
+      largest = div(100_000 - fixed, 2)
+      assert run.(largest).status == :pending
+      result = run.(largest + 1)
+      assert result.status == :error
+
+      got = fixed + 2 * (largest + 1)
+      assert result.error.text == "expected a command of at most 100000 bytes, got #{got}"
+
+      assert {:ok, [_]} = Skillbook.approvals(book)
+      assert cpu(fn -> run.(4 * 1024 * 1024) end) < 5 * @quick
+    end
+  end
+
+  test "a reply of 100,000 tool calls keeps 1,000, of which 100 run", %{tmp_dir: folder} do
+    write(folder, %{"x/get.md" => page("x.get", handler("Text") ++ [effects: "read"])})
+    book = book(sources: [folder], builtins: false, watch: false)
+
+    run = fn count ->
+      calls = for n <- 1..count, do: %{id: "c#{n}", name: "x__get", arguments: "{}"}
+
+      model =
+        Model.Function.new(fn messages, _options ->
+          if List.last(messages).role == :tool, do: "Done.", else: %{text: "", tool_calls: calls}
+        end)
+
+      {:ok, %{text: "Done."} = result} = Agent.run(book, "Go.", model: model, protocol: :tools)
+
+      texts =
+        for message <- result.transcript.messages, message.kind == :result, do: message.content
+
+      [reply] = for %{tool_calls: [_ | _] = calls} <- result.transcript.messages, do: calls
+      {length(reply), Enum.frequencies_by(texts, &String.starts_with?(&1, "ok\n"))}
+    end
+
+    assert run.(1_000) == {1_000, %{true => 100, false => 900}}
+    assert run.(1_001) == {1_000, %{true => 100, false => 900}}
+    assert cpu(fn -> run.(100_000) end) < 100 * @quick
+  end
+
+  describe "files of tests" do
+    test "a recording has at most 64 MiB", %{tmp_dir: folder} do
+      path = Path.join(folder, "large.json")
+      sparse(path, 64 * 1024 * 1024 + 1)
+
+      {:error, error} = Model.Recording.new(path: path)
+      assert Exception.message(error) =~ "more than 67108864 bytes"
+      assert cpu(fn -> Model.Recording.new(path: path) end) < @quick
+    end
+
+    test "a file of evaluations has at most 1 MiB, and a file for a request 256 KiB", context do
+      folder = context.tmp_dir
+      path = Path.join(folder, "large.evals.yaml")
+      sparse(path, 1024 * 1024 + 1)
+      assert {[], [%{message: message}]} = Skillbook.Test.read_evaluations(path)
+      assert message =~ "expected up to 1048576 bytes"
+
+      write(folder, %{
+        "e.evals.yaml" => "evaluations:\n- {name: a, request: b, files: [c.txt], answer: d}\n"
+      })
+
+      sparse(Path.join(folder, "c.txt"), 256 * 1024 + 1)
+      {evaluations, []} = Skillbook.Test.read_evaluations(Path.join(folder, "e.evals.yaml"))
+      model = Model.Function.new(fn _messages, _options -> flunk("the model was asked") end)
+      book = [sources: [], builtins: false]
+      assert %{runs: [run]} = Skillbook.Test.evaluate(evaluations, book: book, model: model)
+      assert inspect(run) =~ "more than 262144 bytes"
+    end
+
+    defp sparse(path, size) do
+      File.open!(path, [:write], fn file ->
+        {:ok, _} = :file.position(file, size)
+        :ok = :file.truncate(file)
+      end)
+    end
+  end
+
+  describe "sections of the prompt" do
+    test "a text of megabytes is cut in linear time", %{tmp_dir: folder} do
+      view = view(folder)
+
+      for piece <- ["x", "é", "\n", "a\r\n", "<skill>", "\u202E"], max_tokens <- [1, 500] do
+        text = String.duplicate(piece, div(1024 * 1024, byte_size(piece)))
+        section = [name: "A", text: text, max_tokens: max_tokens]
+        cut = fn -> Sections.text(view, sections: [section]) end
+        # The heading, and up to four bytes for a token, each of which may become a code.
+        assert byte_size(cut.()) < 200 + 40 * max_tokens
+        assert {piece, max_tokens, cpu(cut) < 5 * @quick} == {piece, max_tokens, true}
+      end
+    end
+
+    test "at most 20 are made, and one ends at its time limit", %{tmp_dir: folder} do
+      view = view(folder)
+      sections = for n <- 1..21, do: {"S#{n}", "text"}
+
+      assert_raise OptionError, ~r/20/, fn -> Sections.text(view, sections: sections) end
+
+      slow = [name: "Slow", timeout: 100, text: fn _ -> Process.sleep(:infinity) end]
+
+      capture_log(fn ->
+        {time, text} = :timer.tc(fn -> Sections.text(view, sections: [slow, {"B", "b"}]) end)
+        assert text =~ "B:\n  b"
+        refute text =~ "Slow"
+        assert time < 5_000_000
+      end)
     end
   end
 end

@@ -32,12 +32,42 @@ defmodule Skillbook.Hostile.ModelStreamsTest do
     {"extensions of a chunk", [{:head, 200, @head}, {:raw, "5;"}, {:endless, "a=b;"}]}
   ]
 
-  for {name, steps} <- @streams do
-    test "#{name} for ever" do
-      {_pid, url} = HTTPServer.start([unquote(Macro.escape(steps))])
+  # Events that say nothing, calls and data of a vendor.
+  @events [
+    {Model.OpenAI, "new calls",
+     ~s({"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":""}}]}}]})},
+    {Model.Anthropic, "pings", ~s({"type":"ping"})},
+    {Model.Anthropic, "starts of a call",
+     ~s({"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"a"}})},
+    {Model.Anthropic, "thoughts",
+     ~s({"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}\n\n) <>
+       ~s(data: {"type":"content_block_stop","index":0})},
+    {Model.Responses, "progress", ~s({"type":"response.in_progress","response":{}})},
+    {Model.Responses, "reasoning",
+     ~s({"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning",) <>
+       ~s("encrypted_content":"x"}})},
+    {Model.Gemini, "counts", ~s({"usageMetadata":{"promptTokenCount":1}})},
+    {Model.Gemini, "thoughts",
+     ~s({"candidates":[{"content":{"parts":[{"thought":true,"text":"x"}]}}]})}
+  ]
 
-      {:ok, model} =
-        Model.OpenAI.new(url: url, model: "m", timeout: @limit, retries: 0, proxy: nil)
+  @rows for({name, steps} <- @streams, do: {Model.OpenAI, name, steps}) ++
+          for(
+            {module, name, data} <- @events,
+            do:
+              {module, name,
+               [
+                 {:head, 200, @head},
+                 {:endless,
+                  "#{Integer.to_string(byte_size(data) + 8, 16)}\r\ndata: #{data}\n\n\r\n"}
+               ]}
+          )
+
+  for {module, name, steps} <- @rows do
+    test "#{name} for ever, #{inspect(module)}" do
+      {_pid, url} = HTTPServer.start([unquote(Macro.escape(steps))])
+      options = [url: url, model: "m", key: nil, timeout: @limit, retries: 0, proxy: nil]
+      model = unquote(module).new!(options)
 
       {time, {:error, error}} =
         :timer.tc(fn ->

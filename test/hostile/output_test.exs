@@ -130,7 +130,7 @@ defmodule Skillbook.Hostile.OutputTest do
       for found <- Skillbook.Lint.run([Path.join(folder, "skills")]), do: assert_diagnostic(found)
 
       for name <- names,
-          do: assert_clean(to_string(Skillbook.explain(book, name, "default")), name)
+          do: assert_clean(to_string(Skillbook.explain(book, name)), name)
 
       # A keyword of the page of mail.send.
       error = catch_error(Skillbook.Test.refute_routes(view, "word " <> line()))
@@ -274,7 +274,7 @@ defmodule Skillbook.Hostile.OutputTest do
         send(test, {:output, capture_io(fn -> CLI.run(args) end)})
       end)
 
-    assert_received {:output, output}
+    assert_receive {:output, output}
     assert_clean(errors, {:stderr, args})
     output
   end

@@ -3,6 +3,7 @@ defmodule Skillbook.AgentDocTest do
 
   doctest Skillbook.Agent
   doctest Skillbook.Agent.Result
+  doctest Skillbook.AgentError
   doctest Skillbook.Test.Documents.Agent
 end
 
@@ -79,7 +80,7 @@ defmodule Skillbook.AgentTest do
   defp run(book, replies, options \\ [], input \\ "Go.") do
     test = self()
     defaults = [model: script(replies), on_event: &send(test, {:event, &1}), clock: fn -> @at end]
-    Agent.run(book, input, Keyword.merge(defaults, options))
+    ended(Agent.run(book, input, Keyword.merge(defaults, options)))
   end
 
   defp cmd(lines), do: "```cmd\n#{lines}\n```"
@@ -132,17 +133,22 @@ defmodule Skillbook.AgentTest do
       run(book, ["Look.\n\n" <> cmd("tiny") <> "\n\nSo.", "Done."])
 
       assert [
+               {:message, %{kind: :prompt}},
+               {:message, %{kind: :input, content: "Go."}},
                {:turn, 1},
                {:text, "Look."},
                {:command, "tiny"},
                {:text, "\n\n"},
                {:text, "So."},
                {:usage, %{prompt_tokens: _, completion_tokens: _, estimated: true}},
+               {:message, %{kind: :reply}},
                {:result, %{command: "tiny", content: "Be brief."}},
+               {:message, %{kind: :report}},
                {:transcript, %{messages: [_, _, _, %{kind: :report}]}},
                {:turn, 2},
                {:text, "Done."},
                {:usage, _},
+               {:message, %{kind: :reply, content: "Done."}},
                {:transcript, _}
              ] = events()
     end
@@ -171,12 +177,12 @@ defmodule Skillbook.AgentTest do
     test "can send events to a process", %{book: book} do
       run(book, ["Done."], on_event: self())
       run = self()
-      assert_received {:skillbook_agent, ^run, {:text, "Done."}}
+      assert_receive {:skillbook_agent, ^run, {:text, "Done."}}
     end
 
     test "passes on the model's options and the remaining time", %{book: book} do
       run(book, ["Done."], chat: [temperature: 0.5], max_time: 1_000)
-      assert_received {:asked, _, options}
+      assert_receive {:asked, _, options}
       assert options[:temperature] == 0.5
       assert options[:timeout] in 1..1_000
     end
@@ -184,12 +190,25 @@ defmodule Skillbook.AgentTest do
     test "uses the model's token counts, and estimates others", %{book: book} do
       counted = %{
         text: cmd("tiny"),
-        usage: %{prompt_tokens: 100, completion_tokens: 10},
+        usage: %{
+          prompt_tokens: 100,
+          completion_tokens: 10,
+          cached_tokens: 75,
+          cache_write_tokens: 7
+        },
         finish_reason: :stop
       }
 
       result = run(book, [counted, %{counted | text: "Done."}])
-      assert result.usage == %{prompt_tokens: 200, completion_tokens: 20, estimated: false}
+
+      assert result.usage == %{
+               prompt_tokens: 200,
+               completion_tokens: 20,
+               cached_tokens: 150,
+               cache_write_tokens: 14,
+               estimated: false
+             }
+
       assert List.last(result.transcript.messages).usage == counted.usage
 
       result = run(book, [counted, "Done."])
@@ -214,7 +233,7 @@ defmodule Skillbook.AgentTest do
         )
 
       assert result.status == :done
-      assert_received {:agent, agent}
+      assert_receive {:agent, agent}
       assert %{depth: 2, turns_left: 4, model: %Model.Function{}} = agent
       assert agent.time_left in 1..600_000
       assert agent.tokens_left in 1..9_999
@@ -335,6 +354,22 @@ defmodule Skillbook.AgentTest do
           ] do
         assert {replies, run(book, replies, options).status} == {replies, status}
       end
+    end
+
+    test "with an error of the model is an exception that tells it", %{book: book} do
+      error = %ModelError{kind: :rate_limited, status: 429, reason: "slow"}
+      model = script([cmd("tiny"), {:error, error}])
+      assert {:error, failed} = Agent.run(book, "Go.", model: model)
+
+      assert Exception.message(failed) ==
+               "the run ended in turn 2: the model's server accepts no more requests for now " <>
+                 "(429): slow"
+
+      assert {failed.error, failed.result.status} == {error, :error}
+      assert_raise Skillbook.AgentError, Exception.message(failed), fn -> raise failed end
+      model = script(["Done."])
+      options = [model: model, transcript: failed.result.transcript]
+      assert {:ok, %{status: :done}} = Agent.run(book, "Again.", options)
     end
 
     test "with an error keeps the conversation", %{book: book} do
@@ -725,7 +760,7 @@ defmodule Skillbook.AgentTest do
     model = Model.Function.new(fn _, _ -> "Done." end)
 
     run = fn transcript ->
-      Agent.run(book, "Hi", model: model, transcript: transcript).transcript
+      ended(Agent.run(book, "Hi", model: model, transcript: transcript)).transcript
     end
 
     first = run.(nil)
@@ -777,7 +812,7 @@ defmodule Skillbook.AgentTest do
           end
         end)
 
-      run = fn options -> Agent.run(book, "Hi", [model: model] ++ options) end
+      run = fn options -> ended(Agent.run(book, "Hi", [model: model] ++ options)) end
       first = run.(profile: inner).transcript
 
       count = fn transcript, word ->
@@ -972,7 +1007,7 @@ defmodule Skillbook.AgentTest do
             {inner, ["secret"], 1_000, ["secret"], []},
             {outer, ["mail.send --help"], 1_000, [], []}
           ] do
-        given = Agent.rehydrate(view, read(names), room)
+        given = Agent.rehydrate(view, read(names), max_tokens: room)
 
         assert {names, Enum.map(given.activations, & &1.name), given.left_out} ==
                  {names, restored, left_out}

@@ -307,7 +307,7 @@ defmodule Skillbook.BuiltinSkillsTest do
       {:ok, _} = Store.create(view, fields)
       {:ok, _} = Store.update(view, "weekly-report", %{tags: ["reports"]})
 
-      {:ok, :added, _} =
+      {:ok, _} =
         Store.put_note(view, "School Schedule", "Monday: Math", fields: %{tags: ["family"]})
 
       if name == "workflow.delete" do

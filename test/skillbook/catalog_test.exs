@@ -132,6 +132,51 @@ defmodule Skillbook.CatalogTest do
       assert Catalog.diagnostics(catalog) == []
     end
 
+    test "ignores the files of evaluations and their recordings", %{tmp_dir: root} do
+      write(root, [
+        {"d/SKILL.md", skill("d")},
+        {"d/evals.yaml", "evaluations: []"},
+        {"d/EVAL.md", skill("eval")},
+        {"d/evals/evals.json", "{}"},
+        {"d/evals/files/input.txt", "x"},
+        {"d/evals.recordings/one.json", "{}"},
+        {"mail/send.md", skill("mail.send")},
+        {"mail/send.evals.yaml", ""},
+        {"mail/send.EVAL.md", skill("mail.eval")},
+        {"mail/send.eval.md", skill("mail.eval")},
+        # Other files of similar names.
+        {"e/SKILL.md", skill("e")},
+        {"e/evals/notes.txt", "x"},
+        {"e/evals.json", "{}"},
+        {"e/medieval.md", "x"},
+        {"e/recordings/a.txt", "x"},
+        {"e/my-evals.yaml", ""}
+      ])
+
+      catalog = load(root)
+      assert names(catalog) == ["d", "e", "mail.send"]
+      view = View.all(catalog)
+      assert View.fetch!(view, "d").files == []
+
+      assert View.fetch!(view, "e").files ==
+               ~w(evals.json evals/notes.txt medieval.md my-evals.yaml recordings/a.txt)
+
+      assert Catalog.diagnostics(catalog) == []
+
+      # Nor can a model read them by their paths.
+      for path <- ~w(d/EVAL.md d/evals.yaml d/evals/evals.json d/evals/files/input.txt) do
+        assert {:error, _} = Skillbook.get(view, path)
+      end
+
+      # A folder becomes one of evaluations, and ends to be one.
+      write(root, [{"e/evals/evals.json", "{}"}])
+      Catalog.refresh(catalog, [Path.join(root, "e/evals/evals.json")])
+      refute "evals/notes.txt" in View.fetch!(View.all(catalog), "e").files
+      File.rm!(Path.join(root, "e/evals/evals.json"))
+      Catalog.refresh(catalog, [Path.join(root, "e/evals/evals.json")])
+      assert "evals/notes.txt" in View.fetch!(View.all(catalog), "e").files
+    end
+
     test "reports unreadable files", %{tmp_dir: root} do
       write(root, [
         {"latin.md", "---\nname: a\n---\n\xe9"},
@@ -294,7 +339,8 @@ defmodule Skillbook.CatalogTest do
       rows = [
         {{:path, "x"},
          ~s(expected a list of sources, such as ["skills"], for :sources, got: [path: "x"])},
-        {:nonsense, "expected a keyword list for a source, got: :nonsense"},
+        {:nonsense,
+         "expected a keyword list or a map with atoms as keys for a source, got: :nonsense"},
         {[name: "x"], "a source needs the option :path"},
         {[path: "x", labels: "a"],
          "expected a list of texts as the option :labels of a source, got: \"a\""},

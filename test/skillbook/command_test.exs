@@ -40,7 +40,15 @@ defmodule Skillbook.CommandTest do
            %{"b" => [1, nil, %{"c" => false}], "d" => true}, [], false}
         ] do
       assert Command.parse(line) ==
-               {:ok, %Command{name: name, flags: flags, args: args, raw: line, help: help}}
+               {:ok,
+                %Command{
+                  name: name,
+                  flags: flags,
+                  args: args,
+                  raw: line,
+                  json: line =~ "{",
+                  help: help
+                }}
     end
   end
 

@@ -141,7 +141,7 @@ defmodule Skillbook.EmbedderTest do
              Embedder.embed(embedder, ["a"], timeout: 50)
 
     assert Exception.message(error) == "the embedder took too long: no vectors within 50 ms"
-    assert_received {worker, [timeout: 50]}
+    assert_receive {worker, [timeout: 50]}
     refute Process.alive?(worker)
   end
 
@@ -161,7 +161,7 @@ defmodule Skillbook.EmbedderTest do
         ] do
       assert {:ok, [_]} = Embedder.embed(echo, [text])
       assert {:ok, [_]} = Embedder.embed(spy, [text])
-      assert_received [cut]
+      assert_receive [cut]
       assert String.valid?(cut) and String.starts_with?(text, cut)
       assert byte_size(cut) == size
     end

@@ -103,7 +103,7 @@ defmodule Skillbook.ExecutorTest do
         {{:error, %{}}, "%{}"},
         {{:error, []}, "[]"},
         {{:error, [1 | 2]}, "[1 | 2]"},
-        {{:error, 'enoent'}, "101\n110\n111\n101\n110\n116"},
+        {{:error, ~c"enoent"}, "101\n110\n111\n101\n110\n116"},
         {{:error, %{due: ~D[2026-03-01], token: %Secret{token: "hidden"}}},
          "due: 2026-03-01\ntoken: #{inspect(Secret)}"},
         {{:error, %{cause: %ArgumentError{message: "odd"}}}, "cause: odd"},

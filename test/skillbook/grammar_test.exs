@@ -1,7 +1,18 @@
 defmodule Skillbook.GrammarTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Catalog, Extractor, GBNF, Grammar, Router, Source, View}
+  alias Skillbook.{
+    Catalog,
+    Declaration,
+    Extractor,
+    FlagError,
+    Flags,
+    GBNF,
+    Grammar,
+    Router,
+    Source,
+    View
+  }
 
   doctest Skillbook.Grammar
 
@@ -104,6 +115,31 @@ defmodule Skillbook.GrammarTest do
     end
   end
 
+  test "times and addresses", %{tmp_dir: folder} do
+    rows = [
+      {"ISO 8601 time with offset", ["2026-03-01T23:59:00Z", "2026-03-01T10:00:00+01:30"],
+       ["2026-03-01", "2026-03-01T24:00:00Z", "2026-03-01T10:00:00"]},
+      {"E-mail address", ["a@b.de", "a.b+c@d-e.co.uk"], ["a", "a@b", "@b.de", "a@b.de,c@d.de"]},
+      {"URL", [~s("https://a.de"), ~s("http://a.de/b,c?d=e&f=g")],
+       ["https://a.de", ~s("ftp://a.de"), ~s("https://")]}
+    ]
+
+    for {text, good, bad} <- rows do
+      page = page("x.y", [], "## Flags\n\n--n  #{text}\n")
+      view = folder |> write(%{"x/y.md" => page}) |> view()
+      {:ok, declaration} = Skillbook.View.flags(view, "x.y")
+      rules = view |> Grammar.gbnf() |> GBNF.parse()
+
+      for n <- good do
+        assert GBNF.accepts?(rules, block("x.y --n #{n}")), "#{n} #{text}"
+        command = Skillbook.Command.parse!("x.y --n #{n}")
+        assert Skillbook.Flags.check(command.flags, declaration) == :ok
+      end
+
+      for n <- bad, do: refute(GBNF.accepts?(rules, block("x.y --n #{n}")), "#{n} #{text}")
+    end
+  end
+
   test "limits numbers to their range for every pair of limits, in short rules", %{
     tmp_dir: folder
   } do
@@ -183,6 +219,103 @@ defmodule Skillbook.GrammarTest do
                text
       end
     end
+  end
+
+  # Repeated flags, flags that exclude each other, and patterns are left to the command.
+  defp refused(view, lines) do
+    for line <- lines,
+        {:ok, %{declaration: %Declaration{} = declaration, command: command}} <-
+          [Router.route(view, line)],
+        {:error, error} <- [Flags.check(command.flags, declaration, command.args)],
+        not left_to_command?(error, declaration),
+        do: {line, Exception.message(error)}
+  end
+
+  defp left_to_command?(%FlagError{kind: :conflict}, _declaration), do: true
+  defp left_to_command?(%FlagError{kind: :missing_any}, _declaration), do: true
+  defp left_to_command?(%FlagError{kind: :too_many}, _declaration), do: true
+
+  defp left_to_command?(%FlagError{kind: :missing}, declaration),
+    do: Enum.count(declaration.flags, & &1.required) > 4
+
+  defp left_to_command?(%FlagError{flag: name}, declaration),
+    do: Enum.any?(declaration.flags, &(&1.name == name and &1.pattern != nil))
+
+  # The lines of commands, each flag of which is written once.
+  defp generated(view, name, count) do
+    rules = view |> Grammar.gbnf(names: [name]) |> GBNF.parse()
+    for _ <- 1..count, is_map_key(rules, "command-1"), do: GBNF.generate(rules, "command-1")
+  end
+
+  defp once?(line) do
+    {:ok, words} = Skillbook.Command.tokenize(line)
+    flags = for "--" <> name <- words, not String.contains?(name, " "), do: name
+    flags == Enum.uniq(flags)
+  end
+
+  test "every accepted command of the built-in pages passes the checks of its flags", %{
+    view: view
+  } do
+    :rand.seed(:exsss, {7, 8, 9})
+
+    for entry <- View.listed(view, kind: :command) do
+      lines = view |> generated(entry.name, 60) |> Enum.filter(&once?/1)
+      assert refused(view, lines) == []
+    end
+  end
+
+  test "so does every accepted command of random declarations", %{tmp_dir: folder} do
+    :rand.seed(:exsss, {10, 11, 12})
+
+    for number <- 1..60 do
+      path = "#{number}/x/y.md"
+      fields = ["strict: true", "flags:" | for(n <- 1..Enum.random(1..5), do: random_flag(n))]
+      page = "---\nname: x.y\ndescription: X\n#{Enum.join(fields, "\n")}\n---\n# x.y\n"
+      write(folder, %{path => page})
+      view = view(Path.join(folder, "#{number}"))
+      assert {:ok, %Declaration{error: nil}} = View.flags(view, "x.y")
+      lines = view |> generated("x.y", 30) |> Enum.filter(&once?/1)
+      assert {page, refused(view, lines)} == {page, []}
+    end
+  end
+
+  defp random_flag(number) do
+    type =
+      Enum.random([
+        "type: integer#{limits(&round/1)}",
+        "type: number#{limits(& &1)}",
+        "type: boolean",
+        "type: date",
+        "type: date, words: true",
+        "type: datetime",
+        "type: email",
+        "type: url",
+        "type: text",
+        "type: text, max_length: #{Enum.random([1, 2, 5, 12, 19, 64, 150, 1_024])}",
+        "type: text, line: true, max_length: #{Enum.random([3, 30, 200])}",
+        "type: text, line: true",
+        "values: [open, \"in progress\", \"-x\", \"a,b\", \"c\\\\d\"]"
+      ])
+
+    required = Enum.random(["", ", required: true"])
+
+    more =
+      if type == "type: boolean",
+        do: "",
+        else: Enum.random(["", ", repeatable: true", ", positional: false"])
+
+    "  f#{number}: {#{type}#{required}#{more}}"
+  end
+
+  defp limits(convert) do
+    [low, high] = Enum.sort([Enum.random(-30..30) * 1.0, Enum.random(-5..500) * 1.0])
+
+    Enum.random([
+      "",
+      ", min: #{convert.(low)}",
+      ", max: #{convert.(high)}",
+      ", min: #{convert.(low)}, max: #{convert.(high)}"
+    ])
   end
 
   # The lines between the fences.

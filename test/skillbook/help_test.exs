@@ -196,7 +196,7 @@ defmodule Skillbook.HelpTest do
       # The place of an entry says so too.
       place = fn options ->
         options = [sections: [:skill_list], max_chars: 330] ++ options
-        [file] = Skillbook.explain(catalog, "dentist", [id: "guest"], options).files
+        [file] = Skillbook.explain(catalog, "dentist", [profile: [id: "guest"]] ++ options).files
         file.prompt
       end
 
@@ -214,14 +214,14 @@ defmodule Skillbook.HelpTest do
     test "rejects invalid options", %{view: view} do
       for {options, message} <- [
             {[sections: [:rule]],
-             "expected a list of :rules, :domains, :commands, :skills, :skill_list, " <>
-               ":available_skills, :quick_reference, " <>
+             "expected a list of :rules, :tool_rules, :domains, :commands, :skills, " <>
+               ":skill_list, :available_skills, :quick_reference, " <>
                ":inline_skills, :notes, :notes_list, :skill_catalog, :preloaded_skills, " <>
                ":other, :other_notes " <>
                "as the option :sections of the prompt, got: [:rule]"},
             {[format: :xlm],
-             "expected one of :default, :xml, :notes, :list as the option :format of the " <>
-               "prompt, got: :xlm"},
+             "expected one of :default, :tools, :xml, :notes, :list as the option :format of " <>
+               "the prompt, got: :xlm"},
             {[format: :xml, sections: [:rules]],
              "expected a format or sections, not both as the option :format of the prompt, " <>
                "got: :xml"},
@@ -233,9 +233,9 @@ defmodule Skillbook.HelpTest do
              "expected a list of texts as the option :preloaded of the prompt, got: \"a\""},
             {[nearest: [1]],
              "expected a list of texts as the option :nearest of the prompt, got: [1]"},
-            {[messages: [%{role: :tool, content: "a"}]],
+            {[messages: [%{role: :robot, content: "a"}]],
              "expected a list of messages with :role and :content as the option :messages of " <>
-               "the prompt, got: [%{content: \"a\", role: :tool}]"},
+               "the prompt, got: [%{content: \"a\", role: :robot}]"},
             {[nearest: ["a"], messages: []],
              "expected names or :messages, not both as the option :nearest of the prompt, " <>
                "got: [\"a\"]"}

@@ -162,7 +162,7 @@ defmodule Skillbook.HiddenTest do
         if length(messages) < 3, do: "```cmd\n#{Enum.join(lines, "\n")}\n```", else: "Done."
       end)
 
-    run = Agent.run(book, "Hello", model: model, profile: profile, commands: assigns())
+    {:ok, run} = Agent.run(book, "Hello", model: model, profile: profile, commands: assigns())
 
     {calls, report, to_string(report),
      for(

@@ -3,7 +3,7 @@ defmodule Skillbook.HTTPTest do
   use Skillbook.HTTPConformance, adapter: Skillbook.HTTP.Native
 
   import ExUnit.CaptureLog
-  alias Skillbook.HTTP
+  alias Skillbook.{HTTP, Native}
   alias Skillbook.HTTP.{Error, Response}
   alias Skillbook.Test.{Certificates, HTTP2, HTTPServer}
 
@@ -50,7 +50,7 @@ defmodule Skillbook.HTTPTest do
       end
 
       assert {:error, %{kind: :timeout}, [_ | _]} = HTTP.stream(url, [timeout: 400], [], slow)
-      assert_received {:request, _}
+      assert_receive {:request, _}
       assert_receive :played, 5_000
       refute_received _
     end
@@ -98,6 +98,25 @@ defmodule Skillbook.HTTPTest do
       # As much as the system's own buffers take.
       assert_receive {:sent, sent}, 5_000
       assert sent < 20_000_000
+    end
+  end
+
+  test "a question after the end of a response is answered" do
+    {_server, url} = HTTPServer.start([HTTPServer.answer("one")])
+    client = %{protocol: :http1, connect_timeout: 5_000, cacertfile: nil}
+    proxies = %{http_proxy: nil, https_proxy: nil, no_proxy: nil}
+    {:ok, client} = Native.http_client(Map.merge(client, proxies))
+    reference = make_ref()
+    limits = %{idle_timeout: 5_000, timeout: 5_000}
+    {:ok, stream} = Native.http_request(client, reference, "GET", url, [], nil, limits)
+    assert_receive {^reference, {:head, 200, _}}
+    Native.http_next(stream, reference)
+    assert_receive {^reference, {:last, "one"}}
+
+    # Nothing is left to read, and the one who would answer is gone or goes.
+    for _ <- 1..100 do
+      Native.http_next(stream, reference)
+      assert_receive {^reference, {:error, :closed, "the client failed"}}
     end
   end
 
@@ -330,8 +349,8 @@ defmodule Skillbook.HTTPTest do
                HTTP.request(url, protocol: :http1)
 
       assert {:ok, %{status: 200, body: "b"}} = HTTP.request(url <> "/a?b", redirects: 1)
-      assert_received {:request, %{line: "GET /a?b HTTP/1.1"}}
-      assert_received {:request, %{line: "GET /b HTTP/1.1"}}
+      assert_receive {:request, %{line: "GET /a?b HTTP/1.1"}}
+      assert_receive {:request, %{line: "GET /b HTTP/1.1"}}
     end
 
     test "are limited" do
@@ -360,9 +379,9 @@ defmodule Skillbook.HTTPTest do
                    redirects: 1
                  )
 
-        assert_received {:request, %{line: first}}
+        assert_receive {:request, %{line: first}}
         assert first =~ ~r/\A#{String.upcase(to_string(method))} /
-        assert_received {:request, %{line: second, body: ^body, headers: headers}}
+        assert_receive {:request, %{line: second, body: ^body, headers: headers}}
         assert {status, second} == {status, "#{line} /b HTTP/1.1"}
         assert Map.has_key?(headers, "content-type") == (body == "x")
       end
@@ -374,17 +393,16 @@ defmodule Skillbook.HTTPTest do
       {_server, url} = HTTPServer.start([redirect(302, "/b"), redirect(302, other <> "/c")])
       assert {:ok, %{body: "other"}} = HTTP.request([url: url, headers: headers], redirects: 5)
 
-      assert_received {:request,
-                       %{line: "GET / HTTP/1.1", headers: %{"authorization" => @secret}}}
+      assert_receive {:request, %{line: "GET / HTTP/1.1", headers: %{"authorization" => @secret}}}
 
-      assert_received {:request,
-                       %{
-                         line: "GET /b HTTP/1.1",
-                         headers: %{"authorization" => @secret, "cookie" => _}
-                       }}
+      assert_receive {:request,
+                      %{
+                        line: "GET /b HTTP/1.1",
+                        headers: %{"authorization" => @secret, "cookie" => _}
+                      }}
 
-      assert_received {:request,
-                       %{line: "GET /c HTTP/1.1", headers: %{"x-other" => "kept"} = headers}}
+      assert_receive {:request,
+                      %{line: "GET /c HTTP/1.1", headers: %{"x-other" => "kept"} = headers}}
 
       refute Map.has_key?(headers, "authorization") or Map.has_key?(headers, "cookie")
     end
@@ -417,8 +435,7 @@ defmodule Skillbook.HTTPTest do
       proxy = String.replace(proxy, "//", "//ann:#{@secret}@")
       assert {:ok, %{body: "by proxy"}} = HTTP.request("http://example.test/a?b", proxy: proxy)
 
-      assert_received {:request,
-                       %{line: "GET http://example.test/a?b HTTP/1.1", headers: headers}}
+      assert_receive {:request, %{line: "GET http://example.test/a?b HTTP/1.1", headers: headers}}
 
       assert headers["proxy-authorization"] == "Basic " <> Base.encode64("ann:#{@secret}")
     end
@@ -433,8 +450,8 @@ defmodule Skillbook.HTTPTest do
 
       options = [proxy: fn -> proxy end, cacertfile: authority]
       assert {:ok, %{body: "within"}} = HTTP.request("https://example.test/a", options)
-      assert_received {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
-      assert_received {:request, %{line: "GET /a HTTP/1.1"}}
+      assert_receive {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
+      assert_receive {:request, %{line: "GET /a HTTP/1.1"}}
     end
 
     test "may refuse" do
@@ -690,7 +707,8 @@ defmodule Skillbook.HTTPTest do
            ~s(expected a URL such as "https://example.com/path", without a user name before ) <>
              ~s(its host)},
           {[url: "http://a", method: :get!],
-           "expected one of the methods :get, :head, :post, :put, :patch, :delete, :options"},
+           "expected one of the methods :get, :head, :post, :put, :patch, :delete, :options, " <>
+             ":propfind, :report"},
           {[url: "http://a", headers: "b"],
            "expected the headers to be a list of names and values, or a function that gives it"},
           {[url: "http://a", header: []],

@@ -76,6 +76,18 @@ defmodule Skillbook.LintTest do
     assert {[], _} = Lint.fix([folder])
   end
 
+  test "previews the fixes of one file without writing it", %{tmp_dir: folder} do
+    text = "---\nname: mail\ndescription: Sends: mail to people\n---\nBody\n"
+    write(folder, %{"a.md" => text, "b.md" => text})
+    path = Path.join(folder, "a.md")
+    diagnostics = Lint.run([folder])
+    assert {:ok, ^text, fixed, 1} = Lint.preview(path, diagnostics)
+    assert fixed == String.replace(text, "Sends: mail to people", "\"Sends: mail to people\"")
+    assert File.read!(path) == text
+    assert {:ok, ^text, ^text, 0} = Lint.preview(path, [])
+    assert {:error, %Skillbook.DocumentError{}} = Lint.preview(Path.join(folder, "c.md"), [])
+  end
+
   test "returns the error of a file that cannot be written", %{tmp_dir: folder} do
     write(folder, %{
       ".real/mail.md" => "---\nname: mail\ndescription: Sends: a message to people\n---\nBody\n"

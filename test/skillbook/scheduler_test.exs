@@ -116,7 +116,7 @@ defmodule Skillbook.SchedulerTest do
           send(self(), book)
         end)
 
-      assert_received book
+      assert_receive book
 
       assert log =~
                "c does not run by its schedule: expected the id of a profile as `run_as` in " <>
@@ -333,6 +333,42 @@ defmodule Skillbook.SchedulerTest do
       {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
       assert row.status == :failed
       assert row.text =~ "No user is present to approve it, since it runs on a schedule"
+    end
+  end
+
+  describe "a page with approval: required" do
+    test "waits for an approval, and the firing says so", %{tmp_dir: folder} do
+      fields = [schedule: "0 8 * * *", approval: "required"]
+      steps = "## Behavior\n\n```cmd\na\n```\n"
+      prose = [schedule: "0 8 * * *", run_as: "default", approval: "required"]
+
+      write(folder, %{
+        "a/SKILL.md" => job("a", fields),
+        "x/steps.md" => page("x.steps", [schedule: "0 8 * * *", run_as: "default"], steps),
+        "p/SKILL.md" => page("p", prose, "Look around.\n")
+      })
+
+      clock = clock()
+      ask = fn _request -> flunk("nobody is there") end
+      book = scheduled(folder, clock, profiles: [[id: "default"]], ask: ask)
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      Scheduler.await(book)
+      {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+      assert Enum.map(rows, &{&1.name, &1.status}) ==
+               [{"a", :pending}, {"p", :pending}, {"x.steps", :pending}]
+
+      assert hd(rows).text =~ "`a` has not run yet: it waits for the approval A-"
+      {:ok, agenda} = Skillbook.schedule(Skillbook.View.all(book))
+      assert [:pending, :pending, :pending] = Enum.map(agenda.last, & &1.status)
+
+      {:ok, waiting} = Skillbook.approvals(book)
+      assert Enum.sort(Enum.map(waiting, & &1.name)) == ["a", "a", "p"]
+      [first, _second] = Enum.filter(waiting, &(&1.name == "a"))
+      task = Task.async(fn -> Skillbook.approve(book, first.ref, by: "Bob") end)
+      context = fired({:ok, "done"})
+      assert %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}} = context.assigns
+      assert {:ok, %{status: :done}} = Task.await(task, 60_000)
     end
   end
 
@@ -663,7 +699,7 @@ defmodule Skillbook.SchedulerTest do
 
       task = Task.async(fn -> Scheduler.run(firing) end)
       assert fired().assigns.scheduled.at == firing.at
-      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task)
+      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task, 60_000)
       assert Scheduler.run(firing) == {:error, :taken}
       assert Scheduler.run(Firing.new(book, "a", "2026-03-02T08:00:00Z")) == {:error, :taken}
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]

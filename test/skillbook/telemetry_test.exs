@@ -3,8 +3,9 @@ defmodule Skillbook.TelemetryTest do
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Store.Follower
-  alias Skillbook.{Agent, Embedder, EmbedderError, FakeSQL}
+  alias Skillbook.{Agent, Connections, Embedder, EmbedderError, FakeSQL}
   alias Skillbook.{Model, ModelError, Scheduler, Telemetry}
+  alias Skillbook.Test.HTTPServer
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -121,6 +122,18 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
+  test "an error in the caller's code is an exception of the command", %{tmp_dir: folder} do
+    {book, view} = start(folder)
+    agent = fn -> raise "oops" end
+    assert_raise RuntimeError, fn -> Pipeline.commands(view, ["x.run"], agent: agent) end
+
+    assert [{[_, _, :start], _, started}, {[_, _, :exception], %{duration: _}, ended}] =
+             for({[_, :command, _], _, _} = event <- received(), do: event)
+
+    assert %{book: ^book, skill: "x.run"} = started
+    assert ended == Map.merge(started, %{status: :error, kind: :error})
+  end
+
   test "events have flags with telemetry_flags: true", %{tmp_dir: folder} do
     {_, view} = start(folder, telemetry_flags: true)
     Pipeline.commands(view, ["x.run --a secret"])
@@ -187,16 +200,16 @@ defmodule Skillbook.TelemetryTest do
         ] do
       caught =
         try do
-          Telemetry.span([:skillbook, :test], %{book: book}, fun)
+          Telemetry.span([:skillbook, :preflight], %{book: book, profile: "ann"}, fun)
         catch
           caught, _ -> caught
         end
 
       assert caught == kind
-      assert_received {[:skillbook, :test, :start], _, %{book: ^book}}
+      assert_receive {[:skillbook, :preflight, :start], _, %{book: ^book}}
 
-      assert_received {[:skillbook, :test, :exception], %{duration: _},
-                       %{book: ^book, kind: ^kind}}
+      assert_receive {[:skillbook, :preflight, :exception], %{duration: _},
+                      %{book: ^book, kind: ^kind}}
     end
   end
 
@@ -211,7 +224,7 @@ defmodule Skillbook.TelemetryTest do
     assert Map.take(metadata, [:skill, :command, :book, :profile]) == metadata
     assert metadata == %{skill: "x.tell", command: "x.tell", book: book, profile: "ann"}
     send(pid, :go_on)
-    Task.await(task)
+    Task.await(task, 60_000)
   end
 
   # Runs of a model that answers after another attempt, fails, and is interrupted.
@@ -233,23 +246,6 @@ defmodule Skillbook.TelemetryTest do
 
     assert_raise RuntimeError, fn ->
       Agent.run(book, "Go.", model: answers, profile: "ann", on_event: fn _ -> raise "oops" end)
-    end
-  end
-
-  # The names in the rows of the table of events; "the same" means the metadata of the start.
-  defp documented do
-    rows =
-      Regex.scan(
-        ~r/^\| `\[:skillbook, (.*)\]` \|.*\| (.*) \| (.*) \|$/m,
-        File.read!("docs/telemetry.md")
-      )
-
-    names = fn text -> for [_, name] <- Regex.scan(~r/`(\w+)`/, text), do: name end
-    [[_, ":command, :start", _, start] | _] = rows
-
-    for [_, event, measurements, metadata] <- rows do
-      metadata = String.replace(metadata, "the same", start)
-      {event, Enum.sort(names.(measurements)), Enum.sort(names.(metadata))}
     end
   end
 
@@ -309,7 +305,31 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  test "the events and their fields are those of the docs", %{tmp_dir: folder} do
+  # An account whose sign-in answers with a token, and knows no address.
+  defp connections do
+    {_pid, url} =
+      HTTPServer.start([
+        HTTPServer.answer(~s({"access_token": "a", "refresh_token": "b", "expires_in": 3600})),
+        [{:head, 404, [{"content-length", "0"}]}],
+        HTTPServer.answer("{}")
+      ])
+
+    account = [vendor: Skillbook.Test.Connections.Vendor, client_id: "c", url: url]
+    key = Connections.generate_key()
+    [key: fn -> key end, google: account]
+  end
+
+  defp connect(book) do
+    ann = [profile: "ann"]
+    begin = ann ++ [redirect: "http://127.0.0.1:1/", for: ["email.search"]]
+    {:ok, %{state: state}} = Connections.authorize(book, :google, begin)
+    {:ok, _} = Connections.complete(book, %{"state" => state, "code" => "d"}, ann)
+    {:ok, account} = Connections.account(Skillbook.Test.Connections.context(book, "ann"), :mail)
+    request = [url: "https://gmail.googleapis.com/gmail/v1/users/me/profile"]
+    {:ok, _} = Connections.Client.request(account, request, scopes: [])
+  end
+
+  test "every listed event is sent, with its fields", %{tmp_dir: folder} do
     scheduled = [schedule: ~s("0 8 * * *"), run_as: "ann"]
 
     write(folder, %{
@@ -335,10 +355,12 @@ defmodule Skillbook.TelemetryTest do
         embedder: fails_twice(),
         schedules: [clock: fn -> ~U[2026-03-01 08:00:10Z] end],
         store: {FakeSQL, name: :telemetry_store, path: ":memory:"},
-        store_poll: 1
+        store_poll: 1,
+        connections: connections()
       )
 
     test = self()
+    connect(book)
     assert_receive {[_, :embedding, :retry], _, _} = retry, 60_000
     # The entries, and the notes that are indexed by then.
     assert_receive {[_, :embedding, :progress], %{done: n, total: n}, %{book: ^book}} = done
@@ -356,33 +378,57 @@ defmodule Skillbook.TelemetryTest do
     run.("x.call", %{call: fn _, _ -> raise "oops" end})
     assert_receive {[_, :breaker, :half_open], _, _} = half_open, 60_000
     run.("x.call", %{call: fn _, _ -> {:ok, "fine"} end})
+    run.("x.call", %{call: fn _, _ -> raise "oops" end})
+    {:ok, [_]} = Skillbook.reset_breaker(view, "x.call", by: "Bob")
     run.("x.page", %{})
     task = Task.async(fn -> run.("x.tell", %{tell: test}) end)
     assert_receive {:handler, handler, _}, 60_000
     run.("x.run", %{})
     send(handler, :go_on)
-    Task.await(task)
+    Task.await(task, 60_000)
     Skillbook.reload(book)
     converse(book)
+    asked = %{view | profile: %{view.profile | writes: :ask}}
+    Pipeline.commands(asked, ["x.run"], ask: fn _request -> :pending end)
+    Skillbook.prompt(view, sections: [{"User", "Ann"}])
     Skillbook.Preflight.run(view, "x")
     catch_error(Skillbook.Preflight.run(%{view | ref: make_ref()}, "x"))
+    :telemetry.listen(:telemetry_mcp)
+    sources = [{:mcp, ["true"], label: "gone"}]
+    start_supervised!({Skillbook, name: :telemetry_mcp, watch: false, sources: sources})
+    assert_receive {[_, :mcp_client, :listed], _, _} = listed_server, 60_000
     for name <- ["x.flow", "x.prose"], do: Scheduler.fire(book, name)
     Scheduler.await(book)
 
-    keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
+    # One request of HTTP, of a client of MCP.
+    params = %{"protocolVersion" => "2025-11-25", "capabilities" => %{}}
+    web = Skillbook.Test.Requests.web(book)
+    begin = %{"jsonrpc" => "2.0", "id" => 1, "method" => "initialize", "params" => params}
+    headers = [{"accept", "application/json, text/event-stream"}]
+    ask = &Skillbook.Test.Requests.call(web, "POST", "/mcp", json: &1, headers: &2, as: "ann")
+    session = Skillbook.Test.Requests.header(ask.(begin, headers), "mcp-session-id")
+    ping = %{"jsonrpc" => "2.0", "id" => 2, "method" => "ping"}
+    assert ask.(ping, [{"mcp-session-id", session} | headers]).status == 200
+
+    keys = fn map -> map |> Map.keys() |> Enum.sort() end
 
     told =
-      for {[:skillbook | name], measurements, metadata} <- [
+      for {[:skillbook | _] = name, measurements, metadata} <- [
             retry,
             done,
             away,
             back,
+            listed_server,
             half_open | received()
           ],
           uniq: true do
-        {Enum.map_join(name, ", ", &inspect/1), keys.(measurements), keys.(metadata)}
+        {name, keys.(measurements), keys.(metadata)}
       end
 
-    assert Enum.sort(told) == Enum.sort(documented())
+    listed =
+      for event <- Telemetry.events(),
+          do: {event.name, Enum.sort(event.measurements), Enum.sort(event.metadata)}
+
+    assert Enum.sort(told) == Enum.sort(listed)
   end
 end

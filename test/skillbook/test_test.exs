@@ -314,7 +314,7 @@ defmodule Skillbook.TestTest do
         end
       end
 
-      assert %Test{vectors: true} = Task.await(task)
+      assert %Test{vectors: true} = Task.await(task, 60_000)
     end
 
     @tag :capture_log

@@ -42,6 +42,10 @@ defmodule Skillbook.ToolsTest do
       {"a__b", nil},
       {"a_.b", nil},
       {"a._b", nil},
+      {"3d-print", nil},
+      {"-a", nil},
+      {"_a", "_a"},
+      {"run_command", nil},
       {".a", nil},
       {"a..b", nil},
       {"x-0123456789abcdef", nil},
@@ -57,7 +61,7 @@ defmodule Skillbook.ToolsTest do
       names = Enum.map(@rows, &elem(&1, 0)) ++ Enum.filter(Enum.map(@rows, &elem(&1, 1)), & &1)
       tools = names |> Enum.uniq() |> Enum.map(&Name.from/1)
       assert tools == Enum.uniq(tools)
-      for tool <- tools, do: assert(tool =~ ~r/\A[a-zA-Z0-9_-]{1,64}\z/)
+      for tool <- tools, do: assert(tool =~ ~r/\A[a-zA-Z_][a-zA-Z0-9_-]{0,63}\z/)
 
       for {name, tool} <- @rows,
           tool != nil,
@@ -94,6 +98,9 @@ defmodule Skillbook.ToolsTest do
         {[tool: "make_note"], "x__make"},
         {[tool: "make_note", aliases: "[other]"], "x__make"},
         {own("get_skill"), "x__make"},
+        {own("run_command"), "x__make"},
+        {own("9make"), "x__make"},
+        {own("_make"), "_make"},
         {own("tasks__get"), "x__make"},
         {own("make.note"), "x__make"},
         {own("make note"), "x__make"},
@@ -195,7 +202,7 @@ defmodule Skillbook.ToolsTest do
   end
 
   describe "definitions" do
-    test "in the three shapes" do
+    test "in the shapes of vendors" do
       view = builtin()
       names = ["tasks.create"]
 
@@ -250,7 +257,7 @@ defmodule Skillbook.ToolsTest do
                  },
                  "due" => %{
                    "type" => "string",
-                   "pattern" => "^(\\d{4}-\\d{2}-\\d{2}|yesterday|today|tomorrow)$",
+                   "pattern" => "^([0-9]{4}-[0-9]{2}-[0-9]{2}|yesterday|today|tomorrow)$",
                    "description" => "The last day to finish it: YYYY-MM-DD, today or tomorrow"
                  },
                  "parent" => %{
@@ -341,11 +348,106 @@ defmodule Skillbook.ToolsTest do
     end
 
     test "wrong options" do
-      assert_raise OptionError, ~r/expected .*:openai, :anthropic or :mcp/, fn ->
-        Tools.definitions(builtin(), shape: :gemini)
+      assert_raise OptionError, ~r/expected one of :openai, :openai_strict, .*:mcp, :llama/, fn ->
+        Tools.definitions(builtin(), shape: :xml)
       end
 
       assert_raise OptionError, ~r/\[/, fn -> Tools.definitions(builtin(), names: ["["]) end
+    end
+  end
+
+  describe "run_command" do
+    test "runs any command that the view has, as it is written", %{tmp_dir: folder} do
+      view = echo(folder)
+      call = &Tools.call(view, %{"name" => "run_command", "arguments" => &1})
+
+      rows = [
+        {~s({"command": "x.echo --a b c"}), :ok, ~s(flags: %{"a" => ["b", "c"]})},
+        {~s({"command": "x.echo {\\"a\\": 1}"}), :ok, ~s(flags: %{"a" => 1})},
+        {~s({"command": "two\\\\ words"}), :template, "Instructions."},
+        {~s({"command": "x.strict --count 10"}), :error,
+         ~s(--count must be a whole number from 1 to 9, got "10". Write for example: --count 1)},
+        {~s({"command": ""}), :error, "expected a command, got none"},
+        {~s({"command": 5}), :error,
+         ~S(the arguments of run_command: expected the command as text in "command". ) <>
+           ~S(Write for example: {"command": "domain.action --flag VALUE"})},
+        {"{", :error,
+         ~S(the arguments of run_command: not JSON: line 1, column 1: EOF while parsing an ) <>
+           ~S(object. Write for example: {"command": "domain.action --flag VALUE"})}
+      ]
+
+      for {arguments, status, content} <- rows do
+        assert {%Result{} = result, %{"content" => _}} = call.(arguments)
+        assert {arguments, result.status} == {arguments, status}
+        assert {arguments, hd(String.split(result.content, "\n"))} == {arguments, content}
+      end
+
+      assert {%Result{name: "labelled"}, _} = call.(~s({"command": "labelled"}))
+      {:ok, guest} = View.new(elem(Catalog.load([folder]), 1), id: "guest")
+
+      {hidden, _} =
+        Tools.call(guest, %{"name" => "run_command", "arguments" => %{"command" => "labelled"}})
+
+      {missing, _} =
+        Tools.call(guest, %{"name" => "run_command", "arguments" => %{"command" => "labelles"}})
+
+      assert hidden.status == :error
+      assert hidden.content == String.replace(missing.content, "labelles", "labelled")
+    end
+
+    test "is no entry's name", %{tmp_dir: folder} do
+      view = view(write(folder, %{"run_command.md" => page("run_command")}))
+      own = Name.from("run_command")
+      assert tools(view) == ["get_skill", own]
+      assert {%Result{name: "run_command"}, _} = Tools.call(view, %{"name" => own})
+    end
+
+    test "is among the tools if it is asked for, and counts", %{tmp_dir: folder} do
+      view = echo(folder)
+
+      names = fn options ->
+        for tool <- Tools.list(view, options), do: tool.name
+      end
+
+      assert names.(run_command: true, limit: 3) == ["get_skill", "run_command", "labelled"]
+      assert names.(run_command: true, limit: 2) == ["get_skill", "run_command"]
+      assert names.(run_command: true, limit: 1) == ["get_skill"]
+      assert names.(limit: 1) == ["get_skill"]
+    end
+  end
+
+  describe "a list that is too long" do
+    test "keeps the tools nearest to the messages, in their order", %{tmp_dir: folder} do
+      write(folder, %{
+        "a.md" => "---\nname: a\ndescription: Bake bread\n---\nText.",
+        "b.md" => "---\nname: b\ndescription: Mend a bicycle\n---\nText.",
+        "c.md" => "---\nname: c\ndescription: Sail a boat\n---\nText.",
+        "d.md" => "---\nname: d\ndescription: Greet\nproactive_for_profile_ids: [all]\n---\nText."
+      })
+
+      {:ok, catalog} = Catalog.load([folder])
+      {:ok, view} = View.new(catalog, id: "all")
+      boat = [%{role: :user, content: "How do I sail my boat?"}]
+
+      names = fn options ->
+        for tool <- Tools.list(view, options), tool.entry, do: tool.name
+      end
+
+      rows = [
+        {[limit: 5], ["a", "b", "c", "d"]},
+        {[limit: 5, messages: boat], ["a", "b", "c", "d"]},
+        {[limit: 4], ["a", "b", "d"]},
+        {[limit: 3], ["a", "d"]},
+        {[limit: 3, messages: boat], ["c", "d"]},
+        {[limit: 2, messages: boat], ["d"]},
+        {[limit: 3, messages: boat, names: ["a", "b"]], ["a", "b"]},
+        {[limit: 2, messages: boat, names: ["a", "b"]], ["a"]},
+        {[limit: 3, messages: [%{role: :user, content: "  "}]], ["a", "d"]},
+        {[limit: 3, messages: [%{role: :assistant, content: "boat"}]], ["a", "d"]}
+      ]
+
+      for {options, expected} <- rows,
+          do: assert({options, names.(options)} == {options, expected})
     end
   end
 

@@ -22,8 +22,24 @@ defmodule Skillbook.TranscriptTest do
       messages: [
         message(:prompt, "é😀\n\"\\\t\u2028"),
         message(:input, ""),
-        message(:reply, "a", usage: %{prompt_tokens: 1, completion_tokens: 0}),
+        message(:reply, "a",
+          usage: %{
+            prompt_tokens: 3,
+            completion_tokens: 0,
+            cached_tokens: 2,
+            cache_write_tokens: 1
+          }
+        ),
         message(:report, "b", activations: [activation]),
+        message(:reply, "",
+          tool_calls: [
+            %{id: "c1", name: "a", arguments: "{\"x\": 1"},
+            %{id: "c2", name: "b", arguments: ""}
+          ],
+          opaque: %{"thoughts" => [%{"signature" => "é", "n" => 1.5, "last" => nil}]}
+        ),
+        message(:result, "", call: %{id: "c1", name: "a"}, error: true),
+        message(:result, "ok", call: %{id: "c2", name: "b"}, activations: [activation]),
         message(:news, "c"),
         message(:note, "d")
       ],
@@ -31,10 +47,121 @@ defmodule Skillbook.TranscriptTest do
     }
 
     assert transcript |> Transcript.to_json() |> Transcript.from_json() == {:ok, transcript}
-    assert Transcript.to_json(%{transcript | view: :any}) == Transcript.to_json(transcript)
+
+    for fields <- [%{view: :any}, %{tools: [:any]}],
+        do:
+          assert(
+            Transcript.to_json(Map.merge(transcript, fields)) == Transcript.to_json(transcript)
+          )
   end
 
-  test "an invalid value is an error with its path" do
+  defp fields(kind, more \\ %{}) do
+    Map.merge(
+      %{
+        "kind" => kind,
+        "content" => "a",
+        "at" => "2026-11-21T08:00:00Z",
+        "activations" => [],
+        "usage" => nil,
+        "tool_calls" => [],
+        "opaque" => nil,
+        "call" => nil,
+        "error" => false
+      },
+      more
+    )
+  end
+
+  defp reply(ids) do
+    calls = for id <- ids, do: %{"id" => id, "name" => "t", "arguments" => "{}"}
+    fields("reply", %{"tool_calls" => calls})
+  end
+
+  defp result(id), do: fields("result", %{"call" => %{"id" => id, "name" => "t"}})
+
+  test "calls and results belong together" do
+    input = fields("input")
+
+    for {messages, expected} <- [
+          {[input, reply(["1", "2"]), result("1"), result("2"), fields("news")], :ok},
+          {[reply(["1"]), result("1"), reply(["1"]), result("1")], :ok},
+          {[reply([]), input], :ok},
+          {[input, reply(["1", "2"]), result("1")],
+           "the transcript's messages[3].kind: expected the result of the call \"2\", got: none"},
+          {[reply(["1"]), input, result("1")],
+           "the transcript's messages[1].kind: expected the result of the call \"1\", " <>
+             "got: \"input\""},
+          {[reply(["1", "2"]), result("2"), result("1")],
+           "the transcript's messages[1].call: expected the next call of the reply before it, " <>
+             "got: %{id: \"2\", name: \"t\"}"},
+          {[input, result("1")],
+           "the transcript's messages[1].call: expected the next call of the reply before it, " <>
+             "got: %{id: \"1\", name: \"t\"}"},
+          {[reply(["1"]), result("1"), result("1")],
+           "the transcript's messages[2].call: expected the next call of the reply before it, " <>
+             "got: %{id: \"1\", name: \"t\"}"},
+          {[fields("result")],
+           "the transcript's messages[0].call: expected the call of the result, got: nil"},
+          {[fields("input", %{"call" => %{"id" => "1", "name" => "t"}})],
+           "the transcript's messages[0].call: expected nil, for it is no result, " <>
+             "got: %{id: \"1\", name: \"t\"}"},
+          {[%{reply(["1"]) | "kind" => "note"}, result("1")],
+           "the transcript's messages[0].tool_calls: expected none, for it is no reply, " <>
+             "got: some"},
+          {[fields("reply", %{"tool_calls" => [%{"id" => 1}]})],
+           "the transcript's messages[0].tool_calls[0].id: expected text, got: 1"},
+          {[fields("reply", %{"opaque" => []})],
+           "the transcript's messages[0].opaque: expected an object or null, got: []"},
+          {[fields("reply", %{"error" => 1})],
+           "the transcript's messages[0].error: expected true or false, got: 1"},
+          {[Map.delete(fields("input"), "call")],
+           "the transcript's messages[0]: expected the field `call`, got: none"}
+        ] do
+      value = %{"version" => 2, "profile" => "a", "messages" => messages, "left_out" => []}
+
+      case value |> JSON.encode() |> Transcript.from_json() do
+        {:ok, _} -> assert expected == :ok
+        {:error, error} -> assert Exception.message(error) == expected
+      end
+    end
+  end
+
+  test "a model gets calls and results, and other messages merged" do
+    calls = [%{id: "c1", name: "t", arguments: "{}"}, %{id: "c2", name: "t", arguments: "{}"}]
+    opaque = %{"a" => 1}
+
+    transcript = %Transcript{
+      profile: "a",
+      messages: [
+        message(:prompt, "P"),
+        message(:news, "N"),
+        message(:input, "I"),
+        message(:reply, "", tool_calls: calls, opaque: opaque),
+        message(:result, "R1", call: %{id: "c1", name: "t"}),
+        message(:result, "R2", call: %{id: "c2", name: "t"}, error: true),
+        message(:report, "T"),
+        message(:note, "O"),
+        message(:reply, "A"),
+        message(:reply, "B"),
+        message(:reply, "C", opaque: opaque)
+      ]
+    }
+
+    assert Transcript.for_model(transcript) == [
+             %{role: :system, content: "P"},
+             %{role: :user, content: "N\n\nI"},
+             %{role: :assistant, content: "", tool_calls: calls, opaque: opaque},
+             %{role: :tool, id: "c1", name: "t", content: "R1", error: false},
+             %{role: :tool, id: "c2", name: "t", content: "R2", error: true},
+             %{role: :user, content: "T\n\nO"},
+             %{role: :assistant, content: "A\n\nB"},
+             %{role: :assistant, content: "C", opaque: opaque}
+           ]
+
+    assert Transcript.for_model(%{transcript | messages: []}) == []
+  end
+
+  test "an invalid value is an error with its path, also in version 1" do
     good = %{
       "version" => 1,
       "profile" => "ann",
@@ -58,12 +185,22 @@ defmodule Skillbook.TranscriptTest do
     }
 
     read = fn value -> value |> JSON.encode() |> Transcript.from_json() end
+
+    assert {:ok, %{messages: [_, %{usage: usage}]}} = read.(good)
+
+    assert usage == %{
+             prompt_tokens: 1,
+             completion_tokens: 2,
+             cached_tokens: 0,
+             cache_write_tokens: 0
+           }
+
     assert {:ok, _} = read.(good)
 
     message = fn place -> ["messages", Access.at(place)] end
 
     for {path, value, expected} <- [
-          {["version"], 2, "the transcript's version: expected 1, got: 2"},
+          {["version"], 3, "the transcript's version: expected 1 or 2, got: 3"},
           {["profile"], 1, "the transcript's profile: expected text, got: 1"},
           {["extra"], 1,
            "the transcript: expected the fields version, profile, messages, left_out, got: " <>
@@ -76,7 +213,7 @@ defmodule Skillbook.TranscriptTest do
              "got: \"prompt\""},
           {message.(1) ++ ["role"], "user",
            "the transcript's messages[1]: expected the fields kind, content, at, " <>
-             "activations, usage, got: also \"role\""},
+             "activations, usage, tool_calls, opaque, call, error, got: also \"role\""},
           {message.(1) ++ ["content"], nil,
            "the transcript's messages[1].content: expected text, got: nil"},
           {message.(1) ++ ["at"], "now",
@@ -117,6 +254,18 @@ defmodule Skillbook.TranscriptTest do
         ] do
       transcript = Transcript.add(Transcript.new("a"), message(:input, text))
       assert Transcript.tokens(transcript) == tokens, text
+    end
+
+    calls = [%{id: "c1", name: "abcd", arguments: "{}"}]
+
+    for {fields, tokens} <- [
+          {[], 4},
+          {[tool_calls: calls], 4 + 6},
+          {[opaque: %{}], 4 + 5},
+          {[tool_calls: calls ++ calls, opaque: %{"a" => "日本"}], 4 + 12 + 8}
+        ] do
+      transcript = Transcript.add(Transcript.new("a"), message(:reply, "", fields))
+      assert {fields, Transcript.tokens(transcript)} == {fields, tokens}
     end
   end
 

@@ -248,13 +248,38 @@ defmodule Skillbook.UsageTest do
       assert [%{run: 3, duration: 1.5}] = report.rows
     end
 
+    test "groups by several keys, in the order of the list", context do
+      book = start(context)
+      run(book, "ann", ["x.run", "x.run", "x.list"])
+      run(book, "bob", ["x.run", "y.secret"])
+
+      assert counts(View.all(book), by: [:profile, :name]) |> Enum.sort() == [
+               {["ann", "x.list"], 0, 0, 1},
+               {["ann", "x.run"], 0, 2, 0},
+               {["bob", "x.run"], 0, 1, 0},
+               {["bob", "y.secret"], 0, 1, 0}
+             ]
+
+      # Hours are in order, and a view has no rows of hidden names.
+      {:ok, report} =
+        Skillbook.usage(Skillbook.view(book, "ann"), by: [:time, :name], profiles: :all)
+
+      assert [{[hour, "x.list"], 1}, {[hour, "x.run"], 3}] =
+               for(r <- report.rows, do: {r.key, r.count})
+
+      assert hour =~ ~r/\A\d{4}-\d\d-\d\dT\d\d\z/
+    end
+
     test "validates its options and its view", context do
       view = View.all(start(context))
 
       for {options, message} <- [
             {[by: :day],
-             "expected :name, :profile, :event or :time as the option :by of a report of " <>
-               "usage, got: :day"},
+             "expected :name, :profile, :event or :time, or a list of them as the option :by " <>
+               "of a report of usage, got: :day"},
+            {[by: [:name, :name]],
+             "expected :name, :profile, :event or :time, or a list of them as the option :by " <>
+               "of a report of usage, got: [:name, :name]"},
             {[since: "7d"],
              "expected a DateTime as the option :since of a report of usage, got: \"7d\""}
           ] do

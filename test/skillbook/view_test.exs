@@ -77,6 +77,48 @@ defmodule Skillbook.ViewTest do
                  fn -> View.entries(view, domian: "email") end
   end
 
+  test "reads any part of the entries as a stream" do
+    folder = Path.join(System.tmp_dir!(), "stream-#{System.unique_integer([:positive])}")
+    on_exit(fn -> File.rm_rf!(folder) end)
+    File.mkdir_p!(folder)
+
+    for n <- 100..299 do
+      label = if rem(n, 3) == 0, do: "visibility_labels: [boss]\n"
+      model = if rem(n, 5) == 0, do: "disable-model-invocation: true\n"
+
+      File.write!(
+        Path.join(folder, "n#{n}.md"),
+        "---\nname: n#{n}\ndescription: Number #{n}\n#{label}#{model}---\nText.\n"
+      )
+    end
+
+    {:ok, catalog} = Catalog.load([folder])
+
+    for profile <- [[id: "ann"], [id: "boss", grants: :all], [id: "few", skills: ["n2*"]]],
+        view = view(catalog, profile),
+        all = View.entries(view),
+        listed = View.listed(view),
+        # Names of entries that are shown, hidden and missing, and texts before and after all.
+        from <- ["", "n100", "n102", "n1505", "n163", "n298", "n299", "z", "é"] do
+      streamed = fn options -> names(Enum.to_list(View.stream(view, options))) end
+      later = fn entries -> for %{name: name} <- entries, name > from, do: name end
+      at_or_later = fn entries -> for %{name: name} <- entries, name >= from, do: name end
+
+      assert {from, streamed.(after: from)} == {from, later.(all)}
+      assert {from, streamed.(from: from)} == {from, at_or_later.(all)}
+      assert {from, streamed.(after: from, listed: true)} == {from, later.(listed)}
+      assert streamed.(listed: true) == names(listed)
+
+      assert view |> View.stream(from: from) |> Enum.take(3) |> names() ==
+               Enum.take(at_or_later.(all), 3)
+
+      for kind <- [nil, :skill, :note, :command] do
+        assert View.names(view, kind: kind) == names(View.entries(view, kind: kind))
+        assert View.names(view, kind: kind, listed: true) == names(View.listed(view, kind: kind))
+      end
+    end
+  end
+
   test "finds entries by name and alias", %{catalog: catalog} do
     view = View.all(catalog)
 
@@ -160,7 +202,8 @@ defmodule Skillbook.ViewTest do
       {[grants: []], "a profile needs the option :id"},
       {[id: "a", grant: []],
        "unknown option :grant for a profile, did you mean :grants? The options are :id, " <>
-         ":others, :grants, :skills, :within, :tools, :writes, :labels, :preflight, :role"},
+         ":others, :grants, :skills, :within, :tools, :writes, :approved, :labels, " <>
+         ":preflight, :assigns, :role"},
       {[id: "a", skills: ["["]],
        "expected globs (unclosed character class; missing ']') as the option :skills of a " <>
          "profile, got: \"[\""}

@@ -8,7 +8,7 @@ defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Reply.{Pipeline, Placeholder}
-  alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
+  alias Skillbook.{Command, Hostile, PolicyError, Profile, View, Workflow, WorkflowError}
 
   @moduletag :tmp_dir
   @now ~U[2026-03-01 08:00:00.5Z]
@@ -128,16 +128,16 @@ defmodule Skillbook.WorkflowTest do
 
     assert %{status: :ok, name: "w.flow", data: %{ended: :done, steps: steps}} = result
     assert [{%{number: 1, name: "late"}, %{status: :ok}} | _] = steps
-    assert_received {:got, %{"on" => "2026-03-01"}, ["two words"]}
+    assert_receive {:got, %{"on" => "2026-03-01"}, ["two words"]}
 
-    assert_received {:got,
-                     %{
-                       "a" => "two words",
-                       "b" => "two words of 2026-02-28",
-                       "c" => ["two words", "{x}", "default"]
-                     }, []}
+    assert_receive {:got,
+                    %{
+                      "a" => "two words",
+                      "b" => "two words of 2026-02-28",
+                      "c" => ["two words", "{x}", "default"]
+                    }, []}
 
-    assert_received {:got, %{"at" => "2026-03-01T08:00:00Z"}, ["Do it."]}
+    assert_receive {:got, %{"at" => "2026-03-01T08:00:00Z"}, ["Do it."]}
   end
 
   test "accepts the flags that its page declares", %{tmp_dir: folder} do
@@ -151,18 +151,18 @@ defmodule Skillbook.WorkflowTest do
 
     assert %{status: :ok} = run(view, "w.flow --to \"--help {1} {last}\" --tags a \"b c\" --loud")
 
-    assert_received {:got,
-                     %{
-                       "n" => "3",
-                       "tags" => ["a", "b c", "x"],
-                       "text" => "a, b c: --help {1} {last}",
-                       "loud" => "true"
-                     }, []}
+    assert_receive {:got,
+                    %{
+                      "n" => "3",
+                      "tags" => ["a", "b c", "x"],
+                      "text" => "a, b c: --help {1} {last}",
+                      "loud" => "true"
+                    }, []}
 
     assert %{status: :ok} = run(view, "w.flow --to x --tags y --days 5")
 
-    assert_received {:got,
-                     %{"n" => "5", "tags" => ["y", "x"], "text" => "y: x", "loud" => "false"}, []}
+    assert_receive {:got,
+                    %{"n" => "5", "tags" => ["y", "x"], "text" => "y: x", "loud" => "false"}, []}
 
     assert run(view, "w.flow --tags a").content ==
              "`w.flow` was not run: step 1 needs --to, which is not given and has no default"
@@ -206,12 +206,12 @@ defmodule Skillbook.WorkflowTest do
         expected ->
           for {call, flags} <- Enum.zip(calls, expected) do
             assert %{status: :ok} = run(view, call)
-            assert_received {:got, ^flags, ["a"]}
+            assert_receive {:got, ^flags, ["a"]}
           end
 
           assert %{data: %{steps: [{_step, result}]}} = run(view, "w.flow")
           refute result.command =~ "{"
-          assert_received {:got, _, _}
+          assert_receive {:got, _, _}
       end
     end
   end
@@ -333,7 +333,7 @@ defmodule Skillbook.WorkflowTest do
     [result] =
       Skillbook.run(view, "```cmd\nw.flow\n```", assigns: %{call: call}, timeout: 50).results
 
-    assert_received :began
+    assert_receive :began
     refute_received :began
     assert %{status: :error, error: %WorkflowError{kind: :time}} = result
 
@@ -360,7 +360,7 @@ defmodule Skillbook.WorkflowTest do
 
     result = run(Skillbook.view(view.book, "p"), "w.flow")
     assert %{status: :error, data: %{steps: [_, {_, %{error: %PolicyError{}}}]}} = result
-    assert_received {:asked, ~S(x.say --on 2026-03-01 --to "Do it.")}
+    assert_receive {:asked, ~S(x.say --on 2026-03-01 --to "Do it.")}
     refute_received {:asked, _}
     refute_received {:got, _, _}
   end
@@ -383,10 +383,10 @@ defmodule Skillbook.WorkflowTest do
 
       assert %{status: :ok} = result
       both = "<#{a}|#{b}>"
-      assert_received {:got, %{"in" => ^both, "list" => [^b, "x"]} = flags, [^a]}
+      assert_receive {:got, %{"in" => ^both, "list" => [^b, "x"]} = flags, [^a]}
       assert map_size(flags) == 2
       twice = a <> a
-      assert_received {:got, %{"again" => ^a, "more" => ^twice}, [^a]}
+      assert_receive {:got, %{"again" => ^a, "more" => ^twice}, [^a]}
     end
   end
 
@@ -412,7 +412,7 @@ defmodule Skillbook.WorkflowTest do
       assert [%{status: :ok}] =
                Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
-      assert_received {:got, %{"in" => ^inside}, ^args}
+      assert_receive {:got, %{"in" => ^inside}, ^args}
     end
   end
 
@@ -466,5 +466,75 @@ defmodule Skillbook.WorkflowTest do
            """
 
     refute_received {:got, _, _}
+  end
+
+  describe "runs/2 and fetch_run/3" do
+    test "list the runs of all workflows that a view shows", context do
+      hidden =
+        page("w.hidden", [visibility_labels: "[private]"], "## Behavior\n\n```cmd\nx.say\n```\n")
+
+      write(context.tmp_dir, %{"w/hidden.md" => hidden})
+
+      profiles = [
+        [id: "ann", grants: ["private"]],
+        [id: "bob"],
+        [id: "default"],
+        [id: "carl", grants: ["private"]]
+      ]
+
+      %{book: book} =
+        book_with(context.tmp_dir, workflow("x.say\nx.fail"),
+          profiles: profiles,
+          store: ":memory:"
+        )
+
+      for {id, name} <- [{"ann", "w.flow"}, {"bob", "w.flow"}, {"ann", "w.hidden"}],
+          do: run(Skillbook.view(book, id), name)
+
+      rows = fn view, options ->
+        {:ok, runs} = Workflow.runs(view, options)
+        for run <- runs, do: {run.name, run.profile, run.status, run.ran}
+      end
+
+      all = [
+        {"w.hidden", "ann", "done", 1},
+        {"w.flow", "bob", "stopped", 2},
+        {"w.flow", "ann", "stopped", 2}
+      ]
+
+      # Whose view, its rows, and the runs that it may fetch.
+      for {view, expected} <- [
+            {View.all(book), all},
+            {Skillbook.view(book, "ann"), [Enum.at(all, 0), Enum.at(all, 2)]},
+            {Skillbook.view(book, "bob"), [Enum.at(all, 1)]},
+            {Skillbook.view(book, "carl"), []},
+            {Skillbook.view(book, Profile.new!(id: "ann")), [Enum.at(all, 2)]}
+          ] do
+        assert rows.(view, []) == expected
+        assert rows.(view, limit: 1) == Enum.take(expected, 1)
+        {:ok, runs} = Workflow.runs(View.all(book))
+
+        fetched =
+          for %{id: id} <- runs,
+              {:ok, %{results: steps} = run} <- [Workflow.fetch_run(view, id)] do
+            assert length(steps) == run.ran
+            {run.name, run.profile, run.status, run.ran}
+          end
+
+        assert fetched == expected
+      end
+
+      assert Workflow.fetch_run(View.all(book), 12) == {:ok, nil}
+    end
+
+    test "are empty without a database", context do
+      %{book: book} = book_with(context.tmp_dir, workflow("x.say"))
+      assert Workflow.runs(View.all(book)) == {:ok, []}
+      assert Workflow.fetch_run(View.all(book), 1) == {:ok, nil}
+      {:error, error} = Workflow.runs(View.all(book), limit: 0)
+
+      assert Exception.message(error) ==
+               "expected a number from 1 to 1000 as the option :limit of a list of runs, got: 0"
+    end
   end
 end

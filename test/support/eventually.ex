@@ -11,4 +11,20 @@ defmodule Skillbook.Eventually do
       true -> false
     end
   end
+
+  @doc """
+  Monitors a process, and returns when the process has noted it. One that is killed before that
+  is told with `:noproc` as its reason, though it lived when it was monitored.
+  """
+  def monitor(pid) do
+    monitor = Process.monitor(pid)
+    noted(pid)
+    monitor
+  end
+
+  defp noted(pid) do
+    with {:monitored_by, pids} <- Process.info(pid, :monitored_by),
+         false <- self() in pids,
+         do: noted(pid)
+  end
 end

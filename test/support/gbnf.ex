@@ -121,6 +121,9 @@ defmodule Skillbook.GBNF do
   defp chars(<<"\\x", code::binary-size(2), rest::binary>>, close, done),
     do: chars(rest, close, [String.to_integer(code, 16) | done])
 
+  defp chars(<<"\\u", code::binary-size(4), rest::binary>>, close, done),
+    do: chars(rest, close, [String.to_integer(code, 16) | done])
+
   defp chars("-" <> rest, ?], done), do: chars(rest, ?], [:dash | done])
 
   defp chars(<<c::utf8, rest::binary>>, close, done) when c != ?\\,

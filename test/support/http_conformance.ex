@@ -41,7 +41,7 @@ defmodule Skillbook.HTTPConformance do
             ]
 
             assert {:ok, %{status: 200, body: "fine"}} = HTTP.request(request, with_adapter())
-            assert_received {:request, %{line: line, headers: headers, body: sent}}
+            assert_receive {:request, %{line: line, headers: headers, body: sent}}
             assert line == "#{method |> to_string() |> String.upcase()} /a%20b?c=d HTTP/1.1"
             assert sent == IO.iodata_to_binary(body || "")
 

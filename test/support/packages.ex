@@ -5,6 +5,8 @@ defmodule Skillbook.Test.Packages do
 
   import Skillbook.SkillsCase, only: [write: 2]
 
+  alias Skillbook.Support.JSON
+
   @doc "The options that accept every skill."
   def accept_all, do: [accept: fn _question -> true end]
 
@@ -50,4 +52,66 @@ defmodule Skillbook.Test.Packages do
   @doc "The messages of outcomes with an error."
   def messages({:ok, outcomes}),
     do: for(%{error: error} <- outcomes, error, do: Exception.message(error))
+
+  @doc """
+  Options with an HTTP client whose network has these addresses only: a map from an address to a
+  body, to `{status, headers, body}`, or to a function that returns one; or a function of the
+  address.
+  """
+  def network(addresses, options \\ []),
+    do: [http: [adapter: {__MODULE__.Network, [addresses: addresses, test: self()]}]] ++ options
+
+  @doc "The body of an index of version 0.2.0."
+  def index(rows) do
+    JSON.encode(%{
+      "$schema" => "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
+      "skills" => rows
+    })
+  end
+
+  @doc "A row of an index for an artifact with these bytes."
+  def row(name, bytes, fields \\ %{}) do
+    hash = :sha256 |> :crypto.hash(bytes) |> Base.encode16(case: :lower)
+
+    Map.merge(
+      %{
+        "name" => name,
+        "type" => "skill-md",
+        "description" => "Does #{name} well",
+        "url" => "#{name}/SKILL.md",
+        "digest" => "sha256:" <> hash
+      },
+      fields
+    )
+  end
+
+  defmodule Network do
+    @moduledoc false
+    # See `Skillbook.Test.Packages.network/2`. The test gets `{:fetched, address}` for each
+    # request.
+
+    @behaviour Skillbook.HTTP.Adapter
+
+    @impl true
+    def stream(request, _settings, options, state, fun) do
+      address = URI.to_string(request.url)
+      send(options[:test], {:fetched, address})
+
+      {status, headers, body} =
+        case lookup(options[:addresses], address) do
+          nil -> {404, [], "not found"}
+          body when is_binary(body) -> {200, [], body}
+          answer when is_function(answer, 0) -> answer.()
+          answer -> answer
+        end
+
+      with {:cont, state} <- fun.({:head, status, headers}, state),
+           {:cont, state} <- fun.({:data, body}, state),
+           do: {:ok, state},
+           else: ({:halt, state} -> {:halted, state})
+    end
+
+    defp lookup(addresses, address) when is_function(addresses, 1), do: addresses.(address)
+    defp lookup(addresses, address), do: addresses[address]
+  end
 end

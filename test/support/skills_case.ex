@@ -6,7 +6,7 @@ defmodule Skillbook.SkillsCase do
 
   import ExUnit.CaptureIO
 
-  alias Skillbook.{Catalog, CLI, View}
+  alias Skillbook.{Agent, AgentError, Catalog, CLI, View}
 
   using do
     quote do
@@ -52,9 +52,31 @@ defmodule Skillbook.SkillsCase do
         send(self(), {:errors, errors})
       end)
 
-    assert_received {:status, status}
-    assert_received {:errors, errors}
+    assert_receive {:status, status}
+    assert_receive {:errors, errors}
     {output, status, errors}
+  end
+
+  @doc "Reads the output of a port until it matches, and returns it."
+  def until(port, output, pattern) do
+    if output =~ pattern do
+      output
+    else
+      receive do
+        {^port, {:data, data}} -> until(port, output <> data, pattern)
+        {^port, {:exit_status, status}} -> flunk("ended with #{status}:\n#{output}")
+      after
+        60_000 -> flunk("no more output:\n#{output}")
+      end
+    end
+  end
+
+  @doc "The result of a run of `Skillbook.Agent`, also of one whose model failed."
+  def ended({:ok, %Agent.Result{status: status} = result}) when status != :error, do: result
+
+  def ended({:error, %AgentError{error: error, result: result}}) do
+    assert %Agent.Result{status: :error, error: ^error} = result
+    result
   end
 
   @doc "A running book under a name of its own."

@@ -208,7 +208,7 @@ defmodule Skillbook.SQLConformance do
 
     fn ->
       send(task.pid, :go_on)
-      Task.await(task)
+      Task.await(task, 60_000)
     end
   end
 
@@ -696,7 +696,7 @@ defmodule Skillbook.SQLConformance do
               hold(sql, &(add(&1, 2) && SQL.query!(&1, "create table later (id integer)")))
 
             # The writer continues after these.
-            for _ <- 1..30, do: Task.async(fn -> assert count(sql) == 1 end) |> Task.await()
+            for _ <- 1..30, do: Task.async(fn -> assert count(sql) == 1 end) |> Task.await(60_000)
             assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from later")
 
             assert release.() == {:ok, :committed}
@@ -722,7 +722,7 @@ defmodule Skillbook.SQLConformance do
 
         test "see a committed write immediately", %{sql: sql} do
           for id <- 1..20 do
-            Task.async(fn -> add(sql, id) end) |> Task.await()
+            Task.async(fn -> add(sql, id) end) |> Task.await(60_000)
             assert count(sql) == id
           end
         end

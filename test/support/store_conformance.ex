@@ -68,7 +68,8 @@ defmodule Skillbook.StoreConformance do
   @doc "A random call: a function of `Skillbook.Store` and its arguments after the view."
   def random_call(now, labels) do
     name = Enum.random(@names ++ @titles)
-    options = [now: now] ++ Enum.random([[], [by: :agent], [by: :import]])
+    dry = Enum.random([[], [], [], [dry_run: true]])
+    options = [now: now] ++ dry ++ Enum.random([[], [by: :agent], [by: :import]])
     guarded = options ++ Enum.random([[], [], [], [expected_version: Enum.random(1..4)]])
     number = Enum.random(1..4)
 
@@ -597,16 +598,16 @@ defmodule Skillbook.StoreConformance do
 
       describe "put_note/4" do
         test "adds or updates, and returns which", %{book: book, ann: ann} do
-          assert {:ok, :added, first} =
+          assert {:ok, %{entry: first, before: nil}} =
                    Store.put_note(ann, "What we eat", "Vegetables.", now: @now)
 
           assert {first.name, first.kind, first.title, first.version} ==
                    {"what-we-eat", :note, "What we eat", 1}
 
-          assert {:ok, :unchanged, first} ==
+          assert {:ok, %{entry: first, before: first}} ==
                    Store.put_note(ann, "What we eat", "Vegetables.", by: :agent)
 
-          assert {:ok, :updated, second} =
+          assert {:ok, %{entry: second, before: ^first}} =
                    Store.put_note(ann, "What we eat", "Fish.",
                      fields: %{tags: ["t"], include_in_prompt: false}
                    )
@@ -614,7 +615,7 @@ defmodule Skillbook.StoreConformance do
           assert {second.version, second.content, second.tags, second.include_in_prompt} ==
                    {2, "Fish.", ["t"], false}
 
-          assert {:ok, :updated, %{version: 3, tags: ["t"]}} =
+          assert {:ok, %{entry: %{version: 3, tags: ["t"]}, before: ^second}} =
                    Store.put_note(ann, "what-we-eat", "Meat.")
 
           assert shown(book, "ann", "what-we-eat") == "Meat."
@@ -634,15 +635,17 @@ defmodule Skillbook.StoreConformance do
                 {long, long},
                 {long <> "!", String.duplicate("a", 54) <> "-2"}
               ] do
-            assert {:ok, :added, %{name: ^name, title: ^title}} = Store.put_note(ann, title, "x")
+            assert {:ok, %{entry: %{name: ^name, title: ^title}, before: nil}} =
+                     Store.put_note(ann, title, "x")
           end
 
-          assert {:ok, :added, %{name: "haiku"}} = Store.put_note(ann, "haiku", "x")
+          assert {:ok, %{entry: %{name: "haiku"}, before: nil}} =
+                   Store.put_note(ann, "haiku", "x")
         end
 
         test "makes a skill of content with frontmatter", %{ann: ann} do
           content = "---\nname: Eating\ndescription: What we eat\n---\nVegetables."
-          assert {:ok, :added, %{kind: :skill}} = Store.put_note(ann, "Eating", content)
+          assert {:ok, %{entry: %{kind: :skill}}} = Store.put_note(ann, "Eating", content)
         end
 
         test "takes the fields of an update only", %{ann: ann} do
@@ -701,6 +704,7 @@ defmodule Skillbook.StoreConformance do
         end
 
         test "differ", %{ann: ann} do
+          changed = &%{field: &1, from: &2, to: &3}
           added = "@@ -1 +1,2 @@\n Two bottles.\n+None on Sundays.\n"
           taken = "@@ -1,2 +1 @@\n Two bottles.\n-None on Sundays.\n"
 
@@ -708,9 +712,13 @@ defmodule Skillbook.StoreConformance do
                 {1, 1, "", []},
                 {1, 2, added, []},
                 {2, 1, taken, []},
-                {2, 3, "", [{:title, "Milk", "Cream"}, {:tags, ["a"], []}]},
+                {2, 3, "", [changed.(:title, "Milk", "Cream"), changed.(:tags, ["a"], [])]},
                 {1, 4, added,
-                 [{:title, "Milk", "Cream"}, {:tags, ["a"], []}, {:enabled, true, false}]}
+                 [
+                   changed.(:title, "Milk", "Cream"),
+                   changed.(:tags, ["a"], []),
+                   changed.(:enabled, true, false)
+                 ]}
               ] do
             assert Store.diff(ann, "milk", from, to) == {:ok, %{content: content, fields: fields}}
           end
@@ -855,8 +863,10 @@ defmodule Skillbook.StoreConformance do
             assert error_text(call.("milk")) == lacks
           end
 
-          assert {:ok, :added, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "x")
-          assert {:ok, :updated, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "y")
+          assert {:ok, %{entry: letter, before: nil}} = Store.put_note(mail, "Letter", "x")
+          assert letter.labels == ["external"]
+          assert {:ok, %{entry: next, before: ^letter}} = Store.put_note(mail, "Letter", "y")
+          assert next.labels == ["external"]
           assert {:ok, %{entry: _}} = Store.update(boss, "letter", %{labels: []})
           # The previous version had it.
           assert {:error, %StoreError{kind: :own_labels}} = Store.restore(mail, "letter", 1)
@@ -903,7 +913,7 @@ defmodule Skillbook.StoreConformance do
                    unseen.("team-milk")
 
           # A note that excludes a profile only leaves its prompt, until it is a skill.
-          assert {:ok, :added, _} =
+          assert {:ok, %{before: nil}} =
                    Store.put_note(guest, "Bread", "x", fields: %{excluded_for: ["guest"]})
 
           content = "---\nname: b\ndescription: b\n---\n"
@@ -1184,15 +1194,19 @@ defmodule Skillbook.StoreConformance do
           assert {fourth.schedule, fourth.timezone} == {"@daily", nil}
 
           assert {:ok,
-                  %{fields: [{:schedule, "0 9 * * 1", nil}, {:timezone, "Europe/Berlin", nil}]}} =
-                   Store.diff(ann, "milk", 2, 3)
+                  %{
+                    fields: [
+                      %{field: :schedule, from: "0 9 * * 1", to: nil},
+                      %{field: :timezone, from: "Europe/Berlin", to: nil}
+                    ]
+                  }} = Store.diff(ann, "milk", 2, 3)
 
           {:ok, restored} = Store.restore(ann, "milk", 1)
 
           assert {restored.schedule, restored.timezone, restored.version} ==
                    {"0 8 * * 1", "Europe/Berlin", 5}
 
-          assert {:ok, :updated, noted} =
+          assert {:ok, %{entry: noted}} =
                    Store.put_note(ann, "Milk", "x", fields: %{schedule: "@weekly"})
 
           assert noted.schedule == "@weekly"
@@ -1607,7 +1621,7 @@ defmodule Skillbook.StoreConformance do
               description: text
             }
 
-            assert {:ok, :added, stored} = Store.put_note(ann, line, text, fields: fields)
+            assert {:ok, %{entry: stored}} = Store.put_note(ann, line, text, fields: fields)
             assert {:ok, ^stored} = Store.fetch(ann, line)
             assert stored.name =~ ~r/\A[\p{Ll}\p{Nd}-]+\z/u
             assert {stored.title, stored.content} == {line, text}
@@ -1628,12 +1642,57 @@ defmodule Skillbook.StoreConformance do
         end
       end
 
+      describe "a dry run" do
+        test "writes nothing, and has the result of the write", %{book: book, ann: ann} do
+          milk = note(ann, %{tags: ["a"]})
+          {:ok, _} = Store.put_note(ann, "Car", "Blue.")
+          {:ok, _} = Store.disable(ann, "car")
+          {:ok, _} = Store.update(ann, "milk", %{tags: []})
+          now = ~U[2026-03-01 09:30:00Z]
+
+          calls = [
+            &Store.create(ann, %{title: "Tea", kind: :note, content: "x"}, &1),
+            &Store.create(ann, %{title: "Milk", kind: :note, content: "x"}, &1),
+            &Store.create(ann, %{title: "Tea", content: "x"}, &1),
+            &Store.update(ann, "milk", %{edit: {:append, "And cream."}}, &1),
+            &Store.update(ann, "milk", %{edit: {:delete, "Wine"}}, &1),
+            &Store.update(ann, "milk", %{tags: ["b"]}, [expected_version: 1] ++ &1),
+            &Store.update(ann, "milk", %{}, &1),
+            &Store.update(ann, "milk", %{labels: ["secret"]}, &1),
+            &Store.put_note(ann, "Bread", "x", &1),
+            &Store.put_note(ann, "Milk", "y", &1),
+            &Store.enable(ann, "car", &1),
+            &Store.disable(ann, "milk", &1),
+            &Store.restore(ann, "milk", 1, &1),
+            &Store.delete(ann, "milk", &1),
+            &Store.delete(ann, "nothing", &1)
+          ]
+
+          assert milk.version == 1
+
+          for call <- calls do
+            before = {revision(book), Store.list(ann, include_disabled: true)}
+            dry = call.(now: now, dry_run: true)
+            assert {revision(book), Store.list(ann, include_disabled: true)} == before
+            wet = call.(now: now)
+            assert without_ids(dry) == without_ids(wet)
+          end
+        end
+      end
+
+      defp without_ids({:ok, %Stored{} = entry}), do: %{entry | id: nil}
+
+      defp without_ids({:ok, %{entry: entry, before: before}}),
+        do: {%{entry | id: nil}, before && %{before | id: nil}}
+
+      defp without_ids(error), do: error
+
       describe "options" do
         test "that do not exist are an error", %{ann: ann} do
           for {result, text} <- [
                 {Store.create(ann, %{}, expected_version: 1),
                  "unknown option :expected_version for a write to the store. The options are " <>
-                   ":by, :now"},
+                   ":by, :now, :dry_run"},
                 {Store.update(ann, "x", %{}, by: :me),
                  "expected :user, :agent or :import as the option :by of a write to the " <>
                    "store, got: :me"},
@@ -1642,8 +1701,9 @@ defmodule Skillbook.StoreConformance do
                 {Store.enable(ann, "x", expected_version: 0),
                  "expected a whole number from 1 or nil as the option :expected_version of a " <>
                    "write to the store, got: 0"},
-                {Store.put_note(ann, "x", "x", fields: []),
-                 "expected a map as the option :fields of a write to the store, got: []"},
+                {Store.put_note(ann, "x", "x", fields: [1]),
+                 "expected a map or a keyword list as the option :fields of a write to the " <>
+                   "store, got: [1]"},
                 {Store.list(ann, kind: :command),
                  "expected :skill, :note or nil as the option :kind of a list of the store, " <>
                    "got: :command"}

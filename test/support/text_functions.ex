@@ -3,8 +3,8 @@ defmodule Skillbook.TextFunctions do
   # Every public function that takes text, each as a function of one text, for the guards of
   # test/hostile: how its time grows, and how long it stays on a normal scheduler.
   #
-  # `missing/1` compares the table with the specs of all public modules, so that a new function
-  # cannot be forgotten.
+  # `missing/1` compares the table with the specs of all public modules and of the library of
+  # connections, so that a new function cannot be forgotten. That library must be built.
 
   alias Skillbook.{
     Agent,
@@ -30,22 +30,53 @@ defmodule Skillbook.TextFunctions do
     Transcript,
     Vault,
     View,
+    Web,
     Workflow
   }
 
+  alias Skillbook.Connections.Library
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.HTTP.{Request, Response}
+  alias Skillbook.HTTP.Response
   alias Skillbook.Package.Inspection
+  alias Skillbook.Prompt.Sections
+  alias Skillbook.Web.Request
 
   @typedoc "A function, a word for what the text is if that is not plain, and the call."
   @type row :: {{module(), atom()}, String.t(), (String.t() -> term())}
 
   # Functions whose texts are short by nature, or that only pass them on to one in the table.
   @elsewhere %{
+    {Skillbook, :approve} => "a reference, which the database looks up",
+    {Skillbook, :approvals} => "the id of a profile is compared",
+    {Skillbook, :deny} => "a reference, which the database looks up",
+    {Skillbook, :pause_schedule} => "a name, as of View.fetch/2",
+    {Skillbook, :reset_breaker} => "a name, as of View.fetch/2",
+    {Skillbook, :resume_schedule} => "a name, as of View.fetch/2",
+    {Skillbook, :run_schedule} => "a name, as of View.fetch/2",
+    {Skillbook, :start_link} => "options of the application",
     {Skillbook, :view} => "the id of a profile is compared",
     {Skillbook.CLI, :main} => "ends the process; run/1 does the work",
     {Skillbook.CLI, :run} => "words of a command line of a person; limited by the system",
+    {Skillbook.Connections, :authorize} => "names and an address of the application",
+    {Skillbook.Connections, :complete} => "a state and a code of at most 4,096 bytes",
+    {Skillbook.Connections, :disconnect} => "names are compared",
+    {Skillbook.MCP.Client, :approve} => "labels and names are compared",
+    {Skillbook.MCP.Client, :read} => "labels, names and paths are compared",
+    {Skillbook.MCP.Client, :revoke} => "labels and names are compared",
+    {Skillbook.Connections, :list} => "the id of a profile is compared",
+    {Skillbook.Connections, :services} => "the id of a profile is compared",
+    {Skillbook.Connections, :token} => "scopes of the library are compared",
+    {Skillbook.Connections.Account, :url} => "a URL of a vendor's client",
+    {Skillbook.Connections.Plug, :call} => "a request, whose size the application limits",
+    {Skillbook.Connections.Google, :scopes} => "the name of a command is compared",
+    {Skillbook.Connections.HubSpot, :scopes} => "the name of a command is compared",
+    {Library, :imap_open} => "an account of the application",
+    {Library, :smtp_send} => "opens a connection, and sends a mail of mime_build/1",
     {Skillbook.Catalog, :refresh} => "paths of changed files",
+    {Skillbook.Calendar.TimeZones, :fetch} => "the name of a zone; only 40 bytes are compared",
+    {Skillbook.Calendar.TimeZones, :local} => "the name of a zone is looked up",
+    {Skillbook.Calendar.TimeZones, :shift} => "the name of a zone is looked up",
+    {Skillbook.Context, :report} => "passes a handler's text on to its caller",
     {Skillbook.Document, :create} => "writes a file",
     {Skillbook.Document, :discard} => "moves a file",
     {Skillbook.Document, :read} => "reads a file",
@@ -56,10 +87,15 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Embedder.Local, :new!} => "a folder",
     {Skillbook.Firing, :new} => "only makes a struct",
     {Skillbook.Model, :chat} => "passes messages on to a model",
+    {Skillbook.Model.Script, :new} => "answers of a test",
+    {Skillbook.Oban, :insert} => "passes the line on to Router.route/2",
+    {Skillbook.Oban, :changeset} => "passes the line on to Router.route/2",
     {Skillbook.Package, :export} => "a name and a folder",
     {Skillbook.Package, :find} => "an address, given by a person",
     {Skillbook.Package, :install} => "an address, given by a person",
     {Skillbook.Package, :installed} => "a folder",
+    {Skillbook.Package, :search} => "addresses and words, given by a person",
+    {Skillbook.Package, :publish} => "a folder and names, given by a person",
     {Skillbook.Package, :into_store} => "an address, given by a person",
     {Skillbook.Package, :outdated} => "names, given by a person",
     {Skillbook.Package, :remove} => "names, given by a person",
@@ -74,7 +110,23 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Source, :from_json} => "a path",
     {Skillbook.Source, :list} => "paths of the application",
     {Skillbook.Source, :new} => "a path of the application",
-    {Skillbook.Vault, :sync} => "the name of a vault"
+    {Skillbook.Source, :new!} => "a path of the application",
+    {Skillbook.Telemetry, :attach_default_logger} => "options",
+    {Skillbook.Telemetry, :attach_open_telemetry} => "options",
+    {Skillbook.Telemetry, :gen_ai} => "metadata of an event",
+    {Skillbook.Test, :assert_asked} => "words of a test",
+    {Skillbook.Test, :assert_ran} => "words of a test",
+    {Skillbook.Test, :read_evaluations} => "paths, given by a person",
+    {Skillbook.Test, :recording} => "words of a test",
+    {Skillbook.Test, :refute_asked} => "words of a test",
+    {Skillbook.Test, :refute_ran} => "words of a test",
+    {Skillbook.Test, :run_skill} => "words of a test",
+    {Skillbook.Test, :view} => "words of a test",
+    {Skillbook.Transcript.Log, :read} => "a path",
+    {Skillbook.Vault, :sync} => "the name of a vault",
+    {Skillbook.Web.Plug, :call} => "a request, which it passes on to Web.call/2",
+    {Skillbook.Web.Caller, :seen_as} => "the id of a profile is compared",
+    {Skillbook.Web.Tokens, :revoke} => "an id, which the database looks up"
   }
 
   @doc """
@@ -102,7 +154,7 @@ defmodule Skillbook.TextFunctions do
         module.module_info(:compile)[:source] |> to_string() |> String.contains?("/lib/"),
         not String.starts_with?(inspect(module), ["Inspect.", "String.Chars.", "Mix."]),
         {:docs_v1, _, _, _, doc, _, docs} <- [Code.fetch_docs(module)],
-        doc != :hidden,
+        doc != :hidden or module == Library,
         {{:function, name, arity}, _, _, doc, _} <- docs,
         doc != :hidden,
         reduce: %{} do
@@ -164,7 +216,50 @@ defmodule Skillbook.TextFunctions do
     texts(view, catalog, sql) ++
       pages(view, entry, declaration, folder) ++
       flags(flags, declaration, view) ++
-      stored(view, book, hit)
+      stored(view, book, hit) ++
+      web(book) ++
+      strangers()
+  end
+
+  defp web(book) do
+    {:ok, web} = Skillbook.Web.listen(Skillbook.Web.new!(book: book), :unix)
+    form = [{"content-type", "application/x-www-form-urlencoded"}]
+    multipart = [{"content-type", "multipart/form-data; boundary=b"}]
+    disposition = "content-disposition: form-data; name=\"a\""
+    get = fn path, headers -> %Request{path: path, headers: headers} end
+
+    login = fn headers, body ->
+      %Request{method: "POST", path: ["login"], headers: headers, body: body}
+    end
+
+    [
+      {{Web, :call}, "query", &Web.call(%{get.(["login"], []) | query: &1}, web)},
+      {{Web, :call}, "path", &Web.call(get.([&1], []), web)},
+      {{Web, :call}, "cookie", &Web.call(get.(["a"], [{"cookie", &1}]), web)},
+      {{Web, :call}, "token",
+       &Web.call(get.(["api"], [{"authorization", "Bearer sb_" <> &1}]), web)},
+      {{Web, :call}, "form", &Web.call(login.(form, &1), web)},
+      {{Request, :query}, "", &Request.query(%Request{query: &1})},
+      {{Request, :form}, "", &Request.form(login.(form, &1))},
+      {{Request, :form}, "multipart",
+       &Request.form(login.(multipart, "--b\r\n#{disposition}\r\n\r\n#{&1}\r\n--b--"))},
+      {{Request, :form}, "head of a part",
+       &Request.form(login.(multipart, "--b\r\n#{disposition}#{&1}\r\n\r\nx\r\n--b--"))},
+      {{Request, :form}, "type", &Request.form(login.([{"content-type", &1}], "x"))},
+      {{Request, :json}, "", &Request.json(%Request{body: &1})},
+      {{Request, :header}, "", &Request.header(get.([], [{"a", &1}, {"a", "b"}]), "a")},
+      {{Request, :cookie}, "", &Request.cookie(get.([], [{"cookie", &1}]), "a")},
+      {{Request, :wants_json?}, "", &Request.wants_json?(get.([], [{"accept", &1}]))},
+      {{Request, :path}, "", &Request.path(%Request{}, [&1], a: &1)},
+      {{Request, :url}, "", &Request.url(%Request{host: "a"}, web, [&1])},
+      {{Web.Response, :html}, "", &Web.Response.html(200, &1)},
+      {{Web.Response, :text}, "", &Web.Response.text(200, &1)},
+      {{Web.Response, :json}, "", &Web.Response.json(200, &1)},
+      {{Web.Response, :error}, "", &Web.Response.error(%Request{}, 400, &1)},
+      {{Web.Response, :redirect}, "", &rescued(fn -> Web.Response.redirect(303, &1) end)},
+      {{Web.Response, :put_header}, "",
+       &rescued(fn -> Web.Response.put_header(%Web.Response{}, "a", &1) end)}
+    ]
   end
 
   defp object(answer) do
@@ -189,7 +284,19 @@ defmodule Skillbook.TextFunctions do
       {{Skillbook, :carry_out}, "", &Skillbook.carry_out(view, &1)},
       {{Skillbook, :get}, "", &Skillbook.get(view, &1)},
       {{Skillbook, :search}, "", &Skillbook.search(view, &1)},
-      {{Skillbook, :explain}, "", &Skillbook.explain(catalog, &1, id: "x")},
+      {{Skillbook, :prompt}, "message",
+       &Skillbook.prompt(view, max_chars: 400, messages: [%{role: :user, content: &1}])},
+      {{Skillbook, :prompt}, "nearest", &Skillbook.prompt(view, max_chars: 400, nearest: [&1])},
+      {{Skillbook, :prompt}, "preloaded",
+       &Skillbook.prompt(view, sections: [:preloaded_skills], preloaded: [&1])},
+      {{Skillbook, :prompt}, "section",
+       &Skillbook.prompt(view, sections: [[name: "A", text: &1, max_tokens: 1_000_000]])},
+      {{Skillbook, :schedule}, "names", &Skillbook.schedule(view, names: [&1])},
+      {{Skillbook, :usage}, "names", &Skillbook.usage(view, names: [&1])},
+      {{Skillbook, :explain}, "", &Skillbook.explain(catalog, &1, profile: [id: "x"])},
+      {{Sections, :text}, "",
+       &Sections.text(view, sections: [[name: "A", text: &1, max_tokens: 1_000_000]])},
+      {{Sections, :text}, "message", &Sections.text(view, sections: [:memory], message: &1)},
       {{Preflight, :run}, "", &Preflight.run(view, &1)},
       {{Model, :complete_object}, "answer", &object/1},
       {{Model, :complete_object}, "answer with braces", &object("{" <> &1 <> "}")},
@@ -233,7 +340,6 @@ defmodule Skillbook.TextFunctions do
        &Transcript.from_json(~s({"version":1,"messages":[) <> &1)},
       {{Result, :ok}, "", &Result.ok/1},
       {{Response, :header}, "", &Response.header([{"a", &1}, {"b", "c"}], "a")},
-      {{Request, :new}, "URL", &Request.new([url: "http://127.0.0.1/" <> &1], false)},
       {{Skillbook.HTTP, :request}, "URL", &request("http://127.0.0.1:1/" <> &1)},
       {{Skillbook.HTTP, :stream}, "URL", &request("http://" <> &1)},
       {{SQL, :query}, "", &SQL.query(sql, &1)},
@@ -315,6 +421,7 @@ defmodule Skillbook.TextFunctions do
             :cast_datetime,
             :cast_email,
             :cast_emails,
+            :cast_url,
             :cast_integer,
             :cast_keyword,
             :cast_list,
@@ -367,6 +474,66 @@ defmodule Skillbook.TextFunctions do
     ]
   end
 
+  # The native functions that read mails, web pages and calendars.
+  defp strangers do
+    dates = &Library.ical_dates(&1, 1_772_442_000, 1_772_442_000, 1_900_000_000, 500)
+
+    [
+      {{Library, :decode}, "UTF-8", &Library.decode(&1, "utf-8")},
+      {{Library, :decode}, "UTF-7", &Library.decode(&1, "utf-7")},
+      {{Library, :decode}, "escapes", &Library.decode("\e$B" <> &1, "iso-2022-jp")},
+      {{Library, :decode}, "set", &Library.decode("a", &1)},
+      {{Library, :mime_parse}, "", &Library.mime_parse/1},
+      {{Library, :mime_parse}, "text", &Library.mime_parse("Subject: a\r\n\r\n" <> &1)},
+      {{Library, :mime_parse}, "addresses", &Library.mime_parse("To: #{&1}\r\n\r\na")},
+      {{Library, :mime_parse}, "words", &Library.mime_parse("Subject: =?utf-8?q?#{&1}\r\n\r\n")},
+      {{Library, :mime_parse}, "ids", &Library.mime_parse("References: <#{&1}>\r\n\r\n")},
+      {{Library, :mime_parse}, "type",
+       &Library.mime_parse("Content-Type: text/plain; name*0=#{&1}\r\n\r\na")},
+      {{Library, :mime_parse}, "parts", &Library.mime_parse(multipart(&1, "a"))},
+      {{Library, :mime_parse}, "between parts", &Library.mime_parse(multipart("a", &1))},
+      {{Library, :mime_part}, "", &Library.mime_part(&1, 1)},
+      {{Library, :mime_part}, "encoded",
+       &Library.mime_part("Content-Transfer-Encoding: quoted-printable\r\n\r\n" <> &1, 0)},
+      {{Library, :mime_build}, "text", &Library.mime_build(mail(%{text: &1, html: &1}))},
+      {{Library, :mime_build}, "headers",
+       &Library.mime_build(mail(%{subject: &1, to: [%{name: &1, address: "a@example.com"}]}))},
+      {{Library, :html_text}, "", &Library.html_text/1},
+      {{Library, :html_text}, "in an element", &Library.html_text("<p><a href=\"" <> &1)},
+      {{Library, :html_text}, "style", &Library.html_text("<style>#{&1}</style><p class=a>b")},
+      {{Library, :html_text}, "styles", &Library.html_text("<p style='#{&1}'>b")},
+      {{Library, :html_text}, "table", &Library.html_text("<table><tr><td>" <> &1)},
+      {{Library, :markdown_html}, "", &Library.markdown_html/1},
+      {{Library, :xml_elements}, "", &Library.xml_elements/1},
+      {{Library, :xml_elements}, "text", &Library.xml_elements("<a>#{&1}</a>")},
+      {{Library, :xml_elements}, "CDATA", &Library.xml_elements("<a><![CDATA[#{&1}]]></a>")},
+      {{Library, :xml_elements}, "attribute", &Library.xml_elements("<a b='#{&1}'/>")},
+      {{Library, :ical_dates}, "", dates},
+      {{Library, :ical_dates}, "rule", &dates.("FREQ=DAILY;BYDAY=" <> &1)}
+    ]
+  end
+
+  defp multipart(inside, between) do
+    "Content-Type: multipart/mixed; boundary=b\r\n\r\n#{between}\r\n--b\r\n\r\n" <>
+      "#{inside}\r\n--b\r\n#{between}\r\n--b--\r\n"
+  end
+
+  defp mail(fields) do
+    fields = Map.merge(%{to: [], subject: "a", text: "b", html: nil}, fields)
+
+    Map.merge(fields, %{
+      from: nil,
+      cc: [],
+      bcc: [],
+      reply_to: [],
+      date: 0,
+      message_id: "1@example.com",
+      in_reply_to: [],
+      references: [],
+      attachments: []
+    })
+  end
+
   defp fed(text, size) do
     state =
       text
@@ -379,7 +546,7 @@ defmodule Skillbook.TextFunctions do
   defp chunks(text, size) when byte_size(text) <= size, do: [text]
 
   defp chunks(text, size) do
-    <<chunk::binary-size(size), rest::binary>> = text
+    {chunk, rest} = {binary_part(text, 0, size), binary_part(text, size, byte_size(text) - size)}
     [chunk | chunks(rest, size)]
   end
 
@@ -459,6 +626,7 @@ defmodule Skillbook.TextFunctions do
       "# Plan\n\n" <> String.duplicate("Sow beans.\n", 500)
     )
 
+    :ok = Library.load()
     book = :"hostile_#{System.unique_integer([:positive])}"
 
     start.(
@@ -472,8 +640,8 @@ defmodule Skillbook.TextFunctions do
     {:ok, _} = Vault.sync(book, "notes")
     {:ok, catalog} = Catalog.load([Source.builtin(), Path.dirname(skills)])
     view = Skillbook.view(book)
-    {:ok, :added, _} = Store.put_note(view, "Milk", "Two bottles.")
-    {:ok, :added, _} = Store.put_note(view, "Bread", String.duplicate("One loaf.\n", 500))
+    {:ok, _} = Store.put_note(view, "Milk", "Two bottles.")
+    {:ok, _} = Store.put_note(view, "Bread", String.duplicate("One loaf.\n", 500))
     %{book: book, view: Skillbook.view(book), catalog: catalog, folder: folder}
   end
 end

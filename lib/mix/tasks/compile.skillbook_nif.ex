@@ -9,28 +9,51 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   It runs as part of `mix compile`, in this project and in applications that depend on Skillbook.
   It does nothing while a library is newer than its Rust sources.
 
-  `libskillbook_nif` is always built. `libskillbook_embed`, for `Skillbook.Embedder.Local`, is
-  built if the application wants it:
+  `libskillbook_nif` is always built. The others are built if the application wants them:
 
-      config :skillbook, embedder: :local
+      config :skillbook,
+        # libskillbook_embed, for `Skillbook.Embedder.Local`
+        embedder: :local,
+        # libskillbook_connect, for mail, calendars and files, and the program skillbook_text
+        connections: true
 
-  Once it is there, it is kept up to date, until `mix clean` removes it.
+  Once a library is there, it is kept up to date, until `mix clean` removes it.
 
   ## Environment
 
     * `SKILLBOOK_NIF` - the path of a prebuilt library; it is copied and cargo is not needed.
-    * `SKILLBOOK_EMBED` - `1` to build the library for local embedders, or the path of a prebuilt
-      one.
+    * `SKILLBOOK_EMBED`, `SKILLBOOK_CONNECT` - `1` to build the library for local embedders or for
+      connections, or the path of a prebuilt one, with the program in the same folder.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
   """
 
-  # The crate of each library, its sources, the variable of the environment, and the length of its
-  # first build.
+  # `setting` is the application's wish for a library that is not always built. `programs` are
+  # those of the same crate.
   @libraries [
-    {"skillbook_nif", "skillbook_{core,sql,nif}", "SKILLBOOK_NIF",
-     "about 200 Rust crates: about 150 seconds on two free cores"},
-    {"skillbook_embed", "skillbook_embed", "SKILLBOOK_EMBED",
-     "about 85 Rust crates: about 110 seconds on two free cores"}
+    %{
+      crate: "skillbook_nif",
+      sources: "skillbook_{core,sql,nif}",
+      variable: "SKILLBOOK_NIF",
+      setting: nil,
+      programs: [],
+      first_build: "about 200 Rust crates: about 150 seconds on two free cores"
+    },
+    %{
+      crate: "skillbook_embed",
+      sources: "skillbook_embed",
+      variable: "SKILLBOOK_EMBED",
+      setting: {:embedder, :local},
+      programs: [],
+      first_build: "about 85 Rust crates: about 110 seconds on two free cores"
+    },
+    %{
+      crate: "skillbook_connect",
+      sources: "skillbook_connect",
+      variable: "SKILLBOOK_CONNECT",
+      setting: {:connections, true},
+      programs: ["skillbook_text"],
+      first_build: "about 180 Rust crates: about 150 seconds on two free cores"
+    }
   ]
 
   @impl true
@@ -38,26 +61,44 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     root = root()
 
     @libraries
-    |> Enum.map(fn {crate, _, variable, _} = library ->
-      target = Path.join([root, "priv", "native", "lib#{crate}.so"])
+    |> Enum.map(fn library ->
+      folder = Path.join([root, "priv", "native"])
 
-      case {System.get_env(variable), crate} do
-        {nothing, "skillbook_embed"} when nothing in [nil, "", "0"] ->
-          if embedder() == :local or File.exists?(target),
-            do: build(root, library, target),
-            else: {:noop, []}
-
-        {"1", "skillbook_embed"} ->
-          build(root, library, target)
-
-        {nothing, _} when nothing in [nil, ""] ->
-          build(root, library, target)
-
-        {path, _} ->
-          copy(path, target, variable)
+      case wish(library) do
+        :unset -> if wanted?(library, folder), do: build(root, library, folder), else: {:noop, []}
+        :build -> build(root, library, folder)
+        {:copy, path} -> copy_all(library, path, folder)
       end
     end)
     |> Enum.find({:noop, []}, &(elem(&1, 0) == :ok))
+  end
+
+  defp wish(%{variable: variable, setting: setting}) do
+    case {System.get_env(variable), setting} do
+      {value, _} when value in [nil, ""] -> :unset
+      {path, nil} -> {:copy, path}
+      {"0", _} -> :unset
+      {"1", _} -> :build
+      {path, _} -> {:copy, path}
+    end
+  end
+
+  defp wanted?(%{setting: nil}, _folder), do: true
+
+  defp wanted?(%{setting: {name, wanted}} = library, folder) do
+    case Application.get_env(:skillbook, name) do
+      ^wanted ->
+        true
+
+      nil ->
+        File.exists?(Path.join(folder, file(library)))
+
+      other ->
+        Mix.raise(
+          "expected `config :skillbook, #{name}: #{inspect(wanted)}`, or no such setting, " <>
+            "got: #{inspect(other)}"
+        )
+    end
   end
 
   @impl true
@@ -69,26 +110,17 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   # Mix runs a dependency's compilers inside that dependency's folder, wherever it was fetched to.
   defp root, do: File.cwd!()
 
-  defp embedder do
-    case Application.get_env(:skillbook, :embedder) do
-      embedder when embedder in [nil, :local] ->
-        embedder
+  defp file(library), do: "lib#{library.crate}.so"
 
-      other ->
-        Mix.raise(
-          "expected `config :skillbook, embedder: :local`, or no such setting, " <>
-            "got: #{inspect(other)}"
-        )
-    end
+  defp build(root, library, folder) do
+    if Enum.any?([file(library) | library.programs], &stale?(root, library, folder, &1)),
+      do: cargo(root, library, folder),
+      else: {:noop, []}
   end
 
-  defp build(root, {_, folders, _, _} = library, target) do
-    if stale?(root, folders, target), do: cargo(root, library, target), else: {:noop, []}
-  end
-
-  defp stale?(root, folders, target) do
-    case File.stat(target, time: :posix) do
-      {:ok, %{mtime: built}} -> Enum.any?(sources(root, folders), &newer?(&1, built))
+  defp stale?(root, library, folder, file) do
+    case File.stat(Path.join(folder, file), time: :posix) do
+      {:ok, %{mtime: built}} -> Enum.any?(sources(root, library.sources), &newer?(&1, built))
       {:error, _} -> true
     end
   end
@@ -103,16 +135,18 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     match?({:ok, %{mtime: changed}} when changed > built, File.stat(path, time: :posix))
   end
 
-  defp cargo(root, {crate, _, variable, first}, target) do
+  defp cargo(root, %{crate: crate} = library, folder) do
     cargo =
       System.find_executable("cargo") ||
         Mix.raise("""
         Skillbook's native library must be built, and `cargo` is not on the PATH.
-        Install Rust 1.91 or later (https://rustup.rs), or set #{variable} to a prebuilt library.
+        Install Rust 1.91 or later (https://rustup.rs), or set #{library.variable} to a prebuilt
+        library.
         """)
 
     Mix.shell().info(
-      "Building Skillbook's native library #{crate}. The first time it compiles #{first}."
+      "Building Skillbook's native library #{crate}. The first time it compiles " <>
+        "#{library.first_build}."
     )
 
     args = [
@@ -128,46 +162,59 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     # cargo's own messages go straight to standard error, as progress of the long build.
     case System.cmd(cargo, args, cd: root) do
       {messages, 0} ->
-        copy(built_library(messages, crate), target, "cargo")
+        built = Enum.map(library.programs, &{built(messages, &1, ~r/"executable":"([^"]+)"/), &1})
+        suffix = ~r/"filenames":\["([^"]+\.(?:so|dylib|dll))"/
+        copy([{built(messages, crate, suffix), file(library)} | built], folder, "cargo")
 
       {_, status} ->
         Mix.raise("cargo build failed with status #{status}; see its messages above")
     end
   end
 
-  # cargo reports the path of the library, which depends on CARGO_TARGET_DIR, .cargo/config and
-  # the platform's suffix.
-  defp built_library(messages, crate) do
+  # cargo reports the path of a library and of a program, which depend on CARGO_TARGET_DIR,
+  # .cargo/config and the platform's suffix.
+  defp built(messages, name, path) do
     with [line | _] <-
            messages
            |> String.split("\n", trim: true)
-           |> Enum.filter(&String.contains?(&1, ~s("name":"#{crate}")))
+           |> Enum.filter(&String.contains?(&1, ~s("name":"#{name}")))
            |> Enum.filter(&String.contains?(&1, ~s("reason":"compiler-artifact")))
+           |> Enum.filter(&(&1 =~ path))
            |> Enum.reverse(),
-         [_, path] <- Regex.run(~r/"filenames":\["([^"]+\.(?:so|dylib|dll))"/, line) do
+         [_, path] <- Regex.run(path, line) do
       path
     else
-      _ -> Mix.raise("cargo build succeeded but reported no library of #{crate}")
+      _ -> Mix.raise("cargo build succeeded but reported no file of #{name}")
     end
+  end
+
+  defp copy_all(library, path, folder) do
+    programs = Enum.map(library.programs, &{Path.join(Path.dirname(path), &1), &1})
+    copy([{path, file(library)} | programs], folder, library.variable)
+  end
+
+  defp copy(files, folder, origin) do
+    Enum.each(files, fn {from, name} -> copy_file(from, Path.join(folder, name), origin) end)
+    # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
+    # existed.
+    Mix.Project.build_structure()
+    {:ok, []}
   end
 
   # A running virtual machine may have mapped the old file. Writing into that file would crash it;
   # replacing the file does not.
-  defp copy(from, target, origin) do
+  defp copy_file(from, target, origin) do
     File.mkdir_p!(Path.dirname(target))
     temporary = target <> ".#{System.pid()}"
 
     with :ok <- File.cp(from, temporary),
          :ok <- File.touch(temporary),
          :ok <- File.rename(temporary, target) do
-      # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
-      # existed.
-      Mix.Project.build_structure()
-      {:ok, []}
+      :ok
     else
       {:error, reason} ->
         Mix.raise(
-          "cannot copy the library that #{origin} names, #{from}: #{:file.format_error(reason)}"
+          "cannot copy the file that #{origin} names, #{from}: #{:file.format_error(reason)}"
         )
     end
   end

@@ -4,6 +4,7 @@ defmodule Skillbook.Agent.Budget do
   # its own budget and in the parent's at once, so its use counts even if it crashes.
 
   alias Skillbook.Agent.Result
+  alias Skillbook.Model
 
   @type t :: %__MODULE__{
           used: :atomics.atomics_ref(),
@@ -21,12 +22,14 @@ defmodule Skillbook.Agent.Budget do
   @completion 3
   @estimated 4
   @agents 5
+  @cached 6
+  @cache_write 7
 
   @doc "A budget whose `max_time`, in milliseconds, starts now."
   @spec new(pos_integer(), pos_integer(), pos_integer() | nil, t() | nil) :: t()
   def new(max_turns, max_time, max_tokens, parent) do
     %__MODULE__{
-      used: :atomics.new(5, []),
+      used: :atomics.new(7, []),
       max_turns: max_turns,
       deadline: now() + max_time,
       max_tokens: max_tokens,
@@ -58,14 +61,12 @@ defmodule Skillbook.Agent.Budget do
   @spec use_turn(t()) :: :ok
   def use_turn(budget), do: add(budget, @turns, 1)
 
-  @spec use_tokens(
-          t(),
-          %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()},
-          boolean()
-        ) :: :ok
+  @spec use_tokens(t(), Model.usage(), boolean()) :: :ok
   def use_tokens(budget, usage, estimated) do
     add(budget, @prompt, usage.prompt_tokens)
     add(budget, @completion, usage.completion_tokens)
+    add(budget, @cached, usage.cached_tokens)
+    add(budget, @cache_write, usage.cache_write_tokens)
     if estimated, do: add(budget, @estimated, 1), else: :ok
   end
 
@@ -74,6 +75,8 @@ defmodule Skillbook.Agent.Budget do
     %{
       prompt_tokens: get(budget, @prompt),
       completion_tokens: get(budget, @completion),
+      cached_tokens: get(budget, @cached),
+      cache_write_tokens: get(budget, @cache_write),
       estimated: get(budget, @estimated) > 0
     }
   end

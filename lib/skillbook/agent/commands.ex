@@ -1,11 +1,11 @@
 defmodule Skillbook.Agent.Commands do
   @moduledoc false
-  # Runs the commands of a reply and adds their report to the conversation. Counts repeated
-  # failures, and gives handlers the options for agents that they dispatch.
+  # Runs the commands in the text of a reply and adds their report to the conversation. Counts
+  # repeated failures, and gives handlers the options for agents that they dispatch.
 
   alias Skillbook.Agent.{Budget, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Report
+  alias Skillbook.{Report, Result}
 
   @doc """
   Runs the commands of a reply.
@@ -21,7 +21,9 @@ defmodule Skillbook.Agent.Commands do
     report
   end
 
-  defp options(state) do
+  @doc "The options of a command of the run."
+  @spec options(State.t()) :: keyword()
+  def options(state) do
     state.commands
     |> Keyword.put_new_lazy(:now, state.clock)
     |> Keyword.merge(
@@ -31,8 +33,8 @@ defmodule Skillbook.Agent.Commands do
     )
   end
 
-  # `context.agent` of handlers.
-  defp agent(state) do
+  @doc "`context.agent` of handlers."
+  def agent(state) do
     left = Budget.left(state.budget)
 
     %{
@@ -48,7 +50,10 @@ defmodule Skillbook.Agent.Commands do
         chat: state.chat,
         commands: state.commands,
         grammar: state.grammar,
+        protocol: state.protocol,
+        tools: state.tools,
         preflight: false,
+        sections: [],
         max_repeats: state.max_repeats,
         max_context: state.max_context,
         max_depth: state.max_depth,
@@ -59,26 +64,39 @@ defmodule Skillbook.Agent.Commands do
     }
   end
 
-  @doc "Adds the report to the conversation, without texts that are already in it."
-  def add_report(state, %Report{results: [], incomplete: []}), do: state
+  @doc """
+  Adds the report to the conversation, without texts that are already in it, after a text that
+  introduces it.
+  """
+  def add_report(state, report, introduction \\ "")
+  def add_report(state, %Report{results: [], incomplete: []}, _introduction), do: state
 
-  def add_report(state, report) do
+  def add_report(state, report, introduction) do
     {results, activations} = SkillsRead.deduplicate(report.results, state.transcript)
 
-    # A model that wrote command blocks shows other command-like text to the user on purpose.
-    %{state | failures: count_failures(report, state.failures), noted: true}
-    |> State.add_message(:report, to_string(%{report | results: results}),
+    State.add_message(
+      state,
+      :report,
+      introduction <> to_string(%{report | results: results}),
       activations: activations
     )
   end
 
-  defp count_failures(report, before) do
-    failed =
-      for result <- report.results, result.status == :error, do: {result.command, result.content}
+  @doc """
+  Notes the results of a reply's commands and calls: how often in a row each has failed with the
+  same error, and which wait for an approval.
+  """
+  @spec note_results(State.t(), [Result.t()], [String.t()]) :: State.t()
+  def note_results(state, [], []), do: state
 
-    Map.new(
-      failed ++ Enum.map(report.incomplete, &{&1, :incomplete}),
-      &{&1, Map.get(before, &1, 0) + 1}
-    )
+  def note_results(state, results, incomplete) do
+    failed = for result <- results, result.status == :error, do: {result.command, result.content}
+    failed = failed ++ Enum.map(incomplete, &{&1, :incomplete})
+    failures = Map.new(failed, &{&1, Map.get(state.failures, &1, 0) + 1})
+
+    pending = Enum.flat_map(results, &Map.get(&1.metadata, :pending, []))
+
+    # A model that has run commands shows other command-like text to the user on purpose.
+    %{state | failures: failures, noted: true, pending: pending}
   end
 end

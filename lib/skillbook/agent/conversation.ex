@@ -1,14 +1,15 @@
 defmodule Skillbook.Agent.Conversation do
   @moduledoc false
-  # Keeps the conversation up to date between turns: its system prompt, messages about changed
-  # skills, texts that the profile may no longer see, and compaction.
+  # Keeps the conversation up to date between turns: its system prompt and tools, messages about
+  # changed skills, texts that the profile may no longer see, and compaction.
 
-  alias Skillbook.Agent.{SkillsRead, State}
-  alias Skillbook.{Prompt, Transcript, View}
+  alias Skillbook.Agent.{Calls, Sections, SkillsRead, State}
+  alias Skillbook.{Model, Profile, Prompt, Tools, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @doc "Starts a conversation, or prepares the one of the option `:transcript` for more input."
-  def resume(state, input), do: state |> put_first_input(input) |> resume()
+  def resume(state, input),
+    do: state |> put_first_input(input) |> resume() |> Sections.add(input)
 
   # A prompt that is too long keeps the entries nearest to the first input, so that it is the same
   # for all inputs.
@@ -23,29 +24,59 @@ defmodule Skillbook.Agent.Conversation do
 
   defp resume(%{transcript: %{messages: []}} = state) do
     prompt = prompt(state)
-    state = put_view(state)
+    state = state |> put_tools() |> put_view()
     if prompt == "", do: state, else: State.add_message(state, :prompt, prompt)
   end
 
   # A transcript read from JSON has no view. If its prompt differs, the model needs the new one.
+  # The same for one that began with another protocol.
   defp resume(%{view: view, transcript: %{view: old} = transcript} = state) do
-    same_profile? = old != nil and old.profile == view.profile
+    same_profile? = old != nil and Profile.same?(old.profile, view.profile)
+    same_protocol? = transcript.tools != nil == (state.protocol == :tools)
     state = %{state | transcript: SkillsRead.remove_hidden(transcript, view, same_profile?)}
 
-    cond do
-      not same_profile? -> state |> renew_prompt() |> put_view()
-      lost_entries?(old, view) -> state |> renew_prompt() |> add_news()
-      true -> add_news(state)
+    if same_profile? do
+      prompted = prompted(transcript, view)
+      # Sections may tell of any entry.
+      lost? = prompted == :lost or lost_entries?(old, view)
+      state = if lost?, do: Sections.remove(state), else: state
+
+      if prompted == :lost or not same_protocol?,
+        do: state |> renew_prompt() |> add_news() |> put_prompted(nil),
+        else: add_news(state)
+    else
+      state |> renew_prompt() |> Sections.remove() |> put_view()
     end
   end
 
-  # The prompt may contain the text of an entry that the profile can no longer see.
-  defp lost_entries?(%{generation: generation}, %{generation: generation}), do: false
+  # They stay the same for the whole conversation, as the prompt does: servers cache both. Later
+  # commands run through `run_command`.
+  defp put_tools(%{protocol: :blocks} = state), do: put_in(state.transcript.tools, nil)
 
-  defp lost_entries?(old, view) do
-    names = MapSet.new(View.entries(view), & &1.name)
-    Enum.any?(View.entries(old), &(&1.name not in names))
+  defp put_tools(%{protocol: :tools, view: view} = state) do
+    options = [run_command: true, messages: state.prompt[:messages] || []] ++ state.tools
+    tools = if View.listed(view) == [], do: [], else: Tools.list(view, options)
+    put_in(state.transcript.tools, tools)
   end
+
+  defp lost_entries?(%{generation: generation}, %{generation: generation}), do: false
+  defp lost_entries?(old, view), do: not MapSet.subset?(names(old), names(view))
+
+  # The entries of which the prompt and the tools may tell; `:lost` if the profile can no longer
+  # see one of them. Entries that were only in the news are not among them.
+  defp prompted(%{view: %{generation: generation}} = transcript, %{generation: generation}),
+    do: transcript.prompted
+
+  defp prompted(%{prompted: :lost}, _view), do: :lost
+
+  defp prompted(%{prompted: prompted, view: old}, view) do
+    prompted = prompted || names(old)
+    if MapSet.subset?(prompted, names(view)), do: prompted, else: :lost
+  end
+
+  defp put_prompted(state, prompted), do: put_in(state.transcript.prompted, prompted)
+
+  defp names(view), do: view |> View.names() |> MapSet.new()
 
   defp renew_prompt(%{transcript: transcript} = state) do
     {prompts, messages} = Enum.split_with(transcript.messages, &(&1.kind == :prompt))
@@ -53,16 +84,21 @@ defmodule Skillbook.Agent.Conversation do
 
     prompt =
       case prompts do
-        [%{content: ^content} = prompt | _] -> prompt
-        _ -> %Message{kind: :prompt, content: content, at: state.clock.()}
+        [%{content: ^content} = prompt | _] ->
+          prompt
+
+        _ ->
+          prompt = %Message{kind: :prompt, content: content, at: state.clock.()}
+          State.emit(state, {:message, prompt})
+          prompt
       end
 
     messages = if content == "", do: messages, else: [prompt | messages]
-    %{state | transcript: %{transcript | messages: messages}}
+    put_tools(%{state | transcript: %{transcript | messages: messages, prompted: nil}})
   end
 
   defp prompt(state) do
-    [state.system, Prompt.text(state.view, state.prompt)]
+    [state.system, Prompt.text(state.view, [protocol: state.protocol] ++ state.prompt)]
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.join("\n\n")
   end
@@ -70,12 +106,29 @@ defmodule Skillbook.Agent.Conversation do
   # The view whose skills the model knows about.
   defp put_view(state), do: put_in(state.transcript.view, state.view)
 
+  @doc "The messages for the model, in the protocol of the run."
+  @spec for_model(State.t()) :: [Model.message()]
+  def for_model(%{protocol: :tools} = state), do: Transcript.for_model(state.transcript)
+
+  def for_model(%{protocol: :blocks} = state),
+    do: Calls.as_blocks(state.view, Transcript.for_model(state.transcript))
+
   @doc "Adds a message about the skills that changed since the model was last informed."
-  def add_news(%{transcript: %{view: old}, view: view} = state) do
+  def add_news(%{transcript: %{view: old} = transcript, view: view} = state) do
+    if Profile.same?(old.profile, view.profile) do
+      add_news_of(state, old)
+    else
+      # The profile has other rights than in the last turn.
+      transcript = SkillsRead.remove_hidden(transcript, view, false)
+      %{state | transcript: transcript} |> renew_prompt() |> put_view()
+    end
+  end
+
+  defp add_news_of(%{view: view} = state, old) do
     news =
       if old.generation == view.generation, do: "", else: String.trim(Prompt.changes(old, view))
 
-    state = put_view(state)
+    state = state |> put_prompted(prompted(state.transcript, view)) |> put_view()
 
     if news == "" do
       state

@@ -1,27 +1,96 @@
 defmodule Skillbook.Agent.Loop do
   @moduledoc false
   # The turns of a run: checks the limits, updates the conversation, calls the model, runs the
-  # commands of its reply, and decides whether there is another turn.
+  # commands and calls of its reply, and decides whether there is another turn.
 
-  alias Skillbook.Agent.{Budget, Commands, Conversation, ModelCall, Preloading, Result}
+  alias Skillbook.Agent.{Budget, Calls, Commands, Conversation, ModelCall, Preloading, Result}
   alias Skillbook.Agent.{Settings, State}
+  alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.{Extractor, ModelError, Telemetry, Transcript, TranscriptError, View}
+  alias Skillbook.Transcript.Stored
+
+  alias Skillbook.{
+    AgentError,
+    Approval,
+    Book,
+    Extractor,
+    ModelError,
+    Profile,
+    ProfileError,
+    Report,
+    Telemetry,
+    Transcript,
+    TranscriptError,
+    View
+  }
 
   @max_breaks 3
   @broken "The connection broke at the end of your reply. Go on from there, and repeat nothing."
   @not_answered "The connection broke in the middle of the reply above. Its commands did not run."
   @token_limit "Your reply reached its limit of tokens and ends there."
+  @empty %{
+    blocks: "Your reply was empty. Write your answer to the user, or a command.",
+    tools: "Your reply was empty. Write your answer to the user, or call a tool."
+  }
+  @no_call "Nothing ran: your reply has text that looks like commands, but calls no tool, and " <>
+             "its text is for the user. If you meant to run them, call their tools; " <>
+             "run_command runs any command. If they were only meant to be read, repeat your " <>
+             "answer."
 
-  @doc "As `Skillbook.Agent.run/3`."
-  def run(book, input, options) do
+  @doc """
+  As `Skillbook.Agent.run/3`. `profile` is that of the view, or an id that is read for each turn.
+  """
+  def run(view, profile, input, options) do
+    state = %{start(view, options) | profile: profile}
+
+    span(state, input, fn state ->
+      state
+      |> Conversation.resume(input)
+      |> State.add_message(:input, input)
+      |> Preloading.load()
+      |> turn()
+    end)
+  end
+
+  @doc """
+  Goes on with a conversation in which a call waited for an approval, with the result of the call.
+
+  `id` is the id of the run that made the call; `options` are those of `run/4`.
+  """
+  def resume(view, id, ref, result, options) do
+    state = %{start(view, options) | id: id}
+
+    span(state, "", fn state ->
+      state
+      |> Conversation.resume("")
+      |> Commands.note_results([result], [])
+      |> add_result(ref, result)
+      |> next()
+    end)
+  end
+
+  defp add_result(state, ref, result) do
+    with :error <- Calls.answer_waiting(state, ref, result) do
+      introduction = "The result of the call that waited for #{ref}:\n\n"
+      Commands.add_report(state, %Report{results: [result]}, introduction)
+    else
+      {:ok, state} -> state
+    end
+  end
+
+  @doc "`context.agent` for a command outside of a turn, from the options of `run/4`."
+  def agent(view, options) do
+    state = start(view, options)
+    fn -> Commands.agent(state) end
+  end
+
+  defp start(view, options) do
     with {:error, error} <- Settings.validate_run(options), do: raise(error)
-    view = View.of(book, options[:profile] || "default")
     transcript = options[:transcript] || Transcript.new(view.profile.id)
 
     # Raises for wrong options of commands now, not at the first command. Making the grammar below
     # does the same for its options.
-    _ = Pipeline.run(view, "", options[:commands] || [])
+    _ = Pipeline.run(view, "", Settings.commands(options))
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -29,23 +98,25 @@ defmodule Skillbook.Agent.Loop do
         got: "one of #{inspect(transcript.profile)}"
     end
 
-    state = book |> State.new(view, transcript, options) |> ModelCall.make_grammar()
-
-    Telemetry.span(
-      [:skillbook, :agent],
-      Map.put(State.metadata(state), :depth, state.depth),
-      fn ->
-        result =
-          state
-          |> Conversation.resume(input)
-          |> State.add_message(:input, input)
-          |> Preloading.load()
-          |> turn()
-
-        {:stop, result, Map.take(result, [:status, :turns])}
-      end
-    )
+    view |> State.new(transcript, options) |> ModelCall.make_grammar()
   end
+
+  defp span(state, input, fun) do
+    metadata = State.run_metadata(state)
+    run = %{run: state.id, profile: state.view.profile.id, depth: state.depth, input: input}
+
+    Telemetry.span([:skillbook, :agent], metadata, fn ->
+      record = Stored.start(state.book, run, state.clock)
+      result = fun.(State.recorded(state, record))
+      Stored.finish(record, result)
+      {:stop, outcome(result), Map.take(result, [:status, :turns])}
+    end)
+  end
+
+  defp outcome(%Result{status: :error, error: error} = result),
+    do: {:error, %AgentError{error: error, result: result}}
+
+  defp outcome(result), do: {:ok, result}
 
   defp turn(state) do
     case reached_limit(state) do
@@ -64,54 +135,75 @@ defmodule Skillbook.Agent.Loop do
   defp call_model(state) do
     Budget.use_turn(state.budget)
     State.emit(state, {:turn, state.turns})
-    messages = Transcript.for_model(state.transcript)
+    messages = Conversation.for_model(state)
 
     case ModelCall.chat(state, messages) do
       {:ok, answer} ->
+        calls = Calls.read(state, answer.tool_calls)
+        for call <- calls, do: State.emit(state, {:command, Calls.line(state.view, call)})
+
         state
-        |> ModelCall.add_reply(answer, messages)
-        |> handle_reply(answer.text, answer.finish_reason)
+        |> ModelCall.add_reply(answer, Enum.map(calls, &elem(&1, 0)), messages)
+        |> handle_reply(answer, calls)
 
       {:error, %{text: ""} = error} ->
         failed(state, error)
 
       {:error, error} ->
         state
-        |> ModelCall.add_reply(%{text: error.text, usage: nil}, messages)
+        |> ModelCall.add_reply(%{text: error.text, usage: nil, opaque: nil}, [], messages)
         |> handle_break(error)
     end
   end
 
-  defp handle_reply(state, text, finish_reason) do
+  defp handle_reply(state, %{finish_reason: finish_reason} = answer, calls) do
     cut_off? = finish_reason in [:length, :filtered]
     if cut_off?, do: State.emit(state, {:cut_off, finish_reason})
-    report = Commands.run(state, text, not cut_off?)
-    state = %{state | text: report.text, breaks: 0}
-    no_commands? = report.results == [] and report.incomplete == []
+    report = Commands.run(state, answer.text, not cut_off?)
+    results = Calls.run(state, calls, finish_reason, report.results)
+    ran? = report.results != [] or report.incomplete != [] or calls != []
+
+    # Results come directly after their calls.
+    state =
+      %{state | text: report.text, breaks: 0}
+      |> Commands.note_results(report.results ++ results, report.incomplete)
+      |> Calls.add_results(calls, results)
 
     cond do
-      no_commands? and report.notes != [] and not state.noted and not cut_off? ->
-        note = to_string(report)
-        State.emit(state, {:note, note})
-
-        %{state | noted: true}
-        |> State.add_message(:note, note)
-        |> State.emit_transcript()
-        |> next()
-
-      no_commands? ->
-        state |> State.emit_transcript() |> finish(if(cut_off?, do: :cut_off, else: :done))
-
-      finish_reason == :length ->
-        state
+      ran? ->
+        %{state | empty: false}
         |> Commands.add_report(report)
-        |> State.add_message(:note, @token_limit)
+        |> add_token_limit(finish_reason)
         |> State.emit_transcript()
         |> next()
+
+      cut_off? ->
+        state |> State.emit_transcript() |> finish(:cut_off)
+
+      String.trim(answer.text) == "" ->
+        empty(state)
+
+      report.notes != [] and not state.noted ->
+        note(%{state | noted: true, empty: false}, :note, not_run(state, report))
 
       true ->
-        state |> Commands.add_report(report) |> State.emit_transcript() |> next()
+        state |> State.emit_transcript() |> finish(:done)
     end
+  end
+
+  defp add_token_limit(state, :length), do: State.add_message(state, :note, @token_limit)
+  defp add_token_limit(state, _reason), do: state
+
+  # The user would get no answer. Small models sometimes do this after a result.
+  defp empty(%{empty: true} = state), do: state |> State.emit_transcript() |> finish(:empty)
+  defp empty(state), do: note(%{state | empty: true}, :empty, @empty[state.protocol])
+
+  defp not_run(%{protocol: :blocks}, report), do: to_string(report)
+  defp not_run(%{protocol: :tools}, _report), do: @no_call
+
+  defp note(state, event, text) do
+    State.emit(state, {event, text})
+    state |> State.add_message(:note, text) |> State.emit_transcript() |> next()
   end
 
   # Text that was emitted cannot be taken back, so the call is not repeated; the model continues.
@@ -121,6 +213,7 @@ defmodule Skillbook.Agent.Loop do
     report = Commands.run(state, text, false)
 
     %{state | text: report.text, breaks: breaks + 1}
+    |> Commands.note_results(report.results, report.incomplete)
     |> Commands.add_report(report)
     |> State.add_message(:note, @broken)
     |> State.emit_transcript()
@@ -137,10 +230,27 @@ defmodule Skillbook.Agent.Loop do
     |> failed(error)
   end
 
+  # The model is not asked again: its next words depend on the decision.
+  defp next(%{pending: [_ | _]} = state) do
+    Approval.Conversation.store(state.book, state.pending, state.id, state.transcript)
+    finish(state, :pending)
+  end
+
   defp next(state) do
     if stuck?(state),
       do: finish(state, :stuck),
-      else: turn(%{state | view: View.of(state.book, state.view.profile)})
+      else: turn_as(state, fetch_profile(state))
+  end
+
+  defp turn_as(state, {:ok, profile}), do: turn(%{state | view: View.of(state.book, profile)})
+  defp turn_as(state, {:error, error}), do: finish(state, :error, error)
+
+  # The rights of an application's profile are those of each turn.
+  defp fetch_profile(%{profile: %Profile{} = profile}), do: {:ok, profile}
+
+  defp fetch_profile(%{book: book, profile: id}) do
+    with :error <- Profiles.fetch(Book.fetch!(book), id),
+         do: {:error, %ProfileError{book: book, id: id, kind: :unknown}}
   end
 
   defp stuck?(state),
@@ -168,6 +278,7 @@ defmodule Skillbook.Agent.Loop do
       transcript: state.transcript,
       usage: Budget.usage(state.budget),
       turns: state.turns,
+      pending: state.pending,
       error: error
     }
   end

@@ -1,22 +1,33 @@
 defmodule Skillbook.Agent.ModelCall do
   @moduledoc false
-  # Calls the model once per turn: streams its reply as events, reports retries, sends the
-  # grammar, and counts tokens.
+  # Calls the model once per turn: streams its reply as events, reports retries, sends the tools
+  # or the grammar, and counts tokens.
 
   alias Skillbook.Agent.{Budget, State}
-  alias Skillbook.{Extractor, Grammar, Model, Telemetry, Transcript}
+  alias Skillbook.{Extractor, Grammar, Model, Telemetry, Tools, Transcript}
 
   @doc "Sends the messages to the model."
   def chat(state, messages) do
     Telemetry.span([:skillbook, :model], metadata(state), fn ->
       case stream(state, messages) do
-        {:ok, answer} = ok -> {:stop, ok, Map.take(answer, [:finish_reason, :usage])}
+        {:ok, answer} = ok -> {:stop, ok, told(answer)}
         {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
       end
     end)
   end
 
-  defp metadata(state), do: Map.put(State.metadata(state), :turn, state.turns)
+  defp metadata(state) do
+    state
+    |> State.metadata()
+    |> Map.put(:turn, state.turns)
+    |> Map.merge(Model.describe(state.model))
+  end
+
+  defp told(answer) do
+    answer
+    |> Map.take([:finish_reason, :usage])
+    |> Map.put(:answered_by, answer[:model])
+  end
 
   defp stream(state, messages) do
     # `Skillbook.Model.chat/4` passes no accumulator, so the extractor is kept in the process
@@ -48,8 +59,13 @@ defmodule Skillbook.Agent.ModelCall do
     left = State.time_left(state)
     timeout = min(state.chat[:timeout] || left, left)
     options = [timeout: max(timeout, 1), on_retry: &report_retry(state, &1)]
-    state |> chat_with_grammar() |> Keyword.merge(options)
+    state |> chat_with_grammar() |> Keyword.merge(options) |> Keyword.merge(tools(state))
   end
+
+  defp tools(%{transcript: %{tools: [_ | _] = tools}} = state),
+    do: [tools: tools, on_tool_call: &State.emit(state, {:tool_call, &1})]
+
+  defp tools(_state), do: []
 
   defp report_retry(state, retry) do
     metadata = Map.merge(metadata(state), %{attempt: retry.attempt, kind: retry.error.kind})
@@ -76,17 +92,36 @@ defmodule Skillbook.Agent.ModelCall do
   defp chat_with_grammar(%{made_grammar: {_generation, grammar}, chat: chat}),
     do: Keyword.put(chat, :grammar, grammar)
 
-  @doc "Adds the reply to the conversation and its tokens to the budget."
-  def add_reply(state, answer, messages) do
-    usage = answer.usage || estimate(messages, answer.text)
+  @doc """
+  Adds the reply with its calls to the conversation, and its tokens to the budget.
+
+  A reply without text and calls is left out, since many models refuse an empty message.
+  """
+  def add_reply(state, answer, calls, messages) do
+    usage = answer.usage || estimate(state, messages, answer.text, calls)
     estimated = answer.usage == nil
     State.emit(state, {:usage, Map.put(usage, :estimated, estimated)})
     Budget.use_tokens(state.budget, usage, estimated)
-    State.add_message(state, :reply, answer.text, usage: answer.usage)
+
+    if calls == [] and String.trim(answer.text) == "" do
+      state
+    else
+      State.add_message(state, :reply, answer.text,
+        usage: answer.usage,
+        tool_calls: calls,
+        opaque: answer.opaque
+      )
+    end
   end
 
-  defp estimate(messages, text) do
-    prompt = messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum()
-    %{prompt_tokens: prompt, completion_tokens: Transcript.estimate(text)}
+  defp estimate(state, messages, text, calls) do
+    prompt = messages |> Enum.map(&Transcript.message_tokens/1) |> Enum.sum()
+
+    %{
+      prompt_tokens: prompt + Tools.tokens(state.transcript.tools || []),
+      completion_tokens: Transcript.message_tokens(%{content: text, tool_calls: calls}),
+      cached_tokens: 0,
+      cache_write_tokens: 0
+    }
   end
 end

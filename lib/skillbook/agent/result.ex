@@ -8,32 +8,48 @@ defmodule Skillbook.Agent.Result do
       * `:done` - the last reply has no commands; it is the answer
       * `:cut_off` - as `:done`, but the reply is incomplete: it reached its limit of tokens, or
         the server withheld the rest
+      * `:empty` - the model answered twice in a row with neither text nor a command
+      * `:pending` - a command of the last reply waits for an approval, see `:pending`
       * `:max_turns`, `:max_time`, `:max_tokens` - the run reached this limit
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row
-      * `:error` - the model failed, see `:error`
+      * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
+        `Skillbook.AgentError`
     * `:text` - the text of the last reply, without command blocks
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
-    * `:usage` - `:prompt_tokens` and `:completion_tokens` of all turns, and whether some of them
-      are `:estimated`
+    * `:pending` - the `Skillbook.Approval`s for which commands of the run wait.
+      `Skillbook.approve/3` can resume the conversation with their results
+    * `:usage` - the tokens of all turns, as in `t:Skillbook.Model.usage/0`, and whether some of
+      them are `:estimated`
     * `:turns` - how often the model was called
-    * `:error` - a `Skillbook.ModelError`, or `nil`
+    * `:error` - the failure of the model, a `Skillbook.ModelError`, or `nil`. With `:max_time` it
+      is the call that the time limit ended
 
   ## Examples
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :result_example, store: ":memory:")
-      iex> error = %Skillbook.ModelError{kind: :timeout, reason: "no answer within 5 s"}
-      iex> model = Skillbook.Model.Function.new(fn _messages, _options -> {:error, error} end)
-      iex> result = Skillbook.Agent.run(:result_example, "Hi", model: model)
-      iex> {result.status, Exception.message(result.error)}
-      {:error, "the model took too long: no answer within 5 s"}
+      iex> model = Skillbook.Model.Function.new(fn _messages, _options -> "Hello." end)
+      iex> {:ok, result} = Skillbook.Agent.run(:result_example, "Hi", model: model)
+      iex> {result.status, result.text, result.turns}
+      {:done, "Hello.", 1}
   """
 
   alias Skillbook.{ModelError, Transcript}
 
-  @type status :: :done | :cut_off | :max_turns | :max_time | :max_tokens | :stuck | :error
+  @type status ::
+          :done
+          | :cut_off
+          | :empty
+          | :pending
+          | :max_turns
+          | :max_time
+          | :max_tokens
+          | :stuck
+          | :error
   @type usage :: %{
           prompt_tokens: non_neg_integer(),
           completion_tokens: non_neg_integer(),
+          cached_tokens: non_neg_integer(),
+          cache_write_tokens: non_neg_integer(),
           estimated: boolean()
         }
   @type t :: %__MODULE__{
@@ -42,9 +58,10 @@ defmodule Skillbook.Agent.Result do
           transcript: Transcript.t(),
           usage: usage(),
           turns: non_neg_integer(),
-          error: ModelError.t() | nil
+          pending: [Skillbook.Approval.t()],
+          error: ModelError.t() | Skillbook.ProfileError.t() | nil
         }
 
   @enforce_keys [:status, :text, :transcript, :usage, :turns]
-  defstruct [:status, :text, :transcript, :usage, :turns, :error]
+  defstruct [:status, :text, :transcript, :usage, :turns, :error, pending: []]
 end

@@ -97,15 +97,18 @@ defmodule Skillbook.Agent.SkillsRead do
     if tokens <= max_tokens, do: transcript, else: drop(transcript, tokens - max_tokens)
   end
 
-  # Only whole exchanges are removed, so every report follows its reply. The last input and the
-  # last exchange stay.
+  # Only whole exchanges are removed, so reports and results follow their reply. The last input
+  # and the last exchange stay.
   defp drop(transcript, excess) do
     {head, messages} = Enum.split_while(transcript.messages, &(&1.kind == :prompt))
     {old_notes, messages} = Enum.split_while(messages, &(&1.kind == :note))
+    # Only the newest sections of the application apply. They stay.
+    {contexts, messages} = Enum.split_with(messages, &(&1.kind == :context))
+    {old_contexts, context} = Enum.split(contexts, -1)
     exchanges = exchanges(messages)
     last_input = exchanges |> Enum.reverse() |> Enum.find(&(hd(&1).kind == :input))
     required = [last_input, List.last(exchanges)]
-    excess = excess - size(old_notes) + Transcript.estimate(@left_out)
+    excess = excess - size(old_notes ++ old_contexts) + Transcript.estimate(@left_out)
 
     {exchanges, _excess} =
       Enum.map_reduce(exchanges, excess, fn exchange, excess ->
@@ -122,11 +125,11 @@ defmodule Skillbook.Agent.SkillsRead do
         note = %Message{kind: :note, content: @left_out, at: List.last(dropped).at}
         remaining = for {:keep, exchange} <- exchanges, message <- exchange, do: message
         left_out = left_out(old_notes ++ dropped, transcript.left_out)
-        %{transcript | messages: head ++ [note | remaining], left_out: left_out}
+        %{transcript | messages: head ++ [note | context ++ remaining], left_out: left_out}
     end
   end
 
-  defp size(messages), do: messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum()
+  defp size(messages), do: messages |> Enum.map(&Transcript.message_tokens/1) |> Enum.sum()
 
   # The most recent first.
   defp left_out(dropped, before) do
@@ -138,7 +141,7 @@ defmodule Skillbook.Agent.SkillsRead do
     |> Enum.uniq_by(& &1.name)
   end
 
-  # An input with the news beside it, or a reply with its report and notes.
+  # An input with the news beside it, or a reply with its results, report and notes.
   defp exchanges(messages) do
     Enum.chunk_while(
       messages,

@@ -2,9 +2,10 @@ defmodule Skillbook.Agent.State do
   @moduledoc false
   # The state of a run: its options, the view of the turn, the conversation, and counters.
 
-  alias Skillbook.Agent.Budget
-  alias Skillbook.Transcript
-  alias Skillbook.Transcript.Message
+  alias Skillbook.Agent.{Budget, Settings}
+  alias Skillbook.Prompt.Sections
+  alias Skillbook.{Model, Transcript}
+  alias Skillbook.Transcript.{Message, Stored}
 
   @default_max_turns 20
   @default_max_time 600_000
@@ -13,6 +14,8 @@ defmodule Skillbook.Agent.State do
 
   defstruct [
     :book,
+    # As it was given: a profile, or an id whose rights may change from turn to turn.
+    :profile,
     :view,
     :model,
     :transcript,
@@ -21,7 +24,10 @@ defmodule Skillbook.Agent.State do
     :prompt,
     :chat,
     :grammar,
+    :protocol,
+    :tools,
     :preflight,
+    :sections,
     :commands,
     :budget,
     :max_repeats,
@@ -29,11 +35,17 @@ defmodule Skillbook.Agent.State do
     :depth,
     :max_depth,
     :clock,
+    # Identifies the run among the calls that wait for an approval.
+    :id,
+    # The approvals for which commands of the last reply wait.
+    pending: [],
     turns: 0,
     # Connections that broke in a row.
     breaks: 0,
     # Whether the model knows how to write commands: it ran some, or got the note about it.
     noted: false,
+    # Whether the last reply was empty, which the model was told.
+    empty: false,
     # The grammar of a generation of the catalog.
     made_grammar: {nil, nil},
     text: "",
@@ -44,12 +56,13 @@ defmodule Skillbook.Agent.State do
   @type t :: %__MODULE__{}
 
   @doc "The state at the start of a run, from validated options."
-  def new(book, view, transcript, options) do
+  def new(view, transcript, options) do
     max_turns = Keyword.get(options, :max_turns, @default_max_turns)
     max_time = Keyword.get(options, :max_time, @default_max_time)
 
     %__MODULE__{
-      book: book,
+      book: view.book,
+      profile: view.profile,
       view: view,
       model: options[:model],
       transcript: transcript,
@@ -58,15 +71,26 @@ defmodule Skillbook.Agent.State do
       prompt: options[:prompt] || [],
       chat: options[:chat] || [],
       grammar: options[:grammar],
+      protocol: Settings.protocol(options),
+      tools: options[:tools] || [],
       preflight: options[:preflight],
-      commands: options[:commands] || [],
+      sections: sections(view, options[:sections]),
+      commands: Settings.commands(options),
       budget: Budget.new(max_turns, max_time, options[:max_tokens], options[:parent]),
       max_repeats: Keyword.get(options, :max_repeats, @default_max_repeats),
       max_context: options[:max_context],
       depth: Keyword.get(options, :depth, 0),
       max_depth: Keyword.get(options, :max_depth, @default_max_depth),
-      clock: options[:clock] || (&DateTime.utc_now/0)
+      clock: options[:clock] || (&DateTime.utc_now/0),
+      id: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
     }
+  end
+
+  defp sections(view, nil), do: Sections.of_book(view)
+
+  defp sections(_view, sections) do
+    {:ok, sections} = Sections.read(sections, "a run")
+    sections
   end
 
   defp event_function(nil), do: fn _event -> :ok end
@@ -75,6 +99,19 @@ defmodule Skillbook.Agent.State do
   defp event_function(pid) when is_pid(pid) do
     run = self()
     &send(pid, {:skillbook_agent, run, &1})
+  end
+
+  @doc "The state of a run whose messages and results are stored."
+  def recorded(state, nil), do: state
+
+  def recorded(%{on_event: on_event} = state, record) do
+    %{
+      state
+      | on_event: fn event ->
+          Stored.event(record, event)
+          on_event.(event)
+        end
+    }
   end
 
   def emit(state, event), do: state.on_event.(event)
@@ -86,11 +123,20 @@ defmodule Skillbook.Agent.State do
 
   def add_message(state, kind, content, fields \\ []) do
     message = struct!(Message, [kind: kind, content: content, at: state.clock.()] ++ fields)
+    emit(state, {:message, message})
     %{state | transcript: Transcript.add(state.transcript, message)}
   end
 
   @doc "Milliseconds that the run may still take."
   def time_left(state), do: Budget.left(state.budget).time
+
+  @doc "Metadata of telemetry events about the whole run."
+  def run_metadata(state),
+    do:
+      state
+      |> metadata()
+      |> Map.put(:depth, state.depth)
+      |> Map.merge(Model.describe(state.model))
 
   @doc "Metadata of telemetry events."
   def metadata(state), do: %{book: state.book, profile: state.view.profile.id}

@@ -4,17 +4,21 @@ defmodule Skillbook.Book.Config do
   # of the struct `Skillbook.Book`.
 
   alias Skillbook.Agent.Settings
+  alias Skillbook.Book.{Builtins, Profiles}
+  alias Skillbook.Prompt.Sections
   alias Skillbook.Scheduler.Local
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, Embedder, Native, OptionError, Preflight, Profile, Source, Vault}
+  alias Skillbook.{Book, Connections, Embedder, Native, OptionError}
+  alias Skillbook.{Preflight, Profile, Source, Vault}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
     :store_poll,
     :timeout,
     :ask,
-    :agent,
+    :ask_timeout,
+    :approvals,
     :preflight,
     :max_running,
     :max_running_per_skill,
@@ -23,36 +27,53 @@ defmodule Skillbook.Book.Config do
     :max_result,
     :breaker,
     :usage,
+    :conversations,
     :telemetry_flags,
     :watch,
     :embedder,
     :embedder_timeout
   ]
 
+  # Those of stored conversations, which are off by default.
+  @conversations [keep: 30, max: 200]
+
+  # Options that have options.
+  @nested [:agent, :breaker, :conversations, :preflight, :schedules, :usage, :watch]
+
   @doc "Returns a book, not yet started, or the first invalid option."
-  @spec read(keyword()) :: {:ok, Book.t()} | {:error, Exception.t()}
+  @spec read(Skillbook.options()) :: {:ok, Book.t()} | {:error, Exception.t()}
   def read(options) do
+    options = Options.keywords(options, @nested)
+
     with :ok <- Options.validate(options, "a book", schema()),
          :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
+         :ok <- Options.validate(options[:approvals] || [], "a book's :approvals", approvals()),
          {:ok, name} <- fetch_name(options),
-         :ok <- Settings.validate_book(options[:agent]),
+         {:ok, agent} <- Settings.read_book(options[:agent]),
          :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight"),
+         {:ok, sections} <- Sections.read(options[:sections] || [], "a book"),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
-         {:ok, profiles} <- profiles(options[:profiles] || [], roles),
-         {:ok, sources} <- sources(options),
+         {:ok, {profiles, function}} <- Profiles.read(options[:profiles] || [], roles),
+         {:ok, connections} <- connections(options[:connections], name),
+         {:ok, sources} <- sources(options, connections),
          {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]),
          scheduler = if(run_schedules?(name), do: scheduler, else: false),
-         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]),
+         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store], name),
          {:ok, store} <- store(options[:store], name) do
       defaults = %Book{name: name}
 
       book = %{
         defaults
         | profiles: profiles,
+          fetch_profile: function,
+          roles: roles,
           sources: sources,
           scheduler: scheduler,
           schedules: Keyword.merge(defaults.schedules, options[:schedules] || []),
           vaults: vaults,
+          connections: connections,
+          sections: sections,
+          assigns: Profile.assigns(options[:assigns] || %{}),
           write_to: expand(options[:write_to])
       }
 
@@ -60,7 +81,10 @@ defmodule Skillbook.Book.Config do
       merge = fn options, key -> options && Keyword.merge(Map.fetch!(defaults, key), options) end
       options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
       options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
-      {:ok, struct!(book, Keyword.take(options, @plain_fields))}
+      options = Keyword.replace_lazy(options, :approvals, &merge.(&1, :approvals))
+      keep = fn given -> given && Keyword.merge(@conversations, given) end
+      options = Keyword.replace_lazy(options, :conversations, keep)
+      {:ok, struct!(%{book | agent: agent}, Keyword.take(options, @plain_fields))}
     end
   end
 
@@ -69,44 +93,15 @@ defmodule Skillbook.Book.Config do
          do: {:error, %OptionError{subject: "a book", option: :name, problem: :missing}}
   end
 
-  # A book without profiles has one, which sees all entries without visibility labels. An
-  # application that declares profiles has decided who may write, so none is added to them.
-  defp profiles([], roles), do: profiles([[id: "default"]], roles)
-
-  defp profiles(profiles, roles) do
-    with {:ok, profiles} <- Options.each(profiles, &Profile.new(&1, roles)),
-         :ok <- check_unique(profiles),
-         do: {:ok, Map.new(profiles, &{&1.id, &1})}
-  end
-
-  defp check_unique(profiles) do
-    ids = Enum.map(profiles, & &1.id)
-
-    case ids -- Enum.uniq(ids) do
-      [] ->
-        :ok
-
-      [id | _] ->
-        problem = {:invalid, "profiles with different ids", id}
-        {:error, %OptionError{subject: "a book", option: :profiles, problem: problem}}
-    end
-  end
-
-  defp sources(options) do
-    builtins =
-      if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
-
+  defp sources(options, connections) do
     sources = options[:sources] || []
 
     # They may be listed too, in another place of the order.
-    with {:ok, sources} <- Source.list((builtins -- sources) ++ sources) do
-      {:ok, write_to(sources, expand(options[:write_to]))}
+    with {:ok, builtins} <- Builtins.sources(options, connections),
+         {:ok, sources} <- Source.list((builtins -- sources) ++ sources) do
+      {:ok, sources |> write_to(expand(options[:write_to])) |> Source.of_book(options[:name])}
     end
   end
-
-  # Without vaults their commands would only fill the prompt.
-  defp builtins([]), do: [Source.builtin()]
-  defp builtins(_vaults), do: [Source.builtin(), Source.builtin(:vaults)]
 
   # The folder is a source too. It may be missing until a command writes the first skill.
   defp write_to(sources, nil), do: sources
@@ -141,13 +136,16 @@ defmodule Skillbook.Book.Config do
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
 
-  # The index of a vault is in the database.
-  defp vaults([], _store), do: {:ok, []}
+  defp connections(nil, _name), do: {:ok, nil}
+  defp connections(options, name), do: Connections.Config.read(options, name)
 
-  defp vaults(_vaults, nil),
+  # The index of a vault is in the database.
+  defp vaults([], _store, _name), do: {:ok, []}
+
+  defp vaults(_vaults, nil, _name),
     do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
 
-  defp vaults(vaults, _store), do: Vault.Config.list(vaults)
+  defp vaults(vaults, _store, name), do: Vault.Config.list(vaults, name)
 
   # The last source wins, so stored entries replace files, even those that commands write.
   defp with_store(book, nil), do: book
@@ -157,7 +155,7 @@ defmodule Skillbook.Book.Config do
       book
       | store: store,
         sources: book.sources ++ [Source.stored()],
-        revision: :atomics.new(1, [])
+        revision: :atomics.new(2, [])
     }
 
   defp store(nil, _name), do: {:ok, nil}
@@ -184,14 +182,20 @@ defmodule Skillbook.Book.Config do
     [
       name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
       sources: {"a list of sources", &is_list/1},
-      builtins: {"a boolean", &is_boolean/1},
+      builtins: {"a boolean or a list of domains and globs", &Builtins.valid?/1},
       store: {"a path, a URL, {module, options} or a function that returns a text", &store?/1},
       store_poll: {"a number of milliseconds", &Options.milliseconds?/1},
-      profiles: {"a list of profiles", &is_list/1},
+      profiles:
+        {"a list of profiles, a function of one argument or {module, function}",
+         &(is_list(&1) or Profiles.function?(&1))},
       roles: {"a list of roles", &is_list/1},
+      assigns:
+        {"a map or a function without arguments", &(Options.assigns?(&1) or is_function(&1, 0))},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.path?(&1))},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
+      ask_timeout: {"a number of milliseconds or :infinity", &ask_timeout?/1},
+      approvals: {"a keyword list", &Keyword.keyword?/1},
       agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
       max_running: {"a number or :infinity", &limit?/1},
@@ -201,11 +205,15 @@ defmodule Skillbook.Book.Config do
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
+      conversations: {"[keep: days, max: number] or false", &conversations?/1},
       scheduler: {"a module, {module, argument} or false", &scheduler?/1},
       schedules: {"a keyword list", &Keyword.keyword?/1},
+      sections: {"a list of sections", &is_list/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
       vaults: {"a list of vaults", &is_list/1},
+      # Its values may be secret, so it is checked where errors do not show them.
+      connections: {"a keyword list of accounts", fn _options -> true end},
       embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
       embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1}
     ]
@@ -215,6 +223,10 @@ defmodule Skillbook.Book.Config do
   @spec ask?(term()) :: boolean()
   def ask?({module, function}), do: is_atom(module) and is_atom(function)
   def ask?(ask), do: is_nil(ask) or is_function(ask, 1)
+
+  @doc "Whether a value can be an `:ask_timeout`."
+  @spec ask_timeout?(term()) :: boolean()
+  def ask_timeout?(value), do: value == :infinity or Options.milliseconds?(value)
 
   @doc "Whether a value is a limit: a positive integer or `:infinity`."
   @spec limit?(term()) :: boolean()
@@ -242,6 +254,15 @@ defmodule Skillbook.Book.Config do
     ]
   end
 
+  defp approvals do
+    [
+      expire: {"a number of seconds from 1", &Options.positive?/1},
+      keep: {"a number of days from 1", &Options.positive?/1},
+      max_waiting: {"a whole number from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1}
+    ]
+  end
+
   defp globs?(globs), do: Options.texts?(globs) and Native.globs_check(globs) == :ok
 
   defp callback?({module, function}), do: is_atom(module) and is_atom(function)
@@ -256,6 +277,13 @@ defmodule Skillbook.Book.Config do
         {:cooldown, cooldown} -> Options.milliseconds?(cooldown)
         _ -> false
       end)
+  end
+
+  defp conversations?(false), do: true
+
+  defp conversations?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {key, value} -> key in [:keep, :max] and Options.positive?(value) end)
   end
 
   defp usage?(false), do: true

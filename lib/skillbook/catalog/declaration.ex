@@ -1,6 +1,7 @@
 defmodule Skillbook.Declaration do
   @moduledoc """
-  The flags of a command, as declared in the Flags and Usage sections of its page.
+  The flags of a command, as declared in the frontmatter of its page, or in its Flags and Usage
+  sections.
 
   `Skillbook.View.flags/2` returns the declaration of an entry. Handlers' flags
   (`Skillbook.Flags.cast_declared/3`), tool definitions, grammars and lint all use it. The syntax
@@ -13,26 +14,34 @@ defmodule Skillbook.Declaration do
       Usage: a list of maps with their `:names` and whether one of them is `:required`
     * `:words` - whether the command accepts other words without a flag: Usage shows some, or its
       syntax is not recognized
+    * `:given` - whether the frontmatter declares the flags
+    * `:error` - the first mistake in `flags` of the frontmatter, or `nil`. With one the command
+      does not run
   """
 
-  alias Skillbook.{Flag, Native}
+  alias Skillbook.{Entry, Flag, Frontmatter, Native}
 
   @type t :: %__MODULE__{
           flags: [Flag.t()],
           choices: [%{names: [String.t()], required: boolean()}],
-          words: boolean()
+          words: boolean(),
+          given: boolean(),
+          error: String.t() | nil
         }
 
-  defstruct flags: [], choices: [], words: false
+  defstruct flags: [], choices: [], words: false, given: false, error: nil
 
   @doc """
-  Reads the declaration from the text of a page without its frontmatter; `nil` if it declares
+  Reads the declaration from the text of a page, with or without frontmatter; `nil` if it declares
   none.
 
       iex> page = "## Flags\\n\\n--to  The recipient (default: me)\\n"
       iex> declaration = Skillbook.Declaration.read(page)
       iex> for flag <- declaration.flags, do: {flag.name, flag.required, flag.default}
       [{"to", false, ["me"]}]
+      iex> page = "---\\nflags: {limit: {type: integer, max: 9}}\\n---\\n"
+      iex> Skillbook.Declaration.read(page).given
+      true
       iex> Skillbook.Declaration.read("## Flags\\n\\nNone.\\n")
       nil
   """
@@ -40,9 +49,29 @@ defmodule Skillbook.Declaration do
   def read(text) when is_binary(text), do: Native.declaration_read(text)
 
   @doc false
+  # The declaration of an entry that may not be in a view.
+  @spec of(Entry.t()) :: t() | nil
+  def of(%Entry{data: data, body: body}) do
+    case Map.take(data, ["flags"]) do
+      flags when flags == %{} -> read(body)
+      flags -> flags |> Frontmatter.write(body) |> read()
+    end
+  end
+
+  @doc false
+  # Whether all of a text matches the pattern of a flag, else with a text that does, or `""`.
+  @spec check_pattern(String.t(), String.t()) :: :ok | {:error, String.t()}
+  def check_pattern(pattern, text) do
+    with example when is_binary(example) <- Native.pattern_check(pattern, [text]),
+         do: {:error, example},
+         else: (true -> :ok)
+  end
+
+  @doc false
   # Returns the flags that every call needs, as text; `nil` if there are none.
   @spec required(t() | nil) :: String.t() | nil
   def required(nil), do: nil
+  def required(%__MODULE__{error: error}) when error != nil, do: "correct flags (#{error})"
 
   def required(%__MODULE__{flags: flags, choices: choices}) do
     flags = for %{required: true, default: [], name: name} <- flags, do: "--#{name}"
@@ -73,8 +102,11 @@ defmodule Skillbook.Flag do
       * `:integer` - an integer from `:min` to `:max`
       * `:number` - a number from `:min` to `:max`
       * `:date` - a date as `YYYY-MM-DD`, or one of the words in `:values`
+      * `:datetime` - a date, a time and an offset from UTC in ISO 8601
+      * `:email` - an e-mail address
+      * `:url` - an address of the web, with `http` or `https`
       * `:text` - text of at most `:max` characters; on a single line if `:line` is true, and
-        empty or blank only if `:empty` is true
+        empty or blank only if `:empty` is true. With a `:pattern`, all of it must match
       * `:switch` - no value
       * `:value` - one or more values of any kind
       * `nil` - not declared
@@ -82,7 +114,9 @@ defmodule Skillbook.Flag do
     * `:positional` - the words before the first flag that it takes: `:one`, `:all` (the rest) or
       `nil`
     * `:values` - a list of texts, for `:one_of` and `:date`
-    * `:min`, `:max` - integers, or `nil` for no limit
+    * `:min`, `:max` - integers, for `:number` also floats, or `nil` for no limit
+    * `:pattern` - a regular expression without anchors, or `nil`. It has only literals, classes,
+      groups, alternatives and repetitions, which all readers of JSON Schema share
 
   ## Examples
 
@@ -92,18 +126,31 @@ defmodule Skillbook.Flag do
       {"limit", :integer, 1, 9}
   """
 
+  @type type ::
+          :one_of
+          | :integer
+          | :number
+          | :date
+          | :datetime
+          | :email
+          | :url
+          | :text
+          | :switch
+          | :value
+
   @type t :: %__MODULE__{
           name: String.t(),
           names: [String.t()],
           description: String.t(),
           required: boolean(),
           default: [String.t()],
-          type: :one_of | :integer | :number | :date | :text | :switch | :value | nil,
+          type: type() | nil,
           several: boolean(),
           positional: :one | :all | nil,
           values: [String.t()],
-          min: integer() | nil,
-          max: integer() | nil,
+          min: number() | nil,
+          max: number() | nil,
+          pattern: String.t() | nil,
           line: boolean(),
           empty: boolean()
         }
@@ -115,6 +162,7 @@ defmodule Skillbook.Flag do
     :type,
     :min,
     :max,
+    :pattern,
     :positional,
     description: "",
     required: false,

@@ -38,15 +38,16 @@ defmodule Skillbook.Explanation do
   ## Examples
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
-      iex> explanation = Skillbook.explain(catalog, "tasks.get", id: "guest", skills: ["notes.*"])
+      iex> guest = [id: "guest", skills: ["notes.*"]]
+      iex> explanation = Skillbook.explain(catalog, "tasks.get", profile: guest)
       iex> [file] = explanation.files
       iex> {file.state, file.hidden}
       {:used, ["no glob of the profile's skills matches its name"]}
-      iex> to_string(Skillbook.explain(catalog, "task.get", id: "guest"))
+      iex> to_string(Skillbook.explain(catalog, "task.get", profile: guest))
       "task.get: no file has this name; similar names: tasks.get, notes.get"
   """
 
-  alias Skillbook.{Book, Catalog, Native, Profile, Prompt, View}
+  alias Skillbook.{Book, Catalog, Native, OptionError, Prompt, View}
 
   @type file :: %{
           path: Path.t(),
@@ -70,24 +71,24 @@ defmodule Skillbook.Explanation do
   defstruct [:name, :profile, files: [], close: []]
 
   @doc false
-  @spec new(Catalog.t() | atom(), String.t(), String.t() | Profile.t() | keyword(), keyword()) ::
-          t()
-  def new(%Catalog{} = catalog, name, profile, prompt) do
-    case View.new(catalog, profile) do
-      {:ok, view} -> of(view, name, prompt)
-      {:error, error} -> raise error
-    end
+  @spec new(Catalog.t() | atom(), String.t(), keyword()) :: t()
+  def new(%Catalog{} = catalog, name, options) do
+    {profile, prompt} = Keyword.pop(options, :profile)
+
+    if profile == nil,
+      do: raise(%OptionError{subject: "an explanation", option: :profile, problem: :missing})
+
+    catalog |> View.new!(profile) |> of(name, prompt)
   end
 
-  def new(book, name, profile, prompt) do
+  def new(book, name, options) do
     book = Book.fetch!(book)
+    profile = Keyword.get(options, :profile, "default")
 
-    new(
-      book.catalog,
-      name,
-      if(is_list(profile), do: profile, else: Book.profile(book, profile)),
-      prompt
-    )
+    profile =
+      if is_binary(profile) or is_nil(profile), do: Book.profile(book, profile), else: profile
+
+    new(book.catalog, name, Keyword.put(options, :profile, profile))
   end
 
   defp of(view, name, prompt) do

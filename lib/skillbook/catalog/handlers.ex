@@ -7,6 +7,7 @@ defmodule Skillbook.Catalog.Handlers do
   # `:unchecked`, which is neither an error nor hidden.
 
   alias Skillbook.Entry
+  alias Skillbook.Source.Code
   alias Skillbook.Support.Closest
 
   @type problem :: {:missing, close :: String.t() | nil} | :not_a_handler | :unchecked
@@ -16,10 +17,14 @@ defmodule Skillbook.Catalog.Handlers do
   # Similar names whose modules are loaded, to find out whether they are handlers.
   @max_loaded 5
 
-  @doc "Returns the handlers that cannot run, each with its problem."
-  @spec problems([String.t()]) :: [{String.t(), problem()}]
-  def problems(handlers) do
-    case for(handler <- handlers, {:error, _} <- [Entry.fetch_handler(handler)], do: handler) do
+  @doc """
+  Returns the handlers that cannot run, each with its problem. `functions` are the catalog's.
+  """
+  @spec problems([String.t()], Code.functions()) :: [{String.t(), problem()}]
+  def problems(handlers, functions) do
+    failed = fn handler -> match?({:error, _}, Entry.fetch_handler(handler, functions)) end
+
+    case Enum.filter(handlers, failed) do
       [] ->
         []
 

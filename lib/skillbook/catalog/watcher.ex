@@ -10,8 +10,8 @@ defmodule Skillbook.Catalog.Watcher do
 
   use GenServer
 
-  alias Skillbook.Catalog.ErrorLog
-  alias Skillbook.{Catalog, Change, Native, Telemetry}
+  alias Skillbook.Catalog.{ChangedFiles, ErrorLog}
+  alias Skillbook.{Catalog, Change, Native, Source, Telemetry}
 
   require Logger
 
@@ -28,6 +28,10 @@ defmodule Skillbook.Catalog.Watcher do
   @doc "Reads all sources again. Subscribers are notified before it returns."
   @spec reload(atom()) :: Change.t()
   def reload(book), do: GenServer.call(name(book), :reload, :infinity)
+
+  @doc "Takes the pages of code and of servers again; see `Skillbook.Catalog.refresh_pages/1`."
+  @spec refresh_pages(atom()) :: Change.t()
+  def refresh_pages(book), do: GenServer.call(name(book), :refresh_pages, :infinity)
 
   @doc """
   Passes rows of the database to `Skillbook.Catalog.put_stored/3`. Subscribers are notified before
@@ -82,16 +86,11 @@ defmodule Skillbook.Catalog.Watcher do
   defp watch(%{watch: false}), do: nil
 
   defp watch(%{watch: watch, sources: sources}) do
-    roots =
-      for source <- sources,
-          source.trust != :none,
-          source.kind != :stored,
-          uniq: true,
-          do: source.path
-
     poll = if is_list(watch), do: watch[:poll]
-    Native.watch_start(roots, poll != nil, poll || @interval)
+    Native.watch_start(roots(sources), poll != nil, poll || @interval)
   end
+
+  defp roots(sources), do: sources |> Enum.flat_map(&Source.folders/1) |> Enum.uniq()
 
   @impl true
   def handle_call(:reload, _from, state) do
@@ -99,8 +98,17 @@ defmodule Skillbook.Catalog.Watcher do
     {:reply, change, log_errors(state)}
   end
 
+  def handle_call(:refresh_pages, _from, state) do
+    {{change, []}, state} = next(state, &{Catalog.refresh_pages(&1), []})
+    {:reply, change, state, {:continue, :log_errors}}
+  end
+
   def handle_call({:put_stored, rows, which}, _from, state) do
     {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
+
+    if which == :all or disabled?(rows),
+      do: publish(state.book, {:skillbook_disabled, state.book, :changed})
+
     # A writer does not wait for the log.
     {:reply, unread, state, {:continue, :log_errors}}
   end
@@ -111,7 +119,8 @@ defmodule Skillbook.Catalog.Watcher do
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
     paths = queued(paths)
-    {_change, state} = next(state, &{Catalog.refresh(&1, paths), []})
+    {{change, []}, state} = next(state, &{Catalog.refresh(&1, paths), []})
+    if subscribed(state.book) != [], do: publish_files(state, paths, change)
     {:noreply, log_errors(state)}
   end
 
@@ -125,6 +134,25 @@ defmodule Skillbook.Catalog.Watcher do
   end
 
   def handle_info(:skillbook_watch_ended, state), do: {:stop, :watch_ended, state}
+
+  # A change of a skill counts for its files too.
+  defp publish_files(state, paths, change) do
+    names = change.added ++ change.changed ++ change.removed
+
+    case ChangedFiles.of(paths, roots(state.catalog.sources)) do
+      :all -> publish(state.book, {:skillbook_files, state.book, :all})
+      files -> publish_files(state, Enum.reject(files, fn {name, _path} -> name in names end))
+    end
+  end
+
+  defp publish_files(_state, []), do: :ok
+  defp publish_files(state, files), do: publish(state.book, {:skillbook_files, state.book, files})
+
+  # The catalog has no disabled entries, so their changes make no generation.
+  defp disabled?(%{columns: columns, rows: rows}) do
+    at = Enum.find_index(columns, &(&1 == "enabled"))
+    Enum.any?(rows, &(Enum.at(&1, at) in [0, false]))
+  end
 
   # Merges the reports that arrived during the last reload into one.
   defp queued(paths) do

@@ -17,6 +17,15 @@ defmodule Skillbook.CLI.Arguments do
     {"search", CLI.Search},
     {"usage", CLI.Usage},
     {"schedule", CLI.Schedule},
+    {"breaker", CLI.Breaker},
+    {"approvals", CLI.Approvals},
+    {"servers", CLI.Servers},
+    {"serve", CLI.Serve},
+    {"token", CLI.Token},
+    {"mcp", CLI.MCP},
+    {"connect", CLI.Connect},
+    {"disconnect", CLI.Disconnect},
+    {"connections", CLI.Connections},
     {"lint", CLI.Lint},
     {"test", CLI.Test},
     {"route", CLI.Route},
@@ -27,17 +36,20 @@ defmodule Skillbook.CLI.Arguments do
     {"restore", CLI.Restore},
     {"remove", CLI.Remove},
     {"export", CLI.Export},
+    {"publish", CLI.Publish},
     {"import", CLI.Import}
   ]
 
   @globals [
     dir: :keep,
+    mcp: :keep,
     vault: :keep,
     db: :string,
     profile: :string,
     grant: :keep,
     color: {:one_of, [:auto, :always, :never]},
     builtins: :boolean,
+    pack: :keep,
     help: :boolean,
     version: :boolean
   ]
@@ -46,9 +58,11 @@ defmodule Skillbook.CLI.Arguments do
     :command,
     args: [],
     dirs: [],
+    servers: [],
     vaults: [],
     db: nil,
     embedder: nil,
+    connections: nil,
     profile: "default",
     grants: [],
     profile_given: false,
@@ -61,14 +75,16 @@ defmodule Skillbook.CLI.Arguments do
           command: module(),
           args: [String.t()],
           dirs: [Path.t()],
+          servers: [Skillbook.Source.item()],
           vaults: [Path.t()],
           db: String.t() | nil,
           embedder: Skillbook.Embedder.t() | nil,
+          connections: keyword() | nil,
           profile: String.t(),
           grants: [String.t()],
           profile_given: boolean(),
           color: :auto | :always | :never,
-          builtins: boolean(),
+          builtins: boolean() | [String.t()],
           flags: keyword()
         }
 
@@ -144,6 +160,7 @@ defmodule Skillbook.CLI.Arguments do
   defp build(module, given, args) do
     with {:ok, given} <- values(given, @globals ++ module.switches()),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
+         {:ok, servers} <- CLI.Servers.sources(Keyword.get_values(given, :mcp)),
          {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
          :ok <- unique_names(vaults),
          {:ok, args} <- module.args(args) do
@@ -152,15 +169,23 @@ defmodule Skillbook.CLI.Arguments do
          command: module,
          args: args,
          dirs: dirs,
+         servers: servers,
          vaults: vaults,
          db: given[:db],
          profile: given[:profile] || "default",
          grants: Keyword.get_values(given, :grant),
          profile_given: given[:profile] != nil or given[:grant] != nil,
          color: given[:color] || :auto,
-         builtins: Keyword.get(given, :builtins, true),
+         builtins: builtins(Keyword.get(given, :builtins, true), given),
          flags: Keyword.take(given, Keyword.keys(module.switches()))
        }}
+    end
+  end
+
+  defp builtins(builtins, given) do
+    case Keyword.get_values(given, :pack) do
+      [] -> builtins
+      packs -> if builtins, do: ["*" | packs], else: packs
     end
   end
 

@@ -10,7 +10,8 @@ defmodule Skillbook.CLI.Chat do
   alias Skillbook.CLI.Shell.{Input, Loop}
   alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
   alias Skillbook.Support.ReadFile
-  alias Skillbook.{Agent, Transcript, TranscriptError}
+  alias Skillbook.Transcript.Log
+  alias Skillbook.{Agent, AgentError, Transcript, TranscriptError}
 
   # Stops a small model that would repeat itself until its context is full.
   @max_tokens 4000
@@ -43,9 +44,11 @@ defmodule Skillbook.CLI.Chat do
         max_turns: {:number, 1, nil},
         max_context: {:number, 1, nil},
         grammar: :boolean,
+        protocol: {:one_of, [:auto, :tools, :blocks]},
         preflight: :boolean,
         ask: :boolean,
-        resume: :string
+        resume: :string,
+        log: :string
       ]
   end
 
@@ -59,11 +62,12 @@ defmodule Skillbook.CLI.Chat do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] chat --url URL --model NAME [--key-env VARIABLE] ...
+    Usage: skillbook [OPTIONS] chat [--api NAME] [--url URL] --model NAME ...
 
-    Starts a conversation with a model on a server with the OpenAI chat API. The model's commands
-    run here. From a pipe, each line is a message: replies go to standard output, commands and
-    results to standard error, and the exit status is 1 if a reply failed.
+    Starts a conversation with a model, on a server with the OpenAI chat API or on that of a
+    vendor. The model's commands run here. From a pipe, each line is a message: replies go to
+    standard output, commands and results to standard error, and the exit status is 1 if a reply
+    failed.
 
     Options:
       #{ModelFlags.help()}
@@ -74,22 +78,27 @@ defmodule Skillbook.CLI.Chat do
                            (default: #{@max_tokens})
       --max-turns N        maximum replies for one message (default: #{@max_turns})
       --max-context N      maximum tokens of the conversation; older messages are left out
+      --protocol NAME      tools, blocks or auto: the model calls tools, writes command blocks,
+                           or calls tools if it is known to take them (default: auto)
       --grammar            restrict the model to existing commands; the server must support
                            grammars, as llama.cpp does
       --preflight          load the skills that match a message before the model reads it
       --ask                ask before each command with side effects
       --resume FILE        continue a conversation saved with :save
+      --log FILE           append all messages to a file, each as a line of JSON
 
-    Answers to --ask; from a pipe, the next line is the answer:
+    Answers to --ask, and for pages with `approval: required`; from a pipe, the next line is the
+    answer:
       y                    run the command
       n [TEXT]             do not run it; the model gets TEXT
       always               run it, and do not ask for this command again
+      later                do not run it now; it waits for `skillbook approvals`
       why                  show the command's description
 
     #{@colon_help}
     Examples:
       skillbook chat --url http://localhost:8080 --model qwen3 --grammar --ask
-      skillbook chat --url https://api.openai.com/v1 --model gpt-5-mini --key-env OPENAI_API_KEY
+      skillbook chat --api anthropic --model claude-sonnet-4-5
       echo 'What is overdue?' | skillbook chat --url http://localhost:11434 --model llama3.2
     """
   end
@@ -99,13 +108,28 @@ defmodule Skillbook.CLI.Chat do
     with {:ok, options} <- EmbedderFlags.read(options),
          {:ok, model} <- ModelFlags.model("chat", options.flags),
          {:ok, transcript} <- load_transcript(options.flags[:resume], options.profile) do
-      Session.with_book(options, :converse, &converse(&1, options, model, transcript))
+      Session.with_book(options, :converse, fn book ->
+        with_log(options, &converse(book, options, model, transcript, &1))
+      end)
     else
       {:error, message} -> Terminal.usage_error(message, "chat --help")
     end
   end
 
-  defp converse(book, options, model, transcript) do
+  # Calls `fun` with the receiver of messages.
+  defp with_log(%{flags: flags} = options, fun) do
+    case flags[:log] do
+      nil ->
+        fun.(fn _event -> :ok end)
+
+      path ->
+        {:ok, log} = Log.start_link(path: Path.expand(path))
+        id = "chat-" <> Base.encode16(:crypto.strong_rand_bytes(8), case: :lower)
+        fun.(Log.on_event(log, conversation: id, profile: options.profile))
+    end
+  end
+
+  defp converse(book, options, model, transcript, log) do
     Loop.start(%{
       module: __MODULE__,
       book: book,
@@ -116,8 +140,9 @@ defmodule Skillbook.CLI.Chat do
       colon_commands: [{":save", "a file"}, {":resume", "a file"}, {":tokens", nil}],
       unfinished: "a message, which was not sent",
       model: model,
+      log: log,
       transcript: transcript,
-      usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
+      usage: %{prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, estimated: false},
       approval: Approval.new(Terminal.new(options.color))
     })
   end
@@ -167,9 +192,13 @@ defmodule Skillbook.CLI.Chat do
     screen = Screen.new(state.terminal, Input.interactive?(state.input))
 
     # If the run is stopped, the transcript of the last complete turn remains.
-    on_event = fn
-      {:transcript, transcript} -> send(chat, {:transcript, transcript})
-      event -> Screen.show(screen, event)
+    on_event = fn event ->
+      state.log.(event)
+
+      case event do
+        {:transcript, transcript} -> send(chat, {:transcript, transcript})
+        _ -> Screen.show(screen, event)
+      end
     end
 
     flags = state.options.flags
@@ -182,6 +211,7 @@ defmodule Skillbook.CLI.Chat do
       system: flags[:system] || "",
       chat: chat(flags),
       grammar: if(flags[:grammar], do: []),
+      protocol: flags[:protocol] || :auto,
       commands: [ask: &Approval.ask(approval, &1)],
       max_turns: flags[:max_turns] || @max_turns,
       max_context: flags[:max_context],
@@ -199,10 +229,10 @@ defmodule Skillbook.CLI.Chat do
     Loop.handle_outcome(
       %{state | transcript: last_transcript(state.transcript)},
       outcome,
-      fn state, result ->
-        report_end(result, flags)
+      fn state, answer ->
+        result = report_end(answer, flags)
         usage = Map.merge(state.usage, result.usage, fn _, before, more -> add(before, more) end)
-        failed = state.failed or result.status != :done
+        failed = state.failed or result.status not in [:done, :pending]
         %{state | transcript: result.transcript, usage: usage, failed: failed}
       end
     )
@@ -232,26 +262,38 @@ defmodule Skillbook.CLI.Chat do
   defp add(before, more) when is_integer(more), do: before + more
   defp add(before, more), do: before or more
 
+  defp report_end({:ok, result}, _flags) do
+    if text = ending(result), do: Terminal.complain(text)
+    result
+  end
+
+  defp report_end({:error, %AgentError{error: error, result: result}}, flags) do
+    Terminal.complain([Exception.message(error), advice(error, flags)])
+    result
+  end
+
   # For `:cut_off`, the screen has shown the reason.
-  defp report_end(%{status: status}, _flags) when status in [:done, :cut_off], do: :ok
+  defp ending(%{status: status}) when status in [:done, :cut_off], do: nil
 
-  defp report_end(%{status: :error, error: error}, flags),
-    do: Terminal.complain([Exception.message(error), advice(error, flags)])
+  defp ending(%{status: :max_turns, turns: turns}),
+    do: "stopped after #{turns} turns; --max-turns allows more"
 
-  defp report_end(%{status: :max_turns, turns: turns}, _flags),
-    do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")
+  defp ending(%{status: :pending, pending: pending}) do
+    Enum.map_join(pending, "\n", fn approval ->
+      "`#{approval.command}` waits for an approval: skillbook approvals approve #{approval.ref}"
+    end)
+  end
 
-  defp report_end(%{status: :stuck}, _flags),
-    do: Terminal.complain("stopped: the model repeats a command that fails")
+  defp ending(%{status: :empty}), do: "stopped: the model answers with nothing"
+  defp ending(%{status: :stuck}), do: "stopped: the model repeats a command that fails"
+  defp ending(%{status: status}), do: "stopped: #{status} is reached"
 
-  defp report_end(%{status: status}, _flags),
-    do: Terminal.complain("stopped: #{status} is reached")
-
-  defp advice(%{kind: :connection}, flags), do: "\nIs the server running at #{flags[:url]}?"
+  defp advice(%{kind: :connection}, flags),
+    do: "\nIs the server running at #{ModelFlags.url(flags)}?"
 
   defp advice(%{kind: :refused, status: status}, flags) when status in [401, 403] do
-    if flags[:key_env],
-      do: "\nIs the key in #{flags[:key_env]} correct?",
+    if variable = ModelFlags.key_env(flags),
+      do: "\nIs the key in #{variable} correct?",
       else: "\nIf the server needs a key, name its environment variable with --key-env."
   end
 
@@ -266,12 +308,13 @@ defmodule Skillbook.CLI.Chat do
   end
 
   def colon_command(state, ":tokens", nil) do
-    %{prompt_tokens: prompt, completion_tokens: completion, estimated: estimated} = state.usage
-    about = if estimated, do: "about ", else: ""
+    %{prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached} = state.usage
+    about = if state.usage.estimated, do: "about ", else: ""
+    cached = if cached > 0, do: " (#{cached} from the server's cache)", else: ""
     total = if state.transcript, do: Transcript.tokens(state.transcript), else: 0
 
     Terminal.put(
-      "used: #{about}#{prompt} in prompts, #{about}#{completion} in replies; " <>
+      "used: #{about}#{prompt} in prompts#{cached}, #{about}#{completion} in replies; " <>
         "the conversation has about #{total}"
     )
 

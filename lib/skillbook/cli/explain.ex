@@ -46,7 +46,9 @@ defmodule Skillbook.CLI.Explain do
   def run(%{args: [name]} = options) do
     Prompt.with_flags(options, "explain", fn flags ->
       Session.with_book(options, :read, fn book ->
-        explanation = Skillbook.explain(book, path(name), Session.profile(options), flags)
+        explanation =
+          Skillbook.explain(book, path(name), [profile: Session.profile(options)] ++ flags)
+
         Terminal.put(Terminal.safe(to_string(explanation)))
         if explanation.files == [], do: 1, else: 0
       end)

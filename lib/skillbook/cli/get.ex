@@ -56,6 +56,4 @@ defmodule Skillbook.CLI.Get do
     |> Exception.message()
     |> String.replace("write: get_skill", "write: skillbook get")
   end
-
-  defp message(error), do: Exception.message(error)
 end

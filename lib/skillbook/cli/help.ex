@@ -9,6 +9,10 @@ defmodule Skillbook.CLI.Help do
     --dir DIR         folder of skills; repeatable, later folders win
                       (default: ./skills, if it exists)
     --no-builtins     leave out the built-in commands
+    --pack NAME       add the commands of email, calendar, drive or hubspot, or those of google;
+                      repeatable. With --no-builtins, no other built-in commands are there
+    --mcp LABEL=URL   MCP server whose approved tools and skills are used; or LABEL=COMMAND;
+                      repeatable
     --vault DIR       folder of notes for `search` and the `markdown` commands; repeatable
     --db DATABASE     database file, `:memory:` to store nothing, or
                       postgres://USER:PASSWORD@HOST/DATABASE (default: .skillbook/skillbook.db)
@@ -23,7 +27,7 @@ defmodule Skillbook.CLI.Help do
   def text(nil) do
     commands =
       Enum.map_join(Arguments.commands(), "\n", fn {name, module} ->
-        "  #{String.pad_trailing(name, 10)}#{module.summary()}"
+        "  #{String.pad_trailing(name, 12)}#{module.summary()}"
       end)
 
     """
@@ -34,7 +38,7 @@ defmodule Skillbook.CLI.Help do
 
     Commands:
     #{commands}
-      help      show this help, or `help COMMAND`
+      help        show this help, or `help COMMAND`
 
     #{@global}
     Exit status: 0 success, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.

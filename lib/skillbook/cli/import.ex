@@ -14,10 +14,13 @@ defmodule Skillbook.CLI.Import do
 
   @impl true
   def args([_source | _] = args), do: {:ok, args}
-  def args([]), do: {:error, "`import` expects a folder, an archive or a git repository"}
+
+  def args([]),
+    do: {:error, "`import` expects a folder, an archive, a git repository or a website"}
 
   @impl true
-  def summary, do: "import skills of a folder, an archive or a git repository into the store"
+  def summary,
+    do: "import skills of a folder, an archive, a repository or a website into the store"
 
   @impl true
   def help do
@@ -29,8 +32,8 @@ defmodule Skillbook.CLI.Import do
     asks. Without a terminal, only --yes imports.
 
     Imported skills have low trust and the label `imported`, so only profiles with that label see
-    them: skillbook --grant imported list. A skill with files beside its SKILL.md cannot be
-    imported; install it instead.
+    them: skillbook --grant imported list. A workflow, and a skill with files beside its SKILL.md,
+    cannot be imported; install it instead.
 
     Options:
       --all             all skills of the source

@@ -12,10 +12,12 @@ defmodule Skillbook.CLI.Install do
 
   @impl true
   def args([_source | _] = args), do: {:ok, args}
-  def args([]), do: {:error, "`install` expects a folder, an archive or a git repository"}
+
+  def args([]),
+    do: {:error, "`install` expects a folder, an archive, a git repository or a website"}
 
   @impl true
-  def summary, do: "install skills from a folder, an archive or a git repository"
+  def summary, do: "install skills from a folder, an archive, a git repository or a website"
 
   @impl true
   def help do
@@ -23,8 +25,9 @@ defmodule Skillbook.CLI.Install do
     Usage: skillbook [OPTIONS] install SOURCE [NAME ...] [--all] [--to FOLDER] [--yes]
 
     Installs skills, which are folders with a SKILL.md. SOURCE is a folder, an archive (.zip,
-    .tar, .tar.gz, .tgz; a file or an https address) or a git repository (https://..., ssh://...,
-    user@host:path, or a path). A source with several skills needs NAME or --all.
+    .tar, .tar.gz, .tgz; a file or an https address), a git repository (https://..., ssh://...,
+    user@host:path, or a path) or a website that publishes skills (https://example.com, or
+    https://example.com#NAME). A source with several skills needs NAME or --all.
 
     For each skill it lists its scripts, hosts, commands and suspicious texts, and asks. Without a
     terminal, only --yes installs. Nothing of a skill is run, and its scripts are not executable.
@@ -51,6 +54,7 @@ defmodule Skillbook.CLI.Install do
       skillbook install https://github.com/anthropics/skills pdf docx
       skillbook install ~/Downloads/skills.zip --all --yes --to skills/vendor
       skillbook install git@example.com:team/skills.git review --tag v1.2
+      skillbook install https://example.com#git-workflow
     """
   end
 

@@ -4,9 +4,9 @@ defmodule Skillbook.CLI.Lint do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Targets, Terminal}
+  alias Skillbook.CLI.{Sarif, Session, Targets, Terminal}
   alias Skillbook.Support.JSON
-  alias Skillbook.{CLI, Diagnostic, Lint}
+  alias Skillbook.{Diagnostic, Lint}
 
   @impl true
   def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
@@ -45,22 +45,33 @@ defmodule Skillbook.CLI.Lint do
   end
 
   @impl true
-  def run(%{args: [], dirs: []}) do
+  def run(%{args: [], dirs: []} = options) do
+    if Session.modules() == [], do: nothing_to_lint(), else: lint(options)
+  end
+
+  def run(options), do: lint(options)
+
+  defp nothing_to_lint do
     Terminal.usage_error(
       "`lint` expects folders or files; ./skills does not exist, and --dir is missing",
       "lint --help"
     )
   end
 
-  def run(options) do
-    {targets, sources} = Targets.of(options)
+  defp lint(options) do
+    {targets, folders} = Targets.of(options)
     dirs = Enum.map(options.dirs, &Path.expand/1)
-    wanted = &Targets.below?(&1.path, targets)
+    modules = Session.modules()
+    # Without paths, all folders and modules are linted.
+    all? = options.args == []
+    wanted = &(all? or Targets.below?(&1.path, targets))
+    sources = if(all?, do: modules, else: []) ++ folders
 
     lint = [
       strict: options.flags[:strict] || false,
-      profile: if(options.profile_given, do: CLI.Session.profile(options)),
-      context: Targets.builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
+      profile: if(options.profile_given, do: Session.profile(options)),
+      context:
+        Targets.builtins(options, folders) ++ Enum.reject(modules ++ dirs, &(&1 in sources))
     ]
 
     diagnostics =
@@ -73,7 +84,7 @@ defmodule Skillbook.CLI.Lint do
       end
 
     put(options.flags[:format] || :text, diagnostics, options)
-    if Enum.all?(targets, &empty?/1), do: warn_empty(targets)
+    if targets != [] and Enum.all?(targets, &empty?/1), do: warn_empty(targets)
     if Enum.any?(diagnostics, &(&1.severity != :info)), do: 1, else: 0
   end
 
@@ -101,7 +112,7 @@ defmodule Skillbook.CLI.Lint do
       |> Terminal.put_json()
 
   defp put(:sarif, diagnostics, _options),
-    do: diagnostics |> CLI.Sarif.log(File.cwd!()) |> Terminal.put_json()
+    do: diagnostics |> Sarif.log(File.cwd!()) |> Terminal.put_json()
 
   defp put(:text, [], _options), do: Terminal.put("No problems found.")
 

@@ -1,35 +1,72 @@
 defmodule Skillbook.CLI.ModelFlags do
   @moduledoc false
-  # The flags of commands that use a model: `--url`, `--model`, `--key-env` and `--cacert`.
+  # The flags of commands that use a model: `--api`, `--url`, `--model`, `--key-env` and
+  # `--cacert`.
 
   alias Skillbook.{Model, OptionError}
 
+  # The models of `--api`, with the server and the variable of the key if no other is given.
+  @apis %{
+    "openai" => {Model.OpenAI, "https://api.openai.com/v1", "OPENAI_API_KEY"},
+    "responses" => {Model.Responses, "https://api.openai.com/v1", "OPENAI_API_KEY"},
+    "anthropic" => {Model.Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"},
+    "gemini" => {Model.Gemini, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"}
+  }
+  @names ~w(openai responses anthropic gemini)
+
   @spec switches() :: keyword()
-  def switches, do: [url: :string, model: :string, key_env: :string, cacert: :string]
+  def switches,
+    do: [api: :string, url: :string, model: :string, key_env: :string, cacert: :string]
 
   @doc "The lines of the flags in a command's help; the first is not indented."
   @spec help() :: String.t()
   def help do
     """
+      --api NAME           interface of the server: openai (default), responses, anthropic or
+                           gemini; without --url the vendor's own server
       --url URL            server, for example http://localhost:8080 or https://api.openai.com/v1
       --model NAME         name of the model on the server
-      --key-env VARIABLE   environment variable with the API key (default: no key is sent)
+      --key-env VARIABLE   environment variable with the API key (default: with --url no key is
+                           sent; else OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
       --cacert FILE        certificates to trust instead of the system's\
     """
     |> String.trim_leading()
   end
 
   @doc "The model of a command's flags, or the message of a usage error."
-  @spec model(String.t(), keyword()) :: {:ok, Model.OpenAI.t()} | {:error, String.t()}
+  @spec model(String.t(), keyword()) :: {:ok, Model.t()} | {:error, String.t()}
   def model(command, flags) do
-    server = "--url URL, the model's server, for example http://localhost:8080"
+    server =
+      "--url URL, the model's server, for example http://localhost:8080, " <>
+        "or --api NAME for that of a vendor"
 
-    with {:ok, url} <- required(command, flags, :url, server),
+    with :ok <- known_api(flags[:api]),
+         {:ok, _url} <- required(command, [url: url(flags)], :url, server),
          {:ok, name} <- required(command, flags, :model, "--model NAME, the name of the model"),
-         {:ok, key} <- key(:key_env, flags[:key_env]),
+         {:ok, key} <- key(:key_env, key_env(flags)),
          :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
-      Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert])
+      {module, _url, _variable} = @apis[flags[:api] || "openai"]
+
+      module.new(url: url(flags), model: name, key: key, cacertfile: flags[:cacert])
       |> message("--url")
+    end
+  end
+
+  defp known_api(api) when api == nil or is_map_key(@apis, api), do: :ok
+
+  defp known_api(other),
+    do: {:error, "--api expects one of #{Enum.join(@names, ", ")}, got: #{other}"}
+
+  @doc "The server of the flags, or `nil`."
+  @spec url(keyword()) :: String.t() | nil
+  def url(flags), do: flags[:url] || with({_module, url, _} <- @apis[flags[:api]], do: url)
+
+  @doc "The environment variable with the key, or `nil`."
+  @spec key_env(keyword()) :: String.t() | nil
+  def key_env(flags) do
+    case {flags[:key_env], flags[:url], @apis[flags[:api]]} do
+      {nil, nil, {_module, _url, variable}} -> variable
+      {variable, _url, _api} -> variable
     end
   end
 

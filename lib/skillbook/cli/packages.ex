@@ -21,7 +21,7 @@ defmodule Skillbook.CLI.Packages do
 
     case result do
       {:ok, outcomes} ->
-        if options.flags[:json], do: put_json(outcomes), else: put(outcomes, terminal)
+        if options.flags[:json], do: put_json(outcomes), else: put(outcomes, command, terminal)
         if Enum.any?(outcomes, &(&1.action == :failed)), do: 1, else: 0
 
       {:error, error} ->
@@ -108,9 +108,10 @@ defmodule Skillbook.CLI.Packages do
 
   # Outcomes
 
-  defp put([], _terminal), do: Terminal.put("No skill is installed.")
+  defp put([], "publish", _terminal), do: Terminal.put("The profile sees no entry.")
+  defp put([], _command, _terminal), do: Terminal.put("No skill is installed.")
 
-  defp put(outcomes, terminal) do
+  defp put(outcomes, _command, terminal) do
     named = outcomes |> Enum.reject(& &1.error) |> widest(& &1.name)
     acted = outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)
     for outcome <- outcomes, do: put_outcome(outcome, named, acted, terminal)
@@ -147,7 +148,9 @@ defmodule Skillbook.CLI.Packages do
     ])
   end
 
-  defp color(action) when action in [:installed, :imported, :updated, :restored], do: :green
+  defp color(action) when action in [:installed, :imported, :published, :updated, :restored],
+    do: :green
+
   defp color(action) when action in [:outdated, :changed], do: :yellow
   defp color(_), do: :faint
 

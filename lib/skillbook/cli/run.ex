@@ -164,7 +164,7 @@ defmodule Skillbook.CLI.Run do
       ])
 
   # The page of a command without a handler.
-  defp status_text(:template), do: "ok: instructions for the model to follow"
+  defp status_text(:template), do: "ok: a text for the model to read"
   defp status_text(status), do: to_string(status)
 
   @doc "The colour of a status."

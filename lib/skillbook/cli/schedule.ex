@@ -1,11 +1,15 @@
 defmodule Skillbook.CLI.Schedule do
   @moduledoc false
   # `skillbook schedule`: prints the result of `Skillbook.schedule/2`, or runs scheduled skills.
+  # `schedule pause`, `resume` and `run` write to the database, where the processes that run
+  # schedules see it.
 
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{ModelFlags, Session, Terminal}
   alias Skillbook.Native
+
+  @actions ~w(pause resume run)
 
   # Limits of a table's columns; the last column gets the remaining width.
   @min_last_column 12
@@ -19,23 +23,35 @@ defmodule Skillbook.CLI.Schedule do
   def switches,
     do:
       [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean] ++
-        [enable: :keep] ++
+        [enable: :keep, by: :string, reason: :string] ++
         ModelFlags.switches()
 
   @impl true
+  def args([action, _name] = args) when action in @actions, do: {:ok, args}
+  def args([action]) when action in @actions, do: {:error, "`schedule #{action}` needs a NAME"}
+
+  def args([action | more]) when action in @actions,
+    do: {:error, "`schedule #{action}` takes one NAME, got: #{List.last(more)}"}
+
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show scheduled skills and their last results, or run them"
+  def summary, do: "show scheduled skills and their last results, run or pause them"
 
   @impl true
   def help do
     """
     Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run]
            [--enable GLOB ...] [GLOB ...]
+           skillbook [OPTIONS] schedule (pause | resume | run) NAME [--by NAME] [--reason TEXT]
 
     Shows the next times of skills with a schedule, and the last results. GLOB restricts the
     names. With --profile, only results of that profile are shown.
+
+    `pause` stops a schedule in all processes with this database, also after a restart, until
+    `resume`. `run` runs the skill once, now, also while it is paused: one of the processes that
+    run schedules does it within seconds. With --profile, these take only skills that run as that
+    profile.
 
     Options:
       --times N            next times to show for each skill (default: 1)
@@ -45,6 +61,9 @@ defmodule Skillbook.CLI.Schedule do
 
       --enable GLOB        with --run: also run built-in skills of this name, whose schedules are
                            off otherwise; may be repeated
+      --by NAME            with pause, resume and run: who does it, which is stored (default: the
+                           user of this system)
+      --reason TEXT        the reason, which is stored
 
     With --run, a skill runs as the profile that its page names, or as the profile that stored it.
     Pages without a profile run as --profile. Changed files are reloaded. Several processes can
@@ -56,6 +75,9 @@ defmodule Skillbook.CLI.Schedule do
     Examples:
       skillbook schedule
       skillbook schedule --times 5 'workflows.*'
+      skillbook schedule pause workflows.digest --reason 'The mail server is down'
+      skillbook schedule resume workflows.digest
+      skillbook schedule run workflows.digest
       skillbook --db other.db schedule --json
       skillbook --profile ann --grant staff schedule --run --url http://localhost:11434 \\
         --model llama3.2
@@ -63,8 +85,19 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   @impl true
+  def run(%{args: [action, name]} = options) when action in @actions do
+    case check_flags(options.flags, action, [:by, :reason]) do
+      :ok -> Session.with_book(options, :read, &act(&1, action, name, options))
+      {:error, message} -> Terminal.usage_error(message, "schedule --help")
+    end
+  end
+
   def run(options) do
-    case with(:ok <- check_enable(options.flags), do: agent(options.flags)) do
+    case with(
+           :ok <- check_listing(options.flags),
+           :ok <- check_enable(options.flags),
+           do: agent(options.flags)
+         ) do
       {:ok, agent} ->
         mode = if options.flags[:run], do: {:serve, agent}, else: :read
 
@@ -79,6 +112,53 @@ defmodule Skillbook.CLI.Schedule do
     end
   end
 
+  defp check_flags(flags, action, known) do
+    case Enum.find(Keyword.keys(flags), &(&1 not in known)) do
+      nil -> :ok
+      flag -> {:error, "--#{flag} does not go with `schedule #{action}`"}
+    end
+  end
+
+  defp check_listing(flags) do
+    if flags[:by] || flags[:reason],
+      do: {:error, "--by and --reason need `schedule pause`, `resume` or `run`"},
+      else: :ok
+  end
+
+  @doc "Who runs a command that stores it."
+  @spec by(keyword()) :: keyword()
+  def by(flags), do: Keyword.merge([by: Session.user()], Keyword.take(flags, [:by, :reason]))
+
+  defp act(book, action, name, options) do
+    view =
+      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+
+    case operate(action, view, name, by(options.flags)) do
+      {:ok, outcome} ->
+        Terminal.put(Terminal.line(done(action, name, outcome)))
+
+      {:error, error} ->
+        Terminal.complain(Exception.message(error))
+        1
+    end
+  end
+
+  defp operate("pause", view, name, given), do: Skillbook.pause_schedule(view, name, given)
+  defp operate("resume", view, name, given), do: Skillbook.resume_schedule(view, name, given)
+  defp operate("run", view, name, given), do: Skillbook.run_schedule(view, name, given)
+
+  defp done("pause", name, pause),
+    do: "#{name} is paused since #{minute(pause.at)} UTC, by #{pause.by}"
+
+  defp done("resume", name, nil), do: "#{name} was not paused"
+
+  defp done("resume", name, pause),
+    do: "#{name} was paused since #{minute(pause.at)} UTC, and runs again"
+
+  defp done("run", _name, firing),
+    do:
+      "#{firing.name} runs in the next process that runs schedules, for #{minute(firing.at)} UTC"
+
   defp agent(flags) do
     given = Enum.filter(Keyword.keys(ModelFlags.switches()), &flags[&1])
 
@@ -90,7 +170,7 @@ defmodule Skillbook.CLI.Schedule do
         with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
 
       true ->
-        {:error, "--url, --model, --key-env and --cacert need --run"}
+        {:error, "--api, --url, --model, --key-env and --cacert need --run"}
     end
   end
 
@@ -195,9 +275,14 @@ defmodule Skillbook.CLI.Schedule do
   defp json(agenda) do
     %{
       now: iso(agenda.now),
-      next: for(row <- agenda.next, do: %{row | at: Enum.map(row.at, &iso/1)}),
+      next: for(row <- agenda.next, do: next(row)),
       last: Enum.map(agenda.last, &row/1)
     }
+  end
+
+  defp next(row) do
+    pause = row.paused && %{row.paused | at: iso(row.paused.at)}
+    %{row | at: Enum.map(row.at, &iso/1), paused: pause}
   end
 
   defp row(row),
@@ -229,7 +314,7 @@ defmodule Skillbook.CLI.Schedule do
 
   defp next(rows, terminal) do
     rows =
-      for row <- rows, {name, local} <- named(row) do
+      for row <- rows, {name, local} <- row |> named() |> paused(row[:paused]) do
         [
           name,
           local,
@@ -245,6 +330,10 @@ defmodule Skillbook.CLI.Schedule do
 
   defp named(%{name: name, local: [first | more]}),
     do: [{name, first} | Enum.map(more, &{"", &1})]
+
+  # The times at which it would run are those of JSON.
+  defp paused([{name, _local} | _], %{}), do: [{name, "paused"}]
+  defp paused(rows, nil), do: rows
 
   defp last([], _terminal), do: "No scheduled skill has run yet."
 

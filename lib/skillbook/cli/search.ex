@@ -1,12 +1,12 @@
 defmodule Skillbook.CLI.Search do
   @moduledoc false
-  # `skillbook search`: searches entries, or the notes of a vault.
+  # `skillbook search`: searches entries, the notes of a vault, or the skills of websites.
 
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{EmbedderFlags, Session, Terminal}
   alias Skillbook.Catalog.Search
-  alias Skillbook.{Vault, View}
+  alias Skillbook.{Package, Vault, View}
 
   @impl true
   def switches do
@@ -15,6 +15,9 @@ defmodule Skillbook.CLI.Search do
         limit: {:number, 1, Search.max_limit()},
         kind: {:one_of, [:command, :skill, :note]},
         tag: :keep,
+        remote: :keep,
+        remotes: :boolean,
+        to: :string,
         json: :boolean
       ]
   end
@@ -27,7 +30,7 @@ defmodule Skillbook.CLI.Search do
   end
 
   @impl true
-  def summary, do: "search the skills, or the notes of a vault"
+  def summary, do: "search the skills, the notes of a vault, or the skills of websites"
 
   @impl true
   def help do
@@ -42,6 +45,9 @@ defmodule Skillbook.CLI.Search do
       --limit N            maximum number of results, 1 to 1,000 (default: 10)
       --kind KIND          only entries of this kind: command, skill or note
       --tag TAG            only entries with this tag; repeatable
+      --remote URL         search the skills of a website instead; repeatable
+      --remotes            search the websites whose skills are installed in --to FOLDER
+                           (default: .agents/skills)
       --json               print a JSON array; highlights are pairs of start and length, in bytes
       #{EmbedderFlags.help()}
 
@@ -49,7 +55,10 @@ defmodule Skillbook.CLI.Search do
     plan* for words with that prefix. --limit is at most 100, and --kind is not allowed. The first
     search stores an index of the folder in the database.
 
-    Exit status: 1 if nothing was found.
+    --remote takes every SOURCE of `install`. Of a website only the index is read. It searches
+    names and descriptions, and prints sources that `install` takes.
+
+    Exit status: 1 if nothing was found or a website cannot be read.
 
     Examples:
       skillbook search due tasks
@@ -57,6 +66,7 @@ defmodule Skillbook.CLI.Search do
       skillbook search digest --kind skill --json
       skillbook search --vault ~/notes quarterly plan
       skillbook search --vault ~/notes '"quarterly plan" strat*' --tag work
+      skillbook search --remote https://example.com --remotes pull requests
     """
   end
 
@@ -68,7 +78,73 @@ defmodule Skillbook.CLI.Search do
     end
   end
 
-  defp search(%{vaults: [_ | _], flags: flags} = options) do
+  defp search(%{flags: flags} = options) do
+    remotes = Keyword.get_values(flags, :remote)
+
+    cond do
+      remotes == [] and not (flags[:remotes] == true) ->
+        local(options)
+
+      options.vaults != [] or flags[:kind] != nil or flags[:tag] != nil ->
+        Terminal.usage_error("--remote takes no --vault, --kind and --tag", "search --help")
+
+      true ->
+        with {:ok, known} <- known(flags) do
+          remote(remotes ++ known, options)
+        else
+          {:error, error} ->
+            Terminal.complain(Exception.message(error))
+            1
+        end
+    end
+  end
+
+  defp known(flags) do
+    if flags[:remotes],
+      do: Package.Search.sites(Path.expand(flags[:to] || Package.default_folder())),
+      else: {:ok, []}
+  end
+
+  defp remote([], _options) do
+    Terminal.complain("no skill of a website is installed; name a website with --remote URL")
+    1
+  end
+
+  defp remote(sources, %{args: words, flags: flags} = options) do
+    query = Enum.join(words, " ")
+    {found, errors} = Package.search(sources, query, limit: flags[:limit] || 10)
+
+    found =
+      for {source, skill} <- found,
+          do: %{source: address(source, skill), name: skill.name, description: skill.description}
+
+    if flags[:json],
+      do: Terminal.put_json(found),
+      else: Enum.each(found, &put_remote(&1, Terminal.new(options.color)))
+
+    for error <- errors, do: Terminal.complain(Exception.message(error))
+    if found == [] and errors == [], do: Terminal.complain("nothing found for `#{query}`")
+    if found == [] or errors != [], do: 1, else: 0
+  end
+
+  # As `install` takes it: a skill of a website, or the source and the skill's name.
+  defp address(source, skill) do
+    if Package.Site.address?(source),
+      do: (source |> String.split("#") |> hd()) <> "#" <> skill.name,
+      else: source <> " " <> skill.name
+  end
+
+  defp put_remote(found, terminal) do
+    Terminal.put([
+      Terminal.style(terminal, :bright, Terminal.line(found.name)),
+      "  ",
+      Terminal.style(terminal, :faint, Terminal.line(found.source)),
+      "\n  ",
+      found.description |> String.split() |> Enum.join(" ") |> Terminal.line()
+    ])
+  end
+
+  defp local(%{vaults: [_ | _], flags: flags} = options) do
     max = Vault.max_limit()
 
     cond do
@@ -83,7 +159,7 @@ defmodule Skillbook.CLI.Search do
     end
   end
 
-  defp search(%{args: words, flags: flags} = options) do
+  defp local(%{args: words, flags: flags} = options) do
     Session.with_book(options, :read, fn book ->
       view = Session.view(book, options)
       query = Enum.join(words, " ")

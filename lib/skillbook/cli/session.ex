@@ -4,7 +4,8 @@ defmodule Skillbook.CLI.Session do
   # subcommand, and stops the book.
 
   alias Skillbook.Catalog.ErrorLog
-  alias Skillbook.CLI.Terminal
+  alias Skillbook.CLI.{Accounts, Servers, Terminal}
+  alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.{Embedding, Vault}
 
@@ -19,23 +20,33 @@ defmodule Skillbook.CLI.Session do
 
   Returns the function's result, or the exit status 3 if the book cannot start.
 
+  Before, it prints the first problems in the skills (`:problems`), and the number of offers of
+  MCP servers that wait for an approval (`:offers`). `shown` chooses among them.
+
   The mode is
 
     * `:read` - creates no database and opens no vaults
     * `:write` - commands may run, so a missing database is created
     * `:converse` - as `:write`, and changed files are reloaded
+    * `{:decide, agent}` - as `:write`, for `approvals`; prose runs with the agent's options, if
+      they are not `nil`
+    * `:web` - as `:converse`, and every id is a profile: without visibility labels, except
+      that of the options
     * `{:serve, agent}` - as `:converse`, and scheduled skills run; prose runs with the agent's
       options, if they are not `nil`
   """
-  def with_book(options, mode, fun) do
+  def with_book(options, mode, fun, shown \\ [:problems, :offers]) do
     trapping = Process.flag(:trap_exit, true)
 
     try do
       with {:ok, store} <- store(options.db, mode),
+           {:ok, accounts} <- Accounts.read(),
+           options = %{options | connections: accounts},
            vaults = if(mode == :read, do: [], else: options.vaults),
            {:ok, pid} <- start(options, store, vaults, mode) do
         try do
-          unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
+          Client.await(@name)
+          unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name), shown)
           with :ok <- index(vaults), :ok <- embed(options.embedder, mode), do: fun.(@name)
         after
           GenServer.stop(pid)
@@ -54,6 +65,16 @@ defmodule Skillbook.CLI.Session do
   @doc "The name of the book of a command line."
   def name, do: @name
 
+  @doc """
+  The modules of the applications whose project `mix skillbook` runs in; `bin/skillbook` has none.
+  """
+  @spec modules() :: [Skillbook.Source.item()]
+  def modules, do: for(app <- Application.get_env(:skillbook, :modules, []), do: {:modules, app})
+
+  @doc "The person at the command line, for records of decisions."
+  @spec user() :: String.t()
+  def user, do: System.get_env("USER") || System.get_env("USERNAME") || "the command line"
+
   @doc "The view of `profile/1`."
   def view(book, options), do: Skillbook.view(book, profile(options))
 
@@ -69,8 +90,9 @@ defmodule Skillbook.CLI.Session do
 
     book = [
       name: @name,
-      sources: options.dirs |> Enum.uniq_by(&Path.expand/1) |> Enum.map(&source/1),
+      sources: sources(options.dirs) ++ options.servers,
       builtins: options.builtins,
+      connections: options.connections,
       store: store,
       vaults: vaults,
       preflight: if(options.flags[:preflight], do: []),
@@ -91,14 +113,23 @@ defmodule Skillbook.CLI.Session do
 
   defp timeout(mode), do: if(waits?(mode), do: [embedder_timeout: @embedder_timeout], else: [])
 
+  # A call that waits for an approval runs as a profile of the book.
+  defp profiles(options), do: [[id: options.profile, grants: options.grants]]
+
   defp schedules({:serve, agent}, options) do
-    profiles = [[id: options.profile, grants: options.grants]]
     builtins = Keyword.get_values(options.flags, :enable)
     schedules = [run_as: options.profile, builtins: builtins]
-    [profiles: profiles, schedules: schedules, agent: agent]
+    [profiles: profiles(options), schedules: schedules, agent: agent]
   end
 
-  defp schedules(_mode, _options), do: [scheduler: false]
+  defp schedules({:decide, agent}, options),
+    do: [profiles: profiles(options), scheduler: false, agent: agent]
+
+  # Tokens are made for profiles that this command line does not name.
+  defp schedules(:web, options),
+    do: [profiles: profiles(options) ++ [fn id -> {:ok, [id: id]} end], scheduler: false]
+
+  defp schedules(_mode, options), do: [profiles: profiles(options), scheduler: false]
 
   # Waits until all notes are indexed, so that a search is complete.
   defp index([]), do: :ok
@@ -136,7 +167,7 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
-  defp waits?(mode), do: mode in [:read, :write]
+  defp waits?(mode), do: mode in [:read, :write] or match?({:decide, _agent}, mode)
 
   @doc "Shows how much of some work is done."
   @spec progress(String.t(), %{done: non_neg_integer(), total: non_neg_integer()}) :: :ok
@@ -155,6 +186,11 @@ defmodule Skillbook.CLI.Session do
         wait(name, task)
     end
   end
+
+  @doc "The sources of a command line with these folders."
+  @spec sources([Path.t()]) :: [Skillbook.Source.item()]
+  def sources(dirs),
+    do: modules() ++ (dirs |> Enum.uniq_by(&Path.expand/1) |> Enum.map(&source/1))
 
   # Installed skills named with --dir have no visibility labels, but keep their low trust.
   defp source(folder) do
@@ -201,7 +237,26 @@ defmodule Skillbook.CLI.Session do
 
   defp reason(other), do: Exception.format_exit(other)
 
-  defp summarize(diagnostics) do
+  # The offers of one server may be hundreds.
+  defp summarize(diagnostics, shown) do
+    {offers, problems} = Enum.split_with(diagnostics, &(&1.code == :server_entry_unapproved))
+    if :problems in shown, do: problems(problems)
+    if :offers in shown, do: offers(length(offers))
+    :ok
+  end
+
+  defp offers(0), do: :ok
+
+  defp offers(1),
+    do: Terminal.complain("1 tool or skill of an MCP server is not approved; `servers` shows it")
+
+  defp offers(count) do
+    Terminal.complain(
+      "#{count} tools and skills of MCP servers are not approved; `servers` shows them"
+    )
+  end
+
+  defp problems(diagnostics) do
     case Enum.reject(diagnostics, &(&1.severity == :info)) do
       [] ->
         :ok
@@ -215,6 +270,18 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
-  defp first_line(diagnostic),
+  # The message names options of Elixir; here a variable has the token.
+  defp first_line(%{code: :server_unavailable, path: "mcp:" <> label} = diagnostic) do
+    option = "the option :token or :headers"
+
+    message =
+      String.replace(diagnostic.message, option, "the variable #{Servers.variable(label)}")
+
+    line(%{diagnostic | message: message})
+  end
+
+  defp first_line(diagnostic), do: line(diagnostic)
+
+  defp line(diagnostic),
     do: diagnostic |> to_string() |> String.split("\n", parts: 2) |> hd()
 end

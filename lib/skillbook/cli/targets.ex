@@ -51,8 +51,8 @@ defmodule Skillbook.CLI.Targets do
     # Compares inodes, because the build links to them.
     folders = for source <- sources, folder <- upwards(source), do: identity(folder)
 
-    for builtin <- [Source.builtin(), Source.builtin(:vaults)],
-        options.builtins,
+    for builtin <- Enum.map([:skills, :vaults, :connections], &Source.builtin/1),
+        options.builtins != false,
         identity(builtin.path) not in folders,
         do: builtin
   end

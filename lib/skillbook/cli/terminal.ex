@@ -81,8 +81,9 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Clears the progress line."
   def clear_progress, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)
 
-  # Set by bin/skillbook, because the virtual machine cannot check standard error.
-  defp progress?, do: System.get_env("SKILLBOOK_PROGRESS") == "1"
+  @doc "Whether a person sees standard error."
+  # Set by bin/skillbook, because the virtual machine cannot check it.
+  def progress?, do: System.get_env("SKILLBOOK_PROGRESS") == "1"
 
   @doc "Adds a style of `IO.ANSI`, for example `:red` or `:bright`, if colours are on."
   def style(%{color: true}, style, text), do: [apply(IO.ANSI, style, []), text, IO.ANSI.reset()]

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Test do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{EmbedderFlags, Session, Targets, Terminal}
+  alias Skillbook.CLI.{EmbedderFlags, Evaluations, Session, Targets, Terminal}
   alias Skillbook.Test.{Examples, Ranking}
   alias Skillbook.{EmbedderError, Source, View}
 
@@ -19,25 +19,31 @@ defmodule Skillbook.CLI.Test do
         min_hit1: {:number, 0, 100},
         min_hit3: {:number, 0, 100},
         pairs: {:number, 0, 1_000},
+        only: {:one_of, [:examples, :evaluations]},
         json: :boolean
-      ]
+      ] ++ Evaluations.switches()
   end
 
   @impl true
   def args(paths), do: Targets.check("test", paths)
 
   @impl true
-  def summary, do: "test whether requests lead to the right skills, without a model"
+  def summary, do: "test whether requests lead to the right skills, and evaluate them"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N] [--json]
+    Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N]
+                                   [--only KIND] [--url URL --model NAME [--record]]
+                                   [--compare WITH ...] [--json]
 
     Tests the descriptions of skills with the `examples` in their frontmatter: requests that
     should lead to a skill, and after `not:` requests that should not. Prints each request that
     leads to another skill first, with the skills that come before and the words of the request
     that find them; and the pairs of skills whose descriptions compete.
+
+    Runs the evaluations beside skills too (evals.yaml, NAME.evals.yaml, EVAL.md and
+    evals/evals.json): from their recordings, or with the model of --url and --model.
 
     PATH is a folder of skills, the folder of one skill, or a file. Only examples in these paths
     are tested; the skills of --dir and the built-in skills compete with them. Without PATH all
@@ -47,48 +53,68 @@ defmodule Skillbook.CLI.Test do
       --min-hit1 N         fail if fewer than N percent of the requests lead to their skill first
       --min-hit3 N         fail if fewer than N percent have it among the first three
       --pairs N            maximum number of pairs, 0 to 1,000 (default: 10)
+      --only KIND          only `examples`, or only `evaluations`
       --json               print JSON
       #{EmbedderFlags.help()}
+      #{Evaluations.help()}
 
-    Exit status: 0 all passed, 1 a request has its skill not among the first three, or a skill is
-    picked for a request after `not:`; 2 wrong usage; 3 the skills cannot be loaded. With
-    --min-hit1 or --min-hit3 these decide instead of the first three.
+    Exit status: 0 all passed, 1 a request has its skill not among the first three, a skill is
+    picked for a request after `not:`, or an evaluation failed or cannot be read; 2 wrong usage;
+    3 the skills cannot be loaded. With --min-hit1 or --min-hit3 these decide instead of the first
+    three. Evaluations that are not run do not fail.
 
     Examples:
       skillbook test
       skillbook test skills/email --pairs 0
       skillbook test skills --profile support --min-hit1 80 --json
+      skillbook test skills/email --url http://localhost:8080 --model qwen3 --record
+      skillbook test skills/email --url http://localhost:8080 --model qwen3 \\
+        --compare without --compare before --repeat 10
     """
   end
 
   @impl true
   def run(options) do
-    case EmbedderFlags.read(options) do
-      {:ok, options} -> test(options)
+    with {:ok, options} <- EmbedderFlags.read(options),
+         {:ok, evaluate} <- Evaluations.read(options.flags) do
+      test(options, evaluate)
+    else
       {:error, message} -> Terminal.usage_error(message, "test --help")
     end
   end
 
-  defp test(options) do
+  defp test(options, evaluate) do
     {targets, sources} = Targets.of(options)
     skills = Source.builtin().path
     builtins = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
     dirs = Enum.map(options.dirs, &Path.expand/1)
     book_options = %{options | dirs: Enum.uniq(dirs ++ sources), builtins: builtins}
 
+    only = options.flags[:only]
+
     Session.with_book(book_options, :read, fn book ->
-      view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
-      only = only(view, options.args, targets)
-      test = Examples.run(view, only, options.flags[:pairs] || 10, &progress/2)
-      Terminal.clear_progress()
-      put(test, options)
-      status(test, options.flags)
+      test = if only != :evaluations, do: examples(book, options, targets)
+
+      run =
+        if only != :examples,
+          do: Evaluations.run(book_options, Session.view(book, options), targets, evaluate)
+
+      put(test, run, options)
+      if Evaluations.failed?(run), do: 1, else: status(test, options.flags)
     end)
   rescue
     error in EmbedderError ->
       Terminal.clear_progress()
       Terminal.complain(["the requests cannot be embedded: ", Exception.message(error)])
       3
+  end
+
+  defp examples(book, options, targets) do
+    view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
+    only = only(view, options.args, targets)
+    test = Examples.run(view, only, options.flags[:pairs] || 10, &progress/2)
+    Terminal.clear_progress()
+    test
   end
 
   defp progress(:requests, count), do: Session.progress("requests embedded", count)
@@ -107,6 +133,8 @@ defmodule Skillbook.CLI.Test do
         do: entry.name
   end
 
+  defp status(nil, _flags), do: 0
+
   defp status(test, flags) do
     picked? = Enum.any?(test.results, &(&1.not and not &1.passed))
     limits = [{test.hit1, flags[:min_hit1]}, {test.hit3, flags[:min_hit3]}]
@@ -123,10 +151,19 @@ defmodule Skillbook.CLI.Test do
   defp below?({_share, nil}), do: false
   defp below?({share, least}), do: (share || 0.0) * 100 < least
 
-  defp put(test, options) do
-    if options.flags[:json],
-      do: test |> Map.from_struct() |> Terminal.put_json(),
-      else: test |> text(Terminal.new(options.color)) |> Terminal.put()
+  defp put(test, run, options) do
+    if options.flags[:json] do
+      examples = if test, do: Map.from_struct(test), else: %{}
+      evaluations = if run, do: %{evaluations: Evaluations.json(run)}, else: %{}
+      examples |> Map.merge(evaluations) |> Terminal.put_json()
+    else
+      parts =
+        if(test, do: [text(test, Terminal.new(options.color))], else: []) ++
+          if run, do: [Evaluations.text(run)], else: []
+
+      parts = if parts == [], do: ["There are no evaluations."], else: parts
+      parts |> Enum.intersperse("\n\n") |> Terminal.put()
+    end
   end
 
   defp text(test, terminal) do

@@ -6,10 +6,11 @@ defmodule Skillbook.CLI.Tools do
 
   alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.{OptionError, Tools}
+  alias Skillbook.Tools.Shape
 
   @impl true
   def switches,
-    do: [shape: {:one_of, [:openai, :anthropic, :mcp]}, names: :keep, limit: {:number, 1, nil}]
+    do: [shape: {:one_of, Shape.all()}, names: :keep, limit: {:number, 1, nil}]
 
   @impl true
   def args([]), do: {:ok, []}
@@ -27,7 +28,8 @@ defmodule Skillbook.CLI.Tools do
     the commands and skills that the profile can see.
 
     Options:
-      --shape SHAPE     openai, anthropic or mcp (default: openai)
+      --shape SHAPE     openai, openai_strict, openai_responses, anthropic, gemini, mcp, or llama
+                        for llama.cpp and other servers of the OpenAI interface (default: openai)
       --names GLOB      only entries with a matching name; repeatable
       --limit N         maximum number of tools (default: 128); the description of get_skill has
                         the number of tools left out

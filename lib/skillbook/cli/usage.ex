@@ -76,8 +76,12 @@ defmodule Skillbook.CLI.Usage do
 
       true ->
         case Skillbook.usage(view, times ++ names ++ Keyword.take(options.flags, [:by])) do
-          {:ok, report} -> put(report, options)
-          {:error, error} -> Terminal.complain(Exception.message(error)) && 1
+          {:ok, report} ->
+            put(report, options)
+
+          {:error, error} ->
+            Terminal.complain(Exception.message(error))
+            1
         end
     end
   end

@@ -60,6 +60,8 @@ defmodule Skillbook.Embedder.Local do
   def new(folder, options \\ []) do
     Arguments.check!("Skillbook.Embedder.Local.new/2", folder: {:text, folder})
 
+    options = Options.keywords(options)
+
     with :ok <- Options.validate(options, "a local embedder", schema()),
          :ok <- error(:library, Library.load()),
          {:ok, {model, size, max_tokens, fingerprint}} <- open(folder) do

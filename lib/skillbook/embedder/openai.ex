@@ -117,8 +117,12 @@ defmodule Skillbook.Embedder.OpenAI do
   @doc "Builds an embedder from the options above."
   @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
-    with {:ok, url} <- Service.validate(options, @subject, schema(), "embeddings"),
-         do: {:ok, struct!(__MODULE__, Keyword.put(options, :url, url))}
+    options = Options.keywords(options)
+
+    with {:ok, url, _name} <- Service.validate(options, @subject, schema()) do
+      url = Service.endpoint(url, "embeddings")
+      {:ok, struct!(__MODULE__, Keyword.put(options, :url, url))}
+    end
   end
 
   @doc "Like `new/1`, but raises the error."
@@ -195,13 +199,13 @@ defmodule Skillbook.Embedder.OpenAI do
 
   defp request(embedder, key, texts, deadline) do
     body = body(embedder, texts)
-    answer = [accept: "application/json", compressed: true]
+    headers = fn -> [{"accept", "application/json"} | Service.bearer(key)] end
     max = @max_rest + length(texts) * (embedder.dimensions || @max_size) * @max_number
     start = %{status: nil, headers: %{}, body: [], size: 0, max: max}
 
     Service.attempt(embedder, deadline, fn _retry -> :ok end, fn ->
       embedder
-      |> Service.post(key, body, deadline, answer, start, &part/2)
+      |> Service.post(headers, body, deadline, true, start, &part/2)
       |> result(embedder, length(texts))
       |> Failure.hide_key(key)
     end)

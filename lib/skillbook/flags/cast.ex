@@ -3,12 +3,14 @@ defmodule Skillbook.Flags.Cast do
   # Converts the value of one flag to a type: numbers, dates, texts, lists, e-mail addresses,
   # keywords. `Skillbook.Flags` documents these functions, under names with `cast_`.
 
-  alias Skillbook.Support.Closest
-  alias Skillbook.{FlagError, Flags}
+  alias Skillbook.Support.{Closest, JSON}
+  alias Skillbook.{Declaration, FlagError, Flags}
 
   # A longer text of digits is not a number that anyone meant, and parsing takes quadratic time.
   @max_integer_bytes 20
   @max_float_bytes 64
+  @integers -0x8000000000000000..0x7FFFFFFFFFFFFFFF
+  @exact 0x20000000000000
 
   @spec validate_enum(Flags.t(), String.t(), [term()]) :: Flags.check()
   def validate_enum(flags, name, allowed) do
@@ -146,6 +148,42 @@ defmodule Skillbook.Flags.Cast do
     end)
   end
 
+  @doc "Checks that the whole of a text matches the pattern of a declaration."
+  @spec pattern(Flags.t(), String.t(), String.t() | nil) :: Flags.cast()
+  def pattern(flags, name, pattern)
+      when is_nil(pattern) or not is_binary(:erlang.map_get(name, flags)),
+      do: {:ok, flags}
+
+  def pattern(flags, name, pattern) do
+    case Declaration.check_pattern(pattern, flags[name]) do
+      :ok ->
+        {:ok, flags}
+
+      {:error, found} ->
+        expected = "text in which all of it matches #{pattern}"
+        invalid(name, flags[name], expected, if(found != "", do: example(found)))
+    end
+  end
+
+  @doc """
+  Reads the values of a flag without a type: one text, or a list of several texts. Other values of
+  a JSON object are written as in a line: numbers, booleans and objects as JSON.
+  """
+  @spec texts(Flags.t(), String.t()) :: {:ok, Flags.t()}
+  def texts(flags, name) do
+    case flags[name] do
+      [value] -> {:ok, %{flags | name => any_text(value)}}
+      values when is_list(values) -> {:ok, %{flags | name => Enum.map(values, &any_text/1)}}
+      value -> {:ok, %{flags | name => any_text(value)}}
+    end
+  end
+
+  defp any_text(value) do
+    with :error <- parse_text(value),
+         do: IO.iodata_to_binary(JSON.encode(value)),
+         else: ({:ok, text} -> text)
+  end
+
   @spec list(Flags.t(), String.t()) :: Flags.cast()
   def list(flags, name) do
     cast_all(flags, name, "one or more values, each one line", "one two", fn text ->
@@ -157,6 +195,15 @@ defmodule Skillbook.Flags.Cast do
   def email(flags, name) do
     cast(flags, name, "an e-mail address", "bob@example.com", fn value ->
       with {:ok, text} <- parse_text(value), do: parse_email(text)
+    end)
+  end
+
+  @spec url(Flags.t(), String.t()) :: Flags.cast()
+  def url(flags, name) do
+    expected = "an address of the web with http or https"
+
+    cast(flags, name, expected, "https://example.com/page", fn value ->
+      with {:ok, text} <- parse_text(value), do: parse_url(text)
     end)
   end
 
@@ -291,26 +338,32 @@ defmodule Skillbook.Flags.Cast do
 
   defp printable?(rest), do: rest == ""
 
-  defp parse_integer(value) when is_integer(value), do: {:ok, value}
+  # Integers have 64 bits, as in a declaration. Larger floats have lost digits.
+  defp parse_integer(value) when is_integer(value) and value in @integers, do: {:ok, value}
 
-  defp parse_integer(value) when is_float(value) and trunc(value) == value,
-    do: {:ok, trunc(value)}
+  defp parse_integer(value)
+       when is_float(value) and abs(value) <= @exact and trunc(value) == value,
+       do: {:ok, trunc(value)}
 
   defp parse_integer(value) when is_binary(value) and byte_size(value) <= @max_integer_bytes do
     case value |> String.trim() |> Integer.parse() do
-      {number, ""} -> {:ok, number}
+      {number, ""} when number in @integers -> {:ok, number}
+      {number, "." <> zeros} when abs(number) <= @exact -> if zeros?(zeros), do: {:ok, number}
       _ -> :error
     end
   end
 
   defp parse_integer(_), do: :error
 
-  defp parse_float(value) when is_float(value), do: {:ok, value}
+  defp zeros?(text), do: text != "" and String.trim_leading(text, "0") == ""
+
+  # `-0.0` is no other number than `0.0`.
+  defp parse_float(value) when is_float(value), do: {:ok, value + 0.0}
   defp parse_float(value) when is_integer(value) and abs(value) < 1.0e300, do: {:ok, value * 1.0}
 
   defp parse_float(value) when is_binary(value) and byte_size(value) <= @max_float_bytes do
     case value |> String.trim() |> Float.parse() do
-      {number, ""} -> {:ok, number}
+      {number, ""} -> {:ok, number + 0.0}
       _ -> :error
     end
   end
@@ -332,17 +385,23 @@ defmodule Skillbook.Flags.Cast do
   defp parse_date(%Date{} = date, _), do: {:ok, date}
 
   defp parse_date(value, today) do
-    with {:ok, text} <- parse_text(value) do
-      case {text |> String.trim() |> String.downcase(), today} do
-        {"yesterday", %Date{}} -> {:ok, Date.add(today, -1)}
-        {"today", %Date{}} -> {:ok, today}
-        {"tomorrow", %Date{}} -> {:ok, Date.add(today, 1)}
-        # `Date` also reads negative years; here the dash is a typing error.
-        {"-" <> _, _} -> :error
-        {text, _} -> Date.from_iso8601(text)
-      end
-      |> ok_or_error()
+    with {:ok, text} <- parse_text(value), do: day(text, today)
+  end
+
+  @doc """
+  Reads a day: `YYYY-MM-DD`, and with the current day also yesterday, today or tomorrow.
+  """
+  @spec day(String.t(), Date.t() | nil) :: {:ok, Date.t()} | :error
+  def day(text, today) do
+    case {text |> String.trim() |> String.downcase(), today} do
+      {"yesterday", %Date{}} -> {:ok, Date.add(today, -1)}
+      {"today", %Date{}} -> {:ok, today}
+      {"tomorrow", %Date{}} -> {:ok, Date.add(today, 1)}
+      # `Date` also reads negative years; here the dash is a typing error.
+      {"-" <> _, _} -> :error
+      {text, _} -> Date.from_iso8601(text)
     end
+    |> ok_or_error()
   end
 
   defp parse_datetime(%DateTime{} = datetime), do: DateTime.shift_zone(datetime, "Etc/UTC")
@@ -366,6 +425,17 @@ defmodule Skillbook.Flags.Cast do
          ),
        do: {:ok, text},
        else: :error
+  end
+
+  @url ~r/\Ahttps?:\/\/
+          (\[[0-9a-f:.]+\]|[a-z0-9._~%-]+) (:[0-9]{1,5})?
+          ([\/?\#][!\#-;=?-\[\]_a-z~]*)?\z/ix
+
+  # The same rule as for the defaults of pages, in the native library.
+  defp parse_url(text) do
+    text = String.trim(text)
+
+    if byte_size(text) <= 2_048 and Regex.match?(@url, text), do: {:ok, text}, else: :error
   end
 
   defp ok_or_error({:ok, value}), do: {:ok, value}

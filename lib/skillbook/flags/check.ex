@@ -6,6 +6,7 @@ defmodule Skillbook.Flags.Check do
 
   alias Skillbook.{Declaration, FlagError, Flags}
   alias Skillbook.Flags.Cast
+  alias Skillbook.Support.JSON
 
   # By names
 
@@ -20,7 +21,7 @@ defmodule Skillbook.Flags.Check do
       [] ->
         given =
           for {name, value} <- known,
-              value not in [nil, []],
+              value not in [nil, [], [nil]],
               do: {by_name[normalize(name)], value}
 
         case Enum.find_value(given, &one_dash(&1, by_name)) do
@@ -87,9 +88,14 @@ defmodule Skillbook.Flags.Check do
 
   # By the declaration of a page
 
-  @spec declared(Flags.t(), Declaration.t(), args: [String.t()], today: Date.t()) :: Flags.cast()
+  @type options :: [args: [String.t()], json: boolean(), today: Date.t()]
+
+  @spec declared(Flags.t(), Declaration.t(), options()) :: Flags.cast()
+  def declared(_flags, %Declaration{error: error}, _opts) when error != nil,
+    do: {:error, %FlagError{kind: :declaration, expected: error}}
+
   def declared(flags, %Declaration{flags: declared} = declaration, opts) do
-    opts = Keyword.validate!(opts, [:today, args: []])
+    opts = Keyword.validate!(opts, [:today, args: [], json: false])
     required = for flag <- declared, flag.required, do: flag.name
 
     with {:ok, known} <- known(flags, Enum.flat_map(declared, & &1.names)),
@@ -104,8 +110,26 @@ defmodule Skillbook.Flags.Check do
             do: {flag.name, flag.default}
 
       flags = apply_defaults(flags, Map.new(defaults))
-      reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
+
+      with :ok <- if(opts[:json], do: check_lists(flags, declared), else: :ok),
+           do: reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
     end
+  end
+
+  # Several words of a line are one text, but a list of a JSON object was meant as a list.
+  defp check_lists(flags, declared) do
+    Enum.find_value(declared, :ok, fn
+      %{several: false, type: :text, name: name} ->
+        with [_, _ | _] = values <- flags[name] do
+          {:error,
+           %FlagError{kind: :too_many, flag: name, value: values, example: ~s("some text")}}
+        else
+          _ -> nil
+        end
+
+      _other ->
+        nil
+    end)
   end
 
   @spec check(Flags.t(), Declaration.t(), [String.t()]) :: Flags.check()
@@ -187,9 +211,17 @@ defmodule Skillbook.Flags.Check do
 
   defp cast_flag(flags, %{name: name}, _today) when not is_map_key(flags, name), do: {:ok, flags}
 
-  # Texts are not split at commas. Other values are, and duplicates are removed.
-  defp cast_flag(flags, %{several: true, type: :text, name: name} = flag, today),
-    do: each(flags, name, List.wrap(flags[name]), &cast_flag(&1, %{flag | several: false}, today))
+  # Texts and addresses of the web are not split at commas. Other values are, and duplicates are
+  # removed.
+  defp cast_flag(flags, %{several: true, type: type, name: name} = flag, today)
+       when type in [:text, :url],
+       do:
+         each(
+           flags,
+           name,
+           List.wrap(flags[name]),
+           &cast_flag(&1, %{flag | several: false}, today)
+         )
 
   defp cast_flag(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
     with {:ok, flags} <- Cast.list(flags, name),
@@ -222,8 +254,19 @@ defmodule Skillbook.Flags.Check do
       :date ->
         Cast.date(flags, name, today: if(flag.values != [], do: today))
 
+      :datetime ->
+        Cast.datetime(flags, name)
+
+      :email ->
+        Cast.email(flags, name)
+
+      :url ->
+        Cast.url(flags, name)
+
       :text ->
-        Cast.text(flags, name, max: flag.max, line: flag.line, empty: flag.empty)
+        with {:ok, flags} <-
+               Cast.text(flags, name, max: flag.max, line: flag.line, empty: flag.empty),
+             do: Cast.pattern(flags, name, flag.pattern)
 
       :switch ->
         Cast.boolean(flags, name)
@@ -231,28 +274,29 @@ defmodule Skillbook.Flags.Check do
       :value ->
         if Cast.value(flags, name) == true,
           do: Cast.text(flags, name, []),
-          else: {:ok, to_text(flags, name)}
+          else: Cast.texts(flags, name)
 
       nil ->
-        {:ok, to_text(flags, name)}
+        if Cast.value(flags, name) == true,
+          do: {:ok, %{flags | name => true}},
+          else: Cast.texts(flags, name)
     end
   end
 
   defp each(flags, name, values, cast) do
     result =
-      Cast.collect(values, fn value ->
-        with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}
+      Cast.collect(values, fn
+        # Alone, these are missing values.
+        value when is_list(value) or is_nil(value) ->
+          got = IO.iodata_to_binary(JSON.encode(value))
+          expected = "a list of single values"
+          {:error, %FlagError{kind: :invalid, flag: name, value: got, expected: expected}}
+
+        value ->
+          with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}
       end)
 
     with {:ok, values} <- result, do: {:ok, %{flags | name => values}}
-  end
-
-  # Writes numbers as text, as in a line.
-  defp to_text(flags, name) do
-    case Cast.value(flags, name) do
-      values when is_list(values) -> %{flags | name => Enum.map(values, &Cast.to_text/1)}
-      value -> %{flags | name => Cast.to_text(value)}
-    end
   end
 
   defp reduce(items, acc, fun) do

@@ -15,12 +15,13 @@ defmodule Skillbook.FlagError do
       * `:words` - words without a flag
       * `:one_dash` - a known flag with one dash among the values of another
       * `:conflict` - flags that exclude each other
+      * `:declaration` - the page declares its flags with a mistake, so the command does not run
     * `:flag` - the name of the flag without dashes; `nil` for `:words`
     * `:flags` - all flags of the error, for `:missing`, `:missing_any`, `:unknown` and
       `:conflict`
     * `:value` - the value; for `:words` the words, for `:one_dash` the word with the dash
     * `:expected` - a description of valid values; for `:unknown` the list of known flags, for
-      `:words` the list of flags whose names may be left out
+      `:words` the list of flags whose names may be left out, for `:declaration` the mistake
     * `:example` - a valid value as written in a command, or `nil`
     * `:suggestions` - known flags that are similar to the unknown one
     * `:json` - whether the caller wrote a JSON object, so that the message shows `"limit": 5`
@@ -50,6 +51,7 @@ defmodule Skillbook.FlagError do
           | :words
           | :one_dash
           | :conflict
+          | :declaration
 
   @type t :: %__MODULE__{
           kind: kind(),
@@ -148,6 +150,11 @@ defmodule Skillbook.FlagError do
 
     "#{text} is one word too many: only #{names(e, places, "and")} may be given without " <>
       "the flag's name, once. " <> in_front(words, text)
+  end
+
+  def message(%{kind: :declaration} = e) do
+    "it cannot run: its page declares flags with a mistake (#{e.expected}). Another way of " <>
+      "writing the command does not help; the page must be corrected"
   end
 
   def message(%{kind: :conflict} = e),

@@ -15,6 +15,7 @@ defmodule Skillbook.HTTP.Error do
       * `:closed` - the connection broke before the end of the response
       * `:malformed` - the response is not valid HTTP or gzip
       * `:too_large` - the response exceeds a size limit
+      * `:private` - the host is in a private network, and `:addresses` excludes those
       * `:redirect` - too many redirects, or one that is not allowed
     * `:reason` - a description, without headers, bodies or secrets of URLs
     * `:place` - the server's host and port, or `nil`
@@ -36,6 +37,7 @@ defmodule Skillbook.HTTP.Error do
           | :closed
           | :malformed
           | :too_large
+          | :private
           | :redirect
 
   @type t :: %__MODULE__{kind: kind(), reason: String.t(), place: String.t() | nil}

@@ -50,23 +50,56 @@ defmodule Skillbook.HTTP.Failure do
     {:error, struct!(module, kind: :bad_answer, status: status, reason: reason)}
   end
 
-  def response(module, status, headers, body, _url) when status == 429 or status >= 500 do
-    kind = if status == 429, do: :rate_limited, else: :server
-
-    {:retry,
-     struct!(module,
-       kind: kind,
-       status: status,
-       reason: explain(body),
-       retry_after: retry_after(headers)
-     )}
-  end
-
-  def response(module, status, _headers, body, url) do
+  def response(module, status, headers, body, url) do
+    kind = status_kind(status)
     # The query may contain a secret.
-    reason = "#{%{url | query: nil}}: #{explain(body)}"
-    {:error, struct!(module, kind: :refused, status: status, reason: reason)}
+    place = if kind == :refused, do: "#{%{url | query: nil}}: ", else: ""
+
+    error =
+      struct!(module,
+        kind: kind,
+        status: status,
+        reason: place <> explain(body),
+        retry_after: retry_after(headers, body)
+      )
+
+    {if(retry?(status, headers), do: :retry, else: :error), error}
   end
+
+  defp status_kind(408), do: :timeout
+  defp status_kind(429), do: :rate_limited
+  defp status_kind(status) when status >= 500, do: :server
+  defp status_kind(_status), do: :refused
+
+  # OpenAI and Anthropic say it in a header, for example that a used-up quota stays used up.
+  defp retry?(status, headers) do
+    case Response.header(headers, "x-should-retry") do
+      "true" -> true
+      "false" -> false
+      _ -> status in [408, 409, 429] or status >= 500
+    end
+  end
+
+  @doc """
+  The kind of an error that a server reports within an answer, by the names that vendors give to
+  it, its message, and the milliseconds after which the server wants to be asked again.
+  """
+  @spec reported(term()) :: {:rate_limited | :refused | :server, String.t(), integer() | nil}
+  def reported(error) do
+    names = if is_map(error), do: for(name <- ~w(type code status), do: error[name]), else: []
+    {Enum.find_value(names, :server, &named_kind/1), error_text(error), delay_in(error)}
+  end
+
+  @limited ~w(rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED insufficient_quota)
+  @refused ~w(invalid_request_error invalid_prompt authentication_error permission_error
+    billing_error not_found_error request_too_large INVALID_ARGUMENT FAILED_PRECONDITION
+    PERMISSION_DENIED UNAUTHENTICATED NOT_FOUND context_length_exceeded)
+
+  defp named_kind(name) when name in @limited, do: :rate_limited
+  defp named_kind(name) when name in @refused, do: :refused
+  defp named_kind(429), do: :rate_limited
+  defp named_kind(code) when is_integer(code) and code in 400..499, do: :refused
+  defp named_kind(_name), do: nil
 
   @doc """
   The kind and the reason of a failed request. `:settings` is a failure of the connection that
@@ -87,8 +120,50 @@ defmodule Skillbook.HTTP.Failure do
 
   def kind(%{reason: reason}), do: {:bad_answer, reason}
 
+  @doc """
+  The milliseconds after which a server wants to be asked again, or `nil`: OpenAI's header, the
+  standard one, or the field of Google's errors.
+  """
+  @spec retry_after(Skillbook.HTTP.headers(), binary()) :: non_neg_integer() | nil
+  def retry_after(headers, body) do
+    with nil <- milliseconds(Response.header(headers, "retry-after-ms")),
+         nil <- standard(headers),
+         {:ok, body} <- JSON.decode(body) do
+      delay_in(error_of(body))
+    else
+      {:error, _not_json} -> nil
+      milliseconds -> milliseconds
+    end
+  end
+
+  defp milliseconds(nil), do: nil
+
+  defp milliseconds(text) do
+    case Float.parse(String.trim(text)) do
+      {number, ""} when number >= 0 and number < 1.0e12 -> ceil(number)
+      _ -> nil
+    end
+  end
+
+  defp delay_in(%{"details" => details}) when is_list(details) do
+    Enum.find_value(details, fn
+      %{"retryDelay" => delay} when is_binary(delay) -> seconds(delay)
+      _ -> nil
+    end)
+  end
+
+  defp delay_in(_error), do: nil
+
+  # A duration of protocol buffers, such as `34.07s`.
+  defp seconds(text) do
+    case Float.parse(text) do
+      {number, "s"} when number >= 0 and number < 1.0e9 -> ceil(number * 1000)
+      _ -> nil
+    end
+  end
+
   # Seconds, or a date, which is compared with the server's own clock if it sends one.
-  defp retry_after(headers) do
+  defp standard(headers) do
     value = Response.header(headers, "retry-after") || ""
 
     with :error <- whole_seconds(value),
@@ -131,12 +206,18 @@ defmodule Skillbook.HTTP.Failure do
   @spec explain(binary()) :: String.t()
   def explain(body) do
     case JSON.decode(body) do
+      {:ok, [%{"error" => error} | _]} when error != nil -> error_text(error)
       {:ok, %{"error" => error}} when error != nil -> error_text(error)
       {:ok, %{"message" => text}} when is_binary(text) -> excerpt(text)
       {:ok, %{"detail" => text}} when is_binary(text) -> excerpt(text)
       _ -> if(String.trim(body) == "", do: "no explanation", else: excerpt(body))
     end
   end
+
+  # Google's servers wrap the error of a stream in a list.
+  defp error_of([first | _]), do: error_of(first)
+  defp error_of(%{"error" => error}), do: error
+  defp error_of(_body), do: nil
 
   @doc "The message in the field `error` of a JSON answer."
   @spec error_text(term()) :: String.t()

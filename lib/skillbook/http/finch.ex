@@ -28,7 +28,7 @@ defmodule Skillbook.HTTP.Finch do
     limits = [pool_timeout: settings.connect_timeout, receive_timeout: settings.idle_timeout]
 
     built =
-      Finch.build(request.method, URI.to_string(request.url), request.headers.(), request.body)
+      Finch.build(method(request), URI.to_string(request.url), request.headers.(), request.body)
 
     case stream_while(built, name, {:cont, nil, acc}, &part(&1, &2, fun), limits) do
       {:ok, {:halt, _status, acc}} -> {:halted, acc}
@@ -36,6 +36,13 @@ defmodule Skillbook.HTTP.Finch do
       {:error, exception, {_, _status, acc}} -> {:error, error(exception, settings), acc}
     end
   end
+
+  @doc false
+  # Finch knows the methods of WebDAV as texts only.
+  @spec method(Skillbook.HTTP.Request.t()) :: atom() | String.t()
+  def method(%{method: :propfind}), do: "PROPFIND"
+  def method(%{method: :report}), do: "REPORT"
+  def method(%{method: method}), do: method
 
   defp stream_while(request, name, state, fun, limits) do
     Finch.stream_while(request, name, state, fun, limits)

@@ -8,7 +8,7 @@ defmodule Skillbook.HTTP.Gzip do
   def new, do: :none
 
   @doc "Unpacks data: a piece and the function for the next, or `:more` when all is unpacked."
-  @spec feed(t(), binary()) :: {:data, binary(), (() -> tuple() | :error)} | {:more, t()} | :error
+  @spec feed(t(), iodata()) :: {:data, binary(), (() -> tuple() | :error)} | {:more, t()} | :error
   def feed(:none, data) do
     zlib = :zlib.open()
     # 16 says that it is gzip, 15 is the largest window.

@@ -41,7 +41,7 @@ defmodule Skillbook.HTTP.Req do
 
   defp options(request, settings, key, fun) do
     [
-      method: request.method,
+      method: Finch.method(request),
       url: request.url,
       headers: request.headers.(),
       body: request.body,

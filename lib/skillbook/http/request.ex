@@ -2,8 +2,8 @@ defmodule Skillbook.HTTP.Request do
   @moduledoc """
   An HTTP request.
 
-    * `:method` - `:get` (the default), `:head`, `:post`, `:put`, `:patch`, `:delete` or
-      `:options`
+    * `:method` - `:get` (the default), `:head`, `:post`, `:put`, `:patch`, `:delete`,
+      `:options`, or `:propfind` and `:report` of WebDAV
     * `:url` - a text or a `URI`, with the scheme `http` or `https` and without a user name.
       Adapters get a `URI`
     * `:headers` - a list of names and values, or a function that returns it. Adapters get a
@@ -24,10 +24,10 @@ defmodule Skillbook.HTTP.Request do
   alias Skillbook.HTTP.Error
   alias Skillbook.Support.Options
 
-  @methods [:get, :head, :post, :put, :patch, :delete, :options]
+  @methods [:get, :head, :post, :put, :patch, :delete, :options, :propfind, :report]
 
   @type t :: %__MODULE__{
-          method: :get | :head | :post | :put | :patch | :delete | :options,
+          method: :get | :head | :post | :put | :patch | :delete | :options | :propfind | :report,
           url: URI.t(),
           headers: (() -> [{String.t(), String.t()}]),
           body: iodata() | nil
@@ -38,7 +38,8 @@ defmodule Skillbook.HTTP.Request do
 
   @agent "skillbook/#{Mix.Project.config()[:version]}"
 
-  @doc "Validates a request and adds `user-agent` and `accept-encoding` if they are missing."
+  @doc false
+  # Validates a request and adds `user-agent` and `accept-encoding` if they are missing.
   @spec new(Skillbook.HTTP.request(), compressed :: boolean()) :: {:ok, t()} | {:error, Error.t()}
   def new(url, compressed) when is_binary(url), do: new([url: url], compressed)
   def new(%URI{} = url, compressed), do: new([url: url], compressed)

@@ -1,7 +1,8 @@
 defmodule Skillbook.HTTP.Service do
   @moduledoc false
-  # Shared by the clients of servers with OpenAI's interfaces: their options, the key, repeated
-  # requests. A client is a struct with the fields of `fields/0`.
+  # Shared by the clients of servers of models: their options, the key, repeated requests. A
+  # client is a struct with the fields of `fields/0`. `attempt/4` also repeats the requests of
+  # connections.
 
   alias Skillbook.{HTTP, OptionError}
   alias Skillbook.Support.Options
@@ -18,6 +19,14 @@ defmodule Skillbook.HTTP.Service do
           :cacertfile => Path.t() | nil,
           :proxy => :env | nil | String.t() | (() -> String.t() | nil),
           :http => module() | {module(), keyword()},
+          :sleep => (non_neg_integer() -> any()),
+          optional(atom()) => term()
+        }
+
+  @typedoc "How often and after how many milliseconds a request is repeated."
+  @type pace :: %{
+          :retries => non_neg_integer(),
+          :backoff => non_neg_integer(),
           :sleep => (non_neg_integer() -> any()),
           optional(atom()) => term()
         }
@@ -49,15 +58,15 @@ defmodule Skillbook.HTTP.Service do
 
   @doc """
   Checks the options of a client, which is called `subject` in errors. `schema` has its own
-  options. Returns the URL of `path` on the server.
+  options. Returns the URL of the server and the name of the model.
   """
-  @spec validate(keyword() | term(), String.t(), keyword(), String.t()) ::
-          {:ok, URI.t()} | {:error, OptionError.t()}
-  def validate(options, subject, schema, path) do
+  @spec validate(keyword() | term(), String.t(), keyword()) ::
+          {:ok, String.t(), String.t()} | {:error, OptionError.t()}
+  def validate(options, subject, schema) do
     with :ok <- options |> hide_key() |> Options.validate(subject, schema) |> hide_login(),
          {:ok, url} <- fetch_required(options, subject, :url),
-         {:ok, _name} <- fetch_required(options, subject, :model),
-         do: {:ok, endpoint(url, path)}
+         {:ok, name} <- fetch_required(options, subject, :model),
+         do: {:ok, url, name}
   end
 
   # Errors show invalid options, so a key given as text is replaced first.
@@ -84,15 +93,18 @@ defmodule Skillbook.HTTP.Service do
          do: {:error, %OptionError{subject: subject, option: option, problem: :missing}}
   end
 
-  @doc "The URL of `path` on a server, whose URL may or may not have a path already."
-  @spec endpoint(String.t(), String.t()) :: URI.t()
-  def endpoint(url, path) do
+  @doc """
+  The URL of `path` on a server, whose URL may or may not have a path already; if it has none, it
+  is below `version`.
+  """
+  @spec endpoint(String.t(), String.t(), String.t()) :: URI.t()
+  def endpoint(url, path, version \\ "v1") do
     url = URI.parse(url)
     own = String.trim_trailing(url.path || "", "/")
 
     cond do
       String.ends_with?(own, "/" <> path) -> %{url | path: own}
-      own == "" -> %{url | path: "/v1/" <> path}
+      own == "" -> %{url | path: "/#{version}/#{path}"}
       true -> %{url | path: own <> "/" <> path}
     end
   end
@@ -170,7 +182,7 @@ defmodule Skillbook.HTTP.Service do
   or time left. `deadline` is in milliseconds of monotonic time. Before each further attempt
   `on_retry` is called.
   """
-  @spec attempt(t(), integer(), (map() -> any()), (() -> result)) :: result
+  @spec attempt(t() | pace(), integer(), (map() -> any()), (() -> result)) :: result
         when result: {:ok, term()} | {:error, Exception.t()} | {:retry, Exception.t()}
   def attempt(service, deadline, on_retry, request),
     do: attempt(service, deadline, on_retry, request, 1)
@@ -196,13 +208,14 @@ defmodule Skillbook.HTTP.Service do
   end
 
   @doc """
-  Posts a body of JSON and reads the response as `Skillbook.HTTP.stream/4` does. `accept` is the
-  type of the answer, `compressed` whether it may be in gzip.
+  Posts a body of JSON and reads the response as `Skillbook.HTTP.stream/4` does. `headers` is a
+  function, so that crash reports do not show the key. Compression would delay the words of a
+  stream, so it is an option.
   """
-  @spec post(t(), (() -> String.t()) | nil, iodata(), integer(), keyword(), acc, fun()) ::
+  @spec post(t(), (() -> list()), iodata(), integer(), boolean(), acc, fun()) ::
           {:ok, acc} | {:halted, acc} | {:error, HTTP.Error.t(), acc}
         when acc: term()
-  def post(service, key, body, deadline, [accept: accept, compressed: compressed], acc, part) do
+  def post(service, headers, body, deadline, compressed, acc, part) do
     options = [
       adapter: service.http,
       connect_timeout: service.connect_timeout,
@@ -213,14 +226,13 @@ defmodule Skillbook.HTTP.Service do
       compressed: compressed
     ]
 
-    request = [method: :post, url: service.url, headers: headers(key, accept), body: body]
+    headers = fn -> [{"content-type", "application/json"} | headers.()] end
+    request = [method: :post, url: service.url, headers: headers, body: body]
     HTTP.stream(request, options, acc, part)
   end
 
-  defp headers(key, accept) do
-    fn ->
-      authorization = if key, do: [{"authorization", "Bearer " <> key.()}], else: []
-      [{"content-type", "application/json"}, {"accept", accept} | authorization]
-    end
-  end
+  @doc "The header with a key, as most servers take it."
+  @spec bearer((() -> String.t()) | nil) :: [{String.t(), String.t()}]
+  def bearer(nil), do: []
+  def bearer(key), do: [{"authorization", "Bearer " <> key.()}]
 end

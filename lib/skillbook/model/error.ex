@@ -8,8 +8,9 @@ defmodule Skillbook.ModelError do
       * `:key` - the key is missing or invalid
       * `:connection` - no connection, one that broke before an answer, or an untrusted
         certificate
-      * `:timeout` - a time limit was reached
-      * `:rate_limited` - too many requests (status 429)
+      * `:timeout` - a time limit was reached, here or at the server (408)
+      * `:rate_limited` - too many requests (429), or a limit that the server reports in its
+        answer
       * `:server` - the server failed (5xx), or reported an error in its answer
       * `:refused` - the server refused the request (another 4xx)
       * `:bad_answer` - the response is not a chat completion

@@ -154,38 +154,27 @@ defmodule Skillbook.Model.Object do
         found
 
       {start, 1} ->
-        case closing(text, start, 0, false) do
+        rest = binary_part(text, start, byte_size(text) - start)
+
+        case closing(rest, start, 0, false) do
           nil -> objects(text, start + 1, left - 1, found)
           stop -> objects(text, stop, left - 1, [binary_part(text, start, stop - start) | found])
         end
     end
   end
 
-  # The end of the object that starts at a byte. Braces in strings do not count.
-  defp closing(text, at, depth, quoted) do
-    case text do
-      <<_::binary-size(at), "\\", _, _::binary>> when quoted ->
-        closing(text, at + 2, depth, true)
+  # The end of the object with which a text begins, at a byte of the whole text. Braces in strings
+  # do not count.
+  defp closing("", _at, _depth, _quoted), do: nil
 
-      <<_::binary-size(at), "\"", _::binary>> ->
-        closing(text, at + 1, depth, not quoted)
+  defp closing(<<"\\", _, rest::binary>>, at, depth, true),
+    do: closing(rest, at + 2, depth, true)
 
-      <<_::binary-size(at), "{", _::binary>> when not quoted ->
-        closing(text, at + 1, depth + 1, false)
-
-      <<_::binary-size(at), "}", _::binary>> when not quoted and depth == 1 ->
-        at + 1
-
-      <<_::binary-size(at), "}", _::binary>> when not quoted ->
-        closing(text, at + 1, depth - 1, false)
-
-      <<_::binary-size(at), _, _::binary>> ->
-        closing(text, at + 1, depth, quoted)
-
-      _ ->
-        nil
-    end
-  end
+  defp closing("\"" <> rest, at, depth, quoted), do: closing(rest, at + 1, depth, not quoted)
+  defp closing("{" <> rest, at, depth, false), do: closing(rest, at + 1, depth + 1, false)
+  defp closing("}" <> _rest, at, 1, false), do: at + 1
+  defp closing("}" <> rest, at, depth, false), do: closing(rest, at + 1, depth - 1, false)
+  defp closing(<<_, rest::binary>>, at, depth, quoted), do: closing(rest, at + 1, depth, quoted)
 
   # Messages
 

@@ -21,7 +21,8 @@ defmodule Skillbook.Model.OpenAI do
     * `:model` - the name of the model. Required
     * `:key` - `{:env, "OPENAI_API_KEY"}` for an environment variable, or a function that returns
       the key. It is read for each request. The key itself is not accepted, so that no struct, log
-      or crash report can contain it. Default: `nil`, no key
+      or crash report can contain it. Default: `{:env, "OPENAI_API_KEY"}` for `api.openai.com`,
+      else `nil`, no key
     * `:system_role` - `:system`, or `:user` for models without system messages, such as Gemma.
       The system prompt is then put at the start of the first message. Default: `:system`
     * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
@@ -30,6 +31,16 @@ defmodule Skillbook.Model.OpenAI do
       too. If the server refuses the request with the status 400 or 422, or fails because of
       `response_format`, it is repeated without the schema; the server of llama-cpp-python needs
       `:grammar`. Default: `:json_schema`
+    * `:tools` - whether the server knows tool calls, for the option `protocol: :auto` of
+      `Skillbook.Agent.run/3`. Default: true for `api.openai.com`, else false
+    * `:strict` - whether arguments of tools have to match their schemas, in OpenAI's strict mode.
+      Default: false
+    * `:cache` - how the server's cache of prompts is used: `true`; `false`, no field is sent for
+      it; or `[ttl: "30m", key: "my-app"]`, the least time that an entry stays and the key that
+      requests with the same beginning share. The key is made from the tools and the system prompt
+      otherwise. Fields for it are sent to `api.openai.com` and where one of them is set; other
+      servers need none. Default: `true`
+    * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`
     * `:connect_timeout` - milliseconds to open a connection. Default: 10,000
     * `:idle_timeout` - milliseconds to wait for more data, and for the first word. Default:
       120,000
@@ -46,9 +57,10 @@ defmodule Skillbook.Model.OpenAI do
   ## Retries
 
   A request is repeated if the connection fails or breaks before the first text, and after the
-  statuses 429 and 500 to 599. The delay is the server's `Retry-After`, if it sends one. If that
-  is more than a minute or than the rest of `:timeout`, the error is returned at once. After text
-  was passed on, a request is never repeated.
+  statuses 408, 409, 429 and 500 to 599; the header `x-should-retry` takes precedence. The delay
+  is the server's `retry-after-ms` or `Retry-After`, if it sends one. If that is more than a
+  minute or than the rest of `:timeout`, the error is returned at once. After text was passed on,
+  a request is never repeated.
 
   The server's certificate is always verified. Redirects are not followed, since the key would be
   sent along.
@@ -75,11 +87,12 @@ defmodule Skillbook.Model.OpenAI do
   """
 
   @behaviour Skillbook.Model
+  @behaviour Skillbook.Model.Client
 
   alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{ObjectGrammar, OpenAI.Answer, Schema}
-  alias Skillbook.Support.JSON
-  alias Skillbook.{ModelError, OptionError}
+  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar, Schema}
+  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.{OptionError, Tools}
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -95,84 +108,157 @@ defmodule Skillbook.Model.OpenAI do
           http: module() | {module(), keyword()},
           system_role: :system | :user,
           structured: :json_schema | :grammar | :prompt,
+          tools: boolean(),
+          strict: boolean(),
+          cache: boolean() | keyword(),
+          extra: map(),
           sleep: (non_neg_integer() -> any())
         }
 
   @derive {Inspect, except: [:key, :proxy]}
   @enforce_keys [:url, :model]
-  defstruct Service.fields() ++ [system_role: :system, structured: :json_schema]
+  defstruct Client.fields() ++ [:tools, system_role: :system, strict: false]
 
   @doc "Builds a model from the options above."
   @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
-    with {:ok, url} <- Service.validate(options, "a model", schema(), "chat/completions"),
-         do: {:ok, struct!(__MODULE__, Keyword.put(options, :url, url))}
+    options = Options.keywords(options)
+    endpoint = fn url, _name -> endpoint(url) end
+
+    with {:ok, %{url: url} = model} <- Client.new(__MODULE__, options, [], own(), endpoint) do
+      key = if openai?(url) and not Keyword.has_key?(options, :key), do: {:env, "OPENAI_API_KEY"}
+      tools = if model.tools == nil, do: openai?(url), else: model.tools
+      {:ok, %{model | key: key || model.key, tools: tools}}
+    end
   end
 
   @doc "Like `new/1`, but raises the error."
   @spec new!(keyword()) :: t()
-  def new!(options) do
-    case new(options) do
-      {:ok, model} -> model
-      {:error, error} -> raise error
-    end
+  def new!(options), do: options |> new() |> Client.new!()
+
+  defp own do
+    boolean = {"true or false", &is_boolean/1}
+
+    [
+      system_role: {":system or :user", &(&1 in [:system, :user])},
+      structured:
+        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])},
+      tools: boolean,
+      strict: boolean,
+      cache: Client.cache(["30m"], [:key])
+    ]
   end
 
   @impl true
-  def chat(%__MODULE__{} = model, messages, options, on_text) do
-    case Service.key(model) do
-      {:ok, key} -> request(model, key, messages, options, on_text)
-      {:error, reason} -> {:error, %ModelError{kind: :key, reason: reason}}
-    end
-  end
+  defdelegate chat(model, messages, options, on_text), to: Client
 
-  defp request(model, key, messages, options, on_text) do
-    timeout = min(options[:timeout] || model.timeout, model.timeout)
-    deadline = System.monotonic_time(:millisecond) + timeout
-    body = body(model, messages, options)
-    # Compression would delay the words of a stream.
-    answer = [accept: "text/event-stream", compressed: false]
+  @impl true
+  def provider(_model), do: "openai"
 
-    Service.attempt(model, deadline, options[:on_retry] || fn _ -> :ok end, fn ->
-      model
-      |> Service.post(key, body, deadline, answer, Answer.new(on_text), &Answer.part/2)
-      |> Answer.result(model.url)
-      |> Failure.hide_key(key)
-    end)
-  end
+  @impl true
+  def tools?(model), do: model.tools
 
-  defp body(model, messages, options) do
-    fields = %{
+  # The request
+
+  @impl true
+  def vendor, do: "openai"
+
+  @impl true
+  def missing_options, do: []
+
+  @impl true
+  def headers(key), do: Service.bearer(key)
+
+  @impl true
+  def body(model, messages, options) do
+    tools = tools(options[:tools] || [], shape(model))
+
+    %{
       "model" => model.model,
-      "messages" =>
-        messages
-        |> Enum.map(&Map.take(&1, [:role, :content]))
-        |> put_system_role(model.system_role),
+      "messages" => messages |> put_system_role(model.system_role) |> Enum.map(&message/1),
       "stream" => true,
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
       "temperature" => options[:temperature],
       limit_field(model.url) => options[:max_tokens],
+      "tools" => tools,
+      "tool_choice" => tools && options[:tool_choice],
       "grammar" => options[:grammar]
     }
-
-    fields
-    |> Map.merge(structured(model, options[:schema]))
-    |> Map.merge(options[:extra] || %{})
-    |> Map.reject(fn {_name, value} -> value == nil end)
-    |> JSON.encode()
+    |> Map.merge(structured(model, Client.schema(model, options)))
+    |> Map.merge(cache_fields(model, messages, tools))
   end
 
+  # Servers on their own convert schemas to grammars, and know less of JSON Schema.
+  defp shape(%{strict: true}), do: :openai_strict
+  defp shape(%{url: url}), do: if(openai?(url), do: :openai, else: :llama)
+
+  @doc false
+  # A list without tools is refused by some servers.
+  @spec tools([Skillbook.Tool.t()], atom()) :: [map()] | nil
+  def tools([], _shape), do: nil
+  def tools(tools, shape), do: Enum.map(tools, &Tools.shape(&1, shape))
+
+  # The limit of OpenAI for the ids of calls.
+  @max_id 40
+
+  defp message(%{role: :tool} = message) do
+    %{
+      "role" => "tool",
+      "tool_call_id" => Messages.call_id(message.id, @max_id),
+      "content" => message.content
+    }
+  end
+
+  defp message(%{role: :assistant, tool_calls: [_ | _] = calls} = message) do
+    calls =
+      for call <- calls do
+        function = %{
+          "name" => Messages.tool_name(call.name),
+          "arguments" => Messages.arguments_text(call.arguments)
+        }
+
+        id = Messages.call_id(call.id, @max_id)
+        %{"id" => id, "type" => "function", "function" => function}
+      end
+
+    %{"role" => "assistant", "content" => message.content, "tool_calls" => calls}
+  end
+
+  defp message(message),
+    do: %{"role" => to_string(message.role), "content" => message.content}
+
   defp structured(_model, nil), do: %{}
-  defp structured(%{structured: :prompt}, _schema), do: %{}
 
   defp structured(%{structured: :grammar}, schema),
     do: %{"grammar" => ObjectGrammar.gbnf(schema)}
 
   defp structured(%{structured: :json_schema, url: url}, schema) do
-    schema = if strict_server?(url), do: Schema.without(schema, "maxLength"), else: schema
+    schema = if openai?(url), do: Schema.without(schema, ["maxLength"]), else: schema
     format = %{"name" => "answer", "schema" => schema, "strict" => Schema.all_required?(schema)}
     %{"response_format" => %{"type" => "json_schema", "json_schema" => format}}
+  end
+
+  @doc false
+  # Requests with one key reach the same machines, which have the beginning of their prompts.
+  @spec cache_fields(struct(), [map()], [map()] | nil) :: map()
+  def cache_fields(%{cache: false}, _messages, _tools), do: %{}
+
+  def cache_fields(%{cache: cache, url: url}, messages, tools) do
+    cache = if is_list(cache), do: cache, else: []
+
+    if openai?(url) or cache != [] do
+      key = cache[:key] || cache_key(messages, tools)
+      ttl = if cache[:ttl], do: %{"prompt_cache_options" => %{"ttl" => cache[:ttl]}}, else: %{}
+      Map.put(ttl, "prompt_cache_key", key)
+    else
+      %{}
+    end
+  end
+
+  defp cache_key(messages, tools) do
+    {system, _messages} = Messages.split(messages)
+    "skillbook-" <> Messages.hash([system || "", JSON.encode(tools)], 32)
   end
 
   defp put_system_role([%{role: :system, content: system}, %{role: :user} = first | rest], :user),
@@ -187,24 +273,118 @@ defmodule Skillbook.Model.OpenAI do
   # OpenAI's newer models refuse the field that all other servers use.
   @spec limit_field(URI.t()) :: String.t()
   def limit_field(%URI{} = url),
-    do: if(strict_server?(url), do: "max_completion_tokens", else: "max_tokens")
+    do: if(openai?(url), do: "max_completion_tokens", else: "max_tokens")
 
   # It also refuses some keywords of schemas.
-  defp strict_server?(%URI{host: host}), do: host == "api.openai.com"
+  defp openai?(%URI{host: host}), do: host == "api.openai.com"
+
+  # The answer
+
+  @impl true
+  def event(%{"choices" => [choice | _]} = event, answer),
+    do: answer |> Answer.named(event["model"]) |> usage(event) |> choice(choice)
+
+  def event(%{"choices" => []} = event, answer), do: usage(answer, event)
+  def event(%{"usage" => %{}} = event, answer), do: usage(answer, event)
+
+  def event(event, answer) do
+    event = Failure.excerpt(JSON.encode(event))
+    Answer.bad_answer(answer, "one of its events has no choices: #{event}")
+  end
+
+  defp choice(answer, %{"delta" => %{} = delta} = choice) do
+    answer
+    |> Answer.finish(finish_reason(choice["finish_reason"]))
+    |> Answer.add_text(delta["content"])
+    |> refusal(delta["refusal"])
+    |> calls(delta["tool_calls"])
+  end
+
+  defp choice(answer, choice) do
+    choice = inspect(choice, limit: 5, printable_limit: 300)
+    Answer.bad_answer(answer, "one of its events has no delta: " <> choice)
+  end
+
+  defp finish_reason(nil), do: nil
+  defp finish_reason("stop"), do: :stop
+  defp finish_reason("length"), do: :length
+  defp finish_reason("tool_calls"), do: :tool_calls
+  defp finish_reason("content_filter"), do: :filtered
+  defp finish_reason(_other), do: :other
+
+  defp refusal(answer, text) when text in [nil, ""], do: answer
+  defp refusal(answer, text), do: Answer.add_text(%{answer | refused: true}, text)
+
+  defp calls(answer, calls) when is_list(calls) and calls != [],
+    do: Enum.reduce(calls, answer, &call/2)
+
+  defp calls(answer, _none), do: answer
+
+  defp call(%{"function" => %{} = function} = delta, answer) do
+    key = key(answer, delta["index"], delta["id"], function["name"])
+
+    answer =
+      if is_map_key(answer.calls, key),
+        do: answer,
+        else:
+          answer |> Answer.start_call(key, delta["id"], function["name"]) |> opened(delta, key)
+
+    Answer.add_arguments(answer, key, arguments(function["arguments"]))
+  end
+
+  defp call(_other, answer), do: answer
+
+  # Some servers send all calls with the index 0, or without one. A name with a new id, or without
+  # any id or index, is a new call then. Others repeat the id in each piece, and some change it.
+  defp key(answer, index, id, name) do
+    key = answer.open[{:index, index}]
+    id = if is_binary(id) and id != "", do: id
+    named? = is_binary(name) and name != ""
+    other? = if id, do: key && answer.calls[key].id != id, else: index == nil
+
+    if key == nil or (named? and other?),
+      do: {index, id || map_size(answer.calls)},
+      else: key
+  end
+
+  defp opened(answer, delta, key),
+    do: %{answer | open: Map.put(answer.open, {:index, delta["index"]}, key)}
+
+  defp arguments(%{} = arguments), do: JSON.encode(arguments)
+  defp arguments(other), do: other
+
+  defp usage(answer, %{"usage" => %{} = usage}) do
+    details = usage["prompt_tokens_details"]
+    details = if is_map(details), do: details, else: %{}
+
+    Answer.usage(answer,
+      prompt_tokens: usage["prompt_tokens"],
+      completion_tokens: usage["completion_tokens"],
+      cached_tokens: details["cached_tokens"],
+      cache_write_tokens: details["cache_write_tokens"]
+    )
+  end
+
+  defp usage(answer, _event), do: answer
+
+  @impl true
+  def whole(%{"choices" => [%{"message" => %{} = message} = choice | _]} = body, answer) do
+    # Calls of a whole message have no index.
+    calls = with [_ | _] = calls <- message["tool_calls"], do: Enum.with_index(calls)
+
+    calls = for {%{} = call, index} <- List.wrap(calls), do: Map.put_new(call, "index", index)
+
+    message = Map.put(message, "tool_calls", calls)
+
+    answer
+    |> Answer.named(body["model"])
+    |> usage(body)
+    |> choice(Map.put(choice, "delta", message))
+  end
+
+  def whole(_body, _answer), do: nil
 
   @doc false
   @spec endpoint(String.t()) :: URI.t()
   def endpoint(url), do: Service.endpoint(url, "chat/completions")
-
-  defp schema do
-    own = [
-      system_role: {":system or :user", &(&1 in [:system, :user])},
-      structured:
-        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])}
-    ]
-
-    # In the order of the documentation.
-    {first, rest} = Enum.split(Service.schema(), 3)
-    first ++ own ++ rest
-  end
 end

@@ -200,9 +200,9 @@ defmodule Skillbook.Model.Schema do
   defp close(%{"type" => "object"} = schema), do: Map.put(schema, "additionalProperties", false)
   defp close(schema), do: schema
 
-  @doc "Removes a keyword everywhere."
-  @spec without(map(), String.t()) :: map()
-  def without(schema, keyword), do: map(schema, &Map.delete(&1, keyword))
+  @doc "Removes keywords everywhere."
+  @spec without(map(), [String.t()]) :: map()
+  def without(schema, keywords), do: map(schema, &Map.drop(&1, keywords))
 
   @doc "Whether each property of each object is required."
   @spec all_required?(map()) :: boolean()

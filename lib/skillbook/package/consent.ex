@@ -5,7 +5,7 @@ defmodule Skillbook.Package.Consent do
 
   alias Skillbook.Package.{Inspection, Installed, LockFile, Question}
   alias Skillbook.Support.Diff
-  alias Skillbook.{Lint, PackageError}
+  alias Skillbook.{Frontmatter, Lint, PackageError}
 
   @doc """
   Returns the question if it was accepted or needs no answer, otherwise an error.
@@ -28,7 +28,7 @@ defmodule Skillbook.Package.Consent do
 
     %Question{
       name: skill.name,
-      description: skill.description,
+      description: description(files) || skill.description,
       source: origin.place,
       commit: origin.commit,
       new: new,
@@ -37,6 +37,14 @@ defmodule Skillbook.Package.Consent do
       diffs: if(new, do: [], else: diffs(files, grown, options[:to], skill.name)),
       diagnostics: diagnostics(skill.name, files)
     }
+  end
+
+  # A website's index may describe a skill in other words than the page that a model reads.
+  defp description(files) do
+    with {_, text} <- Enum.find(files, fn {item, _} -> item.path == "SKILL.md" end),
+         {:ok, %{data: %{"description" => text}}} when is_binary(text) <- Frontmatter.parse(text),
+         do: text,
+         else: (_ -> nil)
   end
 
   defp diffs(files, grown, to, name) do

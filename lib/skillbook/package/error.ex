@@ -18,7 +18,8 @@ defmodule Skillbook.PackageError do
       * `:changed` - files were changed by hand
       * `:unknown` - no skill of this name is installed
       * `:not_accepted` - the `:accept` function refused the skill
-      * `:hash` - the fetched content differs from the installed content
+      * `:hash` - the fetched content differs from the installed content, or from the digest in
+        a website's index
       * `:busy` - another process holds the folder's lock, or has changed the skill
       * `:lock` - the lock file cannot be read
       * `:io` - the file system returned an error

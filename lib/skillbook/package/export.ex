@@ -1,7 +1,7 @@
 defmodule Skillbook.Package.Export do
   @moduledoc false
-  # Writes an entry as a folder in the Agent Skills format: `SKILL.md`, built from the entry's
-  # fields, and copies of the skill's other files.
+  # Turns an entry into the files of a skill in the Agent Skills format, and writes them as a
+  # folder: `SKILL.md`, built from the entry's fields, and copies of the skill's other files.
 
   alias Skillbook.Package.{FolderLock, Installed, Item, Skill}
   alias Skillbook.Support.Options
@@ -12,12 +12,8 @@ defmodule Skillbook.Package.Export do
   @doc "See `Skillbook.Package.export/4`. The options have their defaults."
   def run(view, name, folder, options) do
     with {:ok, entry} <- View.fetch(view, name),
-         {:ok, frontmatter} <- View.frontmatter(view, entry.name),
-         {:ok, own} <- Frontmatter.access(frontmatter),
-         {:ok, files} <- resource_files(entry) do
-      name = Skill.normalize(entry.name) || "skill"
-      files = [{%Item{path: "SKILL.md", type: :file}, page(entry, own.data, name)} | files]
-
+         name = Skill.normalize(entry.name) || "skill",
+         {:ok, files} <- files(view, entry, name) do
       case File.mkdir_p(folder) do
         :ok ->
           FolderLock.run(folder, options[:lock_timeout], fn ->
@@ -28,6 +24,33 @@ defmodule Skillbook.Package.Export do
           PackageError.io(folder, reason)
       end
     end
+  end
+
+  @doc "The files of an entry as a skill of this name; `SKILL.md` is the first."
+  @spec files(View.t(), Entry.t(), String.t()) ::
+          {:ok, [{Item.t(), binary()}]} | {:error, Exception.t()}
+  def files(view, entry, name) do
+    with {:ok, text} <- page(view, entry, name),
+         {:ok, files} <- resource_files(entry),
+         do: {:ok, [{%Item{path: "SKILL.md", type: :file, size: byte_size(text)}, text} | files]}
+  end
+
+  @doc "Whether an entry can be passed on. Tools and skills of MCP servers are their servers'."
+  @spec own?(Entry.t()) :: boolean()
+  def own?(%Entry{path: "mcp:" <> _}), do: false
+  def own?(_entry), do: true
+
+  @doc "The text of an entry's `SKILL.md` as a skill of this name."
+  @spec page(View.t(), Entry.t(), String.t()) :: {:ok, String.t()} | {:error, Exception.t()}
+  def page(_view, %Entry{path: "mcp:" <> _} = entry, _name) do
+    PackageError.new(:skill, entry.name, "belongs to an MCP server and cannot be passed on")
+  end
+
+  def page(view, entry, name) do
+    with {:ok, frontmatter} <- View.frontmatter(view, entry.name),
+         {:ok, own} <- Frontmatter.access(frontmatter),
+         {:ok, entry} <- ordered(view, entry),
+         do: {:ok, text(entry, own.data, name)}
   end
 
   defp write(folder, name, files, force) do
@@ -80,13 +103,33 @@ defmodule Skillbook.Package.Export do
   @written ~w(name description license compatibility allowed-tools metadata title tags author
               version schedule timezone)
   # They name code, tools and profiles of this book, and labels of which the command tells.
-  @left_out ~w(domain handler tool aliases effects timeout max_running strict on_error run_as
-               visibility_labels labels)
+  @left_out ~w(domain handler tool on_error run_as visibility_labels labels)
+  # They are about the run of a command, and of no use to a text.
+  @of_runs ~w(aliases effects approval timeout max_running strict)
   # Columns of the store that a text need not have.
   @columns ~w(source include_in_prompt)
 
-  defp page(entry, own, name) do
-    {metadata, rest} = metadata(entry, own)
+  # Words before the first flag become values of flags in the order of `flags`.
+  defp ordered(view, %Entry{data: %{"flags" => %{} = flags}} = entry) do
+    with {:ok, declaration} <- View.flags(view, entry.name) do
+      pairs =
+        for %{name: name} <- declared(declaration),
+            is_map_key(flags, name),
+            do: {name, flags[name]}
+
+      if length(pairs) == map_size(flags),
+        do: {:ok, %{entry | data: %{entry.data | "flags" => pairs}}},
+        else: {:ok, entry}
+    end
+  end
+
+  defp ordered(_view, entry), do: {:ok, entry}
+
+  defp declared(%{given: true, flags: flags}), do: flags
+  defp declared(_declaration), do: []
+
+  defp text(entry, own, name) do
+    {metadata, rest} = metadata(entry, own, name)
 
     fields =
       [
@@ -114,12 +157,27 @@ defmodule Skillbook.Package.Export do
 
   defp tools(tools), do: tools
 
-  defp description(entry) do
+  @doc "The description of an entry in the format: its own, its title or its name."
+  @spec description(Entry.t()) :: String.t()
+  def description(entry) do
     text = Enum.find([entry.description, entry.title, entry.name], &(&1 not in [nil, ""]))
+    if units(text) > @max_description, do: cut(text), else: text
+  end
 
-    if String.length(text) > @max_description,
-      do: String.slice(text, 0, @max_description - 1) <> "…",
-      else: text
+  # Programs count characters in different ways. UTF-16 units are the most.
+  defp units(text), do: div(byte_size(:unicode.characters_to_binary(text, :utf8, :utf16)), 2)
+
+  defp cut(text) do
+    text
+    |> String.graphemes()
+    |> Enum.reduce_while({[], 1}, fn grapheme, {start, count} ->
+      count = count + units(grapheme)
+
+      if count > @max_description,
+        do: {:halt, {start, count}},
+        else: {:cont, {[start, grapheme], count}}
+    end)
+    |> then(fn {start, _count} -> IO.iodata_to_binary([start, "…"]) end)
   end
 
   defp command(entry) do
@@ -130,7 +188,7 @@ defmodule Skillbook.Package.Export do
 
   # The metadata, and the fields that other programs and Skillbook read outside of it. A field
   # whose name the author's metadata uses for another value stays outside too.
-  defp metadata(entry, own) do
+  defp metadata(entry, own, name) do
     own = own || %{}
 
     # The version in a text comes before the record's, which counts its changes.
@@ -144,10 +202,14 @@ defmodule Skillbook.Package.Export do
           do: {key, to_string(value)}
 
     # A page without a handler is a command of its name again where it is installed.
+    command? = entry.kind == :command and entry.handler == nil and entry.data["handler"] == nil
+
     more =
-      if entry.kind == :command and entry.handler == nil,
-        do: Map.merge(more, command(entry)),
-        else: more
+      cond do
+        command? -> Map.merge(more, command(entry))
+        entry.name != name -> Map.put(more, "skillbook-name", entry.name)
+        true -> more
+      end
 
     more = if entry.title, do: Map.put(more, "title", entry.title), else: more
     more = if entry.tags != [], do: Map.put(more, "tags", Enum.join(entry.tags, ", ")), else: more
@@ -158,6 +220,7 @@ defmodule Skillbook.Package.Export do
       entry.data
       |> Map.merge(Map.take(own, @columns))
       |> Map.drop(@written ++ @left_out ++ (@columns -- Map.keys(own)))
+      |> Map.drop(if(command?, do: [], else: @of_runs))
 
     {Map.merge(more, entry.metadata), Map.merge(rest, different)}
   end

@@ -279,7 +279,7 @@ defmodule Skillbook.Package.Git do
 
         if size > Item.max_source_size() + @max_listing_size,
           do: stop(port, :too_large),
-          else: collect(port, [output | data], size, deadline, errors, progress)
+          else: collect(port, [output, data], size, deadline, errors, progress)
 
       {^port, {:exit_status, status}} ->
         {:exit, status, output}

@@ -6,16 +6,19 @@ defmodule Skillbook.Package.Install do
   # The folder is not locked while the source is fetched and consent is asked for, which may take
   # minutes. So the checks run twice: before the question, and again under the lock.
 
-  alias Skillbook.Package.{Consent, Inspection, Installed, Item, LockFile, Origin, Outcome}
+  alias Skillbook.Package.{Consent, Inspection, Installed, Item, LockFile, Origin, Outcome, Site}
   alias Skillbook.PackageError
   alias Skillbook.Support.Options
 
   @doc "See `Skillbook.Package.find/2`."
   def find(source, options) do
-    open(source, options, fn origin ->
-      with {:ok, skills} <- Origin.skills(origin, below(options)),
-           do: {:ok, Enum.map(skills, &%{&1 | items: []})}
-    end)
+    with {:ok, options} <- with_name(source, options) do
+      open(source, options, fn origin ->
+        with {:ok, skills} <- Origin.skills(origin, below(options)),
+             {:ok, skills} <- named(skills, options[:names], origin.place),
+             do: {:ok, Enum.map(skills, &%{&1 | items: []})}
+      end)
+    end
   end
 
   @doc "See `Skillbook.Package.install/2`."
@@ -35,11 +38,25 @@ defmodule Skillbook.Package.Install do
 
   @doc "Opens a source and calls the function with it and the skills that `:names` selects."
   def with_skills(source, options, fun) do
-    open(source, options, fn origin ->
-      with {:ok, skills} <- Origin.skills(origin, below(options)),
-           {:ok, selected} <- select(skills, options[:names], origin.place),
-           do: fun.(origin, selected)
-    end)
+    with {:ok, options} <- with_name(source, options) do
+      open(source, options, fn origin ->
+        with {:ok, skills} <- Origin.skills(origin, below(options)),
+             {:ok, selected} <- select(skills, options[:names], origin.place),
+             do: fun.(origin, selected)
+      end)
+    end
+  end
+
+  # `https://example.com#name` is one skill of a website.
+  defp with_name(source, options) do
+    with true <- Site.address?(source),
+         {:ok, {place, name}} when name != nil <- Site.identify(source) do
+      if options[:names],
+        do: PackageError.new(:option, place, "is given with a name after # and with other names"),
+        else: {:ok, Keyword.put(options, :names, [name])}
+    else
+      _ -> {:ok, options}
+    end
   end
 
   defp open(source, options, fun) do
@@ -53,6 +70,9 @@ defmodule Skillbook.Package.Install do
     do: options[:path] |> String.trim("/") |> String.replace_prefix("./", "")
 
   # Selecting skills
+
+  defp named(skills, nil, _place), do: {:ok, skills}
+  defp named(skills, names, place), do: select(skills, names, place)
 
   defp select([], _names, place) do
     PackageError.new(
@@ -78,12 +98,14 @@ defmodule Skillbook.Package.Install do
     do: skills |> Enum.group_by(& &1.name) |> Map.keys() |> then(&select(skills, &1, place))
 
   defp select(skills, names, place) do
+    by_name = by_name(skills)
+
     Options.each(names, fn name ->
-      case Enum.filter(skills, &named?(&1, name)) do
+      case by_name[name] do
         [skill] ->
           {:ok, skill}
 
-        [] ->
+        nil ->
           PackageError.new(
             :skills,
             place,
@@ -92,6 +114,7 @@ defmodule Skillbook.Package.Install do
           )
 
         several ->
+          several = Enum.sort_by(several, & &1.path)
           paths = Enum.map_join(several, ", ", &if(&1.path == "", do: ".", else: &1.path))
 
           PackageError.new(
@@ -104,8 +127,14 @@ defmodule Skillbook.Package.Install do
     end)
   end
 
-  defp named?(skill, name),
-    do: name in [skill.name, skill.title] or (skill.path != "" and skill.path == name)
+  # A skill has its name, its title and its path.
+  defp by_name(skills) do
+    for skill <- skills,
+        name <- Enum.uniq([skill.name, skill.title, skill.path]),
+        name != "",
+        reduce: %{},
+        do: (done -> Map.update(done, name, [skill], &[skill | &1]))
+  end
 
   defp names(skills),
     do: skills |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.sort() |> Enum.join(", ")
@@ -118,6 +147,23 @@ defmodule Skillbook.Package.Install do
   Returns the action, the commit and the question as `Outcome.new/2` takes them, or an error.
   """
   def put(origin, skill, entry, options) do
+    if same_digest?(origin, skill, entry, options),
+      do: {:ok, :unchanged, nil, nil},
+      else: fetch_and_put(origin, skill, entry, options)
+  end
+
+  # A website's index tells without a download that nothing has changed.
+  defp same_digest?(_origin, _skill, nil, _options), do: false
+
+  defp same_digest?(origin, skill, entry, options) do
+    digest = Origin.digest(origin, skill)
+
+    digest != nil and entry["digest"] == digest and
+      LockFile.origin(entry) == {origin.kind, origin.place} and
+      Installed.compare(options[:to], skill.name, entry) == :same
+  end
+
+  defp fetch_and_put(origin, skill, entry, options) do
     with {:ok, files} <- Origin.read_skill(origin, skill),
          :ok <- check_source(origin, skill, entry, options),
          :ok <- Installed.check_unchanged(skill.name, entry, options) do
@@ -149,7 +195,7 @@ defmodule Skillbook.Package.Install do
   defp update_revision(origin, skill, entry, options) do
     new =
       entry
-      |> Map.drop(["branch", "tag", "asked_commit", "commit"])
+      |> Map.drop(["branch", "tag", "asked_commit", "commit", "digest"])
       |> Map.merge(source_fields(origin, skill))
 
     if new == entry do
@@ -213,7 +259,8 @@ defmodule Skillbook.Package.Install do
       "tag" => origin.asked[:tag],
       "asked_commit" => origin.asked[:commit],
       "commit" => origin.commit,
-      "path" => skill.path
+      "path" => skill.path,
+      "digest" => Origin.digest(origin, skill)
     }
 
     for {key, value} <- fields, value != nil, into: %{}, do: {key, value}

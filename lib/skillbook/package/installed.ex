@@ -178,6 +178,8 @@ defmodule Skillbook.Package.Installed do
   def recover(folder) do
     with {:ok, names} <- File.ls(folder) do
       for @stage <> _ = name <- names, do: recover_stage(folder, Path.join(folder, name))
+      # A lock file that was being written.
+      for name <- names, Document.temporary?(name), do: File.rm(Path.join(folder, name))
     end
 
     :ok

@@ -3,10 +3,14 @@ defmodule Skillbook.Package.IntoStore do
   # Imports skills of a source into a book's store. Consent is asked for as at an installation,
   # and `by: :import` gives the entries low trust, so their schedules never run.
 
-  alias Skillbook.Package.{Consent, Install, Origin, Outcome}
-  alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored}
+  alias Skillbook.Package.{Consent, Install, Origin, Outcome, Skill}
+  alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored, View}
 
   @max_listed_files 5
+  @label "imported"
+
+  @doc "The label of skills that nobody has reviewed, as that of `{:installed, folder}`."
+  def label, do: @label
 
   @doc "See `Skillbook.Package.into_store/3`."
   def run(view, source, labels, options) do
@@ -21,9 +25,37 @@ defmodule Skillbook.Package.IntoStore do
     end)
   end
 
+  @doc """
+  Writes a skill that was sent to a running book, with the label `imported`.
+
+  Nobody has reviewed it yet. So it replaces only an entry that was imported before, and only
+  profiles that hold the label see it.
+  """
+  @spec receive(View.t(), String.t(), binary(), keyword()) ::
+          {:ok, :imported | :updated | :unchanged} | {:error, Exception.t()}
+  def receive(view, name, text, options \\ []) do
+    with :ok <- check_name(name),
+         {:ok, skill} <- Origin.named(name, text, "send it under that name"),
+         :ok <- no_command(skill, data(text)) do
+      force = match?({:ok, %Stored{source: :import, name: ^name}}, Store.fetch(view, name))
+      write(view, skill, text, [@label], Keyword.put(options, :force, force))
+    end
+  end
+
+  defp check_name(name) do
+    if Skill.plain?(name) do
+      :ok
+    else
+      name = inspect(name, printable_limit: 80)
+      hint = "write at most 64 small letters, digits and hyphens"
+      PackageError.new(:skill, name, "is not a name of the Agent Skills format", hint)
+    end
+  end
+
   defp import_skill(origin, skill, view, labels, options) do
     with {:ok, files} <- Origin.read_skill(origin, skill),
          {:ok, text} <- only_page(skill, files),
+         :ok <- no_command(skill, data(text)),
          {:ok, question} <- Consent.ask(origin, skill, files, nil, options),
          {:ok, action} <- write(view, skill, text, labels, options),
          do: {:ok, action, origin.commit, question}
@@ -43,6 +75,19 @@ defmodule Skillbook.Package.IntoStore do
       "use `install`, which copies them"
     )
   end
+
+  # The store would make a text of it.
+  defp no_command(skill, %{"metadata" => %{"skillbook-command" => name}}) when is_binary(name) do
+    PackageError.new(
+      :skill,
+      skill.title,
+      "is the command #{inspect(name, printable_limit: 80)}, and the store holds skills and " <>
+        "notes",
+      "use `install`, which keeps it a command"
+    )
+  end
+
+  defp no_command(_skill, _data), do: :ok
 
   # The whole text is stored, so nothing that its frontmatter says is lost.
   defp write(view, skill, text, labels, options) do

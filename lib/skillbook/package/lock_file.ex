@@ -11,12 +11,12 @@ defmodule Skillbook.Package.LockFile do
   @max_size 16 * 1024 * 1024
 
   # In the order of the file.
-  @fields ~w(kind source branch tag asked_commit commit path hash installed) ++
+  @fields ~w(kind source branch tag asked_commit commit path digest hash installed) ++
             ~w(executable files accepted)
 
-  @revisions ~w(branch tag asked_commit commit)
+  @optional ~w(branch tag asked_commit commit digest)
 
-  @kinds %{"folder" => :folder, "archive" => :archive, "git" => :git}
+  @kinds %{"folder" => :folder, "archive" => :archive, "git" => :git, "site" => :site}
 
   @type entry :: %{String.t() => term()}
 
@@ -55,7 +55,7 @@ defmodule Skillbook.Package.LockFile do
   defp entry?(%{"kind" => kind, "source" => source, "path" => path, "hash" => hash} = entry) do
     is_map_key(@kinds, kind) and is_binary(source) and is_binary(path) and is_binary(hash) and
       is_map(entry["files"]) and texts?(entry["executable"]) and texts?(entry["accepted"]) and
-      Enum.all?(@revisions, &(is_nil(entry[&1]) or is_binary(entry[&1]))) and
+      Enum.all?(@optional, &(is_nil(entry[&1]) or is_binary(entry[&1]))) and
       (kind != "git" or is_binary(entry["commit"]))
   end
 
@@ -89,7 +89,7 @@ defmodule Skillbook.Package.LockFile do
   end
 
   @doc "The source of an entry, as `Skillbook.Package.Origin.open/4` takes it."
-  @spec origin(entry()) :: {:folder | :archive | :git, String.t()}
+  @spec origin(entry()) :: {:folder | :archive | :git | :site, String.t()}
   def origin(%{"kind" => kind, "source" => source}), do: {Map.fetch!(@kinds, kind), source}
 
   @doc "The revision that was requested at the installation: at most one branch, tag or commit."

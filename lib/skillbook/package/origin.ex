@@ -1,16 +1,17 @@
 defmodule Skillbook.Package.Origin do
   @moduledoc false
-  # An opened source of skills: a folder, an archive or a git repository. Lists its files and the
-  # skills among them, and reads a skill's files.
+  # An opened source of skills: a folder, an archive, a git repository or a website. Lists its
+  # files and the skills among them, and reads a skill's files.
 
   alias Skillbook.Package.Archive.{Tar, Zip}
-  alias Skillbook.Package.{Git, Item, Skill}
-  alias Skillbook.Support.ReadFile
+  alias Skillbook.Package.{Git, Item, Site, Skill}
+  alias Skillbook.Support.{ReadFile, TemporaryFolder}
   alias Skillbook.{Frontmatter, HTTP, PackageError}
 
   @type t :: %__MODULE__{
-          kind: :folder | :archive | :git,
+          kind: :folder | :archive | :git | :site,
           place: String.t(),
+          site: Site.index() | nil,
           asked: %{optional(:branch | :tag | :commit) => String.t()},
           commit: String.t() | nil,
           items: [Item.t()],
@@ -18,7 +19,7 @@ defmodule Skillbook.Package.Origin do
         }
 
   @enforce_keys [:kind, :place, :items, :read]
-  defstruct [:kind, :place, :commit, :items, :read, asked: %{}]
+  defstruct [:kind, :place, :commit, :items, :read, :site, asked: %{}]
 
   @max_page_size 1024 * 1024
   @archives [".zip", ".tar", ".tar.gz", ".tgz"]
@@ -30,7 +31,7 @@ defmodule Skillbook.Package.Origin do
 
   @doc "The kind of a source, and its name in the lock file: an absolute path or an address."
   @spec identify(String.t(), map()) ::
-          {:ok, {:folder | :archive | :git, String.t()}} | {:error, PackageError.t()}
+          {:ok, {:folder | :archive | :git | :site, String.t()}} | {:error, PackageError.t()}
   def identify(source, asked) do
     path = Path.expand(source)
 
@@ -42,6 +43,9 @@ defmodule Skillbook.Package.Origin do
 
       source =~ @archive_address and asked == %{} ->
         {:ok, {:archive, source}}
+
+      Site.address?(source) and asked == %{} ->
+        with {:ok, {place, _skill}} <- Site.identify(source), do: {:ok, {:site, place}}
 
       Git.address?(source) ->
         with :ok <- Git.check(source, asked), do: {:ok, {:git, source}}
@@ -75,8 +79,8 @@ defmodule Skillbook.Package.Origin do
           source,
           "does not exist",
           "name a folder, an archive (#{Enum.join(@archives, ", ")}), " <>
-            "the https address of one, or a git repository, " <>
-            "for example https://example.com/skills.git"
+            "the https address of one, a git repository, for example " <>
+            "https://example.com/skills.git, or a website, for example https://example.com"
         )
     end
   end
@@ -110,15 +114,20 @@ defmodule Skillbook.Package.Origin do
   end
 
   def open({:git, place}, asked, options, fun) do
-    folder =
-      Path.join(
-        System.tmp_dir!(),
-        "skillbook-#{System.pid()}-#{System.unique_integer([:positive])}"
-      )
+    if options[:http][:addresses] == :public and Git.address?(place) do
+      reason = "would be fetched by git, which may ask any address"
+      PackageError.new(:source, place, reason, "use the https address of an archive")
+    else
+      open_git(place, asked, options, fun)
+    end
+  end
 
-    try do
-      File.mkdir!(folder)
-      File.chmod!(folder, 0o700)
+  def open({:site, place}, _asked, options, fun) do
+    with {:ok, index} <- Site.index(place, options), do: fun.(site(place, index, options))
+  end
+
+  defp open_git(place, asked, options, fun) do
+    TemporaryFolder.with_folder(fn folder ->
       options[:progress].("fetching #{place}")
 
       with {:ok, commit} <- Git.fetch(folder, place, asked, options[:progress]),
@@ -132,19 +141,43 @@ defmodule Skillbook.Package.Origin do
           read: &Git.read(folder, place, &1)
         })
       end
-    after
-      File.rm_rf(folder)
-    end
+    end)
   end
 
+  @doc "The source of a website's index. Its skills are fetched when their files are read."
+  @spec site(String.t(), Site.index(), keyword()) :: t()
+  def site(place, index, options) do
+    %__MODULE__{
+      kind: :site,
+      place: place,
+      items: [],
+      site: index,
+      read: fn row -> Site.fetch(row, place, options) end
+    }
+  end
+
+  @doc "The digest of a skill in the index of a website; `nil` for other sources."
+  @spec digest(t(), Skill.t()) :: String.t() | nil
+  def digest(%{site: nil}, _skill), do: nil
+  def digest(origin, skill), do: row(origin, skill).digest
+
+  defp row(origin, skill), do: origin.site.rows[skill.path]
+
   @doc """
-  The skills of the source below a folder, sorted by path.
+  The skills of the source below a folder, sorted by path. The path of a website's skill is its
+  name.
 
   A skill is a folder with a `SKILL.md`. Folders below it belong to it, except below a skill at
   the source's root, where they may be skills too. Of identical skills, for example copies for
   several programs, only the one with the shortest path is returned.
   """
   @spec skills(t(), String.t()) :: {:ok, [Skill.t()]} | {:error, PackageError.t()}
+  def skills(%{kind: :site, site: site}, ""),
+    do: {:ok, site.rows |> Map.values() |> Enum.sort_by(& &1.name) |> Enum.map(&listed/1)}
+
+  def skills(%{kind: :site, site: site}, name),
+    do: {:ok, for(row <- List.wrap(site.rows[name]), do: listed(row))}
+
   def skills(origin, below) do
     items = Enum.filter(origin.items, &below?(&1.path, below))
 
@@ -170,10 +203,23 @@ defmodule Skillbook.Package.Origin do
     end
   end
 
+  defp listed(row) do
+    %Skill{
+      name: Skill.normalize(row.name) || "skill",
+      title: row.name,
+      description: row.description,
+      path: row.name,
+      problem: row.problem,
+      items: []
+    }
+  end
+
   @doc "As `files/2`, but with the skill's problem as an error, and full paths in errors."
   @spec read_skill(t(), Skill.t()) :: {:ok, [{Item.t(), binary()}]} | {:error, PackageError.t()}
   def read_skill(_origin, %{problem: problem, title: title}) when problem != nil,
     do: PackageError.new(:skill, title, problem)
+
+  def read_skill(%{kind: :site} = origin, skill), do: files(origin, skill)
 
   def read_skill(origin, skill) do
     with {:error, error} <- files(origin, skill), do: {:error, in_skill(error, skill.path)}
@@ -186,6 +232,16 @@ defmodule Skillbook.Package.Origin do
 
   @doc "The content of a skill's files. Checks their kinds, names and sizes first."
   @spec files(t(), Skill.t()) :: {:ok, [{Item.t(), binary()}]} | {:error, PackageError.t()}
+  def files(%{kind: :site} = origin, skill) do
+    with {:ok, items} <- origin.read.(row(origin, skill)),
+         :ok <- check_items(items, skill),
+         {:ok, text} <- page_of(items, skill),
+         {:ok, _} <- named(skill.title, text, "tell its publisher") do
+      files = for item <- items, do: {%{item | content: nil}, item.content}
+      {:ok, Enum.sort_by(files, fn {item, _} -> item.path end)}
+    end
+  end
+
   def files(origin, skill) do
     relative = for item <- skill.items, do: %{item | path: relative(item.path, skill.path)}
 
@@ -197,6 +253,42 @@ defmodule Skillbook.Package.Origin do
         end)
 
       {:ok, Enum.sort_by(files, fn {item, _} -> item.path end)}
+    end
+  end
+
+  defp check_items(items, skill) do
+    with {:error, error} <- Item.check(items), do: {:error, in_skill(error, skill.path)}
+  end
+
+  defp page_of(items, skill) do
+    case Enum.find(items, &(&1.path == "SKILL.md")) do
+      %{size: size, content: text} when size <= @max_page_size ->
+        {:ok, text}
+
+      %{size: size} ->
+        reason = "has a SKILL.md of #{size} bytes, and may have #{@max_page_size}"
+        PackageError.new(:limit, skill.title, reason)
+    end
+  end
+
+  @doc """
+  The skill of a `SKILL.md` that must have this name.
+
+  Readers choose a skill by the name that it is sent or listed under, and a book uses the name in
+  `SKILL.md`.
+  """
+  @spec named(String.t(), binary(), String.t()) :: {:ok, Skill.t()} | {:error, PackageError.t()}
+  def named(name, text, hint) do
+    case skill(nil, name, [], text) do
+      %{problem: problem} when problem != nil ->
+        PackageError.new(:skill, name, problem)
+
+      %{title: ^name} = skill ->
+        {:ok, skill}
+
+      %{title: other} ->
+        reason = "has another name in its SKILL.md, #{inspect(other, printable_limit: 80)}"
+        PackageError.new(:skill, name, reason, hint)
     end
   end
 
@@ -374,7 +466,7 @@ defmodule Skillbook.Package.Origin do
 
     http =
       Keyword.merge(
-        [redirects: @max_redirects, max_body: @max_archive_size],
+        [redirects: @max_redirects, max_body: @max_archive_size, addresses: :public_redirects],
         options[:http] || []
       )
 

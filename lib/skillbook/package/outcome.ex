@@ -5,9 +5,9 @@ defmodule Skillbook.Package.Outcome do
   ## Fields
 
     * `:name` - the skill's name
-    * `:action` - `:installed`, `:imported`, `:updated`, `:unchanged`, `:restored`, `:removed` or
-      `:failed`; from `Skillbook.Package.outdated/2` also `:current`, `:outdated`, `:pinned` or
-      `:changed`
+    * `:action` - `:installed`, `:imported`, `:published`, `:updated`, `:unchanged`, `:restored`,
+      `:removed` or `:failed`; from `Skillbook.Package.outdated/2` also `:current`, `:outdated`,
+      `:pinned` or `:changed`
     * `:commit` - the git commit, or `nil` for other sources
     * `:question` - the `Skillbook.Package.Question` that was accepted or refused, or `nil`
     * `:changes` - files changed by hand, as `{:added | :changed | :removed, path}`

@@ -3,7 +3,7 @@ defmodule Skillbook.Package.Update do
   # Works on installed skills, by their entries in the lock file: updates, restores and removes
   # them, and compares them with their sources. Each source is opened once for all its skills.
 
-  alias Skillbook.Package.{Git, Install, Installed, Item, LockFile, Origin, Outcome, Skill}
+  alias Skillbook.Package.{Git, Install, Installed, Item, LockFile, Origin, Outcome, Site, Skill}
   alias Skillbook.PackageError
 
   @doc "See `Skillbook.Package.update/2`."
@@ -98,7 +98,7 @@ defmodule Skillbook.Package.Update do
   @doc "See `Skillbook.Package.outdated/2`."
   def outdated(names, options) do
     with {:ok, entries} <- Installed.select(names, options) do
-      newest = newest_commits(entries, options)
+      newest = newest(entries, options)
       {:ok, for({name, entry} <- entries, do: state(name, entry, newest, options))}
     end
   end
@@ -138,30 +138,56 @@ defmodule Skillbook.Package.Update do
     end
   end
 
-  defp compare_with_source(name, entry, _newest, options) do
-    hash =
-      Origin.open(LockFile.origin(entry), %{}, options, fn origin ->
-        with {:ok, skill} <- find(origin, name, entry),
-             {:ok, files} <- Origin.files(origin, skill),
-             do: {:ok, Item.hash(files)}
-      end)
-
-    with {:ok, hash} <- hash do
-      %Outcome{name: name, action: if(hash == entry["hash"], do: :current, else: :outdated)}
+  defp compare_with_source(name, %{"kind" => "site"} = entry, newest, options) do
+    with {:ok, index} <- newest do
+      compare_content(name, entry, Origin.site(entry["source"], index, options))
     else
       error -> Outcome.new(name, error)
     end
   end
 
-  defp newest_commits(entries, options) do
-    sources =
-      for {_, %{"kind" => "git"} = entry} <- entries,
-          uniq: true,
-          do: {entry["source"], LockFile.asked(entry)}
+  defp compare_with_source(name, entry, _newest, options) do
+    opened =
+      Origin.open(LockFile.origin(entry), %{}, options, fn origin ->
+        {:ok, compare_content(name, entry, origin)}
+      end)
 
-    for {place, asked} <- sources, into: %{} do
+    with {:ok, outcome} <- opened, do: outcome, else: (error -> Outcome.new(name, error))
+  end
+
+  # The digest in a website's index is enough, if it has one.
+  defp compare_content(name, entry, origin) do
+    with {:ok, skill} <- find(origin, name, entry),
+         {:ok, same?} <- same?(origin, skill, entry) do
+      %Outcome{name: name, action: if(same?, do: :current, else: :outdated)}
+    else
+      error -> Outcome.new(name, error)
+    end
+  end
+
+  defp same?(origin, skill, entry) do
+    case Origin.digest(origin, skill) do
+      nil ->
+        with {:ok, files} <- Origin.files(origin, skill),
+             do: {:ok, Item.hash(files) == entry["hash"]}
+
+      digest ->
+        {:ok, digest == entry["digest"]}
+    end
+  end
+
+  # Each repository and each website is asked once.
+  defp newest(entries, options) do
+    sources =
+      for {_, %{"kind" => kind} = entry} <- entries,
+          kind in ["git", "site"],
+          uniq: true,
+          do: {kind, entry["source"], LockFile.asked(entry)}
+
+    for {kind, place, asked} <- sources, into: %{} do
       options[:progress].("asking #{place}")
-      {{place, asked}, Git.newest(place, asked)}
+      newest = if kind == "git", do: Git.newest(place, asked), else: Site.index(place, options)
+      {{place, asked}, newest}
     end
   end
 

@@ -3,9 +3,10 @@ defmodule Skillbook.Preflight.Router do
   # Runs the stages of the router, each in a process that is killed at the common time limit, and
   # combines their picks. Nothing that happens in a stage reaches the caller.
 
+  alias Skillbook.Book.Cache
   alias Skillbook.Embedding.Entries
   alias Skillbook.Preflight
-  alias Skillbook.Preflight.{Cache, Choice, Pick, Retrieval, Settings}
+  alias Skillbook.Preflight.{Choice, Pick, Retrieval, Settings}
   alias Skillbook.Run.Worker
   alias Skillbook.{Native, Profile, Telemetry, View}
 
@@ -71,12 +72,15 @@ defmodule Skillbook.Preflight.Router do
     key = Cache.key({messages, view.generation, profile, settings, vectors})
 
     with false <- explain,
-         {:ok, picks} <- Cache.fetch(view.book, key) do
+         {:ok, picks} <- Cache.fetch(view.book, PreflightCache, key) do
       {result(view, picks), true}
     else
       _ ->
         result = stages(view, messages, settings)
-        if cacheable?(result, vectors), do: Cache.put(view.book, key, result.picks)
+
+        if cacheable?(result, vectors),
+          do: Cache.put(view.book, PreflightCache, key, result.picks)
+
         {result, false}
     end
   end

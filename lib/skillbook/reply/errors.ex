@@ -51,11 +51,12 @@ defmodule Skillbook.PlaceholderError do
   ## Fields
 
     * `:kind` - `:failed` (the command that it refers to failed), `:skipped` (that command was not
-      run), `:none` (no earlier command has that number) or `:too_large`
+      run), `:pending` (that command waits for an approval), `:none` (no earlier command has that
+      number) or `:too_large`
     * `:reference` - the number of a command of the reply, or `:last`; in a workflow, the name in
       the braces
-    * `:number` - for `:failed` and `:skipped`, the number of the command without a result; for
-      `:none`, the number of the command with the placeholder
+    * `:number` - for `:failed`, `:skipped` and `:pending`, the number of the command without a
+      result; for `:none`, the number of the command with the placeholder
     * `:most` - for `:too_large`, the limit in bytes for all values of a command
 
   ## Examples
@@ -75,7 +76,7 @@ defmodule Skillbook.PlaceholderError do
   """
 
   @type t :: %__MODULE__{
-          kind: :failed | :skipped | :none | :too_large,
+          kind: :failed | :skipped | :pending | :none | :too_large,
           reference: non_neg_integer() | :last | String.t(),
           number: pos_integer() | nil,
           most: pos_integer() | nil
@@ -93,6 +94,11 @@ defmodule Skillbook.PlaceholderError do
   def message(%{kind: :skipped} = error) do
     "`{#{error.reference}}` has no value: command #{error.number} was not run. " <>
       "Write that command again if you still want it, and this one after it"
+  end
+
+  def message(%{kind: :pending} = error) do
+    "`{#{error.reference}}` has no value: command #{error.number} waits for an approval. " <>
+      "Write this one again when that command has run"
   end
 
   def message(%{kind: :none, number: 1} = error) do
@@ -124,11 +130,15 @@ defmodule Skillbook.ToolCallError do
 
   ## Fields
 
-    * `:kind` - `:unknown` (no such tool), `:arguments` (not a JSON object) or `:call` (no name)
+    * `:kind` - `:unknown` (no such tool), `:arguments` (not a JSON object), `:call` (no name); in
+      a run of `Skillbook.Agent`, `:too_many` (the reply has more calls than a reply may have),
+      `:cut_off` (the reply reached its limit of tokens in this call) or `:withheld` (the server
+      withheld the rest of the reply)
     * `:name` - the name as written in the call, or `nil`
     * `:reason` - for `:arguments`, the mistake
     * `:example` - valid arguments as JSON
     * `:suggestions` - up to three names of tools, the closest first
+    * `:most` - for `:too_many`, how many calls a reply may have
 
   ## Examples
 
@@ -148,18 +158,22 @@ defmodule Skillbook.ToolCallError do
         "expected a tool call with a name and arguments",
         "Call for example get_skill without arguments"
       ]
+
+      iex> Exception.message(%Skillbook.ToolCallError{kind: :withheld})
+      "not run: the server withheld the rest of your reply"
   """
 
   @type t :: %__MODULE__{
-          kind: :unknown | :arguments | :call,
+          kind: :unknown | :arguments | :call | :too_many | :cut_off | :withheld,
           name: String.t() | nil,
           reason: String.t() | nil,
           example: String.t(),
-          suggestions: [String.t()]
+          suggestions: [String.t()],
+          most: pos_integer() | nil
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :name, :reason, example: "{}", suggestions: []]
+  defexception [:kind, :name, :reason, :most, example: "{}", suggestions: []]
 
   # A malformed call may have its whole text as a name.
   @max_name_length 100
@@ -179,6 +193,18 @@ defmodule Skillbook.ToolCallError do
     do:
       "expected a tool call with a name and arguments. " <>
         "Call for example get_skill without arguments"
+
+  def message(%{kind: :too_many, most: most}),
+    do:
+      "not run: a reply may have #{most} calls, and this one has more. If it is still wanted, " <>
+        "call it in your next reply"
+
+  def message(%{kind: :cut_off}),
+    do:
+      "not run: your reply reached its limit of tokens in this call. If it is still wanted, " <>
+        "call it again, with shorter arguments"
+
+  def message(%{kind: :withheld}), do: "not run: the server withheld the rest of your reply"
 
   defp shorten(name), do: String.slice(name, 0, @max_name_length)
 

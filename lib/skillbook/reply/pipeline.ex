@@ -86,8 +86,7 @@ defmodule Skillbook.Reply.Pipeline do
     {results, _} =
       Enum.map_reduce(lines, {view, false, %{}}, fn
         line, {view, true, before} ->
-          result = %Result{status: :skipped, content: @skipped, command: own(line), duration: 0}
-          {notify(result, options), {view, true, before}}
+          {notify(skipped(own(line)), options), {view, true, before}}
 
         line, {view, false, before} ->
           line = own(line)
@@ -96,11 +95,21 @@ defmodule Skillbook.Reply.Pipeline do
           result = notify(result, options)
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})
           view = if written?(result), do: {:written, view}, else: view
-          {result, {view, on_error == :halt and result.status == :error, before}}
+          {result, {view, on_error == :halt and result.status in [:error, :pending], before}}
       end)
 
     results
   end
+
+  @doc "The result of a command that does not run because one before it failed."
+  @spec skipped(String.t()) :: Result.t()
+  def skipped(line),
+    do: %Result{status: :skipped, content: @skipped, command: line, duration: 0}
+
+  @doc "The view for the commands after those with these results."
+  @spec view_after(View.t(), [Result.t()]) :: View.t()
+  def view_after(view, results),
+    do: if(Enum.any?(results, &written?/1), do: renew(view), else: view)
 
   # A reply may run a workflow that it has built, so the commands after one that writes skills get
   # a view with the change.
@@ -126,6 +135,9 @@ defmodule Skillbook.Reply.Pipeline do
     case before do
       %{^number => {:error, _}} ->
         {:error, %PlaceholderError{kind: :failed, reference: reference, number: number}}
+
+      %{^number => {:pending, _}} ->
+        {:error, %PlaceholderError{kind: :pending, reference: reference, number: number}}
 
       %{^number => {_status, text}} ->
         {:ok, text}
@@ -166,7 +178,7 @@ defmodule Skillbook.Reply.Pipeline do
     book = Book.find(view.book)
     metadata = metadata(view, book, route)
 
-    Telemetry.span([:skillbook, :command], metadata, fn ->
+    run = fn ->
       {result, waited} = measure_answers(fn -> result(route, view, book, fill, options) end)
 
       # Placeholders get the text as stored, the model gets hidden characters as codes.
@@ -177,7 +189,9 @@ defmodule Skillbook.Reply.Pipeline do
       duration = System.monotonic_time() - began - waited
       duration = System.convert_time_unit(duration, :native, :microsecond)
       ended(%{result | duration: duration}, full_text)
-    end)
+    end
+
+    Telemetry.span([:skillbook, :command], metadata, run, %{status: :error})
   end
 
   # Returns the function's result, and how long the policy waited in it for an answer to `:ask`:
@@ -269,10 +283,12 @@ defmodule Skillbook.Reply.Pipeline do
   defp schema do
     [
       on_error: {":continue or :halt", &(&1 in [:continue, :halt])},
-      assigns: {"a map", &is_map/1},
+      assigns: {"a map or a keyword list", &Options.assigns?/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
       by: {":agent or :user", &(&1 in [:agent, :user])},
       ask: {"a function of one argument, {module, function} or nil", &Config.ask?/1},
+      ask_timeout: {"a number of milliseconds or :infinity", &Config.ask_timeout?/1},
+      approved: {"the :approved of an approved call", &is_map/1},
       max_result: {"a number of characters or :infinity", &Config.limit?/1},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       agent:
@@ -280,6 +296,7 @@ defmodule Skillbook.Reply.Pipeline do
          &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)},
       json: {"whether errors are about a JSON object", &is_boolean/1},
+      progress: {"a function of three arguments or nil", &(is_nil(&1) or is_function(&1, 3))},
       workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))}
     ]
   end

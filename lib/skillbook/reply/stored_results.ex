@@ -24,22 +24,24 @@ defmodule Skillbook.Reply.StoredResults do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book))
 
   @typedoc """
-  A stored result: its number of characters, how many of them are stored, and the entries whose
-  texts it has parts of.
+  A stored result: its number of characters, how many of them are stored, the entries whose texts
+  it has parts of, and whether it has texts from outside.
   """
   @type about :: %{
           id: String.t(),
           total: pos_integer(),
           kept: pos_integer(),
-          parts: [%{name: String.t(), hash: String.t()}]
+          parts: [%{name: String.t(), hash: String.t()}],
+          external: boolean()
         }
 
   @doc "Stores a result for a profile."
-  @spec put(atom(), Profile.t(), origin(), [map()], String.t()) :: about()
-  def put(book, profile, origin, parts, text) do
+  @spec put(atom(), Profile.t(), origin(), map(), String.t()) :: about()
+  def put(book, profile, origin, about, text) do
     beginning = beginning(text)
     id = 10 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower)
-    about = %{id: id, total: Excerpt.size(text), kept: Excerpt.size(beginning), parts: parts}
+    sizes = %{id: id, total: Excerpt.size(text), kept: Excerpt.size(beginning)}
+    about = Map.merge(about, sizes)
     :ok = GenServer.call(name(book), {:put, {id, rights(profile), origin, beginning, about}})
     about
   end

@@ -124,11 +124,9 @@ defmodule Skillbook.Reply.StrayCommands do
 
   # The text before and after the first of some marks.
   defp cut(text, marks) do
-    with {at, length} <- :binary.match(text, marks) do
-      <<before::binary-size(at), _mark::binary-size(length), rest::binary>> = text
-      {before, rest}
-    else
-      :nomatch -> nil
+    case :binary.split(text, marks) do
+      [before, rest] -> {before, rest}
+      [_text] -> nil
     end
   end
 

@@ -4,6 +4,7 @@ defmodule Skillbook.Reply.Truncation do
   # reads on.
 
   alias Skillbook.Reply.{Excerpt, StoredResults}
+  alias Skillbook.Support.External
   alias Skillbook.{Entry, Result, Telemetry, View}
 
   @read "results.read"
@@ -26,19 +27,23 @@ defmodule Skillbook.Reply.Truncation do
   # A result of `results.read` is a part of a text that is stored already.
   defp read(result, %{from: from} = about, view, max) do
     {parts, about} = Map.pop(about, :parts, [])
+    {mark, about} = Map.pop(about, :mark)
     result = %{result | metadata: result.metadata |> Map.put(:cut, about) |> with_parts(parts)}
 
     case Excerpt.cut(result.content, max) do
       {page, length} ->
-        finish(result, view, page, Map.put(about, :to, from + length - 1))
+        finish(result, view, marked(page, mark), Map.put(about, :to, from + length - 1))
 
       :fits when about.kept < about.total ->
-        finish(result, view, result.content, Map.put(about, :to, about.kept))
+        finish(result, view, marked(result.content, mark), Map.put(about, :to, about.kept))
 
       :fits ->
-        result
+        %{result | content: marked(result.content, mark)}
     end
   end
+
+  defp marked(page, nil), do: page
+  defp marked(page, at), do: External.rest(page, at)
 
   defp first(result, view, max) do
     case Excerpt.cut(result.content, max) do
@@ -71,8 +76,9 @@ defmodule Skillbook.Reply.Truncation do
   defp store(result, view) do
     if view.book != nil and reads?(view) do
       origin = if result.name, do: {:entry, result.name}, else: {:generation, view.generation}
-      about = StoredResults.put(view.book, view.profile, origin, parts(result), result.content)
-      Map.delete(about, :parts)
+      about = %{parts: parts(result), external: result.metadata[:external] == true}
+      about = StoredResults.put(view.book, view.profile, origin, about, result.content)
+      Map.drop(about, [:parts, :external])
     else
       not_stored(result)
     end

@@ -2,7 +2,7 @@ defmodule Skillbook.Run.CircuitBreaker do
   @moduledoc false
   # Circuit breaker for handlers. After `:failures` failures in a row a skill is out of service
   # for the profile that called it; after `:cooldown` one call is let through, and its success
-  # closes the breaker. Editing the page or the handler's code resets it.
+  # closes the breaker. Editing the page or the handler's code resets it, and so does an operator.
   #
   # Each profile has its own counts, because the cause may be its data: crashes for one tenant
   # must not take the skill away from the others, nor tell them of each other.
@@ -12,7 +12,8 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   use GenServer
 
-  alias Skillbook.{Book, Context, Diagnostic, Entry, OutOfServiceError, Telemetry, View}
+  alias Skillbook.{Book, Context, Diagnostic, Entry, OutOfServiceError, Profile, Telemetry}
+  alias Skillbook.View
 
   # A row is {{name, profile's id}, fingerprint, state, failures, since, retry_at}. The state is
   # :closed, :open, :half_open (the next call is the trial) or :trial (it is running). `since` and
@@ -27,7 +28,8 @@ defmodule Skillbook.Run.CircuitBreaker do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   @doc "Returns whether the context's profile may call the skill."
-  @spec check(Book.t(), Context.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
+  @spec check(Book.t(), Context.t(), module() | function()) ::
+          :ok | {:error, OutOfServiceError.t()}
   def check(book, context, module) do
     case row(book, context, module) do
       {_, _, state, _, _, _} = row when state in [:open, :trial] -> {:error, error(row)}
@@ -39,7 +41,8 @@ defmodule Skillbook.Run.CircuitBreaker do
   Like `check/3`, for a call that will run. The calling process may become the trial; in any case
   it reports the outcome with `leave/4`.
   """
-  @spec enter(Book.t(), Context.t(), module()) :: :ok | {:error, OutOfServiceError.t()}
+  @spec enter(Book.t(), Context.t(), module() | function()) ::
+          :ok | {:error, OutOfServiceError.t()}
   def enter(book, context, module) do
     case row(book, context, module) do
       {key, fingerprint, :half_open, _, _, _} ->
@@ -52,7 +55,7 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   @doc "Reports the outcome of a call after `enter/3`; `:unused` if it did not run."
-  @spec leave(Book.t(), Context.t(), module(), :answered | :failed | :unused) :: :ok
+  @spec leave(Book.t(), Context.t(), module() | function(), :answered | :failed | :unused) :: :ok
   def leave(%{breaker: false}, _context, _module, _outcome), do: :ok
 
   def leave(book, context, module, outcome) do
@@ -82,7 +85,7 @@ defmodule Skillbook.Run.CircuitBreaker do
     for {{name, fingerprint}, rows} <-
           rows |> Enum.group_by(&elem(&1, 0), &elem(&1, 1)) |> Enum.sort(),
         {:ok, entry} <- [View.fetch(view, name)],
-        {:ok, module} <- [Entry.fetch_handler(entry)],
+        {:ok, module} <- [Entry.fetch_handler(entry, book.catalog.functions)],
         fingerprint(entry, module) == fingerprint do
       failures = rows |> Enum.map(&elem(&1, 1)) |> Enum.max()
       since = rows |> Enum.map(&elem(&1, 2)) |> Enum.min(DateTime)
@@ -100,6 +103,57 @@ defmodule Skillbook.Run.CircuitBreaker do
       }
     end
   end
+
+  @typedoc """
+  A skill that has failed for a profile. `:state` is `:closed` if it still runs; `:half_open` if
+  the next call, and `:trial` if the running one, decides; or `:open`.
+  """
+  @type row :: %{
+          name: String.t(),
+          profile: String.t(),
+          state: :closed | :open | :half_open | :trial,
+          failures: pos_integer(),
+          since: DateTime.t() | nil,
+          retry_at: DateTime.t() | nil
+        }
+
+  @doc """
+  Returns the skills that a view shows and whose last call failed, sorted by name: for its own
+  profile, or for all profiles if it is unrestricted or `all?`.
+  """
+  @spec list(Book.t(), View.t(), all? :: boolean()) :: [row()]
+  def list(book, view, all? \\ false)
+  def list(%{breaker: false}, _view, _all?), do: []
+
+  def list(book, view, all?) do
+    all? = all? or Profile.unrestricted?(view.profile)
+
+    for {{name, profile}, fingerprint, state, failures, since, retry_at} <-
+          Enum.sort(:ets.tab2list(name(book.name))),
+        all? or profile == view.profile.id,
+        {:ok, %{name: ^name} = entry} <- [View.fetch(view, name)],
+        {:ok, module} <- [Entry.fetch_handler(entry, book.catalog.functions)],
+        fingerprint(entry, module) == fingerprint,
+        do: %{
+          name: name,
+          profile: profile,
+          state: state,
+          failures: failures,
+          since: since,
+          retry_at: retry_at
+        }
+  end
+
+  @doc "Forgets the failures of a skill on this node, for a profile or for all with `nil`."
+  @spec reset(Book.t(), String.t(), String.t() | nil) :: :ok
+  def reset(%{breaker: false}, _name, _profile), do: :ok
+
+  def reset(book, name, profile),
+    do: GenServer.call(name(book.name), {:reset, name, profile})
+
+  @doc "As `reset/3`, without waiting for it."
+  @spec forget(atom(), String.t(), String.t() | nil) :: :ok
+  def forget(book, name, profile), do: GenServer.cast(name(book), {:reset, name, profile})
 
   defp times(1), do: "a failure"
   defp times(failures), do: "#{failures} failures"
@@ -125,7 +179,10 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   defp fingerprint(entry, module),
-    do: :erlang.phash2({entry.data, entry.body, module.module_info(:md5)}, 4_294_967_296)
+    do: :erlang.phash2({entry.data, entry.body, code(module)}, 4_294_967_296)
+
+  defp code(function) when is_function(function), do: function
+  defp code(module), do: module.module_info(:md5)
 
   defp error({{name, _profile}, _, state, failures, since, retry_at}) do
     retry_in = if state == :open, do: max(1, DateTime.diff(retry_at, DateTime.utc_now()))
@@ -161,6 +218,9 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
+  def handle_call({:reset, name, profile}, _from, state),
+    do: {:reply, :ok, forget_all(state, name, profile)}
+
   def handle_call({outcome, key, fingerprint}, {pid, _}, state) do
     {trial, state} = end_trial(state, {pid, key})
     row = find(state, key, fingerprint) || new(outcome, key, fingerprint)
@@ -168,8 +228,15 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   @impl true
-  def handle_info({:cooled, key, fingerprint}, state) do
-    with {_, _, :open, _, _, _} = row <- find(state, key, fingerprint), do: half_open(state, row)
+  def handle_cast({:reset, name, profile}, state),
+    do: {:noreply, forget_all(state, name, profile)}
+
+  # After a reset it may be open anew, until a later time.
+  @impl true
+  def handle_info({:cooled, key, fingerprint, retry_at}, state) do
+    with {_, _, :open, _, _, ^retry_at} = row <- find(state, key, fingerprint),
+         do: half_open(state, row)
+
     {:noreply, state}
   end
 
@@ -218,13 +285,9 @@ defmodule Skillbook.Run.CircuitBreaker do
       put(state, {key, fingerprint, :closed, failures + 1, nil, nil})
     else
       now = DateTime.utc_now()
-
-      row =
-        {key, fingerprint, :open, failures + 1, since || now,
-         DateTime.add(now, state.cooldown, :millisecond)}
-
-      put(state, row)
-      Process.send_after(self(), {:cooled, key, fingerprint}, state.cooldown)
+      retry_at = DateTime.add(now, state.cooldown, :millisecond)
+      put(state, {key, fingerprint, :open, failures + 1, since || now, retry_at})
+      Process.send_after(self(), {:cooled, key, fingerprint, retry_at}, state.cooldown)
       notify(state, :opened, key, failures + 1)
     end
 
@@ -257,6 +320,16 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   defp put(state, row), do: :ets.insert(state.table, row)
+
+  # A trial that still runs counts as any other call.
+  defp forget_all(state, name, profile) do
+    rows = :ets.match_object(state.table, {{name, profile || :_}, :_, :_, :_, :_, :_})
+
+    Enum.reduce(rows, state, fn {key, _, _, failures, _, _}, state ->
+      notify(state, :reset, key, failures)
+      delete(state, key)
+    end)
+  end
 
   defp delete(state, key) do
     :ets.delete(state.table, key)

@@ -337,13 +337,21 @@ defmodule Skillbook.PolicyError do
 
   ## Fields
 
-    * `:kind` - `:delegate` (an agent must run it), `:deny` (the profile runs no such commands),
-      `:denied` (the `:ask` callback declined) or `:unanswered` (there is no callback, or it
-      failed)
+    * `:kind` - the reason:
+      * `:delegate` - an agent must run it
+      * `:deny` - the profile runs no such commands
+      * `:denied` - the `:ask` callback, or `Skillbook.deny/3`, declined
+      * `:unanswered` - there is no callback, or it failed
+      * `:ask_timeout` - the callback did not answer within the book's or the run's `:ask_timeout`
+      * `:waiting` - too many calls of the profile wait for an approval
+      * `:unstorable` - the call cannot be stored until somebody approves it
     * `:name` - the skill's name
     * `:dispatch` - for `:delegate`, whether the profile sees `agent.dispatch`
     * `:json` - whether the caller made a tool call, so that the message shows one
-    * `:text` - for `:denied`, the text of `{:deny, text}`, or `nil`
+    * `:writes` - whether the command has side effects; if not, its page has `approval: required`
+    * `:timeout` - for `:ask_timeout`, in milliseconds
+    * `:text` - for `:denied` the text of the decision, or `nil`; for `:waiting` the largest
+      number; for `:unstorable` the reason, for the operator
 
   ## Examples
 
@@ -356,17 +364,19 @@ defmodule Skillbook.PolicyError do
       ]
   """
 
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{Duration, JSON}
 
   @type t :: %__MODULE__{
-          kind: :delegate | :deny | :denied | :unanswered,
+          kind: :delegate | :deny | :denied | :unanswered | :ask_timeout | :waiting | :unstorable,
           name: String.t(),
           dispatch: boolean(),
           json: boolean(),
+          writes: boolean(),
+          timeout: pos_integer() | nil,
           text: String.t() | nil
         }
 
-  defexception [:kind, :name, :text, dispatch: false, json: false]
+  defexception [:kind, :name, :text, :timeout, dispatch: false, json: false, writes: true]
 
   @impl true
   def message(%{name: name} = error), do: "`#{name}` was not run: #{why(error)}"
@@ -390,19 +400,37 @@ defmodule Skillbook.PolicyError do
       "Do not try again; tell the user what you would have done."
   end
 
-  defp why(%{kind: :denied, text: nil}) do
-    "it changes something, and the user declined. " <>
+  defp why(%{kind: :denied, text: nil} = error) do
+    "#{asked(error)}, and the user declined. " <>
       "Do not try again unless the user asks for it."
   end
 
-  defp why(%{kind: :denied, text: text}) do
-    "it changes something, and the user declined: #{text}"
+  defp why(%{kind: :denied, text: text} = error) do
+    "#{asked(error)}, and the user declined: #{text}"
   end
 
-  defp why(%{kind: :unanswered}) do
-    "it changes something, and permission could not be requested. " <>
+  defp why(%{kind: :unanswered} = error) do
+    "#{asked(error)}, and permission could not be requested. " <>
       "Tell the user what you would have done."
   end
+
+  defp why(%{kind: :ask_timeout} = error) do
+    "#{asked(error)}, and nobody answered the request for permission within " <>
+      "#{Duration.text(error.timeout)}. Do not try again; tell the user."
+  end
+
+  defp why(%{kind: :waiting} = error) do
+    "#{asked(error)}, and #{error.text} calls wait for an approval already, which is the " <>
+      "limit. Do not try again; tell the user."
+  end
+
+  defp why(%{kind: :unstorable} = error) do
+    "it needs an approval, and the call cannot be stored until then: #{error.text}. " <>
+      "You cannot fix this: tell the user."
+  end
+
+  defp asked(%{writes: true}), do: "it changes something"
+  defp asked(%{writes: false}), do: "it needs an approval"
 
   @doc false
   # Returns the arguments of a call of `agent.dispatch` for a skill, as JSON.
@@ -479,15 +507,19 @@ defmodule Skillbook.NotFoundError do
           available: [String.t()] | nil
         }
 
+  alias Skillbook.Support.External
+
   @enforce_keys [:kind, :id, :find]
   defexception [:kind, :id, :find, :deleted_at, :available]
 
   # A malformed command may have its whole text as an id.
   @max_id_length 100
+  @plain ~r/\A[\w\/. -]{1,60}\z/u
 
   @impl true
   def message(%{available: available} = error) when is_list(available) do
-    names = if available == [], do: "none", else: Enum.join(available, ", ")
+    shown = &if(error.kind == "label", do: label(&1), else: &1)
+    names = if available == [], do: "none", else: Enum.map_join(available, ", ", shown)
     id = String.slice(error.id, 0, @max_id_length)
     "#{String.capitalize(error.kind)} '#{id}' not found. #{listed(error.kind)}: #{names}"
   end
@@ -504,6 +536,9 @@ defmodule Skillbook.NotFoundError do
     "the #{kind} #{id} was deleted at #{at} and cannot be changed; " <>
       "`#{find}` lists the existing #{kind}s"
   end
+
+  # Others name the folders that they share.
+  defp label(name), do: if(name =~ @plain, do: name, else: External.line(name, 60))
 
   defp listed("note"), do: "Available notes"
   defp listed(_kind), do: "Available"

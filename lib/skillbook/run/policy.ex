@@ -1,41 +1,76 @@
 defmodule Skillbook.Run.Policy do
   @moduledoc false
-  # Decides whether a command with side effects may run, from the profile's `:writes`. Only
-  # the executor calls `check/3`, so no command bypasses it. `rule/1` tells the model beforehand.
+  # Decides whether a command may run: one with side effects by the profile's `:writes`, and one
+  # of a page with `approval: required` by the `:ask` callback in any case. Only the executor
+  # calls `check/3`, so no command bypasses it. `rule/1` tells the model beforehand.
 
   require Logger
 
   alias Skillbook.Run.Worker
-  alias Skillbook.{Context, Entry, PolicyError, Profile, Request, RoutedCommand, Telemetry, View}
+
+  alias Skillbook.{
+    Approval,
+    Context,
+    Entry,
+    PolicyError,
+    Profile,
+    Request,
+    RoutedCommand,
+    Telemetry,
+    View
+  }
 
   @dispatch "agent.dispatch"
 
   # In the process dictionary, for the duration of a result (`Skillbook.Reply.Pipeline`).
   @waited {__MODULE__, :waited}
 
-  @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
-          :ok | {:error, PolicyError.t()}
+  @typedoc """
+  How permission is asked for: the callback, its time limit in milliseconds, and whether this call
+  was approved before.
+  """
+  @type permission :: %{ask: Request.ask() | nil, timeout: timeout(), approved: boolean()}
+
+  @doc "Decides; `{:pending, approval}` if the call waits for an approval now."
+  @spec check(RoutedCommand.t(), Context.t(), permission()) ::
+          :ok | {:pending, Approval.t()} | {:error, Exception.t()}
   def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
-    case Entry.effect(entry) do
-      :read -> :ok
-      :write -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
+    case {Entry.effect(entry), approval?(entry)} do
+      {:read, false} -> :ok
+      {:read, true} -> reported(routed, context, fn -> decide(:run, routed, context, ask) end)
+      _ -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
     end
   end
+
+  @doc "Whether each call of the entry needs an approval, whatever the profile's `:writes`."
+  @spec approval?(Entry.t()) :: boolean()
+  def approval?(%Entry{limits: limits}), do: is_map_key(limits, :approval)
+
+  @doc "Whether a call of the entry by the profile is asked about."
+  @spec asks?(Entry.t(), Profile.t()) :: boolean()
+  def asks?(entry, %Profile{writes: writes} = profile),
+    do: (writes == :ask or approval?(entry)) and not Profile.approves?(profile, entry.name)
 
   @doc """
   Returns the line of the prompt's rules about commands with side effects, `""` if none is needed.
   """
-  @spec rule(View.t()) :: String.t()
-  def rule(%View{profile: %Profile{writes: :delegate}} = view) do
-    if dispatch?(view) do
-      "- Only agents may run commands that change something. Write: " <>
-        "`agent.dispatch --mission \"WHAT TO DO\" --skills NAME`.\n"
-    else
-      "- Commands that change something do not run here. Tell the user what needs to be done.\n"
+  @spec rule(View.t(), :blocks | :tools) :: String.t()
+  def rule(%View{profile: %Profile{writes: :delegate}} = view, protocol) do
+    cond do
+      not dispatch?(view) ->
+        "- Commands that change something do not run here. Tell the user what needs to be done.\n"
+
+      protocol == :tools ->
+        "- Only agents may run commands that change something. Call agent__dispatch with " <>
+          "#{PolicyError.arguments("NAME")}.\n"
+
+      true ->
+        "- Only agents may run commands that change something. Write: " <>
+          "`agent.dispatch --mission \"WHAT TO DO\" --skills NAME`.\n"
     end
   end
 
-  def rule(%View{}), do: ""
+  def rule(%View{}, _protocol), do: ""
 
   # The duration includes the time that a person took to answer.
   defp reported(routed, context, decide) do
@@ -52,43 +87,62 @@ defmodule Skillbook.Run.Policy do
         profile: context.profile.id,
         skill: routed.name,
         writes: context.profile.writes,
-        decision: with({:error, error} <- decision, do: error.kind)
+        decision: decision(decision)
       }
     )
 
     decision
   end
 
-  @spec decide(Profile.writes(), RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
-          :ok | {:error, PolicyError.t()}
-  defp decide(:run, _routed, _context, _ask), do: :ok
+  defp decision(:ok), do: :ok
+  defp decision({:pending, _approval}), do: :pending
+  defp decision({:error, %PolicyError{kind: kind}}), do: kind
+  # A call that cannot be stored.
+  defp decision({:error, _error}), do: :unstorable
+
+  @spec decide(Profile.writes(), RoutedCommand.t(), Context.t(), permission()) ::
+          :ok | {:pending, Approval.t()} | {:error, Exception.t()}
   defp decide(:deny, routed, _context, _ask), do: refused(:deny, routed)
 
   # The agent that it starts has a profile of its own, which is checked again.
-  defp decide(:delegate, %{name: @dispatch}, _context, _ask), do: :ok
+  defp decide(:delegate, %{name: @dispatch} = routed, context, ask),
+    do: decide(:run, routed, context, ask)
 
   defp decide(:delegate, routed, context, _ask) do
     refused(:delegate, routed, dispatch: dispatch?(context.view))
   end
 
-  defp decide(:ask, routed, _context, nil) do
-    Logger.warning(
-      "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
-    )
+  defp decide(_run_or_ask, _routed, _context, %{approved: true}), do: :ok
 
-    refused(:unanswered, routed)
+  defp decide(_run_or_ask, routed, context, permission) do
+    if asks?(routed.entry, context.profile), do: ask(routed, context, permission), else: :ok
   end
 
-  defp decide(:ask, routed, context, ask) do
-    case time_left(context) do
-      # Nobody waits for the answer any more.
-      0 -> refused(:unanswered, routed)
-      limit -> ask(routed, context, ask, limit)
+  defp ask(routed, context, %{ask: nil}) do
+    # A page that needs an approval waits for one, wherever it can be stored.
+    if approval?(routed.entry) and context.sql != nil do
+      pending(routed, context, Approval.Request.ref())
+    else
+      Logger.warning(
+        "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
+      )
+
+      refused(:unanswered, routed)
     end
   end
 
-  defp ask(routed, context, ask, limit) do
+  defp ask(routed, context, %{ask: ask, timeout: timeout}) do
+    case time_left(context) do
+      # Nobody waits for the answer any more.
+      0 -> refused(:unanswered, routed)
+      left when left <= timeout -> ask(routed, context, ask, {left, :run})
+      _longer -> ask(routed, context, ask, {timeout, :ask})
+    end
+  end
+
+  defp ask(routed, context, ask, {limit, limit_of}) do
     request = %Request{
+      ref: Approval.Request.ref(),
       command: routed.command,
       entry: routed.entry,
       profile: context.profile,
@@ -108,11 +162,22 @@ defmodule Skillbook.Run.Policy do
       {:ok, {:deny, text} = answer} ->
         if text?(text), do: refused(:denied, routed, text: text), else: bad_answer(routed, answer)
 
+      {:ok, :pending} ->
+        pending(routed, context, request.ref)
+
+      {:ok, {:pending, ref} = answer} ->
+        if Approval.Request.ref?(ref),
+          do: pending(routed, context, ref),
+          else: bad_answer(routed, answer)
+
       {:ok, answer} ->
         bad_answer(routed, answer)
 
       {:crash, reason} ->
         unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
+
+      :timeout when limit_of == :ask ->
+        refused(:ask_timeout, routed, timeout: limit)
 
       :timeout ->
         unanswered(
@@ -121,6 +186,11 @@ defmodule Skillbook.Run.Policy do
             "run, got none"
         )
     end
+  end
+
+  defp pending(routed, context, ref) do
+    with {:ok, approval} <- Approval.Request.store(routed, context, ref),
+         do: {:pending, approval}
   end
 
   defp dispatch?(view), do: match?({:ok, %Entry{name: @dispatch}}, View.fetch(view, @dispatch))
@@ -139,7 +209,8 @@ defmodule Skillbook.Run.Policy do
 
     unanswered(
       routed,
-      "expected :allow, :deny or {:deny, text} of the :ask callback, got: #{got}"
+      "expected :allow, :deny, {:deny, text}, :pending or {:pending, ref} of the :ask " <>
+        "callback, got: #{got}"
     )
   end
 
@@ -149,6 +220,8 @@ defmodule Skillbook.Run.Policy do
   end
 
   defp refused(kind, routed, fields \\ []) do
-    {:error, struct!(PolicyError, [kind: kind, name: routed.name] ++ fields)}
+    # Its text gives the reason why it was asked about.
+    writes? = Entry.effect(routed.entry) == :write
+    {:error, struct!(PolicyError, [kind: kind, name: routed.name, writes: writes?] ++ fields)}
   end
 end

@@ -2,11 +2,14 @@ defmodule Skillbook.Request do
   @moduledoc """
   The argument of an `:ask` callback: a command with side effects that waits for permission.
 
-  The callback is asked for profiles with `writes: :ask`. It returns `:allow`, `:deny`, or
-  `{:deny, text}` with a text for the model.
+  The callback is asked for profiles with `writes: :ask`, and for pages with `approval: required`.
+  It returns `:allow`, `:deny`, `{:deny, text}` with a text for the model, or `:pending`: then the
+  call is stored as a `Skillbook.Approval`, and runs when somebody approves it. `{:pending, ref}`
+  stores it under another reference: up to 128 letters, digits and `._:-`.
 
   ## Fields
 
+    * `:ref` - the reference under which `:pending` stores the call
     * `:command` - the `Skillbook.Command` with its flags
     * `:entry` - the `Skillbook.Entry` that it calls
     * `:profile` - the `Skillbook.Profile` that runs it
@@ -28,6 +31,7 @@ defmodule Skillbook.Request do
   """
 
   @type t :: %__MODULE__{
+          ref: String.t() | nil,
           command: Skillbook.Command.t(),
           entry: Skillbook.Entry.t(),
           profile: Skillbook.Profile.t(),
@@ -37,10 +41,13 @@ defmodule Skillbook.Request do
   @typedoc """
   A callback that decides about a command: a function, or a module and the name of its function.
 
-  It returns `:allow`, `:deny`, or `{:deny, text}` with a text for the model.
+  It returns a `t:decision/0`.
   """
-  @type ask :: (t() -> :allow | :deny | {:deny, String.t()}) | {module(), atom()}
+  @type ask :: (t() -> decision()) | {module(), atom()}
+
+  @type decision ::
+          :allow | :deny | {:deny, String.t()} | :pending | {:pending, ref :: String.t()}
 
   @enforce_keys [:command, :entry, :profile, :context]
-  defstruct [:command, :entry, :profile, :context]
+  defstruct [:ref, :command, :entry, :profile, :context]
 end

@@ -3,12 +3,15 @@ defmodule Skillbook.Run.Worker do
   # Runs a handler in a supervised, unlinked process that is killed at the time limit or when its
   # caller exits. A crash becomes an error result.
 
+  alias Skillbook.Telemetry
+
   @type t :: Task.t()
 
   @doc "Starts a worker, which waits for `run/2`."
   @spec start(atom() | nil, keyword(), (() -> term())) :: t()
   def start(book, logger_metadata, fun) do
     caller = self()
+    fun = Telemetry.in_trace(fun)
 
     Task.Supervisor.async_nolink(supervisor(book), fn ->
       exit_with(caller)
@@ -31,7 +34,12 @@ defmodule Skillbook.Run.Worker do
   @spec run(t(), timeout()) :: {:ok, term()} | {:crash, term()} | :timeout
   def run(worker, timeout) do
     begin(worker)
+    await(worker, timeout)
+  end
 
+  @doc "Waits for the result of a worker that was begun."
+  @spec await(t(), timeout()) :: {:ok, term()} | {:crash, term()} | :timeout
+  def await(worker, timeout) do
     case Task.yield(worker, timeout) || stop(worker) do
       {:ok, value} -> {:ok, value}
       {:exit, {:shutdown, {__MODULE__, reason}}} -> {:crash, reason}

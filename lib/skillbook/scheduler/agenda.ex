@@ -15,6 +15,9 @@ defmodule Skillbook.Agenda do
         built-in skills that are off
       * `:at` - the next times, UTC
       * `:local` - the same times in the time zone, as texts
+      * `:paused` - `nil`, or a map: `:at`, since when the schedule is paused; `:by` and
+        `:reason`, which only an unrestricted view gets. At the next times it does not run, but
+        it is listed with them
     * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`,
       `:node`, `:attempts`, `:started_at`, `:finished_at`, `:duration` in milliseconds, and
       `:text`
@@ -25,6 +28,7 @@ defmodule Skillbook.Agenda do
     * `:running`
     * `:ok`
     * `:template` - the page has no commands and the book has no agent; its text is the result
+    * `:pending` - it waits for an approval, see `Skillbook.approvals/2`
     * `:failed`
     * `:skipped` - the firing before it was still running
     * `:missed` - no node could run it in time
@@ -35,7 +39,9 @@ defmodule Skillbook.Agenda do
   the results of all profiles, any other profile only its own.
   """
 
+  alias Skillbook.Run.Operations
   alias Skillbook.Scheduler.{Clock, Firings, Job}
+  alias Skillbook.Book.Cache
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Catalog, Entry, OptionError, Profile, SQL, Schedule, View}
 
@@ -72,20 +78,18 @@ defmodule Skillbook.Agenda do
       iex> for row <- agenda.next, do: {row.name, row.means, row.at}
       [{"digest", "at 08:00 on Mondays, UTC", [~U[2026-03-09 08:00:00Z]]}]
   """
-  @spec new(View.t(), keyword()) :: {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
-  def new(view, options \\ [])
-
-  def new(%View{book: nil}, _options),
-    do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
-
-  def new(%View{} = view, options) do
-    book = Book.fetch!(view.book)
+  @spec report(Skillbook.view_or_book(), Skillbook.options()) ::
+          {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
+  def report(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Agenda.report/2")
+    book = Book.of!(view)
 
     with :ok <- Options.validate(options, "an agenda", schema()),
          now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
          {:ok, narrowed} <- narrow(book, view, options[:names]),
-         {:ok, last} <- last(book, narrowed, only(view.profile), options[:last] || 20) do
-      next = next(book, narrowed, now, options[:times] || 1)
+         {:ok, last} <- last(book, narrowed, only(view.profile), options[:last] || 20),
+         {:ok, pauses} <- pauses(book) do
+      next = next(book, narrowed, view.profile, now, options[:times] || 1, pauses)
       {:ok, %__MODULE__{now: now, next: next, last: last}}
     end
   end
@@ -93,11 +97,14 @@ defmodule Skillbook.Agenda do
   defp narrow(_book, view, nil), do: {:ok, view}
   defp narrow(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
 
-  defp next(book, view, now, times) do
+  defp pauses(%{store: nil}), do: {:ok, %{}}
+  defp pauses(book), do: book |> Book.sql() |> Operations.pauses()
+
+  defp next(book, view, profile, now, times, pauses) do
     creators = creators(book)
 
     rows =
-      for %Entry{schedule: text} = entry when text != nil <- View.entries(view),
+      for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view),
           {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
         at = Schedule.upcoming(schedule, now, times)
 
@@ -106,14 +113,31 @@ defmodule Skillbook.Agenda do
           schedule: schedule.expression,
           timezone: schedule.timezone,
           means: Schedule.describe(schedule),
-          run_as: run_as(book, view, entry, creators),
+          run_as: run_as(book, view, profile, entry, creators),
           at: at,
-          local: Enum.map(at, &Schedule.local(schedule, &1))
+          local: Enum.map(at, &Schedule.local(schedule, &1)),
+          paused: paused(profile, pauses[Job.key(entry.name, View.record(view, entry.name))])
         }
       end
 
     Enum.sort_by(rows, &{&1.at |> List.first() |> unix(), &1.name})
   end
+
+  # A narrowed view has no book of its own.
+  defp scheduled(book, view) do
+    names =
+      Cache.keep(book.name, {:scheduled, View.state(view)}, fn ->
+        for %Entry{name: name, schedule: text} when text != nil <- View.entries(view), do: name
+      end)
+
+    for name <- names, entry = View.find(view, name), do: entry
+  end
+
+  # Its author may be a profile that this one does not know.
+  defp paused(_profile, nil), do: nil
+
+  defp paused(profile, pause),
+    do: if(only(profile), do: %{pause | by: nil, reason: nil}, else: pause)
 
   # By record, since entries of the store may share a name.
   defp creators(book) do
@@ -124,21 +148,21 @@ defmodule Skillbook.Agenda do
 
   # A profile that sees an entry need not be allowed to know its creator, or the profile of the
   # book's option.
-  defp run_as(book, view, entry, creators) do
+  defp run_as(book, view, profile, entry, creators) do
     case View.record(view, entry.name) do
       nil ->
         cond do
           not Job.enabled?(book, entry) -> nil
           id = entry.data["run_as"] -> id
-          true -> own(view, Job.run_as(book, entry))
+          true -> own(profile, Job.run_as(book, entry))
         end
 
       record ->
-        own(view, creators[{entry.name, record}])
+        own(profile, creators[{entry.name, record}])
     end
   end
 
-  defp own(view, id), do: if(only(view.profile) in [nil, id], do: id)
+  defp own(profile, id), do: if(only(profile) in [nil, id], do: id)
 
   # Atoms sort after numbers, so entries without a next time come last.
   defp unix(nil), do: :never
@@ -147,8 +171,7 @@ defmodule Skillbook.Agenda do
   defp last(%{store: nil}, _view, _profile, _count), do: {:ok, []}
 
   defp last(book, view, profile, count) do
-    names = view |> View.entries() |> MapSet.new(& &1.name)
-    visible? = &(&1.name in names and View.record(view, &1.name) == &1.record)
+    visible? = &(View.named?(view, &1.name) and View.record(view, &1.name) == &1.record)
     collect(Book.sql(book), visible?, profile, count, 0, [])
   end
 

@@ -9,6 +9,7 @@ defmodule Skillbook.Scheduler.Firings do
   # with a schedule are jobs, and may fire at the same time. Readers never get the number, since
   # it counts hidden entries too.
 
+  alias Skillbook.Run.Operations
   alias Skillbook.{Firing, SQL}
 
   @typedoc """
@@ -21,7 +22,7 @@ defmodule Skillbook.Scheduler.Firings do
           lease: pos_integer(),
           attempts: pos_integer()
         }
-  @type refused :: :taken | :overlap
+  @type refused :: :taken | :overlap | :paused
 
   @columns ~w(name record fire_at status profile node attempts started_at finished_at) ++
              ~w(duration text)
@@ -29,22 +30,25 @@ defmodule Skillbook.Scheduler.Firings do
   @key "name = $1 and record = $2 and fire_at = $3"
   @interrupted "Its node died or lost the database while it ran; a part of its work may be done."
   @statuses Map.new(
-              ~w(queued running ok template failed skipped missed)a,
+              ~w(queued running ok template pending failed skipped missed)a,
               &{Atom.to_string(&1), &1}
             )
 
   @doc """
   Claims a firing that has no row yet (`:new`), or that was dispatched to a queue (`:queued`).
+  A new one of a paused schedule is refused and leaves no row, unless somebody asked for it
+  (`:asked`).
 
   Its status becomes `running`, or `queued` with `dispatch: true`. If another firing of the entry
   is running it becomes `skipped`. `:profile` is the id of the profile that may see the result.
   """
-  @spec claim(SQL.t(), Firing.t(), :new | :queued, by(), DateTime.t(), keyword()) ::
+  @spec claim(SQL.t(), Firing.t(), :new | :asked | :queued, by(), DateTime.t(), keyword()) ::
           :ok | {:error, refused() | SQL.Error.t()}
   def claim(sql, firing, from, by, now, options \\ []) do
     outcome =
       SQL.transaction(sql, fn sql ->
         with :ok <- check_free(sql, firing, from),
+             :ok <- check_paused(sql, firing, from),
              {:ok, _} <- expire(sql, by, now, firing),
              {:ok, running} <- running?(sql, firing),
              {status, text, outcome} = claimed_status(running, options[:dispatch]),
@@ -70,28 +74,28 @@ defmodule Skillbook.Scheduler.Firings do
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, key(firing)) do
       case {rows, from} do
-        {[], :new} -> :ok
+        {[], from} when from in [:new, :asked] -> :ok
         {[["queued"]], :queued} -> :ok
         _ -> {:error, :taken}
       end
     end
   end
 
+  defp check_paused(sql, firing, :new) do
+    query = "select 1 where #{Operations.paused("$1", "$2")}"
+
+    case SQL.query(sql, query, entry(firing)) do
+      {:ok, %{rows: []}} -> :ok
+      {:ok, _row} -> {:error, :paused}
+      error -> error
+    end
+  end
+
+  defp check_paused(_sql, _firing, _begun), do: :ok
+
   defp running?(sql, firing) do
     query = "select 1 from skillbook_firings where name = $1 and record = $2 and #{@running}"
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, entry(firing)), do: {:ok, rows != []}
-  end
-
-  defp write(sql, firing, :new, status, text, by, now, profile) do
-    insert = """
-    insert into skillbook_firings
-      (name, record, fire_at, status, profile, node, holder, attempts,
-       lease_until, started_at, text)
-    values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)
-    """
-
-    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text]
-    SQL.query(sql, insert, key(firing) ++ values)
   end
 
   defp write(sql, firing, :queued, status, text, by, now, profile) do
@@ -102,6 +106,18 @@ defmodule Skillbook.Scheduler.Firings do
 
     values = [status, profile, by.node, by.holder, lease_until(now, by), now, text]
     SQL.query(sql, update, key(firing) ++ values)
+  end
+
+  defp write(sql, firing, _new, status, text, by, now, profile) do
+    insert = """
+    insert into skillbook_firings
+      (name, record, fire_at, status, profile, node, holder, attempts,
+       lease_until, started_at, text)
+    values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)
+    """
+
+    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text]
+    SQL.query(sql, insert, key(firing) ++ values)
   end
 
   @doc """
@@ -167,6 +183,7 @@ defmodule Skillbook.Scheduler.Firings do
 
   @doc """
   Marks firings with an expired lease and no attempts left as failed, and returns their number.
+  Those of a paused schedule have none left.
 
   With a firing, only those of its entry.
   """
@@ -179,7 +196,7 @@ defmodule Skillbook.Scheduler.Firings do
     update = """
     update skillbook_firings
     set status = 'failed', finished_at = $2, lease_until = null, text = $3
-    where #{@running} and lease_until < $1 and attempts >= $4 #{condition}
+    where #{@running} and lease_until < $1 and (attempts >= $4 or #{paused()}) #{condition}
     """
 
     values = [unix_ms(now), now, @interrupted, by.attempts] ++ params
@@ -196,7 +213,7 @@ defmodule Skillbook.Scheduler.Firings do
   def take_over(sql, book, by, now, count) do
     query = """
     select name, record, fire_at, attempts from skillbook_firings
-    where #{@running} and lease_until < $1 and attempts < $2
+    where #{@running} and lease_until < $1 and attempts < $2 and not #{paused()}
     order by fire_at, name, record limit $3
     """
 
@@ -294,6 +311,7 @@ defmodule Skillbook.Scheduler.Firings do
   defp record(0), do: nil
   defp record(record), do: record
 
+  defp paused, do: Operations.paused("skillbook_firings.name", "skillbook_firings.record")
   defp entry(firing), do: [firing.name, firing.record || 0]
   defp key(firing), do: entry(firing) ++ [firing.at]
   defp lease_until(now, by), do: unix_ms(now) + by.lease

@@ -11,12 +11,14 @@ defmodule Skillbook.Scheduler.Job do
       an entry of a file
     * `:schedule` - its `Skillbook.Schedule`
     * `:entry` - the `Skillbook.Entry`
-    * `:profile` - the profile that it runs as
+    * `:profile` - the profile that it runs as; `nil` in the jobs of an engine if a function of
+      the application has it, which is called when the job runs
     * `:owner` - the id of the profile whose agenda shows the results
     * `:author` - the profile of the author of a file, or `nil` if the book has no such profile.
       For an entry of the store, `:profile` is already narrowed to the rights of its authors
   """
 
+  alias Skillbook.Book.Profiles
   alias Skillbook.Store.Authors
   alias Skillbook.{Book, Catalog, Declaration, Entry, Native, Profile, Schedule, View}
 
@@ -28,12 +30,12 @@ defmodule Skillbook.Scheduler.Job do
           record: pos_integer() | nil,
           schedule: Schedule.t(),
           entry: Entry.t(),
-          profile: Profile.t(),
+          profile: Profile.t() | nil,
           owner: String.t(),
           author: Profile.t() | nil
         }
 
-  @enforce_keys [:key, :name, :schedule, :entry, :profile, :owner]
+  @enforce_keys [:key, :name, :schedule, :entry, :owner]
   defstruct [:key, :name, :record, :schedule, :entry, :profile, :owner, :author]
 
   @doc false
@@ -43,11 +45,11 @@ defmodule Skillbook.Scheduler.Job do
 
   @doc false
   # All jobs of a book. Entries that cannot be jobs have the reason, or `:none` if nobody needs to
-  # know it.
+  # know it. No function of the application is called, since there may be thousands of profiles.
   @spec all(Book.t()) :: [{key(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
     for {record, authors, entry} <- Catalog.scheduled(book.catalog),
-        do: {key(entry.name, record), new(book, record, authors, entry)}
+        do: {key(entry.name, record), new(book, record, authors, entry, :listed)}
   end
 
   @doc false
@@ -57,28 +59,28 @@ defmodule Skillbook.Scheduler.Job do
     scheduled = Catalog.scheduled(book.catalog, name)
 
     Enum.find_value(scheduled, :none, fn
-      {^record, authors, entry} -> new(book, record, authors, entry)
+      {^record, authors, entry} -> new(book, record, authors, entry, :all)
       _other -> nil
     end)
   end
 
   # Entries of low trust have no schedule, since a page names the profile that it runs as. The
   # user is told about them.
-  defp new(_book, nil, _authors, %Entry{schedule: nil, source: source}) do
+  defp new(_book, nil, _authors, %Entry{schedule: nil, source: source}, _profiles) do
     {:error,
      "expected a page of a source of medium or high trust, got one of the source #{source}, " <>
        "which has low trust; read it, then copy it into a folder of your own"}
   end
 
-  defp new(_book, _record, _authors, %Entry{schedule: nil}) do
+  defp new(_book, _record, _authors, %Entry{schedule: nil}, _profiles) do
     {:error,
      "expected an entry that was written here, got an imported one, which has low trust; " <>
        "create it anew"}
   end
 
-  defp new(book, record, authors, entry) do
+  defp new(book, record, authors, entry, profiles) do
     # Quick checks first: every change of the catalog checks all entries.
-    with {:ok, profile, owner, author} <- runner(book, record, authors, entry),
+    with {:ok, profile, owner, author} <- runner(book, record, authors, entry, profiles),
          {:ok, schedule} <- schedule(entry) do
       job = %__MODULE__{
         key: key(entry.name, record),
@@ -92,7 +94,7 @@ defmodule Skillbook.Scheduler.Job do
       }
 
       # An entry of the store may replace a file for some profiles and not for others.
-      if record || visible?(book, entry) || view(book, job) != :error,
+      if record || profile == nil || visible?(book, entry) || view(book, job) != :error,
         do: {:ok, job},
         else: :none
     end
@@ -100,19 +102,27 @@ defmodule Skillbook.Scheduler.Job do
 
   defp visible?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
 
-  defp runner(book, nil, [], entry) do
+  defp runner(book, nil, [], entry, profiles) do
+    run_as = run_as(book, entry)
+
     with true <- enabled?(book, entry) || :none,
-         {:ok, profile} <- profile(book, run_as(book, entry)),
-         author = author(book, entry),
+         true <- read?(book, [run_as, entry.data["author"]], profiles) || {:ok, nil, run_as, nil},
+         {:ok, profile} <- profile(book, run_as),
+         {:ok, author} <- author(book, entry),
          {:ok, profile} <- limit_to_author(profile, author),
          do: {:ok, profile, profile.id, author}
   end
 
-  defp runner(book, _record, authors, _entry) do
-    with {:ok, profile, owner} <-
-           Authors.profile(authors, book.profiles, book.schedules[:run_as]),
+  defp runner(book, _record, authors, _entry, profiles) do
+    ids = Authors.ids(authors, book)
+
+    with true <- read?(book, ids, profiles) || {:ok, nil, hd(ids), nil},
+         {:ok, profile, owner} <- Authors.profile(authors, book),
          do: {:ok, profile, owner, nil}
   end
+
+  defp read?(_book, _ids, :all), do: true
+  defp read?(book, ids, :listed), do: Enum.all?(ids, &Profiles.listed?(book, &1))
 
   defp schedule(entry) do
     with :ok <- check_flags(entry),
@@ -122,7 +132,7 @@ defmodule Skillbook.Scheduler.Job do
 
   # A schedule calls the command without flags.
   defp check_flags(%Entry{kind: :command} = entry) do
-    with text when is_binary(text) <- Declaration.required(Declaration.read(entry.body)) do
+    with text when is_binary(text) <- entry |> Declaration.of() |> Declaration.required() do
       {:error,
        "expected a command that runs without flags, got one that requires #{text}; give each " <>
          "flag a default, or make it optional"}
@@ -154,17 +164,26 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   defp profile(book, id) do
-    case book.profiles do
-      %{^id => profile} ->
+    case Profiles.fetch(book, id) do
+      {:ok, profile} ->
         {:ok, profile}
 
-      profiles ->
-        known = profiles |> Map.keys() |> Enum.sort() |> Enum.join(", ")
-        {:error, "expected one of the profiles #{known} as `run_as`, got #{inspect(id)}"}
+      :error ->
+        {:error, "expected #{Profiles.names(book)} as `run_as`, got #{inspect(id)}"}
+
+      {:error, error} ->
+        {:error, Exception.message(error)}
     end
   end
 
-  defp author(book, entry), do: book.profiles[entry.data["author"]]
+  # The author may be anybody's name. A profile that cannot be read might be the author's.
+  defp author(book, entry) do
+    case Profiles.fetch(book, entry.data["author"]) do
+      {:ok, author} -> {:ok, author}
+      :error -> {:ok, nil}
+      {:error, error} -> {:error, Exception.message(error)}
+    end
+  end
 
   defp limit_to_author(profile, nil), do: {:ok, profile}
 

@@ -6,9 +6,10 @@ defmodule Skillbook.Scheduler.Runner do
   # An entry may run only if its profile, and the author's, use exactly this entry under its name
   # (`Skillbook.Scheduler.Job.view/2`).
 
+  alias Skillbook.Run.Policy
   alias Skillbook.Scheduler.{Clock, Firings, Job}
-  alias Skillbook.Workflow.Prose
-  alias Skillbook.{Book, Command, Firing, Result, Telemetry}
+  alias Skillbook.Workflow.{Prose, Runs}
+  alias Skillbook.{Book, Command, Firing, Request, Result, Telemetry}
 
   require Logger
 
@@ -19,8 +20,8 @@ defmodule Skillbook.Scheduler.Runner do
   @no_user "No user is present to approve it, since it runs on a schedule; a profile with " <>
              "writes: :run may run it."
 
-  @typedoc "Claimed firings were taken over from another node."
-  @type from :: :new | :queued | {:claimed, attempt :: pos_integer()}
+  @typedoc "Somebody asked for it now; a claimed one was taken over from another node."
+  @type from :: :new | :asked | :queued | {:claimed, attempt :: pos_integer()}
 
   @doc "Runs a firing and returns its result. Calls `on_claimed` once this node has the claim."
   @spec run(Firing.t(), from(), Firings.by(), on_claimed :: (() -> term())) ::
@@ -29,8 +30,14 @@ defmodule Skillbook.Scheduler.Runner do
     book = Book.fetch!(firing.book)
 
     case {Job.fetch(book, firing.name, firing.record), from} do
+      # A profile of the application that is gone, or cannot be read.
+      {{:error, text}, from} when book.fetch_profile != nil ->
+        with :ok <- claim(book, nil, firing, from, by),
+             do: finish(book, nil, firing, by, failed(text))
+
       # The entry changed since its time came.
-      {no_job, :new} when no_job == :none or elem(no_job, 0) == :error ->
+      {no_job, from}
+      when from in [:new, :asked] and (no_job == :none or elem(no_job, 0) == :error) ->
         {:error, :taken}
 
       {{:ok, job}, from} ->
@@ -71,7 +78,7 @@ defmodule Skillbook.Scheduler.Runner do
     end
   end
 
-  defp dispatch?(book, from), do: from == :new and book.schedules[:dispatch] != nil
+  defp dispatch?(book, from), do: from in [:new, :asked] and book.schedules[:dispatch] != nil
 
   defp run_or_dispatch(book, job, firing, from, by) do
     if dispatch?(book, from) do
@@ -134,7 +141,7 @@ defmodule Skillbook.Scheduler.Runner do
       timeout: job.entry.limits[:timeout] || book.schedules[:timeout],
       now: Clock.now(book),
       assigns: %{scheduled: %{at: firing.at, node: by.node}},
-      ask: fn _request -> {:deny, @no_user} end
+      ask: &ask/1
     ]
 
     result = Prose.carry_out(view, Command.word(job.name), options)
@@ -146,7 +153,12 @@ defmodule Skillbook.Scheduler.Runner do
     }
   end
 
+  # A page that needs an approval waits for one. Nobody is there for other questions.
+  defp ask(%Request{entry: entry}),
+    do: if(Policy.approval?(entry), do: :pending, else: {:deny, @no_user})
+
   defp status(%Result{status: :error}), do: :failed
+  defp status(%Result{status: :pending}), do: :pending
   defp status(%Result{status: :template}), do: :template
   defp status(%Result{}), do: :ok
 
@@ -167,6 +179,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     case retry(by.lease, finish) do
       {:ok, true} ->
+        Runs.notify(book.name, firing.name, if(job, do: job.owner))
         {:ok, result}
 
       {:ok, false} ->

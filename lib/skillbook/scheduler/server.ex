@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler.Server do
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Run.Worker
+  alias Skillbook.Run.{Operations, Worker}
   alias Skillbook.SQL.Error
   alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
   alias Skillbook.{Book, Change, Firing, Schedule}
@@ -18,6 +18,7 @@ defmodule Skillbook.Scheduler.Server do
 
   # A firing that crashes its node must not crash all nodes.
   @max_attempts 3
+  @late "No node could run it in time."
 
   @doc "The processes of the book's engine, and this server."
   @spec children(Book.t()) :: [Supervisor.child_spec() | {module(), Book.t()}]
@@ -31,6 +32,9 @@ defmodule Skillbook.Scheduler.Server do
   def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
   def registered(book), do: GenServer.call(name(book), :registered)
   def await(book), do: GenServer.call(name(book), :await, :infinity)
+
+  @doc "Says that somebody has paused or resumed a schedule, or asked for a run."
+  def follow(book), do: GenServer.cast(name(book), :follow)
 
   @doc "Renews and checks leases now, for tests."
   def heartbeat(book), do: GenServer.call(name(book), :heartbeat)
@@ -48,6 +52,9 @@ defmodule Skillbook.Scheduler.Server do
       by: by(book),
       jobs: %{},
       problems: %{},
+      # The times since which schedules are paused, by their keys.
+      paused: %{},
+      # Firings, each with `:new` or `:asked`.
       waiting: :queue.new(),
       # By the references of their tasks.
       running: %{},
@@ -79,24 +86,55 @@ defmodule Skillbook.Scheduler.Server do
     now = Clock.now(state.book)
 
     {:noreply,
-     state |> register_all(now) |> catch_up(now) |> schedule_heartbeat() |> start_next()}
+     state
+     |> register_all(now)
+     |> follow_earlier(now)
+     |> catch_up(now)
+     |> schedule_heartbeat()
+     |> start_next()}
   end
 
   # Queues firings missed since the last one of each entry, while no node ran or none could reach
-  # the database.
+  # the database. Those of paused schedules wait for the end of the pause.
   defp catch_up(state, now) do
+    with_last(state, fn last ->
+      queue_missed(
+        state,
+        Map.drop(last, Map.keys(state.paused)),
+        now,
+        @late
+      )
+    end)
+  end
+
+  # The same for schedules that were resumed. One that has not fired yet missed what came after
+  # the beginning of its pause.
+  defp catch_up_resumed(state, resumed, _now) when resumed == %{}, do: state
+
+  defp catch_up_resumed(state, resumed, now) do
+    with_last(%{state | paused: Map.merge(resumed, state.paused)}, fn last ->
+      last = Map.merge(resumed, Map.take(last, Map.keys(resumed)))
+      queue_missed(state, last, now, "The schedule was paused.")
+    end)
+  end
+
+  defp queue_missed(state, last, now, reason) do
+    for {key, at} <- last,
+        %{job: job} <- [state.jobs[key]],
+        first = Schedule.next(job.schedule, at),
+        first != nil and DateTime.compare(first, now) != :gt,
+        latest = Schedule.previous(job.schedule, now),
+        latest != nil,
+        reduce: state do
+      state -> enqueue(state, key, first, latest, now, reason)
+    end
+  end
+
+  # If the database fails, the state stays as it is, and the next heartbeat tries again.
+  defp with_last(state, fun) do
     case Firings.last(sql(state)) do
       {:ok, last} ->
-        for {name, record, at} <- last,
-            key = Job.key(name, record),
-            %{job: job} <- [state.jobs[key]],
-            first = Schedule.next(job.schedule, at),
-            first != nil and DateTime.compare(first, now) != :gt,
-            latest = Schedule.previous(job.schedule, now),
-            latest != nil,
-            reduce: state do
-          state -> enqueue(state, key, first, latest, now)
-        end
+        fun.(for {name, record, at} <- last, into: %{}, do: {Job.key(name, record), at})
 
       {:error, error} ->
         Logger.error(
@@ -139,6 +177,9 @@ defmodule Skillbook.Scheduler.Server do
     now = Clock.now(state.book)
     {:noreply, state |> enqueue(key, first, last, now) |> start_next()}
   end
+
+  def handle_cast(:follow, state),
+    do: {:noreply, state |> follow(Clock.now(state.book)) |> start_next()}
 
   @impl true
   def handle_info({:skillbook, _book, %Change{added: [], changed: [], removed: []}}, state),
@@ -280,23 +321,80 @@ defmodule Skillbook.Scheduler.Server do
 
   # Due firings
 
-  defp enqueue(state, key, first, last, now) do
+  defp enqueue(state, key, first, last, now, reason \\ @late) do
     late = DateTime.diff(now, last) > Clock.max_delay()
 
     cond do
       not is_map_key(state.jobs, key) ->
         state
 
+      # The end of the pause decides. A pause that this node has not seen is found by the claim.
+      is_map_key(state.paused, key) ->
+        state
+
       late and state.book.schedules[:missed] == :skip ->
         since = if first == last, do: "", else: " Others were missed since #{first}."
-        store_missed(state, key, last, now, "No node could run it in time." <> since)
+        store_missed(state, key, last, now, reason <> since)
 
       true ->
         if first != last,
           do: store_missed(state, key, first, now, "It was late and ran once, for #{last}.")
 
-        %{state | waiting: :queue.in(firing(state, key, last), state.waiting)}
+        wait(state, firing(state, key, last), :new)
     end
+  end
+
+  defp wait(state, firing, from),
+    do: %{state | waiting: :queue.in({firing, from}, state.waiting)}
+
+  # Operations of people
+
+  # Most databases have none when a book starts.
+  defp follow_earlier(state, now),
+    do: if(:atomics.get(state.book.revision, 2) == 0, do: state, else: follow(state, now))
+
+  # If the database fails, the next heartbeat tries again.
+  defp follow(state, now) do
+    case operations(state, now) do
+      {:ok, operations} -> apply_operations(state, operations, now)
+      {:error, _error} -> state
+    end
+  end
+
+  defp operations(state, now) do
+    with {:ok, pauses} <- Operations.pauses(sql(state)),
+         {:ok, asked} <- Operations.asked(sql(state), now),
+         do:
+           {:ok, %{paused: Map.new(pauses, fn {key, pause} -> {key, pause.at} end), asked: asked}}
+  end
+
+  defp apply_operations(state, %{paused: paused, asked: asked}, now) do
+    resumed = Map.drop(state.paused, Map.keys(paused))
+    state = catch_up_resumed(%{state | paused: paused}, resumed, now)
+    Enum.reduce(asked, state, fn {key, at}, state -> ask(state, key, at, now) end)
+  end
+
+  # A run that somebody asked for is late by the same rule as one of the schedule.
+  defp ask(state, key, at, now) do
+    firing = firing(state, key, at)
+    late = DateTime.diff(now, at) > Clock.max_delay()
+
+    cond do
+      not is_map_key(state.jobs, key) or under_way?(state, firing) -> state
+      late and state.book.schedules[:missed] == :skip -> store_missed(state, key, at, now, @late)
+      true -> wait(state, firing, :asked)
+    end
+  end
+
+  defp under_way?(state, firing) do
+    Enum.any?(state.running, fn {_ref, run} -> run.firing == firing end) or
+      :queue.any(fn {waiting, _from} -> waiting == firing end, state.waiting)
+  end
+
+  # The next look at the operations finds it resumed, even if this node never saw the pause.
+  defp note_pause(state, firing) do
+    key = Job.key(firing.name, firing.record)
+    %{state | paused: Map.put_new(state.paused, key, DateTime.add(firing.at, -1))}
   end
 
   defp store_missed(state, key, at, now, text) do
@@ -321,8 +419,8 @@ defmodule Skillbook.Scheduler.Server do
 
   defp start_next(state) do
     with true <- map_size(state.running) < state.book.schedules[:max_running],
-         {{:value, firing}, waiting} <- :queue.out(state.waiting) do
-      %{state | waiting: waiting} |> start(firing, :new, nil) |> start_next()
+         {{:value, {firing, from}}, waiting} <- :queue.out(state.waiting) do
+      %{state | waiting: waiting} |> start(firing, from, nil) |> start_next()
     else
       _ -> reply_if_idle(state)
     end
@@ -350,15 +448,18 @@ defmodule Skillbook.Scheduler.Server do
       {{from, caller_ref}, _} ->
         Process.demonitor(caller_ref, [:flush])
         GenServer.reply(from, result)
+        start_next(state)
+
+      {nil, {:error, :paused}} ->
+        state |> note_pause(firing) |> start_next()
 
       {nil, {:error, error}} when is_exception(error) ->
         Logger.error("#{firing.name}, due at #{firing.at}: #{Exception.message(error)}")
+        start_next(state)
 
       _ ->
-        :ok
+        start_next(state)
     end
-
-    start_next(state)
   end
 
   defp stop_without_caller(
@@ -419,7 +520,8 @@ defmodule Skillbook.Scheduler.Server do
     with {:ok, lost} <- renew(state, now),
          {:ok, pruned} <- prune(state, now),
          :ok <- expire(state, now),
-         {:ok, firings} <- take_over(state, now) do
+         {:ok, firings} <- take_over(state, now),
+         {:ok, operations} <- operations(state, now) do
       state = Enum.reduce(lost, %{state | renewed: started, pruned: pruned}, &stop_lost(&2, &1))
 
       state =
@@ -427,6 +529,7 @@ defmodule Skillbook.Scheduler.Server do
           start(state, firing, {:claimed, attempt}, nil)
         end)
 
+      state = apply_operations(state, operations, now)
       state = if state.disconnected, do: catch_up(state, now), else: state
       start_next(%{state | disconnected: false})
     else

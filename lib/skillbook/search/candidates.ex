@@ -16,6 +16,43 @@ defmodule Skillbook.Search.Candidates do
   """
   @type t :: %{name: String.t(), score: float(), words: float(), similarity: float() | nil}
 
+  @roles [:system, :user, :assistant, :tool]
+
+  # How many of the user's last messages say what a conversation is about, and the characters of
+  # each that count.
+  @max_inputs 4
+  @max_input 2_000
+
+  @doc "Whether a value is a list of messages of a model."
+  @spec messages?(term()) :: boolean()
+  def messages?(messages) do
+    is_list(messages) and
+      Enum.all?(messages, &match?(%{role: role, content: <<_::binary>>} when role in @roles, &1))
+  end
+
+  @doc """
+  Returns the names of at most `limit` entries nearest to the last messages of the user, best
+  first.
+  """
+  @spec of_messages(View.t(), [map()], non_neg_integer()) :: [String.t()]
+  def of_messages(view, messages, limit) do
+    case last_inputs(messages) do
+      text when text != "" and limit > 0 -> Enum.map(find(view, text, limit), & &1.name)
+      _ -> []
+    end
+  end
+
+  # The newest comes first, since a search may ignore the end of a long text.
+  defp last_inputs(messages) do
+    inputs = for %{role: :user, content: content} <- messages, do: content
+
+    inputs
+    |> Enum.take(-@max_inputs)
+    |> Enum.reverse()
+    |> Enum.map_join("\n", &String.slice(&1, 0, @max_input))
+    |> String.trim()
+  end
+
   @doc "Returns at most `limit` candidates for a request, best first."
   @spec find(View.t(), String.t(), pos_integer()) :: [t()]
   def find(%View{} = view, text, limit)

@@ -1,7 +1,8 @@
 defmodule Skillbook.Source.Config do
   @moduledoc false
-  # Reads a JSON file with sources and returns the options of `Skillbook.Source`.
+  # Reads a JSON file with sources and returns items of `Skillbook.Source.list/1`.
 
+  alias Skillbook.MCP.Client.Settings
   alias Skillbook.Support.{Closest, JSON, Options, ReadFile}
   alias Skillbook.{ConfigError, Native}
 
@@ -10,8 +11,10 @@ defmodule Skillbook.Source.Config do
   @kinds %{"skills" => :skills, "notes" => :notes}
   @trusts %{"none" => :none, "low" => :low, "medium" => :medium, "high" => :high}
 
-  @doc "Returns the options of `Skillbook.Source` for each source."
-  @spec read(Path.t(), String.t() | nil) :: {:ok, [keyword()]} | {:error, ConfigError.t()}
+  @doc "Returns the options of `Skillbook.Source`, or the item of an MCP server, for each source."
+  @spec read(Path.t(), String.t() | nil) ::
+          {:ok, [keyword() | {:mcp, String.t() | [String.t()], keyword()}]}
+          | {:error, ConfigError.t()}
   def read(path, agent) do
     with {:ok, text} <- read_file(path),
          {:ok, value} <- decode(text),
@@ -147,8 +150,17 @@ defmodule Skillbook.Source.Config do
          do: {:ok, [path: root]}
   end
 
+  defp source(%{"mcp" => place} = item, at) do
+    with {:ok, place} <- place(place, at ++ ["mcp"]),
+         item = item |> Map.delete("mcp") |> Enum.sort(),
+         {:ok, options} <- Options.each(item, &option(&1, at, server_keys(), ["mcp"])),
+         options = Enum.reject(options, fn {_option, value} -> is_nil(value) end),
+         {:ok, _settings} <- server(place, options, at),
+         do: {:ok, {:mcp, place, options}}
+  end
+
   defp source(%{} = item, at) do
-    with {:ok, options} <- item |> Enum.sort() |> Options.each(&option(&1, at)) do
+    with {:ok, options} <- item |> Enum.sort() |> Options.each(&option(&1, at, keys(), [])) do
       options = Enum.reject(options, fn {_option, value} -> is_nil(value) end)
 
       if options[:path],
@@ -160,10 +172,20 @@ defmodule Skillbook.Source.Config do
   defp source(other, at),
     do: error(at, "expected a path, or an object with `root`, got: #{show(other)}")
 
-  defp option({key, value}, at) do
+  defp place(text, _at) when is_binary(text), do: {:ok, text}
+  defp place(list, at) when is_list(list), do: texts(list, at, "text", "a list of texts")
+  defp place(_other, at), do: error(at, "expected a URL, or a list with a program and arguments")
+
+  # The rules of options are those of `{:mcp, place, options}`.
+  defp server(place, options, at) do
+    with {:error, problem} <- Settings.new(place, options),
+         do: error(at, Exception.message(problem))
+  end
+
+  defp option({key, value}, at, keys, more) do
     at = at ++ [key]
 
-    case Map.fetch(keys(), key) do
+    case Map.fetch(keys, key) do
       # `null` counts as absent.
       {:ok, {option, _read}} when is_nil(value) ->
         {:ok, {option, nil}}
@@ -172,7 +194,7 @@ defmodule Skillbook.Source.Config do
         with {:ok, value} <- read.(value, at), do: {:ok, {option, value}}
 
       :error ->
-        known = Enum.sort(Map.keys(keys()))
+        known = Enum.sort(Map.keys(keys) ++ more)
         reason = "unknown key#{did_you_mean(key, known)} The keys are #{Enum.join(known, ", ")}"
         {:error, {at, :key, reason}}
     end
@@ -190,6 +212,32 @@ defmodule Skillbook.Source.Config do
       "optional" => {:optional, &boolean/2}
     }
   end
+
+  # The keys of an MCP server.
+  defp server_keys do
+    %{
+      "label" => {:label, &text(&1, &2, "text")},
+      "token" => {:token, &variable/2},
+      "lock" => {:lock, &text(&1, &2, "a path")},
+      "tools" => {:tools, &boolean_or_globs/2},
+      "skills" => {:skills, &boolean/2},
+      "read" => {:read, &globs/2},
+      "labels" => {:labels, &texts(&1, &2, "text", "a list of texts")},
+      "optional" => {:optional, &boolean/2}
+    }
+  end
+
+  # A file that people share has no secrets in it.
+  defp variable(%{"env" => name} = value, at) when map_size(value) == 1 do
+    with {:ok, name} <- text(name, at ++ ["env"], "the name of a variable"),
+         do: {:ok, {:env, name}}
+  end
+
+  defp variable(_other, at), do: error(at, ~s(expected {"env": "NAME"}, the name of a variable))
+
+  defp boolean_or_globs(value, _at) when is_boolean(value), do: {:ok, value}
+  defp boolean_or_globs(value, at) when is_list(value), do: globs(value, at)
+  defp boolean_or_globs(_value, at), do: error(at, "expected true, false or a list of globs")
 
   defp text(value, at, expected) do
     if Options.text?(value),

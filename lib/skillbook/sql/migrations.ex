@@ -46,7 +46,13 @@ defmodule Skillbook.SQL.Migrations do
     {9, "one index for search", Skillbook.SQL.Migrations.V9},
     {10, "labels of tasks", Skillbook.SQL.Migrations.V10},
     {11, "vectors", Skillbook.SQL.Migrations.V11},
-    {12, "digests of searched texts", Skillbook.SQL.Migrations.V12}
+    {12, "digests of searched texts", Skillbook.SQL.Migrations.V12},
+    {13, "approvals", Skillbook.SQL.Migrations.V13},
+    {14, "connections", Skillbook.SQL.Migrations.V14},
+    {15, "tokens and sessions of the web", Skillbook.SQL.Migrations.V15},
+    {16, "conversations of agents", Skillbook.SQL.Migrations.V16},
+    {17, "approvals of MCP servers", Skillbook.SQL.Migrations.V17},
+    {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18}
   ]
 
   @doc """

@@ -39,7 +39,9 @@ defmodule Skillbook.Store.Edit do
     do: {:error, %StoreError{kind: :invalid, field: :edit, expected: @expected, value: edit}}
 
   # Frontmatter stays at the top: below other text its restrictions would have no effect.
-  defp split("---" <> _ = content) do
+  @doc "The frontmatter of a content, or nothing, and its body."
+  @spec split(String.t()) :: {String.t(), String.t()}
+  def split(content) do
     case Frontmatter.parse(content) do
       {:ok, %{body: body}} ->
         {binary_part(content, 0, byte_size(content) - byte_size(body)), body}
@@ -48,8 +50,6 @@ defmodule Skillbook.Store.Edit do
         {"", content}
     end
   end
-
-  defp split(content), do: {"", content}
 
   # The second text begins on a new line, whether or not the caller has written the line break.
   defp join("", text), do: text

@@ -6,11 +6,14 @@ defmodule Skillbook.Store.Follower do
   # the order of their revisions. So the rows above the catalog's revision are all that is
   # missing. A notification carries no data: it only triggers a query. If it is lost, the next
   # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
-  # process and the watcher.
+  # process and the watcher, and so is that of the operations that this node has seen.
 
   use GenServer
 
   alias Skillbook.Catalog.Watcher
+  alias Skillbook.Connections.Tokens
+  alias Skillbook.MCP.Client
+  alias Skillbook.Run.Operations
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
   alias Skillbook.{Catalog, SQL, Stored, Telemetry}
@@ -44,6 +47,7 @@ defmodule Skillbook.Store.Follower do
         {_change, unread} = Catalog.put_stored(book.catalog, update.rows, :all)
         log_unread(book, unread)
         :atomics.put(book.revision, 1, update.revision)
+        :atomics.put(book.revision, 2, settings.operations)
         {:ok, update.revision}
       end
     end
@@ -92,6 +96,13 @@ defmodule Skillbook.Store.Follower do
       end
   end
 
+  @doc """
+  Says that a change of the database has no revision of an entry, such as one of connections or
+  of approvals of MCP servers. Followers look at the database, here and on connected nodes.
+  """
+  @spec changed(atom()) :: :ok
+  def changed(book), do: GenServer.cast(name(book), :changed)
+
   defp late(book, revision) do
     message =
       "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; " <>
@@ -115,11 +126,15 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book: Map.take(book, [:name, :store, :catalog, :revision]),
+      book: Map.take(book, [:name, :store, :catalog, :revision, :connections, :sources]),
       poll: book.store_poll,
       timer: nil,
       group: nil,
       listening: false,
+      # The revision of the connections that their process was told, and that of the approvals of
+      # MCP servers.
+      connections: nil,
+      servers: nil,
       # `{delay, since}` while the database is unreachable: the delay until the next attempt.
       away: nil,
       waiting: []
@@ -143,6 +158,12 @@ defmodule Skillbook.Store.Follower do
       if current(state) > before, do: notify_others(state)
       {:noreply, state}
     end
+  end
+
+  @impl true
+  def handle_cast(:changed, state) do
+    for pid <- members(state), do: send(pid, :refresh)
+    {:noreply, refresh(state)}
   end
 
   @impl true
@@ -175,10 +196,10 @@ defmodule Skillbook.Store.Follower do
   end
 
   defp notify_others(state) do
-    for pid <- :pg.get_members(@nodes, state.group),
-        pid != self(),
-        do: send(pid, {:skillbook_revision, current(state)})
+    for pid <- members(state), do: send(pid, {:skillbook_revision, current(state)})
   end
+
+  defp members(state), do: :pg.get_members(@nodes, state.group) -- [self()]
 
   defp join(%{group: group} = state, group), do: state
 
@@ -216,9 +237,39 @@ defmodule Skillbook.Store.Follower do
   defp catch_up(state) do
     with {:ok, settings} <- settings(sql(state.book)),
          {:ok, update} <- read(state.book, settings.revision, current(state)),
-         :ok <- put(state, update) do
-      {:ok, join(state, settings.database)}
+         :ok <- put(state, update),
+         :ok <- tell_operations(state.book, settings.operations) do
+      state = state |> join(settings.database) |> tell_connections(settings.connections)
+      {:ok, tell_servers(state, settings.servers)}
     end
+  end
+
+  defp tell_connections(%{book: %{connections: config}} = state, revision)
+       when config == nil or revision == state.connections,
+       do: state
+
+  defp tell_connections(state, revision) do
+    Tokens.follow(state.book.name)
+    %{state | connections: revision}
+  end
+
+  # Schedules and breakers follow the operations of other nodes.
+  defp tell_operations(book, revision) do
+    case :atomics.get(book.revision, 2) do
+      ^revision ->
+        :ok
+
+      last ->
+        with :ok <- Operations.follow(book.name, sql(book), last),
+             do: :atomics.put(book.revision, 2, revision)
+    end
+  end
+
+  defp tell_servers(%{servers: revision} = state, revision), do: state
+
+  defp tell_servers(state, revision) do
+    if Enum.any?(state.book.sources, &(&1.kind == :mcp)), do: Client.follow(state.book.sources)
+    %{state | servers: revision}
   end
 
   # Only the watcher makes new generations. If it crashes, this process is restarted with it.
@@ -232,11 +283,21 @@ defmodule Skillbook.Store.Follower do
   end
 
   defp settings(sql) do
-    statement = "select key, value from skillbook_settings where key in ('database', 'revision')"
+    statement =
+      "select key, value from skillbook_settings " <>
+        "where key in ('database', 'revision', 'connections', 'operations', 'server_approvals')"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, statement) do
       values = Map.new(rows, &List.to_tuple/1)
-      {:ok, %{database: values["database"], revision: String.to_integer(values["revision"])}}
+
+      {:ok,
+       %{
+         database: values["database"],
+         revision: String.to_integer(values["revision"]),
+         connections: values["connections"],
+         operations: String.to_integer(values["operations"] || "0"),
+         servers: values["server_approvals"]
+       }}
     end
   end
 

@@ -33,6 +33,13 @@ defmodule Skillbook.Store.Read do
     end
   end
 
+  @doc "The disabled entries that the view's profile may see, without their contents."
+  def disabled(%View{} = view) do
+    with {:ok, _book, sql} <- database(view),
+         {:ok, rows} <- Table.disabled(sql),
+         do: {:ok, visible(rows, view)}
+  end
+
   defp selected?(entry, options) do
     wanted = Enum.map(List.wrap(options[:tag]) ++ (options[:tags] || []), &String.downcase/1)
 
@@ -74,7 +81,7 @@ defmodule Skillbook.Store.Read do
           for field <- @compared_fields,
               {old, new} = {Map.fetch!(from, field), Map.fetch!(to, field)},
               old != new,
-              do: {field, old, new}
+              do: %{field: field, from: old, to: new}
 
         {:ok, %{content: Diff.unified(from.content, to.content), fields: fields}}
       end

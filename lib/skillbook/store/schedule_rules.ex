@@ -62,10 +62,10 @@ defmodule Skillbook.Store.ScheduleRules do
       ),
       do: :ok
 
-  def check(%{view: view, book: book} = write, before, entry) do
+  def check(%{book: book} = write, before, entry) do
     limits = book.schedules
 
-    with :ok <- check_runner(view.profile, book),
+    with :ok <- check_runner(write),
          schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC"),
          :ok <- check_interval(schedule, limits[:min_interval], write.now) do
       if scheduled?(before), do: :ok, else: check_count(write, entry, limits[:max_per_profile])
@@ -75,14 +75,10 @@ defmodule Skillbook.Store.ScheduleRules do
   defp scheduled?(before),
     do: before != nil and before.deleted_at == nil and before.schedule != nil
 
-  defp check_runner(profile, book) do
-    id = Authors.writer(profile, book.profiles)
-    run_as = if id == "", do: book.schedules[:run_as], else: id
+  defp check_runner(%{writer: %{runs?: true}}), do: :ok
 
-    if Map.has_key?(book.profiles, run_as),
-      do: :ok,
-      else: {:error, %StoreError{kind: :no_runner, value: profile.id}}
-  end
+  defp check_runner(%{view: view}),
+    do: {:error, %StoreError{kind: :no_runner, value: view.profile.id}}
 
   # Counts only entries that the profile sees, so the limit reveals no others.
   defp check_count(write, entry, limit) do
@@ -127,7 +123,6 @@ defmodule Skillbook.Store.ScheduleRules do
 
   @doc "Whether the book has a profile that can run an entry by its schedule."
   def runs?(view, entry) do
-    %{profiles: profiles, schedules: schedules} = Book.fetch!(view.book)
-    match?({:ok, _, _}, Authors.profile(entry.writers, profiles, schedules[:run_as]))
+    match?({:ok, _, _}, Authors.profile(entry.writers, Book.fetch!(view.book)))
   end
 end

@@ -31,7 +31,7 @@ defmodule Skillbook.Stored do
 
       iex> {:ok, _} = Skillbook.start_link(name: StoredExample, store: ":memory:")
       iex> view = Skillbook.view(StoredExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
       iex> {:ok, %Skillbook.Stored{} = milk} = Skillbook.Store.fetch(view, "milk")
       iex> {milk.kind, milk.title, milk.source, milk.author, milk.enabled}
       {:note, "Milk", :user, "default", true}

@@ -91,8 +91,20 @@ defmodule Skillbook.Store.Table do
     select(sql, @all, where, [name])
   end
 
+  @doc "The revision, which each write raises."
+  def revision(sql) do
+    statement = "select value from skillbook_settings where key = 'revision'"
+    with {:ok, %{rows: [[revision]]}} <- SQL.query(sql, statement), do: {:ok, revision}
+  end
+
   @doc "All live entries, without their contents."
   def list(sql), do: select(sql, @without_content, "where e.deleted_at is null order by e.id", [])
+
+  @doc "The live entries that are disabled, without their contents."
+  def disabled(sql) do
+    where = "where e.enabled = 0 and e.deleted_at is null order by e.id"
+    select(sql, @without_content, where, [])
+  end
 
   @doc "The live entries with a schedule, without their contents."
   def scheduled(sql) do

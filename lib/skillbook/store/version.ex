@@ -15,7 +15,7 @@ defmodule Skillbook.Store.Version do
 
       iex> {:ok, _} = Skillbook.start_link(name: StoreVersionExample, store: ":memory:")
       iex> view = Skillbook.view(StoreVersionExample, "default")
-      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.", by: :agent)
+      iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.", by: :agent)
       iex> {:ok, version} = Skillbook.Store.version(view, "milk", 1)
       iex> {version.action, version.by, version.author, version.entry.content}
       {:create, :agent, "default", "Two bottles."}

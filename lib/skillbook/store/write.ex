@@ -3,11 +3,11 @@ defmodule Skillbook.Store.Write do
   # Writes entries: creates, updates, deletes, enables, disables and restores them.
   #
   # Each write is one transaction: resolve the name, change the fields, check the rules, store the
-  # row and its version. A write that changes nothing is rolled back, so it makes no version.
-  # After the commit the catalog of the caller's book is brought up to date.
+  # row and its version. A dry run is rolled back, and so is a write that changes nothing, which
+  # makes no version. After the commit the catalog of the caller's book is brought up to date.
   #
-  # `write` is a map with the write's options, the database, the book, the view, the revision and,
-  # as `:named`, the entries of the name that it begins with.
+  # `write` is a map with the write's options, the database, the book, the view, the writer to be
+  # stored, the revision and, as `:named`, the entries of the name that it begins with.
   #
   # The transaction raises the revision first. That row orders the writers on every database, so
   # later reads see everything that earlier writers committed. Reads in it must go through
@@ -23,7 +23,7 @@ defmodule Skillbook.Store.Write do
   @sources [:user, :agent, :import]
 
   def create(%View{} = view, fields, options \\ []) when is_map(fields) do
-    with {:ok, options} <- read_options(options, [:by, :now]),
+    with {:ok, options} <- read_options(options, [:by, :now, :dry_run]),
          {:ok, fields} <- Fields.create(fields) do
       created =
         transact(view, options, fields.name, fn write ->
@@ -106,10 +106,11 @@ defmodule Skillbook.Store.Write do
   end
 
   def put_note(%View{} = view, title, content, options \\ []) do
-    with {:ok, options} <- read_options(options, [:by, :now, :expected_version, :fields]),
+    with {:ok, options} <-
+           read_options(options, [:by, :now, :expected_version, :dry_run, :fields]),
          {:ok, title} <- Fields.title(title),
          {:ok, content} <- Fields.content(content),
-         {:ok, fields} <- Fields.update(options.fields) do
+         {:ok, fields} <- Fields.update(Map.new(options.fields)) do
       result =
         transact(view, options, title, fn write ->
           with {:ok, before} <- Read.find(write, title),
@@ -117,9 +118,8 @@ defmodule Skillbook.Store.Write do
         end)
 
       case result do
-        {:ok, {:added, entry}} -> {:ok, :added, entry}
-        {:ok, {entry, entry}} -> {:ok, :unchanged, entry}
-        {:ok, {_before, entry}} -> {:ok, :updated, entry}
+        {:ok, {:added, entry}} -> {:ok, %{entry: entry, before: nil}}
+        {:ok, {before, entry}} -> {:ok, %{entry: entry, before: before}}
         {:error, error} -> {:error, error}
       end
     end
@@ -140,11 +140,12 @@ defmodule Skillbook.Store.Write do
 
   # Options
 
-  defp read_options(options, allowed \\ [:by, :now, :expected_version]) do
+  defp read_options(options, allowed \\ [:by, :now, :expected_version, :dry_run]) do
     schema = Keyword.take(options_schema(), allowed)
 
     with :ok <- Options.validate(options, "a write to the store", schema) do
-      options = Map.merge(%{by: :user, expected_version: nil, fields: %{}}, Map.new(options))
+      defaults = %{by: :user, expected_version: nil, dry_run: false, fields: %{}}
+      options = Map.merge(defaults, Map.new(options))
       now = options |> Map.get_lazy(:now, &DateTime.utc_now/0) |> DateTime.shift_zone!("Etc/UTC")
       {:ok, Map.put(options, :now, DateTime.truncate(now, :second))}
     end
@@ -155,7 +156,8 @@ defmodule Skillbook.Store.Write do
       by: {":user, :agent or :import", &(&1 in @sources)},
       now: {"a DateTime", &is_struct(&1, DateTime)},
       expected_version: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
-      fields: {"a map", &is_map/1}
+      dry_run: {"a boolean", &is_boolean/1},
+      fields: {"a map or a keyword list", &(is_map(&1) or Keyword.keyword?(&1))}
     ]
   end
 
@@ -166,8 +168,10 @@ defmodule Skillbook.Store.Write do
   defp transact(view, options, name, fun) do
     name = if Read.storable?(name), do: String.normalize(name, :nfc)
 
-    with {:ok, book, sql} <- Read.database(view), :ok <- check_no_transaction(sql) do
-      at = Map.merge(options, %{sql: sql, book: book, view: view})
+    with {:ok, book, sql} <- Read.database(view),
+         :ok <- check_no_transaction(sql),
+         {:ok, writer} <- Authors.writer(view.profile, book) do
+      at = Map.merge(options, %{sql: sql, book: book, view: view, writer: writer})
 
       result =
         Table.write(sql, name, fn sql, revision, {live, deleted} ->
@@ -176,6 +180,7 @@ defmodule Skillbook.Store.Write do
 
           case fun.(write) do
             {:ok, {same, same}} -> {:error, {:unchanged, same}}
+            {:ok, written} when options.dry_run -> {:error, {:dry_run, written}}
             {:ok, written} -> {:ok, {written, revision}}
             error -> error
           end
@@ -188,6 +193,9 @@ defmodule Skillbook.Store.Write do
 
         {:error, {:unchanged, entry}} ->
           {:ok, {entry, entry}}
+
+        {:error, {:dry_run, written}} ->
+          {:ok, written}
 
         error ->
           Read.explain_missing(error, at)
@@ -284,7 +292,7 @@ defmodule Skillbook.Store.Write do
       | version: entry.version + 1,
         source: source,
         author: profile.id,
-        writers: Authors.add(entry, before, action, profile, write.book.profiles),
+        writers: Authors.add(entry, before, action, write.writer.id),
         updated_at: write.now,
         hash: Entry.digest(entry.content)
     }

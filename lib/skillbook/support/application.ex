@@ -1,15 +1,23 @@
 defmodule Skillbook.Application do
   @moduledoc false
   # Starts the processes that are shared by all books: the supervisor of handlers for catalogs
-  # without a book, and the group of processes that follow a database, since several books may
-  # share one.
+  # without a book, the group of processes that follow a database, since several books may share
+  # one, the quotas of connections, which are counted per node, and the sessions of MCP.
 
   use Application
 
   @impl true
   def start(_type, _args) do
     Skillbook.Telemetry.load()
-    children = [{Task.Supervisor, name: Skillbook.Tasks}, Skillbook.Store.Follower.nodes()]
+    Skillbook.Web.Attempts.start()
+
+    children = [
+      {Task.Supervisor, name: Skillbook.Tasks},
+      Skillbook.Store.Follower.nodes(),
+      Skillbook.Connections.Client.Quota
+    ]
+
+    children = children ++ Skillbook.MCP.Sessions.children()
     Supervisor.start_link(children, strategy: :one_for_one)
   end
 end

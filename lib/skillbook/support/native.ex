@@ -29,10 +29,12 @@ defmodule Skillbook.Native do
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
-        view_new: 4,
+        view_new: 5,
         view_suggest: 3,
         view_spelled: 2,
         view_entries: 4,
+        view_page: 4,
+        view_names: 3,
         view_domains: 1,
         view_help: 2,
         view_help_domain: 2,
@@ -90,11 +92,20 @@ defmodule Skillbook.Native do
   def http_next(_stream, _reference), do: missing()
   def http_leave(_stream), do: missing()
 
+  def web_start(_settings), do: missing()
+  def web_stop(_server, _reference, _drain_ms), do: missing()
+  def web_info(_server), do: missing()
+  def web_take(_exchange), do: missing()
+  def web_respond(_exchange, _status, _headers, _body), do: missing()
+  def web_stream(_exchange, _status, _headers, _length, _is_endless), do: missing()
+  def web_write(_exchange, _reference, _data), do: missing()
+  def web_finish(_exchange), do: missing()
+
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
-  def catalog_load(_sources), do: missing()
-  def catalog_read(_catalog), do: missing()
-  def catalog_read_paths(_catalog, _paths), do: missing()
+  def catalog_load(_sources, _pages), do: missing()
+  def catalog_read(_catalog, _pages), do: missing()
+  def catalog_read_paths(_catalog, _paths, _pages), do: missing()
   def catalog_publish(_catalog, _problems), do: missing()
   def catalog_errors(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
@@ -143,12 +154,15 @@ defmodule Skillbook.Native do
   def view_rivals(_view, _least, _limit), do: missing()
   def view_flags(_view, _name), do: missing()
   def view_examples(_view, _name), do: missing()
-  def declaration_read(_body), do: missing()
+  def declaration_read(_text), do: missing()
+
+  def pattern_check(_pattern, _values), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
   def diagnostic_excerpt(_line, _column), do: missing()
   def diff_unified(_from, _to), do: missing()
+  def markdown_html(_text, _files), do: missing()
   def lint_view(_view), do: missing()
   def lint_strict(_folder, _text), do: missing()
   def diagnostic_codes, do: missing()
@@ -164,6 +178,7 @@ defmodule Skillbook.Native do
   def schedule_upcoming(_schedule, _later_than, _count), do: missing()
   def schedule_local(_schedule, _at), do: missing()
   def schedule_describe(_schedule), do: missing()
+  def zone_stretch(_name, _at), do: missing()
 
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -16,7 +16,8 @@ defmodule Skillbook.Support.Options do
     if Keyword.keyword?(options) do
       Enum.find_value(options, :ok, &problem(&1, subject, schema))
     else
-      {:error, error(subject, schema, nil, {:invalid, "a keyword list", options})}
+      expected = "a keyword list or a map with atoms as keys"
+      {:error, error(subject, schema, nil, {:invalid, expected, options})}
     end
   end
 
@@ -30,6 +31,33 @@ defmodule Skillbook.Support.Options do
         {:error, error(subject, schema, option, :unknown)}
     end
   end
+
+  @doc "Whether a value has the form of options: a keyword list, or a map with atoms as keys."
+  @spec options?(term()) :: boolean()
+  def options?(value) when is_map(value),
+    do: not is_struct(value) and Enum.all?(value, fn {key, _} -> is_atom(key) end)
+
+  def options?(value), do: Keyword.keyword?(value)
+
+  @doc """
+  Returns options as a keyword list, and so the options in those of the names `nested`.
+
+  Other values, which a check refuses, are unchanged.
+  """
+  @spec keywords(keyword() | map() | term(), [atom()]) :: keyword() | term()
+  def keywords(options, nested \\ [])
+  def keywords(options, []) when is_list(options), do: options
+
+  def keywords(options, nested) do
+    options = if is_map(options) and options?(options), do: Map.to_list(options), else: options
+
+    if nested != [] and Keyword.keyword?(options),
+      do: Enum.map(options, fn {name, value} -> {name, nested(value, name in nested)} end),
+      else: options
+  end
+
+  defp nested(value, true), do: keywords(value, [])
+  defp nested(value, false), do: value
 
   @doc """
   Raises `ArgumentError` for an unknown option of a connection. The message has no values, which
@@ -55,7 +83,8 @@ defmodule Skillbook.Support.Options do
   end
 
   @doc "Maps the items with `fun` and returns the values, or the first error."
-  @spec each([item], (item -> {:ok, value} | {:error, error})) :: {:ok, [value]} | {:error, error}
+  @spec each(Enumerable.t(), (item -> {:ok, value} | {:error, error})) ::
+          {:ok, [value]} | {:error, error}
         when item: term(), value: term(), error: term()
   def each(items, fun) do
     result =
@@ -68,6 +97,10 @@ defmodule Skillbook.Support.Options do
 
     with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
   end
+
+  @doc "Whether a value can be assigns: a map or a keyword list."
+  @spec assigns?(term()) :: boolean()
+  def assigns?(value), do: (is_map(value) and not is_struct(value)) or Keyword.keyword?(value)
 
   @spec positive?(term()) :: boolean()
   def positive?(value), do: is_integer(value) and value > 0

@@ -100,7 +100,8 @@ defmodule Skillbook.Test.Ranking do
   end
 
   @doc "Candidates of a search for a request, with the words and the sentence of each."
-  @spec explain(t(), String.t(), [%{name: String.t()}]) :: [%{name: String.t()}]
+  @spec explain(t(), String.t(), [candidate]) :: [candidate]
+        when candidate: %{required(:name) => String.t(), optional(atom()) => term()}
   def explain(ranking, request, candidates) do
     candidates = with_words(ranking, request, candidates)
     [candidates] = explain_sentences(ranking, [{request, candidates}])

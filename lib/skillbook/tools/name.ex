@@ -1,9 +1,9 @@
 defmodule Skillbook.Tools.Name do
   @moduledoc false
   # Converts between names of entries and names of tools, which all vendors limit to
-  # `^[a-zA-Z0-9_-]{1,64}$`.
+  # `^[a-zA-Z0-9_-]{1,64}$`, and Gemini to those that begin with a letter or `_`.
   #
-  # Dots become `__`, which can be converted back. Names with other characters lose them and end
+  # Dots become `__`, which can be converted back. Other names lose the other characters and end
   # with a part of their hash; such a name is looked up in the view. It depends only on the name
   # of its entry, so it reveals no other entry and does not change on reloads.
   #
@@ -14,7 +14,8 @@ defmodule Skillbook.Tools.Name do
 
   @max_length 64
   @hash_length 16
-  @get_skill "get_skill"
+  # The tools that are no entries.
+  @own ["get_skill", "run_command"]
 
   @doc """
   Returns the name of the tool for the name of an entry.
@@ -51,9 +52,8 @@ defmodule Skillbook.Tools.Name do
 
   # Whether `from/1` returns it for no other entry.
   defp chosen?(tool) do
-    is_binary(tool) and byte_size(tool) <= @max_length and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and
-      plain?(tool) and
-      tool != @get_skill
+    is_binary(tool) and byte_size(tool) <= @max_length and not String.contains?(tool, ".") and
+      plain?(tool)
   end
 
   @doc "Returns the name of the entry of a tool, or a name for the error if there is none."
@@ -78,17 +78,31 @@ defmodule Skillbook.Tools.Name do
 
   # `a_.b` and `a._b` would both be `a___b`.
   defp plain?(name) do
-    name =~ ~r/\A[a-zA-Z0-9_.-]+\z/ and not (name =~ ~r/__|\.\.|_\.|\._|\A\.|\.\z/) and
+    name =~ ~r/\A[a-zA-Z_][a-zA-Z0-9_.-]*\z/ and name not in @own and
+      not (name =~ ~r/__|\.\.|_\.|\._|\A\.|\.\z/) and
       not hash?(name)
   end
 
   defp hash?(name), do: name =~ ~r/-[0-9a-f]{#{@hash_length}}\z/
 
+  @doc """
+  Returns what is left of a name that a model invented, as a name that vendors accept.
+
+      iex> Enum.map(["tasks.find", "", "9 lives"], &Skillbook.Tools.Name.valid/1)
+      ["tasks_find", "_", "_9_lives"]
+  """
+  @spec valid(String.t()) :: String.t()
+  def valid(name), do: name |> plain() |> binary_slice(0, @max_length)
+
   defp hashed(name) do
     hash =
       :sha256 |> :crypto.hash(name) |> Base.encode16(case: :lower) |> binary_part(0, @hash_length)
 
+    "#{name |> plain() |> binary_slice(0, @max_length - @hash_length - 1)}-#{hash}"
+  end
+
+  defp plain(name) do
     plain = String.replace(name, ~r/[^a-zA-Z0-9_-]+/, "_")
-    "#{binary_part(plain, 0, min(byte_size(plain), @max_length - @hash_length - 1))}-#{hash}"
+    if plain =~ ~r/\A[a-zA-Z_]/, do: plain, else: "_" <> plain
   end
 end

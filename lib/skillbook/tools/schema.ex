@@ -1,15 +1,16 @@
 defmodule Skillbook.Tools.Schema do
   @moduledoc false
   # Converts a declaration to JSON Schema, draft 2020-12. Undeclared types are left open; with
-  # `closed` other flags are rejected. Properties have `_` for the dashes of flags, as models
-  # write them in JSON.
+  # `closed` other flags are rejected, unless vendors do not allow the name of one. Properties
+  # have `_` for the dashes of flags, as models write them in JSON.
 
   alias Skillbook.Support.Hidden
   alias Skillbook.{Declaration, Flag}
 
   # The property names that vendors allow.
   @property ~r/\A[a-zA-Z0-9_.-]{1,64}\z/
-  @day "\\d{4}-\\d{2}-\\d{2}"
+  # `\d` is not in all vendors' patterns.
+  @day "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
   @spec object(Declaration.t() | nil, boolean()) :: map()
   def object(nil, _closed), do: %{"type" => "object", "properties" => %{}}
@@ -18,11 +19,12 @@ defmodule Skillbook.Tools.Schema do
     # `--help` asks for the page and belongs to every command.
     flags = Enum.reject(flags, &(&1.name == "help"))
     {named, unnamed} = Enum.split_with(flags, &(&1.name =~ @property))
-    required = for flag <- named, flag.required, do: name(flag.name)
+    required = for flag <- named, flag.required, uniq: true, do: name(flag.name)
 
     %{"type" => "object", "properties" => Map.new(named, &{name(&1.name), property(&1)})}
     |> put("required", required, required != [])
     |> put("additionalProperties", false, closed and unnamed == [])
+    |> put("additionalProperties", true, unnamed != [])
   end
 
   @doc "Returns the name of the property for a flag."
@@ -54,8 +56,15 @@ defmodule Skillbook.Tools.Schema do
   defp item(%Flag{type: :date, values: words}),
     do: %{"type" => "string", "pattern" => "^(#{@day}|#{Enum.join(words, "|")})$"}
 
-  defp item(%Flag{type: :text} = flag),
-    do: put(%{"type" => "string"}, "maxLength", flag.max, flag.max != nil)
+  defp item(%Flag{type: :text} = flag) do
+    %{"type" => "string"}
+    |> put("maxLength", flag.max, flag.max != nil)
+    |> put("pattern", "^(#{flag.pattern})$", flag.pattern != nil)
+  end
+
+  defp item(%Flag{type: :datetime}), do: %{"type" => "string", "format" => "date-time"}
+  defp item(%Flag{type: :email}), do: %{"type" => "string", "format" => "email"}
+  defp item(%Flag{type: :url}), do: %{"type" => "string", "format" => "uri"}
 
   defp item(%Flag{type: type} = flag) when type in [:integer, :number] do
     %{"type" => to_string(type)}
@@ -72,6 +81,7 @@ defmodule Skillbook.Tools.Schema do
 
   defp default(%Flag{default: [value]} = flag), do: value(flag.type, value)
 
+  defp value(:switch, text), do: text == "true"
   defp value(:integer, text), do: String.to_integer(text)
 
   defp value(:number, text) do

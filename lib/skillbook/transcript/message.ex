@@ -7,16 +7,22 @@ defmodule Skillbook.Transcript.Message do
     * `:kind` - the kind of message:
       * `:prompt` - the system prompt
       * `:input` - text of the user
+      * `:context` - the application's sections of the prompt, see `Skillbook.Prompt.Sections`
       * `:preloaded` - the skills that were loaded for the text of the user before it
       * `:reply` - text of the model
       * `:report` - the results of a reply's commands
+      * `:result` - the result of a tool call. The results of a reply's calls follow it, in order
       * `:news` - changes of skills during the conversation
       * `:note` - other information for the model
     * `:content` - the text, as the model gets it
     * `:at` - the time when it was added, UTC
     * `:activations` - the entries whose text it contains, see `t:activation/0`
-    * `:usage` - the `:prompt_tokens` and `:completion_tokens` of a reply; `nil` for other
-      messages, or if the model does not count tokens
+    * `:usage` - the tokens of a reply, see `t:Skillbook.Model.usage/0`; `nil` for other messages,
+      or if the model does not count tokens
+    * `:tool_calls` - the tool calls of a reply, see `t:Skillbook.Model.tool_call/0`
+    * `:opaque` - the vendor's data of a reply, see `t:Skillbook.Model.opaque/0`, or `nil`
+    * `:call` - the `:id` and `:name` of the call that a result answers; `nil` for other messages
+    * `:error` - whether the call of a result failed
 
   ## Examples
 
@@ -28,7 +34,8 @@ defmodule Skillbook.Transcript.Message do
 
   alias Skillbook.Model
 
-  @type kind :: :prompt | :input | :preloaded | :reply | :report | :news | :note
+  @type kind ::
+          :prompt | :context | :input | :preloaded | :reply | :report | :result | :news | :note
 
   @typedoc """
   An entry whose text a message contains.
@@ -47,7 +54,11 @@ defmodule Skillbook.Transcript.Message do
           content: String.t(),
           at: DateTime.t(),
           activations: [activation()],
-          usage: Model.usage() | nil
+          usage: Model.usage() | nil,
+          tool_calls: [Model.tool_call()],
+          opaque: Model.opaque() | nil,
+          call: %{id: String.t(), name: String.t()} | nil,
+          error: boolean()
         }
 
   @part "part of "
@@ -62,13 +73,25 @@ defmodule Skillbook.Transcript.Message do
   def part?(%{hash: hash}), do: String.starts_with?(hash, @part)
 
   @enforce_keys [:kind, :content, :at]
-  defstruct [:kind, :content, :at, activations: [], usage: nil]
+  defstruct [
+    :kind,
+    :content,
+    :at,
+    :usage,
+    :opaque,
+    :call,
+    activations: [],
+    tool_calls: [],
+    error: false
+  ]
 
   @doc """
-  Returns the role for the model: `:system` for a prompt, `:assistant` for a reply, else `:user`.
+  Returns the role for the model: `:system` for a prompt, `:assistant` for a reply, `:tool` for
+  the result of a tool call, else `:user`.
   """
-  @spec role(t()) :: :system | :user | :assistant
+  @spec role(t()) :: :system | :user | :assistant | :tool
   def role(%{kind: :prompt}), do: :system
   def role(%{kind: :reply}), do: :assistant
+  def role(%{kind: :result}), do: :tool
   def role(_message), do: :user
 end

@@ -33,6 +33,8 @@ defmodule Skillbook.Usage.Counter do
   defp event(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help],
     do: {"run", [name]}
 
+  # It has not run yet.
+  defp event(:stop, %{status: :pending}), do: nil
   defp event(_how, %{skill: name}), do: {"failed", [name]}
 
   defp count(book, names, profile, event, duration) do

@@ -3,7 +3,7 @@ defmodule Skillbook.Vault.Config do
   # Validates the options of a book's vaults (`Skillbook.Vault` documents them) and finds vaults
   # by name.
 
-  alias Skillbook.{OptionError, VaultError}
+  alias Skillbook.{Drive, OptionError, VaultError}
   alias Skillbook.Support.Options
   alias Skillbook.Vault.Folder
 
@@ -11,11 +11,12 @@ defmodule Skillbook.Vault.Config do
           name: String.t(),
           labels: [String.t()],
           producer: {module(), keyword()} | nil,
-          watch: boolean()
+          watch: boolean(),
+          external: boolean()
         }
 
   @enforce_keys [:name]
-  defstruct [:name, :producer, labels: [], watch: true]
+  defstruct [:name, :producer, labels: [], watch: true, external: false]
 
   @doc "The vault of a name."
   @spec find([t()], String.t()) :: {:ok, t()} | {:error, VaultError.t()}
@@ -32,10 +33,10 @@ defmodule Skillbook.Vault.Config do
     end
   end
 
-  @doc "The vaults of a book's option `:vaults`, each a path or options."
-  @spec list([Path.t() | keyword()]) :: {:ok, [t()]} | {:error, OptionError.t()}
-  def list(vaults) do
-    with {:ok, vaults} <- Options.each(vaults, &new/1) do
+  @doc "The vaults of the option `:vaults` of a book with a name, each a path or options."
+  @spec list([Path.t() | keyword()], atom()) :: {:ok, [t()]} | {:error, OptionError.t()}
+  def list(vaults, book) do
+    with {:ok, vaults} <- Options.each(vaults, &new(&1, book)) do
       names = Enum.map(vaults, & &1.name)
 
       case names -- Enum.uniq(names) do
@@ -45,14 +46,14 @@ defmodule Skillbook.Vault.Config do
     end
   end
 
-  defp new(path) when is_binary(path), do: new(path: path)
+  defp new(path, book) when is_binary(path), do: new([path: path], book)
 
-  defp new(options) do
-    with :ok <- Options.validate(options, "a vault", schema()) do
-      path = options[:path] && Path.expand(options[:path])
-      poll = if is_list(options[:watch]), do: options[:watch], else: []
-      producer = if path, do: {Folder, [path: path] ++ poll}, else: options[:producer]
-      name = options[:name] || (path && Path.basename(path))
+  defp new(options, book) do
+    options = Options.keywords(options, [:watch, :drive])
+
+    with :ok <- Options.validate(options, "a vault", schema()),
+         {:ok, producer} <- producer(options, book) do
+      name = options[:name] || (options[:path] && Path.basename(Path.expand(options[:path])))
 
       cond do
         name == nil ->
@@ -70,9 +71,30 @@ defmodule Skillbook.Vault.Config do
              name: name,
              producer: producer,
              labels: labels,
-             watch: options[:watch] != false
+             watch: options[:watch] != false,
+             external: options[:drive] != nil
            }}
       end
+    end
+  end
+
+  defp producer(options, book) do
+    poll = if is_list(options[:watch]), do: options[:watch], else: []
+
+    cond do
+      path = options[:path] ->
+        {:ok, {Folder, [path: Path.expand(path)] ++ poll}}
+
+      options[:drive] == nil ->
+        {:ok, options[:producer]}
+
+      # Without them, all profiles would search the drive of one person.
+      options[:labels] == nil ->
+        {:error, %OptionError{subject: "a vault with :drive", option: :labels, problem: :missing}}
+
+      true ->
+        with {:ok, options} <- Drive.Folder.options(options[:drive], book, poll),
+             do: {:ok, {Drive.Folder, options}}
     end
   end
 
@@ -87,6 +109,7 @@ defmodule Skillbook.Vault.Config do
       name: {"text", &Options.text?/1},
       labels: {"a list of texts", &Options.texts?/1},
       producer: {"{module, options}", &producer?/1},
+      drive: {"[profile: id, folder: id]", &Keyword.keyword?/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}
     ]
   end

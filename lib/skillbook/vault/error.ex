@@ -8,8 +8,8 @@ defmodule Skillbook.VaultError do
       * `:no_vaults` - the book has no vaults that the profile sees
       * `:unknown_vault` - no vault has the name
       * `:which` - there are several vaults, and none was named
-      * `:no_folder` - the vault is not a folder, so its notes cannot be read or
-        written
+      * `:no_folder` - the vault is not a folder, so its notes cannot be written
+      * `:no_text` - an application has put the notes into the vault, so there is no text to read
       * `:not_found` - no note has the name
       * `:ambiguous` - several notes have the name
       * `:exists` - the note already exists
@@ -56,7 +56,12 @@ defmodule Skillbook.VaultError do
   end
 
   def message(%{kind: :no_folder} = error),
-    do: "the vault #{quoted(error.name)} is not a folder, so its notes cannot be read or written"
+    do: "the vault #{quoted(error.name)} is not a folder, so its notes cannot be written"
+
+  def message(%{kind: :no_text} = error) do
+    "the notes of the vault #{quoted(error.name)} can be found and not read: an application " <>
+      "has put them there"
+  end
 
   def message(%{kind: :not_found, available: []} = error),
     do: "there is no note #{quoted(error.name)}; `markdown.search` finds notes by their content"

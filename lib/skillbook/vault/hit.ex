@@ -14,6 +14,8 @@ defmodule Skillbook.Vault.Hit do
     * `:word_count` - the number of words of its text
     * `:score` - a relevance score, comparable within one result only
     * `:snippet` - the best matching part of its text, on one line, with `…` where it is cut
+    * `:external` - whether its vault is a drive, so that path, title, tags and texts are those of
+      strangers
     * `:highlights` - `{start, length}` of matching words in the snippet, in bytes
   """
 
@@ -28,7 +30,8 @@ defmodule Skillbook.Vault.Hit do
           word_count: non_neg_integer(),
           score: float(),
           snippet: String.t(),
-          highlights: [{non_neg_integer(), pos_integer()}]
+          highlights: [{non_neg_integer(), pos_integer()}],
+          external: boolean()
         }
 
   defstruct [
@@ -42,7 +45,8 @@ defmodule Skillbook.Vault.Hit do
     tags: [],
     links: [],
     frontmatter: %{},
-    highlights: []
+    highlights: [],
+    external: false
   ]
 
   @doc ~S"""

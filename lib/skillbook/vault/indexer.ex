@@ -18,8 +18,10 @@ defmodule Skillbook.Vault.Indexer do
   @batch_bytes 8_000_000
   # Batches that are read and prepared at the same time.
   @max_prepared 2
-  # Milliseconds until the next attempt after an error of the database or the producer.
+  # Milliseconds until the next attempt after an error of the database or the producer. Each
+  # further failure doubles them, up to a minute: a service may be down for hours.
   @retry_after 5_000
+  @max_retry_after 60_000
   # Seconds. File systems have times of whole seconds, and a file may change twice within one. So
   # a file that was indexed right after its last change is read again.
   @mtime_precision 2
@@ -60,7 +62,7 @@ defmodule Skillbook.Vault.Indexer do
     watch = if watches?, do: module.watch(options)
     # The result of `watch/1` stays in the state: it may be a resource that ends with its last
     # reference.
-    {:ok, %{book: book, vault: vault, watch: watch, retry: nil}, {:continue, :first}}
+    {:ok, %{book: book, vault: vault, watch: watch, retry: nil, failures: 0}, {:continue, :first}}
   end
 
   @impl true
@@ -135,7 +137,7 @@ defmodule Skillbook.Vault.Indexer do
 
     if counts.failed > 0,
       do: retry(state, "#{counts.failed} of its documents could not be read"),
-      else: state
+      else: %{state | failures: 0}
   end
 
   defp report(state, {:error, reason}),
@@ -143,7 +145,9 @@ defmodule Skillbook.Vault.Indexer do
 
   defp retry(%{retry: nil} = state, why) do
     Logger.warning("the vault #{state.vault.name} is indexed again later, because #{why}")
-    %{state | retry: Process.send_after(self(), :retry, @retry_after)}
+    after_failures = min(@retry_after * 2 ** min(state.failures, 10), @max_retry_after)
+    timer = Process.send_after(self(), :retry, after_failures)
+    %{state | retry: timer, failures: state.failures + 1}
   end
 
   defp retry(state, _why), do: state
@@ -151,10 +155,12 @@ defmodule Skillbook.Vault.Indexer do
   defp notify(state, message),
     do: for(pid <- :pg.get_local_members(scope(state.book), :vaults), do: send(pid, message))
 
-  defp reason(error) when is_exception(error), do: Exception.message(error)
-  defp reason(reason) when is_atom(reason), do: reason |> :file.format_error() |> posix(reason)
-  defp reason(reason) when is_binary(reason), do: reason
-  defp reason(reason), do: inspect(reason)
+  @doc "The reason of a producer's error, in words."
+  @spec reason(term()) :: String.t()
+  def reason(error) when is_exception(error), do: Exception.message(error)
+  def reason(reason) when is_atom(reason), do: reason |> :file.format_error() |> posix(reason)
+  def reason(reason) when is_binary(reason), do: reason
+  def reason(reason), do: inspect(reason)
 
   # Not every atom is an error of a file.
   defp posix(~c"unknown POSIX error" ++ _, reason), do: to_string(reason)
@@ -302,7 +308,7 @@ defmodule Skillbook.Vault.Indexer do
          {:ok, note, warning} <-
            Note.read(
              reference.id,
-             document.path,
+             Map.get(document, :path) || reference.path,
              document.content,
              Map.get(document, :labels, [])
            ) do

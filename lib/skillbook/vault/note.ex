@@ -22,6 +22,19 @@ defmodule Skillbook.Vault.Note do
           mtime: integer() | nil
         }
 
+  @typedoc "The fields that the index reads, of a note or of its row."
+  @type searched :: %{
+          required(:path) => String.t(),
+          required(:folder) => String.t(),
+          required(:name) => String.t(),
+          required(:title) => String.t(),
+          required(:aliases) => [String.t()],
+          required(:tags) => [String.t()],
+          required(:frontmatter) => map(),
+          required(:content) => String.t(),
+          optional(atom()) => term()
+        }
+
   defstruct [
     :id,
     :path,
@@ -240,7 +253,7 @@ defmodule Skillbook.Vault.Note do
   The lowercase pairs of field and value that filters match: fields of the frontmatter, tags with
   their parents, and as `"*"` all names of the note.
   """
-  @spec fields(t()) :: [{String.t(), String.t()}]
+  @spec fields(searched()) :: [{String.t(), String.t()}]
   def fields(note) do
     given =
       for {field, value} <- note.frontmatter,

@@ -32,7 +32,8 @@ defmodule Skillbook.Vault.Producer do
   ## Errors
 
   If `c:list/2` or `c:read/2` returns `{:error, reason}`, raises or exits, the index keeps its
-  documents, the reason is logged, and the vault is compared again after five seconds. Only
+  documents, the reason is logged, and the vault is compared again after five seconds, and then at
+  growing intervals of up to a minute. Only
   documents that a successful list does not contain, and those that are `:missing` or
   `{:skip, reason}` when read, are removed from the index.
   """
@@ -43,20 +44,27 @@ defmodule Skillbook.Vault.Producer do
     * `:id` - the producer's id; for a folder the path
     * `:size` - in bytes, or nil
     * `:mtime` - the time of its last change in seconds since 1970, or nil. A document whose size
-      and mtime have not changed is not read again
+      and mtime have not changed is not read again. Any other number below the present time will
+      do, if it changes with the text, the path and the labels
+    * `:path` - the path that readers see, if the list knows it
   """
-  @type listed :: %{id: String.t(), size: non_neg_integer() | nil, mtime: integer() | nil}
+  @type listed :: %{
+          required(:id) => String.t(),
+          required(:size) => non_neg_integer() | nil,
+          required(:mtime) => integer() | nil,
+          optional(:path) => String.t()
+        }
 
   @typedoc """
   A document with its content.
 
-    * `:path` - the path that readers see, names joined by `/`
+    * `:path` - the path that readers see, names joined by `/`. Default: that of the list
     * `:content` - the whole text with its frontmatter
     * `:labels` - visibility labels, in addition to those of the frontmatter and the vault.
       Default: none
   """
   @type document :: %{
-          required(:path) => String.t(),
+          optional(:path) => String.t(),
           required(:content) => binary(),
           optional(:labels) => [String.t()]
         }

@@ -39,10 +39,10 @@ defmodule Skillbook.Vault.Search do
     ]
   end
 
-  defp run(sql, _view, scope, nil, limit) do
+  defp run(sql, view, scope, nil, limit) do
     with {:ok, total, ids} <- Table.first(sql, scope, limit),
          {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
-      {:ok, %{hits: hits, total: total, match: :all}}
+      {:ok, %{hits: marked(hits, view), total: total, match: :all}}
     end
   end
 
@@ -54,13 +54,18 @@ defmodule Skillbook.Vault.Search do
            Index.find(sql, scope.segments, clauses, scope.filters, meaning, {:level, limit}),
          {:ok, scored} <- cut(sql, scored, limit),
          {:ok, hits} <- hits(sql, scope, scored, clauses) do
-      {:ok, %{hits: hits, total: total, match: match}}
+      {:ok, %{hits: marked(hits, view), total: total, match: match}}
     else
       false -> {:error, %VaultError{kind: :query}}
       # The query has no words.
       :error -> {:ok, %{hits: [], total: 0, match: :all}}
       error -> error
     end
+  end
+
+  defp marked(hits, view) do
+    external = for %{external: true, name: name} <- visible_vaults(view), do: name
+    for hit <- hits, do: %{hit | external: hit.vault in external}
   end
 
   # Among documents that share the score of the last hit, the first by vault and path are taken.

@@ -163,7 +163,7 @@ defmodule Skillbook.Vault.Table do
              rows do
          {:ok, frontmatter} = JSON.decode(frontmatter)
 
-         note = %Note{
+         note = %{
            path: path,
            folder: folder,
            name: name,

@@ -137,14 +137,35 @@ defmodule Skillbook.Vault.Write do
   def read(%View{} = view, name, options \\ []) do
     with {:ok, sql} <- Search.fetch_sql(view),
          {:ok, document} <- Search.resolve(sql, view, name, options[:vault]),
-         {:ok, vault, root} <- folder_vault(view, document.vault),
-         {:ok, text} <- read_file(root, document),
-         {:ok, note} <- note(document, text),
+         {:ok, [vault]} <- Search.visible_vaults(view, document.vault),
+         {:ok, text, labels} <- text_of(vault, document),
+         {:ok, note} <- note(document, text, labels),
          :ok <- check_visible(view, document, note) do
       fields = Map.take(note, [:title, :tags, :content])
-      {:ok, Map.merge(fields, %{vault: vault.name, path: document.path})}
+      found = %{vault: vault.name, path: document.path, external: vault.external}
+      {:ok, Map.merge(fields, found)}
     end
   end
+
+  defp text_of(%{producer: {Folder, options}}, document) do
+    with {:ok, text} <- read_file(options[:path], document), do: {:ok, text, []}
+  end
+
+  defp text_of(%{producer: nil, name: name}, _document),
+    do: {:error, %VaultError{kind: :no_text, name: name}}
+
+  defp text_of(%{producer: {module, options}}, document) do
+    case module.read(options, document.id) do
+      {:ok, read} -> {:ok, read.content, Map.get(read, :labels, [])}
+      :missing -> Search.not_found(document.path)
+      {:skip, reason} -> unreadable(document, reason)
+      {:error, error} when is_exception(error) -> {:error, error}
+      {:error, reason} -> unreadable(document, Indexer.reason(reason))
+    end
+  end
+
+  defp unreadable(document, reason),
+    do: {:error, %VaultError{kind: :unreadable, name: document.path, reason: reason}}
 
   def edit(%View{} = view, name, edit, options \\ []) do
     with {:ok, sql} <- Search.fetch_sql(view),
@@ -186,13 +207,13 @@ defmodule Skillbook.Vault.Write do
     with {:ok, _file} <- Document.replace(root, document.id, changed), do: :ok
   end
 
-  defp note(document, text) do
-    case Note.read(document.id, document.path, text) do
+  defp note(document, text, labels \\ []) do
+    case Note.read(document.id, document.path, text, labels) do
       {:ok, note, _warning} ->
         {:ok, note}
 
       {:error, reason} ->
-        {:error, %VaultError{kind: :unreadable, name: document.path, reason: reason}}
+        unreadable(document, reason)
     end
   end
 

@@ -23,7 +23,7 @@ defmodule Skillbook.Workflow.Plan do
   def new(entry, declaration, command, context) do
     with {:ok, page} <- read(entry, declaration),
          {:ok, flags} <- cast_flags(command, declaration, context),
-         values = Map.merge(flag_values(declaration, flags), built_in_values(context)),
+         values = values(declaration, flags, context),
          :ok <- check_values(entry, page.steps, values),
          do: {:ok, Map.put(page, :values, values)}
   end
@@ -191,9 +191,16 @@ defmodule Skillbook.Workflow.Plan do
 
   # Values
 
-  # A page without declared flags takes none.
-  defp cast_flags(command, declaration, context) do
-    options = [args: command.args, today: DateTime.to_date(context.now)]
+  @doc "The values of placeholders that are known before a run; `:none` for a missing flag."
+  @spec values(Declaration.t() | nil, map(), Context.t()) ::
+          %{String.t() => Skillbook.Reply.Placeholder.value()}
+  def values(declaration, flags, context),
+    do: Map.merge(flag_values(declaration, flags), built_in_values(context))
+
+  @doc "Converts the flags of a call. A page without declared flags takes none."
+  @spec cast_flags(Command.t(), Declaration.t() | nil, Context.t()) :: Flags.cast()
+  def cast_flags(command, declaration, context) do
+    options = [args: command.args, json: command.json, today: DateTime.to_date(context.now)]
     Flags.cast_declared(command.flags, declaration || %Declaration{}, options)
   end
 
@@ -214,6 +221,11 @@ defmodule Skillbook.Workflow.Plan do
 
   defp to_text(text) when is_binary(text), do: text
   defp to_text(%Date{} = day), do: Date.to_iso8601(day)
+  defp to_text(%DateTime{} = time), do: DateTime.to_iso8601(time)
+  # A whole number of the type number is written as people write it: 7, not 7.0.
+  defp to_text(number) when is_float(number) and abs(number) < 1.0e15 and trunc(number) == number,
+    do: Integer.to_string(trunc(number))
+
   defp to_text(other), do: JSON.encode(other)
 
   defp built_in_values(%Context{now: now, profile: profile}) do

@@ -6,7 +6,7 @@ defmodule Skillbook.Workflow.Prose do
   alias Skillbook.Agent.{NonInteractive, Settings}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Book, Command, Context, Entry, Executor, Profile, Result, Router, View}
-  alias Skillbook.Workflow.{Run, Runs}
+  alias Skillbook.Workflow.{Page, Run, Runs}
   alias Skillbook.Support.Hidden
   alias Skillbook.WorkflowError
 
@@ -33,13 +33,14 @@ defmodule Skillbook.Workflow.Prose do
     end
   end
 
-  defp pop_agent(%View{book: nil}, _options),
-    do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
-
   defp pop_agent(view, options) do
-    {agent, options} = Keyword.pop_lazy(options, :agent, fn -> Book.fetch!(view.book).agent end)
-    with {:error, error} <- Settings.validate_book(agent), do: raise(error)
-    {agent, options}
+    book = Book.of!(view)
+    {agent, options} = Keyword.pop_lazy(options, :agent, fn -> book.agent end)
+
+    case Settings.read_book(agent) do
+      {:ok, agent} -> {agent, options}
+      {:error, error} -> raise error
+    end
   end
 
   # Whether the result has instructions that only a model can follow.
@@ -109,7 +110,7 @@ defmodule Skillbook.Workflow.Prose do
     commands = [
       now: context.now,
       by: :agent,
-      assigns: context.assigns,
+      assigns: context.call_assigns,
       ask: options[:ask],
       workflow: state
     ]
@@ -118,31 +119,34 @@ defmodule Skillbook.Workflow.Prose do
       profile: context.profile,
       system: system(agent),
       max_time: max(Context.time_left(%{context | workflow: state}), 1),
-      commands: commands ++ Keyword.take(options, [:max_result])
+      commands: commands ++ Keyword.take(options, [:max_result, :ask_timeout])
     )
   end
 
   @doc "The start of the system prompt of a book's agent; the sections of the view follow."
   @spec system(keyword()) :: String.t()
   def system(agent) do
-    [agent[:system] || "", NonInteractive.system(@opening)]
+    [agent[:system] || "", NonInteractive.system(@opening, agent)]
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.join("\n\n")
   end
 
   # The agent's first message.
-  defp input(entry, %Result{status: :template}, context),
-    do: page(entry, context.command, context)
+  defp input(entry, %Result{status: :template}, context) do
+    # The same call has filled the page before.
+    {:ok, text} = Page.fill(entry, context.command, context)
+    page(entry, text, context.command, context)
+  end
 
   defp input(entry, %Result{content: content}, context) do
     "The commands of this page have run. Do what is left of it. " <>
       "#{call(entry, context.command, context)}\n\n#{content}"
   end
 
-  defp page(entry, command, context),
+  defp page(entry, text, command, context),
     do:
       "Carry out this page. #{call(entry, command, context)}\n\n" <>
-        Hidden.visible(String.trim(entry.body))
+        Hidden.visible(String.trim(text))
 
   defp call(entry, command, %Context{now: now, profile: %Profile{id: id}}) do
     user = if id == "", do: "", else: " You act for #{inspect(id)}."
@@ -154,6 +158,13 @@ defmodule Skillbook.Workflow.Prose do
     text = String.trim(ended.text)
     text = if text == "", do: NonInteractive.last_text(ended), else: text
     Result.ok(text, fields(entry, ended, results, run))
+  end
+
+  defp answer(entry, %{status: :pending} = ended, results, run) do
+    fields = fields(entry, ended, results, run)
+    fields = Keyword.update!(fields, :metadata, &Map.put(&1, :pending, ended.pending))
+    text = NonInteractive.text(entry.name, ended, results)
+    struct!(%Result{status: :pending, content: text}, fields)
   end
 
   defp answer(entry, ended, results, run) do
@@ -180,6 +191,13 @@ defmodule Skillbook.Workflow.Prose do
       "In a conversation, calling it returns its text. #{preview_agent(entry, command, context)}"
   end
 
+  defp preview_page(entry, command, context) do
+    case Page.fill(entry, command, context) do
+      {:ok, text} -> page(entry, text, command, context)
+      {:error, error} -> "The call is refused: #{Exception.message(error)}"
+    end
+  end
+
   defp named_commands(entry, view) do
     # A name is tried only where a word begins: trying it at each letter takes quadratic time.
     name = ~r/(?<![\p{L}\p{N}_-])[\p{L}\p{N}_-]++\.[\p{L}\p{N}_-]+/u
@@ -197,7 +215,7 @@ defmodule Skillbook.Workflow.Prose do
   defp preview_agent(entry, command, %Context{book: book} = context) do
     if book && Book.fetch!(book).agent do
       "Elsewhere, for example on a schedule, an agent gets this message:\n\n" <>
-        page(entry, command, context)
+        preview_page(entry, command, context)
     else
       "Elsewhere it is not carried out, since this book has no agent."
     end

@@ -14,6 +14,8 @@ defmodule Skillbook.Workflow.Run do
   @max_steps 1000
   @max_depth 5
   @default_timeout 600_000
+  # The results that end a run with `on_error: stop`.
+  @ends %{error: :stopped, pending: :pending}
 
   @doc "As `Skillbook.Workflow.run/3`."
   def run(entry, context, options) do
@@ -22,7 +24,11 @@ defmodule Skillbook.Workflow.Run do
     with {:ok, plan} <- Plan.new(entry, context.command, context),
          {:ok, state} <- enter(entry, context, timeout) do
       record(entry, context, length(plan.steps), state, fn run ->
-        on_step = &Runs.add_step(context, run, &1, &2)
+        on_step = fn step, result ->
+          Context.report(context, step.number, total: length(plan.steps), text: step.line)
+          Runs.add_step(context, run, step, result)
+        end
+
         {results, ended} = run_steps(plan, state, context, on_step, options)
         plan = without_nested_rest(plan, context)
         {ended || :done, length(results), nil, result(results, ended, entry, plan, run)}
@@ -85,7 +91,7 @@ defmodule Skillbook.Workflow.Run do
           nil ->
             {result, text} = run_step(step, values, state, context, options)
             on_step.(step, result)
-            ended = if result.status == :error and plan.on_error == :stop, do: :stopped
+            ended = if plan.on_error == :stop, do: @ends[result.status]
             values = Map.merge(values, result_values(step, result.status, text))
             {if(ended, do: :halt, else: :cont), {[result | results], values, ended}}
 
@@ -113,8 +119,9 @@ defmodule Skillbook.Workflow.Run do
 
   defp run_step(step, values, state, context, options) do
     options =
-      [now: context.now, by: context.by, assigns: context.assigns, agent: context.agent] ++
-        [ask: options[:ask], workflow: state, max_result: :infinity]
+      [now: context.now, by: context.by, assigns: context.call_assigns, agent: context.agent] ++
+        [ask: options[:ask], ask_timeout: options[:ask_timeout]] ++
+        [workflow: state, max_result: :infinity]
 
     {result, text} = Pipeline.command(context.view, step.line, &fill(&1, values), options)
     {%{result | command: filled_line(step, values)}, text}
@@ -123,8 +130,8 @@ defmodule Skillbook.Workflow.Run do
   defp fill(command, values) do
     Placeholder.fill_page(command, fn name ->
       case values do
-        %{^name => {:failed, number}} ->
-          {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
+        %{^name => {kind, number}} when kind in [:failed, :pending] ->
+          {:error, %PlaceholderError{kind: kind, reference: name, number: number}}
 
         %{^name => value} ->
           {:ok, value}
@@ -142,7 +149,13 @@ defmodule Skillbook.Workflow.Run do
   # Values that later steps can use: the text as the handler returned it. A result shows hidden
   # characters by their codes, and a step must not store those.
   defp result_values(step, status, text) do
-    value = if status == :error, do: {:failed, step.number}, else: text
+    value =
+      case status do
+        :error -> {:failed, step.number}
+        :pending -> {:pending, step.number}
+        _ -> text
+      end
+
     for name <- ["last", "#{step.number}", step.name], name != nil, into: %{}, do: {name, value}
   end
 
@@ -157,20 +170,34 @@ defmodule Skillbook.Workflow.Run do
     text = String.trim_trailing(text)
     rest = if ended, do: "", else: plan.rest
 
+    metadata =
+      case pending(results) do
+        [] -> %{path: entry.path}
+        pending -> %{path: entry.path, pending: pending}
+      end
+
     fields = [
       data: %{run: run, steps: Enum.zip(plan.steps, results), ended: ended || :done, rest: rest},
       effects: results |> Enum.flat_map(& &1.effects) |> Enum.uniq(),
-      metadata: %{path: entry.path}
+      metadata: metadata
     ]
 
-    if ended do
-      step = length(results)
-      error = %WorkflowError{kind: ended, name: entry.name, step: step, text: text}
-      {:ok, struct!(Result.error(error), fields)}
-    else
-      {:ok, Result.ok(text, fields)}
+    cond do
+      ended == :pending or (ended == nil and is_map_key(metadata, :pending)) ->
+        {:ok, struct!(%Result{status: :pending, content: text}, fields)}
+
+      ended ->
+        step = length(results)
+        error = %WorkflowError{kind: ended, name: entry.name, step: step, text: text}
+        {:ok, struct!(Result.error(error), fields)}
+
+      true ->
+        {:ok, Result.ok(text, fields)}
     end
   end
+
+  # The approvals for which its steps wait.
+  defp pending(results), do: Enum.flat_map(results, &Map.get(&1.metadata, :pending, []))
 
   defp head(entry, plan, results, nil) do
     failed = for {%{status: :error}, number} <- Enum.with_index(results, 1), do: to_string(number)
@@ -179,10 +206,10 @@ defmodule Skillbook.Workflow.Run do
 
     ran =
       case failed do
-        [] -> "#{entry.name} ran #{steps}."
-        [number] -> "#{entry.name} ran #{steps}; step #{number} failed."
-        numbers -> "#{entry.name} ran #{steps}; steps #{Enum.join(numbers, ", ")} failed."
-      end
+        [] -> "#{entry.name} ran #{steps}"
+        [number] -> "#{entry.name} ran #{steps}; step #{number} failed"
+        numbers -> "#{entry.name} ran #{steps}; steps #{Enum.join(numbers, ", ")} failed"
+      end <> waits(results) <> "."
 
     # Comes first, since the end of a long report may be truncated.
     if plan.rest == "",
@@ -197,12 +224,24 @@ defmodule Skillbook.Workflow.Run do
       :stopped ->
         "#{entry.name} stopped at #{step}, which failed."
 
+      :pending ->
+        "#{entry.name} stopped at #{step}, which waits for an approval. An approval runs this " <>
+          "step alone."
+
       :time ->
         "#{entry.name} stopped after #{step}: its time limit was reached."
 
       :steps ->
         "#{entry.name} stopped after #{step}: the limit of #{@max_steps} steps, nested " <>
           "workflows included, was reached."
+    end
+  end
+
+  defp waits(results) do
+    case for {%{status: :pending}, number} <- Enum.with_index(results, 1), do: number do
+      [] -> ""
+      [number] -> "; step #{number} waits for an approval"
+      numbers -> "; steps #{Enum.join(numbers, ", ")} wait for approvals"
     end
   end
 

@@ -8,6 +8,7 @@ defmodule Skillbook.Workflow.Runs do
 
   require Logger
 
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.SQL.Numbers
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
@@ -76,6 +77,7 @@ defmodule Skillbook.Workflow.Runs do
 
     with {:ok, _row, number} <- Numbers.insert(sql, &{insert, values ++ [&1]}),
          {:ok, _} <- SQL.query(sql, delete_old, [entry.name, context.profile.id]) do
+      notify(context.book, entry.name, context.profile.id)
       number
     else
       {:error, error} -> log(entry.name, error)
@@ -114,12 +116,21 @@ defmodule Skillbook.Workflow.Runs do
   def finish(context, id, status, duration, report \\ nil)
   def finish(_context, nil, _status, _duration, _report), do: :ok
 
-  def finish(%Context{sql: sql}, id, status, duration, report) do
+  def finish(%Context{sql: sql} = context, id, status, duration, report) do
     update = "update skillbook_runs set status = $2, duration = $3, report = $4 where number = $1"
     values = [id, "#{status}", duration, report && content(report)]
 
     with {:error, error} <- SQL.query(sql, update, values), do: log("run #{id}", error)
-    :ok
+    notify(context.book, context.entry.name, context.profile.id)
+  end
+
+  @doc "Tells the subscribers of a book that a run, or a firing, has begun or ended."
+  @spec notify(atom(), String.t(), String.t() | nil) :: :ok
+  def notify(book, name, profile) do
+    Watcher.publish(book, {:skillbook_run, book, %{name: name, profile: profile}})
+  rescue
+    # The book has stopped since.
+    ArgumentError -> :ok
   end
 
   defp content(text), do: text |> String.slice(0, @max_content) |> storable()
@@ -141,19 +152,36 @@ defmodule Skillbook.Workflow.Runs do
   @spec list(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
           {:ok, [run()]} | {:error, Exception.t()}
   def list(sql, profile, name, limit, now),
-    do: select(sql, profile, name, now, "order by r.id desc limit #{limit}", [])
+    do: select(sql, profile, now, "and r.name = $4 order by r.id desc limit #{limit}", [name])
 
-  @doc "Fetches a run as in `list/5`, with its steps."
+  @doc "Lists the newest runs of all workflows as in `list/5`, after the first `offset` ones."
+  @spec recent(SQL.t(), Profile.t(), pos_integer(), non_neg_integer(), DateTime.t()) ::
+          {:ok, [run()]} | {:error, Exception.t()}
+  def recent(sql, profile, limit, offset, now),
+    do: select(sql, profile, now, "order by r.id desc limit $4 offset $5", [limit, offset])
+
+  @doc "Fetches a run of a workflow as in `list/5`, with its steps."
   @spec fetch(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
           {:ok, run(), [step()]} | {:ok, nil} | {:error, Exception.t()}
   def fetch(sql, profile, name, id, now) do
+    case fetch(sql, profile, id, now) do
+      {:ok, %{name: ^name}, _steps} = found -> found
+      {:ok, _other, _steps} -> {:ok, nil}
+      none_or_error -> none_or_error
+    end
+  end
+
+  @doc "Fetches a run of any workflow."
+  @spec fetch(SQL.t(), Profile.t(), pos_integer(), DateTime.t()) ::
+          {:ok, run(), [step()]} | {:ok, nil} | {:error, Exception.t()}
+  def fetch(sql, profile, id, now) do
     steps = """
     select number, name, skill, command, status, content, duration
     from skillbook_run_steps
     where run_id = (select r.id from skillbook_runs r where r.number = $1) order by number
     """
 
-    with {:ok, [run]} <- select(sql, profile, name, now, "and r.number = $5", [id]),
+    with {:ok, [run]} <- select(sql, profile, now, "and r.number = $4", [id]),
          {:ok, %{rows: rows}} <- SQL.query(sql, steps, [id]) do
       keys = [:number, :name, :skill, :command, :status, :content, :duration]
       {:ok, run, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
@@ -177,21 +205,20 @@ defmodule Skillbook.Workflow.Runs do
     :report
   ]
 
-  defp select(sql, profile, name, now, rest, values) do
+  defp select(sql, profile, now, rest, values) do
     query = """
     select r.number, r.name, r.profile, r.made_by, r.command,
-      case when r.status = 'running' and coalesce(r.deadline, 0) < $4
+      case when r.status = 'running' and coalesce(r.deadline, 0) < $3
         then 'interrupted' else r.status end,
       r.steps, (select count(*) from skillbook_run_steps s where s.run_id = r.id),
       r.started_at, r.duration, r.report
-    from skillbook_runs r where r.name = $1 and (r.profile = $2 or $3 = 1) #{rest}
+    from skillbook_runs r where (r.profile = $1 or $2 = 1) #{rest}
     """
 
     all = if Profile.unrestricted?(profile), do: 1, else: 0
     overdue = DateTime.to_unix(now, :millisecond) - @clock_skew
 
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, query, [name, profile.id, all, overdue] ++ values),
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [profile.id, all, overdue] ++ values),
          do: {:ok, Enum.map(rows, &Map.new(Enum.zip(@columns, &1)))}
   end
 end

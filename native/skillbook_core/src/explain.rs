@@ -260,6 +260,10 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
         Placement::NotInPrompt(Reason::HiddenFromModel) => {
             "nowhere: disable-model-invocation is true".to_owned()
         }
+        Placement::NotInPrompt(Reason::NotConnected) => {
+            let service = entry.fields().connection.as_deref().unwrap_or_default();
+            format!("nowhere: the profile has no connection to a service for {service}")
+        }
         Placement::NotInPrompt(Reason::Broken) => "nowhere: its handler does not exist".to_owned(),
         Placement::NotInPrompt(Reason::NotIncluded) => {
             match view.profile().is_among(&entry.fields().excluded_for) {

@@ -37,6 +37,7 @@
 //! | [`value`], [`json`] | values, JSON with places |
 //! | [`hidden`] | hidden characters, and how they are shown |
 //! | [`glob`], [`diff`], [`excerpt`] | globs, unified diffs, a line with a caret |
+//! | [`markdown`] | Markdown as HTML for the page |
 //! | [`source`] | sources of entries, and the kinds of entries |
 //! | [`schedule`] | cron expressions and time zones |
 //! | [`text`] | the command language: blocks in a reply, commands, words |
@@ -57,6 +58,7 @@ pub mod glob;
 pub mod hidden;
 pub mod json;
 pub mod lint;
+pub mod markdown;
 pub mod page;
 pub mod prompt;
 pub mod schedule;

@@ -16,8 +16,8 @@
 //! 2. Turn its documents into entries in `catalog/assemble`, with rows in `tests/assemble.rs`, and
 //!    decide in `catalog/precedence.rs` which of its entries are used.
 //! 3. Add it to the schema and the docs of `Skillbook.Source`.
-//! 4. If it is not a folder, `skillbook_nif/src/load` needs a way to get its documents as paths and
-//!    bytes.
+//! 4. If it is not a folder, `LoadedSource` in `skillbook_nif/src/catalog.rs` needs a way to get
+//!    its documents.
 
 use crate::glob::Globs;
 
@@ -31,6 +31,18 @@ pub enum SourceKind {
     Notes,
     /// Records of a database, each of them an entry.
     Stored,
+    /// Pages that the program's code hands over, each of them an entry.
+    Code,
+    /// Pages that a client makes of the tools and skills of a server, each of them an entry. The
+    /// fields of their frontmatter are the client's own, so handlers run at any trust.
+    Remote,
+}
+
+impl SourceKind {
+    /// Whether its documents are handed over, and not read from a folder.
+    pub fn has_pages(self) -> bool {
+        matches!(self, SourceKind::Code | SourceKind::Remote)
+    }
 }
 
 /// The trust level of a source. Higher levels may do more.
@@ -38,7 +50,7 @@ pub enum SourceKind {
 pub enum Trust {
     /// Not read at all.
     None,
-    /// Texts of strangers: entries cannot replace those of other sources or run handlers.
+    /// Texts of strangers: entries cannot replace those of other sources, or name handlers.
     Low,
     /// Texts chosen by the people of the application.
     #[default]

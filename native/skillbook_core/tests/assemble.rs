@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use skillbook_core::catalog::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
-use skillbook_core::page::document::Document;
-use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::page::document::{CodeLines, Document};
+use skillbook_core::source::{Kind, Source, SourceKind, Trust};
 
 /// A skill's frontmatter: `name`, `description` and `domain`, each left out if empty.
 fn matter(name: &str, description: &str, domain: &str) -> String {
@@ -426,5 +426,97 @@ proptest! {
             prop_assert!(pairs.all(|(entry, same)| Arc::ptr_eq(entry, same)));
             earlier = again;
         }
+    }
+}
+
+/// The page, its body's line in the code; the outline of its source, and the lines of its findings.
+type CodeRow<'a> = (&'a str, Option<u32>, &'a [&'a str], &'a [Option<u32>]);
+
+#[test]
+fn pages_of_a_server_keep_their_handler_at_low_trust() {
+    let page = "---\nname: docs/Odd\ndescription: Odd\n---\n";
+    let tool =
+        "---\nname: docs.getTea\ndescription: Tea\nhandler: mcp docs\nschedule: 0 8 * * *\n---\n";
+    // The kind of source, its trust, the handler of the tool, and the codes of the findings.
+    type Row<'a> = (SourceKind, Trust, Option<&'a str>, &'a [&'a str]);
+    let rows: &[Row] = &[
+        (SourceKind::Remote, Trust::Low, Some("mcp docs"), &["untrusted_field"]),
+        (
+            SourceKind::Code,
+            Trust::Low,
+            None,
+            &["name_characters", "name_characters", "untrusted_field", "untrusted_field"],
+        ),
+        (SourceKind::Code, Trust::High, Some("mcp docs"), &["name_characters", "name_characters"]),
+    ];
+    for (kind, trust, handler, codes) in rows {
+        let source = Arc::new(Source {
+            name: "docs".into(),
+            kind: *kind,
+            trust: *trust,
+            ..Source::default()
+        });
+        let documents = [("mcp:docs/a", page), ("mcp:docs/b", tool)]
+            .map(|(path, text)| Arc::new(Document::of_code(path, text, None)));
+        let made = assemble(&source, documents.to_vec(), Vec::new());
+        let find = |name: &str| made.entries.iter().find(|entry| &*entry.name == name).unwrap();
+        assert_eq!(find("docs/Odd").kind, Kind::Skill, "{kind:?}");
+        assert_eq!(find("docs.getTea").kind, Kind::Command, "{kind:?}");
+        assert_eq!(find("docs.getTea").handler(), *handler, "{kind:?} {trust:?}");
+        let mut found: Vec<_> =
+            made.findings.iter().map(|finding| finding.diagnostic.code.as_str()).collect();
+        found.sort();
+        assert_eq!(found, *codes, "{kind:?} {trust:?}");
+    }
+}
+
+#[test]
+fn pages_of_code_need_a_name_and_have_the_lines_of_the_code() {
+    let source = Arc::new(Source {
+        name: "app".into(),
+        kind: SourceKind::Code,
+        labels: vec!["staff".into()],
+        ..Source::default()
+    });
+    // The frontmatter comes from line 20.
+    let rows: &[CodeRow] = &[
+        (
+            "---\nname: tea.make\ndescription: Makes tea\n---\nBoil.\n",
+            Some(4),
+            &["command tea.make"],
+            &[],
+        ),
+        ("---\nname: tea\ndescription: About tea\n---\n", None, &["skill tea"], &[]),
+        // Paths of code have no domain, and a file's rules for names do not apply.
+        ("---\ndescription: Makes tea\n---\n", None, &["name_missing lib/tea.ex (Tea)"], &[None]),
+        ("---\nname: tea.make\n---\n", None, &["description_missing lib/tea.ex (Tea)"], &[None]),
+        (
+            "---\nname: tea.make\ndescription: Makes tea\ntimeout: soon\n---\n",
+            Some(4),
+            &["command tea.make", "field_ignored lib/tea.ex (Tea)"],
+            &[Some(20)],
+        ),
+        (
+            "---\nname: tea.make\n x: y\n---\n",
+            Some(4),
+            &["frontmatter_invalid lib/tea.ex (Tea)"],
+            &[Some(20)],
+        ),
+    ];
+    for (page, body, expected, lines) in rows {
+        let lines_of_code = CodeLines { head: 20, body: *body };
+        let document = Document::of_code("lib/tea.ex (Tea)", page, Some(lines_of_code));
+        let assembled = assemble(&source, vec![Arc::new(document)], Vec::new());
+        for entry in &assembled.entries {
+            assert_eq!(
+                (&entry.labels[..], entry.trust),
+                (&["staff".to_owned()][..], Trust::Medium)
+            );
+        }
+        let view = all(Catalog::build(1, vec![assembled.clone()]));
+        let found: Vec<_> = view.diagnostics().map(|found| (found.line, found.column)).collect();
+        let lines: Vec<_> = lines.iter().map(|line| (*line, None)).collect();
+        assert_eq!(found, lines, "{page}");
+        assert_eq!(outline(Catalog::build(1, vec![assembled])), *expected, "{page}");
     }
 }

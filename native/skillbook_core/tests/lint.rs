@@ -130,7 +130,7 @@ fn pages_of_commands() {
                 "## Usage\n",
                 "mail.send\n",
                 "## Flags\n",
-                "--to  Whom\n",
+                "--to  Whom (text)\n",
                 "## Examples\n",
                 "mail.send --to a\n",
                 "mail.read --id 1\n",
@@ -156,8 +156,31 @@ fn pages_of_commands() {
         ),
         (
             "a flag that nothing shows",
-            "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom\n",
+            "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom (text)\n",
             &["flag_unused 9:1 neither Usage nor an example shows --to; show it in Usage"],
+        ),
+        (
+            "a flag of which nothing is understood",
+            concat!(
+                "## Usage\n",
+                "mail.send [OPTIONS] [--shown]\n",
+                "## Flags\n",
+                "--to  Whom\n",
+                "--cc <b>  Copies\n",
+                "--day  Which (default: the first one)\n",
+                "--name  One of the others, please\n",
+                "--shown  Shown above\n",
+                "## Examples\n",
+                "mail.send --to a --cc b --day c --name d\n",
+            ),
+            &[
+                "flag_untyped 9:1 nothing but the name of --to is understood, so any value of it \
+                 is accepted; say for example (required), (text), (a switch), (a number from 1 to \
+                 9), one of: a, b, one or more words, or declare it in `flags`",
+                "flag_untyped 12:1 nothing but the name of --name is understood, so any value of \
+                 it is accepted; say for example (required), (text), (a switch), (a number from 1 \
+                 to 9), one of: a, b, one or more words, or declare it in `flags`",
+            ],
         ),
         (
             "a required flag is missing",
@@ -215,6 +238,50 @@ fn pages_of_commands() {
     for (case, body, expected) in rows {
         let found = send(body);
         assert_eq!(found, *expected, "{case}");
+    }
+}
+
+#[test]
+fn flags_of_the_frontmatter() {
+    let page = |flags: &str, body: &str| {
+        let head = "---\nname: mail.send\ndescription: Sends a message to people\n";
+        let text = format!("{head}flags: {flags}\n---\n{body}");
+        found(&[("mail/read.md", READ), ("mail/send.md", &text)], "mail/send.md")
+    };
+    let usage = "## Usage\nmail.send --to <a> [--all]\n";
+    let rows: [(&str, &str, &str, &[&str]); 6] = [
+        ("alike", "{to: {required: true}, all: boolean}", "## Flags\n--to  A\n--all  B\n", &[]),
+        ("more exact", "{to: {type: email, required: true}, all: boolean}",
+         "## Flags\n--to  Whom (text, required)\n", &[]),
+        ("not declared", "{to: {required: true}, all: boolean}", "## Flags\n--cc  Copies\n",
+         &["flag_contradiction 9:1 the Flags section lists --cc, but `flags` does not declare it, \
+            so it is refused; declare it there, or remove it here"]),
+        ("otherwise described", "{to: {required: true}, all: boolean}",
+         "## Flags\n--to  Whom (integer, optional, default: 5, repeatable)\n",
+         &["flag_contradiction 9:1 the Flags section and `flags` differ about --to: whether it is \
+            required; `flags` counts; correct one of them; the section needs only a description",
+           "flag_contradiction 9:1 the Flags section and `flags` differ about --to: its type; \
+            `flags` counts; correct one of them; the section needs only a description",
+           "flag_contradiction 9:1 the Flags section and `flags` differ about --to: its default; \
+            `flags` counts; correct one of them; the section needs only a description",
+           "flag_contradiction 9:1 the Flags section and `flags` differ about --to: how many \
+            values it takes; `flags` counts; correct one of them; the section needs only a \
+            description"]),
+        ("Usage", "{to: boolean, all: {required: true}}", "",
+         &["flag_contradiction 4:1 `flags` does not require --to, but Usage shows it without \
+            brackets; put it in brackets, or mark it (required)",
+           "flag_contradiction 4:1 `flags` calls --to a switch, but Usage shows it with a value; \
+            show it without a value, or describe its values",
+           "flag_contradiction 4:1 `flags` requires --all, but Usage shows it in brackets; remove \
+            the brackets, or the mark (required)",
+           "flag_contradiction 4:1 `flags` gives --all a value, but Usage shows it without one; \
+            show the value in Usage: --name <value>"]),
+        ("other flags", "{to: {required: true}}", "",
+         &["flag_undocumented 7:21 `flags` does not declare --all; list it there, or remove it \
+            here"]),
+    ];
+    for (case, flags, section, expected) in rows {
+        assert_eq!(page(flags, &format!("{usage}{section}")), expected, "{case}");
     }
 }
 

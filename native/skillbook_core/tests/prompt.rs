@@ -9,6 +9,20 @@ use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Reason, 
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::View;
 
+const TOOL_RULES: &str = r#"# Tools
+
+You act by calling tools. Their results come back to you.
+
+- Pages and lists write commands as lines: `domain.action --flag value` is the tool
+  `domain__action` with the argument `flag`. `run_command` runs the line of a command that has no
+  tool.
+- `get_skill: NAME` is the tool `get_skill` with the path NAME. Look things up instead of guessing:
+  without a path it lists everything.
+- Make calls that do not need each other's results at once. They take effect in their order.
+- Text outside of calls is your reply to the user.
+- Use only tools, commands and arguments that exist. Do not invent any: if nothing fits, say so.
+"#;
+
 const RULES: &str = r#"# Commands
 
 You act by writing commands. Write each command on its own line, in a fenced block marked `cmd`:
@@ -119,6 +133,14 @@ fn some_sections() {
         assert_eq!(text.trim_end(), format!("## {}", expected.trim_end()), "{section:?}");
     }
     assert_eq!(only(&view, &[Section::Rules]), RULES);
+    assert_eq!(only(&view, &[Section::ToolRules]), TOOL_RULES);
+    let tools = view.prompt_with(&Options::of(Format::Tools));
+    let (before, usage) = REST.split_once("\n## Quick reference\n").unwrap();
+    let after = &usage[usage.find("\n## ").unwrap()..];
+    assert_eq!(tools, format!("{TOOL_RULES}{before}{after}"));
+    let room = Limit { chars: Some(TOOL_RULES.len() + 200), tokens: None };
+    let cut = view.prompt_with(&Options { limit: room, ..Options::of(Format::Tools) });
+    assert!(cut.starts_with(TOOL_RULES) && cut.contains("Left out for lack of space"), "{cut}");
     assert_eq!(only(&view, &[]), "");
     let two = [Section::QuickReference, Section::Rules];
     assert_eq!(
@@ -342,8 +364,21 @@ fn a_replaced_entry_is_listed_beside_its_winner() {
 }
 
 #[test]
-fn unlisted_entries_are_mentioned_nowhere() {
-    let hidden = "disable-model-invocation: true\nproactive_for_profile_ids: [p]\n";
+fn entries_hidden_from_models_are_mentioned_nowhere() {
+    assert_unlisted("disable-model-invocation: true", Reason::HiddenFromModel);
+}
+
+/// The views of these tests have a connection to `mail` only.
+#[test]
+fn entries_without_their_connection_are_mentioned_nowhere() {
+    assert_unlisted("connection: drive", Reason::NotConnected);
+    let page = doc("post.send", "connection: mail\n", "## Usage\npost.send");
+    let catalog = common::cached(skills(&[("post/send.md", &page)]));
+    assert!(view(&catalog, "p", &[], None).help_top_level().contains("post.send"));
+}
+
+fn assert_unlisted(field: &str, reason: Reason) {
+    let hidden = &format!("{field}\nproactive_for_profile_ids: [p]\n");
     let files = [
         (
             "mail/SKILL.md",
@@ -353,20 +388,12 @@ fn unlisted_entries_are_mentioned_nowhere() {
         ("mail/hidden.md", doc("mail.hidden", hidden, "## Usage\nmail.hidden")),
         ("mail/open.md", doc("mail.open", "", "## Usage\nmail.open")),
         ("gone/hidden.md", doc("gone.hidden", hidden, "## Usage\ngone.hidden")),
-        (
-            "shut/SKILL.md",
-            "---\ndomain: shut\ndescription: hidden\ndisable-model-invocation: true\n---\n"
-                .to_owned(),
-        ),
+        ("shut/SKILL.md", format!("---\ndomain: shut\ndescription: hidden\n{field}\n---\n")),
         ("shut/open.md", doc("shut.open", "", "")),
         ("hidden/SKILL.md", doc("hidden", hidden, "Read me.")),
         (
             "hidden-too.md",
-            doc(
-                "hidden-too",
-                "disable-model-invocation: true\ninclude_in_prompt: false\n",
-                "Me too.",
-            ),
+            doc("hidden-too", &format!("{field}\ninclude_in_prompt: false\n"), "Me too."),
         ),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
@@ -393,10 +420,7 @@ fn unlisted_entries_are_mentioned_nowhere() {
     assert_eq!(view.help_skill("hidden-too").as_deref(), Some("Me too."));
     assert!(view.find("gone.hidden").is_some());
     let id = view.find("hidden").unwrap();
-    assert_eq!(
-        view.placement(&Options::default(), id),
-        Placement::NotInPrompt(Reason::HiddenFromModel)
-    );
+    assert_eq!(view.placement(&Options::default(), id), Placement::NotInPrompt(reason));
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn reader(id: &str, grants: &[&str]) -> Profile {
         others: Vec::new(),
         grants: Some(grants.iter().map(|label| label.to_string()).collect()),
         skills: Vec::new(),
+        services: Vec::new(),
     }
 }
 

@@ -180,6 +180,9 @@ fn the_block_is_between_the_first_dashes() {
         ),
         ("---\nname: a\ndescription: d\n", "1:1 expected a second `---`, got the end of the file"),
         ("---\ndescription: x --- y\nname: a\n---\n", "1:1 expected the field `name`"),
+        // The parser's place is on a line after the last.
+        ("---%-%\t-\t\t---", "1:11 expected YAML: did not find expected <document start>"),
+        ("---\n%-%\t-\t\t---", "2:8 expected YAML: did not find expected <document start>"),
     ];
     for (text, expected) in rows {
         assert_eq!(found("a", text), [expected], "{text}");

@@ -405,8 +405,13 @@ fn visibility_of_records() {
     let columns = access(&record);
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
-        let profile =
-            Profile { id: id.into(), others: Vec::new(), grants: grants.map(texts), skills };
+        let profile = Profile {
+            id: id.into(),
+            others: Vec::new(),
+            grants: grants.map(texts),
+            skills,
+            services: Vec::new(),
+        };
         assert_eq!(sees(&profile).unwrap()(&columns), expected, "{profile:?}");
         assert_eq!(
             View::new(catalog.clone(), &profile).unwrap().count() == 1,
@@ -590,6 +595,7 @@ proptest! {
             others: Vec::new(),
             grants: grants.map(|grants| texts(&grants)),
             skills,
+            services: Vec::new(),
         };
         let catalog =
             common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));

@@ -20,7 +20,7 @@ use rustler::{
     Binary, Encoder, Env, NifMap, NifResult, NifTaggedEnum, NifUnitEnum, Resource, ResourceArc,
     Term,
 };
-use skillbook_core::catalog::assemble::Assembled;
+use skillbook_core::catalog::assemble::{assemble_again, Assembled};
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::handlers::{HandlerProblem, HandlerProblems};
@@ -28,6 +28,7 @@ use skillbook_core::catalog::records::Records;
 use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::glob::{BadGlob, Globs};
+use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Profile, View};
 
@@ -95,12 +96,50 @@ impl Snapshot {
 enum LoadedSource {
     Folder(Box<LoadedFolder>),
     Store(Records),
+    Code(LoadedCode),
+}
+
+/// A page of the program's code: its path, its text, and the lines of the code, if it has any.
+type CodePage = (String, String, Option<(u32, Option<u32>)>);
+
+/// A source of pages that the program's code hands over, with their documents.
+struct LoadedCode {
+    source: Arc<Source>,
+    documents: Vec<Arc<Document>>,
+    assembled: Assembled,
+}
+
+impl LoadedCode {
+    fn new(source: Arc<Source>) -> LoadedCode {
+        LoadedCode { source, documents: Vec::new(), assembled: Assembled::default() }
+    }
+
+    /// Replaces the pages. Returns whether they differ. The documents of unchanged pages stay.
+    fn replace(&mut self, pages: Vec<CodePage>) -> bool {
+        let document = |(path, text, lines): CodePage| {
+            let lines = lines.map(|(head, body)| CodeLines { head, body });
+            let new = Arc::new(Document::of_code(&path, &text, lines));
+            let same =
+                |old: &&Arc<Document>| old.is_same(&new) && old.code_lines() == new.code_lines();
+            self.documents.iter().find(same).cloned().unwrap_or(new)
+        };
+        let documents: Vec<_> = pages.into_iter().map(document).collect();
+        let same = documents.len() == self.documents.len()
+            && documents.iter().zip(&self.documents).all(|(new, old)| Arc::ptr_eq(new, old));
+        if same {
+            return false;
+        }
+        self.documents.clone_from(&documents);
+        self.assembled = assemble_again(&self.source, documents, Vec::new(), &self.assembled);
+        true
+    }
 }
 
 impl LoadedSource {
     fn new(source: Arc<Source>) -> LoadedSource {
         match source.kind {
             SourceKind::Stored => LoadedSource::Store(Records::new(source)),
+            SourceKind::Code | SourceKind::Remote => LoadedSource::Code(LoadedCode::new(source)),
             SourceKind::Skills | SourceKind::Notes => {
                 LoadedSource::Folder(Box::new(LoadedFolder::new(source)))
             }
@@ -111,14 +150,15 @@ impl LoadedSource {
         match self {
             LoadedSource::Folder(loaded) => loaded.assembled(),
             LoadedSource::Store(store) => store.assembled(),
+            LoadedSource::Code(code) => &code.assembled,
         }
     }
 
-    /// Looks for changes. A store has none to look for: its records are handed over.
+    /// Looks for changes. Only folders have any to look for: records and pages are handed over.
     fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         match self {
             LoadedSource::Folder(loaded) => loaded.refresh(changed),
-            LoadedSource::Store(_) => false,
+            LoadedSource::Store(_) | LoadedSource::Code(_) => false,
         }
     }
 }
@@ -165,9 +205,13 @@ impl CatalogResource {
         self.current.load_full()
     }
 
-    /// Reads all sources again, or only the changed paths. Returns the names of all handlers;
-    /// `None` if there are paths and nothing differs.
-    pub fn read(&self, paths: Option<&[PathBuf]>) -> Option<Vec<String>> {
+    /// Reads all sources again, or only the changed paths, and replaces the pages of code, if there
+    /// are any. Returns the names of all handlers; `None` if there are paths and nothing differs.
+    pub fn read(
+        &self,
+        paths: Option<&[PathBuf]>,
+        pages: Option<Vec<Vec<CodePage>>>,
+    ) -> Option<Vec<String>> {
         let mut sources = self.sources();
         // A reload that was asked for makes a generation in any case, so that its caller sees a new
         // number.
@@ -175,6 +219,7 @@ impl CatalogResource {
         for source in sources.loaded.iter_mut() {
             differ |= source.refresh(paths);
         }
+        differ |= pages.is_some_and(|pages| sources.replace_code(pages));
         sources.differ = differ;
         differ.then(|| sources.handlers())
     }
@@ -255,18 +300,27 @@ impl CatalogResource {
 fn store_of(sources: &mut [LoadedSource]) -> Option<&mut Records> {
     sources.iter_mut().find_map(|source| match source {
         LoadedSource::Store(store) => Some(store),
-        LoadedSource::Folder(_) => None,
+        LoadedSource::Folder(_) | LoadedSource::Code(_) => None,
     })
 }
 
 impl Sources {
+    /// Replaces the pages of code, one list for each source of them, in their order. Returns
+    /// whether they differ.
+    fn replace_code(&mut self, pages: Vec<Vec<CodePage>>) -> bool {
+        let code = self.loaded.iter_mut().filter_map(|source| match source {
+            LoadedSource::Code(code) => Some(code),
+            LoadedSource::Folder(_) | LoadedSource::Store(_) => None,
+        });
+        code.zip(pages).fold(false, |differ, (code, pages)| code.replace(pages) || differ)
+    }
+
     /// The names of all handlers, each once.
     fn handlers(&self) -> Vec<String> {
-        let folders = self.loaded.iter().filter_map(|source| match source {
-            LoadedSource::Folder(folder) => Some(folder.assembled()),
-            LoadedSource::Store(_) => None,
-        });
-        let names: BTreeSet<&str> = folders
+        // Records have none.
+        let sources = self.loaded.iter().filter(|source| !matches!(source, LoadedSource::Store(_)));
+        let names: BTreeSet<&str> = sources
+            .map(LoadedSource::assembled)
             .flat_map(|assembled| &assembled.entries)
             .filter_map(|entry| entry.handler())
             .collect();
@@ -290,6 +344,8 @@ enum Kind {
     Skills,
     Notes,
     Stored,
+    Code,
+    Mcp,
 }
 
 #[derive(NifUnitEnum)]
@@ -322,6 +378,8 @@ impl SourceOptions {
                 Kind::Skills => SourceKind::Skills,
                 Kind::Notes => SourceKind::Notes,
                 Kind::Stored => SourceKind::Stored,
+                Kind::Code => SourceKind::Code,
+                Kind::Mcp => SourceKind::Remote,
             },
             labels: self.labels,
             root: self.path,
@@ -363,12 +421,14 @@ fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_load(
     sources: Vec<SourceOptions>,
+    pages: Vec<Vec<CodePage>>,
 ) -> NifResult<(ResourceArc<CatalogResource>, Vec<String>)> {
     let source =
         |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
     let loaded: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
-    let sources = Sources { loaded, differ: true };
+    let mut sources = Sources { loaded, differ: true };
+    sources.replace_code(pages);
     let handlers = sources.handlers();
     let current = ArcSwap::new(build(0, &[], None, Arc::default()));
     let catalog = CatalogResource { current, sources: Mutex::new(sources) };
@@ -377,19 +437,20 @@ fn catalog_load(
 
 /// Reads the sources again: the names of their handlers.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_read(catalog: ResourceArc<CatalogResource>) -> Vec<String> {
-    catalog.read(None).unwrap_or_default()
+fn catalog_read(catalog: ResourceArc<CatalogResource>, pages: Vec<Vec<CodePage>>) -> Vec<String> {
+    catalog.read(None, Some(pages)).unwrap_or_default()
 }
 
-/// The same for changed paths; `nil` if nothing differs.
+/// The same for changed paths; `nil` if nothing differs. Without `pages` those of code stay.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_read_paths(
     catalog: ResourceArc<CatalogResource>,
     paths: Vec<Binary>,
+    pages: Option<Vec<Vec<CodePage>>>,
 ) -> Option<Vec<String>> {
     let paths: Vec<PathBuf> =
         paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
-    catalog.read(Some(&paths))
+    catalog.read(Some(&paths), pages)
 }
 
 /// The problem of a handler, and the name of a similar one if it is missing.

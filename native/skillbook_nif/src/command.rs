@@ -74,6 +74,12 @@ pub fn encode_command<'a>(
         source.parts(&command.args),
         placeholders.encode(env).into(),
         command.help.encode(env).into(),
+        command
+            .flags
+            .iter()
+            .any(|(_, value)| matches!(value, FlagValue::Json(_)))
+            .encode(env)
+            .into(),
     ];
     Ok(Bare::tuple(env, &values))
 }

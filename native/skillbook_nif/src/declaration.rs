@@ -1,7 +1,10 @@
 //! `Skillbook.Declaration`: the flags that a page declares, as structs.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
-use skillbook_core::page::declaration::{Choice, Declaration, Flag, Positional, Type, DAYS};
+use skillbook_core::page::declaration::{
+    Choice, Declaration, Flag, Pattern, Positional, Type, DAYS,
+};
+use skillbook_core::page::document::Document;
 
 use crate::encode;
 
@@ -14,6 +17,9 @@ mod atoms {
         flags,
         choices,
         words,
+        error,
+        given,
+        pattern,
         name,
         names,
         description,
@@ -33,19 +39,30 @@ mod atoms {
         integer,
         number,
         date,
+        datetime,
+        email,
+        url,
         one_of,
         min,
         max,
     }
 }
 
-/// The declaration in a page's text, or `nil`.
+/// The declaration in a page's text, with or without frontmatter, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
-    encode(
-        env,
-        std::str::from_utf8(&body).ok().and_then(skillbook_core::page::declaration::read).as_ref(),
-    )
+fn declaration_read<'a>(env: Env<'a>, text: Binary) -> Term<'a> {
+    encode(env, Document::parse("", "", &text).declaration())
+}
+
+/// `true` if all values match a flag's pattern, else an example of one that does, empty if there is
+/// no short one.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn pattern_check<'a>(env: Env<'a>, pattern: &str, values: Vec<&str>) -> Term<'a> {
+    match Pattern::read(pattern) {
+        Ok(read) if values.iter().all(|value| read.matches(value)) => true.encode(env),
+        Ok(read) => read.example().encode(env),
+        Err(_) => "".encode(env),
+    }
 }
 
 /// A `%Skillbook.Declaration{}`, or `nil`. Encoding fails only for a map with a key twice, and none
@@ -73,6 +90,8 @@ fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> 
             (atoms::flags(), flags.encode(env)),
             (atoms::choices(), choices.encode(env)),
             (atoms::words(), declared.words.encode(env)),
+            (atoms::given(), declared.given.encode(env)),
+            (atoms::error(), encode::option(env, &declared.error)),
         ],
     )
 }
@@ -94,9 +113,12 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             atoms::integer().encode(env)
         }
         Type::Number { min: least, max: most } => {
-            (min, max) = (encode::option(env, least), encode::option(env, most));
+            (min, max) = (number(env, least), number(env, most));
             atoms::number().encode(env)
         }
+        Type::Datetime => atoms::datetime().encode(env),
+        Type::Email => atoms::email().encode(env),
+        Type::Url => atoms::url().encode(env),
         Type::Date { words } => {
             values = DAYS[..if *words { DAYS.len() } else { 0 }].encode(env);
             atoms::date().encode(env)
@@ -132,6 +154,15 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             (atoms::line(), line.encode(env)),
             (atoms::empty(), empty.encode(env)),
             (atoms::positional(), positional),
+            (atoms::pattern(), encode::option(env, &flag.pattern.as_ref().map(Pattern::as_str))),
         ],
     )
+}
+
+/// A bound, as an integer if it is whole, so that messages show it as its author wrote it.
+fn number<'a>(env: Env<'a>, bound: &Option<f64>) -> Term<'a> {
+    match bound {
+        Some(bound) if bound.fract() == 0.0 && bound.abs() < 1e15 => (*bound as i64).encode(env),
+        bound => encode::option(env, bound),
+    }
 }

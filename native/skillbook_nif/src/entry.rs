@@ -25,6 +25,8 @@ mod atoms {
         limits,
         timeout,
         max_running,
+        approval,
+        required,
         strict,
         allowed_tools,
         schedule,
@@ -102,9 +104,9 @@ fn metadata<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
 
 fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
     let limits = [(atoms::timeout(), fields.timeout), (atoms::max_running(), fields.max_running)];
-    let pairs: Vec<_> =
-        limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect();
-    Term::map_from_pairs(env, &pairs)
+    let limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?.encode(env))));
+    let approval = fields.approval.then(|| (atoms::approval(), atoms::required().encode(env)));
+    Term::map_from_pairs(env, &limits.chain(approval).collect::<Vec<_>>())
 }
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {

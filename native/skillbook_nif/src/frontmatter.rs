@@ -54,7 +54,7 @@ fn frontmatter_restriction(key: &str) -> Option<&'static str> {
 #[rustler::nif(schedule = "DirtyCpu")]
 fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
     let yaml =
-        decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
+        decode_pairs(pairs, 1).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
     match yaml {
         Ok(document) => (atoms::ok(), document).encode(env),
         Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
@@ -118,6 +118,9 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
         TermType::Integer => term.decode().map(Value::Int).map_err(unsupported),
         TermType::Float => term.decode().map(Value::Float).map_err(unsupported),
         TermType::Binary => term.decode().map(Value::Str).map_err(unsupported),
+        TermType::List if depth < MAX_DEPTH && is_pairs(term)? => {
+            decode_pairs(term, depth + 1).map(Value::Map)
+        }
         TermType::List if depth < MAX_DEPTH => list(term)?
             .map(|item| decode(item, depth + 1))
             .collect::<Result<_, _>>()
@@ -135,11 +138,16 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
     }
 }
 
-fn decode_pairs(term: Term<'_>) -> Result<Vec<(String, Value)>, Term<'_>> {
+/// Whether a list begins with a pair. An empty one is a list.
+fn is_pairs(term: Term<'_>) -> Result<bool, Term<'_>> {
+    Ok(list(term)?.next().is_some_and(|item| item.get_type() == TermType::Tuple))
+}
+
+fn decode_pairs(term: Term<'_>, depth: usize) -> Result<Vec<(String, Value)>, Term<'_>> {
     list(term)?
         .map(|pair| {
             let (key, value): (Term<'_>, Term<'_>) = pair.decode().map_err(|_| pair)?;
-            Ok((decode_text(key)?.to_owned(), decode(value, 1)?))
+            Ok((decode_text(key)?.to_owned(), decode(value, depth)?))
         })
         .collect()
 }

@@ -43,6 +43,7 @@ mod http;
 mod json;
 mod lint;
 mod load;
+mod markdown;
 mod postgres;
 mod profile;
 mod resource_file;
@@ -59,5 +60,6 @@ mod twin;
 mod vectors;
 mod view;
 mod watch;
+mod web;
 
 rustler::init!("Elixir.Skillbook.Native");

@@ -7,11 +7,17 @@ mod atoms {
     rustler::atoms! { all }
 }
 
-/// A profile from its id and those that it acts for, its grants and its lists of globs.
-pub fn profile(mut ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>) -> NifResult<Profile> {
+/// A profile from its id and those that it acts for, its grants, its lists of globs and its
+/// services.
+pub fn profile(
+    mut ids: Vec<String>,
+    grants: Term,
+    skills: Vec<Vec<String>>,
+    services: Vec<String>,
+) -> NifResult<Profile> {
     let others = ids.split_off(1.min(ids.len()));
     let id = ids.pop().ok_or(rustler::Error::BadArg)?;
-    Ok(Profile { id, others, grants: list_or_all(grants)?, skills })
+    Ok(Profile { id, others, grants: list_or_all(grants)?, skills, services })
 }
 
 /// `:all` becomes `None`.

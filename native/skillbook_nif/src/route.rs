@@ -31,9 +31,10 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     let Some((id, entry)) = found else {
         return Ok((atoms::unknown(), values.term(env)).encode(env));
     };
-    // Flags are checked only if they are passed to a handler, or if the page asks for it
-    // (`strict`). A page that only the model reads may mention any flags.
-    let checked = entry.handler().is_some() || entry.fields().strict;
+    // Flags are checked only if they are passed to a handler, or if the page asks for it (`strict`,
+    // or `flags` in its frontmatter). A page that only the model reads may mention any flags.
+    let fields = entry.fields();
+    let checked = entry.handler().is_some() || fields.strict || fields.flags.is_some();
     let declared = match checked {
         false => atoms::nil().encode(env),
         // A declaration is parsed on first use, which is not quick for a long page.

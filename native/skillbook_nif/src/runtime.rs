@@ -40,37 +40,40 @@ pub(crate) fn runtime() -> NifResult<&'static Runtime> {
 /// is dropped, because a task panicked or was aborted, `panicked` is sent.
 pub(crate) struct Reply {
     pid: LocalPid,
-    env: OwnedEnv,
-    reference: SavedTerm,
+    /// `None` once it is sent.
+    reference: Option<(OwnedEnv, SavedTerm)>,
     panicked: for<'a> fn(Env<'a>) -> Term<'a>,
-    is_sent: bool,
 }
 
 impl Reply {
     pub(crate) fn new(reference: Term, panicked: for<'a> fn(Env<'a>) -> Term<'a>) -> Reply {
         let env = OwnedEnv::new();
         let saved = env.save(reference);
-        Reply { pid: reference.get_env().pid(), env, reference: saved, panicked, is_sent: false }
+        Reply { pid: reference.get_env().pid(), reference: Some((env, saved)), panicked }
     }
 
     pub(crate) fn send(mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
-        self.send_now(encode);
-    }
-
-    fn send_now(&mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
-        self.is_sent = true;
-        let reference = &self.reference;
-        // If the process has ended, nobody waits.
-        let _ = self
-            .env
-            .send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));
+        if let Some(reference) = self.reference.take() {
+            send(&self.pid, reference, encode);
+        }
     }
 }
 
 impl Drop for Reply {
+    /// Sends in a task, since a thread of the virtual machine may drop this and not send.
     fn drop(&mut self) {
-        if !self.is_sent {
-            self.send_now(self.panicked);
+        if let (Some(reference), Ok(runtime)) = (self.reference.take(), runtime()) {
+            let (pid, panicked) = (self.pid, self.panicked);
+            runtime.spawn(async move { send(&pid, reference, panicked) });
         }
     }
+}
+
+fn send(
+    pid: &LocalPid,
+    (mut env, reference): (OwnedEnv, SavedTerm),
+    encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>,
+) {
+    // If the process has ended, nobody waits.
+    let _ = env.send_and_clear(pid, |env| (reference.load(env), encode(env)).encode(env));
 }

@@ -1,4 +1,5 @@
-//! `Skillbook.Schedule`: cron expressions and their next runs.
+//! `Skillbook.Schedule`: cron expressions and their next runs. `Skillbook.TimeZones`: the offsets
+//! of zones.
 
 use rustler::{Encoder, Env, ResourceArc, Term};
 use skillbook_core::schedule::{Cron, Error, Schedule, Zone};
@@ -66,4 +67,25 @@ fn schedule_local<'a>(env: Env<'a>, schedule: ResourceArc<ScheduleResource>, at:
 #[rustler::nif]
 fn schedule_describe(schedule: ResourceArc<ScheduleResource>) -> String {
     schedule.0.describe()
+}
+
+/// `{:ok, {name, offset, abbreviation, start, end}}` for the stretch of constant offset that
+/// contains a time, with the zone's name in the database's spelling; `start` and `end` may be
+/// `nil`. `{:ok, nil}` if the time is out of range, and `{:error, {expected, got, hint}}` for an
+/// unknown zone. Its error looks through all names of zones.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn zone_stretch<'a>(env: Env<'a>, name: &str, at: i64) -> Term<'a> {
+    let zone = match Zone::named(name) {
+        Ok(zone) => zone,
+        Err(error) => {
+            let reason = (error.expected(), error.got(), error.hint());
+            return (atoms::error(), reason).encode(env);
+        }
+    };
+    let Some((stretch, abbreviation)) = zone.stretch(at).zip(zone.abbreviation(at)) else {
+        return (atoms::ok(), rustler::types::atom::nil()).encode(env);
+    };
+    let start = encode::option(env, &stretch.start);
+    let end = encode::option(env, &stretch.end);
+    (atoms::ok(), (zone.name(), stretch.offset, abbreviation, start, end)).encode(env)
 }

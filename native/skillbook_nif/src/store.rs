@@ -188,7 +188,7 @@ fn stored_visible(
     skills: Vec<Vec<String>>,
     rows: Vec<Term>,
 ) -> NifResult<Vec<bool>> {
-    let profile = profile(ids, grants, skills)?;
+    let profile = profile(ids, grants, skills, Vec::new())?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
     seen(rows, sees)
 }

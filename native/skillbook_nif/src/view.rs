@@ -109,16 +109,17 @@ twin! {
         catalog: ResourceArc<CatalogResource>,
         ids: Vec<String>,
         grants: Term<'a>,
-        skills: Vec<Vec<String>>
+        skills: Vec<Vec<String>>,
+        services: Vec<String>
     )
     ready {
-        let profile = profile(ids, grants, skills)?;
+        let profile = profile(ids, grants, skills, services)?;
         let generation = catalog.current();
         let cached = View::cached(&generation.catalog, &profile);
         cached.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
-        let profile = profile(ids, grants, skills)?;
+        let profile = profile(ids, grants, skills, services)?;
         let generation = catalog.current();
         Ok(match View::new(generation.catalog.clone(), &profile) {
             Ok(view) => encode_view(env, view, catalog, generation),
@@ -334,6 +335,43 @@ fn entries<'a>(
     let found = found.into_iter().filter(|(_, entry)| kind.is_none_or(|kind| entry.kind == kind));
     let found = found.filter(|(id, _)| !listed || view.core().lists(*id));
     found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
+}
+
+twin! {
+    /// The first `limit` entries from a name on; with `listed`, of those that a model is offered,
+    /// which may be far apart.
+    "DirtyCpu" fn view_page_now | view_page_dirty(
+        env,
+        view: ResourceArc<ViewResource>,
+        from: &str,
+        limit: usize,
+        listed: bool
+    )
+    if limit <= twin::ITEMS && (!listed || view.is_small())
+    => {
+        let found = view.core().starting_at(from);
+        let found = found.filter(|(id, _)| !listed || view.core().lists(*id));
+        let terms = found.take(limit).map(|(id, _)| view.entry_term(env, id));
+        Ok(terms.collect::<Vec<_>>().encode(env))
+    }
+}
+
+twin! {
+    /// The names of the entries of a kind; with `listed`, of those that a model is offered.
+    "DirtyCpu" fn view_names_now | view_names_dirty(
+        env,
+        view: ResourceArc<ViewResource>,
+        kind: Option<EntryKind>,
+        listed: bool
+    )
+    if view.is_small()
+    => {
+        let kind = kind.map(EntryKind::kind);
+        let found = view.core().entries().filter(|(id, entry)| {
+            kind.is_none_or(|kind| entry.kind == kind) && (!listed || view.core().lists(*id))
+        });
+        Ok(found.map(|(_, entry)| &*entry.name).collect::<Vec<&str>>().encode(env))
+    }
 }
 
 twin! {

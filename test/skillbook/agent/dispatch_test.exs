@@ -89,7 +89,7 @@ defmodule Skillbook.Agent.DispatchTest do
       commands: [assigns: %{test: test}]
     ]
 
-    Agent.run(book, "Go.", Keyword.merge(defaults, options))
+    ended(Agent.run(book, "Go.", Keyword.merge(defaults, options)))
   end
 
   # The messages of the calls so far.
@@ -203,7 +203,7 @@ defmodule Skillbook.Agent.DispatchTest do
                {"agent.dispatch --mission x --skills mail.search", :error}
              ]
 
-      assert_received {:ran, "mail.search", _, context}
+      assert_receive {:ran, "mail.search", _, context}
       assert Enum.map(View.entries(context.view), & &1.name) == ["mail.search"]
       refute_received {:ran, _, _, _}
     end
@@ -286,14 +286,14 @@ defmodule Skillbook.Agent.DispatchTest do
         run(book, [answer.(cmd(line)), answer.("Done.")], child, max_turns: 5, max_tokens: 1_000)
 
       assert %{status: :done, turns: 2} = result
-      assert result.usage == %{prompt_tokens: 50, completion_tokens: 5, estimated: false}
+      assert %{prompt_tokens: 50, completion_tokens: 5, estimated: false} = result.usage
 
       assert report(result) =~
                "error\n  agent-1 did not finish: it had no turns left, after 3 turns.\n\n" <>
                  "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n" <>
                  "  Effects: noted\n\n  It reported nothing."
 
-      assert_received {:ran, "mail.send", _, %{agent: agent}}
+      assert_receive {:ran, "mail.send", _, %{agent: agent}}
       assert %{depth: 1, max_depth: 1, turns_left: 2, tokens_left: left} = agent
       # Nine tenths of the rest after the first reply, minus the agent's first.
       assert left == div((1_000 - 11) * 9, 10) - 11
@@ -363,9 +363,9 @@ defmodule Skillbook.Agent.DispatchTest do
           ref = Process.monitor(command)
           Process.exit(process, :kill)
           assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
-          result = Task.await(task, 60_000)
+          result = ended(Task.await(task, 60_000))
           assert {result.status, result.turns} == {:done, 2}
-          assert result.usage == %{prompt_tokens: 27, completion_tokens: 3, estimated: false}
+          assert %{prompt_tokens: 27, completion_tokens: 3, estimated: false} = result.usage
           :ok
         end)
     end
@@ -374,7 +374,7 @@ defmodule Skillbook.Agent.DispatchTest do
       book = start(folder)
       dispatch = cmd("agent.dispatch --mission Do. --skills poem")
       run(book, [dispatch, "Done."], ["One."], commands: [timeout: 1_000])
-      assert_received {:child, _, options}
+      assert_receive {:child, _, options}
       assert options[:timeout] in 1..900
     end
   end
@@ -475,8 +475,7 @@ defmodule Skillbook.Agent.DispatchTest do
       assert report(result, 1) =~
                ~s(- mail.send --to bob: ok\n  - diary.write: error: unknown skill "diary.write")
 
-      assert_received {:ran, "mail.send", %{"to" => "bob"},
-                       %{profile: %{id: "ann", writes: :run}}}
+      assert_receive {:ran, "mail.send", %{"to" => "bob"}, %{profile: %{id: "ann", writes: :run}}}
 
       refute_received {:ran, _, _, _}
     end
@@ -520,8 +519,8 @@ defmodule Skillbook.Agent.DispatchTest do
       options = [profile: "asks", commands: [ask: ask, assigns: %{test: test}]]
       result = run(book, [dispatch, "Done."], [cmd("mail.search\nmail.send"), "Tried."], options)
       assert report(result) =~ "- mail.search: ok\n  - mail.send: error: `mail.send` was not run"
-      assert_received {:asked, "agent.dispatch"}
-      assert_received {:asked, "mail.send"}
+      assert_receive {:asked, "agent.dispatch"}
+      assert_receive {:asked, "mail.send"}
 
       {:ok, profile, _} = book |> Skillbook.view("denies") |> Agent.Scope.narrow(["mail"])
       assert profile.writes == :deny
@@ -548,7 +547,7 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert result.status == :done
       assert report(result) =~ "- #{@inner}: ok"
-      assert_received {:ran, "mail.search", _, %{agent: %{depth: 2, max_depth: 2}}}
+      assert_receive {:ran, "mail.search", _, %{agent: %{depth: 2, max_depth: 2}}}
 
       assert Enum.any?(
                events(),
@@ -568,6 +567,113 @@ defmodule Skillbook.Agent.DispatchTest do
       assert report(result) =~
                "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 " <>
                  "agent may be nested. Do it with your own commands, or say what is left to do"
+    end
+  end
+
+  describe "with tools" do
+    defp call(name, arguments), do: %{name: name, arguments: arguments}
+    defp calls(calls, text \\ ""), do: %{text: text, tool_calls: calls}
+
+    defp dispatch(fields),
+      do: call("agent__dispatch", Map.merge(%{mission: "Do.", skills: ["mail.search"]}, fields))
+
+    defp results_of(result),
+      do: for(%{kind: :result, content: text} <- result.transcript.messages, do: text)
+
+    test "an agent gets a mission and its skills, and reports", %{tmp_dir: folder} do
+      book = start(folder)
+      fields = %{mission: "Tell Bob.", skills: ["mail.send", "poem"], id: "teller"}
+
+      child = [
+        calls([call("mail__send", %{to: "bob@co.com"}), call("mail__send", %{fail: "no box"})]),
+        "Sent to Bob."
+      ]
+
+      result = run(book, [calls([dispatch(fields)]), "Bob knows."], child, protocol: :tools)
+      assert {result.status, result.text, result.turns} == {:done, "Bob knows.", 2}
+
+      assert results_of(result) == [
+               """
+               ok
+               teller is done, after 2 turns.
+
+               It ran:
+               - mail.send {"to":"bob@co.com"}: ok
+               - mail.send {"fail":"no box"}: error: no box
+
+               Effects: noted
+
+               It reported:
+
+               Sent to Bob.\
+               """
+             ]
+
+      assert_receive {:child, [system, %{content: "Tell Bob."}], options}
+      assert system.content =~ "You are an agent with one mission. Carry it out with your tools"
+      refute system.content =~ "```cmd"
+      names = for tool <- options[:tools], do: tool.name
+      assert names == ["get_skill", "run_command", "mail__send", "poem"]
+      assert_receive {:child, [_, _, _, %{role: :tool, error: false}, failed], _}
+      assert %{role: :tool, error: true, content: "error\nno box"} = failed
+    end
+
+    test "an agent runs what its skills allow and nothing else", %{tmp_dir: folder} do
+      book = start(folder)
+
+      child = [
+        calls([
+          call("mail__search", %{}),
+          call("mail__send", %{}),
+          call("diary__secret", %{}),
+          call("run_command", %{command: "diary.search"}),
+          dispatch(%{})
+        ]),
+        "Done."
+      ]
+
+      run(book, [calls([dispatch(%{})]), "Done."], child, protocol: :tools)
+      assert_receive {:ran, "mail.search", _, _}
+      refute_received {:ran, _, _, _}
+      assert_receive {:child, [_, _], options}
+      assert for(tool <- options[:tools], do: tool.name) == ~w(get_skill run_command mail__search)
+      assert_receive {:child, [_, _, _ | answers], _}
+      assert for(answer <- answers, do: answer.error) == [false, true, true, true, true]
+
+      # A command that is hidden from the caller, or from the agent only, is an unknown one.
+      assert [_, send, secret | _] = for(answer <- answers, do: answer.content)
+
+      assert send ==
+               "error\nunknown tool \"mail__send\"; did you mean mail__search? To list all " <>
+                 "skills, call get_skill without arguments"
+
+      assert secret ==
+               "error\nunknown tool \"diary__secret\". To list all skills, call get_skill " <>
+                 "without arguments"
+    end
+
+    test "several agents of a reply run one after the other", %{tmp_dir: folder} do
+      book = start(folder)
+      replies = [calls([dispatch(%{id: "one"}), dispatch(%{id: "two"})]), "Done."]
+      search = calls([call("mail__search", %{})])
+      result = run(book, replies, [search, "First.", search, "Second."], protocol: :tools)
+
+      assert ["ok\none is done, after 2 turns." <> one, "ok\ntwo is done" <> two] =
+               results_of(result)
+
+      assert one =~ "First." and two =~ "Second."
+      agents = for {:agent, id, {:turn, _}} <- events(), do: id
+      assert agents == ["one", "one", "two", "two"]
+    end
+
+    test "the limits are those of the run", %{tmp_dir: folder} do
+      book = start(folder)
+      search = calls([call("mail__search", %{})])
+      options = [protocol: :tools, max_turns: 3]
+      result = run(book, [calls([dispatch(%{})]), "Enough."], [search, search], options)
+      assert {result.status, result.turns} == {:done, 2}
+      assert [text] = results_of(result)
+      assert "error\nagent-1 did not finish: it had no turns left, after 1 turn." <> _ = text
     end
   end
 
@@ -591,7 +697,7 @@ defmodule Skillbook.Agent.DispatchTest do
              Tools.call(view, call)
 
     run(book, [cmd("mail.send"), "Done."], [])
-    assert_received {:ran, "mail.send", _, %{agent: agent}}
+    assert_receive {:ran, "mail.send", _, %{agent: agent}}
     agent = put_in(agent.options[:model], script([], [cmd("mail.send --to bob"), "Sent."]))
     {result, answer} = Tools.call(view, call, agent: agent, assigns: %{test: self()})
     assert {result.status, answer["isError"]} == {:ok, false}

@@ -54,7 +54,7 @@ defmodule Skillbook.Agent.PreloadingTest do
       end)
 
     defaults = [model: model, on_event: &send(test, {:event, &1}), clock: fn -> @at end]
-    Agent.run(book, input, Keyword.merge(defaults, options))
+    ended(Agent.run(book, input, Keyword.merge(defaults, options)))
   end
 
   defp kinds(result), do: Enum.map(result.transcript.messages, & &1.kind)
@@ -68,10 +68,10 @@ defmodule Skillbook.Agent.PreloadingTest do
     book = start(folder)
     result = run(book, ["Rain."], "A haiku about rain.")
     assert kinds(result) == [:prompt, :input, :preloaded, :reply]
-    assert_received {:asked, [%{role: :system, content: prompt}, %{role: :user, content: text}]}
+    assert_receive {:asked, [%{role: :system, content: prompt}, %{role: :user, content: text}]}
     assert text =~ "A haiku about rain.\n\n" <> @haiku
     assert prompt == Skillbook.prompt(Skillbook.view(book))
-    assert_received {:event, {:preloaded, %{picks: [pick], loaded: ["haiku"], left_out: []}}}
+    assert_receive {:event, {:preloaded, %{picks: [pick], loaded: ["haiku"], left_out: []}}}
     assert %Pick{name: "haiku", stage: :keywords} = pick
 
     assert [%{activations: [%{name: "haiku", command: "get_skill: haiku"}]}] = preloaded(result)
@@ -136,6 +136,54 @@ defmodule Skillbook.Agent.PreloadingTest do
     assert preloaded(second) == []
   end
 
+  test "come before calls of tools, and are not their results again", %{tmp_dir: folder} do
+    book = start(folder)
+
+    calls =
+      for {name, arguments} <- [
+            {"get_skill", %{path: "haiku"}},
+            {"stew", %{}},
+            {"get_skill", %{path: "haiku/more.md"}}
+          ],
+          do: %{name: name, arguments: arguments}
+
+    replies = [%{text: "I look.", tool_calls: calls}, "Rain."]
+    result = run(book, replies, "A haiku about rain.", protocol: :tools)
+
+    assert kinds(result) ==
+             [:prompt, :input, :preloaded, :reply, :result, :result, :result, :reply]
+
+    assert_receive {:asked, [%{role: :system}, %{role: :user, content: text}] = first}
+    assert text =~ "A haiku about rain.\n\n" <> @haiku
+    assert_receive {:asked, [_, _, %{role: :assistant, tool_calls: [_, _, _]} | answers] = all}
+    assert List.starts_with?(all, first)
+
+    assert [haiku, stew, more] = for(%{role: :tool, content: content} <- answers, do: content)
+
+    assert haiku ==
+             "ok\nThe same is above, in the answer to `get_skill: haiku`; it is unchanged."
+
+    assert stew =~ "Cut, fry, wait."
+    assert more =~ "More of it."
+
+    # And a text that a call has read is not loaded again.
+    options = [protocol: :tools, transcript: result.transcript]
+    again = run(book, ["Cut."], "A stew, and a haiku.", options)
+    assert length(preloaded(again)) == 1
+
+    # A profile that may no longer see it loses the message, and its tool.
+    File.rm!(Path.join(folder, "haiku/SKILL.md"))
+    Skillbook.reload(book)
+    gone = run(book, ["No."], "And now?", protocol: :tools, transcript: again.transcript)
+    assert [%{content: content}] = preloaded(gone)
+    refute content =~ "Three lines"
+    refute "haiku" in for(tool <- gone.transcript.tools, do: tool.name)
+    {:messages, messages} = Process.info(self(), :messages)
+    {:asked, last} = messages |> Enum.filter(&match?({:asked, _}, &1)) |> List.last()
+    refute inspect(last, limit: :infinity, printable_limit: :infinity) =~ "Three lines"
+    refute inspect(last, limit: :infinity, printable_limit: :infinity) =~ "More of it."
+  end
+
   test "that are proactive for the profile are always there", %{tmp_dir: folder} do
     book = start(folder)
 
@@ -176,7 +224,7 @@ defmodule Skillbook.Agent.PreloadingTest do
              "\n\nThese may help too, but do not fit here: long. `get_skill: NAME` reads one."
            )
 
-    assert_received {:event, {:preloaded, %{loaded: ["haiku"], left_out: ["long"]}}}
+    assert_receive {:event, {:preloaded, %{loaded: ["haiku"], left_out: ["long"]}}}
 
     # At most a quarter of the conversation.
     book = start(folder, preflight: [stages: [:keywords]])
@@ -278,7 +326,7 @@ defmodule Skillbook.Agent.PreloadingTest do
 
     result = run(book, replies, "Please.")
     assert result.status == :done
-    assert_received {:asked, _}
-    assert_received {:asked, [_system, %{content: "Write a haiku"}]}
+    assert_receive {:asked, _}
+    assert_receive {:asked, [_system, %{content: "Write a haiku"}]}
   end
 end

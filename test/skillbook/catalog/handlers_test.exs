@@ -119,7 +119,12 @@ defmodule Skillbook.Catalog.HandlersTest do
              "`a.gone` cannot run: its handler No.Such.Handler does not exist. " <>
                "You cannot fix this: tell the user, and go on without it."
 
-    explanation = to_string(Skillbook.explain(book, "a.gone", "default"))
+    explanation = to_string(Skillbook.explain(book, "a.gone"))
+
+    # An id or a profile is short for the option.
+    for profile <- ["default", Skillbook.Profile.new!(id: "default")],
+        do: assert(to_string(Skillbook.explain(book, "a.gone", profile)) == explanation)
+
     assert explanation =~ "in the prompt of `default`: nowhere: its handler does not exist\n"
     assert explanation =~ "error: the handler `No.Such.Handler` does not exist [handler_missing]"
   end

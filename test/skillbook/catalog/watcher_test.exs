@@ -253,13 +253,13 @@ defmodule Skillbook.Catalog.WatcherTest do
       write(folder, %{"x/b.md" => page("x.b")})
       assert Skillbook.reload(book) == :ok
 
-      assert_received {:skillbook, ^book,
-                       %Change{generation: 2, added: ["x.b"], changed: [], removed: []}}
+      assert_receive {:skillbook, ^book,
+                      %Change{generation: 2, added: ["x.b"], changed: [], removed: []}}
 
       assert Skillbook.reload(book) == :ok
 
-      assert_received {:skillbook, ^book,
-                       %Change{generation: 3, added: [], changed: [], removed: []}}
+      assert_receive {:skillbook, ^book,
+                      %Change{generation: 3, added: [], changed: [], removed: []}}
 
       refute_received {:skillbook, _, _}
     end
@@ -283,7 +283,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       |> Task.async_stream(fn _ -> Skillbook.reload(book) end, max_concurrency: 8)
       |> Stream.run()
 
-      for n <- 2..51, do: assert_received({:skillbook, ^book, %Change{generation: ^n}})
+      for n <- 2..51, do: assert_receive({:skillbook, ^book, %Change{generation: ^n}})
     end
 
     test "may unsubscribe or exit" do

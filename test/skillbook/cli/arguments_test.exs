@@ -50,6 +50,17 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
+  test "packs are added to the built-in commands, or are the only ones" do
+    for {argv, builtins} <- [
+          {[], true},
+          {~w(--pack google), ["*", "google"]},
+          {~w(--pack email --pack drive), ["*", "email", "drive"]},
+          {~w(--no-builtins --pack email), ["email"]}
+        ] do
+      assert {:ok, %{builtins: ^builtins}} = Arguments.parse(argv ++ ["list"])
+    end
+  end
+
   test "parses the arguments of each command" do
     for {argv, command, args} <- [
           {~w(run reply.md), CLI.Run, ["reply.md"]},
@@ -93,8 +104,9 @@ defmodule Skillbook.CLI.ArgumentsTest do
   test "wrong usage names the expected and the given value" do
     commands =
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
-        "schedule, lint, test, route, explain, install, update, outdated, restore, remove, " <>
-        "export, import, help."
+        "schedule, breaker, approvals, servers, serve, token, mcp, connect, disconnect, " <>
+        "connections, lint, test, route, explain, install, update, outdated, restore, " <>
+        "remove, export, publish, import, help."
 
     for {argv, message} <- [
           {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},
@@ -126,9 +138,10 @@ defmodule Skillbook.CLI.ArgumentsTest do
           {~w(search a --kind file), "--kind expects one of command, skill, note, got: file"},
           {~w(prompt --max-chars -1), "--max-chars expects a whole number from 0, got: -1"},
           {~w(prompt --format xlm),
-           "--format expects one of default, xml, notes, list, got: xlm"},
+           "--format expects one of default, tools, xml, notes, list, got: xlm"},
           {~w(prompt --section rules --section x),
-           "--section expects one of rules, domains, commands, skills, skill_list, " <>
+           "--section expects one of rules, tool_rules, domains, commands, skills, " <>
+             "skill_list, " <>
              "available_skills, quick_reference, inline_skills, notes, notes_list, " <>
              "skill_catalog, preloaded_skills, other, other_notes, got: x"},
           {~w(lint --format xml), "--format expects one of text, json, sarif, got: xml"},

@@ -11,12 +11,13 @@ defmodule Skillbook.CLI.BuildTest do
     for name <- ~w(mix.exs Cargo.toml Cargo.lock), do: File.write!(Path.join(folder, name), "")
     libraries = Path.join(folder, "priv/native")
 
-    # As the compiler does: the second library is built if it is wanted.
+    # As the compiler does: the other libraries are built if they are wanted.
     program(folder, "mix", """
-    echo "mix $*, SKILLBOOK_EMBED=${SKILLBOOK_EMBED:-}" >>"#{folder}/calls"
+    echo "mix $*, EMBED=${SKILLBOOK_EMBED:-}, CONNECT=${SKILLBOOK_CONNECT:-}" >>"#{folder}/calls"
     mkdir -p "#{libraries}" "$MIX_BUILD_PATH/lib/skillbook"
     touch "#{libraries}/libskillbook_nif.so"
     [ -z "${SKILLBOOK_EMBED:-}" ] || touch "#{libraries}/libskillbook_embed.so"
+    [ -z "${SKILLBOOK_CONNECT:-}" ] || touch "#{libraries}/libskillbook_connect.so"
     """)
 
     for name <- ~w(elixir erl cargo cc), do: program(folder, name, "")
@@ -43,7 +44,8 @@ defmodule Skillbook.CLI.BuildTest do
     env = [
       {"PATH", Path.join(folder, "programs") <> ":" <> System.get_env("PATH")},
       {"MIX_ENV", "prod"},
-      {"SKILLBOOK_EMBED", nil}
+      {"SKILLBOOK_EMBED", nil},
+      {"SKILLBOOK_CONNECT", nil}
     ]
 
     {errors, 0} =
@@ -53,8 +55,8 @@ defmodule Skillbook.CLI.BuildTest do
   end
 
   test "the local embedder's library is built when a folder is first named", %{tmp_dir: folder} do
-    plain = "mix compile, SKILLBOOK_EMBED=\n"
-    both = "mix compile, SKILLBOOK_EMBED=1\n"
+    plain = "mix compile, EMBED=, CONNECT=\n"
+    both = "mix compile, EMBED=1, CONNECT=\n"
     announced = "The library of the local embedder is built once: about 110 seconds"
 
     assert {^plain, errors} = skillbook(folder, ["--version"])
@@ -77,6 +79,31 @@ defmodule Skillbook.CLI.BuildTest do
           ["search", "a", "--embedder=folder"]
         ] do
       File.rm(Path.join(folder, "priv/native/libskillbook_embed.so"))
+      assert {^both, errors} = skillbook(folder, args)
+      assert errors =~ announced
+      assert skillbook(folder, args) == {"", ""}
+    end
+  end
+
+  test "the library of connections is built by the first connect", %{tmp_dir: folder} do
+    plain = "mix compile, EMBED=, CONNECT=\n"
+    both = "mix compile, EMBED=, CONNECT=1\n"
+    announced = "The library of connections is built once: about 150 seconds"
+
+    assert {^plain, errors} = skillbook(folder, ["--version"])
+    refute errors =~ announced
+
+    for args <- [
+          ["search", "connect"],
+          ["--profile", "connect", "search", "a"],
+          ["connections"],
+          ["run", "-c", "connect"]
+        ] do
+      assert skillbook(folder, args) == {"", ""}, inspect(args)
+    end
+
+    for args <- [["connect", "google"], ["--profile", "ann", "connect"]] do
+      File.rm(Path.join(folder, "priv/native/libskillbook_connect.so"))
       assert {^both, errors} = skillbook(folder, args)
       assert errors =~ announced
       assert skillbook(folder, args) == {"", ""}

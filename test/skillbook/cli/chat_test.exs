@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.ChatTest do
   import ExUnit.CaptureIO
 
   alias Skillbook.CLI
-  alias Skillbook.Test.ChatServer
+  alias Skillbook.Test.{ChatServer, Vendors}
 
   @moduletag :tmp_dir
 
@@ -36,12 +36,58 @@ defmodule Skillbook.CLI.ChatTest do
         send(test, {:output, capture_io(input, fn -> send(test, {:status, CLI.run(argv)}) end)})
       end)
 
-    assert_received {:status, status}
-    assert_received {:output, output}
+    assert_receive {:status, status}
+    assert_receive {:output, output}
     {status, output, errors}
   end
 
   defp lines(text), do: String.split(text, "\n", trim: true)
+
+  test "--api talks to the servers of vendors", %{tmp_dir: folder} do
+    System.put_env("SKILLBOOK_TEST_API_KEY", "sk-test")
+    echo = {"run_command", ["{\"command\": ", "\"notes.echo --text one\"}"]}
+
+    for vendor <- Vendors.all() do
+      answers = [Vendors.answer(["I try.", echo]), Vendors.answer("Good.")]
+      script = Vendors.start(vendor, answers, key: "sk-test")
+      server = ["--api", vendor, "--url", script.url, "--key-env", "SKILLBOOK_TEST_API_KEY"]
+      args = server ++ ["--model", "m", "--protocol", "tools"]
+      assert {vendor, {0, "I try.\nGood.\n", errors}} = {vendor, chat(folder, args, "Go.\n")}
+      assert errors =~ "notes.echo --text one", vendor
+      assert %{"refused" => [], "requests" => [_, _]} = Vendors.record(script)
+    end
+  after
+    System.delete_env("SKILLBOOK_TEST_API_KEY")
+  end
+
+  test "--protocol tools asks about calls, and says which failed", %{tmp_dir: folder} do
+    for {answer, ran?} <- [{"y", true}, {"n", false}] do
+      calls = [{"notes__echo", "{\"text\": \"one\"}"}, {"notes__eco", "{}"}]
+      script = Vendors.start("openai", [Vendors.answer(calls), Vendors.answer("So.")])
+      args = ["--url", script.url, "--model", "m", "--protocol", "tools", "--ask"]
+      assert {0, "So.\n", errors} = chat(folder, args, "Go.\n#{answer}\n")
+      assert errors =~ ~s(  notes.echo {"text":"one"}\n  Run it? y/n/always/later/why> #{answer})
+      assert errors =~ "echo: one" == ran?
+      assert errors =~ "[2] error, "
+      record = Vendors.record(script)
+      assert %{"refused" => [], "requests" => [first, second]} = record
+      names = for tool <- first["tools"], do: tool["function"]["name"]
+      assert names == ["get_skill", "run_command", "notes__echo"]
+      refute hd(first["messages"])["content"] =~ "```cmd"
+      assert [one, other] = for(%{"role" => "tool"} = m <- second["messages"], do: m["content"])
+      assert one =~ if(ran?, do: "echo: one", else: "the user declined")
+      assert other =~ ~s(unknown tool "notes__eco")
+    end
+  end
+
+  test "--protocol is one of three", %{tmp_dir: folder} do
+    args = ["--url", "http://localhost:1", "--model", "m", "--protocol", "json"]
+    assert {2, "", errors} = chat(folder, args, "Go.\n")
+
+    assert errors ==
+             "skillbook: --protocol expects one of auto, tools, blocks, got: json\n" <>
+               "See: skillbook chat --help\n"
+  end
 
   test "--preflight loads the skills of a message, and says which", %{tmp_dir: folder} do
     write(folder, %{
@@ -93,15 +139,15 @@ defmodule Skillbook.CLI.ChatTest do
     assert one =~ "s: echo: one"
     assert two =~ "unknown skill"
 
-    assert_received {:chat,
-                     %{
-                       body: %{
-                         "messages" => [
-                           %{"content" => "Be Ann.\n\n" <> _},
-                           %{"content" => "Say\none."}
-                         ]
-                       }
-                     }}
+    assert_receive {:chat,
+                    %{
+                      body: %{
+                        "messages" => [
+                          %{"content" => "Be Ann.\n\n" <> _},
+                          %{"content" => "Say\none."}
+                        ]
+                      }
+                    }}
 
     assert Bitwise.band(File.stat!(path).mode, 0o777) == 0o600
 
@@ -135,6 +181,27 @@ defmodule Skillbook.CLI.ChatTest do
                     }}
 
     assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => "Start."}]}}}
+  end
+
+  test "--log appends all messages to a file", %{tmp_dir: folder} do
+    path = Path.join(folder, "log.jsonl")
+
+    for text <- ["One", "Two"] do
+      {_server, url} = ChatServer.start([ChatServer.answer("Here.")])
+
+      assert {0, _, ""} =
+               chat(folder, ["--url", url, "--model", "m", "--log", path], text <> "\n")
+    end
+
+    assert {:ok, [one, two]} = Skillbook.Transcript.Log.read(path)
+    assert one.id =~ ~r/\Achat-[0-9a-f]{16}\z/ and two.id != one.id
+
+    for {conversation, text} <- [{one, "One"}, {two, "Two"}] do
+      assert [%{kind: :prompt}, %{content: ^text}, %{content: "Here."}] =
+               conversation.transcript.messages
+
+      assert conversation.transcript.profile == "default"
+    end
   end
 
   test "prints an agent's commands below the command that dispatched it", %{tmp_dir: folder} do
@@ -194,7 +261,7 @@ defmodule Skillbook.CLI.ChatTest do
         ] do
       {_server, url} = ChatServer.start([ChatServer.answer("Hm.")])
       assert {0, "Hm.\n", ""} = chat(folder, ["--url", url, "--model", "m"] ++ args, "Go.\n")
-      assert_received {:chat, %{body: body}}
+      assert_receive {:chat, %{body: body}}
       assert body["max_tokens"] == max_tokens
       grammar = Map.get(body, "grammar", "")
       assert grammar =~ "notes.echo" == grammar?
@@ -219,14 +286,15 @@ defmodule Skillbook.CLI.ChatTest do
       assert {0, "So.\n", errors} = chat(folder, ["--url", url, "--model", "m", "--ask"], input)
 
       assert errors =~
-               "  notes.echo --text one\n  Run it? y/n/always/why> #{List.first(answers, "")}"
+               "  notes.echo --text one\n" <>
+                 "  Run it? y/n/always/later/why> #{List.first(answers, "")}"
 
       assert errors =~ "  [1] ok: Text" or errors =~ "  [1] template"
       assert errors =~ "Its page is " == "why" in answers
       for text <- ["one", "two"], do: assert(errors =~ "echo: #{text}" == text in ran)
 
-      assert_received {:chat, _first}
-      assert_received {:chat, %{body: %{"messages" => messages}}}
+      assert_receive {:chat, _first}
+      assert_receive {:chat, %{body: %{"messages" => messages}}}
       if told, do: assert(List.last(messages)["content"] =~ told)
     end
   end
@@ -244,8 +312,14 @@ defmodule Skillbook.CLI.ChatTest do
 
     for {args, input, status, message} <- [
           {[], "", 2,
-           "`chat` needs --url URL, the model's server, for example http://localhost:8080"},
+           "`chat` needs --url URL, the model's server, for example http://localhost:8080, " <>
+             "or --api NAME for that of a vendor"},
           {["--url", "http://a"], "", 2, "`chat` needs --model NAME, the name of the model"},
+          {["--api", "bard", "--model", "m"], "", 2,
+           "--api expects one of openai, responses, anthropic, gemini, got: bard"},
+          {["--api", "gemini", "--model", "m", "--key-env", "NO_SUCH_KEY"], "", 2,
+           "--key-env expects an environment variable with a key; " <>
+             "NO_SUCH_KEY is not set or empty"},
           {["--url", "a", "--model", "m"], "", 2,
            ~s(--url expects a URL such as "https://api.openai.com/v1", got: a)},
           {server ++ ["--key-env", "NO_SUCH_KEY"], "", 2,
@@ -300,7 +374,7 @@ defmodule Skillbook.CLI.ChatTest do
                chat(folder, ["--url", url, "--model", "m"], "quit it\n#{word}\nmore\n")
 
       assert lines(output) == ["One."]
-      assert_received {:chat, %{body: %{"messages" => messages}}}
+      assert_receive {:chat, %{body: %{"messages" => messages}}}
       assert List.last(messages)["content"] =~ "quit it"
       refute_received {:chat, _}
     end

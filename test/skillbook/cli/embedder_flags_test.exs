@@ -94,10 +94,10 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
     assert {output, 0, ""} = run(options, ["search", "umbrella", "--limit", "1"] ++ server)
     assert output =~ ~r/\Aweather  skill  /
 
-    assert_received {:embed, %{headers: headers, body: %{"model" => "m", "input" => texts}}}
+    assert_receive {:embed, %{headers: headers, body: %{"model" => "m", "input" => texts}}}
     assert headers["authorization"] == "Bearer sk-1"
     assert ["billing: Sends" <> _, "poems: Writes" <> _, "weather: Tells" <> _] = texts
-    assert_received {:embed, %{body: %{"input" => ["umbrella"]}}}
+    assert_receive {:embed, %{body: %{"input" => ["umbrella"]}}}
   end
 
   test "a server that does not answer stops the command", %{options: options} do

@@ -19,7 +19,7 @@ defmodule Skillbook.CLI.LintTest do
   end
 
   defp errors do
-    assert_received {:errors, errors}
+    assert_receive {:errors, errors}
     errors
   end
 
@@ -363,19 +363,19 @@ defmodule Skillbook.CLI.LintTest do
              [frontmatter_repaired]
              """
 
-      assert_received 0
+      assert_receive 0
       assert explain.(["mail/send.md"]) == explain.(["send"])
 
       assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) ==
                explain.(["send"])
 
-      for _ <- 1..4, do: assert_received(0)
+      for _ <- 1..4, do: assert_receive(0)
 
       assert explain.(["send", "--max-tokens", "10"]) =~
                "in the prompt of `default`: left out of the section `quick_reference` " <>
                  "for lack of space\n"
 
-      assert_received 0
+      assert_receive 0
 
       # Of several entries, those that are near to a message stay.
       for name <- ["harp", "lute", "viol"] do
@@ -389,12 +389,12 @@ defmodule Skillbook.CLI.LintTest do
       assert explain.(["viol" | limit]) =~ "left out of the section `skills` for lack of space\n"
       near = ["--message", "hello", "--message", "a viol, please"]
       assert explain.(["viol" | limit ++ near]) =~ "in the section `skills`\n"
-      for _ <- 1..2, do: assert_received(0)
+      for _ <- 1..2, do: assert_receive(0)
 
       assert explain.(["mail.sned"]) ==
                "mail.sned: no file has this name; similar names: mail.send, mail\n"
 
-      assert_received 1
+      assert_receive 1
     end)
   end
 end

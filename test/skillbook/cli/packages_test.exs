@@ -2,9 +2,11 @@ defmodule Skillbook.CLI.PackagesTest do
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureIO
+  import Skillbook.Test.Packages, only: [skill: 2]
 
   alias Skillbook.CLI
   alias Skillbook.Support.JSON
+  alias Skillbook.Test.HTTPServer
 
   @moduletag :tmp_dir
 
@@ -16,8 +18,8 @@ defmodule Skillbook.CLI.PackagesTest do
         send(self(), {:output, output})
       end)
 
-    assert_received {:status, status}
-    assert_received {:output, output}
+    assert_receive {:status, status}
+    assert_receive {:output, output}
     {output, errors, status}
   end
 
@@ -202,17 +204,142 @@ defmodule Skillbook.CLI.PackagesTest do
 
   test "reports wrong usage", %{from: from} do
     for {args, text, status} <- [
-          {["install"], "`install` expects a folder, an archive or a git repository", 2},
+          {["install"], "`install` expects a folder, an archive, a git repository or a website",
+           2},
           {["install", from, "mail", "--all"], "`install` takes names or --all, got both", 2},
-          {["import"], "`import` expects a folder, an archive or a git repository", 2},
+          {["import"], "`import` expects a folder, an archive, a git repository or a website", 2},
           {["import", from, "mail", "--all"], "`import` takes names or --all, got both", 2},
           {["remove"], "`remove` expects the names of installed skills", 2},
           {["export"], "`export` expects the names of skills, commands or notes", 2},
           {["export", "x"], "`export` expects --to, the folder to write to", 2},
+          {["publish", "x"], "`publish` expects --to, a folder or an address", 2},
+          {["publish", "--to", "x"], "`publish` expects either names or --all", 2},
+          {["publish", "x", "--all", "--to", "x"], "`publish` expects either names or --all", 2},
           {["install", from <> "x"], "does not exist; name a folder, an archive", 1}
         ] do
       assert {"", errors, ^status} = skillbook(args)
       assert errors =~ text
     end
+  end
+
+  test "publish writes a folder for a web server", %{from: from, tmp_dir: folder} do
+    out = Path.join(folder, "public")
+
+    write(from, %{
+      "board/SKILL.md" =>
+        "---\nname: board\ndescription: For the board\nvisibility_labels: [b]\n---\n"
+    })
+
+    all = ["--dir", from, "publish", "--all", "--to", out]
+    assert skillbook(all) == {"mail  published\n", "", 0}
+    root = Path.join(out, ".well-known/agent-skills")
+    assert Enum.sort(File.ls!(root)) == ["index.json", "mail.tar.gz"]
+    assert skillbook(all) == {"mail  unchanged\n", "", 0}
+
+    assert skillbook(["--grant", "b" | all]) ==
+             {"board  published\nmail   unchanged\n",
+              "skillbook: board was published without its visibility labels: b\n", 0}
+
+    assert skillbook(all) == {"board  removed\nmail   unchanged\n", "", 0}
+
+    assert {"", "skillbook: " <> error, 1} =
+             skillbook(["--dir", from, "publish", "board", "--to", out])
+
+    assert error =~ ~s("board")
+    empty = write(Path.join(folder, "empty"), %{"a.txt" => ""})
+    given = ["--dir", empty, "publish", "--all", "--to", out]
+    assert skillbook(given) == {"mail  removed\n", "", 0}
+    assert skillbook(given) == {"The profile sees no entry.\n", "", 0}
+    assert File.ls!(root) == ["index.json"]
+  end
+
+  test "a website's skills are listed, searched, installed and updated", %{
+    from: from,
+    to: to,
+    tmp_dir: folder
+  } do
+    out = Path.join(folder, "public")
+    write(from, %{"tea/SKILL.md" => skill("tea", "Boil it.\n")})
+    {_, _, 0} = skillbook(["--dir", from, "publish", "--all", "--to", out])
+
+    check = fn %{line: "GET " <> rest} ->
+      [path, _] = String.split(rest, " ")
+
+      case File.read(Path.join(out, path)) do
+        {:ok, bytes} -> {:instead, HTTPServer.answer(bytes)}
+        {:error, _} -> {:instead, [{:head, 404, [{"content-length", "0"}]}]}
+      end
+    end
+
+    {_, site} = HTTPServer.start({:each, 100, []}, check: check)
+
+    assert skillbook(["install", site, "--list"]) ==
+             {"mail  mail\n  Writes mail\ntea  tea\n  Does tea well\n", "", 0}
+
+    assert skillbook(["search", "--remote", site, "write"]) ==
+             {"mail  #{site}#mail\n  Writes mail\n", "", 0}
+
+    assert {"", "skillbook: nothing found for `zebra`\n", 1} =
+             skillbook(["search", "--remote", site, "zebra"])
+
+    assert {_, "", 0} = skillbook(["install", site <> "#tea", "--to", to, "--yes"])
+    assert skillbook(["outdated", "--to", to]) == {"tea  current\n", "", 0}
+
+    assert skillbook(["search", "--remotes", "--to", to, "mail"]) ==
+             {"mail  #{site}#mail\n  Writes mail\n", "", 0}
+
+    assert {json, "", 0} = skillbook(["search", "--remotes", "--to", to, "mail", "--json"])
+
+    assert JSON.decode(json) ==
+             {:ok,
+              [%{"name" => "mail", "source" => site <> "#mail", "description" => "Writes mail"}]}
+
+    write(from, %{"tea/SKILL.md" => skill("tea", "Boil it twice.\n")})
+    {_, _, 0} = skillbook(["--dir", from, "publish", "tea", "--to", out])
+    assert skillbook(["outdated", "--to", to]) == {"tea  outdated\n", "", 0}
+    assert {_, "", 0} = skillbook(["update", "--to", to])
+    assert File.read!(Path.join(to, "tea/SKILL.md")) =~ "twice"
+
+    # It is gone.
+    {_, _, 0} = skillbook(["--dir", from, "publish", "mail", "--to", out])
+
+    assert skillbook(["outdated", "--to", to]) ==
+             {"",
+              "skillbook: #{site} no longer has the skill tea; keep the installed copy, or " <>
+                "remove it with `remove`\n", 1}
+
+    for {args, message} <- [
+          {["--remotes", "--to", Path.join(folder, "none"), "x"],
+           "no skill of a website is installed; name a website with --remote URL"},
+          {["--remote", "http://example.com", "x"],
+           "http://example.com is not an https address; write https://example.com"}
+        ],
+        do: assert(skillbook(["search" | args]) == {"", "skillbook: #{message}\n", 1})
+
+    assert {"", "skillbook: --remote takes no --vault, --kind and --tag" <> _, 2} =
+             skillbook(["search", "--remote", site, "x", "--kind", "skill"])
+  end
+
+  test "publish sends a skill to a running book", %{from: from} do
+    profiles = [[id: "editor", grants: ["imported"]]]
+    book = book(store: ":memory:", builtins: false, profiles: profiles)
+    server = start_supervised!({Skillbook.Web.Server, book: book, port: 0})
+    %{url: url} = Skillbook.Web.Server.info(server)
+    write(from, %{"tea/SKILL.md" => skill("tea", "Boil it.\n")})
+    sending = ["--dir", from, "publish", "tea", "--to", url]
+
+    assert skillbook(sending) ==
+             {"",
+              "skillbook: tea was refused by #{url}/.well-known/agent-skills (status 401): " <>
+                "Sign in, or send a token: authorization: Bearer sb_….; set the variable " <>
+                "SKILLBOOK_TOKEN, or the option :token, to a token of that book\n", 1}
+
+    scopes = [:discovery, :page]
+    {:ok, token} = Skillbook.Web.Tokens.create(book, profile: "editor", scopes: scopes)
+    System.put_env("SKILLBOOK_TOKEN", token.secret.())
+    on_exit(fn -> System.delete_env("SKILLBOOK_TOKEN") end)
+    assert skillbook(sending) == {"tea  published\n", "", 0}
+    assert skillbook(sending) == {"tea  unchanged\n", "", 0}
+    assert %{trust: :low} = Skillbook.View.fetch!(Skillbook.view(book, "editor"), "tea")
   end
 end

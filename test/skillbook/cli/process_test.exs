@@ -2,6 +2,8 @@ defmodule Skillbook.CLI.ProcessTest do
   # Runs bin/skillbook as an operating system process, with the build of these tests.
   use ExUnit.Case, async: true
 
+  import Skillbook.SkillsCase, only: [until: 3]
+
   alias Skillbook.Test.ChatServer
 
   @skillbook Path.expand("bin/skillbook")
@@ -113,19 +115,6 @@ defmodule Skillbook.CLI.ProcessTest do
     assert_receive {^port, {:exit_status, _status}}, 30_000
   end
 
-  defp until(port, output, pattern) do
-    if output =~ pattern do
-      output
-    else
-      receive do
-        {^port, {:data, data}} -> until(port, output <> data, pattern)
-        {^port, {:exit_status, status}} -> flunk("ended with #{status}:\n#{output}")
-      after
-        50_000 -> flunk("nothing ran:\n#{output}")
-      end
-    end
-  end
-
   test "one process reads the installation of another", %{folder: folder} do
     File.mkdir_p!(Path.join(folder, "from/mail"))
 
@@ -193,7 +182,7 @@ defmodule Skillbook.CLI.ProcessTest do
     page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
     File.write!(Path.join(folder, "skills/notes/greet.md"), page)
     assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
-    assert output =~ ~r/\Aok: instructions for the model to follow, .*\n  Say hello\.\n\z/
+    assert output =~ ~r/\Aok: a text for the model to read, .*\n  Say hello\.\n\z/
   end
 
   test "run --json prints one object", %{folder: folder} do
@@ -357,6 +346,26 @@ defmodule Skillbook.CLI.ProcessTest do
       System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
 
     refute File.exists?(Path.join(folder, ".skillbook"))
+  end
+
+  test "a file of accounts that came with a folder is not read", %{folder: folder} do
+    path = Path.join(folder, ".skillbook/connections.json")
+    File.mkdir_p!(Path.dirname(path))
+    File.write!(path, ~s({"hubspot": {"token": {"env": "HOME"}, "url": "http://127.0.0.1:1"}}))
+
+    options = [cd: folder, env: environment(folder), stderr_to_stdout: true]
+
+    for {mode, status, expected} <- [
+          {0o644, 3,
+           "skillbook: cannot start: .skillbook/connections.json: others can read it; if you " <>
+             "trust it, run: chmod 600 .skillbook/connections.json\n"},
+          {0o600, 0, "hubspot"}
+        ] do
+      File.chmod!(path, mode)
+      {output, got} = System.cmd(@skillbook, ["--no-builtins", "connections"], options)
+      assert {mode, got} == {mode, status}
+      assert output =~ expected
+    end
   end
 
   test "counts diagnostics on standard error, and lists them with --diagnostics", %{
@@ -626,7 +635,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
       # The line editor redraws the prompt at each key, so each step waits for the text after
       # its answer.
-      question = "Run it? y/n/always/why> "
+      question = "Run it? y/n/always/later/why> "
       await(port, "you> ")
       say.("Say one.\r", question)
       say.("perhaps\r", ~r/y       run the command.*why> /s)

@@ -98,7 +98,7 @@ defmodule Skillbook.CLI.RouteTest do
     assert output =~
              ~r/\nmodel  N ms\n  stew  N  it is\\ncold\n\nPicked, from .*\n  stew  N  model\n/
 
-    assert_received {:chat, _request}
+    assert_receive {:chat, _request}
 
     # A keyword is sure.
     assert {output, 0, ""} = run(folder, ["wet" | model])
@@ -138,7 +138,8 @@ defmodule Skillbook.CLI.RouteTest do
     for {args, message} <- [
           {[" "], "`route` expects a request, such as \"Is it going to rain tomorrow?\""},
           {["a", "--model", "m"],
-           "`route` needs --url URL, the model's server, for example http://localhost:8080"},
+           "`route` needs --url URL, the model's server, for example http://localhost:8080, " <>
+             "or --api NAME for that of a vendor"},
           {["a", "--embedder-model", "m"],
            "--embedder-model needs --embedder URL, a server of embeddings"},
           {["a", "--embedder-key-env", "NO"],

@@ -1,5 +1,6 @@
 defmodule Skillbook.CLI.ScheduleTest do
-  use Skillbook.SkillsCase, async: true
+  # Not async: the command line has one book, and tests change the current folder.
+  use Skillbook.SkillsCase, async: false
 
   alias Skillbook.Agenda
   alias Skillbook.CLI.{Schedule, Terminal}
@@ -95,5 +96,103 @@ defmodule Skillbook.CLI.ScheduleTest do
     assert %{"next" => [%{"name" => "a", "at" => [_, _, _]}], "last" => []} = json
     assert run.(["b*"]) =~ "No skill has a schedule."
     assert File.ls!(folder) == ["skills"]
+  end
+
+  describe "pause, resume and run" do
+    setup %{tmp_dir: folder} do
+      write(folder, %{
+        "skills/a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "ann"),
+        "skills/b/SKILL.md" => page("b", handler("Text"))
+      })
+
+      cli = ["--no-builtins", "--dir", Path.join(folder, "skills")]
+      {:ok, cli: cli ++ ["--db", Path.join(folder, "s.db")], folder: folder}
+    end
+
+    @describetag :tmp_dir
+
+    test "change the database, which says who and why", %{cli: cli} do
+      run = &run_cli(cli ++ ["schedule" | &1])
+      assert {"a was not paused\n", 0, ""} = run.(~w(resume a))
+      assert {output, 0, ""} = run.(~w(pause a --by Bob --reason Mail))
+      assert output =~ ~r/\Aa is paused since [\d :-]+ UTC, by Bob\n\z/
+      # The first one stays.
+      assert {^output, 0, ""} = run.(~w(pause a --by Eve))
+      assert {list, 0, ""} = run.([])
+      assert list =~ ~r/^a +paused +ann +at 00:00 every day, UTC$/m
+      assert {json, 0, ""} = run.(~w(--json))
+      {:ok, %{"next" => [row]}} = Skillbook.Support.JSON.decode(json)
+      assert %{"paused" => %{"by" => "Bob", "reason" => "Mail"}, "at" => [_]} = row
+      assert {output, 0, ""} = run.(~w(run a))
+      assert output =~ ~r/\Aa runs in the next process that runs schedules, for [\d :-]+ UTC\n/
+      assert {output, 0, ""} = run.(~w(resume a))
+      assert output =~ ~r/\Aa was paused since [\d :-]+ UTC, and runs again\n\z/
+      # As the profile that it runs as.
+      assert {"a is paused" <> _, 0, ""} =
+               run_cli(["--profile", "ann" | cli] ++ ~w(schedule pause a))
+    end
+
+    test "wrong usage is refused", %{cli: cli, folder: folder} do
+      no_database = Enum.drop(cli, -2)
+
+      for {args, status, message} <- [
+            {~w(schedule pause), 2, "`schedule pause` needs a NAME"},
+            {~w(schedule run a b), 2, "`schedule run` takes one NAME, got: b"},
+            {~w(schedule pause a --json), 2, "--json does not go with `schedule pause`"},
+            {~w(schedule --by Bob), 2,
+             "--by and --reason need `schedule pause`, `resume` or `run`"},
+            {~w(schedule pause b), 1,
+             "expected a skill with a schedule, got `b`, which has none; `skillbook schedule` " <>
+               "and Skillbook.schedule/2 list those that have one"},
+            {~w(schedule pause c), 1,
+             "unknown skill \"c\". To list all skills, write: get_skill"},
+            {~w(--profile bob schedule pause a), 1,
+             "expected the view of the profile that `a` runs as, or an unrestricted one; an " <>
+               "operator can do it with operator: true"},
+            {~w(breaker), 2, "`breaker` needs an action: breaker reset NAME"},
+            {~w(breaker reset), 2, "`breaker reset` needs a NAME"},
+            {~w(breaker reset a b), 2, "`breaker reset` takes one NAME, got: b"},
+            {~w(breaker open a), 2, "expected breaker reset NAME, got: open"},
+            {~w(breaker reset a), 1,
+             "expected a skill with a handler, got `a`, which has none, and so no circuit " <>
+               "breaker; Skillbook.diagnostics/1 lists the skills that are out of service"}
+          ] do
+        assert {"", ^status, text} = run_cli(cli ++ args)
+
+        assert {args, String.starts_with?(text, "skillbook: " <> message), text} ==
+                 {args, true, text}
+      end
+
+      File.cd!(folder, fn ->
+        assert {"", 1, "skillbook: expected a book with a database, without which `a`" <> _} =
+                 run_cli(no_database ++ ~w(schedule pause a))
+
+        assert run_cli(no_database ++ ~w(breaker reset b)) ==
+                 {"", 1,
+                  "skillbook: expected the database of the books that run the skill; write " <>
+                    "--db PATH or URL\n"}
+      end)
+    end
+
+    test "breaker reset reaches a book with the database", %{cli: cli, folder: folder} do
+      alias Skillbook.Reply.Pipeline
+      sources = [Path.join(folder, "skills")]
+      store = Path.join(folder, "s.db")
+      breaker = [failures: 1, cooldown: 600_000]
+      options = [builtins: false, watch: false, store: store, breaker: breaker]
+      write(folder, %{"skills/c/SKILL.md" => page("c", handler("Raise"))})
+      book = book([sources: sources] ++ options)
+      run = fn -> hd(Pipeline.commands(Skillbook.view(book), ["c"], [])).error.__struct__ end
+
+      ExUnit.CaptureLog.capture_log(fn ->
+        run.()
+        assert run.() == Skillbook.OutOfServiceError
+
+        assert run_cli(cli ++ ~w(breaker reset c)) ==
+                 {"c is in service again in all processes with this database\n", 0, ""}
+
+        assert Skillbook.Eventually.eventually(fn -> run.() != Skillbook.OutOfServiceError end)
+      end)
+    end
   end
 end

@@ -28,8 +28,8 @@ defmodule Skillbook.CLI.ToolsTest do
         send(test, {:output, capture_io(fn -> send(test, {:status, CLI.run(argv)}) end)})
       end)
 
-    assert_received {:status, status}
-    assert_received {:output, output}
+    assert_receive {:status, status}
+    assert_receive {:output, output}
     {status, output, errors}
   end
 
@@ -66,7 +66,8 @@ defmodule Skillbook.CLI.ToolsTest do
           {["grammar", "x"],
            "`grammar` takes no argument, got: x\nSee: skillbook grammar --help"},
           {["tools", "--shape", "google"],
-           "--shape expects one of openai, anthropic, mcp, got: google"},
+           "--shape expects one of openai, openai_strict, openai_responses, anthropic, " <>
+             "gemini, mcp, llama, got: google"},
           {["tools", "--limit", "0"], "--limit expects a whole number from 1, got: 0"},
           {["tools", "--names", "a{"], "--names expects globs ("},
           {["grammar", "--names", "["], "--names expects globs ("}

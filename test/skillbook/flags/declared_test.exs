@@ -31,6 +31,37 @@ defmodule Skillbook.Flags.DeclaredTest do
     "Whatever <it> is",
     "A word (default: here)"
   ]
+  # The same in the frontmatter, with all types and limits.
+  @specs [
+    "text",
+    "{max_length: 5, line: true}",
+    "{empty: true, default: ''}",
+    "{pattern: '[a-z]+( [a-z]+)?'}",
+    "{pattern: '\\d{1,3}', max_length: 2, repeatable: true}",
+    "{repeatable: true}",
+    "integer",
+    "{type: integer, min: -2, max: 9, default: 3}",
+    "{type: integer, max: 7, repeatable: true, default: [1, 2]}",
+    "number",
+    "{type: number, min: -1, max: 2.5, default: 0.5}",
+    "{type: number, repeatable: true}",
+    "boolean",
+    "{type: boolean, default: true}",
+    "{values: [in_progress, done, 7], default: done}",
+    "{values: [low, high, b c], repeatable: true}",
+    "date",
+    "{type: date, words: true, default: tomorrow}",
+    "{type: date, repeatable: true}",
+    "datetime",
+    "{type: datetime, default: '2026-03-01T10:00:00.5+01:00'}",
+    "{type: email, default: a@b.de}",
+    "{type: email, repeatable: true}",
+    "{type: url, default: 'https://a.de/b,c?d=e#f'}",
+    "{type: url, repeatable: true}",
+    "{aliases: [subject, sub-ject2]}",
+    "{positional: true}",
+    "{positional: all}"
+  ]
   @names ~w(to due-day limit mode tags note)
   @values [
             "7",
@@ -67,6 +98,19 @@ defmodule Skillbook.Flags.DeclaredTest do
               "9" <> String.duplicate("0", 30),
               "\u2028",
               "@me",
+              "7.0",
+              "7.5",
+              "NaN",
+              "1e400",
+              "-0",
+              "9223372036854775807",
+              "9223372036854775808",
+              "a@b.de",
+              "a@b.de,b@c.de",
+              "https://a.de/b,c",
+              "http://",
+              "2026-03-01T10:00:00+01:00",
+              "2026-03-01T10:00:00",
               "here's \"it\" \\ $HOME"
             ]
 
@@ -77,6 +121,54 @@ defmodule Skillbook.Flags.DeclaredTest do
   end
 
   defp pick(list), do: Enum.random(list)
+
+  # Values that only JSON has.
+  @json [
+    nil,
+    true,
+    false,
+    0,
+    -3,
+    7.0,
+    2.5,
+    1.0e30,
+    9_223_372_036_854_775_808,
+    [],
+    [[]],
+    ["a", "b"],
+    ["a", ["b"]],
+    [1, 2.0],
+    [nil],
+    [true, "a"],
+    %{},
+    %{"a" => 1},
+    [%{"a" => 1}],
+    ""
+  ]
+
+  # A page that declares its flags in its frontmatter.
+  defp random_frontmatter(name) do
+    flags =
+      for flag <- Enum.take_random(@names, :rand.uniform(5)) do
+        spec = pick(@specs)
+        required? = :rand.uniform(4) == 1 and not (spec =~ "default")
+
+        spec =
+          case {required?, spec} do
+            {false, _} -> spec
+            {true, "{" <> rest} -> "{required: true, " <> rest
+            {true, type} -> "{required: true, type: #{type}}"
+          end
+
+        "  #{flag}: #{spec}\n"
+      end
+
+    # An alias twice would be a mistake.
+    flags = if Enum.count(flags, &(&1 =~ "aliases")) > 1, do: ["  to: text\n"], else: flags
+
+    "---\nname: #{name}\ndescription: Example\nhandler: Skillbook.TestHandlers.Call\n" <>
+      "flags:\n#{flags}---\n# #{name}\n"
+  end
 
   # A page's Usage and Flags.
   defp random_page(name) do
@@ -132,6 +224,11 @@ defmodule Skillbook.Flags.DeclaredTest do
 
   defp fitting(%{type: :number}), do: ["2.5", "-1", "3"]
   defp fitting(%{type: :date, values: words}), do: ["2026-03-01" | words]
+  defp fitting(%{type: :datetime}), do: ["2026-03-01T10:00:00Z", "2026-03-01T10:00:00.25-05:30"]
+  defp fitting(%{type: :email}), do: ["a@b.de", "c.d+e@f.example"]
+  defp fitting(%{type: :url}), do: ["https://a.de", "http://b.de:80/c,d?e=f#g"]
+  defp fitting(%{type: :switch}), do: ["true", "no", "on"]
+  defp fitting(%{pattern: "[0-9]{1,3}"}), do: ["7", "12"]
   defp fitting(_flag), do: ["a", "b c", "done"]
 
   defp line(name, given, args) do
@@ -154,6 +251,21 @@ defmodule Skillbook.Flags.DeclaredTest do
     end)
   end
 
+  # Several words of a line are one text, which a JSON object has as one.
+  defp one_text(object, declaration) do
+    Map.new(object, fn {name, value} ->
+      case find_flag(declaration, name) do
+        %{type: :text, several: false} when is_list(value) -> {name, Enum.join(value, " ")}
+        _ -> {name, value}
+      end
+    end)
+  end
+
+  defp find_flag(declaration, name) do
+    plain = &(&1 |> String.downcase() |> String.replace(["-", "_"], ""))
+    Enum.find(declaration.flags, &(plain.(&1.name) == plain.(name)))
+  end
+
   # Writes a value of a declared type in the ways of a model.
   defp typed(object, declaration) do
     Map.new(object, fn {name, value} ->
@@ -170,7 +282,7 @@ defmodule Skillbook.Flags.DeclaredTest do
 
   defp typed_value(text, type) when type in [:integer, :number, :text] do
     case Integer.parse(to_string(text)) do
-      {number, ""} when abs(number) < 1000 -> number
+      {number, ""} when abs(number) < 1000 and text != "-0" -> number
       _ -> text
     end
   end
@@ -226,9 +338,15 @@ defmodule Skillbook.Flags.DeclaredTest do
   defp values?(value, flag), do: value?(value, flag)
 
   defp value?(value, %{type: :one_of, values: values}), do: value in values
-  defp value?(value, %{type: :integer} = flag), do: is_integer(value) and within?(value, flag)
+
+  defp value?(value, %{type: :integer} = flag),
+    do: is_integer(value) and abs(value) <= 0x8000000000000000 and within?(value, flag)
+
   defp value?(value, %{type: :number} = flag), do: is_float(value) and within?(value, flag)
   defp value?(value, %{type: :date}), do: is_struct(value, Date)
+  defp value?(value, %{type: :datetime}), do: is_struct(value, DateTime)
+  defp value?(value, %{type: :email}), do: is_binary(value) and value =~ ~r/\A[^@ ]+@[^@ ]+\z/
+  defp value?(value, %{type: :url}), do: is_binary(value) and value =~ ~r/\Ahttps?:\/\/[^ ]+\z/i
   defp value?(value, %{type: :switch}), do: is_boolean(value)
   defp value?(value, %{type: :value}), do: is_binary(value)
   defp value?(value, %{type: nil}), do: is_binary(value) or value == true
@@ -236,6 +354,7 @@ defmodule Skillbook.Flags.DeclaredTest do
   defp value?(value, %{type: :text} = flag) do
     is_binary(value) and (flag.empty or String.trim(value) != "") and
       (flag.max == nil or String.length(value) <= flag.max) and
+      (flag.pattern == nil or value =~ ~r/\A(?:#{flag.pattern})\z/) and
       not (flag.line and value =~ ~r/[\n\x{2028}]/u)
   end
 
@@ -244,18 +363,18 @@ defmodule Skillbook.Flags.DeclaredTest do
 
   test "a handler gets the declared types from text, JSON and tool calls", %{tmp_dir: folder} do
     names = for n <- 1..60, do: "x.p#{n}"
+    given = for n <- 1..60, do: "x.f#{n}"
     handler = [handler: "Skillbook.TestHandlers.Call"]
-
-    write(
-      folder,
-      Map.new(names, &{String.replace(&1, ".", "/") <> ".md", page(&1, handler, random_page(&1))})
-    )
-
+    file = &(String.replace(&1, ".", "/") <> ".md")
+    write(folder, Map.new(names, &{file.(&1), page(&1, handler, random_page(&1))}))
+    write(folder, Map.new(given, &{file.(&1), random_frontmatter(&1)}))
     view = view(folder)
+    assert for(%{severity: :error} = found <- View.diagnostics(view), do: found) == []
 
     ran =
-      for name <- names,
+      for name <- names ++ given,
           {:ok, declaration} = View.flags(view, name),
+          :ok = closed(view, name, declaration),
           _ <- 1..40,
           {given, args} = random_call(declaration),
           {:ok, typed, _} = outcome <- [same(view, name, declaration, given, args)] do
@@ -267,7 +386,29 @@ defmodule Skillbook.Flags.DeclaredTest do
       end
 
     # Enough of them are right for this to mean anything.
-    assert length(ran) > 500
+    assert length(ran) > 1000
+  end
+
+  # With any JSON, by a line and by a tool call, a handler gets values of the declared types or
+  # does not run, and defaults are values of their types.
+  defp closed(view, name, declaration) do
+    for _ <- 1..20 do
+      object =
+        for flag <- declaration.flags, :rand.uniform(2) == 1, into: %{} do
+          {flag.name, pick(@json ++ [pick(fitting(flag))])}
+        end
+
+      encoded = IO.iodata_to_binary(Skillbook.Support.JSON.encode(object))
+      line = outcome(view, "#{name} #{encoded}")
+      call = %{"name" => Tools.Name.from(name), "arguments" => encoded}
+      {result, _answer} = Tools.call(view, call, options())
+      assert {name, object, values(told(result))} == {name, object, values(line)}
+
+      with {:ok, typed, _} <- line,
+           do: assert(allowed?(typed, declaration), "#{name} #{encoded}: #{inspect(typed)}")
+    end
+
+    :ok
   end
 
   # Returns the result of each way of writing, which must be the same.
@@ -275,7 +416,7 @@ defmodule Skillbook.Flags.DeclaredTest do
     text = outcome(view, line(name, given, args))
 
     if args == [] do
-      object = object(given)
+      object = given |> object() |> one_text(declaration)
       encoded = &IO.iodata_to_binary(Skillbook.Support.JSON.encode(&1))
 
       properties =

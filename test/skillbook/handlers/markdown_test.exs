@@ -277,7 +277,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
            "error: expected a vault to write into, one of one, two, got none. Write for " <>
              "example: --vault one"},
           {both, "markdown.create b --content x --vault drive",
-           "error: the vault \"drive\" is not a folder, so its notes cannot be read or written"},
+           "error: the vault \"drive\" is not a folder, so its notes cannot be written"},
           {%Profile{id: "one"}, "markdown.create b --content x",
            "Created b.md in the vault one."},
           {both, "markdown.edit a --operation append --content x",

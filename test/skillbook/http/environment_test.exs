@@ -59,7 +59,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     assert Exception.message(error) ==
              "example.test:443: the proxy refused the connection: unsuccessful"
 
-    assert_received {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
+    assert_receive {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
   end
 
   test "names the exceptions" do

@@ -87,8 +87,8 @@ defmodule Skillbook.Model.ObjectTest do
   test "a fault is repaired once, with the error" do
     for {fault, error} <- @faults do
       assert {:ok, %{object: @object}} = complete([fault, @good])
-      assert_received {:asked, [%{role: :system}, %{role: :user}], _options}
-      assert_received {:asked, [_system, _user, said, problem], _options}
+      assert_receive {:asked, [%{role: :system}, %{role: :user}], _options}
+      assert_receive {:asked, [_system, _user, said, problem], _options}
       said_text = if fault == "", do: "(no answer)", else: fault
       assert said == %{role: :assistant, content: said_text}
       separator = if String.starts_with?(error, "at "), do: ", ", else: ": "
@@ -150,7 +150,7 @@ defmodule Skillbook.Model.ObjectTest do
   test "the schema is in the prompt, and narrower if asked for" do
     one = put_in(@schema, ["properties", "picks", "maxItems"], 1)
     assert {:ok, _} = complete([@good], constrain: one, temperature: 0, max_tokens: 50)
-    assert_received {:asked, [%{role: :system, content: system}, %{role: :user}], options}
+    assert_receive {:asked, [%{role: :system, content: system}, %{role: :user}], options}
     assert system =~ "Answer with one JSON object and nothing else."
     assert system =~ ~s("maxItems":1)
     assert options[:schema]["properties"]["picks"]["maxItems"] == 1
@@ -159,7 +159,7 @@ defmodule Skillbook.Model.ObjectTest do
 
     messages = [%{role: :system, content: "Be brief."} | @messages]
     assert {:ok, _} = Model.complete_object(scripted([@good]), messages, @schema)
-    assert_received {:asked, [%{content: "Be brief.\n\nAnswer with" <> _}, _user], _options}
+    assert_receive {:asked, [%{content: "Be brief.\n\nAnswer with" <> _}, _user], _options}
   end
 
   test "schemas with other keywords or invalid ones raise" do
@@ -258,7 +258,7 @@ defmodule Skillbook.Model.ObjectTest do
       optional = Map.delete(@schema, "required")
       refute Schema.all_required?(optional)
       assert Schema.all_required?(@schema)
-      pick = Schema.without(@schema, "maxLength")["properties"]["picks"]["items"]
+      pick = Schema.without(@schema, ["maxLength"])["properties"]["picks"]["items"]
       assert pick["properties"]["name"] == %{"type" => "string"}
     end
   end

@@ -36,6 +36,15 @@ defmodule Skillbook.Model.OpenAITest do
     {answer, received(:text), received(:slept)}
   end
 
+  defp tokens(prompt, completion) do
+    %{
+      prompt_tokens: prompt,
+      completion_tokens: completion,
+      cached_tokens: 0,
+      cache_write_tokens: 0
+    }
+  end
+
   defp received(tag) do
     receive do
       {^tag, value} -> [value | received(tag)]
@@ -50,8 +59,11 @@ defmodule Skillbook.Model.OpenAITest do
 
     assert answer == %{
              text: "Hello wörld",
-             usage: %{prompt_tokens: 12, completion_tokens: 3},
-             finish_reason: :stop
+             tool_calls: [],
+             usage: tokens(12, 3),
+             finish_reason: :stop,
+             opaque: nil,
+             model: "m"
            }
 
     assert_receive {:chat, %{headers: headers, body: body}}, 5_000
@@ -146,6 +158,90 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
+  describe "calls of servers that differ from OpenAI's" do
+    defp calls(deltas, reason \\ "stop") do
+      deltas =
+        for calls <- deltas,
+            do: ChatServer.json(%{choices: [%{index: 0, delta: %{tool_calls: calls}}]})
+
+      stream = ChatServer.stream(deltas ++ [ChatServer.finish(reason), "[DONE]"])
+      assert {{:ok, answer}, [], []} = chat([stream])
+      {answer.finish_reason, for(call <- answer.tool_calls, do: {call.name, call.arguments})}
+    end
+
+    defp delta(name, arguments, fields \\ []),
+      do: Map.merge(%{function: %{name: name, arguments: arguments}}, Map.new(fields))
+
+    @two {:tool_calls, [{"a", "{}"}, {"b", ~s({"c":1})}]}
+
+    test "are told apart" do
+      for {name, deltas} <- [
+            {"an index of each",
+             [
+               [delta("a", "{}", index: 0, id: "1")],
+               [delta("b", ~s({"c":1}), index: 1, id: "2")]
+             ]},
+            {"one index for all, with ids",
+             [
+               [delta("a", "{}", index: 0, id: "1")],
+               [delta("b", ~s({"c":1}), index: 0, id: "2")]
+             ]},
+            {"no index, with ids",
+             [[delta("a", "{}", id: "1"), delta("b", ~s({"c":1}), id: "2")]]},
+            {"neither index nor ids", [[delta("a", "{}")], [delta("b", ~s({"c":1}))]]},
+            {"ids that are empty",
+             [[delta("a", "{}", id: "")], [delta("b", ~s({"c":1}), id: "")]]},
+            {"an id in every piece",
+             [
+               [delta("a", "", index: 0, id: "1")],
+               [delta(nil, "{}", index: 0, id: "1")],
+               [delta("b", ~s({"c"), index: 1, id: "2")],
+               [delta(nil, ":1}", index: 1, id: "2")]
+             ]},
+            {"another id in every piece",
+             [
+               [delta("a", "", index: 0, id: "1")],
+               [delta(nil, "{}", index: 0, id: "2")],
+               [delta("b", ~s({"c"), index: 1, id: "3")],
+               [delta("", ":1}", index: 1, id: "4")]
+             ]},
+            {"a name in every piece",
+             [
+               [delta("a", "{}", index: 0, id: "1")],
+               [delta("b", ~s({"c"), index: 1, id: "2")],
+               [delta("b", ":1}", index: 1, id: "2")]
+             ]},
+            {"arguments that are no text",
+             [[delta("a", nil, index: 0), delta("b", %{"c" => 1}, index: 1)]]},
+            {"values without a call",
+             [
+               [nil, 1, "x"],
+               [delta("a", "{}", index: 0), %{}],
+               [],
+               [delta("b", ~s({"c":1}), index: 1)]
+             ]}
+          ] do
+        assert {name, calls(deltas)} == {name, @two}
+      end
+    end
+
+    test "have ids, and end for the right reason" do
+      one = [[delta("a", "{}", index: 0)]]
+      assert {:tool_calls, [{"a", "{}"}]} = calls(one, "stop")
+      assert {:tool_calls, [{"a", "{}"}]} = calls(one, "tool_calls")
+      assert {:tool_calls, [{"a", "{}"}]} = calls(one, "function_call")
+      assert {:length, [{"a", "{}"}]} = calls(one, "length")
+      assert {:filtered, [{"a", "{}"}]} = calls(one, "content_filter")
+
+      stream =
+        ChatServer.json(%{choices: [%{delta: %{tool_calls: [delta("a", ""), delta("b", "")]}}]})
+
+      {{:ok, answer}, _, _} = chat([ChatServer.stream([stream, "[DONE]"])])
+      assert [%{id: "call_" <> one}, %{id: "call_" <> other}] = answer.tool_calls
+      assert one != other and byte_size(one) == 24
+    end
+  end
+
   @partial "data: #{ChatServer.delta("some")}\n\n"
 
   test "other variants of events are read" do
@@ -222,7 +318,7 @@ defmodule Skillbook.Model.OpenAITest do
       chunks = for <<byte <- body>>, do: {:chunk, <<byte>>}
       assert {{:ok, answer}, texts, []} = chat([[head | chunks] ++ [:end]])
       assert {answer.text, Enum.join(texts), answer.finish_reason} == {text, text, reason}
-      assert answer.usage == %{prompt_tokens: 7, completion_tokens: 2}
+      assert answer.usage == tokens(7, 2)
     end
   end
 
@@ -432,7 +528,7 @@ defmodule Skillbook.Model.OpenAITest do
 
         case answer do
           {:ok, answer} ->
-            assert answer == %{text: "Grüße, Ann", usage: nil, finish_reason: :stop}
+            assert %{text: "Grüße, Ann", usage: nil, finish_reason: :stop} = answer
             assert byte_size(reply) >= byte_size(before)
 
           {:error, error} ->
@@ -606,7 +702,7 @@ defmodule Skillbook.Model.OpenAITest do
 
       script = [ChatServer.refusal(401, "Incorrect API key provided: #{@key}.")]
       log = capture_log(fn -> send(self(), chat(script, key: fn -> @key end)) end)
-      assert_received {{:error, error}, [], []}
+      assert_receive {{:error, error}, [], []}
       assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}, 5_000
       assert Exception.message(error) =~ "(401): "
       assert Exception.message(error) =~ "Incorrect API key provided: [key]."
@@ -702,7 +798,8 @@ defmodule Skillbook.Model.OpenAITest do
            "expected text as the option :model of a model, got: \"\""},
           {[url: "http://a", modle: "m"],
            "unknown option :modle for a model, did you mean :model? The options are :url, " <>
-             ":model, :key, :system_role, :structured, :connect_timeout, :idle_timeout, " <>
+             ":model, :key, :system_role, :structured, :tools, :strict, :cache, :extra, " <>
+             ":connect_timeout, :idle_timeout, " <>
              ":timeout, " <>
              ":retries, :backoff, :cacertfile, :proxy, :http, :sleep"},
           {[url: "http://a", model: "m", key: "sk"],
@@ -764,9 +861,8 @@ defmodule Skillbook.Model.OpenAITest do
     for {options, message} <- [
           {[temprature: 1],
            "unknown option :temprature for a model's answer, did you mean :temperature? The " <>
-             "options are :stop, :temperature, :max_tokens, :grammar, :schema, :extra, " <>
-             ":timeout, " <>
-             ":on_retry"},
+             "options are :stop, :temperature, :max_tokens, :tools, :tool_choice, " <>
+             ":on_tool_call, :grammar, :schema, :extra, :timeout, :on_retry"},
           {[stop: "x"],
            "expected a list of texts as the option :stop of a model's answer, got: \"x\""}
         ] do
@@ -802,6 +898,45 @@ defmodule Skillbook.Model.OpenAITest do
       finish_reason: :length
     }
 
-    assert {:ok, ^answer} = said.(fn _, _ -> answer end)
+    full = Map.merge(answer, %{usage: tokens(1, 1), tool_calls: [], opaque: nil, model: nil})
+    assert {:ok, ^full} = said.(fn _, _ -> answer end)
+    assert {:ok, ^full} = said.(fn _, _ -> {:ok, answer} end)
+    assert {:ok, %{text: "abc"}} = said.(fn _, _ -> ["a", [?b, "c"]] end)
+    assert received(:text) == ["a", "a", "abc"]
+  end
+
+  test "a function may call tools" do
+    earlier = %{id: "call_1", name: "one", arguments: "{}"}
+
+    messages =
+      @hello ++
+        [
+          %{role: :assistant, content: "", tool_calls: [earlier]},
+          %{role: :tool, id: "call_1", name: "one", content: "ok", error: false}
+        ]
+
+    calls = [
+      %{name: "two", arguments: %{"b" => 1, "a" => "x"}},
+      %{id: "own", name: "three", arguments: ~s({"broken)},
+      %{name: "four"}
+    ]
+
+    model = Model.Function.new(fn _, _ -> %{text: "Wait.", tool_calls: calls} end)
+    options = [on_tool_call: &send(self(), {:piece, &1})]
+    {:ok, answer} = Model.chat(model, messages, options, &send(self(), {:text, &1}))
+
+    assert answer.tool_calls == [
+             %{id: "call_2", name: "two", arguments: ~s({"a":"x","b":1})},
+             %{id: "own", name: "three", arguments: ~s({"broken)},
+             %{id: "call_4", name: "four", arguments: "{}"}
+           ]
+
+    assert {answer.text, answer.finish_reason} == {"Wait.", :tool_calls}
+
+    assert received(:piece) ==
+             for(
+               {call, index} <- Enum.with_index(answer.tool_calls),
+               do: Map.put(call, :index, index)
+             )
   end
 end

@@ -40,6 +40,26 @@ defmodule Skillbook.Package.ExportTest do
            ]
   end
 
+  test "flags of the frontmatter are the same where it is installed", %{tmp_dir: folder} do
+    [source, out, there] = for name <- ~w(source out there), do: Path.join(folder, name)
+
+    flags =
+      "flags:\n  to: {required: true}\n  at: {type: date, required: true}\n" <>
+        "  n: {type: number, max: 0.5, aliases: [m]}\n  by: {values: [b, a], default: b}\n"
+
+    text = page("w.late", [], "Write to {to} at {at}.\n")
+    text = String.replace(text, "---\nW", flags <> "---\nW")
+
+    write(source, %{"w/late.md" => text})
+    {:ok, catalog} = Catalog.load([source])
+    {:ok, _path} = Package.export(View.all(catalog), "w.late", out)
+    {:ok, [_]} = Package.install(out, to: there, accept: fn _question -> true end)
+    {:ok, installed} = Catalog.load([{:installed, there}])
+    [one, two] = for catalog <- [catalog, installed], do: View.flags(View.all(catalog), "w.late")
+    assert {:ok, %{given: true, error: nil}} = one
+    assert one == two
+  end
+
   test "a workflow is a workflow again where it is installed", %{tmp_dir: folder} do
     [source, out, there] = for name <- ~w(source out there), do: Path.join(folder, name)
 

@@ -62,6 +62,17 @@ defmodule Skillbook.Package.InstalledTest do
     end
   end
 
+  test "the next call deletes the lock file that a killed process was writing", %{
+    tmp_dir: folder
+  } do
+    from = write(Path.join(folder, "from"), %{"one/SKILL.md" => skill("one")})
+    to = Path.join(folder, "to")
+    {:ok, _} = Package.install(from, [to: to] ++ accept_all())
+    write(to, %{".4573-146.tmp" => "{", ".own.tmp" => "own"})
+    assert actions(Package.outdated([], to: to)) == [{"one", :current}]
+    assert Enum.sort(File.ls!(to)) == [".own.tmp", "one", "skills.lock.json"]
+  end
+
   # Waits for a time that differs from round to round, without a timer.
   defp spin(n), do: Enum.reduce(1..n, 0, &rem(&1 * 31 + &2, 1009))
 end

@@ -50,4 +50,29 @@ defmodule Skillbook.Package.IntoStoreTest do
       assert Skillbook.Scheduler.registered(other) == %{}
     end
   end
+
+  test "does not make a text of a workflow", %{tmp_dir: folder} do
+    [source, out] = for name <- ~w(source out), do: Path.join(folder, name)
+
+    write(source, %{
+      "w/late.md" => page("w.late", [], "## Behavior\n\n```cmd\nmemory.save --content a\n```\n"),
+      "w/prose.md" => page("w.prose", [], "Say hello.\n"),
+      "fine/SKILL.md" => skill("fine")
+    })
+
+    for name <- ~w(w.late w.prose fine), do: {:ok, _} = Package.export(view(source), name, out)
+    view = Skillbook.view(book(store: ":memory:", builtins: false))
+    imported = Package.into_store(view, out, [names: :all, labels: []] ++ accept_all())
+
+    assert messages(imported) == [
+             ~s(w-late is the command "w.late", and the store holds skills and notes; use ) <>
+               "`install`, which keeps it a command",
+             ~s(w-prose is the command "w.prose", and the store holds skills and notes; use ) <>
+               "`install`, which keeps it a command"
+           ]
+
+    assert for(entry <- Skillbook.View.entries(Skillbook.view(view.book)), do: entry.name) == [
+             "fine"
+           ]
+  end
 end

@@ -58,13 +58,13 @@ defmodule Skillbook.Reply.PlaceholderTest do
       assert [%{status: :ok}, %{status: :ok, command: ^line}] =
                run(view, ["x.get", line], "A b").results
 
-      assert_received {:got, ^flags, ^args}
+      assert_receive {:got, ^flags, ^args}
     end
   end
 
   test "refer to pages and answers too, but never to the name of a command", %{view: view} do
     run(view, ["x.page", "get_skill x.page", "x.send {1} {2} {last}"], "")
-    assert_received {:got, %{}, ["Do it.", "Do it.", "Do it."]}
+    assert_receive {:got, %{}, ["Do it.", "Do it.", "Do it."]}
 
     report = run(view, ["x.get", "{1}", "{last} --a b", "get_skill {1}"], "x.page")
 
@@ -88,7 +88,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     report = run(view, ["x.get", "x.send {1}"], long, max_result: 100)
     assert [%{metadata: %{cut: %{to: shown}}}, %{status: :ok}] = report.results
     assert shown <= 100
-    assert_received {:got, %{}, [^long]}
+    assert_receive {:got, %{}, [^long]}
   end
 
   test "report references without a result", %{view: view} do
@@ -163,9 +163,9 @@ defmodule Skillbook.Reply.PlaceholderTest do
     report = run(view, ["x.page", "x.send --to bob --body {1} x {1} --again {last}"], "")
     assert [_, %{error: %PolicyError{}}] = report.results
 
-    assert_received {:asked,
-                     %{"to" => "bob", "body" => ["Do it.", "x", "Do it."], "again" => "Do it."},
-                     [{"{1}", "Do it."}, {"{last}", "Do it."}]}
+    assert_receive {:asked,
+                    %{"to" => "bob", "body" => ["Do it.", "x", "Do it."], "again" => "Do it."},
+                    [{"{1}", "Do it."}, {"{last}", "Do it."}]}
 
     report = run(view, ["x.send --a b", "x.send {1}"], "")
 
@@ -186,9 +186,9 @@ defmodule Skillbook.Reply.PlaceholderTest do
                  value
                ).results
 
-      assert_received {:got, %{"body" => ^value, "list" => ["a", ^value]} = flags, [^value]}
+      assert_receive {:got, %{"body" => ^value, "list" => ["a", ^value]} = flags, [^value]}
       assert map_size(flags) == 2
-      assert_received {:got, %{"sent" => "sent"}, []}
+      assert_receive {:got, %{"sent" => "sent"}, []}
     end
   end
 

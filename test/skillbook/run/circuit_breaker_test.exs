@@ -3,7 +3,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.CircuitBreaker
-  alias Skillbook.{HandlerError, OutOfServiceError}
+  alias Skillbook.{Book, HandlerError, OutOfServiceError, Profile, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -139,6 +139,34 @@ defmodule Skillbook.Run.CircuitBreakerTest do
       for id <- ~w(dora eve), _ <- 1..2, do: run_as(book, id, :crash)
       assert [%{message: message}] = Skillbook.diagnostics(book)
       assert message =~ ~r/ for the profiles "ann", "bob", "dora" and 1 more\z/
+    end
+
+    test "see their own failures, and an unrestricted profile all", %{tmp_dir: folder} do
+      book = start(folder, failures: 2, cooldown: 600_000)
+      for id <- ["ann", "ann", "bob"], do: run_as(book, id, :crash)
+
+      rows = fn view ->
+        for row <- CircuitBreaker.list(Book.fetch!(book), view) do
+          assert is_struct(row.retry_at, DateTime) == (row.state == :open)
+          {row.name, row.profile, row.state, row.failures}
+        end
+      end
+
+      {ann, bob} = {{"x.run", "ann", :open, 2}, {"x.run", "bob", :closed, 1}}
+
+      for {view, expected} <- [
+            {View.all(book), [ann, bob]},
+            {Skillbook.view(book, Profile.new!(id: "ann")), [ann]},
+            {Skillbook.view(book, Profile.new!(id: "bob", grants: :all)), [ann, bob]},
+            {Skillbook.view(book, Profile.new!(id: "carl")), []},
+            {Skillbook.view(book, Profile.new!(id: "ann", skills: ["x.other"])), []}
+          ],
+          do: assert(rows.(view) == expected)
+
+      # A changed page counts anew.
+      write(folder, %{"x/run.md" => page("x.run", handler("Call"), "Changed.\n")})
+      Skillbook.reload(book)
+      assert rows.(View.all(book)) == []
     end
 
     test "have a limited number of counts, and the oldest are dropped", %{tmp_dir: folder} do

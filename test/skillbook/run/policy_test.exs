@@ -55,7 +55,7 @@ defmodule Skillbook.Run.PolicyTest do
 
     slowly = fn answer ->
       fn _request ->
-        Process.sleep(300)
+        Process.sleep(1_500)
         answer
       end
     end
@@ -67,7 +67,7 @@ defmodule Skillbook.Run.PolicyTest do
         ] do
       result = run(view, line, ask: slowly.(answer))
       assert {line, result.status} == {line, status}
-      assert result.duration < 250_000
+      assert result.duration < 1_400_000
     end
   end
 
@@ -108,7 +108,11 @@ defmodule Skillbook.Run.PolicyTest do
       {[writes: :deny], allow, :deny, :deny, :deny},
       {[writes: :delegate], allow, :delegate, :delegate, :delegate},
       {[writes: :ask], allow, :ok, :ok, :template},
-      {[writes: :ask], refuse, :denied, :denied, :denied}
+      {[writes: :ask], refuse, :denied, :denied, :denied},
+      {[writes: :ask, approved: ["x.send"]], refuse, :ok, :denied, :denied},
+      {[writes: :ask, approved: ["x.s*", "x.tidy"]], refuse, :ok, :denied, :template},
+      {[writes: :deny, approved: ["*"]], allow, :deny, :deny, :deny},
+      {[writes: :delegate, approved: ["*"]], allow, :delegate, :delegate, :delegate}
     ]
 
     for {profile, options, sent, listed_all, tidied} <- rows do
@@ -366,7 +370,9 @@ defmodule Skillbook.Run.PolicyTest do
         for limit <- (whole - size - 2)..whole do
           options = [max_chars: limit, sections: [:rules, :commands]]
           profile = [id: "ann", writes: :delegate]
-          [%{prompt: place}] = Explanation.new(catalog, "x.tidy", profile, options).files
+
+          [%{prompt: place}] =
+            Explanation.new(catalog, "x.tidy", [profile: profile] ++ options).files
 
           assert {limit, place =~ "left out"} ==
                    {limit, not (Prompt.text(delegate, options) =~ "x.tidy")}
@@ -454,8 +460,8 @@ defmodule Skillbook.Run.PolicyTest do
       view = view(folder, writes: :ask)
       assert run(view, "x.send --to bob", ask: ask, assigns: %{a: 1}).status == :ok
 
-      assert_received %Request{entry: %{name: "x.send"}, command: %{flags: %{"to" => "bob"}}} =
-                        request
+      assert_receive %Request{entry: %{name: "x.send"}, command: %{flags: %{"to" => "bob"}}} =
+                       request
 
       assert {request.profile, request.context.view, request.context.assigns} ==
                {view.profile, view, %{a: 1}}
@@ -485,7 +491,8 @@ defmodule Skillbook.Run.PolicyTest do
         {fn _ -> exit(:normal) end, "the :ask callback crashed: normal"},
         {fn _ -> Process.exit(self(), :kill) end, "the :ask callback crashed: killed"},
         {fn _ -> true end,
-         "expected :allow, :deny or {:deny, text} of the :ask callback, got: true"},
+         "expected :allow, :deny, {:deny, text}, :pending or {:pending, ref} of the :ask " <>
+           "callback, got: true"},
         {fn _ -> {:deny, :no} end, "of the :ask callback, got: {:deny, :no}"},
         {fn _ -> {:deny, <<255>>} end, "of the :ask callback, got: {:deny, <<255>>}"},
         {{Nowhere, :ask}, "the :ask callback crashed"}
@@ -515,7 +522,7 @@ defmodule Skillbook.Run.PolicyTest do
       assert %PolicyError{kind: :denied} =
                run(view(folder, writes: :ask), "x.send", ask: ask, timeout: 1).error
 
-      assert_received :thought
+      assert_receive :thought
     end
 
     test "the callback ends with the caller", %{tmp_dir: folder} do

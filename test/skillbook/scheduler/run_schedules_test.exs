@@ -42,6 +42,7 @@ defmodule Skillbook.Scheduler.RunSchedulesTest do
 
   test "mix skillbook runs only those of its own book", %{tmp_dir: folder} do
     write(folder, %{"a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "default")})
+    on_exit(fn -> Application.delete_env(:skillbook, :modules, persistent: true) end)
 
     output =
       capture_io(fn ->

@@ -169,7 +169,7 @@ defmodule Skillbook.SQL.EctoTest do
                  mode: :immediate
                )
 
-      for statement <- statements, do: assert_received({:statement, ^statement})
+      for statement <- statements, do: assert_receive({:statement, ^statement})
       refute_received {:statement, _}
     end
   end
@@ -270,7 +270,10 @@ defmodule Skillbook.SQL.EctoTest do
                  "memories), 2 (the store), 3 (runs of workflows), 4 (firings), 5 (the " <>
                  "documents of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 " <>
                  "(the terms of vaults), 9 (one index for search), 10 (labels of tasks), " <>
-                 "11 (vectors), 12 (digests of searched texts); " <>
+                 "11 (vectors), 12 (digests of searched texts), 13 (approvals), " <>
+                 "14 (connections), 15 (tokens and sessions of the web), " <>
+                 "16 (conversations of agents), 17 (approvals of MCP servers), " <>
+                 "18 (operations on schedules and breakers); " <>
                  "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>

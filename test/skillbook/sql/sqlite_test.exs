@@ -142,7 +142,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     for sql <- both,
         do:
           Task.async(fn -> for _ <- 1..20, do: SQL.query!(sql, "update u set id = id + 1") end)
-          |> Task.await()
+          |> Task.await(60_000)
 
     for sql <- both, do: assert(one(sql, "select id from u") == 47)
   end

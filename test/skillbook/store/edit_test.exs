@@ -23,6 +23,8 @@ defmodule Skillbook.Store.EditTest do
           {{:prepend, ""}, "a", "a"},
           {{:prepend, "b"}, "---\nlabels: [x]\n---\na", "---\nlabels: [x]\n---\nb\na"},
           {{:prepend, "b"}, "---\nlabels: [x]\n---\n", "---\nlabels: [x]\n---\nb"},
+          {{:prepend, "b"}, "\uFEFF---\nlabels: [x]\n---\na",
+           "\uFEFF---\nlabels: [x]\n---\nb\na"},
           {{:prepend, "b"}, "---\nA line", "b\n---\nA line"},
           {{:delete, "b"}, "abab", "aab"},
           {{:delete, "abab"}, "abab", ""},

@@ -99,10 +99,10 @@ defmodule Skillbook.Store.FollowerTest do
     :telemetry.listen(book)
     assert Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread")])) == :ok
     assert names(book) == ["bread", "milk"]
-    assert_received {:skillbook, ^book, %Change{generation: 2, added: ["bread", "milk"]}}
+    assert_receive {:skillbook, ^book, %Change{generation: 2, added: ["bread", "milk"]}}
 
-    assert_received {[:skillbook, :catalog, :reload], %{added: 2, entries: 2},
-                     %{book: ^book, generation: 2}}
+    assert_receive {[:skillbook, :catalog, :reload], %{added: 2, entries: 2},
+                    %{book: ^book, generation: 2}}
 
     milk = id(book, "milk")
 
@@ -241,7 +241,7 @@ defmodule Skillbook.Store.FollowerTest do
       end)
 
     assert log =~ text
-    assert_received {[:skillbook, :store, :late], %{revision: ^revision}, %{book: ^book}}
+    assert_receive {[:skillbook, :store, :late], %{revision: ^revision}, %{book: ^book}}
     assert names(book) == []
     FakeSQL.away(name, false)
     assert Follower.sync(book, revision) == :ok

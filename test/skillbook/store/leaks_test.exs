@@ -7,11 +7,13 @@ defmodule Skillbook.Store.LeaksTest do
   import Skillbook.Eventually
 
   alias Skillbook.Embedding.{Documents, Entries}
+  alias Skillbook.Prompt.Sections
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
 
   alias Skillbook.{
     Agent,
+    Approval,
     Book,
     Embedder,
     Entry,
@@ -179,13 +181,18 @@ defmodule Skillbook.Store.LeaksTest do
            :task,
            :task,
            :change_task,
-           :run
+           :run,
+           :call
          ]) do
       :create ->
         Store.create(boss, hide(fields(), readers), options)
 
       :remember ->
         remember(book, 1, now)
+
+      :call ->
+        report = Skillbook.run(asking(book, @boss), cmd("memory.save --content Stew"), now: now)
+        assert [%{status: :pending}] = report.results
 
       :task ->
         create_task(book, now)
@@ -224,6 +231,9 @@ defmodule Skillbook.Store.LeaksTest do
         if hits_hidden?(boss, name, readers), do: apply(Store, action, [boss, name, options])
     end
   end
+
+  # The view of a profile whose writes wait for an approval.
+  defp asking(book, profile), do: Skillbook.view(book, %{profile | writes: :ask})
 
   # A hidden task, often below or above a visible one.
   defp create_task(book, now) do
@@ -360,7 +370,7 @@ defmodule Skillbook.Store.LeaksTest do
   defp random_write(now) do
     if one_of([true, false]),
       do: {:store, random_call(now)},
-      else: {one_of([:line, :tool]), random_command(), now}
+      else: {one_of([:line, :line, :tool, :tool, :asked]), random_command(), now}
   end
 
   defp random_call(now) do
@@ -469,6 +479,13 @@ defmodule Skillbook.Store.LeaksTest do
     {report, to_string(report)}
   end
 
+  # Waits for an approval.
+  defp run_command(book, profile, {:asked, {command, _tool, given}, now}) do
+    report = Skillbook.run(asking(book, profile), cmd("#{command} #{json(given)}"), now: now)
+    if Enum.any?(report.results, &(&1.status == :pending)), do: Process.put(:waits, true)
+    {report, to_string(report)}
+  end
+
   defp run_command(book, profile, {:tool, {_command, tool, given}, now}),
     do: call(Skillbook.view(book, profile), tool, given, now)
 
@@ -511,6 +528,22 @@ defmodule Skillbook.Store.LeaksTest do
       count: View.count(view),
       diagnostics: View.diagnostics(view),
       tools: for(shape <- [:openai, :anthropic, :mcp], do: Tools.definitions(view, shape: shape)),
+      chosen:
+        for(
+          limit <- [1, 5, 20],
+          text <- ["stew", "Where is the milk?"],
+          do:
+            Tools.list(view,
+              limit: limit,
+              run_command: true,
+              messages: [%{role: :user, content: text}]
+            )
+        ),
+      approvals:
+        for(
+          limit <- [1, 100],
+          do: Skillbook.approvals(view, status: Approval.statuses(), limit: limit)
+        ),
       grammar: Grammar.gbnf(view),
       searches:
         for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
@@ -518,6 +551,11 @@ defmodule Skillbook.Store.LeaksTest do
       candidates:
         for(text <- @asked ++ ["Where is the stew?"], do: Candidates.find(view, text, 20)),
       embedded: Entries.progress(view),
+      sections:
+        for(
+          text <- @asked,
+          do: Sections.text(view, sections: [:tasks, :memory], message: text, now: @now)
+        ),
       routed: routed(view),
       proactive: Native.view_proactive(view.ref),
       commands: lines(view, world),
@@ -537,6 +575,7 @@ defmodule Skillbook.Store.LeaksTest do
       agenda: Skillbook.schedule(view, times: 2, last: 100),
       usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
       lint: Lint.run([folder], profile: profile),
+      examples: Skillbook.Test.run(view),
       exports: exported(view, folder)
     ]
   end
@@ -666,7 +705,7 @@ defmodule Skillbook.Store.LeaksTest do
 
   # For trusted code, so it shows hidden entries; for visible ones it shows the profile's view.
   defp explained(book, profile, name) do
-    for %{hidden: []} = file <- Skillbook.explain(book, name, profile).files,
+    for %{hidden: []} = file <- Skillbook.explain(book, name, profile: profile).files,
         file.state in [:used, :index],
         do: Map.take(file, [:path, :name, :source, :state, :prompt])
   end
@@ -696,7 +735,9 @@ defmodule Skillbook.Store.LeaksTest do
     |> String.replace(~r/duration: [\d.]+/, "duration: 0")
     |> String.replace(~r/\d+ ms/, "0 ms")
     |> String.replace(~r/--id [a-z2-7]{16}|id: "[a-z2-7]{16}"/, "ID")
-    |> String.replace(~r/(since|until): ~U\[[^\]]*\]/, "TIME")
+    |> String.replace(~r/(since|until|asked_at|expires_at): ~U\[[^\]]*\]/, "TIME")
+    |> String.replace(~r/A-[a-z2-9]{12}, until [\d: -]* UTC/, "A-REF, until TIME")
+    |> String.replace(~r/A-[a-z2-9]{12}/, "A-REF")
     |> String.replace(~r/generation: \d+/, "generation: 0")
     |> String.replace(~r{(?<=["/])~\d\d/}, "")
     |> numbers_in_order()
@@ -735,6 +776,7 @@ defmodule Skillbook.Store.LeaksTest do
     read = fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end
     schedules = [clock: read, max_per_profile: 3]
     options = [store: ":memory:", sources: [folder], write_to: folder, watch: false]
+    options = [ask: fn _request -> :pending end] ++ options
     options = [embedder: embedder(), embedder_timeout: 60_000] ++ options
     book = book(options ++ [profiles: profiles, schedules: schedules])
     %{book: book, folder: folder, clock: clock}
@@ -969,10 +1011,11 @@ defmodule Skillbook.Store.LeaksTest do
     end
 
     assert Process.get(:routed)
+    assert Process.get(:waits)
     assert Enum.any?(fired())
     assert Enum.any?(memories_seen(), &match?(%{total: total} when total > 0, &1))
     assert Enum.any?(stored(), &(&1 > 0))
-    assert_received :built
+    assert_receive :built
 
     # Numbers that only grow would tell how many others were drawn between two of them. By chance
     # twelve of them grow once in 479 million cases.

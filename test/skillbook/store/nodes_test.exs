@@ -30,7 +30,7 @@ defmodule Skillbook.Store.NodesTest do
       for round <- 1..10, [writer, reader] <- [[a, b], [b, a]] do
         name = "note-#{round}"
         text = "written #{round} by #{inspect(writer)}"
-        {:ok, _, _} = Peers.store(writer, :nodes, :put_note, [name, text, []])
+        {:ok, _} = Peers.store(writer, :nodes, :put_note, [name, text, []])
         # The writer sees it immediately.
         assert Peers.read(writer, :nodes, name) == text
         assert eventually(fn -> Peers.read(reader, :nodes, name) == text end)
@@ -56,7 +56,7 @@ defmodule Skillbook.Store.NodesTest do
 
     Peers.connect(a, b)
 
-    {:ok, :added, _} = Peers.store(a, :nodes, :put_note, ["before", "1", []])
+    {:ok, _} = Peers.store(a, :nodes, :put_note, ["before", "1", []])
     assert eventually(fn -> Peers.read(b, :nodes, "before") == "1" end)
 
     PostgresCase.stop_server(folder)

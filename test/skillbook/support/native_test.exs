@@ -66,6 +66,7 @@ defmodule Skillbook.Support.NativeTest do
     {:ok, large} = Catalog.load([folder])
 
     long = String.duplicate("a", 64 * 1024 + 1)
+    all = Skillbook.Profile.unrestricted().services
     [small, large, other] = [View.all(catalog).ref, View.all(large).ref, View.all(large).ref]
     {:ok, unmade} = View.new(catalog, id: "unmade")
     Native.view_prompt(small)
@@ -111,13 +112,16 @@ defmodule Skillbook.Support.NativeTest do
       json_encode: {[[a: 1], false], [Enum.to_list(0..8_192), false]},
       json_encode: {[{1}, false], [Map.new(0..8_192, &{&1, 1}), false]},
       json_encode: {[{"1"}, true], [List.duplicate(["a"], 4_000), false]},
-      view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
+      view_new: {[catalog.ref, [""], :all, [], all], [catalog.ref, ["x"], :all, [], all]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
       view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
       view_spelled: {[small, "Haiku"], [large, "Haiku"]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
+      view_page: {[large, "", 64, false], [large, "", 65, false]},
+      view_page: {[small, "", 64, true], [large, "", 64, true]},
+      view_names: {[small, nil, true], [large, nil, false]},
       view_domains: {[small], [large]},
       view_help: {[small, ""], [large, ""]},
       view_help: {[small, "email"], [large, "many"]},

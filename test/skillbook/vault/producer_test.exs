@@ -108,6 +108,30 @@ defmodule Skillbook.Vault.ProducerTest do
     assert found(book, "yearly") == ["Plans/Q1.md"]
   end
 
+  test "the interval grows up to a minute while an error lasts", %{drive: drive, book: book} do
+    [{indexer, _}] = Registry.lookup(Skillbook.Vault.Indexer.registry(book), "drive")
+    left = fn -> Process.read_timer(:sys.get_state(indexer).retry) end
+    :ok = TestDrive.fail(drive, {:files, 2}, {:error, :timeout})
+
+    capture_log(fn ->
+      {:error, _} = Vault.sync(book, "drive")
+      assert left.() in 1..5_000
+
+      for most <- [10_000, 20_000, 40_000, 60_000, 60_000] do
+        send(indexer, :retry)
+        assert left.() in (div(most, 2) + 1)..most
+      end
+
+      # A success begins anew.
+      :ok = TestDrive.fail(drive, {:files, 2}, nil)
+      send(indexer, :retry)
+      assert :sys.get_state(indexer).retry == nil
+      :ok = TestDrive.fail(drive, {:files, 2}, {:error, :timeout})
+      {:error, _} = Vault.sync(book, "drive")
+      assert left.() in 1..5_000
+    end)
+  end
+
   test "an unreadable document keeps its index and is retried",
        context do
     %{drive: drive, book: book} = context

@@ -21,7 +21,7 @@ defmodule Skillbook.Workflow.RunsTest do
       }
 
       command = %Command{name: "x.flow", raw: "x.flow --to \"é\0\""}
-      context = context(sql: sql, profile: ann, command: command, by: :user)
+      context = context(sql: sql, entry: entry, profile: ann, command: command, by: :user)
 
       id = Runs.start(entry, context, 2, 1_000)
       now = context.now

@@ -1,18 +1,20 @@
 defmodule Skillbook.CLI.Chat.Approval do
   @moduledoc false
-  # Asks the user before a command with side effects runs (`chat --ask`). The process that runs
-  # the command asks, and the process that reads lines answers. Commands answered with `always`
-  # are in an ETS table and are not asked for again.
+  # Asks the user before a command with side effects runs (`chat --ask`), and before one of a page
+  # with `approval: required` does. The process that runs the command asks, and the process that
+  # reads lines answers. Commands answered with `always` are in an ETS table and are not asked for
+  # again.
 
   alias Skillbook.CLI.Shell.Input
   alias Skillbook.CLI.Terminal
   alias Skillbook.Reply.Placeholder
   alias Skillbook.Request
+  alias Skillbook.Run.Policy
 
   @enforce_keys [:terminal, :reader, :allowed]
   defstruct [:terminal, :reader, :allowed]
 
-  @prompt "Run it? y/n/always/why> "
+  @prompt "Run it? y/n/always/later/why> "
 
   @doc "An approval for the conversation of the calling process, which reads the lines."
   def new(terminal),
@@ -42,7 +44,7 @@ defmodule Skillbook.CLI.Chat.Approval do
         answer_word(approval, request, String.split(line, ~r/\s+/, parts: 2, trim: true), input)
 
       {:eof, input} ->
-        {:ok, :deny, input}
+        {:ok, if(Policy.approval?(request.entry), do: :pending, else: :deny), input}
 
       {:interrupt, input} ->
         {:interrupt, input}
@@ -58,10 +60,13 @@ defmodule Skillbook.CLI.Chat.Approval do
   defp answer_word(_approval, _request, [word, text], input) when word in ["n", "no"],
     do: {:ok, {:deny, text}, input}
 
+  # A page with `approval: required` needs one for each call.
   defp answer_word(approval, request, ["always"], input) do
-    :ets.insert(approval.allowed, {key(request)})
+    unless Policy.approval?(request.entry), do: :ets.insert(approval.allowed, {key(request)})
     {:ok, :allow, input}
   end
+
+  defp answer_word(_approval, _request, ["later"], input), do: {:ok, :pending, input}
 
   defp answer_word(approval, %{entry: entry} = request, ["why"], input) do
     put(
@@ -80,6 +85,7 @@ defmodule Skillbook.CLI.Chat.Approval do
       y       run the command
       n       do not run it; the model gets the text after n, for example: n do it tomorrow
       always  run it, and do not ask for #{request.entry.name} again
+      later   do not run it now; it waits for `skillbook approvals`
       why     show its description\
       """)
 

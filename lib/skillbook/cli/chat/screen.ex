@@ -88,6 +88,9 @@ defmodule Skillbook.CLI.Chat.Screen do
         "the reply has commands outside a cmd block; the model is told that they did not run"
       )
 
+  defp show_event(screen, {:empty, _text}),
+    do: note(screen, :yellow, "the reply is empty; the model is asked again")
+
   defp show_event(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
 
   defp show_event(screen, {:retry, retry}) do

@@ -61,7 +61,8 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     id = flags["id"] || "agent-#{Budget.next_agent(agent.options[:parent])}"
     on_event = agent.options[:on_event]
 
-    own = [system: NonInteractive.system(@opening), on_event: &on_event.({:agent, id, &1})]
+    system = NonInteractive.system(@opening, agent.options)
+    own = [system: system, on_event: &on_event.({:agent, id, &1})]
     options = Keyword.merge(agent.options, own ++ options)
 
     {result, results} =
@@ -79,6 +80,13 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
 
   defp answer(%{status: :done} = result, text, effects),
     do: {:ok, Result.ok(text, data: result, effects: effects)}
+
+  defp answer(%{status: :pending} = result, text, effects) do
+    metadata = %{pending: result.pending}
+
+    {:ok,
+     %Result{status: :pending, content: text, data: result, effects: effects, metadata: metadata}}
+  end
 
   # The effects of an agent that did not finish count too.
   defp answer(result, text, effects) do

@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Search.Query
+  alias Skillbook.Support.External
   alias Skillbook.Vault.Hit
   alias Skillbook.{FlagError, Flags, Result, Vault}
 
@@ -16,7 +17,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
          {:ok, flags} <- cast_fields(flags),
          :ok <- Flags.require_any(flags, @filters),
          {:ok, results} <- Vault.search(context.view, flags["query"], options(flags)) do
-      {:ok, Result.ok(text(results, flags), data: results)}
+      metadata = if Enum.any?(results.hits, & &1.external), do: %{external: true}, else: %{}
+      {:ok, Result.ok(text(results, flags), data: results, metadata: metadata)}
     end
   end
 
@@ -78,6 +80,18 @@ defmodule Skillbook.Handlers.Markdown.Search do
 
   defp more(count),
     do: ["#{count} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"]
+
+  # A document of a drive is a stranger's text.
+  defp hit(%{external: true} = hit, several_vaults?) do
+    vault = if several_vaults?, do: " in #{hit.vault}", else: ""
+    tags = Enum.map_join(hit.tags, &" #{External.line("#" <> &1, 60)}")
+
+    snippet =
+      if hit.snippet == "", do: "", else: "\n  #{External.line(Hit.marked(hit, "**", "**"), 500)}"
+
+    "- #{External.line(hit.path)}#{vault}: #{External.line(hit.title)} (#{word_count(hit)}, " <>
+      "external_input)#{tags}#{snippet}"
+  end
 
   defp hit(hit, several_vaults?) do
     vault = if several_vaults?, do: " in #{hit.vault}", else: ""

@@ -64,8 +64,8 @@ defmodule Skillbook.Handlers.Skills.Load do
 
   # `heading` returns the heading above the text.
   defp load(view, name, kinds, heading) do
-    with {:ok, entry} <- fetch(view, name, kinds) do
-      {:ok, text} = Help.skill(view, entry.name)
+    with {:ok, entry} <- fetch(view, name, kinds),
+         {:ok, text} <- Help.skill(view, entry.name) do
       data = Map.take(entry, [:name, :title, :kind])
       metadata = %{activates: [Entry.activation(entry)]}
       {:ok, Result.ok("# #{heading.(entry)}\n\n#{text}", data: data, metadata: metadata)}

@@ -72,9 +72,7 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp call("notes.add", %{"title" => title, "content" => content} = flags, view, options) do
     fields = flags |> fields() |> Map.drop([:title, :content])
 
-    with {:ok, change, stored} <-
-           Store.put_note(view, title, content, [fields: fields] ++ options),
-         do: {:ok, {change, stored}}
+    Store.put_note(view, title, content, [fields: fields] ++ options)
   end
 
   defp call("skills.read", %{"name" => name, "version" => number}, view, _options) do
@@ -198,24 +196,24 @@ defmodule Skillbook.Handlers.Skills.Store do
     ok(text <> Answers.uncovered(context, deleted), data: %{deleted: true}, effects: [effect])
   end
 
-  defp answer("notes.add", {change, stored}, flags, context) do
+  defp answer("notes.add", %{entry: stored, before: before}, flags, context) do
     note = "\"#{stored.title}\" (#{stored.name})"
     data = Map.take(stored, [:name, :title, :version])
 
-    case change do
-      :added ->
+    case before do
+      nil ->
         ok("Added the note #{note}.", data: data, effects: [:note_added])
 
-      :updated ->
+      ^stored ->
+        ok("Nothing changed: #{note} is at version #{stored.version}.", data: data)
+
+      _ ->
         replaced = Answers.replaced_version(flags, stored.name, stored.version - 1, context)
 
         ok("Updated #{note} to version #{stored.version}." <> replaced,
           data: data,
           effects: [:note_updated]
         )
-
-      :unchanged ->
-        ok("Nothing changed: #{note} is at version #{stored.version}.", data: data)
     end
   end
 
@@ -341,7 +339,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp compared(diff) do
     fields =
-      for {field, old, new} <- diff.fields,
+      for %{field: field, from: old, to: new} <- diff.fields,
           do: "  #{field}: #{Answers.show(old)} -> #{Answers.show(new)}\n"
 
     String.trim_trailing(

@@ -32,6 +32,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     WorkflowError
   }
 
+  alias Skillbook.Book.Profiles
   alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Store.ScheduleRules
   alias Skillbook.Workflow.Plan
@@ -168,11 +169,11 @@ defmodule Skillbook.Handlers.Workflow.Build do
     with :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
       id = flags["run-as"] || own.id
 
-      case profiles(context) do
-        _ when not is_map_key(flags, "schedule") -> {:ok, flags}
-        %{^id => profile} -> check_rights(flags, profile, own)
-        _unknown when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
-        _unknown -> run_as_error(id)
+      case is_map_key(flags, "schedule") && profile(context, id) do
+        false -> {:ok, flags}
+        %Profile{} = profile -> check_rights(flags, profile, own)
+        nil when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
+        nil -> run_as_error(id)
       end
     end
   end
@@ -191,8 +192,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
     {:error, %FlagError{kind: :invalid, flag: "run-as", value: id, expected: expected}}
   end
 
-  defp profiles(%{book: nil}), do: %{}
-  defp profiles(%{book: book}), do: Book.fetch!(book).profiles
+  defp profile(%{book: nil}, _id), do: nil
+  defp profile(%{book: book}, id), do: Profiles.find(Book.fetch!(book), id)
 
   # The same rule as for entries of the store.
   defp cast_labels(flags, context) do
@@ -229,9 +230,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # Counts the profile's own pages, also those that its agents with fewer rights cannot see.
   defp check_count(%{flags: %{"schedule" => _}}, %{book: book, profile: %{id: id} = profile})
        when book != nil and id != "" do
-    %{schedules: schedules, profiles: profiles} = Book.fetch!(book)
-    max = schedules[:max_per_profile]
-    pages = View.entries(Skillbook.view(book, profiles[id] || profile), kind: :command)
+    whole = Profiles.find(Book.fetch!(book), id) || profile
+    max = Book.fetch!(book).schedules[:max_per_profile]
+    pages = View.entries(Skillbook.view(book, whole), kind: :command)
 
     if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < max,
       do: :ok,
@@ -446,7 +447,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp missing_profile(_flags, %{book: nil}), do: nil
 
   defp missing_profile(%{"run-as" => id}, context) do
-    unless is_map_key(profiles(context), id) do
+    unless profile(context, id) do
       ", but it does not run: expected one of the book's profiles as `run_as`, got " <>
         "#{inspect(id)}; pass one as --run-as, or write it into the page."
     end

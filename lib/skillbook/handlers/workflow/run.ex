@@ -45,9 +45,9 @@ defmodule Skillbook.Handlers.Workflow.Run do
   # Each step is approved on its own, as if the workflow had been called by its name.
   defp run(command, context) do
     options =
-      Map.take(context, [:now, :by, :assigns, :agent, :workflow, :ask])
+      Map.take(context, [:now, :by, :agent, :workflow, :ask])
       |> Map.to_list()
-      |> Keyword.put(:max_result, :infinity)
+      |> Keyword.merge(assigns: context.call_assigns, max_result: :infinity)
 
     {result, _whole} = Pipeline.command(context.view, Command.line(command), &{:ok, &1}, options)
     {:ok, result}

@@ -42,7 +42,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp steps(entry) do
     if Workflow.workflow?(entry) do
       case Workflow.lines(entry) do
-        {:ok, lines, rest} ->
+        {:ok, %{lines: lines, rest: rest}} ->
           rest = if rest == "", do: [], else: ["Then: " <> String.replace(rest, "\n", "\n   ")]
           Enum.join(["Steps:" | lines |> Enum.with_index(1) |> Enum.map(&step/1)] ++ rest, "\n")
 
@@ -78,6 +78,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp step_count(%{steps: steps, ran: ran}) when steps == 0 or ran > steps, do: "#{ran} steps"
   defp step_count(run), do: "#{run.ran} of #{run.steps} steps"
 
+  defp status(%{status: "pending"}), do: "stopped, and waits for an approval"
   defp status(%{status: "stopped"}), do: "stopped by an error"
   defp status(%{status: "steps"}), do: "stopped by the limit of steps"
   defp status(%{status: time}) when time in ["time", "max_time"], do: "stopped by its time limit"
@@ -125,7 +126,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp visible?(step, view),
     do: step.skill == nil or match?({:ok, _}, View.fetch(view, step.skill))
 
-  for status <- ~w(ok error template help)a do
+  for status <- ~w(ok error template help pending)a do
     defp step_status(unquote(to_string(status))), do: unquote(status)
   end
 end

@@ -318,8 +318,7 @@ defmodule Skillbook.Package.Inspection.Text do
   defp comment_places(text, from, found) do
     with {at, 4} <- match(text, "<!--", from),
          inner = at + 4,
-         {:if, false, _} <-
-           {:if, match?(<<_::binary-size(inner), "[if", _::binary>>, text), inner},
+         {:if, false, _} <- {:if, condition?(text, inner), inner},
          {close, 3} <- match(text, "-->", inner) do
       place = if close == inner, do: {at, 7}, else: {inner, close - inner}
       comment_places(text, close + 3, [place | found])
@@ -328,6 +327,8 @@ defmodule Skillbook.Package.Inspection.Text do
       :nomatch -> Enum.reverse(open_comment(text, from) ++ found)
     end
   end
+
+  defp condition?(text, at), do: byte_size(text) >= at + 3 and binary_part(text, at, 3) == "[if"
 
   # A comment that is never closed reaches to the end.
   defp open_comment(text, from) do

@@ -72,7 +72,10 @@ defmodule Skillbook.SQL.Postgres.Listener do
       # Callers that waited for the connection have missed nothing; all other subscribers may
       # have.
       fresh =
-        for {from, channel, pid} <- state.new, do: GenServer.reply(from, :ok) && {channel, pid}
+        for {from, channel, pid} <- state.new do
+          GenServer.reply(from, :ok)
+          {channel, pid}
+        end
 
       for {channel, pids} <- state.channels, pid <- pids, {channel, pid} not in fresh do
         send(pid, {:skillbook_notify_lost, channel})

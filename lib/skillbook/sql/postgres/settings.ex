@@ -115,8 +115,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
   defp url(url) when is_binary(url) do
     with {:ok, uri} <- URI.new(url),
          true <- uri.scheme in ["postgres", "postgresql"],
-         false <- String.contains?(uri.host || "", ","),
-         {:ok, query} <- query(uri.query) do
+         false <- String.contains?(uri.host || "", ",") do
       {user, password} = userinfo(uri.userinfo)
 
       %{
@@ -127,14 +126,8 @@ defmodule Skillbook.SQL.Postgres.Settings do
         database: database(uri.path)
       }
       |> Map.reject(fn {_key, value} -> value in [nil, ""] end)
-      |> Map.merge(query)
+      |> Map.merge(query(uri.query))
     else
-      {:error, {:parameter, name}} ->
-        known = @parameters |> Map.keys() |> Enum.join(", ")
-
-        raise ArgumentError,
-              "expected :url to have no parameters but #{known}, got: #{inspect(name)}"
-
       _ ->
         raise ArgumentError,
               "expected :url to be postgres://user:password@host:port/database?sslmode=..."
@@ -155,13 +148,19 @@ defmodule Skillbook.SQL.Postgres.Settings do
   defp database(nil), do: nil
   defp database(path), do: path |> String.trim_leading("/") |> URI.decode()
 
-  defp query(nil), do: {:ok, %{}}
+  defp query(nil), do: %{}
 
   defp query(query) do
-    Enum.reduce_while(URI.query_decoder(query), {:ok, %{}}, fn {name, value}, {:ok, found} ->
+    Map.new(URI.query_decoder(query), fn {name, value} ->
       case @parameters do
-        %{^name => key} -> {:cont, {:ok, Map.put(found, key, parameter(key, value))}}
-        _ -> {:halt, {:error, {:parameter, name}}}
+        %{^name => key} ->
+          {key, parameter(key, value)}
+
+        _ ->
+          known = @parameters |> Map.keys() |> Enum.join(", ")
+
+          raise ArgumentError,
+                "expected :url to have no parameters but #{known}, got: #{inspect(name)}"
       end
     end)
   end

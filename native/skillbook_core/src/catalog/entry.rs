@@ -8,7 +8,7 @@ use rustc_hash::FxHasher;
 use crate::page::declaration::Declaration;
 use crate::page::document::Document;
 use crate::page::fields::Fields;
-use crate::source::{Kind, Selection, Source, Trust};
+use crate::source::{Kind, Selection, Source, SourceKind, Trust};
 
 /// A document under the name by which it is read and run.
 #[derive(Debug)]
@@ -45,9 +45,10 @@ impl Entry {
         &self.document.fields
     }
 
-    /// `handler`, unless its trust is low.
+    /// `handler`, unless its trust is low and strangers wrote the field.
     pub fn handler(&self) -> Option<&str> {
-        self.fields().handler.as_deref().filter(|_| self.trust > Trust::Low)
+        let own = self.trust > Trust::Low || self.source.kind == SourceKind::Remote;
+        self.fields().handler.as_deref().filter(|_| own)
     }
 
     /// `schedule`, unless its trust is low.

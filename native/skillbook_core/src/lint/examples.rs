@@ -122,5 +122,5 @@ fn excerpt(text: &str) -> String {
 
 fn at(entry: &Entry, example: &Example, diagnostic: Diagnostic) -> Diagnostic {
     let document = &entry.document;
-    document.at_item(EXAMPLES, &example.text, diagnostic).in_file(document.path.as_str())
+    document.locate(document.at_item(EXAMPLES, &example.text, diagnostic))
 }

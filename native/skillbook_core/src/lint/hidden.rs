@@ -37,15 +37,15 @@ pub(super) fn document(document: &Document, found: &mut Vec<Diagnostic>) {
         let escaped: Vec<Hidden> = escaped.take(PLACES).collect();
         if !escaped.is_empty() {
             let diagnostic = diagnostic(&escaped, message(&escaped));
-            found.push(document.at_field(field, diagnostic).in_file(document.path.as_str()));
+            found.push(document.locate(document.at_field(field, diagnostic)));
         }
     }
 }
 
 fn push(document: &Document, group: &[Hidden], message: String, found: &mut Vec<Diagnostic>) {
     let at = place(document.text.as_bytes(), group[0].at);
-    let diagnostic = diagnostic(group, message).in_file(document.path.as_str());
-    found.push(diagnostic.at(at.line, at.column));
+    let diagnostic = diagnostic(group, message).at(at.line, at.column);
+    found.push(document.locate(diagnostic));
 }
 
 fn diagnostic(group: &[Hidden], message: String) -> Diagnostic {

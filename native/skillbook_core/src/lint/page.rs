@@ -110,7 +110,9 @@ impl Page<'_> {
             let diagnostic = Diagnostic::new(Code::CommandName, Severity::Info, message);
             self.push(self.document.at_field("name", diagnostic));
         }
-        if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
+        // With flags in the frontmatter, readers get a Usage section that is made of them.
+        let made = entry.fields().flags.is_some();
+        if !body.trim().is_empty() && !made && sections::section(body, "usage").is_none() {
             let hint = format!("add a heading ## Usage and below it {} with its flags", entry.name);
             self.push(
                 Diagnostic::new(
@@ -129,6 +131,7 @@ impl Page<'_> {
         let none = Declaration::default();
         let declared = entry.declaration().unwrap_or(&none);
         let listed = &declared.flags;
+        let source = if declared.given { "`flags`" } else { "the Flags section" };
         let mut used = vec![false; listed.len()];
         let mut has_usage = false;
         for shown in &in_page {
@@ -141,7 +144,7 @@ impl Page<'_> {
                 Some(command) => given(command, &shown.text),
                 None => synopsis_flags(&shown.text),
             };
-            self.flags(shown, &flags, listed, &mut used);
+            self.flags(shown, &flags, declared, &mut used);
             if let Some(command) = runs.filter(|_| shown.part == Part::Examples) {
                 self.required(shown, &command, listed);
             }
@@ -151,18 +154,28 @@ impl Page<'_> {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
             let diagnostic =
                 Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
-            self.push_at(flag.offset, diagnostic);
+            self.push_flag(flag.offset, diagnostic);
+        }
+        for flag in listed.iter().filter(|flag| !flag.understood) {
+            let message = format!(
+                "nothing but the name of --{} is understood, so any value of it is accepted",
+                flag.name()
+            );
+            let hint = "say for example (required), (text), (a switch), (a number from 1 to 9), \
+                        one of: a, b, one or more words, or declare it in `flags`";
+            let diagnostic = Diagnostic::new(Code::FlagUntyped, Severity::Info, message).hint(hint);
+            self.push_flag(flag.offset, diagnostic);
         }
         for contradiction in &declared.contradictions {
-            self.contradiction(contradiction, listed);
+            self.contradiction(contradiction, source);
         }
     }
 
-    fn contradiction(&mut self, found: &Contradiction, listed: &[Flag]) {
-        let Some(flag) = listed.get(found.flag) else { return };
-        let name = flag.name();
+    /// `source` declares the flags: the section or the frontmatter.
+    fn contradiction(&mut self, found: &Contradiction, source: &str) {
+        let name = &found.name;
         let clash = |says: String, hint: &str| {
-            let message = format!("the Flags section {says}");
+            let message = format!("{source} {says}");
             Diagnostic::new(Code::FlagContradiction, Severity::Warning, message).hint(hint)
         };
         let diagnostic = match &found.clash {
@@ -188,8 +201,23 @@ impl Page<'_> {
                 Diagnostic::new(Code::FlagDefault, Severity::Warning, message)
                     .hint("correct the default or the values")
             }
+            Clash::Undeclared => {
+                let message = format!(
+                    "the Flags section lists --{name}, but `flags` does not declare it, so it is \
+                     refused"
+                );
+                Diagnostic::new(Code::FlagContradiction, Severity::Warning, message)
+                    .hint("declare it there, or remove it here")
+            }
+            Clash::Described(part) => {
+                let message = format!(
+                    "the Flags section and `flags` differ about --{name}: {part}; `flags` counts"
+                );
+                Diagnostic::new(Code::FlagContradiction, Severity::Warning, message)
+                    .hint("correct one of them; the section needs only a description")
+            }
         };
-        self.push_at(flag.offset, diagnostic);
+        self.push_flag(found.offset, diagnostic);
     }
 
     /// Parses a command and looks up its name. Returns the command, or `None` for a synopsis or an
@@ -247,15 +275,19 @@ impl Page<'_> {
         &mut self,
         shown: &PageCommand<'_>,
         flags: &[(usize, &str)],
-        listed: &[Flag],
+        declared: &Declaration,
         used: &mut [bool],
     ) {
+        let listed = &declared.flags;
         for (at, name) in flags {
             match listed.iter().position(|flag| flag.is(name)) {
                 Some(place) => used[place] = true,
-                None if listed.is_empty() || *name == "help" => {}
+                None if listed.is_empty() && !declared.given || *name == "help" => {}
                 None => {
-                    let message = format!("the Flags section does not list --{name}");
+                    let message = match declared.given {
+                        true => format!("`flags` does not declare --{name}"),
+                        false => format!("the Flags section does not list --{name}"),
+                    };
                     let diagnostic =
                         Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
                     let close = listed
@@ -293,13 +325,21 @@ impl Page<'_> {
         self.document.body_range().start
     }
 
+    /// Adds a finding about a flag, at its line of the Flags section or at `flags`.
+    fn push_flag(&mut self, offset: Option<usize>, diagnostic: Diagnostic) {
+        match offset {
+            Some(offset) => self.push_at(offset, diagnostic),
+            None => self.push(self.document.at_field("flags", diagnostic)),
+        }
+    }
+
     fn push_at(&mut self, offset: usize, diagnostic: Diagnostic) {
         let at = place(self.document.text.as_bytes(), self.start() + offset);
         self.push(diagnostic.at(at.line, at.column));
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic.in_file(self.document.path.as_str()));
+        self.found.push(self.document.locate(diagnostic));
     }
 }
 

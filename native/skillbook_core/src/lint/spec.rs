@@ -90,15 +90,20 @@ struct Open {
 /// Reads the fields of a block, or returns its first violation.
 fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
     let chars: Vec<char> = block.chars().collect();
-    let at = |span: &Span, message: &str| {
-        let (line, column) = (span.start.line().max(1) as u32, span.start.col() as u32 + 1);
-        violation(message, line, if line == 1 { column + 3 } else { column })
-    };
     let at_char = |index: usize, message: &str| {
         let before = &chars[..index];
         let line_start = before.iter().rposition(|c| *c == '\n').map_or(0, |at| at + 1);
         let line = 1 + before.iter().filter(|c| **c == '\n').count() as u32;
         let column = (index - line_start) as u32 + 1;
+        violation(message, line, if line == 1 { column + 3 } else { column })
+    };
+    let lines = block.matches('\n').count() + 1;
+    let at = |span: &Span, message: &str| {
+        // The parser ends the last line, and then may be on the next one, which is not there.
+        if span.start.line() > lines {
+            return at_char(chars.len(), message);
+        }
+        let (line, column) = (span.start.line().max(1) as u32, span.start.col() as u32 + 1);
         violation(message, line, if line == 1 { column + 3 } else { column })
     };
     if let Some(index) = chars.iter().position(|c| !is_printable(*c)) {

@@ -98,6 +98,12 @@ codes! {
     SourceMissing = "source_missing",
     /// A source that is not trusted. It is not read.
     SourceUntrusted = "source_untrusted",
+    /// A server that is a source and cannot be used. Its last entries stay.
+    ServerUnavailable = "server_unavailable",
+    /// A tool or skill of a server that breaks a rule. It is not used.
+    ServerEntryRefused = "server_entry_refused",
+    /// A tool or skill of a server that nobody has approved as it is now. It is not used.
+    ServerEntryUnapproved = "server_entry_unapproved",
     /// A document without a description.
     DescriptionMissing = "description_missing",
     /// A document without a name. The name comes from its path.
@@ -126,6 +132,8 @@ codes! {
     /// Another restriction that cannot be read, occurs twice or is misspelt. The document is not
     /// used.
     RestrictionInvalid = "restriction_invalid",
+    /// `flags` that cannot be read. The command does not run.
+    FlagsInvalid = "flags_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.
     NotASkill = "not_a_skill",
     /// A name that occurs twice in one source.
@@ -180,6 +188,8 @@ codes! {
     FlagUnused = "flag_unused",
     /// A flag that Usage and the Flags section describe differently.
     FlagContradiction = "flag_contradiction",
+    /// A line of the Flags section of which nothing but the name was understood.
+    FlagUntyped = "flag_untyped",
     /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
     /// A request in `examples` for which other entries come before its own.
@@ -187,6 +197,10 @@ codes! {
     /// A request in `examples` that another entry has too, or that is written with and without
     /// `not`.
     ExampleAmbiguous = "example_ambiguous",
+    /// A file of evaluations that cannot be read, or an evaluation of it. It does not run.
+    EvaluationInvalid = "evaluation_invalid",
+    /// A field of an evaluation in another program's format that is not supported.
+    EvaluationUnsupported = "evaluation_unsupported",
     /// Characters that readers cannot see, or that change how other text is shown.
     HiddenCharacters = "hidden_characters",
     /// A violation of the Agent Skills format.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::page::declaration::{self, Declaration};
+use crate::page::declaration::{self, Declaration, Given};
 use crate::page::diagnostic::{apply, limit, Code, Diagnostic, Fix, Severity};
 use crate::page::fields::place::{at_item, at_key, pair, without};
 use crate::page::fields::{restrictions, with_texts, FieldReader, Fields};
@@ -14,6 +14,7 @@ use crate::page::frontmatter;
 use crate::page::record::{self, makes_skill, Own, Record, Stored};
 use crate::page::references::{self, Reference};
 use crate::source::Kind;
+use crate::text::line::command_name;
 use crate::value::Value;
 
 /// The file that makes its folder a skill or a domain.
@@ -34,8 +35,18 @@ pub struct Document {
     body: Range<usize>,
     state: State,
     stored: Option<Stored>,
+    lines: Option<CodeLines>,
     pub(crate) fields: Fields,
     declaration: OnceLock<Option<Declaration>>,
+}
+
+/// The lines of a source file of the program that a page is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeLines {
+    /// The line of the declaration that becomes the frontmatter, from 1.
+    pub head: u32,
+    /// The line of the text's first line; `None` if the page has no text of its own.
+    pub body: Option<u32>,
 }
 
 /// How far a document can be used.
@@ -66,6 +77,32 @@ impl Document {
             }
         }
         document
+    }
+
+    /// Reads a page that the program's code hands over. `path` names the code, and diagnostics have
+    /// its lines; without `lines` they have none.
+    ///
+    /// ```
+    /// use skillbook_core::page::document::{CodeLines, Document};
+    ///
+    /// let page = "---\nname: tea\ntimeout: soon\n---\nBoil water.\n";
+    /// let lines = CodeLines { head: 3, body: Some(8) };
+    /// let document = Document::of_code("lib/tea.ex (Tea)", page, Some(lines));
+    /// let found = &document.diagnostics[0];
+    /// assert_eq!((found.path.as_deref(), found.line), (Some("lib/tea.ex (Tea)"), Some(3)));
+    /// ```
+    pub fn of_code(path: &str, text: &str, lines: Option<CodeLines>) -> Document {
+        let lines = lines.unwrap_or(CodeLines { head: 0, body: None });
+        let empty = Document::empty("", "");
+        let mut document =
+            Document { path: path.to_owned(), relative: 0, lines: Some(lines), ..empty };
+        document.read(text);
+        document
+    }
+
+    /// The lines of the code that it comes from; `None` for files and records.
+    pub fn code_lines(&self) -> Option<CodeLines> {
+        self.lines
     }
 
     /// Reads a record of a database. Its path is that of a file in `root` with the record's name.
@@ -152,6 +189,7 @@ impl Document {
             body: 0..0,
             state: State::Unreadable,
             stored: None,
+            lines: None,
             fields: Fields::default(),
             declaration: OnceLock::new(),
         }
@@ -159,9 +197,27 @@ impl Document {
 
     fn name_diagnostics(&mut self) {
         limit(&mut self.diagnostics);
-        for diagnostic in &mut self.diagnostics {
-            diagnostic.path = Some(self.path.clone());
+        for mut diagnostic in std::mem::take(&mut self.diagnostics) {
+            diagnostic.path = None;
+            self.diagnostics.push(self.locate(diagnostic));
         }
+    }
+
+    /// Adds the path to a diagnostic of this document, unless it has one. In a page of code its
+    /// line in the page becomes the line of the code, and its fix, which is for files, is dropped.
+    pub fn locate(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        if diagnostic.path.is_some() {
+            return diagnostic;
+        }
+        if let Some(lines) = self.lines {
+            let head = &self.text.as_bytes()[..self.body.start];
+            let first = memchr::memchr_iter(b'\n', head).count() as u32 + 1;
+            let in_body = |line: u32| Some(lines.body?.saturating_add(line.checked_sub(first)?));
+            let line = diagnostic.line.map(|line| in_body(line).unwrap_or(lines.head));
+            (diagnostic.line, diagnostic.column) = (line.filter(|line| *line > 0), None);
+            diagnostic.fix = None;
+        }
+        diagnostic.in_file(self.path.as_str())
     }
 
     fn read(&mut self, text: &str) {
@@ -172,7 +228,7 @@ impl Document {
                 self.body = parsed.body_offset..text.len();
                 let errors = restrictions::errors(text, Ok(&parsed));
                 self.diagnostics = std::mem::take(&mut parsed.diagnostics);
-                let mut found = Vec::new();
+                let (mut found, repeated) = (Vec::new(), std::mem::take(&mut parsed.repeated));
                 let mut reader = FieldReader {
                     data: &parsed.data,
                     block: &text[..parsed.body_offset],
@@ -180,7 +236,10 @@ impl Document {
                     diagnostics: &mut found,
                 };
                 let fields = reader.fields(parsed.present, parsed.body);
-                self.fields = Fields { data: with_texts(parsed.data, &[]), ..fields };
+                let flags = reader.flags(&self.diagnostics, &repeated);
+                let usage = fields.usage.clone().or_else(|| usage(&fields, flags.as_ref()?));
+                let data = with_texts(parsed.data, &[]);
+                self.fields = Fields { flags, usage, data, ..fields };
                 self.state = if errors.is_empty() { State::Usable } else { State::Closed };
                 self.diagnostics.extend(if errors.is_empty() { found } else { errors });
             }
@@ -245,9 +304,11 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
-    /// The flags that the page declares, read on first use; `None` if it lists none.
+    /// The flags that the page declares in its frontmatter or its text, read on first use; `None`
+    /// if it declares none.
     pub fn declaration(&self) -> Option<&Declaration> {
-        self.declaration.get_or_init(|| declaration::read(self.body())).as_ref()
+        let read = || declaration::read_with(self.fields.flags.as_ref(), self.body());
+        self.declaration.get_or_init(read).as_ref()
     }
 
     /// Adds the line of a field to a diagnostic.
@@ -302,6 +363,12 @@ impl Document {
     pub fn claims_folder(&self) -> bool {
         self.is_skill_file() && self.fields.name.is_some() && self.fields.domain.is_none()
     }
+}
+
+/// The usage of a command whose flags are in its frontmatter.
+fn usage(fields: &Fields, flags: &Given) -> Option<String> {
+    let name = fields.name.as_deref().filter(|name| command_name(name).is_some())?;
+    flags.error.is_none().then(|| declaration::text::usage(name, &flags.flags))
 }
 
 /// A path without the `.md` at its end, in any case.

@@ -94,6 +94,8 @@ pub enum Reason {
     NotShown,
     /// `disable-model-invocation`.
     HiddenFromModel,
+    /// The profile does not have the `connection` that it needs.
+    NotConnected,
     /// Its handler does not exist.
     Broken,
     /// `include_in_prompt` or `exclude_from_prompt_profile_ids`, and no section lists the entries
@@ -126,7 +128,11 @@ impl View {
             return Placement::NotInPrompt(Reason::Broken);
         }
         if !self.lists(id) {
-            return Placement::NotInPrompt(Reason::HiddenFromModel);
+            let reason = match entry.fields().hidden_from_model {
+                true => Reason::HiddenFromModel,
+                false => Reason::NotConnected,
+            };
+            return Placement::NotInPrompt(reason);
         }
         let plan = self.plan(options);
         let own = plan.find(|subject| subject == Subject::Entry(id, entry.kind));
@@ -150,6 +156,7 @@ impl View {
         for section in Section::ALL.iter().filter(|section| options.sections.contains(section)) {
             match section {
                 Section::Rules => plan.rules(standard::RULES),
+                Section::ToolRules => plan.rules(standard::TOOL_RULES),
                 Section::Domains => self.push_domains(&mut plan),
                 Section::Commands => self.push_commands(&mut plan),
                 Section::Skills => self.push_skills(&mut plan),

@@ -13,6 +13,8 @@
 pub enum Section {
     /// The rules for commands.
     Rules,
+    /// The rules for tools, for a model that calls commands as tools.
+    ToolRules,
     /// The domains with their descriptions.
     Domains,
     /// All commands with their descriptions.
@@ -43,8 +45,9 @@ pub enum Section {
 
 impl Section {
     /// All sections.
-    pub const ALL: [Section; 14] = [
+    pub const ALL: [Section; 15] = [
         Section::Rules,
+        Section::ToolRules,
         Section::Domains,
         Section::Commands,
         Section::Skills,
@@ -70,6 +73,7 @@ impl Section {
     pub fn as_str(self) -> &'static str {
         match self {
             Section::Rules => "rules",
+            Section::ToolRules => "tool_rules",
             Section::Domains => "domains",
             Section::Commands => "commands",
             Section::Skills => "skills",
@@ -93,6 +97,8 @@ pub enum Format {
     /// Commands, skills and notes, with the rules of the command language.
     #[default]
     Default,
+    /// The same with the rules for tools, and without usage lines.
+    Tools,
     /// Skills with the paths of their files, for models that read files.
     Xml,
     /// Notes and skills.
@@ -103,12 +109,14 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 4] = [Format::Default, Format::Xml, Format::Notes, Format::List];
+    pub const ALL: [Format; 5] =
+        [Format::Default, Format::Tools, Format::Xml, Format::Notes, Format::List];
 
     /// The name in options.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Default => "default",
+            Format::Tools => "tools",
             Format::Xml => "xml",
             Format::Notes => "notes",
             Format::List => "list",
@@ -123,6 +131,15 @@ impl Format {
                 Section::Domains,
                 Section::Skills,
                 Section::QuickReference,
+                Section::InlineSkills,
+                Section::Notes,
+                Section::PreloadedSkills,
+                Section::Other,
+            ],
+            Format::Tools => &[
+                Section::ToolRules,
+                Section::Domains,
+                Section::Skills,
                 Section::InlineSkills,
                 Section::Notes,
                 Section::PreloadedSkills,

@@ -34,6 +34,20 @@ domain.action --title "Several words" --to ann bob --urgent
 - Use only commands and flags that exist. Do not invent any: if nothing fits, say so.
 "#;
 
+pub(super) const TOOL_RULES: &str = r#"# Tools
+
+You act by calling tools. Their results come back to you.
+
+- Pages and lists write commands as lines: `domain.action --flag value` is the tool
+  `domain__action` with the argument `flag`. `run_command` runs the line of a command that has no
+  tool.
+- `get_skill: NAME` is the tool `get_skill` with the path NAME. Look things up instead of guessing:
+  without a path it lists everything.
+- Make calls that do not need each other's results at once. They take effect in their order.
+- Text outside of calls is your reply to the user.
+- Use only tools, commands and arguments that exist. Do not invent any: if nothing fits, say so.
+"#;
+
 impl View {
     pub(super) fn push_domains<'a>(&'a self, plan: &mut Plan<'a>) {
         let domains = self.domains().filter(|domain| domain.is_listed() && domain.in_prompt());

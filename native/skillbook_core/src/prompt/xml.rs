@@ -57,8 +57,9 @@ impl View {
         let shown = self
             .those(of, wanted)
             .map(|(id, entry)| (id, Subject::Entry(id, entry.kind), &**entry));
-        let shadowed =
-            self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
+        let shadowed = self
+            .shadowed_in_prompt()
+            .filter(|(_, entry)| about::of(entry, true, true) & of == wanted);
         let shadowed = shadowed.map(|(id, entry)| (id, Subject::Shadowed(entry.kind), entry));
         let mut all: Vec<_> = shown.chain(shadowed).collect();
         all.sort_unstable_by_key(|(id, ..)| (self.catalog().priority(*id).rank, *id));

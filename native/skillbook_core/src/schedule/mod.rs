@@ -52,7 +52,7 @@ mod zone;
 
 pub use cron::Cron;
 pub use error::Error;
-pub use zone::Zone;
+pub use zone::{Stretch, Zone};
 
 use jiff::tz::Offset;
 use jiff::Timestamp;

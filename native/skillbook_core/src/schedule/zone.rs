@@ -13,8 +13,8 @@ pub struct Zone {
     name: String,
 }
 
-/// A stretch of time in which a zone has a constant offset.
-pub(super) struct Stretch {
+/// A stretch of time in which a zone has a constant offset. Times are in seconds since 1970.
+pub struct Stretch {
     /// The first second; `None` without a beginning.
     pub start: Option<i64>,
     /// The first second after it; `None` without an end.
@@ -58,8 +58,22 @@ impl Zone {
         Some(i64::from(self.zone.to_offset(Timestamp::from_second(at).ok()?).seconds()))
     }
 
-    /// The stretch that contains a time.
-    pub(super) fn stretch(&self, at: i64) -> Option<Stretch> {
+    /// The abbreviation of the offset at a time, such as `CET`, or `+03` where people have none.
+    pub fn abbreviation(&self, at: i64) -> Option<String> {
+        let at = Timestamp::from_second(at).ok()?;
+        Some(self.zone.to_offset_info(at).abbreviation().to_owned())
+    }
+
+    /// The stretch that contains a time; `None` outside of the years -9999 to 9999.
+    ///
+    /// ```
+    /// use skillbook_core::schedule::Zone;
+    ///
+    /// let zone = Zone::named("Europe/Berlin").unwrap();
+    /// let summer = zone.stretch(1_790_000_000).unwrap();
+    /// assert_eq!((summer.offset, summer.offset_before), (7_200, 3_600));
+    /// ```
+    pub fn stretch(&self, at: i64) -> Option<Stretch> {
         let offset = self.offset(at)?;
         let second = |at| Timestamp::from_second(at).ok();
         let start = self

@@ -113,7 +113,7 @@ impl<'a> DomainView<'a> {
     /// Whether a model is shown the domain: it has a listed command, and its index does not hide
     /// it.
     pub fn is_listed(&self) -> bool {
-        self.index.is_none_or(|index| !index.fields().hidden_from_model)
+        self.index.is_none_or(|index| self.view.lists_index(index))
             && self.listed().next().is_some()
     }
 

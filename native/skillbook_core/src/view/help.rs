@@ -24,6 +24,7 @@ use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::hidden::reveal;
+use crate::page::declaration::text;
 use crate::page::sections::{self, push_indented, INDENT};
 use crate::source::Kind;
 use crate::text::line::push_line;
@@ -217,9 +218,30 @@ fn about(entry: &Entry) -> &str {
 fn body(entry: &Entry) -> String {
     let body = entry.body().trim();
     match body.is_empty() {
-        true => format!("# {}\n\n{}", entry.name, entry.description()).trim_end().to_owned(),
-        false => body.to_owned(),
+        true => {
+            let text = format!("# {}\n\n{}", entry.name, entry.description());
+            format!("{}{}", text.trim_end(), declared(entry, ""))
+        }
+        false => format!("{body}{}", declared(entry, body)),
     }
+}
+
+/// The sections Usage and Flags of a command whose frontmatter declares its flags, if the page has
+/// none.
+fn declared(entry: &Entry, body: &str) -> String {
+    let given = entry.fields().flags.as_ref().filter(|given| given.error.is_none());
+    let Some(given) = given.filter(|_| entry.kind == Kind::Command) else { return String::new() };
+    let lacks = |title| sections::section(body, title).is_none();
+    let mut out = String::new();
+    if lacks("usage") {
+        out.push_str("\n\n## Usage\n\n");
+        out.push_str(&text::usage(&entry.name, &given.flags));
+    }
+    if lacks("flags") && !given.flags.is_empty() {
+        out.push_str("\n\n## Flags\n\n");
+        out.push_str(text::section(&given.flags).trim_end());
+    }
+    out
 }
 
 /// The text after the first line if that is a heading with this title; otherwise the whole text.

@@ -33,12 +33,21 @@ pub struct Profile {
     /// of each list. There are several lists because a dispatched agent has its own and its
     /// caller's; no list means all names.
     pub skills: Vec<Vec<String>>,
+    /// The services that it has a connection to, sorted. Models are not shown entries that need
+    /// another one.
+    pub services: Vec<String>,
 }
 
 impl Profile {
     /// The profile of trusted code, which sees everything.
     pub fn unrestricted() -> Profile {
-        Profile { id: String::new(), others: Vec::new(), grants: None, skills: Vec::new() }
+        Profile {
+            id: String::new(),
+            others: Vec::new(),
+            grants: None,
+            skills: Vec::new(),
+            services: Vec::new(),
+        }
     }
 
     /// Whether a list of excluded ids has this profile or one that it acts for.
@@ -102,8 +111,14 @@ impl Rule {
         fields.proactive_for.contains(&self.profile.id)
     }
 
+    /// Whether a model may be shown the document.
+    pub fn lists(&self, fields: &Fields) -> bool {
+        let connected = |service| self.profile.services.contains(service);
+        !fields.hidden_from_model && fields.connection.as_ref().is_none_or(connected)
+    }
+
     pub fn in_prompt(&self, entry: &Entry) -> bool {
-        !entry.fields().hidden_from_model && self.includes(entry.fields())
+        self.lists(entry.fields()) && self.includes(entry.fields())
     }
 
     pub fn unrestricted(&self) -> bool {

@@ -299,7 +299,7 @@ fn paths(view: &View) -> BTreeSet<String> {
 }
 
 fn at(entry: &Entry, field: &str, diagnostic: Diagnostic) -> Diagnostic {
-    entry.document.at_field(field, diagnostic).in_file(entry.document.path.as_str())
+    entry.document.locate(entry.document.at_field(field, diagnostic))
 }
 
 #[cfg(test)]

@@ -134,6 +134,13 @@ impl View {
         self.those(about::SHOWN, about::SHOWN)
     }
 
+    /// The shown entries from this name on, in the order of their names.
+    pub fn starting_at(&self, name: &str) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
+        let start = self.catalog.entries().partition_point(|entry| *entry.name < *name);
+        let ids = (start..self.visible.about.len()).map(|at| EntryId(at as u32));
+        ids.filter_map(|id| self.entry(id).map(|entry| (id, entry)))
+    }
+
     /// The bits of an entry, 0 for one that the view does not show.
     pub(super) fn about(&self, id: EntryId) -> u8 {
         self.visible.about.get(id.0 as usize).copied().unwrap_or(0)
@@ -206,6 +213,11 @@ impl View {
     pub(crate) fn is_proactive(&self, id: EntryId) -> bool {
         let entry = self.entry(id).filter(|entry| entry.trust > Trust::Low);
         self.in_prompt(id) && entry.is_some_and(|entry| self.wants_first(entry.fields()))
+    }
+
+    /// Whether a model may be shown an index.
+    pub(super) fn lists_index(&self, index: &DomainIndex) -> bool {
+        self.visible.rule.lists(index.fields())
     }
 
     /// Whether the profile may read an index. For others the index does not exist.

@@ -30,7 +30,7 @@ pub(crate) mod about {
     pub const NOTE: u8 = 1 << 7;
 
     /// The bits of a shown entry.
-    pub fn of(entry: &Entry, in_prompt: bool) -> u8 {
+    pub fn of(entry: &Entry, listed: bool, in_prompt: bool) -> u8 {
         let kind = match entry.kind {
             Kind::Command => COMMAND,
             Kind::Skill => SKILL,
@@ -38,7 +38,7 @@ pub(crate) mod about {
         };
         let fields = entry.fields();
         let more = [
-            (!fields.hidden_from_model, LISTED),
+            (listed, LISTED),
             (in_prompt, IN_PROMPT),
             (entry.selection == Selection::Inline, INLINE),
             (fields.usage.is_some(), USAGE),
@@ -67,7 +67,7 @@ impl Visible {
     pub(super) fn new(catalog: &Catalog, rule: Rule) -> Visible {
         let about = |entry: &Arc<Entry>| {
             if rule.admits(entry) {
-                about::of(entry, rule.in_prompt(entry))
+                about::of(entry, rule.lists(entry.fields()), rule.in_prompt(entry))
             } else {
                 0
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::page::document::Document;
+use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::page::record::{Origin, Record};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Profile, View};
@@ -24,6 +24,16 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     };
     let documents = markdown.map(parse).collect();
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
+}
+
+/// A source of pages that code hands over: the path, the text, and whether the lines of the code
+/// are known.
+pub fn code(source: Source, pages: impl Iterator<Item = (String, String, bool)>) -> Assembled {
+    let document = |(path, text, known): (String, String, bool)| {
+        let lines = known.then_some(CodeLines { head: 3, body: Some(9) });
+        Arc::new(Document::of_code(&path, &text, lines))
+    };
+    assemble(&Arc::new(source), pages.map(document).collect(), Vec::new())
 }
 
 /// A record of the store, a note with this name and text. It restricts nothing.
@@ -109,7 +119,8 @@ pub fn narrowed<'a>(
 ) -> View {
     let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
     let (grants, skills) = (Some(texts(grants)), lists.map(texts).collect());
-    let profile = Profile { id: id.into(), others: Vec::new(), grants, skills };
+    let services = texts(&["mail"]);
+    let profile = Profile { id: id.into(), others: Vec::new(), grants, skills, services };
     View::new(catalog.clone(), &profile).unwrap()
 }
 

@@ -50,6 +50,8 @@ pub struct Page {
     pub excluded: bool,
     pub proactive: bool,
     pub hidden_from_model: bool,
+    /// The service that it needs. Readers have a connection to `mail`.
+    pub connection: Option<&'static str>,
     pub user_invocable: bool,
     /// Whether it may take the place of others.
     pub replaces: bool,
@@ -81,13 +83,17 @@ pub fn page() -> impl Strategy<Value = Page> {
     let flag = |weight| proptest::bool::weighted(weight);
     let flags = (flag(0.7), flag(0.15), flag(0.2), flag(0.2), flag(0.8), flag(0.7));
     let others = || proptest::collection::vec(0..NAMES, 0..3);
-    (labels(), flags, others(), others(), proptest::collection::vec(0..=NAMES, 0..2)).prop_map(
-        |(labels, flags, requires, links, aliases)| Page {
+    let aliases = proptest::collection::vec(0..=NAMES, 0..2);
+    let connection =
+        prop_oneof![8 => Just(None), 1 => Just(Some("mail")), 1 => Just(Some("drive"))];
+    (labels(), flags, connection, others(), others(), aliases).prop_map(
+        |(labels, flags, connection, requires, links, aliases)| Page {
             labels,
             in_prompt: flags.0,
             excluded: flags.1,
             proactive: flags.2,
             hidden_from_model: flags.3,
+            connection,
             user_invocable: flags.4,
             replaces: flags.5,
             requires,
@@ -106,11 +112,14 @@ pub fn folder() -> impl Strategy<Value = Folder> {
         3 => Just(SourceKind::Skills),
         2 => Just(SourceKind::Notes),
         2 => Just(SourceKind::Stored),
+        2 => Just(SourceKind::Code),
+        1 => Just(SourceKind::Remote),
     ];
     (trusts, kinds, few, globs(), globs(), index).prop_map(
         |(trust, kind, labels, available, inline, index)| {
-            // The store has no commands, and so no domain.
-            let index = index.filter(|_| kind != SourceKind::Stored);
+            // The store has no commands, and so no domain. Code has commands, but no index.
+            let has_files = kind != SourceKind::Stored && !kind.has_pages();
+            let index = index.filter(|_| has_files);
             Folder { trust, kind, labels, available, inline, index }
         },
     )
@@ -179,6 +188,10 @@ impl World {
         self.folder(at).kind == SourceKind::Stored
     }
 
+    pub fn is_code(&self, at: usize) -> bool {
+        self.folder(at).kind.has_pages()
+    }
+
     pub fn is_note(&self, at: usize) -> bool {
         self.folder(at).kind == SourceKind::Notes && self.members[at].bare
     }
@@ -215,6 +228,9 @@ impl World {
         });
         if self.is_stored(at) {
             return format!("{name}.md");
+        }
+        if self.is_code(at) {
+            return format!("lib/{file}.ex (Module.{})", marker(at));
         }
         match around.filter(|other| is_skill(*other) && self.members[*other].inside.is_none()) {
             _ if self.is_note(at) => format!("{name}.md"),
@@ -358,7 +374,7 @@ impl World {
              exclude_from_prompt_profile_ids: [{}]\n\
              proactive_for_profile_ids: [{}]\ndisable-model-invocation: {}\n\
              user-invocable: {}\nreplaces: {}\nrequires: [{}]\n\
-             aliases: [{}]\n---\n",
+             aliases: [{}]\nconnection: {}\n---\n",
             page.labels.join(", "),
             page.in_prompt,
             ids(page.excluded),
@@ -368,6 +384,7 @@ impl World {
             page.replaces,
             list(&page.requires),
             list(&page.aliases),
+            page.connection.unwrap_or("~"),
         )
     }
 
@@ -428,6 +445,12 @@ impl World {
                 return crate::common::records(
                     &source,
                     own.map(|at| (trust(at), self.path(at), self.text(at))),
+                );
+            }
+            if folder.kind.has_pages() {
+                return crate::common::code(
+                    source,
+                    own.map(|at| (self.path(at), self.text(at), at.is_multiple_of(2))),
                 );
             }
             let mut files: Vec<(String, String)> = Vec::new();

@@ -26,6 +26,7 @@ use tokio::time::{timeout_at, Instant};
 use crate::runtime::{runtime, Reply};
 use crate::twin::twin;
 use client::{cached, client, ClientResource, Settings};
+pub(crate) use fault::plain;
 use fault::{fault, Fault};
 
 mod atoms {

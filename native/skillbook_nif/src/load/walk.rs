@@ -142,6 +142,9 @@ impl Walker<'_> {
                 self.add(&path, name, kind, &mut folder);
             }
         }
+        if is_folder_of_evaluations(path, &folder) {
+            return Folder::default();
+        }
         folder.diagnostics.sort_by(|a, b| a.path.cmp(&b.path));
         folder
     }
@@ -299,13 +302,32 @@ fn kind(path: &Path) -> io::Result<FileType> {
     fs::symlink_metadata(path).map(|metadata| metadata.file_type())
 }
 
-/// Whether a name is skipped: dot files, `node_modules`, and editors' backup and lock files.
+/// Whether a name is skipped: dot files, `node_modules`, editors' backup and lock files, and the
+/// files of evaluations, which models must not see.
 pub fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".")
         || name == b"node_modules"
         || name.ends_with(b"~")
         || (name.starts_with(b"#") && name.ends_with(b"#"))
+        || is_evaluation(name)
+}
+
+/// Whether a name is a file of evaluations (`evals.yaml`, `NAME.evals.yaml`, and `EVAL.md` and
+/// `NAME.eval.md` in any case), or a folder of their recordings.
+fn is_evaluation(name: &[u8]) -> bool {
+    let is = |ending: &[u8]| {
+        let start = name.len().checked_sub(ending.len());
+        start.is_some_and(|start| {
+            name[start..].eq_ignore_ascii_case(ending) && (start == 0 || name[start - 1] == b'.')
+        })
+    };
+    is(b"evals.yaml") || is(b"eval.md") || (is(b"recordings") && name.len() > "recordings".len())
+}
+
+/// Whether a folder holds evaluations in the format of skill-creator, with their input files.
+fn is_folder_of_evaluations(path: &str, folder: &Folder) -> bool {
+    split(path).1 == "evals" && folder.others.iter().any(|name| name == "evals.json")
 }
 
 fn is_markdown(name: &str) -> bool {

@@ -360,7 +360,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
                ]
              } = result(book, "skills.history iso-dates").data
 
-      assert %{name: "iso-dates", from: 1, to: 2, content: "@@" <> _, fields: [{:tags, _, _}]} =
+      assert %{name: "iso-dates", from: 1, to: 2, content: "@@" <> _, fields: [%{field: :tags}]} =
                result(book, "skills.diff iso-dates").data
     end
   end

@@ -611,8 +611,8 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
         assert {number, texts} == {number, others}
         assert hd(texts) =~ "Built ops.deploy. Run it with: ops.deploy"
         assert Enum.at(texts, 5) =~ "ops.deploy already exists"
-        assert_received used when is_binary(used)
-        assert_received "Mine"
+        assert_receive used when is_binary(used)
+        assert_receive "Mine"
         assert {number, used} == {number, if(kept, do: "Deploy", else: "Mine")}
 
         # All hidden files are as they were.

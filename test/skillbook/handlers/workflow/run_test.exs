@@ -103,7 +103,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
 
     for line <- ["x.flow", "workflow.run x.flow"] do
       assert %{status: :ok} = run(book, line, "asked", ask: ask)
-      assert_received {:asked, "tasks.create --tags ann --title \"For ann: false\""}
+      assert_receive {:asked, "tasks.create --tags ann --title \"For ann: false\""}
       refute_received {:asked, _}
     end
   end

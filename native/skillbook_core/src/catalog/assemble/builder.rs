@@ -63,6 +63,9 @@ impl<'a> Builder<'a> {
             Some(fields) if self.source.kind == SourceKind::Stored => {
                 self.record(document, fields, &mut notes)
             }
+            Some(fields) if self.source.kind.has_pages() => {
+                self.of_code(document, fields, &mut notes)
+            }
             Some(fields) if document.is_skill_file() => {
                 self.skill_file(document, fields, &mut notes)
             }
@@ -73,7 +76,7 @@ impl<'a> Builder<'a> {
         // missing.
         let is_selected = entry.as_ref().is_some_and(|entry| self.selects(entry, &mut notes));
         let finding = |diagnostic: Diagnostic| {
-            let diagnostic = diagnostic.in_file(document.path.as_str());
+            let diagnostic = document.locate(diagnostic);
             Arc::new(Finding { diagnostic, about: entry.iter().cloned().collect() })
         };
         let findings = notes.into_iter().map(finding).collect();
@@ -160,6 +163,22 @@ impl<'a> Builder<'a> {
         };
         // A record's trust is that of its author, which may be lower than that of the store.
         Some(Entry { trust: stored.trust, ..entry })
+    }
+
+    /// A page of code has no file, so its name cannot come from one.
+    fn of_code(
+        &self,
+        document: &Arc<Document>,
+        fields: &Fields,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
+        described(fields, notes)?;
+        let Some(name) = &fields.name else {
+            let message = "expected a name, got none; the page is not used";
+            notes.push(Diagnostic::new(Code::NameMissing, Severity::Error, message));
+            return None;
+        };
+        self.named(document, fields, name, notes)
     }
 
     fn skill_file(
@@ -346,7 +365,7 @@ impl<'a> Builder<'a> {
     ) -> Option<Entry> {
         // A name without a dot is a skill's.
         let Some((domain, action)) = command_name(name) else {
-            check_name(document, name, Kind::Skill, notes);
+            self.check_name(document, name, Kind::Skill, notes);
             return Some(self.entry(document, fields, name, Kind::Skill));
         };
         if RESERVED.contains(&action) {
@@ -360,9 +379,18 @@ impl<'a> Builder<'a> {
             );
             return None;
         }
-        check_name(document, name, Kind::Command, notes);
+        self.check_name(document, name, Kind::Command, notes);
+        // In other entries the field belongs to another program.
+        notes.extend(fields.flags.iter().flat_map(|flags| flags.diagnostics.iter().cloned()));
         let entry = self.entry(document, fields, name, Kind::Command);
         Some(Entry { domain: Some(domain.to_owned()), ..entry })
+    }
+
+    /// The name in a page of a server is made by its client, and its author cannot change it.
+    fn check_name(&self, document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
+        if self.source.kind != SourceKind::Remote {
+            check_name(document, name, kind, notes);
+        }
     }
 
     fn note(&self, document: &Arc<Document>, fields: &Fields) -> Entry {

@@ -27,8 +27,8 @@ pub(super) struct Folders<'a> {
 
 impl<'a> Folders<'a> {
     pub fn new(source: &Source, documents: &'a [Arc<Document>]) -> Folders<'a> {
-        // Records are not in folders.
-        if source.kind == SourceKind::Stored {
+        // Records and pages of code are not in folders.
+        if source.kind == SourceKind::Stored || source.kind.has_pages() {
             return Folders::default();
         }
         let is_command = |document: &Document| {

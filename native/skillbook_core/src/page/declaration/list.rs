@@ -133,7 +133,7 @@ pub(crate) fn word(text: &str) -> &str {
 /// The placeholder of the value after a name, and the text after it.
 fn head(rest: &str) -> (Option<&str>, &str) {
     let (value, rest) = value(rest);
-    let rest = rest.trim_start_matches(['`', '*', ']', ' ', '\t']);
+    let rest = rest.trim_start_matches(['`', '*', ']']).trim_start_matches([' ', '\t', '*']);
     let separated =
         [":", "- ", "– ", "— ", "=> ", "→ "].iter().find_map(|mark| rest.strip_prefix(mark));
     (value, separated.unwrap_or(rest).trim_start_matches(['*', ' ', '\t']).trim_end())

@@ -1,7 +1,8 @@
-//! Reads the flags that a command's page declares in its Flags section and its Usage line.
+//! The flags that a command's page declares: in its frontmatter ([`Given`]), or in its Flags
+//! section and its Usage line. If the frontmatter declares flags, the section only describes them.
 //!
-//! Lint, checks before a run, tool definitions and grammars all use this reading. Only clear
-//! statements count: a flag without any known phrase has just a name and a description, and a
+//! Lint, checks before a run, tool definitions and grammars all use this reading. In text only
+//! clear statements count: a flag without any known phrase has just a name and a description, and a
 //! section of prose declares nothing. A wrong guess would refuse correct commands; a missing one
 //! only leaves a check out.
 //!
@@ -19,37 +20,59 @@
 //! ```
 
 mod list;
+mod pattern;
 mod phrase;
+pub(crate) mod text;
 mod usage;
+mod values;
 
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
+use crate::page::diagnostic::Diagnostic;
 use crate::page::sections;
 use crate::text::fence;
 use crate::text::line::push_line;
 pub(crate) use list::word as flag_name;
 use list::Item;
+pub use pattern::{Pattern, PatternError, LONGEST_VALUE};
 use phrase::Facts;
 use usage::{Synopsis, UsageFlag};
 
 /// The declared flags and arguments of a command.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Declaration {
     /// The flags, in the order of the page.
     pub flags: Vec<Flag>,
+    /// Whether the frontmatter declares them.
+    pub given: bool,
+    /// The first mistake in `flags` of the frontmatter. With one the command does not run.
+    pub error: Option<String>,
     /// Groups of alternative flags, shown in Usage as `(--a <x> | --b <y>)`.
     pub choices: Vec<Choice>,
     /// Whether the command takes words without a flag: Usage shows some, or Usage is not a clear
     /// synopsis.
     pub words: bool,
-    /// Contradictions between Usage and the Flags section.
+    /// Contradictions between Usage, the Flags section and the frontmatter.
     pub contradictions: Vec<Contradiction>,
 }
 
+/// The flags in the frontmatter of a page, before the rest of the page is read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Given {
+    /// The flags, in their order.
+    pub flags: Vec<Flag>,
+    /// Whether one of them says which words before the first flag it takes.
+    pub placed: bool,
+    /// The first mistake.
+    pub error: Option<String>,
+    /// The findings, for a command.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
 /// A declared flag.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Flag {
     /// Its names without dashes, unchanged; the first is the main one. Names with a single dash are
     /// left out, since the command language has none.
@@ -62,19 +85,24 @@ pub struct Flag {
     pub default: Vec<String>,
     /// The type of its values.
     pub kind: Type,
+    /// The pattern of its texts.
+    pub pattern: Option<Pattern>,
     /// Whether it takes several values.
     pub several: bool,
     /// The words before the first flag that it takes.
     pub positional: Option<Positional>,
-    /// The offset of its first name, with dashes, in the body, in bytes.
-    pub offset: usize,
+    /// The offset of its first name, with dashes, in the body, in bytes; `None` if the Flags
+    /// section does not list it.
+    pub offset: Option<usize>,
+    /// Whether its text says anything about its values, or whether it is required.
+    pub understood: bool,
 }
 
 /// The words that a date may be, if the page allows them.
 pub const DAYS: [&str; 3] = ["yesterday", "today", "tomorrow"];
 
 /// The type of a flag's values.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Type {
     /// The page does not say whether it has a value.
     #[default]
@@ -102,15 +130,21 @@ pub enum Type {
     /// A number.
     Number {
         /// The smallest.
-        min: Option<i64>,
+        min: Option<f64>,
         /// The largest.
-        max: Option<i64>,
+        max: Option<f64>,
     },
     /// A date as `YYYY-MM-DD`.
     Date {
         /// Whether `yesterday`, `today` and `tomorrow` are allowed too.
         words: bool,
     },
+    /// A date, a time and an offset from UTC in ISO 8601.
+    Datetime,
+    /// An e-mail address.
+    Email,
+    /// An address of the web, with `http` or `https`.
+    Url,
     /// One of these.
     OneOf(Vec<String>),
 }
@@ -136,8 +170,10 @@ pub struct Choice {
 /// Two contradicting statements about a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The index of the flag.
-    pub flag: usize,
+    /// The main name of the flag.
+    pub name: String,
+    /// Its offset in the body, as in [`Flag::offset`].
+    pub offset: Option<usize>,
     /// The contradiction.
     pub clash: Clash,
 }
@@ -155,9 +191,35 @@ pub enum Clash {
     Value,
     /// A default that is not one of the allowed values.
     Default(String),
+    /// The Flags section lists the flag, but the frontmatter declares no such flag.
+    Undeclared,
+    /// The Flags section says something else than the frontmatter about the flag: whether it is
+    /// required, its type, default or number of values.
+    Described(&'static str),
 }
 
 impl Flag {
+    /// A flag without a type.
+    pub(crate) fn named(name: &str) -> Flag {
+        Flag {
+            names: vec![name.to_owned()],
+            description: String::new(),
+            required: false,
+            default: Vec::new(),
+            kind: Type::Unknown,
+            pattern: None,
+            several: false,
+            positional: None,
+            offset: None,
+            understood: true,
+        }
+    }
+
+    /// Whether a text can be one of its values.
+    pub(crate) fn takes(&self, value: &str) -> bool {
+        self.kind.takes(value) && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(value))
+    }
+
     /// Its main name.
     pub fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
@@ -180,71 +242,155 @@ fn plain(name: &str) -> Cow<'_, str> {
 /// Reads the Flags section of a body and its Usage. Returns `None` without a section that lists a
 /// flag.
 pub fn read(body: &str) -> Option<Declaration> {
-    let section = sections::section(body, "flags")?;
-    let items = list::items(section);
-    if items.is_empty() {
+    read_with(None, body)
+}
+
+/// As [`read`], with the flags of the frontmatter. With these, the section only adds descriptions.
+pub fn read_with(given: Option<&Given>, body: &str) -> Option<Declaration> {
+    let section = sections::section(body, "flags");
+    let items = section.map(list::items).unwrap_or_default();
+    if items.is_empty() && given.is_none() {
         return None;
     }
     let usage = sections::section(body, "usage");
-    let unclear = || Synopsis { words: usage.is_some(), ..Synopsis::default() };
+    // Only the words of a clear synopsis are more exact than the frontmatter.
+    let unclear = || Synopsis { words: usage.is_some() && given.is_none(), ..Synopsis::default() };
     let synopsis = usage.and_then(usage::synopsis).unwrap_or_else(unclear);
-    Some(declare(body, items, &synopsis))
+    Some(declare(given, body, items, &synopsis))
 }
 
-fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declaration {
-    let mut places: FxHashMap<String, usize> = FxHashMap::default();
-    let mut flags: Vec<Flag> = Vec::with_capacity(items.len());
-    let mut facts: Vec<Facts> = Vec::with_capacity(items.len());
+/// The places of the flags by their names.
+#[derive(Default)]
+struct Places(FxHashMap<String, usize>);
+
+impl Places {
+    fn find(&self, name: &str) -> Option<usize> {
+        self.0.get(&*plain(name)).copied()
+    }
+
+    fn add(&mut self, names: &[String], at: usize) {
+        for name in names {
+            self.0.insert(plain(name).into_owned(), at);
+        }
+    }
+}
+
+fn declare(
+    given: Option<&Given>,
+    body: &str,
+    items: Vec<Item<'_>>,
+    synopsis: &Synopsis<'_>,
+) -> Declaration {
+    let mut places = Places::default();
+    let mut flags: Vec<Flag> = given.map(|given| given.flags.clone()).unwrap_or_default();
+    for (at, flag) in flags.iter().enumerate() {
+        places.add(&flag.names, at);
+    }
+    let mut facts: Vec<Facts> = flags.iter().map(|_| Facts::default()).collect();
+    let mut contradictions = Vec::new();
     for item in items {
-        let known = |name: &&str| places.contains_key(&*plain(name));
+        let mut description = String::new();
+        push_line(&mut description, &item.text);
+        let found = phrase::facts(&description, &item);
+        let offset = |name: &&str| fence::offset(body, name) - 2;
+        if given.is_some() {
+            let known = item.names.iter().find_map(|name| places.find(name));
+            match (known, item.names.first()) {
+                (Some(at), Some(first)) => {
+                    let flag = &mut flags[at];
+                    flag.offset = flag.offset.or(Some(offset(first)));
+                    if flag.description.is_empty() {
+                        flag.description = description;
+                    }
+                    facts[at] = found;
+                }
+                (None, Some(first)) => contradictions.push(Contradiction {
+                    name: (*first).to_owned(),
+                    offset: Some(offset(first)),
+                    clash: Clash::Undeclared,
+                }),
+                (_, None) => {}
+            }
+            continue;
+        }
+        let known = |name: &&str| places.find(name).is_some();
         let names: Vec<_> =
             item.names.iter().filter(|name| !known(name)).map(|name| (*name).to_owned()).collect();
         // If a flag is listed twice, the first line counts.
         let Some(first) = item.names.first().filter(|_| !names.is_empty()) else { continue };
-        for name in &names {
-            places.insert(plain(name).into_owned(), flags.len());
-        }
-        let mut description = String::new();
-        push_line(&mut description, &item.text);
-        facts.push(phrase::facts(&description, &item));
+        places.add(&names, flags.len());
+        let understood = found != Facts::default();
+        facts.push(found);
         flags.push(Flag {
             names,
             description,
-            required: false,
-            default: Vec::new(),
-            kind: Type::Unknown,
-            several: false,
-            positional: None,
-            offset: fence::offset(body, first) - 2,
+            offset: Some(offset(first)),
+            understood,
+            ..Flag::named("")
         });
     }
-    let place = |name: &str| places.get(&*plain(name)).copied();
     let mut shown: Vec<Option<&UsageFlag<'_>>> = vec![None; flags.len()];
     for flag in &synopsis.flags {
-        if let Some(at) = place(flag.name) {
+        if let Some(at) = places.find(flag.name) {
             shown[at].get_or_insert(flag);
         }
     }
+    let placed = match given {
+        Some(given) => given.placed,
+        None => facts.iter().any(|facts| facts.positional.is_some()),
+    };
+    let words = synopsis.words && !(given.is_some() && placed);
     let marked = facts.iter().any(|facts| facts.required == Some(true));
-    let placed = facts.iter().any(|facts| facts.positional.is_some());
-    let mut contradictions = Vec::new();
-    for (at, ((flag, facts), shown)) in flags.iter_mut().zip(facts).zip(shown).enumerate() {
-        let words = facts.positional;
-        let clashes = combine(flag, facts, shown, marked);
-        flag.positional = match words {
-            _ if synopsis.words => None,
-            None if flag.required && !placed => Some(Positional::One),
-            words => words.flatten(),
+    for ((flag, facts), shown) in flags.iter_mut().zip(facts).zip(shown) {
+        let (clashes, positional) = match given {
+            Some(_) => (compare(flag, &facts, shown), Some(flag.positional)),
+            None => {
+                let positional = facts.positional;
+                flag.understood |= shown.is_some();
+                (combine(flag, facts, shown, marked), positional)
+            }
         };
-        contradictions.extend(clashes.into_iter().map(|clash| Contradiction { flag: at, clash }));
+        flag.positional = match positional {
+            _ if words => None,
+            None | Some(None) if flag.required && !placed => Some(Positional::One),
+            positional => positional.flatten(),
+        };
+        let contradiction =
+            |clash| Contradiction { name: flag.name().to_owned(), offset: flag.offset, clash };
+        contradictions.extend(clashes.into_iter().map(contradiction));
     }
     let choice = |choice: &usage::Choice<'_>| {
-        let names: Option<Vec<_>> =
-            choice.names.iter().map(|name| Some(flags[place(name)?].name().to_owned())).collect();
+        let name = |name: &&str| Some(flags[places.find(name)?].name().to_owned());
+        let names: Option<Vec<_>> = choice.names.iter().map(name).collect();
         Some(Choice { names: names?, required: choice.required })
     };
     let choices = synopsis.choices.iter().filter_map(choice).collect();
-    Declaration { flags, choices, words: synopsis.words, contradictions }
+    let error = given.and_then(|given| given.error.clone());
+    Declaration { flags, given: given.is_some(), error, choices, words, contradictions }
+}
+
+/// Compares a flag of the frontmatter with the facts of the section and with Usage.
+fn compare(flag: &Flag, facts: &Facts, shown: Option<&UsageFlag<'_>>) -> Vec<Clash> {
+    let mut clashes = Vec::new();
+    let rows = [
+        ("whether it is required", facts.required.is_some_and(|fact| fact != flag.required)),
+        ("its type", !facts.kind.fits(&flag.kind)),
+        ("its default", !facts.default.is_empty() && facts.default != flag.default),
+        ("how many values it takes", facts.several && !flag.several),
+    ];
+    clashes.extend(rows.into_iter().filter(|(_, wrong)| *wrong).map(|row| Clash::Described(row.0)));
+    let Some(shown) = shown else { return clashes };
+    match (flag.required, shown.optional) {
+        (true, true) => clashes.push(Clash::Optional),
+        (false, false) => clashes.push(Clash::Required),
+        _ => {}
+    }
+    match (&shown.value, flag.kind == Type::Switch) {
+        (None, false) => clashes.push(Clash::NoValue),
+        (Some(_), true) => clashes.push(Clash::Value),
+        _ => {}
+    }
+    clashes
 }
 
 /// Combines the facts of the section with Usage. Where they differ, the section counts, because
@@ -297,37 +443,11 @@ fn combine(
     if !flag.several && flag.default.len() > 1 {
         flag.default.clear();
     }
-    if let Some(wrong) = flag.default.iter().find(|value| !flag.kind.takes(value)) {
+    if let Some(wrong) = flag.default.iter().find(|value| !flag.takes(value)) {
         clashes.push(Clash::Default(wrong.clone()));
         flag.default.clear();
     }
     clashes
-}
-
-impl Type {
-    /// Whether a text can be a value of this type.
-    fn takes(&self, value: &str) -> bool {
-        match self {
-            Type::OneOf(values) => values.iter().any(|allowed| allowed == value),
-            Type::Integer { min, max } => value.parse::<i64>().is_ok_and(|number| {
-                min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)
-            }),
-            Type::Number { min, max } => value.parse::<f64>().is_ok_and(|number| {
-                let above = min.is_none_or(|min| number >= min as f64);
-                number.is_finite() && above && max.is_none_or(|max| number <= max as f64)
-            }),
-            Type::Text { max, line, empty } => {
-                let length = value.chars().count() as u64;
-                (*empty || !value.trim().is_empty())
-                    && !(*line && value.contains(char::is_control))
-                    && max.is_none_or(|max| length <= max)
-            }
-            Type::Date { words } => {
-                *words && DAYS.contains(&value) || value.parse::<jiff::civil::Date>().is_ok()
-            }
-            Type::Unknown | Type::Value | Type::Switch => true,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,34 @@
 use super::list::Item;
 use super::{Positional, Type, DAYS};
 
-const DEFAULT: [&str; 4] = ["default:", "default is", "defaults to", "default ="];
+const DEFAULT: [&str; 5] = ["default:", "default is", "defaults to", "default =", "by default:"];
+
+/// The beginnings of an example, which is neither a default nor a list of all values.
+const EXAMPLE: [&str; 6] = ["e.g.", "e.g ", "for example", "for instance", "such as", "example:"];
+
+/// The names of flags for which "open or closed" are values. For any other, "city or country" says
+/// in other words what its value is.
+const CHOICES: [&str; 16] = [
+    "direction",
+    "format",
+    "kind",
+    "level",
+    "mode",
+    "order",
+    "priority",
+    "scope",
+    "severity",
+    "sort",
+    "state",
+    "status",
+    "strategy",
+    "style",
+    "type",
+    "visibility",
+];
 
 /// Facts about a flag.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Facts {
     pub required: Option<bool>,
     pub default: Vec<String>,
@@ -22,6 +46,8 @@ pub(super) struct Facts {
     pub positional: Option<Option<Positional>>,
     /// The text names two different types, so none counts.
     conflicting: bool,
+    /// Words with "or" between them, which are values if something else says so too.
+    words: Option<Vec<String>>,
 }
 
 const TEXT: Type = Type::Text { max: None, line: false, empty: false };
@@ -29,13 +55,21 @@ const LINE: Type = Type::Text { max: None, line: true, empty: false };
 
 pub(super) fn facts(text: &str, item: &Item<'_>) -> Facts {
     let mut facts = Facts::default();
-    for (part, inside) in parts(text) {
+    // A bar in a cell of a table.
+    let text = text.replace("\\|", "|");
+    let is_choice = item.names.iter().any(|name| is_one_of(name, &CHOICES));
+    for (part, inside) in parts(&text) {
         match inside {
-            true => facts.items(part),
-            false => facts.sentence(part),
+            true => facts.items(part, is_choice),
+            false => facts.sentence(part, is_choice),
         }
     }
     facts.columns(item);
+    if let Some(words) = facts.words.take() {
+        if facts.default.first().is_some_and(|default| words.contains(default)) {
+            facts.set_type(Type::OneOf(words));
+        }
+    }
     if let Some(value) = item.value {
         facts.several |= value.ends_with("...") || value.ends_with('…');
         if let (Type::Unknown, Some(kind)) = (&facts.kind, placeholder(value)) {
@@ -88,7 +122,7 @@ fn parts(text: &str) -> Vec<(&str, bool)> {
             }
             (closing, Some(expected)) => *closing == expected,
             (b';', None) => true,
-            (b'.', None) => ends(at),
+            (b'.', None) => ends(at) && !is_abbreviated(&text[..at]),
             _ => false,
         };
         if cut {
@@ -105,15 +139,31 @@ fn parts(text: &str) -> Vec<(&str, bool)> {
     parts
 }
 
+/// Whether a text ends in an abbreviation without its last point.
+fn is_abbreviated(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    [b"e.g".as_slice(), b"i.e", b"max", b"min"].iter().any(|end| {
+        let start = bytes.len().checked_sub(end.len());
+        start.is_some_and(|start| {
+            bytes[start..].eq_ignore_ascii_case(end)
+                && bytes[..start].last().is_none_or(|byte| !byte.is_ascii_alphanumeric())
+        })
+    })
+}
+
 impl Facts {
     /// `required, a switch`, `one of: a, b`, `1-100`, `default: 5`
-    fn items(&mut self, group: &str) {
+    fn items(&mut self, group: &str, is_choice: bool) {
         for part in group.split(';').map(str::trim) {
+            let shown = part.len() - example(part).map_or(0, |at| part.len() - at);
+            if shown == part.len() && self.implied(part, is_choice) {
+                continue;
+            }
             let mut rest = part;
             while !rest.is_empty() {
                 if let Some(default) = after(rest, &DEFAULT).or_else(|| after(rest, &["default"])) {
-                    self.set_default(default);
-                    break;
+                    rest = self.set_default(default);
+                    continue;
                 }
                 if let Some((several, values)) = listed(rest) {
                     self.one_of(several, values);
@@ -121,12 +171,13 @@ impl Facts {
                 }
                 let (item, next) =
                     commas(rest).next().map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
-                let item = item.trim().trim_matches(['*', '_']);
+                let item = item.trim().trim_matches(['*', '_', '!']);
                 if !self.word(item) {
-                    let range = range(item).or_else(|| bounds(item));
-                    range
-                        .into_iter()
-                        .for_each(|(min, max)| self.set_type(Type::Integer { min, max }));
+                    if let Some(kind) = range(item).or_else(|| bounds(item)) {
+                        self.set_type(kind);
+                    } else if rest.len() > part.len() - shown {
+                        self.clause(item);
+                    }
                 }
                 rest = next.trim_start();
             }
@@ -138,66 +189,102 @@ impl Facts {
         match word.to_lowercase().as_str() {
             "required" | "mandatory" => self.required = Some(true),
             "optional" => self.required = Some(false),
-            "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value"
-            | "takes no value" => self.set_type(Type::Switch),
-            "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
-                self.set_type(Type::Integer { min: None, max: None })
-            }
-            "number" | "float" | "a number" | "decimal" => {
-                self.set_type(Type::Number { min: None, max: None })
-            }
+            "switch" | "no value" | "takes no value" => self.set_type(Type::Switch),
+            "number" | "float" | "decimal" => self.set_type(Type::Number { min: None, max: None }),
             "string" | "text" => self.set_type(TEXT),
             "one line" => self.set_type(LINE),
             "by name" => self.positional = Some(None),
             "positional" => self.positional = Some(Some(Positional::One)),
             "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.set_type(Type::Date { words: false }),
-            "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list"
-            | "space-separated" | "comma-separated" => self.several = true,
-            _ => return false,
+            "multiple" | "list" => self.several = true,
+            _ => return self.type_name(word),
         }
         true
     }
 
-    fn sentence(&mut self, sentence: &str) {
-        let bare = sentence.trim_matches(['*', '_', ' ']);
-        if let Some(default) = after(bare, &DEFAULT) {
-            return self.set_default(default);
+    /// Reads the name of a type that is clear in a sentence too. Returns whether it is one.
+    fn type_name(&mut self, word: &str) -> bool {
+        match word.to_lowercase().as_str() {
+            "a switch" | "boolean" | "bool" | "a boolean" | "boolean flag" | "a boolean flag"
+            | "true or false" | "true/false" | "true|false" | "true | false" | "yes or no"
+            | "yes/no" => self.set_type(Type::Switch),
+            "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
+                self.set_type(Type::Integer { min: None, max: None })
+            }
+            "a number" | "a decimal number" | "decimal number" => {
+                self.set_type(Type::Number { min: None, max: None })
+            }
+            "e-mail" | "email" => self.set_type(Type::Email),
+            word => return self.repeats(word),
         }
+        true
+    }
+
+    /// `repeatable`, `it can be given several times`
+    fn repeats(&mut self, clause: &str) -> bool {
+        let bare = clause.strip_prefix("it ").unwrap_or(clause);
+        let bare = ["can be ", "may be "].iter().find_map(|start| bare.strip_prefix(start));
+        let repeats = match bare {
+            Some("repeated") => true,
+            Some(rest) => rest.split_once(' ').is_some_and(|(verb, often)| {
+                is_one_of(verb, &["given", "used", "passed", "set", "specified"])
+                    && is_one_of(
+                        often,
+                        &["several times", "multiple times", "many times", "more than once"],
+                    )
+            }),
+            None => is_one_of(
+                clause,
+                &["repeatable", "space-separated", "comma-separated", "comma separated"],
+            ),
+        };
+        self.several |= repeats;
+        repeats
+    }
+
+    fn sentence(&mut self, sentence: &str, is_choice: bool) {
+        let bare = sentence.trim_matches(['*', '_', ' ', '!']);
+        match example(bare) {
+            Some(at) => {
+                self.statement(bare[..at].trim_end_matches([' ', ',', ':']), is_choice);
+                // Words in the example may look like values, so only whole phrases count behind it.
+                if let Some((_, rest)) = bare[at..].split_once(',') {
+                    self.phrases(rest.trim());
+                }
+            }
+            None => self.statement(bare, is_choice),
+        }
+    }
+
+    fn statement(&mut self, bare: &str, is_choice: bool) {
+        let has_default = tails(bare).any(|tail| after(tail, &DEFAULT).is_some());
+        let lead = bare.split_once(':').filter(|_| !has_default);
+        let is_choice = is_choice
+            || lead.is_some_and(|(lead, _)| {
+                lead.split(' ').next_back().is_some_and(|word| is_one_of(word, &CHOICES))
+            });
+        if !self.implied(lead.map_or(bare, |(_, words)| words.trim()), is_choice) {
+            self.phrases(bare);
+        }
+    }
+
+    fn phrases(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let found = tails(rest).find_map(|tail| Some((tail, after(tail, &DEFAULT)?)));
+            let Some((tail, default)) = found else { return self.clauses(rest) };
+            let before = &rest[..rest.len() - tail.len()];
+            self.clauses(before.trim_end_matches([' ', ',', ':']));
+            rest = self.set_default(default);
+        }
+    }
+
+    fn clauses(&mut self, bare: &str) {
         if let Some((several, values)) = tails(bare).find_map(listed) {
             return self.one_of(several, values);
         }
-        if let Some((min, max)) = tails(bare).find_map(range) {
-            return self.set_type(Type::Integer { min, max });
-        }
-        let is =
-            |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-        if is(bare, &["required"]) {
-            self.required = Some(true);
-        } else if is(bare, &["optional"]) {
-            self.required = Some(false);
-        }
-        if after(bare, &["a whole number", "an integer", "whole number"])
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
-        {
-            self.set_type(Type::Integer { min: None, max: None });
-        }
-        // "one or more of" begins a list of values, which is read above.
-        if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
-            self.several = true;
-        }
         for tail in tails(bare) {
-            let end = commas(tail).chain(tail.find(':')).min().unwrap_or(tail.len());
-            let clause = tail[..end].trim();
-            let line = after(clause, &["one line", "on one line"]).is_some();
-            if let Some(max) = characters(clause) {
-                self.set_type(Type::Text { max: Some(max), line, empty: false });
-            } else if is(clause, &["one line", "one line of text", "on one line"]) {
-                self.set_type(LINE);
-            } else if is(clause, &["may be empty", "it may be empty"]) {
-                self.set_type(Type::Text { max: None, line: false, empty: true });
-            } else if is(clause, &["space-separated", "comma-separated"]) {
-                self.several = true;
-            }
+            self.clause(first_clause(tail));
         }
         if let Some(words) = date(bare) {
             self.set_type(Type::Date { words });
@@ -205,6 +292,106 @@ impl Facts {
         if let Some(words) = positional(bare) {
             self.positional = Some(Some(words));
         }
+    }
+
+    /// Reads a clause, up to a comma or a colon.
+    fn clause(&mut self, clause: &str) {
+        let is = |words: &[&str]| is_one_of(clause, words);
+        let line = after(clause, &["one line", "on one line"]).is_some();
+        if let Some(max) = characters(clause) {
+            self.set_type(Type::Text { max: Some(max), line, empty: false });
+        } else if is(&["one line", "one line of text", "on one line"]) {
+            self.set_type(LINE);
+        } else if is(&["may be empty", "it may be empty"]) {
+            self.set_type(Type::Text { max: None, line: false, empty: true });
+        } else if is(&["required", "mandatory"]) {
+            self.required = Some(true);
+        } else if is(&["optional"]) {
+            self.required = Some(false);
+        } else if let Some(values) = bars(clause) {
+            self.set_type(values);
+        } else if !self.type_name(clause) {
+            let kind = range(clause).or_else(|| bounds(clause)).or_else(|| when(clause));
+            if let Some(kind) = kind.or_else(|| count(clause)) {
+                self.set_type(kind);
+            } else {
+                self.address(clause);
+            }
+        }
+    }
+
+    /// `one or more e-mail addresses`, `comma-separated words`, `the URL of the page`
+    fn address(&mut self, clause: &str) {
+        const MANY: [&str; 4] =
+            ["one or more", "comma-separated", "comma separated", "space-separated"];
+        // "one or more of" begins a list of values.
+        let many = after(clause, &MANY).filter(|rest| after(rest, &["of"]).is_none());
+        self.several |= many.is_some();
+        let bare = many.or_else(|| after(clause, &["a", "an", "the", "one", "valid"]));
+        let bare = bare.unwrap_or(clause);
+        const EMAILS: [&str; 2] = ["e-mail addresses", "email addresses"];
+        const EMAIL: [&str; 2] = ["e-mail address", "email address"];
+        let one = after(bare, &EMAIL);
+        let several = after(bare, &EMAILS);
+        let goes_on = |rest: &str| {
+            rest.is_empty()
+                || after(rest, &["of", "to", "for", "that", "where", "which"]).is_some()
+                    && !alternative(rest)
+        };
+        if one.or(several).is_some_and(goes_on) {
+            self.several |= several.is_some();
+            self.set_type(Type::Email);
+        } else if after(bare, &["url", "web address"]).is_some_and(goes_on) {
+            self.set_type(Type::Url);
+        } else if after(bare, &["urls", "web addresses"]).is_some_and(goes_on) {
+            self.several = true;
+            self.set_type(Type::Url);
+        } else if let Some((who, _)) = clause.rsplit_once("'s ").filter(|_| many.is_none()) {
+            let whose = clause[who.len() + 3..].trim();
+            if !who.contains(',') && is_one_of(whose, &EMAIL) && !alternative(who) {
+                self.set_type(Type::Email);
+            }
+        }
+    }
+
+    /// Reads words with bars or "or" between them that make up all of a text. Returns whether they
+    /// are values.
+    fn implied(&mut self, text: &str, is_choice: bool) -> bool {
+        let text = text.trim().trim_matches(['*', '_']);
+        if self.type_name(text) {
+            return true;
+        }
+        if let Some(values) = bars(text) {
+            self.set_type(values);
+            return true;
+        }
+        let Some(words) = text.contains(" or ").then(|| words(text)).flatten() else {
+            return false;
+        };
+        // A date or one of the words for days.
+        if text.contains("YYYY") {
+            return false;
+        }
+        if text.contains(['"', '`']) && !text.contains(" and ") {
+            self.set_type(Type::OneOf(words));
+            return true;
+        }
+        let mut words = words;
+        if let Some(first) = words.first_mut() {
+            *first = first.to_lowercase();
+        }
+        let plain = |word: &String| {
+            word.chars().all(|c| c.is_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+        };
+        if text.contains(" and ") || !words.iter().all(plain) {
+            return false;
+        }
+        if is_choice {
+            self.set_type(Type::OneOf(words));
+        } else {
+            self.words = Some(words);
+        }
+        is_choice
     }
 
     fn one_of(&mut self, several: bool, values: Vec<String>) {
@@ -229,27 +416,45 @@ impl Facts {
             }
             // "a number from 1 to 5" allows fractions.
             (Type::Number { min, max }, Type::Integer { min: other_min, max: other_max }) => {
-                *min = min.or(other_min);
-                *max = max.or(other_max);
+                *min = min.or(other_min.map(|bound| bound as f64));
+                *max = max.or(other_max.map(|bound| bound as f64));
             }
-            (own @ Type::Integer { .. }, Type::Number { .. }) => {
+            (own @ Type::Integer { .. }, Type::Number { min: other_min, max: other_max }) => {
                 let Type::Integer { min, max } = *own else { return };
-                *own = Type::Number { min, max };
+                let float = |bound: Option<i64>| bound.map(|bound| bound as f64);
+                *own =
+                    Type::Number { min: float(min).or(other_min), max: float(max).or(other_max) };
             }
             (own, kind) => self.conflicting |= *own != kind,
         }
     }
 
-    fn set_default(&mut self, text: &str) {
+    /// Reads a default. Returns the phrases after it.
+    fn set_default<'t>(&mut self, text: &'t str) -> &'t str {
         let text = text.split(';').next().unwrap_or_default().trim().trim_end_matches('.');
-        self.has_default = true;
-        self.default = match words(text) {
-            Some(words) => words,
-            None => one(text)
-                .filter(|word| !matches!(word.as_str(), "none" | "nothing" | "empty"))
-                .into_iter()
-                .collect(),
-        };
+        // The first one counts.
+        if std::mem::replace(&mut self.has_default, true) {
+            return commas(text).next().map_or("", |at| text[at + 1..].trim_start());
+        }
+        let text = example(text).map_or(text, |at| text[..at].trim_end_matches([' ', ',']));
+        // "agent-1, agent-2 and so on" describes a default, "20, at most 100" is one.
+        let split = commas(text).next().map(|at| (&text[..at], text[at + 1..].trim_start()));
+        let (first, rest) = split
+            .filter(|(_, rest)| {
+                let mut facts = Facts::default();
+                facts.clauses(rest);
+                facts != Facts::default()
+            })
+            .unwrap_or((text, ""));
+        if let Some(words) = words(first) {
+            self.default = words;
+            return rest;
+        }
+        self.default = one(first)
+            .filter(|word| !matches!(word.as_str(), "none" | "nothing" | "empty"))
+            .into_iter()
+            .collect();
+        rest
     }
 
     fn columns(&mut self, item: &Item<'_>) {
@@ -268,7 +473,10 @@ impl Facts {
             self.set_default(cell);
         }
         if let Some(cell) = item.kind {
-            self.word(cell.trim_matches(['*', '`']));
+            let cell = cell.trim_matches(['*', '`']).replace("\\|", "|");
+            if !self.word(&cell) {
+                self.clause(&cell);
+            }
         }
         if let Some(values) = item.values.and_then(words) {
             self.set_type(Type::OneOf(values));
@@ -292,6 +500,18 @@ fn listed(text: &str) -> Option<(bool, Vec<String>)> {
 fn tails(part: &str) -> impl Iterator<Item = &str> {
     let colons = part.match_indices(':').map(|(at, _)| at);
     std::iter::once(part).chain(commas(part).chain(colons).map(|at| part[at + 1..].trim_start()))
+}
+
+/// A text up to its first comma or colon.
+fn first_clause(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let ends = |at: &usize| match bytes[*at] {
+        b':' => true,
+        b',' => !(digit(at + 1) && *at > 0 && digit(at - 1)),
+        _ => false,
+    };
+    text[..(0..bytes.len()).find(ends).unwrap_or(bytes.len())].trim()
 }
 
 /// The offsets of commas that are not part of a number.
@@ -340,43 +560,174 @@ fn one(text: &str) -> Option<String> {
     (!text.is_empty() && text.chars().all(plain)).then(|| text.to_owned())
 }
 
-/// The bounds of a text that is a range: `from 1 to 100`, `from 1 on`, `between 1 and 9`, `1-100`.
-fn range(text: &str) -> Option<(Option<i64>, Option<i64>)> {
-    let whole = after(text, &["a whole number", "an integer", "whole number", "integer"]);
-    let text = whole.unwrap_or(text).trim();
-    if let Some(rest) = after(text, &["from"]) {
-        return match rest.strip_suffix(" on").or_else(|| rest.strip_suffix(" up")) {
-            Some(min) => Some((Some(number(min)?), None)),
-            None => pair(rest, " to "),
-        };
-    }
-    if let Some(rest) = after(text, &["between"]) {
-        return pair(rest, " and ");
-    }
-    let joints = match text.starts_with(|c: char| c.is_ascii_digit()) {
-        true => ["–", "-", "..", " to "].as_slice(),
-        false => &[],
-    };
-    joints.iter().find_map(|joint| pair(text, joint)).or_else(|| whole.and_then(bounds))
+/// Whether a text is one of these words, in any case.
+fn is_one_of(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// A single bound: `at least 1`, `max: 5`. Not for sentences, where it could count anything.
-fn bounds(text: &str) -> Option<(Option<i64>, Option<i64>)> {
-    if let Some(min) = after(text, &["min:", "minimum:", "min", "at least"]) {
+/// Whether a text names another possibility.
+fn alternative(text: &str) -> bool {
+    text.split(' ').any(|word| is_one_of(word, &["or", "not", "no", "without", "but"]))
+}
+
+/// The offset of an example in a text.
+fn example(text: &str) -> Option<usize> {
+    let lower = text.to_ascii_lowercase();
+    let found = EXAMPLE.iter().flat_map(|mark| lower.match_indices(mark));
+    let begins = |at: usize| at == 0 || lower.as_bytes()[at - 1].is_ascii_whitespace();
+    found.map(|(at, _)| at).filter(|at| begins(*at)).min()
+}
+
+/// `open | closed`
+fn bars(text: &str) -> Option<Type> {
+    let values: Option<Vec<String>> =
+        text.contains('|').then(|| text.split('|').map(one).collect())?;
+    let mut values = values?;
+    values.dedup();
+    (values.len() > 1).then_some(Type::OneOf(values))
+}
+
+/// `maximum number of hits`, `how many to show`
+fn count(clause: &str) -> Option<Type> {
+    let bare = after(clause, &["the"]).unwrap_or(clause);
+    let rest = after(bare, &["maximum number", "max. number", "max number", "how many"])?;
+    (!alternative(rest)).then_some(Type::Integer { min: None, max: None })
+}
+
+/// `ISO date`, `ISO 8601 time with offset`: a clause of nothing but such words.
+fn when(clause: &str) -> Option<Type> {
+    const WORDS: [&str; 22] = [
+        "a",
+        "an",
+        "the",
+        "iso",
+        "8601",
+        "iso-8601",
+        "rfc",
+        "3339",
+        "date",
+        "day",
+        "time",
+        "timestamp",
+        "datetime",
+        "date-time",
+        "and",
+        "in",
+        "format",
+        "with",
+        "offset",
+        "zone",
+        "timezone",
+        "utc",
+    ];
+    let words: Vec<_> = clause.split(' ').collect();
+    if words.len() > 12 || !words.iter().all(|word| is_one_of(word, &WORDS)) {
+        return None;
+    }
+    let has = |wanted: &[&str]| words.iter().any(|word| is_one_of(word, wanted));
+    if !has(&["iso", "iso-8601", "rfc"]) {
+        return None;
+    }
+    // A time alone may be one of the clock.
+    let offset = has(&["offset", "zone", "timezone", "utc"]);
+    let both = has(&["date"]) && has(&["time"]);
+    if has(&["timestamp", "datetime", "date-time"]) || both || offset {
+        return Some(Type::Datetime);
+    }
+    (has(&["date", "day"]) && !has(&["time"])).then_some(Type::Date { words: false })
+}
+
+/// The type of a text that is a range: `from 1 to 100`, `from 1 on`, `between 1 and 9`, `1-100`.
+/// Without the word number it is an integer, except between 0 and 1, which is hardly ever one.
+fn range(text: &str) -> Option<Type> {
+    let (whole, real) = (after(text, &INTEGER), after(text, &NUMBER));
+    let named = whole.or(real);
+    let bare = named.unwrap_or(text).trim();
+    let (min, max) = match after(bare, &["from"]) {
+        Some(rest) => match rest.strip_suffix(" on").or_else(|| rest.strip_suffix(" up")) {
+            Some(min) => (Some(number(min)?), None),
+            None => pair(rest, " to ")?,
+        },
+        None => match after(bare, &["between"]) {
+            Some(rest) => {
+                let (min, max) = pair(rest, " and ")?;
+                let unit = (min, max) == (Some(Bound::Whole(0)), Some(Bound::Whole(1)));
+                return typed(min, max, whole.is_some(), real.is_some() || unit && whole.is_none());
+            }
+            None if bare.starts_with(|c: char| c.is_ascii_digit()) => {
+                ["–", "-", "..", " to "].iter().find_map(|joint| pair(bare, joint))?
+            }
+            None => named.and_then(single)?,
+        },
+    };
+    typed(min, max, whole.is_some(), real.is_some())
+}
+
+const INTEGER: [&str; 4] = ["a whole number", "an integer", "whole number", "integer"];
+const NUMBER: [&str; 3] = ["a number", "a decimal number", "number"];
+
+/// A single bound that is all of a text: `at least 1`, `max: 5`.
+fn bounds(text: &str) -> Option<Type> {
+    let (min, max) = single(text)?;
+    typed(min, max, false, false)
+}
+
+fn single(text: &str) -> Option<(Option<Bound>, Option<Bound>)> {
+    if let Some(min) = after(text, &["min:", "minimum:", "minimum", "min.", "min", "at least"]) {
         return Some((Some(number(min)?), None));
     }
-    let max = after(text, &["max:", "maximum:", "max", "at most", "up to"])?;
-    Some((None, Some(number(max)?)))
+    const MAX: [&str; 8] =
+        ["max:", "maximum:", "maximum", "max.", "max", "at most", "no more than", "up to"];
+    Some((None, Some(number(after(text, &MAX)?)?)))
 }
 
-fn pair(text: &str, joint: &str) -> Option<(Option<i64>, Option<i64>)> {
+/// A bound, as an integer if it is one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Bound {
+    Whole(i64),
+    Real(f64),
+}
+
+impl Bound {
+    fn real(self) -> f64 {
+        match self {
+            Bound::Whole(number) => number as f64,
+            Bound::Real(number) => number,
+        }
+    }
+}
+
+fn typed(min: Option<Bound>, max: Option<Bound>, whole: bool, real: bool) -> Option<Type> {
+    let integer = |bound: Option<Bound>| match bound {
+        None => Some(None),
+        Some(Bound::Whole(number)) => Some(Some(number)),
+        Some(Bound::Real(_)) => None,
+    };
+    let ordered = min.zip(max).is_none_or(|(min, max)| min.real() <= max.real());
+    match (integer(min), integer(max)) {
+        _ if !ordered => None,
+        (Some(min), Some(max)) if !real => Some(Type::Integer { min, max }),
+        _ if whole => None,
+        _ => Some(Type::Number { min: min.map(Bound::real), max: max.map(Bound::real) }),
+    }
+}
+
+fn pair(text: &str, joint: &str) -> Option<(Option<Bound>, Option<Bound>)> {
     let (min, max) = text.split_once(joint)?;
     Some((Some(number(min)?), Some(number(max)?)))
 }
 
-fn number(text: &str) -> Option<i64> {
+fn number(text: &str) -> Option<Bound> {
     let text = text.trim();
-    text.replace(',', "").parse().ok().filter(|_| !text.ends_with(','))
+    let plain = text.replace(',', "");
+    let digits = plain.strip_prefix('-').unwrap_or(&plain);
+    if text.ends_with(',') || !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let whole = plain.parse().ok().map(Bound::Whole);
+    let plain_real =
+        digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !digits.ends_with('.');
+    whole.or_else(|| plain.parse().ok().filter(|_| plain_real).map(Bound::Real))
 }
 
 /// `of at most 200 characters`, `up to 200 characters`

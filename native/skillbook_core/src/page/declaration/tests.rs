@@ -6,11 +6,12 @@ use super::*;
 fn flags(body: &str) -> Vec<String> {
     let Some(declared) = read(body) else { return Vec::new() };
     let bound = |bound: &Option<i64>| bound.map_or(String::new(), |bound| bound.to_string());
+    let real = |bound: &Option<f64>| bound.map_or(String::new(), |bound| bound.to_string());
     let line = |flag: &Flag| {
         let kind = match &flag.kind {
             Type::OneOf(values) => values.join("|"),
             Type::Integer { min, max } => format!("integer {}..{}", bound(min), bound(max)),
-            Type::Number { min, max } => format!("number {}..{}", bound(min), bound(max)),
+            Type::Number { min, max } => format!("number {}..{}", real(min), real(max)),
             Type::Text { max, line, empty } => {
                 let (line, empty) =
                     (if *line { "line" } else { "text" }, if *empty { " empty" } else { "" });
@@ -84,7 +85,7 @@ fn lists_in_the_usual_styles() {
     for (text, expected) in rows {
         assert_eq!(section(text), *expected, "{text}");
     }
-    assert_eq!(read("## Flags\n- --to x").unwrap().flags[0].offset, 11);
+    assert_eq!(read("## Flags\n- --to x").unwrap().flags[0].offset, Some(11));
     assert_eq!(
         read("## Flags\n--to  Whom,\n  by  name").unwrap().flags[0].description,
         "Whom, by name"
@@ -151,13 +152,159 @@ fn reads_plain_phrases_and_no_others() {
         ("Whom. Defaults to me.", "unknown =me"),
         ("By what (default: due; with --query the best match)", "unknown =due"),
         ("A number (integer) or text (string)", "unknown"),
-        ("A (unclosed, required", "unknown"),
+        ("A (unclosed, required", "unknown required"),
     ];
     let wrong = rows.iter().filter_map(|(text, expected)| {
         let found = section(&format!("--x  {text}"));
         (found != [format!("x {expected}")]).then_some((text, expected, found))
     });
     assert_eq!(wrong.collect::<Vec<_>>(), []);
+}
+
+#[test]
+fn reads_natural_lines() {
+    // Each rule, and a line beside it that looks alike and says something else.
+    let rows = [
+        // Switches.
+        ("all", "Boolean", "switch"),
+        ("all", "Show all of them (boolean)", "switch"),
+        ("all", "Boolean: show all of them", "switch"),
+        ("all", "true or false", "switch"),
+        ("all", "Show all of them (true/false)", "switch"),
+        ("all", "Show all of them, yes or no", "switch"),
+        ("all", "Yes or no", "switch"),
+        ("all", "A boolean expression", "unknown"),
+        ("all", "Whether it is true or false that it rains", "unknown"),
+        // Several values.
+        ("tags", "Comma-separated", "unknown several"),
+        ("tags", "Comma-separated tags", "unknown several"),
+        ("tags", "Tags, comma separated", "unknown several"),
+        ("tags", "Tags; repeatable", "unknown several"),
+        ("tags", "A tag. Can be given several times.", "unknown several"),
+        ("tags", "A tag, it may be used more than once", "unknown several"),
+        ("tags", "A tag (can be specified multiple times)", "unknown several"),
+        ("tags", "Tags, one or more words", "unknown several"),
+        ("tags", "The file is comma-separated", "unknown"),
+        ("tags", "It can be given to several people", "unknown"),
+        ("tags", "Each can be used once", "unknown"),
+        // Values.
+        ("status", "open | closed", "open|closed"),
+        ("state", "open|closed|all (default: open)", "open|closed|all =open"),
+        ("x", "The state (open|closed)", "open|closed"),
+        ("x", "The state: open | closed, required", "open|closed required"),
+        ("status", "open or closed", "open|closed"),
+        ("status", "Open or closed", "open|closed"),
+        ("status", "Open, closed or all.", "open|closed|all"),
+        ("x", "The new status: open or closed", "open|closed"),
+        ("x", "`open` or `closed`", "open|closed"),
+        ("x", "\"in work\" or \"done\"", "in work|done"),
+        ("x", "open or closed (default: open)", "open|closed =open"),
+        ("format", "(json or text)", "json|text"),
+        ("place", "city or country", "unknown"),
+        ("owner", "A user or group", "unknown"),
+        ("to", "name or address", "unknown"),
+        ("status", "open or a day in March", "unknown"),
+        ("status", "Bob or Ann", "unknown"),
+        ("place", "city or country (default: Berlin)", "unknown =Berlin"),
+        ("x", "a | b c", "unknown"),
+        // Numbers.
+        ("rate", "A number between 0 and 1", "number 0..1"),
+        ("rate", "Confidence, between 0 and 1", "number 0..1"),
+        ("rate", "Tries, from 0 to 1", "integer 0..1"),
+        ("rate", "A number from 0.5 to 2.5", "number 0.5..2.5"),
+        ("rate", "How sure, between 0.5 and 1 (default: 0.75)", "number 0.5..1 =0.75"),
+        ("rate", "A whole number, 0 or more", "integer .."),
+        ("rate", "A whole number between 0 and 1", "integer 0..1"),
+        ("rate", "A number", "number .."),
+        ("rate", "The number on the door", "unknown"),
+        ("n", "How many, between 1 and 100", "integer 1..100"),
+        ("n", "Between 1 and 100", "integer 1..100"),
+        ("n", "Between Berlin and Rome", "unknown"),
+        ("n", "Between 100 and 1", "unknown"),
+        ("n", "Items, at least 3", "integer 3.."),
+        ("n", "At least 3", "integer 3.."),
+        ("n", "At most 10 (default 5)", "integer ..10 =5"),
+        ("n", "Up to 10, required", "integer ..10 required"),
+        ("n", "At least 3 of them", "unknown"),
+        ("n", "Maximum number", "integer .."),
+        ("n", "Maximum number of hits (default: 10)", "integer .. =10"),
+        ("n", "The maximum number of hits, at most 50", "integer ..50"),
+        ("n", "Max. number of hits", "integer .."),
+        ("n", "How many to show", "integer .."),
+        ("n", "How many to show, or all", "integer .."),
+        ("n", "How many to show or all", "unknown"),
+        ("n", "The number that it has", "unknown"),
+        // Addresses.
+        ("to", "E-mail address", "email"),
+        ("to", "An email address", "email"),
+        ("to", "E-mail address of the recipient (required)", "email required"),
+        ("to", "The recipient's e-mail address", "email"),
+        ("to", "One or more e-mail addresses", "email several"),
+        ("to", "Comma-separated email addresses", "email several"),
+        ("to", "Whom to write (e-mail)", "email"),
+        ("to", "E-mail address or name", "unknown"),
+        ("to", "Not an e-mail address", "unknown"),
+        ("to", "E-mail addresses or names", "unknown"),
+        ("page", "URL", "url"),
+        ("page", "The URL of the page", "url"),
+        ("page", "One or more URLs", "url several"),
+        ("page", "URL or path", "unknown"),
+        ("page", "URL of the page or its path", "unknown"),
+        ("page", "The NotebookLM URL", "unknown"),
+        // Times.
+        ("due", "ISO date", "date"),
+        ("due", "When, an ISO 8601 date", "date"),
+        ("due", "A date in ISO format", "date"),
+        ("due", "ISO 8601 time with offset", "datetime"),
+        ("due", "ISO 8601 date and time", "datetime"),
+        ("due", "When (RFC 3339 timestamp)", "datetime"),
+        ("due", "ISO 8601 time", "unknown"),
+        ("due", "ISO country code", "unknown"),
+        ("due", "YYYY-MM-DD, e.g. 2026-03-01", "date"),
+        // Required and defaults.
+        ("x", "Whom to write, required", "unknown required"),
+        ("x", "Whom to write, optional", "unknown"),
+        ("x", "What it is (REQUIRED!)", "unknown required"),
+        ("x", "Required only with --to", "unknown"),
+        ("x", "What to use, defaults to tea", "unknown =tea"),
+        ("x", "What to use, default: tea", "unknown =tea"),
+        ("x", "What to use (default tea)", "unknown =tea"),
+        ("n", "How many, defaults to 20, at most 100", "integer ..100 =20"),
+        ("n", "Optional, default: 3, from 1 to 9", "integer 1..9 =3"),
+        ("x", "How to reach them, default: email", "unknown =email"),
+        ("x", "A name (default: agent-1, agent-2 and so on)", "unknown"),
+        ("x", "It defaults to what you wrote", "unknown"),
+        // Examples are neither defaults nor all values.
+        ("q", "What to look for, e.g. \"tea\"", "unknown"),
+        ("q", "What to look for (e.g. \"tea\")", "unknown"),
+        ("q", "What to look for, for example \"tea\" or \"coffee\"", "unknown"),
+        ("q", "What to look for, such as \"tea\"", "unknown"),
+        ("q", "What to look for (default: e.g. \"tea\")", "unknown"),
+        ("q", "What to look for (default: tea, e.g. \"green tea\")", "unknown =tea"),
+        ("status", "e.g. open or closed", "unknown"),
+        ("status", "Such as open | closed", "unknown"),
+        ("x", "A word such as tea, at most 9 characters", "text 9"),
+        ("x", "A colour, e.g. red, green or blue, required", "unknown required"),
+        ("x", "A word (e.g. tea, required)", "unknown required"),
+        ("n", "How many, for example 5, from 1 to 9", "integer 1..9"),
+    ];
+    let wrong = rows.iter().filter_map(|(name, text, expected)| {
+        let found = section(&format!("--{name}  {text}"));
+        (found != [format!("{name} {expected}")]).then_some((name, text, expected, found))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), []);
+    assert!(rows.len() > 60);
+    let table = "| Flag | Type | Description |\n|--|--|--|\n| --x | true/false | X |\n\
+                 | --to | e-mail address | Y |\n| --s | a \\| b | Z |";
+    assert_eq!(section(table), ["x switch", "to email", "s a|b"]);
+}
+
+#[test]
+fn long_lines_take_time_in_proportion() {
+    for part in ["default: a, ", "a, ", "a: ", "1 - b, ", "one of: a, ", "e.g. a, ", "a|", "'s "] {
+        let body = format!("## Flags\n\n--x  {}\n", part.repeat(20_000));
+        assert!(read(&body).is_some(), "{part}");
+    }
 }
 
 #[test]
@@ -332,8 +479,8 @@ mod properties {
             let body = format!("## Usage\n\na.b {usage}\n\n## Flags\n\n--x {text}\n");
             if let Some(declared) = read(&body) {
                 for flag in &declared.flags {
-                    prop_assert!(body[flag.offset..].starts_with("--"));
-                    prop_assert!(flag.default.iter().all(|value| flag.kind.takes(value)));
+                    prop_assert!(body[flag.offset.unwrap()..].starts_with("--"));
+                    prop_assert!(flag.default.iter().all(|value| flag.takes(value)));
                     prop_assert!(flag.several || flag.default.len() < 2);
                 }
                 for choice in &declared.choices {

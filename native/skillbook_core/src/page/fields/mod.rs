@@ -8,11 +8,13 @@
 //! ([`restrictions`]).
 
 pub mod examples;
+mod flags;
 pub(crate) mod place;
 pub mod restrictions;
 mod run;
 mod typed;
 
+use crate::page::declaration::Given;
 use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
 use crate::source::Effects;
@@ -48,6 +50,11 @@ pub struct Fields {
     pub requires: Vec<String>,
     /// `effects`.
     pub effects: Option<Effects>,
+    /// `connection`: the service that it needs, such as `mail`. Models are not shown it in views
+    /// without a connection to the service.
+    pub connection: Option<String>,
+    /// `approval`: whether each call of it needs an approval.
+    pub approval: bool,
     /// `timeout`: the time limit of its handler, in milliseconds.
     pub timeout: Option<u32>,
     /// `max_running`: the concurrency limit of its handler.
@@ -76,6 +83,8 @@ pub struct Fields {
     pub triggers: Vec<String>,
     /// `examples`: requests that test the description.
     pub examples: Vec<Example>,
+    /// `flags`: the flags of a command.
+    pub flags: Option<Given>,
     /// `license`.
     pub license: Option<String>,
     /// `compatibility`.
@@ -104,7 +113,8 @@ pub(crate) struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    /// Reads all fields but [`Fields::data`]. [`restrictions::errors`] must have found none.
+    /// Reads all fields but [`Fields::flags`], which only a file has, and [`Fields::data`].
+    /// [`restrictions::errors`] must have found none.
     pub(crate) fn fields(&mut self, present: bool, body: &str) -> Fields {
         let (schedule, timezone) = self.schedule();
         let aliases = self.list("aliases");
@@ -124,6 +134,8 @@ impl FieldReader<'_> {
             aliases,
             requires: self.list("requires"),
             effects: self.effects(),
+            connection: self.text("connection"),
+            approval: self.approval(),
             timeout: self.timeout(),
             max_running: self.max_running(),
             strict: self.flag("strict").unwrap_or(false),
@@ -138,6 +150,7 @@ impl FieldReader<'_> {
             user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
             triggers: self.list("trigger_keywords"),
             examples: self.examples(),
+            flags: None,
             license: self.text("license"),
             compatibility: self.bounded(
                 "compatibility",

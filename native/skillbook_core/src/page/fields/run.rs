@@ -1,6 +1,7 @@
-//! Fields that say how a skill runs: effects, limits, schedule, and its own tool.
+//! Fields that say how a skill runs: effects, approval, limits, schedule, and its own tool.
 
-use super::place::at_part;
+use super::place::{at_key, at_part};
+use super::typed::describe;
 use super::FieldReader;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::schedule::{self, Cron, Zone};
@@ -14,6 +15,18 @@ const LONGEST_TIMEOUT: u32 = 60 * 60 * 1000;
 const TOOL_NAME_LENGTH: usize = 64;
 /// The largest `max_running`.
 const MOST_RUNNING: i64 = 1_000_000;
+/// The field that makes each call wait for an approval, and keys that probably mean it.
+const APPROVAL: &str = "approval";
+const APPROVAL_MEANT: [&str; 6] = [
+    "approvals",
+    "approvalrequired",
+    "requireapproval",
+    "requiresapproval",
+    "needapproval",
+    "needsapproval",
+];
+/// The longest key that may mean it, in bytes.
+const APPROVAL_KEY: usize = 32;
 
 impl FieldReader<'_> {
     pub(super) fn effects(&mut self) -> Option<Effects> {
@@ -25,6 +38,62 @@ impl FieldReader<'_> {
                 None
             }
         }
+    }
+
+    /// Whether each call needs an approval.
+    ///
+    /// Only `none`, or no such field, means that it does not. Everything else is read as
+    /// `required`, so that a slip opens nothing: other values, a key that differs from `approval`
+    /// by one letter or its form, a second one, and one in `metadata` or inside of a text.
+    pub(super) fn approval(&mut self) -> bool {
+        match self.data.get(APPROVAL) {
+            Some(Value::Str(text)) if text == "required" => true,
+            Some(Value::Str(text)) if text == "none" && mentions(self.block) < 2 => false,
+            Some(Value::Str(text)) if text == "none" => {
+                self.approval_slip(APPROVAL, "once, got it more than once");
+                true
+            }
+            Some(value) => {
+                let message = format!(
+                    "expected `required` or `none` for `approval`, got {}; read as `required`",
+                    describe(value)
+                );
+                self.mended(APPROVAL, message, Some(Value::Str("required".to_owned())));
+                true
+            }
+            None => self.approval_key(),
+        }
+    }
+
+    /// Whether a key or a line of the frontmatter looks like `approval`, which it does not have.
+    fn approval_key(&mut self) -> bool {
+        let Value::Map(pairs) = self.data else { return false };
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| means_approval(key)) {
+            let key = key.clone();
+            self.approval_slip(&key, &format!("got `{key}`"));
+            return true;
+        }
+        let inner = self.data.get("metadata");
+        let in_metadata = matches!(inner, Some(Value::Map(pairs))
+            if pairs.iter().any(|(key, _)| means_approval(key)));
+        // A key at the start of a line is not a field if a repair made it part of a text.
+        let starts = |line: &str| {
+            !line.starts_with([' ', '\t'])
+                && line.split_once(':').is_some_and(|(key, _)| means_approval(key))
+        };
+        let lost = in_metadata || self.block.lines().any(starts);
+        if lost {
+            self.approval_slip(APPROVAL, "as a field, got it inside of another value");
+        }
+        lost
+    }
+
+    fn approval_slip(&mut self, key: &str, got: &str) {
+        let comma = if got.starts_with("got") { ", " } else { " " };
+        let message = format!("expected `approval`{comma}{got}; read as `approval: required`");
+        let diagnostic = Diagnostic::new(Code::FieldMended, Severity::Warning, message)
+            .hint("write approval: required, or approval: none");
+        self.diagnostics.push(at_key(self.block, key, diagnostic));
     }
 
     /// The schedule and its time zone. With an unknown zone neither is used: in UTC the schedule
@@ -123,6 +192,26 @@ impl FieldReader<'_> {
             None => {}
         }
     }
+}
+
+/// How often a text has `approval` as a key.
+fn mentions(block: &str) -> usize {
+    let lower = block.to_ascii_lowercase();
+    let is_key = |(at, word): (usize, &str)| {
+        let rest = lower[at + word.len()..].trim_start_matches(['"', '\'', ' ', '\t']);
+        rest.starts_with(':')
+    };
+    lower.match_indices(APPROVAL).filter(|found| is_key(*found)).count()
+}
+
+/// Whether a key is `approval`, differs from it by one letter, or has another of its forms.
+fn means_approval(key: &str) -> bool {
+    if key.len() > APPROVAL_KEY {
+        return false;
+    }
+    let plain: String =
+        key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    APPROVAL_MEANT.contains(&plain.as_str()) || strsim::osa_distance(&plain, APPROVAL) <= 1
 }
 
 /// Whether a page may choose this name for its tool. Generated names have `__` for a dot, or end in

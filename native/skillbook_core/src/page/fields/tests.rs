@@ -326,6 +326,72 @@ fn reads_limits() {
 }
 
 #[test]
+fn an_approval_that_cannot_be_read_is_required() {
+    let mended = || vec!["field_mended"];
+    let rows = [
+        ("title: A", false, vec![]),
+        ("approval: required", true, vec![]),
+        ("approval: 'required'", true, vec![]),
+        ("approval: none", false, vec![]),
+        ("approval: Required", true, mended()),
+        ("approval: None", true, mended()),
+        ("approval: false", true, mended()),
+        ("approval: no", true, mended()),
+        ("approval: true", true, mended()),
+        ("approval: 0", true, mended()),
+        ("approval: ''", true, mended()),
+        ("approval:", true, mended()),
+        ("approval: [none]", true, mended()),
+        ("approval: {by: ann}", true, mended()),
+        ("Approval: none", true, mended()),
+        ("aproval: none", true, mended()),
+        ("approvals: none", true, mended()),
+        ("needs_approval: true", true, mended()),
+        ("requires-approval: false", true, mended()),
+        ("approval_required: false", true, mended()),
+        ("approved: true", false, vec![]),
+        ("approver: ann", false, vec![]),
+        ("description: 'Ask for approval: always'", false, vec![]),
+        ("metadata:\n  approval: none", true, mended()),
+        ("metadata:\n  team: a\nhooks:\n  approval: none", false, vec![]),
+        ("description: |\n  Approval: by Ann", false, vec![]),
+        ("metadata:\n  approval: x\napproval: none", true, mended()),
+        ("approval: none\ndescription: 'approval: x'", true, mended()),
+    ];
+    for (yaml, expected, codes) in rows {
+        assert_eq!(field(yaml, |fields| fields.approval), (expected, codes), "{yaml}");
+    }
+    let message = |yaml: &str| {
+        let diagnostic = document(&format!("---\n{yaml}\n---\n")).diagnostics.remove(0);
+        (diagnostic.message, diagnostic.line, diagnostic.fix.map(|fix| fix.replacement))
+    };
+    assert_eq!(
+        message("title: A\napproval: false"),
+        (
+            "expected `required` or `none` for `approval`, got the boolean false; read as \
+             `required`"
+                .to_owned(),
+            Some(3),
+            Some("approval: required".to_owned())
+        )
+    );
+    assert_eq!(
+        message("aproval: none"),
+        (
+            "expected `approval`, got `aproval`; read as `approval: required`".to_owned(),
+            Some(2),
+            None
+        )
+    );
+    // A second one, and one that a repair made part of a text.
+    let swallowed = "title: a: b\napproval: required";
+    let twice = "approval: required\napproval: none";
+    for yaml in [twice, "approval: none\napproval: required", swallowed] {
+        assert!(field(yaml, |fields| fields.approval).0, "{yaml}");
+    }
+}
+
+#[test]
 fn says_which_names_of_tools_are_not_used() {
     let form = |got: &str| {
         format!(

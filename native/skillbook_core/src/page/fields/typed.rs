@@ -119,7 +119,7 @@ impl FieldReader<'_> {
 
     /// Reports a value of another type that was converted. `meant` is the value to write instead,
     /// if it loses nothing.
-    fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
+    pub(super) fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
         let fix = meant.and_then(|meant| self.line_fix(key, &meant));
         self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message).fix(fix));
     }

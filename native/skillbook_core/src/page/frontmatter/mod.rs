@@ -47,6 +47,7 @@ mod write;
 mod yaml;
 
 pub use write::write;
+pub(crate) use yaml::FINDINGS;
 
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::value::Value;

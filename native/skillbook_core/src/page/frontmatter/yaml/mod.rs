@@ -26,7 +26,7 @@ const BUDGET: usize = 2 * MAX_BLOCK;
 const OPEN_BRACKETS: usize = 256;
 
 /// How many findings of a block are reported one by one. Each takes one more pass over the block.
-const FINDINGS: usize = 5;
+pub(crate) const FINDINGS: usize = 5;
 
 /// Larger mappings get an index for their keys.
 const INDEX_FROM: usize = 32;

@@ -1,0 +1,3 @@
+import Config
+
+config :support_bot, start: config_env() != :test

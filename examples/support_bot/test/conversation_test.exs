@@ -1,0 +1,44 @@
+defmodule SupportBot.ConversationTest do
+  use ExUnit.Case
+
+  alias SupportBot.ScriptedServer
+
+  defp start(script) do
+    start_supervised!(SupportBot.Shop)
+    url = ScriptedServer.start(script)
+    agent = [model: Skillbook.Model.OpenAI.new!(url: url, model: "scripted"), protocol: :tools]
+    options = [name: :conversation, store: ":memory:", agent: agent]
+    start_supervised!({Skillbook, SupportBot.book(options)})
+    :conversation
+  end
+
+  test "a refund waits for a person, and the conversation goes on with their decision" do
+    book =
+      start([
+        [{"orders__find", ~s({"number": 7})}, {"tickets__list", "{}"}],
+        [{"orders__refund", ~s({"number": 7, "reason": "broken"})}],
+        "You get 40 euros back."
+      ])
+
+    {:ok, answer} = SupportBot.answer(book, "lamps", "Order 7 is broken. My money back!")
+
+    # The model knows the shop, and has the tools of the profile.
+    assert_receive {:request, first}
+    assert first =~ "Lamps & Light; prices are in EUR."
+    assert first =~ ~s("orders__refund") and not (first =~ "reports__daily")
+
+    # Both results of the first reply came back together.
+    assert_receive {:request, second}
+    assert second =~ "2 lamps, 40.0 EUR" and second =~ "No tickets."
+
+    assert [%{ref: ref, name: "orders.refund", profile: "lamps"}] = answer.pending
+    assert SupportBot.Shop.order("lamps", 7).status == :paid
+
+    {:ok, approval} = Skillbook.approve(book, ref, by: "eva@lamps.example", resume: true)
+    assert approval.result.content == "Refunded 40.0 EUR (broken)."
+    assert approval.run.text == "You get 40 euros back."
+    assert SupportBot.Shop.order("lamps", 7).status == :refunded
+    assert_receive {:request, third}
+    assert third =~ "Refunded 40.0 EUR (broken)."
+  end
+end

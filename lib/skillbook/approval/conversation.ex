@@ -1,0 +1,134 @@
+defmodule Skillbook.Approval.Conversation do
+  @moduledoc false
+  # The conversation in which a call was made: stored when the agent's run ends, and resumed with
+  # the result of the call.
+
+  require Logger
+
+  alias Skillbook.Agent.{Loop, Settings}
+  alias Skillbook.Approval
+  alias Skillbook.Approval.Table
+  alias Skillbook.{AgentError, ApprovalError, Book, OptionError, Profile, Result}
+  alias Skillbook.{Transcript, View}
+
+  @enforce_keys [:book, :sql, :profile, :run, :options]
+  defstruct @enforce_keys
+
+  @type t :: %__MODULE__{
+          book: Book.t(),
+          sql: Skillbook.SQL.t(),
+          profile: Profile.t(),
+          run: String.t(),
+          options: keyword()
+        }
+
+  @doc "Stores the conversation of a run with the calls that wait. A failure is logged."
+  @spec store(atom(), [Approval.t()], String.t(), Transcript.t()) :: :ok
+  def store(_book, [], _run, _transcript), do: :ok
+
+  def store(book, pending, run, transcript) do
+    with %Book{} = book <- Book.find(book),
+         sql when sql != nil <- Book.sql(book) do
+      refs = Enum.map(pending, & &1.ref)
+      log(Table.put_transcript(sql, refs, run, Transcript.to_json(transcript)), refs)
+    else
+      _stopped -> :ok
+    end
+  end
+
+  defp log(:ok, _refs), do: :ok
+
+  defp log({:error, error}, refs) do
+    reason = if is_exception(error), do: Exception.message(error), else: "it is too large"
+
+    Logger.warning(
+      "the conversation of #{Enum.join(refs, ", ")} was not stored, so it cannot be resumed: " <>
+        reason
+    )
+  end
+
+  @doc """
+  Prepares a conversation to go on; `{:ok, nil}` without `resume`. Nothing has run yet, so a
+  missing conversation or model is told in time.
+  """
+  @spec prepare(
+          Book.t(),
+          Skillbook.SQL.t(),
+          Table.row(),
+          Profile.t(),
+          map(),
+          boolean() | keyword() | map() | nil
+        ) :: {:ok, t() | nil} | {:error, Exception.t()}
+  def prepare(_book, _sql, _row, _profile, _assigns, no) when no in [nil, false], do: {:ok, nil}
+
+  def prepare(book, sql, %{approval: approval} = row, profile, assigns, resume) do
+    options = Settings.with_book(if(resume == true, do: [], else: resume), book)
+    commands = Keyword.merge([assigns: assigns, by: row.made_by], options[:commands] || [])
+
+    with :ok <- own_profile(options),
+         {:ok, transcript} <- transcript(sql, approval, options[:transcript]),
+         :ok <- if(options[:model], do: :ok, else: error(:agent, approval)),
+         options = Keyword.merge(options, transcript: transcript, commands: commands),
+         :ok <- Settings.validate_run(options) do
+      run = row.run || approval.ref
+      {:ok, %__MODULE__{book: book, sql: sql, profile: profile, run: run, options: options}}
+    end
+  end
+
+  # Each turn makes its view of this profile, which has the rights of the call.
+  defp own_profile(options) do
+    case Keyword.fetch(options, :profile) do
+      :error ->
+        :ok
+
+      {:ok, given} ->
+        problem = {:invalid, "no value, since the call has a profile,", given}
+        {:error, %OptionError{subject: "resume:", option: :profile, problem: problem}}
+    end
+  end
+
+  defp transcript(_sql, _approval, %Transcript{} = given), do: {:ok, given}
+
+  defp transcript(sql, approval, nil) do
+    case Table.transcript(sql, approval.ref) do
+      {:ok, nil} -> error(:transcript, approval)
+      {:ok, json} -> Transcript.from_json(json)
+      error -> error
+    end
+  end
+
+  defp error(kind, approval) do
+    {:error,
+     %ApprovalError{
+       kind: kind,
+       ref: approval.ref,
+       name: approval.name,
+       profile: approval.profile
+     }}
+  end
+
+  @doc "`context.agent` for the approved command, which may dispatch agents as it could before."
+  @spec agent(t()) :: (() -> Skillbook.Context.agent())
+  def agent(%__MODULE__{options: options} = conversation),
+    do: Loop.agent(view(conversation), options)
+
+  defp view(%__MODULE__{book: book, profile: profile}), do: View.of(book.name, profile)
+
+  @doc "Goes on with the result of the call; `nil` without a conversation."
+  @spec resume(t() | nil, Approval.t(), Result.t()) :: Skillbook.Agent.Result.t() | nil
+  def resume(nil, _approval, _result), do: nil
+
+  def resume(%__MODULE__{} = conversation, approval, result) do
+    %{sql: sql, run: run, options: options} = conversation
+
+    ended =
+      case Loop.resume(view(conversation), run, approval.ref, result, options) do
+        {:ok, ended} -> ended
+        {:error, %AgentError{result: ended}} -> ended
+      end
+
+    # Other calls of the run that still wait go on from here.
+    log(Table.renew_transcript(sql, run, Transcript.to_json(ended.transcript)), [run])
+    ended
+  end
+end

@@ -1,0 +1,326 @@
+defmodule Skillbook.Approval.Decision do
+  @moduledoc false
+  # Lists, approves and denies calls, as `Skillbook.approvals/2`, `approve/3` and `deny/3`.
+  #
+  # An approved call is checked, claimed, run under a lease, and its result stored. Everything
+  # that can fail without a trace is checked before the claim. A call that was refused before its
+  # handler ran gives the claim back.
+
+  require Logger
+
+  alias Skillbook.Approval
+  alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
+  alias Skillbook.Reply.Pipeline
+  alias Skillbook.Run.Worker
+  alias Skillbook.Support.Options
+  alias Skillbook.Workflow.Prose
+
+  alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Result, SQL, View}
+
+  @default_limit 100
+  @max_limit 1_000
+  # Characters of `by:` and `reason:`.
+  @max_text 1_000
+  # How often the result is stored again if the database fails.
+  @attempts 5
+
+  @doc "As `Skillbook.approvals/2`, of a view's own profile, or of all profiles for `nil`."
+  @spec list(atom() | nil, View.t() | nil, keyword()) ::
+          {:ok, [Approval.t()]} | {:error, Exception.t()}
+  def list(name, view, options) do
+    with :ok <- Options.validate(options, "a list of approvals", list_schema()),
+         {:ok, book, sql} <- sql(name, nil),
+         {:ok, over} <- Table.sweep(sql, name, now(book, options)) do
+      Enum.each(over, &Notice.send/1)
+      limit = Keyword.get(options, :limit, @default_limit)
+      statuses = options |> Keyword.get(:status, [:pending]) |> List.wrap()
+
+      # Entries that the profile sees no more are missing, as everywhere. So all are read, whose
+      # number has a limit.
+      profile = view && view.profile.id
+      count = if view, do: @max_limit + book.approvals[:max_waiting], else: limit
+
+      with {:ok, approvals} <- Table.list(sql, name, profile, statuses, count),
+           do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
+    end
+  end
+
+  defp shown?(_approval, nil), do: true
+  defp shown?(approval, view), do: match?({:ok, _}, entry(view, approval.name))
+
+  defp entry(view, name) do
+    with {:ok, %{name: ^name} = entry} <- View.fetch(view, name),
+         do: {:ok, entry},
+         else: (_ -> :error)
+  end
+
+  @doc "As `Skillbook.approve/3`."
+  @spec approve(atom(), String.t(), keyword()) :: {:ok, Approval.t()} | {:error, Exception.t()}
+  def approve(name, ref, options) do
+    with {:ok, book, sql, row} <- start(name, ref, options, approve_schema()),
+         {:ok, profile} <- profile(book, row),
+         view = View.of(name, profile),
+         :ok <- check_entry(view, row, options[:force]),
+         {:ok, assigns} <- assigns(row),
+         {:ok, conversation} <-
+           Conversation.prepare(book, sql, row, profile, assigns, options[:resume]),
+         {:ok, holder} <- claim(book, sql, row, options) do
+      started = :counters.new(1, [])
+      options = [assigns: assigns, by: row.made_by, approved: approved(row, started)]
+      result = run(book, sql, holder, view, row.approval, options, conversation)
+
+      if :counters.get(started, 1) == 0,
+        do: release(sql, holder, row.approval, result),
+        else: finish(book, sql, holder, row.approval, result, conversation)
+    end
+  end
+
+  # Words such as "tomorrow" mean the day of the call.
+  defp approved(row, started),
+    do: %{today: DateTime.to_date(row.approval.asked_at), started: started}
+
+  @doc "As `Skillbook.deny/3`."
+  @spec deny(atom(), String.t(), keyword()) :: {:ok, Approval.t()} | {:error, Exception.t()}
+  def deny(name, ref, options) do
+    with {:ok, book, sql, row} <- start(name, ref, options, deny_schema()),
+         {:ok, conversation} <- denied_conversation(book, sql, row, options[:resume]),
+         denied = Table.deny(sql, ref, now(book, options), decision(options)),
+         :ok <- taken(denied, book, sql, ref),
+         {:ok, %{approval: approval}} <- fetch(sql, name, ref) do
+      Notice.send(approval)
+      error = %PolicyError{kind: :denied, name: approval.name, text: options[:reason]}
+      result = %{Result.error(error) | name: approval.name, command: approval.command}
+      {:ok, %{approval | run: Conversation.resume(conversation, approval, result)}}
+    end
+  end
+
+  # A profile that is gone, or assigns that cannot be read, are no reason to keep a call.
+  defp denied_conversation(_book, _sql, _row, no) when no in [nil, false], do: {:ok, nil}
+
+  defp denied_conversation(book, sql, row, resume) do
+    with {:ok, profile} <- profile(book, row),
+         {:ok, assigns} <- assigns(row),
+         do: Conversation.prepare(book, sql, row, profile, assigns, resume)
+  end
+
+  # The pending call, after calls whose time is over have been marked.
+  defp start(name, ref, options, schema) do
+    with :ok <- Options.validate(options, "a decision", schema),
+         :ok <- required(options),
+         {:ok, book, sql} <- sql(name, ref),
+         {:ok, over} <- Table.sweep(sql, name, now(book, options)),
+         Enum.each(over, &Notice.send/1),
+         {:ok, row} <- fetch(sql, name, ref) do
+      if row.approval.status == :pending,
+        do: {:ok, book, sql, row},
+        else: {:error, decided(row.approval)}
+    end
+  end
+
+  defp required(options) do
+    if options[:by] do
+      :ok
+    else
+      {:error, %OptionError{subject: "a decision", option: :by, problem: :missing}}
+    end
+  end
+
+  defp sql(name, ref) do
+    book = name && Book.fetch!(name)
+
+    case book && Book.sql(book) do
+      nil ->
+        {:error, %ApprovalError{kind: :store, ref: ref}}
+
+      sql ->
+        if SQL.in_transaction?(sql),
+          do: {:error, %ApprovalError{kind: :in_transaction, ref: ref}},
+          else: {:ok, book, sql}
+    end
+  end
+
+  defp fetch(sql, name, ref) do
+    with {:error, :unknown} <- Table.fetch(sql, name, ref),
+         do: {:error, %ApprovalError{kind: :unknown, ref: ref}}
+  end
+
+  defp decided(%Approval{} = approval) do
+    %ApprovalError{
+      kind: :decided,
+      ref: approval.ref,
+      name: approval.name,
+      profile: approval.profile,
+      status: approval.status,
+      by: approval.by,
+      at: approval.decided_at || approval.expires_at
+    }
+  end
+
+  # The rights are those of now.
+  defp profile(book, %{approval: approval} = row) do
+    with :error <- Rights.restore(book, approval.profile, row.rights),
+         do: {:error, error(:profile, approval)}
+  end
+
+  defp check_entry(view, %{approval: approval, hash: hash}, force) do
+    case entry(view, approval.name) do
+      {:ok, entry} ->
+        if force == true or Request.hash(view, entry) == hash,
+          do: :ok,
+          else: {:error, error(:changed, approval)}
+
+      :error ->
+        {:error, error(:entry, approval)}
+    end
+  end
+
+  defp assigns(%{approval: approval, assigns: json}) do
+    with :error <- Assigns.decode(json), do: {:error, error(:assigns, approval)}
+  end
+
+  defp error(kind, approval) do
+    %ApprovalError{
+      kind: kind,
+      ref: approval.ref,
+      name: approval.name,
+      profile: approval.profile
+    }
+  end
+
+  # The run
+
+  defp claim(book, sql, row, options) do
+    holder = 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+    ref = row.approval.ref
+    until = lease_until(book)
+    claimed = Table.claim(sql, ref, holder, until, now(book, options), decision(options))
+    with :ok <- taken(claimed, book, sql, ref), do: {:ok, holder}
+  end
+
+  # Another decision came first, or its time ended just now.
+  defp taken({:error, :taken}, book, sql, ref) do
+    with {:ok, %{approval: approval}} <- fetch(sql, book.name, ref) do
+      expired = if approval.status == :pending, do: %{approval | status: :expired}, else: approval
+      {:error, decided(expired)}
+    end
+  end
+
+  defp taken(other, _book, _sql, _ref), do: other
+
+  defp run(book, sql, holder, view, approval, options, conversation) do
+    renewing = keep_lease(book, sql, approval.ref, holder)
+
+    try do
+      if conversation,
+        do: run_in(conversation, view, approval, options),
+        # Nobody reads the text of a page, so an agent follows it.
+        else: Prose.carry_out(view, approval.command, options)
+    catch
+      kind, reason ->
+        store(fn -> Table.interrupt(sql, approval.ref, holder, Book.now(book)) end)
+        :erlang.raise(kind, reason, __STACKTRACE__)
+    after
+      Process.exit(renewing, :kill)
+    end
+  end
+
+  defp run_in(conversation, view, approval, options) do
+    options = [agent: Conversation.agent(conversation)] ++ options
+    [result] = Pipeline.commands(view, [approval.command], options)
+    result
+  end
+
+  # Ends with the caller. A node that dies leaves the lease to pass.
+  defp keep_lease(book, sql, ref, holder) do
+    caller = self()
+
+    {:ok, pid} =
+      Task.Supervisor.start_child(Worker.supervisor(book.name), fn ->
+        Process.monitor(caller)
+        renew(book, sql, ref, holder)
+      end)
+
+    pid
+  end
+
+  defp renew(book, sql, ref, holder) do
+    receive do
+      {:DOWN, _, :process, _, _} -> :ok
+    after
+      max(div(book.approvals[:lease], 3), 1) ->
+        case Table.renew(sql, ref, holder, lease_until(book)) do
+          {:ok, false} -> :ok
+          _renewed_or_failed -> renew(book, sql, ref, holder)
+        end
+    end
+  end
+
+  # By the system's clock, since the clock of a test may stand still.
+  defp lease_until(book),
+    do: DateTime.add(DateTime.utc_now(), book.approvals[:lease], :millisecond)
+
+  # It was refused before it ran, so it waits again.
+  defp release(sql, holder, approval, %Result{error: error}) do
+    store(fn -> Table.release(sql, approval.ref, holder) end)
+    {:error, error}
+  end
+
+  defp finish(book, sql, holder, %{ref: ref}, result, conversation) do
+    status = if result.status == :error, do: :failed, else: :done
+    finish = fn -> Table.finish(sql, ref, holder, Book.now(book), status, result) end
+
+    if store(finish) != {:ok, true} do
+      Logger.error(
+        "the result of the approved call #{ref} was not stored: " <>
+          "its lease has passed, or the database failed"
+      )
+    end
+
+    with {:ok, %{approval: approval}} <- fetch(sql, book.name, ref) do
+      Notice.send(approval)
+      run = Conversation.resume(conversation, approval, result)
+      {:ok, %{approval | result: result, run: run}}
+    end
+  end
+
+  defp store(fun, attempts \\ @attempts) do
+    with {:error, _error} when attempts > 1 <- fun.() do
+      Process.sleep(200)
+      store(fun, attempts - 1)
+    end
+  end
+
+  # Options
+
+  defp decision(options), do: %{by: options[:by], reason: options[:reason]}
+
+  defp now(book, options), do: options[:now] || Book.now(book)
+
+  defp list_schema do
+    statuses = Approval.statuses()
+
+    [
+      status:
+        {"a status or a list of #{Enum.map_join(statuses, ", ", &inspect/1)}",
+         &(&1 != [] and Enum.all?(List.wrap(&1), fn status -> status in statuses end))},
+      limit:
+        {"a whole number from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)},
+      now: {"a DateTime", &is_struct(&1, DateTime)}
+    ]
+  end
+
+  defp approve_schema, do: [force: {"a boolean", &is_boolean/1}] ++ deny_schema()
+
+  defp deny_schema do
+    [
+      by: {"text of 1 to #{@max_text} characters", &text?/1},
+      reason: {"text of 1 to #{@max_text} characters or nil", &(is_nil(&1) or text?(&1))},
+      resume:
+        {"a boolean or options of Skillbook.Agent.run/3",
+         &(is_boolean(&1) or is_nil(&1) or Options.options?(&1))},
+      now: {"a DateTime", &is_struct(&1, DateTime)}
+    ]
+  end
+
+  defp text?(text), do: Options.text?(text) and String.length(text) <= @max_text
+end

@@ -1,0 +1,58 @@
+defmodule Skillbook.ProfileError do
+  @moduledoc """
+  Raised, or returned, when the function in a book's `:profiles` gives no profile because it
+  failed. Nothing runs without a profile.
+
+  ## Fields
+
+    * `:book` - the name of the book
+    * `:id` - the id of the profile
+    * `:kind` - the kind of failure:
+      * `:error` - the function returned an error, or options that are no profile
+      * `:crash` - it raised, threw or exited
+      * `:timeout` - it took longer than its time limit
+      * `:answer` - it returned another value
+      * `:unknown` - it has no such profile any more
+    * `:reason` - the exception, the reason of the exit, the limit in milliseconds, or a
+      description of the value, without the values in it
+
+  ## Examples
+
+      iex> error = %Skillbook.ProfileError{book: :shop, id: "ann", kind: :timeout, reason: 5_000}
+      iex> Exception.message(error)
+      "the profile \\"ann\\" of the book :shop cannot be read: the function in :profiles took " <>
+        "longer than 5000 ms"
+  """
+
+  @type t :: %__MODULE__{
+          book: atom(),
+          id: String.t(),
+          kind: :error | :crash | :timeout | :answer | :unknown,
+          reason: Exception.t() | term()
+        }
+
+  @enforce_keys [:book, :id, :kind]
+  defexception [:book, :id, :kind, :reason]
+
+  @impl true
+  def message(%{kind: :unknown} = error),
+    do: "the book #{inspect(error.book)} has no profile #{inspect(error.id)} any more"
+
+  def message(error) do
+    "the profile #{inspect(error.id)} of the book #{inspect(error.book)} cannot be read: " <>
+      "the function in :profiles #{text(error.kind, error.reason)}"
+  end
+
+  defp text(:error, error), do: "returned an error: #{Exception.message(error)}"
+  defp text(:timeout, limit), do: "took longer than #{limit} ms"
+
+  defp text(:answer, got) do
+    "returned #{got}, expected {:ok, profile}, :error, nil or {:error, exception}, where the " <>
+      "profile has this id or none"
+  end
+
+  defp text(:crash, {error, _stack}) when is_exception(error),
+    do: "crashed: #{Exception.format_banner(:error, error)}"
+
+  defp text(:crash, _reason), do: "crashed"
+end

@@ -1,0 +1,320 @@
+defmodule Skillbook.Calendar.CalDAV do
+  @moduledoc """
+  Calendars on servers with CalDAV (RFC 4791), such as Nextcloud, Radicale, Baïkal or Fastmail.
+
+  The account's URL is that of the server or of one calendar. From a server's URL the calendars of
+  the user are found (RFC 6764); the account's own calendar is then the first one by its address.
+
+  Series are expanded here, since servers differ in it, and events are changed as texts, so
+  properties that other programs wrote are kept. Most servers send no invitations, so guests
+  cannot be invited, and free times are those of the user alone.
+
+  It needs the native library of connections: `config :skillbook, connections: true`.
+  """
+
+  @behaviour Skillbook.Calendar
+
+  alias Skillbook.Calendar.CalDAV.{Events, Server}
+  alias Skillbook.Calendar.{ICalendar, Series, TimeZones}
+  alias Skillbook.Connections.Library
+  alias Skillbook.{CalendarError, NotFoundError, ServiceError}
+
+  @impl true
+  def conferences?(_account), do: false
+
+  @impl true
+  def invitations?(_account), do: false
+
+  # Calendars
+
+  @impl true
+  def calendars(account) do
+    with :ok <- Library.load(), {:ok, [own | others]} <- Server.calendars(account) do
+      {:ok, Enum.map([%{own | primary: true} | others], &Map.drop(&1, [:path]))}
+    else
+      {:ok, []} -> {:ok, []}
+      error -> error
+    end
+  end
+
+  @impl true
+  def zone(account, calendar) do
+    with {:ok, calendar} <- calendar(account, calendar), do: {:ok, calendar.zone}
+  end
+
+  defp calendar(account, id) do
+    with :ok <- Library.load(), {:ok, calendars} <- Server.calendars(account) do
+      found = if id == nil, do: List.first(calendars), else: Enum.find(calendars, &(&1.id == id))
+
+      cond do
+        found -> {:ok, found}
+        calendars == [] -> {:error, %CalendarError{kind: :no_calendar}}
+        true -> {:error, %NotFoundError{kind: "calendar", id: id, find: "calendar.calendars"}}
+      end
+    end
+  end
+
+  # Reading
+
+  @impl true
+  def list(account, query) do
+    with {:ok, calendar} <- calendar(account, query.calendar),
+         {:ok, resources} <- Server.resources(account, calendar, query.from, query.to) do
+      default = calendar.zone || query.zone
+
+      events =
+        resources
+        |> Enum.flat_map(&Events.between(&1, query.from, query.to, default, query.limit + 1))
+        |> Enum.filter(&matches?(&1, query.text))
+        |> Enum.map(&Events.in_zone(&1, query.zone))
+        |> Enum.sort_by(&{DateTime.to_unix(Events.start(&1, query.zone)), &1.id})
+
+      {shown, rest} = Enum.split(events, query.limit)
+      {:ok, %{events: shown, more: rest != []}}
+    end
+  end
+
+  defp matches?(_event, nil), do: true
+
+  defp matches?(event, text) do
+    guests = Enum.flat_map(event.attendees, &[&1.email, &1.name || ""])
+    texts = [event.title, event.description || "", event.location || ""] ++ guests
+    all = texts |> Enum.join("\n") |> String.downcase()
+    text |> String.downcase() |> String.split() |> Enum.all?(&String.contains?(all, &1))
+  end
+
+  @impl true
+  def get(account, calendar, id, zone) do
+    with {:ok, calendar} <- calendar(account, calendar),
+         {:ok, resource, original} <- fetch(account, calendar, id),
+         {:ok, event} <- event(resource, original, calendar.zone || zone, id),
+         do: {:ok, Events.in_zone(event, zone)}
+  end
+
+  # The file of an event, and the original start of one event of a series.
+  defp fetch(account, calendar, id) do
+    {file, original} = Events.split_id(id)
+
+    with true <- Events.file?(file), {:ok, resource} <- Server.get(account, calendar, file) do
+      {:ok, Map.put(resource, :default, calendar.zone || "UTC"), original}
+    else
+      false -> {:error, missing(id)}
+      {:error, %ServiceError{status: status}} when status in [404, 410] -> {:error, missing(id)}
+      error -> error
+    end
+  end
+
+  defp event(resource, original, default, id) do
+    case Events.find(resource, original, default) do
+      nil -> {:error, missing(id)}
+      event -> {:ok, event}
+    end
+  end
+
+  defp missing(id), do: %NotFoundError{kind: "event", id: id, find: "calendar.list"}
+
+  # Writing
+
+  @impl true
+  def create(account, calendar, new) do
+    with {:ok, calendar} <- calendar(account, calendar) do
+      file = new.key <> ".ics"
+      text = new |> Events.new() |> ICalendar.write()
+
+      case Server.put(account, calendar, file, text, :new) do
+        # Also the answer to a repeated call: the key is the event's own.
+        {:error, %ServiceError{status: 412}} -> written(account, calendar, file, new.start)
+        :ok -> written(account, calendar, file, new.start)
+        error -> error
+      end
+    end
+  end
+
+  defp written(account, calendar, id, start) do
+    zone = if match?(%DateTime{}, start), do: start.time_zone, else: "UTC"
+
+    with {:ok, resource, original} <- fetch(account, calendar, id),
+         {:ok, event} <- event(resource, original, calendar.zone || zone, id),
+         do: {:ok, Events.in_zone(event, zone)}
+  end
+
+  @impl true
+  def update(account, calendar, event, changes, options) do
+    with {:ok, calendar} <- calendar(account, calendar),
+         {:ok, resource} <- current(account, calendar, event) do
+      scope = if event.series, do: options.scope, else: :single
+      change(scope, account, calendar, resource, event, changes, options)
+    end
+  end
+
+  # The file as it was when the event was read.
+  defp current(account, calendar, event) do
+    with {:ok, resource, _} <- fetch(account, calendar, event.id) do
+      cond do
+        resource.version != event.version -> {:error, Server.conflict(account)}
+        Events.readable?(resource) -> {:ok, resource}
+        true -> {:error, %CalendarError{kind: :unreadable, id: event.id}}
+      end
+    end
+  end
+
+  defp change(:single, account, calendar, resource, event, changes, _options) do
+    master =
+      resource |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
+
+    master =
+      if changes[:start], do: Events.put_times(master, changes.start, changes.end), else: master
+
+    save(account, calendar, Events.put_master(resource, master), event)
+  end
+
+  defp change(:one, account, calendar, resource, event, changes, _options) do
+    override = resource |> Events.override(event) |> Events.apply_texts(changes)
+
+    override =
+      if changes[:start],
+        do: Events.put_times(override, changes.start, changes.end),
+        else: override
+
+    save(account, calendar, Events.put_override(resource, override, event), event)
+  end
+
+  defp change(scope, account, calendar, resource, event, changes, options) do
+    if scope == :all or Events.first?(resource, event),
+      do: change_all(account, calendar, resource, event, changes),
+      else: change_following(account, calendar, resource, event, changes, options)
+  end
+
+  defp change_all(account, calendar, resource, event, changes) do
+    with {:ok, resource} <- move(resource, event, changes) do
+      master =
+        resource |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
+
+      resource = Events.put_master(resource, master)
+      # The id of one event changes with its series, so the series is shown.
+      save(account, calendar, resource, %{event | id: event.series})
+    end
+  end
+
+  # The whole series moves by as much as its event.
+  defp move(resource, event, %{start: start, end: ends} = changes) do
+    with {:ok, rule} <- moved_rule(resource, event, changes) do
+      span = Series.move(Events.span(resource), {event.start, event.end}, {start, ends})
+      {:ok, Events.move(resource, span, rule)}
+    end
+  end
+
+  defp move(resource, _event, _changes), do: {:ok, resource}
+
+  defp moved_rule(_resource, _event, %{repeat: rule}), do: {:ok, rule}
+
+  defp moved_rule(resource, event, changes) do
+    case Events.rule(resource) do
+      nil ->
+        {:ok, nil}
+
+      rule ->
+        with :error <- Series.rule(rule, event.start, changes.start),
+             do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+    end
+  end
+
+  # A new series from this event on; then the old one ends before it. If that fails, the new one
+  # is removed again.
+  defp change_following(account, calendar, resource, event, changes, options) do
+    {old, later} = Events.divide(resource, event, options.key)
+    file = options.key <> ".ics"
+
+    with {:ok, later} <- move(later, event, changes) do
+      master =
+        later |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
+
+      text = later |> Events.put_master(master) |> Map.fetch!(:calendar) |> ICalendar.write()
+
+      with :ok <- Server.put(account, calendar, file, text, :new) do
+        case put(account, calendar, old) do
+          :ok ->
+            written(account, calendar, file, event.start)
+
+          error ->
+            _ = Server.delete(account, calendar, file, nil)
+            error
+        end
+      end
+    end
+  end
+
+  defp save(account, calendar, resource, event) do
+    with :ok <- put(account, calendar, resource),
+         do: written(account, calendar, event.id, event.start)
+  end
+
+  # In place of the version that was read.
+  defp put(account, calendar, %{file: file, version: version} = resource),
+    do: Server.put(account, calendar, file, ICalendar.write(resource.calendar), version)
+
+  @impl true
+  def delete(account, calendar, event, options) do
+    with {:ok, calendar} <- calendar(account, calendar),
+         {:ok, resource} <- current(account, calendar, event) do
+      scope = if event.series, do: options.scope, else: :all
+      remove(scope, account, calendar, resource, event)
+    end
+  end
+
+  defp remove(:one, account, calendar, resource, event) do
+    put(account, calendar, Events.exclude(resource, event))
+  end
+
+  defp remove(scope, account, calendar, resource, event) do
+    if scope == :all or Events.first?(resource, event) do
+      case Server.delete(account, calendar, resource.file, resource.version) do
+        # The answer to a repeated call.
+        {:error, %ServiceError{status: status}} when status in [404, 410] -> :ok
+        result -> result
+      end
+    else
+      {old, _later} = Events.divide(resource, event, "")
+      put(account, calendar, old)
+    end
+  end
+
+  # Free and busy
+
+  @impl true
+  def busy(account, people, from, to) do
+    own = [account.options[:username], account.identity, "me"]
+
+    with :ok <- Library.load(), {:ok, calendars} <- Server.calendars(account) do
+      calendars
+      |> Enum.filter(& &1.writable)
+      |> Enum.reduce_while({:ok, []}, fn calendar, {:ok, found} ->
+        case Server.resources(account, calendar, from, to) do
+          {:ok, resources} -> {:cont, {:ok, spans(resources, calendar, from, to) ++ found}}
+          error -> {:halt, error}
+        end
+      end)
+      |> case do
+        {:ok, spans} ->
+          spans = spans |> Enum.sort_by(&DateTime.to_unix(elem(&1, 0))) |> Enum.uniq()
+          others = {:error, "this calendar's server shows the times of the user alone"}
+          {:ok, Map.new(people, &{&1, if(&1 in own, do: {:ok, spans}, else: others)})}
+
+        error ->
+          error
+      end
+    end
+  end
+
+  # At most 1,000 times of an event.
+  defp spans(resources, calendar, from, to) do
+    zone = calendar.zone || "UTC"
+
+    for resource <- resources,
+        event <- Events.between(resource, from, to, zone, 1_000),
+        event.status != "cancelled" and not Events.free?(resource, event),
+        do: {utc(Events.start(event, zone)), utc(Events.ends(event, zone))}
+  end
+
+  defp utc(time), do: TimeZones.shift(time, "Etc/UTC")
+end

@@ -1,0 +1,66 @@
+defmodule Skillbook.CalendarError do
+  @moduledoc """
+  Returned when an event cannot be what a command asks for, although the service works.
+
+  ## Fields
+
+    * `:kind` - the reason:
+      * `:rule` - a series moves to another day, and its rule names days in a way that does not
+        move with it
+      * `:long_series` - the later part of a series cannot be counted
+      * `:guests` - the service tells nobody about events, so nobody can be invited
+      * `:conference` - the service makes no video conferences
+      * `:unreadable` - the event is not valid
+      * `:no_calendar` - the account has no calendar
+    * `:id` - the event, or `nil`
+    * `:rule` - the rule of the series, for `:rule`
+
+  ## Examples
+
+      iex> rule = "FREQ=MONTHLY;BYMONTHDAY=1"
+      iex> error = %Skillbook.CalendarError{kind: :rule, id: "e1", rule: rule}
+      iex> error |> Exception.message() |> String.split("; ") |> List.last()
+      "give the new rule too, with --repeat"
+  """
+
+  @type t :: %__MODULE__{
+          kind: :rule | :long_series | :guests | :conference | :unreadable | :no_calendar,
+          id: String.t() | nil,
+          rule: String.t() | nil
+        }
+
+  alias Skillbook.Calendar.Recurrence
+  alias Skillbook.Support.External
+
+  @enforce_keys [:kind]
+  defexception [:kind, :id, :rule]
+
+  @impl true
+  def message(%{kind: :rule} = error) do
+    "the series of #{error.id} cannot move to another day by itself, since its rule names " <>
+      "days (#{rule(error.rule)}); give the new rule too, with --repeat"
+  end
+
+  def message(%{kind: :long_series} = error) do
+    "the series of #{error.id} is too long to be divided; change one event (--scope one) or " <>
+      "all of them (--scope all)"
+  end
+
+  def message(%{kind: :guests}) do
+    "this calendar's server tells nobody about events, so nobody can be invited; make the " <>
+      "event with calendar.create, and tell the guests by mail"
+  end
+
+  def message(%{kind: :conference}),
+    do: "this calendar's server makes no video conferences; leave out --conference"
+
+  def message(%{kind: :unreadable} = error) do
+    "the event #{error.id} is not valid, so it is left as it is; change it in another program"
+  end
+
+  def message(%{kind: :no_calendar}),
+    do: "the account has no calendar yet; the user can make one in another program"
+
+  # Invitations have rules of strangers.
+  defp rule(rule), do: if(Recurrence.plain?(rule), do: rule, else: External.line(rule))
+end

@@ -1,0 +1,589 @@
+defmodule Skillbook.Calendar.Google do
+  @moduledoc """
+  Calendars of Google, by version 3 of Google Calendar's interface.
+
+  New events have ids of ours, so a repeated call makes no second event, and changes carry the
+  version that was read, so they do not overwrite the changes of others. Google expands series
+  and sends the invitations.
+  """
+
+  @behaviour Skillbook.Calendar
+
+  alias Skillbook.Calendar.{Recurrence, Series, TimeZones}
+  alias Skillbook.Connections.Client
+  alias Skillbook.{CalendarError, NotFoundError, ServiceError}
+
+  @base "https://www.googleapis.com/calendar/v3"
+  # The table of scopes is the vendor's, by commands.
+  @vendor Skillbook.Connections.Google
+
+  # With more guests, Google returns the user alone.
+  @max_attendees 50
+  # Google may return short or empty pages.
+  @max_pages 10
+  @max_counted 2_500
+  @person "email,displayName,responseStatus,optional,resource,self"
+  @event "id,etag,status,summary,description,location,start,end,recurrence,recurringEventId," <>
+           "originalStartTime,attendees(#{@person}),attendeesOmitted,organizer(email,self)," <>
+           "hangoutLink,conferenceData(entryPoints(entryPointType,uri))"
+
+  @impl true
+  def conferences?(_account), do: true
+
+  @impl true
+  def invitations?(_account), do: true
+
+  @impl true
+  def calendars(account) do
+    fields = "items(id,summary,summaryOverride,timeZone,primary,accessRole)"
+    request = [url: "#{@base}/users/me/calendarList", query: [maxResults: 250]]
+
+    with {:ok, body} <- call(account, request, scopes: names(), fields: fields) do
+      calendars =
+        for item <- body["items"] || [] do
+          %{
+            id: item["id"],
+            name: item["summaryOverride"] || item["summary"] || item["id"],
+            zone: zone_name(item["timeZone"]),
+            primary: item["primary"] == true,
+            writable: item["accessRole"] in ["owner", "writer"]
+          }
+        end
+
+      {:ok, Enum.sort_by(calendars, &{not &1.primary, &1.name})}
+    end
+  end
+
+  @impl true
+  def zone(account, calendar) do
+    request = [url: events(calendar), query: [maxResults: 1]]
+
+    with {:ok, body} <- found(account, request, [scopes: zones(), fields: "timeZone"], calendar),
+         do: {:ok, zone_name(body["timeZone"])}
+  end
+
+  defp zone_name(nil), do: nil
+
+  defp zone_name(name) do
+    case TimeZones.fetch(name) do
+      {:ok, name} -> name
+      {:error, _} -> nil
+    end
+  end
+
+  # Reading
+
+  @impl true
+  def list(account, query) do
+    params = [
+      singleEvents: true,
+      orderBy: "startTime",
+      timeMin: DateTime.to_iso8601(query.from),
+      timeMax: DateTime.to_iso8601(query.to),
+      timeZone: query.zone,
+      maxAttendees: @max_attendees
+    ]
+
+    params = if query.text, do: [{:q, query.text} | params], else: params
+
+    with {:ok, items, more} <- pages(account, query, params, nil, [], @max_pages),
+         do: {:ok, %{events: Enum.map(items, &event(&1, query.zone)), more: more}}
+  end
+
+  # Google leaves out cancelled events, but not the guests' own refusals.
+  defp pages(account, query, params, page, found, pages) do
+    wanted = query.limit - length(found)
+    params = Keyword.put(params, :maxResults, wanted + 1)
+    request = [url: events(query.calendar), query: page(params, page)]
+    fields = "nextPageToken,items(#{@event})"
+
+    options = [scopes: read(), fields: fields]
+
+    with {:ok, body} <- found(account, request, options, query.calendar) do
+      items = found ++ (body["items"] || [])
+
+      case body["nextPageToken"] do
+        _ when length(items) > query.limit -> {:ok, Enum.take(items, query.limit), true}
+        nil -> {:ok, items, false}
+        _ when pages == 1 or length(items) == query.limit -> {:ok, items, true}
+        next -> pages(account, query, params, next, items, pages - 1)
+      end
+    end
+  end
+
+  defp page(params, nil), do: params
+  defp page(params, token), do: Keyword.put(params, :pageToken, token)
+
+  @impl true
+  def get(account, calendar, id, zone) do
+    with {:ok, raw} <-
+           fetch(account, calendar, id, read(), maxAttendees: @max_attendees, timeZone: zone),
+         do: {:ok, event(raw, zone)}
+  end
+
+  # Google finds deleted events by their ids, too.
+  defp fetch(account, calendar, id, scopes, params) do
+    request = [url: event_url(calendar, id), query: params]
+
+    case call(account, request, scopes: scopes) do
+      {:ok, %{"status" => "cancelled"}} -> {:error, missing(id)}
+      {:ok, raw} -> {:ok, raw}
+      {:error, %ServiceError{status: status}} when status in [404, 410] -> {:error, missing(id)}
+      error -> error
+    end
+  end
+
+  # Writing
+
+  @impl true
+  def create(account, calendar, new) do
+    body =
+      %{
+        "id" => new.key,
+        "summary" => new.title,
+        "description" => new.description,
+        "location" => new.location,
+        "start" => time(new.start),
+        "end" => time(new.end),
+        "recurrence" => new.repeat && ["RRULE:" <> new.repeat],
+        "attendees" => if(new.attendees != [], do: Enum.map(new.attendees, &%{"email" => &1})),
+        "conferenceData" => if(new.conference, do: conference(new.key))
+      }
+      |> Map.reject(fn {_, value} -> is_nil(value) end)
+
+    with {:ok, raw} <- insert(account, calendar, body, new.notify),
+         do: {:ok, event(raw, zone_of(new.start))}
+  end
+
+  # The id makes the call safe to repeat: the answer to a repeated one is that the event exists.
+  defp insert(account, calendar, body, notify) do
+    request = [method: :post, url: events(calendar), query: sending(notify), json: body]
+
+    case found(account, request, [scopes: write(), repeat: true], calendar) do
+      {:error, %ServiceError{status: 409}} ->
+        # The event is there, even if it cannot be read now.
+        with {:error, %ServiceError{} = error} <-
+               fetch(account, calendar, body["id"], write(), maxAttendees: @max_attendees),
+             do: {:error, %{error | unclear: true}}
+
+      answer ->
+        answer
+    end
+  end
+
+  defp conference(key) do
+    %{
+      "createRequest" => %{
+        "requestId" => key,
+        "conferenceSolutionKey" => %{"type" => "hangoutsMeet"}
+      }
+    }
+  end
+
+  @impl true
+  def update(account, calendar, %{series: nil} = event, changes, options),
+    do: patch_event(account, calendar, event, changes, options)
+
+  def update(account, calendar, event, changes, %{scope: :one} = options),
+    do: patch_event(account, calendar, event, changes, options)
+
+  def update(account, calendar, event, changes, options) do
+    with {:ok, series} <- fetch(account, calendar, event.series, write(), []),
+         {:ok, span} <- new_span(series, event, changes, options.scope) do
+      if options.scope == :all or first?(series, event),
+        do: update_all(account, calendar, event, series, span, changes, options),
+        else: update_following(account, calendar, event, series, span, changes, options)
+    end
+  end
+
+  defp patch_event(account, calendar, event, changes, options) do
+    # All guests are needed to add some.
+    raw =
+      if guests?(changes),
+        do: fetch(account, calendar, event.id, write(), []),
+        else: {:ok, %{"etag" => event.version}}
+
+    with {:ok, raw} <- raw do
+      span = if changes[:start], do: {changes.start, changes.end}
+      body = body(raw, changes, span, changes[:repeat], options.key)
+      version = event.version || raw["etag"]
+      patch(account, calendar, event.id, version, body, options.notify, event)
+    end
+  end
+
+  defp update_all(account, calendar, event, series, span, changes, options) do
+    with {:ok, rule} <- rule(series, event, span, changes) do
+      body = body(series, changes, span, rule, options.key)
+      id = event.series
+      patch(account, calendar, id, series["etag"], body, options.notify, event)
+    end
+  end
+
+  # A new series from this event on; then the old one ends before it. If that fails, the new one
+  # is removed again.
+  defp update_following(account, calendar, event, series, span, changes, options) do
+    with {:ok, rule} <- rule(series, event, span, changes),
+         {:ok, rule} <- rest_of_rule(account, calendar, event, rule, changes),
+         body = new_series(series, changes, span, rule, options.key),
+         {:ok, raw} <- insert(account, calendar, body, options.notify) do
+      case end_series(account, calendar, event, series, options.notify) do
+        {:ok, _} ->
+          {:ok, event(raw, zone_of(event.start))}
+
+        error ->
+          _ = delete_event(account, calendar, options.key, raw["etag"], false)
+          error
+      end
+    end
+  end
+
+  @copied ~w(summary description location attendees transparency visibility colorId reminders
+             guestsCanInviteOthers guestsCanModify guestsCanSeeOtherGuests)
+
+  defp new_series(series, changes, {start, ends}, rule, key) do
+    series
+    |> Map.take(@copied)
+    |> Map.merge(body(series, Map.drop(changes, [:start, :end]), nil, nil, key))
+    |> Map.merge(%{"id" => key, "start" => time(start), "end" => time(ends)})
+    |> Map.merge(if(rule, do: %{"recurrence" => ["RRULE:" <> rule]}, else: %{}))
+    |> Map.reject(fn {_, value} -> is_nil(value) end)
+  end
+
+  # The rest of a series with a number of events: those before this one are counted, deleted ones
+  # too.
+  defp rest_of_rule(_account, _calendar, _event, rule, %{repeat: _}), do: {:ok, rule}
+
+  defp rest_of_rule(account, calendar, event, rule, _changes) do
+    case rule && Recurrence.count_of(rule) do
+      nil ->
+        {:ok, rule}
+
+      count ->
+        with {:ok, earlier} <- earlier(account, calendar, event, nil, 0),
+             do: {:ok, Recurrence.put_count(rule, max(count - earlier, 1))}
+    end
+  end
+
+  defp earlier(_account, _calendar, event, _page, count) when count >= @max_counted,
+    do: {:error, %CalendarError{kind: :long_series, id: event.id}}
+
+  defp earlier(account, calendar, event, page, count) do
+    params = [
+      maxResults: 250,
+      showDeleted: true,
+      timeMax: DateTime.to_iso8601(instant(event.original))
+    ]
+
+    url = event_url(calendar, event.series) <> "/instances"
+    fields = "nextPageToken,items(originalStartTime)"
+
+    request = [url: url, query: page(params, page)]
+
+    with {:ok, body} <- call(account, request, scopes: write(), fields: fields) do
+      before =
+        for item <- body["items"] || [],
+            start = parse(item["originalStartTime"], "UTC"),
+            DateTime.compare(instant(start), instant(event.original)) == :lt,
+            do: item
+
+      case body["nextPageToken"] do
+        nil -> {:ok, count + length(before)}
+        next -> earlier(account, calendar, event, next, count + max(length(before), 1))
+      end
+    end
+  end
+
+  defp instant(%DateTime{} = time), do: time
+  defp instant(%Date{} = day), do: DateTime.new!(day, ~T[00:00:00])
+
+  defp end_series(account, calendar, event, series, notify) do
+    lines =
+      for line <- series["recurrence"] || [] do
+        case line do
+          "RRULE:" <> rule -> "RRULE:" <> Recurrence.before(rule, event.original)
+          line -> line
+        end
+      end
+
+    body = %{"recurrence" => lines}
+    patch(account, calendar, event.series, series["etag"], body, notify, event)
+  end
+
+  defp first?(series, event) do
+    start = parse(series["start"], "UTC")
+    DateTime.compare(instant(start), instant(event.original)) == :eq
+  end
+
+  # The times of the new series or of its first event, or `nil` if they stay.
+  defp new_span(series, event, changes, scope) do
+    span = {event.start, event.end}
+    new = if changes[:start], do: {changes.start, changes.end}, else: span
+    zone = zone_name(series["start"]["timeZone"]) || zone_of(event.start)
+    first = {parse(series["start"], zone), parse(series["end"], zone)}
+
+    cond do
+      scope == :all and is_nil(changes[:start]) -> {:ok, nil}
+      scope == :all or first?(series, event) -> {:ok, Series.move(first, span, new)}
+      true -> {:ok, in_zone(new, zone)}
+    end
+  end
+
+  defp in_zone({%DateTime{} = start, ends}, zone),
+    do: {TimeZones.shift(start, zone), TimeZones.shift(ends, zone)}
+
+  defp in_zone(days, _zone), do: days
+
+  # The rule of the changed series. Its days move with its events.
+  defp rule(_series, _event, _span, %{repeat: rule}), do: {:ok, rule}
+
+  defp rule(series, event, span, changes) do
+    rule = Enum.find_value(series["recurrence"] || [], &rule_of/1)
+
+    cond do
+      rule == nil -> {:ok, nil}
+      span == nil or is_nil(changes[:start]) -> {:ok, rule}
+      true -> moved_rule(rule, event, changes)
+    end
+  end
+
+  defp moved_rule(rule, event, changes) do
+    with :error <- Series.rule(rule, event.start, changes.start),
+         do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+  end
+
+  defp rule_of("RRULE:" <> rule), do: rule
+  defp rule_of(_), do: nil
+
+  defp guests?(changes),
+    do: Map.has_key?(changes, :add_attendees) or Map.has_key?(changes, :remove_attendees)
+
+  # The fields of a patch. A `nil` empties a field.
+  defp body(raw, changes, span, rule, key) do
+    texts =
+      for {field, name} <- [title: "summary", description: "description", location: "location"],
+          Map.has_key?(changes, field),
+          into: %{},
+          do: {name, changes[field]}
+
+    texts
+    |> put(span != nil, fn -> times(raw, span) end)
+    |> put(rule != nil or Map.has_key?(changes, :repeat), fn ->
+      %{"recurrence" => lines(raw, rule)}
+    end)
+    |> put(guests?(changes), fn -> %{"attendees" => guests(raw, changes)} end)
+    |> put(changes[:conference] == true, fn -> %{"conferenceData" => conference(key)} end)
+  end
+
+  defp put(body, true, fields), do: Map.merge(body, fields.())
+  defp put(body, false, _fields), do: body
+
+  # A patch merges objects, so the fields of the other kind of time are emptied.
+  defp times(_raw, {start, ends}),
+    do: %{"start" => emptied(time(start)), "end" => emptied(time(ends))}
+
+  defp emptied(%{"date" => _} = time),
+    do: Map.merge(time, %{"dateTime" => nil, "timeZone" => nil})
+
+  defp emptied(time), do: Map.put(time, "date", nil)
+
+  # The rule is replaced, and exceptions stay.
+  defp lines(_raw, nil), do: []
+
+  defp lines(raw, rule) do
+    others = Enum.reject(raw["recurrence"] || [], &String.starts_with?(&1, "RRULE:"))
+    ["RRULE:" <> rule | others]
+  end
+
+  defp guests(raw, changes) do
+    removed = changes |> Map.get(:remove_attendees, []) |> MapSet.new(&String.downcase/1)
+    kept = Enum.reject(raw["attendees"] || [], &(address(&1) in removed))
+    known = MapSet.new(kept, &address/1)
+
+    added =
+      for email <- Map.get(changes, :add_attendees, []),
+          String.downcase(email) not in known,
+          do: %{"email" => email}
+
+    kept ++ added
+  end
+
+  defp address(guest), do: String.downcase(guest["email"] || "")
+
+  defp patch(account, calendar, id, version, body, notify, event) do
+    request = [
+      method: :patch,
+      url: event_url(calendar, id),
+      query: sending(notify),
+      json: body,
+      headers: [{"if-match", version}]
+    ]
+
+    case call(account, request, scopes: write()) do
+      {:ok, raw} -> {:ok, event(raw, zone_of(event.start))}
+      {:error, %ServiceError{status: status}} when status in [404, 410] -> {:error, missing(id)}
+      error -> error
+    end
+  end
+
+  @impl true
+  def delete(account, calendar, %{series: nil} = event, options),
+    do: delete_event(account, calendar, event.id, event.version, options.notify)
+
+  def delete(account, calendar, event, %{scope: :one} = options),
+    do: delete_event(account, calendar, event.id, event.version, options.notify)
+
+  def delete(account, calendar, event, options) do
+    with {:ok, series} <- fetch(account, calendar, event.series, write(), []) do
+      if options.scope == :all or first?(series, event) do
+        delete_event(account, calendar, event.series, series["etag"], options.notify)
+      else
+        with {:ok, _} <- end_series(account, calendar, event, series, options.notify), do: :ok
+      end
+    end
+  end
+
+  defp delete_event(account, calendar, id, version, notify) do
+    request = [
+      method: :delete,
+      url: event_url(calendar, id),
+      query: Keyword.take(sending(notify), [:sendUpdates]),
+      headers: [{"if-match", version}]
+    ]
+
+    case call(account, request, scopes: write()) do
+      {:ok, _} -> :ok
+      # Also the answer to a repeated call.
+      {:error, %ServiceError{status: 410}} -> :ok
+      {:error, %ServiceError{status: 404}} -> {:error, missing(id)}
+      error -> error
+    end
+  end
+
+  # Free and busy
+
+  @impl true
+  def busy(account, people, from, to) do
+    ids = Map.new(people, &{&1, if(&1 == "me", do: "primary", else: &1)})
+
+    body = %{
+      "timeMin" => DateTime.to_iso8601(from),
+      "timeMax" => DateTime.to_iso8601(to),
+      "items" => for({_, id} <- ids, do: %{"id" => id})
+    }
+
+    request = [method: :post, url: "#{@base}/freeBusy", json: body]
+
+    with {:ok, answer} <- call(account, request, scopes: busy(), repeat: true, changes: false) do
+      calendars = answer["calendars"] || %{}
+      {:ok, Map.new(ids, fn {person, id} -> {person, busy_times(calendars[id])} end)}
+    end
+  end
+
+  defp busy_times(%{"errors" => [error | _]}), do: {:error, busy_error(error["reason"])}
+
+  defp busy_times(%{"busy" => busy}) do
+    {:ok, for(span <- busy, do: {utc(span["start"]), utc(span["end"])})}
+  end
+
+  defp busy_times(_), do: {:error, busy_error(nil)}
+
+  defp busy_error("notFound"), do: "Google shows no calendar of this address to the account"
+  defp busy_error(_), do: "Google does not say when this address is busy"
+
+  # Values
+
+  # The account's own calendar has a name that needs no look-up.
+  defp events(calendar), do: "#{@base}/calendars/#{segment(calendar || "primary")}/events"
+  defp event_url(calendar, id), do: "#{events(calendar)}/#{segment(id)}"
+  defp segment(text), do: URI.encode(text, &URI.char_unreserved?/1)
+
+  defp time(%Date{} = day), do: %{"date" => Date.to_iso8601(day)}
+
+  defp time(%DateTime{} = time),
+    do: %{"dateTime" => DateTime.to_iso8601(time), "timeZone" => time.time_zone}
+
+  defp parse(%{"dateTime" => text}, zone), do: text |> utc() |> TimeZones.shift(zone)
+  defp parse(%{"date" => text}, _zone), do: Date.from_iso8601!(text)
+
+  defp utc(text) do
+    {:ok, time, _} = DateTime.from_iso8601(text)
+    DateTime.truncate(time, :second)
+  end
+
+  defp zone_of(%DateTime{time_zone: zone}), do: zone
+  defp zone_of(%Date{}), do: "UTC"
+
+  defp event(raw, zone) do
+    attendees = Enum.reject(raw["attendees"] || [], &(&1["resource"] == true))
+
+    %{
+      id: raw["id"],
+      version: raw["etag"],
+      series: raw["recurringEventId"],
+      original: if(raw["originalStartTime"], do: parse(raw["originalStartTime"], zone)),
+      title: raw["summary"] || "",
+      description: raw["description"],
+      location: raw["location"],
+      start: parse(raw["start"], zone),
+      end: parse(raw["end"], zone),
+      zone: zone_name(raw["start"]["timeZone"]),
+      repeat: Enum.find_value(raw["recurrence"] || [], &rule_of/1),
+      attendees: for(guest <- Enum.take(attendees, @max_attendees), do: attendee(guest)),
+      more_attendees: raw["attendeesOmitted"] == true or length(attendees) > @max_attendees,
+      organizer: raw["organizer"]["email"],
+      mine: raw["organizer"] == nil or raw["organizer"]["self"] == true,
+      status: raw["status"] || "confirmed",
+      conference: raw["hangoutLink"] || video(raw["conferenceData"])
+    }
+  end
+
+  @responses %{"needsAction" => "needs_action"}
+
+  defp attendee(guest) do
+    response = guest["responseStatus"] || "needsAction"
+
+    %{
+      email: guest["email"] || "",
+      name: guest["displayName"],
+      response: Map.get(@responses, response, response),
+      optional: guest["optional"] == true
+    }
+  end
+
+  defp video(%{"entryPoints" => points}),
+    do: Enum.find_value(points, &if(&1["entryPointType"] == "video", do: &1["uri"]))
+
+  defp video(_), do: nil
+
+  # Calls
+
+  defp read, do: @vendor.scopes("calendar.list")
+  defp write, do: @vendor.scopes("calendar.update")
+  defp busy, do: @vendor.scopes("calendar.free")
+  defp names, do: @vendor.scopes("calendar.calendars")
+  # All commands need the zone.
+  defp zones, do: Enum.uniq(read() ++ busy())
+
+  # A missing calendar, not a missing event.
+  defp found(account, request, options, calendar) do
+    with {:error, %ServiceError{status: 404}} <- call(account, request, options) do
+      {:error,
+       %NotFoundError{kind: "calendar", id: calendar || "primary", find: "calendar.calendars"}}
+    end
+  end
+
+  defp missing(id), do: %NotFoundError{kind: "event", id: id, find: "calendar.list"}
+
+  defp call(account, request, options) do
+    request = Keyword.put_new(request, :method, :get)
+    with {:ok, %{body: body}} <- Client.request(account, request, options), do: {:ok, body || %{}}
+  end
+
+  defp sending(notify) do
+    [
+      sendUpdates: if(notify, do: "all", else: "none"),
+      conferenceDataVersion: 1,
+      maxAttendees: @max_attendees
+    ]
+  end
+end

@@ -1,0 +1,435 @@
+defmodule Skillbook.Calendar.ICalendar do
+  @moduledoc false
+  # Reads and writes iCalendar (RFC 5545): components with their properties, as texts, so that a
+  # change of an event keeps every property that nobody here knows.
+  #
+  # Events come from strangers. Size, nesting and counts have limits, and nothing is expanded
+  # without one.
+
+  alias Skillbook.Calendar.TimeZones
+  alias Skillbook.Connections.Library
+
+  @typedoc "A property: its name, its parameters and its value as written."
+  @type property :: {String.t(), [{String.t(), String.t()}], String.t()}
+  @type component :: %{name: String.t(), properties: [property()], components: [component()]}
+
+  @typedoc "A zone of the database, rules of the file, or none: a floating time."
+  @type zone :: String.t() | {:rules, component()} | nil
+
+  @typedoc "A day, or a local time with its zone."
+  @type time :: Date.t() | {NaiveDateTime.t(), zone()}
+
+  @max_bytes 1_048_576
+  @max_lines 50_000
+  @max_depth 4
+  # Repetitions of one event that are looked at.
+  @max_dates 20_000
+  @day 86_400
+  @epoch ~N[1970-01-01 00:00:00]
+
+  # Reading
+
+  @doc "Reads a calendar."
+  @spec parse(String.t()) :: {:ok, component()} | :error
+  def parse(text) when byte_size(text) > @max_bytes, do: :error
+
+  def parse(text) do
+    with true <- String.valid?(text),
+         lines when length(lines) <= @max_lines <- lines(text) do
+      components(lines, [])
+    else
+      _ -> :error
+    end
+  end
+
+  # A line that begins with a blank continues the one before.
+  defp lines(text) do
+    text
+    |> String.replace(~r/\r?\n[ \t]/, "")
+    |> String.split(~r/\r?\n/, trim: true)
+  end
+
+  defp components([], _open), do: :error
+
+  defp components([line | lines], open) do
+    case {property(line), open} do
+      {{"BEGIN", [], name}, _} when length(open) < @max_depth ->
+        components(lines, [new(String.upcase(name)) | open])
+
+      {{"END", [], name}, [last | rest]} ->
+        close(String.upcase(name), finished(last), rest, lines)
+
+      {{name, parameters, value}, [last | rest]} when name not in ["BEGIN", "END"] ->
+        last = %{last | properties: [{name, parameters, value} | last.properties]}
+        components(lines, [last | rest])
+
+      _ ->
+        :error
+    end
+  end
+
+  defp close(name, %{name: name} = done, [], []), do: {:ok, done}
+
+  defp close(name, %{name: name} = done, [parent | rest], lines),
+    do: components(lines, [%{parent | components: [done | parent.components]} | rest])
+
+  defp close(_, _, _, _), do: :error
+
+  defp new(name), do: %{name: name, properties: [], components: []}
+
+  defp finished(component) do
+    %{
+      component
+      | properties: Enum.reverse(component.properties),
+        components: Enum.reverse(component.components)
+    }
+  end
+
+  # The parts of a line (RFC 5545, section 3.1). No part matches in two ways, so a long line takes
+  # time in proportion to its length.
+  @values ~S{(?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*}
+  @line Regex.compile!("\\A([A-Za-z0-9-]+)((?:;[A-Za-z0-9-]+=#{@values})*+):(.*)\\z", "s")
+  @parameter Regex.compile!(";([A-Za-z0-9-]+)=(#{@values})")
+
+  defp property(line) do
+    case Regex.run(@line, line) do
+      [_, name, parameters, value] ->
+        parameters =
+          for [_, name, value] <- Regex.scan(@parameter, parameters),
+              do: {String.upcase(name), String.replace(value, "\"", "")}
+
+        {String.upcase(name), parameters, value}
+
+      nil ->
+        :error
+    end
+  end
+
+  # Writing
+
+  @doc "Writes a calendar. Lines have at most 75 bytes."
+  @spec write(component()) :: String.t()
+  def write(component), do: component |> written() |> IO.iodata_to_binary()
+
+  defp written(component) do
+    [
+      "BEGIN:#{component.name}\r\n",
+      Enum.map(component.properties, &line/1),
+      Enum.map(component.components, &written/1),
+      "END:#{component.name}\r\n"
+    ]
+  end
+
+  defp line({name, parameters, value}) do
+    parameters = for {name, value} <- parameters, do: ";#{name}=#{quoted(value)}"
+    fold("#{name}#{parameters}:#{value}", 75)
+  end
+
+  defp quoted(value) do
+    value = String.replace(value, ~r/["\r\n]/, "")
+    if value =~ ~r/[:;,]/, do: ~s("#{value}"), else: value
+  end
+
+  defp fold(text, size) when byte_size(text) <= size, do: [text, "\r\n"]
+
+  defp fold(text, size) do
+    {first, rest} = split(text, size)
+    [first, "\r\n " | fold(rest, 74)]
+  end
+
+  # At the last character that fits.
+  defp split(text, size) do
+    <<first::binary-size(size), rest::binary>> = text
+
+    case rest do
+      <<1::1, 0::1, _::bitstring>> -> split(text, size - 1)
+      _ -> {first, rest}
+    end
+  end
+
+  # Properties
+
+  @doc "The first property of a name, or `nil`."
+  @spec get(component(), String.t()) :: property() | nil
+  def get(component, name), do: List.keyfind(component.properties, name, 0)
+
+  @doc "All properties of a name."
+  @spec all(component(), String.t()) :: [property()]
+  def all(component, name), do: Enum.filter(component.properties, &(elem(&1, 0) == name))
+
+  @doc "The text of a property, or `nil`."
+  @spec text(component(), String.t()) :: String.t() | nil
+  def text(component, name) do
+    case get(component, name) do
+      {_, _, value} -> unescape(value)
+      nil -> nil
+    end
+  end
+
+  @doc "Replaces all properties of a name by those given."
+  @spec put(component(), String.t(), [property()]) :: component()
+  def put(component, name, properties) do
+    rest = Enum.reject(component.properties, &(elem(&1, 0) == name))
+    %{component | properties: rest ++ properties}
+  end
+
+  @doc "Sets a text, or removes the property for `nil`."
+  @spec put_text(component(), String.t(), String.t() | nil) :: component()
+  def put_text(component, name, nil), do: put(component, name, [])
+  def put_text(component, name, text), do: put(component, name, [{name, [], escape(text)}])
+
+  defp unescape(value), do: unescape(value, [])
+  defp unescape("", done), do: done |> Enum.reverse() |> IO.iodata_to_binary()
+  defp unescape("\\n" <> rest, done), do: unescape(rest, ["\n" | done])
+  defp unescape("\\N" <> rest, done), do: unescape(rest, ["\n" | done])
+
+  defp unescape(<<"\\", char::utf8, rest::binary>>, done),
+    do: unescape(rest, [<<char::utf8>> | done])
+
+  defp unescape(<<char::utf8, rest::binary>>, done), do: unescape(rest, [<<char::utf8>> | done])
+
+  @doc "A text as a value."
+  @spec escape(String.t()) :: String.t()
+  def escape(text) do
+    text
+    |> String.replace(~r/\r\n?/, "\n")
+    |> String.replace(~r/[\x00-\x08\x0B-\x1F\x7F]/, "")
+    |> String.replace("\\", "\\\\")
+    |> String.replace(";", "\\;")
+    |> String.replace(",", "\\,")
+    |> String.replace("\n", "\\n")
+  end
+
+  # Times
+
+  @doc "The time of a property, or `nil`. `calendar` has the rules of zones."
+  @spec time(property() | nil, component()) :: time() | nil
+  def time(nil, _calendar), do: nil
+
+  def time({_, parameters, value}, calendar) do
+    case times({"", parameters, value}, calendar) do
+      [time] -> time
+      _ -> nil
+    end
+  end
+
+  @doc "All times of a property with a list of them, such as EXDATE."
+  @spec times(property(), component()) :: [time()]
+  def times({_, parameters, value}, calendar) do
+    zone = zone(List.keyfind(parameters, "TZID", 0), calendar)
+
+    for part <- String.split(value, ","),
+        # Of a period, the start.
+        part = part |> String.split("/") |> hd() |> String.trim(),
+        time = point(part, zone),
+        do: time
+  end
+
+  defp point(<<day::binary-8>>, _zone), do: basic(day)
+
+  defp point(<<day::binary-8, "T", time::binary-6, rest::binary>>, zone) when rest in ["", "Z"] do
+    with %Date{} = day <- basic(day),
+         <<hour::binary-2, minute::binary-2, second::binary-2>> = time,
+         # A leap second is the second before it.
+         second = if(second == "60", do: "59", else: second),
+         {:ok, time} <- Time.from_iso8601("#{hour}:#{minute}:#{second}") do
+      {NaiveDateTime.new!(day, time), if(rest == "Z", do: "UTC", else: zone)}
+    else
+      _ -> nil
+    end
+  end
+
+  defp point(_, _), do: nil
+
+  defp basic(<<year::binary-4, month::binary-2, day::binary-2>>) do
+    case Date.from_iso8601("#{year}-#{month}-#{day}") do
+      {:ok, %{year: year} = day} when year in 1..9_999 -> day
+      _ -> nil
+    end
+  end
+
+  defp zone(nil, _calendar), do: nil
+
+  defp zone({_, id}, calendar) do
+    rules = Enum.find(calendar.components, &(&1.name == "VTIMEZONE" and text(&1, "TZID") == id))
+
+    location = rules && text(rules, "X-LIC-LOCATION")
+    # Some programs put a prefix before the name: `/example.com/Europe/Berlin`.
+    tail = id |> String.split("/", trim: true) |> Enum.take(-2) |> Enum.join("/")
+
+    Enum.find_value([id, location, tail], rules && {:rules, rules}, fn name ->
+      with true <- is_binary(name),
+           {:ok, name} <- TimeZones.fetch(name),
+           do: name,
+           else: (_ -> nil)
+    end)
+  end
+
+  @doc "The instant of a time. Floating times and unknown zones are those of `default`."
+  @spec instant(time(), String.t()) :: DateTime.t()
+  def instant(%Date{} = day, default),
+    do: instant({NaiveDateTime.new!(day, ~T[00:00:00]), nil}, default)
+
+  def instant({local, nil}, default), do: instant({local, default}, default)
+
+  def instant({local, zone}, _default) when is_binary(zone),
+    do: local |> TimeZones.local(zone) |> elem(0)
+
+  def instant({local, {:rules, rules}}, _default) do
+    local |> NaiveDateTime.add(-offset(rules, local), :second) |> DateTime.from_naive!("Etc/UTC")
+  end
+
+  # The offset of the rule that began last. A time that occurs twice is the first.
+  defp offset(rules, local) do
+    at = seconds(local)
+
+    rules.components
+    |> Enum.take(64)
+    |> Enum.flat_map(&onset(&1, at))
+    |> Enum.max(fn -> first_offset(rules) end)
+    |> elem(1)
+  end
+
+  defp onset(rule, at) do
+    with {_, _, to} <- get(rule, "TZOFFSETTO"),
+         offset when is_integer(offset) <- utc_offset(to),
+         {start, _} <- time(get(rule, "DTSTART"), rule),
+         start = seconds(start),
+         true <- start <= at do
+      dates =
+        for {"RDATE", _, _} = rdate <- rule.properties,
+            {date, _} <- times(rdate, rule),
+            do: seconds(date)
+
+      repeated =
+        for {_, _, value} <- all(rule, "RRULE"),
+            date <- dates(value, start, at - 800 * @day, at + 1, 1_000),
+            do: date
+
+      last = [start | dates ++ repeated] |> Enum.filter(&(&1 <= at)) |> Enum.max()
+      [{last, offset}]
+    else
+      _ -> []
+    end
+  end
+
+  defp first_offset(rules) do
+    Enum.find_value(rules.components, {0, 0}, fn rule ->
+      with {_, _, from} <- get(rule, "TZOFFSETFROM"),
+           offset when is_integer(offset) <- utc_offset(from),
+           do: {0, offset},
+           else: (_ -> nil)
+    end)
+  end
+
+  defp utc_offset(<<sign, hours::binary-2, minutes::binary-2, _::binary>>)
+       when sign in [?+, ?-] do
+    with {hours, ""} <- Integer.parse(hours), {minutes, ""} <- Integer.parse(minutes) do
+      offset = hours * 3_600 + minutes * 60
+      if sign == ?-, do: -offset, else: offset
+    end
+  end
+
+  defp utc_offset(_), do: nil
+
+  @doc "Seconds of a local time since 1970."
+  @spec seconds(NaiveDateTime.t()) :: integer()
+  def seconds(local), do: NaiveDateTime.diff(local, @epoch, :second)
+
+  @doc "The local time of such seconds."
+  @spec naive(integer()) :: NaiveDateTime.t()
+  def naive(seconds), do: NaiveDateTime.add(@epoch, seconds, :second)
+
+  # Repetitions
+
+  @doc "The dates of a rule within a range of local seconds. An unreadable rule has none."
+  @spec dates(String.t(), integer(), integer(), integer(), pos_integer()) :: [integer()]
+  def dates(rule, start, from, to, limit \\ @max_dates) do
+    # In the library, UNTIL is a local time too.
+    rule = Regex.replace(~r/(UNTIL=\d{8})(?=;|\z)/, rule, "\\1T235959Z")
+    rule = Regex.replace(~r/(UNTIL=\d{8}T\d{6})(?=;|\z)/, rule, "\\1Z")
+
+    case Library.ical_dates(rule, start, from, to, limit) do
+      {:ok, dates, _cut} -> dates
+      :error -> []
+    end
+  end
+
+  @doc "A rule whose UNTIL is a local time of the series, as `dates/5` expects it."
+  @spec local_rule(String.t(), time()) :: String.t()
+  def local_rule(rule, {_, zone}) when is_binary(zone) do
+    Regex.replace(~r/UNTIL=(\d{8}T\d{6}Z)/, rule, fn _, until ->
+      {local, _} = point(until, nil)
+      local = local |> DateTime.from_naive!("Etc/UTC") |> TimeZones.shift(zone)
+      "UNTIL=#{Calendar.strftime(local, "%Y%m%dT%H%M%SZ")}"
+    end)
+  rescue
+    _ in [MatchError, ArgumentError] -> rule
+  end
+
+  def local_rule(rule, _start), do: rule
+
+  # Zones
+
+  @doc "The rules of a zone for a calendar, from a year before a time on, for 20 years."
+  @spec zone_component(String.t(), DateTime.t()) :: component()
+  def zone_component(zone, from) do
+    start = DateTime.to_unix(from) - 366 * @day
+    stretches = TimeZones.stretches(zone, start, start + 20 * 366 * @day)
+    [{_, before, _} | _] = stretches
+
+    {rules, _} =
+      Enum.map_reduce(stretches, before, fn {from, offset, abbreviation}, before ->
+        {{before, offset, abbreviation, from + before}, offset}
+      end)
+
+    components =
+      rules
+      |> Enum.group_by(fn {before, offset, name, _} -> {before, offset, name} end, &elem(&1, 3))
+      |> Enum.sort_by(fn {_, [first | _]} -> first end)
+      |> Enum.map(&rule_component/1)
+
+    %{new("VTIMEZONE") | properties: [{"TZID", [], zone}], components: components}
+  end
+
+  defp rule_component({{before, offset, name}, [first | more]}) do
+    properties = [
+      {"DTSTART", [], basic_time(naive(first))},
+      {"TZOFFSETFROM", [], offset_text(before)},
+      {"TZOFFSETTO", [], offset_text(offset)},
+      {"TZNAME", [], name}
+    ]
+
+    dates =
+      if more == [],
+        do: [],
+        else: [{"RDATE", [], Enum.map_join(more, ",", &basic_time(naive(&1)))}]
+
+    name = if offset > before, do: "DAYLIGHT", else: "STANDARD"
+    %{new(name) | properties: properties ++ dates}
+  end
+
+  defp offset_text(offset) do
+    sign = if offset < 0, do: "-", else: "+"
+    minutes = div(abs(offset), 60)
+
+    [hours, minutes] =
+      for n <- [div(minutes, 60), rem(minutes, 60)], do: String.pad_leading("#{n}", 2, "0")
+
+    sign <> hours <> minutes
+  end
+
+  @doc "A local time as a value."
+  @spec basic_time(NaiveDateTime.t() | DateTime.t()) :: String.t()
+  def basic_time(local), do: Calendar.strftime(local, "%Y%m%dT%H%M%S")
+
+  @doc "A property with a day or a time in its zone."
+  @spec time_property(String.t(), DateTime.t() | Date.t()) :: property()
+  def time_property(name, %Date{} = day),
+    do: {name, [{"VALUE", "DATE"}], Date.to_iso8601(day, :basic)}
+
+  def time_property(name, %DateTime{time_zone: zone} = time) when zone in ["UTC", "Etc/UTC"],
+    do: {name, [], basic_time(time) <> "Z"}
+
+  def time_property(name, time), do: {name, [{"TZID", time.time_zone}], basic_time(time)}
+end

@@ -1,0 +1,96 @@
+defmodule Skillbook.Calendar.Series do
+  @moduledoc false
+  # Moves times of a series by as much as one of its events moves. By the clock of the series'
+  # zone: a series that moves by an hour keeps its time of day when the clocks change.
+
+  alias Skillbook.Calendar.TimeZones
+
+  @type time :: DateTime.t() | Date.t()
+  @type span :: {time(), time()}
+
+  @doc """
+  Returns the times of the first event, `first`, after an event of the series moves from `old` to
+  `new`.
+  """
+  @spec move(span(), span(), span()) :: span()
+  def move({%Date{} = first, _}, {%Date{} = old, _}, {%Date{} = start, ends}) do
+    first = Date.add(first, Date.diff(start, old))
+    {first, Date.add(first, Date.diff(ends, start))}
+  end
+
+  def move({%DateTime{} = first, _}, {%DateTime{} = old, _}, {%DateTime{} = start, ends}) do
+    zone = first.time_zone
+    shift = NaiveDateTime.diff(naive(start, zone), naive(old, zone), :second)
+    local = first |> DateTime.to_naive() |> NaiveDateTime.add(shift, :second)
+    {first, _} = TimeZones.local(local, zone)
+    {first, DateTime.add(first, DateTime.diff(ends, start), :second, TimeZones)}
+  end
+
+  # Between whole days and times: the day moves, and the time of day is the new one.
+  def move({first, _}, {old, _}, {start, ends}) do
+    day = Date.add(day(first), Date.diff(day(start), day(old)))
+
+    case start do
+      %Date{} ->
+        {day, Date.add(day, Date.diff(ends, start))}
+
+      %DateTime{} ->
+        {first, _} =
+          day |> NaiveDateTime.new!(DateTime.to_time(start)) |> TimeZones.local(start.time_zone)
+
+        {first, DateTime.add(first, DateTime.diff(ends, start), :second, TimeZones)}
+    end
+  end
+
+  defp naive(time, zone), do: time |> TimeZones.shift(zone) |> DateTime.to_naive()
+
+  defp day(%Date{} = day), do: day
+  defp day(time), do: DateTime.to_date(time)
+
+  @weekdays ~w(MO TU WE TH FR SA SU)
+
+  @doc """
+  Returns the rule of a series whose first event moves from one day to another, or `:error` if its
+  days cannot be moved.
+
+      iex> alias Skillbook.Calendar.Series
+      iex> Series.rule("FREQ=WEEKLY;BYDAY=MO,SU", ~D[2026-03-02], ~D[2026-03-03])
+      {:ok, "FREQ=WEEKLY;BYDAY=TU,MO"}
+      iex> Series.rule("FREQ=MONTHLY;BYDAY=1MO", ~D[2026-03-02], ~D[2026-03-03])
+      :error
+  """
+  @spec rule(String.t(), time(), time()) :: {:ok, String.t()} | :error
+  def rule(rule, from, to) do
+    case Date.diff(day(to), day(from)) do
+      0 -> {:ok, rule}
+      days -> rotate(rule, days)
+    end
+  end
+
+  defp rotate(rule, days) do
+    parts = String.split(rule, ";")
+
+    case Enum.filter(parts, &String.starts_with?(&1, "BY")) do
+      [] ->
+        {:ok, rule}
+
+      ["BYDAY=" <> list = part] ->
+        names = String.split(list, ",")
+
+        if "FREQ=WEEKLY" in parts and Enum.all?(names, &(&1 in @weekdays)) do
+          moved = Enum.map_join(names, ",", &weekday(&1, days))
+          {:ok, Enum.map_join(parts, ";", &if(&1 == part, do: "BYDAY=" <> moved, else: &1))}
+        else
+          :error
+        end
+
+      _ ->
+        :error
+    end
+  end
+
+  defp weekday(name, days) do
+    index = Enum.find_index(@weekdays, &(&1 == name))
+    Enum.at(@weekdays, Integer.mod(index + days, 7))
+  end
+end

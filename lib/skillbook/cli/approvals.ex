@@ -1,0 +1,230 @@
+defmodule Skillbook.CLI.Approvals do
+  @moduledoc false
+  # `skillbook approvals`: lists the calls that wait for an approval, and decides about them.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{ModelFlags, Run, Session, Terminal}
+  alias Skillbook.Support.Closest
+  alias Skillbook.{Approval, ApprovalError}
+
+  @actions ~w(list show approve deny)
+
+  @impl true
+  def switches do
+    [
+      status: {:some_of, Approval.statuses()},
+      by: :string,
+      reason: :string,
+      force: :boolean,
+      resume: :boolean,
+      book: :string,
+      json: :boolean
+    ] ++ ModelFlags.switches()
+  end
+
+  @impl true
+  def args([]), do: {:ok, ["list"]}
+  def args(["list"]), do: {:ok, ["list"]}
+  def args([action, ref]) when action in ~w(show approve deny), do: {:ok, [action, ref]}
+  def args([action]) when action in ~w(show approve deny), do: {:error, "`#{action}` needs a REF"}
+
+  def args([action | more]) when action in @actions,
+    do: {:error, "`#{action}` takes no more arguments, got: #{List.last(more)}"}
+
+  def args([other | _]) do
+    close = Closest.to(other, @actions, 0.7)
+    hint = if close, do: "; did you mean `#{close}`?", else: ""
+    {:error, "expected list, show, approve or deny, got: #{other}#{hint}"}
+  end
+
+  @impl true
+  def summary, do: "show commands that wait for an approval, and approve or deny them"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] approvals [list] [--status STATUS ...] [--json]
+           skillbook [OPTIONS] approvals show REF [--json]
+           skillbook [OPTIONS] approvals approve REF [--by NAME] [--reason TEXT] [--force] ...
+           skillbook [OPTIONS] approvals deny REF [--by NAME] [--reason TEXT] ...
+
+    Shows the commands that wait for an approval. `approve` runs one of them, as the profile that
+    called it and with that profile's rights of now; it runs once. `deny` ends it.
+
+    With --profile, only commands of that profile are shown. A command of another profile than
+    `default` is approved with its --profile, and its --grant.
+
+    Options:
+      --status STATUS      #{Enum.map_join(Approval.statuses(), ", ", &to_string/1)}
+                           (default: pending); may be repeated
+      --by NAME            who decides, which is stored (default: the user of this system)
+      --reason TEXT        the reason, which is stored; with `deny` the model gets it
+      --force              run the command although its page has changed since the call
+      --resume             go on with the conversation in which the command was called
+      --book NAME          a book that runs in this application, with `mix skillbook`, instead of
+                           one of --dir and --db; its profiles and its agent are used
+      --json               print JSON
+
+    A page in prose, and --resume, need a model:
+      #{ModelFlags.help()}
+
+    Exit status: 1 if the command was not run or failed, or REF is unknown.
+
+    Examples:
+      skillbook approvals
+      skillbook approvals approve A-7hk2mq9xw4td --reason 'Checked with Ann'
+      skillbook --profile ann approvals deny A-7hk2mq9xw4td --reason 'Not before Monday'
+      mix skillbook approvals approve A-7hk2mq9xw4td --book MyApp.Skills --resume
+    """
+  end
+
+  @impl true
+  def run(%{args: [action | ref]} = options) do
+    with {:ok, model} <- model(options.flags),
+         {:ok, book} <- book(options.flags[:book]) do
+      act = fn book -> act(action, book, ref, model, options) end
+      agent = if model, do: [model: model]
+      mode = if action in ["list", "show"], do: :read, else: {:decide, agent}
+      if book, do: act.(book), else: Session.with_book(options, mode, act)
+    else
+      {:error, message} -> Terminal.usage_error(message, "approvals --help")
+    end
+  end
+
+  defp model(flags) do
+    given? = Enum.any?(Keyword.keys(ModelFlags.switches()), &flags[&1])
+    needed? = flags[:resume] == true and flags[:book] == nil
+    if given? or needed?, do: ModelFlags.model("approvals", flags), else: {:ok, nil}
+  end
+
+  # A running book of the application. Only existing names can be one, so no atom is made.
+  defp book(nil), do: {:ok, nil}
+
+  defp book(name) do
+    book = String.to_existing_atom("Elixir." <> String.replace_prefix(name, "Elixir.", ""))
+    if Skillbook.Book.find(book), do: {:ok, book}, else: no_book(name)
+  rescue
+    _error in [ArgumentError, SystemLimitError] -> no_book(name)
+  end
+
+  defp no_book(name), do: {:error, "--book expects the name of a running book, got: #{name}"}
+
+  defp act("list", book, [], _model, options) do
+    status = Keyword.get_values(options.flags, :status)
+    status = if status == [], do: [], else: [status: status]
+
+    with {:ok, approvals} <- listed(book, options, status) do
+      if options.flags[:json],
+        do: approvals |> Enum.map(&json/1) |> Terminal.put_json(),
+        else: put_list(approvals, options)
+    end
+    |> outcome()
+  end
+
+  defp act("show", book, [ref], _model, options) do
+    all = [status: Approval.statuses(), limit: 1_000]
+
+    with {:ok, approvals} <- listed(book, options, all) do
+      case Enum.find(approvals, &(&1.ref == ref)) do
+        nil -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
+        approval -> put(approval, options)
+      end
+    end
+    |> outcome()
+  end
+
+  defp act(action, book, [ref], model, options) do
+    flags = options.flags
+
+    given =
+      Keyword.take(flags, [:reason]) ++
+        [by: flags[:by] || Session.user(), resume: resume(model, flags)]
+
+    decided =
+      if action == "approve",
+        do: Skillbook.approve(book, ref, given ++ Keyword.take(flags, [:force])),
+        else: Skillbook.deny(book, ref, given)
+
+    with {:ok, approval} <- decided do
+      put(approval, options)
+      if approval.status == :failed, do: 1, else: :ok
+    end
+    |> outcome()
+  end
+
+  defp resume(model, flags) do
+    cond do
+      flags[:resume] != true -> false
+      model == nil -> true
+      true -> [model: model]
+    end
+  end
+
+  defp listed(book, options, given) do
+    if options.profile_given,
+      do: Skillbook.approvals(Session.view(book, options), given),
+      else: Skillbook.approvals(book, given)
+  end
+
+  defp outcome({:error, error}) do
+    Terminal.complain(Exception.message(error))
+    1
+  end
+
+  defp outcome(status), do: status
+
+  # Output
+
+  defp put_list([], _options), do: Terminal.put("No command waits for an approval.")
+
+  defp put_list(approvals, options) do
+    terminal = Terminal.new(options.color)
+
+    approvals
+    |> Enum.map_intersperse("\n", fn approval ->
+      [
+        Terminal.style(terminal, :bright, Terminal.line(approval.command)),
+        "\n  ",
+        Terminal.line("#{approval.ref}, #{state(approval)}, of the profile #{approval.profile}")
+      ]
+    end)
+    |> Terminal.put()
+  end
+
+  defp state(%{status: :pending} = approval), do: "waits until #{time(approval.expires_at)}"
+
+  defp state(%{by: nil} = approval),
+    do: "#{approval.status}, called on #{time(approval.asked_at)}"
+
+  defp state(approval),
+    do: "#{approval.status}, decided by #{approval.by} on #{time(approval.decided_at)}"
+
+  defp put(approval, %{flags: flags} = options) do
+    if flags[:json] do
+      approval |> json() |> Terminal.put_json()
+    else
+      put_list([approval], options)
+      if approval.reason, do: Terminal.put(["  ", Terminal.line("reason: " <> approval.reason)])
+      terminal = Terminal.new(options.color)
+      if approval.result, do: Terminal.put(Run.outcome(terminal, approval.result))
+      if approval.run, do: Terminal.put(["\n", Terminal.safe(approval.run.text)])
+      :ok
+    end
+  end
+
+  defp json(approval) do
+    times = [:asked_at, :expires_at, :decided_at, :finished_at]
+    result = approval.result && Map.take(approval.result, [:status, :content])
+    run = approval.run && Map.take(approval.run, [:status, :text])
+
+    approval
+    |> Map.from_struct()
+    |> Map.merge(%{result: result, run: run})
+    |> Map.merge(Map.new(times, &{&1, iso(Map.fetch!(approval, &1))}))
+  end
+
+  defp iso(nil), do: nil
+  defp iso(time), do: DateTime.to_iso8601(time)
+  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
+end

@@ -1,0 +1,76 @@
+defmodule Skillbook.CLI.Breaker do
+  @moduledoc false
+  # `skillbook breaker reset NAME`: writes to the database, where running books see it. Their
+  # failures are in their memory, so this process has none to show.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{Schedule, Session, Terminal}
+
+  @impl true
+  def switches, do: [by: :string, reason: :string]
+
+  @impl true
+  def args(["reset", name]), do: {:ok, [name]}
+  def args(["reset"]), do: {:error, "`breaker reset` needs a NAME"}
+
+  def args(["reset" | more]),
+    do: {:error, "`breaker reset` takes one NAME, got: #{List.last(more)}"}
+
+  def args([]), do: {:error, "`breaker` needs an action: breaker reset NAME"}
+  def args([other | _]), do: {:error, "expected breaker reset NAME, got: #{other}"}
+
+  @impl true
+  def summary, do: "put a skill that keeps failing into service again"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] breaker reset NAME [--by NAME] [--reason TEXT]
+
+    Resets the circuit breaker of a skill in all processes with this database: its failures are
+    forgotten, and it is in service again. With --profile, only for that profile. The page's
+    Status, or the diagnostics of a running book, list the skills that are out of service.
+
+    Options:
+      --by NAME            who does it, which is stored (default: the user of this system)
+      --reason TEXT        the reason, which is stored
+
+    Exit status: 1 if there is no such skill, or it has no handler, or there is no database.
+
+    Examples:
+      skillbook breaker reset email.send --reason 'The mail server is back'
+      skillbook --db postgres://localhost/skills breaker reset email.send
+      skillbook --profile ann breaker reset email.send
+    """
+  end
+
+  @impl true
+  def run(%{args: [name]} = options),
+    do: Session.with_book(options, :read, &reset(&1, name, options))
+
+  defp reset(book, name, options) do
+    # Without one, only this process would know.
+    if Skillbook.Book.fetch!(book).store == nil do
+      failed("expected the database of the books that run the skill; write --db PATH or URL")
+    else
+      view =
+        if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+
+      case Skillbook.reset_breaker(view, name, Schedule.by(options.flags)) do
+        {:ok, _rows} ->
+          Terminal.put(
+            Terminal.line("#{name} is in service again in all processes with this database")
+          )
+
+        {:error, error} ->
+          failed(Exception.message(error))
+      end
+    end
+  end
+
+  defp failed(text) do
+    Terminal.complain(text)
+    1
+  end
+end

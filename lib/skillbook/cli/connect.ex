@@ -1,0 +1,243 @@
+defmodule Skillbook.CLI.Connect do
+  @moduledoc false
+  # `skillbook connect`: signs a person in to an account, with the redirect of the browser to this
+  # machine, or with the address that the person pastes.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{Accounts, Session, Terminal}
+  alias Skillbook.Connections
+  alias Skillbook.Connections.Loopback
+
+  # Seconds.
+  @limit 300
+
+  @impl true
+  def switches do
+    [
+      for: :keep,
+      client_id: :string,
+      client_secret_file: :string,
+      browser: :boolean,
+      wait: {:number, 1, 3_600}
+    ]
+  end
+
+  @impl true
+  def args([account]), do: {:ok, [account]}
+  def args([]), do: {:error, "`connect` needs an ACCOUNT, such as google"}
+  def args([_, more | _]), do: {:error, "`connect` takes one ACCOUNT, got also: #{more}"}
+
+  @impl true
+  def summary, do: "sign in to an account, such as google, for mail, calendars and files"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] connect ACCOUNT [--for COMMAND ...] [--no-browser]
+           skillbook connect google --client-secret-file FILE [--client-id ID]
+
+    Prints an address, opens it in a browser, and waits until you have signed in. The tokens are
+    stored encrypted, for the profile of --profile, in the database of --db. Only the access that
+    the commands need is asked for; run it again with --for to add more.
+
+    Google needs a client of your own: in its console, choose APIs & Services, Credentials, Create
+    OAuth client ID, and the type Desktop app. Give the JSON file that it offers once with
+    --client-secret-file; the account is remembered.
+
+    Options:
+      --for COMMAND   a command that the connection is for, such as email.send; repeatable
+                      (default: all commands of the profile that use the account)
+      --client-id ID  id of the client, if the file has only its secret
+      --client-secret-file FILE
+                      file with the client's secret, or the JSON file of Google
+      --no-browser    open no browser. Sign in on any machine, then paste the address to which
+                      the browser was sent, even if it shows an error there
+      --wait SECONDS  how long to wait for the sign-in (default: #{@limit})
+
+    #{Accounts.help()}
+
+    Exit status: 1 if the account was not connected.
+
+    Examples:
+      skillbook connect google --client-secret-file ~/Downloads/client_secret.json
+      skillbook --profile ann connect google --for email.search --for email.send
+      skillbook connect google --no-browser
+    """
+  end
+
+  @impl true
+  def run(%{args: [account]} = options) do
+    flags = options.flags
+
+    with :ok <- Accounts.save_client(account, flags[:client_id], flags[:client_secret_file]),
+         :ok <- Accounts.check(account),
+         {:ok, key} <- Accounts.create_key() do
+      if key == :created,
+        do: Terminal.note("Made the key #{Accounts.key_path()}; without it no token can be read.")
+
+      Session.with_book(options, :write, &connect(&1, account, options))
+    else
+      {:error, message} ->
+        Terminal.complain(message)
+        1
+    end
+  end
+
+  defp connect(book, account, options) do
+    with {:ok, loopback} <- Loopback.listen(),
+         {:ok, sign_in} <- begin(book, account, loopback, options) do
+      Loopback.serve(loopback, sign_in.state)
+
+      try do
+        show(sign_in.url, options)
+        reader = if options.flags[:browser] == false, do: read_lines(self())
+        outcome = wait(book, options, deadline(options))
+        if reader, do: Process.exit(reader, :kill)
+        Terminal.clear_progress()
+        report(outcome, account, options)
+      after
+        Loopback.close(loopback)
+      end
+    else
+      {:error, reason} -> report({:error, reason}, account, options)
+    end
+  end
+
+  defp begin(book, account, loopback, options) do
+    commands = Keyword.get_values(options.flags, :for)
+    more = if commands == [], do: [], else: [for: commands]
+    given = [profile: options.profile, redirect: Loopback.redirect(loopback)] ++ more
+    Connections.authorize(book, account, given)
+  end
+
+  defp show(url, options) do
+    Terminal.note(["Open this address in a browser, and sign in:\n\n  ", url, "\n"])
+
+    if options.flags[:browser] == false do
+      Terminal.note(
+        "Then paste the address to which the browser was sent, and press Enter.\n" <>
+          "It begins with http://127.0.0.1, and may show an error on another machine.\n"
+      )
+    else
+      open_browser(url)
+    end
+  end
+
+  # Only for a person at a terminal.
+  defp open_browser(url) do
+    names = ["xdg-open", "open"]
+    program = Terminal.progress?() && Enum.find_value(names, &System.find_executable/1)
+
+    if program do
+      spawn(fn -> System.cmd(program, [url], stderr_to_stdout: true) end)
+    end
+
+    :ok
+  end
+
+  defp read_lines(owner) do
+    spawn(fn ->
+      Stream.repeatedly(fn -> IO.gets("") end)
+      |> Stream.take_while(&is_binary/1)
+      |> Enum.each(&send(owner, {:pasted, String.trim(&1)}))
+    end)
+  end
+
+  defp deadline(options),
+    do: System.monotonic_time(:millisecond) + 1_000 * (options.flags[:wait] || @limit)
+
+  defp wait(book, options, deadline) do
+    left = deadline - System.monotonic_time(:millisecond)
+
+    if left <= 0 do
+      {:error, "nobody signed in within #{options.flags[:wait] || @limit} seconds"}
+    else
+      minutes = div(left, 60_000)
+      seconds = left |> div(1_000) |> rem(60) |> Integer.to_string() |> String.pad_leading(2, "0")
+      Terminal.progress("Waiting for the sign-in, #{minutes}:#{seconds} left")
+
+      receive do
+        {:redirected, parameters, reply} ->
+          outcome = complete(book, parameters, options)
+          reply.(shown(outcome))
+          outcome
+
+        {:pasted, ""} ->
+          wait(book, options, deadline)
+
+        {:pasted, text} ->
+          pasted(text, book, options, deadline)
+      after
+        min(left, 1_000) -> wait(book, options, deadline)
+      end
+    end
+  end
+
+  defp complete(book, parameters, options),
+    do: Connections.complete(book, parameters, profile: options.profile)
+
+  defp shown({:ok, connection}) do
+    {:ok, "#{connection.account} is connected#{as(connection)}. You can close this page."}
+  end
+
+  defp shown({:error, _error}),
+    do: {:error, "The account was not connected. The command line says why."}
+
+  defp pasted(text, book, options, deadline) do
+    with %URI{query: query} when is_binary(query) <- URI.parse(text),
+         %{"state" => _} = parameters <- decode(query) do
+      complete(book, parameters, options)
+    else
+      _other ->
+        Terminal.complain(
+          "expected the whole address to which the browser was sent, with `state` and `code`"
+        )
+
+        wait(book, options, deadline)
+    end
+  end
+
+  defp decode(query) do
+    URI.decode_query(query)
+  rescue
+    ArgumentError -> %{}
+  end
+
+  # The outcome
+
+  defp report({:ok, connection}, account, options) do
+    terminal = Terminal.new(options.color)
+    services = Enum.map_join(connection.services, ", ", &to_string/1)
+    missing = missing(connection, Keyword.get_values(options.flags, :for))
+
+    Terminal.put([
+      Terminal.style(terminal, :green, "Connected "),
+      Terminal.line("#{account}#{as(connection)}, for the profile #{connection.profile}"),
+      if(services == "", do: "", else: ": " <> services)
+    ])
+
+    if missing == [] do
+      :ok
+    else
+      Terminal.complain("you have not allowed what #{Enum.join(missing, ", ")} needs")
+      1
+    end
+  end
+
+  defp report({:error, reason}, _account, _options) do
+    Terminal.complain(if is_binary(reason), do: reason, else: Exception.message(reason))
+    1
+  end
+
+  defp as(%{identity: nil}), do: ""
+  defp as(%{identity: identity}), do: " as #{identity}"
+
+  # The person may leave out some of what was asked for.
+  defp missing(connection, commands) do
+    Enum.reject(commands, fn command ->
+      scopes = Connections.Vendor.scopes(connection.vendor, command)
+      Enum.any?(scopes, &(&1 in connection.scopes))
+    end)
+  end
+end

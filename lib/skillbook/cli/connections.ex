@@ -1,0 +1,143 @@
+defmodule Skillbook.CLI.Connections do
+  @moduledoc false
+  # `skillbook connections`: lists connections, and replaces the key of their tokens.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{Accounts, Session, Terminal}
+  alias Skillbook.Connections
+
+  @impl true
+  def switches, do: [json: :boolean]
+
+  @impl true
+  def args([]), do: {:ok, ["list"]}
+  def args([action]) when action in ["list", "rotate"], do: {:ok, [action]}
+  def args([other | _]), do: {:error, "expected list or rotate, got: #{other}"}
+
+  @impl true
+  def summary, do: "list connections to accounts, or replace the key of their tokens"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] connections [list] [--json]
+           skillbook [OPTIONS] connections rotate
+
+    Lists the connections of all profiles, or of that of --profile. `rotate` makes a new key,
+    encrypts all tokens in the database of --db again, and removes the old key; tokens in other
+    databases need it, so keep a copy for these. With the key in SKILLBOOK_CONNECTIONS_KEY, put
+    the new key in front of the old one first, separated by a comma.
+
+    Options:
+      --json          print JSON
+
+    #{Accounts.help()}
+
+    Exit status: 1 if `rotate` cannot decrypt a token.
+
+    Examples:
+      skillbook connections
+      skillbook --profile ann connections --json
+      skillbook connections rotate
+    """
+  end
+
+  @impl true
+  def run(%{args: ["list"]} = options) do
+    Session.with_book(options, :read, fn book ->
+      given = if options.profile_given, do: [profile: options.profile], else: []
+
+      case Connections.list(book, given) do
+        {:ok, connections} -> put(connections, options)
+        {:error, error} -> failed(error)
+      end
+    end)
+  end
+
+  def run(%{args: ["rotate"]} = options) do
+    rotated = Accounts.replace_key(fn -> rotate(options) end)
+
+    case rotated do
+      :ok -> :ok
+      {:error, status} when is_integer(status) -> status
+      {:error, reason} -> failed(reason)
+    end
+  end
+
+  defp rotate(options) do
+    Session.with_book(options, :write, fn book ->
+      with {:ok, count} <- Connections.rotate(book) do
+        tokens = if count == 1, do: "1 connection", else: "#{count} connections"
+        Terminal.put("Encrypted the tokens of #{tokens} again")
+      else
+        {:error, error} -> failed(error)
+      end
+    end)
+    |> case do
+      :ok -> :ok
+      status -> {:error, status}
+    end
+  end
+
+  defp failed(reason) do
+    Terminal.complain(if is_binary(reason), do: reason, else: Exception.message(reason))
+    1
+  end
+
+  defp put(connections, %{flags: [json: true]}),
+    do: connections |> Enum.map(&json/1) |> Terminal.put_json()
+
+  defp put([], _options),
+    do: Terminal.put("No connections. `skillbook connect --help` says how to make one.")
+
+  defp put(connections, options) do
+    terminal = Terminal.new(options.color)
+    connections |> Enum.map_intersperse("\n", &text(&1, terminal)) |> Terminal.put()
+  end
+
+  defp text(connection, terminal) do
+    services = Enum.map_join(connection.services, ", ", &to_string/1)
+
+    lines =
+      [
+        state(connection),
+        if(services != "", do: "for " <> services),
+        if(connection.scopes != [],
+          do: "scopes: " <> Enum.map_join(connection.scopes, ", ", &scope/1)
+        )
+      ]
+      |> Enum.filter(& &1)
+      |> Enum.map(&["\n  ", Terminal.line(&1)])
+
+    name = "#{connection.account}#{if connection.identity, do: " as #{connection.identity}"}"
+    [Terminal.style(terminal, :bright, Terminal.line(name)), lines]
+  end
+
+  # As the documentation names them; --json has them in full.
+  defp scope(scope), do: String.replace_prefix(scope, "https://www.googleapis.com/auth/", "")
+
+  defp state(%{sign_in: false, profile: nil}), do: "with a secret of the application"
+  defp state(%{sign_in: false} = one), do: "with a secret of the application, #{profile(one)}"
+
+  defp state(%{status: :revoked} = one),
+    do: "withdrawn, #{profile(one)}; connect again with `skillbook connect #{one.account}`"
+
+  defp state(one), do: "connected on #{time(one.connected_at)}, #{profile(one)}"
+
+  defp profile(connection), do: "for the profile #{connection.profile}"
+  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
+
+  defp json(connection) do
+    connection
+    |> Map.from_struct()
+    |> Map.delete(:vendor)
+    |> Map.merge(%{
+      connected_at: iso(connection.connected_at),
+      renewed_at: iso(connection.renewed_at)
+    })
+  end
+
+  defp iso(nil), do: nil
+  defp iso(time), do: DateTime.to_iso8601(time)
+end

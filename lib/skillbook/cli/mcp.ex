@@ -1,0 +1,133 @@
+defmodule Skillbook.CLI.MCP do
+  @moduledoc false
+  # `skillbook mcp`: serves the book to one client of the Model Context Protocol, over standard
+  # input and output.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{Output, Session, Terminal}
+  alias Skillbook.MCP.Stdio
+  alias Skillbook.Native
+  alias Skillbook.Support.JSON
+
+  @impl true
+  def switches do
+    [ask: :boolean, tools: :keep, max_tools: {:number, 1, 10_000}, run_command: :boolean]
+  end
+
+  @impl true
+  def args([]), do: {:ok, []}
+  def args([arg | _]), do: {:error, "`mcp` takes no arguments, got: #{arg}"}
+
+  @impl true
+  def summary, do: "serve the skills to a client of the Model Context Protocol"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] mcp [--ask] [--tools GLOB ...] [--max-tools N] [--run-command]
+
+    Speaks the Model Context Protocol over standard input and output, for a client that starts
+    it: commands and skills are tools, pages that people call are prompts, and documents are
+    resources. It ends with its input. Logs go to standard error. Changed files are reloaded.
+
+    Options:
+      --ask             ask the client's user before a command that changes something; without a
+                        client that can ask, the call waits for `skillbook approvals`
+      --tools GLOB      only the commands and skills of these names are tools; may be repeated
+      --max-tools N     at most so many tools (default: 128)
+      --run-command     one more tool, which runs any command
+
+    The entry for clients with a file such as .mcp.json (Claude Code, Cursor; for VS Code
+    "servers" in place of "mcpServers"):
+
+    #{client_file()}
+    The same for Codex, in ~/.codex/config.toml:
+
+      [mcp_servers.skills]
+      command = "skillbook"
+      args = ["--dir", "/path/to/skills", "--profile", "ann", "mcp"]
+
+    Examples:
+      skillbook --dir skills mcp
+      skillbook --profile ann --grant staff mcp --ask --tools 'tasks.*'
+    """
+  end
+
+  # The line breaks are ours, so that it can be copied as it is.
+  defp client_file do
+    args = JSON.encode(["--dir", "/path/to/skills", "--profile", "ann", "mcp"])
+    args = String.replace(args, ",", ", ")
+
+    """
+      {
+        "mcpServers": {
+          "skills": {
+            "command": "skillbook",
+            "args": #{args}
+          }
+        }
+      }
+    """
+  end
+
+  @impl true
+  def run(options) do
+    globs = Keyword.get_values(options.flags, :tools)
+
+    case Native.globs_check(globs) do
+      {:error, {glob, reason}} ->
+        message = "--tools expects a glob (#{reason}), got: #{glob}"
+        Terminal.usage_error(message, "mcp --help")
+
+      _ ->
+        # Handlers that print would break the protocol, so their output goes where logs go.
+        leader = Process.group_leader()
+        Process.group_leader(self(), Process.whereis(:standard_error))
+
+        try do
+          Session.with_book(options, :converse, &serve(&1, options, globs, leader))
+        after
+          Process.group_leader(self(), leader)
+        end
+    end
+  end
+
+  defp serve(book, options, globs, leader) do
+    profile = Session.profile(options)
+    profile = if options.flags[:ask], do: %{profile | writes: :ask}, else: profile
+
+    served = [tools: tools(options.flags, globs)]
+
+    case Stdio.serve(book, profile, served, input(leader), &put/1) do
+      :ok ->
+        :ok
+
+      {:error, reason} ->
+        Terminal.complain("cannot read standard input: #{inspect(reason)}")
+        1
+    end
+  end
+
+  defp tools(flags, globs) do
+    names = if globs == [], do: [], else: [names: globs]
+    limit = if flags[:max_tools], do: [limit: flags[:max_tools]], else: []
+    names ++ limit ++ [run_command: flags[:run_command] == true]
+  end
+
+  # bin/skillbook leaves standard input to us, which has no other way to bound a line.
+  defp input(leader) do
+    if System.get_env("SKILLBOOK_INPUT") == "1" do
+      Stdio.port_lines(Port.open({:fd, 0, 0}, [:in, :binary, :eof]))
+    else
+      :io.setopts(leader, encoding: :latin1)
+      Stdio.device_lines(leader)
+    end
+  end
+
+  defp put(line) do
+    Output.write(line)
+  catch
+    :exit, reason -> {:error, reason}
+  end
+end

@@ -1,0 +1,189 @@
+defmodule Skillbook.CLI.Servers do
+  @moduledoc false
+  # `skillbook servers`: lists the tools and skills of MCP servers, and approves them; and the
+  # option `--mcp` of every command.
+
+  @behaviour Skillbook.CLI.Subcommand
+
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.MCP.Client
+  alias Skillbook.MCP.Client.Settings
+  alias Skillbook.Support.{External, Hidden}
+
+  @lock ".skillbook/mcp.lock.json"
+
+  @impl true
+  def switches,
+    do: [show: :string, approve: :keep, revoke: :keep, approve_all: :keep, json: :boolean]
+
+  @impl true
+  def args([]), do: {:ok, []}
+  def args([word | _]), do: {:error, "`servers` takes no arguments, got: #{word}"}
+
+  @impl true
+  def summary, do: "list the tools and skills of MCP servers, and approve them"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] servers [--json]
+           skillbook [OPTIONS] servers --show NAME
+           skillbook [OPTIONS] servers --approve NAME ... [--revoke NAME ...]
+           skillbook [OPTIONS] servers --approve-all LABEL ...
+
+    Lists all tools and skills that the MCP servers of --mcp offer, with their status. None of
+    them is used before it is approved. An approval is for a tool's definition, or for all files
+    of a skill; if the server changes it, it must be approved again. The approvals are in the
+    database of --db; if there is none, in the file #{@lock}.
+
+    A token for the server LABEL is read from the variable SKILLBOOK_MCP_TOKEN_LABEL, in capital
+    letters and with `_` for each `-`.
+
+    Options:
+      --show NAME          print a tool's definition, or the text of a skill, to read it before
+      --approve NAME[@DIGEST]
+                           approve a tool or skill, by the name in the list; repeatable. With the
+                           digest that --show prints, only as it was shown
+      --approve-all LABEL  approve everything that this server offers now
+      --revoke NAME        refuse a tool or skill, or take an approval back; repeatable
+      --json               print a JSON array
+
+    Exit status: 1 if a server cannot be used, or a name is unknown.
+
+    Examples:
+      skillbook --mcp docs=https://docs.example/mcp servers
+      skillbook --mcp docs=https://docs.example/mcp servers --approve docs/refunds
+      skillbook --mcp 'files=npx -y some-server' servers --approve-all files
+    """
+  end
+
+  @doc "The sources of the option `--mcp`."
+  @spec sources([String.t()]) :: {:ok, [Skillbook.Source.item()]} | {:error, String.t()}
+  def sources(texts) do
+    items = Enum.map(texts, &item/1)
+
+    case {Enum.find(items, &match?({:error, _}, &1)), Skillbook.Source.list(items)} do
+      {{:error, message}, _} -> {:error, message}
+      {nil, {:ok, _sources}} -> {:ok, items}
+      {nil, {:error, error}} -> {:error, "--mcp: " <> Exception.message(error)}
+    end
+  end
+
+  defp item(text) do
+    with [label, place] <- String.split(text, "=", parts: 2),
+         true <- Settings.label?(label) and String.trim(place) != "",
+         {:ok, place} <- place(String.trim(place)) do
+      {:mcp, place, [label: label, lock: @lock] ++ token(label, place)}
+    else
+      _ ->
+        {:error,
+         "--mcp expects LABEL=URL or LABEL=COMMAND, with lowercase letters, digits and - in " <>
+           "LABEL, got: #{hd(String.split(text, "?"))}"}
+    end
+  end
+
+  defp place(text) do
+    if text =~ ~r/\A[A-Za-z][A-Za-z0-9+.-]*:\/\//,
+      do: {:ok, text},
+      else: {:ok, OptionParser.split(text)}
+  rescue
+    # A quote that is not closed.
+    _error -> :error
+  end
+
+  defp token(_label, place) when is_list(place), do: []
+
+  defp token(label, _url) do
+    name = variable(label)
+    if System.get_env(name), do: [token: {:env, name}], else: []
+  end
+
+  @doc "The variable with the token for the server of a label."
+  @spec variable(String.t()) :: String.t()
+  def variable(label),
+    do: "SKILLBOOK_MCP_TOKEN_" <> (label |> String.upcase() |> String.replace("-", "_"))
+
+  @impl true
+  def run(%{servers: []}),
+    do: Terminal.usage_error("`servers` needs --mcp LABEL=URL", "servers --help")
+
+  # The list shows which offers are not approved.
+  def run(options), do: Session.with_book(options, :read, &act(&1, options), [:problems])
+
+  defp act(book, %{flags: [{:show, name} | _]}) do
+    # Before the text is read: the server may change the offer meanwhile.
+    offer = Enum.find(Client.offers(book), &(&1.name == name))
+
+    case Client.read(book, name) do
+      {:ok, text} ->
+        if String.valid?(text),
+          do: Terminal.put(Hidden.visible(text)),
+          else: Terminal.note("no text")
+
+        approve_it(offer)
+        0
+
+      {:error, error} ->
+        Terminal.complain(Exception.message(error))
+        1
+    end
+  end
+
+  defp act(book, %{flags: flags} = options) do
+    by = [by: Session.user()]
+
+    decisions =
+      for(
+        text <- Keyword.get_values(flags, :approve),
+        do: Client.approve(book, label(text), [wanted(text)], by)
+      ) ++
+        for name <- Keyword.get_values(flags, :revoke),
+            do: Client.revoke(book, label(name), [name], by)
+
+    all =
+      for label <- Keyword.get_values(flags, :approve_all),
+          do: Client.approve(book, label, :all, by)
+
+    errors = for {:error, error} <- decisions ++ all, do: error
+    Enum.each(errors, &Terminal.complain(Exception.message(&1)))
+    offers = Client.offers(book)
+
+    if flags[:json],
+      do: Terminal.put_json(offers),
+      else: put(offers, Terminal.new(options.color))
+
+    unavailable? = Enum.any?(Skillbook.diagnostics(book), &(&1.code == :server_unavailable))
+    if errors != [] or unavailable?, do: 1, else: 0
+  end
+
+  # Another run of this program lists anew, and the server may have changed it by then.
+  defp approve_it(%{status: status} = offer) when status != :approved,
+    do: Terminal.note("to approve exactly this: servers --approve #{offer.name}@#{offer.digest}")
+
+  defp approve_it(_offer), do: :ok
+
+  defp wanted(text) do
+    case Regex.run(~r/\A(.+)@(sha256:[0-9a-f]{64})\z/s, text, capture: :all_but_first) do
+      [name, digest] -> {name, digest}
+      nil -> text
+    end
+  end
+
+  # The names of entries begin with the label.
+  defp label(name), do: name |> String.split([".", "/"], parts: 2) |> hd()
+
+  defp put([], _terminal), do: Terminal.note("no tools and skills")
+
+  defp put(offers, terminal) do
+    width = offers |> Enum.map(&String.length(&1.name)) |> Enum.max()
+
+    offers
+    |> Enum.map_intersperse("\n", fn offer ->
+      name = String.pad_trailing(offer.name, width)
+      facts = String.pad_trailing("#{offer.kind}  #{offer.status}", 15)
+      about = External.line(offer.description, 80)
+      [Terminal.style(terminal, :bright, name), "  ", facts, "  ", about]
+    end)
+    |> Terminal.put()
+  end
+end

@@ -1,0 +1,301 @@
+defmodule Skillbook.Drive do
+  @moduledoc """
+  Behaviour for services that store files, and the functions that call the one of an account.
+
+  The commands `drive.search`, `drive.read` and so on, and vaults with the option `drive:`, work
+  with every module that implements it. `Skillbook.Drive.Google` uses Google Drive's interface.
+  The vendor of an account names its module under `drive` (see `Skillbook.Connections.Vendor`).
+
+  ## Ids
+
+  Ids of files and folders are texts that only the service understands. A file keeps its id when
+  it is renamed, moved or changed. `"root"` is the folder at the top of the account's own files.
+
+  ## Texts of strangers
+
+  Names, owners and texts were written by others. A service returns them unchanged, in valid
+  UTF-8. The commands mark them and show hidden characters.
+
+  ## Errors
+
+  Functions return `{:error, exception}`:
+
+    * `Skillbook.NotFoundError` of the kind `"file"`, if the file does not exist or the account
+      may not see it
+    * `Skillbook.ConnectionError`, if the account is not connected or lacks a scope
+    * `Skillbook.ServiceError`, if the service fails, refuses the call or is too slow
+    * `Skillbook.DriveError`, if the file cannot be used in this way
+
+  All of them keep `account.deadline`.
+  """
+
+  alias Skillbook.Connections.Account
+  alias Skillbook.Drive.Text
+  alias Skillbook.{DriveError, NotFoundError}
+
+  @typedoc """
+  A file or folder.
+
+    * `:type` - its media type
+    * `:kind` - the sort of file, as in `t:query/0`; `:other` for types that are not there
+    * `:own` - whether it is in a format of the service's own, without bytes that can be
+      downloaded
+    * `:size` - in bytes, or `nil`
+    * `:modified` - when its content was changed last
+    * `:owner` - a name or an address, or `nil`
+    * `:shared` - whether other people may see it
+    * `:folder` - the id of its folder, or `nil`
+    * `:drive` - the id of the shared drive that it is in, or `nil`
+    * `:revision` - a text that changes with its content
+    * `:url` - where people open it, or `nil`
+    * `:trashed` - whether it is in the trash
+  """
+  @type file :: %{
+          id: String.t(),
+          name: String.t(),
+          type: String.t(),
+          kind: kind(),
+          own: boolean(),
+          size: non_neg_integer() | nil,
+          modified: DateTime.t(),
+          owner: String.t() | nil,
+          shared: boolean(),
+          folder: String.t() | nil,
+          drive: String.t() | nil,
+          revision: String.t(),
+          url: String.t() | nil,
+          trashed: boolean()
+        }
+
+  @type kind ::
+          :document
+          | :spreadsheet
+          | :presentation
+          | :markdown
+          | :text
+          | :pdf
+          | :image
+          | :audio
+          | :video
+          | :folder
+          | :other
+
+  @typedoc """
+  The conditions of a search. All must hold; `nil` is none.
+
+    * `:text` - words of names and texts; `"phrases"` in quotes
+    * `:name` - the exact name
+    * `:kind` - the sort of file
+    * `:folder` - the id of the folder that it is in, not below it; with `:drive`, the `:drive` of
+      that folder
+    * `:owner` - the address of its owner, or `"me"`
+    * `:after` - changed on this day (UTC) or later; `:before` - changed before this day
+    * `:shared` - `true` for files that others shared with the account
+    * `:limit` - the maximum number of files, 1 to 1,000
+
+  Files in the trash are never found.
+  """
+  @type query :: %{
+          optional(:text) => String.t() | nil,
+          optional(:name) => String.t() | nil,
+          optional(:kind) => kind() | nil,
+          optional(:folder) => String.t() | nil,
+          optional(:drive) => String.t() | nil,
+          optional(:owner) => String.t() | nil,
+          optional(:after) => Date.t() | nil,
+          optional(:before) => Date.t() | nil,
+          optional(:shared) => boolean() | nil,
+          required(:limit) => pos_integer()
+        }
+
+  @typedoc """
+  A new file.
+
+    * `:kind` - `:document`, which is made from Markdown; `:folder`; or `:file`, whose content is
+      stored as it is, with `:type`
+    * `:folder` - the id of its folder. Default: `"root"`
+  """
+  @type new :: %{
+          required(:name) => String.t(),
+          required(:kind) => :document | :folder | :file,
+          optional(:type) => String.t(),
+          optional(:content) => binary(),
+          optional(:folder) => String.t() | nil
+        }
+
+  @typedoc """
+  Changes of a file; those that are missing or `nil` change nothing.
+
+    * `:name` - its new name
+    * `:content` - its new content. For a document it is Markdown
+    * `:folder` - the id of the folder that it is moved to
+    * `:revision` - the `:revision` that the change is based on. If the content is another by now,
+      nothing changes and the error is a `Skillbook.DriveError` of the kind `:changed`
+  """
+  @type changes :: %{
+          optional(:name) => String.t() | nil,
+          optional(:content) => binary() | nil,
+          optional(:folder) => String.t() | nil,
+          optional(:revision) => String.t() | nil
+        }
+
+  @typedoc """
+  A permission to give.
+
+    * `:to` - `{:user, address}`, `{:group, address}`, `{:domain, name}` or `:anyone`, which is
+      everyone who has the link
+    * `:notify` - whether the service tells people and groups by mail, with `:message`
+  """
+  @type grant :: %{
+          to: {:user | :group | :domain, String.t()} | :anyone,
+          role: :reader | :commenter | :writer,
+          notify: boolean(),
+          message: String.t() | nil
+        }
+
+  @typedoc "The content of a file. `:type` is its media type, such as `text/csv`."
+  @type content :: %{name: String.t(), type: String.t(), data: binary()}
+
+  @doc """
+  Finds files. `:more` is whether there are more than the limit.
+
+  The best match comes first, and without `:text` the file that was changed last. With `:folder`
+  alone, folders come first and files follow by name.
+  """
+  @callback search(Account.t(), query()) ::
+              {:ok, %{files: [file()], more: boolean()}} | {:error, Exception.t()}
+
+  @doc "Returns a file, in the trash or not. A shortcut is its target."
+  @callback file(Account.t(), id :: String.t()) :: {:ok, file()} | {:error, Exception.t()}
+
+  @doc """
+  Returns the content of a file: bytes that are stored as they are. The service's own documents
+  have no bytes and are exported:
+
+    * `:file` - in a format for people, such as PDF; the name gets its extension
+    * `:text` - in the format that shows the text best: Markdown, plain text or a workbook
+  """
+  @callback content(Account.t(), file(), :file | :text) ::
+              {:ok, content()} | {:error, Exception.t()}
+
+  @doc """
+  Makes a file. An unclear failure never leaves two of them: before it is repeated, the service
+  is asked for the first one.
+  """
+  @callback create(Account.t(), new()) :: {:ok, file()} | {:error, Exception.t()}
+
+  @doc "Changes a file."
+  @callback update(Account.t(), file(), changes()) :: {:ok, file()} | {:error, Exception.t()}
+
+  @doc "Gives a permission. A permission that exists gets the new role."
+  @callback share(Account.t(), file(), grant()) :: :ok | {:error, Exception.t()}
+
+  @doc """
+  Returns everything in folders, without the trash: files, and folders with their ids only one
+  level deep. At most `limit` of them; more are a `Skillbook.DriveError` of the kind `:too_many`.
+  """
+  @callback children(Account.t(), folders :: [file()], limit :: pos_integer()) ::
+              {:ok, [file()]} | {:error, Exception.t()}
+
+  @doc """
+  Returns the changes since a token: the id of each changed file, with the file, or `nil` if it is
+  gone. With `nil` as the token there are no changes, and the answer has the token of the present.
+
+  `drive` is the `:drive` of the files. `{:error, :expired}` means that the service no longer
+  knows the changes since the token.
+  """
+  @callback changes(Account.t(), drive :: String.t() | nil, token :: String.t() | nil) ::
+              {:ok, %{changes: [{id :: String.t(), file() | nil}], token: String.t()}}
+              | {:error, Exception.t() | :expired}
+
+  @doc """
+  Reads an id as people paste it: an id, or the address of a file in the service. `:error` for any
+  other text.
+  """
+  @callback id(String.t()) :: {:ok, String.t()} | :error
+
+  @doc false
+  @spec search(Account.t(), query()) ::
+          {:ok, %{files: [file()], more: boolean()}} | {:error, Exception.t()}
+  def search(account, query), do: adapter(account).search(account, query)
+
+  @doc false
+  # A file, not in the trash, by its id or address.
+  @spec file(Account.t(), String.t()) :: {:ok, file()} | {:error, Exception.t()}
+  def file(account, id) do
+    adapter = adapter(account)
+
+    with {:ok, known} <- adapter.id(id),
+         {:ok, %{trashed: false} = file} <- adapter.file(account, known) do
+      {:ok, file}
+    else
+      {:error, error} -> {:error, error}
+      _not_an_id_or_trashed -> {:error, missing(id)}
+    end
+  end
+
+  @doc false
+  # The content of a file for a person, such as an attachment of a mail.
+  @spec download(Account.t(), String.t()) :: {:ok, content()} | {:error, Exception.t()}
+  def download(account, id) do
+    with {:ok, file} <- file(account, id), do: adapter(account).content(account, file, :file)
+  end
+
+  @doc false
+  # The text of a file.
+  @spec text(Account.t(), file()) :: {:ok, String.t()} | {:error, Exception.t()}
+  def text(account, file) do
+    with {:ok, content} <- adapter(account).content(account, file, :text),
+         do: Text.read(content, account.deadline)
+  end
+
+  @doc false
+  @spec create(Account.t(), new()) :: {:ok, file()} | {:error, Exception.t()}
+  def create(account, new), do: adapter(account).create(account, new)
+
+  @doc false
+  @spec update(Account.t(), file(), changes()) :: {:ok, file()} | {:error, Exception.t()}
+  def update(account, file, changes), do: adapter(account).update(account, file, changes)
+
+  @doc false
+  @spec share(Account.t(), file(), grant()) :: :ok | {:error, Exception.t()}
+  def share(account, file, grant), do: adapter(account).share(account, file, grant)
+
+  @doc false
+  @spec children(Account.t(), [file()], pos_integer()) ::
+          {:ok, [file()]} | {:error, Exception.t()}
+  def children(account, folders, limit), do: adapter(account).children(account, folders, limit)
+
+  @doc false
+  @spec changes(Account.t(), String.t() | nil, String.t() | nil) ::
+          {:ok, %{changes: [{String.t(), file() | nil}], token: String.t()}}
+          | {:error, Exception.t() | :expired}
+  def changes(account, drive, token), do: adapter(account).changes(account, drive, token)
+
+  @doc false
+  # A folder by its id, its address or its exact name.
+  @spec folder(Account.t(), String.t()) :: {:ok, file()} | {:error, Exception.t()}
+  def folder(account, text) do
+    with {:error, %NotFoundError{}} <- file(account, text) do
+      query = %{name: text, kind: :folder, limit: 10}
+
+      with {:ok, %{files: files}} <- search(account, query) do
+        case files do
+          [folder] -> {:ok, folder}
+          [] -> {:error, %DriveError{kind: :no_folder, name: text}}
+          several -> {:error, %DriveError{kind: :which, name: text, ids: ids(several)}}
+        end
+      end
+    else
+      {:ok, %{kind: :folder} = folder} -> {:ok, folder}
+      {:ok, _file} -> {:error, %DriveError{kind: :no_folder, name: text}}
+      error -> error
+    end
+  end
+
+  defp ids(files), do: Enum.map(files, & &1.id)
+
+  defp missing(id), do: %NotFoundError{kind: "file", id: id, find: "drive.search"}
+
+  defp adapter(account), do: Keyword.fetch!(account.vendor.services(account.options), :drive)
+end

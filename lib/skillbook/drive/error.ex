@@ -1,0 +1,101 @@
+defmodule Skillbook.DriveError do
+  @moduledoc """
+  An error of `Skillbook.Drive`: a file that cannot be used in this way.
+
+  ## Fields
+
+    * `:kind` - the cause:
+      * `:changed` - the file has changed since the revision in the call
+      * `:no_folder` - no folder has the id or name
+      * `:which` - several folders have the name
+      * `:no_text` - files of this type have no text; `:reason` is the type
+      * `:unreadable` - the text cannot be taken out of the file; `:reason` says why
+      * `:folder` - a folder has no content
+      * `:fixed` - files of this type cannot be written; `:reason` is the type
+      * `:too_large` - the content has more bytes than the limit
+      * `:too_many` - the folder has more files than the limit
+      * `:shared` - others see the folder, so a new file there would be shared with them
+      * `:shared_in_part` - some permissions were given, and others not; `:reason` says which
+      * `:not_built` - the program that reads documents is not built
+    * `:name` - the name of the file or folder
+    * `:ids` - the ids of the folders, for `:which`
+    * `:limit` - in bytes, or a number of files
+    * `:reason` - text, or nil
+
+  ## Examples
+
+      iex> error = %Skillbook.DriveError{kind: :too_large, name: "Film.mp4", limit: 26_214_400}
+      iex> Exception.message(error)
+      ~s("Film.mp4" is too large: at most 25 MB can be read)
+  """
+
+  alias Skillbook.Support.External
+
+  @type t :: %__MODULE__{
+          kind: atom(),
+          name: String.t() | nil,
+          ids: [String.t()],
+          limit: pos_integer() | nil,
+          reason: String.t() | nil
+        }
+
+  @enforce_keys [:kind]
+  defexception [:kind, :name, :limit, :reason, ids: []]
+
+  @max_shown 100
+
+  @impl true
+  def message(%{kind: :changed} = error) do
+    "#{name(error)} has changed since you read it, so nothing was written. " <>
+      "Read it again with `drive.read`, and write your change on top of the new text"
+  end
+
+  def message(%{kind: :no_folder} = error) do
+    "there is no folder #{name(error)}; `drive.search --type folder` lists the folders with " <>
+      "their ids"
+  end
+
+  def message(%{kind: :which} = error) do
+    "several folders are named #{name(error)}. Write the id of one: " <>
+      Enum.join(error.ids, ", ")
+  end
+
+  def message(%{kind: :no_text} = error) do
+    "#{name(error)} has no text to read: its type is #{External.line(error.reason, @max_shown)}"
+  end
+
+  def message(%{kind: :unreadable} = error),
+    do: "the text of #{name(error)} cannot be read: #{error.reason}"
+
+  def message(%{kind: :folder} = error) do
+    "#{name(error)} is a folder and has no text; `drive.list` shows the files in it"
+  end
+
+  def message(%{kind: :fixed} = error) do
+    "the content of #{name(error)} cannot be replaced by text: its type is " <>
+      "#{External.line(error.reason, @max_shown)}. Only documents and files of text can"
+  end
+
+  def message(%{kind: :too_large} = error) do
+    "#{name(error)} is too large: at most #{div(error.limit, 1_048_576)} MB can be read"
+  end
+
+  def message(%{kind: :too_many} = error) do
+    "the folder #{name(error)} has more than #{error.limit} files and folders; " <>
+      "choose a folder below it"
+  end
+
+  def message(%{kind: :shared} = error) do
+    "others can see the folder #{name(error)}, and so what is put there. Make the file " <>
+      "without --folder, and move it with `drive.update --folder`, which asks the user"
+  end
+
+  def message(%{kind: :shared_in_part} = error), do: "#{name(error)}: #{error.reason}"
+
+  def message(%{kind: :not_built} = error) do
+    "the text of #{name(error)} cannot be read: the program that reads documents is not " <>
+      "built. Set `config :skillbook, connections: true` and compile again"
+  end
+
+  defp name(error), do: External.line(error.name, @max_shown)
+end

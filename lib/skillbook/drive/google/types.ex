@@ -1,0 +1,86 @@
+defmodule Skillbook.Drive.Google.Types do
+  @moduledoc false
+  # Media types in Google Drive: the sort of file that each is, and the formats that Google's own
+  # documents are exported in.
+
+  @google "application/vnd.google-apps."
+  @office "application/vnd.openxmlformats-officedocument."
+  @open "application/vnd.oasis.opendocument."
+
+  @workbook @office <> "spreadsheetml.sheet"
+
+  # A type that ends with "/" stands for all that begin with it. The first of a kind is Google's.
+  @kinds [
+    folder: [@google <> "folder"],
+    document: [
+      @google <> "document",
+      @office <> "wordprocessingml.document",
+      @open <> "text",
+      "application/msword"
+    ],
+    spreadsheet: [
+      @google <> "spreadsheet",
+      @workbook,
+      @open <> "spreadsheet",
+      "application/vnd.ms-excel",
+      "text/csv"
+    ],
+    presentation: [
+      @google <> "presentation",
+      @office <> "presentationml.presentation",
+      @open <> "presentation",
+      "application/vnd.ms-powerpoint"
+    ],
+    markdown: ["text/markdown", "text/x-markdown"],
+    pdf: ["application/pdf"],
+    text: ["text/"],
+    image: ["image/", @google <> "drawing"],
+    audio: ["audio/"],
+    video: ["video/", @google <> "video"]
+  ]
+
+  # {for people, extension, for reading}
+  @exports %{
+    (@google <> "document") => {"application/pdf", ".pdf", "text/markdown"},
+    (@google <> "spreadsheet") => {@workbook, ".xlsx", @workbook},
+    (@google <> "presentation") => {"application/pdf", ".pdf", "text/plain"},
+    (@google <> "drawing") => {"application/pdf", ".pdf", "application/pdf"},
+    (@google <> "script") => {@google <> "script+json", ".json", @google <> "script+json"}
+  }
+
+  @doc "The types of a kind."
+  @spec of(Skillbook.Drive.kind()) :: [String.t(), ...]
+  def of(kind), do: Keyword.fetch!(@kinds, kind)
+
+  @doc "The kind of a type."
+  @spec kind(String.t()) :: Skillbook.Drive.kind()
+  def kind(type) do
+    Enum.find_value(@kinds, :other, fn {kind, types} ->
+      if Enum.any?(types, &(&1 == type or (String.ends_with?(&1, "/") and starts?(type, &1)))),
+        do: kind
+    end)
+  end
+
+  defp starts?(type, family), do: String.starts_with?(type, family)
+
+  @doc """
+  The type that Google's own document is exported in, and the extension that its name gets;
+  `:bytes` for files with bytes of their own, and `:none` if there is no export.
+  """
+  @spec export(String.t(), :file | :text) :: {String.t(), String.t()} | :bytes | :none
+  def export(type, purpose) do
+    case {@exports, purpose} do
+      {%{^type => {type, extension, _}}, :file} -> {type, extension}
+      {%{^type => {_, _, type}}, :text} -> {type, ""}
+      _ -> if google?(type), do: :none, else: :bytes
+    end
+  end
+
+  @doc "Whether the type is one of Google's own, whose files have no bytes."
+  @spec google?(String.t()) :: boolean()
+  def google?(type), do: String.starts_with?(type, @google)
+
+  @doc "Google's type of documents, folders and shortcuts."
+  @spec type(:document | :folder | :shortcut) :: String.t()
+  def type(name), do: @google <> Atom.to_string(name)
+end

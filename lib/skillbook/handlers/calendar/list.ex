@@ -1,0 +1,86 @@
+defmodule Skillbook.Handlers.Calendar.List do
+  @moduledoc false
+  # `calendar.list`: lists events of a day or between two times.
+
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.Handlers.Calendar.{Text, Times}
+  alias Skillbook.Support.External
+  alias Skillbook.{Calendar, Connections, Result}
+
+  # Days after `--from`.
+  @days 7
+  @max_limit 100
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, account} <- Connections.account(context, :calendar),
+         {:ok, now} <- Times.now(flags, context, account),
+         {:ok, from, to, notes} <- Times.span(flags, now, @days),
+         query = query(flags, from, to, now.time_zone),
+         {:ok, %{events: events, more: more}} <- list(account, query) do
+      text = text(events, more, query) <> Text.notes(notes)
+
+      {:ok,
+       Result.ok(text, data: %{events: events, more: more}, metadata: %{external: events != []})}
+    end
+  end
+
+  defp query(flags, from, to, zone) do
+    %{
+      calendar: flags["calendar"],
+      from: from,
+      to: to,
+      text: flags["query"],
+      limit: flags["limit"],
+      zone: zone
+    }
+  end
+
+  # A day that the zone skipped.
+  defp list(_account, %{from: same, to: same}), do: {:ok, %{events: [], more: false}}
+  defp list(account, query), do: Calendar.list(account, query)
+
+  # The note below says why.
+  defp text([], _more, %{from: same, to: same}), do: "No events"
+
+  defp text(events, more, query) do
+    head =
+      case length(events) do
+        0 -> "No events"
+        1 -> "1 event"
+        count -> "#{count} events"
+      end
+
+    rest =
+      if more,
+        do: ["more events follow; narrow the search, or raise --limit (at most #{@max_limit})"],
+        else: []
+
+    lines = Enum.map(events, &Text.line(&1, query.zone))
+    note = if events == [], do: [], else: [External.note("Titles and places")]
+    Enum.join(["#{head} #{describe(query)}" | lines] ++ rest ++ note, "\n")
+  end
+
+  defp describe(query) do
+    words = if query.text, do: "; text #{External.line(query.text, 80)}", else: ""
+    "#{within(query.from, query.to)} (#{query.zone})#{words}"
+  end
+
+  # A day reads better than its edges.
+  defp within(from, to) do
+    last = DateTime.add(to, -1, :second, Calendar.TimeZones)
+    midnights? = Enum.all?([from, to], &midnight?/1)
+
+    cond do
+      not midnights? -> "from #{stamp(from)} to #{stamp(to)}"
+      DateTime.to_date(from) == DateTime.to_date(last) -> "on #{Text.day(from)}"
+      true -> "from #{Text.day(from)} to #{Text.day(last)}"
+    end
+  end
+
+  defp midnight?(time),
+    do: Calendar.Words.midnight(DateTime.to_date(time), time.time_zone) == time
+
+  defp stamp(time), do: Elixir.Calendar.strftime(time, "%a %Y-%m-%d %H:%M")
+end

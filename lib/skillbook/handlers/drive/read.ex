@@ -1,0 +1,93 @@
+defmodule Skillbook.Handlers.Drive.Read do
+  @moduledoc false
+  # `drive.read`: shows the text of a file, some lines at a time.
+
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.Handlers.Drive.Files
+  alias Skillbook.{Connections, Drive, FlagError, Result}
+  alias Skillbook.Support.External
+
+  # Characters of one result.
+  @max 20_000
+  # Longer lines are broken, so that each line fits into a result.
+  @max_line 4_000
+
+  @impl true
+  def execute(%{"from" => from} = flags, context) do
+    with {:ok, account} <- Connections.account(context, :drive),
+         {:ok, file} <- Drive.file(account, flags["id"]),
+         {:ok, text} <- Drive.text(account, file),
+         lines = lines(text),
+         {:ok, shown} <- shown(lines, from) do
+      data = %{file: file, text: text}
+      content = content(file, shown, from, length(lines))
+      {:ok, Result.ok(content, data: data, metadata: %{external: true})}
+    end
+  end
+
+  defp lines(text) do
+    text
+    |> String.trim_trailing()
+    |> String.split(["\r\n", "\n", "\r"])
+    |> Enum.flat_map(&pieces/1)
+  end
+
+  defp pieces(line) when byte_size(line) <= @max_line, do: [line]
+
+  defp pieces(line) do
+    case String.split_at(line, @max_line) do
+      {piece, ""} -> [piece]
+      {piece, rest} -> [piece | pieces(rest)]
+    end
+  end
+
+  defp shown(lines, from) do
+    case Enum.drop(lines, from - 1) do
+      [] -> {:error, beyond(from, length(lines))}
+      rest -> {:ok, take(rest, @max, [])}
+    end
+  end
+
+  # At least one line, and as many as fit with their marks and line breaks.
+  defp take([], _room, taken), do: Enum.reverse(taken)
+
+  defp take([line | rest], room, taken) do
+    case room - String.length(line) - 3 do
+      left when left >= 0 or taken == [] -> take(rest, left, [line | taken])
+      _full -> Enum.reverse(taken)
+    end
+  end
+
+  defp beyond(from, count) do
+    %FlagError{
+      kind: :invalid,
+      flag: "from",
+      value: from,
+      expected: "a whole number up to #{count}, the last line of the file",
+      example: "#{count}"
+    }
+  end
+
+  defp content(file, shown, from, count) do
+    origin =
+      "#{Files.named(file)}, changed #{Files.time(file.modified)}, " <>
+        "revision #{Files.revision(file)}"
+
+    last = from + length(shown) - 1
+    block = External.block(origin, Enum.join(shown, "\n"), max: @max * 2)
+
+    cond do
+      last < count ->
+        block <>
+          "\nLines #{from} to #{last} of #{count}. To read on, write: " <>
+          "drive.read #{Files.id(file)} --from #{last + 1}"
+
+      from > 1 ->
+        block <> "\nLines #{from} to #{last} of #{count}, the end."
+
+      true ->
+        block
+    end
+  end
+end

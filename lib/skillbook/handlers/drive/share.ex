@@ -1,0 +1,76 @@
+defmodule Skillbook.Handlers.Drive.Share do
+  @moduledoc false
+  # `drive.share`: gives people, groups, a domain or everyone access to a file.
+
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.Handlers.Drive.Files
+  alias Skillbook.{Connections, Drive, DriveError, Flags, Result}
+
+  @domain ~r/\A(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}\z/i
+
+  @roles %{"reader" => :reader, "commenter" => :commenter, "writer" => :writer}
+
+  @impl true
+  def execute(flags, context) do
+    with :ok <- Flags.require_any(flags, ~w(to group domain anyone)),
+         {:ok, flags} <-
+           Flags.cast(flags, "domain", "a domain's name", "example.com", &domain/1),
+         grants = grants(flags),
+         {:ok, account} <- Connections.account(context, :drive),
+         {:ok, file} <- Drive.file(account, flags["id"]),
+         :ok <- share(account, file, grants) do
+      text = "Shared #{Files.named(file)} with #{names(grants)} as #{flags["role"]}."
+      {:ok, Result.ok(text, data: %{file: file, grants: grants}, effects: [:file_shared])}
+    end
+  end
+
+  defp domain(text), do: if(text =~ @domain, do: {:ok, String.downcase(text)}, else: :error)
+
+  defp grants(flags) do
+    to =
+      for(address <- flags["to"] || [], do: {:user, address}) ++
+        for(address <- flags["group"] || [], do: {:group, address}) ++
+        if(flags["domain"], do: [{:domain, flags["domain"]}], else: []) ++
+        if(flags["anyone"], do: [:anyone], else: [])
+
+    for grantee <- Enum.uniq(to) do
+      %{
+        to: grantee,
+        role: @roles[flags["role"]],
+        notify: flags["quiet"] != true,
+        message: flags["message"]
+      }
+    end
+  end
+
+  # The service takes one grant at a time. After a failure the rest is not tried, and the error
+  # says which were given.
+  defp share(account, file, grants, done \\ [])
+  defp share(_account, _file, [], _done), do: :ok
+
+  defp share(account, file, [grant | rest], done) do
+    case Drive.share(account, file, grant) do
+      :ok ->
+        share(account, file, rest, [grant | done])
+
+      {:error, error} when done == [] ->
+        {:error, error}
+
+      {:error, error} ->
+        reason =
+          "it is shared with #{names(Enum.reverse(done))}, and not with " <>
+            "#{names([grant | rest])}: #{Exception.message(error)}"
+
+        {:error, %DriveError{kind: :shared_in_part, name: file.name, reason: reason}}
+    end
+  end
+
+  defp names(grants) do
+    Enum.map_join(grants, ", ", fn
+      %{to: :anyone} -> "everyone who has the link"
+      %{to: {:domain, name}} -> "everyone of #{name}"
+      %{to: {_kind, address}} -> address
+    end)
+  end
+end

@@ -1,0 +1,88 @@
+defmodule Skillbook.Handlers.Email.Attachments do
+  @moduledoc false
+  # The files behind `--attachments`: a note or skill of the book, a file of a skill, an
+  # attachment of a mail (`mail:ID/PART`), or a file of a drive by its id.
+
+  alias Skillbook.Catalog.SkillFile
+  alias Skillbook.Connections.Account
+  alias Skillbook.Handlers.Skills.Load
+  alias Skillbook.Support.MediaType
+  alias Skillbook.{Connections, Context, Drive, Entry, Mail, MailError, NotFoundError, View}
+
+  @doc "Fetches all files. The error is of the first one that cannot be had."
+  @spec fetch(Account.t(), [String.t()], Context.t()) ::
+          {:ok, [Mail.file()]} | {:error, Exception.t()}
+  def fetch(account, names, context) do
+    limit = Mail.max_attachments(account)
+
+    names
+    |> Enum.reduce_while({:ok, [], 0}, fn name, {:ok, files, size} ->
+      with {:ok, file} <- file(account, name, context, limit),
+           size = size + byte_size(file.data),
+           true <- size <= limit || size do
+        {:cont, {:ok, [file | files], size}}
+      else
+        {:error, error} -> {:halt, {:error, error}}
+        size -> {:halt, {:error, %MailError{kind: :too_large, size: size, limit: limit}}}
+      end
+    end)
+    |> then(fn
+      {:ok, files, _size} -> {:ok, Enum.reverse(files)}
+      {:error, error} -> {:error, error}
+    end)
+  end
+
+  defp file(account, "mail:" <> place = name, _context, _limit) do
+    case String.split(place, "/", parts: 2) do
+      [id, part] -> Mail.attachment(account, id, part)
+      _ -> missing(name)
+    end
+  end
+
+  defp file(_account, name, context, limit) do
+    case Load.fetch(context.view, name, [:note, :skill]) do
+      {:ok, entry} ->
+        {:ok, %{name: file_name(entry), type: "text/markdown", data: entry.body}}
+
+      {:error, error} ->
+        {:error, error}
+
+      :error ->
+        with :error <- of_skill(context.view, name, limit), do: of_drive(context, name)
+    end
+  end
+
+  defp file_name(entry),
+    do: String.replace(Load.title(entry), ~r/[^\p{L}\p{N} ._-]+/u, "-") <> ".md"
+
+  # A file beside a SKILL.md, which the catalog has listed.
+  defp of_skill(view, name, limit) do
+    with [skill, path] <- String.split(name, "/", parts: 2),
+         {:ok, %Entry{kind: :skill} = entry} <- View.fetch(view, skill) do
+      case SkillFile.read(entry, path, limit) do
+        {:ok, data} ->
+          type = MediaType.of(path) || "application/octet-stream"
+          {:ok, %{name: Path.basename(path), type: type, data: data}}
+
+        {:error, :efbig} ->
+          {:error, %MailError{kind: :too_large, size: limit + 1, limit: limit}}
+
+        :error ->
+          :error
+      end
+    else
+      _ -> :error
+    end
+  end
+
+  # Without a drive there is no such file.
+  defp of_drive(context, id) do
+    case Connections.account(context, :drive) do
+      {:ok, account} -> Drive.download(account, id)
+      {:error, _} -> missing(id)
+    end
+  end
+
+  defp missing(name),
+    do: {:error, %NotFoundError{kind: "file", id: name, find: "drive.search"}}
+end

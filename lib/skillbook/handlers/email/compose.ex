@@ -1,0 +1,161 @@
+defmodule Skillbook.Handlers.Email.Compose do
+  @moduledoc false
+  # The mail that `email.send` and `email.draft` describe by the same flags.
+
+  alias Skillbook.Connections.Account
+  alias Skillbook.Handlers.Email.Attachments
+  alias Skillbook.Support.{Hidden, JSON}
+  alias Skillbook.{Command, Context, Flags, Mail, MailError}
+
+  @addresses ~w(to cc bcc)
+  # Flags that `email.send` takes, in the order of its page.
+  @sent ~w(to cc bcc subject body attachments reply-to draft)
+
+  @doc "Returns the mail, with its reply and its attachments looked up."
+  @spec mail(Account.t(), Flags.t(), Context.t()) :: {:ok, Mail.mail()} | {:error, Exception.t()}
+  def mail(account, flags, context) do
+    with :ok <- check_all(flags),
+         {:ok, reply} <- reply(account, flags["reply-to"]),
+         {:ok, flags} <- cast_addresses(account, flags),
+         {:ok, to, cc} <- recipients(account, flags, reply),
+         {:ok, subject} <- subject(flags, reply),
+         {:ok, files} <- Attachments.fetch(account, flags["attachments"] || [], context) do
+      {:ok,
+       %{
+         to: to,
+         cc: cc,
+         bcc: (flags["bcc"] || []) -- (to ++ cc),
+         subject: subject,
+         text: flags["body"],
+         attachments: files,
+         reply: reply,
+         draft: flags["draft"],
+         message_id: message_id(account),
+         date: context.now
+       }}
+    end
+  end
+
+  defp check_all(%{"all" => true} = flags), do: Flags.require(flags, ["reply-to"])
+  defp check_all(_flags), do: :ok
+
+  defp reply(_account, nil), do: {:ok, nil}
+  defp reply(account, id), do: Mail.get(account, id)
+
+  # "me" is the account's own address, which is looked up only then.
+  defp cast_addresses(account, flags) do
+    values = Enum.flat_map(@addresses, &List.wrap(flags[&1]))
+
+    with {:ok, own} <- if("me" in values, do: Mail.address(account), else: {:ok, nil}) do
+      Enum.reduce_while(@addresses, {:ok, flags}, fn name, {:ok, flags} ->
+        flags = Map.replace(flags, name, Enum.map(List.wrap(flags[name]), &own(&1, own)))
+
+        case Flags.cast_emails(flags, name) do
+          {:ok, flags} -> {:cont, {:ok, flags}}
+          {:error, error} -> {:halt, {:error, error}}
+        end
+      end)
+    end
+  end
+
+  defp own("me", own), do: own
+  defp own(value, _own), do: value
+
+  # Only drafts take recipients from the mail that they answer: the page of `email.send` requires
+  # `--to`, so that an approval shows everybody who gets the mail.
+  defp recipients(_account, flags, nil) do
+    with :ok <- Flags.require(flags, ["to"]), do: {:ok, flags["to"], flags["cc"] || []}
+  end
+
+  defp recipients(account, flags, reply) do
+    with {:ok, to} <- answered(flags["to"], reply),
+         {:ok, others} <- others(account, flags["all"], reply),
+         do: {:ok, to, Enum.uniq((flags["cc"] || []) ++ others) -- to}
+  end
+
+  defp answered([_ | _] = to, _reply), do: {:ok, to}
+
+  # A mail can ask that answers go to somebody else than its sender. That is not followed unseen.
+  defp answered(_none, %{from: from, reply_to: reply_to} = reply) do
+    cond do
+      from == nil or not address?(from.address) ->
+        {:error, %MailError{kind: :address, id: reply.id}}
+
+      other = Enum.find(reply_to, &(not same?(&1, from))) ->
+        {:error, reply_to_error(reply, from, other)}
+
+      true ->
+        {:ok, [from.address]}
+    end
+  end
+
+  # An address of a stranger that is none could look like another one, or like words of ours.
+  defp address?(text), do: match?({:ok, _}, Flags.cast_emails(%{"to" => text}, "to"))
+
+  defp same?(%{address: a}, %{address: b}), do: String.downcase(a) == String.downcase(b)
+  defp same?(_address, nil), do: false
+
+  defp reply_to_error(reply, from, other) do
+    %MailError{kind: :reply_to, id: reply.id, addresses: [from.address, other.address]}
+  end
+
+  defp others(_account, switch, _reply) when switch != true, do: {:ok, []}
+
+  defp others(account, true, reply) do
+    with {:ok, own} <- Mail.address(account) do
+      {:ok,
+       for(
+         %{address: address} <- reply.to ++ reply.cc,
+         address?(address) and String.downcase(address) != String.downcase(own),
+         do: address
+       )}
+    end
+  end
+
+  defp subject(%{"subject" => subject}, _reply), do: {:ok, subject}
+  defp subject(flags, nil), do: with(:ok <- Flags.require(flags, ["subject"]), do: {:ok, ""})
+
+  defp subject(_flags, reply) do
+    subject = reply.subject |> String.replace(~r/[\p{Cc}\p{Zl}\p{Zp}\s]+/u, " ") |> String.trim()
+    {:ok, "Re: " <> String.replace(subject, ~r/\A(re:\s*)+/i, "")}
+  end
+
+  # Unique, and unlike one that anybody else could guess.
+  defp message_id(account) do
+    domain =
+      with address when is_binary(address) <- account.identity,
+           [_, domain] <- String.split(address, "@"),
+           true <- domain =~ ~r/\A[A-Za-z0-9.-]+\z/,
+           do: domain,
+           else: (_ -> "mail.invalid")
+
+    Base.encode32(:crypto.strong_rand_bytes(20), case: :lower, padding: false) <> "@" <> domain
+  end
+
+  @doc """
+  The line of `email.send` that sends this mail in place of the draft.
+
+  Results of commands show hidden characters by their codes. A mail with such characters has a
+  line in JSON, whose escapes stand for them.
+  """
+  @spec line(Mail.mail(), Flags.t()) :: String.t()
+  def line(mail, flags) do
+    given = %{
+      "to" => mail.to,
+      "cc" => mail.cc,
+      "bcc" => mail.bcc,
+      "subject" => mail.subject,
+      "body" => mail.text,
+      "attachments" => flags["attachments"] || [],
+      "reply-to" => flags["reply-to"],
+      "draft" => mail.draft
+    }
+
+    flags = for name <- @sent, given[name] not in [nil, []], into: %{}, do: {name, given[name]}
+    line = Command.line(%Command{name: "email.send", raw: "", args: [], flags: flags})
+
+    if Hidden.any?(line),
+      do: "email.send " <> (flags |> JSON.encode() |> Hidden.json()),
+      else: line
+  end
+end

@@ -1,0 +1,134 @@
+defmodule Skillbook.Handlers.HubSpot.Pipelines do
+  @moduledoc false
+  # Pipelines and stages of deals by their labels, which people see; HubSpot itself takes ids.
+
+  alias Skillbook.Handlers.HubSpot.{API, Properties}
+  alias Skillbook.Support.External
+
+  @max 20
+
+  @doc """
+  The properties for `--pipeline` and `--stage` of a new deal, or of the deal `id`. Without a
+  pipeline a stage is one of the deal's own, or else of the first pipeline.
+  """
+  @spec properties(API.call(), map(), String.t() | nil) :: {:ok, map()} | {:error, Exception.t()}
+  def properties(%{object: %{one: "deal"}} = call, flags, id)
+      when is_map_key(flags, "stage") or is_map_key(flags, "pipeline") or id == nil do
+    with {:ok, pipelines} <- sorted(call),
+         {:ok, own} <- own(call, flags, id),
+         {:ok, pipeline} <- pipeline(pipelines, flags["pipeline"] || own),
+         {:ok, stage} <- stage(pipeline, flags["stage"]) do
+      {:ok, %{"pipeline" => pipeline["id"], "dealstage" => stage["id"]}}
+    end
+  end
+
+  def properties(_call, _flags, _id), do: {:ok, %{}}
+
+  defp sorted(call) do
+    with {:ok, pipelines} <- API.pipelines(call),
+         do: {:ok, Enum.sort_by(pipelines, &{&1["displayOrder"], &1["id"]})}
+  end
+
+  defp own(_call, %{"pipeline" => _named}, _id), do: {:ok, nil}
+  defp own(_call, _flags, nil), do: {:ok, nil}
+
+  defp own(call, _flags, id) do
+    with {:ok, deal} <- API.get(call, id, ["pipeline"]),
+         do: {:ok, deal["properties"]["pipeline"]}
+  end
+
+  defp pipeline([], nil), do: {:error, "HubSpot has no pipeline for deals"}
+  defp pipeline([first | _], nil), do: {:ok, first}
+  defp pipeline(pipelines, name), do: find(pipelines, name, "pipeline", "a pipeline")
+
+  defp stage(pipeline, nil), do: pipeline |> stages() |> hd_or("a stage")
+
+  defp stage(pipeline, name) do
+    where = "a stage of the pipeline #{External.line(pipeline["label"], 60)}"
+    find(stages(pipeline), name, "stage", where)
+  end
+
+  defp hd_or([first | _], _name), do: {:ok, first}
+  defp hd_or([], name), do: {:error, "the pipeline at HubSpot does not have #{name}"}
+
+  defp stages(pipeline),
+    do: Enum.sort_by(pipeline["stages"] || [], &{&1["displayOrder"], &1["id"]})
+
+  defp find(list, name, flag, expected) do
+    case matching(list, name) do
+      [found | _] -> {:ok, found}
+      [] -> Properties.invalid(flag, "#{expected}: #{labels(list)}", name, nil)
+    end
+  end
+
+  # The id first, since a label may be that of another one.
+  defp matching(list, name) do
+    Enum.filter(list, &(&1["id"] == name)) ++
+      Enum.filter(list, &(key(to_string(&1["label"])) == key(name)))
+  end
+
+  defp key(text), do: text |> String.downcase() |> String.replace(~r/[\s_-]+/u, " ")
+
+  defp labels(list) do
+    more = if length(list) > @max, do: ", …", else: ""
+    Enum.map_join(Enum.take(list, @max), ", ", &External.line(&1["label"], 60)) <> more
+  end
+
+  @doc "The filters of a search for `--pipeline` and `--stage`."
+  @spec filters(API.call(), map()) :: {:ok, [map()]} | {:error, Exception.t()}
+  def filters(call, flags)
+      when is_map_key(flags, "stage") or is_map_key(flags, "pipeline") do
+    with {:ok, pipelines} <- sorted(call),
+         {:ok, pipelines} <- narrowed(pipelines, flags["pipeline"]),
+         {:ok, stages} <- all_stages(pipelines, flags["stage"]) do
+      one =
+        if flags["pipeline"],
+          do: [%{propertyName: "pipeline", operator: "EQ", value: hd(pipelines)["id"]}],
+          else: []
+
+      {:ok, one ++ stages}
+    end
+  end
+
+  def filters(_call, _flags), do: {:ok, []}
+
+  defp narrowed(pipelines, nil), do: {:ok, pipelines}
+
+  defp narrowed(pipelines, name),
+    do: with({:ok, pipeline} <- pipeline(pipelines, name), do: {:ok, [pipeline]})
+
+  defp all_stages(_pipelines, nil), do: {:ok, []}
+
+  # Several pipelines may have a stage of this name.
+  defp all_stages(pipelines, name) do
+    stages = Enum.flat_map(pipelines, &stages/1)
+
+    case matching(stages, name) do
+      [] ->
+        Properties.invalid("stage", "a stage of a pipeline: #{labels(stages)}", name, nil)
+
+      found ->
+        ids = found |> Enum.map(& &1["id"]) |> Enum.uniq()
+        {:ok, [%{propertyName: "dealstage", operator: "IN", values: ids}]}
+    end
+  end
+
+  @doc "The labels of pipelines and stages by their ids, for answers; empty if they are not read."
+  @spec labels_by_id(API.call()) :: %{optional({String.t(), String.t()}) => String.t()}
+  def labels_by_id(%{object: %{one: "deal"}} = call) do
+    case API.pipelines(call) do
+      {:ok, pipelines} ->
+        for pipeline <- pipelines,
+            {name, one} <- [
+              {"pipeline", pipeline} | Enum.map(stages(pipeline), &{"dealstage", &1})
+            ],
+            into: %{},
+            do: {{name, one["id"]}, to_string(one["label"])}
+
+      {:error, _error} ->
+        %{}
+    end
+  end
+
+  def labels_by_id(_call), do: %{}
+end

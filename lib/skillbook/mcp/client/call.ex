@@ -1,0 +1,118 @@
+defmodule Skillbook.MCP.Client.Call do
+  @moduledoc false
+  # The handler of the commands that are tools of a server. The executor has asked the policy
+  # before; texts of the answer are marked as those of a stranger.
+
+  alias Skillbook.MCP.Client.{Error, Session, Settings, Table, Tools}
+  alias Skillbook.Support.{External, JSON}
+  alias Skillbook.{Context, Result}
+
+  @max_text 100_000
+  @max_blocks 100
+  # Milliseconds before the time limit of the handler, to tell an older server.
+  @margin 250
+
+  @spec run(Settings.t(), map(), Context.t()) :: {:ok, Result.t()} | {:error, Exception.t()}
+  def run(settings, flags, %Context{entry: entry} = context) do
+    # A page of another source may name this handler; it has no tool.
+    with {:ok, tool} <- tool(settings, entry),
+         {:ok, arguments} <- arguments(settings, tool, flags) do
+      params = %{"name" => tool.tool, "arguments" => arguments}
+
+      options = [
+        deadline: deadline(settings, context),
+        headers: Tools.call_headers(tool, arguments)
+      ]
+
+      with {:ok, result} <- Session.request(settings, "tools/call", params, options),
+           do: result(settings, tool, result)
+    end
+  end
+
+  defp tool(settings, entry) do
+    with %Tools{} = tool <- Table.entries(settings).tools[entry.name],
+         true <- entry.source == settings.label,
+         true <- entry.path == Tools.path(settings, tool.tool) do
+      {:ok, tool}
+    else
+      _ ->
+        Session.error(settings, :changed, "the tool #{entry.name} is not there any more")
+    end
+  end
+
+  defp arguments(settings, tool, flags) do
+    with {:error, reason} <- Tools.arguments(tool, flags),
+         do: Session.error(settings, :declined, reason)
+  end
+
+  defp deadline(settings, %{timeout: nil}), do: Session.deadline(settings)
+
+  defp deadline(settings, %{timeout: timeout}) do
+    left = System.monotonic_time(:millisecond) + max(timeout - @margin, 1)
+    min(Session.deadline(settings), left)
+  end
+
+  defp result(settings, tool, result) do
+    content = with list when is_list(list) <- result["content"], do: list, else: (_ -> [])
+    structured = result["structuredContent"]
+    origin = "the tool #{tool.tool} of the MCP server #{settings.label}"
+    {blocks, more} = Enum.split(content, @max_blocks)
+
+    texts = for %{"type" => "text", "text" => text} <- blocks, is_binary(text), do: text
+    text = Enum.join(texts, "\n")
+
+    text = if text == "" and structured != nil, do: JSON.encode(structured), else: text
+
+    others = for block <- blocks, line = other(block), do: "- " <> line
+
+    others =
+      others ++ if(more == [], do: [], else: ["- #{length(more)} more parts were left out"])
+
+    parts =
+      [
+        if(text != "", do: External.block("the answer of #{origin}", text, max: @max_text)),
+        if(others != [],
+          do: Enum.join(["It also sent:" | others], "\n")
+        )
+      ]
+      |> Enum.reject(&is_nil/1)
+
+    cond do
+      result["isError"] == true ->
+        reason = "#{tool.tool} has failed#{if(parts == [], do: "", else: ":\n")}#{joined(parts)}"
+        {:error, %Error{kind: :rpc, server: settings.label, reason: reason}}
+
+      parts == [] ->
+        {:ok, Result.ok("Done: #{origin} sent no text.")}
+
+      true ->
+        {:ok, Result.ok(joined(parts), data: structured)}
+    end
+  end
+
+  defp joined(parts), do: Enum.join(parts, "\n\n")
+
+  defp other(%{"type" => "text"}), do: nil
+
+  defp other(%{"type" => kind, "data" => data} = block)
+       when kind in ["image", "audio"] and is_binary(data),
+       do: "an #{kind} (#{External.line(mime(block), 80)}, #{div(byte_size(data) * 3, 4)} bytes)"
+
+  defp other(%{"type" => "resource_link", "uri" => uri} = link) when is_binary(uri) do
+    name = if is_binary(link["name"]), do: " named #{External.line(link["name"], 100)}", else: ""
+    "a link to the resource #{External.line(uri)}#{name}"
+  end
+
+  defp other(%{"type" => "resource", "resource" => %{"uri" => uri, "text" => text}})
+       when is_binary(uri) and is_binary(text),
+       do: External.block("the resource #{External.line(uri)}", text)
+
+  defp other(%{"type" => "resource", "resource" => %{"uri" => uri} = resource})
+       when is_binary(uri),
+       do: "the resource #{External.line(uri)} (#{External.line(mime(resource), 80)})"
+
+  defp other(_block), do: "a part of an unknown type"
+
+  defp mime(%{"mimeType" => type}) when is_binary(type), do: type
+  defp mime(_block), do: "unknown"
+end

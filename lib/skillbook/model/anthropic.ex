@@ -1,0 +1,388 @@
+defmodule Skillbook.Model.Anthropic do
+  @moduledoc """
+  A client for Anthropic's Messages API.
+
+      {:ok, model} = Skillbook.Model.Anthropic.new(model: "claude-sonnet-4-5")
+      Skillbook.Agent.run(MyApp.Skills, "What is overdue?", model: model)
+
+  It sends `POST /v1/messages` and streams the answer. The thoughts of an answer, which Anthropic
+  signs, are in `:opaque` of the answer, and are given back as they came.
+
+  ## Options
+
+    * `:url` - the server. Default: `"https://api.anthropic.com"`
+    * `:model` - the name of the model. Required
+    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "ANTHROPIC_API_KEY"}`
+    * `:max_tokens` - the limit of tokens of an answer, thoughts included, for calls without one
+      of their own; the interface requires it. Default: 16,000
+    * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
+      `:json_schema`, as its `output_config`, or `:prompt`, not at all. Default: `:json_schema`
+    * `:cache` - whether the prompt is marked for the server's cache: `true`, for five minutes
+      after its last use; `[ttl: "1h"]`, for an hour; or `false`. Marked are the last tool, the
+      system prompt, and the ends of the last two messages of the user. Default: `true`
+    * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
+      example `%{"thinking" => %{"type" => "adaptive"}}`
+    * `:connect_timeout`, `:idle_timeout`, `:timeout`, `:retries`, `:backoff`, `:cacertfile`,
+      `:proxy`, `:http`, `:sleep` - as in `Skillbook.Model.OpenAI`, and with the same defaults
+
+  `:temperature` of `Skillbook.Model.chat/4` is not sent, since the interface has no such field
+  any more; for older models, put it into `:extra`. `:grammar` is refused.
+
+  ## Examples
+
+      iex> {:ok, model} = Skillbook.Model.Anthropic.new(model: "claude-sonnet-4-5")
+      iex> to_string(model.url)
+      "https://api.anthropic.com/v1/messages"
+      iex> inspect(model) =~ "ANTHROPIC_API_KEY"
+      false
+  """
+
+  @behaviour Skillbook.Model
+  @behaviour Skillbook.Model.Client
+
+  alias Skillbook.HTTP.{Failure, Service}
+  alias Skillbook.Model.{Answer, Client, Messages, OpenAI, Schema}
+  alias Skillbook.OptionError
+  alias Skillbook.Support.{JSON, Options}
+
+  @type t :: %__MODULE__{
+          url: URI.t(),
+          model: String.t(),
+          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
+          max_tokens: pos_integer(),
+          structured: :json_schema | :prompt,
+          cache: boolean() | keyword(),
+          extra: map(),
+          connect_timeout: pos_integer(),
+          idle_timeout: pos_integer(),
+          timeout: pos_integer(),
+          retries: non_neg_integer(),
+          backoff: non_neg_integer(),
+          cacertfile: Path.t() | nil,
+          proxy: :env | nil | String.t() | (() -> String.t() | nil),
+          http: module() | {module(), keyword()},
+          sleep: (non_neg_integer() -> any())
+        }
+
+  @derive {Inspect, except: [:key, :proxy]}
+  @enforce_keys [:url, :model]
+  defstruct Client.fields() ++ [max_tokens: 16_000]
+
+  @defaults [url: "https://api.anthropic.com", key: {:env, "ANTHROPIC_API_KEY"}]
+  @version "2023-06-01"
+
+  @doc "Builds a model from the options above."
+  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(options) do
+    own = [
+      max_tokens: {"a whole number from 1", &Options.positive?/1},
+      structured: {":json_schema or :prompt", &(&1 in [:json_schema, :prompt])},
+      cache: Client.cache(["5m", "1h"])
+    ]
+
+    endpoint = fn url, _name -> Service.endpoint(url, "messages") end
+    Client.new(__MODULE__, options, @defaults, own, endpoint)
+  end
+
+  @doc "Like `new/1`, but raises the error."
+  @spec new!(keyword()) :: t()
+  def new!(options), do: options |> new() |> Client.new!()
+
+  @impl true
+  defdelegate chat(model, messages, options, on_text), to: Client
+
+  @impl true
+  def tools?(_model), do: true
+
+  # The request
+
+  @impl true
+  def provider(_model), do: "anthropic"
+
+  @impl true
+  def vendor, do: "anthropic"
+
+  @impl true
+  def missing_options, do: [:grammar]
+
+  @impl true
+  def headers(nil), do: [{"anthropic-version", @version}]
+  def headers(key), do: [{"x-api-key", key.()} | headers(nil)]
+
+  @impl true
+  def body(model, messages, options) do
+    mark = mark(model.cache)
+    {system, messages} = Messages.split(messages)
+    tools = OpenAI.tools(options[:tools] || [], :anthropic)
+
+    %{
+      "model" => model.model,
+      "max_tokens" => options[:max_tokens] || model.max_tokens,
+      "system" => system(system, mark),
+      "messages" => messages |> messages(model) |> mark_turns(mark),
+      "tools" => tools && List.update_at(tools, -1, &Map.merge(&1, mark)),
+      "tool_choice" => tools && choice(options[:tool_choice]),
+      "stop_sequences" => options[:stop],
+      "output_config" => output(Client.schema(model, options)),
+      "stream" => true
+    }
+  end
+
+  defp mark(false), do: %{}
+  defp mark(true), do: %{"cache_control" => %{"type" => "ephemeral"}}
+  defp mark(ttl: ttl) when ttl != nil, do: put_in(mark(true)["cache_control"]["ttl"], ttl)
+  defp mark(_without_ttl), do: mark(true)
+
+  defp choice(nil), do: nil
+  defp choice(:required), do: %{"type" => "any"}
+  defp choice(choice), do: %{"type" => to_string(choice)}
+
+  # The keywords that its structured output refuses.
+  @refused ~w(minimum maximum maxLength minItems maxItems)
+
+  defp output(nil), do: nil
+
+  defp output(schema) do
+    schema = Schema.without(schema, @refused)
+    %{"format" => %{"type" => "json_schema", "schema" => schema}}
+  end
+
+  # The server refuses texts that are empty or white space.
+  defp system(system, mark) do
+    if blank?(system), do: nil, else: [Map.merge(text(system), mark)]
+  end
+
+  defp blank?(text), do: String.trim(text || "") == ""
+  defp text(text), do: %{"type" => "text", "text" => text}
+
+  # Roles have to alternate, and an empty message cannot be sent.
+  defp messages(messages, model) do
+    messages
+    |> Enum.map(&{role(&1), blocks(&1, model)})
+    |> Enum.reject(&match?({_role, []}, &1))
+    |> Enum.chunk_by(&elem(&1, 0))
+    |> Enum.map(fn [{role, _} | _] = group ->
+      %{"role" => role, "content" => Enum.flat_map(group, &elem(&1, 1))}
+    end)
+  end
+
+  defp role(%{role: :assistant}), do: "assistant"
+  defp role(_message), do: "user"
+
+  # The limit of Anthropic is larger, but no vendor's ids are longer.
+  @max_id 64
+
+  defp blocks(%{role: :tool} = message, _model) do
+    result = %{
+      "type" => "tool_result",
+      "tool_use_id" => Messages.call_id(message.id, @max_id),
+      "content" => message.content
+    }
+
+    [if(message.error, do: Map.put(result, "is_error", true), else: result)]
+  end
+
+  defp blocks(%{role: :assistant} = message, model) do
+    for part <- Messages.parts(message, vendor(), model.model), block = block(part), do: block
+  end
+
+  defp blocks(message, _model),
+    do: if(blank?(message.content), do: [], else: [text(message.content)])
+
+  defp block({:data, data}), do: data
+  defp block({:text, text, _fields}), do: if(blank?(text), do: nil, else: text(text))
+
+  defp block({:call, call, _fields}) do
+    %{
+      "type" => "tool_use",
+      "id" => Messages.call_id(call.id, @max_id),
+      "name" => Messages.tool_name(call.name),
+      "input" => Messages.arguments(call.arguments)
+    }
+  end
+
+  # The end of the prompt is marked, and its end in the request before: the server looks back only
+  # 20 blocks from a mark, and one turn may have more. With the tools and the system prompt these
+  # are four marks, as many as there may be.
+  defp mark_turns(messages, mark) when mark == %{}, do: messages
+
+  defp mark_turns(messages, mark) do
+    places =
+      for({%{"role" => "user"}, place} <- Enum.with_index(messages), do: place) |> Enum.take(-2)
+
+    Enum.reduce(places, messages, fn place, messages ->
+      List.update_at(messages, place, fn message ->
+        Map.update!(message, "content", fn blocks ->
+          List.update_at(blocks, -1, &Map.merge(&1, mark))
+        end)
+      end)
+    end)
+  end
+
+  # The answer
+
+  @impl true
+  def event(%{"type" => "message_start", "message" => %{} = message}, answer),
+    do: answer |> Answer.named(message["model"]) |> usage(message["usage"])
+
+  def event(
+        %{"type" => "content_block_start", "index" => index, "content_block" => %{} = block},
+        answer
+      ),
+      do: start(answer, index, block)
+
+  def event(%{"type" => "content_block_delta", "index" => index, "delta" => %{} = delta}, answer),
+    do: delta(answer, index, delta)
+
+  def event(%{"type" => "content_block_stop", "index" => index}, answer), do: stop(answer, index)
+
+  def event(%{"type" => "message_delta", "delta" => %{} = delta} = event, answer) do
+    answer
+    |> usage(event["usage"])
+    |> Answer.finish(reason(delta["stop_reason"]))
+    |> refusal(delta)
+  end
+
+  def event(%{"type" => "message_stop"}, answer), do: %{answer | done: true}
+
+  # `ping`, and events of later versions.
+  def event(%{"type" => type}, answer) when is_binary(type), do: answer
+
+  def event(event, answer) do
+    event = Failure.excerpt(JSON.encode(event))
+    Answer.bad_answer(answer, "one of its events has no type: #{event}")
+  end
+
+  defp start(answer, _index, %{"type" => "text"} = block),
+    do: Answer.add_text(answer, block["text"])
+
+  defp start(answer, index, %{"type" => "tool_use"} = block) do
+    answer
+    |> Answer.start_call({:block, index}, block["id"], block["name"])
+    |> start_block(index, block)
+  end
+
+  defp start(answer, index, block), do: start_block(answer, index, block)
+
+  defp start_block(answer, index, block) do
+    size = block |> JSON.encode() |> byte_size()
+    answer |> open(index, block, "") |> Answer.grow(size)
+  end
+
+  defp open(answer, index, block, json),
+    do: %{answer | open: Map.put(answer.open, index, {block, json})}
+
+  defp delta(answer, _index, %{"type" => "text_delta"} = delta),
+    do: Answer.add_text(answer, delta["text"])
+
+  defp delta(answer, index, %{"type" => "input_json_delta", "partial_json" => json})
+       when is_binary(json) do
+    case answer.open do
+      %{^index => {%{"type" => "tool_use"}, _}} ->
+        Answer.add_arguments(answer, {:block, index}, json)
+
+      %{^index => {block, before}} ->
+        answer |> open(index, block, [before, json]) |> Answer.grow(byte_size(json))
+
+      _ ->
+        answer
+    end
+  end
+
+  # The thoughts, which come in pieces, and their signature.
+  defp delta(answer, index, %{"type" => type} = delta)
+       when type in ["thinking_delta", "signature_delta"] do
+    field = String.replace_suffix(type, "_delta", "")
+
+    case {answer.open, delta[field]} do
+      {%{^index => {block, json}}, piece} when is_binary(piece) ->
+        # A list of pieces, since growing a text would copy it each time.
+        before = if is_binary(block[field]) or is_list(block[field]), do: block[field], else: ""
+        block = Map.put(block, field, [before, piece])
+        answer |> open(index, block, json) |> Answer.grow(byte_size(piece))
+
+      _ ->
+        answer
+    end
+  end
+
+  defp delta(answer, _index, _other), do: answer
+
+  defp stop(answer, index) do
+    case Map.pop(answer.open, index) do
+      {nil, _open} -> answer
+      {{block, json}, open} -> close(%{answer | open: open}, index, block, json)
+    end
+  end
+
+  defp close(answer, index, %{"type" => "tool_use"} = block, _json) do
+    if Answer.arguments?(answer, {:block, index}),
+      do: answer,
+      else: Answer.add_arguments(answer, {:block, index}, input(block["input"]))
+  end
+
+  defp close(answer, _index, block, json) do
+    block =
+      for name <- ["thinking", "signature"], is_list(block[name]), reduce: block do
+        block -> Map.update!(block, name, &IO.iodata_to_binary/1)
+      end
+
+    block =
+      case JSON.decode(IO.iodata_to_binary(json)) do
+        {:ok, %{} = input} -> Map.put(block, "input", input)
+        _ -> block
+      end
+
+    Answer.add_data(answer, block)
+  end
+
+  defp input(%{} = input) when input != %{}, do: JSON.encode(input)
+  defp input(_empty), do: ""
+
+  defp reason(nil), do: nil
+  defp reason(stop) when stop in ["end_turn", "stop_sequence"], do: :stop
+  defp reason("tool_use"), do: :tool_calls
+  defp reason(limit) when limit in ["max_tokens", "model_context_window_exceeded"], do: :length
+  defp reason("refusal"), do: :filtered
+  defp reason(_other), do: :other
+
+  # Without any text, the server's explanation is the text.
+  defp refusal(%{finish_reason: :filtered, texts: []} = answer, %{
+         "stop_details" => %{"explanation" => text}
+       }),
+       do: Answer.add_text(answer, text)
+
+  defp refusal(answer, _delta), do: answer
+
+  # The prompt is counted in three parts: new, read from the cache, and stored there.
+  defp usage(answer, %{} = usage) do
+    cached = usage["cache_read_input_tokens"]
+    written = usage["cache_creation_input_tokens"]
+    counts = [usage["input_tokens"], cached || 0, written || 0]
+    prompt = if Enum.all?(counts, &is_integer/1), do: Enum.sum(counts)
+
+    Answer.usage(answer,
+      prompt_tokens: prompt,
+      completion_tokens: usage["output_tokens"],
+      cached_tokens: cached,
+      cache_write_tokens: written
+    )
+  end
+
+  defp usage(answer, _none), do: answer
+
+  @impl true
+  def whole(%{"type" => "message", "content" => blocks} = message, answer)
+      when is_list(blocks) do
+    answer = answer |> Answer.named(message["model"]) |> usage(message["usage"])
+
+    answer =
+      for {%{} = block, index} <- Enum.with_index(blocks), reduce: answer do
+        answer -> answer |> start(index, block) |> stop(index)
+      end
+
+    answer |> Answer.finish(reason(message["stop_reason"])) |> refusal(message)
+  end
+
+  def whole(_body, _answer), do: nil
+end

@@ -1,0 +1,314 @@
+defmodule Skillbook.Model.Gemini do
+  @moduledoc """
+  A client for Google's Gemini API.
+
+      {:ok, model} = Skillbook.Model.Gemini.new(model: "gemini-2.5-flash")
+      Skillbook.Agent.run(MyApp.Skills, "What is overdue?", model: model)
+
+  It sends `POST /v1beta/models/MODEL:streamGenerateContent`. The signatures of thoughts are in
+  `:opaque` of the answer, and are given back as they came. Calls of other models in a
+  conversation have none, and are marked so that Gemini 3 and later accept them.
+
+  The server caches the beginning of a prompt on its own. The system prompt and the tools come
+  first in it and stay the same for a conversation.
+
+  ## Options
+
+    * `:url` - the server. Default: `"https://generativelanguage.googleapis.com"`
+    * `:model` - the name of the model. Required
+    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "GEMINI_API_KEY"}`
+    * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
+      `:json_schema`, as its `responseJsonSchema`, or `:prompt`, not at all. Default:
+      `:json_schema`
+    * `:cache` - `true` or `false`; no field is sent for the cache in either case
+    * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
+      example `%{"generationConfig" => %{"thinkingConfig" => %{"thinkingLevel" => "LOW"}}}`
+    * `:connect_timeout`, `:idle_timeout`, `:timeout`, `:retries`, `:backoff`, `:cacertfile`,
+      `:proxy`, `:http`, `:sleep` - as in `Skillbook.Model.OpenAI`, and with the same defaults
+
+  `:grammar` of `Skillbook.Model.chat/4` is refused, since the interface has none.
+
+  ## Examples
+
+      iex> {:ok, model} = Skillbook.Model.Gemini.new(model: "gemini-2.5-flash")
+      iex> model.url.path
+      "/v1beta/models/gemini-2.5-flash:streamGenerateContent"
+      iex> inspect(model) =~ "GEMINI_API_KEY"
+      false
+  """
+
+  @behaviour Skillbook.Model
+  @behaviour Skillbook.Model.Client
+
+  alias Skillbook.HTTP.{Failure, Service}
+  alias Skillbook.Model.{Answer, Client, Messages, OpenAI, Schema}
+  alias Skillbook.OptionError
+  alias Skillbook.Support.JSON
+
+  @type t :: %__MODULE__{
+          url: URI.t(),
+          model: String.t(),
+          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
+          structured: :json_schema | :prompt,
+          cache: boolean(),
+          extra: map(),
+          connect_timeout: pos_integer(),
+          idle_timeout: pos_integer(),
+          timeout: pos_integer(),
+          retries: non_neg_integer(),
+          backoff: non_neg_integer(),
+          cacertfile: Path.t() | nil,
+          proxy: :env | nil | String.t() | (() -> String.t() | nil),
+          http: module() | {module(), keyword()},
+          sleep: (non_neg_integer() -> any())
+        }
+
+  @derive {Inspect, except: [:key, :proxy]}
+  @enforce_keys [:url, :model]
+  defstruct Client.fields()
+
+  @defaults [
+    url: "https://generativelanguage.googleapis.com",
+    key: {:env, "GEMINI_API_KEY"}
+  ]
+
+  @doc "Builds a model from the options above."
+  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(options) do
+    own = [
+      structured: {":json_schema or :prompt", &(&1 in [:json_schema, :prompt])},
+      cache: {"true or false", &is_boolean/1}
+    ]
+
+    Client.new(__MODULE__, options, @defaults, own, &endpoint/2)
+  end
+
+  # A tuned model has a path of its own.
+  defp endpoint(url, name) do
+    name = URI.encode(name, &(URI.char_unreserved?(&1) or &1 == ?/))
+    name = if String.contains?(name, "/"), do: name, else: "models/" <> name
+    url = Service.endpoint(url, name <> ":streamGenerateContent", "v1beta")
+    # Events instead of one list of JSON objects.
+    %{url | query: if(url.query, do: url.query <> "&alt=sse", else: "alt=sse")}
+  end
+
+  @doc "Like `new/1`, but raises the error."
+  @spec new!(keyword()) :: t()
+  def new!(options), do: options |> new() |> Client.new!()
+
+  @impl true
+  defdelegate chat(model, messages, options, on_text), to: Client
+
+  @impl true
+  def tools?(_model), do: true
+
+  # The request
+
+  @impl true
+  def provider(_model), do: "gcp.gemini"
+
+  @impl true
+  def vendor, do: "gemini"
+
+  @impl true
+  def missing_options, do: [:grammar]
+
+  @impl true
+  def headers(nil), do: []
+  def headers(key), do: [{"x-goog-api-key", key.()}]
+
+  @impl true
+  def body(model, messages, options) do
+    {system, messages} = Messages.split(messages)
+    tools = OpenAI.tools(options[:tools] || [], :gemini)
+
+    %{
+      "systemInstruction" => system && %{"parts" => [%{"text" => system}]},
+      "contents" => contents(messages, model),
+      "tools" => tools && [%{"functionDeclarations" => tools}],
+      "toolConfig" => tools && choice(options[:tool_choice]),
+      "generationConfig" => config(model, options)
+    }
+  end
+
+  @modes %{auto: "AUTO", none: "NONE", required: "ANY"}
+
+  defp choice(nil), do: nil
+  defp choice(choice), do: %{"functionCallingConfig" => %{"mode" => @modes[choice]}}
+
+  defp config(model, options) do
+    schema = Client.schema(model, options)
+
+    config = %{
+      "temperature" => options[:temperature],
+      "maxOutputTokens" => options[:max_tokens],
+      "stopSequences" => options[:stop],
+      "responseMimeType" => schema && "application/json",
+      "responseJsonSchema" => schema && Schema.without(schema, ["maxLength"])
+    }
+
+    config = Map.reject(config, fn {_name, value} -> value == nil end)
+    if config != %{}, do: config
+  end
+
+  # The results of the calls of one answer are one content.
+  defp contents(messages, model) do
+    messages
+    |> Enum.chunk_by(&(&1.role == :tool or make_ref()))
+    |> Enum.map(fn [message | _] = group ->
+      parts = Enum.flat_map(group, &parts(&1, model))
+      %{"role" => if(message.role == :assistant, do: "model", else: "user"), "parts" => parts}
+    end)
+    |> Enum.reject(&(&1["parts"] == []))
+  end
+
+  defp parts(%{role: :tool} = message, _model) do
+    response = %{
+      "name" => Messages.tool_name(message.name),
+      "response" => %{if(message.error, do: "error", else: "output") => message.content}
+    }
+
+    [%{"functionResponse" => with_id(response, message.id)}]
+  end
+
+  defp parts(%{role: :assistant} = message, model) do
+    message |> Messages.parts(vendor(), model.model) |> Enum.map(&part/1) |> sign(model.model)
+  end
+
+  defp parts(%{content: ""}, _model), do: []
+  defp parts(message, _model), do: [%{"text" => message.content}]
+
+  defp part({:data, data}), do: data
+  defp part({:text, text, fields}), do: Map.put(fields, "text", text)
+
+  defp part({:call, call, fields}) do
+    name = Messages.tool_name(call.name)
+    function = %{"name" => name, "args" => Messages.arguments(call.arguments)}
+    Map.put(fields, "functionCall", with_id(function, call.id))
+  end
+
+  # Gemini leaves the ids of most calls out. Those that were made here are not sent.
+  @made "gemini-call-"
+
+  defp with_id(map, @made <> _), do: map
+  defp with_id(map, id), do: Map.put(map, "id", id)
+
+  # From Gemini 3 on the first call of an answer has a signature. Without one the request is
+  # refused, unless it has this text, which the documentation names for calls of other models.
+  @unsigned "skip_thought_signature_validator"
+
+  defp sign(parts, model) do
+    signed? =
+      model =~ ~r/\Agemini-[12](\D|\z)/ or
+        Enum.any?(parts, &is_map_key(&1, "thoughtSignature"))
+
+    place = Enum.find_index(parts, &is_map_key(&1, "functionCall"))
+
+    if signed? or place == nil,
+      do: parts,
+      else: List.update_at(parts, place, &Map.put(&1, "thoughtSignature", @unsigned))
+  end
+
+  # The answer
+
+  @impl true
+  def event(%{"candidates" => [%{} = candidate | _]} = event, answer) do
+    content = if is_map(candidate["content"]), do: candidate["content"], else: %{}
+    parts = if is_list(content["parts"]), do: content["parts"], else: []
+    answer = answer |> Answer.named(event["modelVersion"]) |> usage(event["usageMetadata"])
+    parts |> Enum.reduce(answer, &read/2) |> finish(candidate)
+  end
+
+  # The prompt was blocked.
+  def event(%{"promptFeedback" => %{"blockReason" => reason} = feedback} = event, answer)
+      when is_binary(reason) do
+    text = feedback["blockReasonMessage"] || "The request was blocked (#{reason})."
+
+    answer
+    |> usage(event["usageMetadata"])
+    |> Answer.add_text(text)
+    |> Answer.finish(:filtered)
+  end
+
+  def event(event, answer) when is_map_key(event, "usageMetadata"),
+    do: usage(answer, event["usageMetadata"])
+
+  def event(event, answer) do
+    event = Failure.excerpt(JSON.encode(event))
+    Answer.bad_answer(answer, "one of its events has no candidates: #{event}")
+  end
+
+  defp read(%{"thought" => true} = part, answer), do: Answer.add_data(answer, part)
+  defp read(%{"text" => text} = part, answer), do: Answer.add_text(answer, text, signature(part))
+
+  defp read(%{"functionCall" => %{} = call} = part, answer) do
+    key = map_size(answer.calls)
+    id = call["id"] || @made <> Messages.random()
+    arguments = if is_map(call["args"]), do: JSON.encode(call["args"]), else: "{}"
+
+    answer
+    |> Answer.start_call(key, id, call["name"], signature(part))
+    |> Answer.add_arguments(key, arguments)
+  end
+
+  # Parts of tools that run on the server.
+  defp read(%{} = part, answer) when part != %{}, do: Answer.add_data(answer, part)
+  defp read(_other, answer), do: answer
+
+  defp signature(part), do: Map.take(part, ["thoughtSignature"])
+
+  defp finish(answer, candidate) do
+    case reason(candidate["finishReason"]) do
+      {:error, kind, what} ->
+        message = candidate["finishMessage"]
+        message = if is_binary(message), do: ": " <> message, else: ""
+        Answer.server_error(answer, %{"type" => kind, "message" => what <> message})
+
+      reason ->
+        Answer.finish(answer, reason)
+    end
+  end
+
+  @filtered ~w(SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY
+    IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR ESCALATION PUP_LIMITED_DISABLED)
+  # The model failed, and may succeed the next time.
+  @failed ~w(MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL MALFORMED_RESPONSE)
+
+  defp reason(nil), do: nil
+  defp reason("FINISH_REASON_UNSPECIFIED"), do: nil
+  defp reason("STOP"), do: :stop
+  defp reason("MAX_TOKENS"), do: :length
+  defp reason(reason) when reason in @filtered, do: :filtered
+  defp reason(reason) when reason in @failed, do: {:error, "api_error", "it ended with #{reason}"}
+
+  defp reason("MISSING_THOUGHT_SIGNATURE" = reason),
+    do: {:error, "invalid_request_error", "it ended with #{reason}"}
+
+  defp reason(_other), do: :other
+
+  # Thoughts and the results of tools on the server are counted apart.
+  defp usage(answer, %{} = usage) do
+    Answer.usage(answer,
+      prompt_tokens: sum(usage, ["promptTokenCount", "toolUsePromptTokenCount"]),
+      completion_tokens: sum(usage, ["candidatesTokenCount", "thoughtsTokenCount"]),
+      cached_tokens: usage["cachedContentTokenCount"]
+    )
+  end
+
+  defp usage(answer, _none), do: answer
+
+  defp sum(usage, names),
+    do: for(name <- names, count = usage[name], is_integer(count), do: count) |> Enum.sum()
+
+  @impl true
+  def whole([_ | _] = events, answer) do
+    Enum.reduce_while(events, answer, fn
+      %{} = event, answer -> {:cont, event(event, answer)}
+      _other, _answer -> {:halt, nil}
+    end)
+  end
+
+  def whole(%{"candidates" => _} = body, answer), do: event(body, answer)
+  def whole(%{"promptFeedback" => _} = body, answer), do: event(body, answer)
+  def whole(_body, _answer), do: nil
+end

@@ -1,0 +1,279 @@
+defmodule Skillbook.Web.Page.Approvals do
+  @moduledoc false
+  # Calls that wait for an approval, or had one. Operators see those of all profiles and decide;
+  # others see their own, and cannot decide: no caller approves its own call.
+
+  import Skillbook.Web.Html, only: [tag: 3]
+  import Skillbook.Web.Page.Report
+
+  alias Skillbook.{Approval, Book}
+  alias Skillbook.Run.Worker
+  alias Skillbook.Web.{Caller, Request, Response}
+  alias Skillbook.Web.Page.{Layout, Parts}
+
+  @limit 1_000
+  @page_size 100
+  # Milliseconds that a decision is waited for. The call goes on after it, and the page of the
+  # approval shows its end.
+  @wait 20_000
+  @max_reason 1_000
+
+  @doc "The calls that wait, or with `status=all` all of them."
+  def index(request, _values) do
+    all? = field(request, "status") == "all"
+    statuses = if all?, do: Approval.statuses(), else: [:pending, :running]
+
+    case list(request, statuses) do
+      {:ok, approvals} ->
+        {page, pages, shown} = page_of(request, approvals, @page_size)
+
+        data = %{
+          status: if(all?, do: "all", else: "open"),
+          page: page,
+          pages: pages,
+          approvals: Enum.map(shown, &fields/1)
+        }
+
+        reply(request, data, :happened, :approvals, "Approvals", fn ->
+          [
+            content(request, shown, all?),
+            Parts.pages(request, ["approvals"], query(all?), page, pages)
+          ]
+        end)
+
+      {:error, error} ->
+        without(request, error)
+    end
+  end
+
+  defp query(true), do: %{"status" => "all"}
+  defp query(false), do: %{}
+
+  @doc "One call."
+  def show(request, %{ref: ref}) do
+    case fetch(request, ref) do
+      {:ok, approval} -> show(request, approval, nil)
+      {:error, error} -> without(request, error)
+    end
+  end
+
+  @doc "Approves or denies a call."
+  def decide(request, %{ref: ref}) do
+    for_operators(request, fn ->
+      with {:ok, _approval} <- fetch(request, ref),
+           {:ok, fields} <- Request.form(request),
+           {:ok, options} <- options(request, fields) do
+        decide(request, ref, fields["decision"], options)
+      else
+        {:error, error} -> without(request, error)
+        {:refused, text} -> Layout.failed(request, 422, text)
+        :error -> Layout.failed(request, 400, "The form could not be read.")
+      end
+    end)
+  end
+
+  defp decide(request, ref, decision, options) when decision in ["yes", "no"] do
+    book = book(request)
+
+    # Not linked: a person who closes the page does not interrupt the call.
+    task =
+      Task.Supervisor.async_nolink(Worker.supervisor(book), fn ->
+        if decision == "yes",
+          do: Skillbook.approve(book, ref, options),
+          else: Skillbook.deny(book, ref, Keyword.delete(options, :force))
+      end)
+
+    case Task.yield(task, @wait) do
+      {:ok, {:error, error}} ->
+        with {:ok, approval} <- fetch(request, ref),
+             do: show(request, approval, error),
+             else: (_ -> Layout.not_found(request))
+
+      _decided_or_running ->
+        Response.redirect(303, Layout.path(request, ["approvals", ref]))
+    end
+  end
+
+  defp decide(request, _ref, _other, _options),
+    do: Layout.failed(request, 422, "Expected the decision yes or no.")
+
+  defp options(request, fields) do
+    reason = fields["reason"] || ""
+
+    cond do
+      not is_binary(reason) or not String.valid?(reason) or String.contains?(reason, "\0") ->
+        {:refused, "Expected a reason as text."}
+
+      String.length(reason) > @max_reason ->
+        {:refused, "Expected a reason of at most #{@max_reason} characters."}
+
+      true ->
+        reason = String.trim(reason)
+
+        {:ok,
+         [
+           by: Caller.by(request.caller),
+           reason: if(reason != "", do: reason),
+           force: fields["force"] == "1",
+           resume: fields["resume"] == "1"
+         ]}
+    end
+  end
+
+  defp list(%{caller: %{operator?: true}} = request, statuses),
+    do: Skillbook.approvals(book(request), status: statuses, limit: @limit)
+
+  defp list(request, statuses),
+    do: Skillbook.approvals(Caller.view(request), status: statuses, limit: @limit)
+
+  defp fetch(request, ref) do
+    with {:ok, approvals} <- list(request, Approval.statuses()) do
+      case Enum.find(approvals, &(&1.ref == ref)) do
+        nil -> {:error, :unknown}
+        approval -> {:ok, approval}
+      end
+    end
+  end
+
+  defp without(request, :unknown), do: Layout.not_found(request)
+
+  defp without(request, %Skillbook.ApprovalError{kind: :store}) do
+    reply(request, %{approvals: []}, :happened, :approvals, "Approvals", fn ->
+      Parts.empty("This book has no database, so no call can wait for an approval.")
+    end)
+  end
+
+  defp without(request, error), do: Layout.failed(request, 503, Exception.message(error))
+
+  defp fields(approval) do
+    approval
+    |> Map.from_struct()
+    |> Map.drop([:book, :run])
+    |> Map.update!(:result, &(&1 && %{status: &1.status, content: &1.content}))
+  end
+
+  # Pages
+
+  defp content(request, approvals, all?) do
+    [
+      tag(:p, [], [
+        if(all?,
+          do: tag(:a, [href: Layout.path(request, ["approvals"])], "Only those that wait"),
+          else:
+            tag(
+              :a,
+              [href: Layout.path(request, ["approvals"], status: "all")],
+              "Also those that are decided"
+            )
+        )
+      ]),
+      Parts.live("approvals", "approvals", list_of(request, approvals, all?))
+    ]
+  end
+
+  defp list_of(_request, [], true), do: Parts.empty("No call has waited for an approval.")
+  defp list_of(_request, [], false), do: Parts.empty("No call waits for an approval.")
+
+  defp list_of(request, approvals, _all?) do
+    Parts.table(
+      "Calls, the newest first",
+      ["Approval", "Command", "Profile", "Asked", "Status", "Decided by"],
+      for one <- approvals do
+        [
+          tag(:a, [href: Layout.path(request, ["approvals", one.ref])], one.ref),
+          tag(:code, [], one.command),
+          one.profile,
+          Parts.time(one.asked_at),
+          status(one.status),
+          one.by || "–"
+        ]
+      end
+    )
+  end
+
+  defp show(request, approval, error) do
+    data = approval |> fields() |> Map.put(:error, error && Exception.message(error))
+
+    content = fn ->
+      [
+        facts(request, approval),
+        if(approval.result, do: result(approval.result)),
+        if(approval.status == :pending, do: decision(request, approval, error))
+      ]
+    end
+
+    reply(request, data, :happened, :approvals, "Approval #{approval.ref}", content,
+      back: {"Approvals", Layout.path(request, ["approvals"])},
+      errors: error && Parts.failure(Exception.message(error)),
+      status: if(error, do: 409, else: 200)
+    )
+  end
+
+  defp facts(request, one) do
+    Parts.live(
+      "approval",
+      "approvals",
+      Parts.facts([
+        {"Status", status(one.status)},
+        {"Command", tag(:pre, [tabindex: "0"], tag(:code, [], one.command))},
+        {"Skill", entry(request, one.name)},
+        {"Called by", one.profile},
+        {"Asked", Parts.time(one.asked_at)},
+        {"Expires", if(one.status == :pending, do: Parts.time(one.expires_at))},
+        {"Decided", Parts.time(one.decided_at)},
+        {"Decided by", one.by},
+        {"Reason", one.reason},
+        {"Ended", Parts.time(one.finished_at)}
+      ])
+    )
+  end
+
+  defp result(result) do
+    section("result", "Result", [
+      tag(:p, [], status(result.status)),
+      tag(:pre, [class: "result", tabindex: "0"], result.content)
+    ])
+  end
+
+  defp decision(%{caller: %{operator?: true}} = request, approval, error) do
+    section(
+      "decision",
+      "Decision",
+      Parts.form(request, ["approvals", approval.ref], [
+        Parts.text_field("reason", "Reason", nil,
+          optional: true,
+          help: "It is kept with the decision. If you say no, the model gets it too.",
+          maxlength: @max_reason
+        ),
+        if(approval.resumable and agent?(approval),
+          do:
+            Parts.checkbox("resume", "Go on with the conversation in which it was called", false)
+        ),
+        if(match?(%{kind: :changed}, error),
+          do:
+            Parts.checkbox("force", "Run it although its page has changed since the call", false)
+        ),
+        tag(:div, [class: "actions"], [
+          tag(
+            :button,
+            [type: "submit", name: "decision", value: "yes", class: "primary"],
+            "Yes, run it"
+          ),
+          tag(:button, [type: "submit", name: "decision", value: "no", class: "quiet"], "No")
+        ])
+      ])
+    )
+  end
+
+  defp decision(_request, _approval, _error), do: tag(:p, [class: "help"], "An operator decides.")
+
+  defp agent?(approval), do: match?(%{agent: [_ | _]}, Book.find(approval.book))
+
+  defp status(:pending), do: Parts.badge("waits", :warn)
+  defp status(:running), do: Parts.badge("runs", :info)
+
+  defp status(good) when good in [:done, :ok, :template, :help],
+    do: Parts.badge(to_string(good), :good)
+
+  defp status(bad), do: Parts.badge(to_string(bad), :bad)
+end

@@ -1,0 +1,260 @@
+defmodule Skillbook.Web.Page.Layout do
+  @moduledoc false
+  # The frame of every page: head, navigation, the choice of the profile to see the book as, and
+  # the places where the script announces changes.
+
+  import Skillbook.Web.Html, only: [tag: 2, tag: 3, html: 1]
+
+  alias Skillbook.Book
+  alias Skillbook.Web.{Html, Request, Response}
+  alias Skillbook.Web.Page.Assets
+
+  # The sections of the navigation: an id, the text and the path.
+  @sections [
+    {:skills, "Skills and notes", ["skills"]},
+    {:sees, "Model", ["prompt"]},
+    {:happened, "Activity", ["usage"]},
+    {:wrong, "Problems", ["diagnostics"]}
+  ]
+
+  @doc """
+  A page with a title, which is its `h1`, and content.
+
+  ## Options
+
+    * `:status` - 200 by default
+    * `:section` - the section that the navigation marks
+    * `:actions` - content beside the title, such as links to its actions
+    * `:back` - `{text, path}` of the page above
+    * `:errors` - content of `Skillbook.Web.Page.Parts.errors/1`, above the rest
+  """
+  @spec page(Request.t(), String.t(), Html.content(), keyword()) :: Response.t()
+  def page(%Request{} = request, title, content, options \\ []) do
+    head = [
+      tag(:meta, name: "events", content: path(request, ["events"])),
+      # Not deferred: it sets the theme before anything is drawn.
+      tag(:script, src: Assets.path(request, "app.js"))
+    ]
+
+    body = [
+      tag(:a, [class: "skip", href: "#main"], "Skip to the content"),
+      header(request, options[:section]),
+      seen_as_notice(request),
+      tag(:main, [id: "main", tabindex: "-1"], [
+        heading(title, options),
+        options[:errors],
+        content
+      ]),
+      tag(:p, id: "status", class: "hidden", role: "status", aria_live: "polite"),
+      tag(:p, id: "connection", class: "connection", role: "status", hidden: true)
+    ]
+
+    title = [if(options[:errors], do: "Error: "), title]
+    document(request, Keyword.get(options, :status, 200), title, head, body)
+  end
+
+  @doc """
+  A page that leads to another address at once; `text` is that of its link. After a redirect from
+  another website a browser sends no strict cookie, but it does with the request of this page.
+  """
+  @spec forward(Request.t(), String.t(), String.t(), Html.content(), Html.content()) ::
+          Response.t()
+  def forward(request, title, address, text, content \\ nil) do
+    refresh = tag(:meta, http_equiv: "refresh", content: "0;url=" <> address)
+    plain(request, 200, title, [content, tag(:p, [], tag(:a, [href: address], text))], refresh)
+  end
+
+  @doc "A page without navigation, for requests whose caller is not known. `head` is added to it."
+  @spec plain(Request.t(), 200..599, String.t(), Html.content(), Html.content()) :: Response.t()
+  def plain(request, status, title, content, head \\ nil) do
+    body = [
+      tag(:header, [class: "top"], tag(:span, [class: "brand"], "Skillbook")),
+      tag(:main, [id: "main"], [tag(:div, [class: "heading"], tag(:h1, [], title)), content])
+    ]
+
+    document(request, status, [if(status >= 400, do: "Error: "), title], head, body)
+  end
+
+  # `head` is added to the head of all documents.
+  defp document(request, status, title, head, body) do
+    head = [
+      tag(:meta, charset: "utf-8"),
+      tag(:meta, name: "viewport", content: "width=device-width, initial-scale=1"),
+      tag(:meta, name: "color-scheme", content: "light dark"),
+      tag(:title, [], [title, " · Skillbook"]),
+      tag(:link, rel: "icon", href: Assets.path(request, "icon.svg")),
+      tag(:link, rel: "stylesheet", href: Assets.path(request, "app.css")),
+      head
+    ]
+
+    html = tag(:html, [lang: "en"], [tag(:head, [], head), tag(:body, [], body)])
+    Response.html(status, ["<!doctype html>\n", html(html), "\n"])
+  end
+
+  defp heading(title, options) do
+    tag(:div, [class: "heading"], [
+      tag(:div, [], [
+        with {text, path} <- options[:back] do
+          tag(:p, [class: "back"], tag(:a, [href: path], text))
+        end,
+        tag(:h1, [], title)
+      ]),
+      options[:actions] && tag(:div, [class: "actions"], options[:actions])
+    ])
+  end
+
+  defp header(request, section) do
+    tag(:header, [class: "top"], [
+      tag(:a, [class: "brand", href: path(request, [])], "Skillbook"),
+      tag(:nav, [aria_label: "Sections"], [
+        tag(
+          :ul,
+          [],
+          for({id, text, segments} <- @sections, do: item(request, id, text, segments, section))
+        )
+      ]),
+      tag(:div, [class: "tools"], [
+        seen_as(request),
+        tag(
+          :button,
+          [type: "button", class: "theme", data_theme_button: true, hidden: true],
+          "Theme: system"
+        ),
+        log_out(request)
+      ])
+    ])
+  end
+
+  defp item(request, id, text, segments, section) do
+    current = if id == section, do: "page"
+    tag(:li, [], tag(:a, [href: path(request, segments), aria_current: current], text))
+  end
+
+  defp log_out(%Request{caller: %{via: :session}} = request) do
+    tag(:form, [method: "post", action: Request.path(request, ["logout"])], [
+      csrf(request),
+      tag(:button, [type: "submit", class: "quiet"], "Sign out")
+    ])
+  end
+
+  defp log_out(_request), do: nil
+
+  # The choice of a profile, for operators.
+  defp seen_as(%Request{caller: caller} = request) when caller != nil do
+    seen_as = as(request)
+
+    if caller.operator? or seen_as do
+      query = request |> Request.query() |> Map.drop(["as", "cursor"])
+
+      tag(:form, [method: "get", class: "seen-as", action: Request.path(request, request.path)], [
+        for(
+          {name, value} <- query,
+          is_binary(value),
+          do: tag(:input, type: "hidden", name: name, value: value)
+        ),
+        tag(:label, [for: "as"], "Seen as"),
+        profiles(caller.view.book, seen_as),
+        tag(:button, [type: "submit", class: "quiet"], "Show")
+      ])
+    end
+  end
+
+  defp seen_as(_request), do: nil
+
+  defp profiles(book, seen_as) do
+    case Book.fetch!(book) do
+      %{fetch_profile: nil, profiles: profiles} ->
+        tag(:select, [id: "as", name: "as"], [
+          tag(:option, [value: ""], "yourself"),
+          for id <- profiles |> Map.keys() |> Enum.sort() do
+            tag(:option, [value: id, selected: id == seen_as], id)
+          end
+        ])
+
+      _function ->
+        tag(:input, id: "as", name: "as", value: seen_as, placeholder: "a profile's id", size: 12)
+    end
+  end
+
+  defp seen_as_notice(request) do
+    with id when id != nil <- as(request) do
+      query = request |> Request.query() |> Map.drop(["as", "cursor"])
+
+      tag(:div, [class: "notice seen", role: "note"], [
+        "You see the book as the profile ",
+        tag(:strong, [], id),
+        ". Nothing can be changed in this view. ",
+        tag(:a, [href: Request.path(request, request.path, query)], "See it as yourself")
+      ])
+    end
+  end
+
+  @doc "The id of the profile that an operator sees the book as, or nil."
+  @spec as(Request.t()) :: String.t() | nil
+  def as(%Request{} = request) do
+    case Request.query(request) do
+      %{"as" => id} when is_binary(id) and id != "" -> id
+      _other -> nil
+    end
+  end
+
+  @doc "Whether the caller may write here: an operator that sees the book as another one may not."
+  @spec writes?(Request.t()) :: boolean()
+  def writes?(request), do: as(request) == nil
+
+  @doc "A link below the base, which keeps the profile that the book is seen as."
+  @spec path(Request.t(), [String.t()], Enumerable.t()) :: String.t()
+  def path(%Request{} = request, segments, query \\ []) do
+    case as(request) do
+      nil -> Request.path(request, segments, query)
+      id -> Request.path(request, segments, Enum.to_list(query) ++ [{"as", id}])
+    end
+  end
+
+  @doc "The hidden field that every form with the method POST needs."
+  @spec csrf(Request.t()) :: Html.content()
+  def csrf(%Request{caller: %{csrf: csrf}}) when is_binary(csrf),
+    do: tag(:input, type: "hidden", name: "_csrf", value: csrf)
+
+  def csrf(_request), do: nil
+
+  @doc "The answer for an address or an entry that does not exist or is hidden: always the same."
+  @spec not_found(Request.t()) :: Response.t()
+  def not_found(request),
+    do: failed(request, 404, "There is nothing here, or you may not see it.")
+
+  @doc "An answer that says why a request failed."
+  @spec failed(Request.t(), 400..599, String.t()) :: Response.t()
+  def failed(request, status, text) do
+    if request.caller == nil or Request.wants_json?(request) do
+      Response.error(request, status, text)
+    else
+      request = %{request | path: [], query: as_query(request)}
+
+      page(
+        request,
+        title(status),
+        [
+          tag(:p, [], text),
+          tag(:p, [], tag(:a, [href: path(request, ["skills"])], "All skills and notes"))
+        ],
+        status: status
+      )
+    end
+  end
+
+  # The address is not repeated, so pages of hidden and of missing entries are the same.
+  defp as_query(request) do
+    case {as(request), request.caller} do
+      {id, %{operator?: false}} when id != nil -> URI.encode_query(as: id)
+      _other -> ""
+    end
+  end
+
+  defp title(403), do: "Not allowed"
+  defp title(404), do: "Not found"
+  defp title(405), do: "Not possible"
+  defp title(409), do: "Changed meanwhile"
+  defp title(413), do: "Too large"
+  defp title(_status), do: "Not possible"
+end

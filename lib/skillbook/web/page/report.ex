@@ -1,0 +1,198 @@
+defmodule Skillbook.Web.Page.Report do
+  @moduledoc false
+  # The common parts of the pages about prompts, runs and problems: the answer as JSON or HTML,
+  # the pages of a section beside each other, fields of the query, and numbers.
+
+  import Skillbook.Web.Html, only: [tag: 2, tag: 3]
+
+  alias Skillbook.{SQL, UnknownSkillError}
+  alias Skillbook.Web.{Caller, Html, Request, Response}
+  alias Skillbook.Web.Page.{Layout, Parts, Rights}
+
+  # The pages of each section: its id, text, path, and whether only operators may see it.
+  @pages %{
+    sees: [
+      {:prompt, "Prompt", ["prompt"], false},
+      {:tools, "Tools", ["tools"], false},
+      {:explain, "Explain a name", ["explain"], false},
+      {:route, "Route a request", ["route"], false},
+      {:try, "Try a command", ["try"], false}
+    ],
+    happened: [
+      {:usage, "Usage", ["usage"], false},
+      {:runs, "Runs and schedules", ["runs"], false},
+      {:approvals, "Approvals", ["approvals"], false},
+      {:conversations, "Conversations", ["conversations"], true}
+    ],
+    wrong: [
+      {:diagnostics, "Diagnostics", ["diagnostics"], false},
+      {:status, "Status", ["status"], true},
+      {:servers, "MCP servers", ["servers"], true},
+      {:connections, "Connections", ["connections"], false}
+    ]
+  }
+
+  @doc """
+  Answers with JSON of the data, or with a page of the content that the function makes.
+
+  `title` is that of the page, `section` and `page` are its place in the navigation.
+  """
+  @spec reply(Request.t(), map(), atom(), atom(), String.t(), content, keyword()) :: Response.t()
+        when content: (() -> Html.content())
+  def reply(request, data, section, page, title, content, options \\ []) do
+    if Request.wants_json?(request) do
+      Response.json(Keyword.get(options, :status, 200), data)
+    else
+      content = [pages(request, section, page), content.()]
+      Layout.page(request, title, content, [section: section] ++ options)
+    end
+  end
+
+  # The other pages of the section.
+  defp pages(request, section, page) do
+    items =
+      for {id, text, segments, operators?} <- @pages[section],
+          request.caller.operator? or not operators? do
+        current = if id == page, do: "page"
+        link = tag(:a, [href: Layout.path(request, segments), aria_current: current], text)
+        tag(:li, [], link)
+      end
+
+    tag(:nav, [class: "tabs", aria_label: "Pages of this section"], tag(:ul, [], items))
+  end
+
+  @doc "Runs a function for operators; for others the page does not exist."
+  @spec for_operators(Request.t(), (() -> Response.t())) :: Response.t()
+  def for_operators(%Request{caller: %Caller{operator?: true}}, function), do: function.()
+  def for_operators(request, _function), do: Layout.not_found(request)
+
+  @doc """
+  Answers a form that did something: with JSON of the outcome, or with a redirect.
+
+  An error is a 404 if the caller's view does not show the entry, and else 422 with its text.
+  """
+  @spec done(Request.t(), [String.t()], {:ok, map()} | {:error, Exception.t()}) :: Response.t()
+  def done(request, segments, {:ok, data}) do
+    if Request.wants_json?(request),
+      do: Response.json(200, data),
+      else: Response.redirect(303, Layout.path(request, segments))
+  end
+
+  def done(request, _segments, {:error, %UnknownSkillError{}}), do: Layout.not_found(request)
+
+  def done(request, _segments, {:error, %SQL.Error{} = error}),
+    do: Layout.failed(request, 503, Exception.message(error))
+
+  def done(request, _segments, {:error, error}),
+    do: Layout.failed(request, 422, Parts.sentence(Exception.message(error)))
+
+  @doc "Whether the caller gets buttons that change how the book runs, and may use them."
+  @spec operates?(Request.t()) :: boolean()
+  def operates?(request), do: request.caller.operator? and Rights.check(request) == :ok
+
+  @doc "The name of the caller's book."
+  @spec book(Request.t()) :: atom()
+  def book(request), do: Caller.view(request).book
+
+  @doc "Milliseconds as text."
+  @spec milliseconds(number() | nil) :: String.t()
+  def milliseconds(nil), do: "–"
+  def milliseconds(number) when number >= 10_000, do: decimals(number / 1000, 1) <> " s"
+  def milliseconds(number) when is_integer(number), do: "#{number} ms"
+  def milliseconds(number), do: decimals(number, 1) <> " ms"
+
+  @doc "A number with so many decimals."
+  @spec decimals(number(), non_neg_integer()) :: String.t()
+  def decimals(number, count), do: :erlang.float_to_binary(number / 1, decimals: count)
+
+  @doc "A link to the page of an entry."
+  @spec entry(Request.t(), String.t()) :: Html.safe()
+  def entry(request, name),
+    do: tag(:a, [href: Layout.path(request, ["skills", name])], name)
+
+  @doc "A text field of the query, cut to a length; `\"\"` if it is missing."
+  @spec field(Request.t(), String.t(), pos_integer()) :: String.t()
+  def field(request, name, max \\ 2_000) do
+    case Request.query(request) do
+      %{^name => text} when is_binary(text) -> String.slice(text, 0, max)
+      _other -> ""
+    end
+  end
+
+  @doc "The hidden fields that keep the view of another profile in a form with the method GET."
+  @spec keep_as(Request.t()) :: Html.content()
+  def keep_as(request) do
+    if id = Layout.as(request), do: tag(:input, [type: "hidden", name: "as", value: id], nil)
+  end
+
+  @doc "A form with the method GET, whose fields are in the query of the same page."
+  @spec query_form(Request.t(), [String.t()], Html.content(), String.t()) :: Html.safe()
+  def query_form(request, segments, fields, button \\ "Show") do
+    tag(:form, [method: "get", action: Request.path(request, segments), class: "query"], [
+      keep_as(request),
+      fields,
+      tag(:button, [type: "submit"], button)
+    ])
+  end
+
+  @doc "A choice of `{value, text}` in such a form."
+  @spec select(String.t(), String.t(), String.t(), [{String.t(), String.t()}]) :: Html.content()
+  def select(name, label, chosen, items) do
+    options =
+      for {value, text} <- items,
+          do: tag(:option, [value: value, selected: value == chosen], text)
+
+    [
+      tag(:label, [for: name], label),
+      tag(:select, [id: name, name: name], options)
+    ]
+  end
+
+  @doc "A box to tick in such a form; its value is `1`."
+  @spec tick(String.t(), String.t(), boolean()) :: Html.safe()
+  def tick(name, label, checked?) do
+    box = [type: "checkbox", id: name, name: name, value: "1", checked: checked?]
+    tag(:span, [class: "field check"], [tag(:input, box), tag(:label, [for: name], label)])
+  end
+
+  @doc "A part of a page with a heading. The id is unique in the page."
+  @spec section(String.t(), String.t(), Html.content()) :: Html.safe()
+  def section(id, title, content) do
+    tag(:section, [aria_labelledby: id <> "-heading"], [
+      tag(:h2, [id: id <> "-heading"], title),
+      content
+    ])
+  end
+
+  @doc "A text that may be long: its first line, which opens to all of it."
+  @spec long(String.t() | nil) :: Html.content()
+  def long(empty) when empty in [nil, ""], do: "–"
+
+  def long(text) do
+    if String.length(text) <= 80 and not String.contains?(text, "\n") do
+      text
+    else
+      [first | _] = String.split(text, "\n", parts: 2)
+
+      tag(:details, [], [
+        tag(:summary, [], String.slice(first, 0, 80)),
+        tag(:pre, [tabindex: "0"], text)
+      ])
+    end
+  end
+
+  @doc "The page of a list that the query names: its number, how many there are, and its items."
+  @spec page_of(Request.t(), [item], pos_integer()) :: {pos_integer(), pos_integer(), [item]}
+        when item: term()
+  def page_of(request, items, size) do
+    pages = max(ceil(length(items) / size), 1)
+
+    page =
+      case Integer.parse(field(request, "page", 10)) do
+        {page, ""} when page in 1..pages -> page
+        _other -> 1
+      end
+
+    {page, pages, Enum.slice(items, (page - 1) * size, size)}
+  end
+end

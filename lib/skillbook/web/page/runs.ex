@@ -1,0 +1,343 @@
+defmodule Skillbook.Web.Page.Runs do
+  @moduledoc false
+  # Runs of workflows, firings of schedules and the next ones, on a time line and as tables.
+  # Operators pause and resume schedules, and run them.
+
+  import Skillbook.Web.Html, only: [tag: 3]
+  import Skillbook.Web.Page.Report
+
+  alias Skillbook.Web.{Caller, Request}
+  alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
+  alias Skillbook.{Book, Firing, View, Workflow}
+
+  @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
+  @default "24"
+  @max_rows 100
+  # Rows of the time line, and marks in each.
+  @max_lines 20
+  @max_marks 100
+  @times 3
+  @max_next 200
+
+  def index(request, _values) do
+    view = Caller.view(request)
+    now = view |> Book.of!() |> Book.now()
+    {id, _text, hours} = List.keyfind(@periods, field(request, "hours"), 0) || default()
+
+    with {:ok, runs} <- Workflow.runs(view, limit: @max_rows),
+         {:ok, agenda} <- Skillbook.schedule(view, now: now, times: @times, last: @max_rows) do
+      data = %{
+        profile: view.profile.id,
+        now: now,
+        hours: hours,
+        runs: Enum.map(runs, &%{&1 | started_at: time(&1.started_at)}),
+        firings: agenda.last,
+        next: Enum.take(agenda.next, @max_next)
+      }
+
+      reply(request, data, :happened, :runs, "Runs and schedules", fn ->
+        content(request, view, data, id)
+      end)
+    else
+      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+    end
+  end
+
+  @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
+  def operate(request, _values) do
+    for_operators(request, fn ->
+      Rights.with_writes(request, fn ->
+        with {:ok, %{"name" => name, "action" => action}} when is_binary(name) <-
+               Request.form(request),
+             {:ok, function} <- operation(action) do
+          options = [by: Caller.by(request.caller), operator: true]
+          done(request, ["runs"], outcome(function.(Caller.view(request), name, options), name))
+        else
+          _other -> Layout.failed(request, 400, "The form could not be read.")
+        end
+      end)
+    end)
+  end
+
+  defp operation("pause"), do: {:ok, &Skillbook.pause_schedule/3}
+  defp operation("resume"), do: {:ok, &Skillbook.resume_schedule/3}
+  defp operation("run"), do: {:ok, &Skillbook.run_schedule/3}
+  defp operation(_other), do: :error
+
+  defp outcome({:ok, %Firing{at: at}}, name), do: {:ok, %{name: name, at: at}}
+  defp outcome({:ok, pause}, name), do: {:ok, %{name: name, pause: pause}}
+  defp outcome(error, _name), do: error
+
+  defp default, do: List.keyfind(@periods, @default, 0)
+
+  @doc "A run with its steps."
+  def show(request, %{id: id}) do
+    view = Caller.view(request)
+
+    with {id, ""} <- Integer.parse(id),
+         {:ok, %{results: steps} = run} <- Workflow.fetch_run(view, id) do
+      run = %{Map.delete(run, :results) | started_at: time(run.started_at)}
+      data = %{run: run, steps: steps}
+      back = {"Runs and schedules", Layout.path(request, ["runs"])}
+      title = "Run R-#{run.id} of #{run.name}"
+
+      content = fn -> run(request, run, steps) end
+      reply(request, data, :happened, :runs, title, content, back: back)
+    else
+      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+      _none -> Layout.not_found(request)
+    end
+  end
+
+  defp time(text) do
+    {:ok, time, _offset} = DateTime.from_iso8601(text)
+    time
+  end
+
+  defp content(request, view, data, id) do
+    [
+      form(request, id),
+      Parts.live("runs", "runs", [
+        time_line(data),
+        next(request, view, data.next),
+        firings(request, data.firings),
+        runs(request, data.runs)
+      ])
+    ]
+  end
+
+  defp form(request, id) do
+    tag(:form, [method: "get", action: Request.path(request, ["runs"]), class: "query"], [
+      keep_as(request),
+      tag(:label, [for: "hours"], "Time line"),
+      tag(:select, [id: "hours", name: "hours"], [
+        for {value, text, _hours} <- @periods do
+          tag(:option, [value: value, selected: value == id], "#{text} before and after now")
+        end
+      ]),
+      tag(:button, [type: "submit"], "Show")
+    ])
+  end
+
+  defp time_line(data) do
+    {first, last} =
+      {DateTime.add(data.now, -data.hours * 3600), DateTime.add(data.now, data.hours * 3600)}
+
+    marks =
+      Enum.concat([
+        for(
+          run <- data.runs,
+          do: {run.name, mark(run.started_at, run.duration, run.status, "run")}
+        ),
+        for(
+          one <- data.firings,
+          do: {one.name, mark(one.started_at, one.duration, one.status, "firing")}
+        ),
+        for(
+          one <- data.next,
+          one.paused == nil,
+          at <- one.at,
+          do: {one.name, %{from: at, to: nil, class: "mark next", text: "next firing at #{at}"}}
+        )
+      ])
+      |> Enum.filter(fn {_name, mark} ->
+        DateTime.compare(mark.from, first) != :lt and DateTime.compare(mark.from, last) != :gt
+      end)
+      |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
+      |> Enum.sort()
+
+    {rows, more} = Enum.split(marks, @max_lines)
+    rows = for {name, marks} <- rows, do: {name, Enum.take(marks, @max_marks)}
+
+    about = %{
+      id: "time-line",
+      title: "Runs and firings over time",
+      description:
+        "#{Parts.count(length(marks), "skill", "skills")} ran or will run in this time. " <>
+          "The tables have all of them."
+    }
+
+    tag(:section, [aria_labelledby: "time-line-heading"], [
+      tag(:h2, [id: "time-line-heading"], "Time line"),
+      if(rows == [],
+        do: Parts.empty("Nothing ran, and nothing will run, in this time."),
+        else: [
+          Chart.time_line(about, {first, last}, data.now, rows),
+          if(more != [], do: tag(:p, [], "and #{length(more)} more skills"))
+        ]
+      )
+    ])
+  end
+
+  defp mark(from, duration, status, kind) do
+    to = if duration, do: DateTime.add(from, round(duration), :millisecond)
+    %{from: from, to: to, class: "mark #{class(status)}", text: "#{kind} at #{from}: #{status}"}
+  end
+
+  defp class(status) when status in [:ok, :template, "done", "ok"], do: "good"
+
+  defp class(status) when status in [:running, :queued, :pending, "running", "pending"],
+    do: "open"
+
+  defp class(_failed), do: "bad"
+
+  defp next(request, view, rows) do
+    runs? = Book.of!(view).scheduler != false
+    operates? = operates?(request) and Book.of!(view).store != nil
+
+    section("next", "Next firings", [
+      if(rows != [] and not runs?,
+        do:
+          tag(:p, [class: "help"], [
+            "This book runs no schedules. At these times they run only in another process " <>
+              "with this database, such as ",
+            tag(:code, [], "skillbook schedule --run"),
+            "."
+          ])
+      ),
+      if(rows == [],
+        do: Parts.empty("No skill that this profile sees has a schedule."),
+        else:
+          Parts.table(
+            "Scheduled skills, the soonest first",
+            ["Skill", "Schedule", "Runs as", "Next", "Run now"] ++
+              if(operates?, do: ["Change"], else: []),
+            for row <- rows do
+              [
+                entry(request, row.name),
+                [row.means, " ", tag(:code, [], row.schedule)],
+                row.run_as || if(runs?, do: "nobody", else: "–"),
+                times(row),
+                try_link(request, view, row.name)
+              ] ++ if(operates?, do: [buttons(request, row)], else: [])
+            end
+          )
+      )
+    ])
+  end
+
+  defp times(%{paused: %{} = pause}) do
+    [
+      Parts.badge("paused", :warn),
+      " since ",
+      Parts.time(pause.at),
+      if(pause.by, do: [" by ", pause.by]),
+      if(pause.reason, do: [": ", pause.reason])
+    ]
+  end
+
+  defp times(%{at: []}), do: "never"
+  defp times(row), do: row.at |> Enum.map(&Parts.time/1) |> Enum.intersperse(", ")
+
+  defp buttons(request, row) do
+    pause = if row.paused, do: {"resume", "Resume"}, else: {"pause", "Pause"}
+
+    for {action, text} <- [pause, {"run", "Run as scheduled"}] do
+      # Only the names differ, for users of screen readers.
+      text = [text, tag(:span, [class: "hidden"], [" ", row.name])]
+
+      Parts.button(request, ["runs"], text,
+        class: "quiet",
+        fields: [name: row.name, action: action]
+      )
+    end
+  end
+
+  # A command has a form, which runs it as the caller.
+  defp try_link(request, view, name) do
+    case View.fetch(view, name) do
+      {:ok, %{kind: :command, user_invocable: true}} ->
+        tag(:a, [href: Layout.path(request, ["try", name])], "Run it")
+
+      _other ->
+        "–"
+    end
+  end
+
+  defp firings(request, rows) do
+    section("firings", "Last firings", [
+      if(rows == [],
+        do: Parts.empty("Nothing has fired yet."),
+        else:
+          Parts.table(
+            "Firings, the newest first",
+            ["Skill", "For", "Status", "As", "Took", "Result"],
+            for row <- rows do
+              [
+                entry(request, row.name),
+                Parts.time(row.at),
+                status(row.status),
+                row.profile,
+                milliseconds(row.duration),
+                long(row.text)
+              ]
+            end
+          )
+      )
+    ])
+  end
+
+  defp runs(request, rows) do
+    section("workflows", "Runs of workflows", [
+      if(rows == [],
+        do: Parts.empty("No workflow has run yet."),
+        else:
+          Parts.table(
+            "Runs, the newest first",
+            ["Run", "Workflow", "Began", "Status", "Steps", "Took", "As"],
+            for run <- rows do
+              [
+                tag(:a, [href: Layout.path(request, ["runs", "#{run.id}"])], "R-#{run.id}"),
+                entry(request, run.name),
+                Parts.time(run.started_at),
+                status(run.status),
+                steps(run),
+                milliseconds(run.duration),
+                "#{run.profile} (#{run.by})"
+              ]
+            end
+          )
+      )
+    ])
+  end
+
+  defp steps(%{steps: 0, ran: ran}), do: "#{ran}"
+  defp steps(%{steps: steps, ran: ran}), do: "#{ran} of #{max(steps, ran)}"
+
+  defp run(request, run, steps) do
+    [
+      Parts.facts([
+        {"Workflow", entry(request, run.name)},
+        {"Command", tag(:code, [], run.command)},
+        {"Began", Parts.time(run.started_at)},
+        {"Took", milliseconds(run.duration)},
+        {"Status", status(run.status)},
+        {"As", "#{run.profile} (#{run.by})"}
+      ]),
+      if(run.report, do: [tag(:h2, [], "Report"), tag(:pre, [tabindex: "0"], run.report)]),
+      tag(:h2, [], "Steps"),
+      if(steps == [], do: Parts.empty("No step has ended.")),
+      tag(
+        :ol,
+        [class: "steps"],
+        for step <- steps do
+          tag(:li, [], [
+            tag(:p, [], [
+              tag(:code, [], step.command),
+              " ",
+              status(step.status),
+              " ",
+              tag(:span, [class: "help"], milliseconds(step.duration))
+            ]),
+            long(step.content)
+          ])
+        end
+      )
+    ]
+  end
+
+  defp status(status) do
+    kind = %{"good" => :good, "open" => :info, "bad" => :bad}[class(status)]
+    Parts.badge(to_string(status), kind)
+  end
+end

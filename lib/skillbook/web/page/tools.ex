@@ -1,0 +1,91 @@
+defmodule Skillbook.Web.Page.Tools do
+  @moduledoc false
+  # The tools of a profile, as a model gets them in the format of its vendor.
+
+  import Skillbook.Web.Html, only: [tag: 3]
+  import Skillbook.Web.Page.Report
+
+  alias Skillbook.Support.JSON
+  alias Skillbook.Tools.Shape
+  alias Skillbook.Tools
+  alias Skillbook.Web.Caller
+  alias Skillbook.Web.Page.Parts
+
+  def show(request, _values) do
+    view = Caller.view(request)
+    shape = Enum.find(Shape.all(), :openai, &(Atom.to_string(&1) == field(request, "shape")))
+
+    tools =
+      for tool <- Tools.list(view, run_command: true) do
+        %{
+          name: tool.name,
+          entry: tool.entry,
+          reads: tool.reads,
+          tokens: Tools.tokens([tool]),
+          definition: Tools.shape(tool, shape)
+        }
+      end
+
+    data = %{
+      profile: view.profile.id,
+      shape: shape,
+      tokens: tools |> Enum.map(& &1.tokens) |> Enum.sum(),
+      tools: tools
+    }
+
+    reply(request, data, :sees, :tools, "Tools", fn -> content(request, data) end)
+  end
+
+  defp content(request, data) do
+    [
+      form(request, data),
+      Parts.live("summary", "skills", [
+        tag(:p, [class: "lead"], [
+          tag(:strong, [], Parts.count(length(data.tools), "tool", "tools")),
+          " with #{tokens(data.tokens)}, estimated, for the profile ",
+          tag(:strong, [], data.profile),
+          "."
+        ]),
+        Parts.table(
+          "Tools in the order that the model gets them",
+          ["Tool", "Entry", "Effect", "Size"],
+          for tool <- data.tools do
+            [
+              tag(:code, [], tool.name),
+              if(tool.entry, do: entry(request, tool.entry), else: "none"),
+              if(tool.reads, do: "reads", else: "writes"),
+              tokens(tool.tokens)
+            ]
+          end
+        )
+      ]),
+      tag(:h2, [], "Definitions"),
+      for tool <- data.tools do
+        tag(:details, [], [
+          tag(:summary, [], tag(:code, [], tool.name)),
+          tag(:pre, [tabindex: "0"], pretty(tool.definition, 0))
+        ])
+      end
+    ]
+  end
+
+  defp form(request, data) do
+    shapes = for shape <- Shape.all(), do: {"#{shape}", "#{shape}"}
+    query_form(request, ["tools"], select("shape", "Protocol", "#{data.shape}", shapes))
+  end
+
+  defp tokens(count), do: Parts.count(count, "token", "tokens")
+
+  # JSON with a line for each member.
+  defp pretty(map, depth) when is_map(map) and map != %{} do
+    members =
+      for {key, value} <- Enum.sort(map),
+          do: [indent(depth + 1), JSON.encode(key), ": ", pretty(value, depth + 1)]
+
+    ["{\n", Enum.intersperse(members, ",\n"), "\n", indent(depth), "}"]
+  end
+
+  defp pretty(value, _depth), do: JSON.encode(value)
+
+  defp indent(depth), do: String.duplicate("  ", depth)
+end

@@ -1,0 +1,264 @@
+defmodule Skillbook.Web.Page.Usage do
+  @moduledoc false
+  # How often skills were read, run and failed, as a chart and as tables; the slowest, and those
+  # that the circuit breaker watches.
+
+  import Skillbook.Web.Html, only: [tag: 3]
+  import Skillbook.Web.Page.Report
+
+  alias Skillbook.Run.CircuitBreaker
+  alias Skillbook.Web.Caller
+  alias Skillbook.Web.Page.{Chart, Layout, Parts}
+  alias Skillbook.{Book, Usage}
+
+  # The periods: the text, its days, and the letters of a bucket that a bar stands for.
+  @periods [
+    {"1", "24 hours", 1, 13},
+    {"7", "7 days", 7, 10},
+    {"30", "30 days", 30, 10},
+    {"90", "90 days", 90, 10}
+  ]
+  @default "7"
+  @max_rows 200
+  # Rows of the tables of failures and of the slowest.
+  @max_highest 10
+  # Longer tables of a chart are folded.
+  @max_open 10
+
+  def show(request, _values) do
+    view = Caller.view(request)
+    book = Book.of!(view)
+    until = Book.now(book)
+    {id, text, days, letters} = List.keyfind(@periods, field(request, "days"), 0) || default()
+    period = [since: DateTime.add(until, -days * 86_400 + 3600), until: until]
+
+    with {:ok, names} <- Usage.report(view, period),
+         {:ok, times} <- Usage.report(view, [by: [:time, :name]] ++ period) do
+      data = %{
+        profile: view.profile.id,
+        days: days,
+        counted: book.store != nil and book.usage != false,
+        since: names.since,
+        until: until,
+        total: names.total,
+        unnamed: names.unnamed,
+        rows: Enum.take(names.rows, @max_rows),
+        more: max(length(names.rows) - @max_rows, 0),
+        failed: highest(names.rows, &if(&1.failed > 0, do: &1.failed)),
+        slowest: highest(names.rows, & &1.duration),
+        columns: columns(times.rows, names.rows, period, letters),
+        breaker: CircuitBreaker.list(book, view)
+      }
+
+      reply(request, data, :happened, :usage, "Usage", fn -> content(request, data, id, text) end)
+    else
+      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+    end
+  end
+
+  defp default, do: List.keyfind(@periods, @default, 0)
+
+  defp highest(rows, value) do
+    rows
+    |> Enum.filter(value)
+    |> Enum.sort_by(&(-value.(&1)))
+    |> Enum.take(@max_highest)
+  end
+
+  # The names with the highest counts have a series each, the others one together.
+  defp columns(rows, names, period, letters) do
+    {first, others} = names |> Enum.map(& &1.key) |> Enum.split(Chart.max_series() - 1)
+    series = first ++ if(others == [], do: [], else: ["others"])
+
+    counts =
+      Enum.reduce(rows, %{}, fn %{key: [time, name], count: count}, counts ->
+        name = if name in first, do: name, else: "others"
+        Map.update(counts, {String.slice(time, 0, letters), name}, count, &(&1 + count))
+      end)
+
+    columns =
+      for bucket <- buckets(period, letters),
+          do: %{time: bucket, counts: Enum.map(series, &Map.get(counts, {bucket, &1}, 0))}
+
+    %{series: series, columns: columns}
+  end
+
+  defp buckets(period, letters) do
+    step = if letters == 13, do: 3600, else: 86_400
+
+    period[:since]
+    |> Stream.iterate(&DateTime.add(&1, step))
+    |> Stream.take_while(&(DateTime.compare(&1, period[:until]) != :gt))
+    |> Stream.concat([period[:until]])
+    |> Stream.map(&(&1 |> DateTime.to_iso8601() |> binary_part(0, letters)))
+    |> Enum.uniq()
+  end
+
+  defp content(request, data, id, text) do
+    [
+      form(request, id),
+      if(data.counted,
+        do: [summary(data, text), chart(data), rows(request, data)],
+        else: Parts.empty("This book has no database, or does not count usage.")
+      ),
+      breaker(request, data.breaker)
+    ]
+  end
+
+  defp form(request, id) do
+    periods = for {value, text, _days, _letters} <- @periods, do: {value, "the last " <> text}
+    query_form(request, ["usage"], select("days", "Period", id, periods))
+  end
+
+  defp summary(%{total: total} = data, text) do
+    tag(:p, [class: "lead"], [
+      tag(:strong, [], times(total.run)),
+      " run, ",
+      tag(:strong, [], times(total.read)),
+      " read, ",
+      tag(:strong, [], times(total.failed)),
+      " failed in the last #{text}.",
+      if(data.unnamed > 0,
+        do:
+          " #{times(data.unnamed)} more were counted without a name, for there were too many " <>
+            "names at once."
+      )
+    ])
+  end
+
+  defp times(count), do: Parts.count(count, "time", "times")
+
+  defp chart(%{rows: []}), do: Parts.empty("Nothing was read or run in this time.")
+
+  defp chart(data) do
+    %{series: series, columns: columns} = data.columns
+    sums = for column <- columns, do: {column.time, Enum.sum(column.counts)}
+    {time, most} = Enum.max_by(sums, &elem(&1, 1))
+
+    about = %{
+      id: "usage",
+      title: "Reads, runs and failures of each skill over time",
+      description: "The most were #{most}, in #{time} (UTC). The table has all values."
+    }
+
+    rows =
+      for column <- columns, Enum.sum(column.counts) > 0 do
+        [column.time | Enum.map(column.counts ++ [Enum.sum(column.counts)], &Parts.number/1)]
+      end
+
+    table = [
+      tag(:summary, [], "The values as a table"),
+      Parts.table("Reads, runs and failures", ["Time, UTC" | series] ++ ["All"], rows)
+    ]
+
+    beside = [
+      Chart.bars(about, series, for(column <- columns, do: {short(column.time), column.counts})),
+      tag(:details, [open: length(columns) <= @max_open], table)
+    ]
+
+    section("chart", "Over time", tag(:div, [class: "beside"], beside))
+  end
+
+  # The month and day, or the hour.
+  defp short(<<_day::binary-size(11), hour::binary-size(2)>>), do: hour <> ":00"
+  defp short(<<_year::binary-size(5), day::binary>>), do: day
+
+  defp rows(_request, %{rows: []}), do: nil
+
+  defp rows(request, data) do
+    [
+      section("counts", "Skills", [
+        Parts.table(
+          "Skills, the most used first",
+          ["Skill", "Read", "Run", "Failed", "Average time"],
+          Enum.map(data.rows, &row(request, &1))
+        ),
+        if(data.more > 0, do: tag(:p, [], "and #{Parts.number(data.more)} more"))
+      ]),
+      tag(:div, [class: "beside"], [
+        section("failed", "Failures", failures(request, data.failed)),
+        section("slowest", "Slowest", slowest(request, data.slowest))
+      ])
+    ]
+  end
+
+  defp failures(_request, []), do: Parts.empty("Nothing failed.")
+
+  defp failures(request, rows) do
+    Parts.table(
+      "Skills with the most failures",
+      ["Skill", "Failed", "Of its calls"],
+      for row <- rows do
+        [entry(request, row.key), times(row.failed), part(row.failed, row.failed + row.run)]
+      end
+    )
+  end
+
+  defp slowest(_request, []), do: Parts.empty("Nothing ran.")
+
+  defp slowest(request, rows) do
+    Parts.table(
+      "Skills with the longest average time",
+      ["Skill", "Average time", "Run"],
+      for(row <- rows, do: [entry(request, row.key), milliseconds(row.duration), times(row.run)])
+    )
+  end
+
+  defp row(request, row) do
+    [
+      entry(request, row.key),
+      Parts.number(row.read),
+      Parts.number(row.run),
+      if(row.failed > 0, do: Parts.badge(Parts.number(row.failed), :bad), else: "0"),
+      milliseconds(row.duration)
+    ]
+  end
+
+  defp part(_some, 0), do: "–"
+  defp part(some, all), do: "#{div(some * 100, all)} %"
+
+  defp breaker(_request, []) do
+    section(
+      "breaker",
+      "Circuit breaker",
+      Parts.empty("No skill has failed since its last success.")
+    )
+  end
+
+  defp breaker(request, rows) do
+    section("breaker", "Circuit breaker", [
+      Parts.table(
+        "Skills that have failed since their last success",
+        ["Skill", "Profile", "State", "Failures", "Out of service since", "Tried again at"],
+        for row <- rows do
+          [
+            entry(request, row.name),
+            row.profile,
+            state(row.state),
+            Parts.number(row.failures),
+            Parts.time(row.since) || "–",
+            Parts.time(row.retry_at) || "–"
+          ]
+        end
+      ),
+      tag(
+        :p,
+        [class: "help"],
+        [
+          "A success closes it, and so does a change of the page or of the handler's code",
+          if(request.caller.operator?,
+            do: [
+              ", or an operator on the page ",
+              tag(:a, [href: Layout.path(request, ["status"])], "Status")
+            ]
+          ),
+          "."
+        ]
+      )
+    ])
+  end
+
+  defp state(:closed), do: Parts.badge("runs", :plain)
+  defp state(:open), do: Parts.badge("out of service", :bad)
+  defp state(_trial), do: Parts.badge("is tried again", :warn)
+end

@@ -1,0 +1,36 @@
+//! Mail submission. Each mail is a task that answers by a message.
+
+use rustler::{Atom, Binary, Encoder, Env, NifResult, Term};
+
+use super::net::{atoms, encode_fault, limit, Account};
+use super::runtime::{runtime, Reply};
+use crate::net::{Fault, Kind};
+use crate::smtp::{send, Letter};
+
+/// Sends a mail, which is copied here. The message is `{reference, :ok}` or an error.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn smtp_send(
+    reference: Term,
+    account: Account,
+    from: String,
+    recipients: Vec<String>,
+    bytes: Binary,
+    milliseconds: u64,
+) -> NifResult<Atom> {
+    let reply = Reply::new(reference, encode_unclear);
+    let (server, login) = account.into_parts();
+    let letter = Letter { from, recipients, bytes: bytes.as_slice().to_vec() };
+    let limit = limit(milliseconds);
+    runtime()?.spawn(async move {
+        let result = send(&server, &login, &letter, limit).await;
+        reply.send(|env| match &result {
+            Ok(()) => atoms::ok().encode(env),
+            Err(fault) => encode_fault(env, fault),
+        });
+    });
+    Ok(atoms::ok())
+}
+
+fn encode_unclear(env: Env<'_>) -> Term<'_> {
+    encode_fault(env, &Fault::new(Kind::Unclear, "sending ended without an answer"))
+}

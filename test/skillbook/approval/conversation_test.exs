@@ -1,0 +1,469 @@
+defmodule Skillbook.Approval.ConversationTest do
+  # Runs of an agent that end because a call waits, and conversations that go on with its result.
+  use Skillbook.SkillsCase, async: true
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.{Agent, ApprovalError, Book, Model, OptionError, Result, SQL, Transcript}
+
+  @moduletag :tmp_dir
+
+  defp pages do
+    %{
+      "x/send.md" => page("x.send", handler("Text")),
+      "x/pay.md" => page("x.pay", handler("Text") ++ [approval: "required"]),
+      "x/list.md" => page("x.list", handler("Text")),
+      "x/steps.md" => page("x.steps", [], "## Behavior\n\n```cmd\nx.pay\n```\n"),
+      "x/long.md" =>
+        page("x.long", [approval: "required"], String.duplicate("A long line. ", 20)),
+      "x/read.md" => page("x.read", [approval: "required"], "Read this page aloud.\n")
+    }
+  end
+
+  # A model that answers from a list, and tells the test what it was asked.
+  defp model(replies) do
+    test = self()
+    {:ok, left} = Elixir.Agent.start_link(fn -> replies end)
+
+    Model.Function.new(fn messages, _options ->
+      send(test, {:asked, Enum.map(messages, &{&1.role, &1.content})})
+      Elixir.Agent.get_and_update(left, fn [reply | more] -> {reply, more} end)
+    end)
+  end
+
+  defp cmd(lines), do: "On it.\n\n```cmd\n#{lines}\n```"
+
+  setup context do
+    write(context.tmp_dir, pages())
+
+    name =
+      book(
+        sources: [context.tmp_dir],
+        store: ":memory:",
+        watch: false,
+        profiles: [[id: "ann", writes: :ask], [id: "bob"], [id: "del", writes: :delegate]],
+        ask: fn _request -> :pending end
+      )
+
+    %{book: name}
+  end
+
+  defp last_asked do
+    receive do
+      {:asked, messages} -> last_asked(messages)
+    after
+      0 -> flunk("the model was not asked")
+    end
+  end
+
+  defp last_asked(last) do
+    receive do
+      {:asked, messages} -> last_asked(messages)
+    after
+      0 -> last
+    end
+  end
+
+  test "a run ends with what waits, without asking the model again", %{book: book} do
+    model = model([cmd("x.list\nx.send --to a\nx.list")])
+    {:ok, result} = Agent.run(book, "Send it.", model: model, profile: "ann")
+    assert {result.status, result.text, result.turns} == {:pending, "On it.", 1}
+
+    assert [%{name: "x.send", command: "x.send --to a", status: :pending} = approval] =
+             result.pending
+
+    report = List.last(result.transcript.messages)
+    assert report.kind == :report
+
+    assert report.content =~
+             "[2] x.send --to a\npending\n  `x.send` has not run yet: it waits for"
+
+    assert report.content =~ "[3] x.list\nok\n"
+    assert {:ok, [%{resumable: true, ref: ref}]} = Skillbook.approvals(book)
+    assert ref == approval.ref
+  end
+
+  test "a conversation goes on with the result, once it is approved", %{book: book} do
+    first = model([cmd("x.send --to a")])
+    {:ok, %{pending: [approval]}} = Agent.run(book, "Send it.", model: first, profile: "ann")
+    second = model([cmd("x.list"), "It is sent."])
+
+    {:ok, approved} = Skillbook.approve(book, approval.ref, by: "Bob", resume: [model: second])
+    assert %{status: :done, result: %Result{status: :ok}} = approved
+    assert {approved.run.status, approved.run.text} == {:done, "It is sent."}
+
+    assert Enum.map(approved.run.transcript.messages, & &1.kind) ==
+             [:prompt, :input, :reply, :report, :report, :reply, :report, :reply]
+
+    content = Enum.at(approved.run.transcript.messages, 4).content
+
+    assert content ==
+             "The result of the call that waited for #{approval.ref}:\n\n" <>
+               "[1] x.send --to a\nok\n  flags: %{\"to\" => \"a\"}"
+
+    assert [{:system, _}, {:user, "Send it."}, {:assistant, _}, {:user, report} | _] =
+             last_asked()
+
+    assert report =~ "[1] x.send --to a\npending\n"
+    assert report =~ content
+  end
+
+  test "a conversation goes on with the refusal", %{book: book} do
+    {:ok, %{pending: [approval]}} =
+      Agent.run(book, "Send it.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    options = [by: "Bob", reason: "Not today.", resume: [model: model(["Then not."])]]
+    {:ok, denied} = Skillbook.deny(book, approval.ref, options)
+    assert {denied.status, denied.run.status, denied.run.text} == {:denied, :done, "Then not."}
+    {_role, report} = List.last(last_asked())
+
+    assert report =~
+             "The result of the call that waited for #{approval.ref}:\n\n[1] x.send --to a\n" <>
+               "error\n  `x.send` was not run: it changes something, and the user declined: " <>
+               "Not today."
+  end
+
+  test "a second call of the run goes on from where the first ended", %{book: book} do
+    {:ok, %{pending: [one, two]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a\nx.send --to b")]), profile: "ann")
+
+    resume = [model: model(["One is sent.", "Both are sent."])]
+    {:ok, %{run: first}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
+    assert {first.status, first.text} == {:done, "One is sent."}
+    {:ok, %{run: second}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
+    assert second.text == "Both are sent."
+    texts = Enum.map(second.transcript.messages, & &1.content)
+    assert Enum.any?(texts, &(&1 == "One is sent."))
+    assert length(second.transcript.messages) == length(first.transcript.messages) + 2
+  end
+
+  test "a resumed conversation may wait again", %{book: book} do
+    {:ok, %{pending: [one]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    resume = [model: model([cmd("x.send --to b"), "Done."])]
+    {:ok, %{run: run}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
+    assert %{status: :pending, pending: [two]} = run
+    {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
+    assert {run.status, run.text} == {:done, "Done."}
+  end
+
+  test "a given transcript goes on instead of the stored one", %{book: book} do
+    {:ok, %{pending: [one], transcript: transcript}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    options = [model: model(["It waits."]), profile: "ann", transcript: transcript]
+    {:ok, %{transcript: longer}} = Agent.run(book, "And now?", options)
+    resume = [model: model(["Sent."]), transcript: longer]
+    {:ok, %{run: run}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
+    assert "And now?" in Enum.map(run.transcript.messages, & &1.content)
+  end
+
+  test "nothing runs without a conversation, a model or right options", %{book: book} do
+    view = Skillbook.view(book, "ann")
+    %{results: [%{data: outside}]} = Skillbook.run(view, cmd("x.send --to a"))
+    resume = [model: model([])]
+
+    for decide <- [&Skillbook.approve/3, &Skillbook.deny/3] do
+      {:error, error} = decide.(book, outside.ref, by: "Bob", resume: resume)
+
+      assert Exception.message(error) ==
+               "#{outside.ref} has no conversation to resume: it was not called in a run of " <>
+                 "Skillbook.Agent, or the run was killed; decide without resume:"
+    end
+
+    {:ok, %{pending: [inside]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to b")]), profile: "ann")
+
+    {:error, error} = Skillbook.approve(book, inside.ref, by: "Bob", resume: true)
+    assert %ApprovalError{kind: :agent} = error
+
+    assert Exception.message(error) ==
+             "expected a model to resume the conversation of #{inside.ref} with; write " <>
+               "resume: [model: model], or give the book the option agent: [model: model]"
+
+    for {option, value} <- [profile: "bob", max_turns: 0, more: 1] do
+      options = [by: "Bob", resume: Keyword.put(resume, option, value)]
+
+      assert {:error, %OptionError{option: ^option}} =
+               Skillbook.approve(book, inside.ref, options)
+    end
+
+    {:ok, waiting} = Skillbook.approvals(book)
+    assert Enum.map(waiting, & &1.ref) == [inside.ref, outside.ref]
+  end
+
+  test "a model that fails after the run leaves the result", %{book: book} do
+    {:ok, %{pending: [approval]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    error = %Skillbook.ModelError{kind: :timeout, reason: "no answer"}
+    failing = Model.Function.new(fn _messages, _options -> {:error, error} end)
+    options = [by: "Bob", resume: [model: failing]]
+    {:ok, %{status: :done, run: run}} = Skillbook.approve(book, approval.ref, options)
+    assert {run.status, run.error} == {:error, error}
+  end
+
+  test "a step of a workflow and a dispatched agent end the run too", %{book: book} do
+    {:ok, result} = Agent.run(book, "Go.", model: model([cmd("x.steps")]), profile: "bob")
+    assert {result.status, Enum.map(result.pending, & &1.name)} == {:pending, ["x.pay"]}
+
+    model = model([cmd("agent.dispatch --mission \"Send it\" --skills x.send"), cmd("x.send")])
+    {:ok, result} = Agent.run(book, "Go.", model: model, profile: "ann", commands: [ask: &ask/1])
+    assert {result.status, Enum.map(result.pending, & &1.name)} == {:pending, ["x.send"]}
+    report = List.last(result.transcript.messages).content
+    assert report =~ "pending\n  agent-1 waits for an approval, after 1 turn."
+    assert report =~ "- x.send: pending: `x.send` has not run yet: it waits for the approval"
+
+    # The agent's own conversation goes on, with its own rights.
+    [%{ref: ref}] = result.pending
+    second = model([cmd("x.list"), "Sent."])
+    {:ok, %{run: run}} = Skillbook.approve(book, ref, by: "Bob", resume: [model: second])
+    assert hd(Enum.filter(run.transcript.messages, &(&1.kind == :input))).content == "Send it"
+    assert {run.status, run.text} == {:done, "Sent."}
+
+    assert Enum.any?(run.transcript.messages, &(&1.content =~ "No command or skill `x.list`")) or
+             Enum.any?(run.transcript.messages, &(&1.content =~ "x.list\nerror"))
+  end
+
+  defp ask(%{entry: %{name: "agent.dispatch"}}), do: :allow
+  defp ask(_request), do: :pending
+
+  test "a call that an agent was delegated runs with the agent's rights", %{book: book} do
+    model = model([cmd("agent.dispatch --mission Pay --skills x.pay"), cmd("x.pay --to a")])
+    {:ok, %{pending: [approval]}} = Agent.run(book, "Go.", model: model, profile: "del")
+    {:ok, done} = Skillbook.approve(book, approval.ref, by: "Bob")
+    assert {done.status, done.result.content} == {:done, "flags: %{\"to\" => \"a\"}"}
+  end
+
+  test "a page of prose is followed by the book's agent, or by the conversation", context do
+    %{book: book, tmp_dir: folder} = context
+
+    {:ok, %{pending: [approval]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.read")]), profile: "bob")
+
+    resume = [model: model(["Aloud."])]
+    {:ok, approved} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
+    assert {approved.result.status, approved.run.text} == {:template, "Aloud."}
+    {_role, report} = List.last(last_asked())
+    assert report =~ "[1] x.read\nok: instructions to follow\n  Read this page aloud."
+
+    agent = [model: model(["I have read it."])]
+    other = book(sources: [folder], store: ":memory:", profiles: [[id: "bob"]], agent: agent)
+    %{results: [%{data: waiting}]} = Skillbook.run(Skillbook.view(other, "bob"), cmd("x.read"))
+    {:ok, approved} = Skillbook.approve(other, waiting.ref, by: "Bob")
+    assert {approved.result.status, approved.result.content} == {:ok, "I have read it."}
+  end
+
+  describe "native tool calls" do
+    defp call(id, name, arguments \\ "{}"), do: %{id: id, name: name, arguments: arguments}
+
+    defp tools(replies) do
+      test = self()
+      {:ok, left} = Elixir.Agent.start_link(fn -> replies end)
+
+      Model.Function.new(fn messages, _options ->
+        send(test, {:asked, messages})
+        Elixir.Agent.get_and_update(left, fn [reply | more] -> {reply, more} end)
+      end)
+    end
+
+    test "the result takes the place of the result that said that it waits", %{book: book} do
+      calls = [call("c1", "x__list"), call("c2", "x__send", ~s({"to": "a"}))]
+      first = tools([{:ok, %{text: "On it.", tool_calls: calls}}])
+      options = [model: first, profile: "ann", protocol: :tools]
+      {:ok, %{status: :pending, pending: [approval]} = run} = Agent.run(book, "Send it.", options)
+
+      assert [_, %{kind: :result, call: %{id: "c2"}} = waiting] =
+               Enum.take(run.transcript.messages, -2)
+
+      assert waiting.content =~ "it waits for the approval #{approval.ref}"
+      refute waiting.error
+
+      resume = [model: tools(["It is sent."]), protocol: :tools]
+      {:ok, approved} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
+      assert {approved.run.status, approved.run.text} == {:done, "It is sent."}
+      assert_receive {:asked, _}
+      assert_receive {:asked, messages}
+
+      assert [%{role: :assistant}, %{role: :tool, id: "c1"}, %{role: :tool, id: "c2"} = answer] =
+               Enum.take(messages, -3)
+
+      assert answer.content =~ "flags: %{\"to\" => \"a\"}"
+      refute inspect(messages) =~ "waits for the approval"
+    end
+
+    test "with on_error: :halt none runs after one that waits", %{book: book} do
+      calls = [call("c1", "x__send", ~s({"to": "a"})), call("c2", "x__list")]
+      model = tools([{:ok, %{text: "", tool_calls: calls}}])
+      options = [model: model, profile: "ann", protocol: :tools, commands: [on_error: :halt]]
+      {:ok, run} = Agent.run(book, "Send it.", options)
+      assert [waiting, skipped] = Enum.take(run.transcript.messages, -2)
+      assert waiting.content =~ "it waits for the approval"
+      assert "skipped\n" <> _ = skipped.content
+    end
+
+    test "reads after a call that waits run, and only its result is replaced", %{book: book} do
+      calls = [
+        call("c1", "x__send", ~s({"to": "a"})),
+        call("c2", "x__list"),
+        call("c3", "run_command", ~s({"command": "x.send --to b"})),
+        call("c4", "get_skill", ~s({"path": "x.list"}))
+      ]
+
+      first = tools([{:ok, %{text: "On it.", tool_calls: calls}}])
+      options = [model: first, profile: "ann", protocol: :tools]
+      {:ok, %{status: :pending, pending: [one, two]} = run} = Agent.run(book, "Send it.", options)
+      results = fn run -> for %{kind: :result} = m <- run.transcript.messages, do: m end
+      assert [a, list, b, page] = results.(run)
+
+      assert a.content =~
+               "pending\n`x.send` has not run yet: it waits for the approval #{one.ref}"
+
+      assert b.content =~
+               "pending\n`x.send` has not run yet: it waits for the approval #{two.ref}"
+
+      assert "ok\n" <> _ = list.content
+      assert "ok\n" <> _ = page.content
+
+      # The second first: the one before it still waits.
+      resume = [model: tools(["One is sent.", "Both are."]), protocol: :tools]
+      {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
+      assert run.text == "One is sent."
+      assert [^a, ^list, sent, ^page] = results.(run)
+      assert sent.content =~ ~s("to" => "b")
+      assert {sent.error, sent.call} == {false, %{id: "c3", name: "run_command"}}
+      assert {:ok, [%{ref: ref}]} = Skillbook.approvals(book)
+      assert ref == one.ref
+    end
+
+    test "a text is not repeated if it is above the result", %{book: book} do
+      read = call("c1", "get_skill", ~s({"path": "x.long"}))
+      ask = call("c2", "x__long")
+      result = fn run, id -> Enum.find(run.transcript.messages, &(&1.call[:id] == id)).content end
+
+      for {calls, repeated?} <- [{[read, ask], false}, {[ask, read], true}] do
+        first = tools([{:ok, %{text: "", tool_calls: calls}}])
+        options = [model: first, profile: "bob", protocol: :tools]
+        {:ok, %{pending: [approval]} = waiting} = Agent.run(book, "Read it.", options)
+        assert result.(waiting, "c1") =~ "A long line."
+
+        resume = [model: tools(["Aloud."]), protocol: :tools]
+        {:ok, %{run: run}} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
+        assert run.text == "Aloud."
+        assert result.(run, "c1") == result.(waiting, "c1")
+        assert "ok: instructions to follow\n" <> text = result.(run, "c2")
+
+        if repeated?,
+          do: assert(text =~ "A long line."),
+          else:
+            assert(text =~ ~s(The same is above, in the answer to `get_skill {"path":"x.long"}`))
+      end
+    end
+
+    test "a step of a workflow and a dispatched agent wait as calls too", %{book: book} do
+      first = tools([{:ok, %{tool_calls: [call("c1", "x__steps"), call("c2", "x__list")]}}])
+      options = [model: first, profile: "bob", protocol: :tools]
+      {:ok, %{status: :pending, pending: [pay]} = run} = Agent.run(book, "Pay.", options)
+      assert pay.name == "x.pay"
+      assert [_, %{content: "ok\n" <> _}] = Enum.take(run.transcript.messages, -2)
+      resume = [model: tools(["Paid."]), protocol: :tools]
+      {:ok, approved} = Skillbook.approve(book, pay.ref, by: "Ann", resume: resume)
+      assert {approved.status, approved.run.status, approved.run.text} == {:done, :done, "Paid."}
+
+      mission = ~s({"mission": "Send it", "skills": ["x.send"]})
+
+      first =
+        tools([
+          {:ok, %{tool_calls: [call("c1", "agent__dispatch", mission)]}},
+          {:ok, %{tool_calls: [call("c2", "x__send", ~s({"to": "a"}))]}}
+        ])
+
+      options = [model: first, profile: "ann", protocol: :tools, commands: [ask: &ask/1]]
+      {:ok, %{status: :pending, pending: [send]} = run} = Agent.run(book, "Go.", options)
+      report = List.last(run.transcript.messages)
+      assert {report.kind, report.call.id} == {:result, "c1"}
+      assert report.content =~ "pending\nagent-1 waits for an approval, after 1 turn."
+
+      # The agent's own conversation goes on, with the result in the place of the agent's call.
+      resume = [model: tools(["Sent."]), protocol: :tools]
+      {:ok, %{run: run}} = Skillbook.approve(book, send.ref, by: "Bob", resume: resume)
+      assert {run.status, run.text} == {:done, "Sent."}
+
+      assert Enum.map(run.transcript.messages, & &1.kind) == [
+               :prompt,
+               :input,
+               :reply,
+               :result,
+               :reply
+             ]
+
+      assert %{content: "Send it"} = Enum.at(run.transcript.messages, 1)
+      assert Enum.at(run.transcript.messages, 3).content =~ ~s("to" => "a")
+    end
+
+    test "a conversation with tools goes on with blocks", %{book: book} do
+      first = tools([{:ok, %{text: "On it.", tool_calls: [call("c1", "x__send")]}}])
+      options = [model: first, profile: "ann", protocol: :tools]
+      {:ok, %{pending: [approval]}} = Agent.run(book, "Send it.", options)
+      resume = [model: tools(["Sent."]), protocol: :blocks]
+      {:ok, %{run: run}} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
+      assert run.text == "Sent."
+      assert_receive {:asked, _}
+      assert_receive {:asked, [_, _, %{role: :assistant} = reply, %{role: :user} = report]}
+      assert reply.content == "On it.\n\n```cmd\nx.send\n```"
+      assert report.content =~ "[1] x__send\nok\n  flags: %{}"
+    end
+
+    test "a refusal is the result, as an error", %{book: book} do
+      first = tools([{:ok, %{text: "", tool_calls: [call("c1", "x__send")]}}])
+      options = [model: first, profile: "ann", protocol: :tools]
+      {:ok, %{pending: [approval]}} = Agent.run(book, "Send it.", options)
+      resume = [model: tools(["Then not."]), protocol: :tools]
+      options = [by: "Bob", reason: "No.", resume: resume]
+      {:ok, %{run: run}} = Skillbook.deny(book, approval.ref, options)
+      result = Enum.find(run.transcript.messages, &(&1.kind == :result))
+      assert result.error
+      assert result.content =~ "the user declined: No."
+      assert run.text == "Then not."
+    end
+
+    test "after another reply, a report has the result", %{book: book} do
+      calls = [call("c1", "x__send", ~s({"to": "a"})), call("c2", "x__send", ~s({"to": "b"}))]
+      first = tools([{:ok, %{text: "", tool_calls: calls}}])
+      options = [model: first, profile: "ann", protocol: :tools]
+      {:ok, %{pending: [one, two]}} = Agent.run(book, "Send both.", options)
+      resume = [model: tools(["One.", "Both."]), protocol: :tools]
+      {:ok, %{run: run}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
+      assert run.text == "One."
+      {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
+      assert run.text == "Both."
+      kinds = Enum.map(run.transcript.messages, & &1.kind)
+      assert Enum.take(kinds, -6) == [:reply, :result, :result, :reply, :report, :reply]
+      report = Enum.at(run.transcript.messages, -2).content
+      assert report =~ "The result of the call that waited for #{two.ref}:\n\n[1] x.send"
+    end
+  end
+
+  test "the stored conversation is the whole one, and a larger one is left out", %{book: book} do
+    {:ok, %{pending: [approval], transcript: transcript}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    sql = Book.sql(Book.fetch!(book))
+    query = "select transcript from skillbook_approvals where ref = $1"
+    %{rows: [[json]]} = SQL.query!(sql, query, [approval.ref])
+    assert {:ok, %{transcript | view: nil}} == Transcript.from_json(json)
+
+    large = String.duplicate("x", 4 * 1024 * 1024)
+
+    log =
+      capture_log(fn ->
+        options = [model: model([cmd("x.send --to a")]), profile: "ann"]
+        {:ok, %{pending: [approval]}} = Agent.run(book, large, options)
+        assert {:ok, [%{ref: ref, resumable: false} | _]} = Skillbook.approvals(book)
+        assert ref == approval.ref
+      end)
+
+    assert log =~ "was not stored, so it cannot be resumed: it is too large"
+  end
+end

@@ -1,0 +1,304 @@
+defmodule Skillbook.Calendar.CalDAVTest do
+  # The adapter for CalDAV, against Radicale.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Calendar.CalDAV.Events
+  alias Skillbook.Calendar.ICalendar
+  alias Skillbook.Test.CalDAVServer
+
+  use Skillbook.CalendarConformance, start: &CalDAVServer.account/0
+
+  doctest Events
+
+  @berlin "Europe/Berlin"
+
+  describe "finding calendars" do
+    # {the account's path, how the calendar is found}
+    for {path, how} <- [
+          {"/", "by the user's principal"},
+          {"/nowhere/", "by the server's address for CalDAV"},
+          {"/USER/", "by the user's home"},
+          {"/USER/own/", "by its own address"}
+        ] do
+      @tag path: path
+      test "#{how}: #{path}", %{path: path} do
+        account = CalDAVServer.account(path)
+        assert {:ok, [%{id: "own", name: "own", zone: @berlin}]} = Calendar.calendars(account)
+        assert {:ok, _} = Calendar.create(account, nil, hour("E", "2026-03-02 09:00"))
+        assert [{"E", _}] = listed(account, "2026-03-02", "2026-03-03")
+      end
+    end
+
+    test "several calendars; a user without one; a wrong password" do
+      account = CalDAVServer.account()
+      CalDAVServer.make(account, "work")
+
+      assert {:ok, [%{id: "own", primary: true}, %{id: "work", zone: nil, primary: false}]} =
+               Calendar.calendars(account)
+
+      assert {:ok, _} = Calendar.create(account, "work", hour("W", "2026-03-02 09:00"))
+      assert [] = listed(account, "2026-03-02", "2026-03-03")
+
+      assert [{"W", _}] = listed(account, "2026-03-02", "2026-03-03", @berlin, calendar: "work")
+      # Both count as busy.
+      assert {:ok, %{"me" => {:ok, [_]}, "bob@example.com" => {:error, reason}}} =
+               Calendar.busy(
+                 account,
+                 ["me", "bob@example.com"],
+                 at("2026-03-02 00:00"),
+                 at("2026-03-03 00:00")
+               )
+
+      assert reason == "this calendar's server shows the times of the user alone"
+
+      assert {:error, %NotFoundError{kind: "calendar", id: "other"}} =
+               Calendar.create(account, "other", hour("E", "2026-03-02 09:00"))
+
+      for result <- [
+            Calendar.create(CalDAVServer.user(), nil, hour("E", "2026-03-02 09:00")),
+            Calendar.create(CalDAVServer.user(), "other", hour("E", "2026-03-02 09:00"))
+          ] do
+        assert {:error, error} = result
+
+        assert Exception.message(error) ==
+                 "the account has no calendar yet; the user can make one in another program"
+      end
+
+      wrong = put_in(account.options.password, fn -> "wrong" end)
+      assert {:error, %ServiceError{kind: :unauthorized}} = Calendar.calendars(wrong)
+    end
+  end
+
+  describe "ids" do
+    # The name of a folder in place of a file would delete all events of a calendar.
+    for id <- ~w(. .. %2e %2E%2e ./ ../work ..%2Fwork ../work/ work/.. ./work.ics .._20260302) do
+      @tag id: id
+      test "that lead out of the calendar are unknown: #{id}", %{id: id} do
+        account = CalDAVServer.account()
+        CalDAVServer.make(account, "work")
+        {:ok, _} = Calendar.create(account, nil, hour("E", "2026-03-02 09:00"))
+        {:ok, event} = Calendar.create(account, "work", hour("W", "2026-03-02 09:00"))
+
+        assert {:error, %NotFoundError{kind: "event", id: ^id}} =
+                 Calendar.get(account, nil, id, @berlin)
+
+        options = %{scope: :all, notify: false, key: "k"}
+        forged = %{event | id: id}
+        assert {:error, %NotFoundError{}} = Calendar.delete(account, nil, forged, options)
+
+        assert {:error, %NotFoundError{}} =
+                 Calendar.update(account, nil, forged, %{title: "X"}, options)
+
+        assert [{"E", _}] = listed(account, "2026-03-02", "2026-03-03")
+        assert [{"W", _}] = listed(account, "2026-03-02", "2026-03-03", @berlin, calendar: "work")
+      end
+    end
+  end
+
+  describe "files of other programs" do
+    @outlook """
+    BEGIN:VCALENDAR\r
+    VERSION:2.0\r
+    PRODID:-//Other//EN\r
+    BEGIN:VTIMEZONE\r
+    TZID:W. Europe Standard Time\r
+    BEGIN:STANDARD\r
+    DTSTART:16010101T030000\r
+    TZOFFSETFROM:+0200\r
+    TZOFFSETTO:+0100\r
+    RRULE:FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU\r
+    END:STANDARD\r
+    BEGIN:DAYLIGHT\r
+    DTSTART:16010101T020000\r
+    TZOFFSETFROM:+0100\r
+    TZOFFSETTO:+0200\r
+    RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU\r
+    END:DAYLIGHT\r
+    END:VTIMEZONE\r
+    BEGIN:VEVENT\r
+    UID:other-1\r
+    DTSTAMP:20260101T000000Z\r
+    DTSTART;TZID=W. Europe Standard Time:20260323T090000\r
+    DURATION:PT1H30M\r
+    RRULE:FREQ=WEEKLY;COUNT=3\r
+    SUMMARY;LANGUAGE=de:Besprechung\\, wöchentlich mit einem Titel\\; der über die\r
+     Zeile geht\r
+    ORGANIZER;CN="Bob; B":mailto:bob@example.com\r
+    ATTENDEE;CN="Ann, A";PARTSTAT=ACCEPTED:mailto:ann@example.com\r
+    X-OTHER;X-P="a:b":kept\\nas it is\r
+    BEGIN:VALARM\r
+    ACTION:DISPLAY\r
+    TRIGGER:-PT15M\r
+    DESCRIPTION:Soon\r
+    END:VALARM\r
+    END:VEVENT\r
+    BEGIN:VEVENT\r
+    UID:other-1\r
+    DTSTAMP:20260101T000000Z\r
+    RECURRENCE-ID;TZID=W. Europe Standard Time:20260330T090000\r
+    DTSTART;TZID=W. Europe Standard Time:20260331T150000\r
+    DURATION:PT1H30M\r
+    SUMMARY:Moved\r
+    END:VEVENT\r
+    END:VCALENDAR\r
+    """
+
+    test "are read with their own zones, and keep everything that is not changed" do
+      account = CalDAVServer.account()
+      CalDAVServer.put(account, "other_1.ics", @outlook)
+
+      title = "Besprechung, wöchentlich mit einem Titel; der über dieZeile geht"
+
+      assert listed(account, "2026-03-01", "2026-05-01") == [
+               {title, "2026-03-23 09:00 +0100"},
+               {"Moved", "2026-03-31 15:00 +0200"},
+               {title, "2026-04-06 09:00 +0200"}
+             ]
+
+      [first, moved, last] = events(account, "2026-03-01", "2026-05-01")
+      assert shown(moved.original) == "2026-03-30 09:00 +0200"
+      assert moved.id == "other%5F1.ics_20260330T070000Z"
+      assert {first.organizer, first.mine} == {"bob@example.com", false}
+
+      assert first.attendees == [
+               %{
+                 email: "ann@example.com",
+                 name: "Ann, A",
+                 response: "accepted",
+                 optional: false
+               }
+             ]
+
+      # Another line break than the file's, at another place.
+      assert {:ok, _} = Calendar.update(account, nil, last, %{location: "Room, 1"}, options())
+      text = account |> CalDAVServer.read("other_1.ics") |> String.replace("\r\n ", "")
+
+      for line <- [
+            "TZID:W. Europe Standard Time",
+            ~s(X-OTHER;X-P="a:b":kept\\nas it is),
+            "TRIGGER:-PT15M",
+            ~s(ORGANIZER;CN="Bob; B":mailto:bob@example.com),
+            "LOCATION:Room\\, 1"
+          ],
+          do: assert(text =~ line)
+
+      assert listed(account, "2026-03-01", "2026-05-01") |> length() == 3
+      assert {:ok, found} = Calendar.get(account, nil, moved.id, @berlin)
+      assert found.title == "Moved"
+      # A moved event stays moved when the series moves by an hour.
+      assert {:ok, first} = Calendar.get(account, nil, first.id, @berlin)
+      changes = %{start: at("2026-03-23 10:00"), end: at("2026-03-23 11:30")}
+      assert {:ok, _} = Calendar.update(account, nil, first, changes, options(:all))
+
+      assert for({_, time} <- listed(account, "2026-03-01", "2026-05-01"), do: time) == [
+               "2026-03-23 10:00 +0100",
+               "2026-03-31 16:00 +0200",
+               "2026-04-06 10:00 +0200"
+             ]
+    end
+
+    # Without a server: some of them never finish with such a file.
+    test "an event every second until 9999, with 5,000 guests" do
+      guests = for n <- 1..5_000, do: "ATTENDEE;CN=G#{n}:mailto:g#{n}@example.org\r\n"
+
+      :ok = Skillbook.Connections.Library.load()
+
+      for rule <- ["FREQ=SECONDLY;UNTIL=99991231T235959Z", "FREQ=SECONDLY", "FREQ=MINUTELY"] do
+        bomb =
+          "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:bomb\r\nDTSTART:20260302T000000Z\r\n" <>
+            "DTEND:20260302T000001Z\r\nRRULE:#{rule}\r\n#{guests}END:VEVENT\r\n" <>
+            "END:VCALENDAR\r\n"
+
+        assert {:ok, calendar} = ICalendar.parse(bomb)
+        resource = %{file: "bomb.ics", version: "1", calendar: calendar}
+
+        {microseconds, found} =
+          :timer.tc(fn ->
+            Events.between(
+              resource,
+              ~U[2026-03-02 00:00:00Z],
+              ~U[2026-03-30 00:00:00Z],
+              "UTC",
+              6
+            )
+          end)
+
+        assert [%{attendees: attendees, more_attendees: true} | _] = found
+        assert {length(found), length(attendees)} == {6, 50}
+        assert microseconds < 20_000_000
+      end
+    end
+  end
+
+  describe "iCalendar" do
+    setup do
+      :ok = Skillbook.Connections.Library.load()
+    end
+
+    test "texts read back as themselves, whatever they are" do
+      for text <- [
+            "",
+            "a",
+            "a,b;c\\d\ne\\n",
+            String.duplicate("ü", 200),
+            String.duplicate("👩‍👩‍👧", 60),
+            "END:VEVENT\nBEGIN:VALARM",
+            ~s(with "quotes": and; more,)
+          ] do
+        event = %{name: "VEVENT", properties: [], components: []}
+        event = ICalendar.put_text(event, "SUMMARY", text)
+        calendar = %{name: "VCALENDAR", properties: [], components: [event]}
+        written = ICalendar.write(calendar)
+        assert written |> String.split("\r\n") |> Enum.all?(&(byte_size(&1) <= 75))
+        assert {:ok, %{components: [read]}} = ICalendar.parse(written)
+        assert {text, ICalendar.text(read, "SUMMARY")} == {text, text}
+      end
+    end
+
+    test "files that are no calendars are refused, and soon" do
+      nested = String.duplicate("BEGIN:VEVENT\n", 100_000)
+
+      for text <- [
+            "",
+            "BEGIN:VCALENDAR",
+            "END:VCALENDAR",
+            "BEGIN:VCALENDAR\nEND:VEVENT",
+            "BEGIN:VCALENDAR\nno line\nEND:VCALENDAR",
+            "BEGIN:VCALENDAR\nEND:VCALENDAR\nBEGIN:VCALENDAR\nEND:VCALENDAR",
+            "SUMMARY:x",
+            <<"BEGIN:VCALENDAR\nSUMMARY:", 255, "\nEND:VCALENDAR">>,
+            nested,
+            String.duplicate("x", 2_000_000),
+            "BEGIN:VCALENDAR\nA;" <> String.duplicate("B=c,", 100_000) <> "\nEND:VCALENDAR"
+          ],
+          do: assert(ICalendar.parse(text) == :error)
+    end
+
+    test "the rules of a zone are those of the database" do
+      for zone <- [
+            "Europe/Berlin",
+            "America/New_York",
+            "Australia/Lord_Howe",
+            "Africa/Casablanca"
+          ] do
+        rules = ICalendar.zone_component(zone, ~U[2026-01-01 00:00:00Z])
+
+        for hour <- 0..20_000//37 do
+          {time, oddity} =
+            ~N[2026-01-01 00:30:00]
+            |> NaiveDateTime.add(hour * 3_600, :second)
+            |> TimeZones.local(zone)
+
+          # Times that clocks skip or repeat have no one offset.
+          if oddity == nil do
+            local = DateTime.to_naive(time)
+            instant = ICalendar.instant({local, {:rules, rules}}, "UTC")
+
+            assert {zone, local, DateTime.to_unix(time)} ==
+                     {zone, local, DateTime.to_unix(instant)}
+          end
+        end
+      end
+    end
+  end
+end

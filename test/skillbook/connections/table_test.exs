@@ -1,0 +1,328 @@
+defmodule Skillbook.Connections.TableTest do
+  # The commands on Google's services and HubSpot: the vendor's methods that each calls, the scope
+  # that suffices for it, and faults of the server at each of its methods.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Connections.{Google, HubSpot}
+  alias Skillbook.Test.Services
+
+  @moduletag timeout: 900_000
+  @now ~U[2026-03-02 08:00:00Z]
+  @ann "ann@example.com"
+  @bob "bob@example.com"
+
+  @time "2026-03-01T08:00:00Z"
+
+  @seed %{
+    gmail: %{
+      messages: %{
+        @ann => [
+          %{
+            from: "Bob <bob@example.com>",
+            to: @ann,
+            subject: "Numbers",
+            text: "See the file.",
+            attachments: [%{name: "n.txt", type: "text/plain", data: "1 2 3"}]
+          }
+        ]
+      }
+    },
+    calendar: %{
+      events: [
+        %{
+          id: "review1",
+          calendar: @ann,
+          summary: "Review",
+          start: %{dateTime: "2026-03-02T10:00:00Z"},
+          end: %{dateTime: "2026-03-02T11:00:00Z"}
+        }
+      ]
+    },
+    drive: %{
+      files: [
+        %{id: "doc1", name: "Notes", mimeType: "application/vnd.google-apps.document", text: "A"},
+        %{id: "txt1", name: "q1.txt", mimeType: "text/plain", text: "Q1: 4"},
+        %{id: "dir1", name: "Plans", mimeType: "application/vnd.google-apps.folder"}
+      ]
+    },
+    hubspot: %{
+      contacts: [%{id: "101", properties: %{email: "bo@example.com", firstname: "Bo"}}],
+      companies: [%{id: "55", properties: %{name: "Acme", domain: "acme.example"}}],
+      deals: [%{id: "301", properties: %{dealname: "Renewal"}}],
+      notes: [%{id: "901", properties: %{hs_note_body: "Called.", hs_timestamp: @time}}],
+      tasks: [%{id: "801", properties: %{hs_task_subject: "Call", hs_timestamp: @time}}]
+    }
+  }
+
+  # {command, lines, change, undone}: `change` is {judge, its query, a text}: a line changes the
+  # number of things with this text, as Google's own client reads them, by one; `nil` for a
+  # command that only reads, or whose change is the same however often it is made.
+  @rows [
+    {"email.archive", ["email.archive m1"], nil},
+    {"email.delete", ["email.delete m1"], nil},
+    {"email.draft", ["email.draft --to bob@example.com --subject Plan --body Hi"],
+     {"gmail.drafts", [user: @ann], "Plan"}},
+    {"email.label", ["email.label m1 --add starred", "email.label m1 --add Work --create"], nil},
+    {"email.read", ["email.read m1", "email.read m1 --attachment 1"], nil},
+    {"email.search", ["email.search --unread --after yesterday --limit 5"], nil},
+    {"email.send", ["email.send --to bob@example.com --subject Plan --body Hi"],
+     {"gmail.messages", [user: @bob], "Plan"}},
+    {"calendar.calendars", ["calendar.calendars"], nil},
+    {"calendar.create", [~s(calendar.create --title Plan --start "tuesday 9:00")],
+     {"calendar.events", [user: @ann], "Plan"}},
+    {"calendar.delete", ["calendar.delete review1"], nil},
+    {"calendar.free", ["calendar.free --attendees bob@example.com --date tomorrow"], nil},
+    {"calendar.get", ["calendar.get review1"], nil},
+    {"calendar.invite",
+     [~s(calendar.invite --title Plan --start "tuesday 9:00" --attendees bob@example.com)],
+     {"calendar.events", [user: @bob], "Plan"}},
+    {"calendar.list", ["calendar.list --date today"], nil},
+    {"calendar.update", ["calendar.update review1 --location Berlin"], nil},
+    {"drive.create",
+     [~s(drive.create Plan --content "# Plan"), "drive.create Plan --type folder"],
+     {"drive.files", [user: @ann], "Plan"}},
+    {"drive.list", ["drive.list", "drive.list Plans"], nil},
+    {"drive.read", ["drive.read doc1", "drive.read txt1"], nil},
+    {"drive.search", ["drive.search Q1"], nil},
+    {"drive.share", ["drive.share doc1 --to bob@example.com"],
+     {"drive.permissions", [user: @ann, id: "doc1"], @bob}},
+    {"drive.update", ["drive.update doc1 --name Minutes", "drive.update doc1 --folder Plans"],
+     nil},
+    {"hubspot.companies", ["hubspot.companies acme", "hubspot.companies --id 55"], nil},
+    {"hubspot.contacts", ["hubspot.contacts bo", "hubspot.contacts --id 101"], nil},
+    {"hubspot.create_company", ["hubspot.create_company --name Plan"],
+     {"hubspot.companies", [], "Plan"}},
+    {"hubspot.create_contact", ["hubspot.create_contact --email plan@example.com"],
+     {"hubspot.contacts", [], "plan@example.com"}},
+    {"hubspot.create_deal", ["hubspot.create_deal --name Plan"], {"hubspot.deals", [], "Plan"}},
+    {"hubspot.create_note", ["hubspot.create_note --body Plan"], {"hubspot.notes", [], "Plan"}},
+    {"hubspot.create_task", ["hubspot.create_task --title Plan --due tomorrow"],
+     {"hubspot.tasks", [], "Plan"}},
+    {"hubspot.deals", ["hubspot.deals renewal", "hubspot.deals --id 301"], nil},
+    {"hubspot.notes", ["hubspot.notes called"], nil},
+    {"hubspot.tasks", ["hubspot.tasks --status not_started"], nil},
+    {"hubspot.update_company", ["hubspot.update_company 55 --city Hamburg"], nil},
+    {"hubspot.update_contact", ["hubspot.update_contact 101 --lastname Lee"], nil},
+    {"hubspot.update_deal", ["hubspot.update_deal 301 --amount 15000"], nil},
+    {"hubspot.update_note", ["hubspot.update_note 901 --body Later"], nil},
+    {"hubspot.update_task", ["hubspot.update_task 801 --status completed"], nil}
+  ]
+
+  # {name, fault, the result of a command that reads, and of one that writes}. A command that
+  # writes may fail where the vendor leaves open whether the change was made.
+  @faults [
+    {"429", [status: 429, reason: "rateLimitExceeded", retry_after: 0], :ok, :ok},
+    {"403 rateLimitExceeded", [status: 403, reason: "rateLimitExceeded", retry_after: 0], :ok,
+     :ok},
+    {"403 userRateLimitExceeded", [status: 403, reason: "userRateLimitExceeded"], :ok, :ok},
+    {"401", [status: 401, reason: "authError"], :ok, :ok},
+    {"503", [status: 503, reason: "backendError"], :ok, :any},
+    {"500 after the change", [status: 500, reason: "backendError", applied: true], :ok, :any},
+    {"no answer", [cut: 0], :ok, :any},
+    {"no answer after the change", [cut: 0, applied: true], :ok, :any},
+    {"a part of an answer", [cut: 95, applied: true], :ok, :any},
+    {"HTML in place of JSON", [body: "<html>Sign in</html>", applied: true], :any, :any},
+    {"429 without end", [status: 429, reason: "rateLimitExceeded", times: nil], :error, :error},
+    {"429 with Retry-After of an hour",
+     [status: 429, reason: "rateLimitExceeded", retry_after: 3600, times: nil], :error, :error},
+    {"503 without end", [status: 503, reason: "backendError", times: nil], :error, :error},
+    {"silence", [silent: true, times: nil], :error, :error},
+    {"403 insufficientPermissions", [status: 403, reason: "insufficientPermissions", times: nil],
+     :error, :error},
+    {"403 quotaExceeded", [status: 403, reason: "quotaExceeded", times: nil], :error, :error},
+    {"400", [status: 400, reason: "badRequest", times: nil], :error, :error},
+    {"404", [status: 404, reason: "notFound", times: nil], :error, :error}
+  ]
+
+  # HubSpot has other reasons, and a token that does not expire.
+  @google_only ["403 rateLimitExceeded", "403 userRateLimitExceeded", "401"] ++
+                 ["403 insufficientPermissions", "403 quotaExceeded"]
+  @hubspot_faults Enum.reject(@faults, &(elem(&1, 0) in @google_only)) ++
+                    [
+                      {"401 without end",
+                       [status: 401, reason: "INVALID_AUTHENTICATION", times: nil], :error,
+                       :error},
+                      {"403 MISSING_SCOPES", [status: 403, reason: "MISSING_SCOPES", times: nil],
+                       :error, :error}
+                    ]
+
+  # A mail that is gone before it is read is left out; a folder is looked for by its name, too.
+  @not_found [
+    {"email.search --unread --after yesterday --limit 5", "gmail.users.messages.get"},
+    {"drive.list Plans", "drive.files.get"}
+  ]
+
+  # Deals are shown without the names of their stages if these cannot be read.
+  @names ["hubspot.deals", "hubspot.update_deal"]
+
+  # Milliseconds of a command, with a fault that ends and with one that does not.
+  @limit 30_000
+  @short 3_000
+
+  @pat "pat-eu1-table"
+  @table "docs/connections.md"
+
+  test "the table of the docs: each command, the vendor's methods, the scope that suffices" do
+    pages = Path.wildcard("priv/connections/*/*.md")
+    names = for page <- pages, Path.basename(page) != "SKILL.md", do: name(page)
+    assert Enum.sort(for {command, _, _} <- @rows, do: command) == Enum.sort(names)
+
+    rows = for {command, lines, _change} <- @rows, do: row(command, methods(command, lines))
+    docs = File.read!(@table)
+    written = for "| `" <> _ = line <- String.split(docs, "\n"), do: line
+    assert Enum.sort(written) == Enum.sort(rows)
+
+    for {name, _, _, _} <- @faults ++ @hubspot_faults,
+        do: assert(String.contains?(one_line(docs), name), name)
+  end
+
+  defp name(page), do: page |> Path.rootname() |> Path.split() |> Enum.take(-2) |> Enum.join(".")
+  defp one_line(text), do: String.replace(text, ~r/\s+/, " ")
+
+  # The methods of a command that may use only its first scope.
+  defp methods(command, lines) do
+    [least | _] = scopes(command)
+
+    lines
+    |> Enum.flat_map(fn line ->
+      world = @seed |> Map.merge(%{delegated: [least], hubspot_tokens: %{@pat => [least]}})
+      world = Services.make(world)
+      result = run(world, line)
+      assert {line, result.status, result.content} == {line, :ok, result.content}
+      Services.check(world)
+      for entry <- Services.log(world), name = entry["method"], name != "oauth.token", do: entry
+    end)
+    |> Enum.uniq_by(& &1["method"])
+  end
+
+  defp scopes("hubspot." <> _ = command), do: HubSpot.scopes(command)
+  defp scopes(command), do: Google.scopes(command)
+
+  defp row(command, entries) do
+    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Enum.map_join(", ", &"`#{&1}`")
+    scope = command |> scopes() |> hd() |> String.split("/") |> List.last()
+    "| `#{command}` | #{names} | `#{scope}` |"
+  end
+
+  test "each fault at each method: no command hangs, crashes, or makes a change twice" do
+    runs =
+      for {command, lines, change} <- @rows,
+          {line, index} <- Enum.with_index(lines),
+          entry <- methods(command, [line]),
+          {name, fault, _reads, _writes} = row <- faults(command),
+          # A call of a batch has no connection of its own.
+          !entry["batch"] or not Enum.any?([:cut, :silent], &Keyword.has_key?(fault, &1)) do
+        {line, if(index == 0, do: change), entry["method"], name, fault,
+         expected(command, line, entry["method"], row)}
+      end
+
+    # The authorization server fails in the same ways, before there is a token.
+    tokens =
+      for {line, change} <- [
+            {"email.send --to bob@example.com --subject Plan --body Hi",
+             {"gmail.messages", [user: @bob], "Plan"}},
+            {"calendar.list --date today", nil},
+            {"drive.read doc1", nil}
+          ],
+          {name, fault, _reads, _writes} <- @faults do
+        expected = if Keyword.has_key?(fault, :times), do: :error, else: :any
+        {line, change, "oauth.token", name, fault, expected}
+      end
+
+    wrong =
+      (runs ++ tokens)
+      |> Task.async_stream(&fault/1, max_concurrency: 60, timeout: 300_000)
+      |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
+
+    assert wrong == [], Enum.join(wrong, "\n")
+    assert length(runs) > 500
+  end
+
+  defp faults("hubspot." <> _), do: @hubspot_faults
+  defp faults(_command), do: @faults
+
+  defp expected(command, line, method, {name, fault, reads, writes}) do
+    cond do
+      name == "404" and {line, method} in @not_found ->
+        :ok
+
+      method == "hubspot.pipelines.get_all" and command in @names and
+          Keyword.has_key?(fault, :times) ->
+        :ok
+
+      writes?(command) ->
+        writes
+
+      true ->
+        reads
+    end
+  end
+
+  defp writes?(command) do
+    [domain, action] = String.split(command, ".")
+    File.read!("priv/connections/#{domain}/#{action}.md") =~ "\neffects: write\n"
+  end
+
+  defp fault({line, change, method, name, fault, expected}) do
+    world = Services.make(Map.put(@seed, :hubspot_tokens, %{@pat => ["all"]}))
+    before = count(world, change)
+    Services.fault(world, [method: method] ++ fault)
+    began = System.monotonic_time(:millisecond)
+    # The faults that a command waits for.
+    endless = Keyword.has_key?(fault, :times) and fault[:status] in [nil, 429, 503]
+    limit = if endless, do: @short, else: @limit
+    result = run(world, line, limit)
+    took = System.monotonic_time(:millisecond) - began
+    made = count(world, change) - before
+    %{"broken" => broken, "log" => log} = Services.state(world)
+    violations = for %{"violation" => reason} <- log, do: reason
+    unclear = result.content =~ ~r/not known|made all the same|may have/
+
+    problems = [
+      {expected != :any and result.status != expected, "#{result.status}"},
+      {result.status not in [:ok, :error], "#{result.status}"},
+      {result.content =~ "crashed", "crashed"},
+      {String.trim(result.content) == "", "no text"},
+      {took > limit + 60_000, "took #{took} ms"},
+      {change != nil and result.status == :ok and made != 1, "ok, and #{made} changes"},
+      {made > 1, "#{made} changes"},
+      {result.status == :error and made == 1 and not unclear, "made, and not said"},
+      {name == "403 insufficientPermissions" and method != "oauth.token" and
+         not (result.content =~ "allow it in the delegation of the domain"), "no next step"},
+      {violations != [], "#{inspect(violations)}"},
+      {broken != [], "#{broken}"}
+    ]
+
+    for {true, problem} <- problems,
+        do: "#{line} | #{method} | #{name} | #{problem} | #{result.content}"
+  end
+
+  defp count(_world, nil), do: 0
+
+  defp count(world, {judge, query, text}) do
+    world
+    |> Services.judge(judge, query)
+    |> Enum.count(&(inspect(&1, limit: :infinity) =~ text))
+  end
+
+  defp run(world, line, limit \\ @limit) do
+    book = :"table_#{System.unique_integer([:positive])}"
+
+    {:ok, pid} =
+      Skillbook.start_link(
+        name: book,
+        builtins: [:google, :hubspot],
+        profiles: [[id: "ann", approved: ["*"]]],
+        connections: [
+          google: Services.google(world),
+          hubspot: [url: world.url, token: fn -> @pat end]
+        ]
+      )
+
+    options = [now: @now, timeout: limit]
+    report = Skillbook.run(Skillbook.view(book, "ann"), "```cmd\n#{line}\n```", options)
+    Supervisor.stop(pid)
+    [result] = report.results
+    result
+  end
+end

@@ -1,0 +1,122 @@
+defmodule Skillbook.MCP.ClientJudgesTest do
+  # The client against the official conformance suite, and servers made by others.
+  # `bin/mcp-for-tests run mix test FILE` installs them.
+  use ExUnit.Case, async: false
+
+  import Skillbook.Test.HostileServer, only: [book: 2]
+
+  alias Skillbook.View
+
+  @moduletag :capture_log
+  @support Path.expand("../../support/mcp", __DIR__)
+  @client "mix run --no-compile test/support/mcp/conformance_client.exs"
+
+  # Each scenario with its revision, `nil` for that of the suite, and the result that is expected.
+  # A scenario that is expected to fail has its reason; if it begins to pass, the test fails.
+  @scenarios [
+    {"initialize", "2025-06-18", :passes},
+    {"initialize", "2025-11-25", :passes},
+    {"tools_call", "2025-06-18", :passes},
+    {"tools_call", "2025-11-25", :passes},
+    {"tools_call", "2026-07-28", :passes},
+    {"request-metadata", nil, :passes},
+    {"http-standard-headers", nil, :passes},
+    {"http-custom-headers", nil, :passes},
+    {"http-invalid-tool-headers", nil, :passes},
+    {"json-schema-ref-no-deref", nil, :passes},
+    {"sep-2322-client-request-state", nil, :passes},
+    {"elicitation-sep1034-client-defaults", nil, :passes},
+    {"sep-2640-client-no-prefetch", nil, :passes},
+    {"sep-2640-client-verify-digest", nil, :passes},
+    {"sep-2640-client-verify-size", nil, :passes},
+    {"sep-2640-client-verify-frontmatter", nil, :passes},
+    # Streams are not resumed; a call that was cut off is an error that the model sees.
+    {"sse-retry", nil, :fails},
+    # A command has flags, and no copy of the schema to send back.
+    {"json-schema-2020-12-preservation", "2026-07-28", :fails}
+  ]
+
+  setup_all do
+    folder =
+      System.get_env("SKILLBOOK_MCP") ||
+        raise "SKILLBOOK_MCP is not set. To install the programs and set it: " <>
+                "bin/mcp-for-tests run mix test FILE"
+
+    %{folder: folder, node: Path.join(folder, "node_modules/.bin/node")}
+  end
+
+  for {scenario, revision, expected} <- @scenarios do
+    test "the conformance suite: #{scenario} #{revision} #{expected}", context do
+      suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+      revision = unquote(revision)
+
+      arguments =
+        [Path.join(context.folder, suite), "client", "--command", @client] ++
+          ["--scenario", unquote(scenario), "--timeout", "120000"] ++
+          if(revision, do: ["--spec-version", revision], else: [])
+
+      {output, status} = System.cmd(context.node, arguments, stderr_to_stdout: true)
+
+      case unquote(expected) do
+        :passes -> assert status == 0 and output =~ "OVERALL: PASSED", output
+        :fails -> assert status != 0 and output =~ "OVERALL: FAILED", output
+      end
+    end
+  end
+
+  defp text(book, line),
+    do: hd(Skillbook.run(View.all(book), "```cmd\n#{line}\n```").results).content
+
+  test "FastMCP as a source, as a program and over HTTP", %{folder: folder} do
+    python = Path.join(folder, "bin/python")
+    script = Path.join(@support, "fast_server.py")
+    program = book([python, script, "stdio"], approve: :all, timeout: 60_000)
+
+    {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
+    {:ok, port} = :inet.port(socket)
+    :gen_tcp.close(socket)
+
+    server =
+      Port.open({:spawn_executable, python}, [
+        :binary,
+        :stderr_to_stdout,
+        args: [script, "http", "#{port}"]
+      ])
+
+    {:os_pid, pid} = Port.info(server, :os_pid)
+    on_exit(fn -> System.cmd("kill", ["#{pid}"]) end)
+    await(port, 300)
+    http = book("http://127.0.0.1:#{port}/mcp", approve: :all, timeout: 60_000)
+
+    for book <- [program, http] do
+      assert Skillbook.diagnostics(book) == []
+      assert text(book, "docs.add 2 --b 3") =~ "| 5"
+
+      assert text(book, ~s(docs.describe --words a --words b --options '{"x": 1}')) =~
+               ~r/\| \{"words":\s*\["a",\s*"b"\],\s*"options":\s*\{"x":\s*1\}\}/
+
+      assert text(book, "docs.fail") =~ "fail has failed:\n"
+      assert text(book, "docs.fail") =~ "| no luck today"
+    end
+  end
+
+  test "the official TypeScript SDK as a source, with a skill", %{folder: folder, node: node} do
+    command = [node, Path.join(@support, "official_server.mjs")]
+    env = %{"SKILLBOOK_MCP" => folder}
+    book = book(command, approve: :all, env: env, timeout: 60_000)
+    assert Skillbook.diagnostics(book) == []
+    assert text(book, "docs.echo --text 'a b'") =~ "| a b"
+    assert text(book, "get_skill: docs/greet") =~ "| # Greet"
+  end
+
+  defp await(port, tries) do
+    case :gen_tcp.connect({127, 0, 0, 1}, port, []) do
+      {:ok, socket} ->
+        :gen_tcp.close(socket)
+
+      {:error, _reason} when tries > 0 ->
+        Process.sleep(100)
+        await(port, tries - 1)
+    end
+  end
+end

@@ -1,0 +1,5 @@
+defmodule Skillbook.Support.MediaTypeTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Support.MediaType
+end

@@ -1,0 +1,228 @@
+defmodule Skillbook.Web.LeaksTest do
+  # A hidden entry behaves as if it did not exist, on every route. Two books differ in entries
+  # that the caller may not see; every request has the same bytes from both, whether it names such
+  # an entry, a missing one or one that is visible. And in one book, a hidden name has the bytes
+  # of a missing one.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Store, Web}
+  alias Skillbook.Test.{Requests, Routes}
+
+  @visible %{
+    "tea/SKILL.md" => "---\nname: tea\ndescription: Brews tea\ntags: [drink]\n---\nBoil water.\n",
+    "tea/notes/pot.md" => "A pot.\n",
+    "cup/wash.md" =>
+      "---\nname: cup.wash\ndescription: Washes cups\neffects: read\n---\n# Wash\n",
+    "week.md" =>
+      "---\nname: week\ndescription: A plan of the week\nworkflow: true\n---\n" <>
+        "```cmd\ncup.wash\n```\n"
+  }
+
+  # Names of the same length, and of each kind. Their words are in no visible entry.
+  @hidden %{
+    "zebra/SKILL.md" =>
+      "---\nname: zebra\ntitle: Zebraic\naliases: [zebru]\ndescription: Zebras quagga\n" <>
+        "tags: [stripe]\nvisibility_labels: [staff]\n---\nQuagga.\n",
+    "zebra/notes/hoof.md" => "A hoof.\n",
+    "cup/zeb.md" =>
+      "---\nname: cup.zebr\ndescription: Zebra cups\nvisibility_labels: [staff]\n---\n# Zeb\n",
+    "zoo.md" =>
+      "---\nname: zooze\ndescription: A zoo\nvisibility_labels: [staff]\nworkflow: true\n---\n" <>
+        "```cmd\ncup.zebr\n```\n",
+    # A command of the account.
+    "email/search.md" =>
+      "---\nname: email.search\ndescription: Zebra mails\nvisibility_labels: [staff]\n---\n# Z\n"
+  }
+
+  @hidden_names ["zebra", "zebru", "Zebraic", "cup.zebr", "zooze", "store-zebra", "stripe"] ++
+                  ["email.search"]
+  @missing_names ["qqqqq", "store-qqqqq"]
+  @visible_names ["tea", "cup.wash", "week", "note-pot"]
+
+  setup do
+    {with_folder, with_book} = start(Map.merge(@visible, @hidden))
+    {without_folder, without_book} = start(@visible)
+    staff = Skillbook.view(with_book, "staff")
+
+    {:ok, _entry} =
+      Store.create(
+        staff,
+        %{
+          name: "store-zebra",
+          title: "Zebras of the store",
+          kind: :skill,
+          description: "Zebras quagga of the store",
+          content: "Quagga.",
+          labels: ["staff"]
+        },
+        by: :user
+      )
+
+    for book <- [with_book, without_book] do
+      fields = %{name: "note-pot", title: "Pot", kind: :note, content: "A pot of tea."}
+      {:ok, _entry} = Store.create(Skillbook.view(book, "guest"), fields, by: :user)
+      # The numbers of generations differ by the writes.
+      :ok = Skillbook.reload(book)
+    end
+
+    %{with: {with_folder, with_book}, without: {without_folder, without_book}}
+  end
+
+  defp start(files) do
+    folder = Path.join(System.tmp_dir!(), "leaks_#{System.unique_integer([:positive])}")
+    on_exit(fn -> File.rm_rf!(folder) end)
+    write(folder, files)
+
+    name =
+      book(
+        sources: [[path: folder, name: "files"]],
+        builtins: ["memory"],
+        store: ":memory:",
+        connections: [google: [client_id: "app", client_secret: fn -> "s3cret" end]],
+        scheduler: false,
+        watch: false,
+        profiles: [[id: "guest"], [id: "staff", grants: ["staff"], labels: ["staff"]]]
+      )
+
+    {folder, name}
+  end
+
+  # The response to a caller, without the parts that differ between any two books.
+  defp answer({folder, book}, {method, target, options}, name) do
+    encoded = URI.encode(name, &URI.char_unreserved?/1)
+    target = String.replace(target, "NAME", encoded)
+    options = options |> replace(name) |> Keyword.put_new(:as, "guest")
+    response = Requests.call(Requests.web(book, publish: "guest"), method, target, options)
+
+    body =
+      response.body |> String.replace(folder, "FOLDER") |> String.replace(~r/#{book}/, "BOOK")
+
+    body = String.replace(body, ~r/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z)?/, "TIME")
+    body = String.replace(body, ~r/"duration":\d+| after [\d.]+ m?s/, "DURATION")
+    {response.status, Enum.sort(response.headers), body}
+  end
+
+  defp replace(options, name) do
+    Keyword.new(options, fn
+      {key, %{} = fields} ->
+        {key, deep(fields, name)}
+
+      {key, value} when is_binary(value) ->
+        {key, String.replace(value, "NAME", name)}
+
+      {:headers, headers} ->
+        {:headers, for({key, value} <- headers, do: {key, String.replace(value, "NAME", name)})}
+
+      other ->
+        other
+    end)
+  end
+
+  defp deep(%{} = map, name), do: Map.new(map, fn {key, value} -> {key, deep(value, name)} end)
+  defp deep(text, name) when is_binary(text), do: String.replace(text, "NAME", name)
+  defp deep(other, _name), do: other
+
+  test "a book with hidden entries answers as one without them", context do
+    for {method, target, _options} = route <- Routes.all(),
+        name <- @hidden_names ++ @missing_names ++ @visible_names do
+      with_hidden = answer(context.with, route, name)
+      without = answer(context.without, route, name)
+
+      assert with_hidden == without,
+             "#{method} #{target} of #{name}: #{diff(with_hidden, without)}"
+    end
+  end
+
+  test "a hidden name has the answer of a missing one of the same length", context do
+    for {method, target, _options} = route <- Routes.all(),
+        {hidden, missing} <- [{"zebra", "qqqqq"}, {"store-zebra", "store-qqqqq"}] do
+      {status, headers, body} = answer(context.with, route, hidden)
+      hidden_answer = {status, headers, String.replace(body, hidden, missing)}
+      missing_answer = answer(context.with, route, missing)
+
+      assert hidden_answer == missing_answer,
+             "#{method} #{target}: #{diff(hidden_answer, missing_answer)}"
+    end
+  end
+
+  test "a stream of events says nothing about a change of a hidden entry", context do
+    {folder, book} = context.with
+    web = Requests.web(book)
+
+    for {as, told?} <- [{"guest", false}, {"staff", true}] do
+      {_response, pid} = Requests.stream(web, "GET", "/events", as: as)
+      assert_receive {:part, ^pid, "event: ready" <> _}
+      text = File.read!(Path.join(folder, "zebra/SKILL.md"))
+      write(folder, %{"zebra/SKILL.md" => text <> "Changed for #{as}.\n"})
+      :ok = Skillbook.reload(book)
+
+      if told? do
+        assert_receive {:part, ^pid, "event: " <> _}
+        drain(pid)
+      else
+        refute_receive {:part, ^pid, "event: " <> _}, 500
+      end
+
+      # The stream works: a visible change is told.
+      write(folder, %{"tea/SKILL.md" => @visible["tea/SKILL.md"] <> "Stir for #{as}.\n"})
+      :ok = Skillbook.reload(book)
+      assert_receive {:part, ^pid, "event: " <> _}
+      Requests.close(pid)
+      Process.unlink(pid)
+      Process.exit(pid, :kill)
+    end
+  end
+
+  defp drain(pid) do
+    receive do
+      {:part, ^pid, "event: " <> _} -> drain(pid)
+    after
+      500 -> :ok
+    end
+  end
+
+  # The test could not fail if nobody saw the entries.
+  test "the profile with the label sees them", context do
+    for {_folder, book} <- [context.with],
+        name <- ["zebra", "cup.zebr", "zooze", "store-zebra"] do
+      web = Requests.web(book)
+      assert Requests.call(web, "GET", "/api/skills/#{name}", as: "staff").status == 200
+      assert Requests.call(web, "GET", "/api/skills/#{name}", as: "guest").status == 404
+      assert Requests.call(web, "GET", "/skills/#{name}", as: "staff").status == 200
+    end
+  end
+
+  test "every area has routes in the list, and every page with a name is there" do
+    targets = for {_method, target, _options} <- Routes.all(), do: target
+
+    for prefix <- ["/api", "/skills", "/mcp", "/.well-known/agent-skills"],
+        do: assert(Enum.any?(targets, &String.starts_with?(&1, prefix)), prefix)
+
+    listed = for {method, target, _options} <- Routes.all(), do: {method, path(target)}
+
+    for {method, pattern, _module, _function} <- Web.Page.routes(), :name in pattern do
+      assert {method, pattern(pattern)} in listed, "#{method} #{pattern(pattern)} is missing"
+    end
+  end
+
+  defp path(target), do: target |> String.split("?") |> hd()
+
+  defp pattern(pattern) do
+    "/" <>
+      Enum.map_join(pattern, "/", fn
+        :name -> "NAME"
+        {:rest, :path} -> "notes/hoof.md"
+        atom when is_atom(atom) -> "1"
+        text -> text
+      end)
+  end
+
+  defp diff({one_status, one_headers, one}, {other_status, other_headers, other}) do
+    headers = [one_headers -- other_headers, other_headers -- one_headers]
+
+    changes =
+      for {kind, part} <- String.myers_difference(one, other), kind != :eq, do: {kind, part}
+
+    inspect([{one_status, other_status}, headers, changes], limit: 30, printable_limit: 300)
+  end
+end

@@ -1,0 +1,196 @@
+defmodule Skillbook.Web.PlugTest do
+  # The plug, with the functions of Plug that test/support/plug.ex has.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.OptionError
+  alias Skillbook.Web.Plug, as: WebPlug
+
+  setup do
+    %{book: book(sources: [], store: ":memory:", profiles: [[id: "default"], [id: "ann"]])}
+  end
+
+  def profile(conn), do: conn.assigns[:answer]
+
+  defp init(book, options \\ []) do
+    [book: book, url: "https://example.com", authenticate: {__MODULE__, :profile}]
+    |> Keyword.merge(options)
+    |> WebPlug.init()
+  end
+
+  defp conn(fields) do
+    {assigns, fields} = Keyword.pop(fields, :assigns, %{})
+
+    struct!(
+      Plug.Conn,
+      [
+        method: "GET",
+        scheme: :https,
+        host: "example.com",
+        port: 443,
+        path_info: ["api", "skills"],
+        script_name: ["admin", "skills"],
+        assigns: Map.merge(%{answer: {:ok, "ann"}}, assigns)
+      ] ++ fields
+    )
+  end
+
+  defp header(conn, name) do
+    with {^name, value} <- List.keyfind(conn.resp_headers, name, 0), do: value
+  end
+
+  for {options, message} <- [
+        {[url: nil], "Skillbook.Web.Plug needs the option :url"},
+        {[authenticate: :none],
+         "expected :tokens or a function, since an application can be reached from other " <>
+           "machines; listen on 127.0.0.1 for :none, as the option :authenticate of " <>
+           "Skillbook.Web, got: :none"},
+        {[max_body: 0],
+         "expected a number of bytes as the option :max_body of Skillbook.Web.Plug, got: 0"},
+        {[book: nil],
+         "expected the name of a book as the option :book of Skillbook.Web, got: nil"}
+      ] do
+    test "init with #{inspect(options)} raises", %{book: book} do
+      error = assert_raise OptionError, fn -> init(book, unquote(options)) end
+      assert Exception.message(error) == unquote(message)
+    end
+  end
+
+  test "the function of the application gets the connection", %{book: book} do
+    for {answer, status} <- [
+          {{:ok, "ann"}, 200},
+          {{:ok, "gone"}, 401},
+          {:error, 401}
+        ] do
+      conn = WebPlug.call(conn(assigns: %{answer: answer}), init(book))
+      assert conn.status == status
+      assert header(conn, "cache-control") == "no-store"
+    end
+
+    conn =
+      conn(path_info: ["skills"], assigns: %{answer: {:redirect, "/sign-in"}})
+      |> WebPlug.call(init(book, authenticate: fn conn -> conn.assigns.answer end))
+
+    assert {conn.status, header(conn, "location")} == {303, "/sign-in"}
+  end
+
+  test "the host is the one of the connection", %{book: book} do
+    for {fields, status} <- [
+          {[], 200},
+          {[scheme: :http, port: 80], 200},
+          {[host: "other.example"], 421},
+          {[port: 8443], 421},
+          {[host: "::1", port: 4000], 421}
+        ] do
+      fields = Keyword.merge([scheme: :https, host: "example.com", port: 443], fields)
+      conn = struct!(conn([]), fields)
+      assert WebPlug.call(conn, init(book)).status == status
+    end
+
+    options = init(book, url: fn -> "http://[::1]:4000" end)
+    conn = struct!(conn([]), scheme: :http, host: "::1", port: 4000)
+    assert WebPlug.call(conn, options).status == 200
+    options = init(book, url: fn -> "nonsense" end)
+    assert_raise OptionError, fn -> WebPlug.call(conn, options) end
+  end
+
+  test "links lead below the place where it is mounted", %{book: book} do
+    conn = WebPlug.call(conn(path_info: ["skills"]), init(book))
+    assert conn.status == 200
+    body = IO.iodata_to_binary(conn.resp_body)
+    assert body =~ ~s(href="/admin/skills/skills")
+    refute body =~ ~s(href="/skills")
+    request = %Skillbook.Web.Request{base: "/admin/skills"}
+
+    assert Skillbook.Web.Request.url(request, init(book).web, ["mcp"]) ==
+             "https://example.com/admin/skills/mcp"
+  end
+
+  test "the path is decoded, and the base is not", %{book: book} do
+    for {path, status} <- [
+          {["api", "skills", "a%20b"], 404},
+          {["api", "skills", "%FF"], 400},
+          {["api", "skills", "%zz"], 404},
+          {["api", "%73kills"], 200}
+        ],
+        do: assert(WebPlug.call(conn(path_info: path), init(book)).status == status)
+  end
+
+  @form [{"content-type", "application/x-www-form-urlencoded"}]
+  @page [method: "POST", path_info: ["login"], req_headers: @form]
+
+  describe "the body" do
+    test "is read up to the limit", %{book: book} do
+      {:ok, token} = Skillbook.Web.Tokens.create(book, scopes: [:page])
+      body = "token=" <> token.secret.()
+      options = init(book, authenticate: :tokens, max_body: byte_size(body))
+      assert WebPlug.call(conn([assigns: %{body: body}] ++ @page), options).status == 303
+      too_long = WebPlug.call(conn([assigns: %{body: body <> "&"}] ++ @page), options)
+      assert {too_long.status, too_long.resp_body} == {413, "The body is too large.\n"}
+      conn = WebPlug.call(conn([assigns: %{body: :timeout}] ++ @page), options)
+      assert {conn.status, conn.resp_body} == {400, "The body cannot be read.\n"}
+    end
+
+    test "may have been read by Plug.Parsers, as a form", %{book: book} do
+      {:ok, token} = Skillbook.Web.Tokens.create(book, scopes: [:page])
+      options = init(book, authenticate: :tokens)
+      params = %{"token" => token.secret.(), "nested" => %{"a" => ["1"]}}
+      assert WebPlug.call(conn([body_params: params] ++ @page), options).status == 303
+      params = %{"token" => ["x"]}
+      assert WebPlug.call(conn([body_params: params] ++ @page), options).status == 401
+    end
+
+    test "may have been read by Plug.Parsers, as JSON", %{book: book} do
+      fields = [
+        method: "POST",
+        path_info: ["mcp"],
+        req_headers: [
+          {"content-type", "application/json"},
+          {"accept", "application/json, text/event-stream"}
+        ]
+      ]
+
+      message = %{"jsonrpc" => "2.0", "id" => 1, "method" => "ping"}
+
+      bodies =
+        for more <- [
+              [assigns: %{body: Skillbook.Support.JSON.encode(message)}],
+              [body_params: message]
+            ],
+            do: WebPlug.call(conn(more ++ fields), init(book)).resp_body
+
+      assert [body] = bodies |> Enum.map(&IO.iodata_to_binary/1) |> Enum.uniq()
+      assert body =~ ~s("jsonrpc":"2.0")
+      # A list is under its own name.
+      conn = conn([body_params: %{"_json" => [message]}] ++ fields)
+      assert IO.iodata_to_binary(WebPlug.call(conn, init(book)).resp_body) =~ "error"
+    end
+  end
+
+  test "a stream is sent in parts, until the client has gone", %{book: book} do
+    test = self()
+    {client, _monitor} = spawn_monitor(fn -> relay(test) end)
+
+    task =
+      Task.async(fn ->
+        conn(path_info: ["events"], assigns: %{client: client}) |> WebPlug.call(init(book))
+      end)
+
+    assert_receive {:chunk, 0, ": \n\n"}
+    assert_receive {:chunk, 1, "event: ready" <> _}
+    Process.exit(client, :kill)
+    send(task.pid, {:skillbook, book, nil})
+    write = fn -> Skillbook.Store.create(Skillbook.view(book, "ann"), note(), by: :user) end
+    assert {:ok, _entry} = write.()
+    assert %Plug.Conn{status: 200} = Task.await(task, 60_000)
+  end
+
+  defp note, do: %{name: "tea", title: "Tea", kind: :note, content: "Boil."}
+
+  defp relay(test) do
+    receive do
+      message -> send(test, message)
+    end
+
+    relay(test)
+  end
+end
