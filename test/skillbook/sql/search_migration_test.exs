@@ -337,7 +337,8 @@ for dialect <- [:sqlite, :postgres] do
       assert [[left]] = SQL.query!(sql, listed).rows
       assert left in 1..(2 * @many)
 
-      for round <- 1..@kills, do: interrupt(context.dialect, place, [], &kill(&1, (round - 1) * 10))
+      for round <- 1..@kills,
+          do: interrupt(context.dialect, place, [], &kill(&1, (round - 1) * 10))
 
       for table <- ~w(tasks memories),
           do: assert(SQL.query!(sql, "select count(*) from skillbook_#{table}").rows == [[@many]])
