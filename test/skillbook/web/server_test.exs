@@ -965,11 +965,11 @@ defmodule Skillbook.Web.ServerTest do
       log =
         capture_log(fn ->
           File.cp!(certfile, context.certfile)
-          Process.sleep(2_500)
+          # The files are looked at every two seconds.
+          Process.sleep(5_000)
           assert {:ok, _} = fetch(url, context.authority)
           File.cp!(keyfile, context.keyfile)
-          Process.sleep(2_500)
-          assert {:ok, _} = fetch(url, authority)
+          assert eventually(fn -> match?({:ok, _}, fetch(url, authority)) end)
         end)
 
       assert log =~
