@@ -277,8 +277,8 @@ for dialect <- [:sqlite, :postgres] do
     @many 2_000
     @kills 6
 
-    # Prints a line when it begins, and ends with its standard input. With `itself`, it ends in the
-    # middle of the backfill, however fast the machine is: at the fourth of about nine puts.
+    # Prints a line when it begins, and ends with its standard input. With `itself`, it ends in
+    # the middle of the backfill, however fast the machine is: at the fourth of about nine puts.
     @script ~S"""
     [dialect, place | itself] = System.argv()
     {:ok, _} = Application.ensure_all_started(:skillbook)
