@@ -4,9 +4,10 @@ defmodule Skillbook.CLI.ProcessTest do
 
   import Skillbook.SkillsCase, only: [until: 3]
 
-  alias Skillbook.Test.ChatServer
+  alias Skillbook.Test.{ChatServer, Terminal}
 
   @skillbook Path.expand("bin/skillbook")
+  @no_terminal Terminal.missing()
 
   # Builds here if needed, so that no test does.
   setup_all do
@@ -514,19 +515,11 @@ defmodule Skillbook.CLI.ProcessTest do
                  "notes.echo --text \"one\n"
     end
 
-    # `script` of util-linux starts a process on a terminal. Other programs of that name take
-    # other options, and some containers have no terminals.
-    @script System.find_executable("script")
-    @terminal @script &&
-                match?(
-                  {_, 0},
-                  System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true)
-                )
-    @tag skip: not @terminal && "needs util-linux's script"
+    @tag skip: @no_terminal
     test "edits, completes and saves lines on a terminal, and stops a command",
          %{folder: folder} do
       {port, say} = on_terminal(folder, "shell")
-      await(port, "skillbook> ")
+      until(port, "", "skillbook> ")
 
       # Tab for the name and the flag, Backspace, and an insertion at the left.
       say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
@@ -542,11 +535,11 @@ defmodule Skillbook.CLI.ProcessTest do
       assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
     end
 
-    @tag skip: not @terminal && "needs util-linux's script"
+    @tag skip: @no_terminal
     test "colours depend on the output, not on the input", %{folder: folder} do
       run = fn more ->
         command = "'#{@skillbook}' --no-builtins --db :memory: list #{more}"
-        System.cmd(@script, ["-qec", command, "/dev/null"], cd: folder, env: environment(folder))
+        Terminal.run(command, cd: folder, env: environment(folder))
       end
 
       assert {"", 0} = run.("> out")
@@ -559,48 +552,21 @@ defmodule Skillbook.CLI.ProcessTest do
     # bin/skillbook on a terminal, and a function that types and waits for a text.
     defp on_terminal(folder, words) do
       command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})
-
-      env =
-        for {name, value} <- environment(folder),
-            do: {to_charlist(name), if(value, do: to_charlist(value), else: false)}
-
-      port =
-        Port.open({:spawn_executable, @script}, [
-          :binary,
-          :exit_status,
-          args: ["-qec", command, "/dev/null"],
-          cd: folder,
-          env: env
-        ])
+      port = Terminal.open(command, folder, environment(folder))
 
       say = fn bytes, answer ->
         Port.command(port, bytes)
-        await(port, answer)
+        until(port, "", answer)
       end
 
       {port, say}
     end
-
-    defp await(port, text, seen \\ "") do
-      receive do
-        {^port, {:data, bytes}} ->
-          seen = seen <> bytes
-          if seen =~ text, do: seen, else: await(port, text, seen)
-
-        {^port, {:exit_status, status}} ->
-          flunk("exited with #{status} before #{inspect(text)}, after #{inspect(seen)}")
-      after
-        60_000 -> flunk("expected #{inspect(text)}, got: #{inspect(seen)}")
-      end
-    end
   end
 
   describe "the chat" do
-    alias Skillbook.Test.ChatServer
-
     @block "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
 
-    @tag skip: not @terminal && "needs util-linux's script"
+    @tag skip: @no_terminal
     test "prints commands on a terminal, and stops the model", %{folder: folder} do
       script = [
         ChatServer.answer([@block]),
@@ -611,7 +577,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
       {_server, url} = ChatServer.start(script)
       {port, say} = on_terminal(folder, "chat --url #{url} --model m")
-      assert await(port, "you> ") =~ "Chatting with m."
+      assert until(port, "", "you> ") =~ "Chatting with m."
       seen = say.("Say one.\r", "One it is.")
       assert seen =~ "\e[1m[1] notes.echo --text one\e[0m"
       assert seen =~ "\e[32mok\e[0m"
@@ -626,7 +592,7 @@ defmodule Skillbook.CLI.ProcessTest do
       assert_receive {^port, {:exit_status, 0}}, 60_000
     end
 
-    @tag skip: not @terminal && "needs util-linux's script"
+    @tag skip: @no_terminal
     test "asks on a terminal before a command with side effects", %{folder: folder} do
       write = ChatServer.answer("```cmd\nnotes.echo --text one\n```")
       script = [write, ChatServer.answer("Good."), write, write, ChatServer.answer("Fine.")]
@@ -636,7 +602,7 @@ defmodule Skillbook.CLI.ProcessTest do
       # The line editor redraws the prompt at each key, so each step waits for the text after
       # its answer.
       question = "Run it? y/n/always/later/why> "
-      await(port, "you> ")
+      until(port, "", "you> ")
       say.("Say one.\r", question)
       say.("perhaps\r", ~r/y       run the command.*why> /s)
       say.("y\r", ~r/Good\..*you> /s)

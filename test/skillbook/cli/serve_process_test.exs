@@ -3,6 +3,8 @@ defmodule Skillbook.CLI.ServeProcessTest do
   # links of other processes.
   use Skillbook.SkillsCase, async: true
 
+  alias Skillbook.Test.Terminal
+
   @skillbook Path.expand("bin/skillbook")
 
   # Builds here if needed, so that no test does.
@@ -107,22 +109,11 @@ defmodule Skillbook.CLI.ServeProcessTest do
     refute File.exists?(socket)
   end
 
-  @script System.find_executable("script")
-  @terminal @script &&
-              match?(
-                {_, 0},
-                System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true)
-              )
-
-  @tag skip: not @terminal && "needs util-linux's script"
+  @tag skip: Terminal.missing()
   test "on a terminal Enter prints another link, and Ctrl-C stops", context do
     words = Enum.map_join(context.cli ++ ["serve", "--port", "0"], " ", &"'#{&1}'")
-    env = [{~c"MIX_ENV", ~c"test"}, {~c"TERM", ~c"xterm"}]
-    # Without `exec` some shells stay above the command, and Ctrl-C kills them.
-    command = "exec env --default-signal=INT '#{@skillbook}' #{words}"
-    args = ["-qec", command, "/dev/null"]
-    options = [:binary, :exit_status, args: args, cd: context.folder, env: env]
-    port = Port.open({:spawn_executable, @script}, options)
+    env = [{"MIX_ENV", "test"}, {"TERM", "xterm"}]
+    port = Terminal.open("'#{@skillbook}' #{words}", context.folder, env)
     output = until(port, "", ~r/Ctrl-C stops\.\r?\n/)
     link = ~r{http://127\.0\.0\.1:\d+/open/[\w-]+}
     [first] = Regex.run(link, output)
