@@ -97,9 +97,7 @@ defmodule Skillbook.Test.RawHTTP do
 
   defp body(socket, %{"content-length" => length}, rest, _method, time) do
     length = String.to_integer(length)
-    got = read(socket, rest, length, time)
-    <<body::binary-size(length), rest::binary>> = got
-    {body, rest}
+    socket |> read(rest, length, time) |> :erlang.split_binary(length)
   end
 
   defp body(socket, %{"transfer-encoding" => "chunked"}, rest, _method, time),
@@ -113,7 +111,8 @@ defmodule Skillbook.Test.RawHTTP do
 
     with [size, rest] <- line(socket, got, time) do
       size = String.to_integer(size, 16)
-      <<data::binary-size(size), "\r\n", rest::binary>> = read(socket, rest, size + 2, time)
+      got = read(socket, rest, size + 2, time)
+      {data, "\r\n" <> rest} = :erlang.split_binary(got, size)
       Process.put({__MODULE__, socket}, rest)
       data
     end

@@ -33,7 +33,12 @@ defmodule Skillbook.Test.Requests do
       {:stream, fun} ->
         parent = self()
         ref = make_ref()
-        fun.(fn data -> send(parent, {ref, IO.iodata_to_binary(data)}) && :ok end)
+
+        fun.(fn data ->
+          send(parent, {ref, IO.iodata_to_binary(data)})
+          :ok
+        end)
+
         %{response | body: collect(ref, [])}
 
       body ->

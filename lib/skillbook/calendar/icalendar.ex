@@ -139,11 +139,9 @@ defmodule Skillbook.Calendar.ICalendar do
 
   # At the last character that fits.
   defp split(text, size) do
-    <<first::binary-size(size), rest::binary>> = text
-
-    case rest do
-      <<1::1, 0::1, _::bitstring>> -> split(text, size - 1)
-      _ -> {first, rest}
+    case :erlang.split_binary(text, size) do
+      {_first, <<1::1, 0::1, _::bitstring>>} -> split(text, size - 1)
+      parts -> parts
     end
   end
 

@@ -30,7 +30,7 @@ defmodule Skillbook.Transcript.Stored do
   @type part :: %{kind: String.t(), at: String.t(), content: map()}
 
   @typedoc "Where a run is recorded, or `nil` if it is not."
-  @type record :: %{sql: SQL.t(), run: String.t(), clock: (() -> DateTime.t())} | nil
+  @type recording :: %{sql: SQL.t(), run: String.t(), clock: (() -> DateTime.t())} | nil
 
   @doc """
   Begins or goes on with the record of a run; `nil` if the book stores none.
@@ -39,7 +39,7 @@ defmodule Skillbook.Transcript.Stored do
           atom(),
           %{run: String.t(), profile: String.t(), depth: non_neg_integer(), input: String.t()},
           (() -> DateTime.t())
-        ) :: record()
+        ) :: recording()
   def start(name, run, clock), do: guarded(run.run, fn -> begin(name, run, clock) end)
 
   defp begin(name, run, clock) do
@@ -113,7 +113,7 @@ defmodule Skillbook.Transcript.Stored do
   end
 
   @doc "Records a message or the result of a command; other events are no part of the record."
-  @spec event(record(), term()) :: :ok
+  @spec event(recording(), term()) :: :ok
   def event(nil, _event), do: :ok
 
   def event(record, {:message, %Message{} = message}) do
@@ -144,7 +144,7 @@ defmodule Skillbook.Transcript.Stored do
   end
 
   @doc "Records how a run ended."
-  @spec finish(record(), Skillbook.Agent.Result.t()) :: :ok
+  @spec finish(recording(), Skillbook.Agent.Result.t()) :: :ok
   def finish(nil, _result), do: :ok
 
   def finish(record, result) do

@@ -51,9 +51,13 @@ defmodule Skillbook.Web.Proxies do
   @spec texts([network()]) :: [{String.t(), 1..128}]
   def texts(proxies) do
     for {network, bits, size} <- proxies do
-      part = if size == 32, do: 8, else: 16
-      number = network <<< (size - bits)
-      ip = for <<(one::size(part) <- <<number::size(size)>>)>>, do: one
+      number = <<network <<< (size - bits)::size(size)>>
+
+      ip =
+        if size == 32,
+          do: for(<<byte <- number>>, do: byte),
+          else: for(<<group::16 <- number>>, do: group)
+
       {ip |> List.to_tuple() |> :inet.ntoa() |> to_string(), bits}
     end
   end

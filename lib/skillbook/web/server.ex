@@ -390,5 +390,5 @@ defmodule Skillbook.Web.Server do
 
   @impl true
   # The options of an application may be secret.
-  def format_status(_reason, [_dictionary, _state]), do: [data: [{'State', :hidden}]]
+  def format_status(_reason, [_dictionary, _state]), do: [data: [{~c"State", :hidden}]]
 end

@@ -1,7 +1,7 @@
 defmodule Skillbook.Connections.ConfigTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.{Connections, Context, OptionError, Profile, View}
+  alias Skillbook.{Connections, Context, OptionError, View}
   alias Skillbook.Connections.{Account, Config}
   alias Skillbook.Test.Connections, as: Signed
 
@@ -168,7 +168,7 @@ defmodule Skillbook.Connections.ConfigTest do
             {["eve"], false},
             {["bob", "eve"], false}
           ] do
-        context = %{context | profile: %Profile{context.profile | others: others}}
+        context = put_in(context.profile.others, others)
         assert match?({:ok, _}, Connections.account(context, :hubspot)) == has?
       end
     end
@@ -199,7 +199,7 @@ defmodule Skillbook.Connections.ConfigTest do
     # Whether a profile that has an account also has it while it acts for another one.
     defp for_others?(book, service) do
       alone = context(book, "ann")
-      both = %{alone | profile: %Profile{alone.profile | others: ["bob"]}}
+      both = put_in(alone.profile.others, ["bob"])
       assert {:ok, _} = Connections.account(alone, service)
       assert Atom.to_string(service) in View.of(book, alone.profile).profile.services
       has? = match?({:ok, _}, Connections.account(both, service))

@@ -42,7 +42,7 @@ defmodule Skillbook.Connections.SecretsTest do
 
     defp crash("raise", account, token), do: raise("oops #{inspect([account, token])}")
     defp crash("arguments", account, token), do: apply(__MODULE__, :missing, [account, token])
-    defp crash("match", account, token), do: :error = hd([{account, token}])
+    defp crash("match", account, token), do: :error = Enum.random([{account, token}])
     defp crash("exit", account, token), do: exit({account, token})
     defp crash("throw", account, token), do: throw({account, token})
 

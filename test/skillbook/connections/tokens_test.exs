@@ -502,7 +502,7 @@ defmodule Skillbook.Connections.TokensTest do
       secret = column_of(book, "ann")
 
       for position <- [0, 1, 12, 13, 28, 29, byte_size(secret) - 1] do
-        <<head::binary-size(position), byte, rest::binary>> = secret
+        {head, <<byte, rest::binary>>} = :erlang.split_binary(secret, position)
         changed = {:blob, <<head::binary, Bitwise.bxor(byte, 1), rest::binary>>}
         put_secret(book, changed)
         assert {:error, %ConnectionError{kind: :key}} = Connections.token(mail(book, "ann"), [])

@@ -11,7 +11,7 @@ defmodule Skillbook.Drive.DocumentsTest do
 
   defp zip(parts) do
     parts = for {name, text} <- parts, do: {String.to_charlist(name), text}
-    {:ok, {_name, data}} = :zip.create('office.zip', parts, [:memory])
+    {:ok, {_name, data}} = :zip.create(~c"office.zip", parts, [:memory])
     data
   end
 

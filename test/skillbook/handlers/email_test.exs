@@ -33,7 +33,10 @@ defmodule Skillbook.Handlers.EmailTest do
     own = [
       name: name,
       watch: false,
-      ask: fn request -> send(test, {:asked, request.command.raw}) && :allow end,
+      ask: fn request ->
+        send(test, {:asked, request.command.raw})
+        :allow
+      end,
       connections: [google: [vendor: GoogleVendor, token: fn -> token end, url: world.url]]
     ]
 

@@ -113,7 +113,10 @@ defmodule Skillbook.Handlers.HubSpotTest do
       name: book,
       watch: false,
       builtins: ["hubspot"],
-      ask: fn request -> send(test, {:asked, request.command.name}) && :deny end,
+      ask: fn request ->
+        send(test, {:asked, request.command.name})
+        :deny
+      end,
       profiles: [[id: "ann"], [id: "careful", writes: :ask]],
       connections: [
         hubspot:

@@ -87,7 +87,7 @@ defmodule Skillbook.Mail.GmailTest do
       world = world(for n <- 1..30, do: %{subject: "Mail #{n}", date: 1_771_000_000 + n})
       account = GoogleVendor.account(world, @ann)
       assert {:ok, %{messages: messages, more: true}} = Mail.search(account, query(limit: 25))
-      assert Enum.map(messages, & &1.subject) == for(n <- 30..6, do: "Mail #{n}")
+      assert Enum.map(messages, & &1.subject) == for(n <- 30..6//-1, do: "Mail #{n}")
 
       assert Enum.frequencies(Services.methods(world)) == %{
                "gmail.users.messages.list" => 1,

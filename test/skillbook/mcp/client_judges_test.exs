@@ -45,22 +45,22 @@ defmodule Skillbook.MCP.ClientJudgesTest do
     %{folder: folder, node: Path.join(folder, "node_modules/.bin/node")}
   end
 
+  outcomes = %{passes: "OVERALL: PASSED", fails: "OVERALL: FAILED"}
+
   for {scenario, revision, expected} <- @scenarios do
+    of_revision = if revision, do: ["--spec-version", revision], else: []
+
     test "the conformance suite: #{scenario} #{revision} #{expected}", context do
       suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-      revision = unquote(revision)
 
       arguments =
         [Path.join(context.folder, suite), "client", "--command", @client] ++
-          ["--scenario", unquote(scenario), "--timeout", "120000"] ++
-          if(revision, do: ["--spec-version", revision], else: [])
+          ["--scenario", unquote(scenario), "--timeout", "120000"] ++ unquote(of_revision)
 
       {output, status} = System.cmd(context.node, arguments, stderr_to_stdout: true)
-
-      case unquote(expected) do
-        :passes -> assert status == 0 and output =~ "OVERALL: PASSED", output
-        :fails -> assert status != 0 and output =~ "OVERALL: FAILED", output
-      end
+      outcome = if status == 0, do: "OVERALL: PASSED", else: "OVERALL: FAILED"
+      assert output =~ outcome, output
+      assert outcome == unquote(outcomes[expected]), output
     end
   end
 

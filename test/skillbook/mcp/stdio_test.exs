@@ -27,7 +27,10 @@ defmodule Skillbook.MCP.StdioTest do
       end
     end
 
-    write = fn line -> send(test, {:output, IO.iodata_to_binary(line)}) && :ok end
+    write = fn line ->
+      send(test, {:output, IO.iodata_to_binary(line)})
+      :ok
+    end
 
     pid =
       spawn_link(fn -> send(test, {:served, Stdio.serve(book, "ann", options, read, write)}) end)
@@ -257,7 +260,7 @@ defmodule Skillbook.MCP.StdioTest do
 
     case :rand.uniform(3) do
       1 -> Map.put(params, "_meta", @meta)
-      2 -> Map.put(params, "_meta", %{hd(Map.keys(@meta)) => value(1)})
+      2 -> Map.put(params, "_meta", %{Enum.random(Map.keys(@meta)) => value(1)})
       3 -> params
     end
   end

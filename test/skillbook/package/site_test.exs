@@ -599,7 +599,7 @@ defmodule Skillbook.Package.SiteTest do
 
   defp flip(text) do
     at = Enum.random(0..(byte_size(text) - 1))
-    <<before::binary-size(at), _, rest::binary>> = text
+    {before, <<_, rest::binary>>} = :erlang.split_binary(text, at)
     before <> <<Enum.random(0..255)>> <> rest
   end
 

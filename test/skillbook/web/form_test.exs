@@ -10,29 +10,27 @@ defmodule Skillbook.Web.FormTest do
   defp disposition(rest), do: "content-disposition: form-data; " <> rest
 
   for {text, expected} <- [
-        {"", %{}},
-        {"a=1&b=2", %{"a" => "1", "b" => "2"}},
-        {"a", %{"a" => ""}},
-        {"=1", %{"" => "1"}},
-        {"a=1&a=2", %{"a" => "2"}},
-        {"a[]=1&a[]=2", %{"a" => ["1", "2"]}},
-        {"a[]=1&a=2", %{"a" => ["1", "2"]}},
-        {"[]=1", %{"[]" => "1"}},
-        {"a=b=c", %{"a" => "b=c"}},
-        {"a=x+y%2B%C3%A9", %{"a" => "x y+é"}},
-        {"&&a=1&", %{"a" => "1"}},
+        {"", {:ok, %{}}},
+        {"a=1&b=2", {:ok, %{"a" => "1", "b" => "2"}}},
+        {"a", {:ok, %{"a" => ""}}},
+        {"=1", {:ok, %{"" => "1"}}},
+        {"a=1&a=2", {:ok, %{"a" => "2"}}},
+        {"a[]=1&a[]=2", {:ok, %{"a" => ["1", "2"]}}},
+        {"a[]=1&a=2", {:ok, %{"a" => ["1", "2"]}}},
+        {"[]=1", {:ok, %{"[]" => "1"}}},
+        {"a=b=c", {:ok, %{"a" => "b=c"}}},
+        {"a=x+y%2B%C3%A9", {:ok, %{"a" => "x y+é"}}},
+        {"&&a=1&", {:ok, %{"a" => "1"}}},
         {"a=%FF", :error},
         {"%FF=1", :error},
-        {String.duplicate("a&", 1_000), %{"a" => ""}},
+        {String.duplicate("a&", 1_000), {:ok, %{"a" => ""}}},
         {String.duplicate("a&", 1_001), :error},
         {String.duplicate("a&", 1_000) <> "a", :error},
-        {String.duplicate("&", 1_000), %{}},
+        {String.duplicate("&", 1_000), {:ok, %{}}},
         {String.duplicate("&", 1_001), :error}
       ] do
     test "urlencoded #{inspect(String.slice(text, 0, 40))} of #{byte_size(text)} bytes" do
-      expected = unquote(Macro.escape(expected))
-      expected = if expected == :error, do: :error, else: {:ok, expected}
-      assert Form.urlencoded(unquote(text)) == expected
+      assert Form.urlencoded(unquote(text)) == unquote(Macro.escape(expected))
     end
   end
 

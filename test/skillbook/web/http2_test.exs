@@ -21,11 +21,22 @@ defmodule Skillbook.Web.HTTP2Test do
 
     handler = fn request ->
       case request.path do
-        ["wait"] -> send(test, {:waiting, self()}) && Process.sleep(:infinity)
-        ["echo"] -> Response.text(200, request.body)
-        ["slow"] -> Process.sleep(1_000) && Response.text(200, "ok")
-        ["large"] -> Response.text(200, :binary.copy("x", 1_000_000))
-        _path -> Response.text(200, "ok")
+        ["wait"] ->
+          send(test, {:waiting, self()})
+          Process.sleep(:infinity)
+
+        ["echo"] ->
+          Response.text(200, request.body)
+
+        ["slow"] ->
+          Process.sleep(1_000)
+          Response.text(200, "ok")
+
+        ["large"] ->
+          Response.text(200, :binary.copy("x", 1_000_000))
+
+        _path ->
+          Response.text(200, "ok")
       end
     end
 

@@ -867,7 +867,7 @@ defmodule Skillbook.Web.ServerTest do
       assert RawHTTP.chunk(events) == ""
       for socket <- [idle, used, events], do: assert(RawHTTP.rest(socket) == "")
       %URI{port: port} = URI.parse(url)
-      assert {:error, :econnrefused} = :gen_tcp.connect('127.0.0.1', port, [])
+      assert {:error, :econnrefused} = :gen_tcp.connect(~c"127.0.0.1", port, [])
       assert Task.yield(stop, 100) == nil
 
       send(pid, {:answer, "in time"})

@@ -47,7 +47,7 @@ defmodule Skillbook.Web.TokensTest do
 
     # Two wrong characters, or one in another place, do not pass the checksum.
     for place <- [3, 20, 50] do
-      <<before::binary-size(place), character, rest::binary>> = text
+      {before, <<character, rest::binary>>} = :erlang.split_binary(text, place)
       wrong = if character == ?0, do: ?1, else: ?0
       assert Secrets.token?(text)
       refute Secrets.token?(<<before::binary, wrong, rest::binary>>)

@@ -133,17 +133,14 @@ defmodule Skillbook.WebTest do
   ]
 
   for {listener, url, hosts, scheme, host, status} <- @hosts do
+    address = if is_integer(listener), do: {:tcp, {127, 0, 0, 1}, listener}, else: listener
+
     test "host #{inspect(host)} of #{inspect({listener, url, hosts, scheme})}: #{status}" do
       name = book(sources: [])
 
-      listener =
-        if is_integer(unquote(listener)),
-          do: {:tcp, {127, 0, 0, 1}, unquote(listener)},
-          else: unquote(listener)
-
       web = %{
         Web.new!(book: name, url: unquote(url), hosts: unquote(hosts))
-        | listener: listener
+        | listener: unquote(Macro.escape(address))
       }
 
       options = [as: "default", host: unquote(host), scheme: unquote(scheme)]

@@ -114,7 +114,7 @@ defmodule Skillbook.Test.MCPJudges do
         :stderr_to_stdout,
         args: arguments,
         line: 4_096,
-        env: [{'NODE_PATH', to_charlist(Path.join(folder(), "node_modules"))}]
+        env: [{~c"NODE_PATH", to_charlist(Path.join(folder(), "node_modules"))}]
       ])
 
     url(port, [])

@@ -93,7 +93,6 @@ defmodule Skillbook.Handlers.Email.Compose do
   defp address?(text), do: match?({:ok, _}, Flags.cast_emails(%{"to" => text}, "to"))
 
   defp same?(%{address: a}, %{address: b}), do: String.downcase(a) == String.downcase(b)
-  defp same?(_address, nil), do: false
 
   defp reply_to_error(reply, from, other) do
     %MailError{kind: :reply_to, id: reply.id, addresses: [from.address, other.address]}

@@ -7,7 +7,7 @@ defmodule Skillbook.Handlers.HubSpot.API do
   alias Skillbook.Handlers.HubSpot.Object
 
   @type call :: %{account: Connections.Account.t(), object: Object.t(), now: DateTime.t()}
-  @type record :: map()
+  @type crm_record :: map()
 
   @url "https://api.hubapi.com"
   @reads [repeat: true, changes: false]
@@ -20,7 +20,8 @@ defmodule Skillbook.Handlers.HubSpot.API do
   end
 
   @doc "Records by a search, and how many there are."
-  @spec search(call(), map()) :: {:ok, [record()], non_neg_integer()} | {:error, Exception.t()}
+  @spec search(call(), map()) ::
+          {:ok, [crm_record()], non_neg_integer()} | {:error, Exception.t()}
   def search(call, body) do
     request = [method: :post, url: objects(call) <> "/search", json: body]
 
@@ -31,7 +32,7 @@ defmodule Skillbook.Handlers.HubSpot.API do
   end
 
   @doc "A record by its id, or a contact by its address, with the ids of associated records."
-  @spec get(call(), String.t(), [String.t()]) :: {:ok, record()} | {:error, Exception.t()}
+  @spec get(call(), String.t(), [String.t()]) :: {:ok, crm_record()} | {:error, Exception.t()}
   def get(call, id, properties) do
     associations = for name <- Object.associated(call.object), do: Object.fetch!(name).many
 
@@ -45,7 +46,7 @@ defmodule Skillbook.Handlers.HubSpot.API do
 
   @doc "Several records by their ids, in one request. Unknown ids are left out."
   @spec get_all(call(), [String.t()], [String.t()]) ::
-          {:ok, [record()]} | {:error, Exception.t()}
+          {:ok, [crm_record()]} | {:error, Exception.t()}
   def get_all(call, ids, properties) do
     body = %{
       inputs: Enum.map(ids, &%{id: &1}),
@@ -62,14 +63,14 @@ defmodule Skillbook.Handlers.HubSpot.API do
   end
 
   @doc "Creates a record together with its associations."
-  @spec create(call(), map(), [map()]) :: {:ok, record()} | {:error, Exception.t()}
+  @spec create(call(), map(), [map()]) :: {:ok, crm_record()} | {:error, Exception.t()}
   def create(call, properties, associations) do
     body = %{properties: properties, associations: associations}
     send(call, [method: :post, url: objects(call), json: body], "create", [])
   end
 
   @doc "Sets properties of a record. Setting the same values twice is harmless."
-  @spec update(call(), String.t(), map()) :: {:ok, record()} | {:error, Exception.t()}
+  @spec update(call(), String.t(), map()) :: {:ok, crm_record()} | {:error, Exception.t()}
   def update(call, id, properties) do
     request = [
       method: :patch,

@@ -90,9 +90,10 @@ defmodule Skillbook.Handlers.HubSpot.Read do
 
       text ->
         {minus, name} =
-          if String.starts_with?(text, "-"),
-            do: {"-", String.slice(text, 1..-1)},
-            else: {"", text}
+          case text do
+            "-" <> name -> {"-", name}
+            name -> {"", name}
+          end
 
         with :ok <- Properties.known([name], definitions, "sort", call),
              do: {:ok, [minus <> Properties.norm(name)]}

@@ -260,7 +260,7 @@ defmodule Skillbook.Mail.IMAP.Messages do
   end
 
   # The bytes of a message, or its beginning with a note. `:piece` has the first ones.
-  defp raw(session, %{size: size} = message, limit) do
+  defp raw(session, %{size: size} = message, limit) when is_integer(size) and is_integer(limit) do
     length = if size <= limit, do: size, else: max(min(@piece, limit), @small)
     first = message.piece
     rest = pieces(session, message.uid, length, byte_size(first), [])

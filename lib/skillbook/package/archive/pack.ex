@@ -54,7 +54,7 @@ defmodule Skillbook.Package.Archive.Pack do
     path
     |> :binary.matches("/")
     |> Enum.find_value(fn {at, 1} ->
-      <<prefix::binary-size(at), "/", name::binary>> = path
+      {prefix, "/" <> name} = :erlang.split_binary(path, at)
       if at in 1..155 and byte_size(name) in 1..100, do: {prefix, name}
     end)
   end

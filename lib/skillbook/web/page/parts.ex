@@ -257,7 +257,7 @@ defmodule Skillbook.Web.Page.Parts do
   @spec pages(Request.t(), [String.t()], map(), pos_integer(), pos_integer()) :: Html.content()
   def pages(_request, _segments, _query, _at, 1), do: nil
 
-  def pages(request, segments, query, at, count) do
+  def pages(request, segments, query, at, count) when is_integer(at) and is_integer(count) do
     to = fn number -> Layout.path(request, segments, Map.put(query, "page", number)) end
 
     tag(:nav, [class: "pages", aria_label: "Pages"], [

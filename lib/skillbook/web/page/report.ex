@@ -189,7 +189,7 @@ defmodule Skillbook.Web.Page.Report do
 
     page =
       case Integer.parse(field(request, "page", 10)) do
-        {page, ""} when page in 1..pages -> page
+        {page, ""} when page >= 1 and page <= pages -> page
         _other -> 1
       end
 

@@ -302,7 +302,9 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   defp steps(%{steps: 0, ran: ran}), do: "#{ran}"
-  defp steps(%{steps: steps, ran: ran}), do: "#{ran} of #{max(steps, ran)}"
+
+  defp steps(%{steps: steps, ran: ran}) when is_integer(steps) and is_integer(ran),
+    do: "#{ran} of #{max(steps, ran)}"
 
   defp run(request, run, steps) do
     [

@@ -377,7 +377,7 @@ defmodule Skillbook.Web.Page.EditTest do
       disposition = ~s(attachment; filename="milk.tar.gz")
       assert Requests.header(response, "content-disposition") == disposition
 
-      {:ok, [{'milk/SKILL.md', text}]} =
+      {:ok, [{~c"milk/SKILL.md", text}]} =
         :erl_tar.extract({:binary, response.body}, [:memory, :compressed])
 
       assert text =~ "Two bottles."

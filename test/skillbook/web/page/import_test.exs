@@ -19,7 +19,7 @@ defmodule Skillbook.Web.Page.ImportTest do
 
   defp zip(files) do
     files = for {path, text} <- files, do: {String.to_charlist(path), text}
-    {:ok, {_name, data}} = :zip.create('x.zip', files, [:memory])
+    {:ok, {_name, data}} = :zip.create(~c"x.zip", files, [:memory])
     data
   end
 

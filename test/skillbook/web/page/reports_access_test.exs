@@ -5,6 +5,7 @@ defmodule Skillbook.Web.Page.ReportsAccessTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{View, Workflow}
+  alias Skillbook.Support.JSON
   alias Skillbook.Test.{HtmlChecker, Requests}
 
   @moduletag :tmp_dir
@@ -99,6 +100,9 @@ defmodule Skillbook.Web.Page.ReportsAccessTest do
     |> Enum.sort()
   end
 
+  defp check(:html, body), do: assert(HtmlChecker.page(body) == [])
+  defp check(:json, body), do: assert({:ok, _} = JSON.decode(body))
+
   for format <- [:html, :json], target <- @pages do
     test "#{target} as #{format} shows what a view shows", context do
       {target, format} = {unquote(target), unquote(format)}
@@ -111,7 +115,7 @@ defmodule Skillbook.Web.Page.ReportsAccessTest do
         assert %{status: 200, body: body} = shown.(as)
         # `ann` has made no request, and the prompt of the default format has no full texts.
         if about_all?, do: assert(body =~ @mark)
-        if format == :html, do: assert(HtmlChecker.page(body) == [])
+        check(format, body)
       end
 
       assert %{status: 200} = bob = shown.("bob")

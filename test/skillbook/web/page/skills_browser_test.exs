@@ -278,7 +278,7 @@ defmodule Skillbook.Web.Page.SkillsBrowserTest do
     assert {:ok, %{source: :import}} = Store.fetch(view, "tea")
     assert {"tea.tar.gz", data} = Browser.download(page, role: "link", name: "Export")
     {:ok, files} = :erl_tar.extract({:binary, data}, [:memory, :compressed])
-    assert [{'tea/SKILL.md', page}] = files
+    assert [{~c"tea/SKILL.md", page}] = files
     assert page =~ "Makes tea"
   end
 
