@@ -16,6 +16,7 @@ defmodule Skillbook.MCP.Protocol do
 
   # The newest is first.
   @revisions ["2026-07-28", "2025-11-25", "2025-06-18"]
+  @version Mix.Project.config()[:version]
   @meta "io.modelcontextprotocol/"
 
   @max_bytes 4 * 1024 * 1024
@@ -34,6 +35,14 @@ defmodule Skillbook.MCP.Protocol do
   @doc "The name of a field of `_meta` that the protocol reserves."
   @spec meta(String.t()) :: String.t()
   def meta(name), do: @meta <> name
+
+  @doc "The name and version of Skillbook, as servers and clients give theirs."
+  @spec info() :: map()
+  def info, do: %{"name" => "skillbook", "title" => "Skillbook", "version" => @version}
+
+  @doc "The `_meta` of every result of a server of the newest revision."
+  @spec server_meta() :: map()
+  def server_meta, do: %{meta("serverInfo") => info()}
 
   @doc ~S"""
   Reads a message.

@@ -24,8 +24,6 @@ defmodule Skillbook.MCP.Server do
 
   alias Skillbook.Telemetry
 
-  @version Mix.Project.config()[:version]
-
   @stateless "2026-07-28"
   @sessions ["2025-11-25", "2025-06-18"]
   @all [@stateless | @sessions]
@@ -123,7 +121,7 @@ defmodule Skillbook.MCP.Server do
     result
     |> Map.put_new("resultType", "complete")
     |> cache(cached)
-    |> Map.update("_meta", server_meta(), &Map.merge(server_meta(), &1))
+    |> Map.update("_meta", Protocol.server_meta(), &Map.merge(Protocol.server_meta(), &1))
     |> then(&{:ok, &1})
   end
 
@@ -135,10 +133,6 @@ defmodule Skillbook.MCP.Server do
     do: Map.merge(%{"ttlMs" => @ttl, "cacheScope" => "private"}, result)
 
   defp cache(result, _cached), do: result
-
-  @doc "The `_meta` of every result of the newest revision."
-  @spec server_meta() :: map()
-  def server_meta, do: %{Protocol.meta("serverInfo") => info()}
 
   @doc false
   @spec handle(String.t(), map(), Context.t()) :: {:ok, map()}
@@ -169,7 +163,7 @@ defmodule Skillbook.MCP.Server do
         result = %{
           "protocolVersion" => revision,
           "capabilities" => capabilities(),
-          "serverInfo" => info(),
+          "serverInfo" => Protocol.info(),
           "instructions" => instructions()
         }
 
@@ -233,8 +227,6 @@ defmodule Skillbook.MCP.Server do
   end
 
   defp client(_info), do: nil
-
-  defp info, do: %{"name" => "skillbook", "title" => "Skillbook", "version" => @version}
 
   defp capabilities do
     %{

@@ -5,7 +5,7 @@ defmodule Skillbook.MCP.Subscriptions do
   # name are not compared, so a change costs as much as its size, for each client.
 
   alias Skillbook.Catalog.ChangedFiles
-  alias Skillbook.MCP.{Context, Error, Prompts, Protocol, Resources, Server, Session, Tools}
+  alias Skillbook.MCP.{Context, Error, Prompts, Protocol, Resources, Session, Tools}
   alias Skillbook.{Book, Catalog, Change, Entry, View}
 
   @typedoc "The changes that a client wants to hear of."
@@ -112,7 +112,7 @@ defmodule Skillbook.MCP.Subscriptions do
 
   @spec closed(Protocol.id()) :: map()
   def closed(id) do
-    meta = Map.merge(Server.server_meta(), meta(id))
+    meta = Map.merge(Protocol.server_meta(), meta(id))
     Protocol.result(id, %{"resultType" => "complete", "_meta" => meta})
   end
 

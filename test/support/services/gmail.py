@@ -41,6 +41,16 @@ def encode64(data):
     return base64.urlsafe_b64encode(data).decode()
 
 
+def decoded(part):
+    """The bytes of a part. Of broken base64, which releases of Python read differently, those
+    before the fault."""
+    if (part.get("content-transfer-encoding") or "").strip().lower() != "base64":
+        return part.get_payload(decode=True) or b""
+    text = re.sub("[^A-Za-z0-9+/]", "", part.get_payload().split("=")[0])
+    text = text[: len(text) - (len(text) % 4 == 1)]
+    return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
 def words(text):
     return re.findall(r"\w+", text.lower())
 
@@ -107,7 +117,7 @@ class Message:
             found["parts"] = [self.part(one, id_) for one, id_ in zip(inner, numbers)]
             return found
         data = (b"".join(one.as_bytes() for one in inner) if inner
-                else part.get_payload(decode=True) or b"")
+                else decoded(part))
         found["body"] = {"size": len(data)}
         if file or part.get_content_disposition() == "attachment" or inner:
             found["body"]["attachmentId"] = id_ = f"ANGj{len(self.attachments)}-{number or 'x'}"

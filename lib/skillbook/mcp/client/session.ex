@@ -7,6 +7,7 @@ defmodule Skillbook.MCP.Client.Session do
   # features a server may use only elicitation, and that only if the application gave a function.
 
   alias Skillbook.MCP.Client.{Elicitation, Error, HTTP, Settings, Stdio, Table}
+  alias Skillbook.MCP.Protocol
   alias Skillbook.Support.External
 
   @modern "2026-07-28"
@@ -238,7 +239,7 @@ defmodule Skillbook.MCP.Client.Session do
     params = %{
       "protocolVersion" => revision,
       "capabilities" => capabilities(settings),
-      "clientInfo" => client()
+      "clientInfo" => Protocol.info()
     }
 
     handshake = %__MODULE__{revision: revision}
@@ -271,9 +272,6 @@ defmodule Skillbook.MCP.Client.Session do
 
   defp capabilities(_settings),
     do: %{"extensions" => %{@skills => %{}}, "elicitation" => %{"form" => %{}}}
-
-  defp client,
-    do: %{"name" => "skillbook", "version" => to_string(Application.spec(:skillbook, :vsn))}
 
   # Requests that need more input
 
@@ -317,7 +315,7 @@ defmodule Skillbook.MCP.Client.Session do
       if modern?(session) do
         meta = %{
           (@meta <> "protocolVersion") => session.revision,
-          (@meta <> "clientInfo") => client(),
+          (@meta <> "clientInfo") => Protocol.info(),
           (@meta <> "clientCapabilities") => capabilities(settings)
         }
 
