@@ -442,6 +442,8 @@ npm_packages() {
   cp "$root/test/support/$1/package.json" "$root/test/support/$1/package-lock.json" "$packages"
   step "Installing Node and the npm packages of $1" \
     npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund || exit 3
+  # npm 9.2, which Debian has, links no program of an optional package.
+  (cd "$packages/node_modules/.bin" && ln -sf ../node-linux-*/bin/node node)
   [ -x "$packages/node_modules/.bin/node" ] ||
     cannot_start "No package has Node 22 for this system: Linux on x64 or arm64 is needed."
 }

@@ -60,6 +60,8 @@ defmodule Skillbook.Handlers.CalendarTest do
          ~s|(at "Room 1"); id ID|},
       {"calendar.create --title Holiday --start 2026-08-03 --end 2026-08-14",
        ~s|Created Mon 2026-08-03 to Fri 2026-08-14 all day "Holiday"; id ID|},
+      {"calendar.create --title Tour --start 2026-08-31 --end 2026-09-02",
+       ~s|Created Mon 2026-08-31 to Wed 2026-09-02 all day "Tour"; id ID|},
       {"calendar.create --title Night --start 2026-02-19 22:00 --end 2026-02-20 01:00",
        ~s|Created Thu 2026-02-19 22:00 to Fri 2026-02-20 01:00 (Europe/Berlin) "Night"; id ID|}
     ])

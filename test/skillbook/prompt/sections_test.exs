@@ -30,7 +30,7 @@ defmodule Skillbook.Prompt.SectionsTest do
   end
 
   def user(%{profile: %{id: id}, assigns: assigns, now: %DateTime{}, message: message}),
-    do: "#{id} #{inspect(assigns)} #{message}"
+    do: "#{id} #{inspect(Enum.sort(assigns))} #{message}"
 
   def crash(_context), do: raise("secret 42")
 
@@ -52,10 +52,10 @@ defmodule Skillbook.Prompt.SectionsTest do
   describe "the text" do
     test "of the book's sections, for its profiles", %{book: book, view: view} do
       options = [message: "Tea?", assigns: %{tenant: 1}]
-      assert Sections.text(view, options) == @heading <> "User:\n  ann %{shop: 1, tenant: 1} Tea?"
+      assert Sections.text(view, options) == @heading <> "User:\n  ann [shop: 1, tenant: 1] Tea?"
 
       assert Sections.text(book, [profile: "bob"] ++ options) ==
-               @heading <> "User:\n  bob %{shop: 2, tenant: 1} Tea?"
+               @heading <> "User:\n  bob [shop: 2, tenant: 1] Tea?"
 
       assert text(view, []) == ""
       assert text(view, [{"A", ""}, {"B", " \n\n"}, {"C", fn _ -> nil end}]) == ""

@@ -43,10 +43,11 @@ defmodule Skillbook.Handlers.Calendar.Text do
   @doc "When an event is, in words: days, or times in a zone."
   @spec span(DateTime.t() | Date.t(), DateTime.t() | Date.t(), String.t()) :: String.t()
   def span(%Date{} = start, ends, _zone) do
-    case Date.add(ends, -1) do
-      last when last <= start -> day(start) <> " all day"
-      last -> "#{day(start)} to #{day(last)} all day"
-    end
+    last = Date.add(ends, -1)
+
+    if Date.compare(last, start) == :gt,
+      do: "#{day(start)} to #{day(last)} all day",
+      else: day(start) <> " all day"
   end
 
   def span(%DateTime{} = start, ends, zone) do
