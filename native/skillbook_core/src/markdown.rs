@@ -151,7 +151,7 @@ impl Writer<'_> {
             }
             Tag::BlockQuote(_) => self.open("<blockquote>\n", "</blockquote>\n", 1),
             Tag::CodeBlock(kind) => self.start_code(&kind),
-            // With room for its items, since a list has no other children.
+            // With room for its items, as a table for its rows and cells.
             Tag::List(None) => self.open("<ul>\n", "</ul>\n", 2),
             Tag::List(Some(1)) => self.open("<ol>\n", "</ol>\n", 2),
             Tag::List(Some(first)) => {
@@ -162,7 +162,7 @@ impl Writer<'_> {
                 }
                 shown
             }
-            Tag::Item => self.open("<li>", "</li>\n", 1),
+            Tag::Item => self.open_child("<li>", "</li>\n"),
             Tag::Table(alignments) => {
                 self.alignments = alignments;
                 self.open("<div class=\"scroll\" tabindex=\"0\"><table>\n", "</table></div>\n", 3)
@@ -170,11 +170,11 @@ impl Writer<'_> {
             Tag::TableHead => {
                 self.column = 0;
                 self.in_head = true;
-                self.open("<thead><tr>", "</tr></thead>\n", 2)
+                self.open_child("<thead><tr>", "</tr></thead>\n")
             }
             Tag::TableRow => {
                 self.column = 0;
-                self.open("<tr>", "</tr>\n", 2)
+                self.open_child("<tr>", "</tr>\n")
             }
             Tag::TableCell => self.start_cell(),
             Tag::Emphasis => self.open("<em>", "</em>", 1),
@@ -223,6 +223,14 @@ impl Writer<'_> {
         true
     }
 
+    /// Opens a part of a list or a table, if that is shown.
+    fn open_child(&mut self, start: &str, end: &'static str) -> bool {
+        match self.open.last() {
+            Some(&"") => self.skip(),
+            _ => self.open(start, end, 1),
+        }
+    }
+
     fn skip(&mut self) -> bool {
         self.open.push("");
         false
@@ -269,7 +277,7 @@ impl Writer<'_> {
         };
         let (start, end) =
             if self.in_head { ("<th scope=\"col\"", "</th>") } else { ("<td", "</td>") };
-        if !self.open(start, end, 1) {
+        if !self.open_child(start, end) {
             return false;
         }
         self.out.push_str(class);

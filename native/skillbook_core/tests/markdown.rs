@@ -105,8 +105,20 @@ fn deep_nesting_ends() {
         check(&html).unwrap();
         assert!(depth(&html) <= 40);
     }
-    let table = ["> ".repeat(29), "|a|\n".into(), "> ".repeat(29), "|-|\n".into()].concat();
-    check(&html(&table, "").0).unwrap();
+}
+
+/// A list or a table is shown with all of its parts, or as text.
+#[test]
+fn nesting_ends_at_a_whole_element() {
+    for level in 0..40 {
+        let quotes = ">".repeat(level);
+        for lines in [["- one", "- two", ""], ["7. one", "8. two", ""], ["|one|", "|-|", "|two|"]] {
+            let text: String = lines.map(|line| format!("{quotes}{line}\n")).concat();
+            let (html, _) = html(&text, "");
+            check(&html).unwrap_or_else(|error| panic!("{error}\n{text}\n{html}"));
+            assert!(html.contains("one") && html.contains("two"), "{text}\n{html}");
+        }
+    }
 }
 
 /// Texts on which some renderers take quadratic time, or write without limit.
