@@ -105,6 +105,8 @@ fn deep_nesting_ends() {
         check(&html).unwrap();
         assert!(depth(&html) <= 40);
     }
+    let table = ["> ".repeat(29), "|a|\n".into(), "> ".repeat(29), "|-|\n".into()].concat();
+    check(&html(&table, "").0).unwrap();
 }
 
 /// A list or a table is shown with all of its parts, or as text.

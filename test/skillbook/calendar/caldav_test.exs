@@ -71,13 +71,13 @@ defmodule Skillbook.Calendar.CalDAVTest do
 
   describe "ids" do
     # The name of a folder in place of a file would delete all events of a calendar.
-    for id <- ~w(. .. %2e %2E%2e ./ ../work ..%2Fwork ../work/ work/.. ./work.ics .._20260302) do
+    for id <- ~w(. .. %2e %2E%2e ./ ../team ..%2Fteam ../team/ team/.. ./team.ics .._20260302) do
       @tag id: id
       test "that lead out of the calendar are unknown: #{id}", %{id: id} do
         account = CalDAVServer.account()
-        CalDAVServer.make(account, "work")
+        CalDAVServer.make(account, "team")
         {:ok, _} = Calendar.create(account, nil, hour("E", "2026-03-02 09:00"))
-        {:ok, event} = Calendar.create(account, "work", hour("W", "2026-03-02 09:00"))
+        {:ok, event} = Calendar.create(account, "team", hour("W", "2026-03-02 09:00"))
 
         assert {:error, %NotFoundError{kind: "event", id: ^id}} =
                  Calendar.get(account, nil, id, @berlin)
@@ -90,7 +90,7 @@ defmodule Skillbook.Calendar.CalDAVTest do
                  Calendar.update(account, nil, forged, %{title: "X"}, options)
 
         assert [{"E", _}] = listed(account, "2026-03-02", "2026-03-03")
-        assert [{"W", _}] = listed(account, "2026-03-02", "2026-03-03", @berlin, calendar: "work")
+        assert [{"W", _}] = listed(account, "2026-03-02", "2026-03-03", @berlin, calendar: "team")
       end
     end
   end

@@ -233,7 +233,7 @@ defmodule Skillbook.Package.Inspection.Text do
        |printenv|base64)\b[^\n]{0,80}|`\s*+(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*
        (?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)
      /ix},
-    {"reads secrets", ~w(~/. $home/. /root/. /home /etc/shadow), ~r/
+    {"reads secrets", ~w(~/. $home/. /root /home /etc/shadow), ~r/
        (?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials
        |netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b
      /x},

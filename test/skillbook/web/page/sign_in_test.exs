@@ -16,7 +16,7 @@ defmodule Skillbook.Web.Page.SignInTest do
     world = world()
 
     book =
-      book([google: account(world), work: account(world)],
+      book([google: account(world), office: account(world)],
         builtins: ["email", "calendar"],
         profiles: [[id: "ann", writes: :run], [id: "eve", writes: :run]]
       )
@@ -126,7 +126,7 @@ defmodule Skillbook.Web.Page.SignInTest do
     browser = browser(context)
     page = text(get(browser, "/connections"))
     assert page =~ "Redirect #{@host}/connections/google/callback"
-    assert page =~ "Redirect #{@host}/connections/work/callback"
+    assert page =~ "Redirect #{@host}/connections/office/callback"
     assert page =~ "Status not connected Services mail, calendar, drive Redirect"
 
     location = begin(browser)
@@ -159,7 +159,7 @@ defmodule Skillbook.Web.Page.SignInTest do
         do: assert(scope(name) in scopes)
 
     # With the other account nothing is connected.
-    refute text(get(browser, "/connections?connected=work")) =~ "is connected"
+    refute text(get(browser, "/connections?connected=office")) =~ "is connected"
 
     # The person withdraws it at the vendor; the next renewal finds out.
     expire(book)
@@ -211,7 +211,7 @@ defmodule Skillbook.Web.Page.SignInTest do
   def unknown_state(_browser, location), do: query(location, &Map.put(&1, "state", "unknown"))
   def two_states(_browser, location), do: location <> "&state=b"
   def nothing(_browser, location), do: location |> String.split("?") |> hd()
-  def other_account(_browser, location), do: String.replace(location, "/google/", "/work/")
+  def other_account(_browser, location), do: String.replace(location, "/google/", "/office/")
   def without_code(_browser, location), do: query(location, &Map.delete(&1, "code"))
   def denied(_browser, location), do: error(location, "access_denied")
   def server_error(_browser, location), do: error(location, "server_error")
@@ -304,12 +304,12 @@ defmodule Skillbook.Web.Page.SignInTest do
 
   test "two sign-ins at once end both, in any order", context do
     browser = browser(context)
-    [first, second] = [begin(browser), begin(browser, ["calendar.list"], "work")]
+    [first, second] = [begin(browser), begin(browser, ["calendar.list"], "office")]
     for location <- [second, first], do: assert(finish(browser, location).status == 303)
 
     assert context.book |> connected() |> Enum.map(& &1.account) |> Enum.sort() == [
              :google,
-             :work
+             :office
            ]
   end
 
@@ -455,7 +455,7 @@ defmodule Skillbook.Web.Page.SignInTest do
       web = Requests.web(book, options)
       options = [as: "ann", host: host, base: base]
       response = Requests.call(web, "GET", "/connections?format=json", options)
-      {:ok, %{"accounts" => [one, _work]}} = Skillbook.Support.JSON.decode(response.body)
+      {:ok, %{"accounts" => [one, _office]}} = Skillbook.Support.JSON.decode(response.body)
       redirect = expected && expected <> "/connections/google/callback"
       assert {host, one["redirect"]} == {host, redirect}
 
