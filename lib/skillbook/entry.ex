@@ -50,6 +50,7 @@ defmodule Skillbook.Entry do
   Visibility:
 
     * `:labels` - the visibility labels of the entry and its source
+    * `:tenant` - the tenant that it belongs to, or `nil` if it is common to all tenants
     * `:include_in_prompt` - whether it is in prompts; profiles may differ
     * `:hidden_from_model` - whether it is hidden from models (`disable-model-invocation`)
     * `:user_invocable` - whether people may call it (`user-invocable`)
@@ -72,6 +73,7 @@ defmodule Skillbook.Entry do
           handler: String.t() | nil,
           tags: [String.t()],
           labels: [String.t()],
+          tenant: String.t() | nil,
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
@@ -126,6 +128,7 @@ defmodule Skillbook.Entry do
     :source,
     tags: [],
     labels: [],
+    tenant: nil,
     aliases: [],
     requires: [],
     limits: %{},

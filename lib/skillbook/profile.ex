@@ -18,6 +18,11 @@ defmodule Skillbook.Profile do
 
     * `:id` (text) - the id. Entries may name it in `proactive_for_profile_ids` and
       `exclude_from_prompt_profile_ids`. Required
+    * `:tenant` (text, `nil` or `:all`) - the tenant that it belongs to, of at most 200 bytes. It
+      sees what is common to all tenants and what belongs to its own, and everything that it
+      writes belongs to its tenant; no label, grant or glob changes that. Without a tenant it
+      reads and writes only what is common. `:all` reads what belongs to any tenant, for operators
+      and trusted code; what it creates is common. Defaults to `nil`
     * `:grants` (`:all` or list of texts) - the visibility labels that the profile may see. An
       entry is visible if all of its labels are granted. Defaults to `[]`
     * `:skills` (`:all` or list of globs) - the names of the entries that the profile may see.
@@ -59,8 +64,10 @@ defmodule Skillbook.Profile do
 
   @type glob :: String.t()
   @type writes :: :run | :delegate | :ask | :deny
+  @type tenant :: String.t() | nil | :all
   @type t :: %__MODULE__{
           id: String.t(),
+          tenant: tenant(),
           others: [String.t()],
           grants: :all | [String.t()],
           skills: :all | [glob()],
@@ -78,6 +85,7 @@ defmodule Skillbook.Profile do
   @enforce_keys [:id]
   defstruct [
     :id,
+    :tenant,
     :preflight,
     :role,
     others: [],
@@ -91,6 +99,9 @@ defmodule Skillbook.Profile do
     assigns: %{},
     services: []
   ]
+
+  # It is a part of keys in the database.
+  @max_tenant 200
 
   @typedoc "The options of each role, by its id."
   @type roles :: %{String.t() => keyword()}
@@ -122,9 +133,26 @@ defmodule Skillbook.Profile do
   end
 
   @doc false
-  # Whether it sees all entries.
+  # Whether it sees all entries of the tenants that it reads.
   @spec unrestricted?(t()) :: boolean()
   def unrestricted?(%__MODULE__{} = profile), do: profile.grants == :all and globs(profile) == []
+
+  @doc false
+  # The tenant that its writing belongs to; `nil` for what is common.
+  @spec home(t()) :: String.t() | nil
+  def home(%__MODULE__{tenant: :all}), do: nil
+  def home(%__MODULE__{tenant: tenant}), do: tenant
+
+  @doc false
+  # Whether it reads what belongs to a tenant, or to none.
+  @spec reads?(t(), String.t() | nil) :: boolean()
+  def reads?(%__MODULE__{tenant: tenant}, other), do: tenant == :all or other in [nil, tenant]
+
+  @doc false
+  # Whether it may change what belongs to a tenant, or to none. What is common is read by all
+  # tenants, so none of them may write there.
+  @spec writes?(t(), String.t() | nil) :: boolean()
+  def writes?(%__MODULE__{tenant: tenant}, other), do: tenant == :all or other == tenant
 
   @doc false
   @spec new(t() | Skillbook.options(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
@@ -197,7 +225,8 @@ defmodule Skillbook.Profile do
   defp role(options) do
     options = Options.keywords(options, [:preflight])
 
-    with :ok <- Options.validate(options, "a role", Keyword.drop(schema(), [:role, :assigns])),
+    with :ok <-
+           Options.validate(options, "a role", Keyword.drop(schema(), [:role, :tenant, :assigns])),
          :ok <- Settings.validate(options[:preflight], "the :preflight of a role"),
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
@@ -235,7 +264,7 @@ defmodule Skillbook.Profile do
   @spec unrestricted() :: t()
   def unrestricted do
     services = Enum.map(Vendor.services(), &Atom.to_string/1)
-    %__MODULE__{id: "", grants: :all, services: services}
+    %__MODULE__{id: "", tenant: :all, grants: :all, services: services}
   end
 
   @doc """
@@ -259,8 +288,9 @@ defmodule Skillbook.Profile do
   Restricts a profile to the rights that another profile has too.
 
   It keeps its id. Entries that exclude the other profile exclude it too. Patterns in `:tools` and
-  `:approved` are kept if both profiles have them. Returns an error if the result could not see
-  the labels that it must write.
+  `:approved` are kept if both profiles have them. A profile without a tenant gets that of the
+  other. Returns an error if the two have different tenants, or if the result could not see the
+  labels that it must write.
 
       iex> {:ok, nightly} = Skillbook.Profile.new(id: "nightly", grants: ["mail", "money"])
       iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], writes: :deny)
@@ -270,9 +300,27 @@ defmodule Skillbook.Profile do
   """
   @spec meet(t(), t()) :: {:ok, t()} | {:error, OptionError.t()}
   def meet(%__MODULE__{} = profile, %__MODULE__{} = other) do
+    with {:ok, tenant} <- meet_tenants(profile.tenant, other.tenant),
+         do: meet(profile, other, tenant)
+  end
+
+  # The text of a tenant must not reach another one, or those without one, so a profile that acts
+  # for a tenant is in that tenant.
+  defp meet_tenants(tenant, tenant), do: {:ok, tenant}
+  defp meet_tenants(tenant, :all), do: {:ok, tenant}
+  defp meet_tenants(tenant, other) when tenant in [nil, :all] or other == nil, do: {:ok, other}
+
+  defp meet_tenants(tenant, other) do
+    expected = "#{inspect(other)}, the tenant of the profile that it acts for,"
+    problem = {:invalid, expected, tenant}
+    {:error, %OptionError{subject: "a profile", option: :tenant, problem: problem}}
+  end
+
+  defp meet(profile, other, tenant) do
     consistent(%{
       profile
-      | others: Enum.uniq(profile.others ++ [other.id | other.others]) -- ["", profile.id],
+      | tenant: tenant,
+        others: Enum.uniq(profile.others ++ [other.id | other.others]) -- ["", profile.id],
         grants: common(profile.grants, other.grants),
         within: profile.within ++ globs(other),
         tools: common(profile.tools, other.tools),
@@ -309,7 +357,7 @@ defmodule Skillbook.Profile do
   def within?(%__MODULE__{} = profile, %__MODULE__{} = other) do
     case meet(profile, other) do
       {:ok, both} ->
-        same = [:grants, :tools, :writes, :approved, :labels]
+        same = [:tenant, :grants, :tools, :writes, :approved, :labels]
 
         Map.take(both, same) == Map.take(%{profile | labels: Enum.uniq(profile.labels)}, same) and
           other.others -- ids(profile) == [] and narrower?(profile, other)
@@ -334,6 +382,16 @@ defmodule Skillbook.Profile do
   def globs(%__MODULE__{skills: :all, within: within}), do: within
   def globs(%__MODULE__{skills: skills, within: within}), do: [skills | within]
 
+  defp tenant?(tenant), do: tenant in [nil, :all] or name?(tenant)
+
+  @doc false
+  # Whether a value is the name of a tenant.
+  @spec name?(term()) :: boolean()
+  def name?(tenant) do
+    is_binary(tenant) and byte_size(tenant) in 1..@max_tenant and String.valid?(tenant) and
+      not String.contains?(tenant, "\0") and String.trim(tenant) != ""
+  end
+
   defp preflight?(options), do: options in [nil, false] or Keyword.keyword?(options)
 
   defp schema do
@@ -341,6 +399,7 @@ defmodule Skillbook.Profile do
 
     [
       id: {"text", &Options.text?/1},
+      tenant: {"text of 1 to #{@max_tenant} bytes, nil or :all", &tenant?/1},
       others: {"a list of texts", &Options.texts?/1},
       grants: all_or_texts,
       skills: all_or_texts,

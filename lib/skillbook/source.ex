@@ -14,6 +14,8 @@ defmodule Skillbook.Source do
       or without frontmatter. Defaults to `:skills`
     * `:labels` (list of texts) - visibility labels for all of its entries, in addition to their
       own. Defaults to `[]`
+    * `:tenant` (text or `nil`) - the tenant that all of its entries belong to: other tenants, and
+      profiles without one, do not see them. Defaults to `nil`, they are common to all
     * `:optional` (boolean) - whether the folder may be missing. A book does not start without the
       folders of its other sources. Defaults to `false`
     * `:trust` (`:high`, `:medium`, `:low` or `:none`) - the trust in its content. A folder with
@@ -43,7 +45,17 @@ defmodule Skillbook.Source do
   alias Skillbook.MCP.Client.Settings
   alias Skillbook.Source.Config
   alias Skillbook.Support.Options
-  alias Skillbook.{ConfigError, Diagnostic, Native, OptionError, Skill, Source, SourceError}
+
+  alias Skillbook.{
+    ConfigError,
+    Diagnostic,
+    Native,
+    OptionError,
+    Profile,
+    Skill,
+    Source,
+    SourceError
+  }
 
   @type t :: %__MODULE__{
           path: Path.t(),
@@ -51,6 +63,7 @@ defmodule Skillbook.Source do
           kind: :skills | :notes | :stored | :code | :mcp,
           code: Source.Code.t() | nil,
           labels: [String.t()],
+          tenant: String.t() | nil,
           optional: boolean(),
           trust: :none | :low | :medium | :high,
           available: [String.t()] | nil,
@@ -82,6 +95,7 @@ defmodule Skillbook.Source do
     :available,
     :inline,
     :code,
+    :tenant,
     kind: :skills,
     labels: [],
     optional: false,
@@ -143,7 +157,7 @@ defmodule Skillbook.Source do
       label `"imported"`, unless the options of a source say otherwise
     * `{:modules, application}` or `{:modules, application, options}` - all modules of the
       application that `use Skillbook.Skill`; a list of modules in its place means only these. The
-      options are `:name`, `:labels`, `:available`, `:inline` and `:trust`, by default `:high`
+      options are `:name`, `:labels`, `:tenant`, `:available`, `:inline` and `:trust`, by default `:high`
     * a `Skillbook.Skill` - a command made of a function
     * `{:mcp, url, options}` or `{:mcp, [program | arguments], options}` - the tools and skills of
       an MCP server; see `Skillbook.MCP.Client`
@@ -269,6 +283,7 @@ defmodule Skillbook.Source do
       kind: :mcp,
       code: {:mcp, settings},
       labels: settings.labels,
+      tenant: settings.tenant,
       optional: settings.optional,
       trust: settings.trust
     }
@@ -503,7 +518,7 @@ defmodule Skillbook.Source do
 
   defp code_schema do
     schema()
-    |> Keyword.take([:name, :labels, :trust, :available, :inline])
+    |> Keyword.take([:name, :labels, :tenant, :trust, :available, :inline])
     |> Keyword.put(:trust, {":high, :medium or :low", &(&1 in [:high, :medium, :low])})
   end
 
@@ -515,6 +530,7 @@ defmodule Skillbook.Source do
       name: {"text", &Options.text?/1},
       kind: {":skills or :notes", &(&1 in [:skills, :notes])},
       labels: {"a list of texts", &Options.texts?/1},
+      tenant: {"text of 1 to 200 bytes or nil", &(is_nil(&1) or Profile.name?(&1))},
       optional: {"a boolean", &is_boolean/1},
       trust: {":high, :medium, :low or :none", &(&1 in [:high, :medium, :low, :none])},
       available: globs,

@@ -388,9 +388,9 @@ defmodule Skillbook.Store do
 
   @doc false
   # Whether the view's profile may change an entry with this name and these labels.
-  @spec check_own_labels(View.t(), Stored.t() | Skillbook.Entry.t()) ::
+  @spec check_owned(View.t(), Stored.t() | Skillbook.Entry.t()) ::
           :ok | {:error, StoreError.t()}
-  defdelegate check_own_labels(view, entry), to: Write
+  defdelegate check_owned(view, entry), to: Write
 
   @doc false
   # Whether the view's profile may set these labels.

@@ -69,7 +69,7 @@ defmodule Skillbook.View do
     with {:ok, profile} <- Profile.new(profile) do
       {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
 
-      case Native.view_new(ref, ids, profile.grants, globs, profile.services) do
+      case Native.view_new(ref, ids, profile.tenant, profile.grants, globs, profile.services) do
         {:ok, view, generation} ->
           view = %__MODULE__{ref: view, profile: profile, generation: generation}
           {:ok, %{view | functions: functions}}
@@ -328,7 +328,8 @@ defmodule Skillbook.View do
   # `Skillbook.Book.Cache`. Profiles with the same rights share it.
   @spec state(t()) :: term()
   def state(%__MODULE__{profile: profile, generation: generation}) do
-    {generation, Profile.ids(profile), profile.grants, Profile.globs(profile), profile.services}
+    {generation, Profile.ids(profile), profile.tenant, profile.grants, Profile.globs(profile),
+     profile.services}
   end
 
   @doc "Returns the domains with at least one visible command, sorted by name."

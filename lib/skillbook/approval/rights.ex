@@ -8,13 +8,15 @@ defmodule Skillbook.Approval.Rights do
   alias Skillbook.Support.JSON
   alias Skillbook.{Book, Profile, ProfileError}
 
-  @rights [:others, :grants, :skills, :within, :tools, :writes, :approved, :labels]
+  @rights [:others, :tenant, :grants, :skills, :within, :tools, :writes, :approved, :labels]
 
   @doc "The rights of a profile as JSON; `:error` if it is not one of the book's."
   @spec encode(Book.t(), Profile.t()) :: {:ok, String.t()} | :error | {:error, ProfileError.t()}
   def encode(book, profile) do
     with {:ok, own} <- fetch(book, profile.id) do
+      # No text is equal to `true`, which is every tenant.
       rights = Map.take(profile, @rights)
+      rights = Map.update!(rights, :tenant, &if(&1 == :all, do: true, else: &1))
       # An agent to which a command was delegated may run it.
       {:ok, JSON.encode(Map.put(rights, :delegated, own.writes == :delegate))}
     end
@@ -48,9 +50,10 @@ defmodule Skillbook.Approval.Rights do
     lists = for key <- ~w(others within approved labels), do: {key, rights[key]}
     all = for key <- ~w(grants skills tools), do: {key, all(rights[key])}
     fields = for {key, value} <- lists ++ all, do: {String.to_existing_atom(key), value}
+    tenant = if rights["tenant"] == true, do: :all, else: rights["tenant"]
 
     if writes && Enum.all?(fields, fn {_key, value} -> value == :all or is_list(value) end),
-      do: {:ok, struct!(Profile, [id: id, writes: writes] ++ fields)},
+      do: {:ok, struct!(Profile, [id: id, tenant: tenant, writes: writes] ++ fields)},
       else: :error
   end
 

@@ -66,7 +66,8 @@ defmodule Skillbook.Preflight.Router do
 
   # The picks are read from the cache for the same texts, settings and visible entries.
   defp cached(view, messages, settings, explain) do
-    profile = {Profile.ids(view.profile), view.profile.grants, Profile.globs(view.profile)}
+    %{tenant: tenant, grants: grants} = view.profile
+    profile = {Profile.ids(view.profile), tenant, grants, Profile.globs(view.profile)}
     # The vectors of entries are made in the background.
     vectors = Entries.progress(view)
     key = Cache.key({messages, view.generation, profile, settings, vectors})

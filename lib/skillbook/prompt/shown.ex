@@ -41,7 +41,10 @@ defmodule Skillbook.Prompt.Shown do
   end
 
   defp key(profile, options) do
-    rights = {Profile.ids(profile), profile.grants, Profile.globs(profile), profile.writes}
+    rights =
+      {Profile.ids(profile), profile.tenant, profile.grants, Profile.globs(profile),
+       profile.writes}
+
     Cache.key({rights, options})
   end
 end

@@ -60,7 +60,7 @@ defmodule Skillbook.Reply.StoredResults do
   defp rights(%Profile{} = profile) do
     sorted = fn list -> if is_list(list), do: Enum.sort(list), else: list end
 
-    {Profile.ids(profile), sorted.(profile.grants), Profile.globs(profile),
+    {Profile.ids(profile), profile.tenant, sorted.(profile.grants), Profile.globs(profile),
      sorted.(profile.tools), profile.writes}
   end
 

@@ -3,8 +3,8 @@ defmodule Skillbook.Search.Index do
   # The full-text index in the database, for notes of vaults, tasks and memories. It works the
   # same on all databases. For the entries of a catalog see `Skillbook.Catalog.Search`.
   #
-  # A *segment* holds documents that the same readers see: of one kind, one scope (the vault or
-  # the owner) and the same labels. A search reads only the segments that its reader sees, so
+  # A *segment* holds documents that the same readers see: of one tenant (or common), one kind, one
+  # scope (the vault or the owner) and the same labels. A search reads only the segments that its reader sees, so
   # scores, order and counts reveal nothing about other documents.
   #
   # A *run* holds documents of a segment that were indexed together, in rows that never change. A
@@ -17,14 +17,14 @@ defmodule Skillbook.Search.Index do
   #
   # ## Adding a kind of document
   #
-  # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same
+  # 1. Choose a key, `{kind, scope, labels, tenant}`, so that all documents of a segment have the same
   #    readers.
   # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for
   #    the previous version. Search with `find/5` over the segments that the reader sees.
   # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that
   #    change the index.
 
-  alias Skillbook.SQL.Values
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Search.Query
   alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Native, Profile, SQL}
@@ -39,8 +39,8 @@ defmodule Skillbook.Search.Index do
   @runs "select id, size, documents, left_over from skillbook_search_runs " <>
           "where segment_id = $1 order by size, id"
 
-  @typedoc "The kind, scope and labels of a segment."
-  @type key :: {String.t(), String.t(), [String.t()]}
+  @typedoc "The kind, scope, labels and tenant of a segment."
+  @type key :: {String.t(), String.t(), [String.t()], String.t() | nil}
 
   @typedoc "A document: texts with the weight of a title, its text, and its fields (`field/2`)."
   @type document :: {[String.t()], String.t(), [String.t()]}
@@ -55,6 +55,7 @@ defmodule Skillbook.Search.Index do
           id: pos_integer(),
           scope: String.t(),
           labels: [String.t()],
+          tenant: String.t() | nil,
           documents: pos_integer()
         }
 
@@ -62,21 +63,22 @@ defmodule Skillbook.Search.Index do
   The statement that creates a segment if needed, adds to its number of documents, and returns its
   id. The labels of the key are JSON.
   """
-  @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) ::
+  @spec join({String.t(), String.t(), String.t(), String.t() | nil}, non_neg_integer()) ::
           {String.t(), [SQL.param()]}
-  def join({kind, scope, labels}, more) do
+  def join({kind, scope, labels, tenant}, more) do
     {"""
-     insert into skillbook_search_segments as s (kind, scope, labels, documents)
-     values ($1, $2, $3, $4)
-     on conflict (kind, scope, labels) do update set documents = s.documents + excluded.documents
+     insert into skillbook_search_segments as s (kind, scope, labels, documents, tenant)
+     values ($1, $2, $3, $4, $5)
+     on conflict (tenant, kind, scope, labels)
+       do update set documents = s.documents + excluded.documents
      returning id
-     """, [kind, scope, labels, more]}
+     """, [kind, scope, labels, more, tenant || ""]}
   end
 
   @doc "The id of a key's segment (`join/2`). Called in the transaction that puts the documents."
   @spec join(SQL.t(), key(), non_neg_integer()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
-  def join(sql, {kind, scope, labels}, more) do
-    {statement, params} = join({kind, scope, JSON.encode(labels)}, more)
+  def join(sql, {kind, scope, labels, tenant}, more) do
+    {statement, params} = join({kind, scope, JSON.encode(labels), tenant}, more)
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, statement, params), do: {:ok, id}
   end
 
@@ -85,17 +87,19 @@ defmodule Skillbook.Search.Index do
           {:ok, [segment()]} | {:error, SQL.Error.t()}
   def segments(sql, kind, scopes, profile) do
     {these, params} = Values.texts(sql, "scope", scopes, 2)
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2 + length(params))
 
     query =
-      "select id, scope, labels, documents from skillbook_search_segments " <>
-        "where kind = $1 and #{these}"
+      "select id, scope, labels, tenant, documents from skillbook_search_segments " <>
+        "where kind = $1 and #{these} and #{readable} order by id"
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params]) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params ++ tenants]) do
       {:ok,
-       for [id, scope, labels, documents] <- rows,
+       for [id, scope, labels, tenant, documents] <- rows,
            {:ok, labels} = JSON.decode(labels),
            Profile.foreign(profile, labels) == [] do
-         %{id: id, scope: scope, labels: labels, documents: documents}
+         tenant = Tenants.from_column(tenant)
+         %{id: id, scope: scope, labels: labels, tenant: tenant, documents: documents}
        end}
     end
   end

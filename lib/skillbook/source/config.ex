@@ -208,6 +208,7 @@ defmodule Skillbook.Source.Config do
       "name" => {:name, &text(&1, &2, "text")},
       "kind" => {:kind, &one_of(&1, &2, @kinds, ~s("skills" or "notes"))},
       "labels" => {:labels, &texts(&1, &2, "text", "a list of texts")},
+      "tenant" => {:tenant, &text(&1, &2, "text")},
       "trust" => {:trust, &one_of(&1, &2, @trusts, ~s("none", "low", "medium" or "high"))},
       "optional" => {:optional, &boolean/2}
     }
@@ -223,6 +224,7 @@ defmodule Skillbook.Source.Config do
       "skills" => {:skills, &boolean/2},
       "read" => {:read, &globs/2},
       "labels" => {:labels, &texts(&1, &2, "text", "a list of texts")},
+      "tenant" => {:tenant, &text(&1, &2, "text")},
       "optional" => {:optional, &boolean/2}
     }
   end

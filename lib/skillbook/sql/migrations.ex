@@ -52,7 +52,8 @@ defmodule Skillbook.SQL.Migrations do
     {15, "tokens and sessions of the web", Skillbook.SQL.Migrations.V15},
     {16, "conversations of agents", Skillbook.SQL.Migrations.V16},
     {17, "approvals of MCP servers", Skillbook.SQL.Migrations.V17},
-    {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18}
+    {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18},
+    {19, "tenants", Skillbook.SQL.Migrations.V19}
   ]
 
   @doc """

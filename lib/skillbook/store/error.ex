@@ -13,6 +13,7 @@ defmodule Skillbook.StoreError do
       * `:version_conflict` - the entry is not at the expected version
       * `:text_not_found` - the text to replace or delete does not occur in the content
       * `:label_not_held` - the profile does not hold these labels
+      * `:common` - the entry is common to all tenants, and the profile belongs to one
       * `:own_labels` - the entry lacks a label that the profile sets on all that it writes
       * `:not_visible` - the profile could not see the entry that it writes
       * `:missing`, `:unknown`, `:invalid` - a required field is missing, a field does not exist,
@@ -61,6 +62,7 @@ defmodule Skillbook.StoreError do
           | :version_conflict
           | :text_not_found
           | :label_not_held
+          | :common
           | :own_labels
           | :not_visible
           | :missing
@@ -160,6 +162,15 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :label_not_held} = error),
     do: "expected labels that this profile holds, got: #{list(error.labels)}. Leave them out"
+
+  def message(%{kind: :common, field: :task} = error) do
+    "#{error.name} is common to all tenants, so this profile cannot change it. Create another task"
+  end
+
+  def message(%{kind: :common} = error) do
+    "#{quoted(error.name)} is common to all tenants, so this profile cannot change it. Create " <>
+      "an entry with another name"
+  end
 
   def message(%{kind: :own_labels, name: nil} = error) do
     "expected labels with #{list(error.labels)}, which this profile must set on every entry. " <>

@@ -8,7 +8,7 @@ defmodule Skillbook.Store.Read do
   # `at` is a map with the database (`:sql`) and the view. In a write it also has `:named`, the
   # entries of one name that the transaction has already read.
 
-  alias Skillbook.{Book, Entry, Native, StoreError, View}
+  alias Skillbook.{Book, Entry, Native, Profile, StoreError, View}
   alias Skillbook.Store.Table
   alias Skillbook.Support.{Closest, Diff, Options}
 
@@ -198,7 +198,14 @@ defmodule Skillbook.Store.Read do
       else: {:ok, nil}
   end
 
-  defp first_visible({:ok, entries}, view), do: {:ok, entries |> visible(view) |> List.first()}
+  # As in the catalog, a tenant's own entry comes before a common one of its name, and for views of
+  # several tenants the common one comes first.
+  defp first_visible({:ok, entries}, %{profile: profile} = view) do
+    home = Profile.home(profile)
+    found = visible(entries, view)
+    {:ok, Enum.find(found, List.first(found), &(&1.tenant == home))}
+  end
+
   defp first_visible({:error, error}, _view), do: {:error, error}
 
   @doc "One version of an entry."

@@ -11,6 +11,7 @@ defmodule Skillbook.Stored do
     * `:content` - the whole text with its frontmatter; `nil` in lists and histories
     * `:tags`, `:attachments` - lists of texts, in the given order
     * `:labels` - the visibility labels, sorted
+    * `:tenant` - the tenant that it belongs to, or `nil` if it is common to all tenants
     * `:include_in_prompt` - whether prompts list it
     * `:proactive_for`, `:excluded_for` - sorted profile ids: it is always, or never, in the
       prompts of these profiles
@@ -46,6 +47,7 @@ defmodule Skillbook.Stored do
           content: String.t() | nil,
           tags: [String.t()],
           labels: [String.t()],
+          tenant: String.t() | nil,
           include_in_prompt: boolean(),
           proactive_for: [String.t()],
           excluded_for: [String.t()],
@@ -70,6 +72,7 @@ defmodule Skillbook.Stored do
     :kind,
     :title,
     :content,
+    :tenant,
     :source,
     :author,
     :created_at,

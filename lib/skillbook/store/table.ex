@@ -5,6 +5,7 @@ defmodule Skillbook.Store.Table do
   # All functions take a handle of `Skillbook.SQL`. None of them checks access: that is the work
   # of `Skillbook.Store.Read`.
 
+  alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Version
   alias Skillbook.Support.JSON
   alias Skillbook.{SQL, Stored}
@@ -23,8 +24,18 @@ defmodule Skillbook.Store.Table do
                        )
                      )
 
+  # The versions of an entry belong to its tenant.
   @version_columns @columns --
-                     [:id, :name, :author, :version, :created_at, :updated_at, :deleted_at]
+                     [
+                       :id,
+                       :name,
+                       :tenant,
+                       :author,
+                       :version,
+                       :created_at,
+                       :updated_at,
+                       :deleted_at
+                     ]
   # The database assigns the id.
   @inserted (@columns -- [:id]) ++ [:scope, :revision]
   @updated @inserted -- [:name, :created_at]
@@ -156,10 +167,13 @@ defmodule Skillbook.Store.Table do
     Enum.map(columns, &Map.fetch!(row, &1))
   end
 
-  # Access to an entry depends on these three. The lists are JSON, so they contain no line breaks.
-  defp scope(%{kind: kind, labels: labels, excluded_for: excluded_for}) do
+  # Access to an entry depends on these four. The lists are JSON, so they contain no line breaks,
+  # and the tenant is last, since it may have some.
+  defp scope(%{kind: kind, labels: labels, excluded_for: excluded_for, tenant: tenant}) do
+    tenant = if tenant == "", do: [], else: [tenant]
+
     :sha256
-    |> :crypto.hash(Enum.join([kind, labels, excluded_for], "\n"))
+    |> :crypto.hash(Enum.join([kind, labels, excluded_for | tenant], "\n"))
     |> Base.encode16(case: :lower)
   end
 
@@ -237,6 +251,7 @@ defmodule Skillbook.Store.Table do
   def to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
     do: list |> Enum.uniq() |> Enum.sort() |> JSON.encode()
 
+  def to_column(:tenant, tenant), do: Tenants.to_column(tenant)
   def to_column(_field, list) when is_list(list), do: JSON.encode(list)
   def to_column(_field, value) when is_boolean(value) or is_nil(value), do: value
   def to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
@@ -244,6 +259,7 @@ defmodule Skillbook.Store.Table do
 
   defp from_column(_field, nil), do: nil
   defp from_column(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
+  defp from_column(:tenant, tenant), do: Tenants.from_column(tenant)
   defp from_column(:kind, "skill"), do: :skill
   defp from_column(:kind, "note"), do: :note
   defp from_column(:source, "user"), do: :user

@@ -230,8 +230,9 @@ defmodule Skillbook.Store.Write do
 
   defp insert(write, fields) do
     labels = Enum.sort(Enum.uniq(Map.get(fields, :labels, []) ++ write.view.profile.labels))
+    tenant = Profile.home(write.view.profile)
     empty = %Stored{kind: :skill, source: :user, created_at: write.now, version: 0}
-    entry = struct!(empty, Map.put(fields, :labels, labels))
+    entry = struct!(%{empty | tenant: tenant}, Map.put(fields, :labels, labels))
     with {:ok, entry} <- put(write, :create, nil, entry), do: {:ok, {:added, entry}}
   end
 
@@ -275,7 +276,8 @@ defmodule Skillbook.Store.Write do
   # Whether every profile that sees `entry` also sees `other`.
   defp visible_wherever?(other, entry) do
     Enum.all?(["" | other.excluded_for], fn id ->
-      Native.stored_visible([id], entry.labels, [], [entry, other]) != [true, false]
+      Native.stored_visible([id], entry.tenant, entry.labels, [], [entry, other]) !=
+        [true, false]
     end)
   end
 
@@ -309,11 +311,20 @@ defmodule Skillbook.Store.Write do
   # Rules
 
   defp check_change(write, before) do
-    with :ok <- check_own_labels(write.view, before), do: check_version(write, before)
+    with :ok <- check_owned(write.view, before), do: check_version(write, before)
   end
 
-  @doc "Whether the view's profile may change an entry: it has all labels of the profile."
-  def check_own_labels(view, entry) do
+  @doc """
+  Whether the view's profile may change an entry: it belongs to the profile's tenant, and has all
+  labels of the profile.
+  """
+  def check_owned(view, entry) do
+    if Profile.writes?(view.profile, entry.tenant),
+      do: check_own_labels(view, entry),
+      else: {:error, %StoreError{kind: :common, name: entry.name}}
+  end
+
+  defp check_own_labels(view, entry) do
     case Enum.reject(view.profile.labels, &(&1 in entry.labels)) do
       [] -> :ok
       missing -> {:error, %StoreError{kind: :own_labels, name: entry.name, labels: missing}}

@@ -29,7 +29,7 @@ defmodule Skillbook.Native do
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
-        view_new: 5,
+        view_new: 6,
         view_suggest: 3,
         view_spelled: 2,
         view_entries: 4,
@@ -110,7 +110,7 @@ defmodule Skillbook.Native do
   def catalog_errors(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
-  def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()
+  def stored_visible(_profile_ids, _tenant, _grants, _globs, _stored), do: missing()
   def view_sees(_view, _stored), do: missing()
   def catalog_generation(_catalog), do: missing()
   def catalog_count(_catalog), do: missing()

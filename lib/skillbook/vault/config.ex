@@ -3,20 +3,21 @@ defmodule Skillbook.Vault.Config do
   # Validates the options of a book's vaults (`Skillbook.Vault` documents them) and finds vaults
   # by name.
 
-  alias Skillbook.{Drive, OptionError, VaultError}
+  alias Skillbook.{Drive, OptionError, Profile, VaultError}
   alias Skillbook.Support.Options
   alias Skillbook.Vault.Folder
 
   @type t :: %__MODULE__{
           name: String.t(),
           labels: [String.t()],
+          tenant: String.t() | nil,
           producer: {module(), keyword()} | nil,
           watch: boolean(),
           external: boolean()
         }
 
   @enforce_keys [:name]
-  defstruct [:name, :producer, labels: [], watch: true, external: false]
+  defstruct [:name, :producer, :tenant, labels: [], watch: true, external: false]
 
   @doc "The vault of a name."
   @spec find([t()], String.t()) :: {:ok, t()} | {:error, VaultError.t()}
@@ -71,6 +72,7 @@ defmodule Skillbook.Vault.Config do
              name: name,
              producer: producer,
              labels: labels,
+             tenant: options[:tenant],
              watch: options[:watch] != false,
              external: options[:drive] != nil
            }}
@@ -108,6 +110,7 @@ defmodule Skillbook.Vault.Config do
       path: {"a folder", &Options.path?/1},
       name: {"text", &Options.text?/1},
       labels: {"a list of texts", &Options.texts?/1},
+      tenant: {"text of 1 to 200 bytes or nil", &(is_nil(&1) or Profile.name?(&1))},
       producer: {"{module, options}", &producer?/1},
       drive: {"[profile: id, folder: id]", &Keyword.keyword?/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}

@@ -9,6 +9,7 @@ defmodule Skillbook.VaultError do
       * `:unknown_vault` - no vault has the name
       * `:which` - there are several vaults, and none was named
       * `:no_folder` - the vault is not a folder, so its notes cannot be written
+      * `:common` - the vault is common to all tenants, and the profile belongs to one
       * `:no_text` - an application has put the notes into the vault, so there is no text to read
       * `:not_found` - no note has the name
       * `:ambiguous` - several notes have the name
@@ -57,6 +58,11 @@ defmodule Skillbook.VaultError do
 
   def message(%{kind: :no_folder} = error),
     do: "the vault #{quoted(error.name)} is not a folder, so its notes cannot be written"
+
+  def message(%{kind: :common} = error) do
+    "the vault #{inspect(error.name)} is common to all tenants, so this profile cannot write to " <>
+      "it. Name a vault of the profile's tenant"
+  end
 
   def message(%{kind: :no_text} = error) do
     "the notes of the vault #{quoted(error.name)} can be found and not read: an application " <>

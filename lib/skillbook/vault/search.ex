@@ -143,6 +143,7 @@ defmodule Skillbook.Vault.Search do
     book = Book.find(book)
 
     for vault <- (book && book.vaults) || [],
+        Profile.reads?(profile, vault.tenant),
         Profile.foreign(profile, vault.labels) == [],
         do: vault
   end

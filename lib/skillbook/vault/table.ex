@@ -58,7 +58,7 @@ defmodule Skillbook.Vault.Table do
              new
              |> Enum.group_by(& &1.labels)
              |> each(fn {labels, notes} ->
-               insert(sql, {"vault", vault, labels}, producer, notes, packed[labels], now)
+               insert(sql, {"vault", vault, labels, nil}, producer, notes, packed[labels], now)
              end) do
         {:ok, length(new)}
       end
@@ -98,8 +98,9 @@ defmodule Skillbook.Vault.Table do
 
   @new_text " on conflict (document_id) do update set content = excluded.content"
 
-  # A replaced document keeps its id.
-  defp insert(sql, {_, vault, _} = key, producer, notes, packed, now) do
+  # A replaced document keeps its id. The vault, and not its segments, says to which tenant its
+  # documents belong: the application may change that.
+  defp insert(sql, {_, vault, _, _} = key, producer, notes, packed, now) do
     replaced = for column <- @columns, do: "#{column} = excluded.#{column}"
 
     rest =
@@ -174,7 +175,7 @@ defmodule Skillbook.Vault.Table do
            content: content
          }
 
-         {{"vault", vault, texts(labels)}, id, document(note)}
+         {{"vault", vault, texts(labels), nil}, id, document(note)}
        end}
     end
   end

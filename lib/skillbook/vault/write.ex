@@ -18,6 +18,7 @@ defmodule Skillbook.Vault.Write do
 
     with {:ok, sql} <- Search.fetch_sql(view),
          {:ok, vault, root} <- folder_vault(view, fields[:vault]),
+         :ok <- check_tenant(view, vault),
          :ok <- Store.check_held_labels(view, labels),
          {:ok, name} <- file_name(fields.title),
          {:ok, folder} <- folder_name(fields[:folder]) do
@@ -184,6 +185,7 @@ defmodule Skillbook.Vault.Write do
     with {:ok, text} <- read_file(root, document),
          {:ok, before} <- note(document, text),
          :ok <- check_visible(view, document, before),
+         :ok <- check_tenant(view, vault),
          :ok <- check_own_labels(view, vault, document, before),
          {:ok, body} <- Edit.apply(edit, before.content, document.path),
          head = binary_part(text, 0, byte_size(text) - byte_size(before.content)),
@@ -229,6 +231,13 @@ defmodule Skillbook.Vault.Write do
       [] -> :ok
       missing -> {:error, %StoreError{kind: :own_labels, name: document.path, labels: missing}}
     end
+  end
+
+  # What a profile of a tenant writes must not reach other tenants.
+  defp check_tenant(view, vault) do
+    if Profile.writes?(view.profile, vault.tenant),
+      do: :ok,
+      else: {:error, %VaultError{kind: :common, name: vault.name}}
   end
 
   # A text that begins with --- could become frontmatter.

@@ -229,6 +229,10 @@ fn found(view: &View, path: &str, own: impl Fn(&Finding) -> bool) -> Vec<Diagnos
 /// The reasons why an entry is hidden from a profile.
 fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     let mut reasons = Vec::new();
+    if !profile.tenant.reads(entry.tenant()) {
+        let tenant = entry.tenant().name().unwrap_or_default();
+        reasons.push(format!("it belongs to the tenant `{tenant}`, and the profile does not"));
+    }
     let missing = entry
         .labels
         .iter()

@@ -64,6 +64,7 @@ pub mod prompt;
 pub mod schedule;
 pub mod search;
 pub mod source;
+pub mod tenant;
 pub mod text;
 pub mod value;
 pub mod view;

@@ -20,6 +20,7 @@
 //!    its documents.
 
 use crate::glob::Globs;
+use crate::tenant::Tenant;
 
 /// The kind of documents in a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,6 +100,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// Labels of all its documents, in addition to their own.
     pub labels: Vec<String>,
+    /// To whom all its documents belong; records have a tenant of their own.
+    pub tenant: Tenant,
     /// The folder, without a trailing `/`.
     pub root: String,
     /// Whether the folder may be missing.

@@ -361,6 +361,7 @@ enum TrustLevel {
 struct SourceOptions {
     name: String,
     kind: Kind,
+    tenant: Option<String>,
     labels: Vec<String>,
     path: String,
     optional: bool,
@@ -381,6 +382,7 @@ impl SourceOptions {
                 Kind::Code => SourceKind::Code,
                 Kind::Mcp => SourceKind::Remote,
             },
+            tenant: self.tenant.into(),
             labels: self.labels,
             root: self.path,
             optional: self.optional,

@@ -2,12 +2,13 @@
 
 use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
 use skillbook_core::page::record::{list, Access, Origin, Record};
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::sees;
 
 use crate::profile::profile;
 
 /// The columns that are read, in the order of [`Row::record`].
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "id",
     "deleted_at",
     "enabled",
@@ -17,6 +18,7 @@ const COLUMNS: [&str; 18] = [
     "description",
     "content",
     "tags",
+    "tenant",
     "labels",
     "include_in_prompt",
     "proactive_for",
@@ -85,6 +87,7 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
             description: self.text()?,
             content: self.text()?.into(),
             tags: self.list(list)?,
+            tenant: self.tenant()?,
             labels: self.list(list)?,
             include_in_prompt: self.flag()?,
             proactive_for: self.list(list)?,
@@ -102,6 +105,11 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
 
     fn next<V: Decoder<'a>>(&mut self, expected: &str) -> Result<V, String> {
         self.read(expected, |value| value.decode().ok())
+    }
+
+    /// Databases store an empty text for all tenants, structs have `nil`.
+    fn tenant(&mut self) -> Result<Tenant, String> {
+        self.next::<Option<String>>("a text or nothing").map(Tenant::from)
     }
 
     fn text(&mut self) -> Result<String, String> {
@@ -162,6 +170,7 @@ enum Kind {
 struct AccessMap {
     name: String,
     kind: Kind,
+    tenant: Option<String>,
     labels: Vec<String>,
     excluded_for: Vec<String>,
     content: Option<String>,
@@ -172,6 +181,7 @@ impl From<AccessMap> for Access {
         Access {
             name: map.name,
             is_skill: map.kind == Kind::Skill,
+            tenant: map.tenant.into(),
             labels: map.labels,
             excluded_for: map.excluded_for,
             content: map.content,
@@ -184,11 +194,12 @@ impl From<AccessMap> for Access {
 #[rustler::nif(schedule = "DirtyCpu")]
 fn stored_visible(
     ids: Vec<String>,
+    tenant: Term,
     grants: Term,
     skills: Vec<Vec<String>>,
     rows: Vec<Term>,
 ) -> NifResult<Vec<bool>> {
-    let profile = profile(ids, grants, skills, Vec::new())?;
+    let profile = profile(ids, tenant, grants, skills, Vec::new())?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
     seen(rows, sees)
 }

@@ -108,18 +108,19 @@ twin! {
         env,
         catalog: ResourceArc<CatalogResource>,
         ids: Vec<String>,
+        tenant: Term<'a>,
         grants: Term<'a>,
         skills: Vec<Vec<String>>,
         services: Vec<String>
     )
     ready {
-        let profile = profile(ids, grants, skills, services)?;
+        let profile = profile(ids, tenant, grants, skills, services)?;
         let generation = catalog.current();
         let cached = View::cached(&generation.catalog, &profile);
         cached.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
-        let profile = profile(ids, grants, skills, services)?;
+        let profile = profile(ids, tenant, grants, skills, services)?;
         let generation = catalog.current();
         Ok(match View::new(generation.catalog.clone(), &profile) {
             Ok(view) => encode_view(env, view, catalog, generation),

@@ -11,7 +11,7 @@ defmodule Skillbook.Handlers.Memory.Save do
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
-         {:ok, memory} <- Table.insert(sql, context.profile.id, memory(flags, context)) do
+         {:ok, memory} <- Table.insert(sql, context.profile, memory(flags, context)) do
       Book.embed_documents(context.book)
       {:ok, Result.ok("Saved #{Memory.text(memory)}", data: memory, effects: [:memory_saved])}
     end

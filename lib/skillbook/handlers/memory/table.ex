@@ -1,11 +1,12 @@
 defmodule Skillbook.Handlers.Memory.Table do
   @moduledoc false
-  # Stores memories in the database and searches them. Each belongs to the profile `owner`. Ids
+  # Stores memories in the database and searches them. Each belongs to the profile `owner`, within
+  # its tenant. Ids
   # shown to people and models count the memories of one owner, so they reveal nothing about
   # others; the ids of rows are used only in the index.
 
   alias Skillbook.Handlers.Memory.Memory
-  alias Skillbook.SQL.Values
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Search.Index
   alias Skillbook.{Profile, SQL}
 
@@ -13,29 +14,32 @@ defmodule Skillbook.Handlers.Memory.Table do
   @select "select #{@columns} from skillbook_memories t"
 
   @doc "Inserts a memory and returns it with the next `id` of its owner."
-  def insert(sql, owner, %Memory{} = memory) do
+  def insert(sql, %Profile{id: owner} = profile, %Memory{} = memory) do
     # Tags contain no commas.
     values = [
       memory.content,
       memory.category,
       Enum.join(memory.tags, ","),
       owner,
-      memory.created_at
+      memory.created_at,
+      Tenants.home(profile)
     ]
 
     query = """
-    insert into skillbook_memories (number, content, category, tags, owner, created_at)
-    select coalesce(max(number), 0) + 1, $1, $2, $3, $4, $5
+    insert into skillbook_memories (number, content, category, tags, owner, created_at, tenant)
+    select coalesce(max(number), 0) + 1, $1, $2, $3, $4, $5, $6
     from skillbook_memories where owner = $4
     returning id, number
     """
 
-    SQL.transaction(sql, [{query, values}, Index.join({"memory", owner, "[]"}, 1)], fn
+    SQL.transaction(sql, [{query, values}, join(owner, profile)], fn
       sql, [%{rows: [[id, number]]}, %{rows: [[segment]]}] ->
         with :ok <- Index.put(sql, segment, Index.pack([{id, document(memory)}])),
              do: {:ok, %{memory | id: number}}
     end)
   end
+
+  defp join(owner, profile), do: Index.join({"memory", owner, "[]", Profile.home(profile)}, 1)
 
   # The content is indexed as a title, which counts more than the text with category and tags.
   defp document(memory) do
@@ -46,12 +50,14 @@ defmodule Skillbook.Handlers.Memory.Table do
   @doc "For `Skillbook.Search.Backfill`: the segment's key, the id and the document of each id."
   def searched(sql, ids) do
     {condition, params} = Values.ids(sql, "t.id", ids, 1)
-    query = "select t.owner, #{@columns} from skillbook_memories t where #{condition}"
+    query = "select t.owner, t.tenant, #{@columns} from skillbook_memories t where #{condition}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
       documents =
-        for [owner, id | memory] <- rows,
-            do: {{"memory", owner, []}, id, document(memory(memory))}
+        for [owner, tenant, id | memory] <- rows do
+          key = {"memory", owner, [], Tenants.from_column(tenant)}
+          {key, id, document(memory(memory))}
+        end
 
       {:ok, documents}
     end
@@ -64,9 +70,10 @@ defmodule Skillbook.Handlers.Memory.Table do
   match comes first, and `match` is as in `Skillbook.Search.Index.find/6`. Without a query, the
   newest comes first.
   """
-  def search(sql, %Profile{id: owner}, nil, category, limit) do
-    where = "where t.owner = $1 and ($2 = '' or t.category = $2)"
-    params = [owner, category || ""]
+  def search(sql, %Profile{id: owner} = profile, nil, category, limit) do
+    {readable, tenants} = Tenants.readable(profile, "t.tenant", 3)
+    where = "where t.owner = $1 and ($2 = '' or t.category = $2) and #{readable}"
+    params = [owner, category || "" | tenants]
     order = "order by t.created_at desc, t.number desc limit #{limit}"
 
     with {:ok, %{rows: [[total]]}} <-

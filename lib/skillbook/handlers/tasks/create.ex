@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.Tasks.Create do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
-  alias Skillbook.{Context, Result, SQL, Store}
+  alias Skillbook.{Context, Profile, Result, SQL, Store}
 
   @impl true
   def execute(flags, context) do
@@ -41,6 +41,7 @@ defmodule Skillbook.Handlers.Tasks.Create do
       parent_id: flags["parent"],
       tags: Table.normalize_tags(flags["tags"] || []),
       labels: labels,
+      tenant: Profile.home(context.profile),
       created_by: context.profile.id,
       created_at: now,
       updated_at: now

@@ -14,7 +14,7 @@ defmodule Skillbook.Handlers.Tasks.Delete do
       SQL.transaction(sql, fn sql ->
         with {:ok, scope} <- Table.scope(sql, context.profile),
              {:ok, task} <- Table.fetch(sql, scope, id),
-             :ok <- Task.check_own_labels(task, context.profile),
+             :ok <- Task.check_owned(task, context.profile),
              do: archive(sql, scope, task, DateTime.truncate(context.now, :second))
       end)
     end

@@ -7,7 +7,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # hidden task behaves as if it did not exist, also as a parent or a child of a visible one.
 
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.SQL.{Numbers, Values}
+  alias Skillbook.SQL.{Numbers, Tenants, Values}
   alias Skillbook.Search.Index
   alias Skillbook.Support.JSON
   alias Skillbook.{FlagError, NotFoundError, Profile, SQL}
@@ -16,7 +16,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   @fields ~w(title description status priority assignee due_date created_by created_at)a ++
             ~w(updated_at archived_at)a
   @updated @fields -- [:created_by, :created_at]
-  @select "t.id, t.number, t.parent_id, s.labels, " <> Enum.map_join(@fields, ", ", &"t.#{&1}")
+  @select "t.id, t.number, t.parent_id, s.labels, t.tenant, " <>
+            Enum.map_join(@fields, ", ", &"t.#{&1}")
   @from "skillbook_tasks t join skillbook_search_segments s on s.id = t.segment_id"
   # The id of the row with a number.
   @row "(select n.id from skillbook_tasks n where n.number = ?)"
@@ -44,7 +45,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   def reject_tags(tags, others),
     do: Enum.reject(tags, &(key(&1) in Enum.map(others, fn tag -> key(tag) end)))
 
-  # The kind and the scope of the index's segments, of which there is one for each list of labels.
+  # The kind and the scope of the index's segments, of which each tenant has one for each list of
+  # labels.
   @kind "task"
   @scope ""
 
@@ -75,17 +77,18 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   @doc "Inserts a task with normalized tags and labels, and returns it with its `id`."
   def insert(sql, %Task{} = task) do
-    columns = [:number, :segment_id, :parent_id | @fields]
+    columns = [:number, :segment_id, :tenant, :parent_id | @fields]
     fields = Enum.map_join(@fields, ", ", fn _ -> "?" end)
 
-    with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels}, 1),
+    with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels, task.tenant}, 1),
          {:ok, row, number} <-
            Numbers.insert(sql, fn number ->
              number_params([
                {"insert into skillbook_tasks (#{Enum.join(columns, ", ")}) " <>
-                  "values (?, ?, #{@row}, #{fields}) " <>
+                  "values (?, ?, ?, #{@row}, #{fields}) " <>
                   "on conflict (number) do nothing returning id",
-                [number, segment, task.parent_id | values(task, @fields)]}
+                [number, segment, Tenants.to_column(task.tenant), task.parent_id] ++
+                  values(task, @fields)}
              ])
            end),
          :ok <- insert_tags(sql, row, task.tags),
@@ -115,7 +118,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
       {:ok,
        for {row, _parent, task} <- tasks do
-         {{@kind, @scope, task.labels}, row, document(task)}
+         {{@kind, @scope, task.labels, task.tenant}, row, document(task)}
        end}
     end
   end
@@ -231,7 +234,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
     else
       more = if task.archived_at, do: 0, else: 1
 
-      with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels}, more),
+      with {:ok, segment} <- Index.join(sql, {@kind, @scope, task.labels, task.tenant}, more),
            :ok <- Index.remove(sql, segment, [row]),
            do: index(sql, segment, row, task)
     end
@@ -417,7 +420,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp values(task, columns), do: Enum.map(columns, &Map.fetch!(task, &1))
 
   # The id of the row, that of its parent's, and the task without tags and parent.
-  defp task([row, number, parent, labels | fields]) do
+  defp task([row, number, parent, labels, tenant | fields]) do
     fields = @fields |> Enum.zip(fields) |> Map.new()
     {:ok, labels} = JSON.decode(labels)
 
@@ -427,7 +430,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
           do: {column, time(fields[column])}
 
     due = fields.due_date && Date.from_iso8601!(fields.due_date)
-    own = %{id: number, labels: labels, due_date: due}
+    tenant = Tenants.from_column(tenant)
+    own = %{id: number, labels: labels, tenant: tenant, due_date: due}
     {row, parent, struct!(Task, fields |> Map.merge(times) |> Map.merge(own))}
   end
 

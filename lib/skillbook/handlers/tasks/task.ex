@@ -14,6 +14,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
     * `:parent_id` - the id of the task that it belongs to, or `nil`
     * `:tags` - a list of strings
     * `:labels` - visibility labels: the task exists only for profiles that hold all of them
+    * `:tenant` - the tenant that it belongs to, or `nil` if it is common to all tenants
     * `:created_by` - the id of the profile that created it
     * `:created_at`, `:updated_at` - UTC, whole seconds
     * `:archived_at` - when it was deleted, or `nil`. A deleted task exists only for the profile
@@ -33,6 +34,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
           parent_id: pos_integer() | nil,
           tags: [String.t()],
           labels: [String.t()],
+          tenant: String.t() | nil,
           created_by: String.t(),
           created_at: DateTime.t(),
           updated_at: DateTime.t(),
@@ -48,6 +50,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
     :assignee,
     :due_date,
     :parent_id,
+    :tenant,
     :created_by,
     :created_at,
     :updated_at,
@@ -100,16 +103,18 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   defp id(_), do: :error
 
-  @doc "Whether a profile may change the task: it has all labels of the profile, like an entry."
-  @spec check_own_labels(t(), Profile.t()) :: :ok | {:error, StoreError.t()}
-  def check_own_labels(%__MODULE__{} = task, profile) do
-    case profile.labels -- task.labels do
-      [] ->
-        :ok
+  @doc """
+  Whether a profile may change the task: it belongs to the profile's tenant and has all labels of
+  the profile, like an entry.
+  """
+  @spec check_owned(t(), Profile.t()) :: :ok | {:error, StoreError.t()}
+  def check_owned(%__MODULE__{} = task, profile) do
+    error = %StoreError{kind: :common, field: :task, name: reference(task)}
 
-      missing ->
-        name = reference(task)
-        {:error, %StoreError{kind: :own_labels, field: :task, name: name, labels: missing}}
+    case {Profile.writes?(profile, task.tenant), profile.labels -- task.labels} do
+      {false, _missing} -> {:error, error}
+      {true, []} -> :ok
+      {true, missing} -> {:error, %{error | kind: :own_labels, labels: missing}}
     end
   end
 

@@ -61,7 +61,7 @@ defmodule Skillbook.Handlers.Tasks.Update do
     with {:ok, scope} <- Table.scope(sql, context.profile),
          {:ok, task} <- Table.fetch(sql, scope, flags["id"]),
          :ok <- check_not_deleted(task),
-         :ok <- Task.check_own_labels(task, context.profile),
+         :ok <- Task.check_owned(task, context.profile),
          :ok <- Table.check_parent(sql, scope, task.id, flags["parent"]) do
       changed = apply_flags(task, flags)
 

@@ -12,7 +12,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
     with {:ok, root} <- Context.fetch_write_to(context),
          {:ok, entry} <- Pages.fetch(context.view, name),
          {:ok, path} <- path_below(root, entry),
-         :ok <- Store.check_own_labels(context.view, entry),
+         :ok <- Store.check_owned(context.view, entry),
          :ok <- check_author(entry, context.profile),
          {:ok, trashed} <- Document.discard(root, path, context.now),
          :ok <- Pages.reload(context) do

@@ -6,7 +6,7 @@ defmodule Skillbook.MCP.Client.Settings do
 
   alias Skillbook.Connections.Secret
   alias Skillbook.Support.Options
-  alias Skillbook.{Native, OptionError}
+  alias Skillbook.{Native, OptionError, Profile}
 
   @subject "an MCP source"
   @max_label 32
@@ -34,6 +34,7 @@ defmodule Skillbook.MCP.Client.Settings do
     refresh: 300_000,
     http: [],
     trust: :low,
+    tenant: nil,
     labels: [],
     optional: true,
     max_tools: 500,
@@ -181,6 +182,7 @@ defmodule Skillbook.MCP.Client.Settings do
       http: {"the options #{Enum.map_join(@http, ", ", &inspect/1)}", &http?/1},
       trust: {":low, since a server's texts are a stranger's, or :none", &(&1 in [:low, :none])},
       labels: {"a list of texts", &Options.texts?/1},
+      tenant: {"text of 1 to 200 bytes or nil", &(is_nil(&1) or Profile.name?(&1))},
       optional: {"a boolean", &is_boolean/1},
       max_tools: positive,
       max_skills: positive,

@@ -162,8 +162,8 @@ impl Catalog {
     }
 
     /// Hides the entries that lose a conflict among those that are shown, and returns them.
-    pub(crate) fn resolve(&self, shown: &mut [u8]) -> Vec<Unused> {
-        self.names.conflicts.resolve(&self.names.priorities, shown)
+    pub(crate) fn resolve(&self, shown: &mut [u8], own: bool) -> Vec<Unused> {
+        self.names.conflicts.resolve(&self.names.priorities, shown, own)
     }
 
     /// The diagnostic for an entry that is not used.

@@ -93,6 +93,7 @@ fn same(a: &Arc<Entry>, b: &Arc<Entry>) -> bool {
     let rest = |entry: &Entry| (entry.kind, entry.selection, entry.trust);
     Arc::ptr_eq(a, b)
         || (documents && rest(a) == rest(b) && a.labels == b.labels && a.files == b.files)
+            && a.tenant() == b.tenant()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::page::declaration::Declaration;
 use crate::page::document::Document;
 use crate::page::fields::Fields;
 use crate::source::{Kind, Selection, Source, SourceKind, Trust};
+use crate::tenant::Tenant;
 
 /// A document under the name by which it is read and run.
 #[derive(Debug)]
@@ -43,6 +44,11 @@ impl Entry {
     /// The frontmatter's fields.
     pub fn fields(&self) -> &Fields {
         &self.document.fields
+    }
+
+    /// To whom it belongs: the tenant of the record, or of the source.
+    pub fn tenant(&self) -> &Tenant {
+        self.document.of_record().map_or(&self.source.tenant, |record| &record.tenant)
     }
 
     /// `handler`, unless its trust is low and strangers wrote the field.
@@ -81,7 +87,7 @@ impl Entry {
             let mut hasher = FxHasher::default();
             let kinds = (self.kind as u8, self.selection as u8, self.trust as u8);
             (&self.name, &self.labels, &self.source.name, kinds, &self.files).hash(&mut hasher);
-            (&self.document.path, &self.document.text).hash(&mut hasher);
+            (&self.document.path, &self.document.text, self.tenant()).hash(&mut hasher);
             // A file's fields are in its text; a record's are not.
             if self.document.of_record().is_some() {
                 format!("{:?}", self.fields().data).hash(&mut hasher);
@@ -116,6 +122,7 @@ pub(crate) trait Named {
     fn document(&self) -> &Document;
     fn source(&self) -> &Source;
     fn trust(&self) -> Trust;
+    fn tenant(&self) -> &Tenant;
 }
 
 impl Named for Entry {
@@ -128,6 +135,9 @@ impl Named for Entry {
     fn trust(&self) -> Trust {
         self.trust
     }
+    fn tenant(&self) -> &Tenant {
+        self.tenant()
+    }
 }
 
 impl Named for DomainIndex {
@@ -139,5 +149,8 @@ impl Named for DomainIndex {
     }
     fn trust(&self) -> Trust {
         self.source.trust
+    }
+    fn tenant(&self) -> &Tenant {
+        &self.source.tenant
     }
 }

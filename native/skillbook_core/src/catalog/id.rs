@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::entry::{DomainIndex, Named};
 use crate::source::{SourceKind, Trust};
+use crate::tenant::Tenant;
 
 /// The position of an entry in its catalog. Entries are sorted by name, those of one name by the
 /// order of their sources.
@@ -22,13 +23,15 @@ pub struct Domain {
 }
 
 /// The rank of an entry or index in conflicts: the position of its source, its claim to a name,
-/// whether its trust is low, and whether it is a record of the store.
+/// whether its trust is low, whether it is a record of the store, and whether it is for all
+/// tenants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Priority {
     pub rank: u32,
     pub claim: Claim,
     pub low: bool,
     pub stored: bool,
+    pub common: bool,
 }
 
 /// The claim of an entry or index to its name, the weakest first.
@@ -50,7 +53,8 @@ impl Priority {
             (false, false) => Claim::Yields,
             (false, true) => Claim::Full,
         };
-        Priority { rank, claim, low, stored: item.source().kind == SourceKind::Stored }
+        let stored = item.source().kind == SourceKind::Stored;
+        Priority { rank, claim, low, stored, common: *item.tenant() == Tenant::Common }
     }
 }
 

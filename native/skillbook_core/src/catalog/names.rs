@@ -111,7 +111,7 @@ impl Names {
         names.indexes = indexes.iter().map(|(_, index)| Arc::clone(index)).collect();
         names.conflicts =
             Conflicts::new(entry, &names.priorities, &names.hashes, several, &names.aliases);
-        names.unused = names.conflicts.resolve(&names.priorities, &mut vec![1; all.len()]);
+        names.unused = names.conflicts.resolve(&names.priorities, &mut vec![1; all.len()], false);
         Names { order, ..names }
     }
 

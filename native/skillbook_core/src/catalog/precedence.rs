@@ -123,8 +123,8 @@ impl Conflicts {
 
     /// Resolves the conflicts among the shown entries, and returns those that are not used, in
     /// order. An entry is shown if its byte in `shown` is not 0; the bytes of unused entries are
-    /// set to 0.
-    pub fn resolve(&self, priorities: &[Priority], shown: &mut [u8]) -> Vec<Unused> {
+    /// set to 0. With `own`, records of a tenant are used before common ones.
+    pub fn resolve(&self, priorities: &[Priority], shown: &mut [u8], own: bool) -> Vec<Unused> {
         let rank = |id: EntryId| priorities[id.0 as usize].rank;
         let mut unused = Vec::new();
         for ids in &self.names {
@@ -132,7 +132,7 @@ impl Conflicts {
             let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
             let candidates = candidates.map(|id| (id, priorities[id.0 as usize]));
             let before = unused.len();
-            resolve(candidates, |id, why, by| unused.push(Unused { id, why, by }));
+            resolve(candidates, own, |id, why, by| unused.push(Unused { id, why, by }));
             unused[before..].iter().for_each(|unused| shown[unused.id.0 as usize] = 0);
         }
         let mut lose = |id: EntryId, why, by, shown: &mut [u8]| {
@@ -195,10 +195,12 @@ pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 ///
 /// Candidates come by the rank of their source, and within a source in its order. Within a source
 /// the first is used, so a new record cannot take the name of an older one that its author could
-/// not see. Across sources the later one is used. A candidate never wins against one with a better
+/// not see. But a tenant uses its own record before a common one (`own_first`), whose author could
+/// not see that; views of several tenants use the common one. Across sources the later one is used. A candidate never wins against one with a better
 /// claim, and one of low trust not even against an earlier one of low trust.
 fn resolve<T: Copy>(
     candidates: impl Iterator<Item = (T, Priority)>,
+    own_first: bool,
     mut lose: impl FnMut(T, Why, T),
 ) -> Option<T> {
     let mut candidates = candidates.peekable();
@@ -206,7 +208,9 @@ fn resolve<T: Copy>(
     while let Some((mut own, mut priority)) = candidates.next() {
         // Within a source the first wins, unless the other has a better claim.
         while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == priority.rank) {
-            if priority.claim < of.claim {
+            // `common` differs only if one of them belongs to a tenant.
+            let preferred = of.common != priority.common && of.common != own_first;
+            if priority.claim < of.claim || priority.claim == of.claim && preferred {
                 lose(own, Why::Duplicate, other);
                 (own, priority) = (other, of);
             } else {
@@ -257,5 +261,6 @@ pub(crate) fn chosen_index<'a>(
     lose: impl FnMut(&'a DomainIndex, Why, &'a DomainIndex),
 ) -> Option<&'a DomainIndex> {
     let shown = domain.indexes.iter().filter(|(_, index)| shows(index));
-    resolve(shown.map(|(priority, index)| (&**index, *priority)), lose)
+    // Within a source, all indexes have its tenant.
+    resolve(shown.map(|(priority, index)| (&**index, *priority)), false, lose)
 }

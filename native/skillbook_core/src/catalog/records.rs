@@ -8,6 +8,7 @@
 //! use skillbook_core::catalog::records::Records;
 //! use skillbook_core::page::record::{Origin, Record};
 //! use skillbook_core::source::{Source, SourceKind};
+//! use skillbook_core::tenant::Tenant;
 //!
 //! let source = Source { root: "/store".into(), kind: SourceKind::Stored, ..Source::default() };
 //! let mut records = Records::new(Arc::new(source));
@@ -19,6 +20,7 @@
 //!     description: String::new(),
 //!     content: "# Weekly plan".into(),
 //!     tags: Vec::new(),
+//!     tenant: Tenant::Common,
 //!     labels: Vec::new(),
 //!     include_in_prompt: true,
 //!     proactive_for: Vec::new(),

@@ -1,7 +1,12 @@
 //! The entries that run on a schedule, for trusted code.
 
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+
 use super::catalog::Catalog;
 use super::id::EntryId;
+use crate::tenant::Tenant;
 
 /// The entries with a schedule, or those of one name.
 ///
@@ -9,14 +14,32 @@ use super::id::EntryId;
 /// name. Of the files it is only the entries that are used where no record is seen.
 pub fn scheduled(catalog: &Catalog, name: Option<&str>) -> Vec<EntryId> {
     let all = || (0..catalog.entries().len() as u32).map(EntryId);
-    let mut files: Vec<u8> = all().map(|id| u8::from(!catalog.priority(id).stored)).collect();
-    catalog.resolve(&mut files);
+    let used_files = used_files(catalog);
     let is = |id: &EntryId| {
-        let used = catalog.priority(*id).stored || files[id.0 as usize] != 0;
+        let used = catalog.priority(*id).stored || used_files.contains(id);
         used && catalog.entry(*id).fields().schedule.is_some()
     };
     match name {
         Some(name) => catalog.named(name).filter(is).collect(),
         None => all().filter(is).collect(),
     }
+}
+
+/// The entries of files that are used by views of no tenant, and those of a tenant's files that
+/// are used by its views.
+fn used_files(catalog: &Catalog) -> FxHashSet<EntryId> {
+    let all = || (0..catalog.entries().len() as u32).map(EntryId);
+    let is_file = |id: EntryId| !catalog.priority(id).stored;
+    let tenant = |id: EntryId| catalog.entry(id).tenant();
+    let names = all().filter(|id| is_file(*id)).filter_map(|id| tenant(id).name());
+    let names: BTreeSet<&str> = names.collect();
+    let tenants = names.into_iter().map(|name| Tenant::One(name.into()));
+    let mut used = FxHashSet::default();
+    for reader in [Tenant::Common].into_iter().chain(tenants) {
+        let reads = |id| is_file(id) && reader.reads(tenant(id));
+        let mut shown: Vec<u8> = all().map(|id| u8::from(reads(id))).collect();
+        catalog.resolve(&mut shown, reader.name().is_some());
+        used.extend(all().filter(|id| shown[id.0 as usize] != 0 && *tenant(*id) == reader));
+    }
+    used
 }

@@ -8,6 +8,7 @@ use super::names::Names;
 use super::precedence::{called, chosen_index, owner, Why};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::source::{SourceKind, Trust};
+use crate::tenant::Tenant;
 
 /// The diagnostic for an entry that is not used, and the entry that is used instead.
 pub(crate) fn diagnose(entry: &Entry, why: Why, by: &Entry) -> Diagnostic {
@@ -107,5 +108,6 @@ pub(crate) fn diagnose_indexes(entries: &[Arc<Entry>], names: &Names) -> Vec<Arc
             found.push(diagnostic.in_file(index.document.path.as_str()));
         }
     }
-    found.into_iter().map(Finding::trusted).collect()
+    // The domains of an unrestricted view may have commands of several tenants.
+    found.into_iter().map(|found| Finding::trusted(found, &Tenant::All)).collect()
 }

@@ -112,6 +112,7 @@ impl Document {
     /// ```
     /// use skillbook_core::page::document::Document;
     /// use skillbook_core::page::record::{Origin, Record};
+    /// use skillbook_core::tenant::Tenant;
     ///
     /// let record = Record {
     ///     id: 1,
@@ -121,6 +122,7 @@ impl Document {
     ///     description: String::new(),
     ///     content: "---\nhandler: Milk\nlicense: MIT\n---\nTwo litres".into(),
     ///     tags: vec!["shopping".into()],
+    ///     tenant: Tenant::Common,
     ///     labels: Vec::new(),
     ///     include_in_prompt: true,
     ///     proactive_for: Vec::new(),
@@ -157,6 +159,7 @@ impl Document {
             writers: record.writers.clone(),
             kind,
             trust: record.origin.trust(),
+            tenant: record.tenant.clone(),
         });
         document.name_diagnostics();
         document

@@ -17,6 +17,7 @@ use crate::page::fields::restrictions::{
 use crate::page::fields::{with_texts, FieldReader};
 use crate::page::frontmatter;
 use crate::source::{Kind, Trust};
+use crate::tenant::Tenant;
 use crate::text::line::command_name;
 use crate::value::Value;
 
@@ -38,6 +39,8 @@ pub struct Record {
     pub content: Arc<str>,
     /// The tags.
     pub tags: Vec<String>,
+    /// To whom it belongs.
+    pub tenant: Tenant,
     /// The visibility labels.
     pub labels: Vec<String>,
     /// Whether prompts include it.
@@ -116,6 +119,8 @@ pub struct Stored {
     pub kind: Kind,
     /// The trust level of its text.
     pub trust: Trust,
+    /// To whom it belongs.
+    pub tenant: Tenant,
 }
 
 /// The columns that decide whether a view shows a record.
@@ -125,6 +130,8 @@ pub struct Access {
     pub name: String,
     /// Whether it is a skill regardless of its content.
     pub is_skill: bool,
+    /// To whom it belongs.
+    pub tenant: Tenant,
     /// The visibility labels.
     pub labels: Vec<String>,
     /// The ids of profiles that may not load it.

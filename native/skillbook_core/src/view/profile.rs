@@ -1,7 +1,8 @@
 //! Profiles, and the rule that decides which entries a profile may see. No other place decides it.
 //!
-//! Three things must hold for an entry to be visible:
+//! Four things must hold for an entry to be visible:
 //!
+//! - It belongs to the profile's tenant, or to all tenants.
 //! - Its labels are within the profile's grants. An entry without labels is visible to all.
 //! - Its name matches the profile's globs.
 //! - It does not exclude the profile (`exclude_from_prompt_profile_ids`). For a note, exclusion
@@ -17,6 +18,7 @@ use crate::glob::{BadGlob, Globs};
 use crate::page::fields::Fields;
 use crate::page::record::Access;
 use crate::source::Kind;
+use crate::tenant::Tenant;
 
 /// The identity that reads a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Profile {
     /// The ids of profiles that it acts for, as an agent acts for a user. An exclusion of one of
     /// them applies to it too.
     pub others: Vec<String>,
+    /// Its tenant.
+    pub tenant: Tenant,
     /// The labels that it may see; `None` for all.
     pub grants: Option<Vec<String>>,
     /// Lists of globs over names (case matters, `*` also matches dots). A name must match one glob
@@ -44,6 +48,7 @@ impl Profile {
         Profile {
             id: String::new(),
             others: Vec::new(),
+            tenant: Tenant::All,
             grants: None,
             skills: Vec::new(),
             services: Vec::new(),
@@ -77,7 +82,8 @@ impl Rule {
     }
 
     pub fn admits(&self, entry: &Entry) -> bool {
-        self.admits_any(&entry.name, entry.kind, &entry.labels, &entry.fields().excluded_for)
+        self.profile.tenant.reads(entry.tenant())
+            && self.admits_any(&entry.name, entry.kind, &entry.labels, &entry.fields().excluded_for)
     }
 
     fn admits_any(
@@ -95,7 +101,7 @@ impl Rule {
     }
 
     pub fn sees(&self, record: &Access) -> bool {
-        let entry = record.entry();
+        let entry = record.entry().filter(|_| self.profile.tenant.reads(&record.tenant));
         entry.is_some_and(|(name, kind, labels, excluded)| {
             self.admits_any(&name, kind, &labels, &excluded)
         })
@@ -121,7 +127,7 @@ impl Rule {
         self.lists(entry.fields()) && self.includes(entry.fields())
     }
 
-    pub fn unrestricted(&self) -> bool {
+    pub fn has_all_names(&self) -> bool {
         self.grants.is_none() && self.names.is_empty()
     }
 }

@@ -4,10 +4,10 @@
 //! it is reported as broken. They are computed once per view, when somebody first asks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::view::View;
 use crate::catalog::entry::Entry;
+use crate::catalog::finding::Finding;
 use crate::catalog::handlers::HandlerProblem;
 use crate::catalog::EntryId;
 use crate::page::diagnostic::{limit, Code, Diagnostic, Severity};
@@ -20,7 +20,8 @@ const MAX_CYCLE_NAMES: usize = 20;
 
 impl View {
     /// The diagnostics about entries that the view shows, by path and line. Diagnostics about files
-    /// that are no entries have no labels to check, so only unrestricted views get them.
+    /// that are no entries have no labels to check, so only views with all grants and all names get
+    /// them, of the tenants that they read.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let relations = self.visible.relations.get_or_init(|| diagnose(self));
         let mut all: Vec<_> = self.findings().chain(relations).collect();
@@ -46,12 +47,13 @@ impl View {
     /// The diagnostics of files that the view shows.
     fn findings(&self) -> impl Iterator<Item = &Diagnostic> {
         let rule = &self.visible.rule;
-        let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
-            true => true,
-            false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
+        let shown = |finding: &Finding| match finding.about.as_slice() {
+            _ if !rule.profile.tenant.reads(&finding.tenant) => false,
+            _ if rule.has_all_names() => true,
+            entries => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
         };
         let findings = self.catalog().findings().iter();
-        findings.filter(move |finding| shown(&finding.about)).map(|finding| &finding.diagnostic)
+        findings.filter(move |finding| shown(finding)).map(|finding| &finding.diagnostic)
     }
 
     /// The diagnostic for an entry's handler, if it cannot run here or was not looked up.

@@ -223,6 +223,8 @@ impl View {
     /// Whether the profile may read an index. For others the index does not exist.
     pub fn shows_index(&self, index: &DomainIndex) -> bool {
         let rule = &self.visible.rule;
-        rule.grants(&index.labels) && !rule.profile.is_among(&index.fields().excluded_for)
+        rule.profile.tenant.reads(&index.source.tenant)
+            && rule.grants(&index.labels)
+            && !rule.profile.is_among(&index.fields().excluded_for)
     }
 }

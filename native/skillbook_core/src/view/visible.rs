@@ -79,7 +79,7 @@ impl Visible {
             }
         }
         // First the rule, then precedence: only visible entries compete.
-        let unused = catalog.resolve(&mut about);
+        let unused = catalog.resolve(&mut about, rule.profile.tenant.name().is_some());
         let count = about.iter().filter(|about| **about != 0).count();
         let (generation, prompt, relations, search, triggers) = Default::default();
         Visible { rule, about, unused, count, generation, prompt, relations, search, triggers }

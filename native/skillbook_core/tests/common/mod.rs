@@ -46,6 +46,7 @@ pub fn record(name: &str, content: &str) -> Record {
         description: String::new(),
         content: content.into(),
         tags: Vec::new(),
+        tenant: Tenant::Common,
         labels: Vec::new(),
         include_in_prompt: true,
         proactive_for: Vec::new(),
@@ -120,7 +121,8 @@ pub fn narrowed<'a>(
     let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
     let (grants, skills) = (Some(texts(grants)), lists.map(texts).collect());
     let services = texts(&["mail"]);
-    let profile = Profile { id: id.into(), others: Vec::new(), grants, skills, services };
+    let id = id.into();
+    let profile = Profile { id, grants, skills, services, ..Profile::unrestricted() };
     View::new(catalog.clone(), &profile).unwrap()
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::Diagnostic;
 use skillbook_core::page::document::{Document, SKILL_FILE};
+use skillbook_core::tenant::Tenant;
 
 use super::ignores::Ignores;
 use super::read::{Freshness, ReadFile};
@@ -188,19 +189,20 @@ impl Folder {
     }
 
     /// Collects the documents, the paths of all files, and the diagnostics, in any order.
-    pub fn collect(&self, path: &str, found: &mut Found) {
-        found.findings.extend(self.diagnostics.iter().cloned().map(Finding::trusted));
+    pub fn collect(&self, path: &str, tenant: &Tenant, found: &mut Found) {
+        let finding = |diagnostic: &Diagnostic| Finding::trusted(diagnostic.clone(), tenant);
+        found.findings.extend(self.diagnostics.iter().map(finding));
         found.files.extend(self.others.iter().map(|name| join(path, name)));
         for file in &self.markdown {
             found.files.push(join(path, &file.name));
             match file.read.as_ref().map(|read| &read.result) {
                 Some(Ok(document)) => found.documents.push(document.clone()),
-                Some(Err(diagnostic)) => found.findings.push(Finding::trusted(diagnostic.clone())),
+                Some(Err(diagnostic)) => found.findings.push(finding(diagnostic)),
                 None => {}
             }
         }
         for (name, folder) in &self.folders {
-            folder.collect(&join(path, name), found);
+            folder.collect(&join(path, name), tenant, found);
         }
     }
 }

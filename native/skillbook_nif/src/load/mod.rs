@@ -144,7 +144,7 @@ impl LoadedFolder {
         // Nothing is assembled if all files are the same.
         if differs {
             let mut found = Found::default();
-            tree.top.collect("", &mut found);
+            tree.top.collect("", &source.tenant, &mut found);
             self.assembled = assemble_again(&source, found.documents, found.files, &self.assembled);
             self.assembled.findings.extend(found.findings);
         }
@@ -264,16 +264,17 @@ fn untrusted(source: &Source) -> Assembled {
     let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
         .hint("if you know its content, set its trust to low, medium or high")
         .in_file(source.root.as_str());
-    nothing_but(diagnostic)
+    nothing_but(source, diagnostic)
 }
 
 fn refused(source: &Source, code: Code, message: &str) -> Assembled {
-    nothing_but(Diagnostic::new(code, Severity::Error, message).in_file(source.root.as_str()))
+    let diagnostic = Diagnostic::new(code, Severity::Error, message);
+    nothing_but(source, diagnostic.in_file(source.root.as_str()))
 }
 
-fn nothing_but(diagnostic: Diagnostic) -> Assembled {
+fn nothing_but(source: &Source, diagnostic: Diagnostic) -> Assembled {
     let mut nothing = Assembled::default();
-    nothing.findings.push(Finding::trusted(diagnostic));
+    nothing.findings.push(Finding::trusted(diagnostic, &source.tenant));
     nothing
 }
 

@@ -75,9 +75,11 @@ impl<'a> Builder<'a> {
         // An entry that no glob selects is still built: `explain` must be able to say why it is
         // missing.
         let is_selected = entry.as_ref().is_some_and(|entry| self.selects(entry, &mut notes));
+        let tenant = document.of_record().map_or(&self.source.tenant, |record| &record.tenant);
         let finding = |diagnostic: Diagnostic| {
             let diagnostic = document.locate(diagnostic);
-            Arc::new(Finding { diagnostic, about: entry.iter().cloned().collect() })
+            let (about, tenant) = (entry.iter().cloned().collect(), tenant.clone());
+            Arc::new(Finding { diagnostic, about, tenant })
         };
         let findings = notes.into_iter().map(finding).collect();
         let folder = self.folders.of(document).cloned();

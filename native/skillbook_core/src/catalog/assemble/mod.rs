@@ -113,7 +113,7 @@ fn unmatched(
         );
         let diagnostic = Diagnostic::new(Code::GlobUnmatched, Severity::Warning, message)
             .hint("correct it, or remove it; globs match names of entries, and case matters");
-        Finding::trusted(diagnostic.in_file(source.root.as_str()))
+        Finding::trusted(diagnostic.in_file(source.root.as_str()), &source.tenant)
     };
     globs
         .flat_map(|(option, globs)| {

@@ -1,0 +1,160 @@
+defmodule Skillbook.SQL.Migrations.V19 do
+  @moduledoc false
+  # The tenant of each row that somebody's writing made: a name, or an empty text for what is
+  # common to all tenants. All rows that are there are common.
+
+  @behaviour Skillbook.SQL.Migrations
+
+  # Each table with the columns that follow the tenant in its index.
+  @tables [
+    {"entries", "name"},
+    {"tasks", "id"},
+    {"memories", "owner, category"},
+    {"runs", "profile, id"},
+    {"approvals", "profile, id"},
+    {"conversations", "profile, id"},
+    {"sign_ins", "profile, expires_at"},
+    {"operations", "revision"},
+    {"firings", "fire_at"}
+  ]
+
+  # The tables with the tenant in their primary key: SQLite cannot change a key, so they are made
+  # again.
+  @usage ~w(bucket name profile event count duration)
+  @connections ~w(profile account status identity scopes key_id secret expires_at version revision
+                  holder lease_until connected_at renewed_at)
+
+  @impl true
+  def up(dialect) do
+    text = text(dialect)
+
+    for({table, _} <- @tables, do: add(table, text)) ++
+      for({table, columns} <- @tables, do: index(table, columns)) ++
+      [
+        add("search_segments", text),
+        "drop index skillbook_search_segments_index",
+        "create unique index skillbook_search_segments_index on skillbook_search_segments " <>
+          "(tenant, kind, scope, labels)"
+      ] ++
+      again("usage", usage(text, "tenant #{text} not null,", "tenant, "), @usage) ++
+      again(
+        "connections",
+        connections(dialect, "tenant #{text} not null,", "tenant, "),
+        @connections
+      ) ++
+      connections_index()
+  end
+
+  # What belongs to a tenant must not become common, so it is deleted.
+  @impl true
+  def down(dialect) do
+    text = text(dialect)
+    own = "select id from skillbook_search_segments where tenant <> ''"
+
+    [
+      "update skillbook_tasks set parent_id = null where parent_id in " <>
+        "(select id from skillbook_tasks where tenant <> '')",
+      "delete from skillbook_documents where segment_id in (#{own})"
+    ] ++
+      for({table, _} <- @tables, do: "delete from skillbook_#{table} where tenant <> ''") ++
+      [
+        "delete from skillbook_search_segments where tenant <> ''",
+        "drop index skillbook_search_segments_index",
+        "create unique index skillbook_search_segments_index on skillbook_search_segments " <>
+          "(kind, scope, labels)",
+        "alter table skillbook_search_segments drop column tenant"
+      ] ++
+      Enum.flat_map(@tables, fn {table, _columns} ->
+        [
+          "drop index skillbook_#{table}_tenant_index",
+          "alter table skillbook_#{table} drop column tenant"
+        ]
+      end) ++
+      back("usage", usage(text, "", ""), @usage) ++
+      back("connections", connections(dialect, "", ""), @connections) ++ connections_index()
+  end
+
+  defp add(table, text),
+    do: "alter table skillbook_#{table} add column tenant #{text} not null default ''"
+
+  defp index(table, columns) do
+    "create index skillbook_#{table}_tenant_index on skillbook_#{table} (tenant, #{columns})"
+  end
+
+  defp again(table, create, columns) do
+    columns = Enum.join(columns, ", ")
+
+    [
+      "alter table skillbook_#{table} rename to skillbook_#{table}_before",
+      create,
+      "insert into skillbook_#{table} (tenant, #{columns}) " <>
+        "select '', #{columns} from skillbook_#{table}_before",
+      "drop table skillbook_#{table}_before"
+    ]
+  end
+
+  defp back(table, create, columns) do
+    columns = Enum.join(columns, ", ")
+
+    [
+      "alter table skillbook_#{table} rename to skillbook_#{table}_before",
+      create,
+      "insert into skillbook_#{table} (#{columns}) " <>
+        "select #{columns} from skillbook_#{table}_before where tenant = ''",
+      "drop table skillbook_#{table}_before"
+    ]
+  end
+
+  defp usage(text, tenant, key) do
+    """
+    create table skillbook_usage (
+      #{tenant}
+      bucket #{text} not null,
+      name #{text} not null,
+      profile #{text} not null,
+      event #{text} not null,
+      count bigint not null,
+      duration bigint not null,
+      primary key (#{key}bucket, name, profile, event)
+    )
+    """
+  end
+
+  defp connections(dialect, tenant, key) do
+    text = text(dialect)
+
+    """
+    create table skillbook_connections (
+      #{tenant}
+      profile #{text} not null,
+      account #{text} not null,
+      status #{text} not null,
+      identity #{text},
+      scopes #{text} not null,
+      key_id #{text} not null,
+      secret #{blob(dialect)} not null,
+      expires_at bigint not null,
+      version bigint not null,
+      revision bigint not null,
+      holder #{text},
+      lease_until bigint,
+      connected_at #{text} not null,
+      renewed_at #{text} not null,
+      primary key (#{key}profile, account)
+    )
+    """
+  end
+
+  # The index went with the table that had it.
+  defp connections_index do
+    [
+      "create index skillbook_connections_revision_index on skillbook_connections (revision)"
+    ]
+  end
+
+  defp text(:sqlite), do: "text"
+  defp text(:postgres), do: ~s(text collate "C")
+
+  defp blob(:sqlite), do: "blob"
+  defp blob(:postgres), do: "bytea"
+end

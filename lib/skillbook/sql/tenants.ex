@@ -1,0 +1,31 @@
+defmodule Skillbook.SQL.Tenants do
+  @moduledoc false
+  # The column `tenant` of tables: the name of a tenant, or an empty text for rows that are common
+  # to all tenants.
+
+  alias Skillbook.{Profile, SQL}
+
+  @doc """
+  The condition for rows that a profile may read, with its parameters, the first of which has this
+  number.
+  """
+  @spec readable(Profile.t(), String.t(), pos_integer()) :: {String.t(), [SQL.param()]}
+  def readable(%Profile{tenant: :all}, _column, _first), do: {"1 = 1", []}
+  def readable(%Profile{tenant: nil}, column, _first), do: {"#{column} = ''", []}
+
+  def readable(%Profile{tenant: tenant}, column, first),
+    do: {"#{column} in ('', $#{first})", [tenant]}
+
+  @doc "The value of the column for what a profile writes."
+  @spec home(Profile.t()) :: String.t()
+  def home(profile), do: to_column(Profile.home(profile))
+
+  @doc "The value of the column for a tenant."
+  @spec to_column(String.t() | nil) :: String.t()
+  def to_column(tenant), do: tenant || ""
+
+  @doc "The tenant of the column's value; `nil` for common rows."
+  @spec from_column(String.t()) :: String.t() | nil
+  def from_column(""), do: nil
+  def from_column(tenant), do: tenant
+end
