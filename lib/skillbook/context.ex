@@ -179,11 +179,27 @@ defmodule Skillbook.Context do
 
   @doc """
   Returns the folder that commands may write skills to, or an error for the operator if the book
-  has none.
+  has none, or if its pages do not belong to the profile's tenant.
   """
   @spec fetch_write_to(t()) :: {:ok, Path.t()} | {:error, Skillbook.SetupError.t()}
   def fetch_write_to(%__MODULE__{write_to: nil} = context), do: missing(context, :write_to)
-  def fetch_write_to(%__MODULE__{write_to: folder}), do: {:ok, folder}
+
+  def fetch_write_to(%__MODULE__{write_to: folder} = context) do
+    if Skillbook.Profile.writes?(context.profile, tenant(context.book, folder)),
+      do: {:ok, folder},
+      else: missing(context, :tenant)
+  end
+
+  # The folder is one of the book's sources, or inside of one.
+  defp tenant(book, folder) do
+    sources = for %{path: path} = source <- sources(book), below?(folder, path), do: source
+    with %{tenant: tenant} <- Enum.max_by(sources, &byte_size(&1.path), fn -> nil end), do: tenant
+  end
+
+  defp sources(book),
+    do: with(%{sources: sources} <- book && Skillbook.Book.find(book), do: sources) || []
+
+  defp below?(folder, path), do: folder == path or String.starts_with?(folder, path <> "/")
 
   defp missing(context, option),
     do: {:error, %Skillbook.SetupError{command: context.command.name, option: option}}

@@ -37,6 +37,7 @@ defmodule Skillbook.Usage do
   `profiles: :all`.
   """
 
+  alias Skillbook.SQL.Tenants
   alias Skillbook.Support.Options
   alias Skillbook.Usage.Writer
   alias Skillbook.{Book, OptionError, Profile, SQL, View}
@@ -122,18 +123,19 @@ defmodule Skillbook.Usage do
     {own, params} = if all_profiles?, do: {"", []}, else: {"and profile = $4", [profile.id]}
     hour = hour(since)
     params = [hour, binary_part(hour, 0, 10), hour(until)] ++ params
+    {readable, tenants} = Tenants.readable(profile, "tenant", length(params) + 1)
 
     statement = """
     select name, profile, event, #{bucket}, cast(sum(count) as bigint),
       cast(sum(duration) as bigint)
     from skillbook_usage
     where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
-      and bucket <= $3 #{own}
+      and bucket <= $3 and #{readable} #{own}
     group by 1, 2, 3, 4
     """
 
     with :ok <- Writer.flush(book.name),
-         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params),
+         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params ++ tenants),
          do: {:ok, rows}
   end
 

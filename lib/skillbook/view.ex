@@ -113,6 +113,17 @@ defmodule Skillbook.View do
   end
 
   @doc false
+  # Everything that a profile of this tenant could see, whatever its grants and skills are.
+  @spec all_of(Catalog.t() | atom(), Profile.tenant()) :: t()
+  def all_of(book, tenant) when is_atom(book),
+    do: %{all_of(Book.fetch!(book).catalog, tenant) | book: book}
+
+  def all_of(%Catalog{} = catalog, tenant) do
+    {:ok, view} = new(catalog, %{Profile.unrestricted() | tenant: tenant})
+    view
+  end
+
+  @doc false
   # Returns the view of a running book for a profile or the id of one of its profiles.
   @spec of(atom(), String.t() | Profile.t()) :: t()
   def of(book, profile) do

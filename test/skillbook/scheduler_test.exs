@@ -88,7 +88,9 @@ defmodule Skillbook.SchedulerTest do
   defp job(name, fields), do: page(name, [handler: inspect(Fire), run_as: "default"] ++ fields)
 
   defp rows(book) do
-    {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 1_000, 0)
+    {:ok, rows} =
+      Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 1_000, 0)
+
     for row <- Enum.reverse(rows), do: {row.name, DateTime.to_iso8601(row.at), row.status}
   end
 
@@ -190,7 +192,10 @@ defmodule Skillbook.SchedulerTest do
       assert context.now == ~U[2026-03-01 08:00:00Z]
       assert context.assigns.scheduled == %{at: ~U[2026-03-01 08:00:00Z], node: "nonode@nohost"}
       Scheduler.await(book)
-      {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), "nightly", 10, 0)
+
+      {:ok, [row]} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.new!(id: "nightly"), 10, 0)
+
       assert %{status: :ok, node: "nonode@nohost", attempts: 1} = row
       assert String.length(row.text) == 10_000
       assert is_float(row.duration)
@@ -219,7 +224,8 @@ defmodule Skillbook.SchedulerTest do
         Scheduler.await(book)
       end)
 
-      {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+      {:ok, rows} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
 
       assert Enum.map(rows, &{&1.name, &1.status}) == [
                {"a", :failed},
@@ -330,7 +336,10 @@ defmodule Skillbook.SchedulerTest do
       book = scheduled(folder, clock, profiles: [[id: "default", writes: :ask]], ask: ask)
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       Scheduler.await(book)
-      {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+      {:ok, [row]} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+
       assert row.status == :failed
       assert row.text =~ "No user is present to approve it, since it runs on a schedule"
     end
@@ -353,7 +362,9 @@ defmodule Skillbook.SchedulerTest do
       book = scheduled(folder, clock, profiles: [[id: "default"]], ask: ask)
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       Scheduler.await(book)
-      {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+      {:ok, rows} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
 
       assert Enum.map(rows, &{&1.name, &1.status}) ==
                [{"a", :pending}, {"p", :pending}, {"x.steps", :pending}]
@@ -425,7 +436,8 @@ defmodule Skillbook.SchedulerTest do
                {"a", "2026-03-01T10:00:00Z", :ok}
              ]
 
-      {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+      {:ok, [_, row]} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
 
       assert row.text ==
                "No node could run it in time. Others were missed since 2026-03-01 08:00:00Z."
@@ -471,7 +483,7 @@ defmodule Skillbook.SchedulerTest do
     Scheduler.await(book)
 
     assert {:ok, [%{status: :ok, text: "a\\u{0}b"}]} =
-             Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+             Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
   end
 
   test "pruning leaves the last firing of each entry", %{tmp_dir: folder} do
@@ -755,7 +767,10 @@ defmodule Skillbook.SchedulerTest do
         book = scheduled(folder, clock, schedules: [dispatch: {Queues, function}])
         at(book, clock, ~U[2026-03-01 08:00:00Z])
         Scheduler.await(book)
-        {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+        {:ok, [row]} =
+          Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+
         assert {row.status, row.text} == {:failed, text}
       end
     end

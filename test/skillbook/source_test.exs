@@ -265,7 +265,7 @@ defmodule Skillbook.SourceTest do
          "skills[0].tools: expected true, false or a list of globs"},
         {~s({"mcp": "https://a.example", "label": "a", "trust": "high"}),
          "skills[0].trust: unknown key. The keys are label, labels, lock, mcp, optional, " <>
-           "read, skills, token, tools"}
+           "read, skills, tenant, token, tools"}
       ]
 
       for {item, reason} <- rows do
@@ -347,10 +347,10 @@ defmodule Skillbook.SourceTest do
          "config.json:2:12: skills[1].root: expected a path, got: 3"},
         {~s({"skills": [{"root": "x", "availabel": []}]}),
          "config.json:1:27: skills[0].availabel: unknown key, did you mean \"available\"? " <>
-           "The keys are available, inline, kind, labels, name, optional, root, trust"},
+           "The keys are available, inline, kind, labels, name, optional, root, tenant, trust"},
         {~s({"skills": [{"root": "x", "a b": []}]}),
          "config.json:1:27: skills[0].\"a b\": unknown key. " <>
-           "The keys are available, inline, kind, labels, name, optional, root, trust"},
+           "The keys are available, inline, kind, labels, name, optional, root, tenant, trust"},
         {~s({"skills": [{"root": "x", "inline": "a"}]}),
          "config.json:1:37: skills[0].inline: expected a list of globs, got: \"a\""},
         {~s({"skills": [{"root": "x", "inline": ["a", ["b"]]}]}),

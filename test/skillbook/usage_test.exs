@@ -349,13 +349,13 @@ defmodule Skillbook.UsageTest do
   test "counts that are put back are unchanged" do
     book = :"counter_#{System.unique_integer([:positive])}"
     Counter.new(book, 10)
-    rows = [{{1, "a", "ann", "run"}, 3, 100}, {{2, "a", "ann", "run"}, 1, 50}]
+    rows = [{{1, "", "a", "ann", "run"}, 3, 100}, {{2, "", "a", "ann", "run"}, 1, 50}]
     Counter.put_back(book, rows)
     Counter.put_back(book, rows)
 
     assert Enum.sort(Counter.take(book)) == [
-             {{1, "a", "ann", "run"}, 6, 200},
-             {{2, "a", "ann", "run"}, 2, 100}
+             {{1, "", "a", "ann", "run"}, 6, 200},
+             {{2, "", "a", "ann", "run"}, 2, 100}
            ]
 
     assert Counter.take(book) == []

@@ -1481,7 +1481,9 @@ defmodule Skillbook.StoreConformance do
           set(clock, ~U[2026-03-02 08:00:00Z])
           Scheduler.Local.tick(book)
           Scheduler.await(book)
-          {:ok, [row]} = Scheduler.Firings.list(sql(book), "bob", 10, 0)
+
+          {:ok, [row]} =
+            Scheduler.Firings.list(sql(book), Skillbook.Profile.new!(id: "bob"), 10, 0)
 
           assert {row.status, row.text} ==
                    {:failed, "The profile bob and its author do not both see it."}
@@ -1512,7 +1514,7 @@ defmodule Skillbook.StoreConformance do
                      last(book, id)
           end
 
-          {:ok, rows} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+          {:ok, rows} = Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, 0)
 
           assert [{record, :missed}, {other, :missed}, {record, :template}, {other, :template}] =
                    for(row <- rows, do: {row.record, row.status})
@@ -1535,7 +1537,9 @@ defmodule Skillbook.StoreConformance do
           set(clock, ~U[2026-03-02 08:00:00Z])
           for book <- books, do: Scheduler.Local.tick(book)
           for book <- books, do: Scheduler.await(book)
-          {:ok, rows} = Scheduler.Firings.list(sql(hd(books)), nil, 100, 0)
+
+          {:ok, rows} =
+            Scheduler.Firings.list(sql(hd(books)), Skillbook.Profile.unrestricted(), 100, 0)
 
           assert for(row <- rows, do: {row.name, row.status}) ==
                    for(n <- 1..5, do: {"milk-#{n}", :template})
@@ -1590,7 +1594,8 @@ defmodule Skillbook.StoreConformance do
 
           assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
 
-          {:ok, [firing]} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+          {:ok, [firing]} =
+            Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, 0)
 
           assert {firing.name, firing.record, firing.at, firing.text} ==
                    {"milk", nil, @now, "text"}

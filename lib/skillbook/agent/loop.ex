@@ -103,7 +103,9 @@ defmodule Skillbook.Agent.Loop do
 
   defp span(state, input, fun) do
     metadata = State.run_metadata(state)
-    run = %{run: state.id, profile: state.view.profile.id, depth: state.depth, input: input}
+    %{id: profile} = own = state.view.profile
+    tenant = Profile.home(own)
+    run = %{run: state.id, profile: profile, tenant: tenant, depth: state.depth, input: input}
 
     Telemetry.span([:skillbook, :agent], metadata, fn ->
       record = Stored.start(state.book, run, state.clock)

@@ -27,6 +27,7 @@ defmodule Skillbook.Approval do
     * `:ref` - the reference that decides about it, a text that is unique in the database
     * `:book` - the name of the book
     * `:profile` - the id of the profile that made the call
+    * `:tenant` - the tenant that it belongs to, or `nil`
     * `:name` - the name of the skill
     * `:command` - the command as it was asked for. Placeholders of a reply are filled in
     * `:flags` - its flags as they were written, before they are converted
@@ -55,6 +56,7 @@ defmodule Skillbook.Approval do
           ref: String.t(),
           book: atom(),
           profile: String.t(),
+          tenant: String.t() | nil,
           name: String.t(),
           command: String.t(),
           flags: map(),
@@ -87,6 +89,7 @@ defmodule Skillbook.Approval do
     :finished_at,
     :result,
     :run,
+    :tenant,
     resumable: false
   ]
 

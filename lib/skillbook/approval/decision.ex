@@ -15,7 +15,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Support.Options
   alias Skillbook.Workflow.Prose
 
-  alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Result, SQL, View}
+  alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
 
   @default_limit 100
   @max_limit 1_000
@@ -37,10 +37,12 @@ defmodule Skillbook.Approval.Decision do
 
       # Entries that the profile sees no more are missing, as everywhere. So all are read, whose
       # number has a limit.
-      profile = view && view.profile.id
+      all = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
+      {whose, profile} = if view, do: {:own, view.profile}, else: {:all, all}
+
       count = if view, do: @max_limit + book.approvals[:max_waiting], else: limit
 
-      with {:ok, approvals} <- Table.list(sql, name, profile, statuses, count),
+      with {:ok, approvals} <- Table.list(sql, name, whose, profile, statuses, count),
            do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
     end
   end
@@ -305,6 +307,7 @@ defmodule Skillbook.Approval.Decision do
          &(&1 != [] and Enum.all?(List.wrap(&1), fn status -> status in statuses end))},
       limit:
         {"a whole number from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)},
+      tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
       now: {"a DateTime", &is_struct(&1, DateTime)}
     ]
   end

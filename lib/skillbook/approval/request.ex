@@ -12,6 +12,7 @@ defmodule Skillbook.Approval.Request do
     Context,
     HandlerError,
     PolicyError,
+    Profile,
     RoutedCommand,
     SetupError,
     SQL,
@@ -51,6 +52,7 @@ defmodule Skillbook.Approval.Request do
       call = %{
         ref: ref,
         profile: context.profile.id,
+        tenant: Profile.home(context.profile),
         skill: routed.entry.name,
         hash: hash(context.view, routed.entry),
         words: words,

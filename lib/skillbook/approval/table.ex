@@ -6,7 +6,8 @@ defmodule Skillbook.Approval.Table do
   #
   # Everything that reads and then writes is one transaction; both databases serialize these.
 
-  alias Skillbook.{Approval, Result, SQL}
+  alias Skillbook.SQL.Tenants
+  alias Skillbook.{Approval, Profile, Result, SQL}
   alias Skillbook.Support.JSON
 
   @typedoc "A row: the approval, and the data that only a run needs."
@@ -21,7 +22,7 @@ defmodule Skillbook.Approval.Table do
 
   @type decision :: %{by: String.t(), reason: String.t() | nil}
 
-  @columns ~w(ref profile skill words status asked_at expires_at decided_at decided_by reason
+  @columns ~w(ref profile tenant skill words status asked_at expires_at decided_at decided_by reason
               finished_at result_status result hash rights assigns made_by run)
   @select "select #{Enum.join(@columns, ", ")}, " <>
             "case when transcript is null then 0 else 1 end from skillbook_approvals"
@@ -48,8 +49,9 @@ defmodule Skillbook.Approval.Table do
   def insert(sql, call, max, keep) do
     insert = """
     insert into skillbook_approvals
-      (ref, profile, skill, hash, words, rights, assigns, made_by, status, asked_at, expires_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10)
+      (ref, profile, skill, hash, words, rights, assigns, made_by, status, asked_at, expires_at,
+      tenant)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $11)
     on conflict (ref) do nothing
     """
 
@@ -65,7 +67,8 @@ defmodule Skillbook.Approval.Table do
       call.assigns,
       Atom.to_string(call.made_by),
       call.asked_at,
-      call.expires_at
+      call.expires_at,
+      Tenants.to_column(call.tenant)
     ]
 
     outcome =
@@ -229,16 +232,23 @@ defmodule Skillbook.Approval.Table do
     end
   end
 
-  @doc "The approvals of a profile, or of all for `nil`, with one of the statuses; newest first."
-  @spec list(SQL.t(), atom(), String.t() | nil, [Approval.status()], pos_integer()) ::
+  @doc """
+  The approvals with one of the statuses of the tenants that a profile reads, newest first; with
+  `:own` only those of the profile itself.
+  """
+  @spec list(SQL.t(), atom(), :own | :all, Profile.t(), [Approval.status()], pos_integer()) ::
           {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
-  def list(sql, book, profile, statuses, limit) do
+  def list(sql, book, whose, profile, statuses, limit) do
     # The names are those of `Skillbook.Approval.statuses/0`.
     these = Enum.map_join(statuses, ", ", &"'#{&1}'")
-    {own, values} = if profile, do: {"and profile = $2", [profile]}, else: {"", []}
-    query = "#{@select} where status in (#{these}) #{own} order by id desc limit $1"
+    {own, values} = if whose == :own, do: {"profile = $2", [profile.id]}, else: {"1 = 1", []}
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2 + length(values))
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit | values]),
+    query =
+      "#{@select} where status in (#{these}) and #{own} and #{readable} " <>
+        "order by id desc limit $1"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit | values ++ tenants]),
          do: {:ok, Enum.map(rows, &row(&1, book).approval)}
   end
 
@@ -286,7 +296,7 @@ defmodule Skillbook.Approval.Table do
   end
 
   defp row(row, book) do
-    [ref, profile, skill, words, status, asked, expires, decided, by, reason | row] = row
+    [ref, profile, tenant, skill, words, status, asked, expires, decided, by, reason | row] = row
     [finished, result_status, result, hash, rights, assigns, made_by, run, resumable] = row
     {:ok, words} = JSON.decode(words)
 
@@ -294,6 +304,7 @@ defmodule Skillbook.Approval.Table do
       ref: ref,
       book: book,
       profile: profile,
+      tenant: Tenants.from_column(tenant),
       name: skill,
       command: words["command"],
       flags: words["flags"],

@@ -18,6 +18,7 @@ defmodule Skillbook.Reply.Pipeline do
     HandlerError,
     PlaceholderError,
     PolicyError,
+    Profile,
     Report,
     Result,
     Router,
@@ -231,6 +232,7 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = %{
       book: view.book,
       profile: view.profile.id,
+      tenant: Profile.home(view.profile),
       generation: view.generation,
       skill: nil,
       effect: nil

@@ -447,7 +447,8 @@ defmodule Skillbook.SetupError do
   ## Fields
 
     * `:command` - the name of the command
-    * `:option` - the option to set: `:store` or `:write_to`
+    * `:option` - the option to set: `:store` or `:write_to`; or `:tenant`, if the pages of that
+      folder do not belong to the profile's tenant
 
   ## Examples
 
@@ -459,12 +460,18 @@ defmodule Skillbook.SetupError do
       ]
   """
 
-  @type t :: %__MODULE__{command: String.t(), option: :store | :write_to}
+  @type t :: %__MODULE__{command: String.t(), option: :store | :write_to | :tenant}
 
   @enforce_keys [:command, :option]
   defexception [:command, :option]
 
   @impl true
+  def message(%{command: command, option: :tenant}) do
+    "`#{command}` writes to the folder of `write_to:`, whose pages do not belong to this " <>
+      "profile's tenant. Write the skill to the store, with `skills.create`, or make the folder " <>
+      "a source with the option `tenant:`"
+  end
+
   def message(%{command: command, option: option}) do
     {need, example} = describe(option)
 

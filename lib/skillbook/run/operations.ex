@@ -11,6 +11,7 @@ defmodule Skillbook.Run.Operations do
 
   alias Skillbook.Run.CircuitBreaker
   alias Skillbook.Scheduler.{Clock, Job, Server}
+  alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Follower
   alias Skillbook.Support.Options
   alias Skillbook.Workflow.Runs
@@ -178,6 +179,8 @@ defmodule Skillbook.Run.Operations do
       name: name,
       record: record,
       profile: view.profile.id,
+      # That of the entry.
+      tenant: with(%{tenant: tenant} <- View.find(view, name), do: tenant),
       # The profile whose breaker is reset.
       only: nil,
       at: DateTime.truncate(Clock.now(book), :second),
@@ -231,12 +234,14 @@ defmodule Skillbook.Run.Operations do
   defp insert(sql, revision, action, target) do
     insert = """
     insert into skillbook_operations
-      (skill, record, revision, action, profile, at, made_by, reason, active)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+      (skill, record, revision, action, profile, at, made_by, reason, active, tenant)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
     """
 
+    tenant = Tenants.to_column(target.tenant)
+
     active = if action == "pause", do: 1, else: 0
-    values = [revision, action, target.only, target.at, target.by, target.reason, active]
+    values = [revision, action, target.only, target.at, target.by, target.reason, active, tenant]
     SQL.query(sql, insert, key(target) ++ values)
   end
 
@@ -324,15 +329,17 @@ defmodule Skillbook.Run.Operations do
          do: {:ok, for([name, record, at] <- rows, do: {job(name, record), time(at)})}
   end
 
-  @doc "The newest operations."
-  @spec list(SQL.t(), pos_integer()) :: {:ok, [row()]} | {:error, SQL.Error.t()}
-  def list(sql, limit) do
+  @doc "The newest operations on the entries of the tenants that a profile reads."
+  @spec list(SQL.t(), Profile.t(), pos_integer()) :: {:ok, [row()]} | {:error, SQL.Error.t()}
+  def list(sql, profile, limit) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
+
     query = """
     select skill, action, profile, at, made_by, reason from skillbook_operations
-    order by revision desc limit $1
+    where #{readable} order by revision desc limit $1
     """
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit]) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit | tenants]) do
       {:ok,
        for [name, action, profile | row] <- rows do
          Map.merge(pause(row), %{name: name, action: action, profile: profile})

@@ -87,7 +87,7 @@ defmodule Skillbook.Agenda do
     with :ok <- Options.validate(options, "an agenda", schema()),
          now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
          {:ok, narrowed} <- narrow(book, view, options[:names]),
-         {:ok, last} <- last(book, narrowed, only(view.profile), options[:last] || 20),
+         {:ok, last} <- last(book, narrowed, view.profile, options[:last] || 20),
          {:ok, pauses} <- pauses(book) do
       next = next(book, narrowed, view.profile, now, options[:times] || 1, pauses)
       {:ok, %__MODULE__{now: now, next: next, last: last}}

@@ -10,7 +10,8 @@ defmodule Skillbook.Scheduler.Firings do
   # it counts hidden entries too.
 
   alias Skillbook.Run.Operations
-  alias Skillbook.{Firing, SQL}
+  alias Skillbook.SQL.Tenants
+  alias Skillbook.{Firing, Profile, SQL}
 
   @typedoc """
   The process that runs firings: its unique `holder`, its `node`, the `lease` in milliseconds, and
@@ -40,7 +41,7 @@ defmodule Skillbook.Scheduler.Firings do
   (`:asked`).
 
   Its status becomes `running`, or `queued` with `dispatch: true`. If another firing of the entry
-  is running it becomes `skipped`. `:profile` is the id of the profile that may see the result.
+  is running it becomes `skipped`. `:profile` is the id of the profile that may see the result, and its tenant.
   """
   @spec claim(SQL.t(), Firing.t(), :new | :asked | :queued, by(), DateTime.t(), keyword()) ::
           :ok | {:error, refused() | SQL.Error.t()}
@@ -52,7 +53,7 @@ defmodule Skillbook.Scheduler.Firings do
              {:ok, _} <- expire(sql, by, now, firing),
              {:ok, running} <- running?(sql, firing),
              {status, text, outcome} = claimed_status(running, options[:dispatch]),
-             {:ok, _} <- write(sql, firing, from, status, text, by, now, options[:profile] || ""),
+             {:ok, _} <- write(sql, firing, from, status, text, by, now, options[:profile]),
              do: {:ok, outcome}
       end)
 
@@ -101,10 +102,11 @@ defmodule Skillbook.Scheduler.Firings do
   defp write(sql, firing, :queued, status, text, by, now, profile) do
     update = """
     update skillbook_firings set status = $4, profile = $5, node = $6, holder = $7,
-      lease_until = $8, started_at = $9, text = $10 where #{@key}
+      lease_until = $8, started_at = $9, text = $10, tenant = $11 where #{@key}
     """
 
-    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text]
+    {profile, tenant} = owner(profile)
+    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text, tenant]
     SQL.query(sql, update, key(firing) ++ values)
   end
 
@@ -112,13 +114,17 @@ defmodule Skillbook.Scheduler.Firings do
     insert = """
     insert into skillbook_firings
       (name, record, fire_at, status, profile, node, holder, attempts,
-       lease_until, started_at, text)
-    values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)
+       lease_until, started_at, text, tenant)
+    values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11)
     """
 
-    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text]
+    {profile, tenant} = owner(profile)
+    values = [status, profile, by.node, by.holder, lease_until(now, by), now, text, tenant]
     SQL.query(sql, insert, key(firing) ++ values)
   end
+
+  defp owner(nil), do: {"", ""}
+  defp owner({id, tenant}), do: {id, Tenants.to_column(tenant)}
 
   @doc """
   Renews the lease of a firing.
@@ -255,14 +261,21 @@ defmodule Skillbook.Scheduler.Firings do
          do: {:ok, for([name, record, at] <- rows, do: {name, record(record), time(at)})}
   end
 
-  @doc "Lists the firings of a profile, or of all for `nil`, the newest first."
-  @spec list(SQL.t(), String.t() | nil, pos_integer(), non_neg_integer()) ::
+  @doc """
+  Lists the firings that a profile reads, the newest first: its own, or those of all profiles of
+  its tenants if it is unrestricted.
+  """
+  @spec list(SQL.t(), Profile.t(), pos_integer(), non_neg_integer()) ::
           {:ok, [map()]} | {:error, SQL.Error.t()}
   def list(sql, profile, limit, offset) do
-    {where, params} = if profile, do: {"where profile = $3", [profile]}, else: {"", []}
+    {own, params} =
+      if Profile.unrestricted?(profile), do: {"1 = 1", []}, else: {"profile = $3", [profile.id]}
+
+    {readable, tenants} = Tenants.readable(profile, "tenant", 3 + length(params))
+    params = params ++ tenants
 
     query =
-      "select #{Enum.join(@columns, ", ")} from skillbook_firings #{where} " <>
+      "select #{Enum.join(@columns, ", ")} from skillbook_firings where #{own} and #{readable} " <>
         "order by fire_at desc, name, record limit $1 offset $2"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit, offset] ++ params),

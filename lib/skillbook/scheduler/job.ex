@@ -100,7 +100,10 @@ defmodule Skillbook.Scheduler.Job do
     end
   end
 
-  defp visible?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
+  defp visible?(book, entry) do
+    view = View.all_of(book.catalog, entry.tenant)
+    View.fetch(view, entry.name) == {:ok, entry}
+  end
 
   defp runner(book, nil, [], entry, profiles) do
     run_as = run_as(book, entry)

@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler.Runner do
   alias Skillbook.Run.Policy
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.{Prose, Runs}
-  alias Skillbook.{Book, Command, Firing, Request, Result, Telemetry}
+  alias Skillbook.{Book, Command, Firing, Profile, Request, Result, Telemetry}
 
   require Logger
 
@@ -57,12 +57,16 @@ defmodule Skillbook.Scheduler.Runner do
   defp claim(_book, _job, _firing, {:claimed, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
-    options = [dispatch: dispatch?(book, from), profile: if(job, do: job.owner)]
+    options = [dispatch: dispatch?(book, from), profile: if(job, do: owner(job))]
 
     retry(Clock.max_delay() * 1000, fn ->
       Firings.claim(Book.sql(book), firing, from, by, Clock.now(book), options)
     end)
   end
+
+  # An entry whose profile cannot be read has none.
+  defp owner(%{profile: nil, owner: owner}), do: {owner, nil}
+  defp owner(%{profile: profile, owner: owner}), do: {owner, Profile.home(profile)}
 
   # Retries for `time` milliseconds if the database fails.
   defp retry(time, fun), do: retry(System.monotonic_time(:millisecond) + time, 100, fun)
@@ -179,7 +183,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     case retry(by.lease, finish) do
       {:ok, true} ->
-        Runs.notify(book.name, firing.name, if(job, do: job.owner))
+        Runs.notify(book.name, firing.name, if(job, do: owner(job)))
         {:ok, result}
 
       {:ok, false} ->

@@ -59,7 +59,8 @@ defmodule Skillbook.Telemetry.DefaultLogger do
         Logger.log(config.level, fn -> {line(name, measurements, metadata), about(metadata)} end)
   end
 
-  defp about(metadata), do: metadata |> Map.take([:book, :profile, :skill]) |> Map.to_list()
+  defp about(metadata),
+    do: metadata |> Map.take([:book, :profile, :tenant, :skill]) |> Map.to_list()
 
   # The fields in the order of the list of events, so that lines of one event look alike.
   @doc false

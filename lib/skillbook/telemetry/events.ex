@@ -14,7 +14,7 @@ defmodule Skillbook.Telemetry.Events do
   @start [:monotonic_time, :system_time]
   @stop [:duration, :monotonic_time]
 
-  @command [:book, :profile, :generation, :skill, :effect]
+  @command [:book, :profile, :tenant, :generation, :skill, :effect]
   @workflow [:book, :profile, :skill]
   @firing [:book, :profile, :skill, :at, :attempt]
   @agent [:book, :profile, :depth, :provider, :model]

@@ -8,14 +8,15 @@ defmodule Skillbook.Transcript.Stored do
 
   require Logger
 
+  alias Skillbook.SQL.Tenants
   alias Skillbook.Support.JSON
   alias Skillbook.Transcript.Message
-  alias Skillbook.{Book, Result, SQL, Transcript}
+  alias Skillbook.{Book, Profile, Result, SQL, Transcript}
 
   # Characters of the first line of the input, of a message, and of a result.
   @max_title 200
   @max_content 100_000
-  @columns [:run, :profile, :depth, :title, :status, :turns, :started_at, :ended_at]
+  @columns [:run, :profile, :tenant, :depth, :title, :status, :turns, :started_at, :ended_at]
 
   @type conversation :: %{
           run: String.t(),
@@ -66,12 +67,14 @@ defmodule Skillbook.Transcript.Stored do
 
   defp insert(sql, run, now) do
     insert = """
-    insert into skillbook_conversations (run, profile, depth, title, status, turns, started_at)
-    values ($1, $2, $3, $4, 'running', 0, $5)
+    insert into skillbook_conversations
+      (run, profile, depth, title, status, turns, started_at, tenant)
+    values ($1, $2, $3, $4, 'running', 0, $5, $6)
     on conflict (run) do update set status = 'running', ended_at = null
     """
 
-    values = [run.run, run.profile, run.depth, title(run.input), now]
+    tenant = Tenants.to_column(run.tenant)
+    values = [run.run, run.profile, run.depth, title(run.input), now, tenant]
     with {:ok, _} <- SQL.query(sql, insert, values), do: :ok
   end
 
@@ -179,18 +182,28 @@ defmodule Skillbook.Transcript.Stored do
   # PostgreSQL cannot store NUL, which models and commands may write.
   defp storable(text), do: String.replace(text, ["\0", "\\u0000"], "\uFFFD")
 
-  @doc "Lists the conversations of all profiles, the newest first. For trusted code."
-  @spec list(Book.t(), pos_integer()) :: {:ok, [conversation()]} | {:error, SQL.Error.t()}
-  def list(book, limit), do: select(book, "order by id desc limit $1", [limit])
+  @doc """
+  Lists the conversations of all profiles of the tenants that a profile reads, the newest first.
+  For trusted code.
+  """
+  @spec list(Book.t(), Profile.t(), pos_integer()) ::
+          {:ok, [conversation()]} | {:error, SQL.Error.t()}
+  def list(book, profile, limit) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
+    select(book, "where #{readable} order by id desc limit $1", [limit | tenants])
+  end
 
-  @doc "Fetches a conversation with its parts in order, or `nil`. For trusted code."
-  @spec fetch(Book.t(), String.t()) ::
+  @doc "Fetches one of these conversations with its parts in order, or `nil`. For trusted code."
+  @spec fetch(Book.t(), Profile.t(), String.t()) ::
           {:ok, conversation(), [part()]} | {:ok, nil} | {:error, SQL.Error.t()}
-  def fetch(book, run) do
+  def fetch(book, profile, run) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
+
     parts =
       "select kind, at, content from skillbook_conversation_parts where run = $1 order by id"
 
-    with {:ok, [conversation]} <- select(book, "where run = $1", [run]),
+    with {:ok, [conversation]} <-
+           select(book, "where run = $1 and #{readable}", [run | tenants]),
          {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), parts, [run]) do
       {:ok, conversation, for([kind, at, json] <- rows, do: part(kind, at, JSON.decode(json)))}
     else
@@ -208,6 +221,11 @@ defmodule Skillbook.Transcript.Stored do
     query = "select #{Enum.join(@columns, ", ")} from skillbook_conversations #{rest}"
 
     with {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), query, values),
-         do: {:ok, Enum.map(rows, &Map.new(Enum.zip(@columns, &1)))}
+         do: {:ok, Enum.map(rows, &conversation/1)}
+  end
+
+  defp conversation(row) do
+    one = Map.new(Enum.zip(@columns, row))
+    %{one | tenant: Tenants.from_column(one.tenant)}
   end
 end

@@ -6,7 +6,11 @@ defmodule Skillbook.Usage.Counter do
   # crash of the writer loses nothing. The number of rows is limited; beyond it, commands are
   # counted without name and profile, so the totals stay correct.
 
-  @type key :: {hour :: integer(), name :: String.t(), profile :: String.t(), event :: String.t()}
+  alias Skillbook.SQL.Tenants
+
+  @type key ::
+          {hour :: integer(), tenant :: String.t(), name :: String.t(), profile :: String.t(),
+           event :: String.t()}
   @type row :: {key(), count :: pos_integer(), microseconds :: non_neg_integer()}
 
   @spec new(atom(), pos_integer()) :: :ok
@@ -23,7 +27,7 @@ defmodule Skillbook.Usage.Counter do
   def count(how, %{duration: duration}, %{book: book} = metadata) do
     case event(how, metadata) do
       nil -> :ok
-      {event, names} -> count(book, names, metadata.profile, event, duration)
+      {event, names} -> count(book, names, metadata, event, duration)
     end
   end
 
@@ -37,8 +41,9 @@ defmodule Skillbook.Usage.Counter do
   defp event(:stop, %{status: :pending}), do: nil
   defp event(_how, %{skill: name}), do: {"failed", [name]}
 
-  defp count(book, names, profile, event, duration) do
+  defp count(book, names, %{profile: profile} = metadata, event, duration) do
     table = name(book)
+    tenant = Tenants.to_column(metadata.tenant)
 
     if :ets.whereis(table) != :undefined do
       hour = div(System.os_time(:second), 3600)
@@ -47,7 +52,7 @@ defmodule Skillbook.Usage.Counter do
       time =
         if event == "read", do: 0, else: System.convert_time_unit(duration, :native, :microsecond)
 
-      for name <- names, do: add(table, {{hour, name, profile, event}, 1, time})
+      for name <- names, do: add(table, {{hour, tenant, name, profile, event}, 1, time})
     end
 
     :ok
@@ -69,12 +74,12 @@ defmodule Skillbook.Usage.Counter do
   def put_back(book, rows), do: Enum.each(rows, &add(name(book), &1))
 
   # Updating an existing row is one operation. Only a new row checks the limit.
-  defp add(table, {{hour, _name, _profile, event} = key, count, time} = row) do
+  defp add(table, {{hour, _tenant, _name, _profile, event} = key, count, time} = row) do
     :ets.update_counter(table, key, [{2, count}, {3, time}])
   rescue
     ArgumentError ->
       fits? = :ets.info(table, :size) <= :ets.lookup_element(table, :max_rows, 2)
-      key = if fits?, do: key, else: {hour, "", "", event}
+      key = if fits?, do: key, else: {hour, "", "", "", event}
       :ets.update_counter(table, key, [{2, elem(row, 1)}, {3, elem(row, 2)}], {key, 0, 0})
   end
 

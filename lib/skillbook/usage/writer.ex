@@ -93,8 +93,8 @@ defmodule Skillbook.Usage.Writer do
   @spec store(SQL.t(), [Counter.row()]) :: :ok | {:error, SQL.Error.t()}
   def store(sql, rows) do
     rows =
-      for {{hour, name, profile, event}, count, time} <- rows,
-          do: [hour(hour), name, profile, event, count, time]
+      for {{hour, tenant, name, profile, event}, count, time} <- rows,
+          do: [hour(hour), tenant, name, profile, event, count, time]
 
     with {:ok, _} <- SQL.transaction(sql, &add(&1, rows)), do: :ok
   end
@@ -115,12 +115,13 @@ defmodule Skillbook.Usage.Writer do
   defp insert(count) do
     values =
       Enum.map_join(0..(count - 1), ", ", fn row ->
-        "(" <> Enum.map_join(1..6, ", ", &"$#{row * 6 + &1}") <> ")"
+        "(" <> Enum.map_join(1..7, ", ", &"$#{row * 7 + &1}") <> ")"
       end)
 
     """
-    insert into skillbook_usage (bucket, name, profile, event, count, duration) values #{values}
-    on conflict (bucket, name, profile, event) do update
+    insert into skillbook_usage (bucket, tenant, name, profile, event, count, duration)
+    values #{values}
+    on conflict (tenant, bucket, name, profile, event) do update
     set count = skillbook_usage.count + excluded.count,
       duration = skillbook_usage.duration + excluded.duration
     """
@@ -162,13 +163,13 @@ defmodule Skillbook.Usage.Writer do
 
   defp take do
     "delete from skillbook_usage where length(bucket) > 10 and bucket < $1 " <>
-      "returning bucket, name, profile, event, count, duration"
+      "returning bucket, tenant, name, profile, event, count, duration"
   end
 
   defp days(rows) do
     rows
     |> Enum.group_by(
-      fn [bucket | row] -> [binary_part(bucket, 0, 10) | Enum.take(row, 3)] end,
+      fn [bucket | row] -> [binary_part(bucket, 0, 10) | Enum.take(row, 4)] end,
       &Enum.take(&1, -2)
     )
     |> Enum.map(fn {key, numbers} -> key ++ Enum.zip_with(numbers, &Enum.sum/1) end)

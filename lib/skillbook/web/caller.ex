@@ -6,8 +6,8 @@ defmodule Skillbook.Web.Caller do
 
     * `:profile` - the `Skillbook.Profile`
     * `:view` - its view of the book; made once per request, so that a request sees one generation
-    * `:operator?` - whether it may see the book as every profile, with all diagnostics and runs.
-      Others get those of their own view
+    * `:operator?` - whether it may see the book as every profile of the tenants that its own
+      profile reads, with all diagnostics and runs. Others get those of their own view
     * `:via` - `:application` (its `authenticate:`), `:token`, `:session` (a browser that has
       signed in), or `:open` (nothing was asked)
     * `:scopes` - the areas that it may ask: `:all` or a list of `:page`, `:mcp`, `:api` and
@@ -58,6 +58,17 @@ defmodule Skillbook.Web.Caller do
   def view(%Request{caller: %__MODULE__{view: view}}), do: view
 
   @doc false
+  # All entries that an operator may see: those of the tenants that its profile reads.
+  @spec all(t() | Request.t()) :: View.t()
+  def all(%Request{caller: caller}), do: all(caller)
+  def all(%__MODULE__{view: %{book: book}, profile: own}), do: View.all_of(book, own.tenant)
+
+  @doc false
+  # Whether an operator may see what a profile has written or done.
+  @spec reads?(t(), String.t() | nil) :: boolean()
+  def reads?(%__MODULE__{profile: profile}, tenant), do: Profile.reads?(profile, tenant)
+
+  @doc false
   # The person, as the application knows it, and the token that was used, for records.
   @spec by(t()) :: String.t()
   def by(%__MODULE__{profile: profile, token: nil}), do: name(profile.id)
@@ -75,8 +86,12 @@ defmodule Skillbook.Web.Caller do
   @spec seen_as(t(), String.t()) :: {:ok, t()} | :error
   def seen_as(%__MODULE__{operator?: true, view: %View{book: book}} = caller, id)
       when is_binary(id) do
-    with {:ok, other} <- new(book, id, via: caller.via),
-         do: {:ok, %{caller | profile: other.profile, view: other.view, operator?: false}}
+    with {:ok, %{profile: %{tenant: tenant}} = other} <- new(book, id, via: caller.via),
+         true <- Profile.reads?(caller.profile, tenant) do
+      {:ok, %{caller | profile: other.profile, view: other.view, operator?: false}}
+    else
+      _missing_or_of_another_tenant -> :error
+    end
   end
 
   def seen_as(%__MODULE__{}, _id), do: :error

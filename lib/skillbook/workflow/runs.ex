@@ -9,7 +9,7 @@ defmodule Skillbook.Workflow.Runs do
   require Logger
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.SQL.Numbers
+  alias Skillbook.SQL.{Numbers, Tenants}
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
   # Runs stored of each workflow and profile, and characters of each result.
@@ -54,8 +54,8 @@ defmodule Skillbook.Workflow.Runs do
   def start(entry, %Context{sql: sql} = context, steps, time) do
     insert = """
     insert into skillbook_runs
-      (name, profile, made_by, command, status, steps, started_at, deadline, number)
-    values ($1, $2, $3, $4, 'running', $5, $6, $7, $8)
+      (name, profile, made_by, command, status, steps, started_at, deadline, tenant, number)
+    values ($1, $2, $3, $4, 'running', $5, $6, $7, $8, $9)
     on conflict (number) do nothing returning id
     """
 
@@ -66,23 +66,28 @@ defmodule Skillbook.Workflow.Runs do
       storable(context.command.raw),
       steps || 0,
       context.now,
-      DateTime.to_unix(context.now, :millisecond) + time
+      DateTime.to_unix(context.now, :millisecond) + time,
+      Tenants.home(context.profile)
     ]
 
     delete_old = """
-    delete from skillbook_runs where name = $1 and profile = $2 and id not in
-      (select id from skillbook_runs where name = $1 and profile = $2
+    delete from skillbook_runs where name = $1 and profile = $2 and tenant = $3 and id not in
+      (select id from skillbook_runs where name = $1 and profile = $2 and tenant = $3
       order by id desc limit #{@max_runs})
     """
 
     with {:ok, _row, number} <- Numbers.insert(sql, &{insert, values ++ [&1]}),
-         {:ok, _} <- SQL.query(sql, delete_old, [entry.name, context.profile.id]) do
-      notify(context.book, entry.name, context.profile.id)
+         {:ok, _} <- SQL.query(sql, delete_old, own(entry, context)) do
+      notify(context.book, entry.name, owner(context))
       number
     else
       {:error, error} -> log(entry.name, error)
     end
   end
+
+  defp owner(%{profile: profile}), do: {profile.id, Profile.home(profile)}
+
+  defp own(entry, %{profile: profile}), do: [entry.name, profile.id, Tenants.home(profile)]
 
   @doc "Stores a step and its result."
   @spec add_step(Context.t(), pos_integer() | nil, map(), Result.t()) :: :ok
@@ -121,13 +126,15 @@ defmodule Skillbook.Workflow.Runs do
     values = [id, "#{status}", duration, report && content(report)]
 
     with {:error, error} <- SQL.query(sql, update, values), do: log("run #{id}", error)
-    notify(context.book, context.entry.name, context.profile.id)
+    notify(context.book, context.entry.name, owner(context))
   end
 
   @doc "Tells the subscribers of a book that a run, or a firing, has begun or ended."
-  @spec notify(atom(), String.t(), String.t() | nil) :: :ok
-  def notify(book, name, profile) do
-    Watcher.publish(book, {:skillbook_run, book, %{name: name, profile: profile}})
+  @spec notify(atom(), String.t(), {String.t(), tenant :: String.t() | nil} | nil) :: :ok
+  def notify(book, name, owner) do
+    {profile, tenant} = owner || {nil, nil}
+    run = %{name: name, profile: profile, tenant: tenant}
+    Watcher.publish(book, {:skillbook_run, book, run})
   rescue
     # The book has stopped since.
     ArgumentError -> :ok
@@ -205,20 +212,24 @@ defmodule Skillbook.Workflow.Runs do
     :report
   ]
 
+  # `rest` has the parameters from $4 on.
   defp select(sql, profile, now, rest, values) do
+    {readable, tenants} = Tenants.readable(profile, "r.tenant", 4 + length(values))
+
     query = """
     select r.number, r.name, r.profile, r.made_by, r.command,
       case when r.status = 'running' and coalesce(r.deadline, 0) < $3
         then 'interrupted' else r.status end,
       r.steps, (select count(*) from skillbook_run_steps s where s.run_id = r.id),
       r.started_at, r.duration, r.report
-    from skillbook_runs r where (r.profile = $1 or $2 = 1) #{rest}
+    from skillbook_runs r where (r.profile = $1 or $2 = 1) and #{readable} #{rest}
     """
 
     all = if Profile.unrestricted?(profile), do: 1, else: 0
     overdue = DateTime.to_unix(now, :millisecond) - @clock_skew
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [profile.id, all, overdue] ++ values),
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, query, [profile.id, all, overdue] ++ values ++ tenants),
          do: {:ok, Enum.map(rows, &Map.new(Enum.zip(@columns, &1)))}
   end
 end

@@ -155,7 +155,10 @@ defmodule Skillbook.Scheduler.QuantumTest do
       :atomics.put(clock, 1, DateTime.to_unix(time))
       :ok = apply(module, function, arguments)
       Scheduler.await(book)
-      {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+      {:ok, rows} =
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+
       assert Enum.map(rows, & &1.at) == expected
       assert Enum.all?(rows, &(&1.status == :ok))
     end

@@ -1,6 +1,7 @@
 defmodule Skillbook.Store.LeaksTest do
   # Results of a profile do not depend on hidden entries, tasks, memories and runs: one book has
-  # them in its store and files, another does not, and all calls return the same in both. Neither
+  # them in its store and files, another does not, and all calls return the same in both. They are
+  # hidden by labels and exclusions, or by their tenant. Neither
   # do stored results end by a hidden change, nor does the number of the view's generation change.
   use Skillbook.SkillsCase, async: true
 
@@ -55,7 +56,11 @@ defmodule Skillbook.Store.LeaksTest do
   ]
   @now ~U[2026-03-01 09:30:00Z]
 
-  @boss %Profile{id: "boss", grants: :all}
+  # The profile that writes what is hidden: it sees everything, or everything of another tenant.
+  defp boss, do: %Profile{id: "boss", grants: :all, tenant: if(tenants?(), do: "far")}
+
+  # Whether the tenant alone hides.
+  defp tenants?, do: Process.get(:tenants, false)
 
   defp one_of(list), do: Enum.random(list)
 
@@ -68,7 +73,8 @@ defmodule Skillbook.Store.LeaksTest do
   defp readers(number) do
     grants = some_of(["a", "b"])
     labels = one_of([[], [], some_of(grants)])
-    reader = %Profile{id: "reader", grants: grants}
+    tenant = if tenants?(), do: one_of(["near", "near", nil])
+    reader = %Profile{id: "reader", grants: grants, tenant: tenant}
     other = %{reader | id: "other"}
 
     if rem(number, 3) == 0 do
@@ -87,7 +93,7 @@ defmodule Skillbook.Store.LeaksTest do
   defp sees?(profile, stored) do
     {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
 
-    Native.stored_visible(ids, profile.grants, globs, [stored]) == [true]
+    Native.stored_visible(ids, profile.tenant, profile.grants, globs, [stored]) == [true]
   end
 
   defp hidden?(%Stored{} = stored, readers),
@@ -115,7 +121,7 @@ defmodule Skillbook.Store.LeaksTest do
       front =
         if labels == [],
           do: front,
-          else: List.replace_at(front, 7, "visibility_labels: #{inspect(labels)}")
+          else: List.replace_at(front, 7, restriction(labels))
 
       text =
         "---\n#{front |> Enum.reject(&(&1 == "")) |> Enum.join("\n")}\n---\n" <>
@@ -125,9 +131,12 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  defp restriction(labels),
+    do: if(tenants?(), do: "", else: "visibility_labels: #{inspect(labels)}")
+
   # A skill whose folder workflow.build cannot use, and a page whose alias it could take.
   defp hidden_folders do
-    labels = "visibility_labels: [secret]\n"
+    labels = restriction(["secret"]) <> "\n"
     alias_of = "aliases: [workflows.post, ops.late]\n"
 
     %{
@@ -161,7 +170,7 @@ defmodule Skillbook.Store.LeaksTest do
   # Writes that a reader cannot see
 
   defp write_hidden(book, readers, now) do
-    boss = Skillbook.view(book, @boss)
+    boss = Skillbook.view(book, boss())
     name = one_of(@names ++ @titles)
     options = [now: now, by: one_of([:user, :agent, :import])]
 
@@ -191,14 +200,14 @@ defmodule Skillbook.Store.LeaksTest do
         remember(book, 1, now)
 
       :call ->
-        report = Skillbook.run(asking(book, @boss), cmd("memory.save --content Stew"), now: now)
+        report = Skillbook.run(asking(book, boss()), cmd("memory.save --content Stew"), now: now)
         assert [%{status: :pending}] = report.results
 
       :task ->
         create_task(book, now)
 
       :change_task ->
-        with [_ | _] = ids <- for({id, ["secret"]} <- tasks(book, @boss), do: id),
+        with [_ | _] = ids <- for({id, true} <- tasks(book, boss()), do: id),
              do: command(book, one_of(["tasks.update", "tasks.delete"]), change(one_of(ids)), now)
 
       :run ->
@@ -237,11 +246,11 @@ defmodule Skillbook.Store.LeaksTest do
 
   # A hidden task, often below or above a visible one.
   defp create_task(book, now) do
-    parents = for {id, _labels} <- tasks(book, @boss), do: id
+    parents = for {id, _hidden?} <- tasks(book, boss()), do: id
 
     given = %{
       title: "#{memory()} #{memory()}",
-      labels: ["secret"],
+      labels: if(tenants?(), do: [], else: ["secret"]),
       parent: one_of([nil | parents]),
       assignee: one_of([nil, "reader", "other"]),
       due: one_of([nil, "today", "yesterday"])
@@ -258,17 +267,20 @@ defmodule Skillbook.Store.LeaksTest do
   defp command(book, name, given, now), do: run_json(book, name, given, now)
 
   defp run_json(book, name, given, now) do
-    view = Skillbook.view(book, @boss)
+    view = Skillbook.view(book, boss())
     %{results: [result]} = Skillbook.run(view, "````cmd\n#{name} #{json(given)}\n````", now: now)
     assert result.status == :ok, result.content
   end
 
-  # The ids and labels of the tasks that a profile sees, in the order of a search.
+  # The ids of the tasks that a profile sees, in the order of a search, and whether each is hidden
+  # from the readers.
   defp tasks(book, profile) do
     profile = %{profile | skills: :all, within: []}
     search = "tasks.search --status todo done --sort created_at --limit 100"
     %{results: [result]} = Skillbook.run(Skillbook.view(book, profile), cmd(search), now: @now)
-    for task <- result.data.tasks, do: {task.id, task.labels}
+
+    for task <- result.data.tasks,
+        do: {task.id, task.labels == ["secret"] or task.tenant == "far"}
   end
 
   defp cmd(line), do: "````cmd\n#{line}\n````"
@@ -282,7 +294,7 @@ defmodule Skillbook.Store.LeaksTest do
         tags: ["stew"]
       }
 
-      Skillbook.run(Skillbook.view(book, @boss), "````cmd\nmemory.save #{json(given)}\n````",
+      Skillbook.run(Skillbook.view(book, boss()), "````cmd\nmemory.save #{json(given)}\n````",
         now: now
       )
     end
@@ -291,7 +303,10 @@ defmodule Skillbook.Store.LeaksTest do
   defp memory,
     do: "#{one_of(["Likes", "Poems of", "About"])} #{one_of(["stew", "milk", "haiku"])}"
 
-  defp hide(fields, readers) do
+  defp hide(fields, readers),
+    do: if(tenants?(), do: fields, else: hide_by_labels(fields, readers))
+
+  defp hide_by_labels(fields, readers) do
     excluded = readers |> Tuple.to_list() |> Enum.map(& &1.id)
 
     hidden =
@@ -457,7 +472,7 @@ defmodule Skillbook.Store.LeaksTest do
   # Commands name tasks by their place in the list that the profile sees.
   defp perform(book, profile, {kind, {command, tool, given}, now})
        when is_map_key(given, :id) or is_map_key(given, :parent) do
-    ids = for {id, _labels} <- tasks(book, profile), do: id
+    ids = for {id, _hidden?} <- tasks(book, profile), do: id
 
     given =
       Map.new(given, fn
@@ -642,7 +657,7 @@ defmodule Skillbook.Store.LeaksTest do
           ],
           do: String.replace(line, "X", "workflows." <> name)
 
-    tasks = for {id, _labels} <- tasks(world.book, view.profile), do: "tasks.get T-#{id}"
+    tasks = for {id, _hidden?} <- tasks(world.book, view.profile), do: "tasks.get T-#{id}"
     lines = Enum.join(fixed ++ tasks ++ workflows ++ lines, "\n")
     report = Skillbook.run(view, cmd(lines), now: @now)
     # No answer has the file of a page that a hidden one pushed aside.
@@ -770,12 +785,16 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   # Schedules run as these profiles, at times that the test sets, in both books.
-  defp start(folder, files, profiles) do
+  defp start(folder, files, hidden, [_boss, reader | _] = profiles) do
     write(folder, files)
+    write(folder <> "_far", hidden)
     clock = :atomics.new(1, []) |> tap(&:atomics.put(&1, 1, DateTime.to_unix(@now)))
     read = fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end
     schedules = [clock: read, max_per_profile: 3]
-    options = [store: ":memory:", sources: [folder], write_to: folder, watch: false]
+    far = if hidden == %{}, do: [], else: [[path: folder <> "_far", tenant: "far"]]
+    # Its readers may write there.
+    near = [path: folder, tenant: reader.tenant]
+    options = [store: ":memory:", sources: far ++ [near], write_to: folder, watch: false]
     options = [ask: fn _request -> :pending end] ++ options
     options = [embedder: embedder(), embedder_timeout: 60_000] ++ options
     book = book(options ++ [profiles: profiles, schedules: schedules])
@@ -855,8 +874,9 @@ defmodule Skillbook.Store.LeaksTest do
 
   # Writes whose answers could show a hidden name or number, after hidden writes of the same kind.
   defp compare_writes(about, profile, with, without, now) do
-    boss = Skillbook.view(with.book, @boss)
-    %{results: [%{status: :ok}]} = Skillbook.run(boss, cmd("workflows.open"), now: now)
+    boss = Skillbook.view(with.book, boss())
+    hidden = if tenants?(), do: "workflows.late", else: "workflows.open"
+    %{results: [%{status: :ok}]} = Skillbook.run(boss, cmd(hidden), now: now)
     create_task(with.book, now)
 
     builds =
@@ -936,31 +956,42 @@ defmodule Skillbook.Store.LeaksTest do
     Map.put(world, :old, old)
   end
 
-  @tag timeout: :infinity
-  test "hidden entries change no result", %{tmp_dir: folder} do
+  for {what, tenants?} <- [{"entries", false}, {"tenants", true}] do
+    @tag timeout: :infinity
+    test "hidden #{what} change no result", %{tmp_dir: folder} do
+      Process.put(:tenants, unquote(tenants?))
+      check(folder)
+    end
+  end
+
+  defp check(folder) do
     for number <- @seed..(@seed + @cases - 1)//1 do
       :rand.seed(:exsss, number)
       readers = readers(number)
       seen = Map.merge(files([]), workflows(["open", "said"], "", ["open", "said"]))
-      labels = "visibility_labels: [secret]\n"
+      labels = restriction(["secret"]) <> "\n"
       hidden_workflows = workflows(["late", "open", "said", "secret"], labels, ["late", "secret"])
       hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
       hidden = Map.merge(hidden, hidden_folders())
       # Folder names of one length, because results contain paths.
-      all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
-      profiles = [@boss | Tuple.to_list(readers)]
+      all =
+        if tenants?(), do: seen, else: hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
+
+      far = if tenants?(), do: Map.merge(hidden, hidden_workflows), else: %{}
+      profiles = [boss() | Tuple.to_list(readers)]
       # The other book lacks the profile too.
       with =
         start(
           Path.join(folder, "#{number}/a/skills"),
           all,
+          far,
           profiles ++ [[id: "chief", grants: :all]]
         )
 
-      without = start(Path.join(folder, "#{number}/b/skills"), seen, profiles)
+      without = start(Path.join(folder, "#{number}/b/skills"), seen, %{}, profiles)
       remember(with.book, 40, @now)
       for _ <- 1..5, do: create_task(with.book, @now)
-      [{secret, ["secret"]} | _] = tasks(with.book, @boss)
+      [{secret, true} | _] = tasks(with.book, boss())
       with = Map.put(with, :secret, secret)
       without = Map.put(without, :secret, 99_999_998)
 
@@ -997,12 +1028,12 @@ defmodule Skillbook.Store.LeaksTest do
       end)
 
       # Otherwise the test did nothing.
-      {:ok, all} = Store.list(Skillbook.view(with.book, @boss), include_disabled: true)
+      {:ok, all} = Store.list(Skillbook.view(with.book, boss()), include_disabled: true)
       assert Enum.any?(all, &hidden?(&1, readers))
-      assert %{total: total} = remembered(with.book, @boss)
+      assert %{total: total} = remembered(with.book, boss())
       assert total >= 40
 
-      assert length(tasks(with.book, @boss)) >= 5
+      assert length(tasks(with.book, boss())) >= 5
 
       for profile <- Tuple.to_list(readers),
           do: send(self(), {:seen, remembered(with.book, profile)})

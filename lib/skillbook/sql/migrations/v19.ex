@@ -13,16 +13,14 @@ defmodule Skillbook.SQL.Migrations.V19 do
     {"runs", "profile, id"},
     {"approvals", "profile, id"},
     {"conversations", "profile, id"},
+    {"connections", "profile"},
     {"sign_ins", "profile, expires_at"},
     {"operations", "revision"},
     {"firings", "fire_at"}
   ]
 
-  # The tables with the tenant in their primary key: SQLite cannot change a key, so they are made
-  # again.
+  # Its tenant is a part of the primary key. SQLite cannot change a key, so it is made again.
   @usage ~w(bucket name profile event count duration)
-  @connections ~w(profile account status identity scopes key_id secret expires_at version revision
-                  holder lease_until connected_at renewed_at)
 
   @impl true
   def up(dialect) do
@@ -36,13 +34,7 @@ defmodule Skillbook.SQL.Migrations.V19 do
         "create unique index skillbook_search_segments_index on skillbook_search_segments " <>
           "(tenant, kind, scope, labels)"
       ] ++
-      again("usage", usage(text, "tenant #{text} not null,", "tenant, "), @usage) ++
-      again(
-        "connections",
-        connections(dialect, "tenant #{text} not null,", "tenant, "),
-        @connections
-      ) ++
-      connections_index()
+      again("usage", usage(text, "tenant #{text} not null,", "tenant, "), @usage)
   end
 
   # What belongs to a tenant must not become common, so it is deleted.
@@ -70,8 +62,7 @@ defmodule Skillbook.SQL.Migrations.V19 do
           "alter table skillbook_#{table} drop column tenant"
         ]
       end) ++
-      back("usage", usage(text, "", ""), @usage) ++
-      back("connections", connections(dialect, "", ""), @connections) ++ connections_index()
+      back("usage", usage(text, "", ""), @usage)
   end
 
   defp add(table, text),
@@ -120,41 +111,6 @@ defmodule Skillbook.SQL.Migrations.V19 do
     """
   end
 
-  defp connections(dialect, tenant, key) do
-    text = text(dialect)
-
-    """
-    create table skillbook_connections (
-      #{tenant}
-      profile #{text} not null,
-      account #{text} not null,
-      status #{text} not null,
-      identity #{text},
-      scopes #{text} not null,
-      key_id #{text} not null,
-      secret #{blob(dialect)} not null,
-      expires_at bigint not null,
-      version bigint not null,
-      revision bigint not null,
-      holder #{text},
-      lease_until bigint,
-      connected_at #{text} not null,
-      renewed_at #{text} not null,
-      primary key (#{key}profile, account)
-    )
-    """
-  end
-
-  # The index went with the table that had it.
-  defp connections_index do
-    [
-      "create index skillbook_connections_revision_index on skillbook_connections (revision)"
-    ]
-  end
-
   defp text(:sqlite), do: "text"
   defp text(:postgres), do: ~s(text collate "C")
-
-  defp blob(:sqlite), do: "blob"
-  defp blob(:postgres), do: "bytea"
 end

@@ -120,8 +120,10 @@ defmodule Skillbook.Web.Page.Approvals do
     end
   end
 
-  defp list(%{caller: %{operator?: true}} = request, statuses),
-    do: Skillbook.approvals(book(request), status: statuses, limit: @limit)
+  defp list(%{caller: %{operator?: true} = caller} = request, statuses) do
+    options = [status: statuses, limit: @limit, tenant: caller.profile.tenant]
+    Skillbook.approvals(book(request), options)
+  end
 
   defp list(request, statuses),
     do: Skillbook.approvals(Caller.view(request), status: statuses, limit: @limit)

@@ -17,7 +17,7 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      case Stored.list(book, @limit) do
+      case Stored.list(book, request.caller.profile, @limit) do
         {:ok, conversations} ->
           conversations = Enum.map(conversations, &times/1)
           data = %{stored: book.conversations != false, conversations: conversations}
@@ -35,7 +35,7 @@ defmodule Skillbook.Web.Page.Conversations do
   @doc "A conversation with its messages and commands."
   def show(request, %{run: run}) do
     for_operators(request, fn ->
-      case Stored.fetch(Book.fetch!(book(request)), run) do
+      case Stored.fetch(Book.fetch!(book(request)), request.caller.profile, run) do
         {:ok, conversation, parts} ->
           conversation = times(conversation)
           data = %{conversation: conversation, parts: parts}
@@ -84,13 +84,14 @@ defmodule Skillbook.Web.Page.Conversations do
   defp list(request, %{conversations: conversations}) do
     Parts.table(
       "Conversations, the newest first",
-      ["Input", "Profile", "Began", "Took", "Turns", "Status"],
+      ["Input", "Profile", "Tenant", "Began", "Took", "Turns", "Status"],
       for one <- conversations do
         title = if one.title == "", do: "(no input)", else: one.title
 
         [
           tag(:a, [href: Layout.path(request, ["conversations", one.run])], title),
           [one.profile, if(one.depth > 0, do: [" ", Parts.badge("dispatched", :plain)])],
+          one.tenant || "–",
           Parts.time(one.started_at),
           took(one),
           Parts.number(one.turns),
@@ -114,6 +115,7 @@ defmodule Skillbook.Web.Page.Conversations do
     [
       Parts.facts([
         {"Profile", one.profile},
+        {"Tenant", one.tenant},
         {"Began", Parts.time(one.started_at)},
         {"Took", took(one)},
         {"Turns", Parts.number(one.turns)},

@@ -79,7 +79,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
   # is its place.
   defp lines(found, request, view) do
     operator? = request.caller.operator?
-    all = if operator?, do: View.all(view.book), else: view
+    all = if operator?, do: Caller.all(request), else: view
     entries = Map.new(found, fn {one, name} -> {one.path, name && View.find(all, name)} end)
     texts = Map.new(entries, fn {path, entry} -> {path, text(path, entry, all, operator?)} end)
 

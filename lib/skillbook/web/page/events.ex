@@ -57,10 +57,10 @@ defmodule Skillbook.Web.Page.Events do
   defp files?(_other, _caller), do: false
 
   # Whether a message is about a run that the pages show to the caller.
-  defp run?({:skillbook_run, _book, %{name: name, profile: profile}}, %{view: view} = caller) do
+  defp run?({:skillbook_run, _book, %{name: name} = run}, %{view: view} = caller) do
     all? = caller.operator? or Profile.unrestricted?(view.profile)
 
-    (all? or profile == view.profile.id) and
+    (all? or run.profile == view.profile.id) and Profile.reads?(view.profile, run.tenant) and
       match?({:ok, %{name: ^name}}, View.fetch(view, name))
   end
 
@@ -92,7 +92,10 @@ defmodule Skillbook.Web.Page.Events do
 
   # Operators see those of all profiles.
   defp topics(:skillbook_approval, %{view: view} = caller) do
-    with {:ok, approvals} <- Skillbook.approvals(if(caller.operator?, do: view.book, else: view)),
+    options = if caller.operator?, do: [tenant: view.profile.tenant], else: []
+
+    with {:ok, approvals} <-
+           Skillbook.approvals(if(caller.operator?, do: view.book, else: view), options),
          do: [{"approvals", :all, :erlang.phash2(approvals)}],
          else: ({:error, _no_store} -> [])
   end

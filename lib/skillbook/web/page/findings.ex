@@ -64,7 +64,11 @@ defmodule Skillbook.Web.Page.Findings do
   # It comes first, so that a list may be newer than its key, but never older.
   defp current(%{view: %{book: book}} = caller) do
     generation = Catalog.generation(Book.fetch!(book).catalog)
-    view = if caller.operator?, do: View.all(book), else: View.of(book, caller.view.profile)
+    profile = caller.view.profile
+
+    view =
+      if caller.operator?, do: View.all_of(book, profile.tenant), else: View.of(book, profile)
+
     {view, {View.state(view), generation}}
   end
 

@@ -9,7 +9,7 @@ defmodule Skillbook.Web.Page.Status do
   alias Skillbook.Book.Cache
   alias Skillbook.Embedding.Entries
   alias Skillbook.MCP.Client
-  alias Skillbook.{Book, Catalog, Scheduler, SQL, View}
+  alias Skillbook.{Book, Catalog, Profile, Scheduler, SQL, View}
   alias Skillbook.Run.{CircuitBreaker, Operations}
   alias Skillbook.Web.{Caller, Request}
   alias Skillbook.Web.Page.{Layout, Parts, Rights}
@@ -22,17 +22,17 @@ defmodule Skillbook.Web.Page.Status do
   def show(request, _values) do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
-      all = View.all(book.name)
+      all = Caller.all(request)
 
       data = %{
         book: inspect(book.name),
         version: to_string(Application.spec(:skillbook, :vsn)),
         generation: Catalog.generation(book.catalog),
         entries: View.count(all),
-        sources: sources(book),
+        sources: sources(book, all),
         services: [store(book), scheduler(book), embedder(book, all), agent(book) | vaults(book)],
         breaker: CircuitBreaker.list(book, all),
-        operations: operations(book)
+        operations: operations(book, all)
       }
 
       reply(request, data, :wrong, :status, "Status", fn -> content(request, data) end)
@@ -45,7 +45,7 @@ defmodule Skillbook.Web.Page.Status do
       Rights.with_writes(request, fn ->
         case Request.form(request) do
           {:ok, %{"name" => name}} when is_binary(name) ->
-            all = View.all(book(request))
+            all = Caller.all(request)
             by = [by: Caller.by(request.caller)]
 
             with {:ok, rows} <- Skillbook.reset_breaker(all, name, by) do
@@ -61,21 +61,21 @@ defmodule Skillbook.Web.Page.Status do
   end
 
   # A database that does not answer is shown as such.
-  defp operations(%{store: nil}), do: []
+  defp operations(%{store: nil}, _view), do: []
 
-  defp operations(book) do
-    case query(book, &Operations.list(&1, @max_operations)) do
+  defp operations(book, view) do
+    case query(book, &Operations.list(&1, view.profile, @max_operations)) do
       {:ok, rows} -> rows
       {:error, _error} -> []
     end
   end
 
-  defp sources(book) do
+  defp sources(book, all) do
     # Before the counts: those may be newer than their key, but never older.
-    key = {:sources, Catalog.generation(book.catalog)}
-    {entries, errors} = Cache.keep(book.name, key, fn -> {entries(book), errors(book)} end)
+    key = {:sources, Catalog.generation(book.catalog), all.profile.tenant}
+    {entries, errors} = Cache.keep(book.name, key, fn -> {entries(all), errors(book)} end)
 
-    for source <- book.sources do
+    for source <- book.sources, Profile.reads?(all.profile, source.tenant) do
       {state, problem} = state(source, book)
 
       %{
@@ -83,6 +83,7 @@ defmodule Skillbook.Web.Page.Status do
         kind: source.kind,
         path: if(source.kind in [:skills, :notes], do: source.path),
         trust: source.trust,
+        tenant: source.tenant,
         labels: source.labels,
         optional: source.optional,
         state: state,
@@ -93,8 +94,7 @@ defmodule Skillbook.Web.Page.Status do
     end
   end
 
-  defp entries(book),
-    do: book.name |> View.all() |> View.entries() |> Enum.frequencies_by(& &1.source)
+  defp entries(all), do: all |> View.entries() |> Enum.frequencies_by(& &1.source)
 
   defp errors(book) do
     paths = for error <- Catalog.errors(book.catalog), do: error.path
