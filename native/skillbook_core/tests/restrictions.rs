@@ -35,6 +35,7 @@ fn access(record: &Record) -> Access {
     Access {
         name: record.name.clone(),
         is_skill: record.is_skill,
+        tenant: record.tenant.clone(),
         labels: record.labels.clone(),
         excluded_for: record.excluded_for.clone(),
         content: Some(record.content.to_string()),
@@ -71,10 +72,8 @@ fn errors(document: &Document) -> Vec<Diagnostic> {
 fn reader(id: &str, grants: &[&str]) -> Profile {
     Profile {
         id: id.into(),
-        others: Vec::new(),
         grants: Some(grants.iter().map(|label| label.to_string()).collect()),
-        skills: Vec::new(),
-        services: Vec::new(),
+        ..Profile::unrestricted()
     }
 }
 

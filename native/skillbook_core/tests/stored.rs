@@ -20,6 +20,7 @@ use skillbook_core::page::document::Document;
 use skillbook_core::page::record::{Access, Origin, Record};
 use skillbook_core::prompt::{Format, Options};
 use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
+use skillbook_core::tenant::Tenant;
 use skillbook_core::value::Value;
 use skillbook_core::view::search::Query;
 use skillbook_core::view::{sees, Profile, View};
@@ -32,6 +33,7 @@ fn access(record: &Record) -> Access {
     Access {
         name: record.name.clone(),
         is_skill: record.is_skill,
+        tenant: record.tenant.clone(),
         labels: record.labels.clone(),
         excluded_for: record.excluded_for.clone(),
         content: Some(record.content.to_string()),
@@ -82,13 +84,16 @@ fn columns_are_the_fields() {
             "name: other\n",
             "title: Other\n",
             "tags: [x]\n",
-            "visibility_labels: [y]\n",
+            "visibility_tenant: Tenant::Common,
+        tenant: Tenant::Common,
+        labels: [y]\n",
             "include_in_prompt: true\n",
             "---\n",
             "# Text\n",
         )
         .into(),
         tags: texts(&["a", "b, c"]),
+        tenant: Tenant::Common,
         labels: texts(&["home", "family"]),
         include_in_prompt: false,
         proactive_for: texts(&["cook"]),
@@ -405,13 +410,8 @@ fn visibility_of_records() {
     let columns = access(&record);
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
-        let profile = Profile {
-            id: id.into(),
-            others: Vec::new(),
-            grants: grants.map(texts),
-            skills,
-            services: Vec::new(),
-        };
+        let profile =
+            Profile { id: id.into(), grants: grants.map(texts), skills, ..Profile::unrestricted() };
         assert_eq!(sees(&profile).unwrap()(&columns), expected, "{profile:?}");
         assert_eq!(
             View::new(catalog.clone(), &profile).unwrap().count() == 1,
@@ -474,6 +474,7 @@ fn records() -> impl Strategy<Value = Record> {
                 description,
                 content: content.into(),
                 tags,
+                tenant: Tenant::Common,
                 labels,
                 include_in_prompt: flags.1,
                 proactive_for,
@@ -592,10 +593,9 @@ proptest! {
         let skills = globs.map(|glob| texts(&[glob])).into_iter().collect();
         let profile = Profile {
             id: id.into(),
-            others: Vec::new(),
             grants: grants.map(|grants| texts(&grants)),
             skills,
-            services: Vec::new(),
+            ..Profile::unrestricted()
         };
         let catalog =
             common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
@@ -688,5 +688,63 @@ fn lists_the_differences_between_generations() {
         let told =
             [&changes.added, &changes.changed, &changes.removed].map(|entries| names(entries));
         assert_eq!(told, [added, changed, removed], "{files:?}");
+    }
+}
+
+/// Each side of the rule of tenants: the tenant of the record and of the reader, and whether the
+/// reader sees it, whatever its grants are.
+#[test]
+fn tenants_see_their_own_records_and_common_ones() {
+    let one = |name: &str| Tenant::One(name.into());
+    let rows = [
+        (Tenant::Common, Tenant::Common, true),
+        (Tenant::Common, one("a"), true),
+        (Tenant::Common, Tenant::All, true),
+        (one("a"), Tenant::Common, false),
+        (one("a"), one("a"), true),
+        (one("a"), one("b"), false),
+        (one("a"), one("A"), false),
+        (one("a"), Tenant::All, true),
+        (one(" "), Tenant::Common, false),
+        (Tenant::All, Tenant::Common, false),
+        (Tenant::All, one("a"), false),
+    ];
+    for (tenant, reader, expected) in rows {
+        let record = Record { tenant: tenant.clone(), ..skill("n", "D") };
+        let catalog =
+            common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+        let profile = Profile { tenant: reader.clone(), ..Profile::unrestricted() };
+        let view = View::new(catalog, &profile).unwrap();
+        assert_eq!(view.find("n").is_some(), expected, "{tenant:?} {reader:?}");
+        assert_eq!(sees(&profile).unwrap()(&access(&record)), expected, "{tenant:?} {reader:?}");
+    }
+}
+
+/// The records of a name, by their tenants in the order of their ids, the reader, and the
+/// description of the one that it uses.
+#[test]
+fn a_tenant_uses_its_own_record_before_a_common_one() {
+    let one = |name: &str| Tenant::One(name.into());
+    let rows: [(&[Tenant], Tenant, &str); 7] = [
+        (&[Tenant::Common, one("a")], one("a"), "1"),
+        (&[one("a"), Tenant::Common], one("a"), "0"),
+        (&[one("b"), Tenant::Common, one("a")], one("a"), "2"),
+        (&[one("b"), Tenant::Common], one("a"), "1"),
+        (&[one("a"), Tenant::Common], Tenant::All, "1"),
+        (&[one("b"), one("a")], Tenant::All, "0"),
+        (&[one("a"), Tenant::Common], Tenant::Common, "1"),
+    ];
+    for (tenants, reader, expected) in rows {
+        let record = |(id, tenant): (usize, &Tenant)| Record {
+            id: id as i64 + 1,
+            tenant: tenant.clone(),
+            ..skill("n", &id.to_string())
+        };
+        let records: Vec<_> = tenants.iter().enumerate().map(record).collect();
+        let catalog = common::cached(Catalog::build(1, vec![assembled(&records)]));
+        let profile = Profile { tenant: reader.clone(), ..Profile::unrestricted() };
+        let view = View::new(catalog, &profile).unwrap();
+        let used = view.entry(view.find("n").unwrap()).unwrap().description().to_owned();
+        assert_eq!(used, expected, "{tenants:?} {reader:?}");
     }
 }

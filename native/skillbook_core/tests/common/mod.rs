@@ -8,6 +8,7 @@ use skillbook_core::catalog::Catalog;
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::page::record::{Origin, Record};
 use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::{CachedCatalog, Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
@@ -77,6 +78,7 @@ pub fn records(
             tags: fields.tags.clone(),
             include_in_prompt: fields.include_in_prompt,
             proactive_for: fields.proactive_for.clone(),
+            tenant: source.tenant.clone(),
             origin: if trust == Trust::Low { Origin::Import } else { Origin::User },
             schedule: fields.schedule.clone(),
             timezone: fields.timezone.clone(),
@@ -118,11 +120,22 @@ pub fn narrowed<'a>(
     grants: &[&str],
     lists: impl Iterator<Item = &'a [&'a str]>,
 ) -> View {
+    of_tenant(catalog, &Tenant::Common, id, grants, lists)
+}
+
+/// The same for a profile of a tenant.
+pub fn of_tenant<'a>(
+    catalog: &Arc<CachedCatalog>,
+    tenant: &Tenant,
+    id: &str,
+    grants: &[&str],
+    lists: impl Iterator<Item = &'a [&'a str]>,
+) -> View {
     let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
     let (grants, skills) = (Some(texts(grants)), lists.map(texts).collect());
     let services = texts(&["mail"]);
-    let id = id.into();
-    let profile = Profile { id, grants, skills, services, ..Profile::unrestricted() };
+    let (id, tenant) = (id.into(), tenant.clone());
+    let profile = Profile { id, tenant, grants, skills, services, ..Profile::unrestricted() };
     View::new(catalog.clone(), &profile).unwrap()
 }
 

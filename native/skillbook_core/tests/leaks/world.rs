@@ -37,6 +37,8 @@ pub struct Folder {
     pub trust: Trust,
     pub kind: SourceKind,
     pub labels: Vec<&'static str>,
+    /// Its tenant; an empty text for all tenants.
+    pub tenant: &'static str,
     pub available: Option<Vec<&'static str>>,
     pub inline: Option<Vec<&'static str>>,
     pub index: Option<Page>,
@@ -103,6 +105,11 @@ pub fn page() -> impl Strategy<Value = Page> {
     )
 }
 
+/// The tenant of a source or of a reader; an empty text for none.
+fn tenant() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just(""), 2 => Just("near"), 1 => Just("far")]
+}
+
 pub fn folder() -> impl Strategy<Value = Folder> {
     let trusts =
         prop_oneof![Just(Trust::None), Just(Trust::Low), Just(Trust::Medium), Just(Trust::High)];
@@ -115,12 +122,12 @@ pub fn folder() -> impl Strategy<Value = Folder> {
         2 => Just(SourceKind::Code),
         1 => Just(SourceKind::Remote),
     ];
-    (trusts, kinds, few, globs(), globs(), index).prop_map(
-        |(trust, kind, labels, available, inline, index)| {
+    (trusts, kinds, few, tenant(), globs(), globs(), index).prop_map(
+        |(trust, kind, labels, tenant, available, inline, index)| {
             // The store has no commands, and so no domain. Code has commands, but no index.
             let has_files = kind != SourceKind::Stored && !kind.has_pages();
             let index = index.filter(|_| has_files);
-            Folder { trust, kind, labels, available, inline, index }
+            Folder { trust, kind, labels, tenant, available, inline, index }
         },
     )
 }
@@ -156,6 +163,7 @@ pub fn numbered(number: usize) -> String {
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub id: &'static str,
+    pub tenant: &'static str,
     pub grants: Vec<&'static str>,
     /// The lists of globs that a name must match: the reader's own, and those that narrow its
     /// rights.
@@ -165,6 +173,10 @@ pub struct Reader {
 impl Reader {
     pub fn is_excluded(&self, page: &Page) -> bool {
         page.excluded && self.id == "reader"
+    }
+
+    pub fn may_see_all_of(&self, folder: &Folder) -> bool {
+        ["", self.tenant].contains(&folder.tenant) && self.may_see(&folder.labels)
     }
 
     pub fn may_see(&self, labels: &[&str]) -> bool {
@@ -267,7 +279,7 @@ impl World {
 
     pub fn shows(&self, at: usize, reader: &Reader) -> bool {
         let page = &self.members[at].page;
-        reader.may_see(&self.folder(at).labels)
+        reader.may_see_all_of(self.folder(at))
             && reader.may_see(&page.labels)
             && reader.skills.iter().all(|globs| matches(globs, &self.name(at)))
             && (self.is_note(at) || !reader.is_excluded(page))
@@ -341,7 +353,7 @@ impl World {
     pub fn shown_indexes(&self, reader: &Reader) -> Vec<usize> {
         let shown = |folder: &Folder| {
             let index = folder.index.as_ref();
-            reader.may_see(&folder.labels)
+            reader.may_see_all_of(folder)
                 && index.is_some_and(|index| {
                     reader.may_see(&index.labels) && !reader.is_excluded(index)
                 })
@@ -433,6 +445,7 @@ impl World {
                 name: format!("s{at}"),
                 kind: folder.kind,
                 labels: folder.labels.iter().map(|label| label.to_string()).collect(),
+                tenant: Some(folder.tenant.to_owned()).into(),
                 trust: folder.trust,
                 available: globs(&folder.available),
                 inline: globs(&folder.inline),
@@ -505,15 +518,18 @@ impl World {
             &self.hidden_names(reader),
         );
         let lists = || reader.skills.iter().map(Vec::as_slice);
-        [whole, told]
-            .map(|catalog| crate::common::narrowed(&catalog, reader.id, &reader.grants, lists()))
+        let tenant = Some(reader.tenant.to_owned()).into();
+        [whole, told].map(|catalog| {
+            crate::common::of_tenant(&catalog, &tenant, reader.id, &reader.grants, lists())
+        })
     }
 }
 
 pub fn reader(id: &'static str) -> impl Strategy<Value = Reader> {
     let lists = [0.3, 0.4, 0.2].map(globs_for);
-    (labels(), lists).prop_map(move |(grants, lists)| Reader {
+    (labels(), tenant(), lists).prop_map(move |(grants, tenant, lists)| Reader {
         id,
+        tenant,
         grants,
         skills: lists.into_iter().flatten().collect(),
     })
