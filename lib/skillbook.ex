@@ -792,6 +792,8 @@ defmodule Skillbook do
 
     * `:profile` - the id of one of the book's profiles, a `Skillbook.Profile`, or its options.
       Defaults to `"default"`; required for a catalog
+    * `:tenant` (text, `nil` or `:all`) - leaves out the files of tenants that a profile with this
+      `:tenant` does not see. Defaults to `:all`
 
   An id or a `Skillbook.Profile` instead of the options is short for `profile:`.
   """

@@ -73,12 +73,13 @@ defmodule Skillbook.Explanation do
   @doc false
   @spec new(Catalog.t() | atom(), String.t(), keyword()) :: t()
   def new(%Catalog{} = catalog, name, options) do
-    {profile, prompt} = Keyword.pop(options, :profile)
+    {profile, options} = Keyword.pop(options, :profile)
+    {tenant, prompt} = Keyword.pop(options, :tenant, :all)
 
     if profile == nil,
       do: raise(%OptionError{subject: "an explanation", option: :profile, problem: :missing})
 
-    catalog |> View.new!(profile) |> of(name, prompt)
+    catalog |> View.new!(profile) |> of(tenant, name, prompt)
   end
 
   def new(book, name, options) do
@@ -91,8 +92,8 @@ defmodule Skillbook.Explanation do
     new(book.catalog, name, Keyword.put(options, :profile, profile))
   end
 
-  defp of(view, name, prompt) do
-    {files, close} = Native.view_explain(view.ref, name, Prompt.to_native(view, prompt))
+  defp of(view, tenant, name, prompt) do
+    {files, close} = Native.view_explain(view.ref, tenant, name, Prompt.to_native(view, prompt))
     %__MODULE__{name: name, profile: view.profile.id, files: files, close: close}
   end
 

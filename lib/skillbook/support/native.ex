@@ -120,7 +120,7 @@ defmodule Skillbook.Native do
   def view_frontmatter(_view, _name), do: missing()
   def view_record(_view, _name), do: missing()
   def view_file(_view, _name, _title), do: missing()
-  def view_explain(_view, _name, _prompt), do: missing()
+  def view_explain(_view, _tenant, _name, _prompt), do: missing()
   def view_count(_view), do: missing()
   def view_diagnostics(_view), do: missing()
   def view_search(_view, _text, _limit, _kind, _domain, _tags, _meaning), do: missing()

@@ -14,6 +14,7 @@ use crate::page::diagnostic::Diagnostic;
 use crate::page::document::{strip_md, SKILL_FILE};
 use crate::prompt::{Options, Placement, Reason};
 use crate::source::Kind;
+use crate::tenant::Tenant;
 use crate::view::{Profile, View};
 
 /// The explanation of a name.
@@ -83,14 +84,16 @@ impl State {
 
 /// Explains a name for the view's profile and a prompt with these options.
 ///
+/// Documents of tenants that `seer` does not read are left out: the answer is for somebody who may
+/// see everything of these tenants.
+///
 /// A name can mean a file through the name or an alias of its entry, or through the name of the
 /// file or its folder.
-pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
+pub fn explain(view: &View, seer: &Tenant, name: &str, options: &Options) -> Explanation {
     let catalog = view.catalog();
     let mut files: Vec<Explained> = Vec::new();
-    for (id, entry) in
-        (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry, name))
-    {
+    let means = |entry: &Entry| seer.reads(entry.tenant()) && means(entry, name);
+    for (id, entry) in (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry)) {
         let hidden = hidden(view.profile(), entry);
         // A hidden entry does not take part in the profile's precedence. Its state comes from the
         // unrestricted view.
@@ -105,7 +108,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             }
             Some(unused) => {
                 let mut file = of_entry(view, entry, state(unused.why));
-                file.by = place_taker(catalog, all, unused);
+                file.by = place_taker(catalog, all, unused, seer);
                 file.diagnostics.push(catalog.diagnose(unused));
                 file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
                 file
@@ -114,7 +117,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         files.push(explained);
     }
     // Entries that no glob selects are not in the catalog, but a user would look for them.
-    for entry in catalog.unselected().iter().filter(|entry| means(entry, name)) {
+    for entry in catalog.unselected().iter().filter(|entry| means(entry)) {
         files.push(of_entry(view, entry, State::NotSelected));
     }
     for domain in catalog.domains() {
@@ -126,8 +129,10 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             let path = &index.document.path;
             seen == Some(path) || all.is_some_and(|used| used.document.path == *path)
         };
-        let means =
-            |index: &DomainIndex| domain.name == name || means_path(&index.document.path, name);
+        let means = |index: &DomainIndex| {
+            seer.reads(&index.source.tenant)
+                && (domain.name == name || means_path(&index.document.path, name))
+        };
         for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index))
         {
             let source = Some(index.source.name.clone());
@@ -136,13 +141,14 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     }
     // Files that are no entries are only known from their findings.
     let known = |path: &str| files.iter().any(|file| file.path == path);
-    let paths = catalog.findings().iter().filter_map(|finding| finding.diagnostic.path.as_deref());
+    let findings = catalog.findings().iter().filter(|finding| seer.reads(&finding.tenant));
+    let paths = findings.filter_map(|finding| finding.diagnostic.path.as_deref());
     let mut others: Vec<&str> =
         paths.filter(|path| means_path(path, name) && !known(path)).collect();
     others.dedup();
     files.extend(others.into_iter().map(|path| of_path(view, path, State::NoEntry)));
     files.sort_by(|a, b| (a.state, &a.path).cmp(&(b.state, &b.path)));
-    let close = if files.is_empty() { close(view, name) } else { Vec::new() };
+    let close = if files.is_empty() { close(view, seer, name) } else { Vec::new() };
     Explanation { files, close }
 }
 
@@ -160,19 +166,26 @@ fn find(unused: &[Unused], id: EntryId) -> Option<&Unused> {
 
 /// The file that is finally used instead of an entry. The first replacement may be replaced itself.
 /// An alias does not replace an entry.
-fn place_taker(catalog: &Catalog, all: &[Unused], unused: &Unused) -> Option<String> {
+fn place_taker(
+    catalog: &Catalog,
+    all: &[Unused],
+    unused: &Unused,
+    seer: &Tenant,
+) -> Option<String> {
     let entry = catalog.entry(unused.id);
     let mut by = unused.by;
     while let Some(unused) = find(all, by) {
         by = unused.by;
     }
     let by = catalog.entry(by);
-    (unused.why != Why::Refused || by.name == entry.name).then(|| by.document.path.clone())
+    let told = seer.reads(by.tenant()) && (unused.why != Why::Refused || by.name == entry.name);
+    told.then(|| by.document.path.clone())
 }
 
-/// Similar names in the unrestricted view, since the name may be a hidden one.
-fn close(view: &View, name: &str) -> Vec<String> {
-    let all = View::new(view.catalog().clone(), &Profile::unrestricted());
+/// Similar names in the view of everything, since the name may be a hidden one.
+fn close(view: &View, seer: &Tenant, name: &str) -> Vec<String> {
+    let profile = Profile { tenant: seer.clone(), ..Profile::unrestricted() };
+    let all = View::new(view.catalog().clone(), &profile);
     all.map_or(Vec::new(), |all| all.suggest_path(name).into_iter().map(str::to_owned).collect())
 }
 

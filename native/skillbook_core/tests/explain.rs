@@ -9,12 +9,14 @@ use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::prompt::Options;
 use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::CachedCatalog;
 
 /// `state path by hidden prompt codes` of each file.
 fn listing(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
     let explanation = explain(
         &view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])),
+        &Tenant::All,
         name,
         &Options::default(),
     );

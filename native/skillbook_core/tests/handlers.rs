@@ -10,6 +10,7 @@ use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::prompt::Options;
 use skillbook_core::source::SourceKind;
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::{CachedCatalog, View};
 
 /// Two sources with commands, all with handlers. `Gone` and `Old` are missing.
@@ -111,7 +112,7 @@ fn models_are_not_offered_what_cannot_run() {
         }
     }
     let view = view(&catalog, "p", &[], None);
-    let file = &explain(&view, "m.gone", &Options::default()).files[0];
+    let file = &explain(&view, &Tenant::All, "m.gone", &Options::default()).files[0];
     assert_eq!(file.prompt.as_deref(), Some("nowhere: its handler does not exist"));
     assert_eq!(file.diagnostics[0].message, "the handler `Gone` does not exist");
 }

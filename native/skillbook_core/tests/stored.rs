@@ -84,9 +84,7 @@ fn columns_are_the_fields() {
             "name: other\n",
             "title: Other\n",
             "tags: [x]\n",
-            "visibility_tenant: Tenant::Common,
-        tenant: Tenant::Common,
-        labels: [y]\n",
+            "visibility_labels: [y]\n",
             "include_in_prompt: true\n",
             "---\n",
             "# Text\n",
@@ -532,7 +530,7 @@ proptest! {
         let reader = view(&catalog, "reader", &labels, None);
         lint(&reader);
         for record in &records {
-            explain(&reader, &record.name, &Options::default());
+            explain(&reader, &Tenant::All, &record.name, &Options::default());
             reader.help(&record.name);
             reader.search(&Query::new(&record.title));
         }

@@ -4,6 +4,7 @@ use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
 use skillbook_core::explain::{explain, Explained};
 
 use crate::encode;
+use crate::profile::tenant;
 use crate::view::{PromptOptions, ViewResource};
 
 mod atoms {
@@ -15,10 +16,11 @@ mod atoms {
 fn view_explain<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
+    seer: Term<'a>,
     name: &str,
     options: PromptOptions,
 ) -> NifResult<Term<'a>> {
-    let explanation = explain(view.core(), name, &options.options());
+    let explanation = explain(view.core(), &tenant(seer)?, name, &options.options());
     let files =
         explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
     Ok((files, explanation.close).encode(env))

@@ -24,7 +24,7 @@ pub fn profile(
 }
 
 /// `nil`, a name, or `:all`.
-fn tenant(term: Term) -> NifResult<Tenant> {
+pub fn tenant(term: Term) -> NifResult<Tenant> {
     match term.decode::<Atom>() {
         Ok(atom) if atom == atoms::all() => Ok(Tenant::All),
         _ => term.decode::<Option<String>>().map(Tenant::from),

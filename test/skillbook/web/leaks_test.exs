@@ -2,7 +2,7 @@ defmodule Skillbook.Web.LeaksTest do
   # A hidden entry behaves as if it did not exist, on every route. Two books differ in entries
   # that the caller may not see; every request has the same bytes from both, whether it names such
   # an entry, a missing one or one that is visible. And in one book, a hidden name has the bytes
-  # of a missing one.
+  # of a missing one. What is hidden has a label, or another tenant and no label.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Store, Web}
@@ -34,14 +34,17 @@ defmodule Skillbook.Web.LeaksTest do
       "---\nname: email.search\ndescription: Zebra mails\nvisibility_labels: [staff]\n---\n# Z\n"
   }
 
+  @label "visibility_labels: [staff]\n"
+
   @hidden_names ["zebra", "zebru", "Zebraic", "cup.zebr", "zooze", "store-zebra", "stripe"] ++
                   ["email.search"]
   @missing_names ["qqqqq", "store-qqqqq"]
   @visible_names ["tea", "cup.wash", "week", "note-pot"]
 
-  setup do
-    {with_folder, with_book} = start(Map.merge(@visible, @hidden))
-    {without_folder, without_book} = start(@visible)
+  setup context do
+    tenants? = context[:tenants] == true
+    {with_folder, with_book} = start(@visible, @hidden, tenants?)
+    {without_folder, without_book} = start(@visible, %{}, tenants?)
     staff = Skillbook.view(with_book, "staff")
 
     {:ok, _entry} =
@@ -53,7 +56,7 @@ defmodule Skillbook.Web.LeaksTest do
           kind: :skill,
           description: "Zebras quagga of the store",
           content: "Quagga.",
-          labels: ["staff"]
+          labels: if(tenants?, do: [], else: ["staff"])
         },
         by: :user
       )
@@ -68,20 +71,37 @@ defmodule Skillbook.Web.LeaksTest do
     %{with: {with_folder, with_book}, without: {without_folder, without_book}}
   end
 
-  defp start(files) do
+  defp start(visible, hidden, false) do
+    folder = folder(Map.merge(visible, hidden))
+    staff = [id: "staff", grants: ["staff"], labels: ["staff"]]
+    start_book(folder, [[path: folder, name: "files"]], [[id: "guest"], staff])
+  end
+
+  defp start(visible, hidden, true) do
+    folder = folder(visible)
+    far = Map.new(hidden, fn {path, text} -> {path, String.replace(text, @label, "")} end)
+    near = [path: folder, name: "files", tenant: "near"]
+    sources = if far == %{}, do: [near], else: [[path: folder(far), tenant: "far"], near]
+    start_book(folder, sources, [[id: "guest", tenant: "near"], [id: "staff", tenant: "far"]])
+  end
+
+  defp folder(files) do
     folder = Path.join(System.tmp_dir!(), "leaks_#{System.unique_integer([:positive])}")
     on_exit(fn -> File.rm_rf!(folder) end)
     write(folder, files)
+    folder
+  end
 
+  defp start_book(folder, sources, profiles) do
     name =
       book(
-        sources: [[path: folder, name: "files"]],
+        sources: sources,
         builtins: ["memory"],
         store: ":memory:",
         connections: [google: [client_id: "app", client_secret: fn -> "s3cret" end]],
         scheduler: false,
         watch: false,
-        profiles: [[id: "guest"], [id: "staff", grants: ["staff"], labels: ["staff"]]]
+        profiles: profiles
       )
 
     {folder, name}
@@ -98,7 +118,7 @@ defmodule Skillbook.Web.LeaksTest do
       response.body |> String.replace(folder, "FOLDER") |> String.replace(~r/#{book}/, "BOOK")
 
     body = String.replace(body, ~r/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z)?/, "TIME")
-    body = String.replace(body, ~r/"duration":\d+| after [\d.]+ m?s/, "DURATION")
+    body = String.replace(body, ~r/"duration":\d+|\d[\d.]* (m|µ)?s\b/u, "DURATION")
     {response.status, Enum.sort(response.headers), body}
   end
 
@@ -122,8 +142,29 @@ defmodule Skillbook.Web.LeaksTest do
   defp deep(text, name) when is_binary(text), do: String.replace(text, "NAME", name)
   defp deep(other, _name), do: other
 
-  test "a book with hidden entries answers as one without them", context do
-    for {method, target, _options} = route <- Routes.all(),
+  for {what, tenants?} <- [{"hidden entries", false}, {"entries of another tenant", true}] do
+    @tag tenants: tenants?
+    test "a book with #{what} answers as one without them", context do
+      same_answers(context)
+    end
+
+    @tag tenants: tenants?
+    test "one of the #{what} has the answer of a missing name of the same length", context do
+      missing_answers(context)
+    end
+  end
+
+  # An operator sees the book as all profiles of its own tenant.
+  defp routes(%{tenants: true}) do
+    operator = [as: [profile: "guest", operator: true]]
+    own = for {"GET", target, []} <- Routes.all(), do: {"GET", target, operator}
+    Routes.all() ++ own
+  end
+
+  defp routes(_context), do: Routes.all()
+
+  defp same_answers(context) do
+    for {method, target, _options} = route <- routes(context),
         name <- @hidden_names ++ @missing_names ++ @visible_names do
       with_hidden = answer(context.with, route, name)
       without = answer(context.without, route, name)
@@ -133,7 +174,7 @@ defmodule Skillbook.Web.LeaksTest do
     end
   end
 
-  test "a hidden name has the answer of a missing one of the same length", context do
+  defp missing_answers(context) do
     for {method, target, _options} = route <- Routes.all(),
         {hidden, missing} <- [{"zebra", "qqqqq"}, {"store-zebra", "store-qqqqq"}] do
       {status, headers, body} = answer(context.with, route, hidden)

@@ -44,8 +44,9 @@ defmodule Skillbook.Web.Page.Explain do
 
   defp profile(_request, view), do: view.profile
 
-  defp files(%{caller: %{operator?: true}}, view, name, profile) do
-    explanation = Skillbook.explain(view.book, name, profile: profile)
+  defp files(%{caller: %{operator?: true} = caller}, view, name, profile) do
+    options = [profile: profile, tenant: caller.profile.tenant]
+    explanation = Skillbook.explain(view.book, name, options)
     {Enum.take(explanation.files, @max_files), explanation.close}
   end
 
