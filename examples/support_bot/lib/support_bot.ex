@@ -19,7 +19,7 @@ defmodule SupportBot do
       builtins: ["memory"],
       store: "support.db",
       profiles: [[id: "nightly", skills: ["reports.*"]], {Tenants, :fetch}],
-      roles: [[id: "shop", skills: ["orders.*", "tickets.*", "memory.*", "returns"]]],
+      roles: [[id: "customer", skills: ["orders.*", "tickets.*", "memory.*", "returns"]]],
       ask: fn _request -> :pending end,
       agent: [model: model(), protocol: :tools, system: @system],
       sections: [:memory, {"Shop", {Tenants, :describe}}]
@@ -34,11 +34,14 @@ defmodule SupportBot do
   end
 
   @doc """
-  Answers a message of a customer: `{:ok, %Skillbook.Agent.Result{}}`.
+  Answers a message of a customer of a shop, `{shop, customer}`:
+  `{:ok, %Skillbook.Agent.Result{}}`.
 
   `:text` is the answer, `:pending` has the refunds that wait, and `:transcript` goes on with the
   next message.
   """
-  def answer(book, shop, message, transcript \\ nil),
-    do: Skillbook.Agent.run(book, message, profile: shop, transcript: transcript)
+  def answer(book, {shop, customer}, message, transcript \\ nil) do
+    profile = Tenants.id(shop, customer)
+    Skillbook.Agent.run(book, message, profile: profile, transcript: transcript)
+  end
 end

@@ -20,7 +20,7 @@ defmodule SupportBot.ConversationTest do
         "You get 40 euros back."
       ])
 
-    {:ok, answer} = SupportBot.answer(book, "lamps", "Order 7 is broken. My money back!")
+    {:ok, answer} = SupportBot.answer(book, {"lamps", "ann"}, "Order 7 is broken. My money back!")
 
     # The model knows the shop, and has the tools of the profile.
     assert_receive {:request, first}
@@ -31,7 +31,7 @@ defmodule SupportBot.ConversationTest do
     assert_receive {:request, second}
     assert second =~ "2 lamps, 40.0 EUR" and second =~ "No tickets."
 
-    assert [%{ref: ref, name: "orders.refund", profile: "lamps"}] = answer.pending
+    assert [%{ref: ref, name: "orders.refund", profile: "lamps/ann"}] = answer.pending
     assert SupportBot.Shop.order("lamps", 7).status == :paid
 
     {:ok, approval} = Skillbook.approve(book, ref, by: "eva@lamps.example", resume: true)
@@ -40,5 +40,22 @@ defmodule SupportBot.ConversationTest do
     assert SupportBot.Shop.order("lamps", 7).status == :refunded
     assert_receive {:request, third}
     assert third =~ "Refunded 40.0 EUR (broken)."
+  end
+
+  test "a memory of one customer is in no prompt of another" do
+    remember = ~s({"content": "Lives in Rose Lane 5"})
+    book = start([[{"memory__save", remember}], "I know now.", "Hello.", "Hello.", "Hello."])
+    {:ok, _answer} = SupportBot.answer(book, {"lamps", "ann"}, "I live in Rose Lane 5.")
+    for _ <- 1..2, do: assert_receive({:request, _request})
+
+    for {customer, knows?} <- [
+          {{"lamps", "ann"}, true},
+          {{"lamps", "bob"}, false},
+          {{"books", "ann"}, false}
+        ] do
+      {:ok, _answer} = SupportBot.answer(book, customer, "In which lane do I live?")
+      assert_receive {:request, request}
+      assert request =~ "Rose" == knows?
+    end
   end
 end

@@ -1,6 +1,6 @@
 defmodule SupportBot.SkillsTest do
   use Skillbook.Test,
-      SupportBot.book(store: ":memory:", profile: "lamps", ask: :allow, async: false)
+      SupportBot.book(store: ":memory:", profile: "lamps/ann", ask: :allow, async: false)
 
   setup do
     start_supervised!(SupportBot.Shop)
@@ -9,7 +9,7 @@ defmodule SupportBot.SkillsTest do
 
   test "each shop has its own orders" do
     assert run_skill("orders.find 7").content == "Order 7: 2 lamps, 40.0 EUR, paid"
-    assert run_skill("orders.find 7", profile: "books").content =~ "Moby-Dick, 12.5 USD"
+    assert run_skill("orders.find 7", profile: "books/ann").content =~ "Moby-Dick, 12.5 USD"
     assert run_skill("orders.find", %{number: 8}).content =~ "there is no order 8"
   end
 
@@ -34,15 +34,15 @@ defmodule SupportBot.SkillsTest do
   end
 
   test "only shops with the premium plan know about returns" do
-    assert {:error, _} = Skillbook.get(view("lamps"), "returns")
-    assert {:ok, "A return is free" <> _} = Skillbook.get(view("books"), "returns")
+    assert {:error, _} = Skillbook.get(view("lamps/ann"), "returns")
+    assert {:ok, "A return is free" <> _} = Skillbook.get(view("books/ann"), "returns")
     assert_raise ArgumentError, fn -> view("shoes") end
   end
 
   @tag skillbook: [now: ~U[2026-03-02 17:59:30Z]]
   test "the report runs every evening" do
     run_skill("tickets.open --subject Broken")
-    run_skill("tickets.open --subject Late --priority high", profile: "books")
+    run_skill("tickets.open --subject Late --priority high", profile: "books/ann")
     assert run_skill("tickets.list").content == "1: Broken"
     advance(minutes: 1)
     run_schedules()

@@ -27,7 +27,7 @@ defmodule Skillbook.Web.Page.Status do
       data = %{
         book: inspect(book.name),
         version: to_string(Application.spec(:skillbook, :vsn)),
-        generation: Catalog.generation(book.catalog),
+        generation: generation(book, all),
         entries: View.count(all),
         sources: sources(book, all),
         services: [store(book), scheduler(book), embedder(book, all), agent(book) | vaults(book)],
@@ -59,6 +59,10 @@ defmodule Skillbook.Web.Page.Status do
       end)
     end)
   end
+
+  # It counts the changes of all tenants, so no operator of one tenant sees it.
+  defp generation(_book, %{profile: %{tenant: tenant}}) when is_binary(tenant), do: nil
+  defp generation(book, _all), do: Catalog.generation(book.catalog)
 
   # A database that does not answer is shown as such.
   defp operations(%{store: nil}, _view), do: []
@@ -209,7 +213,7 @@ defmodule Skillbook.Web.Page.Status do
         Parts.facts([
           {"Book", data.book},
           {"Skillbook", data.version},
-          {"Generation", Parts.number(data.generation)},
+          {"Generation", data.generation && Parts.number(data.generation)},
           {"Entries", Parts.number(data.entries)}
         ]),
         section("sources", "Sources", [
