@@ -605,9 +605,9 @@ defmodule Skillbook do
   noticed: an expired call by the next one that waits, is listed or decided.
 
   When a run of a workflow has begun or ended on this node, and when a firing of a schedule has
-  ended, it receives `{:skillbook_run, book, %{name: name, profile: profile, tenant: tenant}}` with the name of
-  the entry and the id of the profile. The profile is `nil` when somebody has paused, resumed or
-  run a schedule, or reset a circuit breaker, on any node.
+  ended, it receives `{:skillbook_run, book, %{name: name, profile: profile, tenant: tenant}}`
+  with the name of the entry and the id of the profile with its tenant. The profile is `nil` when
+  somebody has paused, resumed or run a schedule, or reset a circuit breaker, on any node.
 
   Two messages are about changes without a generation. `{:skillbook_files, book, files}` has the
   names of skills beside whose pages files have changed, each with the path; it is `:all` after

@@ -90,7 +90,7 @@ defmodule SkillbookTest do
                "got: :always"},
             {[name: :x, sources: [[path: "a", knd: :notes]]],
              "unknown option :knd for a source, did you mean :kind? The options are :path, " <>
-               ":name, :kind, :labels, :optional, :trust, :available, :inline"},
+               ":name, :kind, :labels, :tenant, :optional, :trust, :available, :inline"},
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],

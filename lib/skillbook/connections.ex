@@ -77,7 +77,7 @@ defmodule Skillbook.Connections do
     offering = for account <- accounts(book), service in account.services, do: account
     allowed = Enum.filter(offering, &allowed?(&1, Profile.ids(context.profile)))
 
-    case Enum.find(allowed, &(service in connected(&1, context.profile.id))) do
+    case Enum.find(allowed, &(service in connected(&1, context.profile))) do
       nil -> {:error, none(allowed, context, service)}
       account -> {:ok, of_call(account, context)}
     end
@@ -146,7 +146,7 @@ defmodule Skillbook.Connections do
   # commands say how to renew it.
   defp connected(account, profile) do
     with :oauth <- auth(account),
-         {_status, scopes, _identity} <- Tokens.fact(account.book, profile, account.name) do
+         {_status, scopes, _identity} <- Tokens.own_fact(account.book, profile, account.name) do
       Enum.filter(account.services, &granted?(account.vendor, &1, scopes))
     else
       nil -> []
@@ -222,8 +222,10 @@ defmodule Skillbook.Connections do
   how to renew it.
   """
   @spec services(atom(), String.t()) :: [String.t()]
-  def services(book, profile) when is_atom(book) and is_binary(profile),
-    do: services_of(book, [profile])
+  def services(book, profile) when is_atom(book) and is_binary(profile) do
+    found = Book.find(book)
+    services_of(book, (found && Profiles.find(found, profile)) || Profile.new!(id: profile))
+  end
 
   def services(book, profile) do
     function = "Skillbook.Connections.services/2"
@@ -231,12 +233,12 @@ defmodule Skillbook.Connections do
   end
 
   @doc false
-  # Takes the id of a profile, and then those of the profiles that it also acts for.
-  @spec services_of(atom(), [String.t(), ...]) :: [String.t()]
-  def services_of(book, [profile | _others] = ids) do
+  # Those of a profile and of the profiles that it also acts for.
+  @spec services_of(atom(), Profile.t()) :: [String.t()]
+  def services_of(book, profile) do
     for(
       account <- accounts(Book.find(book)),
-      allowed?(account, ids),
+      allowed?(account, Profile.ids(profile)),
       service <- connected(account, profile),
       do: Atom.to_string(service)
     )
@@ -247,7 +249,8 @@ defmodule Skillbook.Connections do
   # For people
 
   @doc """
-  Lists the connections of a profile, or of all profiles without the option `:profile`.
+  Lists the connections of a profile, or of all profiles without the option `:profile`. With the
+  option `:tenant`, those that a profile with this `:tenant` may see are listed.
 
   Accounts with a secret of the application are listed for a profile that may use them; without a
   profile once, with `profile: nil`.
@@ -260,11 +263,15 @@ defmodule Skillbook.Connections do
       iex> {connection.account, connection.status, connection.services}
       {:hubspot, :connected, [:hubspot]}
   """
-  @spec list(Skillbook.book(), profile: String.t()) ::
+  @spec list(Skillbook.book(), profile: String.t(), tenant: Profile.tenant()) ::
           {:ok, [Connection.t()]} | {:error, Exception.t()}
   def list(book, options \\ []) do
-    with {:ok, book, options} <- start("Skillbook.Connections.list/2", book, options, [:profile]),
+    names = [:profile, :tenant]
+
+    with {:ok, book, options} <- start("Skillbook.Connections.list/2", book, options, names),
          {:ok, rows} <- rows(book, options[:profile]) do
+      reader = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
+      rows = Enum.filter(rows, &Profile.reads?(reader, &1.tenant))
       {:ok, Enum.flat_map(accounts(book), &listed(&1, rows, options[:profile]))}
     end
   end
@@ -530,6 +537,7 @@ defmodule Skillbook.Connections do
   defp schema do
     [
       profile: {"the id of a profile", &Options.text?/1},
+      tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
       redirect: {~s(a URL such as "https://example.com/callback"), &redirect?/1},
       for: {"a list of names of commands", &Options.texts?/1},
       session: {"a text", &(is_binary(&1) and &1 != "")}

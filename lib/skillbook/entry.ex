@@ -41,7 +41,8 @@ defmodule Skillbook.Entry do
       sources of low trust
     * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
     * `:limits` - limits of the page: `:timeout` of its handler in milliseconds, `:max_running`,
-      the number of concurrent calls, and `approval: :required` if each call needs an approval
+      the number of concurrent calls, and `approval: :required` if each call needs an approval;
+      and its `:tenant`, if it has one; see `tenant/1`
     * `:strict` - whether the flags of a command without a handler are checked too
     * `:allowed_tools` - patterns of tools; see `Skillbook.View.tools/2`
     * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if invalid.
@@ -50,7 +51,6 @@ defmodule Skillbook.Entry do
   Visibility:
 
     * `:labels` - the visibility labels of the entry and its source
-    * `:tenant` - the tenant that it belongs to, or `nil` if it is common to all tenants
     * `:include_in_prompt` - whether it is in prompts; profiles may differ
     * `:hidden_from_model` - whether it is hidden from models (`disable-model-invocation`)
     * `:user_invocable` - whether people may call it (`user-invocable`)
@@ -73,14 +73,14 @@ defmodule Skillbook.Entry do
           handler: String.t() | nil,
           tags: [String.t()],
           labels: [String.t()],
-          tenant: String.t() | nil,
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
           limits: %{
             optional(:timeout) => pos_integer(),
             optional(:max_running) => pos_integer(),
-            optional(:approval) => :required
+            optional(:approval) => :required,
+            optional(:tenant) => String.t()
           },
           strict: boolean(),
           allowed_tools: [String.t()],
@@ -128,7 +128,6 @@ defmodule Skillbook.Entry do
     :source,
     tags: [],
     labels: [],
-    tenant: nil,
     aliases: [],
     requires: [],
     limits: %{},
@@ -169,6 +168,17 @@ defmodule Skillbook.Entry do
       do: :read,
       else: :write
   end
+
+  @doc """
+  Returns the tenant that an entry belongs to, or `nil` if it is common to all tenants.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> Skillbook.Entry.tenant(Skillbook.View.fetch!(view, "tasks.search"))
+      nil
+  """
+  @spec tenant(t()) :: String.t() | nil
+  def tenant(%__MODULE__{limits: limits}), do: limits[:tenant]
 
   @doc false
   # Returns the handler of an entry, or of the text of one: a module, or one of the functions of

@@ -225,8 +225,9 @@ defmodule Skillbook.Profile do
   defp role(options) do
     options = Options.keywords(options, [:preflight])
 
-    with :ok <-
-           Options.validate(options, "a role", Keyword.drop(schema(), [:role, :tenant, :assigns])),
+    schema = Keyword.drop(schema(), [:role, :tenant, :assigns])
+
+    with :ok <- Options.validate(options, "a role", schema),
          :ok <- Settings.validate(options[:preflight], "the :preflight of a role"),
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}

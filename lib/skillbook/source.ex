@@ -157,7 +157,8 @@ defmodule Skillbook.Source do
       label `"imported"`, unless the options of a source say otherwise
     * `{:modules, application}` or `{:modules, application, options}` - all modules of the
       application that `use Skillbook.Skill`; a list of modules in its place means only these. The
-      options are `:name`, `:labels`, `:tenant`, `:available`, `:inline` and `:trust`, by default `:high`
+      options are `:name`, `:labels`, `:tenant`, `:available`, `:inline` and `:trust`, by default
+      `:high`
     * a `Skillbook.Skill` - a command made of a function
     * `{:mcp, url, options}` or `{:mcp, [program | arguments], options}` - the tools and skills of
       an MCP server; see `Skillbook.MCP.Client`

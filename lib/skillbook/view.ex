@@ -137,7 +137,7 @@ defmodule Skillbook.View do
   end
 
   defp services(%{connections: nil}, _profile), do: []
-  defp services(book, profile), do: Connections.services_of(book.name, Profile.ids(profile))
+  defp services(book, profile), do: Connections.services_of(book.name, profile)
 
   @doc false
   # The first argument of functions that read or run: a view, or the name of a book with the

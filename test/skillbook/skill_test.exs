@@ -335,7 +335,7 @@ defmodule Skillbook.SkillTest do
          "got: {:modules, []}"},
       {{:modules, [Refund], path: "x"},
        "unknown option :path for a source of modules. The options are :trust, :name, :labels, " <>
-         ":available, :inline"},
+         ":tenant, :available, :inline"},
       {{:modules, [Refund], trust: :none},
        "expected :high, :medium or :low as the option :trust of a source of modules, got: :none"},
       {{:modules, [Refund], inline: ["a.[b"]},

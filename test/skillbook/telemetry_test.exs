@@ -84,7 +84,8 @@ defmodule Skillbook.TelemetryTest do
 
   test "each command has a start and a stop event", %{tmp_dir: folder} do
     {book, view} = start(folder)
-    common = %{book: book, profile: "ann", generation: view.generation, skill: nil, effect: nil}
+    common = %{book: book, profile: "ann", tenant: nil, generation: view.generation}
+    common = Map.merge(common, %{skill: nil, effect: nil})
 
     rows = [
       {"x.run --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},

@@ -230,7 +230,7 @@ defmodule Skillbook.UsageTest do
       :ok = Writer.flush(book)
 
       for time <- [~U[2026-03-01 09:10:00Z], ~U[2026-03-01 10:00:00Z], ~U[2026-03-02 00:00:00Z]],
-          do: :ok = Writer.store(sql, [{{hour.(time), "x.run", "ann", "run"}, 1, 1500}])
+          do: :ok = Writer.store(sql, [{{hour.(time), "", "x.run", "ann", "run"}, 1, 1500}])
 
       for {since, until, keys} <- [
             {~U[2026-03-01 09:59:59Z], ~U[2026-03-01 10:00:00Z],
@@ -306,7 +306,7 @@ defmodule Skillbook.UsageTest do
             {~U[2026-03-01 23:00:00Z], "ann"},
             {~U[2026-03-02 00:00:00Z], "ann"}
           ],
-          do: {{hour.(time), "x.run", profile, "run"}, 2, 10}
+          do: {{hour.(time), "", "x.run", profile, "run"}, 2, 10}
 
     :ok = Writer.store(sql, rows)
 
@@ -330,7 +330,9 @@ defmodule Skillbook.UsageTest do
     end
 
     # Late counts are added to an existing day.
-    :ok = Writer.store(sql, [{{hour.(~U[2026-02-01 12:00:00Z]), "x.run", "bob", "run"}, 1, 5}])
+    :ok =
+      Writer.store(sql, [{{hour.(~U[2026-02-01 12:00:00Z]), "", "x.run", "bob", "run"}, 1, 5}])
+
     assert Writer.thin(sql, ~D[2026-04-01], 59) == :ok
     assert stored.() == List.replace_at(days, 1, ["2026-02-01", "bob", 3, 15])
   end

@@ -22,8 +22,8 @@ defmodule Skillbook.Approval.Table do
 
   @type decision :: %{by: String.t(), reason: String.t() | nil}
 
-  @columns ~w(ref profile tenant skill words status asked_at expires_at decided_at decided_by reason
-              finished_at result_status result hash rights assigns made_by run)
+  @columns ~w(ref profile tenant skill words status asked_at expires_at decided_at decided_by
+              reason finished_at result_status result hash rights assigns made_by run)
   @select "select #{Enum.join(@columns, ", ")}, " <>
             "case when transcript is null then 0 else 1 end from skillbook_approvals"
   @pending "status = 'pending'"

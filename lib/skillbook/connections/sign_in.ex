@@ -6,6 +6,7 @@ defmodule Skillbook.Connections.SignIn do
   # profile and an account: the answer must come with the profile that began, at the address that
   # the vendor was given, and with the session if it began with one.
 
+  alias Skillbook.Book.Profiles
   alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, Table, Tokens, Vendor}
   alias Skillbook.{Book, ConnectionError, Profile, SQL, View}
   alias Skillbook.Support.Closest
@@ -221,11 +222,19 @@ defmodule Skillbook.Connections.SignIn do
         place = Renewal.place(%{profile: account.profile, account: sign_in.account})
         sealed = Renewal.seal(keys, place, %{access: grant.access, refresh: refresh}, grant.lasts)
         scopes = grant.scopes || sign_in.scopes
-        {:ok, Map.merge(sealed, %{status: :connected, identity: identity, scopes: scopes})}
+        tenant = tenant(account)
+        connected = %{status: :connected, tenant: tenant, identity: identity, scopes: scopes}
+        {:ok, Map.merge(sealed, connected)}
       end
     end
 
     Table.put(sql, key(account), DateTime.utc_now(), row) |> store_error(account)
+  end
+
+  # The connection belongs to the tenant that the profile has now.
+  defp tenant(account) do
+    profile = Profiles.find(Book.fetch!(account.book), account.profile)
+    profile && Profile.home(profile)
   end
 
   # The refresh token of the answer, or the kept one of the same person.

@@ -7,12 +7,14 @@ defmodule Skillbook.Connections.Table do
   # only its row.
 
   alias Skillbook.SQL
+  alias Skillbook.SQL.Tenants
 
   @type key :: {profile :: String.t(), account :: String.t()}
 
   @type row :: %{
           profile: String.t(),
           account: String.t(),
+          tenant: String.t() | nil,
           status: :connected | :revoked,
           identity: String.t() | nil,
           scopes: [String.t()],
@@ -25,10 +27,12 @@ defmodule Skillbook.Connections.Table do
         }
 
   @typedoc "A row without its secret."
-  @type fact :: {key(), :connected | :revoked, [String.t()], String.t() | nil, pos_integer()}
+  @type fact ::
+          {key(), :connected | :revoked, [String.t()], String.t() | nil, pos_integer(),
+           tenant :: String.t() | nil}
 
-  @columns "profile, account, status, identity, scopes, key_id, secret, expires_at, version, " <>
-             "connected_at, renewed_at"
+  @columns "profile, account, tenant, status, identity, scopes, key_id, secret, expires_at, " <>
+             "version, connected_at, renewed_at"
   @key "profile = $1 and account = $2"
 
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
@@ -62,8 +66,8 @@ defmodule Skillbook.Connections.Table do
     revision = "select value from skillbook_settings where key = 'connections'"
 
     facts =
-      "select profile, account, status, scopes, identity, version from skillbook_connections " <>
-        "where revision > $1"
+      "select profile, account, status, scopes, identity, version, tenant " <>
+        "from skillbook_connections where revision > $1"
 
     # The revision is read first, so no row up to it is missed.
     with {:ok, %{rows: [[revision]]}} <- SQL.query(sql, revision),
@@ -74,8 +78,10 @@ defmodule Skillbook.Connections.Table do
     end
   end
 
-  defp fact([profile, account, status, scopes, identity, version]),
-    do: {{profile, account}, status(status), String.split(scopes), identity, version}
+  defp fact([profile, account, status, scopes, identity, version, tenant]) do
+    tenant = Tenants.from_column(tenant)
+    {{profile, account}, status(status), String.split(scopes), identity, version, tenant}
+  end
 
   @doc """
   Writes the row that `fun` makes of the kept one, or of `nil`, with the next version.
@@ -90,13 +96,14 @@ defmodule Skillbook.Connections.Table do
            {:ok, _} <- delete_row(sql, key) do
         insert =
           "insert into skillbook_connections (#{@columns}, revision) " <>
-            "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+            "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 
         version = if kept, do: kept.version + 1, else: 1
 
         values = [
           profile,
           account,
+          Tenants.to_column(new.tenant),
           Atom.to_string(new.status),
           new.identity,
           Enum.join(new.scopes, " "),
@@ -263,12 +270,13 @@ defmodule Skillbook.Connections.Table do
 
   # Rows
 
-  defp row([profile, account, status, identity, scopes, key_id, secret | rest]) do
+  defp row([profile, account, tenant, status, identity, scopes, key_id, secret | rest]) do
     [expires_at, version, connected_at, renewed_at] = rest
 
     %{
       profile: profile,
       account: account,
+      tenant: Tenants.from_column(tenant),
       status: status(status),
       identity: identity,
       scopes: String.split(scopes),

@@ -13,7 +13,7 @@ defmodule Skillbook.Connections.Tokens do
 
   alias Skillbook.Connections.{Account, OAuth, Renewal, ServiceAccount, Table}
   alias Skillbook.Run.Worker
-  alias Skillbook.{Book, ConnectionError, SQL, Telemetry}
+  alias Skillbook.{Book, ConnectionError, Profile, SQL, Telemetry}
   alias Skillbook.Store.Follower
 
   @typedoc "The key of a token: a connection, or the scopes of a service account for a profile."
@@ -39,8 +39,20 @@ defmodule Skillbook.Connections.Tokens do
   @spec fact(atom(), String.t(), atom()) ::
           {:connected | :revoked, [String.t()], String.t() | nil} | nil
   def fact(book, profile, account) do
+    with {fact, _tenant} <- lookup_fact(book, profile, account), do: fact
+  end
+
+  @doc "The same for a profile; `nil` also if the connection was made in another tenant."
+  @spec own_fact(atom(), Profile.t(), atom()) ::
+          {:connected | :revoked, [String.t()], String.t() | nil} | nil
+  def own_fact(book, profile, account) do
+    with {fact, tenant} <- lookup_fact(book, profile.id, account),
+         do: if(tenant == Profile.home(profile), do: fact)
+  end
+
+  defp lookup_fact(book, profile, account) do
     case lookup(book, {:fact, {profile, Atom.to_string(account)}}) do
-      [{_key, status, scopes, identity, _version}] -> {status, scopes, identity}
+      [{_key, status, scopes, identity, _version, tenant}] -> {{status, scopes, identity}, tenant}
       [] -> nil
     end
   end
@@ -84,8 +96,8 @@ defmodule Skillbook.Connections.Tokens do
     end
   end
 
-  defp put_fact(table, {key, status, scopes, identity, version}) do
-    :ets.insert(table, {{:fact, key}, status, scopes, identity, version})
+  defp put_fact(table, {key, status, scopes, identity, version, tenant}) do
+    :ets.insert(table, {{:fact, key}, status, scopes, identity, version, tenant})
 
     case :ets.lookup(table, {:token, key}) do
       [{_key, _access, known, _, _}] when status != :connected or known < version ->
@@ -99,14 +111,14 @@ defmodule Skillbook.Connections.Tokens do
   defp delete_others(table, facts) do
     kept = MapSet.new(facts, &elem(&1, 0))
 
-    for [key] <- :ets.match(table, {{:fact, :"$1"}, :_, :_, :_, :_}), key not in kept do
+    for [key] <- :ets.match(table, {{:fact, :"$1"}, :_, :_, :_, :_, :_}), key not in kept do
       :ets.delete(table, {:fact, key})
       :ets.delete(table, {:token, key})
     end
   end
 
   defp count_facts(table),
-    do: :ets.select_count(table, [{{{:fact, :_}, :_, :_, :_, :_}, [], [true]}])
+    do: :ets.select_count(table, [{{{:fact, :_}, :_, :_, :_, :_, :_}, [], [true]}])
 
   # Tokens
 

@@ -468,8 +468,8 @@ defmodule Skillbook.SetupError do
   @impl true
   def message(%{command: command, option: :tenant}) do
     "`#{command}` writes to the folder of `write_to:`, whose pages do not belong to this " <>
-      "profile's tenant. Write the skill to the store, with `skills.create`, or make the folder " <>
-      "a source with the option `tenant:`"
+      "profile's tenant. Write the skill to the store, with `skills.create`, or make the " <>
+      "folder a source with the option `tenant:`"
   end
 
   def message(%{command: command, option: option}) do

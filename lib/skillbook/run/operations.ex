@@ -180,7 +180,7 @@ defmodule Skillbook.Run.Operations do
       record: record,
       profile: view.profile.id,
       # That of the entry.
-      tenant: with(%{tenant: tenant} <- View.find(view, name), do: tenant),
+      tenant: with(%Entry{} = entry <- View.find(view, name), do: Entry.tenant(entry)),
       # The profile whose breaker is reset.
       only: nil,
       at: DateTime.truncate(Clock.now(book), :second),

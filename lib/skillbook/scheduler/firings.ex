@@ -41,7 +41,8 @@ defmodule Skillbook.Scheduler.Firings do
   (`:asked`).
 
   Its status becomes `running`, or `queued` with `dispatch: true`. If another firing of the entry
-  is running it becomes `skipped`. `:profile` is the id of the profile that may see the result, and its tenant.
+  is running it becomes `skipped`. `:profile` is the id of the profile that may see the result,
+  and its tenant.
   """
   @spec claim(SQL.t(), Firing.t(), :new | :asked | :queued, by(), DateTime.t(), keyword()) ::
           :ok | {:error, refused() | SQL.Error.t()}
@@ -275,7 +276,8 @@ defmodule Skillbook.Scheduler.Firings do
     params = params ++ tenants
 
     query =
-      "select #{Enum.join(@columns, ", ")} from skillbook_firings where #{own} and #{readable} " <>
+      "select #{Enum.join(@columns, ", ")} from skillbook_firings " <>
+        "where #{own} and #{readable} " <>
         "order by fire_at desc, name, record limit $1 offset $2"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit, offset] ++ params),

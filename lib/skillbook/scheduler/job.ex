@@ -101,7 +101,7 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   defp visible?(book, entry) do
-    view = View.all_of(book.catalog, entry.tenant)
+    view = View.all_of(book.catalog, Entry.tenant(entry))
     View.fetch(view, entry.name) == {:ok, entry}
   end
 

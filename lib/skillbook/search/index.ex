@@ -3,9 +3,9 @@ defmodule Skillbook.Search.Index do
   # The full-text index in the database, for notes of vaults, tasks and memories. It works the
   # same on all databases. For the entries of a catalog see `Skillbook.Catalog.Search`.
   #
-  # A *segment* holds documents that the same readers see: of one tenant (or common), one kind, one
-  # scope (the vault or the owner) and the same labels. A search reads only the segments that its reader sees, so
-  # scores, order and counts reveal nothing about other documents.
+  # A *segment* holds documents that the same readers see: of one tenant (or common), one kind,
+  # one scope (the vault or the owner) and the same labels. A search reads only the segments that
+  # its reader sees, so scores, order and counts reveal nothing about other documents.
   #
   # A *run* holds documents of a segment that were indexed together, in rows that never change. A
   # removed document is marked in its run. Runs are merged into larger ones, without the removed
@@ -17,8 +17,8 @@ defmodule Skillbook.Search.Index do
   #
   # ## Adding a kind of document
   #
-  # 1. Choose a key, `{kind, scope, labels, tenant}`, so that all documents of a segment have the same
-  #    readers.
+  # 1. Choose a key, `{kind, scope, labels, tenant}`, so that all documents of a segment have
+  #    the same readers.
   # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for
   #    the previous version. Search with `find/5` over the segments that the reader sees.
   # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that

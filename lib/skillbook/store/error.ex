@@ -164,7 +164,8 @@ defmodule Skillbook.StoreError do
     do: "expected labels that this profile holds, got: #{list(error.labels)}. Leave them out"
 
   def message(%{kind: :common, field: :task} = error) do
-    "#{error.name} is common to all tenants, so this profile cannot change it. Create another task"
+    "#{error.name} is common to all tenants, so this profile cannot change it. Create another " <>
+      "task"
   end
 
   def message(%{kind: :common} = error) do

@@ -198,8 +198,8 @@ defmodule Skillbook.Store.Read do
       else: {:ok, nil}
   end
 
-  # As in the catalog, a tenant's own entry comes before a common one of its name, and for views of
-  # several tenants the common one comes first.
+  # As in the catalog, a tenant's own entry comes before a common one of its name, and for views
+  # of several tenants the common one comes first.
   defp first_visible({:ok, entries}, %{profile: profile} = view) do
     home = Profile.home(profile)
     found = visible(entries, view)

@@ -319,10 +319,13 @@ defmodule Skillbook.Store.Write do
   labels of the profile.
   """
   def check_owned(view, entry) do
-    if Profile.writes?(view.profile, entry.tenant),
+    if Profile.writes?(view.profile, tenant(entry)),
       do: check_own_labels(view, entry),
       else: {:error, %StoreError{kind: :common, name: entry.name}}
   end
+
+  defp tenant(%Stored{tenant: tenant}), do: tenant
+  defp tenant(%Entry{} = entry), do: Entry.tenant(entry)
 
   defp check_own_labels(view, entry) do
     case Enum.reject(view.profile.labels, &(&1 in entry.labels)) do

@@ -60,8 +60,8 @@ defmodule Skillbook.VaultError do
     do: "the vault #{quoted(error.name)} is not a folder, so its notes cannot be written"
 
   def message(%{kind: :common} = error) do
-    "the vault #{inspect(error.name)} is common to all tenants, so this profile cannot write to " <>
-      "it. Name a vault of the profile's tenant"
+    "the vault #{quoted(error.name)} is common to all tenants, so this profile cannot write " <>
+      "to it. Name a vault of the profile's tenant"
   end
 
   def message(%{kind: :no_text} = error) do

@@ -68,12 +68,11 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::description(), entry.description().encode(env)),
         (atoms::handler(), encode::option(env, &entry.handler())),
         (atoms::tags(), fields.tags.encode(env)),
-        (atoms::tenant(), encode::option(env, &entry.tenant().name())),
         (atoms::labels(), entry.labels.encode(env)),
         (atoms::aliases(), fields.aliases.encode(env)),
         (atoms::requires(), fields.requires.encode(env)),
         (atoms::effects(), effects(env, entry)),
-        (atoms::limits(), limits(env, fields)?),
+        (atoms::limits(), limits(env, entry)?),
         (atoms::strict(), fields.strict.encode(env)),
         (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
         (atoms::schedule(), encode::option(env, &entry.schedule())),
@@ -104,11 +103,14 @@ fn metadata<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
     }
 }
 
-fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
+fn limits<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
+    let fields = entry.fields();
+    // A struct with more than 32 fields would be built in more than one step.
+    let tenant = entry.tenant().name().map(|name| (atoms::tenant(), name.encode(env)));
     let limits = [(atoms::timeout(), fields.timeout), (atoms::max_running(), fields.max_running)];
     let limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?.encode(env))));
     let approval = fields.approval.then(|| (atoms::approval(), atoms::required().encode(env)));
-    Term::map_from_pairs(env, &limits.chain(approval).collect::<Vec<_>>())
+    Term::map_from_pairs(env, &limits.chain(approval).chain(tenant).collect::<Vec<_>>())
 }
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {

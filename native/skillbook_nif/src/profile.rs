@@ -8,8 +8,8 @@ mod atoms {
     rustler::atoms! { all }
 }
 
-/// A profile from its id and those that it acts for, its tenant, its grants, its lists of globs and its
-/// services.
+/// A profile from its id and those that it acts for, its tenant, its grants, its lists of globs
+/// and its services.
 pub fn profile(
     mut ids: Vec<String>,
     tenant: Term,

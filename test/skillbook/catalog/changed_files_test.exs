@@ -165,7 +165,7 @@ defmodule Skillbook.Catalog.ChangedFilesTest do
 
     defp heard(book, pid, id) do
       run = %{name: "tea.make", profile: id}
-      Watcher.publish(book, {:skillbook_run, book, run})
+      Watcher.publish(book, {:skillbook_run, book, Map.put_new(run, :tenant, nil)})
       topics(pid)
     end
 

@@ -148,7 +148,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
     put(catalog, entries)
 
     for {id, grants, globs, expected} <- rows do
-      seen = Native.stored_visible([id], grants, globs, entries)
+      seen = Native.stored_visible([id], nil, grants, globs, entries)
       assert for({entry, true} <- Enum.zip(entries, seen), do: entry.id) == expected
       profile = %{Skillbook.Profile.unrestricted() | id: id, grants: grants, within: globs}
       {:ok, view} = View.new(catalog, profile)
@@ -157,7 +157,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
     end
 
     # Lists are read without contents.
-    assert Native.stored_visible(["p"], [], [], [stored(1, "milk", content: nil)]) == [true]
+    assert Native.stored_visible(["p"], nil, [], [], [stored(1, "milk", content: nil)]) == [true]
     reason = "expected a text in the column content, got nil"
 
     assert {_, [{1, ^reason}]} =

@@ -182,7 +182,7 @@ defmodule Skillbook.Run.OperationsTest do
       assert Skillbook.pause_schedule(book, "a", by: "Eve", reason: "no") == {:ok, pause}
       assert resume(book) == {:ok, pause}
       assert resume(book) == {:ok, nil}
-      {:ok, rows} = Operations.list(sql(book), 10)
+      {:ok, rows} = Operations.list(sql(book), Skillbook.Profile.unrestricted(), 10)
       assert for(row <- rows, do: {row.action, row.by}) == [{"resume", "Ann"}, {"pause", "Bob"}]
     end
 
@@ -328,7 +328,7 @@ defmodule Skillbook.Run.OperationsTest do
                  "book's database; do it after the transaction"
     end
 
-    assert Operations.list(sql(book), 10) == {:ok, []}
+    assert Operations.list(sql(book), Skillbook.Profile.unrestricted(), 10) == {:ok, []}
     # An operator, and the profile that it runs as.
     assert {:ok, _} = Skillbook.pause_schedule(ann, "a", [operator: true] ++ by)
     assert {:ok, _} = Skillbook.pause_schedule(book, "hidden", [profile: "bob"] ++ by)
@@ -373,7 +373,7 @@ defmodule Skillbook.Run.OperationsTest do
     {:ok, []} =
       Skillbook.reset_breaker(book, "a", by: "Ann", profile: %Skillbook.Profile{id: "x"})
 
-    {:ok, rows} = Operations.list(sql(book), 10)
+    {:ok, rows} = Operations.list(sql(book), Skillbook.Profile.unrestricted(), 10)
 
     kept = for row <- rows, do: {row.action, row.name, row.profile, row.at, row.by, row.reason}
 
@@ -387,7 +387,7 @@ defmodule Skillbook.Run.OperationsTest do
     # The pause still holds, so it stays.
     set(clock, DateTime.add(@start, 3, :day))
     {:ok, []} = Skillbook.reset_breaker(book, "a", by: "Eve")
-    {:ok, rows} = Operations.list(sql(book), 10)
+    {:ok, rows} = Operations.list(sql(book), Skillbook.Profile.unrestricted(), 10)
 
     assert for(row <- rows, do: {row.action, row.by}) == [
              {"reset", "Eve"},

@@ -112,7 +112,8 @@ defmodule Skillbook.Support.NativeTest do
       json_encode: {[[a: 1], false], [Enum.to_list(0..8_192), false]},
       json_encode: {[{1}, false], [Map.new(0..8_192, &{&1, 1}), false]},
       json_encode: {[{"1"}, true], [List.duplicate(["a"], 4_000), false]},
-      view_new: {[catalog.ref, [""], :all, [], all], [catalog.ref, ["x"], :all, [], all]},
+      view_new:
+        {[catalog.ref, [""], :all, :all, [], all], [catalog.ref, ["x"], nil, :all, [], all]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
       view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},

@@ -16,7 +16,7 @@ defmodule Skillbook.Telemetry.EventsTest do
     rows = [
       {[:skillbook, :queue, :wait], [:duration], [:book, :skill, :granted], :ok},
       {[:skillbook, :command, :start], [:system_time, :monotonic_time],
-       [:book, :profile, :generation, :skill, :effect, :flags], :ok},
+       [:book, :profile, :tenant, :generation, :skill, :effect, :flags], :ok},
       {[:skillbook, :queue, :waited], [:duration], [:book],
        {:error,
         "expected an event of Skillbook.Telemetry.events/0, got: [:skillbook, :queue, :waited]"}},

@@ -53,7 +53,8 @@ defmodule Skillbook.Web.Page.Connections do
     )
   end
 
-  defp list(%{caller: %{operator?: true}} = request), do: Connections.list(book(request))
+  defp list(%{caller: %{operator?: true, profile: profile}} = request),
+    do: Connections.list(book(request), tenant: profile.tenant)
 
   defp list(request),
     do: Connections.list(book(request), profile: Caller.view(request).profile.id)

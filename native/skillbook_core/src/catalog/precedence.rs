@@ -196,8 +196,9 @@ pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 /// Candidates come by the rank of their source, and within a source in its order. Within a source
 /// the first is used, so a new record cannot take the name of an older one that its author could
 /// not see. But a tenant uses its own record before a common one (`own_first`), whose author could
-/// not see that; views of several tenants use the common one. Across sources the later one is used. A candidate never wins against one with a better
-/// claim, and one of low trust not even against an earlier one of low trust.
+/// not see that; views of several tenants use the common one. Across sources the later one is
+/// used. A candidate never wins against one with a better claim, and one of low trust not even
+/// against an earlier one of low trust.
 fn resolve<T: Copy>(
     candidates: impl Iterator<Item = (T, Priority)>,
     own_first: bool,

@@ -78,7 +78,7 @@ defmodule Skillbook.Web.Page.HappenedTest do
             {30, "x.fail", 5},
             {24 * 40, "x.run", 7}
           ],
-          do: :ok = Writer.store(sql, [{{hour - hours, name, "ann", "run"}, count, 1_000}])
+          do: :ok = Writer.store(sql, [{{hour - hours, "", name, "ann", "run"}, count, 1_000}])
 
       for {days, columns, sum} <- [
             {1, 24..25, 3},

@@ -132,7 +132,7 @@ defmodule Skillbook.Web.Page.ReportsBrowserTest do
         count =
           if event == "run", do: rem(day * 7 + number * 5, 17) + 1, else: rem(day + number, 3)
 
-        {{hour - day * 24, name, "default", event}, count, count * 1_000 * (number + 1)}
+        {{hour - day * 24, "", name, "default", event}, count, count * 1_000 * (number + 1)}
       end
 
     :ok = Writer.store(sql, Enum.filter(rows, &(elem(&1, 1) > 0)))
