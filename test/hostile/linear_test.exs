@@ -17,6 +17,10 @@ defmodule Skillbook.Hostile.LinearTest do
   @shortest 4_000
   # A call that takes longer is measured with shorter texts instead of longer ones.
   @long 40_000
+  # The pieces of which a text of nearly a megabyte is made, and its time in microseconds.
+  @large ["9", "0.", "a ", "a: b\n", "\""]
+  @megabyte 1_000_000 - 1_000
+  @second 1_000_000
   # Below this time, in microseconds, a ratio says more about the measurement than about the call.
   @measured 1_000
   # A processor may be slow for most of the time, while its other threads are busy.
@@ -51,6 +55,21 @@ defmodule Skillbook.Hostile.LinearTest do
           size = size(call, long, least + @shortest),
           ratio = superlinear(call, text, size, @attempts),
           do: "#{inspect(module)}.#{function} #{what}, #{name}: #{ratio}"
+
+    assert slow == []
+  end
+
+  test "nothing just below a megabyte takes longer than a second", %{tmp_dir: folder} do
+    slow =
+      for {{module, function}, what, call} <- rows(folder),
+          piece <- @large,
+          text = String.duplicate(piece, div(@megabyte, byte_size(piece))),
+          time = Cost.time(fn -> call.(text) end, 1),
+          time > @second,
+          # Without the time of other programs.
+          time = Cost.cpu(fn -> call.(text) end, 1),
+          time > @second,
+          do: "#{inspect(module)}.#{function} #{what}, #{inspect(piece)}: #{round(time)} µs"
 
     assert slow == []
   end

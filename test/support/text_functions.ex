@@ -37,8 +37,10 @@ defmodule Skillbook.TextFunctions do
   alias Skillbook.Connections.Library
   alias Skillbook.Handlers.Tasks.Task
   alias Skillbook.HTTP.Response
+  alias Skillbook.Package.Archive.Tar
   alias Skillbook.Package.Inspection
   alias Skillbook.Prompt.Sections
+  alias Skillbook.Support.Number
   alias Skillbook.Web.Request
 
   @typedoc "A function, a word for what the text is if that is not plain, and the call."
@@ -138,7 +140,13 @@ defmodule Skillbook.TextFunctions do
     public = public()
     listed = Enum.uniq(Map.keys(@elsewhere) ++ Enum.map(rows, &elem(&1, 0)))
     taking = for {function, true} <- public, do: function
-    {Enum.sort(taking -- listed), Enum.sort(listed -- Map.keys(public))}
+    {Enum.sort(taking -- listed), Enum.sort(Enum.reject(listed -- Map.keys(public), &private?/1))}
+  end
+
+  # Functions inside of the library may be measured too.
+  defp private?({module, function}) do
+    Code.ensure_loaded?(module) and Keyword.has_key?(module.module_info(:exports), function) and
+      match?({:docs_v1, _, _, _, :hidden, _, _}, Code.fetch_docs(module))
   end
 
   @text [:binary, :bitstring, :iodata, :iolist, :map, :term, :any]
@@ -218,6 +226,7 @@ defmodule Skillbook.TextFunctions do
       flags(flags, declaration, view) ++
       stored(view, book, hit) ++
       web(book) ++
+      numbers(book) ++
       strangers()
   end
 
@@ -261,6 +270,64 @@ defmodule Skillbook.TextFunctions do
        &rescued(fn -> Web.Response.put_header(%Web.Response{}, "a", &1) end)}
     ]
   end
+
+  # Numbers in archives, in fields of forms and in queries of pages.
+  defp numbers(book) do
+    web = Skillbook.Test.Requests.web(book)
+    call = &Skillbook.Test.Requests.call(web, &1, &2, [as: "default"] ++ &3)
+    post = fn path, field, text -> call.("POST", path, form: %{field => text}) end
+
+    [
+      {{Number, :integer}, "", &Number.integer/1},
+      {{Number, :integer}, "of base 16", &Number.integer(&1, 16)},
+      {{Number, :float}, "", &Number.float/1},
+      {{Tar, :read}, "pax", &Tar.read(tar([{?x, &1}, {?0, "a"}]), "a")},
+      {{Tar, :read}, "pax of all", &Tar.read(tar([{?g, &1}, {?0, "a"}]), "a")},
+      {{Tar, :read}, "length of a record", &Tar.read(tar([{?x, "#{&1} path=a\n"}]), "a")},
+      {{Tar, :read}, "size", &Tar.read(tar([{?x, record("size", &1)}, {?0, "a"}]), "a")},
+      {{Web, :call}, "version to delete", &post.("/skills/milk/delete", "version", &1)},
+      {{Web, :call}, "version to restore", &post.("/skills/milk/restore", "version", &1)},
+      {{Web, :call}, "version of an edit", &post.("/skills/milk/edit", "version", &1)},
+      {{Web, :call}, "version of a page", &call.("GET", "/skills/milk/versions/" <> word(&1), [])}
+      | for path <- ["/skills?page=", "/runs?page=", "/prompt?max_tokens=", "/api/skills?limit="] do
+          {{Web, :call}, path, &call.("GET", path <> word(&1), [])}
+        end
+    ]
+  end
+
+  defp word(text), do: URI.encode(text, &URI.char_unreserved?/1)
+
+  defp record(key, value) do
+    record = " #{key}=#{value}\n"
+    size = byte_size(record)
+    digits = byte_size("#{size + byte_size("#{size}")}")
+    "#{size + digits}#{record}"
+  end
+
+  # An archive of entries with a type and a content.
+  defp tar(entries) do
+    IO.iodata_to_binary([
+      for {type, content} <- entries do
+        size = content |> byte_size() |> Integer.to_string(8) |> String.pad_leading(11, "0")
+        [tar_header(type, size), content, zeros(rem(512 - rem(byte_size(content), 512), 512))]
+      end,
+      zeros(1024)
+    ])
+  end
+
+  defp tar_header(type, size) do
+    before = [String.pad_trailing("a", 100, "\0"), "0000644\0", zeros(16), size, "\0", zeros(12)]
+    behind = [type, zeros(100), "ustar\0", "00", zeros(247)]
+
+    sum =
+      for <<byte <- IO.iodata_to_binary([before, "        ", behind])>>,
+        reduce: 0,
+        do: (n -> n + byte)
+
+    [before, sum |> Integer.to_string(8) |> String.pad_leading(6, "0"), "\0 ", behind]
+  end
+
+  defp zeros(count), do: :binary.copy(<<0>>, count)
 
   defp object(answer) do
     model = Model.Function.new(fn _messages, _options -> answer end)

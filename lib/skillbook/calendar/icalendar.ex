@@ -8,6 +8,7 @@ defmodule Skillbook.Calendar.ICalendar do
 
   alias Skillbook.Calendar.TimeZones
   alias Skillbook.Connections.Library
+  alias Skillbook.Support.Number
 
   @typedoc "A property: its name, its parameters and its value as written."
   @type property :: {String.t(), [{String.t(), String.t()}], String.t()}
@@ -322,7 +323,7 @@ defmodule Skillbook.Calendar.ICalendar do
 
   defp utc_offset(<<sign, hours::binary-2, minutes::binary-2, _::binary>>)
        when sign in [?+, ?-] do
-    with {hours, ""} <- Integer.parse(hours), {minutes, ""} <- Integer.parse(minutes) do
+    with {hours, ""} <- Number.integer(hours), {minutes, ""} <- Number.integer(minutes) do
       offset = hours * 3_600 + minutes * 60
       if sign == ?-, do: -offset, else: offset
     end

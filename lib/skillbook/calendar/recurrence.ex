@@ -7,6 +7,7 @@ defmodule Skillbook.Calendar.Recurrence do
 
   alias Skillbook.Calendar.{TimeZones, Words}
   alias Skillbook.Flags.Cast
+  alias Skillbook.Support.Number
 
   @type start :: DateTime.t() | Date.t()
 
@@ -67,7 +68,7 @@ defmodule Skillbook.Calendar.Recurrence do
   end
 
   defp count(text) do
-    case String.to_integer(text) do
+    case Number.integer!(text) do
       count when count in 1..@max_count -> {:ok, count}
       _ -> :error
     end
@@ -125,7 +126,7 @@ defmodule Skillbook.Calendar.Recurrence do
 
   defp every(count, unit) do
     with %{^unit => frequency} <- with_plurals(),
-         {count, ""} when count in 1..@max_count <- Integer.parse(count) do
+         {count, ""} when count in 1..@max_count <- Number.integer(count) do
       {:ok, "FREQ=#{frequency}" <> if(count == 1, do: "", else: ";INTERVAL=#{count}")}
     else
       _ -> :error
@@ -232,7 +233,7 @@ defmodule Skillbook.Calendar.Recurrence do
   @spec count_of(String.t()) :: pos_integer() | nil
   def count_of(rule) do
     case Regex.run(~r/(?:\A|;)COUNT=([0-9]{1,9})(?:;|\z)/, rule) do
-      [_, count] -> String.to_integer(count)
+      [_, count] -> Number.integer!(count)
       nil -> nil
     end
   end

@@ -7,6 +7,7 @@ defmodule Skillbook.Calendar.Words do
 
   alias Skillbook.Calendar.TimeZones
   alias Skillbook.Flags.Cast
+  alias Skillbook.Support.Number
 
   @typedoc "A whole day, or a time with a note if the clocks skip it or show it twice."
   @type t :: {:day, Date.t()} | {:time, DateTime.t(), String.t() | nil}
@@ -166,7 +167,7 @@ defmodule Skillbook.Calendar.Words do
   end
 
   defp count(text) do
-    case Integer.parse(text) do
+    case Number.integer(text) do
       {count, ""} when count in 0..@max_count -> count
       _ -> nil
     end
@@ -203,7 +204,7 @@ defmodule Skillbook.Calendar.Words do
 
   defp seconds(hour, minute, second, half) do
     [hour, minute, second] =
-      for text <- [hour, minute, second], do: if(text == "", do: 0, else: String.to_integer(text))
+      for text <- [hour, minute, second], do: if(text == "", do: 0, else: Number.integer!(text))
 
     hour =
       case {half, hour} do
@@ -268,7 +269,7 @@ defmodule Skillbook.Calendar.Words do
     words = words(text)
 
     case Regex.run(~r/\A(\d{1,6}) ?(d|day|days|w|week|weeks)\z/, words) do
-      [_, count, unit] -> positive(:days, days(String.to_integer(count), unit))
+      [_, count, unit] -> positive(:days, days(Number.integer!(count), unit))
       nil -> with {:ok, minutes} <- minutes(words), do: positive(:minutes, minutes)
     end
   end
@@ -294,5 +295,5 @@ defmodule Skillbook.Calendar.Words do
   defp total([hours, minutes]), do: number(hours) * 60 + number(minutes)
 
   defp number(""), do: 0
-  defp number(digits), do: String.to_integer(digits)
+  defp number(digits), do: Number.integer!(digits)
 end

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Terminal do
   # Text of documents, models and commands is shown with `safe/1` or `foreign/1`, so that it can
   # neither drive the terminal nor add a line that looks like one of ours.
 
-  alias Skillbook.Support.{Hidden, JSON}
+  alias Skillbook.Support.{Hidden, JSON, Number}
 
   defstruct color: false, width: nil
 
@@ -38,7 +38,7 @@ defmodule Skillbook.CLI.Terminal do
         nil
 
       columns ->
-        with {columns, ""} <- Integer.parse(columns), do: or_default(columns), else: (_ -> 80)
+        with {columns, ""} <- Number.integer(columns), do: or_default(columns), else: (_ -> 80)
     end
   end
 

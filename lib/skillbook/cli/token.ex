@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Token do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
-  alias Skillbook.Support.Closest
+  alias Skillbook.Support.{Closest, Number}
   alias Skillbook.Web.{Access, Tokens}
 
   @actions ~w(add list remove link)
@@ -92,7 +92,7 @@ defmodule Skillbook.CLI.Token do
 
   defp seconds(text) do
     with [_all, number, unit] <- Regex.run(~r/\A([1-9]\d{0,8})([smhd])\z/, text),
-         seconds = String.to_integer(number) * @units[unit],
+         seconds = Number.integer!(number) * @units[unit],
          true <- seconds <= Tokens.max_expiry() do
       {:ok, seconds}
     else

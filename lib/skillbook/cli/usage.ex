@@ -5,6 +5,7 @@ defmodule Skillbook.CLI.Usage do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.Number
 
   # Widths in columns
   @max_bar 40
@@ -109,7 +110,7 @@ defmodule Skillbook.CLI.Usage do
   defp time(text, now) do
     case Regex.run(~r/\A([1-9][0-9]{0,4})([hdw])\z/, text) do
       [_, number, unit] ->
-        {:ok, DateTime.add(now, -String.to_integer(number) * @hours[unit] * 3600, :second)}
+        {:ok, DateTime.add(now, -Number.integer!(number) * @hours[unit] * 3600, :second)}
 
       nil ->
         with {:ok, date} <- Date.from_iso8601(text),

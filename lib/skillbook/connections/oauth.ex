@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.OAuth do
   alias Skillbook.Connections.{Account, Secret}
   alias Skillbook.HTTP
   alias Skillbook.HTTP.{Failure, Response}
-  alias Skillbook.Support.{Hidden, JSON}
+  alias Skillbook.Support.{Hidden, JSON, Number}
 
   @typedoc """
   An answer of the token endpoint. Tokens are functions, so that no report shows them; `lasts` is
@@ -284,7 +284,7 @@ defmodule Skillbook.Connections.OAuth do
 
   # Some vendors write the number as text.
   defp lasts(text) when is_binary(text) do
-    case Integer.parse(text) do
+    case Number.integer(text) do
       {seconds, ""} when seconds > 0 -> lasts(seconds)
       _ -> :error
     end
@@ -348,7 +348,7 @@ defmodule Skillbook.Connections.OAuth do
 
   defp retry_after(response) do
     with text when is_binary(text) <- Response.header(response.headers, "retry-after"),
-         {seconds, ""} when seconds >= 0 <- Integer.parse(String.trim(text)),
+         {seconds, ""} when seconds >= 0 <- Number.integer(String.trim(text)),
          do: seconds * 1000,
          else: (_ -> nil)
   end

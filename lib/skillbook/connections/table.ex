@@ -8,6 +8,7 @@ defmodule Skillbook.Connections.Table do
 
   alias Skillbook.SQL
   alias Skillbook.SQL.Tenants
+  alias Skillbook.Support.Number
 
   @type key :: {profile :: String.t(), account :: String.t()}
 
@@ -74,7 +75,7 @@ defmodule Skillbook.Connections.Table do
          {:ok, %{rows: rows}} <- SQL.query(sql, facts, [last]),
          {:ok, %{rows: [[count]]}} <-
            SQL.query(sql, "select count(*) from skillbook_connections") do
-      {:ok, String.to_integer(revision), Enum.map(rows, &fact/1), count}
+      {:ok, Number.integer!(revision), Enum.map(rows, &fact/1), count}
     end
   end
 
@@ -134,7 +135,7 @@ defmodule Skillbook.Connections.Table do
 
   defp change(sql, fun) do
     SQL.transaction(sql, [{@next_revision, []}], fn sql, [%{rows: [[revision]]}] ->
-      with {:ok, value} <- fun.(sql, String.to_integer(revision)),
+      with {:ok, value} <- fun.(sql, Number.integer!(revision)),
            {:ok, _} <- notify(sql),
            do: {:ok, value}
     end)

@@ -27,6 +27,7 @@ defmodule Skillbook.Drive.Google do
   alias Skillbook.Connections.Client
   alias Skillbook.Drive.Google.{Query, Types, Upload}
   alias Skillbook.Drive.Text
+  alias Skillbook.Support.Number
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
 
   @files "https://www.googleapis.com/drive/v3/files"
@@ -198,7 +199,7 @@ defmodule Skillbook.Drive.Google do
   defp size(nil), do: nil
 
   defp size(text) do
-    case Integer.parse(text) do
+    case Number.integer(text) do
       {size, ""} when size >= 0 -> size
       _ -> nil
     end

@@ -3,7 +3,7 @@ defmodule Skillbook.Flags.Cast do
   # Converts the value of one flag to a type: numbers, dates, texts, lists, e-mail addresses,
   # keywords. `Skillbook.Flags` documents these functions, under names with `cast_`.
 
-  alias Skillbook.Support.{Closest, JSON}
+  alias Skillbook.Support.{Closest, JSON, Number}
   alias Skillbook.{Declaration, FlagError, Flags}
 
   # A longer text of digits is not a number that anyone meant, and parsing takes quadratic time.
@@ -346,7 +346,7 @@ defmodule Skillbook.Flags.Cast do
        do: {:ok, trunc(value)}
 
   defp parse_integer(value) when is_binary(value) and byte_size(value) <= @max_integer_bytes do
-    case value |> String.trim() |> Integer.parse() do
+    case value |> String.trim() |> Number.integer() do
       {number, ""} when number in @integers -> {:ok, number}
       {number, "." <> zeros} when abs(number) <= @exact -> if zeros?(zeros), do: {:ok, number}
       _ -> :error
@@ -362,7 +362,7 @@ defmodule Skillbook.Flags.Cast do
   defp parse_float(value) when is_integer(value) and abs(value) < 1.0e300, do: {:ok, value * 1.0}
 
   defp parse_float(value) when is_binary(value) and byte_size(value) <= @max_float_bytes do
-    case value |> String.trim() |> Float.parse() do
+    case value |> String.trim() |> Number.float() do
       {number, ""} -> {:ok, number + 0.0}
       _ -> :error
     end

@@ -4,7 +4,7 @@ defmodule Skillbook.HTTP.Failure do
   # `EmbedderError`, which have the same fields.
 
   alias Skillbook.HTTP.{Error, Response}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, Number}
 
   # Bytes of an error response: enough to find its message.
   @max_body 64 * 1024
@@ -139,7 +139,7 @@ defmodule Skillbook.HTTP.Failure do
   defp milliseconds(nil), do: nil
 
   defp milliseconds(text) do
-    case Float.parse(String.trim(text)) do
+    case Number.float(String.trim(text)) do
       {number, ""} when number >= 0 and number < 1.0e12 -> ceil(number)
       _ -> nil
     end
@@ -156,7 +156,7 @@ defmodule Skillbook.HTTP.Failure do
 
   # A duration of protocol buffers, such as `34.07s`.
   defp seconds(text) do
-    case Float.parse(text) do
+    case Number.float(text) do
       {number, "s"} when number >= 0 and number < 1.0e9 -> ceil(number * 1000)
       _ -> nil
     end
@@ -179,7 +179,7 @@ defmodule Skillbook.HTTP.Failure do
   end
 
   defp whole_seconds(value) do
-    case Integer.parse(String.trim(value)) do
+    case Number.integer(String.trim(value)) do
       {seconds, ""} when seconds >= 0 -> seconds
       _ -> :error
     end

@@ -6,6 +6,7 @@ defmodule Skillbook.Package.Git do
 
   alias Skillbook.Package.Item
   alias Skillbook.PackageError
+  alias Skillbook.Support.Number
 
   @timeout :timer.minutes(5)
   @max_listing_size 64 * 1024 * 1024
@@ -181,7 +182,7 @@ defmodule Skillbook.Package.Git do
       path: path,
       type: type(mode),
       executable: mode == "100755",
-      size: if(size == "-", do: 0, else: String.to_integer(size)),
+      size: if(size == "-", do: 0, else: Number.integer!(size)),
       content: id
     }
   end

@@ -13,7 +13,7 @@ defmodule Skillbook.Run.Operations do
   alias Skillbook.Scheduler.{Clock, Job, Server}
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Follower
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Number, Options}
   alias Skillbook.Workflow.Runs
 
   alias Skillbook.{
@@ -218,7 +218,7 @@ defmodule Skillbook.Run.Operations do
     else
       changed =
         SQL.transaction(target.sql, [{@next_revision, []}], fn sql, [%{rows: [[revision]]}] ->
-          revision = String.to_integer(revision)
+          revision = Number.integer!(revision)
 
           with {:ok, value} <- fun.(sql),
                {:ok, _} <- insert(sql, revision, action, target),

@@ -16,6 +16,7 @@ defmodule Skillbook.Store.Follower do
   alias Skillbook.Run.Operations
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
+  alias Skillbook.Support.Number
   alias Skillbook.{Catalog, SQL, Stored, Telemetry}
 
   require Logger
@@ -173,7 +174,7 @@ defmodule Skillbook.Store.Follower do
     do: {:noreply, refresh(state, revision)}
 
   def handle_info({:skillbook_notify, @channel, payload}, state) do
-    case Integer.parse(payload) do
+    case Number.integer(payload) do
       {revision, ""} -> {:noreply, refresh(state, revision)}
       _ -> {:noreply, refresh(state)}
     end
@@ -293,9 +294,9 @@ defmodule Skillbook.Store.Follower do
       {:ok,
        %{
          database: values["database"],
-         revision: String.to_integer(values["revision"]),
+         revision: Number.integer!(values["revision"]),
          connections: values["connections"],
-         operations: String.to_integer(values["operations"] || "0"),
+         operations: Number.integer!(values["operations"] || "0"),
          servers: values["server_approvals"]
        }}
     end

@@ -7,7 +7,7 @@ defmodule Skillbook.Store.Table do
 
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Version
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, Number}
   alias Skillbook.{SQL, Stored}
 
   # The fields of an entry are the columns of `skillbook_entries`.
@@ -79,7 +79,7 @@ defmodule Skillbook.Store.Table do
 
     SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [next | named] ->
       %{rows: [[revision]]} = next
-      fun.(sql, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split())
+      fun.(sql, Number.integer!(revision), named |> Enum.flat_map(& &1.rows) |> split())
     end)
   end
 

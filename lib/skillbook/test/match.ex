@@ -5,6 +5,7 @@ defmodule Skillbook.Test.Match do
   # Values are compared as texts and as numbers, because expectations are written before values
   # are cast. `_` and `-` in names of flags are the same, as in commands.
 
+  alias Skillbook.Support.Number
   alias Skillbook.{Command, Native, View}
 
   @typedoc "An expected call: `:args` and `:flags` that it must have, `:exact` for no others."
@@ -95,7 +96,7 @@ defmodule Skillbook.Test.Match do
   defp number(value) when is_number(value), do: value * 1.0
 
   defp number(value) when is_binary(value) do
-    with {number, ""} <- Float.parse(value), do: number, else: (_ -> nil)
+    with {number, ""} <- Number.float(value), do: number, else: (_ -> nil)
   end
 
   defp number(_value), do: nil

@@ -4,7 +4,7 @@ defmodule Skillbook.Tools.Schema do
   # `closed` other flags are rejected, unless vendors do not allow the name of one. Properties
   # have `_` for the dashes of flags, as models write them in JSON.
 
-  alias Skillbook.Support.Hidden
+  alias Skillbook.Support.{Hidden, Number}
   alias Skillbook.{Declaration, Flag}
 
   # The property names that vendors allow.
@@ -82,10 +82,10 @@ defmodule Skillbook.Tools.Schema do
   defp default(%Flag{default: [value]} = flag), do: value(flag.type, value)
 
   defp value(:switch, text), do: text == "true"
-  defp value(:integer, text), do: String.to_integer(text)
+  defp value(:integer, text), do: Number.integer!(text)
 
   defp value(:number, text) do
-    {number, ""} = Float.parse(text)
+    {number, ""} = Number.float(text)
     number
   end
 

@@ -56,7 +56,7 @@ defmodule Skillbook.Transcript.Log do
 
   use GenServer
 
-  alias Skillbook.Support.{Arguments, JSON, Options}
+  alias Skillbook.Support.{Arguments, JSON, Number, Options}
   alias Skillbook.Transcript.Message
   alias Skillbook.{OptionError, Transcript, TranscriptError}
 
@@ -271,7 +271,7 @@ defmodule Skillbook.Transcript.Log do
     renamed =
       for file <- Path.wildcard(escape(path) <> ".*"),
           [_, number] <- [Regex.run(~r/\.([1-9][0-9]{0,3})\z/, file)],
-          do: {String.to_integer(number), file}
+          do: {Number.integer!(number), file}
 
     renamed = renamed |> Enum.sort(:desc) |> Enum.map(&elem(&1, 1))
     Enum.with_index(renamed ++ [path])

@@ -8,6 +8,7 @@ defmodule Skillbook.Web.API do
   # | `GET /api/skills?q=&tag=&limit=&cursor=` | `{"skills": […], "next": cursor or null}` |
   # | `GET /api/skills/NAME` | the skill with its content, or 404 |
 
+  alias Skillbook.Support.Number
   alias Skillbook.{Entry, View}
   alias Skillbook.Web.{Caller, Request, Response}
 
@@ -122,7 +123,7 @@ defmodule Skillbook.Web.API do
   defp limit(nil), do: {:ok, @limit}
 
   defp limit(text) do
-    case is_binary(text) && Integer.parse(text) do
+    case is_binary(text) && Number.integer(text) do
       {limit, ""} when limit in 1..@max_limit -> {:ok, limit}
       _other -> {:error, "Expected a number from 1 to #{@max_limit} as limit."}
     end
@@ -144,7 +145,7 @@ defmodule Skillbook.Web.API do
   defp position("n" <> name, nil), do: {:ok, name}
 
   defp position("s" <> number, query) when query != nil do
-    case Integer.parse(number) do
+    case Number.integer(number) do
       {number, ""} when number in 0..@max_limit -> {:ok, number}
       _other -> :error
     end

@@ -13,6 +13,7 @@ defmodule Skillbook.Web.Proxies do
 
   import Bitwise
 
+  alias Skillbook.Support.Number
   alias Skillbook.Web.{Access, Request, Response}
 
   @typedoc "A network: the bits of all its addresses, how many they are, and 32 or 128."
@@ -67,7 +68,7 @@ defmodule Skillbook.Web.Proxies do
 
   defp bits(text, mapped?, size) do
     with true <- text =~ ~r/\A[1-9]\d{0,2}\z/,
-         bits = String.to_integer(text) - if(mapped?, do: 96, else: 0),
+         bits = Number.integer!(text) - if(mapped?, do: 96, else: 0),
          true <- bits in 1..size,
          do: {:ok, bits},
          else: (_wrong -> :error)

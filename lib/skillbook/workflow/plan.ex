@@ -4,7 +4,7 @@ defmodule Skillbook.Workflow.Plan do
   # placeholders, and fills in the values that are known before the run.
 
   alias Skillbook.Reply.Placeholder
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, Number}
   alias Skillbook.{Command, Context, Declaration, Entry, Flags, Native, Router, View}
   alias Skillbook.WorkflowError
 
@@ -180,7 +180,7 @@ defmodule Skillbook.Workflow.Plan do
   end
 
   defp number(name) do
-    case Integer.parse(name) do
+    case Number.integer(name) do
       {number, ""} -> number
       _ -> nil
     end

@@ -7,6 +7,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   # zone. Properties that are not changed stay as they are.
 
   alias Skillbook.Calendar.{ICalendar, Recurrence, TimeZones}
+  alias Skillbook.Support.Number
 
   @type resource :: Skillbook.Calendar.CalDAV.Server.resource()
   @type component :: ICalendar.component()
@@ -240,7 +241,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
         parts
         |> Enum.zip([7 * @day, @day, 3_600, 60, 1])
         |> Enum.map(fn {text, unit} ->
-          if text == "", do: 0, else: String.to_integer(text) * unit
+          if text == "", do: 0, else: Number.integer!(text) * unit
         end)
         |> Enum.sum()
 
@@ -415,7 +416,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     sequence =
       case ICalendar.get(event, "SEQUENCE") do
         {_, _, value} ->
-          case Integer.parse(value) do
+          case Number.integer(value) do
             {number, ""} when number in 0..1_000_000 -> number + 1
             _ -> 1
           end

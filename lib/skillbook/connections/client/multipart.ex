@@ -4,6 +4,7 @@ defmodule Skillbook.Connections.Client.Multipart do
   # with a part of application/http for each request.
 
   alias Skillbook.HTTP.Response
+  alias Skillbook.Support.Number
 
   @type part :: %{
           method: atom(),
@@ -71,8 +72,8 @@ defmodule Skillbook.Connections.Client.Multipart do
          [line, rest] <- :binary.split(response, "\n"),
          [_, status] <- Regex.run(~r/\AHTTP\S* ([1-9]\d\d)(?:\s|\z)/, line),
          {:ok, headers, body} <- head(rest) do
-      response = %{status: String.to_integer(status), headers: headers, body: cut(headers, body)}
-      [{String.to_integer(number), response}]
+      response = %{status: Number.integer!(status), headers: headers, body: cut(headers, body)}
+      [{Number.integer!(number), response}]
     else
       _ -> []
     end
@@ -115,7 +116,7 @@ defmodule Skillbook.Connections.Client.Multipart do
   # The line break before the next boundary is not part of the body.
   defp cut(headers, body) do
     with [text] <- headers["content-length"],
-         {length, ""} <- Integer.parse(text),
+         {length, ""} <- Number.integer(text),
          true <- length >= 0 and length <= byte_size(body) do
       binary_part(body, 0, length)
     else

@@ -6,6 +6,7 @@ defmodule Skillbook.Connections.Client.Rules do
 
   alias Skillbook.HTTP.{Failure, Response}
   alias Skillbook.ServiceError
+  alias Skillbook.Support.Number
 
   @typedoc """
   A refused request. `again` says when it may be repeated: `:always` if it was surely not carried
@@ -82,7 +83,7 @@ defmodule Skillbook.Connections.Client.Rules do
   @doc "The number of milliseconds in a header, or `nil`."
   @spec milliseconds(Skillbook.HTTP.headers(), String.t()) :: non_neg_integer() | nil
   def milliseconds(headers, name) do
-    case Integer.parse(Response.header(headers, name) || "") do
+    case Number.integer(Response.header(headers, name) || "") do
       {number, ""} when number >= 0 -> number
       _ -> nil
     end

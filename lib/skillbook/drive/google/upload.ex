@@ -5,7 +5,7 @@ defmodule Skillbook.Drive.Google.Upload do
 
   alias Skillbook.Connections.{Account, Client}
   alias Skillbook.ServiceError
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, Number}
 
   @max_multipart 5 * 1024 * 1024
   # Parts are multiples of 256 KiB.
@@ -152,7 +152,7 @@ defmodule Skillbook.Drive.Google.Upload do
   defp received(%{headers: headers}) do
     with [range | _] <- headers["range"] || :none,
          [_, last] <- Regex.run(~r/\Abytes=0-([0-9]{1,15})\z/, range) do
-      {:ok, String.to_integer(last) + 1}
+      {:ok, Number.integer!(last) + 1}
     else
       :none -> {:ok, 0}
       _ -> {:error, broken("it does not say how much of an upload it has")}

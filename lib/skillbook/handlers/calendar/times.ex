@@ -7,6 +7,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
   # of the calendar, else of UTC.
 
   alias Skillbook.Calendar.{Recurrence, TimeZones, Words}
+  alias Skillbook.Support.Number
   alias Skillbook.{Calendar, FlagError, Flags}
 
   @type notes :: [String.t()]
@@ -312,7 +313,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
          do: {:ok, flags["hours"] || {540, 1_020}}
   end
 
-  defp minute(hour, minute), do: String.to_integer(hour) * 60 + String.to_integer(minute)
+  defp minute(hour, minute), do: Number.integer!(hour) * 60 + Number.integer!(minute)
 
   @doc "Reads `--duration` in minutes, for a search of free times."
   @spec minutes(Flags.t()) :: {:ok, pos_integer()} | {:error, FlagError.t()}

@@ -2,6 +2,8 @@ defmodule Skillbook.Handlers.HubSpot.Text do
   @moduledoc false
   # The texts of notes and tasks, which are HTML at HubSpot.
 
+  alias Skillbook.Support.Number
+
   @doc ~S"""
   Plain text as HTML that shows it unchanged.
 
@@ -65,8 +67,8 @@ defmodule Skillbook.Handlers.HubSpot.Text do
       whole, decimal, hexadecimal, name ->
         cond do
           name != "" -> Map.get(@entities, name, whole)
-          decimal != "" -> character(String.to_integer(decimal), whole)
-          true -> character(String.to_integer(hexadecimal, 16), whole)
+          decimal != "" -> character(Number.integer!(decimal), whole)
+          true -> character(Number.integer!(hexadecimal, 16), whole)
         end
     end)
   end

@@ -21,6 +21,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
       that created it, and for trusted code
   """
 
+  alias Skillbook.Support.Number
   alias Skillbook.{Flags, Profile, StoreError}
 
   @type t :: %__MODULE__{
@@ -96,7 +97,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   defp id(text) when is_binary(text) do
     case Regex.run(~r/\A\s*(?:T-?|#)?0*([1-9][0-9]{0,17})\s*\z/i, text) do
-      [_, digits] -> {:ok, String.to_integer(digits)}
+      [_, digits] -> {:ok, Number.integer!(digits)}
       nil -> :error
     end
   end

@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Workflow.Pages
+  alias Skillbook.Support.Number
   alias Skillbook.Workflow.Runs
   alias Skillbook.{Context, Flags, NotFoundError, Report, Result, View, Workflow}
 
@@ -20,7 +21,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
 
   defp run_id(text) do
     with [_, number] <- is_binary(text) && Regex.run(~r/\A[rR]-(\d{1,18})\z/, text),
-         do: {:ok, String.to_integer(number)},
+         do: {:ok, Number.integer!(number)},
          else: (_ -> :error)
   end
 

@@ -8,6 +8,7 @@ defmodule Skillbook.Mail.Gmail.Message do
   alias Skillbook.Mail
   alias Skillbook.Mail.MIME
   alias Skillbook.ServiceError
+  alias Skillbook.Support.Number
 
   # By Gmail's id; other labels of the system are in lower case too.
   @words %{"DRAFT" => "drafts"}
@@ -130,7 +131,7 @@ defmodule Skillbook.Mail.Gmail.Message do
   defp date(nil), do: nil
 
   defp date(milliseconds) do
-    with {number, ""} <- Integer.parse(milliseconds),
+    with {number, ""} <- Number.integer(milliseconds),
          {:ok, date} <- DateTime.from_unix(div(number, 1000)) do
       date
     else

@@ -8,6 +8,8 @@ defmodule Skillbook.Mail.IMAP.Id do
   # day and size among the messages of a folder, then by the digest. An id has no text of a
   # stranger, and nobody can write a mail that gets the id of another one.
 
+  alias Skillbook.Support.Number
+
   @enforce_keys [:text, :day, :size]
   defstruct [:text, :day, :size]
 
@@ -32,7 +34,7 @@ defmodule Skillbook.Mail.IMAP.Id do
   def parse(text) do
     with [_, year, month, day, size] <- Regex.run(@form, text),
          {:ok, day} <- Date.from_iso8601("#{year}-#{month}-#{day}"),
-         size when size < 0xFFFF_FFFF <- String.to_integer(size) do
+         size when size < 0xFFFF_FFFF <- Number.integer!(size) do
       {:ok, %__MODULE__{text: text, day: day, size: size}}
     else
       _other -> :error

@@ -7,6 +7,7 @@ defmodule Skillbook.Mail.IMAP.Messages do
   alias Skillbook.Mail.IMAP.{Folders, Id, Labels, Session}
   alias Skillbook.Mail.MIME
   alias Skillbook.NotFoundError
+  alias Skillbook.Support.Number
 
   @typedoc "A message in a folder: its UID, date, size, flags, and after `with_ids/2` its id."
   @type found :: {Folders.folder(), map()}
@@ -297,7 +298,7 @@ defmodule Skillbook.Mail.IMAP.Messages do
     Session.call(session, {:select, folder.raw, true})
     {raw, _} = raw(session, Map.put(message, :piece, ""), @max_whole)
 
-    with {number, ""} <- Integer.parse(part),
+    with {number, ""} <- Number.integer(part),
          %{} = found <- Enum.find(parsed(raw).attachments, &(&1.part == number)),
          {:ok, data} <- MIME.part(raw, number) do
       found |> listed() |> Map.take([:name, :type]) |> Map.put(:data, data)

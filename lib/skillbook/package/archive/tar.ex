@@ -10,6 +10,7 @@ defmodule Skillbook.Package.Archive.Tar do
 
   alias Skillbook.Package.Item
   alias Skillbook.PackageError
+  alias Skillbook.Support.Number
 
   @block 512
   @min_bomb_size 4 * 1024 * 1024
@@ -86,7 +87,8 @@ defmodule Skillbook.Package.Archive.Tar do
       ?x -> entries(rest, Map.merge(next, pax(content, %{})), global, done, count)
       ?g -> entries(rest, next, Map.merge(global, pax(content, %{})), done, count)
       ?L -> entries(rest, Map.put(next, "path", until_zero(content)), global, done, count)
-      ?K -> entries(rest, Map.put(next, "linkpath", until_zero(content)), global, done, count)
+      # The target of a link does not count: links are not taken.
+      ?K -> entries(rest, Map.put(next, :link, true), global, done, count)
     end
   end
 
@@ -95,7 +97,7 @@ defmodule Skillbook.Package.Archive.Tar do
     path = fields |> Map.get("path", header.path) |> String.replace(~r/\A(\.\/+)+/, "")
     with {:error, _} = error <- Item.inside(path), do: throw(error)
     size = fields |> Map.get("size") |> size(header.size)
-    sparse? = Enum.any?(Map.keys(fields), &String.starts_with?(&1, "GNU.sparse"))
+    sparse? = is_map_key(fields, :sparse)
 
     # Only files have content. Programs differ in how they read other entries with a size.
     if header.type not in [0, ?0, ?7, ?S] and size != 0,
@@ -170,7 +172,7 @@ defmodule Skillbook.Package.Archive.Tar do
         0
 
       digits ->
-        case Integer.parse(digits, 8) do
+        case Number.integer(digits, 8) do
           {number, ""} when number >= 0 -> number
           _ -> refuse("is not a tar archive, or it is broken: expected a number in a header")
         end
@@ -180,7 +182,7 @@ defmodule Skillbook.Package.Archive.Tar do
   defp size(nil, size), do: size
 
   defp size(digits, _size) do
-    case Integer.parse(digits) do
+    case Number.integer(digits) do
       {size, ""} when size >= 0 -> size
       _ -> refuse("has a pax header with a size that is not a number")
     end
@@ -199,18 +201,24 @@ defmodule Skillbook.Package.Archive.Tar do
   defp pax(<<>>, done), do: done
 
   defp pax(records, done) do
-    with {length, " " <> _} when length > 0 <- Integer.parse(records),
+    with {length, " " <> _} when length > 0 <- Number.integer(records),
          true <- length <= byte_size(records),
          {record, rest} = :erlang.split_binary(records, length),
          [_, record] <- String.split(record, " ", parts: 2),
          true <- String.ends_with?(record, "\n"),
          [key, value] <-
            record |> binary_part(0, byte_size(record) - 1) |> String.split("=", parts: 2) do
-      pax(rest, Map.put(done, key, value))
+      pax(rest, put(done, key, value))
     else
       _ -> refuse("has a broken pax header")
     end
   end
+
+  # Only these fields count. Global ones are merged with those of each entry, so their number must
+  # not grow with the header.
+  defp put(done, key, value) when key in ~w(path size), do: Map.put(done, key, value)
+  defp put(done, "GNU.sparse" <> _, _value), do: Map.put(done, :sparse, true)
+  defp put(done, _other, _value), do: done
 
   defp until_zero(bytes), do: bytes |> :binary.split(<<0>>) |> hd()
 

@@ -4,7 +4,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
   #
   # Errors must not contain a password, so they never contain the URL.
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Number, Options}
 
   @modes ~w(disable prefer require verify-ca verify-full)
 
@@ -171,7 +171,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
   defp parameter(_key, value), do: value
 
   defp whole(value, fun) do
-    case Integer.parse(value) do
+    case Number.integer(value) do
       {number, ""} -> fun.(number)
       _ -> value
     end

@@ -8,6 +8,7 @@ defmodule Skillbook.Web.Page.Actions do
   alias Skillbook.Package.Archive.Pack
   alias Skillbook.Package.{Export, Skill}
   alias Skillbook.Store
+  alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Entry, Layout}
 
@@ -67,7 +68,7 @@ defmodule Skillbook.Web.Page.Actions do
   def delete(request, %{name: name}) do
     Entry.with_stored(request, name, fn _stored ->
       with {:ok, %{"version" => text}} when is_binary(text) <- Request.form(request),
-           {version, ""} when version > 0 <- Integer.parse(text),
+           {version, ""} when version > 0 <- Number.integer(text),
            view = Caller.view(request),
            {:ok, _stored} <- Store.delete(view, name, expected_version: version) do
         path = ["skills", name, "versions"]

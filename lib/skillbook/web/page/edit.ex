@@ -11,7 +11,7 @@ defmodule Skillbook.Web.Page.Edit do
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.{ScheduleError, Store, StoreError, Stored}
-  alias Skillbook.Support.Diff
+  alias Skillbook.Support.{Diff, Number}
   alias Skillbook.Web.{Caller, Markdown, Request, Response}
   alias Skillbook.Web.Page.{Entry, Layout, Rights}
 
@@ -492,7 +492,7 @@ defmodule Skillbook.Web.Page.Edit do
   end
 
   defp version_number(text) do
-    case Integer.parse(text || "") do
+    case Number.integer(text || "") do
       {number, ""} when number > 0 -> number
       _other -> nil
     end

@@ -10,6 +10,7 @@ defmodule Skillbook.Web.Page.Entries do
   alias Skillbook.Book.Cache
   alias Skillbook.Embedding.Entries, as: Embedded
   alias Skillbook.Store.{Read, Table}
+  alias Skillbook.Support.Number
   alias Skillbook.{Entry, Store, View}
 
   @facets [
@@ -61,7 +62,7 @@ defmodule Skillbook.Web.Page.Entries do
   end
 
   defp page_number(text, pages) do
-    case is_binary(text) && Integer.parse(text) do
+    case is_binary(text) && Number.integer(text) do
       {number, ""} -> number |> max(1) |> min(pages)
       _other -> 1
     end

@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Page.Prompt do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Prompt.Shown
-  alias Skillbook.Support.Diff
+  alias Skillbook.Support.{Diff, Number}
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Parts}
   alias Skillbook.{Book, Prompt}
@@ -47,7 +47,7 @@ defmodule Skillbook.Web.Page.Prompt do
       Enum.find(Prompt.formats(), :default, &(Atom.to_string(&1) == field(request, "format_of")))
 
     limit =
-      case Integer.parse(field(request, "max_tokens")) do
+      case Number.integer(field(request, "max_tokens")) do
         {limit, ""} when limit in 1..@max_tokens -> [max_tokens: limit]
         _none -> []
       end

@@ -5,6 +5,7 @@ defmodule Skillbook.Web.Page.Report do
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
 
+  alias Skillbook.Support.Number
   alias Skillbook.{SQL, UnknownSkillError}
   alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights}
@@ -188,7 +189,7 @@ defmodule Skillbook.Web.Page.Report do
     pages = max(ceil(length(items) / size), 1)
 
     page =
-      case Integer.parse(field(request, "page", 10)) do
+      case Number.integer(field(request, "page", 10)) do
         {page, ""} when page >= 1 and page <= pages -> page
         _other -> 1
       end

@@ -6,6 +6,7 @@ defmodule Skillbook.Web.Page.Runs do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
+  alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Request}
   alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
   alias Skillbook.{Book, Firing, View, Workflow}
@@ -74,7 +75,7 @@ defmodule Skillbook.Web.Page.Runs do
   def show(request, %{id: id}) do
     view = Caller.view(request)
 
-    with {id, ""} <- Integer.parse(id),
+    with {id, ""} <- Number.integer(id),
          {:ok, %{results: steps} = run} <- Workflow.fetch_run(view, id) do
       run = %{Map.delete(run, :results) | started_at: time(run.started_at)}
       data = %{run: run, steps: steps}

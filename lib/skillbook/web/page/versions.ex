@@ -7,6 +7,7 @@ defmodule Skillbook.Web.Page.Versions do
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.Store
+  alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Edit, Entry, Layout, Report, Rights}
 
@@ -90,7 +91,7 @@ defmodule Skillbook.Web.Page.Versions do
     with_history(request, name, fn versions ->
       view = Caller.view(request)
 
-      with {number, ""} when number > 0 <- Integer.parse(text),
+      with {number, ""} when number > 0 <- Number.integer(text),
            {:ok, version} <- Store.version(view, name, number) do
         numbers = Enum.map(versions, & &1.version)
         other = other(Request.query(request)["with"], numbers, number)
@@ -107,7 +108,7 @@ defmodule Skillbook.Web.Page.Versions do
   # The version to compare with: by default the one before.
   defp other(text, numbers, number) do
     with text when is_binary(text) <- text,
-         {other, ""} <- Integer.parse(text),
+         {other, ""} <- Number.integer(text),
          true <- other in numbers do
       other
     else
@@ -208,6 +209,6 @@ defmodule Skillbook.Web.Page.Versions do
     end)
   end
 
-  defp integer(text) when is_binary(text), do: Integer.parse(text)
+  defp integer(text) when is_binary(text), do: Number.integer(text)
   defp integer(_none), do: :error
 end

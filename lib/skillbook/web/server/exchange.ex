@@ -5,6 +5,7 @@ defmodule Skillbook.Web.Server.Exchange do
   # nothing, has gone.
 
   alias Skillbook.Native
+  alias Skillbook.Support.Number
   alias Skillbook.Web.{Request, Response}
 
   require Logger
@@ -74,7 +75,7 @@ defmodule Skillbook.Web.Server.Exchange do
   defp respond(exchange, "HEAD", %Response{} = response) do
     length =
       case {List.keyfind(response.headers, "content-length", 0), response.body} do
-        {{_name, length}, _body} -> String.to_integer(length)
+        {{_name, length}, _body} -> Number.integer!(length)
         {nil, none} when none == "" or is_tuple(none) -> nil
         {nil, body} -> IO.iodata_length(body)
       end
