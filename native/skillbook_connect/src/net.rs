@@ -148,6 +148,11 @@ impl fmt::Display for TooMuch {
 
 impl Error for TooMuch {}
 
+/// The error of a read beyond a limit.
+pub fn too_much() -> io::Error {
+    io::Error::other(TooMuch)
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -161,7 +166,7 @@ impl AsyncRead for Stream {
             return Poll::Ready(Ok(()));
         }
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooMuch)));
+            return Poll::Ready(Err(too_much()));
         }
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);

@@ -5,8 +5,6 @@ defmodule Skillbook.Mail.IMAP.Search do
 
   alias Skillbook.Mail.IMAP.{Folders, Labels, Messages, Session}
 
-  # The messages of a folder that are compared by date, the last ones.
-  @max_found 2_000
   # The references of a message by which its thread is searched.
   @max_references 10
 
@@ -103,7 +101,7 @@ defmodule Skillbook.Mail.IMAP.Search do
   end
 
   defp latest(session, keys) do
-    case session |> Session.call({:search, keys}) |> Enum.sort() |> Enum.take(-@max_found) do
+    case Session.call(session, {:search, keys}) do
       [] -> []
       uids -> Session.call(session, {:fetch, uids, [], nil})
     end
