@@ -103,6 +103,39 @@ defmodule Skillbook.Mail.LyingServersTest do
     end
   end
 
+  # Else the draft that a mail replaces, or a mail that is moved, could be another one.
+  test "a folder that is replaced between two commands ends the call, before any change" do
+    counter = :counters.new(1, [])
+    test = self()
+    {:ok, %{messages: [%{id: id} | _]}} = search(account([]))
+
+    examine = fn tag, _command ->
+      :counters.add(counter, 1, 1)
+      number = :counters.get(counter, 1)
+      "* 2 EXISTS\r\n* OK [UIDVALIDITY #{number}] x\r\n#{tag} OK done\r\n"
+    end
+
+    change = fn tag, command ->
+      send(test, {:changed, command})
+      "#{tag} OK done\r\n"
+    end
+
+    changes = for name <- ["UID STORE", "UID MOVE", "UID COPY", "UID EXPUNGE"], do: {name, change}
+    answers = [{"EXAMINE", examine}, {"SELECT", examine} | changes]
+
+    for call <- [
+          &search/1,
+          &IMAP.read(&1, id),
+          &IMAP.label(&1, [id], %{add: ["starred"], remove: [], create: false}),
+          &IMAP.label(&1, [id], %{add: [], remove: ["unread"], create: false})
+        ] do
+      assert {:error, %ServiceError{kind: :connection} = error} = call.(account(answers))
+      assert error.hint == "the folder was replaced by another one; try again later"
+    end
+
+    refute_received {:changed, _command}
+  end
+
   test "a date outside of the calendar is read as its end" do
     for {date, time} <- [
           {"31-Dec-9999 23:59:59 -2300", ~U[9999-12-31 23:59:59Z]},
@@ -253,8 +286,7 @@ defmodule Skillbook.Mail.LyingServersTest do
             {Enum.take(submission, 8) ++ [{:send, "334 x\r\n"}, :silent], :bad_answer},
             {Enum.take(submission, 8) ++ [{:send, "250-x\r\n554 x\r\n"}, :silent], :bad_answer},
             {no_consent ++ [:silent], :bad_answer},
-            {submission ++ @consent ++ [{:send, "421 4.3.2 going\r\n"}], :invalid},
-            {submission ++ @consent ++ [{:read, ""}, {:send, "421 going\r\n"}], :invalid},
+            {submission ++ @consent ++ [:data, {:send, "421 4.3.2 going\r\n"}], :invalid},
             {submission ++ @consent ++ [:data, {:send, "354 go\r\n"}, :silent], :unclear},
             {submission ++ @consent ++ [:data, {:send, "250-ok\r\n554 no\r\n"}, :silent],
              :unclear},
@@ -263,6 +295,12 @@ defmodule Skillbook.Mail.LyingServersTest do
           ] do
         {_time, {:error, error}} = send_mail(steps)
         assert {steps, error.kind} == {steps, kind}
+      end
+
+      # The answer may be lost with the connection that ends in the middle of the text.
+      for steps <- [[{:send, "421 going\r\n"}], [{:read, ""}, {:send, "421 going\r\n"}]] do
+        {_time, {:error, error}} = send_mail(submission ++ @consent ++ steps)
+        assert error.kind in [:invalid, :unclear]
       end
 
       # The lines of a mail were not sent as commands.

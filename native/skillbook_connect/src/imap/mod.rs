@@ -12,7 +12,7 @@
 mod pool;
 pub mod session;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
 use imap_next::client::{Client, Error, Event, Options};
@@ -146,6 +146,8 @@ pub struct Connection {
     client: Client,
     capabilities: Vec<Capability<'static>>,
     commands: u64,
+    /// The UIDVALIDITY of each folder that the caller has selected.
+    validities: HashMap<Vec<u8>, Option<NonZeroU32>>,
 }
 
 /// The answers to a command.
@@ -176,10 +178,13 @@ impl Connection {
         options.max_response_size = ANSWER;
         options.discard_greeting = is_greeted;
         let client = Client::new(options);
-        Connection { stream, client, capabilities: Vec::new(), commands: 0 }
+        let validities = HashMap::new();
+        Connection { stream, client, capabilities: Vec::new(), commands: 0, validities }
     }
 
+    /// Begins the calls of another caller, who knows no UIDs yet.
     pub async fn check(&mut self) -> Result<()> {
+        self.validities.clear();
         self.stream.left = ANSWERS;
         self.run(CommandBody::Noop).await.map(|_| ())
     }
@@ -325,12 +330,21 @@ impl Connection {
     }
 
     async fn select(&mut self, folder: Bytes, is_read_only: bool) -> Result<Answer> {
+        let name = folder.0.clone();
         let mailbox = mailbox(folder)?;
         let body = match is_read_only {
             true => CommandBody::Examine { mailbox },
             false => CommandBody::Select { mailbox },
         };
         let answers = self.run(body).await?;
+        let validity = answers.codes.iter().rev().find_map(|code| match code {
+            Code::UidValidity(number) => Some(*number),
+            _ => None,
+        });
+        // Its UIDs are those of other messages.
+        if self.validities.insert(name, validity).is_some_and(|before| before != validity) {
+            return Err(Fault::new(Kind::Closed, "the folder was replaced by another one"));
+        }
         let mut selected = Selected::default();
         for data in answers.data {
             match data {
