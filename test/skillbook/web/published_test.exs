@@ -444,6 +444,30 @@ defmodule Skillbook.Web.PublishedTest do
     assert actions(publish.(names: ["nothing"])) =~ ~s("nothing")
   end
 
+  # Others may write to the folder of a web server.
+  test "publishing into a folder deletes and reads nothing beside it", %{tmp_dir: folder} do
+    source = Path.join(folder, "source")
+    target = Path.join(folder, "target")
+    root = Path.join(target, ".well-known/agent-skills")
+    elsewhere = Path.join(folder, "elsewhere")
+    write(source, %{"one/SKILL.md" => skill("one"), "two/SKILL.md" => skill("two")})
+    write(elsewhere, %{"SKILL.md" => "mine"})
+    assert {:ok, [_one, _two]} = Package.publish(view(source), target)
+
+    # The skill is gone from the source, and its folder is a link.
+    File.rm_rf!(Path.join(source, "two"))
+    File.rm_rf!(Path.join(root, "two"))
+    File.ln_s!(elsewhere, Path.join(root, "two"))
+    # The other one is a pipe.
+    File.rm!(Path.join(root, "one/SKILL.md"))
+    {_, 0} = System.cmd("mkfifo", [Path.join(root, "one/SKILL.md")])
+    publish = Task.async(fn -> Package.publish(view(source), target) end)
+    assert {:ok, outcomes} = Task.await(publish, 5_000)
+    assert [%{name: "one"}, %{name: "two", action: :removed}] = outcomes
+    assert File.read!(Path.join(elsewhere, "SKILL.md")) == "mine"
+    assert File.read!(Path.join(root, "one/SKILL.md")) == skill("one")
+  end
+
   test "installs from a running book", %{tmp_dir: folder} do
     files = %{
       "one/SKILL.md" => skill("one"),
