@@ -184,6 +184,19 @@ defmodule Skillbook.Mail.LyingServersTest do
              search(account)
   end
 
+  test "a literal is read up to the limit of an answer, whatever its length is said to be" do
+    for length <- ["8388609", "999999999", "2147483648", "4294967295", "4294967296", "-1"] do
+      endless = fn _tag, _command ->
+        [{:send, "* LIST () \"/\" {#{length}}\r\n"}, {:endless, String.duplicate("a", 1_000_000)}]
+      end
+
+      assert {:error, %ServiceError{kind: kind}} = search(account([{"LIST", endless}]))
+      assert {length, kind in [:too_large, :bad_answer]} == {length, true}
+      assert_receive {:sent, bytes}, 5_000
+      assert {length, bytes < 30_000_000} == {length, true}
+    end
+  end
+
   test "an answer byte by byte does not outlast the time" do
     steps = [:tls, {:drip, "* OK hello, and more, and more, and more, ", 20}]
     options = [host: "localhost", port: MailScript.start([steps])]
