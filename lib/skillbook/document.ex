@@ -28,7 +28,7 @@ defmodule Skillbook.Document do
   """
 
   alias Skillbook.DocumentError
-  alias Skillbook.Support.FileName
+  alias Skillbook.Support.{FileName, ReadFile}
 
   @typedoc "The result of a function of this module."
   @type result(value) :: {:ok, value} | {:error, DocumentError.t()}
@@ -59,12 +59,20 @@ defmodule Skillbook.Document do
     end)
   end
 
-  @doc "Reads a file."
+  # Bytes; as many as an archive of skills may have.
+  @max_read 64 * 1024 * 1024
+
+  @doc "Reads a file of at most 64 MiB. A pipe or a device, which may never end, is an error."
   @spec read(Path.t(), String.t()) :: result(binary())
   def read(root, path) do
     with {:ok, names} <- names(path),
          :ok <- each_part(root, names, &no_link/2) do
-      root |> Path.join(path) |> File.read() |> explain(path)
+      file = Path.join(root, path)
+
+      case File.lstat(file) do
+        {:ok, %{type: type}} when type in [:device, :other] -> explain({:error, :einval}, path)
+        _file -> file |> ReadFile.read(@max_read) |> explain(path)
+      end
     end
   end
 

@@ -45,7 +45,7 @@ defmodule Skillbook.Test.Connections do
   A world with a client to which nobody has consented yet; `refresh_tokens` are the first one's.
   """
   def world(seed \\ [], options \\ []) do
-    redirects = ["http://127.0.0.1", "https://skills.example.com/connections/callback"]
+    redirects = ["http://127.0.0.1", "https://skills.example.com/connections/google/callback"]
 
     clients =
       for name <- ["first", "app"],

@@ -11,6 +11,10 @@ defmodule Skillbook.Test.MailScript do
   #   * `:silent` - nothing more, until the client hangs up; the test gets `:hung_up`
   #   * `{:endless, bytes}` - these bytes, until the client hangs up; the test gets
   #     `{:sent, count}`
+  #   * `{:drip, bytes, pause}` - these bytes again and again, one at a time, with so many
+  #     milliseconds between them, until the client hangs up; the test gets `:hung_up`
+  #   * `{:serve, fun}` - an answer to each line, until the client hangs up: `fun` gets the tag and
+  #     the rest of the line, and returns bytes, or steps
   #
   # After the last step the connection is closed. A line that is not expected closes it too, and
   # the test gets `{:unexpected, line}`. Connections without a script are refused.
@@ -116,6 +120,31 @@ defmodule Skillbook.Test.MailScript do
   defp play(socket, [{:endless, bytes} | _], test) do
     send(test, {:sent, endless(socket, bytes, 0)})
     close(socket)
+  end
+
+  defp play(socket, [{:drip, bytes, pause} | _], test) do
+    drip(socket, Stream.cycle(:binary.bin_to_list(bytes)), pause)
+    send(test, :hung_up)
+    close(socket)
+  end
+
+  defp play(socket, [{:serve, fun} | _] = steps, test) do
+    with line when line != "" <- line(socket, ""),
+         [tag, command] <- String.split(line, " ", parts: 2) do
+      case fun.(tag, command) do
+        answer when is_binary(answer) -> play(socket, [{:send, answer} | steps], test)
+        more -> play(socket, more, test)
+      end
+    else
+      _closed -> close(socket)
+    end
+  end
+
+  defp drip(socket, bytes, pause) do
+    Enum.find(bytes, fn byte ->
+      Process.sleep(pause)
+      send_bytes(socket, <<byte>>) != :ok
+    end)
   end
 
   defp endless(socket, bytes, count) do

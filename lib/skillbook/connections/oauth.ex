@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.OAuth do
   alias Skillbook.Connections.{Account, Secret}
   alias Skillbook.HTTP
   alias Skillbook.HTTP.{Failure, Response}
-  alias Skillbook.Support.{Hidden, JSON, Number}
+  alias Skillbook.Support.{Hidden, JSON, Number, Redact}
 
   @typedoc """
   An answer of the token endpoint. Tokens are functions, so that no report shows them; `lasts` is
@@ -36,8 +36,9 @@ defmodule Skillbook.Connections.OAuth do
   # The longest lifetime in seconds that is believed.
   @longest 30 * 24 * 3_600
   @connect_timeout 5_000
-  # Bytes of a token.
+  # Bytes of a token, and of a scope.
   @max_token 16 * 1024
+  @max_scope 1_000
 
   # PKCE
 
@@ -130,7 +131,7 @@ defmodule Skillbook.Connections.OAuth do
           {:ok, grant()} | {:error, failure()}
   def request_token(account, url, form, timeout) do
     case post(account, url, form, timeout) do
-      {:ok, %{status: 200} = response} -> grant(response)
+      {:ok, %{status: 200} = response} -> grant(response, form)
       {:ok, response} -> {:error, failure(response, form)}
       {:error, error} -> {:error, broken(error)}
     end
@@ -151,7 +152,7 @@ defmodule Skillbook.Connections.OAuth do
             :ok
 
           {:ok, response} ->
-            if code(response) in ["invalid_token", "invalid_grant"],
+            if code(response, form) in ["invalid_token", "invalid_grant"],
               do: :ok,
               else: {:error, text(failure(response, form))}
 
@@ -164,15 +165,17 @@ defmodule Skillbook.Connections.OAuth do
   @doc "The person's address, from the id token or the vendor's userinfo; `nil` if unknown."
   @spec identity(Account.t(), grant(), timeout()) :: String.t() | nil
   def identity(account, grant, timeout) do
-    with nil <- grant.id && claimed(grant.id), do: userinfo(account, grant, timeout)
+    with nil <- grant.id && claimed(account, grant.id), do: userinfo(account, grant, timeout)
   end
 
-  # The token came from the vendor itself, over TLS, so its signature need not be checked (OpenID
-  # Connect Core 1.0, 3.1.3.7).
-  defp claimed(id) do
-    with [_head, claims, _signature] <- String.split(id.(), "."),
+  # The token came from the vendor itself, over TLS, so its signature need not be checked; its
+  # audience must be this client (OpenID Connect Core 1.0, 3.1.3.7).
+  defp claimed(account, id) do
+    with {:ok, client} <- value(account, :client_id),
+         [_head, claims, _signature] <- String.split(id.(), "."),
          {:ok, json} <- Base.url_decode64(claims, padding: false),
-         {:ok, claims} <- JSON.decode(json),
+         {:ok, %{"aud" => audience} = claims} <- JSON.decode(json),
+         true <- client.() in List.wrap(audience),
          do: address_in(claims),
          else: (_ -> nil)
   end
@@ -251,22 +254,25 @@ defmodule Skillbook.Connections.OAuth do
   end
 
   # RFC 6749, 5.1
-  defp grant(response) do
+  defp grant(response, form) do
     with {:ok, %{"access_token" => access} = fields} <- JSON.decode(response.body),
          true <- token?(access),
          type when is_binary(type) <- Map.get(fields, "token_type", "Bearer"),
-         "bearer" <- String.downcase(type),
-         {:ok, seconds} <- lasts(fields["expires_in"]) do
+         "bearer" <- String.downcase(type) do
       {:ok,
        %{
          access: fn -> access end,
          refresh: hidden(fields["refresh_token"]),
          id: hidden(fields["id_token"]),
-         lasts: seconds * 1000,
+         lasts: lasts(fields["expires_in"]) * 1000,
          scopes: scopes(fields["scope"])
        }}
     else
-      _ -> {:error, {:unavailable, "it answered with something else than a token", nil}}
+      _ ->
+        # Some vendors write errors with the status of a success.
+        if code(response, form),
+          do: {:error, failure(response, form)},
+          else: {:error, {:unavailable, "it answered with something else than a token", nil}}
     end
   end
 
@@ -276,30 +282,33 @@ defmodule Skillbook.Connections.OAuth do
 
   defp hidden(text), do: if(token?(text), do: fn -> text end)
 
-  defp lasts(nil), do: {:ok, @lasts}
+  # A number that is none must not lose the tokens: a refresh token may be new, and its former one
+  # used up. A token that has expired is renewed after its first refusal.
+  defp lasts(seconds) when is_integer(seconds), do: seconds |> max(1) |> min(@longest)
   defp lasts(seconds) when is_float(seconds), do: lasts(trunc(seconds))
-
-  defp lasts(seconds) when is_integer(seconds) and seconds > 0,
-    do: {:ok, min(seconds, @longest)}
 
   # Some vendors write the number as text.
   defp lasts(text) when is_binary(text) do
     case Number.integer(text) do
-      {seconds, ""} when seconds > 0 -> lasts(seconds)
-      _ -> :error
+      {seconds, _rest} -> lasts(seconds)
+      :error -> @lasts
     end
   end
 
-  defp lasts(_other), do: :error
+  defp lasts(_none), do: @lasts
 
+  # RFC 6749, 3.3
   defp scopes(text) when is_binary(text) and byte_size(text) <= @max_body,
-    do: text |> String.split() |> Enum.uniq() |> Enum.sort()
+    do: text |> String.split() |> Enum.filter(&scope?/1) |> Enum.uniq() |> Enum.sort()
 
   defp scopes(_none), do: nil
 
+  defp scope?(text),
+    do: byte_size(text) <= @max_scope and text =~ ~r/\A[\x21\x23-\x5b\x5d-\x7e]+\z/
+
   # RFC 6749, 5.2
   defp failure(response, form) do
-    code = code(response)
+    code = code(response, form)
 
     cond do
       response.status in [408, 425, 429] or response.status >= 500 ->
@@ -321,10 +330,11 @@ defmodule Skillbook.Connections.OAuth do
     end
   end
 
-  defp code(response) do
+  # Not if it repeats a secret.
+  defp code(response, form) do
     case JSON.decode(response.body) do
       {:ok, %{"error" => code}} when is_binary(code) ->
-        if code =~ ~r/\A[a-z0-9_.-]{1,60}\z/, do: code
+        if code =~ ~r/\A[a-z0-9_.-]{1,60}\z/ and redacted(code, form) == code, do: code
 
       _ ->
         nil
@@ -336,14 +346,19 @@ defmodule Skillbook.Connections.OAuth do
     description =
       with {:ok, %{"error_description" => text}} when is_binary(text) <-
              JSON.decode(response.body) do
-        secrets = for {name, value} <- form.(), name not in ["grant_type", "client_id"], do: value
-        text = Enum.reduce(secrets, text, &String.replace(&2, &1, "[secret]"))
-        ": " <> (text |> Failure.excerpt() |> Hidden.visible() |> inspect())
+        ": " <> (text |> redacted(form) |> Failure.excerpt() |> Hidden.visible() |> inspect())
       else
         _ -> ""
       end
 
     "status #{response.status}#{if code, do: ", #{code}"}#{description}"
+  end
+
+  @public ["grant_type", "client_id", "redirect_uri"]
+
+  defp redacted(text, form) do
+    secrets = for {name, value} <- form.(), name not in @public, do: value
+    Redact.secrets(text, secrets, "[secret]")
   end
 
   defp retry_after(response) do

@@ -12,11 +12,12 @@ defmodule Skillbook.Connections.Plug do
   |---|---|
   | `GET /google` | the browser is sent to the sign-in of the account `google` |
   | `GET /google?for=email.send` | the same, for this command; repeatable as `for[]=` |
-  | `GET /callback` | the vendor's answer is taken, and the browser is sent to `:return_to` |
+  | `GET /google/callback` | the vendor's answer is taken, and the browser is sent to `:return_to` |
 
   The address of `:return_to` gets the parameter `connected=google`, or `connection_error=` with
-  the kind of a `Skillbook.ConnectionError`. Register `:url` and `/callback` with the vendor, such
-  as `https://example.com/connections/callback`.
+  the kind of a `Skillbook.ConnectionError`. Register `:url`, the account and `/callback` with the
+  vendor, such as `https://example.com/connections/google/callback`. Each account has its own, so
+  that no answer of one vendor is sent to another (RFC 9700, 4.4).
 
   It needs the parameters of the query (`Plug.Conn.fetch_query_params/1` is called), and no body.
   To disconnect, call `Skillbook.Connections.disconnect/3` in a request that the application
@@ -82,12 +83,12 @@ defmodule Skillbook.Connections.Plug do
   @spec call(struct(), map()) :: struct()
   def call(conn, options) do
     case {conn.method, conn.path_info, options.profile.(conn)} do
-      {"GET", [_name], nil} ->
+      {"GET", [_name | rest], nil} when rest in [[], ["callback"]] ->
         respond(conn, 403, "Sign in to the application first.")
 
-      {"GET", ["callback"], profile} ->
+      {"GET", [account, "callback"], profile} ->
         conn = apply(@conn, :fetch_query_params, [conn])
-        complete(conn, profile, options)
+        complete(conn, account, profile, options)
 
       {"GET", [account], profile} ->
         conn = apply(@conn, :fetch_query_params, [conn])
@@ -100,7 +101,7 @@ defmodule Skillbook.Connections.Plug do
 
   defp begin(conn, account, profile, options) do
     given =
-      [profile: profile, redirect: options.url <> "/callback"] ++ commands(conn.query_params)
+      [profile: profile, redirect: callback(account, options)] ++ commands(conn.query_params)
 
     case Connections.authorize(options.book, account, given) do
       {:ok, %{url: url}} -> redirect(conn, url)
@@ -118,8 +119,13 @@ defmodule Skillbook.Connections.Plug do
 
   defp commands(_parameters), do: []
 
-  defp complete(conn, profile, options) do
-    case Connections.complete(options.book, conn.query_params, profile: profile) do
+  defp callback(account, options),
+    do: options.url <> "/" <> URI.encode(account, &URI.char_unreserved?/1) <> "/callback"
+
+  defp complete(conn, account, profile, options) do
+    given = [profile: profile, redirect: callback(account, options)]
+
+    case Connections.complete(options.book, conn.query_params, given) do
       {:ok, connection} -> back(conn, %{connected: connection.account}, options)
       {:error, error} -> failed(conn, error, options)
     end

@@ -27,9 +27,9 @@ defmodule Skillbook.Connections.ServiceAccount do
   defp first_of([scope | rest], account, key, subject, deadline) do
     left = max(deadline - System.monotonic_time(:millisecond), 1)
 
-    form = fn ->
-      [{"grant_type", @grant_type}, {"assertion", assertion(key, subject, scope)}]
-    end
+    # Made once: the reason of a failure must not repeat the assertion that was sent.
+    assertion = assertion(key, subject, scope)
+    form = fn -> [{"grant_type", @grant_type}, {"assertion", assertion}] end
 
     case OAuth.request_token(account, account.vendor.oauth().token, form, left) do
       {:error, {:refused, code, _reason}}

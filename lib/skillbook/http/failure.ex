@@ -4,7 +4,7 @@ defmodule Skillbook.HTTP.Failure do
   # `EmbedderError`, which have the same fields.
 
   alias Skillbook.HTTP.{Error, Response}
-  alias Skillbook.Support.{JSON, Number}
+  alias Skillbook.Support.{JSON, Number, Redact}
 
   # Bytes of an error response: enough to find its message.
   @max_body 64 * 1024
@@ -240,7 +240,7 @@ defmodule Skillbook.HTTP.Failure do
   @spec hide_key(result, (() -> String.t()) | nil) :: result when result: term()
   def hide_key({how, %{__exception__: true, reason: reason} = error}, key) when key != nil do
     key = key.()
-    reason = String.replace(reason, key, "[key]")
+    reason = Redact.secrets(reason, [key], "[key]")
 
     cut =
       Enum.find(

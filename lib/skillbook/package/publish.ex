@@ -213,7 +213,7 @@ defmodule Skillbook.Package.Publish do
     with {:ok, entry} <- View.fetch(view, skill.entry),
          {:ok, skill, bytes} <- artifact(view, entry, skill.name) do
       cond do
-        same?(path, bytes) ->
+        Document.read(root, skill.path) == {:ok, bytes} ->
           {:ok, :unchanged}
 
         File.exists?(path) and (old == nil or old.path != skill.path) and not options[:force] ->
@@ -230,11 +230,14 @@ defmodule Skillbook.Package.Publish do
     end
   end
 
-  defp same?(path, bytes), do: File.read(path) == {:ok, bytes}
-
+  # A link in place of the folder of a skill would lead elsewhere.
   defp delete(root, path) do
-    File.rm(Path.join(root, path))
-    if Path.dirname(path) != ".", do: File.rmdir(Path.join(root, Path.dirname(path)))
+    folder = Path.join(root, Path.dirname(path))
+
+    with {:ok, %{type: :directory}} <- File.lstat(folder) do
+      File.rm(Path.join(root, path))
+      if Path.dirname(path) != ".", do: File.rmdir(folder)
+    end
   end
 
   # The skills of an index that `index/1` wrote, by name.

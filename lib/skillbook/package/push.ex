@@ -4,7 +4,8 @@ defmodule Skillbook.Package.Push do
   # request for each entry, with the token in a header.
 
   alias Skillbook.Package.{Outcome, Publish, Site}
-  alias Skillbook.Support.JSON
+  alias Skillbook.HTTP.Failure
+  alias Skillbook.Support.{Hidden, JSON, Redact}
   alias Skillbook.{HTTP, PackageError, View}
 
   @max_answer 64 * 1024
@@ -48,7 +49,7 @@ defmodule Skillbook.Package.Push do
         |> Keyword.merge(options[:http] || [])
         |> Keyword.put(:redirects, 0)
 
-      answer(HTTP.request(request, http), name, base)
+      answer(HTTP.request(request, http), name, base, options[:token])
     end
   end
 
@@ -70,14 +71,13 @@ defmodule Skillbook.Package.Push do
 
   @actions %{"imported" => :published, "updated" => :updated, "unchanged" => :unchanged}
 
-  defp answer({:ok, %{status: status, body: body}}, name, base) do
+  defp answer({:ok, %{status: status, body: body}}, name, base, token) do
     case {status, JSON.decode(body)} do
       {status, {:ok, %{"action" => action}}} when status in [200, 201] ->
         if action = @actions[action], do: {:ok, action, nil, nil}, else: unknown(base, status)
 
       {status, {:ok, %{"error" => error}}} when is_binary(error) ->
-        error = String.slice(error, 0, 500)
-        message = "was refused by #{base} (status #{status}): #{error}"
+        message = "was refused by #{base} (status #{status}): #{said(error, token)}"
         PackageError.new(:source, name, message, token_hint(status))
 
       _ ->
@@ -85,8 +85,14 @@ defmodule Skillbook.Package.Push do
     end
   end
 
-  defp answer({:error, error}, _name, base),
+  defp answer({:error, error}, _name, base, _token),
     do: PackageError.new(:source, base, "could not be reached: #{Exception.message(error)}")
+
+  # The text is a stranger's, for a terminal, and may repeat the token.
+  defp said(text, token) do
+    secrets = if token, do: [token.()], else: []
+    text |> Redact.secrets(secrets, "[token]") |> Failure.excerpt() |> Hidden.visible()
+  end
 
   defp token_hint(401),
     do: "set the variable SKILLBOOK_TOKEN, or the option :token, to a token of that book"

@@ -124,7 +124,7 @@ defmodule Skillbook.Web.Plug do
         scheme: conn.scheme,
         host: authority(conn),
         path: Enum.map(conn.path_info, &URI.decode/1),
-        base: Enum.map_join(conn.script_name, "", &("/" <> &1)),
+        base: Enum.map_join(conn.script_name, "", &("/" <> base_segment(&1))),
         query: conn.query_string,
         headers: conn.req_headers,
         body: body,
@@ -138,6 +138,11 @@ defmodule Skillbook.Web.Plug do
     end
   end
 
+  # As it was sent, which may be a client's in an application that mounts the plug below a variable
+  # segment. Browsers take `/\host` for another host, and a browser or proxy may read `;`.
+  defp base_segment(segment),
+    do: URI.encode(segment, &(&1 == ?% or URI.char_unreserved?(&1)))
+
   # As the application has it, which knows its proxies.
   defp authority(%{host: host, port: port, scheme: scheme}) do
     host = if String.contains?(host, ":") and host =~ ~r/\A[^\[]/, do: "[#{host}]", else: host
@@ -150,7 +155,7 @@ defmodule Skillbook.Web.Plug do
   # `Plug.Parsers` has read the body.
   defp parsed(%{body: ""} = request, %{} = params)
        when params != %{} and not is_struct(params) do
-    if Request.header(request, "content-type") =~ "json",
+    if (Request.header(request, "content-type") || "") =~ "json",
       do: %{request | body: params |> Map.get("_json", params) |> JSON.encode()},
       else: %{request | fields: params |> Enum.flat_map(&field/1) |> Map.new()}
   end
@@ -205,6 +210,9 @@ defmodule Skillbook.Web.Plug do
       end
     end)
 
-    Process.delete(key)
+    Process.get(key)
+  after
+    # The process of a connection serves further requests, also after an exception.
+    for {{__MODULE__, _reference} = key, _conn} <- Process.get(), do: Process.delete(key)
   end
 end

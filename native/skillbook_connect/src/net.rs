@@ -19,10 +19,12 @@ use std::task::{Context, Poll};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+use crate::certificate;
 
 /// The longest line before STARTTLS, and the most lines of an answer there.
 const LINE: usize = 2_000;
@@ -148,6 +150,11 @@ impl fmt::Display for TooMuch {
 
 impl Error for TooMuch {}
 
+/// The error of a read beyond a limit.
+pub fn too_much() -> io::Error {
+    io::Error::other(TooMuch)
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -161,7 +168,7 @@ impl AsyncRead for Stream {
             return Poll::Ready(Ok(()));
         }
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooMuch)));
+            return Poll::Ready(Err(too_much()));
         }
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
@@ -327,23 +334,10 @@ fn tls_fault(error: &io::Error) -> Fault {
     else {
         return Fault::new(Kind::Connect, "TLS: the server closed the connection");
     };
-    let rustls::Error::InvalidCertificate(reason) = tls else {
-        return Fault::new(Kind::Connect, format!("TLS: {tls}"));
-    };
-    let text = match reason {
-        // A bad signature means that a trusted authority has the same name as the one that signed.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the authority of its certificate is not trusted".to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another host".to_owned()
-        }
-        _ => tls.to_string(),
-    };
-    Fault::new(Kind::Certificate, format!("TLS: {text}"))
+    match certificate::describe(tls) {
+        (text, true) => Fault::new(Kind::Certificate, text),
+        (text, false) => Fault::new(Kind::Connect, text),
+    }
 }
 
 /// The start of a server's text as one line without control characters.

@@ -4,6 +4,7 @@
 //! and errors. Commands are sent one at a time: a failure before the end of the text is certain, a
 //! lost connection after it is [`Kind::Unclear`].
 
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use lettre::transport::smtp::response::Severity;
 use lettre::Address;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -21,8 +23,13 @@ use tokio::time::{timeout_at, Instant};
 
 use crate::net::{self, Fault, Kind, Login, Result, Server, Stream, Tls};
 
-/// The bytes that a server may answer to one mail.
+/// The bytes that a server may answer to one mail, and the lines to one command. lettre reads an
+/// answer anew with each of its lines.
 const ANSWERS: usize = 1024 * 1024;
+const LINES: usize = 100;
+
+/// The time for the answer to QUIT, which says nothing about the mail.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// A mail: its envelope and its bytes, whose lines end with CRLF.
 pub struct Letter {
@@ -42,7 +49,7 @@ pub async fn send(server: &Server, login: &Login, letter: &Letter, limit: Durati
         .await
         .unwrap_or_else(|_| Err(too_late(Kind::Unclear)))?;
     // The mail is sent, whatever the server says to this.
-    let _ = timeout_at(end, connection.quit()).await;
+    let _ = timeout_at(end.min(Instant::now() + FAREWELL), connection.quit()).await;
     Ok(())
 }
 
@@ -61,37 +68,48 @@ async fn prepare(server: &Server, login: &Login, letter: &Letter) -> Result<Asyn
     };
     let hello = ClientId::default();
     let mut connection =
-        AsyncSmtpConnection::connect_with_transport(Box::new(Wire(stream)), &hello)
+        AsyncSmtpConnection::connect_with_transport(Box::new(Wire { stream, lines: 0 }), &hello)
             .await
             .map_err(|error| fault(&error, Kind::Connect))?;
     sign_in(&mut connection, login).await?;
 
     let parameters = parameters(&connection, &from, &recipients, &letter.bytes)?;
-    connection
-        .command(Mail::new(Some(from), parameters))
-        .await
-        .map_err(|error| fault(&error, Kind::Refused))?;
+    let done = Severity::PositiveCompletion;
+    run(&mut connection, Mail::new(Some(from), parameters), done).await?;
     for (address, text) in recipients.into_iter().zip(&letter.recipients) {
-        connection.command(Rcpt::new(address, vec![])).await.map_err(|error| {
-            let fault = fault(&error, Kind::Refused);
-            match fault.kind {
+        run(&mut connection, Rcpt::new(address, vec![]), done).await.map_err(
+            |fault| match fault.kind {
                 Kind::Refused => {
                     Fault { text: format!("it refused the recipient {text}"), ..fault }
                 }
                 _ => fault,
-            }
-        })?;
+            },
+        )?;
     }
-    connection.command(Data).await.map_err(|error| fault(&error, Kind::Refused))?;
+    // Without its consent the server would take the lines of the mail for commands.
+    run(&mut connection, Data, Severity::PositiveIntermediate).await?;
     Ok(connection)
+}
+
+/// lettre takes any answer that is no error for a success.
+async fn run(
+    connection: &mut AsyncSmtpConnection,
+    command: impl Display,
+    expected: Severity,
+) -> Result<()> {
+    match connection.command(command).await {
+        Ok(response) if response.code().severity == expected => Ok(()),
+        Ok(_) => Err(malformed()),
+        Err(error) => Err(fault(&error, Kind::Refused)),
+    }
 }
 
 async fn hand_over(connection: &mut AsyncSmtpConnection, bytes: &[u8]) -> Result<()> {
     match connection.message(without_last_end(bytes)).await {
-        Ok(_) => Ok(()),
+        Ok(response) if response.code().severity == Severity::PositiveCompletion => Ok(()),
         // Only an answer says that the server has not taken the mail.
         Err(error) if error.status().is_some() => Err(fault(&error, Kind::Refused)),
-        Err(_) => {
+        _ => {
             let text = "the server did not answer whether it took the mail";
             Err(Fault::new(Kind::Unclear, text))
         }
@@ -210,21 +228,26 @@ fn fault(error: &lettre::transport::smtp::Error, refused: Kind) -> Fault {
         return Fault::quoting(refused, "", &text);
     }
     match causes.iter().find_map(|cause| cause.downcast_ref::<io::Error>()) {
-        Some(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Fault::new(Kind::Malformed, "the server's answer is not valid SMTP")
-        }
+        Some(error) if error.kind() == io::ErrorKind::InvalidData => malformed(),
         Some(error) => net::io_fault(error),
         // lettre says so if the connection ends before the answer does.
         None if causes.iter().any(|cause| cause.to_string() == "incomplete response") => {
             net::io_fault(&io::ErrorKind::UnexpectedEof.into())
         }
-        None => Fault::new(Kind::Malformed, "the server's answer is not valid SMTP"),
+        None => malformed(),
     }
 }
 
-/// A connection as lettre takes it.
+fn malformed() -> Fault {
+    Fault::new(Kind::Malformed, "the server's answer is not valid SMTP")
+}
+
+/// A connection as lettre takes it, and the lines that were read since the last command.
 #[derive(Debug)]
-struct Wire(Stream);
+struct Wire {
+    stream: Stream,
+    lines: usize,
+}
 
 impl AsyncTokioStream for Wire {
     /// lettre hands it out and does not use it.
@@ -239,7 +262,14 @@ impl AsyncRead for Wire {
         context: &mut Context,
         buffer: &mut ReadBuf,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        self.lines += read.iter().filter(|byte| **byte == b'\n').count();
+        match self.lines > LINES {
+            true => Poll::Ready(Err(net::too_much())),
+            false => result,
+        }
     }
 }
 
@@ -249,15 +279,16 @@ impl AsyncWrite for Wire {
         context: &mut Context,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        self.lines = 0;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

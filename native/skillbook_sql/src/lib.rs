@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod certificate;
 mod database;
 mod error;
 pub mod postgres;

@@ -31,7 +31,7 @@ defmodule Skillbook.Connections.PlugTest do
   defp visit(conn) do
     assert conn.status == 302
     {302, location} = conn |> header("location") |> Services.open()
-    @url <> "/callback?" <> query = location
+    @url <> "/google/callback?" <> query = location
     query
   end
 
@@ -43,7 +43,7 @@ defmodule Skillbook.Connections.PlugTest do
 
   test "signs the user in, and sends the browser back", %{book: book, options: options} do
     query = options |> get("/google", "ann", "for[]=email.search&for[]=calendar.list") |> visit()
-    conn = get(options, "/callback", "ann", query)
+    conn = get(options, "/google/callback", "ann", query)
     assert {conn.status, conn.resp_body} == {302, ""}
     assert header(conn, "location") == "/settings?tab=mail&connected=google"
     assert header(conn, "cache-control") == "no-store"
@@ -52,20 +52,31 @@ defmodule Skillbook.Connections.PlugTest do
     assert Connections.services(book, "eve") == []
 
     # Once.
-    conn = get(options, "/callback", "ann", query)
+    conn = get(options, "/google/callback", "ann", query)
     assert header(conn, "location") == "/settings?tab=mail&connection_error=state"
   end
 
   test "takes no answer of somebody else's sign-in", %{book: book, options: options} do
     # Eve sends the address to Ann, who signs in with her own account.
     query = options |> get("/google", "eve", "for=email.search") |> visit()
-    conn = get(options, "/callback", "ann", query)
+    conn = get(options, "/google/callback", "ann", query)
     assert header(conn, "location") == "/settings?tab=mail&connection_error=state"
     assert Connections.list(book) == {:ok, []}
 
     # Nor that of nobody.
-    assert get(options, "/callback", nil, query).status == 403
+    assert get(options, "/google/callback", nil, query).status == 403
     assert Connections.list(book) == {:ok, []}
+  end
+
+  test "takes the answer of one vendor only at its own address", context do
+    accounts = [google: account(context.world), other: account(context.world)]
+    options = options(book(accounts, profiles: [[id: "ann"]]))
+    query = options |> get("/google", "ann", "for=email.search") |> visit()
+    conn = get(options, "/other/callback", "ann", query)
+    assert header(conn, "location") == "/settings?tab=mail&connection_error=state"
+    # Nor later.
+    conn = get(options, "/google/callback", "ann", query)
+    assert header(conn, "location") == "/settings?tab=mail&connection_error=state"
   end
 
   test "returns to its own application after each error", context do
@@ -74,9 +85,9 @@ defmodule Skillbook.Connections.PlugTest do
     query = options |> get("/google", "ann", "for=email.search") |> visit()
 
     for {path, query, kind} <- [
-          {"/callback", query, "denied"},
-          {"/callback", "", "state"},
-          {"/callback", "state=a&code=b", "state"},
+          {"/google/callback", query, "denied"},
+          {"/google/callback", "", "state"},
+          {"/google/callback", "state=a&code=b", "state"},
           {"/nothing", "", "account"},
           {"/google", "for=email.nothing", "command"},
           # The book has no commands, so no default.
@@ -89,12 +100,14 @@ defmodule Skillbook.Connections.PlugTest do
       assert header(conn, "location") == "/settings?tab=mail&connection_error=#{kind}"
     end
 
-    conn = get(options(context.book, return_to: "/"), "/callback", "ann", "")
+    conn = get(options(context.book, return_to: "/"), "/google/callback", "ann", "")
     assert header(conn, "location") == "/?connection_error=state"
   end
 
   test "answers other requests by 404, and strangers by 403", %{options: options} do
-    for path <- ["/", "/google/x", "/a/b/c"], do: assert(get(options, path, "ann").status == 404)
+    for path <- ["/", "/google/x", "/a/b/c", "/google/callback/x"],
+        do: assert(get(options, path, "ann").status == 404)
+
     assert get(options, "/google", nil).status == 403
 
     for method <- ["POST", "PUT", "DELETE", "HEAD"] do

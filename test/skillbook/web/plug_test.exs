@@ -115,6 +115,67 @@ defmodule Skillbook.Web.PlugTest do
         do: assert(WebPlug.call(conn(path_info: path), init(book)).status == status)
   end
 
+  # The part of the path before the plug is the client's, if the application mounts it below a
+  # variable segment.
+  test "the base leads to no other host, and ends no header or attribute", %{book: book} do
+    for {segment, base} <- [
+          {"admin", "/admin"},
+          {"a%20b", "/a%20b"},
+          {"\\\\evil.example", "/%5C%5Cevil.example"},
+          {"\\evil.example", "/%5Cevil.example"},
+          {"a;b,c", "/a%3Bb%2Cc"},
+          {~s("><script>), "/%22%3E%3Cscript%3E"},
+          {"a\r\nx: y", "/a%0D%0Ax%3A%20y"},
+          {"é", "/%C3%A9"}
+        ] do
+      fields = [path_info: ["skills"], script_name: [segment]]
+      page = WebPlug.call(conn(fields), init(book))
+      assert {segment, page.status} == {segment, 200}
+      assert IO.iodata_to_binary(page.resp_body) =~ ~s(href="#{base}/skills")
+
+      signed_out = WebPlug.call(conn(fields), init(book, authenticate: :tokens))
+      location = header(signed_out, "location")
+      assert {segment, String.starts_with?(location, base <> "/login")} == {segment, true}
+    end
+  end
+
+  test "methods, paths and headers are those of the server's own", %{book: book} do
+    {:ok, token} = Skillbook.Web.Tokens.create(book, scopes: [:api], profile: "ann")
+    bearer = {"authorization", "Bearer " <> token.secret.()}
+    other = {"authorization", "Bearer sb_other"}
+    options = init(book, authenticate: :tokens)
+
+    for {fields, status} <- [
+          {[], 200},
+          {[method: "HEAD"], 200},
+          {[method: "get"], 405},
+          {[method: "TRACE"], 405},
+          {[method: "OPTIONS"], 405},
+          {[method: "CONNECT"], 405},
+          {[method: ""], 405},
+          {[path_info: ["api", "skills", ".."]], 400},
+          {[path_info: ["api", "skills", "%2e%2E"]], 400},
+          {[path_info: ["api", "%2e", "skills"]], 400},
+          {[path_info: ["api", "skills%00"]], 400},
+          {[path_info: ["api", "skills", "a%2Fb"]], 404},
+          {[path_info: ["api%2Fskills"]], 403},
+          {[path_info: ["api;a=b", "skills"]], 403},
+          {[path_info: ["API", "skills"]], 403},
+          {[query_string: String.duplicate("a", 20_000)], 414},
+          {[query_string: "a=%FF"], 400},
+          {[req_headers: [bearer, other]], 401},
+          {[req_headers: [other, bearer]], 401},
+          {[req_headers: []], 401},
+          {[host: ""], 421},
+          {[host: "example.com.evil.example"], 421}
+        ] do
+      fields = Keyword.merge([req_headers: [bearer]], fields)
+      answer = [] |> conn() |> struct!(fields) |> WebPlug.call(options)
+      assert {fields, answer.status} == {fields, status}
+      if fields[:method] == "HEAD", do: assert(answer.resp_body == "")
+    end
+  end
+
   @form [{"content-type", "application/x-www-form-urlencoded"}]
   @page [method: "POST", path_info: ["login"], req_headers: @form]
 
@@ -137,6 +198,15 @@ defmodule Skillbook.Web.PlugTest do
       assert WebPlug.call(conn([body_params: params] ++ @page), options).status == 303
       params = %{"token" => ["x"]}
       assert WebPlug.call(conn([body_params: params] ++ @page), options).status == 401
+
+      # A map of the client's is no upload, and a form may be of another parser.
+      params = %{
+        "token" => [%{"path" => "/etc/passwd", "filename" => "a", "content_type" => "b"}]
+      }
+
+      assert WebPlug.call(conn([body_params: params] ++ @page), options).status == 401
+      fields = [body_params: %{"token" => "x"}, method: "POST", path_info: ["login"]]
+      assert WebPlug.call(conn(fields), options).status == 401
     end
 
     test "may have been read by Plug.Parsers, as JSON", %{book: book} do
@@ -182,6 +252,23 @@ defmodule Skillbook.Web.PlugTest do
     write = fn -> Skillbook.Store.create(Skillbook.view(book, "ann"), note(), by: :user) end
     assert {:ok, _entry} = write.()
     assert %Plug.Conn{status: 200} = Task.await(task, 60_000)
+  end
+
+  test "a stream that raises leaves nothing in the process of its connection" do
+    raising = fn write ->
+      :ok = write.("a")
+      raise "lost"
+    end
+
+    response = %Skillbook.Web.Response{body: {:stream, raising}}
+    before = Process.get_keys()
+    conn = conn(assigns: %{client: self()})
+    assert_raise RuntimeError, "lost", fn -> WebPlug.respond(conn, response) end
+    assert Process.get_keys() -- before == []
+
+    response = %{response | body: {:stream, & &1.("a")}}
+    assert %Plug.Conn{resp_body: ["a"]} = WebPlug.respond(conn, response)
+    assert Process.get_keys() -- before == []
   end
 
   defp note, do: %{name: "tea", title: "Tea", kind: :note, content: "Boil."}

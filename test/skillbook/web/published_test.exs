@@ -211,6 +211,98 @@ defmodule Skillbook.Web.PublishedTest do
     assert get(web, "one.tar.gz").status == 404
   end
 
+  test "a file that becomes a link, a pipe, a folder or huge leaves its skill out, at once", %{
+    tmp_dir: folder
+  } do
+    file = Path.join(folder, "one/a.txt")
+
+    huge = fn ->
+      {:ok, io} = :file.open(file, [:write, :raw])
+      {:ok, _} = :file.position(io, 1_000_000_000_000)
+      :ok = :file.truncate(io)
+      :file.close(io)
+    end
+
+    for {change, reason} <- [
+          {fn -> {_, 0} = System.cmd("mkfifo", [file]) end, "a.txt: invalid argument"},
+          {fn -> File.ln_s!("/etc/passwd", file) end, "a.txt is a symbolic link"},
+          {fn -> File.ln_s!("/dev/zero", file) end, "a.txt is a symbolic link"},
+          {fn -> File.mkdir!(file) end, "a.txt: illegal operation on a directory"},
+          {huge, "a.txt: file too large"}
+        ] do
+      File.rm_rf!(folder)
+
+      files = %{
+        "one/SKILL.md" => skill("one"),
+        "one/a.txt" => "1",
+        "two/SKILL.md" => skill("two")
+      }
+
+      {_book, web} = start(folder, files, publish: "default")
+      File.rm!(file)
+      change.()
+
+      {time, log} =
+        :timer.tc(fn ->
+          ExUnit.CaptureLog.capture_log(fn -> assert names(web, []) == ["two"] end)
+        end)
+
+      assert log =~ "one is not published: " <> reason
+      assert get(web, "one.tar.gz").status == 404
+      assert time < 5_000_000
+    end
+  end
+
+  test "conditions and ranges tell nothing of hidden entries", %{tmp_dir: folder} do
+    files = %{
+      "one/SKILL.md" => skill("one"),
+      "secret/SKILL.md" =>
+        String.replace(skill("secret"), "---\n#", "visibility_labels: [board]\n---\n#")
+    }
+
+    {_book, web} =
+      start(folder, files,
+        publish: "default",
+        profiles: [[id: "default", grants: []], [id: "board", grants: ["board"]]]
+      )
+
+    etag = header(get(web, "secret/SKILL.md", as: "board"), "etag")
+    index = header(get(web, "index.json", as: "board"), "etag")
+
+    for {name, value} <- [
+          {"if-none-match", etag},
+          {"if-none-match", "*"},
+          {"if-match", etag},
+          {"if-range", etag},
+          {"range", "bytes=0-9"},
+          {"host", "evil.example"},
+          {"x-forwarded-host", "evil.example"},
+          {"x-original-url", @root <> "one/SKILL.md"},
+          {"x-http-method-override", "PUT"}
+        ] do
+      options = [headers: [{name, value}]]
+      assert get(web, "secret/SKILL.md", options) == get(web, "absent/SKILL.md", options)
+      shown = get(web, "one/SKILL.md", options)
+      # Ranges are not served, so the whole page comes.
+      if name == "range", do: assert({shown.status, shown.body} == {200, files["one/SKILL.md"]})
+    end
+
+    assert get(web, "index.json", headers: [{"if-none-match", index}]).status == 200
+
+    for path <- [
+          "one/../one/SKILL.md",
+          "one/./SKILL.md",
+          "..%2Fskills",
+          "%2e%2e/skills",
+          "one%00/SKILL.md",
+          "one/SKILL.md;a",
+          "one\\SKILL.md",
+          "one/SKILL.md%20"
+        ] do
+      assert {path, get(web, path).status in [400, 404]} == {path, true}
+    end
+  end
+
   test "requests at once make one index", %{tmp_dir: folder} do
     {_book, web} = start(folder, %{"one/SKILL.md" => skill("one")}, publish: "default")
 
@@ -350,6 +442,30 @@ defmodule Skillbook.Web.PublishedTest do
                "another folder, or replace it with --force"
 
     assert actions(publish.(names: ["nothing"])) =~ ~s("nothing")
+  end
+
+  # Others may write to the folder of a web server.
+  test "publishing into a folder deletes and reads nothing beside it", %{tmp_dir: folder} do
+    source = Path.join(folder, "source")
+    target = Path.join(folder, "target")
+    root = Path.join(target, ".well-known/agent-skills")
+    elsewhere = Path.join(folder, "elsewhere")
+    write(source, %{"one/SKILL.md" => skill("one"), "two/SKILL.md" => skill("two")})
+    write(elsewhere, %{"SKILL.md" => "mine"})
+    assert {:ok, [_one, _two]} = Package.publish(view(source), target)
+
+    # The skill is gone from the source, and its folder is a link.
+    File.rm_rf!(Path.join(source, "two"))
+    File.rm_rf!(Path.join(root, "two"))
+    File.ln_s!(elsewhere, Path.join(root, "two"))
+    # The other one is a pipe.
+    File.rm!(Path.join(root, "one/SKILL.md"))
+    {_, 0} = System.cmd("mkfifo", [Path.join(root, "one/SKILL.md")])
+    publish = Task.async(fn -> Package.publish(view(source), target) end)
+    assert {:ok, outcomes} = Task.await(publish, 5_000)
+    assert [%{name: "one"}, %{name: "two", action: :removed}] = outcomes
+    assert File.read!(Path.join(elsewhere, "SKILL.md")) == "mine"
+    assert File.read!(Path.join(root, "one/SKILL.md")) == skill("one")
   end
 
   test "installs from a running book", %{tmp_dir: folder} do

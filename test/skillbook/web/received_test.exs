@@ -207,6 +207,17 @@ defmodule Skillbook.Web.ReceivedTest do
       assert got == "one was refused by #{url}/.well-known/agent-skills #{message}"
     end
 
+    # A server may repeat the token, and write to the terminal.
+    secret = "sb_t0ken-of-ann"
+    said = JSON.encode(%{error: "bad Bearer #{secret}\e[2J\u202E\n#{String.duplicate("x", 900)}"})
+    head = {:head, 403, [{"content-length", "#{byte_size(said)}"}]}
+    {_pid, lying} = Skillbook.Test.HTTPServer.start([[head, {:raw, said}]])
+    {:ok, [got]} = Package.publish(view, lying, token: fn -> secret end, names: ["one"])
+    message = Exception.message(got.error)
+    assert message =~ "(status 403): bad Bearer [token] [2J"
+    assert String.length(message) < 500
+    refute message =~ ~r/[\e\n\x{202E}]/u
+
     # Other servers and addresses.
     refused = [
       {"http://example.com",

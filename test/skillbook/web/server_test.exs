@@ -957,6 +957,36 @@ defmodule Skillbook.Web.ServerTest do
       assert once(String.replace(url, "https", "http"), get("/request")) == :closed
     end
 
+    test "a handshake that is none, or never ends, ends the connection", context do
+      files = [certfile: context.certfile, keyfile: context.keyfile]
+      {_server, url} = start(tls: files, head_timeout: 200)
+
+      for bytes <- [
+            "",
+            <<22, 3, 1>>,
+            <<22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3>>,
+            <<22, 3, 3, 255, 255>> <> String.duplicate("a", 70_000),
+            <<21, 3, 3, 0, 2, 2, 40>>,
+            String.duplicate("a", 1_000)
+          ] do
+        socket = RawHTTP.connect(url)
+        RawHTTP.put(socket, bytes)
+        # At most an alert.
+        assert <<21, 3, 3, 0, 2, _level, _reason>> = closed(RawHTTP.rest(socket, "", 5_000))
+      end
+
+      # Without a name, and with another one.
+      for name <- [:disable, 'other.example'] do
+        options = [verify: :verify_none, server_name_indication: name, log_level: :none]
+        port = URI.parse(url).port
+        assert {:ok, tls} = :ssl.connect('127.0.0.1', port, options, 5_000)
+        :ssl.close(tls)
+      end
+    end
+
+    defp closed(""), do: <<21, 3, 3, 0, 2, 0, 0>>
+    defp closed(bytes), do: bytes
+
     test "reads changed files again, and keeps the certificate if they are wrong", context do
       {_server, url} = start(tls: [certfile: context.certfile, keyfile: context.keyfile])
       assert {:ok, _} = fetch(url, context.authority)

@@ -5,6 +5,7 @@ defmodule Skillbook.Calendar.CalDAV.Server do
   # The password is sent to the account's own server only: an address of another one in an answer
   # is refused.
 
+  alias Skillbook.Calendar.CalDAV.Events
   alias Skillbook.Calendar.ICalendar
   alias Skillbook.Calendar.TimeZones
   alias Skillbook.Connections.{Client, Library}
@@ -191,16 +192,20 @@ defmodule Skillbook.Calendar.CalDAV.Server do
          {:ok, responses} <- responses(account, answer) do
       {:ok,
        for(
-         response <- responses,
+         response <- Enum.uniq_by(responses, & &1.href),
+         file = file(response, calendar),
          data = text(response, @cal <> "calendar-data"),
          {:ok, parsed} <- [ICalendar.parse(data)],
-         do: %{
-           file: response.href |> segments() |> List.last(""),
-           version: text(response, @dav <> "getetag"),
-           calendar: parsed
-         }
+         do: %{file: file, version: text(response, @dav <> "getetag"), calendar: parsed}
        )}
     end
+  end
+
+  # The name of a file, but not of a folder, which one request would delete with all its files.
+  defp file(response, calendar) do
+    name = response.href |> String.split("/") |> List.last()
+    own? = response.href == String.trim_trailing(calendar.path, "/")
+    if Events.file?(name) and not own?, do: name
   end
 
   @doc "Reads a file."

@@ -5,10 +5,10 @@ defmodule Skillbook.Mail.IMAP.Search do
 
   alias Skillbook.Mail.IMAP.{Folders, Labels, Messages, Session}
 
-  # The messages of a folder that are compared by date, the last ones.
-  @max_found 2_000
   # The references of a message by which its thread is searched.
   @max_references 10
+  # The messages of a thread in a folder, the last ones; more than a conversation shows.
+  @max_related 200
 
   @roles ~w(inbox sent drafts spam trash)a
 
@@ -32,9 +32,7 @@ defmodule Skillbook.Mail.IMAP.Search do
 
     if not known, do: Session.fail(Labels.missing(query.label, folders))
 
-    # A message may be in two folders, so of twice as many the first different ones are taken.
-    latest = Enum.sort_by(found, fn {_, message} -> {message.date, message.uid} end, :desc)
-    {candidates, rest} = Enum.split(latest, 2 * query.limit + 1)
+    {candidates, rest} = found |> Enum.sort_by(&order/1, :desc) |> Enum.split(candidates(query))
     different = session |> Messages.with_ids(candidates) |> Enum.uniq_by(&elem(&1, 1).id)
     {shown, more} = Enum.split(different, query.limit)
     %{messages: Messages.summaries(session, shown), more: more != [] or rest != []}
@@ -99,11 +97,22 @@ defmodule Skillbook.Mail.IMAP.Search do
   defp find(_session, _folder, %{messages: 0}, _keys, _query), do: []
 
   defp find(session, folder, _selected, keys, query) do
-    for message <- latest(session, keys), within?(message.date, query), do: {folder, message}
+    found =
+      for message <- latest(session, keys), within?(message.date, query), do: {folder, message}
+
+    # One more says that there are more. A server may have thousands of folders.
+    last(found, candidates(query) + 1)
   end
 
+  # A message may be in two folders, so of twice as many the first different ones are taken.
+  defp candidates(query), do: 2 * query.limit + 1
+
+  defp last(found, count), do: found |> Enum.sort_by(&order/1, :desc) |> Enum.take(count)
+
+  defp order({_folder, message}), do: {message.date, message.uid}
+
   defp latest(session, keys) do
-    case session |> Session.call({:search, keys}) |> Enum.sort() |> Enum.take(-@max_found) do
+    case Session.call(session, {:search, keys}) do
       [] -> []
       uids -> Session.call(session, {:fetch, uids, [], nil})
     end
@@ -131,8 +140,9 @@ defmodule Skillbook.Mail.IMAP.Search do
           folder.role not in [:spam, :trash, :drafts] or folder == home,
           {:ok, %{messages: count}} when count > 0 <-
             [Session.ask(session, {:select, folder.raw, true})],
-          message <- latest(session, [:undeleted, :undraft, {:any, any}]),
-          do: {folder, message}
+          messages = latest(session, [:undeleted, :undraft, {:any, any}]),
+          message <- last(Enum.map(messages, &{folder, &1}), @max_related),
+          do: message
 
     session
     |> Messages.with_ids(others)

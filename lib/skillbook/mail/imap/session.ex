@@ -10,7 +10,7 @@ defmodule Skillbook.Mail.IMAP.Session do
   alias Skillbook.Connections.{Account, Library}
   alias Skillbook.HTTP.Failure
   alias Skillbook.{MailError, ServiceError, Telemetry}
-  alias Skillbook.Support.Hidden
+  alias Skillbook.Support.{Hidden, Redact}
 
   @enforce_keys [:account, :native, :token]
   defstruct [:account, :native, :token]
@@ -247,10 +247,8 @@ defmodule Skillbook.Mail.IMAP.Session do
   defp said(nil, _token), do: nil
 
   defp said(text, token) do
-    secret = token.()
-
     text
-    |> String.replace(if(secret == "", do: [], else: secret), "[secret]")
+    |> Redact.secrets([token.()], "[secret]")
     |> Failure.excerpt()
     |> Hidden.line()
     |> String.replace("\"", "'")

@@ -1,9 +1,10 @@
 //! Mailboxes by IMAP, with imap-next for the protocol.
 //!
 //! A [`Connection`] is signed in and runs one command at a time. imap-next limits the nesting of
-//! answers. Here are the other limits: the bytes of the answers to one command (`ANSWERS`),
+//! answers. Here are the other limits: the bytes of the answers to one call (`ANSWERS`),
 //! and those of one answer (`ANSWER`). A message is therefore read in pieces, see [`Call::Fetch`].
-//! A connection with an answer that cannot be read is not used again.
+//! A connection with an answer that cannot be read is not used again, and answers about messages
+//! that were not asked for are left out.
 //!
 //! Texts that are searched for are sent as literals if they are not plain words, so no text can
 //! add a condition or a command. Names of folders are bytes, as the server gave them.
@@ -11,6 +12,7 @@
 mod pool;
 pub mod session;
 
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
 use imap_next::client::{Client, Error, Event, Options};
@@ -36,7 +38,7 @@ use tokio::net::TcpStream;
 
 use crate::net::{self, io_fault, Fault, Kind, Login, Result, Server, Stream, Tls};
 
-/// The most bytes of all answers to one command, and of one of them.
+/// The most bytes of all answers to one call, and of one of them.
 const ANSWERS: usize = 16 * 1024 * 1024;
 const ANSWER: u32 = 8 * 1024 * 1024;
 
@@ -46,6 +48,16 @@ const COUNT: usize = 20_000;
 /// The most folders, and the most numbers or ranges of a command, since servers limit its length.
 const FOLDERS: usize = 2_000;
 const RANGES: usize = 200;
+
+/// The longest name of a folder in bytes.
+const NAME: usize = 2_000;
+
+/// The most messages that a search finds, the last ones, and the most flags of a folder or message.
+const FOUND: usize = 2_000;
+const FLAGS: usize = 1_000;
+
+/// The times that Elixir's calendar has: the years 0 to 9999.
+const TIMES: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
 
 /// The name of a folder, or a mail.
 pub struct Bytes(pub Vec<u8>);
@@ -134,6 +146,8 @@ pub struct Connection {
     client: Client,
     capabilities: Vec<Capability<'static>>,
     commands: u64,
+    /// The UIDVALIDITY of each folder that the caller has selected.
+    validities: HashMap<Vec<u8>, Option<NonZeroU32>>,
 }
 
 /// The answers to a command.
@@ -164,14 +178,19 @@ impl Connection {
         options.max_response_size = ANSWER;
         options.discard_greeting = is_greeted;
         let client = Client::new(options);
-        Connection { stream, client, capabilities: Vec::new(), commands: 0 }
+        let validities = HashMap::new();
+        Connection { stream, client, capabilities: Vec::new(), commands: 0, validities }
     }
 
+    /// Begins the calls of another caller, who knows no UIDs yet.
     pub async fn check(&mut self) -> Result<()> {
+        self.validities.clear();
+        self.stream.left = ANSWERS;
         self.run(CommandBody::Noop).await.map(|_| ())
     }
 
     pub async fn call(&mut self, call: Call) -> Result<Answer> {
+        self.stream.left = ANSWERS;
         match call {
             Call::Folders => self.folders().await,
             Call::Select(folder, is_read_only) => self.select(folder, is_read_only).await,
@@ -296,7 +315,11 @@ impl Connection {
                 Mailbox::Inbox => b"INBOX".to_vec(),
                 Mailbox::Other(other) => other.inner().as_ref().to_vec(),
             };
-            let attributes = items.iter().map(ToString::to_string).collect();
+            if name.len() > NAME {
+                let text = format!("the name of a folder has more than {NAME} bytes");
+                return Err(Fault::new(Kind::TooLarge, text));
+            }
+            let attributes = items.iter().take(FLAGS).map(ToString::to_string).collect();
             folders.push(Folder { name, attributes });
             if folders.len() > FOLDERS {
                 let text = format!("the account has more than {FOLDERS} folders");
@@ -307,12 +330,21 @@ impl Connection {
     }
 
     async fn select(&mut self, folder: Bytes, is_read_only: bool) -> Result<Answer> {
+        let name = folder.0.clone();
         let mailbox = mailbox(folder)?;
         let body = match is_read_only {
             true => CommandBody::Examine { mailbox },
             false => CommandBody::Select { mailbox },
         };
         let answers = self.run(body).await?;
+        let validity = answers.codes.iter().rev().find_map(|code| match code {
+            Code::UidValidity(number) => Some(*number),
+            _ => None,
+        });
+        // Its UIDs are those of other messages.
+        if self.validities.insert(name, validity).is_some_and(|before| before != validity) {
+            return Err(Fault::new(Kind::Closed, "the folder was replaced by another one"));
+        }
         let mut selected = Selected::default();
         for data in answers.data {
             match data {
@@ -342,7 +374,10 @@ impl Connection {
             Data::Search(uids) => Some(uids),
             _ => None,
         });
-        Ok(Answer::Uids(uids.flatten().map(NonZeroU32::get).collect()))
+        let mut uids: Vec<u32> = uids.flatten().map(NonZeroU32::get).collect();
+        uids.sort_unstable();
+        uids.dedup();
+        Ok(Answer::Uids(uids.split_off(uids.len().saturating_sub(FOUND))))
     }
 
     async fn fetch(
@@ -368,6 +403,7 @@ impl Connection {
             let partial = Some((place, length));
             names.push(MessageDataItemName::BodyExt { section: None, partial, peek: true });
         }
+        let mut asked: BTreeSet<u32> = uids.iter().copied().collect();
         let mut messages = Vec::new();
         for sequence_set in sets(uids) {
             let macro_or_item_names =
@@ -377,7 +413,7 @@ impl Connection {
                 let Data::Fetch { items, .. } = data else { continue };
                 let message = Message::new(items.into_inner());
                 // An update of the flags of some message has no size.
-                if message.uid > 0 && message.size > 0 {
+                if message.size > 0 && asked.remove(&message.uid) {
                     messages.push(message);
                 }
             }
@@ -456,7 +492,6 @@ impl Connection {
         self.commands += 1;
         let tag = Tag::try_from(self.tag()).map_err(|_| unexpected())?;
         self.client.enqueue_command(Command { tag, body });
-        self.stream.left = ANSWERS;
         Ok(())
     }
 
@@ -560,9 +595,13 @@ impl Message {
                             FlagFetch::Flag(flag) => Some(flag.to_string()),
                             FlagFetch::Recent => None,
                         })
+                        .take(FLAGS)
                         .collect();
                 }
-                MessageDataItem::InternalDate(date) => message.date = date.as_ref().timestamp(),
+                MessageDataItem::InternalDate(date) => {
+                    let time = date.as_ref().timestamp();
+                    message.date = time.clamp(*TIMES.start(), *TIMES.end());
+                }
                 MessageDataItem::Rfc822Size(size) => message.size = size,
                 MessageDataItem::BodyExt { section, data, .. } => {
                     let data = data.into_option().map(|data| data.into_owned()).unwrap_or_default();
@@ -652,7 +691,7 @@ fn flag(text: &str) -> Result<Flag<'static>> {
 
 fn keywords(flags: &[Flag]) -> Vec<String> {
     let keyword = |flag: &Flag| matches!(flag, Flag::Keyword(_)).then(|| flag.to_string());
-    flags.iter().filter_map(keyword).collect()
+    flags.iter().filter_map(keyword).take(FLAGS).collect()
 }
 
 fn mailbox(name: Bytes) -> Result<Mailbox<'static>> {

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io;
 
 use rustler::{Atom, Encoder, Env, Term};
-use rustls::CertificateError;
+use skillbook_sql::certificate;
 
 use super::atoms;
 
@@ -106,24 +106,8 @@ pub(crate) fn plain(error: &io::Error) -> String {
 }
 
 fn tls_fault(error: &rustls::Error) -> Fault {
-    let rustls::Error::InvalidCertificate(reason) = error else {
-        return Fault::new(atoms::connect(), format!("TLS: {error}"));
-    };
-    let text = match reason {
-        // A bad signature means that a trusted authority has the same name as the one that signed.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the authority of its certificate is not trusted".to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another host".to_owned()
-        }
-        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
-            "its certificate uses an unknown signature algorithm".to_owned()
-        }
-        _ => error.to_string(),
-    };
-    Fault::new(atoms::certificate(), format!("TLS: {text}"))
+    match certificate::describe(error) {
+        (text, true) => Fault::new(atoms::certificate(), text),
+        (text, false) => Fault::new(atoms::connect(), text),
+    }
 }

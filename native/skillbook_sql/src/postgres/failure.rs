@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use super::settings::Timeouts;
+use crate::certificate;
 use crate::error::Detail;
 use crate::{Constraint, Error, ErrorKind};
 
@@ -33,9 +34,14 @@ pub(super) fn is_code(error: &tokio_postgres::Error, code: &SqlState) -> bool {
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(db_error), _) => db_error.message().to_owned(),
-        (None, Some(source)) => source.to_string(),
+        (None, Some(source)) => tls(source).unwrap_or_else(|| source.to_string()),
         (None, None) => error.to_string(),
     }
+}
+
+fn tls(source: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let inner = source.downcast_ref::<std::io::Error>()?.get_ref()?;
+    Some(certificate::describe(inner.downcast_ref::<rustls::Error>()?).0)
 }
 
 pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Error {

@@ -1,0 +1,230 @@
+defmodule Skillbook.Calendar.LyingServersTest do
+  # Servers with CalDAV that answer other things than they were asked.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Calendar.CalDAV
+  alias Skillbook.Connections.Account
+  alias Skillbook.ServiceError
+  alias Skillbook.Test.HTTPServer
+
+  @ns ~s(xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav")
+
+  # An account whose server has the calendar `own` with the event `a.ics`. `answers` are in place
+  # of the honest ones, by the method.
+  defp account(answers, options \\ []) do
+    test = self()
+
+    check = fn %{line: line} = request ->
+      [method, path, _] = String.split(line, " ")
+      send(test, {method, path, request.headers, request.body})
+      {:instead, steps(answers[method] || honest(method, path))}
+    end
+
+    {_pid, url} = HTTPServer.start(List.duplicate([], 40), check: check)
+
+    %Account{
+      book: nil,
+      name: :calendar,
+      vendor: Skillbook.Connections.CalDAV,
+      profile: "ann",
+      deadline: System.monotonic_time(:millisecond) + Keyword.get(options, :time, 5_000),
+      options: %{url: url <> "/own/", username: "ann", password: fn -> "s3cret-passw0rd" end}
+    }
+  end
+
+  defp steps(text) when is_binary(text), do: multistatus(text)
+  defp steps(steps), do: steps
+
+  defp multistatus(text) do
+    body = "<d:multistatus #{@ns}>#{text}</d:multistatus>"
+    [{:head, 207, [{"content-length", "#{byte_size(body)}"}]}, {:raw, body}]
+  end
+
+  defp ok(headers \\ []), do: [{:head, 204, headers}]
+
+  defp honest("PROPFIND", _path) do
+    response(
+      "/own/",
+      "<d:resourcetype><d:collection/><c:calendar/></d:resourcetype><d:displayname>own</d:displayname>"
+    )
+  end
+
+  defp honest("REPORT", _path), do: file("/own/a.ics", event("a"))
+
+  defp honest("GET", _path),
+    do: HTTPServer.answer(event("a"), [{"etag", "\"1\""}, {"content-type", "text/calendar"}])
+
+  defp honest(_method, _path), do: ok()
+
+  defp response(href, properties, status \\ "HTTP/1.1 200 OK") do
+    "<d:response><d:href>#{href}</d:href><d:propstat><d:prop>#{properties}</d:prop>" <>
+      "<d:status>#{status}</d:status></d:propstat></d:response>"
+  end
+
+  defp file(href, data, etag \\ "&quot;1&quot;"),
+    do: response(href, "<d:getetag>#{etag}</d:getetag><c:calendar-data>#{data}</c:calendar-data>")
+
+  defp event(uid, more \\ "") do
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:#{uid}\r\n" <>
+      "DTSTAMP:20260101T000000Z\r\nDTSTART:20260302T090000Z\r\nDTEND:20260302T100000Z\r\n" <>
+      "SUMMARY:Event #{uid}\r\n#{more}END:VEVENT\r\nEND:VCALENDAR\r\n"
+  end
+
+  @from ~U[2026-03-01 00:00:00Z]
+  @to ~U[2026-03-08 00:00:00Z]
+
+  defp list(account) do
+    query = %{calendar: nil, from: @from, to: @to, text: nil, limit: 10, zone: "Etc/UTC"}
+    CalDAV.list(account, query)
+  end
+
+  @elsewhere "it names another server: set the account's URL to it"
+  @not_caldav "its answer is not that of CalDAV"
+
+  defp home(href),
+    do: response("/", "<c:calendar-home-set><d:href>#{href}</d:href></c:calendar-home-set>")
+
+  defp redirect(status, to), do: [{:head, status, [{"location", to}, {"content-length", "0"}]}]
+
+  describe "the password" do
+    # Everything that the account's server can name in place of itself.
+    test "is sent to the account's own server only" do
+      test = self()
+      tell = fn request -> send(test, {:elsewhere, request}) && {:instead, ok()} end
+      {_pid, elsewhere} = HTTPServer.start(List.duplicate([], 20), check: tell)
+      "http://" <> place = elsewhere
+
+      for {method, answer, kind, hint} <- [
+            {"PROPFIND", home(elsewhere <> "/home/"), :bad_answer, @elsewhere},
+            {"PROPFIND", home("//" <> place <> "/home/"), :bad_answer, @elsewhere},
+            {"PROPFIND", home("https://localhost/home/"), :bad_answer, @elsewhere},
+            {"PROPFIND", home("http://localhost@" <> place <> "/"), :bad_answer, @elsewhere},
+            {"PROPFIND", home("file:///etc/passwd"), :bad_answer, @elsewhere},
+            {"PROPFIND", home("/x&#13;&#10;Evil: 1"), :invalid, nil},
+            {"PROPFIND", home("/x HTTP/1.1"), :invalid, nil},
+            {"PROPFIND", redirect(301, elsewhere <> "/own/"), :bad_answer, nil},
+            {"PROPFIND", redirect(308, elsewhere <> "/own/"), :bad_answer, nil},
+            {"PROPFIND", redirect(302, "https://localhost/own/"), :bad_answer, nil},
+            {"PROPFIND", redirect(302, "/own/"), :bad_answer, nil},
+            {"REPORT", redirect(307, elsewhere <> "/own/"), :bad_answer, nil}
+          ] do
+        assert {:error, %ServiceError{} = error} = list(account(%{method => answer}))
+        assert {answer, error.kind} == {answer, kind}
+        if hint, do: assert({answer, error.hint} == {answer, hint})
+      end
+
+      # A file of another server is none of the calendar's.
+      assert {:ok, %{events: []}} =
+               list(account(%{"REPORT" => file(elsewhere <> "/own/a.ics", event("a"))}))
+
+      refute_receive {:elsewhere, _request}, 10
+    end
+
+    test "is in no error, as it is or as it was sent" do
+      sent = "Basic " <> Base.encode64("ann:s3cret-passw0rd")
+
+      for status <- [400, 401, 403, 500] do
+        text = "no #{sent} for s3cret-passw0rd"
+        head = {:head, status, [{"content-length", "#{byte_size(text)}"}]}
+        account = account(%{"PROPFIND" => [head, {:raw, text}]}, time: 300)
+        assert {:error, error} = list(account)
+        refute Exception.message(error) =~ "passw0rd"
+        refute Exception.message(error) =~ String.slice(sent, 12, 8)
+      end
+    end
+  end
+
+  test "an answer that is too long, too deep, or none of CalDAV is an error" do
+    spaces = "100000\r\n" <> String.duplicate(" ", 0x100000) <> "\r\n"
+    gzip = :zlib.gzip(String.duplicate(" ", 40_000_000))
+    entity = "<!DOCTYPE x [<!ENTITY a 'b'>]><d:multistatus #{@ns}>&a;</d:multistatus>"
+
+    for {answer, kind, hint} <- [
+          {[{:head, 207, []}, {:endless, spaces}], :too_large, nil},
+          {[{:head, 207, [{"content-encoding", "gzip"}]}, {:chunk, gzip}, :end], :too_large, nil},
+          {String.duplicate("<d:a>", 100_000), :bad_answer, @not_caldav},
+          {String.duplicate("<d:response/>", 200_001), :bad_answer, @not_caldav},
+          {[{:head, 207, []}, {:chunk, entity}, :end], :bad_answer, @not_caldav},
+          {[{:head, 207, [{"content-length", "10"}]}, {:raw, entity}], :bad_answer, @not_caldav},
+          {HTTPServer.answer("<html>Welcome to the hotel</html>"), :bad_answer, @not_caldav}
+        ] do
+      assert {:error, %ServiceError{} = error} = list(account(%{"REPORT" => answer}))
+      assert {error.kind, error.hint} == {kind, hint || error.hint}
+    end
+  end
+
+  test "an answer that never comes, or never ends, does not outlast the time" do
+    for steps <- [
+          [:silent],
+          [{:head, 207, []}, :silent],
+          [{:head, 207, []}, {:chunk, "<d:multistatus #{@ns}>"}, :silent],
+          [{:head, 207, [{"content-length", "1000000"}]}, {:raw, "<"}, :silent]
+        ],
+        method <- ["PROPFIND", "REPORT"] do
+      account = account(%{method => steps}, time: 150)
+      {time, result} = :timer.tc(fn -> list(account) end)
+      assert {^steps, {:error, %ServiceError{kind: :timeout}}} = {steps, result}
+      assert time < 2_000_000
+    end
+  end
+
+  test "only files of a calendar are its events, and each once" do
+    for {href, ids} <- [
+          {"/own/a.ics", ["a.ics"]},
+          {"/own/a%2Fb.ics", ["a%2Fb.ics"]},
+          {"/own/", []},
+          {"/", []},
+          {"", []},
+          {"/own/.", []},
+          {"/own/..", []},
+          {"/own/%2e%2E", []},
+          {"/own/a.ics/", []},
+          {"/own/a%2F..%2F..%2Fb.ics", []}
+        ] do
+      assert {:ok, %{events: events}} = list(account(%{"REPORT" => file(href, event("a"))}))
+      assert {href, Enum.map(events, & &1.id)} == {href, ids}
+    end
+
+    # The same file twice, once as missing.
+    answer =
+      response(
+        "/own/a.ics",
+        "<c:calendar-data>#{event("x")}</c:calendar-data>",
+        "HTTP/1.1 404 no"
+      )
+
+    answer = file("/own/a.ics", event("b")) <> answer <> file("/own/a.ics", event("c"))
+    assert {:ok, %{events: [%{title: "Event b"}]}} = list(account(%{"REPORT" => answer}))
+  end
+
+  test "what was read is what is replaced, and nothing is written elsewhere" do
+    etag = &%{"GET" => HTTPServer.answer(event("a"), [{"etag", &1}])}
+    no_content = fn status -> [{:head, status, [{"content-length", "0"}]}] end
+    read = fn account -> CalDAV.get(account, nil, "a.ics", "Etc/UTC") end
+    options = %{scope: :all, notify: false, key: "k"}
+
+    for {answers, sent, kind} <- [
+          {%{}, ~s("1"), nil},
+          {etag.(~s(W/"1")), ~s(W/"1"), nil},
+          {etag.(~s("1", "2")), ~s("1", "2"), nil},
+          {%{"PUT" => no_content.(412), "DELETE" => no_content.(412)}, ~s("1"), :conflict},
+          {%{"PUT" => redirect(307, "/other"), "DELETE" => redirect(308, "/other")}, ~s("1"),
+           :bad_answer}
+        ],
+        {method, change} <- [
+          {"PUT", &CalDAV.update(&1, nil, &2, %{title: "New"}, options)},
+          {"DELETE", &CalDAV.delete(&1, nil, &2, options)}
+        ] do
+      account = account(answers)
+      {:ok, event} = read.(account)
+
+      case change.(account, event) do
+        {:error, error} -> assert {sent, error.kind} == {sent, kind}
+        _done -> assert kind == nil
+      end
+
+      assert_receive {^method, "/own/a.ics", %{"if-match" => ^sent}, _body}
+      refute_received {^method, _path, _headers, _body}
+    end
+  end
+end
