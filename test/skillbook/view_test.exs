@@ -202,7 +202,7 @@ defmodule Skillbook.ViewTest do
       {[grants: []], "a profile needs the option :id"},
       {[id: "a", grant: []],
        "unknown option :grant for a profile, did you mean :grants? The options are :id, " <>
-         ":others, :grants, :skills, :within, :tools, :writes, :approved, :labels, " <>
+         ":tenant, :others, :grants, :skills, :within, :tools, :writes, :approved, :labels, " <>
          ":preflight, :assigns, :role"},
       {[id: "a", skills: ["["]],
        "expected globs (unclosed character class; missing ']') as the option :skills of a " <>

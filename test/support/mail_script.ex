@@ -13,8 +13,8 @@ defmodule Skillbook.Test.MailScript do
   #     `{:sent, count}`
   #   * `{:drip, bytes, pause}` - these bytes again and again, one at a time, with so many
   #     milliseconds between them, until the client hangs up; the test gets `:hung_up`
-  #   * `{:serve, fun}` - an answer to each line, until the client hangs up: `fun` gets the tag and
-  #     the rest of the line, and returns bytes, or steps
+  #   * `{:serve, fun}` - an answer to each line, until the client hangs up: `fun` gets the tag
+  #     and the rest of the line, and returns bytes, or steps
   #
   # After the last step the connection is closed. A line that is not expected closes it too, and
   # the test gets `{:unexpected, line}`. Connections without a script are refused.

@@ -289,7 +289,7 @@ defmodule Skillbook.TextFunctions do
       {{Web, :call}, "version to restore", &post.("/skills/milk/restore", "version", &1)},
       {{Web, :call}, "version of an edit", &post.("/skills/milk/edit", "version", &1)},
       {{Web, :call}, "version of a page", &call.("GET", "/skills/milk/versions/" <> word(&1), [])}
-      | for path <- ["/skills?page=", "/runs?page=", "/prompt?max_tokens=", "/api/skills?limit="] do
+      | for path <- ~w(/skills?page= /runs?page= /prompt?max_tokens= /api/skills?limit=) do
           {{Web, :call}, path, &call.("GET", path <> word(&1), [])}
         end
     ]

@@ -12,7 +12,7 @@ defmodule Skillbook.Connections.Plug do
   |---|---|
   | `GET /google` | the browser is sent to the sign-in of the account `google` |
   | `GET /google?for=email.send` | the same, for this command; repeatable as `for[]=` |
-  | `GET /google/callback` | the vendor's answer is taken, and the browser is sent to `:return_to` |
+  | `GET /google/callback` | the vendor's answer is taken; the browser is sent to `:return_to` |
 
   The address of `:return_to` gets the parameter `connected=google`, or `connection_error=` with
   the kind of a `Skillbook.ConnectionError`. Register `:url`, the account and `/callback` with the

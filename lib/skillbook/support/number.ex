@@ -2,8 +2,8 @@ defmodule Skillbook.Support.Number do
   @moduledoc false
   # Reads numbers from text. `Integer.parse/1` and its kin are single calls that cannot be
   # interrupted, and take quadratic time on Erlang/OTP 25: a number of a million digits stops a
-  # scheduler for ten seconds. So all of the library reads numbers with these functions, which refuse
-  # more digits than any number of 64 bits has; a test checks that nothing else does.
+  # scheduler for ten seconds. So all of the library reads numbers with these functions, which
+  # refuse more digits than any number of 64 bits has; a test checks that nothing else does.
 
   # 2^64 has 20 decimal digits. Octal fields of archives have at most 12.
   @max_digits 20
@@ -45,8 +45,8 @@ defmodule Skillbook.Support.Number do
   @doc """
   Like `Float.parse/1`: the number at the start of a text, and the rest.
 
-  Returns `:error` for a number of more than #{@max_float} bytes, and for one that is too large for
-  a float.
+  Returns `:error` for a number of more than #{@max_float} bytes, and for one that is too large
+  for a float.
 
       iex> alias Skillbook.Support.Number
       iex> {Number.float("34.07s"), Number.float("1e400"), Number.float("x")}

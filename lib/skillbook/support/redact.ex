@@ -1,7 +1,7 @@
 defmodule Skillbook.Support.Redact do
   @moduledoc false
-  # Removes secrets from texts of servers, which may repeat what they were sent: as it is, within a
-  # form, an address or a header of Basic authentication, or a part of it.
+  # Removes secrets from texts of servers, which may repeat what they were sent: as it is, within
+  # a form, an address or a header of Basic authentication, or a part of it.
 
   # The length of the shortest part that is removed. Shorter secrets are removed as a whole.
   @part 8

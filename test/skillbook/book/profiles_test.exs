@@ -116,7 +116,8 @@ defmodule Skillbook.Book.ProfilesTest do
             {{:ok, [grant: []]},
              @closed <>
                "returned an error: unknown option :grant for a profile, did you mean :grants? " <>
-               "The options are :id, :tenant, :others, :grants, :skills, :within, :tools, :writes, " <>
+               "The options are :id, :tenant, :others, :grants, :skills, :within, :tools, " <>
+               ":writes, " <>
                ":approved, " <>
                ":labels, :preflight, :assigns, :role"},
             {{:ok, [role: "none"]},

@@ -45,7 +45,8 @@ defmodule Skillbook.Calendar.LyingServersTest do
   defp honest("PROPFIND", _path) do
     response(
       "/own/",
-      "<d:resourcetype><d:collection/><c:calendar/></d:resourcetype><d:displayname>own</d:displayname>"
+      "<d:resourcetype><d:collection/><c:calendar/></d:resourcetype>" <>
+        "<d:displayname>own</d:displayname>"
     )
   end
 
