@@ -139,7 +139,8 @@ defmodule Skillbook.Web.Plug do
   end
 
   # As it was sent, which may be a client's in an application that mounts the plug below a
-  # variable segment. Browsers take `/\host` for another host, and a browser or proxy may read `;`.
+  # variable segment. Browsers take `/\host` for another host, and a browser or proxy may read
+  # `;`.
   defp base_segment(segment),
     do: URI.encode(segment, &(&1 == ?% or URI.char_unreserved?(&1)))
 
