@@ -127,36 +127,48 @@ defmodule Skillbook.Executor do
   end
 
   defp run(routed, %Context{} = context, book, options) do
-    with {:ok, command} <- cast_flags(routed, context, options) do
+    # In an approved call, words such as "tomorrow" mean the day on which it was asked for.
+    today = options[:approved][:today] || DateTime.to_date(context.now)
+
+    with {:ok, command} <- cast_flags(routed, today) do
+      # The policy decides about exactly what the handler gets.
+      options = Keyword.put(options, :written, routed.command)
+      routed = %{routed | command: command}
+
       answer =
         if routed.entry.handler || stub(routed.entry, book),
-          do: run_handler(routed, command, context, book, options),
-          else: run_page(routed, command, context, book, options)
+          do: run_handler(routed, %{context | command: command}, book, options),
+          else: run_page(routed, context, book, options)
 
       answer = with {:pending, approval} <- answer, do: {:ok, Result.pending(approval)}
-      observe(book, routed, command, context, answer)
+      observe(book, routed, context, answer)
     end
   end
 
   # The books of tests (`Skillbook.Test`) see what runs, and replace handlers.
-  defp observe(%Book{test: %{observe: observe}}, routed, command, context, answer) do
-    observe.(%{routed | command: command}, context, answer)
+  defp observe(%Book{test: %{observe: observe}}, routed, context, answer) do
+    observe.(routed, context, answer)
     answer
   end
 
-  defp observe(_book, _routed, _command, _context, answer), do: answer
+  defp observe(_book, _routed, _context, answer), do: answer
 
   defp stub(%Entry{name: name}, %Book{test: %{stubs: stubs}}) when is_map_key(stubs, name),
     do: Skillbook.Test.Stub
 
   defp stub(_entry, _book), do: nil
 
-  # Converts the flags to the types that the page declares.
-  defp cast_flags(%{declaration: nil, command: command}, _context, _options), do: {:ok, command}
+  @doc false
+  # The flags that the handler of a call gets, on a day.
+  @spec flags(RoutedCommand.t(), Date.t()) :: {:ok, map()} | {:error, Exception.t()}
+  def flags(routed, today) do
+    with {:ok, command} <- cast_flags(routed, today), do: {:ok, command.flags}
+  end
 
-  defp cast_flags(%RoutedCommand{declaration: declaration, command: command}, context, options) do
-    # In an approved call, words such as "tomorrow" mean the day on which it was asked for.
-    today = options[:approved][:today] || DateTime.to_date(context.now)
+  # Converts the flags to the types that the page declares.
+  defp cast_flags(%{declaration: nil, command: command}, _today), do: {:ok, command}
+
+  defp cast_flags(%RoutedCommand{declaration: declaration, command: command}, today) do
     options = [args: command.args, json: command.json, today: today]
 
     with {:ok, flags} <- Check.declared(command.flags, declaration, options),
@@ -165,7 +177,7 @@ defmodule Skillbook.Executor do
             %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}
   end
 
-  defp run_page(%RoutedCommand{entry: entry} = routed, command, context, book, options) do
+  defp run_page(%RoutedCommand{entry: entry} = routed, context, book, options) do
     with :ok <- Policy.check(routed, context, permission(book, options)) do
       started(options)
 
@@ -175,10 +187,10 @@ defmodule Skillbook.Executor do
 
         # No person reviews the steps of a workflow, so text of low trust is data there.
         entry.trust == :low and context.workflow != nil ->
-          text(routed, command, context, :ok, @low_trust_notice)
+          text(routed, context, :ok, @low_trust_notice)
 
         true ->
-          text(routed, command, context, :template, low_trust_steps(entry))
+          text(routed, context, :template, low_trust_steps(entry))
       end
     end
   end
@@ -199,8 +211,8 @@ defmodule Skillbook.Executor do
 
   defp low_trust_steps(_entry), do: ""
 
-  defp text(%{entry: entry, declaration: declaration}, command, context, status, prefix) do
-    with {:ok, text} <- page(entry, declaration, command, context) do
+  defp text(%{entry: entry, declaration: declaration} = routed, context, status, prefix) do
+    with {:ok, text} <- page(entry, declaration, routed.command, context) do
       metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
       {:ok, %Result{status: status, content: prefix <> String.trim(text), metadata: metadata}}
     end
@@ -212,7 +224,7 @@ defmodule Skillbook.Executor do
          do: Page.fill(entry, declaration, command, context)
   end
 
-  defp run_handler(%RoutedCommand{entry: entry} = routed, command, context, book, options) do
+  defp run_handler(%RoutedCommand{entry: entry} = routed, context, book, options) do
     with {:ok, module} <- handler(entry, context, book),
          :ok <- outside_transaction(context),
          :ok <-
@@ -221,7 +233,7 @@ defmodule Skillbook.Executor do
            options[:timeout] || entry.limits[:timeout] || (book && book.timeout) ||
              @default_timeout,
          timeout = min(timeout, Context.time_left(context)),
-         context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
+         context = %{context | timeout: timeout, ask: ask(book, options)},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
       started(options)
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
@@ -307,7 +319,13 @@ defmodule Skillbook.Executor do
 
   defp permission(book, options) do
     timeout = options[:ask_timeout] || (book && book.ask_timeout) || @default_ask_timeout
-    %{ask: ask(book, options), timeout: timeout, approved: options[:approved] != nil}
+
+    %{
+      ask: ask(book, options),
+      timeout: timeout,
+      approved: options[:approved] != nil,
+      written: options[:written]
+    }
   end
 
   # An approved call that was refused before this point has not run, and may run later.

@@ -17,7 +17,7 @@ defmodule Skillbook.Approval do
       iex> reply = "```cmd\\nmemory.save --content tea\\n```"
       iex> %{results: [%{status: :pending, data: waiting}]} = Skillbook.run(view, reply)
       iex> {waiting.status, waiting.command, waiting.flags}
-      {:pending, "memory.save --content tea", %{"content" => "tea"}}
+      {:pending, "memory.save --content tea", %{"category" => "general", "content" => "tea"}}
       iex> {:ok, approval} = Skillbook.approve(:approval_example, waiting.ref, by: "Bob")
       iex> {approval.status, approval.by, approval.result.status}
       {:done, "Bob", :ok}
@@ -30,7 +30,8 @@ defmodule Skillbook.Approval do
     * `:tenant` - the tenant that it belongs to, or `nil`
     * `:name` - the name of the skill
     * `:command` - the command as it was asked for. Placeholders of a reply are filled in
-    * `:flags` - its flags as they were written, before they are converted
+    * `:flags` - the flags that its handler gets, with defaults and positional values; dates and
+      times as text
     * `:status` - one of
       * `:pending` - it waits for a decision
       * `:running` - it was approved, and runs

@@ -39,14 +39,14 @@ defmodule Skillbook.Approval.Request do
   def ref?(ref), do: is_binary(ref) and ref =~ ~r/\A[A-Za-z0-9._:-]{1,128}\z/
 
   @doc "Stores a call, or says why it cannot wait."
-  @spec store(RoutedCommand.t(), Context.t(), String.t()) ::
+  @spec store(RoutedCommand.t(), Context.t(), Command.t(), String.t()) ::
           {:ok, Approval.t()} | {:error, Exception.t()}
-  def store(routed, context, ref) do
+  def store(routed, context, written, ref) do
     with {:ok, sql} <- sql(routed, context),
          book = Book.fetch!(context.book),
          {:ok, rights} <- rights(book, context, routed),
          {:ok, assigns} <- assigns(routed, context),
-         {:ok, words} <- words(routed) do
+         {:ok, words} <- words(routed, written) do
       asked_at = DateTime.truncate(Book.now(book), :second)
 
       call = %{
@@ -92,8 +92,9 @@ defmodule Skillbook.Approval.Request do
   end
 
   # Lists read the words of all calls, and a reply may have megabytes.
-  defp words(%{command: command} = routed) do
-    words = JSON.encode(%{command: line(command), flags: command.flags})
+  # The call runs from its line, and people decide by the flags that its handler gets.
+  defp words(%{command: command} = routed, written) do
+    words = JSON.encode(%{command: line(written), flags: command.flags})
 
     if byte_size(words) <= @max_words do
       {:ok, words}

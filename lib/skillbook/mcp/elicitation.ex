@@ -56,7 +56,8 @@ defmodule Skillbook.MCP.Elicitation do
   # At once
 
   defp ask_client(%Request{} = request, context) do
-    question = question(request.entry.name, request.command.flags, Command.line(request.command))
+    line = Command.line(request.written)
+    question = question(request.entry.name, request.command.flags, line)
 
     case context.ask_client.("elicitation/create", question, :infinity) do
       {:ok, answer} -> decision(answer)

@@ -227,7 +227,8 @@ defmodule Skillbook.Reply.Pipeline do
   end
 
   # The metadata of the telemetry events. The text of an unknown command is left out, since it may
-  # hold a secret. Flags are reported as written, with their placeholders.
+  # hold a secret. Flags are those that the handler gets; as written if they cannot be converted,
+  # as with placeholders that are not filled in yet.
   defp metadata(view, book, route) do
     metadata = %{
       book: view.book,
@@ -239,13 +240,20 @@ defmodule Skillbook.Reply.Pipeline do
     }
 
     case route do
-      {:ok, %{entry: entry, command: command}} ->
+      {:ok, %{entry: entry} = routed} ->
         metadata = %{metadata | skill: entry.name, effect: Entry.effect(entry)}
         flags? = book != nil and book.telemetry_flags
-        if flags?, do: Map.put(metadata, :flags, command.flags), else: metadata
+        if flags?, do: Map.put(metadata, :flags, flags(routed, book)), else: metadata
 
       _ ->
         metadata
+    end
+  end
+
+  defp flags(routed, book) do
+    case Executor.flags(routed, DateTime.to_date(Book.now(book))) do
+      {:ok, flags} -> flags
+      {:error, _error} -> routed.command.flags
     end
   end
 

@@ -10,6 +10,7 @@ defmodule Skillbook.Run.Policy do
 
   alias Skillbook.{
     Approval,
+    Command,
     Context,
     Entry,
     PolicyError,
@@ -26,10 +27,16 @@ defmodule Skillbook.Run.Policy do
   @waited {__MODULE__, :waited}
 
   @typedoc """
-  How permission is asked for: the callback, its time limit in milliseconds, and whether this call
-  was approved before.
+  How permission is asked for: the callback, its time limit in milliseconds, whether this call was
+  approved before, and the command as it was written. That of `RoutedCommand` has the flags that
+  the handler gets.
   """
-  @type permission :: %{ask: Request.ask() | nil, timeout: timeout(), approved: boolean()}
+  @type permission :: %{
+          ask: Request.ask() | nil,
+          timeout: timeout(),
+          approved: boolean(),
+          written: Command.t()
+        }
 
   @doc "Decides; `{:pending, approval}` if the call waits for an approval now."
   @spec check(RoutedCommand.t(), Context.t(), permission()) ::
@@ -118,10 +125,10 @@ defmodule Skillbook.Run.Policy do
     if asks?(routed.entry, context.profile), do: ask(routed, context, permission), else: :ok
   end
 
-  defp ask(routed, context, %{ask: nil}) do
+  defp ask(routed, context, %{ask: nil, written: written}) do
     # A page that needs an approval waits for one, wherever it can be stored.
     if approval?(routed.entry) and context.sql != nil do
-      pending(routed, context, Approval.Request.ref())
+      pending(routed, context, written, Approval.Request.ref())
     else
       Logger.warning(
         "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
@@ -131,19 +138,20 @@ defmodule Skillbook.Run.Policy do
     end
   end
 
-  defp ask(routed, context, %{ask: ask, timeout: timeout}) do
+  defp ask(routed, context, %{timeout: timeout} = permission) do
     case time_left(context) do
       # Nobody waits for the answer any more.
       0 -> refused(:unanswered, routed)
-      left when left <= timeout -> ask(routed, context, ask, {left, :run})
-      _longer -> ask(routed, context, ask, {timeout, :ask})
+      left when left <= timeout -> ask(routed, context, permission, {left, :run})
+      _longer -> ask(routed, context, permission, {timeout, :ask})
     end
   end
 
-  defp ask(routed, context, ask, {limit, limit_of}) do
+  defp ask(routed, context, %{ask: ask, written: written}, {limit, limit_of}) do
     request = %Request{
       ref: Approval.Request.ref(),
       command: routed.command,
+      written: written,
       entry: routed.entry,
       profile: context.profile,
       context: context
@@ -163,11 +171,11 @@ defmodule Skillbook.Run.Policy do
         if text?(text), do: refused(:denied, routed, text: text), else: bad_answer(routed, answer)
 
       {:ok, :pending} ->
-        pending(routed, context, request.ref)
+        pending(routed, context, written, request.ref)
 
       {:ok, {:pending, ref} = answer} ->
         if Approval.Request.ref?(ref),
-          do: pending(routed, context, ref),
+          do: pending(routed, context, written, ref),
           else: bad_answer(routed, answer)
 
       {:ok, answer} ->
@@ -188,8 +196,8 @@ defmodule Skillbook.Run.Policy do
     end
   end
 
-  defp pending(routed, context, ref) do
-    with {:ok, approval} <- Approval.Request.store(routed, context, ref),
+  defp pending(routed, context, written, ref) do
+    with {:ok, approval} <- Approval.Request.store(routed, context, written, ref),
          do: {:pending, approval}
   end
 

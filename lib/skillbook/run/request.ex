@@ -10,7 +10,11 @@ defmodule Skillbook.Request do
   ## Fields
 
     * `:ref` - the reference under which `:pending` stores the call
-    * `:command` - the `Skillbook.Command` with its flags
+    * `:command` - the `Skillbook.Command` with the flags that the handler gets: converted to the
+      types that the page [declares](docs/skills.md#declare-flags), with defaults filled in and
+      positional values under their names
+    * `:written` - the same command as it was written: its flags are texts, and its positional
+      values are in `:args`
     * `:entry` - the `Skillbook.Entry` that it calls
     * `:profile` - the `Skillbook.Profile` that runs it
     * `:context` - the `Skillbook.Context` of the call, with the view, the book, the time and the
@@ -33,6 +37,7 @@ defmodule Skillbook.Request do
   @type t :: %__MODULE__{
           ref: String.t() | nil,
           command: Skillbook.Command.t(),
+          written: Skillbook.Command.t() | nil,
           entry: Skillbook.Entry.t(),
           profile: Skillbook.Profile.t(),
           context: Skillbook.Context.t()
@@ -49,5 +54,5 @@ defmodule Skillbook.Request do
           :allow | :deny | {:deny, String.t()} | :pending | {:pending, ref :: String.t()}
 
   @enforce_keys [:command, :entry, :profile, :context]
-  defstruct [:ref, :command, :entry, :profile, :context]
+  defstruct [:ref, :command, :written, :entry, :profile, :context]
 end

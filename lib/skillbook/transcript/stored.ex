@@ -21,6 +21,7 @@ defmodule Skillbook.Transcript.Stored do
   @type conversation :: %{
           run: String.t(),
           profile: String.t(),
+          tenant: String.t() | nil,
           depth: non_neg_integer(),
           title: String.t(),
           status: String.t(),
@@ -38,7 +39,13 @@ defmodule Skillbook.Transcript.Stored do
   """
   @spec start(
           atom(),
-          %{run: String.t(), profile: String.t(), depth: non_neg_integer(), input: String.t()},
+          %{
+            run: String.t(),
+            profile: String.t(),
+            tenant: String.t() | nil,
+            depth: non_neg_integer(),
+            input: String.t()
+          },
           (() -> DateTime.t())
         ) :: recording()
   def start(name, run, clock), do: guarded(run.run, fn -> begin(name, run, clock) end)

@@ -146,7 +146,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     ask = fn request ->
       send(
         test,
-        {:asked, request.command.flags, Skillbook.Reply.Placeholder.values(request.command)}
+        {:asked, request.command.flags, Skillbook.Reply.Placeholder.values(request.written)}
       )
 
       if request.command.flags == %{}, do: :allow, else: {:deny, "no"}

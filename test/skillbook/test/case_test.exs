@@ -60,7 +60,7 @@ defmodule Skillbook.Test.CaseTest do
             {:allow, :ok, "Refunded order 7"},
             {:deny, :error, "the user declined"},
             {{:deny, "not today"}, :error, "not today"},
-            {fn request -> if request.command.flags["id"] == "7", do: :deny, else: :allow end,
+            {fn request -> if request.command.flags["id"] == 7, do: :deny, else: :allow end,
              :error, "the user declined"}
           ] do
         result = run_skill("orders.refund --id 7", ask: ask)

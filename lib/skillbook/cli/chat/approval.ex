@@ -27,9 +27,9 @@ defmodule Skillbook.CLI.Chat.Approval do
 
   @doc "The answer to a request, for `Skillbook.CLI.Shell.Input.run/3`."
   def answer(approval, %Request{} = request, input) do
-    put(approval, input, :bright, request.command.raw)
+    put(approval, input, :bright, request.written.raw)
 
-    for {placeholder, value} <- Placeholder.values(request.command),
+    for {placeholder, value} <- Placeholder.values(request.written),
         do: put(approval, input, :bright, "#{placeholder} is #{value}")
 
     read_answer(approval, request, input)
