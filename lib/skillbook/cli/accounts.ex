@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Accounts do
 
   alias Skillbook.Connections.{Cipher, Vendor}
   alias Skillbook.Document
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, PrivateFile}
 
   @file_name ".skillbook/connections.json"
   @key_name "connections.key"
@@ -172,21 +172,13 @@ defmodule Skillbook.CLI.Accounts do
   defp write(path, content) do
     folder = Path.dirname(Path.expand(path))
 
-    with :ok <- File.mkdir_p(folder),
-         :ok <- touch(Path.expand(path)),
+    with :ok <- PrivateFile.mkdir_p(folder),
+         :ok <- PrivateFile.touch(Path.expand(path)),
          {:ok, _path} <- Document.replace(folder, Path.basename(path), content) do
       :ok
     else
       {:error, %{__exception__: true} = error} -> wrong(path, Exception.message(error))
       {:error, reason} -> wrong(path, to_string(:file.format_error(reason)))
-    end
-  end
-
-  defp touch(path) do
-    if File.exists?(path) do
-      :ok
-    else
-      with :ok <- File.write(path, "", [:exclusive]), do: File.chmod(path, 0o600)
     end
   end
 

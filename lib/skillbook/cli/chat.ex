@@ -9,7 +9,7 @@ defmodule Skillbook.CLI.Chat do
   alias Skillbook.CLI.Chat.{Approval, Screen}
   alias Skillbook.CLI.Shell.{Input, Loop}
   alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
-  alias Skillbook.Support.ReadFile
+  alias Skillbook.Support.{PrivateFile, ReadFile}
   alias Skillbook.Transcript.Log
   alias Skillbook.{Agent, AgentError, Transcript, TranscriptError}
 
@@ -347,12 +347,5 @@ defmodule Skillbook.CLI.Chat do
   end
 
   # Atomic, and readable only by the owner.
-  defp save(path, json) do
-    temporary = "#{path}.#{System.pid()}"
-
-    with :ok <- File.write(temporary, ""),
-         :ok <- File.chmod(temporary, 0o600),
-         :ok <- File.write(temporary, json),
-         do: File.rename(temporary, path)
-  end
+  defp save(path, json), do: PrivateFile.replace(path, json)
 end

@@ -7,6 +7,7 @@ defmodule Skillbook.CLI.Session do
   alias Skillbook.CLI.{Accounts, Servers, Terminal}
   alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
+  alias Skillbook.Support.PrivateFile
   alias Skillbook.{Embedding, Vault}
 
   @name :skillbook_cli
@@ -218,7 +219,7 @@ defmodule Skillbook.CLI.Session do
   end
 
   defp file(path) do
-    case File.mkdir_p(Path.dirname(path)) do
+    case PrivateFile.mkdir_p(Path.dirname(path)) do
       :ok ->
         {:ok, path}
 

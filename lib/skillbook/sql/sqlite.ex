@@ -49,7 +49,7 @@ defmodule Skillbook.SQL.SQLite do
   require Logger
 
   alias Skillbook.SQL.{Error, Location, Transaction}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, PrivateFile}
   alias Skillbook.{Native, SQL}
 
   @behaviour SQL
@@ -82,8 +82,16 @@ defmodule Skillbook.SQL.SQLite do
 
     # Opened before the process starts, so that a failure does not send the caller an exit signal.
     with {:ok, database} <- Error.result(Native.sql_open(path, busy_timeout)) do
+      warn_of_readers(path)
       GenServer.start_link(__MODULE__, {database, name, busy_timeout}, name: name)
     end
+  end
+
+  defp warn_of_readers(":memory:"), do: :ok
+
+  defp warn_of_readers(path) do
+    if advice = path |> PrivateFile.exposed() |> PrivateFile.advice(),
+      do: Logger.warning("the database: " <> advice)
   end
 
   @doc """

@@ -56,7 +56,7 @@ defmodule Skillbook.Transcript.Log do
 
   use GenServer
 
-  alias Skillbook.Support.{Arguments, JSON, Number, Options}
+  alias Skillbook.Support.{Arguments, JSON, Number, Options, PrivateFile}
   alias Skillbook.Transcript.Message
   alias Skillbook.{OptionError, Transcript, TranscriptError}
 
@@ -223,12 +223,8 @@ defmodule Skillbook.Transcript.Log do
   defp append(path, line) do
     new? = not File.exists?(path)
 
-    with :ok <- if(new?, do: create(path), else: :ok),
+    with :ok <- if(new?, do: PrivateFile.touch(path), else: :ok),
          do: File.write(path, line, [:append])
-  end
-
-  defp create(path) do
-    with :ok <- File.touch(path), do: File.chmod(path, 0o600)
   end
 
   defp make_room(%{path: path, max_bytes: max} = settings, bytes) do

@@ -30,12 +30,12 @@
 //! # Ok::<(), skillbook_sql::Error>(())
 //! ```
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use rusqlite::config::DbConfig;
 use rusqlite::ffi;
@@ -128,9 +128,17 @@ impl Sqlite {
             return Err(cannot("expected a file, it is a folder".to_owned()));
         }
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
                 cannot(format!("cannot create the folder {}: {error}", folder.display()))
             })?;
+        }
+        // Only the owner may read a new database, whatever the umask is. SQLite gives its mode to
+        // the files beside it.
+        match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(cannot(error.to_string()));
+            }
+            _ => {}
         }
         let inner = self.open_file(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
         let file = OpenFile::new(path).map_err(|error| cannot(error.to_string()))?;

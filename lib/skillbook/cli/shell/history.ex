@@ -2,7 +2,7 @@ defmodule Skillbook.CLI.Shell.History do
   @moduledoc false
   # The history of typed lines, in a file in the XDG state folder that only its owner can read.
 
-  alias Skillbook.Support.ReadFile
+  alias Skillbook.Support.{PrivateFile, ReadFile}
 
   @max_lines 1000
   @max_size 16 * 1024 * 1024
@@ -42,11 +42,7 @@ defmodule Skillbook.CLI.Shell.History do
          lines = String.split(text, "\n", trim: true),
          true <- length(lines) > 2 * @max_lines do
       newest = lines |> Enum.take(-@max_lines) |> Enum.map(&[&1, "\n"])
-      temporary = path() <> ".#{System.pid()}"
-
-      with :ok <- File.write(temporary, newest),
-           :ok <- File.chmod(temporary, 0o600),
-           do: File.rename(temporary, path())
+      PrivateFile.replace(path(), newest)
     end
 
     :ok
@@ -54,9 +50,9 @@ defmodule Skillbook.CLI.Shell.History do
 
   # Errors are ignored: the shell works without a history.
   defp write(line) do
-    with :ok <- File.mkdir_p(Path.dirname(path())),
-         :ok <- File.write(path(), [line, "\n"], [:append]),
-         do: File.chmod(path(), 0o600)
+    with :ok <- PrivateFile.mkdir_p(Path.dirname(path())),
+         :ok <- PrivateFile.touch(path()),
+         do: File.write(path(), [line, "\n"], [:append])
   end
 
   defp path do

@@ -13,7 +13,7 @@ defmodule Skillbook.MCP.Client.Approvals do
   alias Skillbook.{Book, Document}
   alias Skillbook.MCP.Client.{ApprovalTable, Settings}
   alias Skillbook.Store.Follower
-  alias Skillbook.Support.{JSON, ReadFile}
+  alias Skillbook.Support.{JSON, PrivateFile, ReadFile}
 
   @version 1
   @max_size 16 * 1024 * 1024
@@ -190,7 +190,7 @@ defmodule Skillbook.MCP.Client.Approvals do
       "\n  }\n}\n"
     ]
 
-    with :ok <- File.mkdir_p(Path.dirname(path)),
+    with :ok <- PrivateFile.mkdir_p(Path.dirname(path)),
          {:ok, _path} <- Document.replace(Path.dirname(path), Path.basename(path), text) do
       :ok
     else

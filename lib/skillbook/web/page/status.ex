@@ -9,6 +9,7 @@ defmodule Skillbook.Web.Page.Status do
   alias Skillbook.Book.Cache
   alias Skillbook.Embedding.Entries
   alias Skillbook.MCP.Client
+  alias Skillbook.Support.PrivateFile
   alias Skillbook.{Book, Catalog, Profile, Scheduler, SQL, View}
   alias Skillbook.Run.{CircuitBreaker, Operations}
   alias Skillbook.Web.{Caller, Request}
@@ -141,12 +142,19 @@ defmodule Skillbook.Web.Page.Status do
   defp store(%{store: nil}), do: service("Database", :off, "none: nothing is stored")
 
   defp store(book) do
-    {adapter, _options} = book.store
+    {adapter, options} = book.store
 
     case query(book, &SQL.query(&1, "select 1", [])) do
-      {:ok, _} -> service("Database", :ok, inspect(adapter))
+      {:ok, _} -> service("Database", :ok, inspect(adapter) <> exposed(options[:path]))
       {:error, error} -> service("Database", :failed, Exception.message(error))
     end
+  end
+
+  defp exposed(path) when path in [nil, ":memory:"], do: ""
+
+  defp exposed(path) do
+    advice = path |> PrivateFile.exposed() |> PrivateFile.advice()
+    if advice, do: "; " <> advice, else: ""
   end
 
   defp query(book, fun) do

@@ -342,8 +342,12 @@ defmodule Skillbook.Web.Page.EditTest do
       assert versions =~ "It is deleted."
       form = sent(get(web, "/skills/milk/versions/1").body, "", %{})
 
-      for number <- ["99", "9223372036854775808", String.duplicate("9", 30)] do
-        assert post(web, "/skills/milk/restore", %{form | "number" => number}).status == 404
+      for {number, status} <- [
+            {"99", 404},
+            {"9223372036854775808", 404},
+            {String.duplicate("9", 30), 400}
+          ] do
+        assert post(web, "/skills/milk/restore", %{form | "number" => number}).status == status
       end
 
       assert location(post(web, "/skills/milk/restore", form)) ==
