@@ -53,7 +53,7 @@ defmodule Skillbook.Lint do
       :ok
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, ReadFile}
   alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Profile, Source, View}
 
   # A fix may reveal another mistake in the same line.
@@ -221,7 +221,7 @@ defmodule Skillbook.Lint do
     file = Enum.find(["SKILL.md", "skill.md"], &(&1 in names and kind(folder, &1) == :regular))
 
     own =
-      with true <- file != nil, {:ok, text} <- File.read(Path.join(folder, file)) do
+      with true <- file != nil, {:ok, text} <- ReadFile.regular(Path.join(folder, file)) do
         path = Path.join(folder, file)
 
         for diagnostic <- Native.lint_strict(Path.basename(folder), text),

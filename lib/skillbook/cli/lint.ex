@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Lint do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Sarif, Session, Targets, Terminal}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, ReadFile}
   alias Skillbook.{Diagnostic, Lint}
 
   @impl true
@@ -130,7 +130,7 @@ defmodule Skillbook.CLI.Lint do
   defp relative(diagnostic), do: %{diagnostic | path: Path.relative_to_cwd(diagnostic.path)}
 
   defp lines(path) do
-    case File.read(path) do
+    case ReadFile.regular(path) do
       {:ok, text} -> text |> String.split("\n") |> List.to_tuple()
       {:error, _} -> {}
     end

@@ -5,6 +5,8 @@ defmodule Skillbook.CLI.Sarif do
   # Columns are counted in UTF-16 code units, because many readers ignore `columnKind`. Fixes
   # replace regions of text; for a region of bytes the format requires base64.
 
+  alias Skillbook.Support.ReadFile
+
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
   # The project has no address of its own for its documentation.
   @uri "urn:skillbook:diagnostic:"
@@ -52,7 +54,10 @@ defmodule Skillbook.CLI.Sarif do
   end
 
   defp text(path) do
-    with {:ok, text} <- File.read(path), true <- String.valid?(text), do: text, else: (_ -> "")
+    with {:ok, text} <- ReadFile.regular(path),
+         true <- String.valid?(text),
+         do: text,
+         else: (_ -> "")
   end
 
   @doc "The problem and the solution of a code, in Markdown, as the documentation says them."

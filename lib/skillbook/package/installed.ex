@@ -10,7 +10,7 @@ defmodule Skillbook.Package.Installed do
   # process.
 
   alias Skillbook.Package.{FolderLock, Item, LockFile}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, ReadFile}
   alias Skillbook.{Document, PackageError}
 
   @stage ".skillbook-stage-"
@@ -316,7 +316,9 @@ defmodule Skillbook.Package.Installed do
   end
 
   defp hash(path) do
-    with {:ok, bytes} <- File.read(path), do: digest(bytes), else: ({:error, reason} -> reason)
+    with {:ok, bytes} <- ReadFile.regular(path, Item.max_file_size()),
+         do: digest(bytes),
+         else: ({:error, reason} -> reason)
   end
 
   @doc "The hash of a file in the lock file: SHA-256 in hexadecimal."
@@ -324,7 +326,7 @@ defmodule Skillbook.Package.Installed do
 
   @doc "The content of an installed file, `nil` if it cannot be read or is not UTF-8."
   def text(folder, name, path) do
-    with {:ok, bytes} <- File.read(Path.join([folder, name, path])),
+    with {:ok, bytes} <- ReadFile.regular(Path.join([folder, name, path]), Item.max_file_size()),
          true <- String.valid?(bytes),
          do: bytes,
          else: (_ -> nil)

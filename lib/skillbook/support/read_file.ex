@@ -4,6 +4,8 @@ defmodule Skillbook.Support.ReadFile do
   # a file may grow after its size was checked.
 
   @chunk 1024 * 1024
+  # As the loader: larger files are no documents.
+  @max_document 1024 * 1024
 
   @doc """
   Returns the content of a file of at most `max` bytes, `{:error, :efbig}` for a larger one.
@@ -22,6 +24,26 @@ defmodule Skillbook.Support.ReadFile do
       after
         :file.close(file)
       end
+    end
+  end
+
+  @doc """
+  Returns the content of a document as the loader reads it: of a regular file, no link, of at most
+  1 MiB by default. Never waits for a pipe or reads a device.
+
+      iex> Skillbook.Support.ReadFile.regular("/dev/zero")
+      {:error, :einval}
+
+      iex> {:error, :efbig} = Skillbook.Support.ReadFile.regular("mix.exs", 10)
+      iex> Skillbook.Support.ReadFile.regular("none.md")
+      {:error, :enoent}
+  """
+  @spec regular(Path.t(), non_neg_integer()) :: {:ok, binary()} | {:error, atom()}
+  def regular(path, max \\ @max_document) do
+    case File.lstat(path) do
+      {:ok, %{type: :regular}} -> read(path, max)
+      {:ok, _other} -> {:error, :einval}
+      {:error, reason} -> {:error, reason}
     end
   end
 

@@ -25,6 +25,7 @@ defmodule Skillbook.Vault.Folder do
   @behaviour Skillbook.Vault.Producer
 
   alias Skillbook.Native
+  alias Skillbook.Support.ReadFile
   alias Skillbook.Vault.Note
 
   require Logger
@@ -150,7 +151,7 @@ defmodule Skillbook.Vault.Folder do
     with {:ok, :regular, size, _} <- stat(path),
          true <-
            size <= Note.max_bytes() || {:skip, "it has more than #{Note.max_bytes()} bytes"},
-         {:ok, content} <- File.read(path) do
+         {:ok, content} <- ReadFile.regular(path, Note.max_bytes()) do
       {:ok, %{path: id, content: content}}
     else
       {:error, :enoent} -> :missing

@@ -974,8 +974,11 @@ defmodule Skillbook.Web.ServerTest do
         # At most an alert.
         assert <<21, 3, 3, 0, 2, _level, _reason>> = closed(RawHTTP.rest(socket, "", 5_000))
       end
+    end
 
-      # Without a name, and with another one.
+    test "a client without a name, or with another one, is served", context do
+      {_server, url} = start(tls: [certfile: context.certfile, keyfile: context.keyfile])
+
       for name <- [:disable, 'other.example'] do
         options = [verify: :verify_none, server_name_indication: name, log_level: :none]
         port = URI.parse(url).port

@@ -8,7 +8,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.Support.Diff
+  alias Skillbook.Support.{Diff, ReadFile}
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Findings, Layout, Parts}
   alias Skillbook.{Book, Diagnostic, Lint, View}
@@ -124,8 +124,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   defp text(path, nil, view, true) when is_binary(path) do
     with true <- below_source?(path, view.book),
-         {:ok, %{type: :regular, size: size}} when size <= @max_file <- File.lstat(path),
-         {:ok, text} <- File.read(path) do
+         {:ok, text} <- ReadFile.regular(path, @max_file) do
       text
     else
       _unreadable -> ""
