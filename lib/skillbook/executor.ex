@@ -35,7 +35,7 @@ defmodule Skillbook.Executor do
   alias Skillbook.Flags.Check
   alias Skillbook.MCP.Client.Reader
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
-  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.Support.{Arguments, Options, Shape}
   alias Skillbook.Workflow.Page
 
   alias Skillbook.{
@@ -554,7 +554,7 @@ defmodule Skillbook.Executor do
     do: "skill #{error.name} was not run because its book has stopped"
 
   defp log(%{kind: :crash} = error),
-    do: "skill #{error.name} crashed: #{Exception.format_exit(error.reason)}"
+    do: "skill #{error.name} crashed: #{Shape.crash(error.reason)}"
 
   defp log(%{kind: :timeout} = error),
     do: "skill #{error.name} took longer than #{error.timeout} ms and was stopped"
@@ -574,6 +574,6 @@ defmodule Skillbook.Executor do
 
   defp log(%{kind: :bad_return} = error) do
     "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, :ok or " <>
-      "{:error, reason}, got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
+      "{:error, reason}, got: #{Shape.text(error.reason)}"
   end
 end

@@ -8,6 +8,7 @@ defmodule Skillbook.Book.Profiles do
   require Logger
 
   alias Skillbook.Run.Worker
+  alias Skillbook.Support.Shape
   alias Skillbook.{Book, OptionError, Profile, ProfileError}
 
   @timeout 5_000
@@ -130,21 +131,13 @@ defmodule Skillbook.Book.Profiles do
     end
   end
 
-  defp read_answer(other, book, id), do: failed(book, id, :answer, shape(other))
+  defp read_answer(other, book, id), do: failed(book, id, :answer, Shape.text(other))
 
   defp with_id(%Profile{} = profile, _id), do: profile
   defp with_id(%{} = options, id) when not is_struct(options), do: Map.put_new(options, :id, id)
 
   defp with_id(options, id),
     do: if(Keyword.keyword?(options), do: Keyword.put_new(options, :id, id), else: options)
-
-  # Without values, since assigns may be secret.
-  defp shape(atom) when is_atom(atom), do: inspect(atom)
-  defp shape({atom, _}) when is_atom(atom), do: "{#{inspect(atom)}, …}"
-  defp shape(%module{}), do: "a #{inspect(module)}"
-  defp shape(map) when is_map(map), do: "a map"
-  defp shape(list) when is_list(list), do: "a list"
-  defp shape(_other), do: "another term"
 
   defp failed(book, id, kind, reason),
     do: {:error, %ProfileError{book: book.name, id: id, kind: kind, reason: reason}}

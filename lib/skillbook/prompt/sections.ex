@@ -62,7 +62,7 @@ defmodule Skillbook.Prompt.Sections do
 
   alias Skillbook.Prompt.BuiltinSections
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{Hidden, Options}
+  alias Skillbook.Support.{Hidden, Options, Shape}
   alias Skillbook.{Book, Context, OptionError, Profile, Telemetry, Transcript, View}
 
   require Logger
@@ -332,7 +332,7 @@ defmodule Skillbook.Prompt.Sections do
   defp crash({%_{} = exception, stack}) when is_exception(exception) and is_list(stack),
     do: Exception.format(:error, exception, stack)
 
-  defp crash(reason), do: Exception.format_exit(reason)
+  defp crash(reason), do: Shape.crash(reason)
 
   defp left_out(section, status, reason) do
     Logger.warning("the section #{inspect(section.name)} of the prompt was left out: #{reason}")

@@ -7,6 +7,7 @@ defmodule Skillbook.Run.Policy do
   require Logger
 
   alias Skillbook.Run.Worker
+  alias Skillbook.Support.Shape
 
   alias Skillbook.{
     Approval,
@@ -182,7 +183,7 @@ defmodule Skillbook.Run.Policy do
         bad_answer(routed, answer)
 
       {:crash, reason} ->
-        unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
+        unanswered(routed, "the :ask callback crashed: #{Shape.crash(reason)}")
 
       :timeout when limit_of == :ask ->
         refused(:ask_timeout, routed, timeout: limit)
@@ -213,12 +214,10 @@ defmodule Skillbook.Run.Policy do
   defp text?(text), do: is_binary(text) and String.valid?(text)
 
   defp bad_answer(routed, answer) do
-    got = inspect(answer, limit: 20, printable_limit: 500)
-
     unanswered(
       routed,
       "expected :allow, :deny, {:deny, text}, :pending or {:pending, ref} of the :ask " <>
-        "callback, got: #{got}"
+        "callback, got: #{Shape.text(answer)}"
     )
   end
 

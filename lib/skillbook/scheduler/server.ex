@@ -12,6 +12,7 @@ defmodule Skillbook.Scheduler.Server do
   alias Skillbook.Run.{Operations, Worker}
   alias Skillbook.SQL.Error
   alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
+  alias Skillbook.Support.Shape
   alias Skillbook.{Book, Change, Firing, Schedule}
 
   require Logger
@@ -211,9 +212,7 @@ defmodule Skillbook.Scheduler.Server do
   def handle_info({:DOWN, ref, :process, _pid, reason}, state) do
     case state.running do
       %{^ref => %{firing: firing}} ->
-        Logger.error(
-          "#{firing.name}, due at #{firing.at}, failed: #{Exception.format_exit(reason)}"
-        )
+        Logger.error("#{firing.name}, due at #{firing.at}, failed: #{Shape.crash(reason)}")
 
         store_failure(state, firing, "It crashed.")
         {:noreply, finished(state, ref, {:error, %RuntimeError{message: "it crashed"}})}

@@ -128,7 +128,7 @@ defmodule Skillbook.Book.ProfilesTest do
              @closed <>
                "returned an error: expected a keyword list or a map with atoms as keys for a " <>
                "profile, got: nil"},
-            {{:error, :enoent}, @closed <> "returned {:error, …}" <> @answer},
+            {{:error, :enoent}, @closed <> "returned {:error, :enoent}" <> @answer},
             {:ok, @closed <> "returned :ok" <> @answer},
             {%{secret: "xyzzy"}, @closed <> "returned a map" <> @answer},
             {[id: "ann", assigns: %{secret: "xyzzy"}], @closed <> "returned a list" <> @answer},

@@ -494,7 +494,7 @@ defmodule Skillbook.Run.PolicyTest do
          "expected :allow, :deny, {:deny, text}, :pending or {:pending, ref} of the :ask " <>
            "callback, got: true"},
         {fn _ -> {:deny, :no} end, "of the :ask callback, got: {:deny, :no}"},
-        {fn _ -> {:deny, <<255>>} end, "of the :ask callback, got: {:deny, <<255>>}"},
+        {fn _ -> {:deny, <<255>>} end, "of the :ask callback, got: {:deny, a text}"},
         {{Nowhere, :ask}, "the :ask callback crashed"}
       ]
 
