@@ -399,7 +399,7 @@ impl SourceOptions {
 }
 
 /// `:ok`, or the first glob that cannot be read and the reason.
-#[rustler::nif]
+#[rustler::nif(schedule = "DirtyCpu")]
 fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     match Globs::new(&patterns) {
         Ok(_) => atoms::ok().encode(env),
