@@ -3,8 +3,9 @@ defmodule Skillbook.Report do
   The results of a model's reply, as returned by `Skillbook.run/3`.
 
   `to_string/1` returns the text for the model: each command with its status, and its content
-  indented below, so that no content can imitate the result of another command. The text is empty
-  if the reply had no commands and nothing that looks like one.
+  indented below, so that no content can imitate the result of another command. Content with a code
+  block is a block quote, so that a model that repeats it runs nothing. The text is empty if the
+  reply had no commands and nothing that looks like one.
 
   ## Fields
 
@@ -42,9 +43,25 @@ defmodule Skillbook.Report do
   def answer(%Result{status: status, content: content}) do
     case String.trim_trailing(content) do
       "" -> status(status)
-      content -> status(status) <> "\n" <> Hidden.visible(content)
+      content -> status(status) <> "\n" <> shown(content)
     end
   end
+
+  @doc false
+  # A content as the model sees it. Models repeat results, and a `cmd` block of a stranger's text
+  # must not run when they do. Blocks in block quotes are text, however they are indented.
+  @spec shown(String.t()) :: String.t()
+  def shown(content) do
+    content = Hidden.visible(content)
+
+    # Only `\n` and `\r\n` are left as line breaks.
+    if String.contains?(content, ["```", "~~~"]),
+      do: content |> String.split(["\r\n", "\n"]) |> Enum.map_join("\n", &quoted/1),
+      else: content
+  end
+
+  defp quoted(""), do: ">"
+  defp quoted(line), do: "> " <> line
 
   @doc false
   @spec status(atom()) :: String.t()
@@ -81,12 +98,13 @@ defmodule Skillbook.Report do
     defp indented(content) do
       # Only `\n` and `\r\n` are left as line breaks, so no text can start a line without
       # indentation.
-      case content |> String.trim_trailing() |> Hidden.visible() do
+      case String.trim_trailing(content) do
         "" ->
           ""
 
         content ->
-          "\n" <> (content |> String.split(["\r\n", "\n"]) |> Enum.map_join("\n", &indent/1))
+          lines = content |> Report.shown() |> String.split(["\r\n", "\n"])
+          "\n" <> Enum.map_join(lines, "\n", &indent/1)
       end
     end
 

@@ -399,8 +399,9 @@ defmodule Skillbook.AgentTest do
 
       assert last(second) ==
                "Nothing ran: your reply has no cmd block, and text outside of cmd blocks is " <>
-                 "for the user. If you meant to run this, write:\n\n```cmd\n" <>
-                 "mail.send --to Ann\n```\n\nIf it was only meant to be read, repeat your answer."
+                 "for the user. If you meant to run this, write it in a block that opens with " <>
+                 "```cmd:\n\n  mail.send --to Ann\n\nIf it was only meant to be read, repeat " <>
+                 "your answer."
     end
 
     test "is noted in the report of other commands", %{book: book} do

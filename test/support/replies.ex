@@ -69,8 +69,7 @@ defmodule Skillbook.Replies do
 
   # The commands in the note, its only variable part.
   defp block(note) do
-    [_, block] = Regex.run(~r/^```cmd\n(.*)\n```$/ms, note)
-    String.split(block, "\n")
+    for "  " <> command <- String.split(note, "\n"), do: command
   end
 
   defp feed(chunk, state), do: Extractor.feed(state, chunk)

@@ -60,11 +60,9 @@ defmodule Skillbook.Reply.StrayCommands do
     The code block that opens at line #{line} of your reply was not closed before the next cmd \
     block, so that one is part of it, and #{length(commands)} of its lines that look like \
     commands did not run. If you meant to run this, close the code block first, and write it \
-    again:
+    again in a block that opens with ```cmd:
 
-    ```cmd
-    #{commands |> Enum.take(@max_commands) |> Enum.join("\n")}
-    ```
+    #{indented(Enum.take(commands, @max_commands))}
 
     If it was only meant to be read, go on.\
     """
@@ -87,15 +85,16 @@ defmodule Skillbook.Reply.StrayCommands do
   defp note(commands) do
     """
     Nothing ran: your reply has no cmd block, and text outside of cmd blocks is for the user. \
-    If you meant to run this, write:
+    If you meant to run this, write it in a block that opens with ```cmd:
 
-    ```cmd
-    #{Enum.join(commands, "\n")}
-    ```
+    #{indented(commands)}
 
     If it was only meant to be read, repeat your answer.\
     """
   end
+
+  # Without a block, so that a model that only repeats the note runs nothing.
+  defp indented(commands), do: Enum.map_join(commands, "\n", &("  " <> &1))
 
   # Returns the texts that may begin with a command, in order.
   defp candidates(text) do

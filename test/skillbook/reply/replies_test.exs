@@ -1,12 +1,12 @@
 defmodule Skillbook.Reply.RepliesTest do
   # Replies of language models with their expected outcomes.
   #
-  #     REPLIES=table mix test test/skillbook/replies_test.exs
+  #     REPLIES=table mix test test/skillbook/reply/replies_test.exs
   #
   # prints the number, class, style and outcome of each.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Extractor, Replies}
+  alias Skillbook.{Extractor, Replies, Report, Result}
 
   @now ~U[2026-02-17 12:00:00Z]
 
@@ -45,6 +45,26 @@ defmodule Skillbook.Reply.RepliesTest do
     assert replies -- Enum.uniq_by(replies, & &1.reply) == []
   end
 
+  # A model may repeat a report, from any line, with or without its indentation. What it says in
+  # an answer to a call is on its own.
+  defp repeated(reply, report) do
+    content = if String.valid?(reply), do: reply, else: inspect(reply)
+    result = %Result{status: :template, command: "notes.read", content: content}
+    shown = Enum.map([%Report{results: [result, result]}, report], &to_string/1)
+
+    Enum.find_value([Report.answer(result) | shown], fn text ->
+      lines = String.split(text, "\n")
+
+      for from <- 0..length(lines),
+          change <- [& &1, &String.trim_leading/1, &("- " <> &1), &("    " <> &1)],
+          text = lines |> Enum.drop(from) |> Enum.map_join("\n", change),
+          {:ok, %{commands: [_ | _] = commands}} <- [Extractor.extract(text, unclosed: :run)] do
+        commands
+      end
+      |> List.first()
+    end)
+  end
+
   defp problem(reply, folder) do
     report = run(reply.reply, folder)
     actual = Replies.show(report)
@@ -58,6 +78,10 @@ defmodule Skillbook.Reply.RepliesTest do
 
       size = Enum.find(chunks(reply.reply), &(not same?(reply.reply, &1))) ->
         "in chunks of #{size} bytes it reads otherwise"
+
+      commands = repeated(reply.reply, report) ->
+        "its report, or a result with its text, has commands when a model repeats it: " <>
+          inspect(commands)
 
       true ->
         nil

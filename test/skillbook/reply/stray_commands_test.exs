@@ -55,7 +55,7 @@ defmodule Skillbook.Reply.StrayCommandsTest do
 
       if commands do
         assert [note] = notes
-        assert note =~ "```cmd\n#{commands}\n```\n"
+        assert note =~ "```cmd:\n\n  #{String.replace(commands, "\n", "\n  ")}\n\n"
       else
         assert notes == []
       end
@@ -84,7 +84,8 @@ defmodule Skillbook.Reply.StrayCommandsTest do
                  "next " <>
                  "cmd block, so that one is part of it, and 2 of its lines that look like " <>
                  "commands did not run. If you meant to run this, close the code block first, " <>
-                 "and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
+                 "and write it again in a block that opens with ```cmd:\n\n" <>
+                 "  mail.send --to a\n  get_skill\n\n" <>
                  "If it was only meant to be read, go on."
              ]
 
@@ -104,7 +105,7 @@ defmodule Skillbook.Reply.StrayCommandsTest do
         ] do
       with [note] <- notes(view, reply) do
         assert note =~ "and #{count} of its lines"
-        assert note =~ "```cmd\n#{commands}\n```\n"
+        assert note =~ "```cmd:\n\n  #{String.replace(commands, "\n", "\n  ")}\n\n"
       else
         [] -> assert {reply, count} == {reply, 0}
       end
