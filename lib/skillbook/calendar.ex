@@ -173,8 +173,29 @@ defmodule Skillbook.Calendar do
           key: String.t()
         }
 
-  @typedoc "The busy times of a person, in order, or why they are not known."
-  @type busy :: {:ok, [{DateTime.t(), DateTime.t()}]} | {:error, String.t()}
+  @typedoc """
+  An event that cannot be shown: it is not valid (`:invalid`), or its dates take too long to work
+  out (`:budget`).
+  """
+  @type unreadable :: %{id: String.t(), title: String.t(), reason: :budget | :invalid}
+
+  @typedoc """
+  Events in order, whether there are more, and those in the same calendar that cannot be shown.
+  """
+  @type listing :: %{
+          required(:events) => [event()],
+          required(:more) => boolean(),
+          optional(:unreadable) => [unreadable()]
+        }
+
+  @typedoc """
+  The busy times of a person, in order, with the events whose times are not known if there are
+  some; or why none is known.
+  """
+  @type busy ::
+          {:ok, [{DateTime.t(), DateTime.t()}]}
+          | {:ok, [{DateTime.t(), DateTime.t()}], [unreadable()]}
+          | {:error, String.t()}
 
   @doc "Returns the calendars of the account, its own one first; at most 250."
   @callback calendars(Account.t()) :: {:ok, [calendar()]} | {:error, Exception.t()}
@@ -187,8 +208,7 @@ defmodule Skillbook.Calendar do
   Lists events, the earliest first, each event of a series by itself. `:more` is whether there are
   more than the limit.
   """
-  @callback list(Account.t(), query()) ::
-              {:ok, %{events: [event()], more: boolean()}} | {:error, Exception.t()}
+  @callback list(Account.t(), query()) :: {:ok, listing()} | {:error, Exception.t()}
 
   @doc "Returns an event, with its times in `zone`."
   @callback get(Account.t(), calendar :: String.t() | nil, id :: String.t(), String.t()) ::
@@ -228,8 +248,7 @@ defmodule Skillbook.Calendar do
   def zone(account, calendar), do: adapter(account).zone(account, calendar)
 
   @doc false
-  @spec list(Account.t(), query()) ::
-          {:ok, %{events: [event()], more: boolean()}} | {:error, Exception.t()}
+  @spec list(Account.t(), query()) :: {:ok, listing()} | {:error, Exception.t()}
   def list(account, query), do: adapter(account).list(account, query)
 
   @doc false

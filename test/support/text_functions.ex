@@ -34,6 +34,8 @@ defmodule Skillbook.TextFunctions do
     Workflow
   }
 
+  alias Skillbook.Calendar.CalDAV.Events
+  alias Skillbook.Calendar.ICalendar
   alias Skillbook.Connections.Library
   alias Skillbook.Handlers.Tasks.Task
   alias Skillbook.HTTP.Response
@@ -541,9 +543,31 @@ defmodule Skillbook.TextFunctions do
     ]
   end
 
-  # The native functions that read mails, web pages and calendars.
+  # An event with some lines, in a calendar with some more, as a server sends it.
+  defp event(lines, zone \\ "") do
+    text =
+      "BEGIN:VCALENDAR\r\n#{zone}BEGIN:VEVENT\r\nUID:a\r\nDTSTART;TZID=Own:20260302T090000\r\n" <>
+        "#{lines}\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+
+    with {:ok, calendar} <- ICalendar.parse(text) do
+      resource = %{file: "a.ics", version: "1", calendar: calendar}
+      week = [~U[2026-03-01 00:00:00Z], ~U[2026-03-08 00:00:00Z]]
+
+      ICalendar.budgeted(fn ->
+        Events.readable?(resource) && apply(Events, :between, [resource | week] ++ ["UTC", 100])
+      end)
+    end
+  end
+
+  defp zone(lines) do
+    "BEGIN:VTIMEZONE\r\nTZID:Own\r\nBEGIN:STANDARD\r\nDTSTART:16010101T030000\r\n" <>
+      "TZOFFSETFROM:+0200\r\nTZOFFSETTO:+0100\r\n#{lines}\r\nEND:STANDARD\r\n" <>
+      "END:VTIMEZONE\r\n"
+  end
+
+  # The native functions that read mails, web pages and calendars, and events of servers.
   defp strangers do
-    dates = &Library.ical_dates(&1, 1_772_442_000, 1_772_442_000, 1_900_000_000, 500)
+    dates = &Library.ical_dates(&1, 1_772_442_000, 1_772_442_000, 1_900_000_000, 500, 1_000)
 
     [
       {{Library, :decode}, "UTF-8", &Library.decode(&1, "utf-8")},
@@ -575,6 +599,19 @@ defmodule Skillbook.TextFunctions do
       {{Library, :xml_elements}, "text", &Library.xml_elements("<a>#{&1}</a>")},
       {{Library, :xml_elements}, "CDATA", &Library.xml_elements("<a><![CDATA[#{&1}]]></a>")},
       {{Library, :xml_elements}, "attribute", &Library.xml_elements("<a b='#{&1}'/>")},
+      {{ICalendar, :parse}, "", &ICalendar.parse/1},
+      {{ICalendar, :parse}, "line", &ICalendar.parse("BEGIN:VCALENDAR\r\n#{&1}")},
+      {{Events, :between}, "lines", &event/1},
+      {{Events, :between}, "EXDATE", &event("RRULE:FREQ=DAILY\r\nEXDATE:" <> &1)},
+      {{Events, :between}, "RDATE", &event("RDATE:" <> &1)},
+      {{Events, :between}, "RRULE", &event("RRULE:FREQ=WEEKLY;BYDAY=" <> &1)},
+      {{Events, :between}, "DURATION", &event("DURATION:P" <> &1)},
+      {{Events, :between}, "ATTENDEE", &event("ATTENDEE;CN=#{&1}:mailto:#{&1}")},
+      {{Events, :between}, "zone", &event("RRULE:FREQ=DAILY", zone(&1))},
+      {{Events, :between}, "rule of a zone",
+       &event("RRULE:FREQ=DAILY", zone("RRULE:FREQ=YEARLY;BYMONTH=" <> &1))},
+      {{Events, :between}, "dates of a zone", &event("RRULE:FREQ=DAILY", zone("RDATE:" <> &1))},
+      {{Events, :between}, "offset", &event("RRULE:FREQ=DAILY", zone("TZOFFSETTO:+" <> &1))},
       {{Library, :ical_dates}, "", dates},
       {{Library, :ical_dates}, "rule", &dates.("FREQ=DAILY;BYDAY=" <> &1)}
     ]

@@ -9,6 +9,9 @@ defmodule Skillbook.Calendar.CalDAV do
   properties that other programs wrote are kept. Most servers send no invitations, so guests
   cannot be invited, and free times are those of the user alone.
 
+  A file has half a second for its zones and rules, and all files of a call 15 seconds. An event
+  that needs more is named in the result, and the others are shown.
+
   It needs the native library of connections: `config :skillbook, connections: true`.
   """
 
@@ -18,6 +21,9 @@ defmodule Skillbook.Calendar.CalDAV do
   alias Skillbook.Calendar.{ICalendar, Series, TimeZones}
   alias Skillbook.Connections.Library
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
+
+  # Milliseconds in which the files of a calendar are read, and at most half of those that are left.
+  @budget 15_000
 
   @impl true
   def conferences?(_account), do: false
@@ -59,19 +65,68 @@ defmodule Skillbook.Calendar.CalDAV do
   @impl true
   def list(account, query) do
     with {:ok, calendar} <- calendar(account, query.calendar),
-         {:ok, resources} <- Server.resources(account, calendar, query.from, query.to) do
+         {:ok, files} <- Server.files(account, calendar, query.from, query.to) do
       default = calendar.zone || query.zone
+      between = &Events.between(&1, query.from, query.to, default, query.limit + 1)
+      {events, unreadable} = read(files, account, between)
 
       events =
-        resources
-        |> Enum.flat_map(&Events.between(&1, query.from, query.to, default, query.limit + 1))
+        events
         |> Enum.filter(&matches?(&1, query.text))
         |> Enum.map(&Events.in_zone(&1, query.zone))
         |> Enum.sort_by(&{DateTime.to_unix(Events.start(&1, query.zone)), &1.id})
 
       {shown, rest} = Enum.split(events, query.limit)
-      {:ok, %{events: shown, more: rest != []}}
+      {:ok, %{events: shown, more: rest != [], unreadable: unreadable}}
     end
+  end
+
+  # What a function makes of each file, and the files that cannot be read. One of them takes no
+  # more than its budget, and never keeps the others from being shown.
+  defp read(files, account, function) do
+    until = now() + min(@budget, div(account.deadline - now(), 2))
+
+    {found, unreadable} =
+      Enum.reduce(files, {[], []}, fn file, {found, unreadable} ->
+        case read_file(file, until - now(), function) do
+          {:error, calendar, reason} ->
+            {found, [Events.unreadable(file, calendar, reason) | unreadable]}
+
+          items ->
+            {[items | found], unreadable}
+        end
+      end)
+
+    {Enum.concat(found), Enum.reverse(unreadable)}
+  end
+
+  defp read_file(%{file: file, version: version, text: text}, milliseconds, function) do
+    with {:ok, calendar} <- ICalendar.parse(text, milliseconds) do
+      resource = %{file: file, version: version, calendar: calendar}
+
+      ICalendar.budgeted(fn ->
+        cond do
+          Events.readable?(resource) -> function.(resource)
+          Events.master(resource) -> {:error, calendar, :invalid}
+          # A task, or a file of nothing but zones.
+          true -> []
+        end
+      end)
+      |> case do
+        :budget -> {:error, calendar, :budget}
+        result -> result
+      end
+    else
+      :error -> {:error, nil, :invalid}
+    end
+  end
+
+  defp now, do: System.monotonic_time(:millisecond)
+
+  # A call for one event.
+  defp budgeted(id, function) do
+    with :budget <- ICalendar.budgeted(function),
+         do: {:error, %CalendarError{kind: :budget, id: id}}
   end
 
   defp matches?(_event, nil), do: true
@@ -87,8 +142,14 @@ defmodule Skillbook.Calendar.CalDAV do
   def get(account, calendar, id, zone) do
     with {:ok, calendar} <- calendar(account, calendar),
          {:ok, resource, original} <- fetch(account, calendar, id),
-         {:ok, event} <- event(resource, original, calendar.zone || zone, id),
-         do: {:ok, Events.in_zone(event, zone)}
+         do: show(resource, original, calendar, id, zone)
+  end
+
+  defp show(resource, original, calendar, id, zone) do
+    budgeted(id, fn ->
+      with {:ok, event} <- event(resource, original, calendar.zone || zone, id),
+           do: {:ok, Events.in_zone(event, zone)}
+    end)
   end
 
   # The file of an event, and the original start of one event of a series.
@@ -134,8 +195,7 @@ defmodule Skillbook.Calendar.CalDAV do
     zone = if match?(%DateTime{}, start), do: start.time_zone, else: "UTC"
 
     with {:ok, resource, original} <- fetch(account, calendar, id),
-         {:ok, event} <- event(resource, original, calendar.zone || zone, id),
-         do: {:ok, Events.in_zone(event, zone)}
+         do: show(resource, original, calendar, id, zone)
   end
 
   @impl true
@@ -143,7 +203,8 @@ defmodule Skillbook.Calendar.CalDAV do
     with {:ok, calendar} <- calendar(account, calendar),
          {:ok, resource} <- current(account, calendar, event) do
       scope = if event.series, do: options.scope, else: :single
-      change(scope, account, calendar, resource, event, changes, options)
+      change = fn -> change(scope, account, calendar, resource, event, changes, options) end
+      budgeted(event.id, change)
     end
   end
 
@@ -152,11 +213,14 @@ defmodule Skillbook.Calendar.CalDAV do
     with {:ok, resource, _} <- fetch(account, calendar, event.id) do
       cond do
         resource.version != event.version -> {:error, Server.conflict(account)}
-        Events.readable?(resource) -> {:ok, resource}
+        readable?(resource) -> {:ok, resource}
         true -> {:error, %CalendarError{kind: :unreadable, id: event.id}}
       end
     end
   end
+
+  defp readable?(resource),
+    do: ICalendar.budgeted(fn -> Events.readable?(resource) end) == true
 
   defp change(:single, account, calendar, resource, event, changes, _options) do
     master =
@@ -258,7 +322,7 @@ defmodule Skillbook.Calendar.CalDAV do
     with {:ok, calendar} <- calendar(account, calendar),
          {:ok, resource} <- current(account, calendar, event) do
       scope = if event.series, do: options.scope, else: :all
-      remove(scope, account, calendar, resource, event)
+      budgeted(event.id, fn -> remove(scope, account, calendar, resource, event) end)
     end
   end
 
@@ -288,17 +352,22 @@ defmodule Skillbook.Calendar.CalDAV do
     with :ok <- Library.load(), {:ok, calendars} <- Server.calendars(account) do
       calendars
       |> Enum.filter(& &1.writable)
-      |> Enum.reduce_while({:ok, []}, fn calendar, {:ok, found} ->
-        case Server.resources(account, calendar, from, to) do
-          {:ok, resources} -> {:cont, {:ok, spans(resources, calendar, from, to) ++ found}}
-          error -> {:halt, error}
+      |> Enum.reduce_while({:ok, [], []}, fn calendar, {:ok, found, unreadable} ->
+        case Server.files(account, calendar, from, to) do
+          {:ok, files} ->
+            {spans, more} = read(files, account, &spans(&1, calendar, from, to))
+            {:cont, {:ok, spans ++ found, unreadable ++ more}}
+
+          error ->
+            {:halt, error}
         end
       end)
       |> case do
-        {:ok, spans} ->
+        {:ok, spans, unreadable} ->
           spans = spans |> Enum.sort_by(&DateTime.to_unix(elem(&1, 0))) |> Enum.uniq()
+          mine = if unreadable == [], do: {:ok, spans}, else: {:ok, spans, unreadable}
           others = {:error, "this calendar's server shows the times of the user alone"}
-          {:ok, Map.new(people, &{&1, if(&1 in own, do: {:ok, spans}, else: others)})}
+          {:ok, Map.new(people, &{&1, if(&1 in own, do: mine, else: others)})}
 
         error ->
           error
@@ -307,12 +376,11 @@ defmodule Skillbook.Calendar.CalDAV do
   end
 
   # At most 1,000 times of an event.
-  defp spans(resources, calendar, from, to) do
+  defp spans(resource, calendar, from, to) do
     zone = calendar.zone || "UTC"
 
-    for resource <- resources,
-        event <- Events.between(resource, from, to, zone, 1_000),
-        event.status != "cancelled" and not Events.free?(resource, event),
+    for event <- resource |> Events.between(from, to, zone, 1_000) |> Events.busy(resource),
+        event.status != "cancelled",
         do: {utc(Events.start(event, zone)), utc(Events.ends(event, zone))}
   end
 

@@ -11,6 +11,7 @@ defmodule Skillbook.CalendarError do
       * `:guests` - the service tells nobody about events, so nobody can be invited
       * `:conference` - the service makes no video conferences
       * `:unreadable` - the event is not valid
+      * `:budget` - the dates of the event take too long to work out
       * `:no_calendar` - the account has no calendar
     * `:id` - the event, or `nil`
     * `:rule` - the rule of the series, for `:rule`
@@ -24,7 +25,14 @@ defmodule Skillbook.CalendarError do
   """
 
   @type t :: %__MODULE__{
-          kind: :rule | :long_series | :guests | :conference | :unreadable | :no_calendar,
+          kind:
+            :rule
+            | :long_series
+            | :guests
+            | :conference
+            | :unreadable
+            | :budget
+            | :no_calendar,
           id: String.t() | nil,
           rule: String.t() | nil
         }
@@ -56,6 +64,11 @@ defmodule Skillbook.CalendarError do
 
   def message(%{kind: :unreadable} = error) do
     "the event #{error.id} is not valid, so it is left as it is; change it in another program"
+  end
+
+  def message(%{kind: :budget} = error) do
+    "the dates of the event #{error.id} take too long to work out, since its rules or time " <>
+      "zones are too many or too odd, so it is left as it is; change it in another program"
   end
 
   def message(%{kind: :no_calendar}),

@@ -3,8 +3,9 @@ defmodule Skillbook.Calendar.ICalendar do
   # Reads and writes iCalendar (RFC 5545): components with their properties, as texts, so that a
   # change of an event keeps every property that nobody here knows.
   #
-  # Events come from strangers. Size, nesting and counts have limits, and nothing is expanded
-  # without one.
+  # Events come from strangers. Size, nesting and counts have limits, and a file has a budget of
+  # time, in which its zones and rules are expanded. Beyond it, functions throw `:budget`, which
+  # `budgeted/1` catches.
 
   alias Skillbook.Calendar.TimeZones
   alias Skillbook.Connections.Library
@@ -12,10 +13,20 @@ defmodule Skillbook.Calendar.ICalendar do
 
   @typedoc "A property: its name, its parameters and its value as written."
   @type property :: {String.t(), [{String.t(), String.t()}], String.t()}
-  @type component :: %{name: String.t(), properties: [property()], components: [component()]}
+  @type component :: %{
+          required(:name) => String.t(),
+          required(:properties) => [property()],
+          required(:components) => [component()],
+          # Of a calendar that was read: its zones by their ids, and the end of its budget.
+          optional(:zones) => %{String.t() => zone() | :budget},
+          optional(:deadline) => integer()
+        }
 
-  @typedoc "A zone of the database, rules of the file, or none: a floating time."
-  @type zone :: String.t() | {:rules, component()} | nil
+  @typedoc "A zone of the database, offsets of the file, or none: a floating time."
+  @type zone :: String.t() | {:rules, offsets()} | nil
+
+  @typedoc "The first local second of each offset in order, and the offset before them."
+  @type offsets :: {tuple(), integer()}
 
   @typedoc "A day, or a local time with its zone."
   @type time :: Date.t() | {NaiveDateTime.t(), zone()}
@@ -25,23 +36,44 @@ defmodule Skillbook.Calendar.ICalendar do
   @max_depth 4
   # Repetitions of one event that are looked at.
   @max_dates 20_000
+  # Zones of a file that are no zones of the database, and the parts and changes of one.
+  @max_zones 16
+  @max_parts 64
+  @max_changes 1_000
+  # The milliseconds that the zones and rules of a file may take.
+  @budget 500
+  # The end of the year 2199, in seconds.
+  @far 7_258_118_400
   @day 86_400
   @epoch ~N[1970-01-01 00:00:00]
 
   # Reading
 
-  @doc "Reads a calendar."
-  @spec parse(String.t()) :: {:ok, component()} | :error
-  def parse(text) when byte_size(text) > @max_bytes, do: :error
+  @doc "Reads a calendar, whose zones and rules may take some milliseconds from now on."
+  @spec parse(String.t(), integer()) :: {:ok, component()} | :error
+  def parse(text, milliseconds \\ @budget)
+  def parse(text, _milliseconds) when byte_size(text) > @max_bytes, do: :error
 
-  def parse(text) do
+  def parse(text, milliseconds) do
     with true <- String.valid?(text),
-         lines when length(lines) <= @max_lines <- lines(text) do
-      components(lines, [])
+         lines when length(lines) <= @max_lines <- lines(text),
+         {:ok, calendar} <- components(lines, []) do
+      deadline = now() + min(milliseconds, @budget)
+      {:ok, Map.merge(calendar, %{zones: zones(calendar, deadline), deadline: deadline})}
     else
       _ -> :error
     end
   end
+
+  @doc "The result of a function, or `:budget` if a file takes more time or space than it may."
+  @spec budgeted((() -> result)) :: result | :budget when result: term()
+  def budgeted(function) do
+    function.()
+  catch
+    :throw, :budget -> :budget
+  end
+
+  defp now, do: System.monotonic_time(:millisecond)
 
   # A line that begins with a blank continues the one before.
   defp lines(text) do
@@ -224,6 +256,15 @@ defmodule Skillbook.Calendar.ICalendar do
         do: time
   end
 
+  @doc "The times of all properties of a name, at most `limit`."
+  @spec all_times(component(), String.t(), component(), pos_integer()) :: [time()]
+  def all_times(component, name, calendar, limit \\ @max_dates) do
+    properties = all(component, name)
+    commas = for {_, _, value} <- properties, do: length(:binary.matches(value, ","))
+    if length(properties) + Enum.sum(commas) > limit, do: throw(:budget)
+    Enum.flat_map(properties, &times(&1, calendar))
+  end
+
   defp point(<<day::binary-8>>, _zone), do: basic(day)
 
   defp point(<<day::binary-8, "T", time::binary-6, rest::binary>>, zone) when rest in ["", "Z"] do
@@ -250,17 +291,52 @@ defmodule Skillbook.Calendar.ICalendar do
   defp zone(nil, _calendar), do: nil
 
   defp zone({_, id}, calendar) do
-    rules = Enum.find(calendar.components, &(&1.name == "VTIMEZONE" and text(&1, "TZID") == id))
+    case calendar do
+      %{zones: %{^id => :budget}} -> throw(:budget)
+      %{zones: %{^id => zone}} -> zone
+      _ -> known_zone(id, nil)
+    end
+  end
 
-    location = rules && text(rules, "X-LIC-LOCATION")
+  defp known_zone(id, location) do
     # Some programs put a prefix before the name: `/example.com/Europe/Berlin`.
     tail = id |> String.split("/", trim: true) |> Enum.take(-2) |> Enum.join("/")
 
-    Enum.find_value([id, location, tail], rules && {:rules, rules}, fn name ->
+    Enum.find_value([id, location, tail], fn name ->
       with true <- is_binary(name),
            {:ok, name} <- TimeZones.fetch(name),
            do: name,
            else: (_ -> nil)
+    end)
+  end
+
+  # The zones that a file describes, worked out once.
+  defp zones(calendar, deadline) do
+    described =
+      for %{name: "VTIMEZONE"} = rules <- calendar.components,
+          id = text(rules, "TZID"),
+          do: {id, rules}
+
+    {zones, _own} =
+      described
+      |> Enum.uniq_by(&elem(&1, 0))
+      |> Enum.map_reduce(0, fn {id, rules}, own ->
+        case known_zone(id, text(rules, "X-LIC-LOCATION")) do
+          nil when own < @max_zones -> {{id, offsets(rules, deadline)}, own + 1}
+          nil -> {{id, :budget}, own}
+          name -> {{id, name}, own}
+        end
+      end)
+
+    Map.new(zones)
+  end
+
+  defp offsets(%{components: parts}, _deadline) when length(parts) > @max_parts, do: :budget
+
+  defp offsets(rules, deadline) do
+    budgeted(fn ->
+      changes = rules.components |> Enum.flat_map(&changes(&1, deadline)) |> Enum.sort()
+      {:rules, {List.to_tuple(changes), first_offset(rules)}}
     end)
   end
 
@@ -278,45 +354,45 @@ defmodule Skillbook.Calendar.ICalendar do
     local |> NaiveDateTime.add(-offset(rules, local), :second) |> DateTime.from_naive!("Etc/UTC")
   end
 
-  # The offset of the rule that began last. A time that occurs twice is the first.
-  defp offset(rules, local) do
-    at = seconds(local)
+  # The offset that began last. A time that occurs twice is the first.
+  defp offset({changes, first}, local),
+    do: offset(changes, first, seconds(local), 0, tuple_size(changes))
 
-    rules.components
-    |> Enum.take(64)
-    |> Enum.flat_map(&onset(&1, at))
-    |> Enum.max(fn -> first_offset(rules) end)
-    |> elem(1)
+  defp offset(_changes, found, _at, low, low), do: found
+
+  defp offset(changes, found, at, low, high) do
+    middle = div(low + high, 2)
+
+    case elem(changes, middle) do
+      {start, offset} when start <= at -> offset(changes, offset, at, middle + 1, high)
+      _later -> offset(changes, found, at, low, middle)
+    end
   end
 
-  defp onset(rule, at) do
-    with {_, _, to} <- get(rule, "TZOFFSETTO"),
+  # The local seconds at which a part of a zone begins, each with its offset.
+  defp changes(part, deadline) do
+    with {_, _, to} <- get(part, "TZOFFSETTO"),
          offset when is_integer(offset) <- utc_offset(to),
-         {start, _} <- time(get(rule, "DTSTART"), rule),
-         start = seconds(start),
-         true <- start <= at do
-      dates =
-        for {"RDATE", _, _} = rdate <- rule.properties,
-            {date, _} <- times(rdate, rule),
-            do: seconds(date)
+         {start, _} <- time(get(part, "DTSTART"), part) do
+      start = seconds(start)
+      given = for {date, _} <- all_times(part, "RDATE", part, @max_changes), do: seconds(date)
 
       repeated =
-        for {_, _, value} <- all(rule, "RRULE"),
-            date <- dates(value, start, at - 800 * @day, at + 1, 1_000),
+        for {_, _, rule} <- all(part, "RRULE"),
+            date <- dates(rule, start, start, @far, deadline, @max_changes),
             do: date
 
-      last = [start | dates ++ repeated] |> Enum.filter(&(&1 <= at)) |> Enum.max()
-      [{last, offset}]
+      for at <- Enum.uniq([start | given ++ repeated]), do: {at, offset}
     else
       _ -> []
     end
   end
 
   defp first_offset(rules) do
-    Enum.find_value(rules.components, {0, 0}, fn rule ->
-      with {_, _, from} <- get(rule, "TZOFFSETFROM"),
+    Enum.find_value(rules.components, 0, fn part ->
+      with {_, _, from} <- get(part, "TZOFFSETFROM"),
            offset when is_integer(offset) <- utc_offset(from),
-           do: {0, offset},
+           do: offset,
            else: (_ -> nil)
     end)
   end
@@ -341,20 +417,27 @@ defmodule Skillbook.Calendar.ICalendar do
 
   # Repetitions
 
-  @doc "The dates of a rule within a range of local seconds. An unreadable rule has none."
-  @spec dates(String.t(), integer(), integer(), integer(), pos_integer()) :: [integer()]
-  def dates(rule, start, from, to, limit \\ @max_dates) do
+  @doc """
+  The dates of a rule within a range of local seconds, by the end of a budget. An unreadable rule
+  has none.
+  """
+  @spec dates(String.t(), integer(), integer(), integer(), integer(), pos_integer()) ::
+          [integer()]
+  def dates(rule, start, from, to, deadline, limit \\ @max_dates) do
+    left = deadline - now()
+    if left <= 0, do: throw(:budget)
     # In the library, UNTIL is a local time too.
     rule = Regex.replace(~r/(UNTIL=\d{8})(?=;|\z)/, rule, "\\1T235959Z")
     rule = Regex.replace(~r/(UNTIL=\d{8}T\d{6})(?=;|\z)/, rule, "\\1Z")
 
-    case Library.ical_dates(rule, start, from, to, limit) do
-      {:ok, dates, _cut} -> dates
+    case Library.ical_dates(rule, start, from, to, limit, left) do
+      {:ok, dates, false} -> dates
+      {:ok, _dates, true} -> throw(:budget)
       :error -> []
     end
   end
 
-  @doc "A rule whose UNTIL is a local time of the series, as `dates/5` expects it."
+  @doc "A rule whose UNTIL is a local time of the series, as `dates/6` expects it."
   @spec local_rule(String.t(), time()) :: String.t()
   def local_rule(rule, {_, zone}) when is_binary(zone) do
     Regex.replace(~r/UNTIL=(\d{8}T\d{6}Z)/, rule, fn _, until ->

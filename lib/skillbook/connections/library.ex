@@ -81,12 +81,18 @@ defmodule Skillbook.Connections.Library do
   def smtp_send(_reference, _account, _from, _recipients, _raw, _milliseconds), do: missing()
 
   @doc """
-  The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, and whether
-  there may be more. All are seconds since 1970 of local time.
+  The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found within
+  some milliseconds, and whether there may be more. All are seconds since 1970 of local time.
   """
-  @spec ical_dates(String.t(), integer(), integer(), integer(), non_neg_integer()) ::
-          {:ok, [integer()], boolean()} | :error
-  def ical_dates(_rule, _start, _from, _to, _limit), do: missing()
+  @spec ical_dates(
+          String.t(),
+          integer(),
+          integer(),
+          integer(),
+          non_neg_integer(),
+          non_neg_integer()
+        ) :: {:ok, [integer()], boolean()} | :error
+  def ical_dates(_rule, _start, _from, _to, _limit, _milliseconds), do: missing()
 
   @doc """
   The elements of an XML document with their depths, names (`"DAV: href"`), texts and attributes.

@@ -3,6 +3,8 @@
 //! Times are those of the event's own clock, in seconds since 1970 without an offset: a rule means
 //! the time of day, also where clocks change. Zones are none of this module's business.
 
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, NaiveDateTime, TimeZone};
 use rrule::{Frequency, RRule, Tz, Unvalidated};
 
@@ -26,9 +28,19 @@ pub struct Dates {
     pub cut: bool,
 }
 
-/// The dates of a rule from `from` on and before `to`, at most `limit` of them. `None` if the rule
-/// cannot be read, or lists more than 1,440 times of a day.
-pub fn dates(rule: &str, start: i64, from: i64, to: i64, limit: usize) -> Option<Dates> {
+/// The dates of a rule from `from` on and before `to`, at most `limit` of them, and those that are
+/// found within `time`. `None` if the rule cannot be read, or lists more than 1,440 times of a day.
+///
+/// The time is looked at between two dates. A rule that never fires ends by itself, in at most some
+/// tenths of a second.
+pub fn dates(
+    rule: &str,
+    start: i64,
+    from: i64,
+    to: i64,
+    limit: usize,
+    time: Duration,
+) -> Option<Dates> {
     if rule.len() > MAX_RULE || !rule.bytes().all(|byte| byte.is_ascii_graphic()) {
         return None;
     }
@@ -36,14 +48,19 @@ pub fn dates(rule: &str, start: i64, from: i64, to: i64, limit: usize) -> Option
     if times(&rule) > MAX_TIMES {
         return None;
     }
-    let set = rule.build(local(start)?).ok()?.limit();
     let mut found = Dates { dates: Vec::new(), cut: false };
+    let began = Instant::now();
+    if rule.get_until().is_some_and(|until| until.timestamp() < from) {
+        // It must be valid nevertheless.
+        return rule.build(local(start)?).ok().map(|_| found);
+    }
+    let set = rule.clone().build(local(ahead(&rule, start, from))?).ok()?.limit();
     for (count, date) in set.into_iter().enumerate() {
         let at = date.timestamp();
         if at >= to {
             return Some(found);
         }
-        if count >= MAX_DATES || found.dates.len() >= limit {
+        if count >= MAX_DATES || found.dates.len() >= limit || began.elapsed() >= time {
             found.cut = true;
             return Some(found);
         }
@@ -52,6 +69,25 @@ pub fn dates(rule: &str, start: i64, from: i64, to: i64, limit: usize) -> Option
         }
     }
     Some(found)
+}
+
+/// A later start with the same dates from `from` on, so that an old series costs as much as a new
+/// one. Dates that are counted, or picked out of a period, are found from the first one on.
+fn ahead(rule: &RRule<Unvalidated>, start: i64, from: i64) -> i64 {
+    let unit: i64 = match rule.get_freq() {
+        Frequency::Weekly => 7 * 86_400,
+        Frequency::Daily => 86_400,
+        Frequency::Hourly => 3_600,
+        Frequency::Minutely => 60,
+        Frequency::Secondly => 1,
+        Frequency::Yearly | Frequency::Monthly => return start,
+    };
+    if rule.get_count().is_some() {
+        return start;
+    }
+    let step = unit * i64::from(rule.get_interval().max(1));
+    // One period before, of which the first dates may be those of the one before it.
+    start.saturating_add(((from.saturating_sub(start)) / step - 1).max(0) * step)
 }
 
 /// The number of times of a day. Rules that fire more often than daily go through them one by one.
@@ -80,6 +116,11 @@ mod tests {
     const DAY: i64 = 86_400;
     // Monday, 2 March 2026, 9:00.
     const START: i64 = 1_772_442_000;
+
+    /// Without a limit of time.
+    fn dates(rule: &str, start: i64, from: i64, to: i64, limit: usize) -> Option<Dates> {
+        super::dates(rule, start, from, to, limit, Duration::MAX)
+    }
 
     fn days(rule: &str, to: i64) -> Option<Vec<i64>> {
         let dates = dates(rule, START, START, START + to * DAY, 100)?.dates;
@@ -148,6 +189,44 @@ mod tests {
             }
         }
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    /// A series of two hundred years costs as much as one of this week, and has the same dates.
+    #[test]
+    fn old_series_have_their_dates() {
+        let rules = [
+            "FREQ=DAILY;INTERVAL=3",
+            "FREQ=DAILY;BYMONTH=3,4;BYHOUR=9,17",
+            "FREQ=WEEKLY;INTERVAL=2;BYDAY=SU,MO,WE",
+            "FREQ=WEEKLY;INTERVAL=3;WKST=SU;BYDAY=SU,MO",
+            "FREQ=WEEKLY;BYDAY=MO,TU,WE;BYSETPOS=2",
+            "FREQ=HOURLY;INTERVAL=7",
+            "FREQ=MINUTELY;INTERVAL=97;BYDAY=MO",
+            "FREQ=DAILY;UNTIL=20260501T000000Z",
+            "FREQ=MONTHLY;BYDAY=-1FR",
+            "FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU",
+        ];
+        for rule in rules {
+            // Few enough dates to be counted from the first one on.
+            for from in (0..60).map(|n| START + n * 5 * DAY + n * 1_234) {
+                let to = from + 20 * DAY;
+                let all = dates(rule, START, START, to, MAX_DATES).unwrap();
+                assert!(!all.cut, "{rule}");
+                let all: Vec<i64> = all.dates.into_iter().filter(|at| *at >= from).collect();
+                assert_eq!(dates(rule, START, from, to, MAX_DATES).unwrap().dates, all, "{rule}");
+            }
+        }
+        let old = START - 200 * 365 * DAY;
+        for rule in ["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=MO", "FREQ=HOURLY;BYHOUR=9"] {
+            let found = dates(rule, old, START, START + 7 * DAY, 100).unwrap();
+            assert!(!found.cut && !found.dates.is_empty(), "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_search_ends_with_its_time() {
+        let found = super::dates("FREQ=DAILY", START, START, i64::MAX, 9, Duration::ZERO).unwrap();
+        assert_eq!(found, Dates { dates: vec![], cut: true });
     }
 
     #[test]

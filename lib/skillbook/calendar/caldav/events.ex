@@ -15,6 +15,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @type point :: DateTime.t() | Date.t()
 
   @max_attendees 50
+  # Events of a series that differ from it.
+  @max_overrides 2_000
   @day 86_400
   # Local time is less than two days from UTC.
   @reach 2 * @day
@@ -93,28 +95,29 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @doc "The event itself, or the series without the events that differ."
   @spec master(resource()) :: component() | nil
   def master(%{calendar: calendar}) do
-    events = events(calendar)
-    Enum.find(events, List.first(events), &(ICalendar.get(&1, "RECURRENCE-ID") == nil))
+    Enum.find(calendar.components, &(event?(&1) and not differs?(&1))) ||
+      Enum.find(calendar.components, &event?/1)
   end
 
-  defp events(calendar), do: Enum.filter(calendar.components, &(&1.name == "VEVENT"))
+  defp event?(component), do: component.name == "VEVENT"
+  defp differs?(component), do: ICalendar.get(component, "RECURRENCE-ID") != nil
+
+  defp events(calendar), do: Enum.filter(calendar.components, &event?/1)
 
   defp time(component, name, %{calendar: calendar}),
     do: component |> ICalendar.get(name) |> ICalendar.time(calendar)
 
-  @doc "The events that overlap a span; at most `limit` of them, and those that differ."
+  @doc """
+  The events of a readable file that overlap a span; at most `limit` of them, and those that
+  differ.
+  """
   @spec between(resource(), DateTime.t(), DateTime.t(), String.t(), pos_integer()) :: [event()]
   def between(resource, from, to, default, limit) do
-    resource = Map.put(resource, :default, default)
-
-    if readable?(resource) do
-      resource
-      |> instances(from, to)
-      |> Stream.filter(&overlaps?(&1, from, to, default))
-      |> Enum.take(limit)
-    else
-      []
-    end
+    resource
+    |> Map.put(:default, default)
+    |> instances(from, to)
+    |> Stream.filter(&overlaps?(&1, from, to, default))
+    |> Enum.take(limit)
   end
 
   defp overlaps?(event, from, to, zone) do
@@ -165,7 +168,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     ruled =
       for {_, _, rule} <- master |> ICalendar.all("RRULE") |> Enum.take(4),
           rule = ICalendar.local_rule(rule, with_zone(first, resource)),
-          date <- ICalendar.dates(rule, start, low, high),
+          date <- ICalendar.dates(rule, start, low, high, resource.calendar.deadline),
           do: date
 
     given = for time <- times(master, "RDATE", resource), do: local_seconds(time)
@@ -188,7 +191,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp default(resource), do: Map.get(resource, :default, "UTC")
 
   defp times(component, name, %{calendar: calendar}),
-    do: component |> ICalendar.all(name) |> Enum.flat_map(&ICalendar.times(&1, calendar))
+    do: ICalendar.all_times(component, name, calendar)
 
   # The value by which original starts are compared.
   defp key(%Date{} = day, _resource), do: day
@@ -201,7 +204,10 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp point(time, resource), do: ICalendar.instant(time, default(resource))
 
   defp overrides(resource) do
-    for component <- events(resource.calendar),
+    differing = Enum.filter(resource.calendar.components, &(event?(&1) and differs?(&1)))
+    if length(differing) > @max_overrides, do: throw(:budget)
+
+    for component <- differing,
         time = time(component, "RECURRENCE-ID", resource),
         into: %{},
         do: {key(time, resource), {component, time}}
@@ -357,15 +363,29 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
-  @doc "Whether an event leaves its time free."
-  @spec free?(resource(), event()) :: boolean()
-  def free?(resource, event) do
-    component =
-      Enum.find_value(overrides(resource), master(resource), fn {key, {component, _}} ->
-        if event.original && key == key_of(event.original), do: component
-      end)
+  @doc "The events that do not leave their time free."
+  @spec busy([event()], resource()) :: [event()]
+  def busy(events, resource) do
+    overrides = overrides(resource)
+    series_free? = transparent?(master(resource))
 
-    ICalendar.text(component, "TRANSP") == "TRANSPARENT"
+    Enum.reject(events, fn event ->
+      case event.original && Map.get(overrides, key_of(event.original)) do
+        {component, _} -> transparent?(component)
+        nil -> series_free?
+      end
+    end)
+  end
+
+  defp transparent?(component), do: ICalendar.text(component, "TRANSP") == "TRANSPARENT"
+
+  @doc "The file of an event that cannot be shown, with its title and the reason."
+  @spec unreadable(map(), component() | nil, :budget | :invalid) ::
+          Skillbook.Calendar.unreadable()
+  def unreadable(%{file: file}, calendar, reason) do
+    event = calendar && master(%{calendar: calendar})
+    title = event && ICalendar.text(event, "SUMMARY")
+    %{id: file_id(file), title: title || "", reason: reason}
   end
 
   @doc "The event with its times as the clocks of a zone show them."
@@ -682,7 +702,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
           |> keep_dates(&(not earlier?.(&1)), resource)
           |> put_times(original, ends)
 
-        rule = rule && rest(rule, first, event)
+        rule = rule && rest(rule, first, event, resource)
         put_master(later, if(rule, do: put_rule(master, rule), else: master))
       end)
       |> replace(fn component ->
@@ -719,7 +739,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   end
 
   # The rest of a series with a number of events; deleted ones count.
-  defp rest(rule, first, event) do
+  defp rest(rule, first, event, resource) do
     case Recurrence.count_of(rule) do
       nil ->
         rule
@@ -727,7 +747,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       count ->
         start = local_seconds(first)
         original = local(original_point(event.original, first))
-        earlier = ICalendar.dates(rule, start, start, local_seconds(original))
+        deadline = resource.calendar.deadline
+        earlier = ICalendar.dates(rule, start, start, local_seconds(original), deadline)
         Recurrence.put_count(rule, max(count - length(earlier), 1))
     end
   end

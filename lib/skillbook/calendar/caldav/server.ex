@@ -29,6 +29,8 @@ defmodule Skillbook.Calendar.CalDAV.Server do
           optional(:default) => String.t() | nil
         }
 
+  @type file :: %{file: String.t(), version: String.t() | nil, text: String.t()}
+
   @dav "DAV: "
   @cal "urn:ietf:params:xml:ns:caldav "
   @max_body 33_554_432
@@ -161,10 +163,10 @@ defmodule Skillbook.Calendar.CalDAV.Server do
 
   # Files
 
-  @doc "The files of a calendar with events between two times."
-  @spec resources(struct(), calendar(), DateTime.t(), DateTime.t()) ::
-          {:ok, [resource()]} | {:error, Exception.t()}
-  def resources(account, calendar, from, to) do
+  @doc "The files of a calendar with events between two times, not yet read."
+  @spec files(struct(), calendar(), DateTime.t(), DateTime.t()) ::
+          {:ok, [file()]} | {:error, Exception.t()}
+  def files(account, calendar, from, to) do
     # A day more on both sides, for events of whole days in any zone.
     [from, to] =
       for {time, days} <- [{from, -1}, {to, 1}] do
@@ -195,8 +197,7 @@ defmodule Skillbook.Calendar.CalDAV.Server do
          response <- Enum.uniq_by(responses, & &1.href),
          file = file(response, calendar),
          data = text(response, @cal <> "calendar-data"),
-         {:ok, parsed} <- [ICalendar.parse(data)],
-         do: %{file: file, version: text(response, @dav <> "getetag"), calendar: parsed}
+         do: %{file: file, version: text(response, @dav <> "getetag"), text: data}
        )}
     end
   end

@@ -6,6 +6,7 @@ defmodule Skillbook.Handlers.Calendar.Free do
 
   alias Skillbook.Calendar.Free
   alias Skillbook.Handlers.Calendar.{Text, Times}
+  alias Skillbook.Support.External
   alias Skillbook.{Calendar, Connections, FlagError, Result}
 
   # Days after `--from`, and the most that services answer for.
@@ -33,8 +34,17 @@ defmodule Skillbook.Handlers.Calendar.Free do
 
       free = busy |> Map.values() |> Enum.flat_map(&times/1) |> Free.common(query, flags["limit"])
       unknown = for person <- people, {:error, reason} <- [busy[person]], do: {person, reason}
-      text = text(free, people, unknown, query) <> Text.notes(notes)
-      {:ok, Result.ok(text, data: %{free: free, unknown: Map.new(unknown)})}
+      unreadable = for {_person, {:ok, _, events}} <- busy, event <- events, do: event
+
+      lines = [text(free, people, unknown, query) | Text.unreadable(Enum.uniq(unreadable))]
+      note = if unreadable == [], do: [], else: [External.note("Titles")]
+      text = Enum.join(lines ++ note, "\n") <> Text.notes(notes)
+
+      {:ok,
+       Result.ok(text,
+         data: %{free: free, unknown: Map.new(unknown), unreadable: unreadable},
+         metadata: %{external: unreadable != []}
+       )}
     end
   end
 
@@ -61,6 +71,7 @@ defmodule Skillbook.Handlers.Calendar.Free do
   end
 
   defp times({:ok, busy}), do: busy
+  defp times({:ok, busy, _unreadable}), do: busy
   defp times({:error, _}), do: []
 
   defp full_minute(%{second: 0} = now), do: now

@@ -18,11 +18,15 @@ defmodule Skillbook.Handlers.Calendar.List do
          {:ok, now} <- Times.now(flags, context, account),
          {:ok, from, to, notes} <- Times.span(flags, now, @days),
          query = query(flags, from, to, now.time_zone),
-         {:ok, %{events: events, more: more}} <- list(account, query) do
-      text = text(events, more, query) <> Text.notes(notes)
+         {:ok, %{events: events, more: more} = found} <- list(account, query) do
+      unreadable = found[:unreadable] || []
+      text = text(events, more, unreadable, query) <> Text.notes(notes)
 
       {:ok,
-       Result.ok(text, data: %{events: events, more: more}, metadata: %{external: events != []})}
+       Result.ok(text,
+         data: %{events: events, more: more, unreadable: unreadable},
+         metadata: %{external: events != [] or unreadable != []}
+       )}
     end
   end
 
@@ -42,9 +46,9 @@ defmodule Skillbook.Handlers.Calendar.List do
   defp list(account, query), do: Calendar.list(account, query)
 
   # The note below says why.
-  defp text([], _more, %{from: same, to: same}), do: "No events"
+  defp text([], _more, [], %{from: same, to: same}), do: "No events"
 
-  defp text(events, more, query) do
+  defp text(events, more, unreadable, query) do
     head =
       case length(events) do
         0 -> "No events"
@@ -57,9 +61,10 @@ defmodule Skillbook.Handlers.Calendar.List do
         do: ["more events follow; narrow the search, or raise --limit (at most #{@max_limit})"],
         else: []
 
-    lines = Enum.map(events, &Text.line(&1, query.zone))
-    note = if events == [], do: [], else: [External.note("Titles and places")]
-    Enum.join(["#{head} #{describe(query)}" | lines] ++ rest ++ note, "\n")
+    lines = Enum.map(events, &Text.line(&1, query.zone)) ++ rest ++ Text.unreadable(unreadable)
+    outside? = events != [] or unreadable != []
+    note = if outside?, do: [External.note("Titles and places")], else: []
+    Enum.join(["#{head} #{describe(query)}" | lines] ++ note, "\n")
   end
 
   defp describe(query) do

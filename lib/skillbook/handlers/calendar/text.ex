@@ -8,6 +8,8 @@ defmodule Skillbook.Handlers.Calendar.Text do
 
   @max_title 120
   @max_name 80
+  # Events that cannot be shown.
+  @max_unreadable 10
   @max_description 8_000
   # Guests that are listed by name.
   @max_guests 20
@@ -31,8 +33,27 @@ defmodule Skillbook.Handlers.Calendar.Text do
     "#{span(event.start, event.end, zone)}#{zone_name} #{title(event)}#{facts}; id #{event.id}"
   end
 
+  @doc "Lines about events that cannot be shown."
+  @spec unreadable([Skillbook.Calendar.unreadable()]) :: [String.t()]
+  def unreadable(events) do
+    {named, more} = Enum.split(events, @max_unreadable)
+
+    lines =
+      for event <- named do
+        title = if event.title == "", do: "an event", else: title(event)
+        "not shown: #{title}, since #{reason(event.reason)}; id #{event.id}"
+      end
+
+    if more == [], do: lines, else: lines ++ ["not shown either: #{length(more)} more of these"]
+  end
+
+  defp reason(:invalid), do: "it is not valid"
+
+  defp reason(:budget),
+    do: "its dates take too long to work out: its rules or time zones are too many or too odd"
+
   @doc "The title of an event, as a text of a stranger."
-  @spec title(Skillbook.Calendar.event()) :: String.t()
+  @spec title(%{required(:title) => String.t(), optional(atom()) => term()}) :: String.t()
   def title(event), do: External.line(event.title, @max_title)
 
   defp guests(%{attendees: [], more_attendees: false}), do: nil

@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use rustler::{Encoder, Env, Term};
 
 use super::net::atoms;
 use crate::ical;
 
-/// `{:ok, dates, cut}`, or `:error` if the rule cannot be read.
+/// `{:ok, dates, cut}`, or `:error` if the rule cannot be read. The time is in milliseconds.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn ical_dates<'a>(
     env: Env<'a>,
@@ -12,8 +14,9 @@ fn ical_dates<'a>(
     from: i64,
     to: i64,
     limit: usize,
+    time: u64,
 ) -> Term<'a> {
-    match ical::dates(rule, start, from, to, limit) {
+    match ical::dates(rule, start, from, to, limit, Duration::from_millis(time)) {
         Some(found) => (atoms::ok(), found.dates, found.cut).encode(env),
         None => atoms::error().encode(env),
     }
