@@ -196,8 +196,15 @@ defmodule Skillbook.Approval.Decision do
     ref = row.approval.ref
     until = lease_until(book)
     claimed = Table.claim(sql, ref, holder, until, now(book, options), decision(options))
+    give_back(claimed, sql, ref, holder)
     with :ok <- taken(claimed, book, sql, ref), do: {:ok, holder}
   end
+
+  # A claim whose answer was lost may be stored, and nobody runs the call: it waits again.
+  defp give_back({:error, %SQL.Error{kind: :lost}}, sql, ref, holder),
+    do: store(fn -> Table.release(sql, ref, holder) end)
+
+  defp give_back(_claimed, _sql, _ref, _holder), do: :ok
 
   # Another decision came first, or its time ended just now.
   defp taken({:error, :taken}, book, sql, ref) do

@@ -183,7 +183,11 @@ defmodule Skillbook.Approval.Table do
   def renew(sql, ref, holder, lease_until),
     do: held(sql, "lease_until = $3", ref, holder, [unix_ms(lease_until)])
 
-  @doc "Stores the result of a run; false if the holder has lost it."
+  @doc """
+  Stores the result of a run; false if the holder has lost it. The result of a run whose lease
+  passed while it went on is stored too, since no other run takes its place. The same result may be
+  stored again, after an error that does not say whether it was.
+  """
   @spec finish(SQL.t(), String.t(), String.t(), DateTime.t(), Approval.status(), Result.t()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
   def finish(sql, ref, holder, now, status, result) do
@@ -193,7 +197,7 @@ defmodule Skillbook.Approval.Table do
 
     content = result.content |> String.slice(0, @max_result) |> storable()
     values = [Atom.to_string(status), now, Atom.to_string(result.status), content]
-    held(sql, set, ref, holder, values)
+    held(sql, set, ref, holder, values, "status in ('running', 'interrupted', $3)")
   end
 
   @doc "Ends a run whose process failed: nobody knows how far it came."
@@ -214,9 +218,8 @@ defmodule Skillbook.Approval.Table do
     held(sql, set, ref, holder, [])
   end
 
-  defp held(sql, set, ref, holder, values) do
-    update =
-      "update skillbook_approvals set #{set} where ref = $1 and holder = $2 and #{@running}"
+  defp held(sql, set, ref, holder, values, status \\ @running) do
+    update = "update skillbook_approvals set #{set} where ref = $1 and holder = $2 and #{status}"
 
     with {:ok, %{num_rows: count}} <- SQL.query(sql, update, [ref, holder] ++ values),
          do: {:ok, count == 1}
