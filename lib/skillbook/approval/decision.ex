@@ -30,7 +30,7 @@ defmodule Skillbook.Approval.Decision do
   def list(name, view, options) do
     with :ok <- Options.validate(options, "a list of approvals", list_schema()),
          {:ok, book, sql} <- sql(name, nil),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options)) do
+         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]) do
       Enum.each(over, &Notice.send/1)
       limit = Keyword.get(options, :limit, @default_limit)
       statuses = options |> Keyword.get(:status, [:pending]) |> List.wrap()
@@ -110,7 +110,7 @@ defmodule Skillbook.Approval.Decision do
     with :ok <- Options.validate(options, "a decision", schema),
          :ok <- required(options),
          {:ok, book, sql} <- sql(name, ref),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options)),
+         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          {:ok, row} <- fetch(sql, name, ref) do
       if row.approval.status == :pending,

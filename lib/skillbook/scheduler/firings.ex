@@ -265,6 +265,44 @@ defmodule Skillbook.Scheduler.Firings do
     end)
   end
 
+  @typedoc "The lease of a firing: its holder, and its end in milliseconds."
+  @type lease :: {Firing.t(), holder :: String.t(), until :: integer()}
+
+  @doc """
+  The leases that end later than a lease from now. The clock of their holder is ahead, or was when
+  it renewed them.
+  """
+  @spec ahead(SQL.t(), atom(), by(), DateTime.t()) :: {:ok, [lease()]} | {:error, SQL.Error.t()}
+  def ahead(sql, book, by, now) do
+    query = """
+    select name, record, fire_at, holder, lease_until from skillbook_firings
+    where #{@running} and lease_until > $1
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [lease_until(now, by)]) do
+      {:ok,
+       for [name, record, at, holder, until] <- rows do
+         {Firing.new(book, name, at, record(record)), holder, until}
+       end}
+    end
+  end
+
+  @doc "Ends leases that were not renewed since they were read."
+  @spec end_leases(SQL.t(), [lease()]) :: :ok | {:error, SQL.Error.t()}
+  def end_leases(sql, leases) do
+    update = """
+    update skillbook_firings set lease_until = 0
+    where #{@key} and holder = $4 and lease_until = $5 and #{@running}
+    """
+
+    Enum.reduce_while(leases, :ok, fn {firing, holder, until}, :ok ->
+      case SQL.query(sql, update, key(firing) ++ [holder, until]) do
+        {:ok, _} -> {:cont, :ok}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
   @doc "The name, record and time of the last firing of each entry, whatever its status."
   @spec last(SQL.t()) ::
           {:ok, [{String.t(), pos_integer() | nil, DateTime.t()}]} | {:error, SQL.Error.t()}

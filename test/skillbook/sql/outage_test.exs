@@ -396,7 +396,8 @@ defmodule Skillbook.SQL.OutageTest do
       {"firings finish", claimed, finished},
       {"firings last", id, fn _ -> Firings.last(sql.()) end},
       {"schedule", id, fn _ -> Skillbook.schedule(book) end},
-      {"operations list", id, fn _ -> Skillbook.Run.Operations.list(sql.(), 10) end},
+      {"operations list", id,
+       fn _ -> Skillbook.Run.Operations.list(sql.(), view.profile, 10) end},
       {"tokens create", id, &Web.Tokens.create(book, label: &1)},
       {"tokens list", id, fn _ -> Web.Tokens.list(book) end},
       {"tokens verify", token, &Web.Tokens.verify(struct, &1.secret.())},
@@ -406,11 +407,11 @@ defmodule Skillbook.SQL.OutageTest do
        &Web.Sessions.fetch(struct, &1, 600)},
       {"link redeem", fn _ -> elem(Web.Sessions.link(struct, "default", false), 1).() end,
        &Web.Sessions.redeem(struct, &1)},
-      {"conversations", id, fn _ -> Transcript.Stored.list(struct, 10) end},
+      {"conversations", id, fn _ -> Transcript.Stored.list(struct, view.profile, 10) end},
       {"usage flush",
        fn text ->
          Usage.Counter.take(book)
-         Usage.Counter.put_back(book, [{{1, text, "default", "run"}, 1, 1}])
+         Usage.Counter.put_back(book, [{{1, "", text, "default", "run"}, 1, 1}])
          text
        end, fn _ -> Usage.Writer.flush(book) end},
       {"usage", id, fn _ -> Skillbook.usage(book) end},
@@ -418,6 +419,7 @@ defmodule Skillbook.SQL.OutageTest do
        fn text ->
          row = %{
            status: :connected,
+           tenant: nil,
            identity: text,
            scopes: [],
            key_id: "k",
