@@ -51,7 +51,8 @@ defmodule Skillbook.Store do
 
   A broken rule is a `Skillbook.StoreError`, an unknown or invalid option a
   `Skillbook.OptionError`, and a failure of the database a `Skillbook.SQL.Error`. After an error
-  nothing has changed. After `{:ok, _}` the write is committed.
+  nothing has changed, with one exception: an SQL error of the kind `:lost` does not say whether
+  the write was made, wholly or not at all. After `{:ok, _}` the write is committed.
 
   A write inside a transaction of the same database (`Skillbook.SQL.transaction/2`) is an error,
   because other readers could not see it before that transaction commits.

@@ -555,6 +555,34 @@ defmodule Skillbook.SchedulerTest do
       assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
     end
 
+    test "of a clock that is ahead ends if nobody renews it", context do
+      %{book: book, clock: clock, sql: sql, firing: firing} = context
+      day = 86_400
+      ahead = DateTime.add(@start, day)
+      assert Firings.claim(sql, firing, :new, @by, ahead) == :ok
+      server = Process.whereis(Module.concat(book, "Scheduler"))
+
+      pass = fn leases ->
+        earlier = fn at -> at - leases * 60_000 - 1 end
+        update = &Map.new(&1, fn {lease, at} -> {lease, earlier.(at)} end)
+        :sys.replace_state(server, &Map.update!(&1, :ahead, update))
+        capture_log(fn -> :ok = Server.heartbeat(book) end)
+      end
+
+      :ok = Server.heartbeat(book)
+      pass.(2)
+      # Its holder lives.
+      {:ok, :renewed} = Firings.renew(sql, firing, @by, DateTime.add(ahead, 20))
+      pass.(2)
+      assert [{"a", _, :running}] = rows(book)
+      # Nor is a clock that is put back a reason.
+      set(clock, DateTime.add(@start, -day))
+      pass.(2)
+      assert [{"a", _, :running}] = rows(book)
+      pass.(1)
+      assert [{"a", _, :failed}] = rows(book)
+    end
+
     test "that has expired does not block the next firing", %{
       book: book,
       clock: clock,

@@ -30,7 +30,7 @@ defmodule Skillbook.Approval.Decision do
   def list(name, view, options) do
     with :ok <- Options.validate(options, "a list of approvals", list_schema()),
          {:ok, book, sql} <- sql(name, nil),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options)) do
+         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]) do
       Enum.each(over, &Notice.send/1)
       limit = Keyword.get(options, :limit, @default_limit)
       statuses = options |> Keyword.get(:status, [:pending]) |> List.wrap()
@@ -110,7 +110,7 @@ defmodule Skillbook.Approval.Decision do
     with :ok <- Options.validate(options, "a decision", schema),
          :ok <- required(options),
          {:ok, book, sql} <- sql(name, ref),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options)),
+         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          {:ok, row} <- fetch(sql, name, ref) do
       if row.approval.status == :pending,
@@ -196,8 +196,15 @@ defmodule Skillbook.Approval.Decision do
     ref = row.approval.ref
     until = lease_until(book)
     claimed = Table.claim(sql, ref, holder, until, now(book, options), decision(options))
+    give_back(claimed, sql, ref, holder)
     with :ok <- taken(claimed, book, sql, ref), do: {:ok, holder}
   end
+
+  # A claim whose answer was lost may be stored, and nobody runs the call: it waits again.
+  defp give_back({:error, %SQL.Error{kind: :lost}}, sql, ref, holder),
+    do: store(fn -> Table.release(sql, ref, holder) end)
+
+  defp give_back(_claimed, _sql, _ref, _holder), do: :ok
 
   # Another decision came first, or its time ended just now.
   defp taken({:error, :taken}, book, sql, ref) do

@@ -105,7 +105,7 @@ defmodule Skillbook.Approval.Request do
   end
 
   defp insert(sql, book, call) do
-    with {:ok, over} <- Table.sweep(sql, book.name, call.asked_at),
+    with {:ok, over} <- Table.sweep(sql, book.name, call.asked_at, book.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          :ok <- Table.insert(sql, call, book.approvals[:max_waiting], book.approvals[:keep]),
          {:ok, %{approval: approval}} <- Table.fetch(sql, book.name, call.ref) do

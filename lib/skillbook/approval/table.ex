@@ -106,17 +106,25 @@ defmodule Skillbook.Approval.Table do
   @doc """
   Marks pending calls whose time is over as expired, and running ones without a lease as
   interrupted. Returns the approvals that it changed.
+
+  A lease that ends later than two leases from now was taken by a clock that was ahead, and counts
+  as over: `finish/6` still stores the result of a run that goes on.
   """
-  @spec sweep(SQL.t(), atom(), DateTime.t()) :: {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
-  def sweep(sql, book, now) do
-    over = "(#{@pending} and expires_at <= $1) or (#{@running} and lease_until < $2)"
+  @spec sweep(SQL.t(), atom(), DateTime.t(), pos_integer()) ::
+          {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
+  def sweep(sql, book, now, lease) do
+    over =
+      "(#{@pending} and expires_at <= $1) or " <>
+        "(#{@running} and (lease_until < $2 or lease_until > $3))"
+
     # Leases go by the system's clock.
-    values = [now, System.os_time(:millisecond)]
+    clock = System.os_time(:millisecond)
+    values = [now, clock, clock + 2 * lease]
 
     update = """
     update skillbook_approvals set lease_until = null, finished_at = $1,
       status = case when #{@pending} then 'expired' else 'interrupted' end
-    where ref = $3 and (#{over})
+    where ref = $4 and (#{over})
     """
 
     # Most calls find none, and need no transaction.
@@ -183,7 +191,11 @@ defmodule Skillbook.Approval.Table do
   def renew(sql, ref, holder, lease_until),
     do: held(sql, "lease_until = $3", ref, holder, [unix_ms(lease_until)])
 
-  @doc "Stores the result of a run; false if the holder has lost it."
+  @doc """
+  Stores the result of a run; false if the holder has lost it. The result of a run whose lease
+  passed while it went on is stored too, since no other run takes its place. The same result may be
+  stored again, after an error that does not say whether it was.
+  """
   @spec finish(SQL.t(), String.t(), String.t(), DateTime.t(), Approval.status(), Result.t()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
   def finish(sql, ref, holder, now, status, result) do
@@ -193,7 +205,7 @@ defmodule Skillbook.Approval.Table do
 
     content = result.content |> String.slice(0, @max_result) |> storable()
     values = [Atom.to_string(status), now, Atom.to_string(result.status), content]
-    held(sql, set, ref, holder, values)
+    held(sql, set, ref, holder, values, "status in ('running', 'interrupted', $3)")
   end
 
   @doc "Ends a run whose process failed: nobody knows how far it came."
@@ -214,9 +226,8 @@ defmodule Skillbook.Approval.Table do
     held(sql, set, ref, holder, [])
   end
 
-  defp held(sql, set, ref, holder, values) do
-    update =
-      "update skillbook_approvals set #{set} where ref = $1 and holder = $2 and #{@running}"
+  defp held(sql, set, ref, holder, values, status \\ @running) do
+    update = "update skillbook_approvals set #{set} where ref = $1 and holder = $2 and #{status}"
 
     with {:ok, %{num_rows: count}} <- SQL.query(sql, update, [ref, holder] ++ values),
          do: {:ok, count == 1}

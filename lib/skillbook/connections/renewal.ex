@@ -73,7 +73,7 @@ defmodule Skillbook.Connections.Renewal do
   defp step(run) do
     with {:ok, row} <- row(run),
          {:ok, secret} <- opened(run, row) do
-      left = row.expires_at - System.system_time(:millisecond)
+      left = row.expires_at - System.os_time(:millisecond)
 
       cond do
         row.version != run.refused and left > margin(run.margin, secret.().lasts) ->
@@ -125,7 +125,7 @@ defmodule Skillbook.Connections.Renewal do
   end
 
   defp renew(run, row, secret) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
 
     case Table.take_lease(run.sql, key(run), row.version, run.holder, now, run.lease) do
       {:ok, true} ->
@@ -160,7 +160,7 @@ defmodule Skillbook.Connections.Renewal do
 
   # For a second more, so that the vendor sees it in time.
   defp works?(run, row) do
-    row.version != run.refused and row.expires_at > System.system_time(:millisecond) + 1_000
+    row.version != run.refused and row.expires_at > System.os_time(:millisecond) + 1_000
   end
 
   # Another node renews it, or was killed while it did.
@@ -201,7 +201,7 @@ defmodule Skillbook.Connections.Renewal do
 
   # The next request again has the whole lease.
   defp renewed_lease?(run, row) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
 
     with {:ok, true} <- Table.release_lease(run.sql, key(run), run.holder),
          {:ok, true} <-
@@ -307,7 +307,7 @@ defmodule Skillbook.Connections.Renewal do
     refresh = if tokens.refresh, do: tokens.refresh.()
     text = JSON.encode(%{access: tokens.access.(), refresh: refresh, lasts: lasts})
     {id, secret} = Cipher.encrypt(keys, place, text)
-    %{key_id: id, secret: secret, expires_at: System.system_time(:millisecond) + lasts}
+    %{key_id: id, secret: secret, expires_at: System.os_time(:millisecond) + lasts}
   end
 
   @doc "The place that a row's secret belongs to."

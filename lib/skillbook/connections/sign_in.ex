@@ -30,7 +30,7 @@ defmodule Skillbook.Connections.SignIn do
          {:ok, keys} <- keys(book, account),
          {:ok, commands} <- commands(book, account, commands),
          {:ok, row} <- Table.get(sql, key(account)) |> store_error(account) do
-      now = System.system_time(:millisecond)
+      now = System.os_time(:millisecond)
       state = OAuth.state()
       verifier = OAuth.verifier()
       scopes = scopes(account.vendor, commands, row)
@@ -166,7 +166,7 @@ defmodule Skillbook.Connections.SignIn do
   defp state_error(ok), do: ok
 
   defp take(sql, hash, account) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
 
     case Table.take_sign_in(sql, hash, account.profile, now) |> store_error(account) do
       {:ok, nil} -> state_error(:error)

@@ -149,16 +149,19 @@ defmodule Skillbook.Connections.Table do
 
   @doc """
   Takes the lease to renew a token of this version. False if another holder has it, or the version
-  is another one.
+  is another one. A lease that ends later than two leases from now was taken by a clock that was
+  ahead, and counts as over.
   """
   @spec take_lease(SQL.t(), key(), pos_integer(), String.t(), integer(), pos_integer()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
   def take_lease(sql, {profile, account}, version, holder, now, lease) do
     update =
       "update skillbook_connections set holder = $4, lease_until = $5 " <>
-        "where #{@key} and version = $3 and (holder is null or lease_until < $6)"
+        "where #{@key} and version = $3 and " <>
+        "(holder is null or lease_until < $6 or lease_until > $7)"
 
-    one(SQL.query(sql, update, [profile, account, version, holder, now + lease, now]))
+    times = [now + lease, now, now + 2 * lease]
+    one(SQL.query(sql, update, [profile, account, version, holder | times]))
   end
 
   @doc "Gives the lease back."

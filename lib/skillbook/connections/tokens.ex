@@ -127,7 +127,7 @@ defmodule Skillbook.Connections.Tokens do
           {:ok, (() -> String.t())} | {:error, ConnectionError.t()}
   def fetch(account, scopes) do
     key = key(account, scopes)
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
 
     case lookup(account.book, {:token, key}) do
       [{_key, access, version, renew_at, wait_at}] when now < wait_at ->
@@ -286,7 +286,7 @@ defmodule Skillbook.Connections.Tokens do
     do: {:noreply, finish(state, ref, {:error, :crash})}
 
   def handle_info(:sweep, state) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
     table = table(state.book)
 
     for {{:token, key}, _, _, _, wait_at} <-
@@ -305,7 +305,7 @@ defmodule Skillbook.Connections.Tokens do
   def handle_info(_message, state), do: {:noreply, state}
 
   defp usable(book, key) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
 
     with [{_key, access, version, _renew_at, wait_at}] when now < wait_at <-
            lookup(book, {:token, key}),
@@ -391,7 +391,7 @@ defmodule Skillbook.Connections.Tokens do
   end
 
   defp put_token(book, key, token) do
-    now = System.system_time(:millisecond)
+    now = System.os_time(:millisecond)
     wait_at = token.expires_at - Renewal.margin(:hard, token.lasts)
     # A token that hardly lasts any longer is used while it does.
     wait_at = if wait_at <= now, do: min(token.expires_at, now + @pause), else: wait_at
@@ -412,7 +412,7 @@ defmodule Skillbook.Connections.Tokens do
                access: grant.access,
                lasts: grant.lasts,
                version: System.unique_integer([:positive, :monotonic]),
-               expires_at: System.system_time(:millisecond) + grant.lasts
+               expires_at: System.os_time(:millisecond) + grant.lasts
              }}
         end
 

@@ -32,7 +32,7 @@ defmodule Skillbook.Run.CircuitBreaker do
           :ok | {:error, OutOfServiceError.t()}
   def check(book, context, module) do
     case row(book, context, module) do
-      {_, _, state, _, _, _} = row when state in [:open, :trial] -> {:error, error(row)}
+      {_, _, state, _, _, _} = row when state in [:open, :trial] -> {:error, error(book, row)}
       _ -> :ok
     end
   end
@@ -47,7 +47,7 @@ defmodule Skillbook.Run.CircuitBreaker do
     case row(book, context, module) do
       {key, fingerprint, :half_open, _, _, _} ->
         with {:error, row} <- GenServer.call(name(book.name), {:try, key, fingerprint}),
-             do: {:error, error(row)}
+             do: {:error, error(book, row)}
 
       _ ->
         check(book, context, module)
@@ -184,8 +184,11 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp code(function) when is_function(function), do: function
   defp code(module), do: module.module_info(:md5)
 
-  defp error({{name, _profile}, _, state, failures, since, retry_at}) do
-    retry_in = if state == :open, do: max(1, DateTime.diff(retry_at, DateTime.utc_now()))
+  # A timer ends the cooldown, also if the system's clock was put back since.
+  defp error(book, {{name, _profile}, _, state, failures, since, retry_at}) do
+    cooldown = div(book.breaker[:cooldown] + 999, 1_000)
+    left = if state == :open, do: DateTime.diff(retry_at, DateTime.utc_now())
+    retry_in = left && left |> min(cooldown) |> max(1)
     %OutOfServiceError{name: name, failures: failures, since: since, retry_in: retry_in}
   end
 

@@ -42,14 +42,15 @@ defmodule Skillbook.Scheduler.Firings do
 
   Its status becomes `running`, or `queued` with `dispatch: true`. If another firing of the entry
   is running it becomes `skipped`. `:profile` is the id of the profile that may see the result,
-  and its tenant.
+  and its tenant. `:attempts` are the times of earlier attempts to make this claim whose result is
+  unknown.
   """
   @spec claim(SQL.t(), Firing.t(), :new | :asked | :queued, by(), DateTime.t(), keyword()) ::
           :ok | {:error, refused() | SQL.Error.t()}
   def claim(sql, firing, from, by, now, options \\ []) do
     outcome =
       SQL.transaction(sql, fn sql ->
-        with :ok <- check_free(sql, firing, from),
+        with :ok <- check_free(sql, firing, from, by, options[:attempts] || []),
              :ok <- check_paused(sql, firing, from),
              {:ok, _} <- expire(sql, by, now, firing),
              {:ok, running} <- running?(sql, firing),
@@ -61,6 +62,8 @@ defmodule Skillbook.Scheduler.Firings do
     case outcome do
       {:ok, :ok} -> :ok
       {:ok, refused} -> {:error, refused}
+      {:error, {:claimed, "skipped"}} -> {:error, :overlap}
+      {:error, {:claimed, _status}} -> :ok
       error -> error
     end
   end
@@ -71,17 +74,23 @@ defmodule Skillbook.Scheduler.Firings do
   defp claimed_status(true, _dispatch),
     do: {"skipped", "The firing before it was still running.", :overlap}
 
-  defp check_free(sql, firing, from) do
-    query = "select status from skillbook_firings where #{@key}"
+  # The holder and the end of the lease identify a claim.
+  defp check_free(sql, firing, from, by, attempts) do
+    query = "select status, holder, lease_until from skillbook_firings where #{@key}"
+    own = for at <- attempts, do: [by.holder, lease_until(at, by)]
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, key(firing)) do
       case {rows, from} do
         {[], from} when from in [:new, :asked] -> :ok
-        {[["queued"]], :queued} -> :ok
+        {[[status | claim]], from} -> check_claim(status, claim in own, from)
         _ -> {:error, :taken}
       end
     end
   end
+
+  defp check_claim(status, true, _from), do: {:error, {:claimed, status}}
+  defp check_claim("queued", false, :queued), do: :ok
+  defp check_claim(_status, false, _from), do: {:error, :taken}
 
   defp check_paused(sql, firing, :new) do
     query = "select 1 where #{Operations.paused("$1", "$2")}"
@@ -155,14 +164,18 @@ defmodule Skillbook.Scheduler.Firings do
     end
   end
 
-  @doc "Stores the result of a firing; returns false if the holder has lost it."
+  @doc """
+  Stores the result of a firing; returns false if the holder has lost it. The same result may be
+  stored again, after an error that does not say whether it was.
+  """
   @spec finish(SQL.t(), Firing.t(), by(), DateTime.t(), map()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
   def finish(sql, firing, by, now, result) do
     update = """
     update skillbook_firings
     set status = $5, text = $6, duration = $7, finished_at = $8, lease_until = null
-    where #{@key} and holder = $4 and status in ('running', 'queued')
+    where #{@key} and holder = $4 and
+      (status in ('running', 'queued') or status = $5 and text = $6)
     """
 
     values = [by.holder, Atom.to_string(result.status), result.text, result.duration, now]
@@ -246,6 +259,44 @@ defmodule Skillbook.Scheduler.Firings do
       values = [by.node, by.holder, lease_until(now, by), now]
 
       case SQL.query(sql, update, key(firing) ++ values) do
+        {:ok, _} -> {:cont, :ok}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  @typedoc "The lease of a firing: its holder, and its end in milliseconds."
+  @type lease :: {Firing.t(), holder :: String.t(), until :: integer()}
+
+  @doc """
+  The leases that end later than a lease from now. The clock of their holder is ahead, or was when
+  it renewed them.
+  """
+  @spec ahead(SQL.t(), atom(), by(), DateTime.t()) :: {:ok, [lease()]} | {:error, SQL.Error.t()}
+  def ahead(sql, book, by, now) do
+    query = """
+    select name, record, fire_at, holder, lease_until from skillbook_firings
+    where #{@running} and lease_until > $1
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [lease_until(now, by)]) do
+      {:ok,
+       for [name, record, at, holder, until] <- rows do
+         {Firing.new(book, name, at, record(record)), holder, until}
+       end}
+    end
+  end
+
+  @doc "Ends leases that were not renewed since they were read."
+  @spec end_leases(SQL.t(), [lease()]) :: :ok | {:error, SQL.Error.t()}
+  def end_leases(sql, leases) do
+    update = """
+    update skillbook_firings set lease_until = 0
+    where #{@key} and holder = $4 and lease_until = $5 and #{@running}
+    """
+
+    Enum.reduce_while(leases, :ok, fn {firing, holder, until}, :ok ->
+      case SQL.query(sql, update, key(firing) ++ [holder, until]) do
         {:ok, _} -> {:cont, :ok}
         error -> {:halt, error}
       end

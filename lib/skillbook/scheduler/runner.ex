@@ -59,8 +59,11 @@ defmodule Skillbook.Scheduler.Runner do
   defp claim(book, job, firing, from, by) do
     options = [dispatch: dispatch?(book, from), profile: if(job, do: owner(job))]
 
-    retry(Clock.max_delay() * 1000, fn ->
-      Firings.claim(Book.sql(book), firing, from, by, Clock.now(book), options)
+    retry(Clock.max_delay() * 1000, fn times ->
+      now = Clock.now(book)
+      # An attempt whose answer was lost may have claimed it.
+      options = [attempts: times] ++ options
+      {now, Firings.claim(Book.sql(book), firing, from, by, now, options)}
     end)
   end
 
@@ -68,17 +71,20 @@ defmodule Skillbook.Scheduler.Runner do
   defp owner(%{profile: nil, owner: owner}), do: {owner, nil}
   defp owner(%{profile: profile, owner: owner}), do: {owner, Profile.home(profile)}
 
-  # Retries for `time` milliseconds if the database fails.
-  defp retry(time, fun), do: retry(System.monotonic_time(:millisecond) + time, 100, fun)
+  # Retries for `time` milliseconds if the database fails. `fun` gets the times of its earlier
+  # attempts, and returns its own with the result.
+  defp retry(time, fun), do: retry(System.monotonic_time(:millisecond) + time, 100, [], fun)
 
-  defp retry(until, delay, fun) do
-    with {:error, error} when is_exception(error) <- fun.() do
+  defp retry(until, delay, times, fun) do
+    with {now, {:error, error}} when is_exception(error) <- fun.(times) do
       if System.monotonic_time(:millisecond) < until do
         Process.sleep(delay)
-        retry(until, min(2 * delay, 5_000), fun)
+        retry(until, min(2 * delay, 5_000), [now | times], fun)
       else
         {:error, error}
       end
+    else
+      {_now, result} -> result
     end
   end
 
@@ -179,7 +185,11 @@ defmodule Skillbook.Scheduler.Runner do
   # Retries for one lease. The server renews the lease and stops this process when it is lost.
   defp finish(book, job, firing, by, result) do
     if result.status == :failed, do: log_failure(job, firing, result.text)
-    finish = fn -> Firings.finish(Book.sql(book), firing, by, Clock.now(book), result) end
+
+    finish = fn _times ->
+      now = Clock.now(book)
+      {now, Firings.finish(Book.sql(book), firing, by, now, result)}
+    end
 
     case retry(by.lease, finish) do
       {:ok, true} ->

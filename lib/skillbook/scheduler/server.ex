@@ -61,6 +61,8 @@ defmodule Skillbook.Scheduler.Server do
       running: %{},
       # When all leases were last renewed, in monotonic milliseconds.
       renewed: monotonic(),
+      # Leases of others that end too late, each with the monotonic milliseconds when it was found.
+      ahead: %{},
       # Whether the last heartbeat could not reach the database.
       disconnected: false,
       # The day on which old firings were last deleted.
@@ -518,10 +520,12 @@ defmodule Skillbook.Scheduler.Server do
 
     with {:ok, lost} <- renew(state, now),
          {:ok, pruned} <- prune(state, now),
+         {:ok, ahead} <- follow_ahead(state, now),
          :ok <- expire(state, now),
          {:ok, firings} <- take_over(state, now),
          {:ok, operations} <- operations(state, now) do
-      state = Enum.reduce(lost, %{state | renewed: started, pruned: pruned}, &stop_lost(&2, &1))
+      state = %{state | renewed: started, pruned: pruned, ahead: ahead}
+      state = Enum.reduce(lost, state, &stop_lost(&2, &1))
 
       state =
         Enum.reduce(firings, state, fn {firing, attempt}, state ->
@@ -581,6 +585,20 @@ defmodule Skillbook.Scheduler.Server do
     end
 
     state
+  end
+
+  # The end of a lease that comes from a clock ahead of this one says nothing. It is over if nobody
+  # renews it during three leases.
+  defp follow_ahead(state, now) do
+    with {:ok, leases} <- Firings.ahead(sql(state), state.book.name, state.by, now) do
+      found = Map.new(leases, &{&1, Map.get(state.ahead, &1, monotonic())})
+
+      {over, ahead} =
+        Enum.split_with(found, fn {_, at} -> monotonic() - at > 3 * state.by.lease end)
+
+      with :ok <- Firings.end_leases(sql(state), Enum.map(over, &elem(&1, 0))),
+           do: {:ok, Map.new(ahead)}
+    end
   end
 
   defp expire(state, now) do

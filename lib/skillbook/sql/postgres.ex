@@ -46,7 +46,8 @@ defmodule Skillbook.SQL.Postgres do
     * `:ssl_ca_file` - a PEM file with the authorities' certificates. Default: the system's
     * `:pool_size` - the largest number of connections; they are opened on demand. Default: 10
     * `:timeout` - milliseconds after which the server cancels a statement, with an error of the
-      kind `:timeout`. Default: 15000
+      kind `:timeout`, and after which it ends a transaction that sends no statement, since other
+      writers wait for it. Default: 15000
     * `:queue_timeout` - milliseconds that a call waits for a free connection, and a write for
       other writers, before it fails with `:busy`. Opening a connection does not count. Default:
       5000
@@ -75,7 +76,11 @@ defmodule Skillbook.SQL.Postgres do
   A lost connection is replaced. A statement that was not yet sent is sent on another connection.
   If it was sent and not answered, the error is `:lost`, because the statement may have been
   executed. While the server cannot be reached, calls wait for `:queue_timeout` and fail with
-  `:cannot_open`.
+  `:cannot_open`. If a network goes silent, a call ends at most five seconds after `:timeout` and
+  `:queue_timeout` together.
+
+  A server that is a standby refuses writes with `:readonly`. Its connection is then replaced, so
+  calls reach the server that is at the address after a failover.
 
   ## Values
 

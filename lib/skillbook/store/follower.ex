@@ -7,6 +7,10 @@ defmodule Skillbook.Store.Follower do
   # missing. A notification carries no data: it only triggers a query. If it is lost, the next
   # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
   # process and the watcher, and so is that of the operations that this node has seen.
+  #
+  # A server that takes over from a lost one, or a restored copy, may lack the last writes and have
+  # others at the same revisions. So the last write that was seen is looked for at each query; if
+  # it is gone, all entries are read again.
 
   use GenServer
 
@@ -43,7 +47,7 @@ defmodule Skillbook.Store.Follower do
   def load(book) do
     # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
     fn ->
-      with {:ok, settings} <- settings(sql(book)),
+      with {:ok, settings} <- settings(sql(book), nil),
            {:ok, update} <- read(book, settings.revision, :all) do
         {_change, unread} = Catalog.put_stored(book.catalog, update.rows, :all)
         log_unread(book, unread)
@@ -136,6 +140,8 @@ defmodule Skillbook.Store.Follower do
       # MCP servers.
       connections: nil,
       servers: nil,
+      # The last write in the catalog, `{entry's id, version, time}`.
+      seen: nil,
       # `{delay, since}` while the database is unreachable: the delay until the next attempt.
       away: nil,
       waiting: []
@@ -227,7 +233,7 @@ defmodule Skillbook.Store.Follower do
   defp put_entry(%{group: group} = state, revision, entry) when group != nil do
     with true <- current(state) == revision - 1,
          :ok <- put(state, %{revision: revision, rows: Table.row(entry), which: :some}) do
-      reply(state)
+      reply(%{state | seen: {entry.id, entry.version, entry.updated_at}})
     else
       _ -> refresh(state)
     end
@@ -236,13 +242,34 @@ defmodule Skillbook.Store.Follower do
   defp put_entry(state, _revision, _entry), do: refresh(state)
 
   defp catch_up(state) do
-    with {:ok, settings} <- settings(sql(state.book)),
-         {:ok, update} <- read(state.book, settings.revision, current(state)),
+    with {:ok, settings} <- settings(sql(state.book), state.seen),
+         last = if(settings.seen?, do: current(state), else: replaced(state)),
+         {:ok, update} <- read(state.book, settings.revision, last),
+         {:ok, seen} <- seen(state, update),
          :ok <- put(state, update),
          :ok <- tell_operations(state.book, settings.operations) do
-      state = state |> join(settings.database) |> tell_connections(settings.connections)
-      {:ok, tell_servers(state, settings.servers)}
+      state = join(%{state | seen: seen}, settings.database)
+      {:ok, state |> tell_connections(settings.connections) |> tell_servers(settings.servers)}
     end
+  end
+
+  defp replaced(state) do
+    Logger.warning(
+      "the database of the book #{inspect(state.book.name)} lacks a write that the catalog " <>
+        "shows, as after a failover or a restored copy; all its entries are read again"
+    )
+
+    :all
+  end
+
+  # The rows of an update are all entries that changed, or only those that the catalog shows.
+  defp seen(%{seen: seen}, %{which: :some, rows: %{rows: []}}) when seen != nil, do: {:ok, seen}
+
+  defp seen(state, _update) do
+    query = "select id, version, updated_at from skillbook_entries order by revision desc limit 1"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql(state.book), query),
+         do: {:ok, rows |> List.first() |> then(&(&1 && List.to_tuple(&1)))}
   end
 
   defp tell_connections(%{book: %{connections: config}} = state, revision)
@@ -283,12 +310,20 @@ defmodule Skillbook.Store.Follower do
     :exit, _reason -> {:error, %Error{kind: :other, message: "the book's watcher is gone"}}
   end
 
-  defp settings(sql) do
-    statement =
-      "select key, value from skillbook_settings " <>
-        "where key in ('database', 'revision', 'connections', 'operations', 'server_approvals')"
+  @settings "select key, value from skillbook_settings " <>
+              "where key in ('database', 'revision', 'connections', 'operations', " <>
+              "'server_approvals')"
+  # Writes of other programs may have no version.
+  @seen " union all select 'seen', '' from skillbook_entry_versions " <>
+          "where entry_id = $1 and version = $2 and at = $3 " <>
+          "union all select 'seen', '' from skillbook_entries " <>
+          "where id = $1 and version = $2 and updated_at = $3"
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, statement) do
+  defp settings(sql, seen) do
+    {statement, values} =
+      if seen, do: {@settings <> @seen, Tuple.to_list(seen)}, else: {@settings, []}
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, statement, values) do
       values = Map.new(rows, &List.to_tuple/1)
 
       {:ok,
@@ -297,7 +332,8 @@ defmodule Skillbook.Store.Follower do
          revision: Number.integer!(values["revision"]),
          connections: values["connections"],
          operations: Number.integer!(values["operations"] || "0"),
-         servers: values["server_approvals"]
+         servers: values["server_approvals"],
+         seen?: seen == nil or is_map_key(values, "seen")
        }}
     end
   end

@@ -64,29 +64,44 @@ pub struct Sqlite {
     file: Arc<OnceLock<OpenFile>>,
 }
 
-/// The file of an open database.
+/// The file of an open database, and its log.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
     /// Device and inode.
     id: (u64, u64),
+    /// The same of the log, which has the last commits, once there is one. It stays while the writer
+    /// is open.
+    log: Mutex<Option<(u64, u64)>>,
 }
 
 impl OpenFile {
     fn new(path: PathBuf) -> std::io::Result<Self> {
         let id = identity(&path)?;
-        Ok(OpenFile { path, id })
+        Ok(OpenFile { path, id, log: Mutex::default() })
     }
 
     /// A file whose identity cannot be read is as good as deleted.
     fn check(&self) -> Result<(), Error> {
-        match identity(&self.path) {
-            Ok(id) if id == self.id => Ok(()),
-            _ => {
-                let path = self.path.display().to_string();
-                Err(Error::new(ErrorKind::Moved, Detail::Moved(path)))
+        check_identity(&self.path, self.id)?;
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        let mut known = lock(&self.log);
+        match *known {
+            Some(id) => check_identity(&log, id),
+            None => {
+                *known = identity(&log).ok();
+                Ok(())
             }
         }
+    }
+}
+
+fn check_identity(path: &Path, id: (u64, u64)) -> Result<(), Error> {
+    match identity(path) {
+        Ok(found) if found == id => Ok(()),
+        _ => Err(Error::new(ErrorKind::Moved, Detail::Moved(path.display().to_string()))),
     }
 }
 
@@ -142,8 +157,10 @@ impl Sqlite {
         }
         let inner = self.open_file(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
         let file = OpenFile::new(path).map_err(|error| cannot(error.to_string()))?;
-        // A second writer of the same value uses the first one's file.
-        self.file.get_or_init(|| file).check()?;
+        // A second writer of the same value uses the first one's file, and may have another log.
+        let file = self.file.get_or_init(|| file);
+        *lock(&file.log) = None;
+        file.check()?;
         Ok(inner)
     }
 
@@ -500,8 +517,8 @@ fn constraint(extended_code: i32) -> Constraint {
     }
 }
 
-fn lock(guard: &Mutex<Guard>) -> MutexGuard<'_, Guard> {
-    guard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

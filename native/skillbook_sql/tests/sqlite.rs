@@ -1,7 +1,7 @@
 //! SQLite through the driver: statements, values and errors, row by row.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
@@ -495,10 +495,14 @@ fn constraints_have_names() {
     }
 }
 
+fn log(path: &Path) -> PathBuf {
+    path.with_extension("db-wal")
+}
+
 type Change = fn(&Path);
 
 /// Changes to the file of an open database, and whether it exists afterwards.
-const CHANGES: [(&str, Change, bool); 6] = [
+const CHANGES: [(&str, Change, bool); 8] = [
     ("deleted", |path| fs::remove_file(path).unwrap(), false),
     ("moved", |path| fs::rename(path, path.with_extension("old")).unwrap(), false),
     (
@@ -511,6 +515,16 @@ const CHANGES: [(&str, Change, bool); 6] = [
         false,
     ),
     ("deleted with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap(), false),
+    ("its log deleted", |path| fs::remove_file(log(path)).unwrap(), false),
+    (
+        "its log replaced by a copy",
+        |path| {
+            let other = path.with_extension("new");
+            fs::copy(log(path), &other).unwrap();
+            fs::rename(other, log(path)).unwrap();
+        },
+        false,
+    ),
     (
         "moved and put back",
         |path| {
@@ -576,7 +590,8 @@ fn no_write_to_a_deleted_file_is_acknowledged() {
             let text = format!(
                 "the database's file {} was deleted or replaced while it was open, so nothing is \
                  written; put the file back, or restart to open the one that is there",
-                path.display()
+                if change_name.starts_with("its log") { log(&path) } else { path.clone() }
+                    .display()
             );
             for result in [result, driver.check()] {
                 let error = result.expect_err(&name);

@@ -624,10 +624,9 @@ defmodule Skillbook.Connections.ClientTest do
              attempts: 2
            }
 
-    assert {:error, _} = Client.request(account(Google, url, time: -1), request)
-
-    assert_receive {:event, _, %{method: "GET gmail.googleapis.com"} = metadata}
-
-    assert metadata.attempts == 0
+    %{profile: profile} = account = account(Google, url, time: -1)
+    assert {:error, _} = Client.request(account, request)
+    assert_receive {:event, _, %{profile: ^profile} = metadata}
+    assert %{method: "GET gmail.googleapis.com", attempts: 0} = metadata
   end
 end

@@ -74,6 +74,91 @@ defmodule Skillbook.SQL.PostgresServerTest do
     assert SQL.query!(sql, "select id from t").rows == []
   end
 
+  test "a server that became a standby refuses writes, and is left for the one after it" do
+    {folder, url} = server(["wal_level=replica"])
+    primary = url |> URI.parse() |> Map.put(:path, "/postgres") |> URI.to_string()
+    sql = start(url: primary, name: :standby_postgres, queue_timeout: 300, pool_size: 1)
+    SQL.query!(sql, "create table t (id int)")
+    stop_server(folder)
+    signal = Path.join([folder, "data", "standby.signal"])
+    File.write!(signal, "")
+    %{uid: uid} = File.stat!(Path.join(folder, "data"))
+    File.chown!(signal, uid)
+    ^url = start_server(folder)
+    wait(fn -> match?({:ok, _}, SQL.query(sql, "select 1")) end)
+    backend = fn -> SQL.query!(sql, "select pg_backend_pid()").rows end
+
+    message = "cannot set transaction read-write mode during recovery"
+
+    for write <- [
+          fn -> SQL.query(sql, "insert into t values (1)") end,
+          fn -> SQL.execute_batch(sql, "insert into t values (1)") end,
+          fn -> SQL.transaction(sql, fn _ -> flunk("begun") end) end
+        ] do
+      before = backend.()
+      assert {:error, %Error{kind: :readonly} = error} = write.()
+      assert Exception.message(error) =~ message
+      # The address may be another server's by now.
+      assert backend.() != before
+    end
+
+    assert SQL.query!(sql, "select count(*) from t").rows == [[0]]
+    psql!(url, "select pg_promote()")
+    assert {:ok, _} = SQL.query(sql, "insert into t values (2)")
+    assert SQL.query!(sql, "select id from t").rows == [[2]]
+  end
+
+  test "a transaction whose client is silent gives the writers' lock back" do
+    proxy = start_supervised!({Skillbook.DatabaseProxy, database()})
+    url = Skillbook.DatabaseProxy.url(proxy)
+    limits = [timeout: 300, queue_timeout: 100]
+    silent = start([url: url, name: :silent_postgres] ++ limits)
+    %{path: path} = URI.parse(url)
+    direct = %{URI.parse(Skillbook.PostgresCase.url()) | path: path} |> URI.to_string()
+    other = start([url: direct, name: :other_postgres] ++ limits)
+    SQL.query!(other, "create table t (id int)")
+    test = self()
+
+    spawn_link(fn ->
+      done =
+        SQL.transaction(silent, fn sql ->
+          SQL.query!(sql, "insert into t values (1)")
+          Skillbook.DatabaseProxy.fault(proxy, :hang)
+          send(test, :silent)
+          SQL.query(sql, "insert into t values (2)")
+        end)
+
+      send(test, {:done, done})
+    end)
+
+    assert_receive :silent, 5_000
+    assert {:error, %Error{kind: :busy}} = SQL.query(other, "insert into t values (3)")
+    wait(fn -> match?({:ok, _}, SQL.query(other, "insert into t values (4)")) end)
+    assert_receive {:done, {:error, %Error{kind: kind}}} when kind in [:closed, :lost], 5_000
+    assert SQL.query!(other, "select id from t").rows == [[4]]
+  end
+
+  test "too many connections are an error only if none becomes free" do
+    url = database()
+    name = String.replace_leading(URI.parse(url).path, "/", "")
+    psql!(url, "create role #{name} login password 'secret' connection limit 2")
+    on_exit(fn -> psql!(Skillbook.PostgresCase.url(), "drop role #{name}") end)
+    user = %{URI.parse(url) | userinfo: "#{name}:secret"} |> URI.to_string()
+    sql = start(url: user, name: :full_postgres, pool_size: 8)
+    pool = sql.pool
+
+    answers =
+      1..40
+      |> Task.async_stream(fn n -> SQL.query(sql, "select $1::int", [n]) end, max_concurrency: 40)
+      |> Enum.map(fn {:ok, {:ok, %{rows: [[n]]}}} -> n end)
+
+    assert answers == Enum.to_list(1..40)
+    # The end of a pause comes after another attempt has succeeded.
+    send(pool, :reconnect)
+    assert {:ok, _} = SQL.query(sql, "select 1")
+    assert Postgres.handle(:full_postgres).pool == pool
+  end
+
   test "TLS modes behave as in libpq" do
     folder = Path.join(System.tmp_dir!(), "skillbook_tls_#{System.unique_integer([:positive])}")
     File.mkdir_p!(folder)

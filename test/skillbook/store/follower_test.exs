@@ -259,6 +259,44 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["milk"]
   end
 
+  test "a database with another history replaces the catalog's entries", %{tmp_dir: folder} do
+    book = open(folder)
+    path = Path.join(folder, "store.db")
+    {:ok, other} = SQL.SQLite.start_link(path: path, name: :"#{book}_other")
+    copy = SQL.SQLite.handle(:"#{book}_other")
+    all = fn statement -> SQL.query!(copy, statement).rows |> Enum.concat() end
+    {:ok, _} = Skillbook.Store.put_note(book, "first", "in both")
+
+    refresh = fn ->
+      send(process(book, Follower), :refresh)
+      :sys.get_state(process(book, Follower))
+    end
+
+    # The other writes have the revisions of those that are lost: fewer, as many, or more of them.
+    for {lost, gained} <- [{1, 2}, {2, 2}, {3, 1}, {1, 1}] do
+      refresh.()
+      [revision] = all.("select value from skillbook_settings where key = 'revision'")
+      kept = Enum.join(all.("select id from skillbook_entries"), ", ")
+
+      for n <- 1..lost,
+          do: {:ok, _} = Skillbook.Store.put_note(book, "lost #{lost} #{gained} #{n}", "lost")
+
+      :ok =
+        SQL.execute_batch(copy, """
+        delete from skillbook_entry_versions where entry_id not in (#{kept});
+        delete from skillbook_entries where id not in (#{kept});
+        update skillbook_settings set value = '#{revision}' where key = 'revision';
+        """)
+
+      write_rows(copy, for(n <- 1..gained, do: stored("gained-#{lost}-#{gained}-#{n}")))
+      assert capture_log(refresh) =~ "lacks a write that the catalog shows"
+      assert names(book) == all.("select name from skillbook_entries order by name")
+      refute capture_log(refresh) =~ "lacks a write"
+    end
+
+    GenServer.stop(other)
+  end
+
   test "an unreadable row is skipped and logged", %{tmp_dir: folder} do
     book = open(folder)
 
@@ -274,20 +312,17 @@ defmodule Skillbook.Store.FollowerTest do
     ]
 
     for {column, value, reason} <- rows do
-      write_rows(sql(book), [stored("bad"), stored("good")])
-
-      SQL.query!(sql(book), "update skillbook_entries set #{column} = $1 where name = 'bad'", [
-        value
-      ])
-
-      log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
+      [bad, good, other] = for name <- ~w(bad good other), do: "#{name}-#{column}"
+      write_rows(sql(book), [stored(bad), stored(good)])
+      update = "update skillbook_entries set #{column} = $1 where name = $2"
+      SQL.query!(sql(book), update, [value, bad])
+      log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored(other)])) end)
 
       assert log =~
-               "skips the row #{id(book, "bad")} of skillbook_entries, which cannot be read: " <>
+               "skips the row #{id(book, bad)} of skillbook_entries, which cannot be read: " <>
                  reason
 
-      assert "good" in names(book) and "bad" not in names(book)
-      SQL.query!(sql(book), "delete from skillbook_entries")
+      assert good in names(book) and bad not in names(book)
     end
   end
 

@@ -127,8 +127,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  def handle_info(:reconnect, state),
-    do: {:noreply, serve(%{state | pause: {:over, elem(state.pause, 1)}})}
+  def handle_info(:reconnect, %{pause: {:until, pause}} = state),
+    do: {:noreply, serve(%{state | pause: {:over, pause}})}
+
+  # An attempt that was already under way has succeeded or failed for good since.
+  def handle_info(:reconnect, state), do: {:noreply, state}
 
   # A lost idle connection is noticed when it is lent.
   def handle_info(_message, state), do: {:noreply, state}

@@ -127,13 +127,15 @@ impl Server {
             opened => opened,
         }
         .map_err(refused)?;
-        // Once per connection; all later statements rely on these.
+        // Once per connection; all later statements rely on these. A transaction holds the lock of
+        // all writers, so the server ends one whose client has gone silent.
         let settings = format!(
             "set default_transaction_read_only = on; set standard_conforming_strings = on; \
              set timezone = 'UTC'; \
-             set statement_timeout = {}; set lock_timeout = {}",
-            self.timeouts.statement.as_millis(),
-            self.timeouts.lock.as_millis().max(1),
+             set statement_timeout = {statement}; set lock_timeout = {lock}; \
+             set idle_in_transaction_session_timeout = {statement}",
+            statement = self.timeouts.statement.as_millis(),
+            lock = self.timeouts.lock.as_millis().max(1),
         );
         session.client.batch_execute(&settings).await.map_err(refused)?;
         Ok(session)

@@ -19,7 +19,8 @@ use super::settings::Timeouts;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
-/// The time that the server gets beyond its own time limits before the connection counts as lost.
+/// The longest time that the server gets beyond its own time limits before the connection counts as
+/// lost. It is never longer than the limit of a statement.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to a server, used by one caller at a time.
@@ -134,7 +135,8 @@ impl Session {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         // A statement may first wait for the writer's lock, and then run up to its own limit.
-        let limit = self.timeouts.statement + self.timeouts.lock + GRACE;
+        let Timeouts { statement, lock, .. } = self.timeouts;
+        let limit = statement + lock + GRACE.min(statement);
         match timeout(limit, work).await {
             Ok(done) => done,
             Err(_) => {
@@ -169,7 +171,9 @@ impl Session {
                 error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
             // After a FATAL error the server closes the connection.
             self.is_broken.fetch_or(fatal, Ordering::AcqRel);
-            return describe(&error, self.timeouts);
+            let error = describe(&error, self.timeouts);
+            self.leave_read_only(mode, &error);
+            return error;
         }
         // An error of the protocol: the next response could belong to the wrong call.
         self.is_broken.store(true, Ordering::Release);
@@ -177,6 +181,13 @@ impl Session {
             Mode::Inside => self.lost(Detail::LostInTransaction, ErrorKind::Closed),
             Mode::Read | Mode::Write => self.lost(Detail::Lost, ErrorKind::Lost),
         }
+    }
+
+    /// A server that refuses writes may have been replaced by another at the same address, so the
+    /// next caller gets a new connection.
+    pub(super) fn leave_read_only(&self, mode: Mode, error: &Error) {
+        let left = mode != Mode::Read && error.kind() == ErrorKind::ReadOnly;
+        self.is_broken.fetch_or(left, Ordering::AcqRel);
     }
 
     pub(super) fn lost(&self, detail: fn(String) -> Detail, kind: ErrorKind) -> Error {

@@ -9,6 +9,7 @@ use tokio_postgres::error::SqlState;
 
 use super::failure::{describe, is_code, Failure};
 use super::session::{Mode, Session, State};
+use super::settings::Timeouts;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
@@ -140,11 +141,27 @@ impl Session {
             Failure::Driver(error) if error.is_closed() => {
                 self.lost(Detail::NotSent, ErrorKind::NotSent)
             }
-            Failure::Driver(error) => describe(&error, self.timeouts),
+            Failure::Driver(error) => {
+                let error = describe_begin(&error, self.timeouts);
+                self.leave_read_only(Mode::Write, &error);
+                error
+            }
         }
     }
 
     fn locked(&self) -> Error {
         Error::new(ErrorKind::Busy, Detail::Locked(self.timeouts.lock.min(self.timeouts.statement)))
+    }
+}
+
+/// A standby refuses to begin with "cannot set transaction read-write mode during recovery", which
+/// has the general code of what is not supported.
+fn describe_begin(error: &tokio_postgres::Error, timeouts: Timeouts) -> Error {
+    match error.as_db_error() {
+        Some(refused) if *refused.code() == SqlState::FEATURE_NOT_SUPPORTED => {
+            let message = refused.message().to_owned();
+            Error::new(ErrorKind::ReadOnly, Detail::Engine(message))
+        }
+        _ => describe(error, timeouts),
     }
 }
