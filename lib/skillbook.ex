@@ -140,6 +140,8 @@ defmodule Skillbook do
 
     * `:timeout` (milliseconds) - the time limit of a handler. The `timeout` of a page takes
       precedence. Defaults to `30_000`
+    * `:drain` (milliseconds) - how long what runs may go on when the book stops; see
+      [Stop a book](docs/running.md#stop-a-book). Defaults to `15_000`
     * `:max_running` (number or `:infinity`) - how many handlers run at once. Defaults to
       `:infinity`
     * `:max_running_per_skill` (number or `:infinity`) - how many handlers of one skill run at

@@ -22,7 +22,7 @@ defmodule SkillbookTest do
              "unknown option :sorces for a book, did you mean :sources? The options are " <>
                ":name, :sources, :builtins, " <>
                ":store, :store_poll, :profiles, :roles, :assigns, :write_to, :timeout, " <>
-               ":ask, :ask_timeout, :approvals, :agent, :preflight, " <>
+               ":drain, :ask, :ask_timeout, :approvals, :agent, :preflight, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :conversations, :scheduler, :schedules, " <>
                ":sections, :telemetry_flags, :watch, :vaults, :connections, :embedder, " <>

@@ -15,7 +15,7 @@ defmodule Skillbook.Book do
   alias Skillbook.MCP.Client
   alias Skillbook.Prompt.Sections
   alias Skillbook.Reply.StoredResults
-  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
+  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Worker}
   alias Skillbook.Scheduler.Server
   alias Skillbook.Search.Backfill
   alias Skillbook.SQL.Migrations
@@ -36,6 +36,7 @@ defmodule Skillbook.Book do
           roles: Profile.roles(),
           write_to: Path.t() | nil,
           timeout: pos_integer(),
+          drain: non_neg_integer(),
           ask: Request.ask() | nil,
           assigns: map(),
           ask_timeout: timeout(),
@@ -101,6 +102,7 @@ defmodule Skillbook.Book do
     roles: %{},
     assigns: %{},
     timeout: 30_000,
+    drain: 15_000,
     ask_timeout: 600_000,
     approvals: [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000],
     max_running: :infinity,
@@ -147,20 +149,16 @@ defmodule Skillbook.Book do
       documents = book.embedder && Embedding.Vectors.new()
       book = %{book | catalog: catalog, vectors: vectors, document_vectors: documents}
 
-      case Supervisor.start_link(__MODULE__, book, name: book.name) do
-        {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
-          {:error, error}
-
-        # A required server, below a supervisor of its own.
-        {:error, {:shutdown, {:failed_to_start_child, _child, {:shutdown, {_failed, _, error}}}}}
-        when is_exception(error) ->
-          {:error, error}
-
-        started ->
-          started
-      end
+      with {:error, reason} <- Supervisor.start_link(__MODULE__, book, name: book.name),
+           do: {:error, failure(reason)}
     end
   end
+
+  # The error of a child, which may be below supervisors of its own.
+  defp failure(reason), do: failure(reason, reason)
+  defp failure({:shutdown, {:failed_to_start_child, _, reason}}, all), do: failure(reason, all)
+  defp failure(error, _all) when is_exception(error), do: error
+  defp failure(_reason, all), do: all
 
   @doc """
   Starts a book under a supervisor. In this form of the error, an application that cannot start
@@ -238,16 +236,29 @@ defmodule Skillbook.Book do
 
   defp known(_book), do: ""
 
-  # The supervision tree. Each child uses those before it, so a crash restarts those after it.
-  # Workers therefore end with the concurrency limit, which counts from zero when it is restarted,
-  # and the follower restarts with the watcher, through which it changes the catalog.
+  # The supervision tree. A stop of the book first waits for what runs, and then ends all parts.
+  # Parts that have failed too often end the book.
 
   @impl true
-  def init(book) do
+  def init(%__MODULE__{} = book) do
     Cache.new(book.name)
+    Drain.new(book.name)
     if book.connections, do: Tokens.new(book.name)
     if Client.settings(book) != [], do: Client.Table.new(book.name)
 
+    parts = %{
+      id: :parts,
+      start: {Supervisor, :start_link, [__MODULE__, {:parts, book}]},
+      type: :supervisor
+    }
+
+    Supervisor.init([parts, {Drain, book}], strategy: :one_for_all, max_restarts: 0)
+  end
+
+  # Each part uses those before it, so a crash restarts those after it. Workers therefore end with
+  # the concurrency limit, which counts from zero when it is restarted, and the follower restarts
+  # with the watcher, through which it changes the catalog.
+  def init({:parts, book}) do
     children =
       database(book) ++
         usage(book) ++

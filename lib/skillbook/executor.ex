@@ -34,7 +34,7 @@ defmodule Skillbook.Executor do
 
   alias Skillbook.Flags.Check
   alias Skillbook.MCP.Client.Reader
-  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
+  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Policy, Worker}
   alias Skillbook.Support.{Arguments, Options, Shape}
   alias Skillbook.Workflow.Page
 
@@ -127,6 +127,14 @@ defmodule Skillbook.Executor do
   end
 
   defp run(routed, %Context{} = context, book, options) do
+    Drain.run(
+      context.book,
+      fn -> run_open(routed, context, book, options) end,
+      fn -> {:error, failed(:stopped, context, [])} end
+    )
+  end
+
+  defp run_open(routed, context, book, options) do
     # In an approved call, words such as "tomorrow" mean the day on which it was asked for.
     today = options[:approved][:today] || DateTime.to_date(context.now)
 
@@ -444,11 +452,19 @@ defmodule Skillbook.Executor do
 
   defp outcome({:ok, answer}, context, _timeout), do: answer(answer, context)
 
-  defp outcome({:crash, reason}, context, _timeout),
-    do: {:error, failed(:crash, context, reason: without_assigns(reason, context))}
+  defp outcome({:crash, reason}, context, _timeout) do
+    # Handlers that exit by themselves have another reason.
+    kind =
+      if reason in [:killed, :shutdown] and stopping?(context), do: :interrupted, else: :crash
+
+    {:error, failed(kind, context, reason: without_assigns(reason, context))}
+  end
 
   defp outcome(:timeout, context, timeout),
     do: {:error, failed(:timeout, context, timeout: timeout)}
+
+  defp stopping?(%Context{book: nil}), do: false
+  defp stopping?(%Context{book: book}), do: Drain.state(book) != :open
 
   # `context.assigns.name` without such a name would log the whole map.
   defp without_assigns({%KeyError{term: assigns} = error, stack}, %Context{assigns: assigns}) do
@@ -551,7 +567,10 @@ defmodule Skillbook.Executor do
 
   # Details for the log, which the model does not get.
   defp log(%{kind: :stopped} = error),
-    do: "skill #{error.name} was not run because its book has stopped"
+    do: "skill #{error.name} was not run because its book stops or has stopped"
+
+  defp log(%{kind: :interrupted} = error),
+    do: "skill #{error.name} was interrupted because its book stops"
 
   defp log(%{kind: :crash} = error),
     do: "skill #{error.name} crashed: #{Shape.crash(error.reason)}"

@@ -697,7 +697,7 @@ defmodule Skillbook.SchedulerTest do
       ref = Process.monitor(pid)
       stop_supervised!(book)
       assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
-      assert [{"a", "2026-03-01T08:00:00Z", :failed}] = rows(scheduled(folder, clock))
+      assert [{"a", "2026-03-01T08:00:00Z", :interrupted}] = rows(scheduled(folder, clock))
     end
   end
 

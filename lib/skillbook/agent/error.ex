@@ -1,11 +1,14 @@
 defmodule Skillbook.AgentError do
   @moduledoc """
-  Returned by `Skillbook.Agent.run/3` when the model failed, or the run lost its profile.
+  Returned by `Skillbook.Agent.run/3` when the model failed, or the run lost its profile, its book
+  or its database.
 
   ## Fields
 
-    * `:error` - the failure of the model, a `Skillbook.ModelError`; or a
-      `Skillbook.ProfileError`, if the application had no profile for the next turn
+    * `:error` - the failure of the model, a `Skillbook.ModelError`; or
+      * a `Skillbook.ProfileError`, if the application had no profile for the next turn
+      * a `Skillbook.StoppedError`, if the book stops or has stopped
+      * a `Skillbook.SQL.Error`, if the book's database has ended
     * `:result` - the `Skillbook.Agent.Result` up to the failure. Its `:transcript` has all turns
       before it and can be continued
 
@@ -22,7 +25,11 @@ defmodule Skillbook.AgentError do
   """
 
   @type t :: %__MODULE__{
-          error: Skillbook.ModelError.t() | Skillbook.ProfileError.t(),
+          error:
+            Skillbook.ModelError.t()
+            | Skillbook.ProfileError.t()
+            | Skillbook.StoppedError.t()
+            | Skillbook.SQL.Error.t(),
           result: Skillbook.Agent.Result.t()
         }
 

@@ -7,6 +7,7 @@ defmodule Skillbook.Agent.Loop do
   alias Skillbook.Agent.{Settings, State}
   alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
+  alias Skillbook.Run.Drain
   alias Skillbook.Transcript.Stored
 
   alias Skillbook.{
@@ -18,6 +19,8 @@ defmodule Skillbook.Agent.Loop do
     Profile,
     ProfileError,
     Report,
+    SQL,
+    StoppedError,
     Telemetry,
     Transcript,
     TranscriptError,
@@ -47,8 +50,7 @@ defmodule Skillbook.Agent.Loop do
       state
       |> Conversation.resume(input)
       |> State.add_message(:input, input)
-      |> Preloading.load()
-      |> turn()
+      |> guarded(&(&1 |> Preloading.load() |> turn()))
     end)
   end
 
@@ -120,7 +122,47 @@ defmodule Skillbook.Agent.Loop do
 
   defp outcome(result), do: {:ok, result}
 
-  defp turn(state) do
+  # A book may stop at any moment, and its database may end. Nothing of the conversation is lost.
+  defp guarded(state, fun) do
+    fun.(state)
+  rescue
+    error in ArgumentError ->
+      if ended = ended(state.book),
+        do: finish(state, :error, ended),
+        else: reraise(error, __STACKTRACE__)
+  catch
+    :exit, reason ->
+      if ended = ended(state.book),
+        do: finish(state, :error, ended),
+        else: :erlang.raise(:exit, reason, __STACKTRACE__)
+  end
+
+  defp ended(nil), do: nil
+
+  defp ended(name) do
+    book = Book.find(name)
+
+    cond do
+      book == nil or Drain.state(name) != :open -> %StoppedError{book: name}
+      database?(book) -> nil
+      true -> SQL.Error.closed()
+    end
+  end
+
+  defp database?(book) do
+    _ = Book.sql(book)
+    true
+  rescue
+    ArgumentError -> false
+  end
+
+  defp turn(%{book: book} = state) do
+    if book != nil and Drain.state(book) != :open,
+      do: finish(state, :error, %StoppedError{book: book}),
+      else: next_turn(state)
+  end
+
+  defp next_turn(state) do
     case reached_limit(state) do
       nil ->
         %{state | turns: state.turns + 1}
@@ -146,7 +188,7 @@ defmodule Skillbook.Agent.Loop do
 
         state
         |> ModelCall.add_reply(answer, Enum.map(calls, &elem(&1, 0)), messages)
-        |> handle_reply(answer, calls)
+        |> guarded(&handle_reply(&1, answer, calls))
 
       {:error, %{text: ""} = error} ->
         failed(state, error)
@@ -154,7 +196,7 @@ defmodule Skillbook.Agent.Loop do
       {:error, error} ->
         state
         |> ModelCall.add_reply(%{text: error.text, usage: nil, opaque: nil}, [], messages)
-        |> handle_break(error)
+        |> guarded(&handle_break(&1, error))
     end
   end
 
@@ -241,7 +283,7 @@ defmodule Skillbook.Agent.Loop do
   defp next(state) do
     if stuck?(state),
       do: finish(state, :stuck),
-      else: turn_as(state, fetch_profile(state))
+      else: guarded(state, &turn_as(&1, fetch_profile(&1)))
   end
 
   defp turn_as(state, {:ok, profile}), do: turn(%{state | view: View.of(state.book, profile)})

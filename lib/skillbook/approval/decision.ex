@@ -11,7 +11,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Approval
   alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Run.Worker
+  alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.Support.Options
   alias Skillbook.Workflow.Prose
 
@@ -59,6 +59,11 @@ defmodule Skillbook.Approval.Decision do
   @doc "As `Skillbook.approve/3`."
   @spec approve(atom(), String.t(), keyword()) :: {:ok, Approval.t()} | {:error, Exception.t()}
   def approve(name, ref, options) do
+    stopping = fn -> {:error, %ApprovalError{kind: :stopping, ref: ref}} end
+    Drain.run(name, fn -> approve_open(name, ref, options) end, stopping)
+  end
+
+  defp approve_open(name, ref, options) do
     with {:ok, book, sql, row} <- start(name, ref, options, approve_schema()),
          {:ok, profile} <- profile(book, row),
          view = View.of(name, profile),
@@ -275,7 +280,7 @@ defmodule Skillbook.Approval.Decision do
   end
 
   defp finish(book, sql, holder, %{ref: ref}, result, conversation) do
-    status = if result.status == :error, do: :failed, else: :done
+    status = if result.status == :error, do: Drain.failed(book.name), else: :done
     finish = fn -> Table.finish(sql, ref, holder, Book.now(book), status, result) end
 
     if store(finish) != {:ok, true} do

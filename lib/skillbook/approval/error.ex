@@ -14,6 +14,7 @@ defmodule Skillbook.ApprovalError do
       * `:assigns` - the stored assigns cannot be read
       * `:transcript` - the call has no conversation to resume
       * `:agent` - no model is known to resume the conversation with
+      * `:stopping` - the book is stopping; the call still waits
       * `:in_transaction` - the calling process is in a transaction of the book's database
     * `:ref` - the reference
     * `:name`, `:profile` - the skill and the id of the profile, or `nil`
@@ -40,6 +41,7 @@ defmodule Skillbook.ApprovalError do
             | :assigns
             | :transcript
             | :agent
+            | :stopping
             | :in_transaction,
           ref: String.t() | nil,
           name: String.t() | nil,
@@ -105,6 +107,9 @@ defmodule Skillbook.ApprovalError do
     "expected a model to resume the conversation of #{ref} with; write " <>
       "resume: [model: model], or give the book the option agent: [model: model]"
   end
+
+  def message(%{kind: :stopping, ref: ref}),
+    do: "#{ref} still waits: its book is stopping; approve it on another node, or later"
 
   def message(%{kind: :in_transaction, ref: ref}) do
     "#{ref} was not decided: the calling process is in a transaction of the book's database; " <>

@@ -16,6 +16,7 @@ defmodule Skillbook.Book.Config do
   @plain_fields [
     :store_poll,
     :timeout,
+    :drain,
     :ask,
     :ask_timeout,
     :approvals,
@@ -193,6 +194,7 @@ defmodule Skillbook.Book.Config do
         {"a map or a function without arguments", &(Options.assigns?(&1) or is_function(&1, 0))},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.path?(&1))},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      drain: {"a number of milliseconds or 0", &(&1 == 0 or Options.milliseconds?(&1))},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
       ask_timeout: {"a number of milliseconds or :infinity", &ask_timeout?/1},
       approvals: {"a keyword list", &Keyword.keyword?/1},

@@ -56,3 +56,28 @@ defmodule Skillbook.ProfileError do
 
   defp text(:crash, _reason), do: "crashed"
 end
+
+defmodule Skillbook.StoppedError do
+  @moduledoc """
+  Returned when a book stops, or has stopped, in the middle of a run of `Skillbook.Agent.run/3`.
+
+  ## Fields
+
+    * `:book` - the name of the book
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.StoppedError{book: MyApp.Skills})
+      "the book MyApp.Skills stops or has stopped; go on with the transcript when it runs again"
+  """
+
+  @type t :: %__MODULE__{book: atom()}
+
+  @enforce_keys [:book]
+  defexception [:book]
+
+  @impl true
+  def message(%{book: book}) do
+    "the book #{inspect(book)} stops or has stopped; go on with the transcript when it runs again"
+  end
+end

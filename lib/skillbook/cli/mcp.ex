@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.MCP do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Output, Session, Terminal}
+  alias Skillbook.CLI.{Output, Session, Signals, Terminal}
   alias Skillbook.MCP.Stdio
   alias Skillbook.Native
   alias Skillbook.Support.JSON
@@ -29,7 +29,8 @@ defmodule Skillbook.CLI.MCP do
 
     Speaks the Model Context Protocol over standard input and output, for a client that starts
     it: commands and skills are tools, pages that people call are prompts, and documents are
-    resources. It ends with its input. Logs go to standard error. Changed files are reloaded.
+    resources. It ends with its input, or at SIGTERM; calls that have begun may take 15 seconds to
+    end, and are answered. Logs go to standard error. Changed files are reloaded.
 
     Options:
       --ask             ask the client's user before a command that changes something; without a
@@ -99,7 +100,9 @@ defmodule Skillbook.CLI.MCP do
 
     served = [tools: tools(options.flags, globs)]
 
-    case Stdio.serve(book, profile, served, input(leader), &put/1) do
+    stop = fn -> Session.stop(book) end
+
+    case Signals.trap(fn -> Stdio.serve(book, profile, served, input(leader), &put/1, stop) end) do
       :ok ->
         :ok
 

@@ -4,7 +4,9 @@ defmodule Skillbook.CLI.Serve do
 
   @behaviour Skillbook.CLI.Subcommand
 
+  alias Skillbook.Book
   alias Skillbook.CLI.{Session, Signals, Terminal}
+  alias Skillbook.Support.Duration
   alias Skillbook.Web.{Access, CORS, Proxies, Server, Sessions, Tokens}
 
   @areas [:page, :mcp, :api, :discovery]
@@ -39,7 +41,8 @@ defmodule Skillbook.CLI.Serve do
     """
     Usage: skillbook [OPTIONS] serve [--port N] [--host ADDRESS] [--serve AREAS] ...
 
-    Serves the skills over HTTP until Ctrl-C or SIGTERM; requests that have begun are answered.
+    Serves the skills over HTTP until Ctrl-C or SIGTERM; requests and scheduled runs that have
+    begun may take 15 seconds to end. A second Ctrl-C or SIGTERM ends it at once.
 
     A browser signs in to the page with the link that is printed at the start. It works once;
     Enter prints another one, and so does `skillbook token link`. Other clients send a token:
@@ -202,7 +205,7 @@ defmodule Skillbook.CLI.Serve do
 
   defp serve(book, given, options) do
     Signals.trap(fn ->
-      case Server.start_link([book: book] ++ given) do
+      case Server.start_link([book: book, drain: drain(book)] ++ given) do
         {:ok, server} ->
           greet(book, server, given, options)
           read_lines(self())
@@ -214,6 +217,9 @@ defmodule Skillbook.CLI.Serve do
       end
     end)
   end
+
+  # The same time for requests as for all else.
+  defp drain(book), do: max(Book.fetch!(book).drain, 1)
 
   # The errors name options of Elixir.
   defp message(%{option: :authenticate}) do
@@ -293,9 +299,14 @@ defmodule Skillbook.CLI.Serve do
   defp wait(book, server, given, options) do
     receive do
       :stop_signal ->
-        Terminal.note("Stopping; requests that have begun are answered.")
+        Terminal.note(
+          "Stopping; what has begun may take #{Duration.text(drain(book))}. " <>
+            "Ctrl-C again stops at once."
+        )
+
         GenServer.stop(server, :normal, :infinity)
-        :ok
+        # While a second signal is still a way out.
+        Session.stop(book)
 
       :line ->
         link(book, given[:url] || Server.info(server).url, given, options)

@@ -50,7 +50,7 @@ defmodule Skillbook.CLI.Session do
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name), shown)
           with :ok <- index(vaults), :ok <- embed(options.embedder, mode), do: fun.(@name)
         after
-          GenServer.stop(pid)
+          stop(pid)
         end
       else
         {:error, reason} ->
@@ -61,6 +61,19 @@ defmodule Skillbook.CLI.Session do
       Logger.delete_module_level(Embedding.Indexer)
       Process.flag(:trap_exit, trapping)
     end
+  end
+
+  @doc """
+  Stops the book, if it still runs: what runs has the time of its option `:drain`.
+  """
+  @spec stop(pid() | atom()) :: :ok
+  def stop(book), do: if(GenServer.whereis(book), do: stop_running(book), else: :ok)
+
+  defp stop_running(book) do
+    GenServer.stop(book)
+  catch
+    # It has just ended.
+    :exit, {reason, _call} when reason in [:noproc, :shutdown] -> :ok
   end
 
   @doc "The name of the book of a command line."

@@ -8,21 +8,23 @@ defmodule Skillbook.MCP.Stdio do
   alias Skillbook.{Profile, View}
 
   @initialized "notifications/initialized"
-  # Milliseconds for the requests that still run when the input ends.
+  # Milliseconds for the requests that still run when the input has ended.
   @grace 5_000
 
   @doc """
   Serves a book until the input ends. `read` returns the next line, `:eof` or an error, and
-  `write` takes iodata and returns `:ok` or `{:error, reason}`.
+  `write` takes iodata and returns `:ok` or `{:error, reason}`. `stop` is called before the requests
+  that still run are stopped, and may stop the book, which lets them end.
   """
   @spec serve(
           atom(),
           Profile.t() | String.t(),
           keyword(),
           (() -> {:line, binary()} | :too_long | :eof | {:error, term()}),
-          (iodata() -> :ok | {:error, term()})
+          (iodata() -> :ok | {:error, term()}),
+          (() -> :ok)
         ) :: :ok | {:error, term()}
-  def serve(book, profile, options, read, write) do
+  def serve(book, profile, options, read, write, stop \\ fn -> :ok end) do
     profile = View.of(book, profile).profile
     session = %{id: nil, book: book, profile: profile.id, fields: nil, idle: :infinity}
     {:ok, session} = Session.start_link(session)
@@ -42,7 +44,7 @@ defmodule Skillbook.MCP.Stdio do
     }
 
     {outcome, state} = loop(state, read)
-    finish(state)
+    finish(state, stop)
     outcome
   end
 
@@ -202,13 +204,17 @@ defmodule Skillbook.MCP.Stdio do
   end
 
   # Requests that still run have a little time; then they are stopped with their commands.
-  defp finish(state) do
+  defp finish(state, stop) do
     if state.follower, do: Process.exit(state.follower, :kill)
-    await(state.tasks, System.monotonic_time(:millisecond) + @grace)
+    await(state.tasks)
+    stop.()
+    await(state.tasks)
     Supervisor.stop(state.tasks)
     send(state.writer, :stop)
     Session.stop(state.session)
   end
+
+  defp await(tasks), do: await(tasks, System.monotonic_time(:millisecond) + @grace)
 
   defp await(tasks, until) do
     if Task.Supervisor.children(tasks) != [] and System.monotonic_time(:millisecond) < until do
@@ -220,8 +226,9 @@ defmodule Skillbook.MCP.Stdio do
   # Input
 
   @doc """
-  Returns a function that reads the next line of a port, which sends its bytes as they come. Of a
-  line that is longer than a message may be, only the end is looked for.
+  Returns a function that reads the next line of a port, which sends its bytes as they come. The
+  message `:stop_signal` is the end of the input, here and in `device_lines/1`. Of a line that is
+  longer than a message may be, only the end is looked for.
   """
   @spec port_lines(port()) :: (() -> {:line, binary()} | :too_long | :eof)
   def port_lines(port) do
@@ -252,6 +259,9 @@ defmodule Skillbook.MCP.Stdio do
         send(self(), {port, :eof})
         # A last line without a line break is not whole.
         :eof
+
+      :stop_signal ->
+        :eof
     end
   end
 
@@ -261,14 +271,26 @@ defmodule Skillbook.MCP.Stdio do
   @spec device_lines(IO.device()) ::
           (() -> {:line, binary()} | :too_long | :eof | {:error, term()})
   def device_lines(device) do
+    reader = spawn_link(fn -> read_device(device) end)
+
     fn ->
-      case IO.binread(device, :line) do
-        line when is_binary(line) ->
+      send(reader, {:read, self()})
+
+      receive do
+        {^reader, line} when is_binary(line) ->
           if byte_size(line) > Protocol.max_bytes() + 1, do: :too_long, else: {:line, line}
 
-        ended ->
+        {^reader, ended} ->
           ended
+
+        :stop_signal ->
+          :eof
       end
     end
+  end
+
+  defp read_device(device) do
+    receive do: ({:read, pid} -> send(pid, {self(), IO.binread(device, :line)}))
+    read_device(device)
   end
 end

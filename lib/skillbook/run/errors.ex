@@ -15,7 +15,9 @@ defmodule Skillbook.HandlerError do
         not run
       * `:in_transaction` - the calling process is in a transaction of the book's database,
         which the handler's process could not join; it did not run
-      * `:stopped` - the book stopped before the handler ran
+      * `:stopped` - the book was stopping before the handler ran
+      * `:interrupted` - the book stopped while the handler ran, which took longer than the
+        book's `:drain`
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
@@ -35,7 +37,14 @@ defmodule Skillbook.HandlerError do
 
   @type t :: %__MODULE__{
           kind:
-            :missing | :crash | :timeout | :bad_return | :database | :in_transaction | :stopped,
+            :missing
+            | :crash
+            | :timeout
+            | :bad_return
+            | :database
+            | :in_transaction
+            | :stopped
+            | :interrupted,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -54,6 +63,9 @@ defmodule Skillbook.HandlerError do
 
   def message(%{kind: :stopped} = error),
     do: "`#{error.name}` was not run: the skills have just been shut down. Tell the user."
+
+  def message(%{kind: :interrupted} = error),
+    do: "`#{error.name}` was interrupted: the skills are being shut down. #{@partly}"
 
   def message(%{kind: :crash} = error),
     do: "`#{error.name}` failed: its handler crashed. #{@partly}"

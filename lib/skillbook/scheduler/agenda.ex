@@ -30,6 +30,7 @@ defmodule Skillbook.Agenda do
     * `:template` - the page has no commands and the book has no agent; its text is the result
     * `:pending` - it waits for an approval, see `Skillbook.approvals/2`
     * `:failed`
+    * `:interrupted` - the book stopped while it ran; a part of its work may be done
     * `:skipped` - the firing before it was still running
     * `:missed` - no node could run it in time
 

@@ -31,7 +31,7 @@ defmodule Skillbook.Scheduler.Firings do
   @key "name = $1 and record = $2 and fire_at = $3"
   @interrupted "Its node died or lost the database while it ran; a part of its work may be done."
   @statuses Map.new(
-              ~w(queued running ok template pending failed skipped missed)a,
+              ~w(queued running ok template pending failed interrupted skipped missed)a,
               &{Atom.to_string(&1), &1}
             )
 

@@ -6,7 +6,7 @@ defmodule Skillbook.Scheduler.Runner do
   # An entry may run only if its profile, and the author's, use exactly this entry under its name
   # (`Skillbook.Scheduler.Job.view/2`).
 
-  alias Skillbook.Run.Policy
+  alias Skillbook.Run.{Drain, Policy}
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.{Prose, Runs}
   alias Skillbook.{Book, Command, Firing, Profile, Request, Result, Telemetry}
@@ -23,10 +23,21 @@ defmodule Skillbook.Scheduler.Runner do
   @typedoc "Somebody asked for it now; a claimed one was taken over from another node."
   @type from :: :new | :asked | :queued | {:claimed, attempt :: pos_integer()}
 
-  @doc "Runs a firing and returns its result. Calls `on_claimed` once this node has the claim."
+  @doc """
+  Runs a firing and returns its result. Calls `on_claimed` once this node has the claim. A book
+  that is stopping claims none, so another node may.
+  """
   @spec run(Firing.t(), from(), Firings.by(), on_claimed :: (() -> term())) ::
           {:ok, map()} | {:error, Firings.refused() | Exception.t()}
   def run(%Firing{} = firing, from, by, on_claimed) do
+    Drain.run(
+      firing.book,
+      fn -> run_open(firing, from, by, on_claimed) end,
+      fn -> {:error, :taken} end
+    )
+  end
+
+  defp run_open(firing, from, by, on_claimed) do
     book = Book.fetch!(firing.book)
 
     case {Job.fetch(book, firing.name, firing.record), from} do
@@ -157,7 +168,7 @@ defmodule Skillbook.Scheduler.Runner do
     result = Prose.carry_out(view, Command.word(job.name), options)
 
     %{
-      status: status(result),
+      status: status(result, book),
       text: String.slice(result.content, 0, @max_text),
       duration: result.duration
     }
@@ -167,24 +178,36 @@ defmodule Skillbook.Scheduler.Runner do
   defp ask(%Request{entry: entry}),
     do: if(Policy.approval?(entry), do: :pending, else: {:deny, @no_user})
 
-  defp status(%Result{status: :error}), do: :failed
-  defp status(%Result{status: :pending}), do: :pending
-  defp status(%Result{status: :template}), do: :template
-  defp status(%Result{}), do: :ok
+  defp status(%Result{status: :error}, book), do: Drain.failed(book.name)
+  defp status(%Result{status: :pending}, _book), do: :pending
+  defp status(%Result{status: :template}, _book), do: :template
+  defp status(%Result{}, _book), do: :ok
+
+  @doc "The result of a firing whose book stopped while it ran."
+  @spec interrupted() :: map()
+  def interrupted do
+    text = "The book stopped while it ran; part of its work may be done."
+    %{status: :interrupted, text: text, duration: nil}
+  end
 
   # The first line, since the results of a workflow's steps may have secrets. The agenda has all.
-  defp log_failure(job, firing, text) do
+  defp log_failure(job, firing, %{text: text} = result) do
     as = if job, do: " as #{inspect(job.profile.id)}", else: ""
     [reason | _] = text |> String.trim() |> String.split("\n", parts: 2)
     reason = String.slice(reason, 0, @max_logged)
-    Logger.error("#{firing.name}, due at #{firing.at}, failed#{as}: #{reason}")
+    Logger.error("#{firing.name}, due at #{firing.at}, #{result.status}#{as}: #{reason}")
   end
 
   defp failed(text), do: %{status: :failed, text: text, duration: nil}
 
+  # Its lease passes, and then a node runs it again.
+  defp finish(_book, _job, _firing, %{attempts: attempts}, %{status: :interrupted} = result)
+       when attempts > 1,
+       do: {:ok, result}
+
   # Retries for one lease. The server renews the lease and stops this process when it is lost.
   defp finish(book, job, firing, by, result) do
-    if result.status == :failed, do: log_failure(job, firing, result.text)
+    if result.status in [:failed, :interrupted], do: log_failure(job, firing, result)
 
     finish = fn _times ->
       now = Clock.now(book)

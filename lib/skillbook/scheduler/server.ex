@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler.Server do
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Run.{Operations, Worker}
+  alias Skillbook.Run.{Drain, Operations, Worker}
   alias Skillbook.SQL.Error
   alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
   alias Skillbook.Support.Shape
@@ -233,7 +233,9 @@ defmodule Skillbook.Scheduler.Server do
 
     for {_ref, %{task: task, firing: firing}} <- state.running do
       Worker.stop(task)
-      fail(state, firing, "The book stopped while it ran; part of its work may be done.")
+      result = Runner.interrupted()
+      Logger.error("#{firing.name}, due at #{firing.at}, interrupted: #{result.text}")
+      if state.by.attempts == 1, do: store(state, firing, result)
     end
   end
 
@@ -420,6 +422,7 @@ defmodule Skillbook.Scheduler.Server do
 
   defp start_next(state) do
     with true <- map_size(state.running) < state.book.schedules[:max_running],
+         :open <- Drain.state(state.book.name),
          {{:value, {firing, from}}, waiting} <- :queue.out(state.waiting) do
       %{state | waiting: waiting} |> start(firing, from, nil) |> start_next()
     else
@@ -482,8 +485,10 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   # If this fails, the lease expires and another node stores the failure.
-  defp store_failure(state, firing, text) do
-    result = %{status: :failed, text: text, duration: nil}
+  defp store_failure(state, firing, text),
+    do: store(state, firing, %{status: :failed, text: text, duration: nil})
+
+  defp store(state, firing, result) do
     Firings.finish(sql(state), firing, state.by, Clock.now(state.book), result)
   rescue
     error in ArgumentError -> {:error, error}
@@ -611,7 +616,8 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   defp take_over(%{book: book} = state, now) do
-    slots = max(book.schedules[:max_running] - map_size(state.running), 0)
+    free = max(book.schedules[:max_running] - map_size(state.running), 0)
+    slots = if Drain.state(book.name) == :open, do: free, else: 0
     Firings.take_over(sql(state), book.name, state.by, now, slots)
   end
 

@@ -7,6 +7,7 @@ defmodule Skillbook.Workflow.Run do
   # executor and workflow call each other in a circle, which the limit of nesting ends.
 
   alias Skillbook.Reply.{Pipeline, Placeholder}
+  alias Skillbook.Run.Drain
   alias Skillbook.{Context, Entry, PlaceholderError, Report, Result, Telemetry, WorkflowError}
   alias Skillbook.Workflow.{Plan, Runs}
 
@@ -76,10 +77,15 @@ defmodule Skillbook.Workflow.Run do
       started = now()
       run = Runs.start(entry, context, steps, max(state.deadline - started, 0))
       {status, ran, report, answer} = fun.(run)
+      status = if status == :stopped, do: stopped(context.book), else: status
       Runs.finish(context, run, status, now() - started, report)
       {:stop, answer, %{status: status, steps: ran}}
     end)
   end
+
+  # A step that failed because the book stops.
+  defp stopped(nil), do: :stopped
+  defp stopped(book), do: if(Drain.failed(book) == :failed, do: :stopped, else: :interrupted)
 
   # Steps
 

@@ -320,6 +320,8 @@ defmodule Skillbook.Catalog.WatcherTest do
     :sys.suspend(GenServer.whereis(Module.concat(book, Watcher)))
     write(folder, %{"x/a.md" => page("x.a", [], "two")})
     children = Supervisor.which_children(GenServer.whereis(book))
+    {_, parts, _, _} = List.keyfind(children, :parts, 0)
+    children = Supervisor.which_children(parts)
     {_, registration, _, _} = List.keyfind(children, Skillbook.Book.Registration, 0)
     Process.exit(registration, :kill)
     changes = await(book, fn -> body(book, "x.a") == "two" end)

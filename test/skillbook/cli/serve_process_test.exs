@@ -65,7 +65,10 @@ defmodule Skillbook.CLI.ServeProcessTest do
 
     {:os_pid, pid} = Port.info(port, :os_pid)
     {_, 0} = System.cmd("kill", ["-INT", "#{pid}"])
-    output = until(port, "", ~r/Stopping; requests that have begun are answered\.\n/)
+
+    output =
+      until(port, "", ~r/Stopping; what has begun may take 15 s\. Ctrl-C again stops at once\.\n/)
+
     refute output =~ "error"
     assert_receive {^port, {:exit_status, 0}}, 30_000
   end
@@ -125,7 +128,7 @@ defmodule Skillbook.CLI.ServeProcessTest do
     assert get(second).status == 200
     # The terminal sends SIGINT to all of its processes.
     Port.command(port, <<3>>)
-    until(port, "", ~r/Stopping; requests that have begun are answered\./)
+    until(port, "", ~r/Stopping; what has begun may take 15 s\. Ctrl-C again stops at once\./)
     assert_receive {^port, {:exit_status, 0}}, 30_000
   end
 end

@@ -125,8 +125,13 @@ defmodule Skillbook.Connections.SecretsTest do
   end
 
   defp processes(book) do
-    supervisor = Process.whereis(book)
+    [{:parts, parts, _, _}] =
+      for {:parts, _, _, _} = parts <- Supervisor.which_children(book), do: parts
 
+    Enum.flat_map([Process.whereis(book), parts], &processes_of/1)
+  end
+
+  defp processes_of(supervisor) do
     children =
       for {_id, pid, _type, _modules} <- Supervisor.which_children(supervisor),
           is_pid(pid),
