@@ -2,8 +2,9 @@ defmodule Skillbook.Store.Read do
   @moduledoc false
   # Reads entries and their versions for a view, and resolves names for reads and writes.
   #
-  # `Skillbook.Store.Table` returns all rows. This module drops those that the view's
-  # profile may not see, before any result, count or suggestion depends on them.
+  # `Skillbook.Store.Table` returns all rows of the tenants that the view's profile reads. This
+  # module drops those that the profile may not see, before any result, count or suggestion depends
+  # on them.
   #
   # `at` is a map with the database (`:sql`) and the view. In a write it also has `:named`, the
   # entries of one name that the transaction has already read.
@@ -22,7 +23,7 @@ defmodule Skillbook.Store.Read do
   def list(%View{} = view, options \\ []) do
     with :ok <- Options.validate(options, "a list of the store", list_schema()),
          {:ok, _book, sql} <- database(view),
-         {:ok, rows} <- Table.list(sql) do
+         {:ok, rows} <- Table.list(sql, view.profile) do
       entries =
         rows
         |> Enum.filter(&selected?(&1, options))
@@ -36,7 +37,7 @@ defmodule Skillbook.Store.Read do
   @doc "The disabled entries that the view's profile may see, without their contents."
   def disabled(%View{} = view) do
     with {:ok, _book, sql} <- database(view),
-         {:ok, rows} <- Table.disabled(sql),
+         {:ok, rows} <- Table.disabled(sql, view.profile),
          do: {:ok, visible(rows, view)}
   end
 
@@ -113,7 +114,7 @@ defmodule Skillbook.Store.Read do
   defp spellings(view, name) do
     with true <- storable?(name),
          {:ok, _book, sql} <- database(view),
-         {:ok, rows} <- Table.list(sql) do
+         {:ok, rows} <- Table.list(sql, view.profile) do
       entries = visible(rows, view)
       named = Native.same_spelling(name, Enum.map(entries, & &1.name))
       titled = Native.same_spelling(name, Enum.map(entries, & &1.title))
@@ -173,7 +174,7 @@ defmodule Skillbook.Store.Read do
     with true <- storable?(name),
          {:ok, %{live: entries}} <- named(at, String.normalize(name, :nfc)),
          {:ok, nil} <- first_visible({:ok, entries}, at.view),
-         {:ok, nil} <- first_visible(Table.titled(at.sql, name), at.view) do
+         {:ok, nil} <- first_visible(Table.titled(at.sql, at.view.profile, name), at.view) do
       {:ok, nil}
     else
       false -> {:ok, nil}
@@ -181,11 +182,11 @@ defmodule Skillbook.Store.Read do
     end
   end
 
-  @doc "All entries of a name, live and deleted, visible or not."
+  @doc "All entries of a name in the view's tenants, live and deleted, visible or not."
   def named(%{named: %{name: name} = named}, name), do: {:ok, named}
 
   def named(at, name) do
-    with {:ok, {live, deleted}} <- Table.named(at.sql, name),
+    with {:ok, {live, deleted}} <- Table.named(at.sql, at.view.profile, name),
          do: {:ok, %{live: live, deleted: deleted}}
   end
 
@@ -194,7 +195,7 @@ defmodule Skillbook.Store.Read do
 
   defp find_deleted(at, name) do
     if storable?(name),
-      do: first_visible(Table.deleted(at.sql, name), at.view),
+      do: first_visible(Table.deleted(at.sql, at.view.profile, name), at.view),
       else: {:ok, nil}
   end
 
@@ -236,7 +237,7 @@ defmodule Skillbook.Store.Read do
   defp not_found(at, name) do
     with :ok <- check_file(at.view, name),
          {:ok, deleted} <- find_deleted(at, name),
-         {:ok, entries} <- Table.list(at.sql) do
+         {:ok, entries} <- Table.list(at.sql, at.view.profile) do
       names = entries |> visible(at.view) |> Enum.map(& &1.name) |> Enum.uniq()
       suggestions = if storable?(name), do: Closest.several(name, names, 3), else: []
       error = %StoreError{kind: :not_found, name: name, suggestions: suggestions}

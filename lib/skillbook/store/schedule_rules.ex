@@ -82,7 +82,7 @@ defmodule Skillbook.Store.ScheduleRules do
 
   # Counts only entries that the profile sees, so the limit reveals no others.
   defp check_count(write, entry, limit) do
-    with {:ok, entries} <- Table.scheduled(write.sql) do
+    with {:ok, entries} <- Table.scheduled(write.sql, write.view.profile) do
       creator = List.first(entry.writers, write.view.profile.id)
 
       count =

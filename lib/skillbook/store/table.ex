@@ -2,8 +2,9 @@ defmodule Skillbook.Store.Table do
   @moduledoc false
   # Reads and writes entries and their versions in the database.
   #
-  # All functions take a handle of `Skillbook.SQL`. None of them checks access: that is the work
-  # of `Skillbook.Store.Read`.
+  # All functions take a handle of `Skillbook.SQL`. Those that take a profile read only the entries
+  # of its tenant and common ones, so entries of others cost no time. None of them checks access:
+  # that is the work of `Skillbook.Store.Read`.
 
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Version
@@ -63,8 +64,6 @@ defmodule Skillbook.Store.Table do
   # PostgreSQL sends it to all listening nodes when the transaction commits.
   @notify "select pg_notify('skillbook', $1)"
 
-  @named "select #{@with_live_content} from skillbook_entries e where e.name = $1 order by e.id"
-
   @typedoc "The entries of a name, the oldest first; the deleted ones without their contents."
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
@@ -72,10 +71,10 @@ defmodule Skillbook.Store.Table do
   Runs `fun` in a transaction that first raises the revision.
 
   The raised row is locked, so writers run one after another and each sees the previous writes.
-  `fun` gets the handle, the revision and the entries of `name` (none for `nil`).
+  `fun` gets the handle, the revision and the entries of `name` as `named/3` (none for `nil`).
   """
-  def write(sql, name, fun) do
-    named = if name, do: [{@named, [name]}], else: []
+  def write(sql, profile, name, fun) do
+    named = if name, do: [named_query(profile, name)], else: []
 
     SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [next | named] ->
       %{rows: [[revision]]} = next
@@ -84,22 +83,24 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc "The entries of a name, live and deleted."
-  def named(sql, name) do
-    with {:ok, %{rows: rows}} <- SQL.query(sql, @named, [name]), do: {:ok, split(rows)}
+  def named(sql, profile, name) do
+    {query, params} = named_query(profile, name)
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, split(rows)}
   end
+
+  defp named_query(profile, name),
+    do: query(@with_live_content, profile, "e.name = $1 order by e.id", [name])
 
   defp split(rows), do: rows |> Enum.map(&from_row/1) |> Enum.split_with(&is_nil(&1.deleted_at))
 
   @doc "The live entries with a title, the oldest first."
-  def titled(sql, title),
-    do: select(sql, @all, "where e.title = $1 and e.deleted_at is null order by e.id", [title])
+  def titled(sql, profile, title),
+    do: select(sql, @all, profile, "e.title = $1 and e.deleted_at is null order by e.id", [title])
 
   @doc "The deleted entries with a name or a title, the last deleted first."
-  def deleted(sql, name) do
-    where =
-      "where (e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
-
-    select(sql, @all, where, [name])
+  def deleted(sql, profile, name) do
+    where = "(e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
+    select(sql, @all, profile, where, [name])
   end
 
   @doc "The revision, which each write raises."
@@ -109,30 +110,38 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc "All live entries, without their contents."
-  def list(sql), do: select(sql, @without_content, "where e.deleted_at is null order by e.id", [])
+  def list(sql, profile),
+    do: select(sql, @without_content, profile, "e.deleted_at is null order by e.id", [])
 
   @doc "The live entries that are disabled, without their contents."
-  def disabled(sql) do
-    where = "where e.enabled = 0 and e.deleted_at is null order by e.id"
-    select(sql, @without_content, where, [])
+  def disabled(sql, profile) do
+    where = "e.enabled = 0 and e.deleted_at is null order by e.id"
+    select(sql, @without_content, profile, where, [])
   end
 
   @doc "The live entries with a schedule, without their contents."
-  def scheduled(sql) do
-    where = "where e.schedule is not null and e.deleted_at is null order by e.id"
-    select(sql, @without_content, where, [])
+  def scheduled(sql, profile) do
+    where = "e.schedule is not null and e.deleted_at is null order by e.id"
+    select(sql, @without_content, profile, where, [])
   end
 
   @doc "The live entries whose name starts with a stem, without their contents."
-  def starting_with(sql, stem) do
-    where = "where e.name like $1 and e.deleted_at is null order by e.id"
-    select(sql, @without_content, where, [stem <> "%"])
+  def starting_with(sql, profile, stem) do
+    where = "e.name like $1 and e.deleted_at is null order by e.id"
+    select(sql, @without_content, profile, where, [stem <> "%"])
   end
 
-  defp select(sql, columns, rest, params) do
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select #{columns} from skillbook_entries e #{rest}", params),
+  defp select(sql, columns, profile, where, params) do
+    {query, params} = query(columns, profile, where, params)
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
          do: {:ok, Enum.map(rows, &from_row/1)}
+  end
+
+  defp query(columns, profile, where, params) do
+    {readable, tenants} = Tenants.readable(profile, "e.tenant", length(params) + 1)
+    query = "select #{columns} from skillbook_entries e where #{readable} and #{where}"
+    {query, params ++ tenants}
   end
 
   @doc """

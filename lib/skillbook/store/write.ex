@@ -174,7 +174,7 @@ defmodule Skillbook.Store.Write do
       at = Map.merge(options, %{sql: sql, book: book, view: view, writer: writer})
 
       result =
-        Table.write(sql, name, fn sql, revision, {live, deleted} ->
+        Table.write(sql, view.profile, name, fn sql, revision, {live, deleted} ->
           named = %{name: name, live: live, deleted: deleted}
           write = Map.merge(at, %{sql: sql, revision: revision, named: named})
 
@@ -390,7 +390,7 @@ defmodule Skillbook.Store.Write do
   end
 
   defp numbered_name(write, slug, title) do
-    with {:ok, entries} <- Table.starting_with(write.sql, Fields.stem(slug)) do
+    with {:ok, entries} <- Table.starting_with(write.sql, write.view.profile, Fields.stem(slug)) do
       taken = entries |> Read.visible(write.view) |> MapSet.new(& &1.name)
       names = 2 |> Stream.iterate(&(&1 + 1)) |> Stream.map(&Fields.numbered(slug, &1))
       {:ok, Enum.find(names, &(&1 not in taken and not hides_file?(write.view, &1, title)))}

@@ -255,11 +255,12 @@ impl Index {
         self.stems[term as usize].into()
     }
 
-    /// The long words of names that contain a text.
-    pub fn containing<'a>(&'a self, text: &'a str) -> impl Iterator<Item = u32> + 'a {
+    /// The long words of names that may contain a text. A cheap filter, as
+    /// [`maybe_within`](Index::maybe_within).
+    pub fn maybe_containing(&self, text: &str) -> impl Iterator<Item = u32> + '_ {
         let own = letters(text);
         let maybe = self.long.iter().filter(move |(letters, _)| own & !letters == 0);
-        maybe.map(|(_, term)| *term).filter(move |term| self.term(*term).contains(text))
+        maybe.map(|(_, term)| *term)
     }
 
     /// The term with this number.

@@ -1,5 +1,7 @@
 //! The statistics that scores are made of, counted over the entries that one view lists.
 
+use std::ops::Range;
+
 use super::index::{Count, Index};
 
 /// The weights of one occurrence in a field of average length, and BM25's b: how much the length
@@ -9,6 +11,8 @@ const HEAD: (f64, f64) = (1.0, 0.75);
 const BODY: (f64, f64) = (0.03, 0.75);
 /// The index counts occurrences in the head in sixths.
 const SIXTHS: f64 = 6.0;
+/// The bits of a block of terms.
+const BITS: u32 = u64::BITS;
 
 /// The weights of one occurrence in the fields of an entry; 0 for entries that are not searched.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +37,9 @@ pub struct Scope {
     count: u32,
     /// By the numbers of entries.
     pub weights: Vec<Weights>,
+    /// A bit for each term of the index, set if one of the entries has it. A lookup takes as long
+    /// for a term of hidden entries as for one of none.
+    terms: Vec<u64>,
 }
 
 impl Scope {
@@ -61,7 +68,12 @@ impl Scope {
                 body: weight(BODY, length(id).body, body),
             };
         }
-        Scope { count, weights }
+        let mut terms = vec![0; (index.term_count() as usize).div_ceil(BITS as usize)];
+        for term in 0..index.term_count() {
+            let had = index.postings(term).0.iter().any(|id| weights[*id as usize].body > 0.0);
+            terms[(term / BITS) as usize] |= u64::from(had) << (term % BITS);
+        }
+        Scope { count, weights, terms }
     }
 
     /// Whether an entry is searched.
@@ -69,9 +81,23 @@ impl Scope {
         self.weights.get(place as usize).is_some_and(|weights| weights.body > 0.0)
     }
 
-    /// Whether one of these entries is searched.
-    pub fn shows_any(&self, places: &[u32]) -> bool {
-        places.iter().any(|place| self.lists(*place))
+    /// Whether one of the entries has a term.
+    pub fn has(&self, term: u32) -> bool {
+        self.terms[(term / BITS) as usize] >> (term % BITS) & 1 == 1
+    }
+
+    /// The terms of a range that one of the entries has, in order.
+    pub fn had(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let blocks = range.start / BITS..range.end.div_ceil(BITS);
+        let terms = blocks.flat_map(|block| {
+            let mut bits = self.terms[block as usize];
+            std::iter::from_fn(move || {
+                let at = bits.trailing_zeros();
+                bits &= bits.wrapping_sub(1);
+                (at < BITS).then_some(block * BITS + at)
+            })
+        });
+        terms.filter(move |term| range.contains(term))
     }
 
     /// The rarity of a term that this many entries have.

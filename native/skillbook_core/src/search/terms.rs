@@ -2,7 +2,8 @@
 //! words, words that contain it, words that begin with it, and words of similar spelling.
 //!
 //! A term counts only if a listed entry has it. Otherwise a query would be answered differently
-//! because of a hidden entry.
+//! because of a hidden entry. That is decided before anything else about the term, so the time of
+//! an answer does not tell of it either.
 
 use super::function_words::{language, languages};
 use super::index::{Count, Index};
@@ -159,12 +160,8 @@ fn cut(text: &str) -> &str {
 }
 
 impl Finder<'_> {
-    fn shown(&self, term: u32) -> bool {
-        self.scope.shows_any(self.index.postings(term).0)
-    }
-
     fn find(&self, term: &str) -> Option<u32> {
-        self.index.find(term).filter(|term| self.shown(*term))
+        self.index.find(term).filter(|term| self.scope.has(*term))
     }
 
     /// The words of a part of the query without spaces.
@@ -264,7 +261,7 @@ impl Finder<'_> {
         // Forms may differ in the last letter of the stem: `query` and `queries` have `queri`.
         let start = prefix_of(stem, SIMILAR_LETTERS.min(letters - 1));
         let mut found = Vec::new();
-        for term in self.index.prefixed(start) {
+        for term in self.scope.had(self.index.prefixed(start)) {
             let length = self.index.stem_length(term);
             let other = self.index.term(term);
             let common = common(stem, other).min(length);
@@ -275,7 +272,6 @@ impl Finder<'_> {
                 found.push((SIMILAR * common as f32 / longer as f32, term));
             }
         }
-        found.retain(|(_, term)| self.shown(*term));
         found.sort_unstable_by(|(one, term), (other, than)| {
             other.total_cmp(one).then(term.cmp(than))
         });
@@ -294,7 +290,8 @@ impl Finder<'_> {
                 |(place, count): (&u32, &Count)| count.names() > 0 && self.scope.lists(*place);
             places.iter().zip(counts).any(named)
         };
-        let found = self.index.containing(stem).filter(named).filter_map(|term| {
+        let terms = self.index.maybe_containing(stem).filter(|term| self.scope.has(*term));
+        let found = terms.filter(named).filter_map(|term| {
             let compound = self.index.term(term);
             let at = compound.find(stem)?;
             // Beside it, another word begins or ends. "Rate" is not a part of "generate".
@@ -312,12 +309,11 @@ impl Finder<'_> {
     fn longer(&self, word: &QueryWord, share: f32, exact: Option<u32>, out: &mut Vec<(u32, f32)>) {
         let folded = word.folded.as_str();
         // The terms that add the fewest letters are the most likely, so the limit cuts the others.
-        let mut longer: Vec<u32> =
-            self.index.prefixed(folded).filter(|term| Some(*term) != exact).collect();
+        let terms = self.scope.had(self.index.prefixed(folded));
+        let mut longer: Vec<u32> = terms.filter(|term| Some(*term) != exact).collect();
         longer.sort_unstable_by_key(|term| (self.index.term(*term).len(), *term));
-        let shown = longer.into_iter().filter(|term| self.shown(*term)).take(EXPANDED);
         out.extend(
-            shown.map(|term| {
+            longer.into_iter().take(EXPANDED).map(|term| {
                 (term, share * folded.len() as f32 / self.index.term(term).len() as f32)
             }),
         );
@@ -384,9 +380,10 @@ impl Finder<'_> {
             let distance = near
                 .then(|| strsim::osa_distance(word, other))
                 .filter(|distance| *distance <= limit)?;
-            self.shown(term).then_some((distance, term))
+            Some((distance, term))
         };
-        let mut close: Vec<_> = self.index.maybe_within(word, limit).filter_map(distance).collect();
+        let terms = self.index.maybe_within(word, limit).filter(|term| self.scope.has(*term));
+        let mut close: Vec<_> = terms.filter_map(distance).collect();
         close.sort_unstable();
         let fewest = close.first().map_or(0, |(distance, _)| *distance);
         let best = close.into_iter().take_while(|(distance, _)| *distance == fewest).take(EXPANDED);

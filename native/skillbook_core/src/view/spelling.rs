@@ -9,8 +9,8 @@ use crate::catalog::Catalog;
 #[derive(Debug)]
 pub(super) struct KnownNames {
     pub names: Vec<Name>,
-    /// For each word, the positions in `names` of the names that contain it.
-    pub by_word: FxHashMap<String, Vec<u32>>,
+    /// The number of each word of the names.
+    pub words: FxHashMap<String, u32>,
     /// For each [`spelling`], the positions in `names` of the entries with a name, title or alias
     /// of this spelling, and of the domains with such a name.
     pub by_spelling: FxHashMap<String, Vec<u32>>,
@@ -47,7 +47,8 @@ pub(super) struct Name {
     /// A bit for each kind of character. Comparing these bits rules out most names without an edit
     /// distance.
     letters: u64,
-    pub words: usize,
+    /// The numbers of its words.
+    pub words: Vec<u32>,
 }
 
 impl KnownNames {
@@ -55,16 +56,15 @@ impl KnownNames {
     pub fn new(catalog: &Catalog) -> KnownNames {
         let entries = catalog.entries().iter().map(|entry| &*entry.name);
         let domains = catalog.domains().iter().map(|domain| domain.name.as_str());
-        let mut by_word: FxHashMap<String, Vec<u32>> = FxHashMap::default();
-        let name = |(at, name): (usize, &str)| {
-            let words = words(name);
-            let count = words.len();
-            for word in words {
-                by_word.entry(word).or_default().push(at as u32);
-            }
-            Name::new(name, count)
+        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        let name = |name: &str| {
+            let mut number = |word| {
+                let next = numbers.len() as u32;
+                *numbers.entry(word).or_insert(next)
+            };
+            Name::new(name, words(name).into_iter().map(&mut number).collect())
         };
-        let names = entries.chain(domains.clone()).enumerate().map(name).collect();
+        let names = entries.chain(domains.clone()).map(name).collect();
 
         let mut by_spelling: FxHashMap<String, Vec<u32>> = FxHashMap::default();
         let mut add = |at: usize, text: &str| {
@@ -83,12 +83,12 @@ impl KnownNames {
         for (at, domain) in domains.enumerate() {
             add(catalog.entries().len() + at, domain);
         }
-        KnownNames { names, by_word, by_spelling }
+        KnownNames { names, words: numbers, by_spelling }
     }
 }
 
 impl Name {
-    pub fn new(name: &str, words: usize) -> Name {
+    pub fn new(name: &str, words: Vec<u32>) -> Name {
         let lower = name.to_lowercase();
         let letters = lower.chars().fold(0, |bits, c| bits | 1 << kind(c));
         Name { length: lower.chars().count(), lower, letters, words }

@@ -1,9 +1,7 @@
 //! Suggestions for a name that does not exist ("did you mean"), and names in another spelling. Only
-//! names that the view lists are suggested, and hidden names do not affect the choice.
+//! names that the view lists are compared, so hidden names affect neither the choice nor its time.
 
 use std::cmp::Reverse;
-
-use rustc_hash::FxHashMap;
 
 use super::spelling::{spelling, words, Name};
 use super::view::View;
@@ -37,14 +35,15 @@ impl View {
         }
         let wanted = spelling(text);
         let places = self.catalog().known_names().by_spelling.get(&wanted);
-        let places = || places.into_iter().flatten().map(|place| *place as usize);
-        let titled = places().filter(|place| {
+        let shown = |place: &u32| Some((*place as usize, self.shown_name(*place)?));
+        let shown: Vec<_> = places.into_iter().flatten().filter_map(shown).collect();
+        let titled = |(place, _): &&(usize, &str)| {
             let entry = self.catalog().entries().get(*place);
             entry.is_some_and(|entry| entry.title.as_deref() == Some(text))
-        });
-        let mut names: Vec<_> = titled.filter_map(|place| self.shown_name(place)).collect();
+        };
+        let mut names: Vec<&str> = shown.iter().filter(titled).map(|(_, name)| *name).collect();
         if names.is_empty() && !wanted.is_empty() {
-            names = places().filter_map(|place| self.shown_name(place)).collect();
+            names = shown.iter().map(|(_, name)| *name).collect();
         }
         names.sort_unstable();
         names.dedup();
@@ -58,44 +57,54 @@ impl View {
         }
         let catalog = self.catalog();
         let all = catalog.known_names();
-        let unknown = Name::new(name, 0);
+        let wanted = words(name);
+        let wanted: Vec<u32> =
+            wanted.iter().filter_map(|word| all.words.get(word).copied()).collect();
+        let unknown = Name::new(name, wanted);
         let limit = (unknown.length / 3).min(4);
 
-        // The number of words that a name shares with the unknown one.
-        let mut shared: FxHashMap<u32, usize> = FxHashMap::default();
-        for places in words(name).iter().filter_map(|word| all.by_word.get(word)) {
-            for place in places {
-                *shared.entry(*place).or_default() += 1;
-            }
-        }
         // Names within the edit distance first, then those with most shared words, then those with
-        // fewer words of their own. The view is asked last, since most names are not similar.
-        let rank = |(place, other): (usize, &Name)| {
-            let shared = shared.get(&(place as u32)).copied().unwrap_or(0);
+        // fewer words of their own.
+        let rank = |place: &u32| {
+            let other = &all.names[*place as usize];
+            let shared = other.words.iter().filter(|word| unknown.words.contains(word)).count();
             let distance = unknown.distance(other, limit);
             if distance.is_none() && shared == 0 {
                 return None;
             }
-            let shown = self.shown_name(place).filter(|shown| *shown != name)?;
-            Some((distance.unwrap_or(usize::MAX), Reverse(shared), other.words, shown))
+            let shown = self.name_at(*place).filter(|shown| *shown != name)?;
+            let distance = distance.unwrap_or(usize::MAX);
+            Some((distance, Reverse(shared), other.words.len(), shown))
         };
-        let mut ranked: Vec<_> = all.names.iter().enumerate().take(most).filter_map(rank).collect();
+        let places = self.listed_places().iter().take_while(|place| (**place as usize) < most);
+        let mut ranked: Vec<_> = places.filter_map(rank).collect();
         ranked.sort_unstable();
         ranked.dedup_by_key(|(.., name)| *name);
         ranked.into_iter().map(|(.., name)| name).take(OFFERED).collect()
     }
 
-    fn listed_name(&self, id: EntryId) -> Option<&str> {
-        self.entry(id).filter(|_| self.lists(id)).map(|entry| &*entry.name)
+    /// The positions of listed entries and domains among the known names, in order.
+    fn listed_places(&self) -> &[u32] {
+        self.visible.names.get_or_init(|| {
+            let entries = self.catalog().entries().len() as u32;
+            let lists = |id: &EntryId| self.lists(*id);
+            let domains = (entries..).zip(self.catalog().domains());
+            let domains = domains.filter(|(_, domain)| domain.entries.iter().any(lists));
+            self.listed().map(|(id, _)| id.0).chain(domains.map(|(place, _)| place)).collect()
+        })
     }
 
-    fn shown_name(&self, place: usize) -> Option<&str> {
-        match place.checked_sub(self.catalog().entries().len()) {
-            None => self.listed_name(EntryId(place as u32)),
-            Some(domain) => {
-                let domain = self.catalog().domains().get(domain)?;
-                domain.entries.iter().any(|id| self.lists(*id)).then_some(domain.name.as_str())
-            }
+    fn shown_name(&self, place: u32) -> Option<&str> {
+        self.listed_places().binary_search(&place).ok()?;
+        self.name_at(place)
+    }
+
+    /// The name at a listed position.
+    fn name_at(&self, place: u32) -> Option<&str> {
+        let entries = self.catalog().entries();
+        match (place as usize).checked_sub(entries.len()) {
+            None => Some(&entries[place as usize].name),
+            Some(domain) => Some(self.catalog().domains().get(domain)?.name.as_str()),
         }
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Visible {
     pub(super) relations: OnceLock<Vec<Diagnostic>>,
     pub(super) search: OnceLock<Scope>,
     pub(super) triggers: OnceLock<Triggers>,
+    /// The positions of listed names, for suggestions.
+    pub(super) names: OnceLock<Vec<u32>>,
 }
 
 impl Visible {
@@ -81,7 +83,19 @@ impl Visible {
         // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about, rule.profile.tenant.name().is_some());
         let count = about.iter().filter(|about| **about != 0).count();
-        let (generation, prompt, relations, search, triggers) = Default::default();
-        Visible { rule, about, unused, count, generation, prompt, relations, search, triggers }
+        let (generation, prompt, relations) = Default::default();
+        let (search, triggers, names) = Default::default();
+        Visible {
+            rule,
+            about,
+            unused,
+            count,
+            generation,
+            prompt,
+            relations,
+            search,
+            triggers,
+            names,
+        }
     }
 }
