@@ -15,6 +15,8 @@ defmodule Skillbook.Hostile.LinearTest do
   # longer than @shortest.
   @sizes [{500, 32_000}, {2_000, 16_000}, {:infinity, 4_000}]
   @shortest 4_000
+  # The size of a flag's value for a first look.
+  @value 16_000
   # A call that takes longer is measured with shorter texts instead of longer ones.
   @long 40_000
   # The pieces of which a text of nearly a megabyte is made, and its time in microseconds.
@@ -59,16 +61,36 @@ defmodule Skillbook.Hostile.LinearTest do
     assert slow == []
   end
 
+  test "nor do two doublings of a flag's value, for every command" do
+    rows = TextFunctions.flags(&start_supervised!({Skillbook, &1}))
+    assert length(rows) > 150
+
+    slow =
+      for {_function, what, call} <- rows,
+          least = Cost.time(fn -> call.("a") end, 3),
+          {name, text} <- HostileTexts.values(),
+          size = size(call, text.(@value), least + @shortest),
+          ratio = superlinear(call, text, size, @attempts),
+          do: "#{what}, #{name}: #{ratio}"
+
+    assert slow == []
+
+    long =
+      for {_function, what, call} <- rows,
+          piece <- @large,
+          text = String.duplicate(piece, div(@megabyte, byte_size(piece))),
+          time = longer(call, text, @second),
+          do: "#{what}, #{inspect(piece)}: #{round(time)} µs"
+
+    assert long == []
+  end
+
   test "nothing just below a megabyte takes longer than a second", %{tmp_dir: folder} do
     slow =
       for {{module, function}, what, call} <- rows(folder),
           piece <- @large,
           text = String.duplicate(piece, div(@megabyte, byte_size(piece))),
-          time = Cost.time(fn -> call.(text) end, 1),
-          time > @second,
-          # Without the time of other programs.
-          time = Cost.cpu(fn -> call.(text) end, 1),
-          time > @second,
+          time = longer(call, text, @second),
           do: "#{inspect(module)}.#{function} #{what}, #{inspect(piece)}: #{round(time)} µs"
 
     assert slow == []
@@ -94,6 +116,14 @@ defmodule Skillbook.Hostile.LinearTest do
   defp rows(folder) do
     start = &start_supervised!({Skillbook, &1})
     folder |> TextFunctions.world(start) |> TextFunctions.rows()
+  end
+
+  # The processor time of a call, if it is longer, also without the time of other programs.
+  defp longer(call, text, most) do
+    if Cost.time(fn -> call.(text) end, 1) > most do
+      time = Cost.cpu(fn -> call.(text) end, 1)
+      if time > most, do: time
+    end
   end
 
   # The longest text to measure with; `nil` for a quick call, as most are.

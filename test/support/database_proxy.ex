@@ -90,7 +90,8 @@ defmodule Skillbook.DatabaseProxy do
       {:ok, server} = :gen_tcp.connect(host, port, [:binary, active: false])
       :ok = :inet.setopts(client, active: true)
       :ok = :inet.setopts(server, active: true)
-      forward(%{proxy: proxy, client: client, server: server, answered: true, drop: nil})
+      state = %{proxy: proxy, client: client, server: server}
+      forward(Map.merge(state, %{answered: true, tail: "", drop: nil}))
     end
   end
 
@@ -103,10 +104,12 @@ defmodule Skillbook.DatabaseProxy do
         from_client(action, bytes, %{state | answered: false})
 
       {:tcp, _server, bytes} ->
-        # The end of an answer: ready for the next query.
-        size = max(byte_size(bytes) - 6, 0)
-        answered = match?(<<_::binary-size(size), ?Z, 5::32, _>>, bytes)
-        from_server(bytes, %{state | answered: state.answered or answered}, answered)
+        # The end of an answer, which may come in pieces: ready for the next query.
+        tail = state.tail <> bytes
+        tail = binary_part(tail, byte_size(tail), -min(byte_size(tail), 6))
+        answered = match?(<<?Z, 5::32, _>>, tail)
+        state = %{state | answered: state.answered or answered, tail: tail}
+        from_server(bytes, state, answered)
 
       :fault ->
         forward(state)

@@ -219,6 +219,16 @@ defmodule Skillbook.HostileTexts do
       ]
   end
 
+  # Pieces of what flags are read as: numbers, times, zones, rules, addresses, globs and names.
+  @values ["9", "-", "+", "0.", "1e", "9:", "9-", "9 ", "2026-01-01,", "T00:00", "monday "] ++
+            ["every 2 weeks ", "FREQ=DAILY;", "BYDAY=MO,", "Europe/", "a@b.c, ", "<a@b.c>"] ++
+            ["\"a\" <", "=?utf-8?q?", "a,", "a ", "a.", "*a", "#a ", "[", "{\"a\":", "\n", "é"] ++
+            ["\u202E", "\"", "word\n"]
+
+  @doc "The texts for values of flags, as `all/0`."
+  @spec values :: [{String.t(), (pos_integer() -> String.t())}]
+  def values, do: for(piece <- @values, do: {inspect(piece), &text("", piece, &1)})
+
   # At least one piece, and never more bytes than the size, unless the first piece has more.
   defp text(start, piece, size),
     do: start <> String.duplicate(piece, max(div(size - byte_size(start), byte_size(piece)), 1))

@@ -232,6 +232,49 @@ defmodule Skillbook.TextFunctions do
       strangers()
   end
 
+  @doc """
+  Every flag of every command of the library, as a function of its value. The accounts of the
+  commands for mail, calendars, files and customers have no server, so these read their flags only.
+  """
+  @spec flags((keyword() -> term())) :: [row()]
+  def flags(start) do
+    book = :"hostile_flags_#{System.unique_integer([:positive])}"
+    account = [token: fn -> "t" end, url: "http://127.0.0.1:1", retries: 0]
+    none = fn services -> [quota: Enum.map(services, &{&1, :infinity})] end
+
+    start.(
+      name: book,
+      store: ":memory:",
+      breaker: false,
+      watch: false,
+      connections: [
+        google:
+          [vendor: Skillbook.Test.GoogleVendor] ++ none.([:gmail, :calendar, :drive]) ++ account,
+        hubspot: [vendor: Skillbook.Connections.HubSpot] ++ none.([:hubspot, :search]) ++ account
+      ],
+      vaults: [[name: "drive"]],
+      profiles: [[id: "default", approved: ["*"]]]
+    )
+
+    {:ok, _} = Store.put_note(Skillbook.view(book), "Milk", "Two bottles.")
+    view = Skillbook.view(book)
+
+    for %{kind: :command} = entry <- View.entries(view),
+        {:ok, %{flags: _} = declaration} <- [View.flags(view, entry.name)],
+        flag <- declaration.flags do
+      {:ok, routed} = Router.route(view, entry.name)
+      others = for other <- declaration.flags, other.required, into: %{}, do: {other.name, "1"}
+
+      call = fn text ->
+        command = %{routed.command | flags: Map.put(others, flag.name, text)}
+        routed = %{routed | command: command}
+        Skillbook.Executor.execute(routed, Skillbook.Executor.context(view, routed))
+      end
+
+      {{Skillbook.Executor, :execute}, "#{entry.name} --#{flag.name}", call}
+    end
+  end
+
   defp web(book) do
     {:ok, web} = Skillbook.Web.listen(Skillbook.Web.new!(book: book), :unix)
     form = [{"content-type", "application/x-www-form-urlencoded"}]

@@ -22,9 +22,9 @@ defmodule Skillbook.MCP.Stdio do
           keyword(),
           (() -> {:line, binary()} | :too_long | :eof | {:error, term()}),
           (iodata() -> :ok | {:error, term()}),
-          (() -> :ok)
+          (() -> :ok) | nil
         ) :: :ok | {:error, term()}
-  def serve(book, profile, options, read, write, stop \\ fn -> :ok end) do
+  def serve(book, profile, options, read, write, stop \\ nil) do
     profile = View.of(book, profile).profile
     session = %{id: nil, book: book, profile: profile.id, fields: nil, idle: :infinity}
     {:ok, session} = Session.start_link(session)
@@ -207,8 +207,12 @@ defmodule Skillbook.MCP.Stdio do
   defp finish(state, stop) do
     if state.follower, do: Process.exit(state.follower, :kill)
     await(state.tasks)
-    stop.()
-    await(state.tasks)
+
+    if stop do
+      stop.()
+      await(state.tasks)
+    end
+
     Supervisor.stop(state.tasks)
     send(state.writer, :stop)
     Session.stop(state.session)

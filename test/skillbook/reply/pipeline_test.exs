@@ -69,7 +69,7 @@ defmodule Skillbook.Reply.PipelineTest do
       "x/page.md" => page("x.page", [], String.duplicate("long ", 10_000))
     })
 
-    book = book(sources: [folder], max_running: 1)
+    book = book(sources: [folder], max_running: 1, drain: 0)
     view = Skillbook.view(book)
     test = self()
     lines = ["x.tell", "x.tell", "get_skill: x.page"]
@@ -77,7 +77,7 @@ defmodule Skillbook.Reply.PipelineTest do
     assert_receive {:handler, _, _}, 60_000
     stop_supervised!(book)
     assert [killed, late, long] = Task.await(task, 60_000)
-    assert %{error: %Skillbook.HandlerError{kind: :crash}} = killed
+    assert %{error: %Skillbook.HandlerError{kind: :interrupted}} = killed
 
     assert late.error.kind == :stopped
 
