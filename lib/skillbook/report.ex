@@ -39,18 +39,19 @@ defmodule Skillbook.Report do
   # The text of one result, for the answer to a tool call. Its first line is always the status, so
   # no content can imitate instructions to follow.
   @spec answer(Result.t()) :: String.t()
-  def answer(%Result{status: status, content: content}) do
+  def answer(%Result{content: content} = result) do
     case String.trim_trailing(content) do
-      "" -> status(status)
-      content -> status(status) <> "\n" <> Hidden.visible(content)
+      "" -> status(result)
+      content -> status(result) <> "\n" <> Hidden.visible(content)
     end
   end
 
   @doc false
-  @spec status(atom()) :: String.t()
-  def status(:template), do: "ok: instructions to follow"
-  def status(:help), do: "ok"
-  def status(status), do: Atom.to_string(status)
+  @spec status(Result.t()) :: String.t()
+  def status(%Result{status: :template, metadata: %{external: true}}), do: "ok"
+  def status(%Result{status: :template}), do: "ok: instructions to follow"
+  def status(%Result{status: :help}), do: "ok"
+  def status(%Result{status: status}), do: Atom.to_string(status)
 
   defimpl String.Chars do
     alias Skillbook.Report
@@ -60,7 +61,7 @@ defmodule Skillbook.Report do
     @max_heading_length 120
 
     def to_string(report) do
-      results = Enum.map(report.results, &{&1.command, Report.status(&1.status), &1.content})
+      results = Enum.map(report.results, &{&1.command, Report.status(&1), &1.content})
       incomplete = Enum.map(report.incomplete, &{&1, "not run", @not_run})
 
       answers =
