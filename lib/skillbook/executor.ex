@@ -25,7 +25,8 @@ defmodule Skillbook.Executor do
     * An entry with a handler runs it in a supervised process with a time limit.
     * A page with `cmd` blocks in its Behavior section is a workflow; its commands run
       (`Skillbook.Workflow`).
-    * Any other page returns its text, with the status `:template`, for the model to follow.
+    * Any other page returns its text, with the status `:template`, for the model to follow. A page
+      of low trust is not to be followed, and its text says so.
 
   Long results are truncated by `Skillbook.run/3`, not here.
   """
@@ -197,8 +198,12 @@ defmodule Skillbook.Executor do
         entry.trust == :low and context.workflow != nil ->
           text(routed, context, :ok, @low_trust_notice)
 
+        # Without a workflow the status says that nothing ran.
+        entry.trust == :low ->
+          text(routed, context, :template, low_trust_steps(entry) <> @low_trust_notice)
+
         true ->
-          text(routed, context, :template, low_trust_steps(entry))
+          text(routed, context, :template, "")
       end
     end
   end
@@ -211,7 +216,7 @@ defmodule Skillbook.Executor do
   defp low_trust_steps(%Entry{kind: :command, trust: :low} = entry) do
     if Workflow.workflow?(%{entry | trust: :medium}) do
       "`#{entry.name}` was not run: it is a workflow of low trust, and its steps do not run. " <>
-        "To run them, its source `#{entry.source}` needs the trust medium. " <> @low_trust_notice
+        "To run them, its source `#{entry.source}` needs the trust medium. "
     else
       ""
     end
@@ -222,6 +227,7 @@ defmodule Skillbook.Executor do
   defp text(%{entry: entry, declaration: declaration} = routed, context, status, prefix) do
     with {:ok, text} <- page(entry, declaration, routed.command, context) do
       metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
+      metadata = if entry.trust == :low, do: Map.put(metadata, :external, true), else: metadata
       {:ok, %Result{status: status, content: prefix <> String.trim(text), metadata: metadata}}
     end
   end

@@ -3,9 +3,9 @@ defmodule Skillbook.Report do
   The results of a model's reply, as returned by `Skillbook.run/3`.
 
   `to_string/1` returns the text for the model: each command with its status, and its content
-  indented below, so that no content can imitate the result of another command. Content with a code
-  block is a block quote, so that a model that repeats it runs nothing. The text is empty if the
-  reply had no commands and nothing that looks like one.
+  indented below, so that no content can imitate the result of another command. Content with a
+  code block is a block quote, so that a model that repeats it runs nothing. The text is empty if
+  the reply had no commands and nothing that looks like one.
 
   ## Fields
 
@@ -40,10 +40,10 @@ defmodule Skillbook.Report do
   # The text of one result, for the answer to a tool call. Its first line is always the status, so
   # no content can imitate instructions to follow.
   @spec answer(Result.t()) :: String.t()
-  def answer(%Result{status: status, content: content}) do
+  def answer(%Result{content: content} = result) do
     case String.trim_trailing(content) do
-      "" -> status(status)
-      content -> status(status) <> "\n" <> shown(content)
+      "" -> status(result)
+      content -> status(result) <> "\n" <> shown(content)
     end
   end
 
@@ -64,10 +64,11 @@ defmodule Skillbook.Report do
   defp quoted(line), do: "> " <> line
 
   @doc false
-  @spec status(atom()) :: String.t()
-  def status(:template), do: "ok: instructions to follow"
-  def status(:help), do: "ok"
-  def status(status), do: Atom.to_string(status)
+  @spec status(Result.t()) :: String.t()
+  def status(%Result{status: :template, metadata: %{external: true}}), do: "ok"
+  def status(%Result{status: :template}), do: "ok: instructions to follow"
+  def status(%Result{status: :help}), do: "ok"
+  def status(%Result{status: status}), do: Atom.to_string(status)
 
   defimpl String.Chars do
     alias Skillbook.Report
@@ -77,7 +78,7 @@ defmodule Skillbook.Report do
     @max_heading_length 120
 
     def to_string(report) do
-      results = Enum.map(report.results, &{&1.command, Report.status(&1.status), &1.content})
+      results = Enum.map(report.results, &{&1.command, Report.status(&1), &1.content})
       incomplete = Enum.map(report.incomplete, &{&1, "not run", @not_run})
 
       answers =

@@ -10,7 +10,8 @@ defmodule Skillbook.Result do
     * `:status` - one of
       * `:ok`
       * `:error`
-      * `:template` - the content is instructions for the model to follow
+      * `:template` - the content is instructions for the model to follow; or, with `:external`, the
+        text of a page of low trust, which a report shows as data
       * `:help` - the content is the answer to `get_skill` or `--help`
       * `:skipped` - the command did not run because an earlier one failed
       * `:pending` - the command, or one that it called, waits for an approval
@@ -25,7 +26,8 @@ defmodule Skillbook.Result do
     * `:metadata` - a map for other values of the handler. These keys have a meaning:
       * `:activates` - the entries whose full texts the content holds (`:help`, `:template`): maps
         with a `:name`, and the first 16 hexadecimal digits of the text's SHA-256 as `:hash`
-      * `:external` - `true` if the content has texts from outside, such as mails and documents
+      * `:external` - `true` if the content has texts from outside, such as mails, documents and
+        pages of low trust
       * `:media` - images, sounds and files beside the text, for clients of MCP: a list of maps
         with the bytes as `:data` and their type as `:type`, such as `"image/png"`, of at most
         8 MiB together. With a `:uri` it is a file

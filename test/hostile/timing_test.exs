@@ -24,8 +24,8 @@ defmodule Skillbook.Hostile.TimingTest do
   ]
 
   test "medians for hidden and missing names are the same", %{tmp_dir: folder} do
-    # Names and words of hidden entries, and of shown ones. The missing ones have the same letters,
-    # because the time depends on those.
+    # Names and words of hidden entries, and of shown ones. The missing ones have the same
+    # letters, because the time depends on those.
     hidden = for _ <- 1..80, do: word()
     missing = Enum.map(hidden, &turned/1)
     shown = for _ <- 1..40, do: word()

@@ -19,8 +19,8 @@ defmodule Skillbook.ClockTest do
 
     assert read != []
 
-    assert Enum.reject(read, fn {_path, line} -> line =~ "system_time: System.system_time()" end) ==
-             []
+    telemetry = "system_time: System.system_time()"
+    assert Enum.reject(read, fn {_path, line} -> line =~ telemetry end) == []
   end
 
   defp sql(book), do: Book.sql(Book.fetch!(book))

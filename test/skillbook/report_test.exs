@@ -22,6 +22,10 @@ defmodule Skillbook.ReportTest do
       assert text([%Result{status: status, command: "a.b", content: "x"}]) ==
                "[1] a.b\n#{shown}\n  x"
     end
+
+    low = %Result{status: :template, command: "a.b", content: "x", metadata: %{external: true}}
+    assert text([low]) == "[1] a.b\nok\n  x"
+    assert Report.answer(low) == "ok\nx"
   end
 
   test "content cannot imitate another result" do

@@ -522,7 +522,7 @@ defmodule Skillbook.SchedulerTest do
     setup %{tmp_dir: folder} do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
       clock = clock()
-      book = scheduled(folder, clock, watch: false)
+      book = scheduled(folder, clock, watch: false, drain: 100)
 
       %{
         book: book,

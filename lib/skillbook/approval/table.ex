@@ -193,8 +193,8 @@ defmodule Skillbook.Approval.Table do
 
   @doc """
   Stores the result of a run; false if the holder has lost it. The result of a run whose lease
-  passed while it went on is stored too, since no other run takes its place. The same result may be
-  stored again, after an error that does not say whether it was.
+  passed while it went on is stored too, since no other run takes its place. The same result may
+  be stored again, after an error that does not say whether it was.
   """
   @spec finish(SQL.t(), String.t(), String.t(), DateTime.t(), Approval.status(), Result.t()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}

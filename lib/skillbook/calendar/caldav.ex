@@ -22,7 +22,8 @@ defmodule Skillbook.Calendar.CalDAV do
   alias Skillbook.Connections.Library
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
 
-  # Milliseconds in which the files of a calendar are read, and at most half of those that are left.
+  # Milliseconds in which the files of a calendar are read. At most half of those that are left
+  # are used.
   @budget 15_000
 
   @impl true

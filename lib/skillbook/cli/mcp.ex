@@ -102,7 +102,9 @@ defmodule Skillbook.CLI.MCP do
 
     stop = fn -> Session.stop(book) end
 
-    case Signals.trap(fn -> Stdio.serve(book, profile, served, input(leader), &put/1, stop) end) do
+    serve = fn -> Stdio.serve(book, profile, served, input(leader), &put/1, stop) end
+
+    case Signals.trap(serve) do
       :ok ->
         :ok
 

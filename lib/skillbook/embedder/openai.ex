@@ -26,7 +26,8 @@ defmodule Skillbook.Embedder.OpenAI do
     * `:encoding` - `:float` or `:base64`: how the server is asked to write the numbers. The
       second needs a quarter of the bytes, and not all servers have it. Both are read. Default:
       `:float`
-    * `:batch` - texts of one request, from 1 to 2,048. Default: 64
+    * `:batch` - texts of one request, from 1 to 2,048. An answer may have at most 8,000,000
+      numbers. Default: 64
     * `:batch_bytes` - bytes of the texts of one request. A longer text is sent alone. Default:
       131,072
     * `:max_text` - bytes of one text; of a longer one the beginning is sent. Servers refuse texts
@@ -109,6 +110,11 @@ defmodule Skillbook.Embedder.OpenAI do
 
   @subject "an embedder"
   @max_size 16_384
+  # Numbers of an answer. They take about 640 MB.
+  @max_numbers 8_000_000
+  # Keys and values of an answer beside its numbers, and those for each text.
+  @max_fields 1_000
+  @max_fields_for_text 50
   # Bytes of a number in JSON, with its comma.
   @max_number 32
   # Bytes of an answer beside its numbers, and of the other fields for each text.
@@ -200,7 +206,7 @@ defmodule Skillbook.Embedder.OpenAI do
   defp request(embedder, key, texts, deadline) do
     body = body(embedder, texts)
     headers = fn -> [{"accept", "application/json"} | Service.bearer(key)] end
-    max = @max_rest + length(texts) * (embedder.dimensions || @max_size) * @max_number
+    max = @max_rest + max_numbers(embedder, length(texts)) * @max_number
     start = %{status: nil, headers: %{}, body: [], size: 0, max: max}
 
     Service.attempt(embedder, deadline, fn _retry -> :ok end, fn ->
@@ -210,6 +216,9 @@ defmodule Skillbook.Embedder.OpenAI do
       |> Failure.hide_key(key)
     end)
   end
+
+  defp max_numbers(embedder, count),
+    do: min(count * (embedder.dimensions || @max_size), @max_numbers)
 
   defp body(embedder, texts) do
     fields = %{
@@ -240,10 +249,11 @@ defmodule Skillbook.Embedder.OpenAI do
   defp result({:halted, answer}, _embedder, _count),
     do: bad_answer("it has more than #{answer.max} bytes")
 
-  defp result({:ok, answer}, _embedder, count) do
+  defp result({:ok, answer}, embedder, count) do
     body = IO.iodata_to_binary(answer.body)
+    most = max_numbers(embedder, count) + count * @max_fields_for_text + @max_fields
 
-    case JSON.decode(body) do
+    case JSON.decode(body, most) do
       {:ok, %{"error" => error}} when error != nil ->
         {:retry, %EmbedderError{kind: :server, reason: Failure.error_text(error)}}
 

@@ -4,7 +4,7 @@ defmodule Skillbook.HTTP.Failure do
   # `EmbedderError`, which have the same fields.
 
   alias Skillbook.HTTP.{Error, Response}
-  alias Skillbook.Support.{JSON, Number, Redact}
+  alias Skillbook.Support.{Hidden, JSON, Number, Redact}
 
   # Bytes of an error response: enough to find its message.
   @max_body 64 * 1024
@@ -225,15 +225,18 @@ defmodule Skillbook.HTTP.Failure do
   def error_text(text) when is_binary(text), do: excerpt(text)
   def error_text(other), do: other |> JSON.encode() |> excerpt()
 
-  @doc "The start of a text as one line, without control characters for terminals."
+  @doc """
+  The start of a text as one line, without control characters for terminals. Other hidden characters
+  are shown by their codes.
+  """
   @spec excerpt(binary()) :: String.t()
   def excerpt(text) do
     text = if String.valid?(text), do: text, else: inspect(text, printable_limit: @max_excerpt)
     line = text |> String.replace(~r/[\s\x00-\x1f\x7f-\x9f]+/u, " ") |> String.trim()
 
     if String.length(line) > @max_excerpt,
-      do: String.slice(line, 0, @max_excerpt) <> @cut,
-      else: line
+      do: Hidden.visible(String.slice(line, 0, @max_excerpt)) <> @cut,
+      else: Hidden.visible(line)
   end
 
   @doc "Removes the key from an error: a server may repeat it, and an excerpt may end within it."

@@ -13,8 +13,8 @@ defmodule Skillbook.MCP.Stdio do
 
   @doc """
   Serves a book until the input ends. `read` returns the next line, `:eof` or an error, and
-  `write` takes iodata and returns `:ok` or `{:error, reason}`. `stop` is called before the requests
-  that still run are stopped, and may stop the book, which lets them end.
+  `write` takes iodata and returns `:ok` or `{:error, reason}`. `stop` is called before the
+  requests that still run are stopped, and may stop the book, which lets them end.
   """
   @spec serve(
           atom(),

@@ -22,8 +22,8 @@ defmodule Skillbook.Run.Drain do
   @doc "Makes the table of a book, for the process that is its supervisor."
   @spec new(atom()) :: :ok
   def new(book) do
-    :ets.new(table(book), [:named_table, :public, write_concurrency: true, read_concurrency: true])
-
+    concurrency = [write_concurrency: true, read_concurrency: true]
+    :ets.new(table(book), [:named_table, :public] ++ concurrency)
     :ok
   end
 

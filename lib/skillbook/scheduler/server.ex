@@ -61,7 +61,7 @@ defmodule Skillbook.Scheduler.Server do
       running: %{},
       # When all leases were last renewed, in monotonic milliseconds.
       renewed: monotonic(),
-      # Leases of others that end too late, each with the monotonic milliseconds when it was found.
+      # Leases of others that end too late, with the monotonic milliseconds when each was found.
       ahead: %{},
       # Whether the last heartbeat could not reach the database.
       disconnected: false,
@@ -592,8 +592,8 @@ defmodule Skillbook.Scheduler.Server do
     state
   end
 
-  # The end of a lease that comes from a clock ahead of this one says nothing. It is over if nobody
-  # renews it during three leases.
+  # The end of a lease that comes from a clock ahead of this one says nothing. It is over if
+  # nobody renews it during three leases.
   defp follow_ahead(state, now) do
     with {:ok, leases} <- Firings.ahead(sql(state), state.book.name, state.by, now) do
       found = Map.new(leases, &{&1, Map.get(state.ahead, &1, monotonic())})

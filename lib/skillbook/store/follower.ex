@@ -8,9 +8,9 @@ defmodule Skillbook.Store.Follower do
   # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
   # process and the watcher, and so is that of the operations that this node has seen.
   #
-  # A server that takes over from a lost one, or a restored copy, may lack the last writes and have
-  # others at the same revisions. So the last write that was seen is looked for at each query; if
-  # it is gone, all entries are read again.
+  # A server that takes over from a lost one, or a restored copy, may lack the last writes and
+  # have others at the same revisions. So the last write that was seen is looked for at each
+  # query; if it is gone, all entries are read again.
 
   use GenServer
 

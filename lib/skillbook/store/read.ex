@@ -3,8 +3,8 @@ defmodule Skillbook.Store.Read do
   # Reads entries and their versions for a view, and resolves names for reads and writes.
   #
   # `Skillbook.Store.Table` returns all rows of the tenants that the view's profile reads. This
-  # module drops those that the profile may not see, before any result, count or suggestion depends
-  # on them.
+  # module drops those that the profile may not see, before any result, count or suggestion
+  # depends on them.
   #
   # `at` is a map with the database (`:sql`) and the view. In a write it also has `:named`, the
   # entries of one name that the transaction has already read.

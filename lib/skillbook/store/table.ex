@@ -2,9 +2,9 @@ defmodule Skillbook.Store.Table do
   @moduledoc false
   # Reads and writes entries and their versions in the database.
   #
-  # All functions take a handle of `Skillbook.SQL`. Those that take a profile read only the entries
-  # of its tenant and common ones, so entries of others cost no time. None of them checks access:
-  # that is the work of `Skillbook.Store.Read`.
+  # All functions take a handle of `Skillbook.SQL`. Those that take a profile read only the
+  # entries of its tenant and common ones, so entries of others cost no time. None of them checks
+  # access: that is the work of `Skillbook.Store.Read`.
 
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Version

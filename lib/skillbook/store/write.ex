@@ -390,7 +390,9 @@ defmodule Skillbook.Store.Write do
   end
 
   defp numbered_name(write, slug, title) do
-    with {:ok, entries} <- Table.starting_with(write.sql, write.view.profile, Fields.stem(slug)) do
+    stem = Fields.stem(slug)
+
+    with {:ok, entries} <- Table.starting_with(write.sql, write.view.profile, stem) do
       taken = entries |> Read.visible(write.view) |> MapSet.new(& &1.name)
       names = 2 |> Stream.iterate(&(&1 + 1)) |> Stream.map(&Fields.numbered(slug, &1))
       {:ok, Enum.find(names, &(&1 not in taken and not hides_file?(write.view, &1, title)))}

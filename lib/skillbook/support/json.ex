@@ -4,8 +4,12 @@ defmodule Skillbook.Support.JSON do
 
   alias Skillbook.{JSONError, Native}
 
+  # They take about 80 MB.
+  @max_values 1_000_000
+
   @doc """
-  Decodes a JSON text. Objects become maps with string keys; duplicate keys are an error.
+  Decodes a JSON text. Objects become maps with string keys; duplicate keys are an error, and so
+  are more keys and values than `most`, a million if nothing is given.
 
       iex> Skillbook.Support.JSON.decode(~S({"a": [1, 2.5, null]}))
       {:ok, %{"a" => [1, 2.5, nil]}}
@@ -13,9 +17,9 @@ defmodule Skillbook.Support.JSON do
       iex> Exception.message(error)
       "line 1, column 10: expected ident"
   """
-  @spec decode(binary()) :: {:ok, term()} | {:error, JSONError.t()}
-  def decode(text) do
-    with {:error, {reason, line, column, path}} <- Native.json_decode(text),
+  @spec decode(binary(), pos_integer()) :: {:ok, term()} | {:error, JSONError.t()}
+  def decode(text, most \\ @max_values) do
+    with {:error, {reason, line, column, path}} <- Native.json_decode(text, most),
          do: {:error, %JSONError{reason: reason, line: line, column: column, path: path}}
   end
 

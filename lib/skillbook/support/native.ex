@@ -26,7 +26,7 @@ defmodule Skillbook.Native do
         hidden_visible: 1,
         hidden_json: 1,
         http_client: 1,
-        json_decode: 1,
+        json_decode: 2,
         json_encode: 2,
         sql_statements: 3,
         view_new: 6,

@@ -47,20 +47,27 @@ pub enum Part {
     Value,
 }
 
-/// Parses a JSON text. A byte order mark may come first, values may be nested 127 deep, and a key
-/// may occur only once in an object.
+/// Parses a JSON text of at most `most` keys and values, counted before any memory is used: a value
+/// of two bytes takes eighty. A byte order mark may come first, values may be nested 127 deep, and
+/// a key may occur only once in an object.
 ///
 /// ```
 /// use skillbook_core::{json, value::Value};
-/// let value = json::parse(r#"{"a": [1]}"#).unwrap();
+/// let value = json::parse(r#"{"a": [1]}"#, 10).unwrap();
 /// assert_eq!(value.get("a"), Some(&Value::List(vec![Value::Int(1)])));
 ///
-/// let error = |text| json::parse(text).unwrap_err().to_string();
+/// let error = |text| json::parse(text, 5).unwrap_err().to_string();
 /// assert_eq!(error(r#"{"a" 1}"#), "1:6: expected `:`");
 /// assert_eq!(error(r#"{"a": 1, "a": 2}"#), r#"1:10: expected each key once, got "a" again"#);
+/// assert_eq!(error("[1, 2, 3, 4, 5]"), "1:14: expected at most 5 keys and values, got more");
 /// ```
-pub fn parse(text: &str) -> Result<Value, Error> {
+pub fn parse(text: &str, most: usize) -> Result<Value, Error> {
     let text = without_mark(text);
+    if let Some(at) = beyond(text, most) {
+        let (line, column) = line_and_column(text, at);
+        let message = format!("expected at most {most} keys and values, got more");
+        return Err(Error { message, line, column, path: Vec::new() });
+    }
     let value = serde_json::from_str(text).map(value).map_err(|error| {
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
@@ -101,6 +108,27 @@ pub fn place(text: &str, path: &[Step], part: Part) -> Option<(u32, u32)> {
     let text = without_mark(text);
     let (at, _) = find(text, |found| found.part == part && found.path == path)?;
     Some(line_and_column(text, at))
+}
+
+/// The offset of the first key or value after so many, in a text that may be JSON.
+fn beyond(text: &str, most: usize) -> Option<usize> {
+    // Each takes two bytes of JSON, so most texts need no count.
+    if text.len() / 2 < most {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let (mut at, mut count) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b':' | b',' | b'}' | b']') {
+            count += 1;
+            if count > most {
+                // A sign that is not JSON may be of several bytes.
+                return (0..=at).rev().find(|at| text.is_char_boundary(*at));
+            }
+        }
+        at += token(&bytes[at..]);
+    }
+    None
 }
 
 fn without_mark(text: &str) -> &str {
@@ -251,7 +279,29 @@ mod tests {
         ];
         for (text, expected) in rows {
             let text_shown = &text[..text.len().min(40)];
-            assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text_shown}");
+            assert_eq!(parse(text, 1_000_000).unwrap_err().to_string(), expected, "{text_shown}");
+        }
+    }
+
+    #[test]
+    fn keys_and_values_are_counted() {
+        let rows = [
+            ("", 0),
+            ("[]", 1),
+            ("[[], {}]", 3),
+            ("{\"a\": [1, -2.5e+3, true, null]}", 7),
+            ("{\"a, [b]\": \"c, \\\"d\\\": {\"}", 3),
+            ("[\n\"\u{e9}\" ]", 2),
+        ];
+        for (text, count) in rows {
+            let small = |most| beyond(&format!("{text}{}", " ".repeat(50)), most).is_none();
+            assert_eq!((small(count), count == 0 || !small(count - 1)), (true, true), "{text}");
+        }
+        for text in ["\u{e9}\u{e9}\u{e9}", "[\u{e9}", "\"\u{e9}", "[[[[\u{feff}"] {
+            for most in 0..3 {
+                // Whatever it is, it is an error with a place in the text.
+                assert!(parse(text, most).is_err(), "{text}");
+            }
         }
     }
 
@@ -274,12 +324,12 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(
-                parse(text).err().map(|error| error.to_string()).as_deref(),
+                parse(text, 1_000_000).err().map(|error| error.to_string()).as_deref(),
                 expected,
                 "{text}"
             );
         }
-        let path = parse("{\"a\": [[], {\"b\": 1, \"b\": 1}]}").unwrap_err().path;
+        let path = parse("{\"a\": [[], {\"b\": 1, \"b\": 1}]}", 1_000_000).unwrap_err().path;
         assert_eq!(path, [Step::Key("a".into()), Step::Index(1), Step::Key("b".into())]);
     }
 
@@ -311,8 +361,11 @@ mod tests {
 
     #[test]
     fn reads_values() {
-        let read = parse("\u{feff}{\"b\": [true, null, 1.5, \"x\"], \"a\": 18446744073709551615}")
-            .unwrap();
+        let read = parse(
+            "\u{feff}{\"b\": [true, null, 1.5, \"x\"], \"a\": 18446744073709551615}",
+            1_000_000,
+        )
+        .unwrap();
         let list = [Value::Bool(true), Value::Null, Value::Float(1.5), Value::Str("x".into())];
         let pairs =
             [("b", Value::List(list.to_vec())), ("a", Value::Float(18446744073709551615.0))];

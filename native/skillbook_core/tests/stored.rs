@@ -608,6 +608,8 @@ proptest! {
     ) {
         let plain =
             Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
+        // Texts of low trust have a line that says so.
+        let plain = Record { origin: record.origin, ..plain };
         let lines = |record: &Record| {
             let record = Record {
                 content: "Body".into(),

@@ -17,13 +17,14 @@ mod atoms {
 }
 
 twin! {
-    /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
-    "DirtyCpu" fn json_decode_now | json_decode_dirty(env, bytes: Binary<'a>)
+    /// `{:ok, value}` of at most so many keys and values, maps with string keys, or
+    /// `{:error, {reason, line, column, path}}`.
+    "DirtyCpu" fn json_decode_now | json_decode_dirty(env, bytes: Binary<'a>, most: usize)
     if bytes.len() <= BYTES
-    => decode(env, bytes)
+    => decode(env, bytes, most)
 }
 
-fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
+fn decode<'a>(env: Env<'a>, bytes: Binary<'a>, most: usize) -> NifResult<Term<'a>> {
     let text = match simdutf8::compat::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -34,7 +35,7 @@ fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
             );
         }
     };
-    Ok(match json::parse(text) {
+    Ok(match json::parse(text, most) {
         Ok(value) => (atoms::ok(), encode::value(env, &value)?).encode(env),
         Err(error) => {
             let path: Vec<Term> = error.path.iter().map(|step| encode_step(env, step)).collect();

@@ -9,7 +9,8 @@
 //!   folders. `.git` and `node_modules` then cost nothing.
 //! - At intervals each root is compared with the folder that is watched. A root that is moved, or
 //!   whose parent is, reports nothing; it may also come, go, be replaced, or be a link that leads
-//!   elsewhere.
+//!   elsewhere. So is the list of file systems that are mounted below roots: mounting reports
+//!   nothing either.
 //! - Lost reports, and paths that are not UTF-8, are reported as `:all`, after which everything is
 //!   read again.
 //!
@@ -92,6 +93,7 @@ fn watch_start(
         native: None,
         sender: sender.clone(),
         overflowed: false,
+        mounts: Vec::new(),
         pending: Pending::default(),
         pid,
         env: OwnedEnv::new(),
@@ -151,6 +153,8 @@ struct Watch {
     sender: Sender<Message>,
     /// Whether the system has dropped reports.
     overflowed: bool,
+    /// The file systems that are mounted below roots.
+    mounts: Vec<String>,
     pending: Pending,
     pid: LocalPid,
     env: OwnedEnv,
@@ -251,6 +255,7 @@ impl Watch {
         if rebuild {
             self.pending.insert_all();
         }
+        rebuild |= self.mounts != mounts(&self.roots);
         for root in &mut self.roots {
             match &mut root.watched {
                 Watched::Nothing => rebuild |= root.path.is_dir(),
@@ -295,6 +300,7 @@ impl Watch {
                 self.pending.insert(path);
             }
         }
+        self.mounts = mounts(&self.roots);
     }
 
     fn watch_root(&mut self, path: &Path) -> Result<Watched, String> {
@@ -434,6 +440,40 @@ fn stamps(root: &Path) -> Stamps {
         Some((entry.into_path(), (it.mode(), it.ino(), it.size(), times)))
     };
     entries.filter_map(Result::ok).take(MAX_FILES).filter_map(stamp).collect()
+}
+
+/// The file systems that are mounted below watched folders, each with its number, device and path.
+#[cfg(target_os = "linux")]
+fn mounts(roots: &[Root]) -> Vec<String> {
+    let folders: Vec<&Path> = roots
+        .iter()
+        .filter_map(|root| match &root.watched {
+            Watched::Native(folder) => Some(folder.path.as_path()),
+            _ => None,
+        })
+        .collect();
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    // A line has the mount's number, that of its parent, the device, the root and the path.
+    let list = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let below = |line: &&str| {
+        let path = line.split(' ').nth(4).map(unescaped);
+        path.is_some_and(|path| folders.iter().any(|folder| Path::new(&path).starts_with(folder)))
+    };
+    list.lines().filter(below).map(str::to_owned).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mounts(_roots: &[Root]) -> Vec<String> {
+    Vec::new()
+}
+
+/// A path of the list of mounts, in which these four characters are octal.
+#[cfg(target_os = "linux")]
+fn unescaped(path: &str) -> String {
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(path.to_owned(), |path, (code, c)| path.replace(code, c))
 }
 
 /// The name of a file system that does not report changes made by other machines.

@@ -70,8 +70,8 @@ struct OpenFile {
     path: PathBuf,
     /// Device and inode.
     id: (u64, u64),
-    /// The same of the log, which has the last commits, once there is one. It stays while the writer
-    /// is open.
+    /// The same of the log, which has the last commits, once there is one. It stays while the
+    /// writer is open.
     log: Mutex<Option<(u64, u64)>>,
 }
 

@@ -196,9 +196,9 @@ defmodule Skillbook.Calendar.LyingServersTest do
 
         assert run.("calendar.get zones.ics") ==
                  {:error,
-                  "the dates of the event zones.ics take too long to work out, since its rules " <>
-                    "or time zones are too many or too odd, so it is left as it is; change it " <>
-                    "in another program"}
+                  "the dates of the event zones.ics take too long to work out, since its " <>
+                    "rules or time zones are too many or too odd, so it is left as it is; " <>
+                    "change it in another program"}
       end
     end
 

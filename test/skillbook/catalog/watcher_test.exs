@@ -168,6 +168,61 @@ defmodule Skillbook.Catalog.WatcherTest do
         await(book, fn -> names(book) == ["x.three", "x.two"] end)
       end
 
+      test "a root that is replaced by what is no folder, and comes back", context do
+        %{tmp_dir: tmp, options: options} = context
+        root = Path.join(tmp, "root")
+        write(root, %{"a.md" => page("x.a")})
+        book = book([sources: [[path: root, optional: true]], builtins: false] ++ options)
+        follow(book, root)
+
+        for {make, number} <-
+              Enum.with_index([
+                fn -> :ok end,
+                fn -> File.write!(root, page("x.file")) end,
+                fn -> {_, 0} = System.cmd("mkfifo", [root]) end,
+                fn -> File.ln_s!("/dev/zero", root) end,
+                fn -> File.ln_s!("root", root) end
+              ]) do
+          File.rm_rf!(root)
+          make.()
+          await(book, fn -> names(book) == [] end)
+          File.rm_rf!(root)
+          write(root, %{"b.md" => page("x.b#{number}")})
+          await(book, fn -> names(book) == ["x.b#{number}"] end)
+          write(root, %{"c.md" => page("x.c")})
+          await(book, fn -> "x.c" in names(book) end)
+        end
+      end
+
+      # A container may refuse it.
+      if Skillbook.Mounts.allowed?() do
+        test "a file system that is mounted over a root, and below one", context do
+          %{tmp_dir: tmp, options: options} = context
+          root = Path.join(tmp, "a root")
+          below = Path.join(root, "y")
+          write(root, %{"x/a.md" => page("x.a"), "y/b.md" => page("y.b")})
+          book = book([sources: [root], builtins: false] ++ options)
+          follow(book, root)
+
+          on_exit(fn ->
+            for folder <- [below, root],
+                do: System.cmd("umount", ["-l", folder], stderr_to_stdout: true)
+          end)
+
+          for {folder, file, before, during} <- [
+                {root, "x/c.md", ["x.a", "y.b"], ["x.c"]},
+                {below, "d.md", ["x.a", "y.b"], ["x.a", "y.d"]}
+              ] do
+            assert {_, 0} = System.cmd("mount", ["-t", "tmpfs", "tmpfs", folder])
+            await(book, fn -> names(book) == during -- ["x.c", "y.d"] end)
+            write(folder, %{file => page(hd(during -- ["x.a"]))})
+            await(book, fn -> names(book) == during end)
+            assert {_, 0} = System.cmd("umount", ["-l", folder])
+            await(book, fn -> names(book) == before end)
+          end
+        end
+      end
+
       test "hundreds at once, as on a change of branches", %{tmp_dir: folder, options: options} do
         write(
           folder,

@@ -174,6 +174,25 @@ defmodule Skillbook.Embedder.OpenAITest do
     assert_receive :hung_up, 5_000
   end
 
+  test "an answer of very many values is refused before they take memory" do
+    vector = "[" <> String.duplicate("1,", 9_000_000) <> "1]"
+    item = ~s({"index": 0, "embedding": #{vector}})
+    before = :erlang.memory(:total)
+    texts = for number <- 1..64, do: "text #{number}"
+    body = ~s({"data": [#{item}]})
+    assert {{:error, error}, []} = embed([HTTPServer.answer(body)], texts)
+    assert error.kind == :bad_answer
+    assert Exception.message(error) =~ "expected at most 1052776 keys and values, got more"
+    # The values would take 700 MB.
+    assert :erlang.memory(:total) - before < 200_000_000
+  end
+
+  test "hidden characters of an answer are shown by their codes" do
+    body = EmbeddingServer.json(~s({"error": {"message": "a\\u001b[2J\\u202Eb\\nc"}}))
+    assert {{:error, error}, _} = embed([body], ["a"], retries: 0)
+    assert Exception.message(error) == "the embedder's server failed: a [2J\\u{202E}b c"
+  end
+
   test "failures of the server" do
     refused = ChatServer.refusal(400, "the input is too long")
 

@@ -14,8 +14,8 @@ defmodule Skillbook.Run.DrainTest do
 
   doctest Skillbook.StoppedError
 
-  @interrupted "`x.tell` was interrupted: the skills are being shut down. It may have done part " <>
-                 "of its work: check before you try again, or tell the user."
+  @interrupted "`x.tell` was interrupted: the skills are being shut down. It may have done " <>
+                 "part of its work: check before you try again, or tell the user."
   @stopped "`x.tell` was not run: the skills have just been shut down. Tell the user."
 
   setup %{tmp_dir: folder} do
@@ -191,7 +191,8 @@ defmodule Skillbook.Run.DrainTest do
     assert runs |> Task.await_many() |> counts() == %{interrupted: 20}
   end
 
-  test "the steps of a workflow that runs still begin, and its run is stored", %{tmp_dir: folder} do
+  test "the steps of a workflow that runs still begin, and its run is stored", context do
+    %{tmp_dir: folder} = context
     store = Path.join(folder, "skills.db")
 
     for {ends, drain, status} <- [{:go_on, 60_000, "done"}, {:killed, 100, "interrupted"}] do
@@ -310,7 +311,8 @@ defmodule Skillbook.Run.DrainTest do
       assert {:error, %ApprovalError{kind: :stopping} = error} = approve.(waiting)
 
       assert Exception.message(error) ==
-               "#{waiting} still waits: its book is stopping; approve it on another node, or later"
+               "#{waiting} still waits: its book is stopping; approve it on another node, or " <>
+                 "later"
 
       if ends == :go_on, do: send(handler, :go_on)
       assert {:ok, %{status: ^status}} = Task.await(approved)
@@ -393,8 +395,8 @@ defmodule Skillbook.Run.DrainTest do
       assert List.last(error.result.transcript.messages).content == "[1] x.tell\nok\n  went on"
 
       assert Exception.message(error) ==
-               "the run ended in turn 1: the book #{inspect(book)} stops or has stopped; go on " <>
-                 "with the transcript when it runs again"
+               "the run ended in turn 1: the book #{inspect(book)} stops or has stopped; go " <>
+                 "on with the transcript when it runs again"
 
       assert Task.await(stop) == :ok
     end

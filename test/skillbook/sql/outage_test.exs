@@ -1,8 +1,8 @@
 defmodule Skillbook.SQL.OutageTest do
-  # Each function that reads or writes the database, while the server or the network fails. A write
-  # that was acknowledged is there; of another nothing is there, or all of it and the error says
-  # that this is not known. Nothing exceeds its limit, the catalog stays readable, and all works
-  # again when the server is back.
+  # Each function that reads or writes the database, while the server or the network fails. A
+  # write that was acknowledged is there; of another nothing is there, or all of it and the error
+  # says that this is not known. Nothing exceeds its limit, the catalog stays readable, and all
+  # works again when the server is back.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Book, DatabaseProxy, PostgresCase, SQL, Store, Vault, View}
@@ -222,7 +222,8 @@ defmodule Skillbook.SQL.OutageTest do
 
     SQL.query!(context.direct, """
     create function no_space() returns trigger language plpgsql as $$
-    begin raise exception 'could not extend file: No space left on device' using errcode = '53100';
+    begin
+      raise exception 'could not extend file: No space left on device' using errcode = '53100';
     end $$
     """)
 
@@ -273,8 +274,8 @@ defmodule Skillbook.SQL.OutageTest do
     end
   end
 
-  # The number of rows and a digest of each table, when no write is under way. Rows of the index are
-  # merged at times.
+  # The number of rows and a digest of each table, when no write is under way. Rows of the index
+  # are merged at times.
   defp state(sql) do
     {:ok, state} =
       SQL.transaction(sql, fn sql ->

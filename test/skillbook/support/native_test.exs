@@ -107,7 +107,7 @@ defmodule Skillbook.Support.NativeTest do
       sql_statements:
         {["select 1", :sqlite, 0],
          [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
-      json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
+      json_decode: {["[1]", 9], [~s("#{String.duplicate("a", 8 * 1024)}"), 9]},
       json_encode: {[%{"a" => [1]}, false], [[String.duplicate("a", 8 * 1024)], false]},
       json_encode: {[[a: 1], false], [Enum.to_list(0..8_192), false]},
       json_encode: {[{1}, false], [Map.new(0..8_192, &{&1, 1}), false]},

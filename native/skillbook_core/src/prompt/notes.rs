@@ -1,7 +1,7 @@
 //! The sections that list notes and skills briefly.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::foreign::{push_body, push_item, push_line};
+use crate::prompt::foreign::{push_item, push_line, push_text_of};
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::view::{about, View};
@@ -33,7 +33,7 @@ impl View {
                     out.push_str("- ");
                     push_line(out, title(entry));
                     out.push_str(": ");
-                    push_item(out, without_title(entry));
+                    push_item(out, entry, without_title(entry));
                 });
             }
         });
@@ -68,7 +68,8 @@ impl View {
                     out.push_str("### ");
                     push_line(out, &entry.name);
                     out.push('\n');
-                    push_body(out, super::without_heading(entry.body(), &entry.name).trim());
+                    let text = super::without_heading(entry.body(), &entry.name).trim();
+                    push_text_of(out, entry, text);
                 });
             }
         });

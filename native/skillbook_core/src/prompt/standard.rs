@@ -1,7 +1,7 @@
 //! The sections of the default prompt.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::foreign::{escape_tags, push_body, push_line};
+use crate::prompt::foreign::{escape_tags, push_line, push_text_of};
 use crate::prompt::notes::{title, without_title};
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
@@ -152,7 +152,7 @@ impl View {
                     out.push_str("\n### ");
                     push_line(out, title(entry));
                     out.push_str("\n\n");
-                    push_body(out, without_title(entry));
+                    push_text_of(out, entry, without_title(entry));
                 });
             }
         });

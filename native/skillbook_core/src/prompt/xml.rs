@@ -1,7 +1,7 @@
 //! The sections in XML.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::foreign::push_body;
+use crate::prompt::foreign::push_text_of;
 use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
@@ -44,7 +44,7 @@ impl View {
                     out.push_str("\">\nReferences are relative to ");
                     push_text(out, folder);
                     out.push_str(".\n\n");
-                    push_body(out, entry.body().trim());
+                    push_text_of(out, entry, entry.body().trim());
                     out.push_str("</skill>\n");
                 });
             }
