@@ -25,8 +25,8 @@ defmodule Skillbook.Executor do
     * An entry with a handler runs it in a supervised process with a time limit.
     * A page with `cmd` blocks in its Behavior section is a workflow; its commands run
       (`Skillbook.Workflow`).
-    * Any other page returns its text, with the status `:template`, for the model to follow. A page
-      of low trust is not to be followed, and its text says so.
+    * Any other page returns its text, with the status `:template`, for the model to follow. A
+      page of low trust is not to be followed, and its text says so.
 
   Long results are truncated by `Skillbook.run/3`, not here.
   """

@@ -10,8 +10,8 @@ defmodule Skillbook.Result do
     * `:status` - one of
       * `:ok`
       * `:error`
-      * `:template` - the content is instructions for the model to follow; or, with `:external`, the
-        text of a page of low trust, which a report shows as data
+      * `:template` - the content is instructions for the model to follow; or, with `:external`,
+        the text of a page of low trust, which a report shows as data
       * `:help` - the content is the answer to `get_skill` or `--help`
       * `:skipped` - the command did not run because an earlier one failed
       * `:pending` - the command, or one that it called, waits for an approval

@@ -234,7 +234,8 @@ defmodule Skillbook.TextFunctions do
 
   @doc """
   Every flag of every command of the library, as a function of its value. The accounts of the
-  commands for mail, calendars, files and customers have no server, so these read their flags only.
+  commands for mail, calendars, files and customers have no server, so these read their flags
+  only.
   """
   @spec flags((keyword() -> term())) :: [row()]
   def flags(start) do

@@ -226,8 +226,8 @@ defmodule Skillbook.HTTP.Failure do
   def error_text(other), do: other |> JSON.encode() |> excerpt()
 
   @doc """
-  The start of a text as one line, without control characters for terminals. Other hidden characters
-  are shown by their codes.
+  The start of a text as one line, without control characters for terminals. Other hidden
+  characters are shown by their codes.
   """
   @spec excerpt(binary()) :: String.t()
   def excerpt(text) do
