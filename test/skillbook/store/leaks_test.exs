@@ -872,6 +872,28 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  # Notes the outlets that differ for a reader who sees what is hidden: a leak there is found.
+  defp leaks({reader, _other} = readers, with, without) do
+    leaky = %{reader | grants: :all, tenant: if(tenants?(), do: :all), skills: :all, within: []}
+    worlds = for world <- [with, without], do: look(world, {leaky, leaky})
+    # Enough for a change of what is listed.
+    for _ <- 1..24, do: write_hidden(with.book, readers, @now)
+
+    [one, two] =
+      for world <- worlds do
+        embedded(world)
+        # Calls that wait are those of one profile.
+        calls = Skillbook.approvals(Skillbook.view(world.book, boss()))
+        world |> everything(leaky) |> Keyword.put(:approvals, calls)
+      end
+
+    # The files of another tenant are in a folder that lint does not read.
+    for {key, seen} <- one, key != :lint or not tenants?() do
+      found = same(seen, with.folder) != same(two[key], without.folder)
+      Process.put(:found, Map.update(Process.get(:found, %{}), key, found, &(&1 or found)))
+    end
+  end
+
   # Writes whose answers could show a hidden name or number, after hidden writes of the same kind.
   defp compare_writes(about, profile, with, without, now) do
     boss = Skillbook.view(with.book, boss())
@@ -1034,6 +1056,7 @@ defmodule Skillbook.Store.LeaksTest do
       assert total >= 40
 
       assert length(tasks(with.book, boss())) >= 5
+      leaks(readers, with, without)
 
       for profile <- Tuple.to_list(readers),
           do: send(self(), {:seen, remembered(with.book, profile)})
@@ -1041,6 +1064,8 @@ defmodule Skillbook.Store.LeaksTest do
       for world <- [with, without], do: stop_supervised!(world.book)
     end
 
+    # A leak in any outlet would be found.
+    assert for({key, false} <- Process.get(:found), do: key) == []
     assert Process.get(:routed)
     assert Process.get(:waits)
     assert Enum.any?(fired())

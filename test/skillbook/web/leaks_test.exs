@@ -5,7 +5,7 @@ defmodule Skillbook.Web.LeaksTest do
   # of a missing one. What is hidden has a label, or another tenant and no label.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Store, Web}
+  alias Skillbook.{Agent, Model, Store, Web}
   alias Skillbook.Test.{Requests, Routes}
 
   @visible %{
@@ -27,8 +27,8 @@ defmodule Skillbook.Web.LeaksTest do
     "cup/zeb.md" =>
       "---\nname: cup.zebr\ndescription: Zebra cups\nvisibility_labels: [staff]\n---\n# Zeb\n",
     "zoo.md" =>
-      "---\nname: zooze\ndescription: A zoo\nvisibility_labels: [staff]\nworkflow: true\n---\n" <>
-        "```cmd\ncup.zebr\n```\n",
+      "---\nname: zooze\ndescription: A zoo\nvisibility_labels: [staff]\nworkflow: true\n" <>
+        "schedule: '@daily'\nrun_as: staff\n---\n```cmd\ncup.zebr\n```\n",
     # A command of the account.
     "email/search.md" =>
       "---\nname: email.search\ndescription: Zebra mails\nvisibility_labels: [staff]\n---\n# Z\n"
@@ -37,7 +37,7 @@ defmodule Skillbook.Web.LeaksTest do
   @label "visibility_labels: [staff]\n"
 
   @hidden_names ["zebra", "zebru", "Zebraic", "cup.zebr", "zooze", "store-zebra", "stripe"] ++
-                  ["email.search"]
+                  ["email.search", "note-zebra", "staff"]
   @missing_names ["qqqqq", "store-qqqqq"]
   @visible_names ["tea", "cup.wash", "week", "note-pot"]
 
@@ -47,19 +47,21 @@ defmodule Skillbook.Web.LeaksTest do
     {without_folder, without_book} = start(@visible, %{}, tenants?)
     staff = Skillbook.view(with_book, "staff")
 
-    {:ok, _entry} =
-      Store.create(
-        staff,
-        %{
-          name: "store-zebra",
-          title: "Zebras of the store",
-          kind: :skill,
-          description: "Zebras quagga of the store",
-          content: "Quagga.",
-          labels: if(tenants?, do: [], else: ["staff"])
-        },
-        by: :user
-      )
+    labels = if tenants?, do: [], else: ["staff"]
+
+    for {name, kind} <- [{"store-zebra", :skill}, {"note-zebra", :note}] do
+      fields = %{name: name, title: "Zebras of #{name}", kind: kind, content: "Quagga."}
+      fields = Map.merge(fields, %{description: "Zebras quagga of the store", labels: labels})
+      {:ok, _entry} = Store.create(staff, fields, by: :user)
+    end
+
+    # They are used, wait for an approval, and are talked about.
+    assert [_, _] = Skillbook.run(staff, "```cmd\nzebra\nzooze\n```").results
+    asking = Skillbook.view(with_book, %{staff.profile | writes: :ask})
+    report = Skillbook.run(asking, "```cmd\nmemory.save --content Zebra\n```")
+    assert [%{status: :pending}] = report.results
+    model = Model.Function.new(fn _messages, _options -> "Zebras." end)
+    assert {:ok, _result} = Agent.run(staff, "Zebras?", model: model)
 
     for book <- [with_book, without_book] do
       fields = %{name: "note-pot", title: "Pot", kind: :note, content: "A pot of tea."}
@@ -99,6 +101,8 @@ defmodule Skillbook.Web.LeaksTest do
         builtins: ["memory"],
         store: ":memory:",
         connections: [google: [client_id: "app", client_secret: fn -> "s3cret" end]],
+        ask: fn _request -> :pending end,
+        conversations: [keep: 30],
         scheduler: false,
         watch: false,
         profiles: profiles
@@ -112,7 +116,8 @@ defmodule Skillbook.Web.LeaksTest do
     encoded = URI.encode(name, &URI.char_unreserved?/1)
     target = String.replace(target, "NAME", encoded)
     options = options |> replace(name) |> Keyword.put_new(:as, "guest")
-    response = Requests.call(Requests.web(book, publish: "guest"), method, target, options)
+    {publish, options} = Keyword.pop(options, :publish, "guest")
+    response = Requests.call(Requests.web(book, publish: publish), method, target, options)
 
     body =
       response.body |> String.replace(folder, "FOLDER") |> String.replace(~r/#{book}/, "BOOK")
@@ -152,6 +157,38 @@ defmodule Skillbook.Web.LeaksTest do
     test "one of the #{what} has the answer of a missing name of the same length", context do
       missing_answers(context)
     end
+  end
+
+  # A leak in any route would be found: its answer to a caller who sees the entries differs.
+  for {what, tenants?} <- [{"labels", false}, {"tenants", true}] do
+    @tag tenants: tenants?
+    test "every route tells those who may see it what #{what} hide", context do
+      same =
+        for {method, target, options} = route <- Routes.all(),
+            not without_entries?(target, options),
+            staff = put_elem(route, 2, as_staff(options)),
+            Enum.all?(@hidden_names, fn name ->
+              answer(context.with, staff, name) == answer(context.without, staff, name)
+            end),
+            do: {method, target, options}
+
+      # Tenants hide without labels.
+      same = if context[:tenants], do: Enum.reject(same, &(elem(&1, 1) =~ "label=")), else: same
+      assert same == []
+    end
+  end
+
+  defp as_staff(options),
+    do: Keyword.merge(options, as: [profile: "staff", operator: true], publish: "staff")
+
+  @without_entries ~w(/ /new /import /nothing /diagnostics/fix /servers /servers/offer
+                      /connections/NAME/finish /connections/NAME/callback
+                      /connections/NAME/connect /.well-known/agent-skills/NAME)
+
+  # Routes about accounts, servers and files, forms, and answers that are the same for all names.
+  defp without_entries?(target, options) do
+    path(target) in @without_entries or target =~ ~r/[?&](cursor|as)=NAME/ or
+      options[:json][:method] == "resources/templates/list"
   end
 
   # An operator sees the book as all profiles of its own tenant.

@@ -93,7 +93,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   end
 
   @doc "The event itself, or the series without the events that differ."
-  @spec master(resource()) :: component() | nil
+  @spec master(%{:calendar => component(), optional(atom()) => term()}) :: component() | nil
   def master(%{calendar: calendar}) do
     Enum.find(calendar.components, &(event?(&1) and not differs?(&1))) ||
       Enum.find(calendar.components, &event?/1)
