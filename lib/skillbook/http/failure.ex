@@ -13,10 +13,15 @@ defmodule Skillbook.HTTP.Failure do
 
   @type result(error) :: {:retry, error} | {:error, error}
 
-  @doc "The message of such an error. `failure` is the text of its kind."
+  @doc """
+  The message of such an error, with hidden characters of the server's text by their codes.
+  `failure` is the text of its kind.
+  """
   @spec message(Exception.t(), String.t()) :: String.t()
-  def message(error, failure),
-    do: "#{failure}#{status(error.status)}#{again(error.retry_after)}: #{error.reason}"
+  def message(error, failure) do
+    reason = Hidden.visible("#{error.reason}")
+    "#{failure}#{status(error.status)}#{again(error.retry_after)}: #{reason}"
+  end
 
   defp status(nil), do: ""
   defp status(status), do: " (#{status})"
@@ -225,18 +230,15 @@ defmodule Skillbook.HTTP.Failure do
   def error_text(text) when is_binary(text), do: excerpt(text)
   def error_text(other), do: other |> JSON.encode() |> excerpt()
 
-  @doc """
-  The start of a text as one line, without control characters for terminals. Other hidden
-  characters are shown by their codes.
-  """
+  @doc "The start of a text as one line, without control characters for terminals."
   @spec excerpt(binary()) :: String.t()
   def excerpt(text) do
     text = if String.valid?(text), do: text, else: inspect(text, printable_limit: @max_excerpt)
     line = text |> String.replace(~r/[\s\x00-\x1f\x7f-\x9f]+/u, " ") |> String.trim()
 
     if String.length(line) > @max_excerpt,
-      do: Hidden.visible(String.slice(line, 0, @max_excerpt)) <> @cut,
-      else: Hidden.visible(line)
+      do: String.slice(line, 0, @max_excerpt) <> @cut,
+      else: line
   end
 
   @doc "Removes the key from an error: a server may repeat it, and an excerpt may end within it."
