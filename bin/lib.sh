@@ -145,6 +145,19 @@ need_tools() {
   fi
 }
 
+# Tests make odd certificates with records of Erlang's header files, which Debian has in a package
+# of its own.
+need_erlang_headers() {
+  erlang_headers || ! has apt-get || install_with_apt erlang-dev
+  erlang_headers || cannot_start "Missing: the header files of Erlang/OTP's public_key."
+}
+
+erlang_headers() {
+  erl -noshell -eval '
+    File = filename:join([code:lib_dir(public_key), "include", "public_key.hrl"]),
+    halt(case filelib:is_file(File) of true -> 0; false -> 1 end).'
+}
+
 # Debian has it in a package of its own.
 need_dialyzer() {
   has dialyzer || ! has apt-get || install_with_apt erlang-dialyzer
