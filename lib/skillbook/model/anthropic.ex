@@ -41,9 +41,9 @@ defmodule Skillbook.Model.Anthropic do
   @behaviour Skillbook.Model.Client
 
   alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI, Schema}
+  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
   alias Skillbook.OptionError
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, JSONSchema, Options}
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -143,7 +143,7 @@ defmodule Skillbook.Model.Anthropic do
   defp output(nil), do: nil
 
   defp output(schema) do
-    schema = Schema.without(schema, @refused)
+    schema = JSONSchema.without(schema, @refused)
     %{"format" => %{"type" => "json_schema", "schema" => schema}}
   end
 

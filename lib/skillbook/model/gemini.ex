@@ -41,9 +41,9 @@ defmodule Skillbook.Model.Gemini do
   @behaviour Skillbook.Model.Client
 
   alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI, Schema}
+  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
   alias Skillbook.OptionError
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, JSONSchema}
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -144,7 +144,7 @@ defmodule Skillbook.Model.Gemini do
       "maxOutputTokens" => options[:max_tokens],
       "stopSequences" => options[:stop],
       "responseMimeType" => schema && "application/json",
-      "responseJsonSchema" => schema && Schema.without(schema, ["maxLength"])
+      "responseJsonSchema" => schema && JSONSchema.without(schema, ["maxLength"])
     }
 
     config = Map.reject(config, fn {_name, value} -> value == nil end)

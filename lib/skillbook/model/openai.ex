@@ -90,8 +90,8 @@ defmodule Skillbook.Model.OpenAI do
   @behaviour Skillbook.Model.Client
 
   alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar, Schema}
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar}
+  alias Skillbook.Support.{JSON, JSONSchema, Options}
   alias Skillbook.{OptionError, Tools}
 
   @type t :: %__MODULE__{
@@ -189,7 +189,7 @@ defmodule Skillbook.Model.OpenAI do
     |> Map.merge(cache_fields(model, messages, tools))
   end
 
-  # Servers on their own convert schemas to grammars, and know less of JSON Schema.
+  # Servers on their own convert schemas to grammars, and know less of JSON JSONSchema.
   defp shape(%{strict: true}), do: :openai_strict
   defp shape(%{url: url}), do: if(openai?(url), do: :openai, else: :llama)
 
@@ -234,8 +234,14 @@ defmodule Skillbook.Model.OpenAI do
     do: %{"grammar" => ObjectGrammar.gbnf(schema)}
 
   defp structured(%{structured: :json_schema, url: url}, schema) do
-    schema = if openai?(url), do: Schema.without(schema, ["maxLength"]), else: schema
-    format = %{"name" => "answer", "schema" => schema, "strict" => Schema.all_required?(schema)}
+    schema = if openai?(url), do: JSONSchema.without(schema, ["maxLength"]), else: schema
+
+    format = %{
+      "name" => "answer",
+      "schema" => schema,
+      "strict" => JSONSchema.all_required?(schema)
+    }
+
     %{"response_format" => %{"type" => "json_schema", "json_schema" => format}}
   end
 

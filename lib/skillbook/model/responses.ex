@@ -42,9 +42,9 @@ defmodule Skillbook.Model.Responses do
   @behaviour Skillbook.Model.Client
 
   alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI, Schema}
+  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
   alias Skillbook.OptionError
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, JSONSchema}
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -129,14 +129,14 @@ defmodule Skillbook.Model.Responses do
   defp format(nil), do: nil
 
   defp format(schema) do
-    schema = Schema.without(schema, ["maxLength"])
+    schema = JSONSchema.without(schema, ["maxLength"])
 
     %{
       "format" => %{
         "type" => "json_schema",
         "name" => "answer",
         "schema" => schema,
-        "strict" => Schema.all_required?(schema)
+        "strict" => JSONSchema.all_required?(schema)
       }
     }
   end
