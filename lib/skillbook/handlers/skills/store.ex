@@ -271,7 +271,7 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp continues(%{version: 1}), do: ""
 
   defp continues(stored) do
-    "\nA deleted entry of this name had the versions up to #{stored.version - 1}; this one " <>
+    " A deleted entry of this name had the versions up to #{stored.version - 1}; this one " <>
       "continues its numbers with version #{stored.version}."
   end
 

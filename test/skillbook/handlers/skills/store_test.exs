@@ -68,14 +68,14 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
         {"skills.delete iso-dates",
          "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` restores it."},
         {@dates,
-         "Created the skill iso-dates, version 3. `get_skill: iso-dates` reads it.\n" <>
+         "Created the skill iso-dates, version 3. `get_skill: iso-dates` reads it. " <>
            "A deleted entry of this name had the versions up to 2; this one continues its " <>
            "numbers with version 3."},
         {"notes.add --title Milk --content Two", ~s(Added the note "Milk" (milk\).)},
         {"notes.delete --title Milk",
          "Deleted the note milk; `skills.restore milk --version 1` restores it."},
         {"notes.add --title Milk --content Three",
-         ~s(Added the note "Milk" (milk\).\n) <>
+         ~s(Added the note "Milk" (milk\). ) <>
            "A deleted entry of this name had the versions up to 2; this one continues its " <>
            "numbers with version 3."}
       ])
