@@ -34,6 +34,8 @@ defmodule Skillbook.Context do
     * `:timeout` - the time limit of the handler in milliseconds; `nil` if it is called without
       `Skillbook.Executor`
     * `:agent` - the agent run that the call is part of, or `nil`; see `t:agent/0`
+    * `:shown` - the origins of the texts from outside that the conversation shows, the last one
+      first, such as `mail from eve`. Empty if the caller keeps no conversation
     * `:workflow` - the workflow run that the call is part of, or `nil`; see `t:workflow/0`
     * `:ask` - the `:ask` callback, for handlers that run commands; or `nil`
     * `:progress` - shows how far the call is, or `nil`; see `report/3`
@@ -81,6 +83,7 @@ defmodule Skillbook.Context do
           call_assigns: map(),
           timeout: pos_integer() | nil,
           agent: agent() | nil,
+          shown: [String.t()],
           workflow: workflow() | nil,
           ask: Skillbook.Request.ask() | nil,
           progress: (number(), number() | nil, String.t() | nil -> any()) | nil
@@ -102,6 +105,7 @@ defmodule Skillbook.Context do
     :ask,
     :progress,
     by: :agent,
+    shown: [],
     assigns: %{},
     call_assigns: %{}
   ]

@@ -265,7 +265,8 @@ defmodule Skillbook.Executor do
     * `:by` (`:agent` or `:user`) - the author of the command. Defaults to `:agent`
     * `:assigns` (map) - values for the handler, which replace those of the profile and the book.
       Defaults to `%{}`
-    * `:agent`, `:workflow` - the fields of `Skillbook.Context`. Default to `nil`
+    * `:agent`, `:workflow`, `:shown` - the fields of `Skillbook.Context`. Default to `nil`, and
+      `:shown` to `[]`
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
@@ -303,6 +304,7 @@ defmodule Skillbook.Executor do
       now: Keyword.get_lazy(options, :now, fn -> Book.now(book) end),
       by: Keyword.get(options, :by, :agent),
       agent: agent(options[:agent]),
+      shown: Keyword.get(options, :shown, []),
       workflow: options[:workflow],
       progress: options[:progress]
     }
