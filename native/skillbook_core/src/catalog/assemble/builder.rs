@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::folders::{folder_name, Folders, Role};
-use super::naming::{check_name, differs, name_missing, quote, Notes};
+use super::naming::{agrees, check_name, differs, name_missing, quote, Notes};
 use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::finding::Finding;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
         let folder = folder_name(self.source, document);
         let name = match &fields.name {
             Some(name) => {
-                if name != folder {
+                if name != folder && !agrees(name, folder) {
                     let message = format!(
                         "the name {} differs from its folder's, {}",
                         quote(name),
@@ -347,7 +347,7 @@ impl<'a> Builder<'a> {
                     notes.push(differs(document, Kind::Command, message, name, &expected, place));
                 }
             }
-            None if name != stem => {
+            None if name != stem && !agrees(name, stem) => {
                 let message =
                     format!("the name {} differs from its file's, {}", quote(name), quote(stem));
                 let place = format!("rename the file to `{name}.md`");

@@ -44,8 +44,10 @@ pub struct Fields {
     pub tags: Vec<String>,
     /// `visibility_labels` and `labels`.
     pub labels: Vec<String>,
-    /// `aliases`.
+    /// `aliases`; those of a skill of a database begin with [`Fields::own_name`].
     pub aliases: Vec<String>,
+    /// The name in the text of a skill of a database, if the record has another one. Lists show it.
+    pub own_name: Option<String>,
     /// `requires`: names of other skills.
     pub requires: Vec<String>,
     /// `effects`.
@@ -143,6 +145,7 @@ impl FieldReader<'_> {
             allowed_tools: self.allowed_tools(),
             schedule,
             timezone,
+            own_name: None,
             include_in_prompt: self.include_in_prompt(),
             proactive_for: self.list("proactive_for_profile_ids"),
             excluded_for: self.excluded_for(),
