@@ -189,10 +189,16 @@ defmodule Skillbook.Context do
   def fetch_write_to(%__MODULE__{write_to: nil} = context), do: missing(context, :write_to)
 
   def fetch_write_to(%__MODULE__{write_to: folder} = context) do
-    if Skillbook.Profile.writes?(context.profile, tenant(context.book, folder)),
+    if may_write_to?(context.book, context.profile, folder),
       do: {:ok, folder},
       else: missing(context, :tenant)
   end
+
+  @doc false
+  # Whether the pages of the folder belong to the profile's tenant.
+  @spec may_write_to?(atom() | nil, Skillbook.Profile.t(), Path.t()) :: boolean()
+  def may_write_to?(book, profile, folder),
+    do: Skillbook.Profile.writes?(profile, tenant(book, folder))
 
   # The folder is one of the book's sources, or inside of one.
   defp tenant(book, folder) do

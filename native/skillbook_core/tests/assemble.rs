@@ -443,6 +443,36 @@ proptest! {
 type CodeRow<'a> = (&'a str, Option<u32>, &'a [&'a str], &'a [Option<u32>]);
 
 #[test]
+fn a_page_can_only_lower_its_trust() {
+    let rows: &[(Trust, &str, Trust, Option<&str>)] = &[
+        (Trust::Medium, "low", Trust::Low, None),
+        (Trust::High, "low", Trust::Low, None),
+        (Trust::Low, "low", Trust::Low, None),
+        (Trust::Medium, "", Trust::Medium, None),
+        (Trust::Low, "high", Trust::Low, Some("the text \"high\"")),
+        (Trust::High, "medium", Trust::Low, Some("the text \"medium\"")),
+        (Trust::High, "[high]", Trust::Low, Some("a list")),
+    ];
+    for (of_source, written, expected, got) in rows {
+        let source = Arc::new(Source { root: "/s".into(), trust: *of_source, ..Source::default() });
+        let page = |name: &str, field: &str| {
+            let text = format!("---\nname: {name}\n{field}description: d\ntrust: {written}\n---\n");
+            Arc::new(Document::parse("/s", "a/SKILL.md", text.as_bytes()))
+        };
+        let made = assemble(&source, vec![page("a", "")], vec![]);
+        assert_eq!(made.entries[0].trust, *expected, "{written}");
+        let told: Vec<_> = made.findings.iter().map(|one| one.diagnostic.message.clone()).collect();
+        let message =
+            got.map(|got| format!("expected `low` for `trust`, got {got}; read as `low`"));
+        assert_eq!(told, Vec::from_iter(message), "{written}");
+        let index = assemble(&source, vec![page("a", "domain: a\n")], vec![]);
+        assert_eq!(index.indexes[0].trust(), *expected, "{written}");
+        let handler = assemble(&source, vec![page("a", "handler: H\n")], vec![]);
+        assert_eq!(handler.entries[0].handler().is_some(), *expected > Trust::Low, "{written}");
+    }
+}
+
+#[test]
 fn pages_of_a_server_keep_their_handler_at_low_trust() {
     let page = "---\nname: docs/Odd\ndescription: Odd\n---\n";
     let tool =
