@@ -34,6 +34,8 @@ defmodule Skillbook.Context do
     * `:timeout` - the time limit of the handler in milliseconds; `nil` if it is called without
       `Skillbook.Executor`
     * `:agent` - the agent run that the call is part of, or `nil`; see `t:agent/0`
+    * `:shown` - the origins of the texts from outside that the conversation shows, the last one
+      first, such as `mail from eve`. Empty if the caller keeps no conversation
     * `:workflow` - the workflow run that the call is part of, or `nil`; see `t:workflow/0`
     * `:ask` - the `:ask` callback, for handlers that run commands; or `nil`
     * `:progress` - shows how far the call is, or `nil`; see `report/3`
@@ -81,6 +83,7 @@ defmodule Skillbook.Context do
           call_assigns: map(),
           timeout: pos_integer() | nil,
           agent: agent() | nil,
+          shown: [String.t()],
           workflow: workflow() | nil,
           ask: Skillbook.Request.ask() | nil,
           progress: (number(), number() | nil, String.t() | nil -> any()) | nil
@@ -102,6 +105,7 @@ defmodule Skillbook.Context do
     :ask,
     :progress,
     by: :agent,
+    shown: [],
     assigns: %{},
     call_assigns: %{}
   ]
@@ -185,10 +189,16 @@ defmodule Skillbook.Context do
   def fetch_write_to(%__MODULE__{write_to: nil} = context), do: missing(context, :write_to)
 
   def fetch_write_to(%__MODULE__{write_to: folder} = context) do
-    if Skillbook.Profile.writes?(context.profile, tenant(context.book, folder)),
+    if may_write_to?(context.book, context.profile, folder),
       do: {:ok, folder},
       else: missing(context, :tenant)
   end
+
+  @doc false
+  # Whether the pages of the folder belong to the profile's tenant.
+  @spec may_write_to?(atom() | nil, Skillbook.Profile.t(), Path.t()) :: boolean()
+  def may_write_to?(book, profile, folder),
+    do: Skillbook.Profile.writes?(profile, tenant(book, folder))
 
   # The folder is one of the book's sources, or inside of one.
   defp tenant(book, folder) do

@@ -217,13 +217,19 @@ defmodule Skillbook.Executor do
   defp low_trust_steps(%Entry{kind: :command, trust: :low} = entry) do
     if Workflow.workflow?(%{entry | trust: :medium}) do
       "`#{entry.name}` was not run: it is a workflow of low trust, and its steps do not run. " <>
-        "To run them, its source `#{entry.source}` needs the trust medium. "
+        "To run them, #{raise_trust(entry)}. "
     else
       ""
     end
   end
 
   defp low_trust_steps(_entry), do: ""
+
+  # An imported page has the field until somebody has reviewed it.
+  defp raise_trust(%Entry{data: %{"trust" => trust}}) when trust != nil,
+    do: "remove the field `trust` from its page once it is reviewed"
+
+  defp raise_trust(entry), do: "its source `#{entry.source}` needs the trust medium"
 
   defp text(%{entry: entry, declaration: declaration} = routed, context, status, prefix) do
     with {:ok, text} <- page(entry, declaration, routed.command, context) do
@@ -266,7 +272,8 @@ defmodule Skillbook.Executor do
     * `:by` (`:agent` or `:user`) - the author of the command. Defaults to `:agent`
     * `:assigns` (map) - values for the handler, which replace those of the profile and the book.
       Defaults to `%{}`
-    * `:agent`, `:workflow` - the fields of `Skillbook.Context`. Default to `nil`
+    * `:agent`, `:workflow`, `:shown` - the fields of `Skillbook.Context`. Default to `nil`, and
+      `:shown` to `[]`
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
@@ -304,6 +311,7 @@ defmodule Skillbook.Executor do
       now: Keyword.get_lazy(options, :now, fn -> Book.now(book) end),
       by: Keyword.get(options, :by, :agent),
       agent: agent(options[:agent]),
+      shown: Keyword.get(options, :shown, []),
       workflow: options[:workflow],
       progress: options[:progress]
     }

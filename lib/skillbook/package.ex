@@ -224,9 +224,13 @@ defmodule Skillbook.Package do
   fields that `export/4` writes; other fields of the format are left out. The schedule of an
   imported skill never runs.
 
-  The store has no commands, and no files beside `SKILL.md`, so an exported workflow and a skill
-  with other files are errors; install them instead. A name that is already in the store is an
-  error too, unless `:force` adds a new version of that entry.
+  The store has no files beside `SKILL.md`, so a skill with other files is an error; install it
+  instead. A name that is already in the store is an error too, unless `:force` adds a new version
+  of that entry.
+
+  The store has no commands either, so an exported workflow becomes a page of the book's folder
+  `:write_to`. The page says `trust: low`, and its steps do not run until somebody has reviewed it
+  and removed that line. `:force` replaces only such a page.
 
   Uses all options except `:to` and `:lock_timeout`, and
 

@@ -87,6 +87,9 @@ defmodule Skillbook.Store do
       wrote it; see [Schedules](schedules.md#schedule-an-entry-of-the-store)
     * `:timezone` - the time zone of the schedule; UTC by default
 
+  The entry begins at version 1, or after the last version of a deleted entry of its name, which
+  an `:expected_version` may still mean.
+
   A field that is `nil` counts as missing. Other fields of the content's frontmatter, such as
   `allowed-tools`, have an effect as in a file. Content with a mistake in a
   [restriction](skills.md#mistakes-in-a-restriction) is an error of the kind `:restriction`.

@@ -59,8 +59,9 @@ defmodule Skillbook.Test.HtmlChecker do
     problems ++ common(tree)
   end
 
-  @doc "All elements of a page, as `{name, attributes, children}`, in its order."
-  @spec elements(binary()) :: [{String.t(), %{String.t() => String.t()}, list()}]
+  @doc "All elements of a page or of an element, as `{name, attributes, children}`, in its order."
+  @spec elements(binary() | tuple()) :: [{String.t(), %{String.t() => String.t()}, list()}]
+  def elements({_name, _attributes, children}), do: nodes(children)
   def elements(html), do: html |> parse() |> elem(0) |> nodes()
 
   @doc "The text of an element."

@@ -15,6 +15,9 @@ defmodule Skillbook.Test.Routes do
       {"GET", "/api/skills", []},
       {"GET", "/api/skills?q=NAME", []},
       {"GET", "/api/skills?tag=NAME", []},
+      {"GET", "/api/skills?kind=command", []},
+      {"GET", "/api/skills?kind=skill&limit=1", []},
+      {"GET", "/api/skills?kind=note&q=NAME", []},
       {"GET", "/api/skills?limit=1&cursor=NAME", []}
     ]
   end
@@ -29,6 +32,7 @@ defmodule Skillbook.Test.Routes do
       {"POST", "/skills/NAME/restore", form: %{"version" => "1"}},
       {"POST", "/skills/NAME/enable", form: %{}},
       {"POST", "/skills/NAME/disable", form: %{}},
+      {"POST", "/skills/NAME/disable", form: %{"list" => "q=NAME"}},
       {"POST", "/skills/NAME/delete", form: %{}},
       {"POST", "/runs", form: %{"name" => "NAME", "action" => "pause"}},
       # An operator of a profile operates only what that profile sees.
@@ -50,6 +54,7 @@ defmodule Skillbook.Test.Routes do
 
   defp page_paths do
     ~w(/skills /skills?q=NAME /skills?tag=NAME /skills?domain=NAME /skills?label=NAME
+       /skills?by=user&q=NAME /skills?done=disabled&name=NAME
        /skills?as=NAME /skills/NAME /skills/NAME/files/notes/hoof.md /skills/NAME/edit
        /skills/NAME/change /skills/NAME/versions /skills/NAME/versions/1 /skills/NAME/delete
        /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME /try

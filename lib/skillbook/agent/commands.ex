@@ -29,6 +29,7 @@ defmodule Skillbook.Agent.Commands do
     |> Keyword.merge(
       # A function, since a command may use only what the commands before it have left.
       agent: fn -> agent(state) end,
+      shown: state.shown,
       on_result: &State.emit(state, {:result, &1})
     )
   end

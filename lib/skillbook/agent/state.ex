@@ -4,6 +4,7 @@ defmodule Skillbook.Agent.State do
 
   alias Skillbook.Agent.{Budget, Settings}
   alias Skillbook.Prompt.Sections
+  alias Skillbook.Support.External
   alias Skillbook.{Model, Transcript}
   alias Skillbook.Transcript.{Message, Stored}
 
@@ -49,6 +50,8 @@ defmodule Skillbook.Agent.State do
     # The grammar of a generation of the catalog.
     made_grammar: {nil, nil},
     text: "",
+    # The origins of the texts from outside in the conversation, the last one first.
+    shown: [],
     # How often in a row each command has failed with the same error.
     failures: %{}
   ]
@@ -66,6 +69,7 @@ defmodule Skillbook.Agent.State do
       view: view,
       model: options[:model],
       transcript: transcript,
+      shown: shown(transcript),
       on_event: event_function(options[:on_event]),
       system: options[:system] || "",
       prompt: options[:prompt] || [],
@@ -124,8 +128,20 @@ defmodule Skillbook.Agent.State do
   def add_message(state, kind, content, fields \\ []) do
     message = struct!(Message, [kind: kind, content: content, at: state.clock.()] ++ fields)
     emit(state, {:message, message})
-    %{state | transcript: Transcript.add(state.transcript, message)}
+    shown = add_shown(message, state.shown)
+    %{state | transcript: Transcript.add(state.transcript, message), shown: shown}
   end
+
+  @max_shown 100
+
+  @doc "The origins of the texts from outside in a conversation, the last one first."
+  @spec shown(Transcript.t()) :: [String.t()]
+  def shown(transcript), do: Enum.reduce(transcript.messages, [], &add_shown/2)
+
+  defp add_shown(%{kind: kind, content: content}, shown) when kind in [:report, :result],
+    do: Enum.take(External.origins(content) ++ shown, @max_shown)
+
+  defp add_shown(_message, shown), do: shown
 
   @doc "Milliseconds that the run may still take."
   def time_left(state), do: Budget.left(state.budget).time

@@ -5,7 +5,7 @@ defmodule Skillbook.Approval.Conversation do
 
   require Logger
 
-  alias Skillbook.Agent.{Loop, Settings}
+  alias Skillbook.Agent.{Loop, Settings, State}
   alias Skillbook.Approval
   alias Skillbook.Approval.Table
   alias Skillbook.{AgentError, ApprovalError, Book, OptionError, Profile, Result}
@@ -105,6 +105,18 @@ defmodule Skillbook.Approval.Conversation do
        name: approval.name,
        profile: approval.profile
      }}
+  end
+
+  @doc """
+  `context.shown` for the approved command: the origins of the texts from outside in the stored
+  conversation. Without one they are none.
+  """
+  @spec shown(Skillbook.SQL.t(), Approval.t()) :: [String.t()]
+  def shown(sql, approval) do
+    with {:ok, json} when json != nil <- Table.transcript(sql, approval.ref),
+         {:ok, transcript} <- Transcript.from_json(json),
+         do: State.shown(transcript),
+         else: (_none -> [])
   end
 
   @doc "`context.agent` for the approved command, which may dispatch agents as it could before."

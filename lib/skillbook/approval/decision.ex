@@ -73,7 +73,15 @@ defmodule Skillbook.Approval.Decision do
            Conversation.prepare(book, sql, row, profile, assigns, options[:resume]),
          {:ok, holder} <- claim(book, sql, row, options) do
       started = :counters.new(1, [])
-      options = [assigns: assigns, by: row.made_by, approved: approved(row, started)]
+      shown = Conversation.shown(sql, row.approval)
+
+      options = [
+        assigns: assigns,
+        by: row.made_by,
+        shown: shown,
+        approved: approved(row, started)
+      ]
+
       result = run(book, sql, holder, view, row.approval, options, conversation)
 
       if :counters.get(started, 1) == 0,

@@ -32,8 +32,9 @@ defmodule Skillbook.CLI.Import do
     asks. Without a terminal, only --yes imports.
 
     Imported skills have low trust and the label `imported`, so only profiles with that label see
-    them: skillbook --grant imported list. A workflow, and a skill with files beside its SKILL.md,
-    cannot be imported; install it instead.
+    them: skillbook --grant imported list. A skill with files beside its SKILL.md cannot be
+    imported; install it instead. A workflow becomes a page in the last folder of --dir, or else
+    in ./skills; its steps run once the line `trust: low` is removed from the page.
 
     Options:
       --all             all skills of the source

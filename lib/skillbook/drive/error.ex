@@ -6,6 +6,7 @@ defmodule Skillbook.DriveError do
 
     * `:kind` - the cause:
       * `:changed` - the file has changed since the revision in the call
+      * `:unread` - the text is to be replaced, and has not been read; `:ids` has the file's id
       * `:no_folder` - no folder has the id or name
       * `:which` - several folders have the name
       * `:no_text` - files of this type have no text; `:reason` is the type
@@ -18,7 +19,7 @@ defmodule Skillbook.DriveError do
       * `:shared_in_part` - some permissions were given, and others not; `:reason` says which
       * `:not_built` - the program that reads documents is not built
     * `:name` - the name of the file or folder
-    * `:ids` - the ids of the folders, for `:which`
+    * `:ids` - the ids of the folders, for `:which`, or of the file, for `:unread`
     * `:limit` - in bytes, or a number of files
     * `:reason` - text, or nil
 
@@ -48,6 +49,11 @@ defmodule Skillbook.DriveError do
   def message(%{kind: :changed} = error) do
     "#{name(error)} has changed since you read it, so nothing was written. " <>
       "Read it again with `drive.read`, and write your change on top of the new text"
+  end
+
+  def message(%{kind: :unread, ids: [id]} = error) do
+    "the text of #{name(error)} is replaced as a whole, so read it first: drive.read #{id}. " <>
+      "Then write your change on top of it, with the revision that it shows as --revision"
   end
 
   def message(%{kind: :no_folder} = error) do

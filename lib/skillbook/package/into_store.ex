@@ -3,7 +3,7 @@ defmodule Skillbook.Package.IntoStore do
   # Imports skills of a source into a book's store. Consent is asked for as at an installation,
   # and `by: :import` gives the entries low trust, so their schedules never run.
 
-  alias Skillbook.Package.{Consent, Install, Origin, Outcome, Skill}
+  alias Skillbook.Package.{Consent, Install, IntoFolder, Origin, Outcome, Skill}
   alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored, View}
 
   @max_listed_files 5
@@ -55,11 +55,30 @@ defmodule Skillbook.Package.IntoStore do
   defp import_skill(origin, skill, view, labels, options) do
     with {:ok, files} <- Origin.read_skill(origin, skill),
          {:ok, text} <- only_page(skill, files),
-         :ok <- no_command(skill, data(text)),
+         data = data(text),
+         {:ok, place} <- place(view, data, labels, options),
          {:ok, question} <- Consent.ask(origin, skill, files, nil, options),
-         {:ok, action} <- write(view, skill, text, labels, options),
+         {:ok, action} <- put(view, place, skill, text, data, labels, options),
          do: {:ok, action, origin.commit, question}
   end
+
+  # The store has no commands, so a workflow becomes a page of the folder for workflows.
+  defp place(view, data, labels, options) do
+    case IntoFolder.command(data) do
+      nil ->
+        {:ok, :store}
+
+      command ->
+        with {:ok, folder} <- IntoFolder.check(view, command, data, labels, options),
+             do: {:ok, {command, folder}}
+    end
+  end
+
+  defp put(view, :store, skill, text, _data, labels, options),
+    do: write(view, skill, text, labels, options)
+
+  defp put(view, {command, folder}, _skill, text, data, labels, _options),
+    do: IntoFolder.write(view, folder, command, labels, text, data)
 
   defp only_page(_skill, [{_item, text}]), do: {:ok, text}
 
@@ -76,18 +95,22 @@ defmodule Skillbook.Package.IntoStore do
     )
   end
 
-  # The store would make a text of it.
-  defp no_command(skill, %{"metadata" => %{"skillbook-command" => name}}) when is_binary(name) do
-    PackageError.new(
-      :skill,
-      skill.title,
-      "is the command #{inspect(name, printable_limit: 80)}, and the store holds skills and " <>
-        "notes",
-      "use `install`, which keeps it a command"
-    )
-  end
+  # The store would make a text of it, and nobody has agreed to a page.
+  defp no_command(skill, data) do
+    case IntoFolder.command(data) do
+      nil ->
+        :ok
 
-  defp no_command(_skill, _data), do: :ok
+      name ->
+        PackageError.new(
+          :skill,
+          skill.title,
+          "is the command #{inspect(name, printable_limit: 80)}, and the store holds " <>
+            "skills and notes",
+          "use `install`, which keeps it a command"
+        )
+    end
+  end
 
   # The whole text is stored, so nothing that its frontmatter says is lost.
   defp write(view, skill, text, labels, options) do

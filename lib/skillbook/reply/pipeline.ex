@@ -304,6 +304,7 @@ defmodule Skillbook.Reply.Pipeline do
       agent:
         {"a map, a function without arguments or nil",
          &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
+      shown: {"a list of texts", &Options.texts?/1},
       on_result: {"a function of one argument", &is_function(&1, 1)},
       json: {"whether errors are about a JSON object", &is_boolean/1},
       progress: {"a function of three arguments or nil", &(is_nil(&1) or is_function(&1, 3))},

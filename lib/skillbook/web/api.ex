@@ -5,7 +5,7 @@ defmodule Skillbook.Web.API do
   #
   # | request | answer |
   # |---|---|
-  # | `GET /api/skills?q=&tag=&limit=&cursor=` | `{"skills": […], "next": cursor or null}` |
+  # | `GET /api/skills?q=&kind=&tag=&limit=&cursor=` | `{"skills": […], "next": cursor or null}` |
   # | `GET /api/skills/NAME` | the skill with its content, or 404 |
 
   alias Skillbook.Support.Number
@@ -62,19 +62,20 @@ defmodule Skillbook.Web.API do
   end
 
   defp item(%Entry{} = entry),
-    do: Map.take(entry, [:name, :title, :description, :tags])
+    do: Map.take(entry, [:name, :kind, :title, :description, :tags])
 
   # Without a query, by name after the cursor; with one, the best matches, of which there are at
   # most 1,000, after the number in the cursor.
   defp entries(view, %{query: nil} = options) do
     view
     |> View.stream(listed: true, after: options.cursor)
-    |> Stream.filter(&(options.tags -- &1.tags == []))
+    |> Stream.filter(&(options.kind in [nil, &1.kind] and options.tags -- &1.tags == []))
     |> Enum.take(options.limit + 1)
   end
 
   defp entries(view, options) do
-    hits = Skillbook.search(view, options.query, limit: @max_limit, tags: options.tags)
+    filters = [limit: @max_limit, kind: options.kind, tags: options.tags]
+    hits = Skillbook.search(view, options.query, filters)
 
     for hit <- Enum.slice(hits, options.cursor || 0, options.limit + 1),
         {:ok, entry} <- [View.fetch(view, hit.name)],
@@ -88,15 +89,19 @@ defmodule Skillbook.Web.API do
 
   # An unknown field is refused: a filter with a mistake in its name would list everything.
   defp options(fields) do
-    with [] <- Map.keys(fields) -- ~w(q tag limit cursor format),
+    with [] <- Map.keys(fields) -- ~w(q kind tag limit cursor format),
          {:ok, query} <- query(fields["q"]),
+         {:ok, kind} <- kind(fields["kind"]),
          {:ok, tags} <- tags(fields["tag"]),
          {:ok, limit} <- limit(fields["limit"]),
          {:ok, cursor} <- decode(fields["cursor"], query) do
-      {:ok, %{query: query, tags: tags, limit: limit, cursor: cursor}}
+      {:ok, %{query: query, kind: kind, tags: tags, limit: limit, cursor: cursor}}
     else
-      [_unknown | _] -> {:error, "Expected the fields q, tag, limit and cursor in the query."}
-      {:error, text} -> {:error, text}
+      [_unknown | _] ->
+        {:error, "Expected the fields q, kind, tag, limit and cursor in the query."}
+
+      {:error, text} ->
+        {:error, text}
     end
   end
 
@@ -109,6 +114,12 @@ defmodule Skillbook.Web.API do
   end
 
   defp query(_list), do: {:error, "Expected one q."}
+
+  @kinds %{"command" => :command, "skill" => :skill, "note" => :note}
+
+  defp kind(nil), do: {:ok, nil}
+  defp kind(kind) when is_map_key(@kinds, kind), do: {:ok, @kinds[kind]}
+  defp kind(_other), do: {:error, "Expected command, skill or note as kind."}
 
   defp tags(nil), do: {:ok, []}
 

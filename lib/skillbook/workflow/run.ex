@@ -125,7 +125,13 @@ defmodule Skillbook.Workflow.Run do
 
   defp run_step(step, values, state, context, options) do
     options =
-      [now: context.now, by: context.by, assigns: context.call_assigns, agent: context.agent] ++
+      [
+        now: context.now,
+        by: context.by,
+        assigns: context.call_assigns,
+        agent: context.agent,
+        shown: context.shown
+      ] ++
         [ask: options[:ask], ask_timeout: options[:ask_timeout]] ++
         [workflow: state, max_result: :infinity]
 

@@ -325,8 +325,18 @@ fn hints_suggest_a_name() {
             "forms",
             &["name_differs 2 write name: pdf, or rename the folder to `forms`"],
         ),
-        ("pdf/SKILL.md", "My Forms", &["name_differs 2 write name: pdf", "name_characters 2 -"]),
+        // Only lint says something about blanks.
+        ("pdf/SKILL.md", "My Forms", &["name_differs 2 write name: pdf"]),
+        ("my-forms/SKILL.md", "My Forms", &[]),
+        ("My_Forms/SKILL.md", "my forms", &[]),
+        ("My Forms/SKILL.md", "My Forms", &[]),
+        ("my_forms.md", "My Forms", &[]),
         ("My Forms/SKILL.md", "forms", &["name_differs 2 rename the folder to `forms`"]),
+        (
+            "my-forms/SKILL.md",
+            "My-Forms",
+            &["name_differs 2 write name: my-forms", "name_characters 2 -"],
+        ),
         ("My_Forms/SKILL.md", "My_Forms", &["name_characters 2 call it my-forms"]),
         ("Größe/SKILL.md", "Größe", &["name_characters 2 -"]),
         ("a--b/SKILL.md", "a--b", &["name_characters 2 call it a-b"]),
@@ -431,6 +441,36 @@ proptest! {
 
 /// The page, its body's line in the code; the outline of its source, and the lines of its findings.
 type CodeRow<'a> = (&'a str, Option<u32>, &'a [&'a str], &'a [Option<u32>]);
+
+#[test]
+fn a_page_can_only_lower_its_trust() {
+    let rows: &[(Trust, &str, Trust, Option<&str>)] = &[
+        (Trust::Medium, "low", Trust::Low, None),
+        (Trust::High, "low", Trust::Low, None),
+        (Trust::Low, "low", Trust::Low, None),
+        (Trust::Medium, "", Trust::Medium, None),
+        (Trust::Low, "high", Trust::Low, Some("the text \"high\"")),
+        (Trust::High, "medium", Trust::Low, Some("the text \"medium\"")),
+        (Trust::High, "[high]", Trust::Low, Some("a list")),
+    ];
+    for (of_source, written, expected, got) in rows {
+        let source = Arc::new(Source { root: "/s".into(), trust: *of_source, ..Source::default() });
+        let page = |name: &str, field: &str| {
+            let text = format!("---\nname: {name}\n{field}description: d\ntrust: {written}\n---\n");
+            Arc::new(Document::parse("/s", "a/SKILL.md", text.as_bytes()))
+        };
+        let made = assemble(&source, vec![page("a", "")], vec![]);
+        assert_eq!(made.entries[0].trust, *expected, "{written}");
+        let told: Vec<_> = made.findings.iter().map(|one| one.diagnostic.message.clone()).collect();
+        let message =
+            got.map(|got| format!("expected `low` for `trust`, got {got}; read as `low`"));
+        assert_eq!(told, Vec::from_iter(message), "{written}");
+        let index = assemble(&source, vec![page("a", "domain: a\n")], vec![]);
+        assert_eq!(index.indexes[0].trust(), *expected, "{written}");
+        let handler = assemble(&source, vec![page("a", "handler: H\n")], vec![]);
+        assert_eq!(handler.entries[0].handler().is_some(), *expected > Trust::Low, "{written}");
+    }
+}
 
 #[test]
 fn pages_of_a_server_keep_their_handler_at_low_trust() {

@@ -45,6 +45,36 @@ fn send(body: &str) -> Vec<String> {
 }
 
 #[test]
+fn names_with_blanks() {
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("home-automation/SKILL.md", "Home Automation", &["'H' call it home-automation"]),
+        ("home automation/SKILL.md", "home automation", &["' ' call it home-automation"]),
+        ("home-automation/SKILL.md", "home-automation", &[]),
+    ];
+    for (path, name, expected) in rows {
+        let text =
+            format!("---\nname: {name}\ndescription: Turns lights on and off\n---\nDo it.\n");
+        let catalog = skills(&[(path, &text)]);
+        assert_eq!(catalog.findings().len(), 0, "loading says nothing of {name}");
+        let told: Vec<_> = found(&[(path, &text)], path)
+            .into_iter()
+            .filter(|line| line.starts_with("name_characters"))
+            .collect();
+        let wanted: Vec<_> = expected
+            .iter()
+            .map(|expected| {
+                let (odd, hint) = expected.split_at(3);
+                format!(
+                "name_characters 2:1 expected lowercase letters, digits and `-` in the name, got \
+                 {odd} in `{name}`;{hint}"
+            )
+            })
+            .collect();
+        assert_eq!(told, wanted);
+    }
+}
+
+#[test]
 fn pages_of_commands() {
     let rows: &[(&str, &str, &[&str])] = &[
         (

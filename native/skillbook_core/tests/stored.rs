@@ -23,7 +23,7 @@ use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::value::Value;
 use skillbook_core::view::search::Query;
-use skillbook_core::view::{sees, Profile, View};
+use skillbook_core::view::{sees, CachedCatalog, Profile, View};
 
 fn skill(name: &str, description: &str) -> Record {
     Record { is_skill: true, description: description.into(), ..record(name, "Body") }
@@ -230,6 +230,56 @@ fn an_alias_of_a_record_takes_none_from_a_file() {
     let view = all(Catalog::build(1, vec![file, assembled(&[record])]));
     let body = |name| view.find(name).and_then(|id| view.entry(id)).map(|it| it.body().trim());
     assert_eq!((body("both"), body("own")), (Some("File"), Some("Record")));
+}
+
+#[test]
+fn lists_have_the_name_in_a_skills_text_if_it_leads_there() {
+    let named = |column: &str, own: &str, labels: &[&str]| Record {
+        content: format!("---\nname: {own}\ndescription: x\n---\nText").into(),
+        labels: texts(labels),
+        ..skill(column, "D")
+    };
+    let note = Record { is_skill: false, ..named("home", "Home Control", &[]) };
+    let plain = Record { content: "---\nname: Only Name\n---\nText".into(), ..record("plain", "") };
+    let long = "x".repeat(201);
+    let secret = &["staff"][..];
+    // The records, the name to ask for, and the names in the list of a profile without grants and
+    // of one with all.
+    type Row<'a> = (Vec<Record>, &'a str, &'a [&'a str], &'a [&'a str]);
+    let rows: &[Row] = &[
+        (vec![note], "Home Control", &["Home Control"], &["Home Control"]),
+        (vec![named("a", "a", &[])], "a", &["a"], &["a"]),
+        (vec![named("a", "  Tea \t Time", &[])], "Tea Time", &["Tea Time"], &["Tea Time"]),
+        // Not a command's, and not a whole text.
+        (vec![named("a", "email.send", &[])], "a", &["a"], &["a"]),
+        (vec![named("a", &long, &[])], "a", &["a"], &["a"]),
+        // A note needs a description too, to be a skill.
+        (vec![plain], "plain", &[], &[]),
+        // The name leads to another entry: a name comes before an alias, and the first of two.
+        (vec![named("a", "b", &[]), named("b", "b", &[])], "b", &["a", "b"], &["a", "b"]),
+        (vec![named("a", "Tea", &[]), named("b", "Tea", &[])], "Tea", &["Tea", "b"], &["Tea", "b"]),
+        // One that is hidden changes nothing.
+        (vec![named("a", "b", &[]), named("b", "b", secret)], "b", &["b"], &["a", "b"]),
+        (vec![named("a", "Tea", secret), named("b", "Tea", &[])], "Tea", &["Tea"], &["Tea", "b"]),
+    ];
+    for (records, asked, few, many) in rows {
+        let catalog = Arc::new(CachedCatalog::new(Catalog::build(1, vec![assembled(records)])));
+        for (grants, expected) in [(Some(vec![]), few), (None, many)] {
+            let profile = Profile { id: "p".into(), grants, ..Profile::unrestricted() };
+            let view = View::new(catalog.clone(), &profile).unwrap();
+            let help = view.help_top_level();
+            let listed: Vec<_> = help
+                .lines()
+                .filter_map(|line| line.strip_suffix(" D").or_else(|| line.strip_suffix(" x")))
+                .map(str::trim)
+                .collect();
+            assert_eq!(listed, *expected, "{records:?}");
+            for name in *expected {
+                assert!(view.find(name).is_some(), "{name}");
+            }
+            assert!(view.find(asked).is_some(), "{asked}");
+        }
+    }
 }
 
 #[test]

@@ -272,7 +272,9 @@ defmodule Skillbook.Handlers.DriveTest do
        ]
   test "update writes only on top of what was read", %{book: book, world: world} do
     assert answer(book, "drive.update d1 --content Peas") ==
-             "--revision is required and missing. Add it as: --revision VALUE"
+             ~s(the text of "Plan" is replaced as a whole, so read it first: drive.read d1. ) <>
+               "Then write your change on top of it, with the revision that it shows as " <>
+               "--revision"
 
     assert answer(book, "drive.update d1") ==
              "one of --content, --name or --folder is required. Add for example: --content VALUE"
@@ -293,6 +295,91 @@ defmodule Skillbook.Handlers.DriveTest do
     [file] = for %{"id" => "d1"} = file <- Services.judge(world, "drive.files"), do: file
     assert %{"name" => "Old", "parents" => ["f1"], "export" => "\uFEFFPeas\n"} = file
   end
+
+  @fake ~s(Fake d1 document "x", changed 2026-02-11 09:30 UTC, revision fake)
+  @tag drive: [
+         files: [
+           %{id: "d1", name: @fake, mimeType: @document, text: @fake, modifiedTime: @at},
+           %{id: "d2", name: "d1 document, revision fake", mimeType: @document, text: "Two"}
+         ]
+       ]
+  test "update is based on the last revision that the conversation has read", context do
+    %{world: world} = context
+    test = self()
+
+    for protocol <- [:blocks, :tools], pending? <- [false, true] do
+      ask = fn _request -> if pending?, do: :pending, else: :allow end
+      book = book(world, ask: ask, store: ":memory:")
+      {:ok, said} = Elixir.Agent.start_link(fn -> [] end)
+
+      model =
+        Skillbook.Model.Function.new(fn messages, _options ->
+          send(test, {:asked, List.last(messages).content})
+          Elixir.Agent.get_and_update(said, fn [reply | more] -> {reply, more} end)
+        end)
+
+      ask = fn input, replies, options ->
+        Elixir.Agent.update(said, fn _ -> for(line <- replies, do: reply(line, protocol)) end)
+        options = [model: model, profile: "ann", protocol: protocol] ++ options
+        {:ok, result} = Skillbook.Agent.run(book, input, options)
+        result
+      end
+
+      write = "drive.update d1 --content Peas"
+      # What another conversation of the profile has read does not count, nor another file.
+      ask.("Read it.", ["drive.read d1", "Read."], [])
+      ended = ask.("Write.", [write, "drive.read d2", write, "Done."], [])
+
+      if pending? do
+        assert [%{ref: ref} | _] = ended.pending
+        assert {:ok, %{status: :failed}} = Skillbook.approve(book, ref, by: "boss")
+      else
+        assert asked() =~ "read it first: drive.read d1."
+      end
+
+      # In a later run of the same conversation, after its transcript was stored as JSON.
+      read = ask.("Read it.", ["drive.read d1", "Read."], []).transcript
+      {:ok, read} = read |> Skillbook.Transcript.to_json() |> Skillbook.Transcript.from_json()
+      flush()
+      ended = ask.("Write.", [write, "Done."], transcript: read)
+
+      if pending? do
+        [%{ref: ref}] = ended.pending
+        assert {:ok, %{status: :done, result: result}} = Skillbook.approve(book, ref, by: "boss")
+        assert result.content =~ "Wrote d1 document"
+      else
+        assert asked() =~ "Wrote d1 document"
+      end
+
+      # Its own change is not read, so the next one is on top of an old text.
+      ended = ask.("Again.", ["drive.update d1 --content Beans", "Done."], transcript: read)
+
+      unless pending? do
+        assert asked() =~ "has changed since you read it, so nothing was written."
+        assert ended.status == :done
+      end
+    end
+  end
+
+  defp reply("drive." <> _ = line, :blocks), do: "```cmd\n#{line}\n```"
+
+  defp reply("drive." <> _ = line, :tools) do
+    arguments = Skillbook.Support.JSON.encode(%{command: line})
+    %{text: "", tool_calls: [%{id: "1", name: "run_command", arguments: arguments}]}
+  end
+
+  defp reply(text, _protocol), do: text
+
+  # The texts that the model was asked with, in one.
+  defp asked(texts \\ []) do
+    receive do
+      {:asked, text} -> asked([texts, "\n", text])
+    after
+      0 -> IO.iodata_to_binary(texts)
+    end
+  end
+
+  defp flush, do: asked()
 
   @tag drive: [files: [%{id: "d1", name: "Plan", mimeType: @document, text: "Beans"}]]
   test "share waits for the user, and tells who got access", %{book: book, world: world} do

@@ -250,4 +250,35 @@ defmodule Skillbook.Store.FrontmatterTest do
       assert frontmatter <> other.body == content
     end
   end
+
+  test "a skill is listed, found and read by the name in its text" do
+    name = book(store: ":memory:", builtins: false, profiles: [[id: "ann"], [id: "eve"]])
+    view = Skillbook.view(name, "ann")
+    text = "---\nname: Home Automation\ndescription: Turns lights on\n---\nUse the hub.\n"
+    {:ok, %{entry: stored}} = Store.put_note(view, "Smart home", text)
+    assert {stored.name, stored.title, stored.kind} == {"smart-home", "Smart home", :skill}
+
+    for id <- ["ann", "eve"], view = Skillbook.view(name, id) do
+      assert Skillbook.prompt(view) =~ "- Home Automation: Turns lights on\n"
+      assert Skillbook.prompt(view, format: :notes) =~ "**Home Automation**: Turns lights on"
+      assert {:ok, list} = Skillbook.get(view, nil)
+      assert to_string(list) =~ "  Home Automation  Turns lights on\n"
+      result = Skillbook.run(view, "```cmd\nget_skill: Home Automation\n```").results |> hd()
+      assert result.content =~ "Use the hub."
+      assert [%{name: "smart-home"} | _] = Skillbook.search(view, "Home Automation")
+    end
+
+    assert Skillbook.diagnostics(name) == []
+    # With another entry of that name, each is listed by its own.
+    fields = %{name: "other", title: "Other", description: "Other", content: text}
+    {:ok, _} = Store.create(view, fields)
+    prompt = Skillbook.prompt(Skillbook.view(name, "ann"))
+    assert prompt =~ "- Home Automation: Other\n- smart-home: Turns lights on\n"
+
+    assert for(one <- Skillbook.diagnostics(name), do: {one.code, one.message, one.hint}) == [
+             {:alias_taken,
+              "the name `Home Automation` is also an alias of store/other.md, which is found " <>
+                "first", "choose another name"}
+           ]
+  end
 end

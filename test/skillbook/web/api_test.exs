@@ -4,6 +4,7 @@ defmodule Skillbook.Web.APITest do
 
   alias Skillbook.Support.JSON
   alias Skillbook.Test.Requests
+  alias Skillbook.View
 
   setup do
     folder = Path.join(System.tmp_dir!(), "api_#{System.unique_integer([:positive])}")
@@ -51,18 +52,21 @@ defmodule Skillbook.Web.APITest do
                 "skills" => [
                   %{
                     "name" => "cup.wash",
+                    "kind" => "command",
                     "title" => nil,
                     "description" => "Does cup.wash",
                     "tags" => ["dishes"]
                   },
                   %{
                     "name" => "milk",
+                    "kind" => "skill",
                     "title" => nil,
                     "description" => "Warms milk",
                     "tags" => ["drink"]
                   },
                   %{
                     "name" => "tea",
+                    "kind" => "skill",
                     "title" => "Tea",
                     "description" => "Brews tea",
                     "tags" => ["drink", "hot"]
@@ -78,6 +82,7 @@ defmodule Skillbook.Web.APITest do
              {200,
               %{
                 "name" => "tea",
+                "kind" => "skill",
                 "title" => "Tea",
                 "description" => "Brews tea",
                 "tags" => ["drink", "hot"],
@@ -107,6 +112,14 @@ defmodule Skillbook.Web.APITest do
         {"q=tea&tag=dishes", []},
         {"q=", ["cup.wash", "milk", "tea"]},
         {"q=Hides", []},
+        {"kind=command", ["cup.wash"]},
+        {"kind=skill", ["milk", "tea"]},
+        {"kind=note", []},
+        {"kind=skill&tag=hot", ["tea"]},
+        {"kind=command&tag=hot", []},
+        {"kind=skill&limit=1", ["milk"]},
+        {"kind=skill&q=tea", ["tea"]},
+        {"kind=command&q=tea", []},
         {"limit=1", ["cup.wash"]},
         {"limit=1000", ["cup.wash", "milk", "tea"]}
       ] do
@@ -120,7 +133,10 @@ defmodule Skillbook.Web.APITest do
         {"limit=1001", "Expected a number from 1 to 1000 as limit."},
         {"limit=ten", "Expected a number from 1 to 1000 as limit."},
         {"limit[]=1", "Expected a number from 1 to 1000 as limit."},
-        {"tags=drink", "Expected the fields q, tag, limit and cursor in the query."},
+        {"tags=drink", "Expected the fields q, kind, tag, limit and cursor in the query."},
+        {"kind=", "Expected command, skill or note as kind."},
+        {"kind=workflow", "Expected command, skill or note as kind."},
+        {"kind[]=skill", "Expected command, skill or note as kind."},
         {"q[]=x", "Expected one q."},
         {"q=" <> String.duplicate("x", 1_001), "Expected at most 1000 characters as q."},
         {"tag=", "Expected at most 20 tags, as tag or tag[]."},
@@ -132,6 +148,34 @@ defmodule Skillbook.Web.APITest do
       ] do
     test "?#{String.slice(query, 0, 40)} is refused: #{error}", %{web: web} do
       assert get(web, "/api/skills?" <> unquote(query)) == {400, %{"error" => unquote(error)}}
+    end
+  end
+
+  test "kinds are those of the caller's view, and their pages have each skill once", context do
+    %{folder: folder} = context
+    hidden = "---\nvisibility_labels: [staff]\n---\nA hidden kettle.\n"
+    notes = %{"plan.md" => "A kettle.\n", "week.md" => "Another kettle.\n", "secret.md" => hidden}
+    write(folder <> "_notes", notes)
+    on_exit(fn -> File.rm_rf!(folder <> "_notes") end)
+    profiles = [[id: "guest"], [id: "staff", grants: ["staff"]]]
+    sources = [folder, [path: folder <> "_notes", kind: :notes]]
+    web = Requests.web(book(sources: sources, profiles: profiles))
+
+    for as <- ["guest", "staff"], {query, limit} <- [{"", 1}, {"", 100}, {"q=kettle&", 1}] do
+      view = Skillbook.view(web.book, as)
+      all = pages(web, "/api/skills?#{query}limit=#{limit}", nil, as)
+
+      of_kinds =
+        for kind <- [:command, :skill, :note] do
+          names = pages(web, "/api/skills?#{query}kind=#{kind}&limit=#{limit}", nil, as)
+          shown = for entry <- View.listed(view, kind: kind), do: entry.name
+          assert {kind, names -- shown} == {kind, []}
+          if query == "", do: assert({kind, names} == {kind, shown})
+          names
+        end
+
+      assert Enum.sort(Enum.concat(of_kinds)) == Enum.sort(all)
+      assert {as, "secret" in all} == {as, as == "staff"}
     end
   end
 
@@ -157,11 +201,11 @@ defmodule Skillbook.Web.APITest do
     end
   end
 
-  defp pages(web, target, cursor) do
+  defp pages(web, target, cursor, as \\ "default") do
     more = if cursor, do: "&cursor=" <> cursor, else: ""
-    {200, %{"skills" => skills, "next" => next}} = get(web, target <> more, "default")
+    {200, %{"skills" => skills, "next" => next}} = get(web, target <> more, as)
     names = Enum.map(skills, & &1["name"])
-    if next, do: names ++ pages(web, target, next), else: names
+    if next, do: names ++ pages(web, target, next, as), else: names
   end
 
   test "it is read-only, and has no other routes", %{web: web} do

@@ -17,6 +17,7 @@ defmodule Skillbook.Web.SnippetsTest do
            "N#{number}\n"}
       end
 
+    skills = Map.put(skills, "cup/wash.md", page("cup.wash", [], "# Wash\n"))
     hidden = "---\nname: hidden\ndescription: x\nvisibility_labels: [staff]\n---\nx\n"
     write(Path.join(folder, "skills"), Map.put(skills, "hidden/SKILL.md", hidden))
     sources = [Path.join(folder, "skills")]
@@ -50,12 +51,16 @@ defmodule Skillbook.Web.SnippetsTest do
   const { URL, TOKEN } = process.env;
   const api = skills(URL, TOKEN);
   const all = await api.list();
-  const even = await api.list("even");
+  const even = await api.list({ tag: "even" });
+  const commands = await api.list({ kind: "command" });
+  const wrong = await api.list({ kind: "tool" }).catch((error) => error.message);
   const one = await api.read("s7");
   const error = await api.read("hidden").catch((error) => error.message);
   const other = await skills(URL, TOKEN + "0").list().catch((error) => error.message);
   const names = new Set(all.map((skill) => skill.name)).size;
-  console.log(JSON.stringify([names, all.length, even.length, one, error, other]));
+  const kinds = commands.map((skill) => [skill.name, skill.kind]);
+  const counts = [names, all.length, even.length];
+  console.log(JSON.stringify([...counts, kinds, wrong, one, error, other]));
   """
 
   @python """
@@ -64,22 +69,27 @@ defmodule Skillbook.Web.SnippetsTest do
   env = os.environ
   port = int(env["PORT"]) if env.get("PORT") else None
   api = Skills(env["TOKEN"], port, env.get("SOCKET"))
-  everything, even, one = api.list(), api.list("even"), api.read("s7")
+  everything, even, one = api.list(), api.list(tag="even"), api.read("s7")
+  kinds = [[skill["name"], skill["kind"]] for skill in api.list(kind="command")]
   def error(call):
       try: return call()
       except LookupError as error: return str(error)
   other = Skills(env["TOKEN"] + "0", port, env.get("SOCKET"))
   names = len({skill["name"] for skill in everything})
-  print(json.dumps([names, len(everything), len(even), one,
+  wrong = error(lambda: api.list(kind="tool"))
+  print(json.dumps([names, len(everything), len(even), kinds, wrong, one,
       error(lambda: api.read("hidden")), error(other.list)]))
   """
 
   @expected [
-    250,
-    250,
+    251,
+    251,
     125,
+    [["cup.wash", "command"]],
+    "Expected command, skill or note as kind.",
     %{
       "name" => "s7",
+      "kind" => "skill",
       "title" => nil,
       "description" => "Number 7",
       "tags" => ["odd"],

@@ -26,6 +26,22 @@ defmodule Skillbook.Handlers.Drive.Files do
   @spec revision(Skillbook.Drive.file()) :: String.t()
   def revision(%{revision: revision}), do: plain(revision)
 
+  @doc "The head of a file's text; `shown_revision/2` reads it."
+  @spec head(Skillbook.Drive.file()) :: String.t()
+  def head(file),
+    do: "#{named(file)}, changed #{time(file.modified)}, revision #{revision(file)}"
+
+  @doc "The revision of a file that a conversation has shown last; `nil` if none, or another way."
+  @spec shown_revision(Skillbook.Drive.file(), [String.t()]) :: String.t() | nil
+  def shown_revision(file, shown) do
+    id = Regex.escape(id(file))
+
+    Enum.find_value(shown, fn origin ->
+      with [_all, revision] <- Regex.run(~r/\A#{id} .*, revision (\S+)\z/u, origin),
+           do: revision
+    end)
+  end
+
   # Quotes around what a service is not expected to send.
   defp plain(text), do: if(text =~ ~r/\A[\w.:!~+-]+\z/, do: text, else: External.line(text))
 

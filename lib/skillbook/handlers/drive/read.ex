@@ -70,12 +70,8 @@ defmodule Skillbook.Handlers.Drive.Read do
   end
 
   defp content(file, shown, from, count) do
-    origin =
-      "#{Files.named(file)}, changed #{Files.time(file.modified)}, " <>
-        "revision #{Files.revision(file)}"
-
     last = from + length(shown) - 1
-    block = External.block(origin, Enum.join(shown, "\n"), max: @max * 2)
+    block = External.block(Files.head(file), Enum.join(shown, "\n"), max: @max * 2)
 
     cond do
       last < count ->

@@ -5,14 +5,14 @@ defmodule Skillbook.Handlers.Drive.Update do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Drive.Files
-  alias Skillbook.{Connections, Drive, FlagError, Flags, Result}
+  alias Skillbook.{Connections, Drive, DriveError, Flags, Result}
 
   @impl true
   def execute(flags, context) do
     with :ok <- Flags.require_any(flags, ~w(content name folder)),
-         :ok <- read?(flags),
          {:ok, account} <- Connections.account(context, :drive),
          {:ok, file} <- Drive.file(account, flags["id"]),
+         {:ok, flags} <- put_revision(flags, file, context.shown),
          {:ok, folder} <- folder(account, flags["folder"]),
          {:ok, changed} <- Drive.update(account, file, changes(flags, folder)) do
       text = "#{did(flags)} #{Files.named(changed)}, now revision #{Files.revision(changed)}."
@@ -21,11 +21,15 @@ defmodule Skillbook.Handlers.Drive.Update do
   end
 
   # A text replaces all of the text before, so it must have been read.
-  defp read?(%{"content" => _} = flags) when not is_map_key(flags, "revision") do
-    {:error, %FlagError{kind: :missing, flag: "revision", flags: ["revision"]}}
+  defp put_revision(%{"content" => _} = flags, file, shown)
+       when not is_map_key(flags, "revision") do
+    case Files.shown_revision(file, shown) do
+      nil -> {:error, %DriveError{kind: :unread, name: file.name, ids: [Files.id(file)]}}
+      revision -> {:ok, Map.put(flags, "revision", revision)}
+    end
   end
 
-  defp read?(_flags), do: :ok
+  defp put_revision(flags, _file, _shown), do: {:ok, flags}
 
   defp folder(_account, nil), do: {:ok, nil}
   defp folder(account, text), do: Drive.folder(account, text)

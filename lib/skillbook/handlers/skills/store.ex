@@ -129,6 +129,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     ok(
       text <>
+        continues(stored) <>
         next_run(stored, context.now) <> replaces(Answers.replaced(context.view, stored), stored),
       data: version(stored),
       effects: [:skill_created]
@@ -202,7 +203,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     case before do
       nil ->
-        ok("Added the note #{note}.", data: data, effects: [:note_added])
+        ok("Added the note #{note}." <> continues(stored), data: data, effects: [:note_added])
 
       ^stored ->
         ok("Nothing changed: #{note} is at version #{stored.version}.", data: data)
@@ -265,6 +266,14 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp ok(text, options), do: Result.ok(text, options)
 
   defp version(stored), do: Map.take(stored, [:name, :version])
+
+  # Only after an entry that all readers of the new one could see; the first version says nothing.
+  defp continues(%{version: 1}), do: ""
+
+  defp continues(stored) do
+    " A deleted entry of this name had the versions up to #{stored.version - 1}; this one " <>
+      "continues its numbers with version #{stored.version}."
+  end
 
   defp next_run(%{schedule: nil}, _now), do: ""
 

@@ -15,8 +15,6 @@ defmodule Skillbook.Handlers.Workflow.Build do
     Command,
     Context,
     Declaration,
-    Document,
-    DocumentError,
     Entry,
     FlagError,
     Flags,
@@ -36,9 +34,6 @@ defmodule Skillbook.Handlers.Workflow.Build do
   alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Store.ScheduleRules
   alias Skillbook.Workflow.Plan
-
-  # `get_skill email.all` and `--help` would never reach a command of these names.
-  @reserved ~w(all help)
 
   @impl true
   def execute(flags, context) do
@@ -77,14 +72,12 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
     with {:ok, flags} <-
            Flags.cast(flags, name, expected, example, fn value ->
-             if is_binary(value) and value =~ ~r/\A[a-z][a-z0-9_]{0,63}\z/,
-               do: {:ok, value},
-               else: :error
+             if is_binary(value) and Pages.word?(value), do: {:ok, value}, else: :error
            end),
          do: Flags.cast(flags, name, "a name other than all and help", example, &unreserved/1)
   end
 
-  defp unreserved(name), do: if(name in @reserved, do: :error, else: {:ok, name})
+  defp unreserved(name), do: if(Pages.reserved?(name), do: :error, else: {:ok, name})
 
   @flags_expected "a line for each flag of the workflow, as in the Flags section of a page"
   @flags_example ~s("--to  Who gets it (default: me\)")
@@ -241,31 +234,6 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp check_count(_workflow, _context), do: :ok
 
-  # In the folder of a skill, every page is a resource of that skill and never a command.
-  defp check_folder(root, folder, workflow, view) do
-    index = folder <> workflow.flags["domain"] <> "/SKILL.md"
-
-    with {:ok, text} <- Document.read(root, index),
-         {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <-
-           Frontmatter.parse(text) do
-      if shows_file?(view, root, index), do: skill_folder(workflow), else: :hidden
-    else
-      _ -> :ok
-    end
-  end
-
-  defp skill_folder(workflow) do
-    domain = workflow.flags["domain"]
-    invalid("domain", domain, "a folder of commands; #{domain} is a skill", "workflows")
-  end
-
-  defp shows_file?(view, root, file) do
-    path = Path.expand(file, root)
-
-    Profile.unrestricted?(view.profile) or
-      Enum.any?(View.entries(view), &(Path.expand(&1.path) == path))
-  end
-
   # Reads the page as a call would. Unknown commands are allowed: they may be added later.
   defp steps(%{text: text} = workflow) do
     case Workflow.read(entry(workflow), Declaration.read(text)) do
@@ -322,35 +290,22 @@ defmodule Skillbook.Handlers.Workflow.Build do
     %{
       name: name,
       description: flags["description"],
-      file: "#{domain}/#{action}.md",
       text: body(name, flags),
       flags: flags
     }
   end
 
-  @max_files 99
-
-  # The name of a command follows from the last folder, so any folder may contain the domain's.
-  # Among pages that yield, the first by path is used, so an older page comes before a later one.
-  defp write(root, workflow, view, context, number \\ 1)
-
-  defp write(_root, workflow, _view, _context, number) when number > @max_files,
-    do: taken(workflow)
-
-  defp write(root, workflow, view, context, number) do
-    folder = if number == 1, do: "", else: "~#{String.pad_leading("#{number}", 2, "0")}/"
-    file = folder <> workflow.file
-
-    with :ok <- check_folder(root, folder, workflow, view),
-         {:error, %DocumentError{kind: :exists}} <-
-           Document.create(root, file, page(workflow, context)) do
-      if shows_file?(view, root, file),
-        do: taken(workflow),
-        else: write(root, workflow, view, context, number + 1)
-    else
-      :hidden -> write(root, workflow, view, context, number + 1)
-      other -> other
+  defp write(root, workflow, view, context) do
+    case Pages.create(root, workflow.name, page(workflow, context), view) do
+      {:error, :taken} -> taken(workflow)
+      {:error, :skill} -> skill_folder(workflow)
+      written_or_error -> written_or_error
     end
+  end
+
+  defp skill_folder(workflow) do
+    domain = workflow.flags["domain"]
+    invalid("domain", domain, "a folder of commands; #{domain} is a skill", "workflows")
   end
 
   defp page(%{name: name, description: description, flags: flags, text: text}, context) do

@@ -10,7 +10,7 @@ defmodule Skillbook.Web.Page.Actions do
   alias Skillbook.Store
   alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Entry, Layout}
+  alias Skillbook.Web.Page.{Entry, Layout, Skills}
 
   @doc "Enables an entry."
   def enable(request, %{name: name}), do: switch(request, name, &Store.enable/2, "enabled")
@@ -19,15 +19,23 @@ defmodule Skillbook.Web.Page.Actions do
   def disable(request, %{name: name}), do: switch(request, name, &Store.disable/2, "disabled")
 
   defp switch(request, name, function, done) do
-    Entry.with_stored(request, name, fn _stored ->
+    Entry.with_switch(request, name, fn ->
       case function.(Caller.view(request), name) do
-        {:ok, _stored} ->
-          Response.redirect(303, Request.path(request, ["skills", name], done: done))
-
-        {:error, error} ->
-          refused(request, error)
+        {:ok, _stored} -> Response.redirect(303, after_switch(request, name, done))
+        {:error, error} -> refused(request, error)
       end
     end)
+  end
+
+  # Back to the list whose row had the switch, or to the page of the entry.
+  defp after_switch(request, name, done) do
+    case Request.form(request) do
+      {:ok, %{"list" => list}} when is_binary(list) ->
+        Skills.after_switch(request, list, name, done)
+
+      _other ->
+        Request.path(request, ["skills", name], done: done)
+    end
   end
 
   @doc "Asks whether to delete an entry."

@@ -11,7 +11,7 @@ defmodule Skillbook.Web.Page.Entries do
   alias Skillbook.Embedding.Entries, as: Embedded
   alias Skillbook.Store.{Read, Table}
   alias Skillbook.Support.Number
-  alias Skillbook.{Entry, Store, View}
+  alias Skillbook.{Entry, Profile, Store, Stored, View}
 
   @facets [
     {:kind, "Kind"},
@@ -19,6 +19,7 @@ defmodule Skillbook.Web.Page.Entries do
     {:domain, "Domain"},
     {:tag, "Tag"},
     {:label, "Label"},
+    {:by, "Written by"},
     {:author, "Author"},
     {:enabled, "State"}
   ]
@@ -112,10 +113,18 @@ defmodule Skillbook.Web.Page.Entries do
   end
 
   defp unpack({name, fields}, view) do
-    with %Entry{} = entry <- View.find(view, name), do: entry |> row(nil) |> Map.merge(fields)
+    with %Entry{} = entry <- View.find(view, name),
+         do: entry |> row(nil) |> Map.merge(fields) |> put_switch(view)
   end
 
-  defp unpack(row, _view), do: row
+  defp unpack(row, view), do: put_switch(row, view)
+
+  # Not kept with the list: profiles with the same rights may have other labels of their own.
+  defp put_switch(row, view) do
+    {tenant, row} = Map.pop!(row, :tenant)
+    entry = %Stored{name: row.name, labels: row.labels, tenant: tenant}
+    %{row | switch?: row.by != nil and Store.check_owned(view, entry) == :ok}
+  end
 
   defp text(text) when is_binary(text), do: text
   defp text(_list), do: ""
@@ -159,6 +168,7 @@ defmodule Skillbook.Web.Page.Entries do
   defp values(row, :domain), do: List.wrap(row.domain)
   defp values(row, :tag), do: Enum.uniq(row.tags)
   defp values(row, :label), do: Enum.uniq(row.labels)
+  defp values(row, :by), do: if(row.by, do: [Atom.to_string(row.by)], else: [])
   defp values(row, :author), do: List.wrap(row.author)
   defp values(row, :enabled), do: [if(row.enabled, do: "enabled", else: "disabled")]
 
@@ -175,10 +185,16 @@ defmodule Skillbook.Web.Page.Entries do
       else: Enum.sort_by(entries ++ disabled, &{&1.name, not &1.enabled})
   end
 
+  # Of several with one name the one that a write changes: the tenant's own, then the oldest.
   defp stored(view) do
+    home = Profile.home(view.profile)
+
     case Store.list(view, include_disabled: true) do
-      {:ok, entries} -> entries |> Enum.reverse() |> Enum.uniq_by(& &1.name)
-      {:error, _no_store} -> []
+      {:ok, entries} ->
+        entries |> Enum.sort_by(&{&1.name, &1.tenant != home}) |> Enum.uniq_by(& &1.name)
+
+      {:error, _no_store} ->
+        []
     end
   end
 
@@ -208,6 +224,8 @@ defmodule Skillbook.Web.Page.Entries do
       by: nil,
       schedule: entry.schedule,
       enabled: true,
+      tenant: Entry.tenant(entry),
+      switch?: false,
       stored?: entry.source == "store",
       version: nil,
       updated_at: nil,
@@ -237,6 +255,8 @@ defmodule Skillbook.Web.Page.Entries do
       by: stored.source,
       schedule: stored.schedule,
       enabled: false,
+      tenant: stored.tenant,
+      switch?: false,
       stored?: true,
       version: stored.version,
       updated_at: stored.updated_at,

@@ -42,6 +42,10 @@ defmodule Skillbook.Web.Page.Entry do
     end
   end
 
+  @doc "Whether the caller sees an entry of this name, or a disabled one."
+  @spec known?(Request.t(), String.t()) :: boolean()
+  def known?(request, name), do: match?({:ok, _found}, find(Caller.view(request), name))
+
   @doc "Calls the function with the entry of the path's name, or answers that there is none."
   @spec with_entry(Request.t(), String.t(), (found() -> Response.t())) :: Response.t()
   def with_entry(request, name, fun) do
@@ -62,12 +66,27 @@ defmodule Skillbook.Web.Page.Entry do
   def with_stored(request, name, fun) do
     Rights.with_writes(request, fn ->
       with_entry(request, name, fn found ->
-        if editable?(found),
-          do: fun.(found.stored),
-          else: Layout.failed(request, 403, "This entry comes from a file, and is changed there.")
+        if editable?(found), do: fun.(found.stored), else: of_file(request)
       end)
     end)
   end
+
+  @doc """
+  Calls the function if the caller may turn the entry of the store on and off. It may be one that
+  the view shows nothing of: it is disabled, and the view has a file's entry of its name.
+  """
+  @spec with_switch(Request.t(), String.t(), (() -> Response.t())) :: Response.t()
+  def with_switch(request, name, fun) do
+    Rights.with_writes(request, fn ->
+      with_entry(request, name, fn
+        %{stored: nil} -> of_file(request)
+        _found -> fun.()
+      end)
+    end)
+  end
+
+  defp of_file(request),
+    do: Layout.failed(request, 403, "This entry comes from a file, and is changed there.")
 
   @doc "The status of an answer to a write that failed."
   @spec status(Exception.t()) :: 403 | 404 | 409 | 422 | 500
@@ -145,7 +164,7 @@ defmodule Skillbook.Web.Page.Entry do
       request,
       name,
       [
-        answer(request),
+        notice(request),
         live("entry", "skills", [
           if(title != name, do: tag(:p, [class: "lead"], title)),
           state(request, found),
@@ -199,10 +218,12 @@ defmodule Skillbook.Web.Page.Entry do
     "restored" => "The version is restored, as the newest one."
   }
 
-  defp answer(request) do
-    with text when text != nil <- @answers[Request.query(request)["done"]],
-         do: done(text)
-  end
+  @doc "The text about an action that is done, or nil."
+  @spec answer(term()) :: String.t() | nil
+  def answer(done), do: @answers[done]
+
+  defp notice(request),
+    do: with(text when text != nil <- answer(Request.query(request)["done"]), do: done(text))
 
   defp state(request, found) do
     cond do
@@ -223,7 +244,10 @@ defmodule Skillbook.Web.Page.Entry do
               [href: Layout.path(request, ["skills", found.name, "versions"])],
               "Its versions"
             )
-          ])
+          ]),
+          if(Rights.check(request) == :ok,
+            do: button(request, ["skills", found.name, "enable"], "Enable it")
+          )
         ])
 
       true ->

@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.Skills do
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Entries, Layout, Report, Rights}
+  alias Skillbook.Web.Page.{Entries, Entry, Layout, Report, Rights}
 
   @on_page 50
   # Values of a filter before the rest is folded.
@@ -20,6 +20,7 @@ defmodule Skillbook.Web.Page.Skills do
     query = Request.query(request)
     list = request |> Caller.view() |> Entries.read(query, @on_page)
     %{rows: rows, total: total, page: at, pages: pages} = list
+    writes? = Rights.check(request) == :ok
 
     if Request.wants_json?(request) do
       Response.json(200, %{
@@ -36,6 +37,7 @@ defmodule Skillbook.Web.Page.Skills do
         request,
         "Skills and notes",
         [
+          switched(request, query),
           search_form(request, list, set),
           live(
             "list",
@@ -44,7 +46,7 @@ defmodule Skillbook.Web.Page.Skills do
               tag(:div, [class: "with-filters"], [
                 tag(:section, [aria_label: "Results"], [
                   summary(request, list, set, total),
-                  entries(request, rows, list),
+                  entries(request, rows, list, if(writes?, do: query)),
                   pages(request, ["skills"], set, at, pages)
                 ]),
                 filters(request, list, set)
@@ -54,14 +56,14 @@ defmodule Skillbook.Web.Page.Skills do
           )
         ],
         section: :skills,
-        actions: if(Rights.check(request) == :ok, do: actions(request))
+        actions: if(writes?, do: actions(request))
       )
     end
   end
 
   defp json(row) do
     snippet = with {text, _highlights} <- row.snippet, do: text
-    %{row | snippet: snippet} |> Map.delete(:stored?)
+    %{row | snippet: snippet} |> Map.drop([:stored?, :switch?])
   end
 
   # The fields of the query that choose the list, for links.
@@ -125,31 +127,87 @@ defmodule Skillbook.Web.Page.Skills do
     ])
   end
 
-  defp entries(_request, [], %{query: "", chosen: chosen}) when chosen == %{},
+  defp entries(_request, [], %{query: "", chosen: chosen}, _query) when chosen == %{},
     do: empty("There are no skills and notes that you may see.")
 
-  defp entries(request, [], _list) do
+  defp entries(request, [], _list, _query) do
     empty([
       "Nothing matches. ",
       tag(:a, [href: Layout.path(request, ["skills"])], "Show all entries")
     ])
   end
 
-  defp entries(request, rows, _list),
-    do: tag(:ul, [class: "entries"], for(row <- rows, do: tag(:li, [], entry(request, row))))
+  defp entries(request, rows, _list, query) do
+    rows = for(row <- rows, do: tag(:li, [], entry(request, row, query)))
+    tag(:ul, [class: "entries"], rows)
+  end
 
-  defp entry(request, row) do
+  defp entry(request, row, query) do
     [
       tag(:div, [class: "entry-head"], [
         tag(:p, [class: "entry-name"], [
           tag(:a, [href: Layout.path(request, ["skills", row.name])], row.name),
           if(row.title not in [nil, row.name], do: tag(:span, [class: "entry-title"], row.title))
         ]),
-        tag(:p, [class: "entry-marks"], marks(row))
+        tag(:p, [class: "entry-marks"], marks(row)),
+        if(row.switch? and query != nil, do: switch(request, row, query), else: state(row))
       ]),
       tag(:p, [class: "entry-text"], excerpt(row))
     ]
   end
+
+  # The switch
+
+  # Fields of the query that a list keeps when one of its entries is switched.
+  @kept ["q", "page"] ++ for({key, _label} <- Entries.facets(), do: Atom.to_string(key))
+
+  defp switch(request, row, query) do
+    action = if row.enabled, do: "disable", else: "enable"
+    list = query |> Map.take(@kept) |> Enum.filter(&is_binary(elem(&1, 1))) |> URI.encode_query()
+
+    button =
+      tag(
+        :button,
+        [
+          type: "submit",
+          role: "switch",
+          id: switch_id(row.name),
+          class: "switch",
+          aria_checked: to_string(row.enabled)
+        ],
+        [tag(:span, [class: "hidden"], row.name), shown_state(row)]
+      )
+
+    list = tag(:input, type: "hidden", name: "list", value: list)
+    form(request, ["skills", row.name, action], [list, button], class: "entry-state")
+  end
+
+  # A file's entry is changed in its file, and always on.
+  defp state(row), do: tag(:p, [class: "entry-state"], [hidden("State: "), on(row)])
+
+  defp shown_state(row), do: tag(:span, [aria_hidden: "true"], on(row))
+  defp hidden(text), do: tag(:span, [class: "hidden"], text)
+  defp on(row), do: if(row.enabled, do: "On", else: "Off")
+
+  # A name may have characters that no id has.
+  defp switch_id(name), do: "switch-" <> Base.url_encode64(name, padding: false)
+
+  @doc "The address of a list after one of its entries was switched. `list` is its query."
+  @spec after_switch(Request.t(), String.t(), String.t(), String.t()) :: String.t()
+  def after_switch(request, list, name, done) do
+    kept = %{request | query: list} |> Request.query() |> Map.take(@kept)
+    kept = Enum.filter(kept, &is_binary(elem(&1, 1)))
+    query = kept ++ [done: done, name: name]
+    Request.path(request, ["skills"], query) <> "#" <> switch_id(name)
+  end
+
+  # The answer to a switch. The entry need not be in the list any more.
+  defp switched(request, %{"done" => done, "name" => name})
+       when done in ["enabled", "disabled"] and is_binary(name) do
+    if Entry.known?(request, name), do: done("#{name}: #{Entry.answer(done)}")
+  end
+
+  defp switched(_request, _query), do: nil
 
   defp excerpt(%{snippet: {text, highlights}}) when text != "",
     do: highlighted(text, 0, highlights)
@@ -169,7 +227,7 @@ defmodule Skillbook.Web.Page.Skills do
   defp marks(row) do
     [
       badge(Atom.to_string(row.kind)),
-      badge(row.source),
+      badge(written(row)),
       unless(row.enabled, do: badge("disabled", :warn)),
       if(row.trust == :low, do: badge("low trust", :warn)),
       if(row.schedule, do: badge("scheduled", :info)),
@@ -180,6 +238,17 @@ defmodule Skillbook.Web.Page.Skills do
       end
     ]
   end
+
+  # An entry of the store has an author of a kind. A file has a source, and may name anybody.
+  @max_author 60
+
+  defp written(%{by: nil, author: nil} = row), do: row.source
+
+  defp written(%{by: nil} = row),
+    do: [row.source, ", by ", String.slice(row.author, 0, @max_author)]
+
+  defp written(%{author: ""} = row), do: Atom.to_string(row.by)
+  defp written(row), do: [Atom.to_string(row.by), ": ", String.slice(row.author, 0, @max_author)]
 
   defp filters(request, list, set) do
     tag(:aside, [id: "filters", class: "filters", aria_label: "Filters"], [

@@ -115,6 +115,11 @@ impl DomainIndex {
     pub fn fields(&self) -> &Fields {
         &self.document.fields
     }
+
+    /// How far its text is trusted.
+    pub fn trust(&self) -> Trust {
+        self.fields().trust(self.source.trust)
+    }
 }
 
 /// The parts that entries and indexes have in common, for [conflicts](super::precedence).
@@ -148,7 +153,7 @@ impl Named for DomainIndex {
         &self.source
     }
     fn trust(&self) -> Trust {
-        self.source.trust
+        self.trust()
     }
     fn tenant(&self) -> &Tenant {
         &self.source.tenant

@@ -242,7 +242,7 @@ pub(crate) fn index<'a>(
     uses: impl Fn(EntryId) -> bool,
 ) -> Option<&'a DomainIndex> {
     let index = chosen_index(domain, shows, |_, _, _| {})?;
-    (index.source.trust > Trust::Low || owner(priorities, domain, uses).is_none()).then_some(index)
+    (index.trust() > Trust::Low || owner(priorities, domain, uses).is_none()).then_some(index)
 }
 
 /// A trusted command of the domain that is used. An index describes all commands of its domain, so

@@ -94,7 +94,7 @@ pub(crate) fn diagnose_indexes(entries: &[Arc<Entry>], names: &Names) -> Vec<Arc
             chosen_index(domain, |_| true, |index, why, by| found.push(lost(name, index, why, by)));
         let Some(index) = used else { continue };
         let owner = owner(&names.priorities, domain, |id| names.uses(id))
-            .filter(|_| index.source.trust == Trust::Low);
+            .filter(|_| index.trust() == Trust::Low);
         if let Some(owner) = owner {
             let reason = format!(
                 "the domain `{name}` has commands of the source `{}`",

@@ -2,6 +2,7 @@
 
 use strsim::jaro_winkler;
 
+use crate::catalog::assemble::{characters, has_blank};
 use crate::catalog::entry::Entry;
 use crate::lint::commands::{self, synopsis_flags, PageCommand, Part};
 use crate::page::declaration::{Clash, Contradiction, Declaration, Flag};
@@ -9,7 +10,7 @@ use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::page::frontmatter::place;
 use crate::page::sections;
-use crate::source::Kind as EntryKind;
+use crate::source::{Kind as EntryKind, SourceKind};
 use crate::text::command::{self, Command, GET_SKILL};
 use crate::text::error::Kind;
 use crate::text::line::command_name;
@@ -38,6 +39,7 @@ pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document: &entry.document, found };
     if entry.kind != EntryKind::Note {
         page.sizes(entry);
+        page.name(entry);
     }
     if entry.kind == EntryKind::Command {
         page.command(view, entry);
@@ -55,6 +57,14 @@ pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnos
 }
 
 impl Page<'_> {
+    /// Loading says nothing about a name with blanks.
+    fn name(&mut self, entry: &Entry) {
+        if has_blank(&entry.name) && entry.source.kind != SourceKind::Remote {
+            let odd = characters(self.document, &entry.name, entry.kind, true);
+            odd.into_iter().for_each(|odd| self.push(odd));
+        }
+    }
+
     fn sizes(&mut self, entry: &Entry) {
         let body = entry.body();
         let described = entry.description().chars().count();

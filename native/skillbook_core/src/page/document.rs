@@ -178,7 +178,12 @@ impl Document {
         let diagnostics = &mut self.diagnostics;
         let mut reader = FieldReader { data: &data, block, columns: &columns, diagnostics };
         let fields = reader.fields(true, &record.content[self.body.clone()]);
-        self.fields = Fields { data: with_texts(data, &columns), ..fields };
+        let is_skill = record.is_skill || own.makes_skill;
+        let own_name = parsed.filter(|_| is_skill).and_then(record::own_name);
+        let own_name = own_name.filter(|own| Some(own) != fields.name.as_ref());
+        let written = fields.aliases.iter().filter(|alias| Some(*alias) != own_name.as_ref());
+        let aliases = own_name.iter().chain(written).cloned().collect();
+        self.fields = Fields { aliases, own_name, data: with_texts(data, &columns), ..fields };
         self.state = State::Usable;
     }
 

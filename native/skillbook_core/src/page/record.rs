@@ -320,6 +320,9 @@ pub(crate) fn lost_fields<'a>(
     })
 }
 
+/// The largest number of characters of a title in the store, of which a name in a text may be one.
+const OWN_NAME_LENGTH: usize = 200;
+
 /// Whether labels of a record can be read.
 fn are_readable(labels: &[String]) -> bool {
     labels.iter().all(|label| !label.trim().is_empty())
@@ -338,6 +341,15 @@ fn join(one: &[String], other: Vec<String>) -> Vec<String> {
 /// description.
 pub(crate) fn makes_skill(own: &frontmatter::Document) -> bool {
     has_text(own, "name") && has_text(own, "description")
+}
+
+/// The name in a record's content by which lists may show it and readers ask for it. Text of a
+/// record takes no name of a command, and lists need a short one.
+pub(crate) fn own_name(own: &frontmatter::Document) -> Option<String> {
+    let name = own.data.get("name").and_then(Value::plain)?;
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let fits = !name.is_empty() && name.chars().count() <= OWN_NAME_LENGTH;
+    (fits && command_name(&name).is_none()).then_some(name)
 }
 
 fn has_text(own: &frontmatter::Document, key: &str) -> bool {

@@ -28,8 +28,11 @@ impl View {
         let (before, after) = (listed(old), listed(self));
         let entries = Changes::between(&before, &after);
         let [mut added, mut changed, mut removed] =
-            [&entries.added, &entries.changed, &entries.removed]
-                .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
+            [(self, &entries.added), (self, &entries.changed), (old, &entries.removed)].map(
+                |(view, entries)| {
+                    entries.iter().map(|entry| line(view, entry)).collect::<Vec<Line>>()
+                },
+            );
 
         let (before, after) = (old.announced_domains(), self.announced_domains());
         for (name, index) in &after {
@@ -89,12 +92,12 @@ impl View {
     }
 }
 
-fn line(entry: &Entry) -> Line<'_> {
+fn line<'a>(view: &View, entry: &'a Entry) -> Line<'a> {
     let about = match entry.description() {
         "" => title(entry),
         description => description,
     };
-    (&entry.name, about.to_owned())
+    (view.listed_name(entry), about.to_owned())
 }
 
 fn push(out: &mut String, name: &str, about: &str) {

@@ -12,7 +12,7 @@ impl View {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- ");
-                    push_line(out, &entry.name);
+                    push_line(out, self.listed_name(entry));
                     out.push_str(": ");
                     push_line(out, entry.description());
                     if !entry.fields().tags.is_empty() {
@@ -45,7 +45,7 @@ impl View {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- **");
-                    push_line(out, &entry.name);
+                    push_line(out, self.listed_name(entry));
                     out.push_str("**: ");
                     push_line(out, entry.description());
                     out.push('\n');
@@ -65,10 +65,11 @@ impl View {
         plan.section(Section::PreloadedSkills, ["## Pre-loaded Skills\n", "\n", ""], |plan| {
             for (id, entry) in found.into_iter().filter_map(|id| Some((id, self.entry(id)?))) {
                 plan.piece(Subject::Entry(id, entry.kind), |out| {
+                    let name = self.listed_name(entry);
                     out.push_str("### ");
-                    push_line(out, &entry.name);
+                    push_line(out, name);
                     out.push('\n');
-                    let text = super::without_heading(entry.body(), &entry.name).trim();
+                    let text = super::without_heading(entry.body(), name).trim();
                     push_text_of(out, entry, text);
                 });
             }
@@ -84,9 +85,10 @@ impl View {
                     out.push('"');
                     push_line(out, &title(entry).replace('"', "'"));
                     out.push('"');
-                    if title(entry) != &*entry.name {
+                    let name = self.listed_name(entry);
+                    if title(entry) != name {
                         out.push_str(" (");
-                        push_line(out, &entry.name);
+                        push_line(out, name);
                         out.push(')');
                     }
                 });

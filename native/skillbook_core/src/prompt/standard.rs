@@ -97,7 +97,7 @@ impl View {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
                     out.push_str("- ");
-                    push_line(out, &entry.name);
+                    push_line(out, self.listed_name(entry));
                     out.push_str(": ");
                     push_line(out, entry.description());
                     out.push('\n');
@@ -163,7 +163,7 @@ impl View {
         let domains = domains.map(|domain| (domain.name(), None, Subject::Domain(domain.name())));
         let entries = self
             .not_prompted()
-            .map(|(subject, entry)| (&*entry.name, entry.title.as_deref(), subject));
+            .map(|(subject, entry)| (self.listed_name(entry), entry.title.as_deref(), subject));
         let mut all: Vec<(&str, Option<&str>, Subject)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
         let head = "## Also available\n\nNot shown here. Read one with `get_skill: NAME`.\n\n";

@@ -17,7 +17,7 @@ impl View {
                 for (subject, entry) in self.by_source(skill | about::INLINE, skill) {
                     plan.piece(subject, |out| {
                         out.push_str("  <skill>\n    <name>");
-                        push_text(out, &line(&entry.name));
+                        push_text(out, &line(self.listed_name(entry)));
                         out.push_str("</name>\n    <description>");
                         push_text(out, &line(entry.description()));
                         out.push_str("</description>\n    <location>");
@@ -38,7 +38,7 @@ impl View {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 plan.piece(subject, |out| {
                     out.push_str("<skill name=\"");
-                    push_text(out, &line(&entry.name));
+                    push_text(out, &line(self.listed_name(entry)));
                     out.push_str("\" location=\"");
                     push_text(out, path);
                     out.push_str("\">\nReferences are relative to ");

@@ -124,7 +124,7 @@ impl<'a> DomainView<'a> {
 
     /// Whether the author of the index wants the domain first in the profile's prompt.
     pub(crate) fn is_proactive(&self) -> bool {
-        let index = self.index.filter(|index| index.source.trust > Trust::Low);
+        let index = self.index.filter(|index| index.trust() > Trust::Low);
         self.in_prompt() && index.is_some_and(|index| self.view.wants_first(index.fields()))
     }
 

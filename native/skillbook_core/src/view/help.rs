@@ -98,7 +98,7 @@ impl View {
             .collect();
         let of_kind = |kind: Kind| -> Vec<_> {
             let entries = self.listed().filter(|(_, entry)| entry.kind == kind);
-            entries.map(|(_, entry)| (&*entry.name, about(entry).to_owned())).collect()
+            entries.map(|(_, entry)| (self.listed_name(entry), about(entry).to_owned())).collect()
         };
         let (skills, notes) = (of_kind(Kind::Skill), of_kind(Kind::Note));
         if domains.is_empty() && skills.is_empty() && notes.is_empty() {

@@ -124,12 +124,14 @@ fn aliases(view: &View, found: &mut Vec<Diagnostic>) {
             };
             let what = if named.is_some() { "the name" } else { "also an alias" };
             let Some(other) = view.entry(other) else { continue };
+            let own = entry.fields().own_name.as_ref() == Some(alias);
+            let (field, kind) = if own { ("name", "name") } else { ("aliases", "alias") };
             let message = format!(
-                "the alias `{alias}` is {what} of {}, which is found first",
+                "the {kind} `{alias}` is {what} of {}, which is found first",
                 other.document.path
             );
             let diagnostic = Diagnostic::new(Code::AliasTaken, Severity::Warning, message);
-            found.push(at(entry, "aliases", diagnostic.hint("choose another alias")));
+            found.push(at(entry, field, diagnostic.hint(format!("choose another {kind}"))));
         }
     }
 }

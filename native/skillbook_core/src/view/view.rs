@@ -124,6 +124,16 @@ impl View {
         self.catalog.aliased(alias).iter().copied().find(|id| self.shows(*id))
     }
 
+    /// The name by which lists show an entry: its name, or the name in its own text if that leads
+    /// to it too.
+    pub(crate) fn listed_name<'a>(&self, entry: &'a Entry) -> &'a str {
+        let own = entry.fields().own_name.as_deref();
+        let leads = |own: &&str| {
+            self.find(own).is_some_and(|id| std::ptr::eq(&**self.catalog.entry(id), entry))
+        };
+        own.filter(leads).unwrap_or(&entry.name)
+    }
+
     /// The entry, if the view shows it.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
         self.shows(id).then(|| self.catalog.entry(id))

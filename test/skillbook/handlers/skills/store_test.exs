@@ -62,6 +62,25 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
            ~s(written" --content "Use ISO." --tags reports dates)
 
   describe "skills.create" do
+    test "says that it continues the versions of a deleted entry", %{book: book} do
+      check(book, [
+        {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},
+        {"skills.delete iso-dates",
+         "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` restores it."},
+        {@dates,
+         "Created the skill iso-dates, version 3. `get_skill: iso-dates` reads it. " <>
+           "A deleted entry of this name had the versions up to 2; this one continues its " <>
+           "numbers with version 3."},
+        {"notes.add --title Milk --content Two", ~s(Added the note "Milk" (milk\).)},
+        {"notes.delete --title Milk",
+         "Deleted the note milk; `skills.restore milk --version 1` restores it."},
+        {"notes.add --title Milk --content Three",
+         ~s(Added the note "Milk" (milk\). ) <>
+           "A deleted entry of this name had the versions up to 2; this one continues its " <>
+           "numbers with version 3."}
+      ])
+    end
+
     test "creates a skill or returns an error", %{book: book} do
       check(book, [
         {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},

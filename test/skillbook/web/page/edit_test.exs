@@ -328,6 +328,89 @@ defmodule Skillbook.Web.Page.EditTest do
       assert {:ok, %{enabled: true}} = Store.fetch(view, "milk")
     end
 
+    test "is switched in its row, back to the list as it was", %{web: web, view: view} do
+      # The fields of the row's form, as a browser would send them.
+      switch = fn query ->
+        [{{"form", attributes, _}, fields}] =
+          for {"form", _, _} = form <- HtmlChecker.elements(get(web, "/skills?" <> query).body),
+              elements = HtmlChecker.elements(form),
+              Enum.any?(elements, &match?({"button", %{"role" => "switch"}, _}, &1)),
+              do: {form, for({"input", %{"name" => n, "value" => v}, _} <- elements, do: {n, v})}
+
+        {attributes["action"], Map.new(fields)}
+      end
+
+      {path, form} = switch.("q=bottles&kind=note&page=1&done=x&format=html")
+      assert {path, form["list"]} == {"/skills/milk/disable", "kind=note&page=1&q=bottles"}
+
+      address = "/skills?kind=note&page=1&q=bottles&done=disabled&name=milk#switch-bWlsaw"
+      assert location(post(web, path, form)) == {303, address}
+      assert {:ok, %{enabled: false}} = Store.fetch(view, "milk")
+      page = get(web, String.replace(address, "#switch-bWlsaw", "")).body
+      assert page =~ "milk: It is disabled: nobody finds it until it is enabled."
+
+      assert {"/skills/milk/enable", form} = switch.("enabled=disabled")
+      to = "/skills?enabled=disabled&done=enabled&name=milk#switch-bWlsaw"
+      assert location(post(web, "/skills/milk/enable", form)) == {303, to}
+      assert {:ok, %{enabled: true}} = Store.fetch(view, "milk")
+
+      # Only fields of the list are kept, whatever is sent: the address is on this server.
+      for {list, kept} <- [
+            {"", "done=enabled"},
+            {"//evil.example/?q=x", "done=enabled"},
+            {"q[]=x&as=bea&done=y&name=z&tag=a%26b", "tag=a%26b&done=enabled"},
+            {"q=%FF", "done=enabled"}
+          ] do
+        to = "/skills?#{kept}&name=milk#switch-bWlsaw"
+        assert location(post(web, "/skills/milk/enable", %{"list" => list})) == {303, to}
+      end
+
+      # No answer about an entry that is hidden or does not exist.
+      for query <- ["done=disabled&name=nobody", "done=other&name=milk", "done[]=x&name[]=y"],
+          do: refute(get(web, "/skills?" <> query).body =~ ~s(class="notice))
+    end
+
+    test "that the store does not let a profile change has no switch", %{web: web, view: view} do
+      bea = Skillbook.view(view.book, "bea")
+      {:ok, _} = Store.put_note(bea, "Tea", "Green.")
+
+      for {as, switches} <- [{"ann", ["milk", "tea"]}, {"bea", ["tea"]}] do
+        html = get(web, "/skills?source=store", as).body
+
+        names =
+          for {"button", %{"role" => "switch"}, [{"span", _, [name]} | _]} <-
+                HtmlChecker.elements(html),
+              do: name
+
+        assert {as, names} == {as, switches}
+      end
+
+      assert post(web, "/skills/milk/disable", %{"list" => ""}, "bea").status == 403
+
+      assert post(web, "/skills/tasks.get/disable", %{}).body =~
+               "This entry comes from a file, and is changed there."
+    end
+
+    @tag :tmp_dir
+    test "of the store is enabled again beside a file of its name", %{tmp_dir: folder} do
+      write(folder, %{"milk/SKILL.md" => page("milk", [], "From a file.\n")})
+      book = book(sources: [folder], builtins: false, store: ":memory:")
+      view = Skillbook.view(book, "default")
+      fields = %{name: "milk", title: "Milk", kind: :note, content: "Two."}
+      {:ok, _} = Store.create(view, fields)
+      {:ok, _} = Store.disable(view, "milk")
+      web = Requests.web(book)
+      list = get(web, "/skills", "default").body
+      assert [_file] = Regex.scan(~r/State: /, list)
+      assert [_stored] = Regex.scan(~r/role="switch"/, list)
+      assert get(web, "/skills/milk", "default").body =~ "Enable it"
+
+      assert location(post(web, "/skills/milk/enable", %{}, "default")) ==
+               {303, "/skills/milk?done=enabled"}
+
+      assert Skillbook.View.fetch!(Skillbook.view(book, "default"), "milk").source == "store"
+    end
+
     test "is deleted after a question, and comes back", %{web: web, view: view} do
       page = get(web, "/skills/milk/delete").body
       assert page =~ "data-confirm"
@@ -400,7 +483,8 @@ defmodule Skillbook.Web.Page.EditTest do
       {"POST", "/skills/milk/change",
        %{"version" => "1", "operation" => "append", "text" => "x"}},
       {"GET", "/skills/milk/delete", %{}},
-      {"POST", "/skills/milk/enable", %{}}
+      {"POST", "/skills/milk/enable", %{}},
+      {"POST", "/skills/milk/disable", %{"list" => "kind=note"}}
     ]
 
     for {as, allowed?, text} <- [
@@ -429,7 +513,9 @@ defmodule Skillbook.Web.Page.EditTest do
 
         # Actions without a right are not offered.
         assert get(web, "/skills/milk", unquote(as)).body =~ "/edit\"" == unquote(allowed?)
-        assert get(web, "/skills", unquote(as)).body =~ "/new\"" == unquote(allowed?)
+        list = get(web, "/skills", unquote(as)).body
+        assert list =~ "/new\"" == unquote(allowed?)
+        assert list =~ ~s(role="switch") == unquote(allowed?)
       end
     end
   end

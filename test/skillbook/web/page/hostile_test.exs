@@ -162,7 +162,7 @@ defmodule Skillbook.Web.Page.HostileTest do
   # Every parameter of the pages has the text.
   defp hostile_query(web, target, text, as) do
     fields =
-      for name <- ~w(q kind source domain tag label author enabled page with done name),
+      for name <- ~w(q kind source domain tag label by author enabled page with done name),
           do: {name, text}
 
     query = URI.encode_query(fields ++ Enum.random([[], [{"as", text}]]))

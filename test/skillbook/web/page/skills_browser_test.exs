@@ -247,6 +247,23 @@ defmodule Skillbook.Web.Page.SkillsBrowserTest do
     Browser.wait_url(page, "**/skills/milk?done=saved")
   end
 
+  test "an entry is switched in its row, with and without script", %{url: url, view: view} do
+    for {script, width, theme} <- [{true, 1280, :light}, {false, 390, :dark}] do
+      options = [script: script, width: width, theme: theme]
+      page = Browser.open(url, options) |> Browser.goto("/skills?source=store&kind=note")
+      if script, do: Browser.assert_sound(page)
+      Browser.click(page, role: "switch", name: "milk")
+      Browser.wait_url(page, "**/skills?kind=note&source=store&done=disabled&name=milk#*")
+      assert {:ok, %{enabled: false}} = Store.fetch(view, "milk")
+      # The switch has the focus again.
+      assert Browser.text(page, "button[role=switch][aria-checked=false]") =~ "Off"
+      if script, do: assert(["button", "switch-bWlsaw", _text] = Browser.focused(page))
+      Browser.click(page, role: "switch", name: "milk")
+      Browser.wait_url(page, "**/skills?kind=note&source=store&done=enabled&name=milk#*")
+      assert {:ok, %{enabled: true}} = Store.fetch(view, "milk")
+    end
+  end
+
   test "everything works without script", %{url: url, view: view} do
     page = Browser.open(url, script: false) |> Browser.goto("/skills")
     Browser.fill(page, "#q", "bottles")

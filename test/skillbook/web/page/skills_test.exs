@@ -95,6 +95,10 @@ defmodule Skillbook.Web.Page.SkillsTest do
             {"?label=boss", []},
             {"?author=Ann", ~w(pdf)},
             {"?author=ann", ~w(milk old-plan)},
+            {"?by=user", ~w(milk)},
+            {"?by=agent", ~w(old-plan)},
+            {"?by=import", []},
+            {"?by=file", []},
             {"?enabled=disabled", ~w(old-plan)},
             {"?enabled=enabled&source=store", ~w(milk)},
             {"?kind=nothing", []},
@@ -120,11 +124,63 @@ defmodule Skillbook.Web.Page.SkillsTest do
       filters = json(web, "/skills?source=store", "ann")["filters"]
       assert filters["kind"] == %{"note" => 2}
       assert filters["enabled"] == %{"enabled" => 1, "disabled" => 1}
+      assert filters["by"] == %{"user" => 1, "agent" => 1}
       assert filters["source"]["files"] == 3
       assert filters["label"] == %{"family" => 1}
       refute Map.has_key?(json(web, "/skills", "ann")["filters"]["label"], "boss")
       assert json(web, "/skills", "boss")["filters"]["label"] == %{"family" => 1, "boss" => 1}
     end
+
+    test "says who wrote each entry, and its state", %{web: web} do
+      for {as, milk, plan} <- [
+            {"ann", {:switch, "milkOn"}, {:switch, "old-planOff"}},
+            # It may not write.
+            {"guest", nil, {:text, "State: Off"}},
+            # A view as another profile only reads.
+            {[profile: "boss", operator: true], {:text, "State: On"}, {:text, "State: Off"}}
+          ] do
+        html = shown(web, if(is_list(as), do: "/skills?as=ann", else: "/skills"), as)
+        rows = rows(html)
+
+        expected = %{
+          "mail.send" => {"files", {:text, "State: On"}},
+          "pdf" => {"files, by Ann", {:text, "State: On"}},
+          "milk" => milk && {"user: ann", milk},
+          "old-plan" => {"agent: ann", plan}
+        }
+
+        for {name, row} <- expected, do: assert({as, name, rows[name]} == {as, name, row})
+      end
+
+      # Strangers write the author of a file.
+      assert %{"author" => "ann", "by" => "agent"} =
+               Enum.find(json(web, "/skills", "ann")["entries"], &(&1["name"] == "old-plan"))
+    end
+
+    # Of each row: who wrote it, and its switch or state.
+    defp rows(html) do
+      for {"li", _, _} = row <- HtmlChecker.elements(html),
+          elements = HtmlChecker.elements(row),
+          [{"p", _, [{"a", _, _} = link | _]}] <- [with_class(elements, "p", "entry-name")],
+          into: %{} do
+        [{"p", _, [_kind, written | _]}] = with_class(elements, "p", "entry-marks")
+
+        state =
+          case with_class(elements, "button", "switch") do
+            [{"button", %{"role" => "switch"}, _} = button] ->
+              {:switch, HtmlChecker.text(button)}
+
+            [] ->
+              [state] = with_class(elements, "p", "entry-state")
+              {:text, HtmlChecker.text(state)}
+          end
+
+        {HtmlChecker.text(link), {HtmlChecker.text(written), state}}
+      end
+    end
+
+    defp with_class(elements, tag, class),
+      do: for({^tag, %{"class" => ^class}, _} = element <- elements, do: element)
 
     test "has pages", %{book: book, web: web} do
       view = Skillbook.view(book, "ann")

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::folders::{folder_name, Folders, Role};
-use super::naming::{check_name, differs, name_missing, quote, Notes};
+use super::naming::{agrees, check_name, differs, name_missing, quote, Notes};
 use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::finding::Finding;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::{strip_md, Document};
 use crate::page::fields::Fields;
 use crate::page::sections;
-use crate::source::{Kind, Selection, Source, SourceKind};
+use crate::source::{Kind, Selection, Source, SourceKind, Trust};
 use crate::text::line::command_name;
 use crate::value::Value;
 
@@ -117,13 +117,17 @@ impl<'a> Builder<'a> {
             ("handler", fields.handler.is_some() && entry.handler().is_none()),
             ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
         ];
+        let (who, hint) = match fields.low_trust && self.source.trust > Trust::Low {
+            true => ("the page".to_owned(), "remove the field `trust` when you have reviewed it"),
+            false => (
+                format!("the source {}", source()),
+                "raise the source's trust if you control its texts",
+            ),
+        };
         for (field, _) in lost.iter().filter(|(_, lost)| *lost) {
-            let message = format!(
-                "the source {} has low trust, so the field `{field}` is not used",
-                source()
-            );
-            let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message)
-                .hint("raise the source's trust if you control its texts");
+            let message = format!("{who} has low trust, so the field `{field}` is not used");
+            let diagnostic =
+                Diagnostic::new(Code::UntrustedField, Severity::Warning, message).hint(hint);
             notes.push(entry.document.at_field(field, diagnostic));
         }
         true
@@ -164,7 +168,7 @@ impl<'a> Builder<'a> {
             kind => self.entry(document, fields, name, kind),
         };
         // A record's trust is that of its author, which may be lower than that of the store.
-        Some(Entry { trust: stored.trust, ..entry })
+        Some(Entry { trust: stored.trust.min(entry.trust), ..entry })
     }
 
     /// A page of code has no file, so its name cannot come from one.
@@ -241,7 +245,7 @@ impl<'a> Builder<'a> {
         let folder = folder_name(self.source, document);
         let name = match &fields.name {
             Some(name) => {
-                if name != folder {
+                if name != folder && !agrees(name, folder) {
                     let message = format!(
                         "the name {} differs from its folder's, {}",
                         quote(name),
@@ -347,7 +351,7 @@ impl<'a> Builder<'a> {
                     notes.push(differs(document, Kind::Command, message, name, &expected, place));
                 }
             }
-            None if name != stem => {
+            None if name != stem && !agrees(name, stem) => {
                 let message =
                     format!("the name {} differs from its file's, {}", quote(name), quote(stem));
                 let place = format!("rename the file to `{name}.md`");
@@ -415,7 +419,7 @@ impl<'a> Builder<'a> {
             title: fields.title.clone(),
             labels: self.labels(fields),
             source: self.source.clone(),
-            trust: self.source.trust,
+            trust: fields.trust(self.source.trust),
             document: document.clone(),
             // Without a selection the entry is put into `unselected` later.
             selection: self.source.selects(name).unwrap_or(Selection::Available),

@@ -40,6 +40,7 @@ pub(crate) use builder::described;
 use builder::{Assembly, Builder};
 use folders::Folders;
 use naming::quote;
+pub(crate) use naming::{characters, has_blank};
 
 /// The entries and indexes of one source.
 #[derive(Debug, Clone, Default)]

@@ -39,6 +39,20 @@ pub(super) fn differs(
     document.at_field("name", diagnostic.hint(hint))
 }
 
+/// Whether a name with blanks, such as `Home Automation`, agrees with the path's, such as
+/// `home-automation`.
+pub(super) fn agrees(name: &str, expected: &str) -> bool {
+    has_blank(name)
+        && plainer(name, Kind::Skill)
+            .is_some_and(|plain| plain == expected || Some(plain) == plainer(expected, Kind::Skill))
+}
+
+/// Names with blanks are titles on purpose, and work here. Only lint says that other programs want
+/// others.
+pub(crate) fn has_blank(name: &str) -> bool {
+    name.contains(char::is_whitespace)
+}
+
 pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
     // The hint of that diagnostic contains a name already, and a second one would confuse.
     let differs = notes.iter().any(|note| note.code == Code::NameDiffers);
@@ -53,11 +67,22 @@ pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mu
         );
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
-    if let Some(message) = odd(name, kind) {
+    if !has_blank(name) {
         // One suggestion per name.
-        let plainer = plainer(name, kind).filter(|_| !differs);
-        push(Code::NameCharacters, message, plainer.map(|name| format!("call it {name}")));
+        notes.extend(characters(document, name, kind, !differs));
     }
+}
+
+/// The diagnostic for a name that other readers of skills reject, with a better one if `suggests`.
+pub(crate) fn characters(
+    document: &Document,
+    name: &str,
+    kind: Kind,
+    suggests: bool,
+) -> Option<Diagnostic> {
+    let diagnostic = Diagnostic::new(Code::NameCharacters, Severity::Warning, odd(name, kind)?);
+    let hint = plainer(name, kind).filter(|_| suggests).map(|name| format!("call it {name}"));
+    Some(document.at_field("name", Diagnostic { hint, ..diagnostic }))
 }
 
 /// The reason why other readers of skills reject a name.

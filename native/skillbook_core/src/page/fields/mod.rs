@@ -17,7 +17,7 @@ mod typed;
 use crate::page::declaration::Given;
 use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
-use crate::source::Effects;
+use crate::source::{Effects, Trust};
 use crate::value::Value;
 use examples::Example;
 
@@ -44,8 +44,10 @@ pub struct Fields {
     pub tags: Vec<String>,
     /// `visibility_labels` and `labels`.
     pub labels: Vec<String>,
-    /// `aliases`.
+    /// `aliases`; those of a skill of a database begin with [`Fields::own_name`].
     pub aliases: Vec<String>,
+    /// The name in the text of a skill of a database, if the record has another one. Lists show it.
+    pub own_name: Option<String>,
     /// `requires`: names of other skills.
     pub requires: Vec<String>,
     /// `effects`.
@@ -63,6 +65,8 @@ pub struct Fields {
     pub strict: bool,
     /// `replaces`: whether it may take the place of another entry of its name.
     pub replaces: bool,
+    /// `trust`: whether the page is trusted less than its source. A page cannot be trusted more.
+    pub low_trust: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, unchanged, if both it and its time zone are valid.
@@ -97,6 +101,15 @@ pub struct Fields {
 }
 
 impl Fields {
+    /// The trust of a page of a source with this trust.
+    pub fn trust(&self, of_source: Trust) -> Trust {
+        if self.low_trust {
+            of_source.min(Trust::Low)
+        } else {
+            of_source
+        }
+    }
+
     /// `metadata`, a mapping; `None` if it is missing or another value.
     pub fn metadata(&self) -> Option<&Value> {
         self.data.get("metadata").filter(|value| matches!(value, Value::Map(_)))
@@ -132,6 +145,7 @@ impl FieldReader<'_> {
             handler: self.text("handler"),
             tags: self.list("tags"),
             aliases,
+            own_name: None,
             requires: self.list("requires"),
             effects: self.effects(),
             connection: self.text("connection"),
@@ -140,6 +154,7 @@ impl FieldReader<'_> {
             max_running: self.max_running(),
             strict: self.flag("strict").unwrap_or(false),
             replaces: self.flag("replaces").unwrap_or(true),
+            low_trust: self.low_trust(),
             allowed_tools: self.allowed_tools(),
             schedule,
             timezone,

@@ -40,6 +40,21 @@ impl FieldReader<'_> {
         }
     }
 
+    /// Whether the text is trusted less than its source. The field can only lower the trust, so
+    /// every other value is read as `low` too.
+    pub(super) fn low_trust(&mut self) -> bool {
+        match self.data.get("trust") {
+            None | Some(Value::Null) => false,
+            Some(Value::Str(text)) if text == "low" => true,
+            Some(value) => {
+                let got = describe(value);
+                let message = format!("expected `low` for `trust`, got {got}; read as `low`");
+                self.mended("trust", message, Some(Value::Str("low".to_owned())));
+                true
+            }
+        }
+    }
+
     /// Whether each call needs an approval.
     ///
     /// Only `none`, or no such field, means that it does not. Everything else is read as
