@@ -114,6 +114,7 @@ defmodule Skillbook.Web.Page.Layout do
         )
       ]),
       tag(:div, [class: "tools"], [
+        tenant(request),
         seen_as(request),
         tag(
           :button,
@@ -138,6 +139,15 @@ defmodule Skillbook.Web.Page.Layout do
   end
 
   defp log_out(_request), do: nil
+
+  # Whose things the page shows.
+  defp tenant(%Request{caller: %{profile: %{tenant: :all}}}),
+    do: tag(:span, [class: "help"], "All tenants")
+
+  defp tenant(%Request{caller: %{profile: %{tenant: tenant}}}) when tenant != nil,
+    do: tag(:span, [class: "help"], ["Tenant ", tag(:strong, [], tenant)])
+
+  defp tenant(_request), do: nil
 
   # The choice of a profile, for operators.
   defp seen_as(%Request{caller: caller} = request) when caller != nil do

@@ -52,6 +52,20 @@ defmodule Skillbook.Web.Page.TenantsTest do
   defp post(web, target, as, form),
     do: Requests.call(web, "POST", target, as: as, form: form).status
 
+  test "the header has the tenant", %{web: web} do
+    for {as, text, shown?} <- [
+          {@near, "Tenant <strong>near</strong>", true},
+          {@all, "All tenants", true},
+          {@common, "enant", false}
+        ],
+        do: assert({as, header(get(web, "/skills", as)) =~ text} == {as, shown?})
+
+    header = header(get(web, "/skills?as=near", @all))
+    assert {header =~ "Tenant <strong>near", header =~ "All tenants"} == {true, false}
+  end
+
+  defp header(page), do: page |> String.split("</header>") |> hd()
+
   test "schedules", %{web: web} do
     # The skill, and the answer to each of the operators.
     for {name, expected} <- [{"x.run", [422, 422, 303, 303]}, {"y.run", [303, 404, 404, 303]}] do
