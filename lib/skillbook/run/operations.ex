@@ -314,7 +314,9 @@ defmodule Skillbook.Run.Operations do
 
       if schedules != [], do: Server.follow(book)
       # Pages show it to operators, whatever the profile of the schedule.
-      for [_action, skill | _] <- rows, do: Runs.notify(book, skill, nil)
+      for [_action, skill, _profile, tenant] <- rows,
+          do: Runs.notify(book, skill, {nil, Tenants.from_column(tenant)})
+
       :ok
     end
   end
