@@ -123,6 +123,16 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
+  test "the events of a command have its profile's tenant", %{tmp_dir: folder} do
+    {_book, %{profile: profile} = view} = start(folder)
+
+    for tenant <- ["acme", :all, nil] do
+      Pipeline.commands(%{view | profile: %{profile | tenant: tenant}}, ["x.list"])
+      tenants = for {[_, :command, _], _, metadata} <- received(), do: metadata.tenant
+      assert tenants == [tenant, tenant]
+    end
+  end
+
   test "an error in the caller's code is an exception of the command", %{tmp_dir: folder} do
     {book, view} = start(folder)
     agent = fn -> raise "oops" end

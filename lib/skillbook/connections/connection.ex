@@ -8,6 +8,7 @@ defmodule Skillbook.Connection do
     * `:vendor` - the module of the vendor
     * `:profile` - the id of the profile; `nil` for an account with a secret of the application
       that is listed without a profile
+    * `:tenant` - the tenant that it belongs to, or `nil`
     * `:status` - `:connected`, or `:revoked` if the person or the vendor has withdrawn it
     * `:identity` - the address of the person, or `nil` if it is unknown
     * `:services` - the services that can be used with its scopes
@@ -24,6 +25,7 @@ defmodule Skillbook.Connection do
           account: atom(),
           vendor: module(),
           profile: String.t() | nil,
+          tenant: String.t() | nil,
           status: :connected | :revoked,
           identity: String.t() | nil,
           services: [Skillbook.Connections.Vendor.service()],
@@ -38,6 +40,7 @@ defmodule Skillbook.Connection do
     :account,
     :vendor,
     :profile,
+    :tenant,
     :identity,
     :connected_at,
     :renewed_at,
@@ -68,6 +71,7 @@ defmodule Skillbook.Connection do
       account: account.name,
       vendor: account.vendor,
       profile: row.profile,
+      tenant: row.tenant,
       status: row.status,
       identity: row.identity,
       services: services,

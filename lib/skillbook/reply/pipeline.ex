@@ -18,7 +18,6 @@ defmodule Skillbook.Reply.Pipeline do
     HandlerError,
     PlaceholderError,
     PolicyError,
-    Profile,
     Report,
     Result,
     Router,
@@ -233,7 +232,7 @@ defmodule Skillbook.Reply.Pipeline do
     metadata = %{
       book: view.book,
       profile: view.profile.id,
-      tenant: Profile.home(view.profile),
+      tenant: view.profile.tenant,
       generation: view.generation,
       skill: nil,
       effect: nil

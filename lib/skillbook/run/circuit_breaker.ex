@@ -15,9 +15,10 @@ defmodule Skillbook.Run.CircuitBreaker do
   alias Skillbook.{Book, Context, Diagnostic, Entry, OutOfServiceError, Profile, Telemetry}
   alias Skillbook.View
 
-  # A row is {{name, profile's id}, fingerprint, state, failures, since, retry_at}. The state is
-  # :closed, :open, :half_open (the next call is the trial) or :trial (it is running). `since` and
-  # `retry_at` are nil while it is closed. The fingerprint covers the page and the handler's code.
+  # A row is {{name, profile's id, tenant}, fingerprint, state, failures, since, retry_at}. The
+  # tenant is that of the entry, or of the profile if the entry is common. The state is :closed,
+  # :open, :half_open (the next call is the trial) or :trial (it is running). `since` and `retry_at`
+  # are nil while it is closed. The fingerprint covers the page and the handler's code.
 
   # When the table has this many rows, the half whose last failure is the oldest is dropped.
   @max_rows 10_000
@@ -67,19 +68,22 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  defp key(context), do: {context.entry.name, context.profile.id}
+  defp key(%{entry: entry, profile: profile}),
+    do: {entry.name, profile.id, Entry.tenant(entry) || Profile.home(profile)}
 
-  @doc "Returns a diagnostic for each skill that is out of service."
-  @spec diagnostics(Book.t()) :: [Diagnostic.t()]
-  def diagnostics(%{breaker: false}), do: []
+  @doc """
+  Returns a diagnostic for each skill that is out of service, and that a view shows, with the
+  profiles of the tenants that the view's profile reads.
+  """
+  @spec diagnostics(Book.t(), View.t()) :: [Diagnostic.t()]
+  def diagnostics(%{breaker: false}, _view), do: []
 
-  def diagnostics(book) do
-    view = View.all(book.catalog)
-
+  def diagnostics(book, view) do
     rows =
-      for {{name, profile}, fingerprint, state, failures, since, _} <-
+      for {{name, profile, tenant}, fingerprint, state, failures, since, _} <-
             Enum.sort(:ets.tab2list(name(book.name))),
           state != :closed,
+          Profile.reads?(view.profile, tenant),
           do: {{name, fingerprint}, {profile, failures, since}}
 
     for {{name, fingerprint}, rows} <-
@@ -105,12 +109,13 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   @typedoc """
-  A skill that has failed for a profile. `:state` is `:closed` if it still runs; `:half_open` if
+  A skill that has failed for a profile, in a tenant. `:state` is `:closed` if it still runs; `:half_open` if
   the next call, and `:trial` if the running one, decides; or `:open`.
   """
   @type row :: %{
           name: String.t(),
           profile: String.t(),
+          tenant: String.t() | nil,
           state: :closed | :open | :half_open | :trial,
           failures: pos_integer(),
           since: DateTime.t() | nil,
@@ -119,7 +124,7 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   @doc """
   Returns the skills that a view shows and whose last call failed, sorted by name: for its own
-  profile, or for all profiles if it is unrestricted or `all?`.
+  profile, or for all profiles of its tenants if it is unrestricted or `all?`.
   """
   @spec list(Book.t(), View.t(), all? :: boolean()) :: [row()]
   def list(book, view, all? \\ false)
@@ -128,15 +133,17 @@ defmodule Skillbook.Run.CircuitBreaker do
   def list(book, view, all?) do
     all? = all? or Profile.unrestricted?(view.profile)
 
-    for {{name, profile}, fingerprint, state, failures, since, retry_at} <-
+    for {{name, profile, tenant}, fingerprint, state, failures, since, retry_at} <-
           Enum.sort(:ets.tab2list(name(book.name))),
         all? or profile == view.profile.id,
+        Profile.reads?(view.profile, tenant),
         {:ok, %{name: ^name} = entry} <- [View.fetch(view, name)],
         {:ok, module} <- [Entry.fetch_handler(entry, book.catalog.functions)],
         fingerprint(entry, module) == fingerprint,
         do: %{
           name: name,
           profile: profile,
+          tenant: tenant,
           state: state,
           failures: failures,
           since: since,
@@ -144,16 +151,20 @@ defmodule Skillbook.Run.CircuitBreaker do
         }
   end
 
-  @doc "Forgets the failures of a skill on this node, for a profile or for all with `nil`."
-  @spec reset(Book.t(), String.t(), String.t() | nil) :: :ok
-  def reset(%{breaker: false}, _name, _profile), do: :ok
+  @doc """
+  Forgets the failures of a skill on this node, for a profile or for all with `nil`, and of one
+  tenant or of all with `nil`.
+  """
+  @spec reset(Book.t(), String.t(), String.t() | nil, String.t() | nil) :: :ok
+  def reset(%{breaker: false}, _name, _profile, _tenant), do: :ok
 
-  def reset(book, name, profile),
-    do: GenServer.call(name(book.name), {:reset, name, profile})
+  def reset(book, name, profile, tenant),
+    do: GenServer.call(name(book.name), {:reset, name, profile, tenant})
 
-  @doc "As `reset/3`, without waiting for it."
-  @spec forget(atom(), String.t(), String.t() | nil) :: :ok
-  def forget(book, name, profile), do: GenServer.cast(name(book), {:reset, name, profile})
+  @doc "As `reset/4`, without waiting for it."
+  @spec forget(atom(), String.t(), String.t() | nil, String.t() | nil) :: :ok
+  def forget(book, name, profile, tenant),
+    do: GenServer.cast(name(book), {:reset, name, profile, tenant})
 
   defp times(1), do: "a failure"
   defp times(failures), do: "#{failures} failures"
@@ -185,7 +196,7 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp code(module), do: module.module_info(:md5)
 
   # A timer ends the cooldown, also if the system's clock was put back since.
-  defp error(book, {{name, _profile}, _, state, failures, since, retry_at}) do
+  defp error(book, {{name, _profile, _tenant}, _, state, failures, since, retry_at}) do
     cooldown = div(book.breaker[:cooldown] + 999, 1_000)
     left = if state == :open, do: DateTime.diff(retry_at, DateTime.utc_now())
     retry_in = left && left |> min(cooldown) |> max(1)
@@ -221,8 +232,8 @@ defmodule Skillbook.Run.CircuitBreaker do
     end
   end
 
-  def handle_call({:reset, name, profile}, _from, state),
-    do: {:reply, :ok, forget_all(state, name, profile)}
+  def handle_call({:reset, name, profile, tenant}, _from, state),
+    do: {:reply, :ok, forget_all(state, name, profile, tenant)}
 
   def handle_call({outcome, key, fingerprint}, {pid, _}, state) do
     {trial, state} = end_trial(state, {pid, key})
@@ -231,8 +242,8 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   @impl true
-  def handle_cast({:reset, name, profile}, state),
-    do: {:noreply, forget_all(state, name, profile)}
+  def handle_cast({:reset, name, profile, tenant}, state),
+    do: {:noreply, forget_all(state, name, profile, tenant)}
 
   # After a reset it may be open anew, until a later time.
   @impl true
@@ -325,8 +336,9 @@ defmodule Skillbook.Run.CircuitBreaker do
   defp put(state, row), do: :ets.insert(state.table, row)
 
   # A trial that still runs counts as any other call.
-  defp forget_all(state, name, profile) do
-    rows = :ets.match_object(state.table, {{name, profile || :_}, :_, :_, :_, :_, :_})
+  defp forget_all(state, name, profile, tenant) do
+    key = {name, profile || :_, tenant || :_}
+    rows = :ets.match_object(state.table, {key, :_, :_, :_, :_, :_})
 
     Enum.reduce(rows, state, fn {key, _, _, failures, _, _}, state ->
       notify(state, :reset, key, failures)
@@ -339,11 +351,11 @@ defmodule Skillbook.Run.CircuitBreaker do
     %{state | failed: Map.delete(state.failed, key)}
   end
 
-  defp notify(state, event, {name, profile}, failures) do
+  defp notify(state, event, {name, profile, tenant}, failures) do
     Telemetry.event(
       [:skillbook, :breaker, event],
       %{failures: failures, system_time: System.system_time()},
-      %{book: state.book, skill: name, profile: profile}
+      %{book: state.book, skill: name, profile: profile, tenant: tenant}
     )
   end
 end

@@ -10,6 +10,7 @@ defmodule Skillbook.OperationError do
       * `:no_handler` - the skill has no handler, so it has no circuit breaker
       * `:store` - the book has no database, without which no schedule runs
       * `:not_owner` - the skill runs as another profile than that of the view
+      * `:common` - the skill is common to all tenants, and the profile belongs to one
       * `:no_job` - this book cannot run the skill by its schedule
       * `:full` - too many schedules are paused
       * `:in_transaction` - the calling process is in a transaction of the book's database
@@ -29,6 +30,7 @@ defmodule Skillbook.OperationError do
             | :no_handler
             | :store
             | :not_owner
+            | :common
             | :no_job
             | :full
             | :in_transaction,
@@ -53,6 +55,11 @@ defmodule Skillbook.OperationError do
   def message(%{kind: :store} = error) do
     "expected a book with a database, without which `#{error.name}` does not run by its " <>
       "schedule; set the option `store`, for example store: \"skillbook.db\""
+  end
+
+  def message(%{kind: :common} = error) do
+    "`#{error.name}` is common to all tenants, so an operator of one tenant cannot change its " <>
+      "schedule; one with tenant: :all can"
   end
 
   def message(%{kind: :not_owner} = error) do

@@ -63,11 +63,16 @@ defmodule Skillbook.Run.Operations do
       target = target(Book.of!(view), view, entry.name, nil, options)
       target = if all?, do: target, else: %{target | only: view.profile.id}
 
+      # Those of its own tenant, if it has one.
+      target = %{target | tenant: target.tenant || Profile.home(view.profile)}
+
       rows =
-        target.book |> CircuitBreaker.list(view, all?) |> Enum.filter(&(&1.name == entry.name))
+        for row <- CircuitBreaker.list(target.book, view, all?),
+            row.name == entry.name and target.tenant in [nil, row.tenant],
+            do: row
 
       with {:ok, nil} <- change(target, "reset", fn _sql -> {:ok, nil} end) do
-        CircuitBreaker.reset(target.book, target.name, target.only)
+        CircuitBreaker.reset(target.book, target.name, target.only, target.tenant)
         {:ok, rows}
       end
     end
@@ -92,7 +97,7 @@ defmodule Skillbook.Run.Operations do
       name: name,
       record: record,
       profile: view.profile.id,
-      # That of the entry.
+      # That of the entry; of a reset on a common entry, that of the operator.
       tenant: with(%Entry{} = entry <- View.find(view, name), do: Entry.tenant(entry)),
       # The profile whose breaker is reset.
       only: nil,
@@ -197,15 +202,21 @@ defmodule Skillbook.Run.Operations do
   @spec follow(atom(), SQL.t(), non_neg_integer()) :: :ok | {:error, SQL.Error.t()}
   def follow(book, sql, last) do
     query = """
-    select action, skill, profile from skillbook_operations where revision > $1 order by revision
+    select action, skill, profile, tenant from skillbook_operations
+    where revision > $1 order by revision
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [last]) do
       {resets, schedules} = Enum.split_with(rows, &match?(["reset" | _], &1))
-      for [_reset, skill, profile] <- resets, do: CircuitBreaker.forget(book, skill, profile)
+
+      for [_reset, skill, profile, tenant] <- resets,
+          do: CircuitBreaker.forget(book, skill, profile, Tenants.from_column(tenant))
+
       if schedules != [], do: Part.all(Part.of(book), :schedules_changed, [book])
       # Pages show it to operators, whatever the profile of the schedule.
-      for [_action, skill, _profile] <- rows, do: Runs.notify(book, skill, nil)
+      for [_action, skill, _profile, tenant] <- rows,
+          do: Runs.notify(book, skill, {nil, Tenants.from_column(tenant)})
+
       :ok
     end
   end

@@ -71,10 +71,23 @@ defmodule Skillbook.Scheduler.Operations do
       target = Operations.target(book, view, entry.name, View.record(view, entry.name), options)
 
       cond do
-        entry.schedule == nil -> {:error, %OperationError{kind: :no_schedule, name: target.name}}
-        book.store == nil -> {:error, %OperationError{kind: :store, name: target.name}}
-        Operations.operator?(view, options) or owner?(view, target) -> {:ok, target}
-        true -> {:error, %OperationError{kind: :not_owner, name: target.name}}
+        entry.schedule == nil ->
+          {:error, %OperationError{kind: :no_schedule, name: target.name}}
+
+        book.store == nil ->
+          {:error, %OperationError{kind: :store, name: target.name}}
+
+        owner?(view, target) ->
+          {:ok, target}
+
+        not Operations.operator?(view, options) ->
+          {:error, %OperationError{kind: :not_owner, name: target.name}}
+
+        Profile.writes?(view.profile, target.tenant) ->
+          {:ok, target}
+
+        true ->
+          {:error, %OperationError{kind: :common, name: target.name}}
       end
     end
   end

@@ -14,7 +14,7 @@ defmodule Skillbook.Scheduler.Server do
   alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job, Operations, Runner}
   alias Skillbook.Support.Shape
-  alias Skillbook.{Book, Change, Firing, Schedule}
+  alias Skillbook.{Book, Change, Entry, Firing, Schedule}
 
   require Logger
 
@@ -33,6 +33,11 @@ defmodule Skillbook.Scheduler.Server do
   def fire(book, key, first, last), do: GenServer.cast(name(book), {:fire, key, first, last})
   def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
   def registered(book), do: GenServer.call(name(book), :registered)
+
+  @doc "Returns the tenant of each registered job's entry, `nil` for common ones."
+  @spec tenants(atom()) :: [String.t() | nil]
+  def tenants(book), do: GenServer.call(name(book), :tenants)
+
   def await(book), do: GenServer.call(name(book), :await, :infinity)
 
   @doc "Says that somebody has paused or resumed a schedule, or asked for a run."
@@ -156,6 +161,9 @@ defmodule Skillbook.Scheduler.Server do
 
   def handle_call(:registered, _from, state),
     do: {:reply, Map.new(state.jobs, fn {key, %{job: job}} -> {key, job.schedule} end), state}
+
+  def handle_call(:tenants, _from, state),
+    do: {:reply, for({_key, %{job: job}} <- state.jobs, do: Entry.tenant(job.entry)), state}
 
   def handle_call(:await, from, state),
     do: {:noreply, reply_if_idle(%{state | awaiting: [from | state.awaiting]})}

@@ -85,6 +85,8 @@ defmodule Skillbook.Telemetry.DefaultLogger do
     "#{:erlang.float_to_binary(milliseconds, decimals: 1)}ms"
   end
 
+  # No tenant's name is written so, since other signs than those of `word/1` are quoted.
+  defp text(:tenant, :all), do: "*"
   defp text(_key, value) when is_binary(value), do: word(value)
   defp text(_key, value) when is_list(value), do: Enum.map_intersperse(value, ",", &text(nil, &1))
   defp text(_key, %DateTime{} = time), do: DateTime.to_iso8601(time)

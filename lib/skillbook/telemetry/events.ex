@@ -20,6 +20,7 @@ defmodule Skillbook.Telemetry.Events do
   @agent [:book, :profile, :depth, :provider, :model]
   @model [:book, :profile, :turn, :provider, :model]
   @breaker [:failures, :system_time]
+  @failing [:book, :profile, :tenant, :skill]
   @reload [:duration, :entries, :added, :changed, :removed]
 
   # {name after :skillbook, when, measurements, metadata}
@@ -38,12 +39,12 @@ defmodule Skillbook.Telemetry.Events do
      [:book, :profile, :skill, :ref, :status]},
     {[:queue, :wait], "a command was queued for a free slot, and the wait is over", [:duration],
      [:book, :skill, :granted]},
-    {[:breaker, :opened], "a skill goes out of service", @breaker, @workflow},
-    {[:breaker, :half_open], "one call is about to be let through", @breaker, @workflow},
+    {[:breaker, :opened], "a skill goes out of service", @breaker, @failing},
+    {[:breaker, :half_open], "one call is about to be let through", @breaker, @failing},
     {[:breaker, :closed], "that call succeeded; the skill is in service again", @breaker,
-     @workflow},
+     @failing},
     {[:breaker, :reset], "an operator reset it; the skill is in service again", @breaker,
-     @workflow},
+     @failing},
     {[:operation, :done],
      "a schedule was paused, resumed or asked to run, or a circuit breaker was reset",
      [:system_time], [:book, :profile, :skill, :action]},

@@ -43,7 +43,7 @@ defmodule Skillbook.Usage.Counter do
 
   defp count(book, names, %{profile: profile} = metadata, event, duration) do
     table = name(book)
-    tenant = Tenants.to_column(metadata.tenant)
+    tenant = if metadata.tenant == :all, do: "", else: Tenants.to_column(metadata.tenant)
 
     if :ets.whereis(table) != :undefined do
       hour = div(System.os_time(:second), 3600)

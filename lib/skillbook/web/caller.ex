@@ -69,6 +69,21 @@ defmodule Skillbook.Web.Caller do
   def reads?(%__MODULE__{profile: profile}, tenant), do: Profile.reads?(profile, tenant)
 
   @doc false
+  # Whether an operator may decide about what a profile has done, or change it. Those of a tenant
+  # change nothing that is common.
+  @spec writes?(t(), String.t() | nil) :: boolean()
+  def writes?(%__MODULE__{profile: profile}, tenant), do: Profile.writes?(profile, tenant)
+
+  @doc false
+  # The listed profiles that an operator may see the book as, sorted by id.
+  @spec profiles(t()) :: [String.t()]
+  def profiles(%__MODULE__{view: %{book: book}} = caller) do
+    for {id, profile} <- Enum.sort_by(Book.fetch!(book).profiles, &elem(&1, 0)),
+        reads?(caller, profile.tenant),
+        do: id
+  end
+
+  @doc false
   # The person, as the application knows it, and the token that was used, for records.
   @spec by(t()) :: String.t()
   def by(%__MODULE__{profile: profile, token: nil}), do: name(profile.id)

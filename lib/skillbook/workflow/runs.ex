@@ -130,7 +130,7 @@ defmodule Skillbook.Workflow.Runs do
   end
 
   @doc "Tells the subscribers of a book that a run, or a firing, has begun or ended."
-  @spec notify(atom(), String.t(), {String.t(), tenant :: String.t() | nil} | nil) :: :ok
+  @spec notify(atom(), String.t(), {String.t() | nil, tenant :: String.t() | nil} | nil) :: :ok
   def notify(book, name, owner) do
     {profile, tenant} = owner || {nil, nil}
     run = %{name: name, profile: profile, tenant: tenant}

@@ -105,6 +105,12 @@ defmodule Skillbook.Telemetry.DefaultLoggerTest do
       {[:skillbook, :firing, :start], %{monotonic_time: 1, system_time: 2},
        %{book: :b, profile: "a", skill: "x", at: ~U[2026-03-01 08:00:00Z], attempt: 1},
        "skillbook.firing.start book=b profile=a skill=x at=2026-03-01T08:00:00Z attempt=1"},
+      {[:skillbook, :breaker, :reset], %{failures: 1, system_time: 2},
+       %{book: :b, profile: "a", tenant: :all, skill: "x"},
+       "skillbook.breaker.reset book=b profile=a tenant=* skill=x failures=1"},
+      {[:skillbook, :breaker, :reset], %{failures: 1, system_time: 2},
+       %{book: :b, profile: "a", tenant: "*", skill: "x"},
+       ~S(skillbook.breaker.reset book=b profile=a tenant="*" skill=x failures=1)},
       {[:skillbook, :preflight, :stop], %{duration: 0, monotonic_time: 1},
        %{book: nil, profile: "a", picks: ["x.a", "x b"], cached: false},
        ~S(skillbook.preflight.stop profile=a picks=x.a,"x b" cached=false duration=0.0ms)}

@@ -6,6 +6,7 @@ defmodule Skillbook.Web.LeaksTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Agent, Model, Store, Web}
+  alias Skillbook.MCP.Client
   alias Skillbook.Test.{Requests, Routes}
 
   @visible %{
@@ -34,6 +35,20 @@ defmodule Skillbook.Web.LeaksTest do
       "---\nname: email.search\ndescription: Zebra mails\nvisibility_labels: [staff]\n---\n# Z\n"
   }
 
+  @common %{
+    "fail.md" =>
+      "---\nname: fail\ndescription: Fails\nhandler: Skillbook.Web.LeaksTest.Fail\n---\n",
+    # A finding about a common file.
+    "bad.md" => "---\nname: [\n---\n"
+  }
+
+  defmodule Fail do
+    @behaviour Skillbook.Handler
+
+    @impl true
+    def execute(_flags, _context), do: raise("it fails")
+  end
+
   @label "visibility_labels: [staff]\n"
 
   @hidden_names ["zebra", "zebru", "Zebraic", "cup.zebr", "zooze", "store-zebra", "stripe"] ++
@@ -43,8 +58,10 @@ defmodule Skillbook.Web.LeaksTest do
 
   setup context do
     tenants? = context[:tenants] == true
-    {with_folder, with_book} = start(@visible, @hidden, tenants?)
-    {without_folder, without_book} = start(@visible, %{}, tenants?)
+    {with_folder, with_book} = start(@visible, @hidden, tenants?, true)
+    # The other book lacks the profile too, except where it is asked what the profile sees.
+    staff? = not tenants? or context[:staff] == true
+    {without_folder, without_book} = start(@visible, %{}, tenants?, staff?)
     staff = Skillbook.view(with_book, "staff")
 
     labels = if tenants?, do: [], else: ["staff"]
@@ -73,18 +90,45 @@ defmodule Skillbook.Web.LeaksTest do
     %{with: {with_folder, with_book}, without: {without_folder, without_book}}
   end
 
-  defp start(visible, hidden, false) do
+  defp start(visible, hidden, false, _staff?) do
     folder = folder(Map.merge(visible, hidden))
     staff = [id: "staff", grants: ["staff"], labels: ["staff"]]
     start_book(folder, [[path: folder, name: "files"]], [[id: "guest"], staff])
   end
 
-  defp start(visible, hidden, true) do
-    folder = folder(visible)
+  # The other tenant has profiles, folders, a vault and a server, and the common skill fails for it.
+  defp start(visible, hidden, true, staff?) do
+    # Findings are sorted by their paths, so all folders have one parent.
+    parent = folder(%{})
+    folder = below(parent, "files", visible)
     far = Map.new(hidden, fn {path, text} -> {path, String.replace(text, @label, "")} end)
     near = [path: folder, name: "files", tenant: "near"]
-    sources = if far == %{}, do: [near], else: [[path: folder(far), tenant: "far"], near]
-    start_book(folder, sources, [[id: "guest", tenant: "near"], [id: "staff", tenant: "far"]])
+    common = [path: below(parent, "common", @common), name: "common"]
+    staff = if staff?, do: [[id: "staff", tenant: "far"]], else: []
+    profiles = [[id: "guest", tenant: "near"], [id: "common"] | staff]
+
+    if far == %{} do
+      start_book(folder, [common, near], profiles)
+    else
+      server = {:mcp, "http://127.0.0.1:1/mcp", label: "zebsrv", timeout: 500, tenant: "far"}
+      sources = [common, [path: below(parent, "far", far), tenant: "far"], server, near]
+
+      vault = [
+        path: below(parent, "vault", %{"zebra.md" => "Quagga."}),
+        name: "zebras",
+        tenant: "far"
+      ]
+
+      {_folder, book} = started = start_book(folder, sources, profiles, vaults: [vault])
+      :ok = Client.await(book)
+      assert {:error, _} = fail(book, "staff")
+      started
+    end
+  end
+
+  defp fail(book, profile) do
+    %{results: [result]} = Skillbook.run(book, "```cmd\nfail\n```", profile: profile)
+    {result.status, result.content}
   end
 
   defp folder(files) do
@@ -94,21 +138,27 @@ defmodule Skillbook.Web.LeaksTest do
     folder
   end
 
-  defp start_book(folder, sources, profiles) do
-    name =
-      book(
-        sources: sources,
-        builtins: ["memory"],
-        store: ":memory:",
-        connections: [google: [client_id: "app", client_secret: fn -> "s3cret" end]],
-        ask: fn _request -> :pending end,
-        conversations: [keep: 30],
-        scheduler: false,
-        watch: false,
-        profiles: profiles
-      )
+  defp below(parent, name, files) do
+    folder = Path.join(parent, name)
+    write(folder, files)
+    folder
+  end
 
-    {folder, name}
+  defp start_book(folder, sources, profiles, options \\ []) do
+    defaults = [
+      sources: sources,
+      builtins: ["memory"],
+      store: ":memory:",
+      connections: [google: [client_id: "app", client_secret: fn -> "s3cret" end]],
+      ask: fn _request -> :pending end,
+      conversations: [keep: 30],
+      schedules: [run_as: "guest"],
+      breaker: [failures: 1],
+      watch: false,
+      profiles: profiles
+    ]
+
+    {folder, book(defaults ++ options)}
   end
 
   # The response to a caller, without the parts that differ between any two books.
@@ -120,9 +170,14 @@ defmodule Skillbook.Web.LeaksTest do
     response = Requests.call(Requests.web(book, publish: publish), method, target, options)
 
     body =
-      response.body |> String.replace(folder, "FOLDER") |> String.replace(~r/#{book}/, "BOOK")
+      response.body
+      |> String.replace(folder, "FOLDER")
+      |> String.replace(~r/#{book}/, "BOOK")
+      |> String.replace(~r/leaks_\d+/, "PARENT")
 
     body = String.replace(body, ~r/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z)?/, "TIME")
+    # Operators without a tenant see how often the catalog has changed.
+    body = String.replace(body, ~r/("generation":|Generation<\D{1,20})\d+/, "\\1NUMBER")
     body = String.replace(body, ~r/"duration":\d+|\d[\d.]* (m|µ)?s\b/, "DURATION")
     {response.status, Enum.sort(response.headers), body}
   end
@@ -161,7 +216,7 @@ defmodule Skillbook.Web.LeaksTest do
 
   # A leak in any route would be found: its answer to a caller who sees the entries differs.
   for {what, tenants?} <- [{"labels", false}, {"tenants", true}] do
-    @tag tenants: tenants?
+    @tag tenants: tenants?, staff: true
     test "every route tells those who may see it what #{what} hide", context do
       same =
         for {method, target, options} = route <- Routes.all(),
@@ -191,24 +246,30 @@ defmodule Skillbook.Web.LeaksTest do
       options[:json][:method] == "resources/templates/list"
   end
 
-  # An operator sees the book as all profiles of its own tenant.
+  # An operator sees the book as all profiles of its own tenant, or as those without one.
   defp routes(%{tenants: true}) do
-    operator = [as: [profile: "guest", operator: true]]
-    own = for {"GET", target, []} <- Routes.all(), do: {"GET", target, operator}
-    Routes.all() ++ own
+    operators =
+      for {"GET", target, []} <- Routes.all(),
+          id <- ["guest", "common"],
+          do: {"GET", target, [as: [profile: id, operator: true]]}
+
+    Routes.all() ++ operators
   end
 
   defp routes(_context), do: Routes.all()
 
   defp same_answers(context) do
-    for {method, target, _options} = route <- routes(context),
-        name <- @hidden_names ++ @missing_names ++ @visible_names do
-      with_hidden = answer(context.with, route, name)
-      without = answer(context.without, route, name)
+    different =
+      for {method, target, options} = route <- routes(context),
+          name <- @hidden_names ++ @missing_names ++ @visible_names,
+          [with_hidden, without] =
+            for(key <- [:with, :without], do: answer(context[key], route, name)),
+          with_hidden != without,
+          uniq: true,
+          do:
+            "#{method} #{target} #{inspect(options[:as])} of #{name}: #{diff(with_hidden, without)}"
 
-      assert with_hidden == without,
-             "#{method} #{target} of #{name}: #{diff(with_hidden, without)}"
-    end
+    assert different == []
   end
 
   defp missing_answers(context) do

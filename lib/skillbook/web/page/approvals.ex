@@ -18,6 +18,8 @@ defmodule Skillbook.Web.Page.Approvals do
   @wait 20_000
   @max_reason 1_000
 
+  @common "The call belongs to no tenant, so an operator of one tenant cannot decide about it."
+
   @doc "The calls that wait, or with `status=all` all of them."
   def index(request, _values) do
     all? = field(request, "status") == "all"
@@ -60,17 +62,22 @@ defmodule Skillbook.Web.Page.Approvals do
   @doc "Approves or denies a call."
   def decide(request, %{ref: ref}) do
     for_operators(request, fn ->
-      with {:ok, _approval} <- fetch(request, ref),
+      with {:ok, approval} <- fetch(request, ref),
+           :ok <- check_tenant(request, approval),
            {:ok, fields} <- Request.form(request),
            {:ok, options} <- options(request, fields) do
         decide(request, ref, fields["decision"], options)
       else
         {:error, error} -> without(request, error)
+        :common -> Layout.failed(request, 403, @common)
         {:refused, text} -> Layout.failed(request, 422, text)
         :error -> Layout.failed(request, 400, "The form could not be read.")
       end
     end)
   end
+
+  defp check_tenant(request, approval),
+    do: if(Caller.writes?(request.caller, approval.tenant), do: :ok, else: :common)
 
   defp decide(request, ref, decision, options) when decision in ["yes", "no"] do
     book = book(request)
@@ -238,6 +245,14 @@ defmodule Skillbook.Web.Page.Approvals do
   end
 
   defp decision(%{caller: %{operator?: true}} = request, approval, error) do
+    if check_tenant(request, approval) == :ok,
+      do: decision_form(request, approval, error),
+      else: tag(:p, [class: "help"], @common)
+  end
+
+  defp decision(_request, _approval, _error), do: tag(:p, [class: "help"], "An operator decides.")
+
+  defp decision_form(request, approval, error) do
     section(
       "decision",
       "Decision",
@@ -266,8 +281,6 @@ defmodule Skillbook.Web.Page.Approvals do
       ])
     )
   end
-
-  defp decision(_request, _approval, _error), do: tag(:p, [class: "help"], "An operator decides.")
 
   defp agent?(approval), do: match?(%{agent: [_ | _]}, Book.find(approval.book))
 

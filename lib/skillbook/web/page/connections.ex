@@ -16,6 +16,8 @@ defmodule Skillbook.Web.Page.Connections do
   # Names in a notice.
   @max_names 10
 
+  @common "The connection belongs to no tenant, so an operator of one tenant cannot end it."
+
   @doc "The connections."
   def index(request, %{web: web}), do: show(request, web)
 
@@ -24,7 +26,8 @@ defmodule Skillbook.Web.Page.Connections do
     with {:ok, fields} <- Request.form(request),
          {:ok, connections} <- list(request),
          profile = fields["profile"] || "",
-         %{} = found <- find(connections, account, profile) do
+         %{} = found <- find(connections, account, profile),
+         true <- ends?(request, found) do
       case Connections.disconnect(book(request), found.account, profile: profile) do
         {:ok, %{revoked: true}} ->
           Response.redirect(303, Layout.path(request, ["connections"]))
@@ -41,9 +44,15 @@ defmodule Skillbook.Web.Page.Connections do
       end
     else
       :error -> Layout.failed(request, 400, "The form could not be read.")
+      false -> Layout.failed(request, 403, @common)
       {:error, error} -> Layout.failed(request, 503, Exception.message(error))
       nil -> Layout.not_found(request)
     end
+  end
+
+  # An operator of a tenant ends none that belongs to no tenant, except its own.
+  defp ends?(request, one) do
+    one.profile == Caller.view(request).profile.id or Caller.writes?(request.caller, one.tenant)
   end
 
   defp find(connections, account, profile) do
@@ -114,6 +123,7 @@ defmodule Skillbook.Web.Page.Connections do
     Map.take(connection, [
       :account,
       :profile,
+      :tenant,
       :status,
       :identity,
       :services,
@@ -277,7 +287,7 @@ defmodule Skillbook.Web.Page.Connections do
   defp ending(_request, %{sign_in: false}), do: "–"
 
   defp ending(request, one) do
-    if Layout.writes?(request) do
+    if Layout.writes?(request) and ends?(request, one) do
       Parts.form(request, ["connections", to_string(one.account)], [
         tag(:input, type: "hidden", name: "profile", value: one.profile),
         tag(:button, [type: "submit", class: "danger"], "Disconnect")

@@ -152,8 +152,21 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   # Fixes
 
+  # The folder of the option `:write_to`, unless it belongs to another tenant, or to all tenants and
+  # the caller to one.
   defp folder(request) do
-    with path when path != nil <- Book.fetch!(book(request)).write_to, do: Path.expand(path)
+    with path when path != nil <- Book.fetch!(book(request)).write_to,
+         folder = Path.expand(path),
+         true <- Enum.all?(own(request, folder), &Caller.writes?(request.caller, &1.tenant)),
+         do: folder,
+         else: (_none -> nil)
+  end
+
+  defp own(request, folder) do
+    Enum.filter(
+      Book.fetch!(book(request)).sources,
+      &(&1.kind != :stored and &1.path != nil and Path.expand(&1.path) == folder)
+    )
   end
 
   @doc "The difference that the fixes of a file make."
@@ -183,13 +196,13 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   # Reads the file and its folder again, since the catalog may be older.
   defp fixes(request, path) do
-    book = Book.fetch!(book(request))
+    readable =
+      Enum.filter(Book.fetch!(book(request)).sources, &Caller.reads?(request.caller, &1.tenant))
 
     with folder when folder != nil <- folder(request),
          true <- Findings.below?(path, folder) and Path.expand(path) == path,
-         [_ | _] = own <-
-           Enum.filter(book.sources, &(&1.kind != :stored and Path.expand(&1.path) == folder)),
-         diagnostics = Lint.run(own, context: book.sources -- own),
+         [_ | _] = own <- own(request, folder),
+         diagnostics = Lint.run(own, context: readable -- own),
          {:ok, old, new, count} when count > 0 <- Lint.preview(path, diagnostics) do
       {:ok,
        %{

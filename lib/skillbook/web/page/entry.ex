@@ -5,7 +5,7 @@ defmodule Skillbook.Web.Page.Entry do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Parts
 
-  alias Skillbook.{Book, Diagnostic, Entry, StoreError, Stored, View}
+  alias Skillbook.{Diagnostic, Entry, StoreError, Stored, View}
   alias Skillbook.Store.{Edit, Read}
   alias Skillbook.Web.{Caller, Html, Markdown, Request, Response}
   alias Skillbook.Web.Page.{Entries, Layout, Rights}
@@ -467,10 +467,9 @@ defmodule Skillbook.Web.Page.Entry do
 
   defp seen_by(%Request{caller: %{operator?: true}} = request, %{entry: %Entry{}} = found) do
     book = Caller.view(request).book
-    ids = Book.fetch!(book).profiles |> Map.keys() |> Enum.sort()
 
     rows =
-      for id <- Enum.take(ids, @max_profiles) do
+      for id <- request.caller |> Caller.profiles() |> Enum.take(@max_profiles) do
         path = Request.path(request, ["skills", found.name], as: id)
 
         why = Request.path(request, ["explain"], name: found.name, profile: id)

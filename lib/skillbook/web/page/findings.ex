@@ -1,14 +1,14 @@
 defmodule Skillbook.Web.Page.Findings do
   @moduledoc false
   # The diagnostics that a caller may see: chosen, counted and cut into pages. Operators see those
-  # of the whole book, others those of their view.
+  # of the tenants that their profile reads, others those of their view.
   #
   # The book keeps each list for its generation, so that a page costs as much as its own rows.
 
   alias Skillbook.Book.Cache
   alias Skillbook.MCP.Client
   alias Skillbook.Run.CircuitBreaker
-  alias Skillbook.{Book, Catalog, Lint, View}
+  alias Skillbook.{Book, Catalog, Lint, Profile, View}
 
   @severities [:error, :warning, :info]
 
@@ -52,7 +52,7 @@ defmodule Skillbook.Web.Page.Findings do
   @spec list(caller(), choice(), pos_integer(), pos_integer()) :: t()
   def list(caller, choice, size, max_fixable) do
     {view, state} = current(caller)
-    running = running(caller)
+    running = running(caller, view)
 
     Cache.keep(view.book, {:diagnostics, state, running, choice, size, max_fixable}, fn ->
       make(view, running, choice, size, max_fixable)
@@ -78,16 +78,17 @@ defmodule Skillbook.Web.Page.Findings do
     {view, state} = current(caller)
     # Each stream of events asks after each change.
     hash = fn -> :erlang.phash2(View.diagnostics(view), 4_294_967_296) end
-    {Cache.keep(view.book, {:diagnostics_hash, state}, hash), running(caller)}
+    {Cache.keep(view.book, {:diagnostics_hash, state}, hash), running(caller, view)}
   end
 
   # Those that are in no generation.
-  defp running(%{operator?: true, view: view}) do
-    book = Book.fetch!(view.book)
-    Client.diagnostics(book) ++ CircuitBreaker.diagnostics(book)
+  defp running(%{operator?: true}, view) do
+    %{sources: sources} = book = Book.fetch!(view.book)
+    sources = Enum.filter(sources, &Profile.reads?(view.profile, &1.tenant))
+    Client.diagnostics(%{book | sources: sources}) ++ CircuitBreaker.diagnostics(book, view)
   end
 
-  defp running(_caller), do: []
+  defp running(_caller, _view), do: []
 
   defp make(view, running, choice, size, max_fixable) do
     advice = if choice.advice?, do: Lint.advice(view), else: []

@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.Layout do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3, html: 1]
 
   alias Skillbook.Book
-  alias Skillbook.Web.{Html, Request, Response}
+  alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.Assets
 
   # The sections of the navigation: an id, the text and the path.
@@ -114,6 +114,7 @@ defmodule Skillbook.Web.Page.Layout do
         )
       ]),
       tag(:div, [class: "tools"], [
+        tenant(request),
         seen_as(request),
         tag(
           :button,
@@ -139,6 +140,15 @@ defmodule Skillbook.Web.Page.Layout do
 
   defp log_out(_request), do: nil
 
+  # Whose things the page shows.
+  defp tenant(%Request{caller: %{profile: %{tenant: :all}}}),
+    do: tag(:span, [class: "help"], "All tenants")
+
+  defp tenant(%Request{caller: %{profile: %{tenant: tenant}}}) when tenant != nil,
+    do: tag(:span, [class: "help"], ["Tenant ", tag(:strong, [], tenant)])
+
+  defp tenant(_request), do: nil
+
   # The choice of a profile, for operators.
   defp seen_as(%Request{caller: caller} = request) when caller != nil do
     seen_as = as(request)
@@ -153,7 +163,7 @@ defmodule Skillbook.Web.Page.Layout do
           do: tag(:input, type: "hidden", name: name, value: value)
         ),
         tag(:label, [for: "as"], "Seen as"),
-        profiles(caller.view.book, seen_as),
+        profiles(caller, seen_as),
         tag(:button, [type: "submit", class: "quiet"], "Show")
       ])
     end
@@ -161,12 +171,12 @@ defmodule Skillbook.Web.Page.Layout do
 
   defp seen_as(_request), do: nil
 
-  defp profiles(book, seen_as) do
-    case Book.fetch!(book) do
-      %{fetch_profile: nil, profiles: profiles} ->
+  defp profiles(caller, seen_as) do
+    case Book.fetch!(caller.view.book) do
+      %{fetch_profile: nil} ->
         tag(:select, [id: "as", name: "as"], [
           tag(:option, [value: ""], "yourself"),
-          for id <- profiles |> Map.keys() |> Enum.sort() do
+          for id <- Caller.profiles(caller) do
             tag(:option, [value: id, selected: id == seen_as], id)
           end
         ])

@@ -19,10 +19,13 @@ defmodule Skillbook.Web.Page.Servers do
   # Characters of a text in a page.
   @max_text 200_000
 
+  @common "The server is common to all tenants, so an operator of one tenant cannot decide " <>
+            "about it."
+
   @doc "All offers."
   def index(request, _values) do
     for_operators(request, fn ->
-      offers = Client.offers(book(request))
+      offers = offers(request)
       {page, pages, shown} = page_of(request, offers, @page_size)
       data = %{total: length(offers), page: page, pages: pages, offers: shown}
       reply(request, data, :wrong, :servers, "MCP servers", fn -> content(request, data) end)
@@ -42,7 +45,11 @@ defmodule Skillbook.Web.Page.Servers do
       case Request.form(request) do
         {:ok, %{"name" => name, "digest" => digest, "decision" => decision}}
         when is_binary(name) and decision in ["approve", "revoke"] ->
-          with_offer(request, name, &decide(request, &1, digest, decision))
+          with_offer(request, name, fn offer ->
+            if decides?(request, offer),
+              do: decide(request, offer, digest, decision),
+              else: Layout.failed(request, 403, @common)
+          end)
 
         _other ->
           Layout.failed(request, 400, "The form could not be read.")
@@ -67,8 +74,29 @@ defmodule Skillbook.Web.Page.Servers do
   defp decide(request, offer, _shown, _decision),
     do: show(request, offer, "The server has changed it since: read it again")
 
+  # Those of the servers of the caller's tenants.
+  defp offers(request) do
+    labels =
+      for source <- sources(request),
+          Caller.reads?(request.caller, source.tenant),
+          do: source.name
+
+    Enum.filter(Client.offers(book(request)), &(&1.server in labels))
+  end
+
+  defp sources(request),
+    do: for(%{kind: :mcp} = source <- Book.fetch!(book(request)).sources, do: source)
+
+  # An approval of a common server's offer is one for all tenants.
+  defp decides?(request, offer) do
+    Enum.any?(
+      sources(request),
+      &(&1.name == offer.server and Caller.writes?(request.caller, &1.tenant))
+    )
+  end
+
   defp with_offer(request, name, fun) do
-    case Enum.find(Client.offers(book(request)), &(&1.name == name)) do
+    case Enum.find(offers(request), &(&1.name == name)) do
       nil -> Layout.not_found(request)
       offer -> fun.(offer)
     end
@@ -105,7 +133,7 @@ defmodule Skillbook.Web.Page.Servers do
   defp failure(_text), do: nil
 
   defp content(request, %{offers: []}) do
-    if Enum.any?(Book.fetch!(book(request)).sources, &(&1.kind == :mcp)),
+    if Enum.any?(sources(request), &Caller.reads?(request.caller, &1.tenant)),
       do: Parts.empty("No MCP server of this book offers anything now."),
       else: Parts.empty("This book has no MCP servers.")
   end
@@ -175,6 +203,12 @@ defmodule Skillbook.Web.Page.Servers do
   defp decision(_request, %{text: nil, status: status}) when status != :approved, do: nil
 
   defp decision(request, data) do
+    if decides?(request, data),
+      do: decision_form(request, data),
+      else: tag(:p, [class: "help"], @common)
+  end
+
+  defp decision_form(request, data) do
     Parts.form(request, ["servers", "offer"], [
       tag(:input, type: "hidden", name: "name", value: data.name),
       tag(:input, type: "hidden", name: "digest", value: data.digest),

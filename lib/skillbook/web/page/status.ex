@@ -31,7 +31,12 @@ defmodule Skillbook.Web.Page.Status do
         generation: generation(book, all),
         entries: View.count(all),
         sources: sources(book, all),
-        services: [store(book), scheduler(book), embedder(book, all), agent(book) | vaults(book)],
+        services: [
+          store(book),
+          scheduler(book, all),
+          embedder(book, all),
+          agent(book) | vaults(book, all)
+        ],
         breaker: CircuitBreaker.list(book, all),
         operations: operations(book, all)
       }
@@ -166,11 +171,11 @@ defmodule Skillbook.Web.Page.Status do
     :exit, _reason -> {:error, SQL.Error.closed()}
   end
 
-  defp scheduler(%{scheduler: false}), do: service("Schedules", :off, "no engine")
+  defp scheduler(%{scheduler: false}, _all), do: service("Schedules", :off, "no engine")
 
-  defp scheduler(book) do
+  defp scheduler(book, all) do
     {engine, _argument} = book.scheduler
-    jobs = map_size(Scheduler.registered(book.name))
+    jobs = Enum.count(Scheduler.Server.tenants(book.name), &Profile.reads?(all.profile, &1))
     service("Schedules", :ok, "#{inspect(engine)}, #{Parts.count(jobs, "job", "jobs")}")
   catch
     :exit, _reason -> service("Schedules", :failed, "the scheduler does not answer")
@@ -193,8 +198,8 @@ defmodule Skillbook.Web.Page.Status do
     service("Agent", :ok, if(is_struct(model), do: inspect(model.__struct__), else: "a model"))
   end
 
-  defp vaults(book) do
-    for vault <- book.vaults, do: vault(vault)
+  defp vaults(book, all) do
+    for vault <- book.vaults, Profile.reads?(all.profile, vault.tenant), do: vault(vault)
   end
 
   defp vault(%{name: name} = vault) do
