@@ -3,7 +3,7 @@ defmodule Skillbook.CLI.Session do
   # Starts the book of one command line, waits until its vaults are indexed, calls the
   # subcommand, and stops the book.
 
-  alias Skillbook.Catalog.ErrorLog
+  alias Skillbook.Catalog.ProblemLog
   alias Skillbook.CLI.{Accounts, Servers, Terminal}
   alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
@@ -116,12 +116,12 @@ defmodule Skillbook.CLI.Session do
     ]
 
     # `summarize/1` shows the errors of the start.
-    Logger.put_module_level(ErrorLog, :none)
+    Logger.put_module_level(ProblemLog, :none)
 
     try do
       Skillbook.start_link(book ++ timeout(mode) ++ schedules(mode, options))
     after
-      Logger.delete_module_level(ErrorLog)
+      Logger.delete_module_level(ProblemLog)
     end
   end
 
