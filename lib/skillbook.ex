@@ -242,7 +242,8 @@ defmodule Skillbook do
 
   Returns `{:error, exception}` if an option is invalid, the folder of a source is missing and not
   optional, a configuration file of a source cannot be read, or the database cannot be opened.
-  Errors in documents do not stop the start. They are logged, and `diagnostics/1` returns them.
+  Errors in documents do not stop the start. They are logged, as warnings are, and `diagnostics/1`
+  returns them.
 
       iex> {:error, error} = Skillbook.start_link(name: :typo, sorces: ["priv/skills"])
       iex> error.option

@@ -193,7 +193,11 @@ defmodule Skillbook.Catalog do
     do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
 
   @doc false
-  # The errors among the diagnostics, which are quicker to find than all of them.
+  # The diagnostics that are errors or warnings.
+  @spec problems(t()) :: [Diagnostic.t()]
+  def problems(%__MODULE__{ref: ref}), do: Native.catalog_problems(ref)
+
+  @doc false
   @spec errors(t()) :: [Diagnostic.t()]
-  def errors(%__MODULE__{ref: ref}), do: Native.catalog_errors(ref)
+  def errors(catalog), do: Enum.filter(problems(catalog), &(&1.severity == :error))
 end

@@ -16,8 +16,8 @@ defmodule Skillbook.Source do
       own. Defaults to `[]`
     * `:tenant` (text or `nil`) - the tenant that all of its entries belong to: other tenants, and
       profiles without one, do not see them. Defaults to `nil`, they are common to all
-    * `:optional` (boolean) - whether the folder may be missing. A book does not start without the
-      folders of its other sources. Defaults to `false`
+    * `:optional` (boolean) - whether the folder may be missing, which is only a warning. A book
+      does not start without the folders of its other sources. Defaults to `false`
     * `:trust` (`:high`, `:medium`, `:low` or `:none`) - the trust in its content. A folder with
       `:none` is not read. Defaults to `:medium`
     * `:available` (list of globs) - the names of the entries to list. Defaults to all, if
@@ -65,6 +65,7 @@ defmodule Skillbook.Source do
           labels: [String.t()],
           tenant: String.t() | nil,
           optional: boolean(),
+          implied: boolean(),
           trust: :none | :low | :medium | :high,
           available: [String.t()] | nil,
           inline: [String.t()] | nil
@@ -99,6 +100,8 @@ defmodule Skillbook.Source do
     kind: :skills,
     labels: [],
     optional: false,
+    # A folder that nobody has named may be missing without a warning.
+    implied: false,
     trust: :medium
   ]
 
@@ -202,7 +205,7 @@ defmodule Skillbook.Source do
   defp check_repeated(sources) do
     sources
     |> Enum.reject(&(&1.kind == :stored or &1.trust == :none))
-    |> Enum.frequencies_by(&%{&1 | name: "", optional: false})
+    |> Enum.frequencies_by(&%{&1 | name: "", optional: false, implied: false})
     |> Enum.find_value(:ok, fn
       {_source, 1} -> nil
       {%{path: path}, _many} -> invalid("each folder once", ":sources", path)
@@ -407,7 +410,14 @@ defmodule Skillbook.Source do
   defp places(whose, folder, trust) do
     for place <- [".claude", ".agents"] do
       path = folder |> Path.join(place) |> Path.join("skills") |> Path.expand()
-      %__MODULE__{path: path, name: "#{whose} #{place}", optional: true, trust: trust}
+
+      %__MODULE__{
+        path: path,
+        name: "#{whose} #{place}",
+        trust: trust,
+        optional: true,
+        implied: true
+      }
     end
   end
 

@@ -161,7 +161,7 @@ defmodule Skillbook.CommandSkillsTest do
     end
 
     test "checks files when it loads them", %{tmp_dir: folder} do
-      write(folder, %{"a.md" => "---\nname: a\ndescription: A\ntags: {a: b}\n---\n"})
+      write(folder, %{"a.md" => "---\nname: a\ndescription: A\ntags: {a: b}\n---\nText\n"})
       {:ok, catalog} = Catalog.load([folder])
       assert [%{code: :field_ignored, line: 4}] = Catalog.diagnostics(catalog)
     end
@@ -169,7 +169,7 @@ defmodule Skillbook.CommandSkillsTest do
     # A missing name is derived from the path, with a warning; a missing description is an error.
     test "rejects files without a description, and derives missing names", %{tmp_dir: folder} do
       write(mail(folder), %{
-        "email/nameless.md" => "---\ndescription: Has no name\n---\n",
+        "email/nameless.md" => "---\ndescription: Has no name\n---\nText\n",
         "email/wordless.md" => "---\nname: email.wordless\n---\n"
       })
 

@@ -897,7 +897,10 @@ defmodule Skillbook.SchedulerTest do
       assert Map.keys(Scheduler.registered(book)) == expected
       {:ok, agenda} = Skillbook.schedule(View.all(book))
       runs_as = if expected == [], do: nil, else: "default"
-      assert [%{name: ^digest, run_as: ^runs_as}] = agenda.next
+      off = schedules[:builtins] in [nil, ["tasks.*"]]
+      assert [%{name: ^digest, run_as: ^runs_as, off: ^off, at: at, local: local}] = agenda.next
+      # It does not run, so there is no time at which it would.
+      assert {length(at), length(local)} == if(off, do: {0, 0}, else: {1, 1})
       # Only a book that enables it needs to know that it does not run.
       warned = log =~ "#{digest} does not run by its schedule"
       assert warned == (schedules == [builtins: ["*"]])

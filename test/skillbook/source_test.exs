@@ -447,7 +447,8 @@ defmodule Skillbook.SourceTest do
       {:ok, catalog} =
         Catalog.load([[path: gone, trust: :none], [path: gone, trust: :none, optional: true]])
 
-      assert Enum.map(Catalog.diagnostics(catalog), & &1.code) == [:source_missing]
+      assert Enum.map(Catalog.diagnostics(catalog), &{&1.code, &1.severity}) ==
+               [source_missing: :error, source_missing: :warning]
     end
   end
 end

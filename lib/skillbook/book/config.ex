@@ -108,9 +108,11 @@ defmodule Skillbook.Book.Config do
 
   defp write_to(sources, folder) do
     if Enum.any?(sources, &(&1.path == folder)),
-      do: Enum.map(sources, &if(&1.path == folder, do: %{&1 | optional: true}, else: &1)),
-      else: sources ++ [%Source{path: folder, name: Path.basename(folder), optional: true}]
+      do: Enum.map(sources, &if(&1.path == folder, do: implied(&1), else: &1)),
+      else: sources ++ [implied(%Source{path: folder, name: Path.basename(folder)})]
   end
+
+  defp implied(source), do: %{source | optional: true, implied: true}
 
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)

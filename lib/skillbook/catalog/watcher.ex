@@ -10,7 +10,7 @@ defmodule Skillbook.Catalog.Watcher do
 
   use GenServer
 
-  alias Skillbook.Catalog.{ChangedFiles, ErrorLog}
+  alias Skillbook.Catalog.{ChangedFiles, ProblemLog}
   alias Skillbook.{Catalog, Change, Native, Source, Telemetry}
 
   require Logger
@@ -66,15 +66,18 @@ defmodule Skillbook.Catalog.Watcher do
   def init(book) do
     %{catalog: catalog} = book
     {generation, entries} = {Catalog.generation(catalog), Catalog.count(catalog)}
-    errors = ErrorLog.log_new(book.name, catalog, MapSet.new())
+    # There is a book for each test.
+    severities = if book.test, do: [:error], else: [:error, :warning]
+    problems = ProblemLog.log_new(book.name, catalog, severities, MapSet.new())
 
     state = %{
       book: book.name,
       catalog: catalog,
       generation: generation,
       entries: entries,
-      # The errors of the generation `:logged`.
-      errors: errors,
+      severities: severities,
+      # Those of the generation `:logged`.
+      problems: problems,
       logged: generation
     }
 
@@ -95,12 +98,12 @@ defmodule Skillbook.Catalog.Watcher do
   @impl true
   def handle_call(:reload, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh(&1, :all), []})
-    {:reply, change, log_errors(state)}
+    {:reply, change, log_problems(state)}
   end
 
   def handle_call(:refresh_pages, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh_pages(&1), []})
-    {:reply, change, state, {:continue, :log_errors}}
+    {:reply, change, state, {:continue, :log_problems}}
   end
 
   def handle_call({:put_stored, rows, which}, _from, state) do
@@ -110,18 +113,18 @@ defmodule Skillbook.Catalog.Watcher do
       do: publish(state.book, {:skillbook_disabled, state.book, :changed})
 
     # A writer does not wait for the log.
-    {:reply, unread, state, {:continue, :log_errors}}
+    {:reply, unread, state, {:continue, :log_problems}}
   end
 
   @impl true
-  def handle_continue(:log_errors, state), do: {:noreply, log_errors(state)}
+  def handle_continue(:log_problems, state), do: {:noreply, log_problems(state)}
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
     paths = queued(paths)
     {{change, []}, state} = next(state, &{Catalog.refresh(&1, paths), []})
     if subscribed(state.book) != [], do: publish_files(state, paths, change)
-    {:noreply, log_errors(state)}
+    {:noreply, log_problems(state)}
   end
 
   def handle_info({:skillbook_polling, reason}, state) do
@@ -180,11 +183,12 @@ defmodule Skillbook.Catalog.Watcher do
     {made, %{state | generation: change.generation, entries: entries}}
   end
 
-  defp log_errors(%{generation: generation, logged: generation} = state), do: state
+  defp log_problems(%{generation: generation, logged: generation} = state), do: state
 
-  defp log_errors(state) do
-    errors = ErrorLog.log_new(state.book, state.catalog, state.errors)
-    %{state | errors: errors, logged: state.generation}
+  defp log_problems(state) do
+    %{book: book, catalog: catalog, severities: severities} = state
+    problems = ProblemLog.log_new(book, catalog, severities, state.problems)
+    %{state | problems: problems, logged: state.generation}
   end
 
   defp report(book, change, entries, duration) do

@@ -68,6 +68,8 @@ defmodule Skillbook.CLI.Arguments do
     profile_given: false,
     color: :auto,
     builtins: true,
+    # Folders that `test` is about: a built-in source that they are part of is not read twice.
+    tested: [],
     flags: []
   ]
 
@@ -85,6 +87,7 @@ defmodule Skillbook.CLI.Arguments do
           profile_given: boolean(),
           color: :auto | :always | :never,
           builtins: boolean() | [String.t()],
+          tested: [Path.t()],
           flags: keyword()
         }
 

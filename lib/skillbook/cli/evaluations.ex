@@ -117,12 +117,8 @@ defmodule Skillbook.CLI.Evaluations do
             id != nil,
             do: %{profile | id: id}
 
-      book = [
-        sources: Session.sources(options.dirs),
-        builtins: options.builtins,
-        profiles: profiles
-      ]
-
+      # The view is of a book with these options, so they are right.
+      {:ok, book} = Session.book(options)
       counter = :counters.new(1, [])
 
       progress = fn _run, total ->
@@ -130,7 +126,13 @@ defmodule Skillbook.CLI.Evaluations do
         Terminal.progress("#{:counters.get(counter, 1)} of #{total} evaluations run")
       end
 
-      options_of_run = [book: book, profile: profile.id, stored: view, on_run: progress]
+      options_of_run = [
+        book: [profiles: profiles] ++ book,
+        profile: profile.id,
+        stored: view,
+        on_run: progress
+      ]
+
       outcome = Test.evaluate(evaluations, options_of_run ++ evaluate)
       Terminal.clear_progress()
       terminal = Terminal.new(options.color)

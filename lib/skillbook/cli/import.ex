@@ -5,9 +5,11 @@ defmodule Skillbook.CLI.Import do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Session, Terminal}
-  alias Skillbook.Package
+  alias Skillbook.{Package, Store}
 
   @label "imported"
+  # Names in the message about hidden skills.
+  @max_listed 3
 
   @impl true
   def switches, do: Packages.source_switches()
@@ -32,9 +34,10 @@ defmodule Skillbook.CLI.Import do
     asks. Without a terminal, only --yes imports.
 
     Imported skills have low trust and the label `imported`, so only profiles with that label see
-    them: skillbook --grant imported list. A skill with files beside its SKILL.md cannot be
-    imported; install it instead. A workflow becomes a page in the last folder of --dir, or else
-    in ./skills; its steps run once the line `trust: low` is removed from the page.
+    them: skillbook --grant imported run -c skills.list. If --profile does not see them, a message
+    says so. A skill with files beside its SKILL.md cannot be imported; install it instead. A
+    workflow becomes a page in the last folder of --dir, or else in ./skills; its steps run once
+    the line `trust: low` is removed from the page.
 
     Options:
       --all             all skills of the source
@@ -60,9 +63,7 @@ defmodule Skillbook.CLI.Import do
     if flags[:all] && names != [] do
       Terminal.usage_error("`import` takes names or --all, got both", "import --help")
     else
-      Session.with_book(options, :write, fn book ->
-        import_skills(view(book, options), source, names, options)
-      end)
+      Session.with_book(options, :write, &import_skills(&1, source, names, options))
     end
   end
 
@@ -72,15 +73,40 @@ defmodule Skillbook.CLI.Import do
     Skillbook.view(book, %{profile | grants: [@label | profile.grants]})
   end
 
-  defp import_skills(view, source, names, options) do
-    chosen = Packages.chosen(names, options)
+  defp import_skills(book, source, names, options) do
+    keys = [:branch, :tag, :commit, :path, :strict, :force]
+    accept = [labels: [@label], accept: Packages.accept(options)]
 
-    Packages.run(options, "import", [:branch, :tag, :commit, :path, :strict, :force], fn given ->
-      Package.into_store(
-        view,
-        source,
-        chosen ++ [labels: [@label], accept: Packages.accept(options)] ++ given
+    run = fn given ->
+      given = Packages.chosen(names, options) ++ accept ++ given
+      Package.into_store(view(book, options), source, given)
+    end
+
+    Packages.run(options, "import", keys, run, &tell_hidden(book, options, &1))
+  end
+
+  # Otherwise somebody who lists the skills next would miss them.
+  defp tell_hidden(book, options, outcomes) do
+    view = Session.view(book, options)
+
+    hidden =
+      for %{action: action, name: name} <- outcomes,
+          action != :failed,
+          match?({:error, _}, Store.fetch(view, name)),
+          do: name
+
+    if hidden != [] do
+      Terminal.complain(
+        "the profile #{options.profile} does not see #{listed(hidden)}, which " <>
+          "#{if match?([_], hidden), do: "has", else: "have"} the label #{@label}; " <>
+          "add --grant #{@label}, or in an application `grants: [\"#{@label}\"]` to the profile"
       )
-    end)
+    end
+  end
+
+  defp listed(names) do
+    {first, more} = Enum.split(names, @max_listed)
+    listed = Enum.join(first, ", ")
+    if more == [], do: listed, else: "#{listed} and #{length(more)} more"
   end
 end

@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Lint do
 
   alias Skillbook.CLI.{Sarif, Session, Targets, Terminal}
   alias Skillbook.Support.{JSON, ReadFile}
-  alias Skillbook.{Diagnostic, Lint}
+  alias Skillbook.{Diagnostic, Lint, Source}
 
   @impl true
   def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
@@ -34,7 +34,8 @@ defmodule Skillbook.CLI.Lint do
       --fix             fix mistakes that have only one possible fix
       --strict          also run the validator of the Agent Skills format on each SKILL.md
 
-    Exit status: 0 no errors or warnings, 1 errors or warnings, 2 wrong usage.
+    Exit status: 0 no errors or warnings, 1 errors or warnings, 2 wrong usage, 3 there is no pack
+    of that name.
 
     Examples:
       skillbook lint
@@ -59,6 +60,26 @@ defmodule Skillbook.CLI.Lint do
   end
 
   defp lint(options) do
+    case builtins(options) do
+      {:ok, builtins} ->
+        lint(options, builtins)
+
+      {:error, error} ->
+        Terminal.complain(["cannot start: ", Exception.message(error)])
+        3
+    end
+  end
+
+  # Examples may use all built-in commands, also those that need a vault or an account.
+  defp builtins(%{builtins: wanted} = options) do
+    with {:ok, chosen} <- Session.builtins(options) do
+      if wanted == true or (is_list(wanted) and "*" in wanted),
+        do: {:ok, Enum.map([:skills, :vaults, :connections], &Source.builtin/1)},
+        else: {:ok, chosen}
+    end
+  end
+
+  defp lint(options, builtins) do
     {targets, folders} = Targets.of(options)
     dirs = Enum.map(options.dirs, &Path.expand/1)
     modules = Session.modules()
@@ -70,8 +91,7 @@ defmodule Skillbook.CLI.Lint do
     lint = [
       strict: options.flags[:strict] || false,
       profile: if(options.profile_given, do: Session.profile(options)),
-      context:
-        Targets.builtins(options, folders) ++ Enum.reject(modules ++ dirs, &(&1 in sources))
+      context: Targets.others(builtins, folders) ++ Enum.reject(modules ++ dirs, &(&1 in sources))
     ]
 
     diagnostics =

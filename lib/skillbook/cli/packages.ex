@@ -13,8 +13,11 @@ defmodule Skillbook.CLI.Packages do
   @max_diff_lines 60
   @max_diagnostics 5
 
-  @doc "Calls a function of `Skillbook.Package` with the flags' options, and prints the outcomes."
-  def run(options, command, keys, fun) do
+  @doc """
+  Calls a function of `Skillbook.Package` with the flags' options, prints the outcomes, and calls
+  `tell` with them.
+  """
+  def run(options, command, keys, fun, tell \\ fn _outcomes -> :ok end) do
     terminal = Terminal.new(options.color)
     result = fun.(Keyword.take(options.flags, keys) ++ [progress: &progress(terminal, &1)])
     clear_progress(terminal)
@@ -22,6 +25,7 @@ defmodule Skillbook.CLI.Packages do
     case result do
       {:ok, outcomes} ->
         if options.flags[:json], do: put_json(outcomes), else: put(outcomes, command, terminal)
+        tell.(outcomes)
         if Enum.any?(outcomes, &(&1.action == :failed)), do: 1, else: 0
 
       {:error, error} ->

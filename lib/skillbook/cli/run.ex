@@ -28,7 +28,7 @@ defmodule Skillbook.CLI.Run do
 
     Runs the commands in the `cmd` blocks of a model's reply, one after the other. Prints the text
     for the user, each command with its result, and the report for the model. FILE `-` is standard
-    input.
+    input. Skills that a reply writes have the source `agent`, those of -c the source `user`.
 
     Options:
       -c, --command COMMAND
@@ -53,21 +53,22 @@ defmodule Skillbook.CLI.Run do
 
       {nil, [file]} ->
         case read(file) do
-          {:ok, text} -> run(options, text, &put/2)
+          # A model has written it.
+          {:ok, text} -> run(options, text, :agent, &put/2)
           {:error, reason} -> usage(["cannot read #{file}: ", reason(reason)])
         end
 
       {command, []} ->
-        run(options, block(command), &put_outcomes/2)
+        run(options, block(command), :user, &put_outcomes/2)
 
       {_command, [file]} ->
         usage("`run` takes a file or --command, got both: #{file}")
     end
   end
 
-  defp run(options, reply, put) do
+  defp run(options, reply, by, put) do
     Session.with_book(options, :write, fn book ->
-      report = Skillbook.run(Session.view(book, options), reply, by: :user)
+      report = Skillbook.run(Session.view(book, options), reply, by: by)
 
       if options.flags[:json],
         do: put_json(report),

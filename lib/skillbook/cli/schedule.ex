@@ -46,7 +46,8 @@ defmodule Skillbook.CLI.Schedule do
            skillbook [OPTIONS] schedule (pause | resume | run) NAME [--by NAME] [--reason TEXT]
 
     Shows the next times of skills with a schedule, and the last results. GLOB restricts the
-    names. With --profile, only results of that profile are shown.
+    names. With --profile, only results of that profile are shown. A built-in skill is `off` and
+    does not run without --enable.
 
     `pause` stops a schedule in all processes with this database, also after a restart, until
     `resume`. `run` runs the skill once, now, also while it is paused: one of the processes that
@@ -326,6 +327,7 @@ defmodule Skillbook.CLI.Schedule do
     table([["name", "next", "as", "schedule"] | rows], terminal)
   end
 
+  defp named(%{name: name, off: true}), do: [{name, "off"}]
   defp named(%{name: name, local: []}), do: [{name, "never"}]
 
   defp named(%{name: name, local: [first | more]}),

@@ -3,12 +3,13 @@ defmodule Skillbook.CLI.Session do
   # Starts the book of one command line, waits until its vaults are indexed, calls the
   # subcommand, and stops the book.
 
-  alias Skillbook.Catalog.ErrorLog
-  alias Skillbook.CLI.{Accounts, Servers, Terminal}
+  alias Skillbook.Book.Builtins
+  alias Skillbook.Catalog.ProblemLog
+  alias Skillbook.CLI.{Accounts, Servers, Targets, Terminal}
   alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Support.PrivateFile
-  alias Skillbook.{Embedding, Vault}
+  alias Skillbook.{Connections, Embedding, Vault}
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
@@ -26,7 +27,7 @@ defmodule Skillbook.CLI.Session do
 
   The mode is
 
-    * `:read` - creates no database and opens no vaults
+    * `:read` - creates no database and opens no vaults, but has their commands
     * `:write` - commands may run, so a missing database is created
     * `:converse` - as `:write`, and changed files are reloaded
     * `{:decide, agent}` - as `:write`, for `approvals`; prose runs with the agent's options, if
@@ -43,8 +44,10 @@ defmodule Skillbook.CLI.Session do
       with {:ok, store} <- store(options.db, mode),
            {:ok, accounts} <- Accounts.read(),
            options = %{options | connections: accounts},
+           {:ok, book} <- book(options),
            vaults = if(mode == :read, do: [], else: options.vaults),
-           {:ok, pid} <- start(options, store, vaults, mode) do
+           book = Keyword.merge(book, store: store, vaults: vaults),
+           {:ok, pid} <- start(book, options, mode) do
         try do
           Client.await(@name)
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name), shown)
@@ -97,31 +100,53 @@ defmodule Skillbook.CLI.Session do
     %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}
   end
 
-  defp start(options, store, vaults, mode) do
+  @doc """
+  The sources and vaults of a command line, as options of a book. Every book of a command line has
+  these, so an option counts in each subcommand.
+  """
+  @spec book(Skillbook.CLI.Arguments.t()) :: {:ok, keyword()} | {:error, Exception.t()}
+  def book(options) do
+    with {:ok, builtins} <- builtins(options) do
+      sources = Targets.others(builtins, options.tested)
+      sources = sources ++ sources(options.dirs) ++ options.servers
+      {:ok, [sources: sources, builtins: false, vaults: options.vaults]}
+    end
+  end
+
+  @doc "The built-in sources of a command line."
+  @spec builtins(Skillbook.CLI.Arguments.t()) ::
+          {:ok, [Skillbook.Source.t()]} | {:error, Exception.t()}
+  def builtins(options) do
+    with {:ok, connections} <- connections(options.connections) do
+      given = [builtins: options.builtins, vaults: options.vaults]
+      Builtins.sources(given, connections)
+    end
+  end
+
+  defp connections(nil), do: {:ok, nil}
+  defp connections(accounts), do: Connections.Config.read(accounts, @name)
+
+  defp start(book, options, mode) do
     # `index/1` and `embed/2` show the progress, and the errors.
     Logger.put_module_level(Vault.Indexer, :warning)
     if waits?(mode), do: Logger.put_module_level(Embedding.Indexer, :none)
 
-    book = [
+    more = [
       name: @name,
-      sources: sources(options.dirs) ++ options.servers,
-      builtins: options.builtins,
       connections: options.connections,
-      store: store,
-      vaults: vaults,
       preflight: if(options.flags[:preflight], do: []),
       watch: not waits?(mode),
       embedder: options.embedder,
       write_to: List.last(options.dirs) || "skills"
     ]
 
-    # `summarize/1` shows the errors of the start.
-    Logger.put_module_level(ErrorLog, :none)
+    # `summarize/1` shows the problems of the start.
+    Logger.put_module_level(ProblemLog, :none)
 
     try do
-      Skillbook.start_link(book ++ timeout(mode) ++ schedules(mode, options))
+      Skillbook.start_link(book ++ more ++ timeout(mode) ++ schedules(mode, options))
     after
-      Logger.delete_module_level(ErrorLog)
+      Logger.delete_module_level(ProblemLog)
     end
   end
 

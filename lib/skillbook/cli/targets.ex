@@ -45,16 +45,12 @@ defmodule Skillbook.CLI.Targets do
     Enum.any?(targets, &(path == &1 or String.starts_with?(path || "", &1 <> "/")))
   end
 
-  @doc "The built-in sources, unless they are among these or the command line leaves them out."
-  @spec builtins(Skillbook.CLI.Arguments.t(), [Path.t()]) :: [Source.t()]
-  def builtins(options, sources) do
+  @doc "The built-in sources of which none of these folders is a part."
+  @spec others([Source.t()], [Path.t()]) :: [Source.t()]
+  def others(builtins, targets) do
     # Compares inodes, because the build links to them.
-    folders = for source <- sources, folder <- upwards(source), do: identity(folder)
-
-    for builtin <- Enum.map([:skills, :vaults, :connections], &Source.builtin/1),
-        options.builtins != false,
-        identity(builtin.path) not in folders,
-        do: builtin
+    folders = for target <- targets, folder <- upwards(target), do: identity(folder)
+    Enum.reject(builtins, &(identity(&1.path) in folders))
   end
 
   defp upwards(folder) do

@@ -85,10 +85,8 @@ defmodule Skillbook.CLI.Test do
 
   defp test(options, evaluate) do
     {targets, sources} = Targets.of(options)
-    skills = Source.builtin().path
-    builtins = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
     dirs = Enum.map(options.dirs, &Path.expand/1)
-    book_options = %{options | dirs: Enum.uniq(dirs ++ sources), builtins: builtins}
+    book_options = %{options | dirs: Enum.uniq(dirs ++ sources), tested: sources}
 
     only = options.flags[:only]
 

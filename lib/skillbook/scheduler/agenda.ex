@@ -9,10 +9,12 @@ defmodule Skillbook.Agenda do
       * `:name` - the name of the entry
       * `:schedule`, `:timezone` - as texts
       * `:means` - the schedule in words
+      * `:off` - whether its schedule is off, as those of built-in skills are that the option
+        `:schedules` does not name. Then it has no next times
       * `:run_as` - the id of the profile that it runs as: that of its page, or that of the option
         `:schedules`, and for an entry of the store the creator's. Only this profile and an
-        unrestricted view get an id that is not in the page. `nil` if there is none, and for
-        built-in skills that are off
+        unrestricted view get an id that is not in the page. `nil` if there is none, and if the
+        schedule is off
       * `:at` - the next times, UTC
       * `:local` - the same times in the time zone, as texts
       * `:paused` - `nil`, or a map: `:at`, since when the schedule is paused; `:by` and
@@ -107,17 +109,20 @@ defmodule Skillbook.Agenda do
     rows =
       for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view),
           {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
-        at = Schedule.upcoming(schedule, now, times)
+        record = View.record(view, entry.name)
+        off? = record == nil and not Job.enabled?(book, entry)
+        at = if off?, do: [], else: Schedule.upcoming(schedule, now, times)
 
         %{
           name: entry.name,
+          off: off?,
           schedule: schedule.expression,
           timezone: schedule.timezone,
           means: Schedule.describe(schedule),
-          run_as: run_as(book, view, profile, entry, creators),
+          run_as: if(not off?, do: run_as(book, profile, entry, record, creators)),
           at: at,
           local: Enum.map(at, &Schedule.local(schedule, &1)),
-          paused: paused(profile, pauses[Job.key(entry.name, View.record(view, entry.name))])
+          paused: paused(profile, pauses[Job.key(entry.name, record)])
         }
       end
 
@@ -149,23 +154,15 @@ defmodule Skillbook.Agenda do
 
   # A profile that sees an entry need not be allowed to know its creator, or the profile of the
   # book's option.
-  defp run_as(book, view, profile, entry, creators) do
-    case View.record(view, entry.name) do
-      nil ->
-        cond do
-          not Job.enabled?(book, entry) -> nil
-          id = entry.data["run_as"] -> id
-          true -> own(profile, Job.run_as(book, entry))
-        end
+  defp run_as(book, profile, entry, nil, _creators),
+    do: entry.data["run_as"] || own(profile, Job.run_as(book, entry))
 
-      record ->
-        own(profile, creators[{entry.name, record}])
-    end
-  end
+  defp run_as(_book, profile, entry, record, creators),
+    do: own(profile, creators[{entry.name, record}])
 
   defp own(profile, id), do: if(only(profile) in [nil, id], do: id)
 
-  # Atoms sort after numbers, so entries without a next time come last.
+  # Atoms sort after numbers, so entries without a next time, and those that are off, come last.
   defp unix(nil), do: :never
   defp unix(at), do: DateTime.to_unix(at)
 

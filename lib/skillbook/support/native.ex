@@ -107,7 +107,7 @@ defmodule Skillbook.Native do
   def catalog_read(_catalog, _pages), do: missing()
   def catalog_read_paths(_catalog, _paths, _pages), do: missing()
   def catalog_publish(_catalog, _problems), do: missing()
-  def catalog_errors(_catalog), do: missing()
+  def catalog_problems(_catalog), do: missing()
   def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
   def stored_visible(_profile_ids, _tenant, _grants, _globs, _stored), do: missing()

@@ -6,7 +6,7 @@ defmodule Skillbook.Test.Evaluator do
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Support.ReadFile
   alias Skillbook.Test.{Before, Checks, Evaluation, Judge, Run}
-  alias Skillbook.{Agent, AgentError, Book, Profile, RecordingError, Store, View}
+  alias Skillbook.{Agent, AgentError, Book, Profile, RecordingError, Store, Vault, View}
 
   # Bytes of a file that is added to a request
   @max_file 256 * 1024
@@ -154,6 +154,8 @@ defmodule Skillbook.Test.Evaluator do
     case Book.start_link([name: name] ++ book_options, hooks) do
       {:ok, pid} ->
         try do
+          # A search finds all notes.
+          for vault <- Book.fetch!(name).vaults, do: Vault.sync(name, vault.name)
           fun.(name)
         rescue
           error -> %{run | error: error}

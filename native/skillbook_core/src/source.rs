@@ -106,6 +106,8 @@ pub struct Source {
     pub root: String,
     /// Whether the folder may be missing.
     pub optional: bool,
+    /// Whether an optional folder is missing without a warning, since nobody has named it.
+    pub implied: bool,
     /// Its trust level.
     pub trust: Trust,
     /// Globs for the names of listed entries. `None` means all, or none if `inline` is given.

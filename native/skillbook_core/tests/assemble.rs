@@ -5,11 +5,12 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{all, skills, source};
+use common::{all, skills, source, source_of};
 use proptest::prelude::*;
 use skillbook_core::catalog::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
+use skillbook_core::page::diagnostic::{Code, Severity};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Kind, Source, SourceKind, Trust};
 
@@ -169,7 +170,11 @@ fn single_files() {
             &[("email/Send.md", skill("email.Send"))],
             &["command email.Send", "name_characters email/Send.md"],
         ),
-        (&[("email/re-send.md", skill("email.re-send"))], &["command email.re-send"]),
+        (
+            &[("email/re-send.md", skill("email.re-send"))],
+            &["command email.re-send", "name_characters email/re-send.md"],
+        ),
+        (&[("email/re_send.md", skill("email.re_send"))], &["command email.re_send"]),
         (
             &[("email/-send.md", skill("email.-send"))],
             &["command email.-send", "name_characters email/-send.md"],
@@ -356,6 +361,9 @@ fn hints_suggest_a_name() {
             &["name_differs 2 write name: mail.send, or move the file to `email/send.md`"],
         ),
         ("mail/Send.md", "mail.Send", &["name_characters 2 call it mail.send"]),
+        ("Mail/Send.md", "Mail.Send", &["name_characters 2 call it mail.send"]),
+        ("mail/bad-name.md", "mail.bad-name", &["name_characters 2 call it mail.bad_name"]),
+        ("mail/-x--y.md", "mail.-x--y", &["name_characters 2 call it mail.x_y"]),
     ];
     for (path, name, expected) in rows {
         let text = matter(name, "d", "");
@@ -439,6 +447,44 @@ proptest! {
     }
 }
 
+/// A page without a text is an error, unless something else in it is of use.
+#[test]
+fn pages_need_a_text() {
+    const HANDLER: &str = "name: a.b\nhandler: A\n";
+    let flags = format!("{HANDLER}flags: {{to: {{type: string}}}}\n");
+    // The path, fields besides the description, the text, the trust, and the severity.
+    type Row<'a> = (&'a str, &'a str, &'a str, Trust, Option<Severity>);
+    let (error, warning) = (Some(Severity::Error), Some(Severity::Warning));
+    let rows: &[Row] = &[
+        ("a.md", "name: a\n", "Text", Trust::Medium, None),
+        ("a.md", "name: a\n", "", Trust::Medium, error),
+        ("a.md", "name: a\n", " \n\t\n", Trust::Medium, error),
+        ("a.md", "name: a\nrequires: [b]\n", "", Trust::Medium, warning),
+        ("s/SKILL.md", "name: s\n", "", Trust::Medium, error),
+        ("files/SKILL.md", "name: files\n", "", Trust::Medium, warning),
+        ("a/b.md", "name: a.b\n", "", Trust::Medium, error),
+        ("a/b.md", "name: a.b\nflags: {to: {type: string}}\n", "", Trust::Medium, error),
+        ("a/b.md", HANDLER, "", Trust::Medium, warning),
+        ("a/b.md", &flags, "", Trust::Medium, None),
+        // A handler does not run at low trust.
+        ("a/b.md", &flags, "", Trust::Low, error),
+        // An index needs no text.
+        ("a/SKILL.md", "domain: a\n", "", Trust::Medium, None),
+    ];
+    for (path, fields, text, trust, expected) in rows {
+        let page = format!("---\n{fields}description: d\n---\n{text}");
+        let source = Source { name: "s".into(), trust: *trust, ..Source::default() };
+        let files = [(*path, page.as_str()), ("files/a.txt", "")];
+        let made = source_of(source, &files);
+        let found: Vec<_> = made.findings.iter().map(|finding| &finding.diagnostic).collect();
+        let found = found.iter().find(|found| found.code == Code::BodyMissing);
+        assert_eq!(found.map(|found| found.severity), *expected, "{path} {page} {trust:?}");
+        assert_eq!(made.entries.len(), usize::from(!fields.starts_with("domain")), "{page}");
+    }
+    let note = source("s", SourceKind::Notes, &[], &[("a.md", "---\ntitle: A\n---\n")]);
+    assert_eq!(note.findings.len(), 0);
+}
+
 /// The page, its body's line in the code; the outline of its source, and the lines of its findings.
 type CodeRow<'a> = (&'a str, Option<u32>, &'a [&'a str], &'a [Option<u32>]);
 
@@ -474,9 +520,9 @@ fn a_page_can_only_lower_its_trust() {
 
 #[test]
 fn pages_of_a_server_keep_their_handler_at_low_trust() {
-    let page = "---\nname: docs/Odd\ndescription: Odd\n---\n";
-    let tool =
-        "---\nname: docs.getTea\ndescription: Tea\nhandler: mcp docs\nschedule: 0 8 * * *\n---\n";
+    let page = "---\nname: docs/Odd\ndescription: Odd\n---\nText\n";
+    let tool = "---\nname: docs.getTea\ndescription: Tea\nhandler: mcp docs\n\
+                schedule: 0 8 * * *\n---\nText\n";
     // The kind of source, its trust, the handler of the tool, and the codes of the findings.
     type Row<'a> = (SourceKind, Trust, Option<&'a str>, &'a [&'a str]);
     let rows: &[Row] = &[
@@ -526,12 +572,17 @@ fn pages_of_code_need_a_name_and_have_the_lines_of_the_code() {
             &["command tea.make"],
             &[],
         ),
-        ("---\nname: tea\ndescription: About tea\n---\n", None, &["skill tea"], &[]),
+        (
+            "---\nname: tea\ndescription: About tea\n---\n",
+            None,
+            &["skill tea", "body_missing lib/tea.ex (Tea)"],
+            &[None],
+        ),
         // Paths of code have no domain, and a file's rules for names do not apply.
         ("---\ndescription: Makes tea\n---\n", None, &["name_missing lib/tea.ex (Tea)"], &[None]),
         ("---\nname: tea.make\n---\n", None, &["description_missing lib/tea.ex (Tea)"], &[None]),
         (
-            "---\nname: tea.make\ndescription: Makes tea\ntimeout: soon\n---\n",
+            "---\nname: tea.make\ndescription: Makes tea\ntimeout: soon\n---\nBoil.\n",
             Some(4),
             &["command tea.make", "field_ignored lib/tea.ex (Tea)"],
             &[Some(20)],

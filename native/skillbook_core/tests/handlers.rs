@@ -86,9 +86,9 @@ fn each_view_has_the_problems_of_its_own_entries() {
             .to_owned(),
     ];
     assert_eq!(findings(&other), expected);
-    let errors: Vec<_> = other.errors().into_iter().map(|found| found.message).collect();
+    let problems: Vec<_> = other.problems().map(|found| found.message.clone()).collect();
     let all = other.diagnostics().map(|found| found.message.clone());
-    assert_eq!(errors, all.skip(1).collect::<Vec<_>>());
+    assert_eq!(problems, all.skip(1).collect::<Vec<_>>());
     let hints: Vec<_> = guest.diagnostics().map(|found| found.hint.as_deref().unwrap()).collect();
     assert_eq!(hints[1], "did you mean `Fine`?");
 }

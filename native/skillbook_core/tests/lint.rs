@@ -95,12 +95,6 @@ fn pages_of_commands() {
             &[],
         ),
         (
-            "no body",
-            " \n",
-            &["body_missing expected text after the frontmatter, got none; \
-               write the instructions below the frontmatter"],
-        ),
-        (
             "no usage",
             "Sends.\n",
             &["usage_missing expected a Usage section, got none; add a heading ## Usage and below \

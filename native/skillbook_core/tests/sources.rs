@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{all, doc, names, skills, source_of, view};
+use common::{all, names, skills, source_of, view};
 use skillbook_core::catalog::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, Why};
 use skillbook_core::glob::Globs;
@@ -24,6 +24,11 @@ fn low(name: &str, files: &[(&str, &str)]) -> Assembled {
 
 fn medium(name: &str, files: &[(&str, &str)]) -> Assembled {
     source_of(named(name), files)
+}
+
+/// A document that always has a text.
+fn doc(name: &str, more: &str, body: &str) -> String {
+    common::doc(name, more, if body.is_empty() { "Text." } else { body })
 }
 
 /// `code path: message` of each finding, without the first `/` of paths.

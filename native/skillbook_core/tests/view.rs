@@ -201,9 +201,9 @@ fn a_domain_without_a_description_names_its_first_commands() {
 #[test]
 fn diagnostics_mention_only_shown_entries() {
     let files = [
-        ("x/a.md".to_owned(), doc("open", "", "")),
-        ("x/b.md".to_owned(), doc("hidden", "visibility_labels: [secret]\n", "")),
-        ("y/open.md".to_owned(), doc("open", "visibility_labels: [secret]\n", "")),
+        ("x/a.md".to_owned(), doc("open", "", "Text")),
+        ("x/b.md".to_owned(), doc("hidden", "visibility_labels: [secret]\n", "Text")),
+        ("y/open.md".to_owned(), doc("open", "visibility_labels: [secret]\n", "Text")),
         ("z.md".to_owned(), "no frontmatter".to_owned()),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();

@@ -365,6 +365,7 @@ struct SourceOptions {
     labels: Vec<String>,
     path: String,
     optional: bool,
+    implied: bool,
     trust: TrustLevel,
     available: Option<Vec<String>>,
     inline: Option<Vec<String>>,
@@ -386,6 +387,7 @@ impl SourceOptions {
             labels: self.labels,
             root: self.path,
             optional: self.optional,
+            implied: self.implied,
             trust: match self.trust {
                 TrustLevel::None => Trust::None,
                 TrustLevel::Low => Trust::Low,
@@ -528,14 +530,14 @@ fn catalog_diagnostics<'a>(
     found
 }
 
-/// The errors among the diagnostics.
+/// The diagnostics that are errors or warnings.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn catalog_errors<'a>(
+fn catalog_problems<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
 ) -> NifResult<Vec<Term<'a>>> {
     // A profile without globs cannot have an invalid one.
     let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
         .map_err(|_| rustler::Error::BadArg)?;
-    view.errors().iter().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect()
+    view.problems().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect()
 }

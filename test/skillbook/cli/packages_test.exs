@@ -156,14 +156,28 @@ defmodule Skillbook.CLI.PackagesTest do
 
     assert {report, "skillbook: week was not accepted" <> _, 1} = import.([week])
     assert report =~ "No findings."
-    assert {report, "", 0} = import.([week, "--yes"])
+    assert {report, errors, 0} = import.([week, "--yes"])
     assert report =~ ~r/\nweek  imported\n\z/
+
+    hidden =
+      "skillbook: the profile default does not see week, which has the label imported; " <>
+        "add --grant imported, or in an application `grants: [\"imported\"]` to the profile\n"
+
+    assert errors == hidden
+
+    # As it says.
+    list = ["--db", db, "--pack", "skills", "run", "-c", "skills.list"]
+    refute skillbook(list) |> elem(0) =~ "week"
+    assert skillbook(["--grant", "imported" | list]) |> elem(0) =~ "week"
 
     assert {_,
             "skillbook: the store already has an entry \"week\". " <>
               "Update it, or choose another name\n", 1} = import.([week, "--yes"])
 
-    assert {_, "", 0} = import.([week, "--yes", "--force"])
+    assert {_, ^hidden, 0} = import.([week, "--yes", "--force"])
+    assert {_, "", 0} = import.([week, "--yes", "--force", "--grant", "imported"])
+    assert {_, errors, 0} = import.([week, "--yes", "--force", "--profile", "ann"])
+    assert errors == String.replace(hidden, "default", "ann")
 
     assert import.([from, "--yes"]) |> elem(1) ==
              "skillbook: mail has 1 file beside its SKILL.md, which the store cannot hold: " <>
@@ -227,7 +241,7 @@ defmodule Skillbook.CLI.PackagesTest do
 
     write(from, %{
       "board/SKILL.md" =>
-        "---\nname: board\ndescription: For the board\nvisibility_labels: [b]\n---\n"
+        "---\nname: board\ndescription: For the board\nvisibility_labels: [b]\n---\nText\n"
     })
 
     all = ["--dir", from, "publish", "--all", "--to", out]

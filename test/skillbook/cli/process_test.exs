@@ -179,6 +179,31 @@ defmodule Skillbook.CLI.ProcessTest do
              Skillbook.Support.JSON.decode(json)
   end
 
+  test "a reply is an agent's, and a command of -c a user's", %{folder: folder} do
+    write = ~s(skills.create NAME --title T --description D --content "Text.")
+
+    cli = fn args, input ->
+      File.write!(Path.join(folder, "in"), input)
+      args = ["-c", ~s(exec "$0" "$@" < in), @skillbook, "--db", "s.db" | args]
+      System.cmd("sh", args, cd: folder, env: environment(folder))
+    end
+
+    block = fn name -> "```cmd\n#{String.replace(write, "NAME", name)}\n```\n" end
+    File.write!(Path.join(folder, "reply.md"), block.("from-file"))
+    assert {_, 0} = cli.(["run", "reply.md"], "")
+    assert {_, 0} = cli.(["run", "-"], block.("from-input"))
+    assert {_, 0} = cli.(["run", "-c", String.replace(write, "NAME", "from-command")], "")
+
+    for {name, source} <- [
+          {"from-file", "agent"},
+          {"from-input", "agent"},
+          {"from-command", "user"}
+        ] do
+      {json, 0} = cli.(["run", "--json", "-c", "skills.read #{name}"], "")
+      assert {name, json} == {name, json} and json =~ ~r/"source":"#{source}"/
+    end
+  end
+
   test "run prints the page of a command without a handler", %{folder: folder} do
     page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
     File.write!(Path.join(folder, "skills/notes/greet.md"), page)

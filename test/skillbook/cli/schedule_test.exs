@@ -59,6 +59,9 @@ defmodule Skillbook.CLI.ScheduleTest do
            workflows.digest  2026-02-23 08:00:00  failed  12 s  The server did not answer …\
            """
 
+    off = %{hd(@agenda.next) | at: [], local: []} |> Map.put(:off, true)
+    assert text(%{@agenda | next: [off]}) =~ ~r/^workflows\.digest  off   maria  at 09:00 on/m
+
     for width <- [74, 100, 200], line <- String.split(text(@agenda, width), "\n") do
       assert String.length(line) <= width
     end

@@ -299,7 +299,7 @@ defmodule Skillbook.Web.Page.Import do
     with {:ok, type} <- type(if(is_binary(fields["type"]), do: fields["type"], else: "")),
          {:ok, data} <- decode(fields["data"]),
          {:ok, outcomes} <- import_from(request, type, name, data, labels, &(&1 in accepted)) do
-      done(request, outcomes, data, accepted)
+      done(request, outcomes, labels, {data, accepted})
     else
       {:error, text} -> choose(request, [{"file", text}])
     end
@@ -311,7 +311,18 @@ defmodule Skillbook.Web.Page.Import do
 
   defp decode(_text), do: {:error, "expected at most #{div(@max_file, 1024 * 1024)} MiB"}
 
-  defp done(request, outcomes, data, accepted) do
+  # The caller holds the labels, so the caller's lists show the skills.
+  defp hidden(labels) do
+    [
+      "Only profiles that hold #{if match?([_], labels), do: "the label", else: "the labels"} ",
+      labels |> Enum.map(&tag(:code, [], &1)) |> Enum.intersperse(", "),
+      " see new entries: give others ",
+      tag(:code, [], "grants: #{inspect(labels)}"),
+      ", or remove the labels from an entry."
+    ]
+  end
+
+  defp done(request, outcomes, labels, {data, accepted}) do
     rows =
       for {outcome, text} <- outcomes do
         refused? = outcome.question != nil and key(outcome.question, data) not in accepted
@@ -335,10 +346,15 @@ defmodule Skillbook.Web.Page.Import do
         [name, badge(answer, kind), reason]
       end
 
+    imported? = Enum.any?(outcomes, fn {outcome, _text} -> outcome.action != :failed end)
+
     Layout.page(
       request,
       "Imported",
-      table("Skills of the file", ["Skill", "Result", "Reason"], rows, hide_caption: true),
+      [
+        table("Skills of the file", ["Skill", "Result", "Reason"], rows, hide_caption: true),
+        if(imported? and labels != [], do: tag(:p, [], hidden(labels)))
+      ],
       section: :skills,
       back: {"Skills and notes", Layout.path(request, ["skills"])}
     )

@@ -227,6 +227,7 @@ defmodule Skillbook.Web.Page.Runs do
     ]
   end
 
+  defp times(%{off: true}), do: Parts.badge("off", :plain)
   defp times(%{at: []}), do: "never"
   defp times(row), do: row.at |> Enum.map(&Parts.time/1) |> Enum.intersperse(", ")
 

@@ -76,18 +76,6 @@ impl Page<'_> {
                 Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
             self.push(self.document.at_field("description", diagnostic));
         }
-        if body.trim().is_empty() {
-            let hint = "write the instructions below the frontmatter";
-            self.push(
-                Diagnostic::new(
-                    Code::BodyMissing,
-                    Severity::Warning,
-                    "expected text after the frontmatter, got none",
-                )
-                .hint(hint),
-            );
-            return;
-        }
         let (lines, tokens) = (body.trim_end().lines().count(), body.chars().count() / TOKEN);
         if lines > LINES || tokens > TOKENS {
             let message = format!(

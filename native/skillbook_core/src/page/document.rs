@@ -312,6 +312,11 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
+    /// Whether there is no text after the frontmatter.
+    pub fn is_blank(&self) -> bool {
+        self.body().trim().is_empty()
+    }
+
     /// The flags that the page declares in its frontmatter or its text, read on first use; `None`
     /// if it declares none.
     pub fn declaration(&self) -> Option<&Declaration> {

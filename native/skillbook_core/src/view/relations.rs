@@ -29,19 +29,9 @@ impl View {
         all.into_iter()
     }
 
-    /// The errors among the diagnostics. The others are not computed, so it is quick enough for
-    /// every new generation.
-    pub fn errors(&self) -> Vec<Diagnostic> {
-        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
-        let mut errors: Vec<_> = self.findings().filter(|found| is_error(found)).cloned().collect();
-        // All other errors are about handlers.
-        if !self.catalog().handlers().is_empty() {
-            errors.extend(self.entries().filter_map(|(id, _)| self.handler_problem(id)));
-            errors.extend(self.unused().iter().map(|unused| self.catalog().diagnose(unused)));
-            errors.retain(is_error);
-        }
-        errors.sort_by(|a, b| a.place().cmp(&b.place()));
-        errors
+    /// The diagnostics that are errors or warnings.
+    pub fn problems(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics().filter(|found| found.severity != Severity::Info)
     }
 
     /// The diagnostics of files that the view shows.

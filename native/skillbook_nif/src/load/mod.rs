@@ -159,9 +159,8 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
     let real = match fs::canonicalize(&source.root) {
         Ok(real) if real.is_dir() => real,
         Ok(_) => return Err(refused(source, Code::SourceMissing, "expected a folder, got a file")),
-        // An optional source that does not exist is empty, without a diagnostic.
         Err(error) if source.optional && error.kind() == ErrorKind::NotFound => {
-            return Err(Assembled::default())
+            return Err(if source.implied { Assembled::default() } else { missing(source) })
         }
         Err(error) => {
             let message = match error.kind() {
@@ -265,6 +264,14 @@ fn untrusted(source: &Source) -> Assembled {
         .hint("if you know its content, set its trust to low, medium or high")
         .in_file(source.root.as_str());
     nothing_but(source, diagnostic)
+}
+
+/// An optional source without a folder is empty. Its path may be a typing error.
+fn missing(source: &Source) -> Assembled {
+    let message = "the folder does not exist, so this optional source is empty";
+    let diagnostic = Diagnostic::new(Code::SourceMissing, Severity::Warning, message)
+        .hint("create the folder, or correct the path");
+    nothing_but(source, diagnostic.in_file(source.root.as_str()))
 }
 
 fn refused(source: &Source, code: Code, message: &str) -> Assembled {

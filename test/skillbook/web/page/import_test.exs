@@ -89,6 +89,11 @@ defmodule Skillbook.Web.Page.ImportTest do
     {hidden, [{pdf, false}, {tea, true}]} = report(response.body)
     done = accept(web, hidden, [tea])
     assert done.body =~ "left out"
+
+    assert done.body =~
+             "Only profiles that hold the label <code>imported</code> see new entries: give " <>
+               "others <code>grants: [&quot;imported&quot;]</code>, or remove the labels"
+
     assert {:ok, [%{name: "tea", source: :import, labels: ["imported"]}]} = Store.list(view)
 
     assert accept(web, hidden, [pdf]).body =~ ">imported</span>"

@@ -77,7 +77,7 @@ defmodule Skillbook.Web.Page.WrongTest do
         for(
           n <- 1..60,
           into: %{},
-          do: {"z/n#{n}.md", "---\nname: z.n#{n}\ndescription: A: b\n---\n"}
+          do: {"z/n#{n}.md", "---\nname: z.n#{n}\ndescription: A: b\n---\nText\n"}
         )
       )
 

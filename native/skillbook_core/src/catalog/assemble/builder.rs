@@ -72,6 +72,9 @@ impl<'a> Builder<'a> {
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
         let entry = entry.map(Arc::new);
+        if let Some(entry) = &entry {
+            self.check_text(entry, &mut notes);
+        }
         // An entry that no glob selects is still built: `explain` must be able to say why it is
         // missing.
         let is_selected = entry.as_ref().is_some_and(|entry| self.selects(entry, &mut notes));
@@ -91,6 +94,26 @@ impl<'a> Builder<'a> {
             index: self.index.take(),
             findings,
         }
+    }
+
+    /// Reports a page without a text, unless its command has a handler and declares its flags. It
+    /// is an error if there is nothing else that could be of use: no handler, no file of the skill
+    /// and no entry that it requires. A description alone is still found, so the entry stays.
+    fn check_text(&self, entry: &Entry, notes: &mut Notes) {
+        let fields = entry.fields();
+        let runs = entry.handler().is_some();
+        // The author of a server's page cannot change it here.
+        let exempt = entry.kind == Kind::Note || self.source.kind == SourceKind::Remote;
+        if exempt || !entry.document.is_blank() || runs && fields.flags.is_some() {
+            return;
+        }
+        let severity = match runs || !entry.files.is_empty() || !fields.requires.is_empty() {
+            true => Severity::Warning,
+            false => Severity::Error,
+        };
+        let message = "expected text after the frontmatter, got none";
+        let hint = "write the instructions below the frontmatter";
+        notes.push(Diagnostic::new(Code::BodyMissing, severity, message).hint(hint));
     }
 
     fn selects(&self, entry: &Entry, notes: &mut Notes) -> bool {

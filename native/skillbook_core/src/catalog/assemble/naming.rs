@@ -88,32 +88,38 @@ pub(crate) fn characters(
 /// The reason why other readers of skills reject a name.
 fn odd(name: &str, kind: Kind) -> Option<String> {
     let words = match kind {
-        Kind::Command => "lowercase letters, digits, `-`, `_` and the dot",
+        Kind::Command => "lowercase letters, digits, `_` and the dot",
         _ => "lowercase letters, digits and `-`",
     };
-    if let Some(odd) = name.chars().find(|c| *c != '-' && !is_plain(*c, kind)) {
+    if let Some(odd) = name.chars().find(|c| !is_plain(*c, kind)) {
         return Some(format!("expected {words} in the name, got {odd:?} in {}", quote(name)));
     }
     let misplaced =
         |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
-    let found = name.split('.').any(misplaced);
-    found.then(|| {
+    misplaced(name).then(|| {
         format!("expected each `-` between two letters or digits of the name, got {}", quote(name))
     })
 }
 
-/// Whether a character is allowed in names. Commands may also have dots and `_`.
+/// Whether a character is allowed in names: `_` and dots in those of commands, `-` in others.
 fn is_plain(c: char, kind: Kind) -> bool {
-    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_') && kind == Kind::Command
+    let other = match kind {
+        Kind::Command => matches!(c, '.' | '_'),
+        _ => c == '-',
+    };
+    c.is_ascii_lowercase() || c.is_ascii_digit() || other
 }
 
 /// The name without characters that others reject; `None` if letters would be lost.
 fn plainer(name: &str, kind: Kind) -> Option<String> {
     let lower = name.to_lowercase();
+    let joint = if kind == Kind::Command { "_" } else { "-" };
     let word = |word: &str| {
-        let parts: Vec<&str> =
-            word.split(|c| !is_plain(c, kind)).filter(|part| !part.is_empty()).collect();
-        parts.join("-")
+        let parts: Vec<&str> = word
+            .split(|c| c == '-' || !is_plain(c, kind))
+            .filter(|part| !part.is_empty())
+            .collect();
+        parts.join(joint)
     };
     let words: Vec<String> = match kind {
         Kind::Command => lower.split('.').map(word).collect(),
