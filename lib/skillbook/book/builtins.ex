@@ -4,11 +4,14 @@ defmodule Skillbook.Book.Builtins do
   # `:builtins` names.
   #
   # Commands that need vaults or connections are left out of books without these, since they would
-  # only fill the prompt. A list may name the domains of connections all the same.
+  # only fill the prompt. A list may name the domains of connections all the same. The skills of the
+  # pack `assistant` are only there if a list names the pack or one of them.
 
   alias Skillbook.Connections.{Config, Vendor}
   alias Skillbook.Support.Closest
   alias Skillbook.{Native, OptionError, Source}
+
+  @assistant "assistant"
 
   @doc """
   Returns the sources, from the options `:builtins` and `:vaults` of a book and from its
@@ -20,7 +23,7 @@ defmodule Skillbook.Book.Builtins do
     vaults = if options[:vaults] in [nil, []], do: [], else: [{Source.builtin(:vaults), :all}]
     domains = Enum.uniq(offered(connections) ++ named(wanted))
     connections = if domains == [], do: [], else: [{Source.builtin(:connections), domains}]
-    sources = [{Source.builtin(), :all}] ++ vaults ++ connections
+    sources = [{Source.builtin(), :all}] ++ vaults ++ connections ++ assistant(wanted)
 
     case wanted do
       true -> {:ok, Enum.map(sources, &available/1)}
@@ -42,6 +45,8 @@ defmodule Skillbook.Book.Builtins do
   # The name of a vendor means the domains of its services.
   defp expand(vendor) when is_atom(vendor), do: expand(Atom.to_string(vendor))
 
+  defp expand(@assistant), do: for(name <- skills(), do: {@assistant, name})
+
   defp expand(name) do
     case Vendor.pack(name) do
       [] -> [{name, name}]
@@ -60,12 +65,31 @@ defmodule Skillbook.Book.Builtins do
 
   defp in_domain?(name, domain), do: name == domain or String.starts_with?(name, domain <> ".")
 
+  # The skills of the pack that the list names, each a folder.
+  defp assistant(wanted) when is_boolean(wanted), do: []
+
+  defp assistant(wanted) do
+    names = for name <- wanted, {_wanted, name} <- expand(name), do: name
+
+    case Enum.filter(skills(), &(&1 in names)) do
+      [] -> []
+      skills -> [{Source.builtin(:assistant), {:skills, skills}}]
+    end
+  end
+
+  defp skills do
+    for page <- Path.wildcard(Path.join(Source.builtin(:assistant).path, "*/SKILL.md")),
+        do: page |> Path.dirname() |> Path.basename()
+  end
+
   defp available({source, :all}), do: source
   defp available({source, domains}), do: %{source | available: Enum.map(domains, &(&1 <> ".*"))}
 
   defp select(wanted, sources) do
     names = for {_source, names} <- Enum.map(sources, &names/1), name <- names, do: name
-    domains = names |> Enum.map(&(&1 |> String.split(".") |> hd())) |> Enum.uniq()
+
+    domains =
+      Enum.uniq(for name <- names, [domain, _action] <- [String.split(name, ".")], do: domain)
 
     globs =
       for {wanted, name} <- wanted,
@@ -97,6 +121,8 @@ defmodule Skillbook.Book.Builtins do
   end
 
   # The page of `tasks.create` is `tasks/create.md`, as a test checks.
+  defp names({source, {:skills, skills}}), do: {source, skills}
+
   defp names({%Source{path: folder} = source, domains}) do
     names =
       for path <- Path.wildcard(Path.join(folder, "*/*.md")),
@@ -120,9 +146,9 @@ defmodule Skillbook.Book.Builtins do
   end
 
   defp expected(wanted, names, domains) do
-    known = Enum.uniq(domains ++ Vendor.packs())
+    known = Enum.uniq(domains ++ Vendor.packs() ++ [@assistant])
 
-    case Closest.to(wanted, known ++ names) do
+    case Closest.to(wanted, known ++ names ++ skills()) do
       nil -> "the domains #{Enum.join(known, ", ")} or globs over their commands"
       near -> "domains of built-in skills or globs over their names, did you mean #{near}?"
     end

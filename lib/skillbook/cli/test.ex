@@ -86,7 +86,8 @@ defmodule Skillbook.CLI.Test do
   defp test(options, evaluate) do
     {targets, sources} = Targets.of(options)
     skills = Source.builtin().path
-    builtins = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
+    builtins? = Enum.any?(Targets.builtins(options, sources), &(&1.path == skills))
+    builtins = if builtins?, do: options.builtins, else: false
     dirs = Enum.map(options.dirs, &Path.expand/1)
     book_options = %{options | dirs: Enum.uniq(dirs ++ sources), builtins: builtins}
 
