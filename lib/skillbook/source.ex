@@ -472,8 +472,8 @@ defmodule Skillbook.Source do
 
   @doc """
   Returns the source of the built-in skills: `:skills`, those of every book; `:vaults` or
-  `:connections`, those for books with vaults or connections; or `:assistant`, [instructions for an
-  assistant](skills.md#begin-with-the-assistant-pack), only for books that name them.
+  `:connections`, those for books with vaults or connections; or `:assistant`, [instructions for
+  an assistant](skills.md#begin-with-the-assistant-pack), only for books that name them.
 
       iex> Skillbook.Source.builtin().trust
       :high

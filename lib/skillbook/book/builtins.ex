@@ -4,8 +4,8 @@ defmodule Skillbook.Book.Builtins do
   # `:builtins` names.
   #
   # Commands that need vaults or connections are left out of books without these, since they would
-  # only fill the prompt. A list may name the domains of connections all the same. The skills of the
-  # pack `assistant` are only there if a list names the pack or one of them.
+  # only fill the prompt. A list may name the domains of connections all the same. The skills of
+  # the pack `assistant` are only there if a list names the pack or one of them.
 
   alias Skillbook.Connections.{Config, Vendor}
   alias Skillbook.Support.Closest
