@@ -67,7 +67,8 @@ defmodule Skillbook do
       prompt: five commands take half of it. Those of the domain `markdown` are only loaded with
       `:vaults`. Those of `email`, `calendar`, `drive` and `hubspot` are only loaded for the
       services of `:connections`, or if the list names them; `:google` means the first three.
-      Defaults to `true`
+      `:assistant` adds [skills of instructions](skills.md#begin-with-the-assistant-pack), as in
+      `["*", :assistant]`. Defaults to `true`
     * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as
       the last source if `:sources` does not list it. Defaults to `nil`
     * `:watch` (boolean or `[poll: milliseconds]`) - whether changed files are read again

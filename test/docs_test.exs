@@ -105,6 +105,20 @@ defmodule Skillbook.DocsTest do
     assert shown =~ "reports.board ran its step."
   end
 
+  test "the README's commands of the pack print what it shows" do
+    [_, section] = String.split(File.read!("README.md"), "\n## Find a skill\n")
+    [_, shown] = Regex.run(~r/^```text\n(.*?)^```$/ms, section)
+    shape = &String.replace(&1, ~r/\d+\.\d+/, "0.0")
+
+    for part <- String.split(shown, "$ bin/skillbook ", trim: true) do
+      [line | output] = String.split(part, "\n", trim: true)
+      args = OptionParser.split("--db :memory: " <> line)
+      printed = capture_io(fn -> assert {line, Skillbook.CLI.run(args)} == {line, 0} end)
+      lines = printed |> shape.() |> String.split("\n")
+      for text <- output, text != "…", do: assert({line, shape.(text) in lines} == {line, true})
+    end
+  end
+
   @tag :tmp_dir
   test "lint prints the output that the page of the command line shows", %{tmp_dir: folder} do
     page = File.read!("docs/command-line.md")

@@ -17,7 +17,7 @@ defmodule Skillbook.Book do
   alias Skillbook.Search.Backfill
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
-  alias Skillbook.Usage.{Counter, Writer}
+  alias Skillbook.Usage.{Counter, MostRun, Writer}
   alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, Request, Source}
   alias Skillbook.{Telemetry, Vault, View}
 
@@ -294,6 +294,7 @@ defmodule Skillbook.Book do
 
   defp usage(book) do
     Counter.new(book.name, book.usage[:most])
+    MostRun.new(book.name)
     [{Writer, book}]
   end
 

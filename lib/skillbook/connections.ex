@@ -86,6 +86,24 @@ defmodule Skillbook.Connections do
   def account(context, _service),
     do: Arguments.check!("Skillbook.Connections.account/2", context: {Context, context})
 
+  @doc false
+  # Whether a call has the connection that its page names, with a scope that the command needs.
+  # Reads no database, and asks no vendor.
+  @spec check(Context.t()) :: :ok | {:error, ConnectionError.t()}
+  def check(%Context{entry: %{name: name, data: %{"connection" => service}}} = context)
+      when is_binary(service) do
+    known = for account <- accounts(Book.find(context.book)), known <- account.services, do: known
+    service = Enum.find(known ++ Vendor.services(), service, &(Atom.to_string(&1) == service))
+
+    with {:ok, account} <- account(context, service) do
+      if auth(account) == :oauth,
+        do: check_scopes(account, Map.get(account.vendor.commands(), name, [])),
+        else: :ok
+    end
+  end
+
+  def check(%Context{}), do: :ok
+
   defp accounts(%Book{connections: %Config{accounts: accounts}}), do: accounts
   defp accounts(_none), do: []
 

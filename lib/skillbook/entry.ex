@@ -41,8 +41,9 @@ defmodule Skillbook.Entry do
       sources of low trust
     * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
     * `:limits` - limits of the page: `:timeout` of its handler in milliseconds, `:max_running`,
-      the number of concurrent calls, and `approval: :required` if each call needs an approval;
-      and its `:tenant`, if it has one; see `tenant/1`
+      the number of concurrent calls, `:approval`, which is `:required` if each call needs an
+      approval, or the flags, without dashes, whose calls do; and its `:tenant`, if it has one;
+      see `tenant/1`
     * `:strict` - whether the flags of a command without a handler are checked too
     * `:allowed_tools` - patterns of tools; see `Skillbook.View.tools/2`
     * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if invalid.
@@ -79,7 +80,7 @@ defmodule Skillbook.Entry do
           limits: %{
             optional(:timeout) => pos_integer(),
             optional(:max_running) => pos_integer(),
-            optional(:approval) => :required,
+            optional(:approval) => :required | [String.t(), ...],
             optional(:tenant) => String.t()
           },
           strict: boolean(),

@@ -9,16 +9,20 @@ defmodule Skillbook.Executor do
     3. The calling process is not in a transaction of the book's database. The handler runs in
        another process: its writes would not belong to the transaction, and would wait for its
        end.
-    4. The profile's `:writes` permits the command, if it has side effects. If its page has
+    4. The profile has an account for the `connection` of the page, with the scope that the
+       command needs, and the handler's `check/2`, if it has one, finds nothing wrong. So nobody
+       is asked about a call that cannot succeed. Neither is checked for a profile that may not
+       run the command at all.
+    5. The profile's `:writes` permits the command, if it has side effects. If its page has
        `approval: required`, the `:ask` callback does too. A call that waits for an approval does
        not run, and its result has the status `:pending`.
-    5. The circuit breaker has not put the skill out of service. If the user would be asked for
+    6. The circuit breaker has not put the skill out of service. If the user would be asked for
        permission, this is checked before the question too.
-    6. There is a free slot within the concurrency limits. The time limit begins after it.
+    7. There is a free slot within the concurrency limits. The time limit begins after it.
 
   All callers use this module, so none of them can bypass a check. Pages without a handler are
-  checked for flags and `:writes` only. The circuit breaker and the concurrency limits belong to a
-  book; a catalog without one has neither.
+  checked for flags and `:writes` only, and workflows for their `connection` too. The circuit
+  breaker and the concurrency limits belong to a book; a catalog without one has neither.
 
   There are three kinds of entries:
 
@@ -42,6 +46,7 @@ defmodule Skillbook.Executor do
     Approval,
     Book,
     BusyError,
+    Connections,
     Context,
     Entry,
     HandlerError,
@@ -188,7 +193,8 @@ defmodule Skillbook.Executor do
   end
 
   defp run_page(%RoutedCommand{entry: entry} = routed, context, book, options) do
-    with :ok <- Policy.check(routed, context, permission(book, options)) do
+    with :ok <- if(Workflow.workflow?(entry), do: connected(routed, context), else: :ok),
+         :ok <- Policy.check(routed, context, permission(book, options)) do
       started(options)
 
       cond do
@@ -250,17 +256,23 @@ defmodule Skillbook.Executor do
          :ok <- outside_transaction(context),
          :ok <-
            unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
-         timeout =
-           options[:timeout] || entry.limits[:timeout] || (book && book.timeout) ||
-             @default_timeout,
-         timeout = min(timeout, Context.time_left(context)),
-         context = %{context | timeout: timeout, ask: ask(book, options)},
-         {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
+         # A person may have taken time to answer.
+         context = timed(context, entry, book, options),
+         timeout = context.timeout,
+         {:ok, worker} <-
+           unless_stopped(context, fn -> start(book, context, module, :execute) end) do
       started(options)
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
-      leave(book, worker, context, module, answer)
+      leave(book, worker, context, module, if(failed?(answer), do: :failed, else: :answered))
       answer
     end
+  end
+
+  defp timed(context, entry, book, options) do
+    timeout =
+      options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout
+
+    %{context | timeout: min(timeout, Context.time_left(context)), ask: ask(book, options)}
   end
 
   @doc """
@@ -365,11 +377,54 @@ defmodule Skillbook.Executor do
 
   # Check the breaker first: do not ask for permission to run a skill that is out of service.
   defp allowed(routed, context, book, module, options) do
-    asks = book != nil and Policy.asks?(routed.entry, context.profile)
+    asks = book != nil and Policy.asks?(routed, context.profile)
 
     with :ok <- if(asks, do: CircuitBreaker.check(book, context, module), else: :ok),
+         :ok <- can_succeed(routed, context, book, module, options),
          do: Policy.check(routed, context, permission(book, options))
   end
+
+  # No code runs for a profile that may not run the command, and none of a stubbed handler.
+  defp can_succeed(_routed, _context, _book, Skillbook.Test.Stub, _options), do: :ok
+
+  defp can_succeed(%{entry: entry} = routed, context, book, module, options) do
+    with :ok <- connected(routed, context) do
+      if is_atom(module) and function_exported?(module, :check, 2) and
+           Policy.runs?(entry, context.profile),
+         do: check(timed(context, entry, book, options), book, module),
+         else: :ok
+    end
+  end
+
+  defp connected(%{entry: entry}, context),
+    do: if(Policy.runs?(entry, context.profile), do: Connections.check(context), else: :ok)
+
+  # It runs like the handler. A success says nothing about the handler, so it neither closes the
+  # breaker nor ends a trial.
+  defp check(context, book, module) do
+    with {:ok, worker} <- start(book, context, module, :check) do
+      answer = worker |> Worker.run(context.timeout) |> checked(context)
+      leave(book, worker, context, module, if(failed?(answer), do: :failed, else: :unused))
+      answer
+    end
+  end
+
+  defp checked({:ok, :ok}, _context), do: :ok
+  defp checked({:ok, {:error, _reason} = answer}, context), do: answer(answer, context)
+
+  defp checked({:ok, other}, context) do
+    Logger.error(
+      fn ->
+        "skill #{context.entry.name}: expected :ok or {:error, reason} of check/2, got: " <>
+          Shape.text(other)
+      end,
+      Context.logger_metadata(context)
+    )
+
+    {:error, error(:bad_return, context, reason: other)}
+  end
+
+  defp checked(failure, context), do: outcome(failure, context, context.timeout)
 
   # The calls exit if the book stops.
   defp unless_stopped(context, fun) do
@@ -378,15 +433,21 @@ defmodule Skillbook.Executor do
     :exit, reason -> {:error, failed(:stopped, context, reason: reason)}
   end
 
-  defp start(book, context, module) do
+  defp start(book, context, module, function) do
     name = context.entry.name
-    work = fn -> module |> call(context.command.flags, context) |> with_message(name) end
+
+    work = fn ->
+      module |> invoke(function, context.command.flags, context) |> with_message(name)
+    end
+
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
     if book, do: enter(book, context, module, start), else: {:ok, start.()}
   end
 
-  defp call(function, flags, context) when is_function(function), do: function.(flags, context)
-  defp call(module, flags, context), do: module.execute(flags, context)
+  defp invoke(function, :execute, flags, context) when is_function(function),
+    do: function.(flags, context)
+
+  defp invoke(module, function, flags, context), do: apply(module, function, [flags, context])
 
   # The text of a reason may come from the handler's code too: it is made in the worker, where
   # that may crash or hang.
@@ -448,18 +509,14 @@ defmodule Skillbook.Executor do
   defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
   defp limit(book, _entry), do: book.max_running_per_skill
 
-  defp leave(nil, _worker, _context, _module, _answer), do: :ok
+  defp failed?({:error, %HandlerError{kind: kind}}), do: kind in [:crash, :timeout, :bad_return]
+  defp failed?(_answer), do: false
 
-  defp leave(book, worker, context, module, answer) do
+  defp leave(nil, _worker, _context, _module, _outcome), do: :ok
+
+  defp leave(book, worker, context, module, outcome) do
     if limited?(book, context.entry), do: ConcurrencyLimit.leave(book, worker.pid)
-
-    failed =
-      match?(
-        {:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return],
-        answer
-      )
-
-    CircuitBreaker.leave(book, context, module, if(failed, do: :failed, else: :answered))
+    CircuitBreaker.leave(book, context, module, outcome)
   catch
     # The book has stopped, but the handler had returned before.
     :exit, _ -> :ok
@@ -572,10 +629,11 @@ defmodule Skillbook.Executor do
 
   defp bad_return(answer, context), do: {:error, failed(:bad_return, context, reason: answer)}
 
-  defp failed(kind, %Context{entry: entry} = context, fields) do
-    error =
-      struct!(HandlerError, [kind: kind, name: entry.name, handler: entry.handler] ++ fields)
+  defp error(kind, %Context{entry: entry}, fields),
+    do: struct!(HandlerError, [kind: kind, name: entry.name, handler: entry.handler] ++ fields)
 
+  defp failed(kind, context, fields) do
+    error = error(kind, context, fields)
     Logger.error(fn -> log(error) end, Context.logger_metadata(context))
     error
   end

@@ -63,4 +63,24 @@ defmodule Skillbook.Handler do
               | {:ok, Skillbook.Result.t() | String.t()}
               | :error
               | {:error, Exception.t() | String.t() | term()}
+
+  @doc """
+  Checks a call before somebody is asked about it, and before it runs.
+
+  Return an error for a call that `c:execute/2` would refuse: flags that exclude each other, a
+  record that does not exist, a limit that is reached. Then nobody is asked to approve it. A check
+  changes nothing.
+
+  It gets the same flags and context, runs in a process of its own with the same time limit and
+  within the same concurrency limits, and a crash is the same error. It runs again when a call
+  that waited was approved. It is not called for a profile that may not run the command, nor for
+  a command that a test stubs. `Skillbook.Executor` lists the order of the checks.
+
+  A `connection` in the frontmatter needs no check: without an account for it a call is refused
+  before.
+  """
+  @callback check(flags :: Skillbook.Flags.t(), context :: Skillbook.Context.t()) ::
+              :ok | :error | {:error, Exception.t() | String.t() | term()}
+
+  @optional_callbacks check: 2
 end

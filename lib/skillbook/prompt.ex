@@ -2,7 +2,8 @@ defmodule Skillbook.Prompt do
   @moduledoc """
   Writes the part of a system prompt that explains commands and lists the skills of a view.
 
-  A prompt depends only on the view and the options, so repeated calls return the same bytes.
+  A prompt depends only on the view and the options, and on the commands that the profile ran most
+  on earlier days. So repeated calls return the same bytes.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
@@ -41,7 +42,7 @@ defmodule Skillbook.Prompt do
     * `:skill_list` - the same with tags: `- name: description [tag, tag]`
     * `:available_skills` - the same as XML, with the full paths of the files
     * `:quick_reference` - the first usage lines of up to twenty commands, and the number of the
-      others
+      others. [The order](docs/skills.md#the-quick-reference) is that of their use
     * `:inline_skills` - the full text of skills and commands that their source selects with
       `:inline`, each in a `<skill>` tag. They are not in the lists of skills
     * `:notes` - the full text of the notes, each under its title
@@ -66,6 +67,7 @@ defmodule Skillbook.Prompt do
   alias Skillbook.Run.Policy
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.{Options, Tokens}
+  alias Skillbook.Usage.MostRun
   alias Skillbook.{Native, OptionError, View}
 
   @formats [:default, :tools, :xml, :notes, :list]
@@ -198,22 +200,28 @@ defmodule Skillbook.Prompt do
   end
 
   defp make(%View{ref: ref, profile: %{writes: :delegate}} = view, options) do
-    native = native(options)
+    native = options |> native() |> put_used(view)
     rule = Policy.rule(view, protocol(native))
     with_rule(ref, native, native |> reserve(rule) |> put_nearest(view, options), rule)
   end
 
-  defp make(%View{ref: ref}, options)
-       when options in [[], [format: :default], [protocol: :blocks]],
-       do: Native.view_prompt(ref)
+  defp make(%View{ref: ref} = view, options)
+       when options in [[], [format: :default], [protocol: :blocks]] do
+    case MostRun.names(view) do
+      [] -> Native.view_prompt(ref)
+      used -> Native.view_prompt_with(ref, %{native([]) | used: used})
+    end
+  end
 
-  defp make(%View{ref: ref} = view, options),
-    do: Native.view_prompt_with(ref, options |> native() |> put_nearest(view, options))
+  defp make(%View{ref: ref} = view, options) do
+    native = options |> native() |> put_used(view) |> put_nearest(view, options)
+    Native.view_prompt_with(ref, native)
+  end
 
   @doc false
   @spec to_native(View.t(), keyword()) :: map()
   def to_native(%View{} = view, options) do
-    native = native(options)
+    native = options |> native() |> put_used(view)
     native |> reserve(Policy.rule(view, protocol(native))) |> put_nearest(view, options)
   end
 
@@ -270,6 +278,7 @@ defmodule Skillbook.Prompt do
         sections: sections && Enum.map(sections, &Atom.to_string/1),
         preloaded: options[:preloaded] || [],
         nearest: options[:nearest] || [],
+        used: [],
         max_chars: options[:max_chars],
         max_tokens: options[:max_tokens]
       }
@@ -286,6 +295,13 @@ defmodule Skillbook.Prompt do
   end
 
   defp of_protocol(_protocol, format, sections), do: {format, sections}
+
+  # Only the quick reference has them.
+  defp put_used(%{sections: sections, format: format} = native, view) do
+    if "quick_reference" in (sections || []) or (sections == nil and format == "default"),
+      do: %{native | used: MostRun.names(view)},
+      else: native
+  end
 
   # The search may ask an embedding model, so it runs only for a prompt that has to be cut.
   defp put_nearest(%{max_chars: nil, max_tokens: nil} = native, _view, _options), do: native

@@ -466,14 +466,15 @@ defmodule Skillbook.Source do
   end
 
   @doc """
-  Returns the source of the built-in skills: `:skills`, those of every book, or `:vaults` or
-  `:connections`, those for books with vaults or connections.
+  Returns the source of the built-in skills: `:skills`, those of every book; `:vaults` or
+  `:connections`, those for books with vaults or connections; or `:assistant`, [instructions for
+  an assistant](skills.md#begin-with-the-assistant-pack), only for books that name them.
 
       iex> Skillbook.Source.builtin().trust
       :high
   """
-  @spec builtin(:skills | :vaults | :connections) :: t()
-  def builtin(which \\ :skills) when which in [:skills, :vaults, :connections] do
+  @spec builtin(:skills | :vaults | :connections | :assistant) :: t()
+  def builtin(which \\ :skills) when which in [:skills, :vaults, :connections, :assistant] do
     %__MODULE__{
       path: Application.app_dir(:skillbook, "priv/#{which}"),
       name: "builtin",

@@ -66,6 +66,58 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
+  describe "the pack assistant" do
+    setup do
+      {:ok, catalog} = Catalog.load([Source.builtin(), Source.builtin(:assistant)])
+      {:ok, alone} = Catalog.load([Source.builtin(:assistant)])
+      {:ok, view: View.all(catalog), alone: View.all(alone), catalogs: [catalog, alone]}
+    end
+
+    test "loads without a diagnostic, also alone", %{alone: alone, catalogs: catalogs} do
+      for catalog <- catalogs, do: assert(Catalog.diagnostics(catalog) == [])
+
+      for entry <- View.entries(alone) do
+        assert {entry.name, entry.kind} == {Path.basename(Path.dirname(entry.path)), :skill}
+        assert entry.description =~ "Use when"
+      end
+    end
+
+    test "leads its examples to it, beside the other commands and alone", context do
+      for view <- [context.view, context.alone] do
+        names = Enum.map(View.entries(context.alone), & &1.name)
+        test = Skillbook.Test.Examples.run(view, names, 0)
+
+        for {name, results} <- Enum.group_by(test.results, & &1.name) do
+          assert {name, Enum.count(results, & &1.not)} == {name, 2}
+          assert {name, Enum.count(results, &(not &1.not)) >= 4} == {name, true}
+        end
+
+        lost = for result <- test.results, not result.passed, do: {result.name, result.request}
+        assert {lost, test.results |> Enum.map(& &1.name) |> Enum.uniq()} == {[], names}
+        assert test.hit3 == 1.0
+        assert test.hit1 >= 0.9
+      end
+    end
+
+    test "writes only commands that exist, with flags that they have",
+         %{alone: alone} = context do
+      lines = for entry <- View.entries(alone), line <- commands(entry.body), do: line
+      assert length(lines) >= 4
+
+      for line <- lines do
+        assert {:ok, routed} = Skillbook.Router.route(context.view, line)
+        assert {:ok, declaration} = View.flags(context.view, routed.entry.name)
+        known = Enum.map(declaration.flags, & &1.name)
+        assert {line, Map.keys(routed.command.flags) -- known} == {line, []}
+      end
+    end
+
+    test "has a row in the documentation for each skill", %{alone: alone} do
+      docs = File.read!("docs/skills.md")
+      for entry <- View.entries(alone), do: assert(docs =~ "| `#{entry.name}` |")
+    end
+  end
+
   test "pages load without a diagnostic", %{catalog: catalog, entries: entries} do
     assert Catalog.diagnostics(catalog) == []
 

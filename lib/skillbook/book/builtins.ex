@@ -4,10 +4,13 @@ defmodule Skillbook.Book.Builtins do
   # `:builtins` names.
   #
   # Commands that need vaults or connections are left out of books without these, since they would
-  # only fill the prompt. A list may name the domains of connections all the same.
+  # only fill the prompt. A list may name the domains of connections all the same. The skills of
+  # the pack `assistant` are only there if a list names the pack or one of them.
 
   alias Skillbook.Support.Closest
   alias Skillbook.{Native, OptionError, Part, Source}
+
+  @assistant "assistant"
 
   @doc """
   Returns the sources, from the options `:builtins` and `:vaults` of a book and from the packs of
@@ -17,7 +20,8 @@ defmodule Skillbook.Book.Builtins do
   def sources(options, packs) do
     wanted = Keyword.get(options, :builtins, true)
     vaults = if options[:vaults] in [nil, []], do: [], else: [{Source.builtin(:vaults), :all}]
-    sources = [{Source.builtin(), :all}] ++ vaults ++ Enum.flat_map(packs, &pack(&1, wanted))
+    packs_of = Enum.flat_map(packs, &pack(&1, wanted))
+    sources = [{Source.builtin(), :all}] ++ vaults ++ packs_of ++ assistant(wanted, packs)
 
     case wanted do
       true -> {:ok, Enum.map(sources, &available/1)}
@@ -43,6 +47,8 @@ defmodule Skillbook.Book.Builtins do
   # The name of a vendor means the domains of its services.
   defp expand(name, packs) when is_atom(name), do: expand(Atom.to_string(name), packs)
 
+  defp expand(@assistant, _packs), do: for(name <- skills(), do: {@assistant, name})
+
   defp expand(name, packs) do
     domains = Enum.find_value(packs, [name], & &1.names[name])
     for domain <- domains, do: {name, domain}
@@ -58,12 +64,31 @@ defmodule Skillbook.Book.Builtins do
 
   defp in_domain?(name, domain), do: name == domain or String.starts_with?(name, domain <> ".")
 
+  # The skills of the pack that the list names, each a folder.
+  defp assistant(wanted, _packs) when is_boolean(wanted), do: []
+
+  defp assistant(wanted, packs) do
+    names = for name <- wanted, {_wanted, name} <- expand(name, packs), do: name
+
+    case Enum.filter(skills(), &(&1 in names)) do
+      [] -> []
+      skills -> [{Source.builtin(:assistant), {:skills, skills}}]
+    end
+  end
+
+  defp skills do
+    for page <- Path.wildcard(Path.join(Source.builtin(:assistant).path, "*/SKILL.md")),
+        do: page |> Path.dirname() |> Path.basename()
+  end
+
   defp available({source, :all}), do: source
   defp available({source, domains}), do: %{source | available: Enum.map(domains, &(&1 <> ".*"))}
 
   defp select(wanted, sources, packs) do
     names = for {_source, names} <- Enum.map(sources, &names/1), name <- names, do: name
-    domains = names |> Enum.map(&(&1 |> String.split(".") |> hd())) |> Enum.uniq()
+
+    domains =
+      Enum.uniq(for name <- names, [domain, _action] <- [String.split(name, ".")], do: domain)
 
     globs =
       for {wanted, name} <- wanted,
@@ -71,7 +96,7 @@ defmodule Skillbook.Book.Builtins do
 
     known = for pack <- packs, name <- pack.domains ++ Map.keys(pack.names), do: name
 
-    with :ok <- check(globs, names, Enum.uniq(domains ++ known)) do
+    with :ok <- check(globs, names, Enum.uniq(domains ++ known) ++ [@assistant]) do
       {:ok, Enum.flat_map(sources, &narrowed(&1, Enum.map(globs, fn {_, glob} -> glob end)))}
     end
   end
@@ -97,6 +122,8 @@ defmodule Skillbook.Book.Builtins do
   end
 
   # The page of `tasks.create` is `tasks/create.md`, as a test checks.
+  defp names({source, {:skills, skills}}), do: {source, skills}
+
   defp names({%Source{path: folder} = source, domains}) do
     names =
       for path <- Path.wildcard(Path.join(folder, "*/*.md")),
@@ -120,7 +147,7 @@ defmodule Skillbook.Book.Builtins do
   end
 
   defp expected(wanted, names, known) do
-    case Closest.to(wanted, known ++ names) do
+    case Closest.to(wanted, known ++ names ++ skills()) do
       nil -> "the domains #{Enum.join(known, ", ")} or globs over their commands"
       near -> "domains of built-in skills or globs over their names, did you mean #{near}?"
     end

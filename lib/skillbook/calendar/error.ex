@@ -55,8 +55,8 @@ defmodule Skillbook.CalendarError do
   end
 
   def message(%{kind: :guests}) do
-    "this calendar's server tells nobody about events, so nobody can be invited; make the " <>
-      "event with calendar.create, and tell the guests by mail"
+    "this calendar's server tells nobody about events, so nobody can be invited; leave " <>
+      "out the guests, and tell them by mail"
   end
 
   def message(%{kind: :conference}),

@@ -9,8 +9,9 @@ defmodule Skillbook.CLI.Help do
     --dir DIR         folder of skills; repeatable, later folders win
                       (default: ./skills, if it exists)
     --no-builtins     leave out the built-in commands
-    --pack NAME       add the commands of email, calendar, drive or hubspot, or those of google;
-                      repeatable. With --no-builtins, no other built-in commands are there
+    --pack NAME       add the commands of email, calendar, drive or hubspot, or those of google,
+                      or the skills of `assistant`, such as meeting-notes; repeatable. With
+                      --no-builtins, no other built-in skills are there
     --mcp LABEL=URL   MCP server whose approved tools and skills are used; or LABEL=COMMAND;
                       repeatable
     --vault DIR       folder of notes for `search` and the `markdown` commands; repeatable

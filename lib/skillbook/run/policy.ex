@@ -44,21 +44,45 @@ defmodule Skillbook.Run.Policy do
   @spec check(RoutedCommand.t(), Context.t(), permission()) ::
           :ok | {:pending, Approval.t()} | {:error, Exception.t()}
   def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
-    case {Entry.effect(entry), approval?(entry)} do
+    case {Entry.effect(entry), approval?(routed)} do
       {:read, false} -> :ok
       {:read, true} -> reported(routed, context, fn -> decide(:run, routed, context, ask) end)
       _ -> reported(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
     end
   end
 
-  @doc "Whether each call of the entry needs an approval, whatever the profile's `:writes`."
-  @spec approval?(Entry.t()) :: boolean()
-  def approval?(%Entry{limits: limits}), do: is_map_key(limits, :approval)
+  @doc """
+  Whether a call needs an approval by its page, whatever the profile's `:writes`. The command has
+  the flags that the handler gets.
 
-  @doc "Whether a call of the entry by the profile is asked about."
-  @spec asks?(Entry.t(), Profile.t()) :: boolean()
-  def asks?(entry, %Profile{writes: writes} = profile),
-    do: (writes == :ask or approval?(entry)) and not Profile.approves?(profile, entry.name)
+  A page may name the flags whose calls need one. If one of them is not declared, all calls do.
+  """
+  @spec approval?(RoutedCommand.t() | Request.t()) :: boolean()
+  def approval?(%RoutedCommand{entry: entry, command: command, declaration: declaration}) do
+    declared = if declaration, do: Enum.map(declaration.flags, & &1.name), else: []
+
+    case entry.limits do
+      %{approval: :required} -> true
+      %{approval: names} -> names -- declared != [] or Enum.any?(names, &given?(command, &1))
+      _none -> false
+    end
+  end
+
+  def approval?(%Request{approval: approval}), do: approval
+
+  defp given?(%Command{flags: flags}, name), do: Map.get(flags, name) not in [nil, false, []]
+
+  @doc "Whether a call by the profile is asked about."
+  @spec asks?(RoutedCommand.t(), Profile.t()) :: boolean()
+  def asks?(%RoutedCommand{entry: entry} = routed, %Profile{writes: writes} = profile),
+    do: (writes == :ask or approval?(routed)) and not Profile.approves?(profile, entry.name)
+
+  @doc "Whether a profile may run the entry, after a question if one is needed."
+  @spec runs?(Entry.t(), Profile.t()) :: boolean()
+  def runs?(%Entry{name: name} = entry, %Profile{writes: writes}) do
+    Entry.effect(entry) == :read or writes in [:run, :ask] or
+      (writes == :delegate and name == @dispatch)
+  end
 
   @doc """
   Returns the line of the prompt's rules about commands with side effects, `""` if none is needed.
@@ -124,12 +148,12 @@ defmodule Skillbook.Run.Policy do
   defp decide(_run_or_ask, _routed, _context, %{approved: true}), do: :ok
 
   defp decide(_run_or_ask, routed, context, permission) do
-    if asks?(routed.entry, context.profile), do: ask(routed, context, permission), else: :ok
+    if asks?(routed, context.profile), do: ask(routed, context, permission), else: :ok
   end
 
   defp ask(routed, context, %{ask: nil, written: written}) do
     # A page that needs an approval waits for one, wherever it can be stored.
-    if approval?(routed.entry) and context.sql != nil do
+    if approval?(routed) and context.sql != nil do
       pending(routed, context, written, Request.new_ref())
     else
       Logger.warning(
@@ -156,7 +180,8 @@ defmodule Skillbook.Run.Policy do
       written: written,
       entry: routed.entry,
       profile: context.profile,
-      context: context
+      context: context,
+      approval: approval?(routed)
     }
 
     worker =

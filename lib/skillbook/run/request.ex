@@ -19,6 +19,8 @@ defmodule Skillbook.Request do
     * `:profile` - the `Skillbook.Profile` that runs it
     * `:context` - the `Skillbook.Context` of the call, with the view, the book, the time and the
       assigns
+    * `:approval` - whether the page needs an approval of this call, whatever the profile's
+      `:writes`
 
   ## Examples
 
@@ -40,7 +42,8 @@ defmodule Skillbook.Request do
           written: Skillbook.Command.t() | nil,
           entry: Skillbook.Entry.t(),
           profile: Skillbook.Profile.t(),
-          context: Skillbook.Context.t()
+          context: Skillbook.Context.t(),
+          approval: boolean()
         }
 
   @typedoc """
@@ -54,7 +57,7 @@ defmodule Skillbook.Request do
           :allow | :deny | {:deny, String.t()} | :pending | {:pending, ref :: String.t()}
 
   @enforce_keys [:command, :entry, :profile, :context]
-  defstruct [:ref, :command, :written, :entry, :profile, :context]
+  defstruct [:ref, :command, :written, :entry, :profile, :context, approval: false]
 
   # Letters that people do not mix up, 60 bits of them.
   @alphabet ~c"abcdefghjkmnpqrstuvwxyz23456789"

@@ -7,11 +7,11 @@ defmodule Skillbook.Scheduler.Runner do
   # (`Skillbook.Scheduler.Job.view/2`).
 
   alias Skillbook.Run.{Drain, Policy}
+  alias Skillbook.Agent.Prose
   alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job}
-  alias Skillbook.Agent.Prose
   alias Skillbook.Workflow.Runs
-  alias Skillbook.{Book, Command, Firing, Profile, Request, Result, Telemetry}
+  alias Skillbook.{Book, Command, Firing, Profile, Result, Telemetry}
 
   require Logger
 
@@ -177,8 +177,8 @@ defmodule Skillbook.Scheduler.Runner do
   end
 
   # A page that needs an approval waits for one. Nobody is there for other questions.
-  defp ask(%Request{entry: entry}),
-    do: if(Policy.approval?(entry), do: :pending, else: {:deny, @no_user})
+  defp ask(request),
+    do: if(Policy.approval?(request), do: :pending, else: {:deny, @no_user})
 
   defp status(%Result{status: :error}, book), do: Drain.failed(book.name)
   defp status(%Result{status: :pending}, _book), do: :pending

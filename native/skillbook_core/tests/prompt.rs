@@ -158,23 +158,148 @@ fn empty_sections_are_left_out() {
     assert_eq!(&**all(skills(&[])).prompt(), "");
 }
 
-#[test]
-fn the_quick_reference_takes_from_each_domain() {
-    let command = |name: &str| {
-        (format!("{}.md", name.replace('.', "/")), doc(name, "", &format!("## Usage\n{name}\n")))
+/// The names in the quick reference, in its order.
+fn quick(view: &View, used: &[&str]) -> Vec<String> {
+    let options = Options {
+        sections: vec![Section::QuickReference],
+        used: used.iter().map(|name| (*name).to_owned()).collect(),
+        ..Options::default()
     };
-    let mut files: Vec<_> = (0..25).map(|number| command(&format!("a.x{number:02}"))).collect();
-    files.extend(["b.one", "c.one"].map(command));
+    view.prompt_with(&options).lines().skip(2).map(|line| line.trim().to_owned()).collect()
+}
+
+fn command(name: &str, fields: &str) -> (String, String) {
+    (format!("{}.md", name.replace('.', "/")), doc(name, fields, &format!("## Usage\n\n{name}\n")))
+}
+
+fn quick_of(files: &[(String, String)]) -> View {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let text = only(&all(skills(&files)), &[Section::QuickReference]);
-    let lines: Vec<_> = text.lines().skip(2).map(str::trim).collect();
+    all(skills(&files))
+}
+
+#[test]
+fn the_quick_reference_takes_from_each_domain_in_turn() {
+    let mut files: Vec<_> = (0..25).map(|at| command(&format!("a.x{at:02}"), "")).collect();
+    files.extend(["b.one", "c.one"].map(|name| command(name, "")));
+    let lines = quick(&quick_of(&files), &[]);
     assert_eq!(lines.len(), 21);
+    assert_eq!(lines[..4], ["a.x00", "b.one", "c.one", "a.x01"]);
     assert_eq!(
-        (lines[17], lines[18], lines[19], lines[20]),
-        ("a.x17", "b.one", "c.one", "and 7 more; list them with `get_skill: DOMAIN`")
+        lines[19..],
+        ["a.x17".to_owned(), "and 7 more; list them with `get_skill: DOMAIN`".to_owned()]
     );
-    let twenty = only(&all(skills(&files[..20])), &[Section::QuickReference]);
-    assert_eq!((twenty.lines().count(), twenty.contains("more")), (22, false));
+    let twenty = quick(&quick_of(&files[..20]), &[]);
+    assert_eq!((twenty.len(), twenty.concat().contains("more")), (20, false));
+}
+
+#[test]
+fn the_quick_reference_begins_with_what_is_used_and_named() {
+    let index = |domain: &str, named: &str| {
+        let fields = format!("domain: {domain}\ndescription: About {domain}\n{named}");
+        (format!("{domain}/SKILL.md"), format!("---\n{fields}---\nText.\n"))
+    };
+    let mut files: Vec<_> = [
+        "mail.archive",
+        "mail.delete",
+        "mail.label",
+        "mail.read",
+        "mail.search",
+        "mail.send",
+        "tasks.count",
+        "tasks.create",
+        "tasks.delete",
+        "tasks.search",
+    ]
+    .map(|name| command(name, ""))
+    .into();
+    let plain = quick_of(&files);
+    files.push(index("mail", "quick_reference: [send, search, gone, mail.read]\n"));
+    let named = quick_of(&files);
+    // Finding, then reading, then changing; removing comes after all others.
+    let others = [
+        "mail.search",
+        "tasks.search",
+        "mail.read",
+        "tasks.count",
+        "mail.label",
+        "tasks.create",
+        "mail.send",
+        "mail.archive",
+        "tasks.delete",
+        "mail.delete",
+    ];
+    let of_mail = [
+        "mail.send",
+        "mail.search",
+        "mail.read",
+        "mail.label",
+        "tasks.search",
+        "tasks.count",
+        "tasks.create",
+        "mail.archive",
+        "tasks.delete",
+        "mail.delete",
+    ];
+    let used = [
+        "tasks.delete",
+        "mail.send",
+        "mail.search",
+        "mail.read",
+        "mail.label",
+        "tasks.search",
+        "tasks.count",
+        "tasks.create",
+        "mail.archive",
+        "mail.delete",
+    ];
+    assert_eq!(quick(&plain, &[]), others);
+    assert_eq!(quick(&plain, &["nothing"]), others);
+    assert_eq!(quick(&named, &[]), of_mail);
+    assert_eq!(quick(&named, &["tasks.delete", "gone", "mail.send"]), used);
+}
+
+#[test]
+fn pages_say_whether_a_command_reads_or_removes() {
+    let files = [
+        ("a.delete", "effects: read\n"),
+        ("a.search", "effects: write\n"),
+        ("a.get", ""),
+        ("a.run", ""),
+        ("a.remove_all", ""),
+        ("a.weather", "effects: read\n"),
+    ]
+    .map(|(name, fields)| command(name, fields));
+    let expected = ["a.get", "a.delete", "a.weather", "a.run", "a.search", "a.remove_all"];
+    assert_eq!(quick(&quick_of(&files), &[]), expected);
+}
+
+#[test]
+fn indexes_of_low_trust_name_nothing() {
+    let files = [
+        command("a.get", ""),
+        command("a.send", ""),
+        ("a/SKILL.md".to_owned(), "---\ndomain: a\nquick_reference: [send]\n---\n".to_owned()),
+    ];
+    for (trust, expected) in
+        [(Trust::Low, ["a.get", "a.send"]), (Trust::Medium, ["a.send", "a.get"])]
+    {
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let source = source_of(Source { name: "s".into(), trust, ..Source::default() }, &files);
+        assert_eq!(quick(&all(Catalog::build(1, vec![source])), &[]), expected);
+    }
+}
+
+#[test]
+fn the_prompt_with_used_commands_is_kept_for_these() {
+    let view = quick_of(&["a.get", "a.list", "a.send"].map(|name| command(name, "")));
+    let prompt = |used: &[&str]| {
+        let used = used.iter().map(|name| (*name).to_owned()).collect();
+        view.prompt_with(&Options { used, ..Options::default() })
+    };
+    let (send, get) = (prompt(&["a.send"]), prompt(&["a.get"]));
+    assert!(send != get && send.contains("  a.send\n  a.list\n  a.get\n"), "{send}");
+    assert_eq!((prompt(&["a.send"]), prompt(&[]).as_str()), (send, &**view.prompt()));
 }
 
 /// Two sources with a name in common. Some entries of the first are inline.
@@ -410,6 +535,7 @@ fn assert_unlisted(field: &str, reason: Reason) {
         sections: Section::ALL.to_vec(),
         preloaded: vec!["hidden".into(), "hidden-too".into()],
         nearest: Vec::new(),
+        used: vec!["mail.hiden".into(), "mail.gone".into()],
         limit: Limit::default(),
     });
     for word in ["hidden", "gone", "shut"] {

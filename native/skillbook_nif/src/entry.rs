@@ -2,7 +2,7 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::fields::Fields;
+use skillbook_core::page::fields::{Approval, Fields};
 
 use crate::encode;
 use crate::shared::{binary, TextResource};
@@ -109,7 +109,12 @@ fn limits<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     let tenant = entry.tenant().name().map(|name| (atoms::tenant(), name.encode(env)));
     let limits = [(atoms::timeout(), fields.timeout), (atoms::max_running(), fields.max_running)];
     let limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?.encode(env))));
-    let approval = fields.approval.then(|| (atoms::approval(), atoms::required().encode(env)));
+    let approval = match &fields.approval {
+        Approval::None => None,
+        Approval::Required => Some(atoms::required().encode(env)),
+        Approval::Flags(flags) => Some(flags.encode(env)),
+    };
+    let approval = approval.map(|approval| (atoms::approval(), approval));
     Term::map_from_pairs(env, &limits.chain(approval).chain(tenant).collect::<Vec<_>>())
 }
 

@@ -476,6 +476,7 @@ pub struct PromptOptions {
     format: String,
     preloaded: Vec<String>,
     nearest: Vec<String>,
+    used: Vec<String>,
     max_chars: Option<usize>,
     max_tokens: Option<usize>,
 }
@@ -498,6 +499,7 @@ impl PromptOptions {
             },
             preloaded: self.preloaded,
             nearest: self.nearest,
+            used: self.used,
             limit: Limit { chars: self.max_chars, tokens: self.max_tokens },
         }
     }

@@ -36,8 +36,10 @@ defmodule Skillbook.Book.BuiltinsTest do
           {["tasks", "memory.sav"], with_near.("memory.save") <> ~s("memory.sav")},
           {["billing"],
            "expected the domains agent, memory, notes, results, skills, tasks, workflow, " <>
-             "workflows, email, calendar, drive, hubspot, google or globs over their commands " <>
-             ~s(as the option :builtins of a book, got: "billing")},
+             "workflows, email, calendar, drive, hubspot, google, assistant or globs over " <>
+             ~s(their commands as the option :builtins of a book, got: "billing")},
+          {["meeting-note"], with_near.("meeting-notes") <> ~s("meeting-note")},
+          {[:asistant], with_near.("assistant") <> ~s("asistant")},
           {["markdown"], nil},
           {["[a"],
            "expected globs (unclosed character class; missing ']') as the option :builtins of " <>
@@ -69,6 +71,33 @@ defmodule Skillbook.Book.BuiltinsTest do
       found = Skillbook.diagnostics(book(builtins: builtins))
       assert {builtins, Enum.reject(found, &(&1.severity == :info))} == {builtins, []}
     end
+  end
+
+  test "those of the pack assistant are only there if the list names it or them" do
+    all = names([])
+    assistant = names(builtins: [:assistant])
+    assert "meeting-notes" in assistant and "home-automation" in assistant
+
+    for {builtins, expected} <- [
+          {true, all},
+          {["*"], all},
+          {["assistant"], assistant},
+          {["*", :assistant], Enum.sort(all ++ assistant)},
+          {["meeting-notes"], ["meeting-notes"]},
+          {["memory", "meeting-notes"], ["meeting-notes" | @memory]},
+          {["*", "research"], Enum.sort(["research" | all])}
+        ] do
+      assert {builtins, names(builtins: builtins)} == {builtins, expected}
+    end
+  end
+
+  @tag :tmp_dir
+  test "a source has its own skill in place of one of the pack", %{tmp_dir: folder} do
+    File.mkdir_p!(Path.join(folder, "meeting-notes"))
+    page = "---\nname: meeting-notes\ndescription: Ours\n---\nOurs.\n"
+    File.write!(Path.join(folder, "meeting-notes/SKILL.md"), page)
+    view = View.all(book(builtins: [:assistant], sources: [folder], watch: false))
+    assert {:ok, %{description: "Ours"}} = View.fetch(view, "meeting-notes")
   end
 
   @tag :tmp_dir

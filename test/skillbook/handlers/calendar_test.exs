@@ -169,8 +169,8 @@ defmodule Skillbook.Handlers.CalendarTest do
              "it; or a rule such as FREQ=MONTHLY;BYDAY=-1FR, got \"sometimes\". Write for " <>
              "example: --repeat weekly"},
           {"calendar.create --title E --start 9:00 --repeat FREQ=SECONDLY", "--repeat must be"},
-          {"calendar.create --title E --start 9:00 --attendees bob@example.com",
-           "unknown flag --attendees"},
+          {"calendar.create --title E --start 9:00 --attendees bob",
+           ~s|--attendees must be an e-mail address, got "bob"|},
           {"calendar.list --date today --from tomorrow",
            "--date and --from contradict each other"},
           {"calendar.list --date 9:00",
@@ -300,6 +300,9 @@ defmodule Skillbook.Handlers.CalendarTest do
     {"calendar.calendars", false},
     {"calendar.free", false},
     {"calendar.create --title E --start 9:00", false},
+    {"calendar.create --title E --start 9:00 --notify none --conference", false},
+    {"calendar.create --title E --start 9:00 --attendees bob@example.com", true},
+    {"calendar.create --title E --start 9:00 --notify none --attendees bob@example.com", true},
     {"calendar.invite --title E --start 9:00 --attendees bob@example.com", true},
     {"calendar.update e1 --title E", true},
     {"calendar.delete e1", true}
@@ -312,6 +315,50 @@ defmodule Skillbook.Handlers.CalendarTest do
       assert {line, asks?} == {line, result.status == :error}
       if asks?, do: assert({line, []} == {line, Services.methods(world)})
     end
+  end
+
+  test "an event with guests is one call with one question", %{world: world, book: book} do
+    test = self()
+
+    ask = fn request ->
+      send(test, {:asked, request.entry.name, request.command.flags["attendees"]})
+      :allow
+    end
+
+    for name <- ["calendar.create", "calendar.invite"] do
+      line = ~s(#{name} --title "Q1 review" --start "tomorrow 14:00" --attendees bob@example.com)
+      view = Skillbook.view(book, "careful")
+      %{results: [result]} = Skillbook.run(view, "```cmd\n#{line}\n```", now: @now, ask: ask)
+
+      assert {name, String.replace(result.content, ~r/\b[0-9a-f]{32}\b/, "ID")} ==
+               {name,
+                "Created Thu 2026-02-19 14:00-15:00 (Europe/Berlin) \"Q1 review\" (1 guest); " <>
+                  "id ID\nInvited: bob@example.com"}
+
+      assert_received {:asked, ^name, ["bob@example.com"]}
+      refute_received {:asked, _, _}
+    end
+
+    invited = Enum.count(Services.methods(world), &(&1 == "calendar.events.insert"))
+    assert invited == 2
+  end
+
+  test "a call that the calendar cannot carry out is refused before the question", context do
+    ask = fn _request -> flunk("asked") end
+
+    for {line, text} <- [
+          {"calendar.create --title E --start 9:00 --attendees bob@example.com --zone Berlin",
+           "--zone must be the name of a time zone"},
+          {"calendar.invite --title E --start 9:00 --end 8:00 --zone UTC --attendees a@b.c",
+           "--end must be later than the start"},
+          {"calendar.update e1", "one of --title, --description,"}
+        ] do
+      view = Skillbook.view(context.book, "careful")
+      %{results: [result]} = Skillbook.run(view, "```cmd\n#{line}\n```", now: @now, ask: ask)
+      assert {line, String.starts_with?(result.content, text)} == {line, true}
+    end
+
+    assert Services.methods(context.world) == []
   end
 
   @tag seed: %{

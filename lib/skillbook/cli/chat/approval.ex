@@ -44,7 +44,7 @@ defmodule Skillbook.CLI.Chat.Approval do
         answer_word(approval, request, String.split(line, ~r/\s+/, parts: 2, trim: true), input)
 
       {:eof, input} ->
-        {:ok, if(Policy.approval?(request.entry), do: :pending, else: :deny), input}
+        {:ok, if(Policy.approval?(request), do: :pending, else: :deny), input}
 
       {:interrupt, input} ->
         {:interrupt, input}
@@ -62,7 +62,7 @@ defmodule Skillbook.CLI.Chat.Approval do
 
   # A page with `approval: required` needs one for each call.
   defp answer_word(approval, request, ["always"], input) do
-    unless Policy.approval?(request.entry), do: :ets.insert(approval.allowed, {key(request)})
+    unless Policy.approval?(request), do: :ets.insert(approval.allowed, {key(request)})
     {:ok, :allow, input}
   end
 

@@ -1,7 +1,6 @@
 defmodule Skillbook.Handlers.Calendar.Create do
   @moduledoc false
-  # `calendar.create` and `calendar.invite`: makes an event. The page of `calendar.invite` has
-  # guests, and asks before it runs.
+  # `calendar.create` and `calendar.invite`: makes an event. With guests a call asks before.
 
   @behaviour Skillbook.Handler
 
@@ -10,9 +9,22 @@ defmodule Skillbook.Handlers.Calendar.Create do
   alias Skillbook.{Calendar, CalendarError, Connections, Flags, Result}
 
   @impl true
+  def check(flags, context) do
+    with {:ok, account} <- Connections.account(context, :calendar),
+         :ok <- able(flags, account),
+         {:ok, now} when now != nil <- Times.known_now(flags, context),
+         {:ok, {start, _ends}, _notes} <- Times.event(flags, now),
+         {:ok, _rule} <- Times.repeat(flags, start) do
+      :ok
+    else
+      {:ok, nil} -> :ok
+      {:error, error} -> {:error, error}
+    end
+  end
+
+  @impl true
   def execute(flags, context) do
     with {:ok, account} <- Connections.account(context, :calendar),
-         :ok <- check(flags, account),
          {:ok, now} <- Times.now(flags, context, account),
          {:ok, {start, ends}, notes} <- Times.event(flags, now),
          {:ok, rule} <- Times.repeat(flags, start),
@@ -28,8 +40,8 @@ defmodule Skillbook.Handlers.Calendar.Create do
   end
 
   @doc "Whether the service has guests and conferences, as far as the flags ask for them."
-  @spec check(Flags.t(), Account.t(), String.t()) :: :ok | {:error, CalendarError.t()}
-  def check(flags, account, guests \\ "attendees") do
+  @spec able(Flags.t(), Account.t(), String.t()) :: :ok | {:error, CalendarError.t()}
+  def able(flags, account, guests \\ "attendees") do
     cond do
       flags["conference"] == true and not Calendar.conferences?(account) ->
         {:error, %CalendarError{kind: :conference}}

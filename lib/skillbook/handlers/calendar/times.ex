@@ -21,6 +21,15 @@ defmodule Skillbook.Handlers.Calendar.Times do
     end
   end
 
+  @doc "The same, or `nil` if only the calendar knows the zone."
+  @spec known_now(Flags.t(), Skillbook.Context.t()) ::
+          {:ok, DateTime.t() | nil} | {:error, Exception.t() | String.t()}
+  def known_now(flags, context) do
+    if is_map_key(flags, "zone") or is_binary(context.assigns[:timezone]),
+      do: now(flags, context, nil),
+      else: {:ok, nil}
+  end
+
   defp zone(%{"zone" => name}, _context, _account) do
     case TimeZones.fetch(to_string(name)) do
       {:ok, zone} ->

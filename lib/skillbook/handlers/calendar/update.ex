@@ -12,10 +12,15 @@ defmodule Skillbook.Handlers.Calendar.Update do
              ~w(add-attendees remove-attendees) ++ @times
 
   @impl true
-  def execute(flags, context) do
+  def check(flags, context) do
     with :ok <- Flags.require_any(flags, @changes),
          {:ok, account} <- Connections.account(context, :calendar),
-         :ok <- Create.check(flags, account, "add-attendees"),
+         do: Create.able(flags, account, "add-attendees")
+  end
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, account} <- Connections.account(context, :calendar),
          {:ok, now} <- Times.now(flags, context, account),
          calendar = flags["calendar"],
          {:ok, event} <- Calendar.get(account, calendar, flags["id"], now.time_zone),

@@ -12,10 +12,15 @@ defmodule Skillbook.Handlers.Drive.Share do
   @roles %{"reader" => :reader, "commenter" => :commenter, "writer" => :writer}
 
   @impl true
-  def execute(flags, context) do
+  def check(flags, _context) do
     with :ok <- Flags.require_any(flags, ~w(to group domain anyone)),
-         {:ok, flags} <-
-           Flags.cast(flags, "domain", "a domain's name", "example.com", &domain/1),
+         {:ok, _flags} <- cast_domain(flags),
+         do: :ok
+  end
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, flags} <- cast_domain(flags),
          grants = grants(flags),
          {:ok, account} <- Connections.account(context, :drive),
          {:ok, file} <- Drive.file(account, flags["id"]),
@@ -24,6 +29,9 @@ defmodule Skillbook.Handlers.Drive.Share do
       {:ok, Result.ok(text, data: %{file: file, grants: grants}, effects: [:file_shared])}
     end
   end
+
+  defp cast_domain(flags),
+    do: Flags.cast(flags, "domain", "a domain's name", "example.com", &domain/1)
 
   defp domain(text), do: if(text =~ @domain, do: {:ok, String.downcase(text)}, else: :error)
 

@@ -36,6 +36,15 @@ defmodule Skillbook.Handlers.Email.Compose do
     end
   end
 
+  @doc "Checks the flags of a mail as far as neither the account nor other mails are needed."
+  @spec check(Flags.t()) :: :ok | {:error, Exception.t()}
+  def check(flags) do
+    with :ok <- check_all(flags),
+         {:ok, _flags} <- cast_all(flags, &(&1 != "me")),
+         {:ok, _subject} <- if(flags["reply-to"], do: {:ok, ""}, else: subject(flags, nil)),
+         do: :ok
+  end
+
   defp check_all(%{"all" => true} = flags), do: Flags.require(flags, ["reply-to"])
   defp check_all(_flags), do: :ok
 
@@ -47,19 +56,31 @@ defmodule Skillbook.Handlers.Email.Compose do
     values = Enum.flat_map(@addresses, &List.wrap(flags[&1]))
 
     with {:ok, own} <- if("me" in values, do: Mail.address(account), else: {:ok, nil}) do
-      Enum.reduce_while(@addresses, {:ok, flags}, fn name, {:ok, flags} ->
-        flags = Map.replace(flags, name, Enum.map(List.wrap(flags[name]), &own(&1, own)))
-
-        case Flags.cast_emails(flags, name) do
-          {:ok, flags} -> {:cont, {:ok, flags}}
-          {:error, error} -> {:halt, {:error, error}}
-        end
+      flags
+      |> Map.new(fn {name, value} ->
+        {name, if(name in @addresses, do: own(value, own), else: value)}
       end)
+      |> cast_all(fn _address -> true end)
     end
   end
 
-  defp own("me", own), do: own
-  defp own(value, _own), do: value
+  defp own(values, own),
+    do: for(value <- List.wrap(values), do: if(value == "me", do: own, else: value))
+
+  # Casts those of the addresses that are wanted.
+  defp cast_all(flags, wanted?) do
+    Enum.reduce_while(@addresses, {:ok, flags}, fn name, {:ok, flags} ->
+      addresses = flags[name] |> List.wrap() |> Enum.filter(wanted?)
+
+      case if(addresses == [],
+             do: {:ok, flags},
+             else: Flags.cast_emails(Map.put(flags, name, addresses), name)
+           ) do
+        {:ok, flags} -> {:cont, {:ok, flags}}
+        {:error, error} -> {:halt, {:error, error}}
+      end
+    end)
+  end
 
   # Only drafts take recipients from the mail that they answer: the page of `email.send` requires
   # `--to`, so that an approval shows everybody who gets the mail.

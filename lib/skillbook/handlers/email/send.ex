@@ -8,6 +8,9 @@ defmodule Skillbook.Handlers.Email.Send do
   alias Skillbook.Handlers.Email.{Compose, Show}
 
   @impl true
+  def check(flags, _context), do: Compose.check(flags)
+
+  @impl true
   def execute(flags, context) do
     with {:ok, account} <- Connections.account(context, :mail),
          {:ok, mail} <- Compose.mail(account, flags, context),

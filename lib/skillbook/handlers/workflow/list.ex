@@ -4,15 +4,15 @@ defmodule Skillbook.Handlers.Workflow.List do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Scheduler.Job
   alias Skillbook.{Book, Result, Schedule, View}
 
   @impl true
   def execute(flags, context) do
-    # Any command without a handler is a workflow, whatever its domain.
     workflows =
       for entry <- View.entries(context.view, kind: :command),
-          entry.handler == nil,
+          Pages.workflow?(entry),
           flags["domain"] in [nil, entry.domain],
           do: workflow(entry, context)
 

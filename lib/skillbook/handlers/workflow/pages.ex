@@ -79,13 +79,21 @@ defmodule Skillbook.Handlers.Workflow.Pages do
       Enum.any?(View.entries(view), &(Path.expand(&1.path) == path))
   end
 
+  @domain "workflows"
+
+  @doc "Whether an entry is a workflow: a command without a handler, or one of their own domain."
+  @spec workflow?(Entry.t()) :: boolean()
+  def workflow?(%Entry{kind: :command, handler: handler, domain: domain}),
+    do: handler == nil or domain == @domain
+
+  def workflow?(%Entry{}), do: false
+
   @doc "The entry named by `--name`, if it is a workflow."
   @spec fetch(View.t(), String.t()) ::
           {:ok, Entry.t()} | {:error, UnknownSkillError.t() | FlagError.t()}
   def fetch(view, name) do
     case View.fetch(view, name) do
-      {:ok, %Entry{kind: :command, handler: nil} = entry} -> {:ok, entry}
-      {:ok, entry} -> not_a_workflow(entry.name)
+      {:ok, entry} -> if(workflow?(entry), do: {:ok, entry}, else: not_a_workflow(entry.name))
       error -> error
     end
   end

@@ -53,6 +53,13 @@ defmodule Skillbook.Handlers.Workflow.Run do
     {:ok, result}
   end
 
+  defp preview(%{name: name, handler: handler}, _command, _context) when handler != nil do
+    {:ok,
+     Result.ok(
+       "#{name} is run by its handler, which chooses its commands. Read: get_skill #{name}"
+     )}
+  end
+
   defp preview(entry, command, context) do
     if Workflow.workflow?(entry) do
       with {:ok, plan} <- Workflow.plan(entry, command, context),

@@ -40,6 +40,9 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp schedule(entry),
     do: "Schedule: #{Enum.join(Enum.reject([entry.schedule, entry.timezone], &is_nil/1), " ")}"
 
+  defp steps(%{handler: handler} = entry) when handler != nil,
+    do: "Its handler runs it; its page: get_skill #{entry.name}"
+
   defp steps(entry) do
     if Workflow.workflow?(entry) do
       case Workflow.lines(entry) do

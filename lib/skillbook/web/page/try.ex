@@ -225,18 +225,32 @@ defmodule Skillbook.Web.Page.Try do
 
   defp policy(entry, profile) do
     cond do
-      Policy.approval?(entry) -> :asks
-      Entry.effect(entry) == :read -> :runs
-      profile.writes == :deny -> :denied
-      profile.writes == :delegate and entry.name != "agent.dispatch" -> :delegated
-      Policy.asks?(entry, profile) -> :asks
-      Profile.approves?(profile, entry.name) -> :runs
-      true -> :runs
+      entry.limits[:approval] == :required ->
+        :asks
+
+      not Policy.runs?(entry, profile) ->
+        if(profile.writes == :deny, do: :denied, else: :delegated)
+
+      Entry.effect(entry) == :read and not is_map_key(entry.limits, :approval) ->
+        :runs
+
+      Profile.approves?(profile, entry.name) ->
+        :runs
+
+      Entry.effect(entry) == :write and profile.writes == :ask ->
+        :asks
+
+      is_map_key(entry.limits, :approval) ->
+        :may_ask
+
+      true ->
+        :runs
     end
   end
 
   defp answer(:runs), do: Parts.badge("runs", :good)
   defp answer(:asks), do: Parts.badge("asks first", :warn)
+  defp answer(:may_ask), do: Parts.badge("may ask first", :warn)
   defp answer(:denied), do: Parts.badge("is refused", :bad)
   defp answer(:delegated), do: Parts.badge("only by agents", :warn)
 
@@ -244,6 +258,11 @@ defmodule Skillbook.Web.Page.Try do
 
   defp policy_text(:asks, %Entry{limits: %{approval: :required}}),
     do: "Its page has `approval: required`: a person is asked before it runs."
+
+  defp policy_text(:may_ask, %Entry{limits: %{approval: flags}}) do
+    flags = Enum.map_join(flags, ", ", &"--#{&1}")
+    "Its page has `approval: [#{flags}]`: with such a flag, a person is asked before it runs."
+  end
 
   defp policy_text(:asks, _entry),
     do: "It changes something, and the profile has `writes: ask`: a person is asked first."

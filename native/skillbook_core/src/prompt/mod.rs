@@ -10,6 +10,7 @@
 //! | `section` | the sections, and the formats that combine them |
 //! | `standard`, `notes`, `xml` | the text of the sections |
 //! | `foreign` | text of documents, which must not look like the prompt's own |
+//! | `quick` | the order of the quick reference |
 //! | `plan`, `limit`, `order` | fitting a prompt into a limit of characters or tokens |
 //! | `news` | the changes since a prompt was made |
 
@@ -19,11 +20,12 @@ mod news;
 mod notes;
 mod order;
 mod plan;
+mod quick;
 mod section;
 mod standard;
 mod xml;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 pub use self::limit::{tokens, Limit};
 pub use self::section::{Format, Section};
@@ -48,6 +50,9 @@ pub struct Options {
     /// The names of the entries that stay if the limit cuts the prompt, nearest first. They change
     /// which entries stay, never the order of the text, nor a prompt within the limit.
     pub nearest: Vec<String>,
+    /// The names of the commands that come first in [`Section::QuickReference`], the most used ones
+    /// first; up to ten that the view shows.
+    pub used: Vec<String>,
     /// The maximum length. The preloaded entries are included first, then the proactive ones, then
     /// the nearest ones, then the other pieces in order, up to the first that does not fit. Among
     /// proactive and nearest entries the lines of lists come before whole texts. A last line counts
@@ -69,6 +74,7 @@ impl Options {
             sections: format.sections().to_vec(),
             preloaded: Vec::new(),
             nearest: Vec::new(),
+            used: Vec::new(),
             limit: Limit::default(),
         }
     }
@@ -118,7 +124,20 @@ impl View {
 
     /// Builds a prompt. It is empty if the view lists nothing for models.
     pub fn prompt_with(&self, options: &Options) -> String {
-        self.plan(options).into_text()
+        let used = options.used.clone();
+        if used.is_empty() || *options != (Options { used, ..Options::default() }) {
+            return self.plan(options).into_text();
+        }
+        // The used commands of a profile change once a day, so the last prompt is kept.
+        let mut kept = self.visible.used.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((used, text)) if *used == options.used => text.clone(),
+            _ => {
+                let text = self.plan(options).into_text();
+                *kept = Some((options.used.clone(), text.clone()));
+                text
+            }
+        }
     }
 
     /// The place of an entry in a prompt, or the reason why it has none.
@@ -162,7 +181,7 @@ impl View {
                 Section::Skills => self.push_skills(&mut plan),
                 Section::SkillList => self.push_skill_list(&mut plan),
                 Section::AvailableSkills => self.push_available_skills(&mut plan),
-                Section::QuickReference => self.push_quick_reference(&mut plan),
+                Section::QuickReference => self.push_quick_reference(&mut plan, &options.used),
                 Section::InlineSkills => self.push_inline_skills(&mut plan),
                 Section::Notes => self.push_notes(&mut plan),
                 Section::NotesList => self.push_notes_list(&mut plan),

@@ -9,9 +9,6 @@ use crate::source::Selection;
 use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
-/// The maximum number of usage lines in the quick reference.
-const QUICK: usize = 20;
-
 pub(super) const RULES: &str = r#"# Commands
 
 You act by writing commands. Write each command on its own line, in a fenced block marked `cmd`:
@@ -101,45 +98,6 @@ impl View {
                     out.push_str(": ");
                     push_line(out, entry.description());
                     out.push('\n');
-                });
-            }
-        });
-    }
-
-    /// Lists one command of each domain, then a second of each, up to the maximum, sorted by name.
-    pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
-        // Entries are sorted by name, so the commands of a domain follow each other. The rank of a
-        // command is its index within its domain, and sorting by rank takes one of each domain in
-        // turn.
-        let mut place = (None, 0);
-        let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
-        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(subject, entry)| {
-            let usage = entry.fields().usage.as_deref()?;
-            let domain = entry.domain.as_deref();
-            place = (domain, if place.0 == domain { place.1 + 1 } else { 0 });
-            Some((place.1, &*entry.name, usage, subject))
-        });
-        let mut ranked: Vec<(usize, &str, &str, Subject)> = ranked.collect();
-        let more = ranked.len().saturating_sub(QUICK);
-        if more > 0 {
-            // Only the first few of perhaps thousands are needed, so a full sort would be wasted.
-            ranked.select_nth_unstable_by_key(QUICK, |(rank, name, ..)| (*rank, *name));
-            ranked.truncate(QUICK);
-        }
-        ranked.sort_unstable_by_key(|(_, name, ..)| *name);
-        plan.section(Section::QuickReference, ["## Quick reference\n\n", "", ""], |plan| {
-            for (_, _, usage, subject) in ranked {
-                plan.piece(subject, |out| {
-                    out.push_str("  ");
-                    push_line(out, usage);
-                    out.push('\n');
-                });
-            }
-            if more > 0 {
-                plan.piece(Subject::More(more), |out| {
-                    out.push_str(&format!(
-                        "  and {more} more; list them with `get_skill: DOMAIN`\n"
-                    ));
                 });
             }
         });

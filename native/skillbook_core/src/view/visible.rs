@@ -1,6 +1,6 @@
 //! The visible set of a profile: one byte per entry, computed once per generation and profile.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::profile::Rule;
 use crate::catalog::entry::Entry;
@@ -58,6 +58,8 @@ pub(crate) struct Visible {
     /// See [`View::generation`](super::view::View::generation).
     pub(super) generation: OnceLock<u64>,
     pub(crate) prompt: OnceLock<Arc<str>>,
+    /// The last default prompt with used commands, and these.
+    pub(crate) used: Mutex<Option<(Vec<String>, String)>>,
     pub(super) relations: OnceLock<Vec<Diagnostic>>,
     pub(super) search: OnceLock<Scope>,
     pub(super) triggers: OnceLock<Triggers>,
@@ -92,6 +94,7 @@ impl Visible {
             count,
             generation,
             prompt,
+            used: Mutex::default(),
             relations,
             search,
             triggers,

@@ -247,6 +247,7 @@ pub fn whole(names: &[String]) -> Options {
         sections: Section::ALL.to_vec(),
         preloaded: names.iter().take(2).cloned().collect(),
         nearest: names.iter().rev().cloned().collect(),
+        used: names.iter().skip(1).cloned().collect(),
         limit: Limit::default(),
     }
 }

@@ -9,11 +9,11 @@ defmodule Skillbook.Handlers.Workflow.ListTest do
     {:ok, root: root, context: read(context(write_to: root))}
   end
 
-  test "lists commands without a handler, with their schedules", %{context: context} do
+  test "lists workflows with their schedules", %{context: context} do
     assert run(context, "workflow.list") == """
            2 workflows:
            workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Summarize \
-           overdue tasks, tasks due today and tasks due soon
+           overdue tasks, tasks due today and tasks due soon, today's events and new mail
            workflows.weekly_review - Look back on the week, tidy the task list and plan the \
            next week\
            """

@@ -14,6 +14,8 @@ pub mod restrictions;
 mod run;
 mod typed;
 
+pub use self::run::Approval;
+
 use crate::page::declaration::Given;
 use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
@@ -55,8 +57,8 @@ pub struct Fields {
     /// `connection`: the service that it needs, such as `mail`. Models are not shown it in views
     /// without a connection to the service.
     pub connection: Option<String>,
-    /// `approval`: whether each call of it needs an approval.
-    pub approval: bool,
+    /// `approval`: which calls of it need an approval.
+    pub approval: Approval,
     /// `timeout`: the time limit of its handler, in milliseconds.
     pub timeout: Option<u32>,
     /// `max_running`: the concurrency limit of its handler.
@@ -83,6 +85,9 @@ pub struct Fields {
     pub hidden_from_model: bool,
     /// `user-invocable`: whether people may invoke it.
     pub user_invocable: bool,
+    /// `quick_reference` of an index: the actions of its domain that come first in the quick
+    /// reference of a prompt.
+    pub quick_reference: Vec<String>,
     /// `trigger_keywords`: words in a conversation that suggest this skill.
     pub triggers: Vec<String>,
     /// `examples`: requests that test the description.
@@ -163,6 +168,7 @@ impl FieldReader<'_> {
             excluded_for: self.excluded_for(),
             hidden_from_model: self.flag(restrictions::HIDDEN_FROM_MODEL).unwrap_or(false),
             user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
+            quick_reference: self.list("quick_reference"),
             triggers: self.list("trigger_keywords"),
             examples: self.examples(),
             flags: None,

@@ -28,6 +28,18 @@ const APPROVAL_MEANT: [&str; 6] = [
 /// The longest key that may mean it, in bytes.
 const APPROVAL_KEY: usize = 32;
 
+/// The calls of an entry that need an approval.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// None of them.
+    #[default]
+    None,
+    /// Each of them.
+    Required,
+    /// Those with any of these flags, without their dashes.
+    Flags(Vec<String>),
+}
+
 impl FieldReader<'_> {
     pub(super) fn effects(&mut self) -> Option<Effects> {
         match self.data.get("effects")? {
@@ -55,29 +67,37 @@ impl FieldReader<'_> {
         }
     }
 
-    /// Whether each call needs an approval.
+    /// Which calls need an approval.
     ///
-    /// Only `none`, or no such field, means that it does not. Everything else is read as
-    /// `required`, so that a slip opens nothing: other values, a key that differs from `approval`
-    /// by one letter or its form, a second one, and one in `metadata` or inside of a text.
-    pub(super) fn approval(&mut self) -> bool {
-        match self.data.get(APPROVAL) {
-            Some(Value::Str(text)) if text == "required" => true,
-            Some(Value::Str(text)) if text == "none" && mentions(self.block) < 2 => false,
-            Some(Value::Str(text)) if text == "none" => {
-                self.approval_slip(APPROVAL, "once, got it more than once");
-                true
-            }
-            Some(value) => {
+    /// Only `none`, or no such field, means that none does, and only a list of flags that those
+    /// with one of these do. Everything else is read as `required`, so that a slip opens nothing:
+    /// other values, a key that differs from `approval` by one letter or its form, a second one,
+    /// and one in `metadata` or inside of a text.
+    pub(super) fn approval(&mut self) -> Approval {
+        let Some(value) = self.data.get(APPROVAL) else {
+            return match self.approval_key() {
+                true => Approval::Required,
+                false => Approval::None,
+            };
+        };
+        let read = match value {
+            Value::Str(text) if text == "required" => return Approval::Required,
+            Value::Str(text) if text == "none" => Some(Approval::None),
+            value => approval_flags(value).map(Approval::Flags),
+        };
+        match read {
+            Some(approval) if mentions(self.block) < 2 => return approval,
+            Some(_) => self.approval_slip(APPROVAL, "once, got it more than once"),
+            None => {
                 let message = format!(
-                    "expected `required` or `none` for `approval`, got {}; read as `required`",
+                    "expected `required`, `none` or a list of flags such as `[--to]` for \
+                     `approval`, got {}; read as `required`",
                     describe(value)
                 );
                 self.mended(APPROVAL, message, Some(Value::Str("required".to_owned())));
-                true
             }
-            None => self.approval_key(),
         }
+        Approval::Required
     }
 
     /// Whether a key or a line of the frontmatter looks like `approval`, which it does not have.
@@ -207,6 +227,17 @@ impl FieldReader<'_> {
             None => {}
         }
     }
+}
+
+/// The flags in a list such as `[--to, --cc]`; `None` for anything else.
+fn approval_flags(value: &Value) -> Option<Vec<String>> {
+    let Value::List(items) = value else { return None };
+    let mut flags = Vec::new();
+    for item in items {
+        let Value::Str(text) = item else { return None };
+        flags.push(text.strip_prefix("--").filter(|name| !name.is_empty())?.to_owned());
+    }
+    (!flags.is_empty()).then_some(flags)
 }
 
 /// How often a text has `approval` as a key.

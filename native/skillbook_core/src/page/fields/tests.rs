@@ -1,6 +1,6 @@
 //! Values of each field that are read, converted or ignored.
 
-use super::Fields;
+use super::{Approval, Fields};
 use crate::page::diagnostic::{apply, Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::source::Effects;
@@ -328,38 +328,49 @@ fn reads_limits() {
 #[test]
 fn an_approval_that_cannot_be_read_is_required() {
     let mended = || vec!["field_mended"];
+    let flags =
+        |names: &[&str]| Approval::Flags(names.iter().map(|name| (*name).to_owned()).collect());
     let rows = [
-        ("title: A", false, vec![]),
-        ("approval: required", true, vec![]),
-        ("approval: 'required'", true, vec![]),
-        ("approval: none", false, vec![]),
-        ("approval: Required", true, mended()),
-        ("approval: None", true, mended()),
-        ("approval: false", true, mended()),
-        ("approval: no", true, mended()),
-        ("approval: true", true, mended()),
-        ("approval: 0", true, mended()),
-        ("approval: ''", true, mended()),
-        ("approval:", true, mended()),
-        ("approval: [none]", true, mended()),
-        ("approval: {by: ann}", true, mended()),
-        ("Approval: none", true, mended()),
-        ("aproval: none", true, mended()),
-        ("approvals: none", true, mended()),
-        ("needs_approval: true", true, mended()),
-        ("requires-approval: false", true, mended()),
-        ("approval_required: false", true, mended()),
-        ("approved: true", false, vec![]),
-        ("approver: ann", false, vec![]),
-        ("description: 'Ask for approval: always'", false, vec![]),
-        ("metadata:\n  approval: none", true, mended()),
-        ("metadata:\n  team: a\nhooks:\n  approval: none", false, vec![]),
-        ("description: |\n  Approval: by Ann", false, vec![]),
-        ("metadata:\n  approval: x\napproval: none", true, mended()),
-        ("approval: none\ndescription: 'approval: x'", true, mended()),
+        ("title: A", Approval::None, vec![]),
+        ("approval: required", Approval::Required, vec![]),
+        ("approval: 'required'", Approval::Required, vec![]),
+        ("approval: none", Approval::None, vec![]),
+        ("approval: Required", Approval::Required, mended()),
+        ("approval: None", Approval::Required, mended()),
+        ("approval: false", Approval::Required, mended()),
+        ("approval: no", Approval::Required, mended()),
+        ("approval: true", Approval::Required, mended()),
+        ("approval: 0", Approval::Required, mended()),
+        ("approval: ''", Approval::Required, mended()),
+        ("approval:", Approval::Required, mended()),
+        ("approval: [--to]", flags(&["to"]), vec![]),
+        ("approval: ['--to', \"--cc\"]", flags(&["to", "cc"]), vec![]),
+        ("approval:\n- --to", flags(&["to"]), vec![]),
+        ("approval: [--to]\ndescription: 'approval: x'", Approval::Required, mended()),
+        ("approval: []", Approval::Required, mended()),
+        ("approval: [--]", Approval::Required, mended()),
+        ("approval: [--to, none]", Approval::Required, mended()),
+        ("approval: [to]", Approval::Required, mended()),
+        ("approval: --to", Approval::Required, mended()),
+        ("approval: [none]", Approval::Required, mended()),
+        ("approval: {by: ann}", Approval::Required, mended()),
+        ("Approval: none", Approval::Required, mended()),
+        ("aproval: none", Approval::Required, mended()),
+        ("approvals: none", Approval::Required, mended()),
+        ("needs_approval: true", Approval::Required, mended()),
+        ("requires-approval: false", Approval::Required, mended()),
+        ("approval_required: false", Approval::Required, mended()),
+        ("approved: true", Approval::None, vec![]),
+        ("approver: ann", Approval::None, vec![]),
+        ("description: 'Ask for approval: always'", Approval::None, vec![]),
+        ("metadata:\n  approval: none", Approval::Required, mended()),
+        ("metadata:\n  team: a\nhooks:\n  approval: none", Approval::None, vec![]),
+        ("description: |\n  Approval: by Ann", Approval::None, vec![]),
+        ("metadata:\n  approval: x\napproval: none", Approval::Required, mended()),
+        ("approval: none\ndescription: 'approval: x'", Approval::Required, mended()),
     ];
     for (yaml, expected, codes) in rows {
-        assert_eq!(field(yaml, |fields| fields.approval), (expected, codes), "{yaml}");
+        assert_eq!(field(yaml, |fields| fields.approval.clone()), (expected, codes), "{yaml}");
     }
     let message = |yaml: &str| {
         let diagnostic = document(&format!("---\n{yaml}\n---\n")).diagnostics.remove(0);
@@ -368,8 +379,8 @@ fn an_approval_that_cannot_be_read_is_required() {
     assert_eq!(
         message("title: A\napproval: false"),
         (
-            "expected `required` or `none` for `approval`, got the boolean false; read as \
-             `required`"
+            "expected `required`, `none` or a list of flags such as `[--to]` for `approval`, got \
+             the boolean false; read as `required`"
                 .to_owned(),
             Some(3),
             Some("approval: required".to_owned())
@@ -387,7 +398,8 @@ fn an_approval_that_cannot_be_read_is_required() {
     let swallowed = "title: a: b\napproval: required";
     let twice = "approval: required\napproval: none";
     for yaml in [twice, "approval: none\napproval: required", swallowed] {
-        assert!(field(yaml, |fields| fields.approval).0, "{yaml}");
+        let (approval, _) = field(yaml, |fields| fields.approval.clone());
+        assert_eq!(approval, Approval::Required, "{yaml}");
     }
 }
 
