@@ -231,6 +231,8 @@ defmodule Skillbook.Model do
     * `:max_bytes` - the largest answer; a longer one is stopped. Default: 65,536
     * `:constrain` - a narrower schema for the prompt and the server. The answer is checked
       against `schema`
+    * `:read` (function of one argument) - gets each JSON object or list of the answer before the
+      check, and returns the object to check. For models that answer in another form
     * `:temperature`, `:max_tokens`, `:extra`, `:on_retry` - as for `chat/4`
   """
   @spec complete_object(t(), [message()], map(), keyword()) ::

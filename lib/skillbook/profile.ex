@@ -48,6 +48,9 @@ defmodule Skillbook.Profile do
     * `:preflight` (`false`, keyword list or `nil`) - the router for its conversations: options of
       `Skillbook.Preflight.run/3`, which take precedence over the book's; or `false` for none,
       which no call can override. Defaults to `nil`, the book's
+    * `:description` (text or `nil`) - the requests that belong to it, in at most 1,024 characters,
+      for `Skillbook.Preflight.profile/3`. Only profiles with a description are chosen. Defaults to
+      `nil`
     * `:assigns` (map, or a function without arguments that returns one) - values for the handlers
       of the profile's commands, such as its tenant; see `Skillbook.Context`. Inspecting a profile
       shows their names only. Defaults to `%{}`
@@ -75,6 +78,7 @@ defmodule Skillbook.Profile do
           approved: [glob()],
           labels: [String.t()],
           preflight: keyword() | false | nil,
+          description: String.t() | nil,
           assigns: map(),
           role: String.t() | nil,
           services: [String.t()]
@@ -85,6 +89,7 @@ defmodule Skillbook.Profile do
     :id,
     :tenant,
     :preflight,
+    :description,
     :role,
     others: [],
     grants: [],
@@ -100,6 +105,7 @@ defmodule Skillbook.Profile do
 
   # It is a part of keys in the database.
   @max_tenant 200
+  @max_description 1_024
 
   @typedoc "The options of each role, by its id."
   @type roles :: %{String.t() => keyword()}
@@ -183,12 +189,12 @@ defmodule Skillbook.Profile do
   def assigns(assigns), do: Map.new(assigns)
 
   @doc false
-  # Whether two profiles have the same id and rights. Assigns are no rights, and may differ each
-  # time that the application makes the profile.
+  # Whether two profiles have the same id and rights. Assigns and a description are no rights, and
+  # may differ each time that the application makes the profile.
   @spec same?(t(), t()) :: boolean()
   def same?(%__MODULE__{} = one, %__MODULE__{} = other), do: rights(one) == rights(other)
 
-  defp rights(profile), do: %{profile | assigns: %{}, role: nil, services: []}
+  defp rights(profile), do: %{profile | assigns: %{}, description: nil, role: nil, services: []}
 
   # A profile must see the entries that it writes. Checked after the role has added its options.
   defp consistent(profile) do
@@ -223,7 +229,7 @@ defmodule Skillbook.Profile do
   defp role(options) do
     options = Options.keywords(options, [:preflight])
 
-    schema = Keyword.drop(schema(), [:role, :tenant, :assigns])
+    schema = Keyword.drop(schema(), [:role, :tenant, :description, :assigns])
 
     with :ok <- Options.validate(options, "a role", schema),
          :ok <- Part.check(Part.installed(), :check_profile, [options, "a role"]),
@@ -391,6 +397,11 @@ defmodule Skillbook.Profile do
       not String.contains?(tenant, "\0") and String.trim(tenant) != ""
   end
 
+  # As that of a page.
+  defp description?(text),
+    do:
+      Options.text?(text) and String.trim(text) != "" and String.length(text) <= @max_description
+
   defp preflight?(options), do: options in [nil, false] or Keyword.keyword?(options)
 
   defp schema do
@@ -410,6 +421,8 @@ defmodule Skillbook.Profile do
       approved: {"a list of globs", &(Options.texts?(&1) and Native.globs_check(&1) == :ok)},
       labels: {"a list of texts", &Options.texts?/1},
       preflight: {"false, a keyword list or nil", &preflight?/1},
+      description:
+        {"text of 1 to #{@max_description} characters or nil", &(is_nil(&1) or description?(&1))},
       assigns:
         {"a map or a function without arguments", &(Options.assigns?(&1) or is_function(&1, 0))},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}

@@ -70,6 +70,8 @@ defmodule Skillbook.Test do
     * `:hit1`, `:hit3` - the share of requests whose entry comes first, and of those whose entry
       is among the first three, from 0.0 to 1.0; `nil` without requests. Those after `not:` do not
       count
+    * `:picked` - the share of requests whose entry [the router](docs/routing.md) picks
+    * `:router` - whether the router is on, so that its picks decide which examples pass
     * `:pairs` - the pairs of entries that compete most: a `t:pair/0` each
     * `:entries` - how many entries could have examples
     * `:unlisted` - the names of entries with examples to which no request leads, because models
@@ -87,8 +89,9 @@ defmodule Skillbook.Test do
 
     * `:name`, `:request` - the entry, and what somebody asks for
     * `:not` - whether the request should not lead to the entry
-    * `:passed` - whether the entry is among the first three; with `:not`, whether it is not
-      picked
+    * `:passed` - whether the entry is among the first three or, if the router is on, picked; with
+      `:not`, whether it is not picked
+    * `:picked` - whether the router picks the entry for the request
     * `:rank` - the place of the entry, from 1; `nil` if it is not among the first ten
     * `:ranking` - the entries up to its own, at most the first three, and its own. Empty if it is
       first and should be
@@ -98,6 +101,7 @@ defmodule Skillbook.Test do
           request: String.t(),
           not: boolean(),
           passed: boolean(),
+          picked: boolean(),
           rank: pos_integer() | nil,
           ranking: [ranked()]
         }
@@ -146,13 +150,16 @@ defmodule Skillbook.Test do
           results: [result()],
           hit1: float() | nil,
           hit3: float() | nil,
+          picked: float() | nil,
+          router: boolean(),
           pairs: [pair()],
           entries: non_neg_integer(),
           unlisted: [String.t()],
           vectors: boolean()
         }
 
-  defstruct [:hit1, :hit3, results: [], pairs: [], entries: 0, unlisted: [], vectors: false]
+  defstruct [:hit1, :hit3, :picked, router: false, results: [], pairs: []] ++
+              [entries: 0, unlisted: [], vectors: false]
 
   @doc """
   Starts a book for each test of a module, and imports the functions of this module that use it.
@@ -389,6 +396,9 @@ defmodule Skillbook.Test do
     * `:only` (list of names or `nil`) - test only the examples of these entries, and show only
       their pairs. All entries compete. Defaults to `nil`, all
     * `:pairs` (0 to 1,000) - the maximum number of pairs. Defaults to `10`
+    * `:preflight` (keyword list, `false` or `nil`) - the router, as in `Skillbook.Agent.run/3`: if
+      it is on, an example passes if the router picks its entry. Defaults to `nil`, as the book
+      and the profile say. Its `:model` is asked; without a router that is on, none is
   """
   @spec run(View.t(), keyword()) :: t()
   def run(view, options \\ [])
@@ -397,7 +407,7 @@ defmodule Skillbook.Test do
     with {:error, error} <- Options.validate(options, "a test of examples", run_schema()),
          do: raise(error)
 
-    Examples.run(view, options[:only], Keyword.get(options, :pairs, 10))
+    Examples.run(view, options[:only], Keyword.get(options, :pairs, 10), options[:preflight])
   end
 
   def run(view, options) do
@@ -405,7 +415,8 @@ defmodule Skillbook.Test do
   end
 
   @doc """
-  Checks that a request leads to an entry, and returns `:ok`.
+  Checks that a request leads to an entry, and returns `:ok`: that it comes first or, if the
+  router is on for the view, that the router picks it.
 
   Raises `Skillbook.MisroutedError` otherwise, which shows the entries that come first and the
   words that find them. Raises `Skillbook.UnknownSkillError` if the view has no entry of this name
@@ -418,6 +429,8 @@ defmodule Skillbook.Test do
 
     * `:first` (1 to #{Ranking.max()}) - how many entries may come up to it, itself included.
       Defaults to `1`: it comes first
+    * `:preflight` (keyword list, `false` or `nil`) - the router, as in `run/2`. If it is on, it
+      must pick the entry; the order counts only with `:first`
   """
   @spec assert_routes(View.t() | atom(), String.t(), String.t(), keyword()) :: :ok
   def assert_routes(view_or_book, request, name, options)
@@ -428,19 +441,24 @@ defmodule Skillbook.Test do
          do: raise(error)
 
     name = View.fetch!(view, name).name
-    first = Keyword.get(options, :first, 1)
     ranking = Ranking.new(view, [request])
     rank = ranking |> Ranking.find(request) |> Ranking.rank(name)
+    router? = Ranking.router?(view, options[:preflight])
+    first = options[:first] || if(not router?, do: 1)
 
-    if rank != nil and rank <= first do
-      :ok
-    else
-      raise MisroutedError,
-        request: request,
-        name: name,
-        expected: {:first, first},
-        rank: rank,
-        ranking: explained(ranking, request, name, max(first, Ranking.shown()))
+    cond do
+      first != nil and (rank == nil or rank > first) ->
+        misrouted(ranking, request, name, rank, expected: {:first, first})
+
+      router? ->
+        picks = Ranking.picked(ranking, request, options[:preflight])
+
+        if name in picks,
+          do: :ok,
+          else: misrouted(ranking, request, name, rank, expected: :picked, picks: picks)
+
+      true ->
+        :ok
     end
   end
 
@@ -490,13 +508,9 @@ defmodule Skillbook.Test do
     ranking = Ranking.new(view, [request])
 
     with picked when is_binary(picked) <-
-           Enum.find(Ranking.picked(ranking, request), &(own in [nil, &1])) do
-      raise MisroutedError,
-        request: request,
-        name: picked,
-        expected: :not_picked,
-        rank: ranking |> Ranking.find(request) |> Ranking.rank(picked),
-        ranking: explained(ranking, request, picked, Ranking.shown())
+           Enum.find(Ranking.picked(ranking, request, nil), &(own in [nil, &1])) do
+      rank = ranking |> Ranking.find(request) |> Ranking.rank(picked)
+      misrouted(ranking, request, picked, rank, expected: :not_picked)
     else
       nil -> :ok
     end
@@ -665,6 +679,15 @@ defmodule Skillbook.Test do
     end
   end
 
+  @spec misrouted(Ranking.t(), String.t(), String.t(), pos_integer() | nil, keyword()) ::
+          no_return()
+  defp misrouted(ranking, request, name, rank, fields) do
+    first = with {:first, first} <- fields[:expected], do: first, else: (_ -> 0)
+    ranking = explained(ranking, request, name, max(first, Ranking.shown()))
+    given = [request: request, name: name, rank: rank, ranking: ranking]
+    raise MisroutedError, given ++ fields
+  end
+
   defp explained(ranking, request, name, count) do
     entries = Ranking.explained(ranking, request, name, count)
     [entries] = Ranking.explain_sentences(ranking, [{request, entries}])
@@ -674,7 +697,8 @@ defmodule Skillbook.Test do
   defp run_schema do
     [
       only: {"a list of names or nil", &(is_nil(&1) or Options.texts?(&1))},
-      pairs: {"an integer from 0 to 1000", &(is_integer(&1) and &1 in 0..1000)}
+      pairs: {"an integer from 0 to 1000", &(is_integer(&1) and &1 in 0..1000)},
+      preflight: preflight()
     ]
   end
 
@@ -707,6 +731,13 @@ defmodule Skillbook.Test do
 
   defp assert_schema do
     max = Ranking.max()
-    [first: {"an integer from 1 to #{max}", &(is_integer(&1) and &1 in 1..max)}]
+
+    [
+      first: {"an integer from 1 to #{max}", &(is_integer(&1) and &1 in 1..max)},
+      preflight: preflight()
+    ]
   end
+
+  defp preflight,
+    do: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))}
 end

@@ -200,6 +200,8 @@ defmodule Skillbook.ArgumentsTest do
        [evaluations: {"a list", "evals.yaml", ~s("evals.yaml"), ""}, options: keyword]},
       {Preflight, :run, [view, "", []],
        [view_or_book: view_or_book, messages: text, options: options]},
+      {Preflight, :profile, [view, "", []],
+       [view_or_book: view_or_book, messages: text, options: options]},
       {Router, :route, [view, "a", []],
        [view_or_book: view_or_book, line: text, options: options]},
       {Executor, :execute, [routed, context, []],

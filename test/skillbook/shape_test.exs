@@ -127,7 +127,7 @@ defmodule Skillbook.ShapeTest do
         agent: [model: Model.Function.new(fn _messages, _options -> "Hello." end)],
         vaults: [[path: Path.join(folder, "notes"), name: "notes", labels: ["private"]]],
         profiles: [
-          [id: "default", grants: ["private", "imported"]],
+          [id: "default", grants: ["private", "imported"], description: "Lights of the house"],
           [id: "ann", skills: ["tasks.*"]]
         ]
       )
@@ -186,6 +186,8 @@ defmodule Skillbook.ShapeTest do
       {{Prompt, :text, 2}, &Prompt.text(&1, &2), [sections: [:domains]]},
       {{Sections, :text, 2}, &Sections.text(&1, &2),
        [sections: [{"Own", fn context -> context.profile.id end}]] ++ now},
+      {{Preflight, :profile, 3}, &Preflight.profile(&1, "Lights of the house", &2).picks,
+       [stages: [:retrieval], threshold: 0]},
       {{Router, :route, 3}, &error.(Router.route(&1, line, &2)), []},
       {{Tools, :definitions, 2}, &Tools.definitions(&1, &2), [names: ["*.search"]]},
       {{Tools, :list, 2}, &Tools.list(&1, &2), [names: ["*.search"]]},

@@ -61,7 +61,7 @@ defmodule Skillbook.TelemetryTest do
     })
 
     {book, view} = start(folder)
-    common = %{book: book, profile: "ann"}
+    common = %{book: book, profile: "ann", among: :skills}
     result = Skillbook.Preflight.run(view, "A cup of tea for hunter2")
     assert [%{name: "tea"}] = result.picks
 
@@ -80,6 +80,20 @@ defmodule Skillbook.TelemetryTest do
     Skillbook.Preflight.run(view, "A cup of tea for hunter2")
     cached = Map.merge(common, %{picks: ["tea"], cached: true})
     assert [{_, _, ^common}, {[:skillbook, :preflight, :stop], _, ^cached}] = received()
+
+    # The choice of a profile has the same events.
+    Skillbook.Preflight.profile(view, "A cup of tea for hunter2")
+    common = %{common | among: :profiles}
+    retrieval = Map.merge(common, %{stage: :retrieval, status: :ok})
+    stop = Map.merge(common, %{picks: [], cached: false})
+
+    assert [
+             {[:skillbook, :preflight, :start], %{system_time: _}, ^common},
+             {[:skillbook, :preflight, :stage], %{duration: _}, ^retrieval},
+             {[:skillbook, :preflight, :stop], %{duration: _}, ^stop}
+           ] = events = received()
+
+    refute inspect(events, limit: :infinity) =~ "hunter2"
   end
 
   test "each command has a start and a stop event", %{tmp_dir: folder} do
@@ -203,6 +217,7 @@ defmodule Skillbook.TelemetryTest do
   test "an exception is reported and raised again" do
     book = :"none_#{System.unique_integer([:positive])}"
     :telemetry.listen(book)
+    metadata = %{book: book, profile: "ann", among: :skills}
 
     for {kind, fun} <- [
           error: fn -> raise "oops" end,
@@ -211,7 +226,7 @@ defmodule Skillbook.TelemetryTest do
         ] do
       caught =
         try do
-          Telemetry.span([:skillbook, :preflight], %{book: book, profile: "ann"}, fun)
+          Telemetry.span([:skillbook, :preflight], metadata, fun)
         catch
           caught, _ -> caught
         end

@@ -226,6 +226,77 @@ defmodule Skillbook.TestTest do
     end
   end
 
+  describe "with a router" do
+    # Of a model that always picks verse, and the names that are picked then.
+    defp verse do
+      Skillbook.Model.Function.new(fn _messages, _options ->
+        ~S({"skills": [{"name": "verse", "confidence": 0.9, "reason": ""}]})
+      end)
+    end
+
+    # The options of the book and of the call, the request, the entry, and what is raised.
+    test "assertions are about its picks", %{tmp_dir: folder} do
+      skills(folder, @weather)
+      on = [preflight: []]
+      asks = [preflight: [model: verse()]]
+
+      for {of_book, options, request, name, message} <- [
+            {on, [], "Some surerain", "rain", nil},
+            {on, [], "zoo zebra zero rain", "rain",
+             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks nothing"},
+            {on, [preflight: false], "zoo zebra zero rain", "rain", nil},
+            {[preflight: nil], [], "zoo zebra zero rain", "rain", nil},
+            {[preflight: nil], on, "zoo zebra zero rain", "rain",
+             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks nothing"},
+            {asks, [], "zoo zebra zero rain", "verse", nil},
+            {asks, [first: 1], "zoo zebra zero rain", "verse",
+             "expected \"zoo zebra zero rain\" to lead to `verse` first, got others"},
+            {asks, [], "zoo zebra zero rain", "rain",
+             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks `verse`"}
+          ] do
+        book = book([sources: [folder], builtins: false] ++ of_book)
+        check = fn -> Test.assert_routes(book, request, name, options) end
+
+        if message,
+          do: assert(hd(String.split(message_of(check), "\n")) == message),
+          else: assert(check.() == :ok)
+      end
+
+      book = book([sources: [folder], builtins: false] ++ asks)
+      assert message_of(fn -> Test.refute_routes(book, "zoo") end) =~ "`verse`, but it is picked"
+      assert Test.refute_routes(book, "zoo", "rain") == :ok
+    end
+
+    defp message_of(fun), do: Exception.message(assert_raise MisroutedError, fun)
+
+    test "run/2 passes by its picks, and says how many there are", %{tmp_dir: folder} do
+      view = skills(folder, [{"verse", "Writes", ["zoo", "not: zebra"]}, {"rain", "Rains", []}])
+
+      for {options, router, picked, passed} <- [
+            {[], false, 0.0, [false, true]},
+            {[preflight: []], true, 0.0, [false, true]},
+            {[preflight: [model: verse()]], true, 1.0, [true, false]},
+            {[preflight: false], false, 0.0, [false, true]}
+          ] do
+        test = Test.run(view, options)
+        assert {test.router, test.picked} == {router, picked}
+        assert Enum.map(test.results, & &1.passed) == passed
+        assert Enum.map(test.results, & &1.picked) == [picked == 1.0, picked == 1.0]
+      end
+
+      broken = Skillbook.Model.Function.new(fn _messages, _options -> "no" end)
+
+      assert_raise RuntimeError,
+                   "the stage :model of the router failed: the model's answer: expected a JSON " <>
+                     "object, got: \"no\"",
+                   fn -> Test.run(view, preflight: [model: broken]) end
+
+      assert_raise Skillbook.OptionError, ~r/:preflight of a test of examples/, fn ->
+        Test.run(view, preflight: true)
+      end
+    end
+  end
+
   describe "with an embedder" do
     # Counts words of two subjects, so that requests and descriptions meet without a common word.
     defp embedder(calls \\ self()) do

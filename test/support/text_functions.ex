@@ -254,7 +254,7 @@ defmodule Skillbook.TextFunctions do
         hubspot: [vendor: Skillbook.Connections.HubSpot] ++ none.([:hubspot, :search]) ++ account
       ],
       vaults: [[name: "drive"]],
-      profiles: [[id: "default", approved: ["*"]]]
+      profiles: [[id: "default", approved: ["*"], description: "Mail of the house"]]
     )
 
     {:ok, _} = Store.put_note(Skillbook.view(book), "Milk", "Two bottles.")
@@ -411,6 +411,7 @@ defmodule Skillbook.TextFunctions do
        &Sections.text(view, sections: [[name: "A", text: &1, max_tokens: 1_000_000]])},
       {{Sections, :text}, "message", &Sections.text(view, sections: [:memory], message: &1)},
       {{Preflight, :run}, "", &Preflight.run(view, &1)},
+      {{Preflight, :profile}, "", &Preflight.profile(view, &1)},
       {{Model, :complete_object}, "answer", &object/1},
       {{Model, :complete_object}, "answer with braces", &object("{" <> &1 <> "}")},
       {{Extractor, :extract}, "", &Extractor.extract/1},

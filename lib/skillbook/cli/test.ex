@@ -18,6 +18,8 @@ defmodule Skillbook.CLI.Test do
       [
         min_hit1: {:number, 0, 100},
         min_hit3: {:number, 0, 100},
+        min_picked: {:number, 0, 100},
+        preflight: :boolean,
         pairs: {:number, 0, 1_000},
         only: {:one_of, [:examples, :evaluations]},
         json: :boolean
@@ -33,14 +35,16 @@ defmodule Skillbook.CLI.Test do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] test [PATH ...] [--min-hit1 N] [--min-hit3 N] [--pairs N]
-                                   [--only KIND] [--url URL --model NAME [--record]]
+    Usage: skillbook [OPTIONS] test [PATH ...] [--preflight] [--min-hit1 N] [--min-hit3 N]
+                                   [--min-picked N] [--pairs N] [--only KIND]
+                                   [--url URL --model NAME [--record]]
                                    [--compare WITH ...] [--json]
 
     Tests the descriptions of skills with the `examples` in their frontmatter: requests that
     should lead to a skill, and after `not:` requests that should not. Prints each request that
     leads to another skill first, with the skills that come before and the words of the request
-    that find them; and the pairs of skills whose descriptions compete.
+    that find them; and the pairs of skills whose descriptions compete. Also says for how many
+    requests the router picks their skill, as `chat --preflight` and `route` do without a model.
 
     Runs the evaluations beside skills too (evals.yaml, NAME.evals.yaml, EVAL.md and
     evals/evals.json): from their recordings, or with the model of --url and --model.
@@ -50,18 +54,20 @@ defmodule Skillbook.CLI.Test do
     skills of --dir and --db are tested, or the built-in skills if there are no others.
 
     Options:
+      --preflight          fail for each request for which the router does not pick its skill
       --min-hit1 N         fail if fewer than N percent of the requests lead to their skill first
       --min-hit3 N         fail if fewer than N percent have it among the first three
+      --min-picked N       fail if the router picks the skill of fewer than N percent
       --pairs N            maximum number of pairs, 0 to 1,000 (default: 10)
       --only KIND          only `examples`, or only `evaluations`
       --json               print JSON
       #{EmbedderFlags.help()}
       #{Evaluations.help()}
 
-    Exit status: 0 all passed, 1 a request has its skill not among the first three, a skill is
-    picked for a request after `not:`, or an evaluation failed or cannot be read; 2 wrong usage;
-    3 the skills cannot be loaded. With --min-hit1 or --min-hit3 these decide instead of the first
-    three. Evaluations that are not run do not fail.
+    Exit status: 0 all passed, 1 a request has its skill not among the first three or, with
+    --preflight, not picked, a skill is picked for a request after `not:`, or an evaluation failed
+    or cannot be read; 2 wrong usage; 3 the skills cannot be loaded. With --min-hit1, --min-hit3
+    or --min-picked these decide instead about requests. Evaluations that are not run do not fail.
 
     Examples:
       skillbook test
@@ -110,7 +116,7 @@ defmodule Skillbook.CLI.Test do
   defp examples(book, options, targets) do
     view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
     only = only(view, options.args, targets)
-    test = Examples.run(view, only, options.flags[:pairs] || 10, &progress/2)
+    test = Examples.run(view, only, options.flags[:pairs] || 10, nil, &progress/2)
     Terminal.clear_progress()
     test
   end
@@ -135,7 +141,12 @@ defmodule Skillbook.CLI.Test do
 
   defp status(test, flags) do
     picked? = Enum.any?(test.results, &(&1.not and not &1.passed))
-    limits = [{test.hit1, flags[:min_hit1]}, {test.hit3, flags[:min_hit3]}]
+
+    limits = [
+      {test.hit1, flags[:min_hit1]},
+      {test.hit3, flags[:min_hit3]},
+      {test.picked, flags[:min_picked]}
+    ]
 
     failed? =
       if Enum.all?(limits, &(elem(&1, 1) == nil)),
@@ -174,7 +185,7 @@ defmodule Skillbook.CLI.Test do
         else: ["#{length(rest)} more requests lead elsewhere; --json has all of them\n\n"]
 
     [
-      for({name, results} <- by_name(shown), do: skill(name, results, terminal)),
+      for({name, results} <- by_name(shown), do: skill(name, results, test.router, terminal)),
       more,
       pairs(test.pairs, terminal),
       summary(test)
@@ -184,21 +195,37 @@ defmodule Skillbook.CLI.Test do
   defp by_name(results),
     do: results |> Enum.chunk_by(& &1.name) |> Enum.map(&{hd(&1).name, &1})
 
-  defp skill(name, results, terminal) do
+  defp skill(name, results, router?, terminal) do
     [
       [Terminal.style(terminal, :bright, Terminal.line(name)), "\n"],
-      for(result <- results, do: request(result, terminal)),
+      for(result <- results, do: request(result, router?, terminal)),
       "\n"
     ]
   end
 
-  defp request(result, terminal) do
+  defp request(result, router?, terminal) do
     {color, got} =
       case result do
-        %{not: true} -> {:red, "picked"}
-        %{rank: nil} -> {:red, "not found"}
-        %{passed: false, rank: rank} -> {:red, "in place #{rank}"}
-        %{rank: rank} -> {:yellow, "in place #{rank}"}
+        %{not: true} ->
+          {:red, "picked"}
+
+        %{rank: nil, picked: false} ->
+          {:red, "not found"}
+
+        %{rank: nil} ->
+          {:yellow, "picked, not found"}
+
+        %{passed: false, rank: 1} ->
+          {:red, "first, not picked"}
+
+        %{passed: false, rank: rank, picked: false} when router? ->
+          {:red, "in place #{rank}, not picked"}
+
+        %{passed: false, rank: rank} ->
+          {:red, "in place #{rank}"}
+
+        %{rank: rank} ->
+          {:yellow, "in place #{rank}"}
       end
 
     request = [if(result.not, do: "not: ", else: ""), Terminal.line(result.request)]
@@ -257,13 +284,15 @@ defmodule Skillbook.CLI.Test do
     skills = test.results |> Enum.map(& &1.name) |> Enum.uniq() |> length()
     first = Enum.count(wanted, &(&1.rank == 1))
     third = Enum.count(wanted, &(&1.rank != nil and &1.rank <= 3))
+    picked = Enum.count(wanted, & &1.picked)
 
     parts =
       if(wanted == [],
         do: [],
         else: [
           "#{count(length(wanted), "request")}: first #{percent(first, length(wanted))} " <>
-            "(#{first}), among the first three #{percent(third, length(wanted))} (#{third})"
+            "(#{first}), among the first three #{percent(third, length(wanted))} (#{third}), " <>
+            "picked #{percent(picked, length(wanted))} (#{picked})"
         ]
       ) ++
         if unwanted == [],

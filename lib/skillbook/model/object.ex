@@ -18,7 +18,7 @@ defmodule Skillbook.Model.Object do
           {:ok, answer()} | {:error, ModelError.t() | ObjectError.t()}
   def complete(model, messages, schema, options) do
     with :ok <- Options.validate(options, "an object of a model", options()),
-         chat = Keyword.drop(options, [:timeout, :max_bytes, :constrain]),
+         chat = Keyword.drop(options, [:timeout, :max_bytes, :constrain, :read]),
          :ok <- Model.validate(chat) do
       sent = options[:constrain] || schema
       Enum.each([schema, sent], &JSONSchema.check!/1)
@@ -28,6 +28,7 @@ defmodule Skillbook.Model.Object do
         schema: schema,
         messages: instruct(messages, sent),
         chat: Keyword.put(chat, :schema, JSONSchema.closed(sent)),
+        read: options[:read] || (&Function.identity/1),
         max_bytes: options[:max_bytes] || @default_bytes,
         timeout: options[:timeout] || @default_timeout
       }
@@ -107,7 +108,7 @@ defmodule Skillbook.Model.Object do
   end
 
   defp read(%{text: text} = answer, call) do
-    case find(text, call.schema) do
+    case find(text, call) do
       {:ok, object} -> {:ok, %{object: object, usage: answer.usage}}
       {:error, error} -> {:error, cut_off(error, answer), text}
     end
@@ -121,9 +122,11 @@ defmodule Skillbook.Model.Object do
 
   # The last object that is as expected, since models think first and answer then. If none is, the
   # error of the last one.
-  defp find(text, schema) do
+  defp find(text, %{schema: schema, read: read}) do
     checked =
-      for {:ok, %{} = object} <- text |> candidates() |> Enum.map(&JSON.decode/1),
+      for {:ok, value} when is_map(value) or is_list(value) <-
+            text |> candidates() |> Enum.map(&JSON.decode/1),
+          %{} = object <- [read.(value)],
           do: with(:ok <- JSONSchema.check(schema, object), do: {:ok, object})
 
     Enum.find(checked, &match?({:ok, _}, &1)) || List.first(checked) || {:error, none(text)}
@@ -211,6 +214,7 @@ defmodule Skillbook.Model.Object do
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       max_bytes: {"a number of bytes", &Options.positive?/1},
       constrain: {"a JSON schema", &is_map/1},
+      read: {"a function of one argument", &is_function(&1, 1)},
       temperature: {"a number from 0", &(is_number(&1) and &1 >= 0)},
       max_tokens: {"a whole number from 1", &Options.positive?/1},
       extra: {"a map with texts as keys", &is_map/1},

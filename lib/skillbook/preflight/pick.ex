@@ -1,10 +1,11 @@
 defmodule Skillbook.Preflight.Pick do
   @moduledoc """
-  An entry that `Skillbook.Preflight.run/3` picked for a request.
+  An entry that `Skillbook.Preflight.run/3` picked for a request, or a profile that
+  `Skillbook.Preflight.profile/3` picked.
 
   ## Fields
 
-    * `:name` - the name of the entry
+    * `:name` - the name of the entry, or the id of the profile
     * `:confidence` - how likely it helps, from 0.0 to 1.0. That of `:retrieval` is calibrated on
       public requests, that of `:model` is the model's own
     * `:reason` - why it was picked, for people: the keyword, the scores, or the model's words

@@ -11,13 +11,10 @@ defmodule Skillbook.Preflight.Retrieval do
   @searched 30
   @max_candidates 10
 
-  # Between these the best candidate is neither clearly wrong nor clearly right.
-  @wrong 0.1
-  @right 0.9
-
-  @spec find(View.t(), String.t()) :: [Skillbook.Preflight.candidate()]
-  def find(view, text) do
-    candidates = Candidates.find(view, text, @searched)
+  @spec find(View.t(), String.t(), {reference(), binary()} | nil) ::
+          [Skillbook.Preflight.candidate()]
+  def find(view, text, meaning) do
+    candidates = Candidates.find(view, text, @searched, meaning)
     pickable = MapSet.new(Native.view_pickable(view.ref, Enum.map(candidates, & &1.name)))
     candidates = for candidate <- candidates, candidate.name in pickable, do: candidate
 
@@ -30,11 +27,6 @@ defmodule Skillbook.Preflight.Retrieval do
     end)
     |> Enum.sort_by(&(-&1.confidence))
   end
-
-  @doc "Whether a model could know better."
-  @spec unsure?([Skillbook.Preflight.candidate()]) :: boolean()
-  def unsure?([]), do: false
-  def unsure?([best | _]), do: best.confidence > @wrong and best.confidence < @right
 
   defp reason(%{words: words, similarity: nil}), do: "words #{round(words, 2)}"
 

@@ -4,11 +4,11 @@ defmodule Skillbook.Preflight.Router do
   # combines their picks. Nothing that happens in a stage reaches the caller.
 
   alias Skillbook.Book.Cache
-  alias Skillbook.Embedding.Entries
   alias Skillbook.Preflight
-  alias Skillbook.Preflight.{Choice, Pick, Retrieval, Settings}
+  alias Skillbook.Preflight.{Choice, Pick, Profiles, Retrieval, Settings, Shown, Subject}
   alias Skillbook.Run.Worker
-  alias Skillbook.{Native, Profile, Telemetry, View}
+  alias Skillbook.Search.Query
+  alias Skillbook.{Native, Telemetry, View}
 
   @order [:keywords, :retrieval, :model]
   # The last messages that the model reads, and the bytes of each that count.
@@ -19,22 +19,44 @@ defmodule Skillbook.Preflight.Router do
 
   @spec run(View.t(), String.t() | [Skillbook.Model.message()], Settings.t(), boolean()) ::
           Preflight.t()
-  def run(_view, _messages, %{enabled: false}, _explain), do: %Preflight{}
+  def run(view, messages, settings, explain),
+    do: choose(view, :skills, fn -> Subject.skills(view) end, messages, settings, explain)
 
-  def run(view, messages, settings, explain) do
+  @doc """
+  The same for the profiles that a view's profile may use, or those of these ids. At most one is
+  picked.
+  """
+  @spec profile(
+          View.t(),
+          String.t() | [Skillbook.Model.message()],
+          Settings.t(),
+          boolean(),
+          [String.t()] | nil
+        ) :: Preflight.t()
+  def profile(view, messages, settings, explain, ids) do
+    settings = %{settings | max: 1, stages: settings.stages -- [:keywords]}
+    choose(view, :profiles, fn -> Profiles.subject(view, ids) end, messages, settings, explain)
+  end
+
+  defp choose(_view, _among, _subject, _messages, %{enabled: false}, _explain), do: %Preflight{}
+
+  defp choose(view, among, subject, messages, settings, explain) do
     messages = recent(messages)
 
     if request(messages) == "" do
       %Preflight{}
     else
-      Telemetry.span([:skillbook, :preflight], metadata(view), fn ->
-        {result, cached} = cached(view, messages, settings, explain)
+      metadata = %{book: view.book, profile: view.profile.id, among: among}
+
+      Telemetry.span([:skillbook, :preflight], metadata, fn ->
+        {result, cached} = cached(subject.(), messages, settings, explain)
         {:stop, result, %{picks: Enum.map(result.picks, & &1.name), cached: cached}}
       end)
     end
   end
 
-  defp metadata(view), do: %{book: view.book, profile: view.profile.id}
+  defp metadata(subject),
+    do: %{book: subject.book, profile: subject.profile, among: subject.among}
 
   # The last messages of the user and the model, cut.
   defp recent(text) when is_binary(text), do: recent([%{role: :user, content: text}])
@@ -65,23 +87,17 @@ defmodule Skillbook.Preflight.Router do
   end
 
   # The picks are read from the cache for the same texts, settings and visible entries.
-  defp cached(view, messages, settings, explain) do
-    %{tenant: tenant, grants: grants} = view.profile
-    profile = {Profile.ids(view.profile), tenant, grants, Profile.globs(view.profile)}
-    # The vectors of entries are made in the background.
-    vectors = Entries.progress(view)
-    key = Cache.key({messages, view.generation, profile, settings, vectors})
+  defp cached(subject, messages, settings, explain) do
+    %{among: among, key: key, vectors: vectors, book: book} = subject
+    key = Cache.key({among, messages, key, settings, vectors})
 
     with false <- explain,
-         {:ok, picks} <- Cache.fetch(view.book, PreflightCache, key) do
-      {result(view, picks), true}
+         {:ok, picks} <- Cache.fetch(book, PreflightCache, key) do
+      {result(subject, picks), true}
     else
       _ ->
-        result = stages(view, messages, settings)
-
-        if cacheable?(result, vectors),
-          do: Cache.put(view.book, PreflightCache, key, result.picks)
-
+        result = stages(subject, messages, settings)
+        if cacheable?(result, vectors), do: Cache.put(book, PreflightCache, key, result.picks)
         {result, false}
     end
   end
@@ -98,15 +114,15 @@ defmodule Skillbook.Preflight.Router do
   end
 
   # Keys are hashes, so a picked entry is looked up again.
-  defp result(view, picks) do
-    pickable = Native.view_pickable(view.ref, Enum.map(picks, & &1.name))
+  defp result(subject, picks) do
+    pickable = Native.view_pickable(subject.view.ref, Enum.map(picks, & &1.name))
     picks = Enum.filter(picks, &(&1.name in pickable))
     %Preflight{picks: picks, needed: picks != []}
   end
 
-  defp stages(view, messages, settings) do
+  defp stages(subject, messages, settings) do
     deadline = System.monotonic_time(:millisecond) + settings.timeout
-    state = %{view: view, messages: messages, settings: settings, found: %{}, usage: nil}
+    state = %{subject: subject, messages: messages, settings: settings, found: %{}, usage: nil}
 
     {stages, state} =
       @order
@@ -119,18 +135,13 @@ defmodule Skillbook.Preflight.Router do
 
   defp stage(stage, state, deadline) do
     began = System.monotonic_time()
-
-    {status, error, found, usage} =
-      if needed?(stage, state.found),
-        do: outcome(attempt(stage, state, deadline)),
-        else: {:skipped, nil, [], nil}
-
+    {status, error, found, usage} = outcome(attempt(stage, state, deadline))
     duration = System.monotonic_time() - began
 
     Telemetry.event(
       [:skillbook, :preflight, :stage],
       %{duration: duration},
-      Map.merge(metadata(state.view), %{stage: stage, status: status})
+      Map.merge(metadata(state.subject), %{stage: stage, status: status})
     )
 
     report = %{
@@ -141,21 +152,17 @@ defmodule Skillbook.Preflight.Router do
       candidates: found
     }
 
-    # A stage that did not end has not decided anything.
-    found = if status == :ok, do: Map.put(state.found, stage, found), else: state.found
+    # A stage that did not end has not decided anything. One that was not needed adds nothing.
+    found =
+      if status in [:ok, :skipped], do: Map.put(state.found, stage, found), else: state.found
+
     {report, %{state | found: found, usage: usage || state.usage}}
   end
-
-  # The model is asked only where the other stages leave a doubt.
-  defp needed?(:model, %{keywords: [_ | _]}), do: false
-  defp needed?(:model, %{retrieval: candidates}), do: Retrieval.unsure?(candidates)
-  defp needed?(:model, _found), do: false
-  defp needed?(_stage, _found), do: true
 
   defp attempt(stage, state, deadline) do
     case deadline - System.monotonic_time(:millisecond) do
       left when left > 0 ->
-        state.view.book
+        state.subject.book
         |> Worker.start([], fn -> find(stage, state, left) end)
         |> Worker.run(left)
 
@@ -168,6 +175,7 @@ defmodule Skillbook.Preflight.Router do
   end
 
   defp outcome({:ok, {:ok, found, usage}}), do: {:ok, nil, found, usage}
+  defp outcome({:ok, :not_needed}), do: {:skipped, nil, [], nil}
   defp outcome({:ok, {:error, error}}), do: {:failed, Exception.message(error), [], nil}
   defp outcome(:timeout), do: {:timeout, "the time limit was reached", [], nil}
 
@@ -175,35 +183,65 @@ defmodule Skillbook.Preflight.Router do
   defp outcome({:crash, {%error{}, _stack}}), do: {:failed, "crashed: #{inspect(error)}", [], nil}
   defp outcome({:crash, _reason}), do: {:failed, "crashed", [], nil}
 
-  defp find(:keywords, %{view: view} = state, _left) do
+  defp find(:keywords, state, _left) do
     found =
-      for {name, keyword} <- Native.view_triggered(view.ref, request(state.messages)),
+      for {name, keyword} <- triggered(state),
           do: %{name: name, confidence: @keyword_confidence, reason: "keyword: #{keyword}"}
 
     {:ok, found, nil}
   end
 
-  defp find(:retrieval, %{view: view} = state, _left),
-    do: {:ok, Retrieval.find(view, request(state.messages)), nil}
-
-  defp find(:model, state, left) do
-    candidates = state.found.retrieval
-    Choice.find(state.view, state.messages, candidates, state.settings, left)
+  defp find(:retrieval, %{subject: subject} = state, _left) do
+    request = request(state.messages)
+    {:ok, Retrieval.find(subject.view, request, subject.meaning.(request)), nil}
   end
 
-  # A model that was asked has seen all candidates, so its answer replaces their confidence.
+  defp find(:model, %{subject: subject, settings: settings} = state, left) do
+    triggered = triggered(state)
+    shown = Shown.names(subject, state.messages, Enum.map(triggered, &elem(&1, 0)))
+
+    if decided?(shown, triggered, state),
+      do: :not_needed,
+      else: Choice.find(subject, state.messages, shown, settings, left)
+  end
+
+  defp triggered(%{subject: subject, messages: messages}),
+    do: Native.view_triggered(subject.view.ref, request(messages))
+
+  # Whether no answer of the model could change the picks, or none could have a reason. Keywords
+  # are always picked, and a message may need several entries. So it is decided if there is
+  # nothing more to pick, no place left, no word beside the keywords, or no word at all.
+  defp decided?(shown, triggered, %{found: found, settings: settings, messages: messages}) do
+    picked =
+      for %{name: name, confidence: confidence} <- found[:keywords] || [],
+          confidence >= settings.threshold,
+          do: name
+
+    shown -- picked == [] or length(picked) >= settings.max or
+      (picked != [] and said(messages) -- said(triggered) == []) or
+      (match?([_], messages) and Query.words(request(messages)) == [])
+  end
+
+  # The stems of the words that say something about the subject.
+  defp said([%{} | _] = messages), do: stems(request(messages))
+  defp said(triggered), do: Enum.flat_map(triggered, fn {_name, keyword} -> stems(keyword) end)
+
+  defp stems(text), do: for({_form, stem, false} <- Query.words(text), uniq: true, do: stem)
+
+  # A model that was asked has seen the candidates, so its answer replaces their confidence. What
+  # an author chose as a keyword comes before what the router found.
   defp picks(found, settings) do
     stages = if found[:model], do: [:keywords, :model], else: [:keywords, :retrieval]
 
     for(
       stage <- stages,
-      candidate <- found[stage] || [],
+      candidate <- Enum.sort_by(found[stage] || [], &(-&1.confidence)),
       candidate.confidence >= settings.threshold,
       do:
         struct!(Pick, Map.put(Map.take(candidate, [:name, :confidence, :reason]), :stage, stage))
     )
     |> Enum.uniq_by(& &1.name)
-    |> Enum.sort_by(&(-&1.confidence))
     |> Enum.take(settings.max)
+    |> Enum.sort_by(&(-&1.confidence))
   end
 end

@@ -22,7 +22,7 @@ defmodule Skillbook.Preflight.Settings do
             max: 3,
             stages: @stages,
             threshold: 0.5,
-            timeout: 1_000,
+            timeout: nil,
             max_tokens: 8_000
 
   @doc "Checks the `:preflight` of a book, a profile or a run, which may be `false` or `nil`."
@@ -39,8 +39,13 @@ defmodule Skillbook.Preflight.Settings do
   def of_call(%View{profile: profile} = view, options) do
     with {:error, error} <- Options.validate(options, "a preflight", schema()), do: raise(error)
     settings = struct!(__MODULE__, Enum.concat([of_book(view) || [], own(profile), options]))
-    %{settings | enabled: settings.enabled and not off?(profile)}
+    timeout = settings.timeout || default_timeout(settings)
+    %{settings | timeout: timeout, enabled: settings.enabled and not off?(profile)}
   end
+
+  # A model needs longer than a search.
+  defp default_timeout(settings),
+    do: if(settings.model && :model in settings.stages, do: 3_000, else: 1_000)
 
   @doc """
   The settings of a run's first turn; `nil` if the book and the profile have none, or not enabled.

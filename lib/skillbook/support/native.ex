@@ -134,6 +134,7 @@ defmodule Skillbook.Native do
   def vectors_texts(_catalog, _digests), do: missing()
   def vectors_retain(_vectors, _catalog), do: missing()
   def view_pickable(_view, _names), do: missing()
+  def view_pickables(_view, _most), do: missing()
   def view_proactive(_view), do: missing()
   def view_triggered(_view, _text), do: missing()
 

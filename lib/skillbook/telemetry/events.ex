@@ -18,6 +18,7 @@ defmodule Skillbook.Telemetry.Events do
   @workflow [:book, :profile, :skill]
   @firing [:book, :profile, :skill, :at, :attempt]
   @agent [:book, :profile, :depth, :provider, :model]
+  @preflight [:book, :profile, :among]
   @model [:book, :profile, :turn, :provider, :model]
   @breaker [:failures, :system_time]
   @failing [:book, :profile, :tenant, :skill]
@@ -88,12 +89,13 @@ defmodule Skillbook.Telemetry.Events do
     {[:agent, :start], "a run of `Skillbook.Agent` begins", @start, @agent},
     {[:agent, :stop], "it ended, for any reason", @stop, @agent ++ [:status, :turns]},
     {[:agent, :exception], "an error in its caller's code ended it", @stop, @agent ++ [:kind]},
-    {[:preflight, :start], "the router picks skills for a message", @start, [:book, :profile]},
+    {[:preflight, :start], "the router picks skills or a profile for a message", @start,
+     @preflight},
     {[:preflight, :stop], "it has picked; failed stages do not change that", @stop,
-     [:book, :profile, :picks, :cached]},
-    {[:preflight, :exception], "an error in its own code", @stop, [:book, :profile, :kind]},
+     @preflight ++ [:picks, :cached]},
+    {[:preflight, :exception], "an error in its own code", @stop, @preflight ++ [:kind]},
     {[:preflight, :stage], "a stage ended, or was not needed", [:duration],
-     [:book, :profile, :stage, :status]},
+     @preflight ++ [:stage, :status]},
     {[:prompt, :section], "a section of the application was made, or left out", [:duration],
      [:book, :profile, :section, :status]},
     {[:model, :start], "a run asks its model", @start, @model},

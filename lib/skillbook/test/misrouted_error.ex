@@ -5,7 +5,8 @@ defmodule Skillbook.MisroutedError do
   ## Fields
 
     * `:request`, `:name` - the request, and the entry that it should or should not lead to
-    * `:expected` - `{:first, n}`, among the first `n`, or `:not_picked`
+    * `:expected` - `{:first, n}`, among the first `n`; `:picked` by the router; or `:not_picked`
+    * `:picks` - the names that the router picked instead, for `:picked`
     * `:rank` - the place of the entry, from 1; `nil` if it is not among the first ten
     * `:ranking` - the first entries, each a `t:Skillbook.Test.ranked/0`
 
@@ -37,12 +38,13 @@ defmodule Skillbook.MisroutedError do
   @type t :: %__MODULE__{
           request: String.t(),
           name: String.t(),
-          expected: {:first, pos_integer()} | :not_picked,
+          expected: {:first, pos_integer()} | :picked | :not_picked,
+          picks: [String.t()],
           rank: pos_integer() | nil,
           ranking: [Test.ranked()]
         }
 
-  defexception [:request, :name, :expected, :rank, ranking: []]
+  defexception [:request, :name, :expected, :rank, picks: [], ranking: []]
 
   @impl true
   def message(error) do
@@ -51,6 +53,11 @@ defmodule Skillbook.MisroutedError do
 
   defp headline(%{expected: :not_picked} = error),
     do: "expected #{inspect(error.request)} not to lead to `#{error.name}`, but it is picked"
+
+  defp headline(%{expected: :picked} = error) do
+    got = if error.picks == [], do: "nothing", else: Enum.map_join(error.picks, ", ", &"`#{&1}`")
+    "expected the router to pick `#{error.name}` for #{inspect(error.request)}, it picks #{got}"
+  end
 
   defp headline(%{expected: {:first, first}} = error) do
     where = if first == 1, do: "first", else: "among the first #{first}"

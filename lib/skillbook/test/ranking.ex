@@ -8,8 +8,9 @@ defmodule Skillbook.Test.Ranking do
   # requests, a result would say nothing.
 
   alias Skillbook.Embedding.{Entries, Query}
+  alias Skillbook.Preflight.{Router, Settings}
   alias Skillbook.Search.Candidates
-  alias Skillbook.{Book, Embedder, Native, Preflight, Test, View}
+  alias Skillbook.{Book, Embedder, Native, Test, View}
 
   # An entry behind the tenth place is as good as lost.
   @max 10
@@ -156,17 +157,30 @@ defmodule Skillbook.Test.Ranking do
     |> Enum.uniq()
   end
 
-  @doc "The names that the router picks for a request without a model."
-  @spec picked(t(), String.t()) :: [String.t()]
-  def picked(%{view: view}, request) do
-    options = [
-      enabled: true,
-      explain: true,
-      stages: [:keywords, :retrieval],
-      timeout: @router_timeout
-    ]
+  @doc """
+  Whether the router is on for a view, with these options or those of its book and profile, as in
+  a conversation.
+  """
+  @spec router?(View.t(), keyword() | false | nil) :: boolean()
+  def router?(view, preflight), do: Settings.of_run(view, preflight) != nil
 
-    for pick <- Preflight.run(view, utf8(request), options).picks, do: pick.name
+  @doc """
+  The names that the router picks for a request: as it is set if it is on, and otherwise without a
+  model. Raises if a stage fails, since the picks would say nothing.
+  """
+  @spec picked(t(), String.t(), keyword() | false | nil) :: [String.t()]
+  def picked(%{view: view}, request, preflight) do
+    settings =
+      Settings.of_run(view, preflight) ||
+        Settings.of_call(view, enabled: true, stages: [:keywords, :retrieval])
+
+    result = Router.run(view, utf8(request), %{settings | timeout: @router_timeout}, true)
+
+    for %{stage: stage, status: status, error: error} <- result.stages,
+        status in [:failed, :timeout],
+        do: raise("the stage #{inspect(stage)} of the router failed: #{error}")
+
+    for pick <- result.picks, do: pick.name
   end
 
   @doc "A ranking as a table: a line for each entry, and one for its sentence."

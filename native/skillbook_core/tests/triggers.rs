@@ -118,6 +118,8 @@ fn only_skills_and_commands_of_the_prompt_are_picked() {
         let name = |id| &*view.entry(id).unwrap().name;
         let may = view.entries().filter(|(id, _)| view.may_pick(*id));
         assert_eq!(may.map(|(_, entry)| &*entry.name).collect::<Vec<_>>(), pickable, "{profile}");
+        let all = view.pickable().map(|(_, entry)| &*entry.name);
+        assert_eq!(all.collect::<Vec<_>>(), pickable, "{profile}");
         let found: Vec<_> = view.triggered("tea").iter().map(|found| name(found.id)).collect();
         assert_eq!(found, with_keyword, "{profile}");
         assert_eq!(view.proactive().map(name).collect::<Vec<_>>(), proactive, "{profile}");

@@ -220,6 +220,12 @@ fn view_pickable(view: ResourceArc<ViewResource>, names: Vec<String>) -> Vec<Str
     names.into_iter().filter(pickable).collect()
 }
 
+/// The first names of the entries that may be loaded for a request, at most so many.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_pickables(view: ResourceArc<ViewResource>, most: usize) -> Vec<String> {
+    view.core().pickable().take(most).map(|(_, entry)| entry.name.to_string()).collect()
+}
+
 /// The names of the entries that the profile always gets whole.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_proactive<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {

@@ -83,7 +83,7 @@ defmodule Skillbook.CLI.RouteTest do
     assert output =~ "secret  N  keyword: wet"
   end
 
-  test "a model is asked if the others are not sure", %{tmp_dir: folder} do
+  test "a model is asked, unless it could change nothing", %{tmp_dir: folder} do
     answer =
       JSON.encode(%{
         skills: [%{name: "stew", confidence: 0.8, reason: "it is\ncold"}],
@@ -100,7 +100,7 @@ defmodule Skillbook.CLI.RouteTest do
 
     assert_receive {:chat, _request}
 
-    # A keyword is sure.
+    # Nothing but a keyword.
     assert {output, 0, ""} = run(folder, ["wet" | model])
     assert output =~ "\nmodel  N ms  not needed\n"
     refute_received {:chat, _request}

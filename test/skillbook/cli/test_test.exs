@@ -52,7 +52,7 @@ defmodule Skillbook.CLI.TestTest do
                   1 example of snow leads to rain before it
 
               3 of 3 skills with examples
-              3 requests: first 33% (1), among the first three 67% (2)
+              3 requests: first 33% (1), among the first three 67% (2), picked 33% (1)
               2 requests after `not`: 1 picked
               """, 1, ""}
   end
@@ -113,13 +113,67 @@ defmodule Skillbook.CLI.TestTest do
     assert output =~ "4 of 4 skills"
   end
 
+  test "--preflight fails for what the router does not pick", %{tmp_dir: folder} do
+    rows = [
+      skill("rain", "Forecasts rain, wind", ["surerain zoo", "not: zoo"]),
+      skill("snow", "Forecasts snow, ice", ["zoo zebra zero snow", "zoo suresnow"]),
+      skill("verse", "Writes verse, songs", ["zoo zebra", "zoo zebra zero rain"])
+    ]
+
+    write(folder, Map.new(rows))
+
+    assert {text, 1, ""} = run([folder, "--preflight"])
+
+    assert text == """
+           snow
+             zoo zebra zero snow  first, not picked
+
+           verse
+             zoo zebra  not found
+             zoo zebra zero rain  not found
+               1  rain  N  rain N
+
+           Skills that compete
+             rain and verse
+               1 example of verse leads to rain before it
+
+           3 of 3 skills with examples
+           5 requests: first 60% (3), among the first three 60% (3), picked 40% (2)
+           1 request after `not`: 0 picked
+           """
+
+    for {flags, status} <- [
+          {["--min-picked", "40"], 0},
+          {["--min-picked", "41"], 1},
+          {["--preflight", "--min-picked", "40"], 0},
+          {["--min-picked", "40", "--min-hit3", "61"], 1}
+        ] do
+      assert {_output, ^status, ""} = run([folder | flags]), inspect(flags)
+    end
+
+    json =
+      capture_io(fn -> CLI.run(["--no-builtins", "test", folder, "--json", "--preflight"]) end)
+
+    {:ok, test} = JSON.decode(json)
+    assert %{"router" => true, "picked" => 0.4} = test
+
+    assert Enum.map(test["results"], &{&1["name"], &1["rank"], &1["picked"], &1["passed"]}) == [
+             {"rain", 1, true, true},
+             {"rain", nil, false, true},
+             {"snow", 1, false, false},
+             {"snow", 1, true, true},
+             {"verse", nil, false, false},
+             {"verse", nil, false, false}
+           ]
+  end
+
   test "prints JSON", %{tmp_dir: folder} do
     json = fn ->
       capture_io(fn -> CLI.run(["--no-builtins", "test", weather(folder), "--json"]) end)
     end
 
     {:ok, test} = JSON.decode(json.())
-    assert %{"entries" => 3, "unlisted" => [], "vectors" => false} = test
+    assert %{"entries" => 3, "unlisted" => [], "vectors" => false, "router" => false} = test
     assert test["hit1"] == 1 / 3
 
     assert Enum.map(test["results"], &{&1["name"], &1["rank"], &1["passed"], &1["not"]}) == [

@@ -666,7 +666,8 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   # The picks of the router with their order, confidence and reasons, and what its stages have
-  # seen; then the same from its cache. The model's reason depends on all that it is asked.
+  # seen; then the same from its cache. The model's reason depends on all that it is asked: the
+  # whole catalog if it is small, and the candidates of keywords and words otherwise.
   defp routed(view) do
     model =
       Model.Function.new(fn messages, _options ->
@@ -680,7 +681,13 @@ defmodule Skillbook.Store.LeaksTest do
       end)
 
     for text <- @asked ++ ["Where is the stew?", "Poems of three lines, and two bottles of milk"],
-        options <- [[], [threshold: 0.0, max: 10], [threshold: 0.0, model: model]],
+        options <- [
+          [],
+          [threshold: 0.0, max: 10],
+          [threshold: 0.0, model: model],
+          [stages: [:model], model: model],
+          [stages: [:keywords, :model], max: 1, model: model]
+        ],
         _ <- 1..2 do
       result = Preflight.run(view, text, [timeout: 60_000] ++ options)
       if result.needed, do: Process.put(:routed, true)

@@ -33,7 +33,7 @@ impl View {
     }
 
     /// The entries that may be loaded, in the order of their names.
-    fn pickable(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+    pub fn pickable(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
         let shown = about::LISTED | about::IN_PROMPT | about::NOTE;
         self.those(shown, about::LISTED | about::IN_PROMPT).map(|(id, entry)| (id, &**entry))
     }

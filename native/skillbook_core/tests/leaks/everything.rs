@@ -133,8 +133,10 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
 /// The entries that the router may load, and those with a keyword in a text.
 pub fn picks(view: &View, names: &[String], out: &mut String) {
     let named = |id| view.entry(id).map(|entry| &entry.name);
-    let pickable = view.entries().filter(|(id, _)| view.may_pick(*id));
-    *out += &format!("{:?}\n", pickable.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
+    let pickable = view.pickable().map(|(_, entry)| &entry.name);
+    *out += &format!("{:?}\n", pickable.collect::<Vec<_>>());
+    let may = view.entries().filter(|(id, _)| view.may_pick(*id));
+    *out += &format!("{:?}\n", may.map(|(_, entry)| &entry.name).collect::<Vec<_>>());
     *out += &format!("{:?}\n", view.proactive().map(named).collect::<Vec<_>>());
     let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
     let keywords: Vec<_> = marks.map(|mark| format!("k{mark}")).collect();
