@@ -1,16 +1,19 @@
-# Shows how well the router tells requests from remarks that need no skill: the curve of false
-# alarms (a remark gets a skill) against misses (a request gets none), at each threshold, for
-# words alone and with vectors.
+# Shows how well the router tells requests from messages that need no skill, for words alone and
+# with vectors: by the size of the catalog, and at each threshold.
 #
-#     mix run bench/preflight.exs FOLDER [--embedder MODEL] [--fit]
+#     mix run bench/preflight.exs [FOLDER] [--embedder MODEL] [--fit]
 #
 # FOLDER has sets of requests in the format of bench/routing.exs: FOLDER/SET/skills.jsonl and
-# requests.jsonl. Each set is also made into a catalog of 15 skills. 300 requests of the untouched
-# halves are taken, the same number of each catalog; the 300 remarks are in bench/remarks.txt.
-# MODEL is the folder of a sentence-transformers model.
+# requests.jsonl. Each set is also cut into catalogs of 3, 7, 15 and 40 skills. Without FOLDER there
+# are only the small catalogs of test/support/fixtures/routing, whose remarks are about the subjects
+# of their skills. MODEL is the folder of a sentence-transformers model.
 #
-# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves of
-# the requests and of the remarks, and how reliable they are on the others.
+# Three kinds of messages are made to each catalog: its requests, the remarks of
+# bench/remarks.txt, and, up to 40 skills, requests for skills of other catalogs ("strangers").
+# Each has a tuning half and an untouched one; the figures are those of the untouched halves.
+#
+# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves, and
+# how reliable they are on the others.
 
 defmodule Bench.Preflight do
   @moduledoc false
@@ -23,57 +26,149 @@ defmodule Bench.Preflight do
   alias Skillbook.Support.JSON
   alias Skillbook.View
 
-  @requests 300
-  # The skills of the small catalog that is made of each set, since scores depend on their number.
-  @few 15
-  # The requests of each set for fitting.
-  @fitted 200
+  @fixtures Path.expand("../test/support/fixtures/routing", __DIR__)
+  # The sizes of the catalogs that are cut from each set, and how many there are of a size.
+  @cuts [{3, 6}, {7, 4}, {15, 2}, {40, 1}]
+  # The messages of each half that are made to a catalog.
+  @requests 80
+  @remarks 50
+  @strangers 40
+  # The requests of each set that are strangers to other sets.
+  @lent 60
+  # Catalogs that serve nearly all requests have no strangers.
+  @most_with_strangers 40
+  # The candidates that may be the best, by their confidence.
+  @candidates 5
+  @rounds 6
   @iterations 30
   @ridge 1.0e-3
   @thresholds [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 
-  def run([folder | arguments]) do
-    {options, []} = OptionParser.parse!(arguments, strict: [embedder: :string, fit: :boolean])
+  def run(arguments) do
+    {options, folder} = OptionParser.parse!(arguments, strict: [embedder: :string, fit: :boolean])
+
     Logger.configure(level: :error)
     root = Path.join(System.tmp_dir!(), "skillbook_bench_preflight_#{System.pid()}")
-    remarks = File.read!(Path.join(__DIR__, "remarks.txt")) |> String.split("\n", trim: true)
-    sets = folder |> Path.join("*/skills.jsonl") |> Path.wildcard() |> Enum.map(&Path.dirname/1)
+    remarks = remarks()
+    own = sets(@fixtures)
+    public = Enum.flat_map(folder, &sets/1)
+    strangers = Map.new([{:own, lent(own)}, {:public, lent(own) ++ lent(public)}])
 
     try do
       :ets.new(__MODULE__, [:named_table, :public])
       model = options[:embedder] && embedder(options[:embedder])
 
-      sets =
-        for set <- Enum.sort(sets),
-            size <- [:all, @few],
-            do: load(set, size, root, model)
+      catalogs =
+        for({name, set} <- own, do: {:own, name, name, set}) ++
+          for {name, set} <- public, cut <- cuts(name, set), do: cut
 
-      kinds = if model, do: [:words, :vectors], else: [:words]
+      catalogs = for catalog <- catalogs, do: load(catalog, remarks, strangers, root, model)
 
-      if options[:fit] do
-        for kind <- kinds, do: fit(kind, sets, remarks)
-      else
-        for kind <- kinds, do: curve(kind, sets, remarks)
-      end
+      for kind <- if(model, do: [:words, :vectors], else: [:words]),
+          do: if(options[:fit], do: fit(kind, catalogs), else: show(kind, catalogs))
     after
       File.rm_rf!(root)
     end
   end
 
-  # A book for words, one with vectors, and the requests of a set.
-  defp load(set, size, root, model) do
-    name = "#{Path.basename(set)}_#{size}"
+  # Messages have a text, a half, and the names of the skills that are right.
+  defp remarks do
+    for text <-
+          Path.join(__DIR__, "remarks.txt") |> File.read!() |> String.split("\n", trim: true),
+        do: %{
+          text: text,
+          half: if(rem(:binary.first(hash(text)), 2) == 0, do: :tuning, else: :rest)
+        }
+  end
+
+  defp sets(folder) do
+    for skills <- folder |> Path.join("*/skills.jsonl") |> Path.wildcard() |> Enum.sort() do
+      set = Path.dirname(skills)
+
+      {Path.basename(set),
+       %{
+         skills: lines(skills),
+         requests: messages(Path.join(set, "requests.jsonl")),
+         remarks: messages(Path.join(set, "remarks.jsonl"))
+       }}
+    end
+  end
+
+  defp messages(file) do
+    for row <- lines(file) do
+      half = if row["half"] == "tuning", do: :tuning, else: :rest
+      %{text: row["text"], half: half, right: List.wrap(row["skill"])}
+    end
+  end
+
+  defp lines(file) do
+    if File.exists?(file) do
+      for line <- File.stream!(file), String.trim(line) != "" do
+        {:ok, value} = JSON.decode(line)
+        value
+      end
+    else
+      []
+    end
+  end
+
+  # The catalogs of a set, with their group.
+  defp cuts(name, set) do
+    names = set.requests |> Enum.flat_map(& &1.right) |> Enum.uniq() |> Enum.sort_by(&hash/1)
+
+    small =
+      for {size, count} <- @cuts,
+          {part, number} <-
+            names
+            |> Enum.chunk_every(size, size, :discard)
+            |> Enum.take(count)
+            |> Enum.with_index() do
+        requests =
+          Enum.filter(set.requests, fn %{right: right} -> Enum.any?(right, &(&1 in part)) end)
+
+        {size, name, "#{name}_#{size}_#{number}",
+         %{
+           skills: Enum.filter(set.skills, &(&1["name"] in part)),
+           requests: halves(requests, max(8, div(@requests, count))),
+           remarks: []
+         }}
+      end
+
+    small ++ [{:all, name, name, %{set | requests: halves(set.requests, @requests)}}]
+  end
+
+  # Requests that are made to other sets. One set has skills for nearly everything.
+  defp lent(sets) do
+    for {name, set} <- sets,
+        length(set.skills) <= @most_with_strangers or not String.starts_with?(name, "mixed"),
+        request <- halves(set.requests, @lent),
+        do: Map.put(request, :from, name)
+  end
+
+  # So many of each half, the same in each run.
+  defp halves(messages, count, salt \\ "") do
+    for half <- [:tuning, :rest],
+        message <-
+          messages
+          |> Enum.filter(&(&1.half == half))
+          |> Enum.sort_by(&hash(salt <> &1.text))
+          |> Enum.take(count),
+        do: message
+  end
+
+  defp hash(text), do: :crypto.hash(:md5, text)
+
+  # A book for words, one with vectors, and the messages to both.
+  defp load({group, set, name, %{skills: skills} = content}, remarks, strangers, root, model) do
     pages = Path.join(root, name)
-    {skills, requests} = part(size, lines(set, "skills.jsonl"), lines(set, "requests.jsonl"))
+    File.mkdir_p!(pages)
 
     for {skill, number} <- Enum.with_index(skills) do
       page =
         "---\nname: #{JSON.encode(skill["name"])}\n" <>
-          "description: #{JSON.encode(skill["description"])}\n---\n"
+          "description: #{JSON.encode(skill["description"])}\n---\n#{skill["body"]}\n"
 
-      path = Path.join(pages, "s#{number}.md")
-      File.mkdir_p!(pages)
-      File.write!(path, page)
+      File.write!(Path.join(pages, "s#{number}.md"), page)
     end
 
     view = fn name, options ->
@@ -86,26 +181,37 @@ defmodule Bench.Preflight do
     end
 
     words = view.(:"#{name}_words", [])
-    options = [embedder: model, embedder_timeout: 60_000]
+    options = [embedder: model, embedder_timeout: 600_000]
     vectors = model && view.(:"#{name}_vectors", options)
     if vectors, do: wait(vectors)
-    %{name: name, views: %{words: words, vectors: vectors}, requests: requests}
+    size = length(skills)
+    few? = group != :own and size <= @most_with_strangers
+
+    strangers =
+      if size <= @most_with_strangers,
+        do:
+          strangers[if(group == :own, do: :own, else: :public)]
+          |> Enum.reject(&related?(&1.from, set))
+          |> halves(@strangers, name),
+        else: []
+
+    %{
+      name: name,
+      group: group,
+      size: size,
+      views: %{words: words, vectors: vectors},
+      messages: %{
+        requests: content.requests,
+        remarks: if(few?, do: halves(remarks, @remarks, name), else: remarks),
+        subjects: content.remarks,
+        strangers: strangers
+      }
+    }
   end
 
-  defp part(:all, skills, requests), do: {skills, requests}
-
-  # Skills that have requests, and these.
-  defp part(count, skills, requests) do
-    names =
-      requests
-      |> Enum.flat_map(&List.wrap(&1["skill"]))
-      |> Enum.uniq()
-      |> Enum.sort_by(&hash/1)
-      |> Enum.take(count)
-
-    {Enum.filter(skills, &(&1["name"] in names)),
-     Enum.filter(requests, fn request -> Enum.any?(names, &right?(request, &1)) end)}
-  end
+  # Two sets of one project.
+  defp related?(one, other),
+    do: String.slice(one, 0, 8) == String.slice(other, 0, 8)
 
   # The books share many texts, so each one is embedded once.
   defp embedder(model) do
@@ -131,75 +237,112 @@ defmodule Bench.Preflight do
     end
   end
 
-  defp lines(set, file) do
-    for line <- File.stream!(Path.join(set, file)), String.trim(line) != "" do
-      {:ok, value} = JSON.decode(line)
-      value
-    end
-  end
+  # The figures
 
-  # The same texts in each run.
-  defp some(requests, count), do: requests |> Enum.sort_by(&hash(&1["text"])) |> Enum.take(count)
-  defp hash(text), do: :crypto.hash(:md5, text)
-  defp tuning?(remark), do: rem(:binary.first(hash(remark)), 2) == 0
-  defp right?(request, name), do: name in List.wrap(request["skill"])
-
-  # The curve
-
-  defp curve(kind, sets, remarks) do
-    each = div(@requests, length(sets))
-
-    asked =
-      for set <- sets,
-          requests = Enum.filter(set.requests, &(&1["half"] != "tuning")),
-          request <- some(requests, each),
-          do: {request, picks(set, kind, request["text"])}
-
-    # A remark is made to each set, so its false alarms are shares.
-    said = for set <- sets, remark <- remarks, do: {remark, picks(set, kind, remark)}
-
-    untouched = for {remark, picks} <- said, not tuning?(remark), do: {remark, picks}
-    best = &Enum.max(Enum.map(&1, fn pick -> pick.confidence end), fn -> 0.0 end)
+  defp show(kind, catalogs) do
     default = %Preflight.Settings{}.threshold
 
+    rows =
+      for catalog <- catalogs,
+          {of, messages} <- catalog.messages,
+          %{half: :rest} = message <- messages,
+          do: %{
+            catalog: catalog,
+            of: of,
+            message: message,
+            picks: picks(catalog, kind, message.text)
+          }
+
+    IO.puts("\n#{kind}, threshold #{default}")
+
     IO.puts(
-      "\n#{kind}: #{length(remarks)} remarks, #{length(asked)} requests of #{length(sets)} sets"
+      cells(
+        ["catalogs", "requests", "right", "wrong", "none", "first", "remarks", "picked"] ++
+          ["subjects", "picked", "strangers", "picked"]
+      )
     )
 
-    IO.puts("threshold  false alarms  (untouched)  misses  right among 3  first right")
+    groups = Enum.group_by(rows, &label(&1.catalog))
+    own = Enum.filter(rows, &(&1.catalog.group == :own))
+    few = Enum.filter(own, &(&1.catalog.size <= 20))
 
-    for threshold <- Enum.uniq(Enum.sort([default | @thresholds])) do
-      above = fn picks -> Enum.filter(picks, &(&1.confidence >= threshold)) end
-      alarms = share(said, fn {_, picks} -> best.(picks) >= threshold end)
-      alarms_untouched = share(untouched, fn {_, picks} -> best.(picks) >= threshold end)
-      misses = share(asked, fn {_, picks} -> above.(picks) == [] end)
+    for {{_order, label}, rows} <-
+          Enum.sort(groups) ++ [{{0, "fixtures up to 20"}, few}, {{0, "fixtures"}, own}] do
+      requests = of(rows, :requests)
+      right = Enum.count(requests, &right?(&1, default, 3))
+      none = Enum.count(requests, &(above(&1, default) == []))
+      first = Enum.count(requests, &right?(&1, default, 1))
 
-      among = fn count ->
-        share(asked, fn {request, picks} ->
-          above.(picks) |> Enum.take(count) |> Enum.any?(&right?(request, &1.name))
-        end)
+      picked = fn of ->
+        rows = of(rows, of)
+        [length(rows), share(rows, &(above(&1, default) != []))]
       end
 
-      mark = if threshold == default, do: " <- default", else: ""
-
       IO.puts(
-        Enum.map_join(
-          [{threshold, 9}, {alarms, 14}, {alarms_untouched, 13}, {misses, 8}, {among.(3), 15}] ++
-            [{among.(1), 13}],
-          fn {value, width} -> String.pad_leading(to_string(value), width) end
-        ) <> mark
+        cells(
+          [label, length(requests), right, length(requests) - right - none, none, first] ++
+            picked.(:remarks) ++ picked.(:subjects) ++ picked.(:strangers)
+        )
       )
     end
 
-    false_alarms =
-      for {remark, [pick | _]} <- said, pick.confidence >= default, do: {remark, pick}
+    curve(rows, default)
+    IO.puts("\nthe surest remarks:")
 
-    IO.puts("\nthe surest false alarms:")
-
-    for {remark, pick} <-
-          false_alarms |> Enum.sort_by(&(-elem(&1, 1).confidence)) |> Enum.take(8),
-        do: IO.puts("  #{pick.confidence} #{inspect(remark)}: #{pick.name} (#{pick.reason})")
+    for %{picks: [pick | _], message: message} = row <-
+          (of(rows, :remarks) ++ of(rows, :subjects))
+          |> Enum.filter(&(above(&1, default) != []))
+          |> Enum.sort_by(&(-hd(&1.picks).confidence))
+          |> Enum.uniq_by(& &1.message.text)
+          |> Enum.take(12),
+        do:
+          IO.puts(
+            "  #{pick.confidence} #{inspect(message.text)}: #{row.catalog.name}, #{pick.name} " <>
+              "(#{pick.reason})"
+          )
   end
+
+  defp label(%{group: :own, size: size, name: name}), do: {size, name}
+  defp label(%{group: :all}), do: {1_000_001, "public, all"}
+  defp label(%{group: size}), do: {1_000_000, "public, #{String.pad_leading("#{size}", 2)}"}
+
+  # The fixtures count as much as the public catalogs of each size.
+  defp curve(rows, default) do
+    IO.puts("\nthreshold  remarks picked  strangers picked  misses  right among 3  first right")
+
+    for threshold <- Enum.uniq(Enum.sort([default | @thresholds])) do
+      picked = fn of -> mean(of(rows, of), &(above(&1, threshold) != [])) end
+      misses = mean(of(rows, :requests), &(above(&1, threshold) == []))
+      right = for most <- [3, 1], do: mean(of(rows, :requests), &right?(&1, threshold, most))
+      mark = if threshold == default, do: " <- default", else: ""
+
+      IO.puts(
+        [threshold, picked.(:remarks), picked.(:strangers), misses | right]
+        |> Enum.zip([9, 16, 18, 8, 15, 13])
+        |> Enum.map_join(fn {value, width} -> String.pad_leading(to_string(value), width) end)
+        |> Kernel.<>(mark)
+      )
+    end
+  end
+
+  defp mean(rows, fun) do
+    shares =
+      for {_group, rows} <- Enum.group_by(rows, & &1.catalog.group),
+          do: Enum.count(rows, fun) / length(rows)
+
+    percent(Enum.sum(shares) / length(shares))
+  end
+
+  defp of(rows, of), do: Enum.filter(rows, &(&1.of == of))
+  defp above(row, threshold), do: Enum.filter(row.picks, &(&1.confidence >= threshold))
+
+  defp right?(row, threshold, most),
+    do: row |> above(threshold) |> Enum.take(most) |> Enum.any?(&(&1.name in row.message.right))
+
+  defp cells([label | cells]),
+    do: String.pad_trailing(label, 18) <> Enum.map_join(cells, &String.pad_leading("#{&1}", 10))
+
+  defp percent(share), do: "#{Float.round(100.0 * share, 1)}%"
 
   defp picks(set, kind, text) do
     Preflight.run(set.views[kind], text,
@@ -211,35 +354,46 @@ defmodule Bench.Preflight do
   end
 
   defp share([], _fun), do: "-"
-
-  defp share(items, fun),
-    do: "#{Float.round(100 * Enum.count(items, fun) / length(items), 1)}%"
+  defp share(rows, fun), do: percent(Enum.count(rows, fun) / length(rows))
 
   # Fitting
 
-  defp fit(kind, sets, remarks) do
-    rows = fn requests?, tuning? ->
-      for set <- sets,
-          text <- texts(set, remarks, requests?, tuning?),
-          row <- row(set, kind, text, requests?),
-          do: row
-    end
+  # How much the messages of a group weigh. The fixtures are requests as people write them to their
+  # first skills.
+  defp weight(:own), do: 3.0
+  defp weight(_group), do: 1.0
 
-    tuning = [rows.(true, true), rows.(false, true)]
-    # Half of the messages are requests.
-    weighted = for rows <- tuning, row <- rows, do: {row, 1 / length(rows)}
-    scale = length(weighted) / 2
-    weights = newton(for {row, weight} <- weighted, do: {row, weight * scale})
+  defp fit(kind, catalogs) do
+    rows =
+      for catalog <- catalogs,
+          {of, messages} <- catalog.messages,
+          message <- messages,
+          features = features(catalog, kind, message.text),
+          features != [],
+          do: %{
+            group: catalog.group,
+            of: of,
+            half: message.half,
+            needed: if(of == :requests, do: 1, else: 0),
+            features: features
+          }
+
+    {tuning, rest} = Enum.split_with(rows, &(&1.half == :tuning))
+    tuning = weighted(tuning, kind)
+    first = newton(for {row, weight} <- tuning, do: {{hd(row.features), row.needed}, weight})
+
+    # Which candidate is the best depends on the weights.
+    weights =
+      Enum.reduce(1..@rounds, first, fn _, weights ->
+        newton(for {row, weight} <- tuning, do: {{best(row, weights), row.needed}, weight})
+      end)
+
     IO.puts("\n#{kind}: #{inspect(Enum.map(weights, &Float.round(&1, 2)))}")
-
-    rest = [rows.(true, false), rows.(false, false)]
+    IO.puts("on the other halves, by confidence: predicted, true, messages")
 
     rated =
-      for rows <- rest, {features, needed} <- rows do
-        {Confidence.logistic(weights, tl(features)), needed, 1 / length(rows)}
-      end
-
-    IO.puts("on the other halves, by confidence: predicted, true, messages")
+      for {row, weight} <- weighted(rest, kind),
+          do: {Confidence.logistic(weights, tl(best(row, weights))), row.needed, weight}
 
     for low <- 0..9 do
       bin =
@@ -254,21 +408,38 @@ defmodule Bench.Preflight do
     end
   end
 
-  defp texts(set, _remarks, true, tuning?) do
-    requests = Enum.filter(set.requests, &(&1["half"] == "tuning" == tuning?))
-    for request <- some(requests, @fitted), do: request["text"]
+  # People ask an assistant for something that it cannot do less often than they chat with it.
+  # Such that the router picks for at most one of 20 remarks.
+  defp rarity(:strangers, :words), do: 0.3
+  defp rarity(:strangers, :vectors), do: 0.2
+  defp rarity(_of, _kind), do: 1.0
+
+  # Half of the messages of each group are requests, but for the strangers. The kinds of remarks
+  # weigh the same.
+  defp weighted(rows, kind) do
+    counts = Enum.frequencies_by(rows, &{&1.group, &1.of})
+    kinds = Enum.frequencies_by(Map.keys(counts), fn {group, of} -> {group, of == :requests} end)
+
+    weights =
+      for row <- rows do
+        rarity(row.of, kind) * weight(row.group) / counts[{row.group, row.of}] /
+          kinds[{row.group, row.of == :requests}]
+      end
+
+    scale = length(rows) / Enum.sum(weights)
+    for {row, weight} <- Enum.zip(rows, weights), do: {row, weight * scale}
   end
 
-  defp texts(_set, remarks, false, tuning?),
-    do: for(remark <- remarks, tuning?(remark) == tuning?, do: remark)
+  defp best(row, weights), do: Enum.max_by(row.features, &dot(&1, weights))
 
-  # The features of the best candidate, with 1 for the constant, and whether a skill is needed. A
-  # message without candidates needs none in any case.
-  defp row(set, kind, text, needed?) do
-    candidates = Candidates.find(set.views[kind], text, 1)
+  # The features of the candidates, with 1 for the constant. A message without candidates needs no
+  # skill in any case.
+  defp features(catalog, kind, text) do
+    view = catalog.views[kind]
+    candidates = Candidates.find(view, text, @candidates)
 
-    for {^kind, features} <- Confidence.features(candidates, text, View.count(set.views[kind])),
-        do: {[1.0 | features], if(needed?, do: 1, else: 0)}
+    for {^kind, features} <- Confidence.features(candidates, text, View.count(view)),
+        do: [1.0 | features]
   end
 
   # Newton's method for a logistic function, with a little ridge.

@@ -1,17 +1,19 @@
 defmodule Skillbook.Preflight.Confidence do
   @moduledoc false
   # How likely a message needs a skill, if its best candidate has the scores of this one: a
-  # logistic function, fitted by `bench/preflight.exs --fit` on requests and remarks, of which
-  # there are as many. There is one for words alone and one for words with vectors.
+  # logistic function, fitted by `bench/preflight.exs --fit` on requests, remarks, and requests for
+  # skills that the catalog does not have. Half of the messages are requests. There is one function
+  # for words alone and one for words with vectors.
 
+  alias Skillbook.Preflight.Form
   alias Skillbook.Search.{Candidates, Query}
 
   # The weights of the features below, the constant first.
-  @words [-10.76, 9.19, 3.86]
-  @vectors [-11.06, 4.67, 3.53, 13.26]
+  @words [-8.47, 3.33, 4.41, 2.56, 2.25, -0.17]
+  @vectors [-6.62, 2.67, 3.4, 0.82, -0.11, -0.69, 17.43, 1.65]
 
   # A message with more words of content is no likelier to be a request.
-  @max_content 4
+  @max_content 3
 
   @doc "The confidence of each candidate of a view with so many entries, from 0.0 to 1.0."
   @spec of([Candidates.t()], String.t(), non_neg_integer()) :: [float()]
@@ -24,14 +26,27 @@ defmodule Skillbook.Preflight.Confidence do
   @spec features([Candidates.t()], String.t(), non_neg_integer()) ::
           [{:words | :vectors, [float()]}]
   def features(candidates, text, entries) do
+    {asks?, orders?} = Form.of(text)
     content = :math.log(1 + min(content(text), @max_content))
+    # The best of many entries matches better by chance.
+    size = :math.log(max(entries, 1))
     rarest = max(rarest(entries), 1.0)
+    message = [content, number(asks?), number(orders?), size]
 
     for %{words: words, similarity: similarity} <- candidates do
-      features = [:math.log(1 + max(words, 0.0) / rarest), content]
-      if similarity, do: {:vectors, features ++ [similarity]}, else: {:words, features}
+      features = [:math.log(1 + max(words, 0.0) / rarest) | message]
+
+      cond do
+        similarity == nil -> {:words, features}
+        # Remarks about a subject are as similar to its skill as requests.
+        asks? or orders? -> {:vectors, features ++ [similarity, 0.0]}
+        true -> {:vectors, features ++ [0.0, similarity]}
+      end
     end
   end
+
+  defp number(true), do: 1.0
+  defp number(false), do: 0.0
 
   # The weight of a word that only one entry has, as in the core's `search/scope.rs`. It grows
   # with the catalog, and the scores of words with it.
