@@ -106,6 +106,23 @@ defmodule Skillbook.HTTP.Failure do
   defp named_kind(code) when is_integer(code) and code in 400..499, do: :refused
   defp named_kind(_name), do: nil
 
+  @repeatable [:connection, :server, :rate_limited, :cut_off]
+
+  @doc """
+  The error for a failure of a kind. `{:retry, error}` is one after which the request may be
+  repeated. `:settings` is a failure of the connection that repeating cannot help.
+  """
+  @spec result(module(), atom(), String.t(), non_neg_integer() | nil) :: result(Exception.t())
+  def result(module, kind, reason, retry_after \\ nil)
+
+  def result(module, :settings, reason, _retry_after),
+    do: {:error, struct!(module, kind: :connection, reason: reason)}
+
+  def result(module, kind, reason, retry_after) do
+    how = if kind in @repeatable, do: :retry, else: :error
+    {how, struct!(module, kind: kind, reason: reason, retry_after: retry_after)}
+  end
+
   @doc """
   The kind and the reason of a failed request. `:settings` is a failure of the connection that
   repeating the request cannot help.

@@ -134,7 +134,7 @@ defmodule Skillbook.Model.OpenAITest do
           {"https://example.com/api.openai.com", "max_tokens"},
           {"http://localhost:8080", "max_tokens"}
         ] do
-      assert url |> OpenAI.endpoint() |> OpenAI.limit_field() == field
+      assert OpenAI.limit_field(OpenAI.new!(url: url, model: "m").url) == field
     end
   end
 

@@ -350,7 +350,7 @@ defmodule Skillbook.Model.VendorsTest do
         url: model.url,
         headers:
           [{"content-type", "application/json"}, {"accept", "text/event-stream"}] ++
-            model.__struct__.headers(nil),
+            model.__struct__.headers(model, nil),
         body: Model.Client.encode(model, @hello, [])
       ]
 
