@@ -44,9 +44,9 @@ defmodule Skillbook.Model.Client do
   # had so far are added to `Skillbook.HTTP.Failure.reported/1`, a form of tools to
   # `Skillbook.Tools.Shape`.
   #
-  # One line each names the vendor in `lib/skillbook/cli/model_flags.ex`, for `--api`, and in
-  # `test/support/vendors.ex`, with which `test/support/model_contract.ex` tests it against the
-  # vendor's types (in `test/support/vendors/`). `docs/models.md` shows what it supports.
+  # One line names the vendor in `lib/skillbook/cli/model_flags.ex`, for `--api`, and a row each
+  # shows it in `docs/models.md`. Its test is a `use Skillbook.ModelConformance`, which has all
+  # that vendors have in common; `test/support/vendors/` has the types of its requests.
 
   alias Skillbook.HTTP.Service
   alias Skillbook.Model.{Answer, Schema}
