@@ -19,7 +19,22 @@ defmodule Skillbook.MixProject do
   end
 
   def application do
-    [mod: {Skillbook.Application, []}, extra_applications: applications(Mix.env())]
+    [
+      mod: {Skillbook.Application, []},
+      extra_applications: applications(Mix.env()),
+      env: [skillbook_parts: parts()]
+    ]
+  end
+
+  # The parts of every book, in the order in which they read its options and start.
+  defp parts do
+    [
+      Skillbook.Agent.Part,
+      Skillbook.Scheduler.Part,
+      Skillbook.Connections.Part,
+      Skillbook.MCP.Part,
+      Skillbook.Web.Part
+    ]
   end
 
   # The servers of tests speak TLS.

@@ -176,6 +176,9 @@ defmodule Skillbook do
       the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may
       have their own. Defaults to `nil`, none
 
+    * `:parts` (list) - modules that use `Skillbook.Part`, beside those of the installed packages.
+      Defaults to `[]`
+
     * `:sections` (list) - sections that the application adds to conversations: the open tasks,
       memories that fit, who the user is. See `Skillbook.Prompt.Sections`. Defaults to `[]`
 
@@ -193,6 +196,7 @@ defmodule Skillbook do
       may be secret. Defaults to `false`
   """
 
+  alias Skillbook.Agent.Prose
   alias Skillbook.Approval.Decision
   alias Skillbook.Catalog.{Search, Watcher}
   alias Skillbook.MCP.Client
@@ -200,7 +204,6 @@ defmodule Skillbook do
   alias Skillbook.Run.{CircuitBreaker, Operations}
   alias Skillbook.SQL.Location
   alias Skillbook.Support.{Arguments, Options}
-  alias Skillbook.Workflow.Prose
 
   alias Skillbook.{
     Approval,
@@ -216,6 +219,7 @@ defmodule Skillbook do
     Profile,
     Prompt,
     Report,
+    Scheduler,
     View
   }
 
@@ -716,7 +720,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.pause_schedule/3", name: {:text, name})
 
-    Operations.pause(view, name, options)
+    Scheduler.Operations.pause(view, name, options)
   end
 
   @doc """
@@ -735,7 +739,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.resume_schedule/3", name: {:text, name})
 
-    Operations.resume(view, name, options)
+    Scheduler.Operations.resume(view, name, options)
   end
 
   @doc """
@@ -754,7 +758,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.run_schedule/3", name: {:text, name})
 
-    Operations.run(view, name, options)
+    Scheduler.Operations.run(view, name, options)
   end
 
   @doc """

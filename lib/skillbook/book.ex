@@ -11,17 +11,14 @@ defmodule Skillbook.Book do
 
   alias Skillbook.Book.{Cache, Config, Profiles}
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Connections.Tokens
-  alias Skillbook.MCP.Client
   alias Skillbook.Prompt.Sections
   alias Skillbook.Reply.StoredResults
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Worker}
-  alias Skillbook.Scheduler.Server
   alias Skillbook.Search.Backfill
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{Catalog, Connections, Embedder, Embedding, Profile, Request, Source}
+  alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, Request, Source}
   alias Skillbook.{Telemetry, Vault, View}
 
   @type t :: %__MODULE__{
@@ -66,14 +63,17 @@ defmodule Skillbook.Book do
           embedder_timeout: pos_integer(),
           vectors: reference() | nil,
           document_vectors: reference() | nil,
-          connections: Connections.Config.t() | nil,
+          # Options of parts, each read by its part.
+          connections: struct() | nil,
+          parts: [module()],
           test: test() | nil
         }
 
   # The hooks of `Skillbook.Test`: handlers in place of those of entries, a function that gets
   # each call with its answer, and the clock of calls.
   @type test :: %{
-          stubs: %{String.t() => Skillbook.Test.Stub.t()},
+          stubs: %{String.t() => struct()},
+          handler: module(),
           observe: (Skillbook.RoutedCommand.t(), Skillbook.Context.t(), term() -> term()),
           clock: (() -> DateTime.t())
         }
@@ -131,6 +131,7 @@ defmodule Skillbook.Book do
     telemetry_flags: false,
     sections: [],
     watch: true,
+    parts: [],
     vaults: [],
     embedder_timeout: 300
   ]
@@ -243,8 +244,7 @@ defmodule Skillbook.Book do
   def init(%__MODULE__{} = book) do
     Cache.new(book.name)
     Drain.new(book.name)
-    if book.connections, do: Tokens.new(book.name)
-    if Client.settings(book) != [], do: Client.Table.new(book.name)
+    Part.all(book.parts, :init, [book])
 
     parts = %{
       id: :parts,
@@ -270,25 +270,20 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)}
         ] ++
-        connections(book) ++
+        Part.flat(book.parts, :before_catalog, [book]) ++
         [
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
         ] ++
         follower(book) ++
         vaults(book) ++
-        if(book.scheduler, do: Server.children(book), else: []) ++
-        embedding(book) ++
-        Client.children(book)
+        Part.flat(book.parts, :children, [book]) ++
+        embedding(book)
 
     Supervisor.init(children, strategy: :rest_for_one)
   end
 
   defp database(%{store: nil}), do: []
   defp database(%{store: store} = book), do: [store, {__MODULE__.Migration, book}]
-
-  # Before the follower, which tells it about changes.
-  defp connections(%{connections: nil}), do: []
-  defp connections(book), do: [{Tokens, book}]
 
   defp follower(%{store: nil}), do: []
 
@@ -340,12 +335,9 @@ defmodule Skillbook.Book do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
            :ok <- Backfill.index(Skillbook.Book.sql(book)),
            {:ok, _revision} <- Follower.load(book),
-           :ok <- load_connections(book),
+           :ok <- Part.check(book.parts, :load, [book]),
            do: :ignore
     end
-
-    defp load_connections(%{connections: nil}), do: :ok
-    defp load_connections(book), do: Tokens.load(book)
   end
 
   defmodule Registration do

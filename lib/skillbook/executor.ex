@@ -34,7 +34,6 @@ defmodule Skillbook.Executor do
   require Logger
 
   alias Skillbook.Flags.Check
-  alias Skillbook.MCP.Client.Reader
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Policy, Worker}
   alias Skillbook.Support.{Arguments, Options, Shape}
   alias Skillbook.Workflow.Page
@@ -46,6 +45,7 @@ defmodule Skillbook.Executor do
     Context,
     Entry,
     HandlerError,
+    Help,
     OutOfServiceError,
     PolicyError,
     Request,
@@ -162,8 +162,9 @@ defmodule Skillbook.Executor do
 
   defp observe(_book, _routed, _context, answer), do: answer
 
-  defp stub(%Entry{name: name}, %Book{test: %{stubs: stubs}}) when is_map_key(stubs, name),
-    do: Skillbook.Test.Stub
+  defp stub(%Entry{name: name}, %Book{test: %{stubs: stubs, handler: handler}})
+       when is_map_key(stubs, name),
+       do: handler
 
   defp stub(_entry, _book), do: nil
 
@@ -234,7 +235,7 @@ defmodule Skillbook.Executor do
 
   # The text of a skill of an MCP server is fetched when it is needed.
   defp page(entry, declaration, command, context) do
-    with :other <- Reader.answer(context.view, entry.name),
+    with :other <- Help.elsewhere(context.view, entry.name),
          do: Page.fill(entry, declaration, command, context)
   end
 

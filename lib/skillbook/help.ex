@@ -16,8 +16,7 @@ defmodule Skillbook.Help do
       "tasks"
   """
 
-  alias Skillbook.MCP.Client.{Error, Reader}
-  alias Skillbook.{Entry, Native, UnknownSkillError, View}
+  alias Skillbook.{Entry, Native, Part, UnknownSkillError, View}
 
   @typedoc """
   A text, or the reason why there is none. A skill of an MCP server, whose text is fetched when it
@@ -51,7 +50,7 @@ defmodule Skillbook.Help do
   @doc false
   # As `get/3`, with the path that was found: for another spelling, the name.
   @spec find(View.t(), String.t()) ::
-          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Error.t()}
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Exception.t()}
   def find(view, path) do
     with {:error, %UnknownSkillError{} = error} <- find_exact(view, path) do
       case View.spelled(view, path) do
@@ -65,14 +64,20 @@ defmodule Skillbook.Help do
   @doc false
   # As `find/2`, without other spellings.
   @spec find_exact(View.t(), String.t()) ::
-          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Error.t()}
+          {:ok, {String.t(), String.t()}} | {:error, UnknownSkillError.t() | Exception.t()}
   def find_exact(%View{ref: ref} = view, path) do
     answer =
-      with :other <- Reader.answer(view, path),
+      with :other <- elsewhere(view, path),
            do: answer(Native.view_help(ref, path), view, path)
 
     with {:ok, text} <- answer, do: {:ok, {path, text}}
   end
+
+  @doc false
+  # The text of a page that a part keeps elsewhere, `:other` for any other.
+  @spec elsewhere(View.t(), String.t()) :: {:ok, String.t()} | {:error, Exception.t()} | :other
+  def elsewhere(%View{functions: functions}, _path) when functions == %{}, do: :other
+  def elsewhere(view, path), do: Part.first(Part.of(view.book), :text, [view, path])
 
   @doc false
   # Returns the entries whose texts the answer to a path contains. Tries the path in the order of
@@ -130,7 +135,7 @@ defmodule Skillbook.Help do
   @doc "Returns the body of an entry, with a list of its files for a skill that has some."
   @spec skill(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: answer()
   def skill(view_or_book, name, options \\ []),
-    do: part(view_or_book, name, options, "skill/3", &Native.view_help_skill/2, &Reader.answer/2)
+    do: part(view_or_book, name, options, "skill/3", &Native.view_help_skill/2, &elsewhere/2)
 
   @doc "Returns the bodies of all commands of a domain, sorted by name."
   @spec domain_all(Skillbook.view_or_book(), String.t(), Skillbook.options()) :: answer()

@@ -57,10 +57,8 @@ defmodule Skillbook.Profile do
       Defaults to `nil`
   """
 
-  alias Skillbook.Connections.Vendor
-  alias Skillbook.Preflight.Settings
   alias Skillbook.Support.Options
-  alias Skillbook.{Native, OptionError}
+  alias Skillbook.{Native, OptionError, Part}
 
   @type glob :: String.t()
   @type writes :: :run | :delegate | :ask | :deny
@@ -171,7 +169,7 @@ defmodule Skillbook.Profile do
     options = Options.keywords(options, [:preflight])
 
     with :ok <- Options.validate(options, "a profile", schema()),
-         :ok <- Settings.validate(options[:preflight], "the :preflight of a profile") do
+         :ok <- Part.check(Part.installed(), :check_profile, [options, "a profile"]) do
       if Keyword.has_key?(options, :id),
         do: {:ok, struct!(__MODULE__, Keyword.replace_lazy(options, :assigns, &assigns/1))},
         else: {:error, %OptionError{subject: "a profile", option: :id, problem: :missing}}
@@ -228,7 +226,7 @@ defmodule Skillbook.Profile do
     schema = Keyword.drop(schema(), [:role, :tenant, :assigns])
 
     with :ok <- Options.validate(options, "a role", schema),
-         :ok <- Settings.validate(options[:preflight], "the :preflight of a role"),
+         :ok <- Part.check(Part.installed(), :check_profile, [options, "a role"]),
          :error <- Keyword.pop(options, :id) |> named() do
       {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
     end
@@ -264,7 +262,7 @@ defmodule Skillbook.Profile do
   """
   @spec unrestricted() :: t()
   def unrestricted do
-    services = Enum.map(Vendor.services(), &Atom.to_string/1)
+    services = Part.flat(Part.installed(), :services)
     %__MODULE__{id: "", tenant: :all, grants: :all, services: services}
   end
 

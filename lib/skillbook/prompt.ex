@@ -65,8 +65,8 @@ defmodule Skillbook.Prompt do
   alias Skillbook.Prompt.Sections
   alias Skillbook.Run.Policy
   alias Skillbook.Search.Candidates
-  alias Skillbook.Support.Options
-  alias Skillbook.{Native, OptionError, Transcript, View}
+  alias Skillbook.Support.{Options, Tokens}
+  alias Skillbook.{Native, OptionError, View}
 
   @formats [:default, :tools, :xml, :notes, :list]
 
@@ -87,9 +87,6 @@ defmodule Skillbook.Prompt do
     :other,
     :other_notes
   ]
-
-  # Those of a message, which `Transcript.estimate/1` adds.
-  @role_tokens 4
 
   # As in `prompt/section.rs`.
   @of_format %{
@@ -368,7 +365,7 @@ defmodule Skillbook.Prompt do
   @doc false
   # Estimates the tokens of a text, as `:max_tokens` does.
   @spec tokens(String.t()) :: non_neg_integer()
-  def tokens(text), do: Transcript.estimate(text) - @role_tokens
+  defdelegate tokens(text), to: Tokens, as: :estimate
 
   defp one_of_two(options, one, other, expected) do
     if options[one] && options[other] do

@@ -42,7 +42,6 @@ defmodule Skillbook.Source do
       "unknown option :knd for a source, did you mean :kind"
   """
 
-  alias Skillbook.MCP.Client.Settings
   alias Skillbook.Source.Config
   alias Skillbook.Support.Options
 
@@ -51,6 +50,7 @@ defmodule Skillbook.Source do
     Diagnostic,
     Native,
     OptionError,
+    Part,
     Profile,
     Skill,
     Source,
@@ -265,30 +265,15 @@ defmodule Skillbook.Source do
 
   defp item(%Skill{} = skill), do: {:ok, [of_code({:skill, skill})]}
 
-  defp item({:mcp, place, options}) do
-    with {:ok, settings} <- Settings.new(place, options), do: {:ok, [of_server(settings)]}
+  defp item(item) do
+    with :other <- Part.first(Part.installed(), :source, [item]),
+         {:ok, source} <- new(item),
+         do: {:ok, [source]}
   end
-
-  defp item({:mcp, place}), do: item({:mcp, place, []})
-
-  defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
 
   # The paths of its pages are those of the code, and do not begin with this one.
   defp of_code(code),
     do: %__MODULE__{path: "code", name: "functions", kind: :code, code: code, trust: :high}
-
-  defp of_server(settings) do
-    %__MODULE__{
-      path: "mcp:#{settings.label}",
-      name: settings.label,
-      kind: :mcp,
-      code: {:mcp, settings},
-      labels: settings.labels,
-      tenant: settings.tenant,
-      optional: settings.optional,
-      trust: settings.trust
-    }
-  end
 
   @doc false
   # Tells the servers among sources the name of their book.

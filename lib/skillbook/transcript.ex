@@ -28,7 +28,7 @@ defmodule Skillbook.Transcript do
       "the transcript's version: expected 1 or 2, got: 3"
   """
 
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, Options, Tokens}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Model, Tool, Tools, TranscriptError, View}
 
@@ -140,18 +140,9 @@ defmodule Skillbook.Transcript do
   end
 
   @doc false
-  # A token for four ASCII characters or one other character, and four for the role of a message.
+  # The tokens of a message: those of its text, and four for its role.
   @spec estimate(String.t()) :: non_neg_integer()
-  def estimate(text), do: estimate(text, 0, 0)
-
-  defp estimate(<<byte, rest::binary>>, ascii, others) when byte < 0x80,
-    do: estimate(rest, ascii + 1, others)
-
-  defp estimate(<<byte, rest::binary>>, ascii, others) when byte >= 0xC0,
-    do: estimate(rest, ascii, others + 1)
-
-  defp estimate(<<_, rest::binary>>, ascii, others), do: estimate(rest, ascii, others)
-  defp estimate("", ascii, others), do: div(ascii + 3, 4) + others + 4
+  def estimate(text), do: Tokens.estimate(text) + 4
 
   # JSON
 

@@ -31,13 +31,13 @@ defmodule Skillbook.View do
   alias Skillbook.{
     Book,
     Catalog,
-    Connections,
     Declaration,
     Diagnostic,
     Domain,
     Entry,
     Native,
     OptionError,
+    Part,
     Profile,
     UnknownSkillError
   }
@@ -130,14 +130,14 @@ defmodule Skillbook.View do
     book = Book.fetch!(book)
     profile = Book.profile(book, profile)
 
-    case new(book.catalog, %{profile | services: services(book, profile)}) do
+    case new(book.catalog, %{
+           profile
+           | services: Part.flat(book.parts, :services, [book, profile])
+         }) do
       {:ok, view} -> %{view | book: book.name}
       {:error, %OptionError{} = error} -> raise error
     end
   end
-
-  defp services(%{connections: nil}, _profile), do: []
-  defp services(book, profile), do: Connections.services_of(book.name, profile)
 
   @doc false
   # The first argument of functions that read or run: a view, or the name of a book with the

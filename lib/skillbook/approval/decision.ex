@@ -13,7 +13,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.Support.Options
-  alias Skillbook.Workflow.Prose
+  alias Skillbook.Agent.Prose
 
   alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
 

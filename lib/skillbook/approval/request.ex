@@ -19,24 +19,8 @@ defmodule Skillbook.Approval.Request do
     View
   }
 
-  # Letters that people do not mix up, 60 bits of them.
-  @alphabet ~c"abcdefghjkmnpqrstuvwxyz23456789"
-  @length 12
   # Bytes stored of the words of a call, as JSON.
   @max_words 100_000
-
-  @doc "A new reference, which cannot be guessed."
-  @spec ref() :: String.t()
-  def ref do
-    bytes = :crypto.strong_rand_bytes(8)
-    digits = bytes |> :binary.decode_unsigned() |> Integer.digits(length(@alphabet))
-    digits = Enum.take(digits ++ List.duplicate(0, @length), @length)
-    "A-" <> to_string(Enum.map(digits, &Enum.at(@alphabet, &1)))
-  end
-
-  @doc "Whether a text can be the reference of an approval."
-  @spec ref?(term()) :: boolean()
-  def ref?(ref), do: is_binary(ref) and ref =~ ~r/\A[A-Za-z0-9._:-]{1,128}\z/
 
   @doc "Stores a call, or says why it cannot wait."
   @spec store(RoutedCommand.t(), Context.t(), Command.t(), String.t()) ::

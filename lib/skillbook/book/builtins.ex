@@ -6,26 +6,30 @@ defmodule Skillbook.Book.Builtins do
   # Commands that need vaults or connections are left out of books without these, since they would
   # only fill the prompt. A list may name the domains of connections all the same.
 
-  alias Skillbook.Connections.{Config, Vendor}
   alias Skillbook.Support.Closest
-  alias Skillbook.{Native, OptionError, Source}
+  alias Skillbook.{Native, OptionError, Part, Source}
 
   @doc """
-  Returns the sources, from the options `:builtins` and `:vaults` of a book and from its
-  connections.
+  Returns the sources, from the options `:builtins` and `:vaults` of a book and from the packs of
+  its parts.
   """
-  @spec sources(keyword(), Config.t() | nil) :: {:ok, [Source.t()]} | {:error, OptionError.t()}
-  def sources(options, connections) do
+  @spec sources(keyword(), [Part.pack()]) :: {:ok, [Source.t()]} | {:error, OptionError.t()}
+  def sources(options, packs) do
     wanted = Keyword.get(options, :builtins, true)
     vaults = if options[:vaults] in [nil, []], do: [], else: [{Source.builtin(:vaults), :all}]
-    domains = Enum.uniq(offered(connections) ++ named(wanted))
-    connections = if domains == [], do: [], else: [{Source.builtin(:connections), domains}]
-    sources = [{Source.builtin(), :all}] ++ vaults ++ connections
+    sources = [{Source.builtin(), :all}] ++ vaults ++ Enum.flat_map(packs, &pack(&1, wanted))
 
     case wanted do
       true -> {:ok, Enum.map(sources, &available/1)}
       none when none in [false, []] -> {:ok, []}
-      wanted -> select(Enum.flat_map(wanted, &expand/1), sources)
+      wanted -> wanted |> Enum.flat_map(&expand(&1, packs)) |> select(sources, packs)
+    end
+  end
+
+  defp pack(pack, wanted) do
+    case Enum.uniq(pack.of ++ named(wanted, pack)) do
+      [] -> []
+      domains -> [{pack.source, domains}]
     end
   end
 
@@ -36,26 +40,20 @@ defmodule Skillbook.Book.Builtins do
   def valid?(wanted),
     do: is_list(wanted) and Enum.all?(wanted, &(is_binary(&1) or is_atom(&1)))
 
-  defp offered(nil), do: []
-  defp offered(connections), do: Enum.map(Config.services(connections), &Vendor.domain/1)
-
   # The name of a vendor means the domains of its services.
-  defp expand(vendor) when is_atom(vendor), do: expand(Atom.to_string(vendor))
+  defp expand(name, packs) when is_atom(name), do: expand(Atom.to_string(name), packs)
 
-  defp expand(name) do
-    case Vendor.pack(name) do
-      [] -> [{name, name}]
-      services -> for service <- services, do: {name, Vendor.domain(service)}
-    end
+  defp expand(name, packs) do
+    domains = Enum.find_value(packs, [name], & &1.names[name])
+    for domain <- domains, do: {name, domain}
   end
 
-  # The domains of connections that the list names.
-  defp named(wanted) when is_boolean(wanted), do: []
+  # The domains of a pack that the list names.
+  defp named(wanted, _pack) when is_boolean(wanted), do: []
 
-  defp named(wanted) do
-    names = for name <- wanted, {_wanted, name} <- expand(name), do: name
-    known = Enum.map(Vendor.services(), &Vendor.domain/1)
-    Enum.filter(known, fn domain -> Enum.any?(names, &in_domain?(&1, domain)) end)
+  defp named(wanted, pack) do
+    names = for name <- wanted, {_wanted, name} <- expand(name, [pack]), do: name
+    Enum.filter(pack.domains, fn domain -> Enum.any?(names, &in_domain?(&1, domain)) end)
   end
 
   defp in_domain?(name, domain), do: name == domain or String.starts_with?(name, domain <> ".")
@@ -63,7 +61,7 @@ defmodule Skillbook.Book.Builtins do
   defp available({source, :all}), do: source
   defp available({source, domains}), do: %{source | available: Enum.map(domains, &(&1 <> ".*"))}
 
-  defp select(wanted, sources) do
+  defp select(wanted, sources, packs) do
     names = for {_source, names} <- Enum.map(sources, &names/1), name <- names, do: name
     domains = names |> Enum.map(&(&1 |> String.split(".") |> hd())) |> Enum.uniq()
 
@@ -71,7 +69,9 @@ defmodule Skillbook.Book.Builtins do
       for {wanted, name} <- wanted,
           do: {wanted, if(name in domains, do: name <> ".*", else: name)}
 
-    with :ok <- check(globs, names, domains) do
+    known = for pack <- packs, name <- pack.domains ++ Map.keys(pack.names), do: name
+
+    with :ok <- check(globs, names, Enum.uniq(domains ++ known)) do
       {:ok, Enum.flat_map(sources, &narrowed(&1, Enum.map(globs, fn {_, glob} -> glob end)))}
     end
   end
@@ -109,19 +109,17 @@ defmodule Skillbook.Book.Builtins do
   end
 
   # A name that selects nothing is a mistake.
-  defp check(globs, names, domains) do
+  defp check(globs, names, known) do
     Enum.find_value(globs, :ok, fn {wanted, glob} ->
       case Native.globs_filter([glob], names) do
         {:ok, [_ | _]} -> nil
-        {:ok, []} -> invalid(expected(wanted, names, domains), wanted)
+        {:ok, []} -> invalid(expected(wanted, names, known), wanted)
         {:error, {_glob, reason}} -> invalid("globs (#{reason})", wanted)
       end
     end)
   end
 
-  defp expected(wanted, names, domains) do
-    known = Enum.uniq(domains ++ Vendor.packs())
-
+  defp expected(wanted, names, known) do
     case Closest.to(wanted, known ++ names) do
       nil -> "the domains #{Enum.join(known, ", ")} or globs over their commands"
       near -> "domains of built-in skills or globs over their names, did you mean #{near}?"

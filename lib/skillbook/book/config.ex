@@ -3,14 +3,11 @@ defmodule Skillbook.Book.Config do
   # Reads and checks the options of a book. `Skillbook` documents them; their defaults are those
   # of the struct `Skillbook.Book`.
 
-  alias Skillbook.Agent.Settings
   alias Skillbook.Book.{Builtins, Profiles}
   alias Skillbook.Prompt.Sections
-  alias Skillbook.Scheduler.Local
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, Connections, Embedder, Native, OptionError}
-  alias Skillbook.{Preflight, Profile, Source, Vault}
+  alias Skillbook.{Book, Embedder, OptionError, Part, Profile, Source, Vault}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -19,8 +16,6 @@ defmodule Skillbook.Book.Config do
     :drain,
     :ask,
     :ask_timeout,
-    :approvals,
-    :preflight,
     :max_running,
     :max_running_per_skill,
     :max_agents,
@@ -28,51 +23,40 @@ defmodule Skillbook.Book.Config do
     :max_result,
     :breaker,
     :usage,
-    :conversations,
     :telemetry_flags,
     :watch,
     :embedder,
     :embedder_timeout
   ]
 
-  # Those of stored conversations, which are off by default.
-  @conversations [keep: 30, max: 200]
-
-  # Options that have options.
-  @nested [:agent, :breaker, :conversations, :preflight, :schedules, :usage, :watch]
+  # Options that have options, beside those of parts.
+  @nested [:breaker, :usage, :watch]
 
   @doc "Returns a book, not yet started, or the first invalid option."
   @spec read(Skillbook.options()) :: {:ok, Book.t()} | {:error, Exception.t()}
   def read(options) do
-    options = Options.keywords(options, @nested)
+    parts = parts(options)
+    theirs = Part.flat(parts, :options)
+    options = Options.keywords(options, @nested ++ Keyword.keys(theirs))
 
-    with :ok <- Options.validate(options, "a book", schema()),
-         :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
-         :ok <- Options.validate(options[:approvals] || [], "a book's :approvals", approvals()),
+    with :ok <- Options.validate(options, "a book", schema() ++ theirs),
          {:ok, name} <- fetch_name(options),
-         {:ok, agent} <- Settings.read_book(options[:agent]),
-         :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight"),
+         {:ok, book} <- read_parts(parts, options, %Book{name: name, parts: parts}),
          {:ok, sections} <- Sections.read(options[:sections] || [], "a book"),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, {profiles, function}} <- Profiles.read(options[:profiles] || [], roles),
-         {:ok, connections} <- connections(options[:connections], name),
-         {:ok, sources} <- sources(options, connections),
-         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]),
-         scheduler = if(run_schedules?(name), do: scheduler, else: false),
+         {:ok, sources} <- sources(options, Part.flat(parts, :builtins, [book])),
          {:ok, vaults} <- vaults(options[:vaults] || [], options[:store], name),
          {:ok, store} <- store(options[:store], name) do
       defaults = %Book{name: name}
 
       book = %{
-        defaults
+        book
         | profiles: profiles,
           fetch_profile: function,
           roles: roles,
           sources: sources,
-          scheduler: scheduler,
-          schedules: Keyword.merge(defaults.schedules, options[:schedules] || []),
           vaults: vaults,
-          connections: connections,
           sections: sections,
           assigns: Profile.assigns(options[:assigns] || %{}),
           write_to: expand(options[:write_to])
@@ -82,11 +66,26 @@ defmodule Skillbook.Book.Config do
       merge = fn options, key -> options && Keyword.merge(Map.fetch!(defaults, key), options) end
       options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
       options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
-      options = Keyword.replace_lazy(options, :approvals, &merge.(&1, :approvals))
-      keep = fn given -> given && Keyword.merge(@conversations, given) end
-      options = Keyword.replace_lazy(options, :conversations, keep)
-      {:ok, struct!(%{book | agent: agent}, Keyword.take(options, @plain_fields))}
+      {:ok, struct!(book, Keyword.take(options, @plain_fields))}
     end
+  end
+
+  # Those of all installed packages, and the book's own.
+  defp parts(options) do
+    own = if Options.options?(options), do: Options.keywords(options, [:parts])[:parts]
+    Enum.uniq(Part.refresh() ++ if(parts?(own), do: own, else: []))
+  end
+
+  defp parts?(parts), do: is_list(parts) and Enum.all?(parts, &Part.part?/1)
+
+  defp read_parts(parts, options, book) do
+    Enum.reduce_while(parts, {:ok, book}, fn part, {:ok, book} ->
+      case Part.first([part], :read, [book, options]) do
+        {:ok, book} -> {:cont, {:ok, book}}
+        {:error, error} -> {:halt, {:error, error}}
+        :other -> {:cont, {:ok, book}}
+      end
+    end)
   end
 
   defp fetch_name(options) do
@@ -94,11 +93,11 @@ defmodule Skillbook.Book.Config do
          do: {:error, %OptionError{subject: "a book", option: :name, problem: :missing}}
   end
 
-  defp sources(options, connections) do
+  defp sources(options, packs) do
     sources = options[:sources] || []
 
     # They may be listed too, in another place of the order.
-    with {:ok, builtins} <- Builtins.sources(options, connections),
+    with {:ok, builtins} <- Builtins.sources(options, packs),
          {:ok, sources} <- Source.list((builtins -- sources) ++ sources) do
       {:ok, sources |> write_to(expand(options[:write_to])) |> Source.of_book(options[:name])}
     end
@@ -113,32 +112,8 @@ defmodule Skillbook.Book.Config do
       else: sources ++ [%Source{path: folder, name: Path.basename(folder), optional: true}]
   end
 
-  # Schedules need the database: each firing is claimed in it.
-  defp scheduler(scheduler, nil) when scheduler in [nil, false], do: {:ok, false}
-  defp scheduler(false, _store), do: {:ok, false}
-  defp scheduler(nil, _store), do: {:ok, {Local, nil}}
-
-  defp scheduler(scheduler, nil) do
-    problem = {:invalid, "false, for the book has no :store to claim firings in,", scheduler}
-    {:error, %OptionError{subject: "a book", option: :scheduler, problem: problem}}
-  end
-
-  defp scheduler(module, _store) when is_atom(module), do: {:ok, {module, nil}}
-  defp scheduler(scheduler, _store), do: {:ok, scheduler}
-
-  # `config :skillbook, run_schedules: false`, or the names of the only books that run theirs.
-  defp run_schedules?(name) do
-    case Application.get_env(:skillbook, :run_schedules, true) do
-      names when is_list(names) -> name in names
-      run? -> run? == true
-    end
-  end
-
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
-
-  defp connections(nil, _name), do: {:ok, nil}
-  defp connections(options, name), do: Connections.Config.read(options, name)
 
   # The index of a vault is in the database.
   defp vaults([], _store, _name), do: {:ok, []}
@@ -197,9 +172,6 @@ defmodule Skillbook.Book.Config do
       drain: {"a number of milliseconds or 0", &(&1 == 0 or Options.milliseconds?(&1))},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
       ask_timeout: {"a number of milliseconds or :infinity", &ask_timeout?/1},
-      approvals: {"a keyword list", &Keyword.keyword?/1},
-      agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
-      preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
       max_running: {"a number or :infinity", &limit?/1},
       max_running_per_skill: {"a number or :infinity", &limit?/1},
       max_agents: {"a number or :infinity", &limit?/1},
@@ -207,17 +179,13 @@ defmodule Skillbook.Book.Config do
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
-      conversations: {"[keep: days, max: number] or false", &conversations?/1},
-      scheduler: {"a module, {module, argument} or false", &scheduler?/1},
-      schedules: {"a keyword list", &Keyword.keyword?/1},
       sections: {"a list of sections", &is_list/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
       vaults: {"a list of vaults", &is_list/1},
-      # Its values may be secret, so it is checked where errors do not show them.
-      connections: {"a keyword list of accounts", fn _options -> true end},
       embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
-      embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1}
+      embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      parts: {"a list of modules that use Skillbook.Part", &parts?/1}
     ]
   end
 
@@ -234,42 +202,6 @@ defmodule Skillbook.Book.Config do
   @spec limit?(term()) :: boolean()
   def limit?(value), do: value == :infinity or Options.positive?(value)
 
-  defp scheduler?({module, _argument}), do: is_atom(module)
-  defp scheduler?(module), do: is_atom(module) and module not in [nil, true]
-
-  defp schedules do
-    [
-      run_as: {"the id of a profile or nil", &(is_nil(&1) or Options.text?(&1))},
-      builtins: {"a list of globs", &globs?/1},
-      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
-      max_running: {"a whole number from 1", &Options.positive?/1},
-      lease: {"a number of milliseconds", &Options.milliseconds?/1},
-      missed: {":skip or :run_once", &(&1 in [:skip, :run_once])},
-      interrupted: {":fail or :run", &(&1 in [:fail, :run])},
-      keep: {"a number of days from 1", &Options.positive?/1},
-      min_interval: {"a number of seconds from 1", &Options.positive?/1},
-      max_per_profile: {"a whole number from 1", &Options.positive?/1},
-      dispatch: {"{module, function} or nil", &callback?/1},
-      clock:
-        {"a function without arguments, {module, function} or nil",
-         &(is_function(&1, 0) or callback?(&1))}
-    ]
-  end
-
-  defp approvals do
-    [
-      expire: {"a number of seconds from 1", &Options.positive?/1},
-      keep: {"a number of days from 1", &Options.positive?/1},
-      max_waiting: {"a whole number from 1", &Options.positive?/1},
-      lease: {"a number of milliseconds", &Options.milliseconds?/1}
-    ]
-  end
-
-  defp globs?(globs), do: Options.texts?(globs) and Native.globs_check(globs) == :ok
-
-  defp callback?({module, function}), do: is_atom(module) and is_atom(function)
-  defp callback?(value), do: is_nil(value)
-
   defp breaker?(false), do: true
 
   defp breaker?(options) do
@@ -279,13 +211,6 @@ defmodule Skillbook.Book.Config do
         {:cooldown, cooldown} -> Options.milliseconds?(cooldown)
         _ -> false
       end)
-  end
-
-  defp conversations?(false), do: true
-
-  defp conversations?(options) do
-    Keyword.keyword?(options) and
-      Enum.all?(options, fn {key, value} -> key in [:keep, :max] and Options.positive?(value) end)
   end
 
   defp usage?(false), do: true

@@ -5,9 +5,8 @@ defmodule Skillbook.CLI.Connect do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Accounts, Session, Terminal}
+  alias Skillbook.CLI.{Accounts, Loopback, Session, Terminal}
   alias Skillbook.Connections
-  alias Skillbook.Connections.Loopback
 
   # Seconds.
   @limit 300

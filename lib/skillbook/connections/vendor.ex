@@ -105,14 +105,10 @@ defmodule Skillbook.Connections.Vendor do
   def domain(service), do: Atom.to_string(service)
 
   @doc false
-  # The names in the option `:builtins` that stand for commands of connections.
-  @spec packs() :: [String.t()]
-  def packs, do: Enum.map(@services, &domain/1) ++ Map.keys(@packs)
-
-  @doc false
-  # The services that a vendor's name means, `[]` for other names.
-  @spec pack(String.t()) :: [service()]
-  def pack(name), do: Map.get(@packs, name, [])
+  # The domains that the name of a vendor means in the option `:builtins`.
+  @spec packs() :: %{String.t() => [String.t()]}
+  def packs,
+    do: Map.new(@packs, fn {name, services} -> {name, Enum.map(services, &domain/1)} end)
 
   @doc false
   # The module of a vendor's name, or a module of the application.

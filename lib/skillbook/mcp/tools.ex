@@ -11,8 +11,7 @@ defmodule Skillbook.MCP.Tools do
 
   alias Skillbook.Book.Cache
   alias Skillbook.MCP.{Context, Elicitation, Error, Page}
-  alias Skillbook.Model.Schema
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, JSONSchema, Options}
   alias Skillbook.{Entry, Result, Tool, View, Workflow}
 
   @limit 128
@@ -106,7 +105,7 @@ defmodule Skillbook.MCP.Tools do
   # A shape that cannot be checked is not promised.
   defp output(%Entry{data: %{"output" => schema}, trust: trust, name: name})
        when trust != :low and is_map(schema) do
-    :ok = Schema.check!(schema)
+    :ok = JSONSchema.check!(schema)
     schema
   rescue
     error in ArgumentError ->
@@ -214,7 +213,7 @@ defmodule Skillbook.MCP.Tools do
 
     with true <- byte_size(json) <= @max_data,
          {:ok, data} <- JSON.decode(json),
-         :ok <- Schema.check(schema, data) do
+         :ok <- JSONSchema.check(schema, data) do
       Map.put(answer, "structuredContent", data)
     else
       problem ->

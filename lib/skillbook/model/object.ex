@@ -3,9 +3,8 @@ defmodule Skillbook.Model.Object do
   # Asks a model for a JSON object of a schema: sends the schema, finds the object in the answer,
   # checks it, and asks once more with the error if it is not as expected.
 
-  alias Skillbook.Model.Schema
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, JSONSchema, Options}
   alias Skillbook.{Model, ModelError, ObjectError, OptionError}
 
   @default_timeout 30_000
@@ -22,13 +21,13 @@ defmodule Skillbook.Model.Object do
          chat = Keyword.drop(options, [:timeout, :max_bytes, :constrain]),
          :ok <- Model.validate(chat) do
       sent = options[:constrain] || schema
-      Enum.each([schema, sent], &Schema.check!/1)
+      Enum.each([schema, sent], &JSONSchema.check!/1)
 
       call = %{
         model: model,
         schema: schema,
         messages: instruct(messages, sent),
-        chat: Keyword.put(chat, :schema, Schema.closed(sent)),
+        chat: Keyword.put(chat, :schema, JSONSchema.closed(sent)),
         max_bytes: options[:max_bytes] || @default_bytes,
         timeout: options[:timeout] || @default_timeout
       }
@@ -125,7 +124,7 @@ defmodule Skillbook.Model.Object do
   defp find(text, schema) do
     checked =
       for {:ok, %{} = object} <- text |> candidates() |> Enum.map(&JSON.decode/1),
-          do: with(:ok <- Schema.check(schema, object), do: {:ok, object})
+          do: with(:ok <- JSONSchema.check(schema, object), do: {:ok, object})
 
     Enum.find(checked, &match?({:ok, _}, &1)) || List.first(checked) || {:error, none(text)}
   end
@@ -134,7 +133,7 @@ defmodule Skillbook.Model.Object do
     got =
       case String.trim(text) do
         "" -> "nothing"
-        text -> Schema.show(text)
+        text -> JSONSchema.show(text)
       end
 
     %ObjectError{expected: "a JSON object", got: got}
@@ -182,7 +181,7 @@ defmodule Skillbook.Model.Object do
   defp instruct(messages, schema) do
     rules =
       "Answer with one JSON object and nothing else. It must match this JSON schema: " <>
-        JSON.encode(Schema.closed(schema))
+        JSON.encode(JSONSchema.closed(schema))
 
     case messages do
       [%{role: :system, content: system} = first | rest] ->

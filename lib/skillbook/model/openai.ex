@@ -86,8 +86,8 @@ defmodule Skillbook.Model.OpenAI do
         ~s(got: "localhost:8080")
   """
 
-  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar, Schema}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar}
+  alias Skillbook.Support.{JSON, JSONSchema}
 
   use Skillbook.Model.Client,
     vendor: "openai",
@@ -185,7 +185,7 @@ defmodule Skillbook.Model.OpenAI do
   @doc false
   @spec format(map()) :: map()
   def format(schema),
-    do: %{"name" => "answer", "schema" => schema, "strict" => Schema.all_required?(schema)}
+    do: %{"name" => "answer", "schema" => schema, "strict" => JSONSchema.all_required?(schema)}
 
   @doc false
   # Requests with one key reach the same machines, which have the beginning of their prompts.

@@ -62,8 +62,8 @@ defmodule Skillbook.Prompt.Sections do
 
   alias Skillbook.Prompt.BuiltinSections
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{Hidden, Options, Shape}
-  alias Skillbook.{Book, Context, OptionError, Profile, Telemetry, Transcript, View}
+  alias Skillbook.Support.{Hidden, Options, Shape, Tokens}
+  alias Skillbook.{Book, Context, OptionError, Profile, Telemetry, View}
 
   require Logger
 
@@ -397,7 +397,7 @@ defmodule Skillbook.Prompt.Sections do
   end
 
   # With its line break and its indentation, without the tokens of a message.
-  defp tokens(line), do: Transcript.estimate("  #{line}\n") - 4
+  defp tokens(line), do: Tokens.estimate("  #{line}\n")
 
   defp indent(lines),
     do: Enum.map_join(lines, "\n", fn line -> if line == "", do: "", else: "  " <> line end)

@@ -1,7 +1,7 @@
 defmodule Skillbook.Run.Operations do
   @moduledoc false
-  # Operations on a running book: a schedule is paused, resumed or run now, a circuit breaker is
-  # reset. See `Skillbook.pause_schedule/3` and its neighbors.
+  # Operations on a running book: a circuit breaker is reset, or, by
+  # `Skillbook.Scheduler.Operations`, a schedule is paused, resumed or run now.
   #
   # Each is a row with its author, which raises the setting `operations`. The followers of all
   # nodes see that and call `follow/2`. A pause holds as long as its row is active, and every
@@ -10,7 +10,7 @@ defmodule Skillbook.Run.Operations do
   # Without a database there are no schedules, and a breaker is reset on this node only.
 
   alias Skillbook.Run.CircuitBreaker
-  alias Skillbook.Scheduler.{Clock, Job, Server}
+  alias Skillbook.Schedule.Clock
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Follower
   alias Skillbook.Support.{Number, Options}
@@ -19,9 +19,9 @@ defmodule Skillbook.Run.Operations do
   alias Skillbook.{
     Book,
     Entry,
-    Firing,
     OperationError,
     OptionError,
+    Part,
     Profile,
     SQL,
     Telemetry,
@@ -43,66 +43,14 @@ defmodule Skillbook.Run.Operations do
 
   # Characters of `by:` and `reason:`.
   @max_text 1_000
-  # Rows kept beside the pauses that hold, and pauses that may hold at once.
+  # Rows kept beside the pauses that hold.
   @max_rows 10_000
-  # Runs of one query that nobody has started yet.
-  @max_asked 1_000
 
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
                    "text) where key = 'operations' returning value"
 
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'operations')"
-
-  @paused "action = 'pause' and active = 1"
-  @this "skill = $1 and record = $2"
-
-  @doc "As `Skillbook.pause_schedule/3`."
-  @spec pause(View.t(), String.t(), keyword()) :: {:ok, pause()} | {:error, Exception.t()}
-  def pause(view, name, options) do
-    with {:ok, target} <- scheduled(view, name, options) do
-      paused =
-        change(target, "pause", fn sql ->
-          with {:ok, nil} <- pause_of(sql, target),
-               :ok <- check_room(sql, target.name),
-               do: {:ok, Map.take(target, [:at, :by, :reason])}
-        end)
-
-      with {:error, {:paused, pause}} <- paused, do: {:ok, pause}
-    end
-  end
-
-  @doc "As `Skillbook.resume_schedule/3`."
-  @spec resume(View.t(), String.t(), keyword()) ::
-          {:ok, pause() | nil} | {:error, Exception.t()}
-  def resume(view, name, options) do
-    with {:ok, target} <- scheduled(view, name, options) do
-      end_pause = "update skillbook_operations set active = 0 where #{@this} and #{@paused}"
-
-      resumed =
-        change(target, "resume", fn sql ->
-          with {:error, {:paused, pause}} <- pause_of(sql, target),
-               {:ok, _} <- SQL.query(sql, end_pause, key(target)) do
-            {:ok, pause}
-          else
-            {:ok, nil} -> {:error, :not_paused}
-            error -> error
-          end
-        end)
-
-      with {:error, :not_paused} <- resumed, do: {:ok, nil}
-    end
-  end
-
-  @doc "As `Skillbook.run_schedule/3`."
-  @spec run(View.t(), String.t(), keyword()) :: {:ok, Firing.t()} | {:error, Exception.t()}
-  def run(view, name, options) do
-    with {:ok, target} <- scheduled(view, name, options),
-         :ok <- check_runs(view, target) do
-      firing = Firing.new(target.book.name, target.name, target.at, target.record)
-      change(target, "run", fn _sql -> {:ok, firing} end)
-    end
-  end
 
   @doc "As `Skillbook.reset_breaker/3`."
   @spec reset(View.t(), String.t(), keyword()) ::
@@ -130,49 +78,14 @@ defmodule Skillbook.Run.Operations do
 
   defp check_handler(_entry), do: :ok
 
-  # The entry of a view with a schedule, and the arguments of an operation on it.
-  defp scheduled(view, name, options) do
-    with :ok <- validate(options),
-         {:ok, entry} <- View.fetch(view, name) do
-      book = Book.of!(view)
-      target = target(book, view, entry.name, View.record(view, entry.name), options)
-
-      cond do
-        entry.schedule == nil -> {:error, %OperationError{kind: :no_schedule, name: target.name}}
-        book.store == nil -> {:error, %OperationError{kind: :store, name: target.name}}
-        operator?(view, options) or owner?(view, target) -> {:ok, target}
-        true -> {:error, %OperationError{kind: :not_owner, name: target.name}}
-      end
-    end
-  end
-
-  defp operator?(view, options),
+  @doc "Whether the caller may do it to entries of others."
+  @spec operator?(View.t(), keyword()) :: boolean()
+  def operator?(view, options),
     do: options[:operator] == true or Profile.unrestricted?(view.profile)
 
-  defp owner?(view, %{book: book} = target) do
-    owner = view.profile.id
-    match?({:ok, %Job{owner: ^owner}}, Job.fetch(book, target.name, target.record))
-  end
-
-  # A book without an engine cannot know: its database may belong to other nodes, which have other
-  # profiles.
-  defp check_runs(_view, %{book: %{scheduler: false}}), do: :ok
-
-  defp check_runs(view, %{book: book, name: name} = target) do
-    case Job.fetch(book, name, target.record) do
-      {:ok, _job} ->
-        :ok
-
-      {:error, text} ->
-        text = if Profile.unrestricted?(view.profile), do: text
-        {:error, %OperationError{kind: :no_job, name: name, text: text}}
-
-      :none ->
-        {:error, %OperationError{kind: :no_job, name: name}}
-    end
-  end
-
-  defp target(book, view, name, record, options) do
+  @doc "The entry that an operation is about, and its arguments."
+  @spec target(Book.t(), View.t(), String.t(), integer() | nil, keyword()) :: map()
+  def target(book, view, name, record, options) do
     %{
       book: book,
       sql: Book.sql(book),
@@ -189,7 +102,9 @@ defmodule Skillbook.Run.Operations do
     }
   end
 
-  defp validate(options) do
+  @doc "Checks the options of an operation."
+  @spec validate(keyword()) :: :ok | {:error, OptionError.t()}
+  def validate(options) do
     text? = &(Options.text?(&1) and String.length(&1) <= @max_text)
 
     schema = [
@@ -207,12 +122,17 @@ defmodule Skillbook.Run.Operations do
 
   # Writing
 
+  @doc "Runs the function in a transaction that adds the row of the operation."
+  @spec change(map(), String.t(), (SQL.t() | nil -> {:ok, term()} | {:error, term()})) ::
+          {:ok, term()} | {:error, term()}
+  def change(target, action, fun)
+
   # All changes wait for each other here, so they commit in the order of their revisions.
-  defp change(%{sql: nil} = target, action, fun) do
+  def change(%{sql: nil} = target, action, fun) do
     with {:ok, value} <- fun.(nil), do: done(target, action, value)
   end
 
-  defp change(target, action, fun) do
+  def change(target, action, fun) do
     if SQL.in_transaction?(target.sql) do
       {:error, %OperationError{kind: :in_transaction, name: target.name}}
     else
@@ -252,14 +172,6 @@ defmodule Skillbook.Run.Operations do
     SQL.query(sql, delete, [before, revision - @max_rows])
   end
 
-  defp check_room(sql, name) do
-    case SQL.query(sql, "select count(*) from skillbook_operations where #{@paused}") do
-      {:ok, %{rows: [[count]]}} when count < @max_rows -> :ok
-      {:ok, _full} -> {:error, %OperationError{kind: :full, name: name}}
-      error -> error
-    end
-  end
-
   defp notify(sql) do
     if SQL.dialect(sql) == :postgres, do: SQL.query(sql, @notify), else: {:ok, nil}
   end
@@ -291,42 +203,11 @@ defmodule Skillbook.Run.Operations do
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [last]) do
       {resets, schedules} = Enum.split_with(rows, &match?(["reset" | _], &1))
       for [_reset, skill, profile] <- resets, do: CircuitBreaker.forget(book, skill, profile)
-      if schedules != [], do: Server.follow(book)
+      if schedules != [], do: Part.all(Part.of(book), :schedules_changed, [book])
       # Pages show it to operators, whatever the profile of the schedule.
       for [_action, skill, _profile] <- rows, do: Runs.notify(book, skill, nil)
       :ok
     end
-  end
-
-  @doc "The pauses that hold, by the keys of jobs."
-  @spec pauses(SQL.t()) :: {:ok, %{Job.key() => pause()}} | {:error, SQL.Error.t()}
-  def pauses(sql) do
-    query = """
-    select skill, record, at, made_by, reason from skillbook_operations where #{@paused}
-    """
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query) do
-      {:ok, for([name, record | row] <- rows, into: %{}, do: {job(name, record), pause(row)})}
-    end
-  end
-
-  @doc "The runs of the last day that somebody asked for and no node has begun."
-  @spec asked(SQL.t(), DateTime.t()) ::
-          {:ok, [{Job.key(), DateTime.t()}]} | {:error, SQL.Error.t()}
-  def asked(sql, now) do
-    # Results of a day are always kept. Without them, an old run would begin again.
-    query = """
-    select skill, record, at from skillbook_operations o
-    where action = 'run' and at > $1 and not exists
-      (select 1 from skillbook_firings f
-       where f.name = o.skill and f.record = o.record and f.fire_at = o.at)
-    order by revision limit #{@max_asked}
-    """
-
-    since = now |> DateTime.add(-1, :day) |> DateTime.truncate(:second)
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [since]),
-         do: {:ok, for([name, record, at] <- rows, do: {job(name, record), time(at)})}
   end
 
   @doc "The newest operations on the entries of the tenants that a profile reads."
@@ -347,29 +228,15 @@ defmodule Skillbook.Run.Operations do
     end
   end
 
-  @doc "A condition of SQL: the schedule of an entry, named by two columns, is paused."
-  @spec paused(String.t(), String.t()) :: String.t()
-  def paused(name, record) do
-    "exists (select 1 from skillbook_operations p where p.skill = #{name} and " <>
-      "p.record = #{record} and p.action = 'pause' and p.active = 1)"
-  end
-
-  defp pause_of(sql, target) do
-    query = "select at, made_by, reason from skillbook_operations where #{@this} and #{@paused}"
-
-    case SQL.query(sql, query, key(target)) do
-      {:ok, %{rows: []}} -> {:ok, nil}
-      {:ok, %{rows: [row | _]}} -> {:error, {:paused, pause(row)}}
-      error -> error
-    end
-  end
-
-  defp pause([at, by, reason]), do: %{at: time(at), by: by, reason: reason}
-  defp key(target), do: [target.name, target.record || 0]
-  defp job(name, 0), do: name
-  defp job(name, record), do: Job.key(name, record)
-
-  defp time(text) do
+  @doc "A pause from the columns of its row."
+  @spec pause([String.t() | nil]) :: pause()
+  def pause([at, by, reason]), do: %{at: time(at), by: by, reason: reason}
+  @doc "The columns `skill` and `record` of a target."
+  @spec key(map()) :: [term()]
+  def key(target), do: [target.name, target.record || 0]
+  @doc "A time of a row."
+  @spec time(String.t()) :: DateTime.t()
+  def time(text) do
     {:ok, time, 0} = DateTime.from_iso8601(text)
     time
   end

@@ -14,6 +14,7 @@ defmodule Skillbook.Run.Policy do
     Command,
     Context,
     Entry,
+    Part,
     PolicyError,
     Profile,
     Request,
@@ -129,7 +130,7 @@ defmodule Skillbook.Run.Policy do
   defp ask(routed, context, %{ask: nil, written: written}) do
     # A page that needs an approval waits for one, wherever it can be stored.
     if approval?(routed.entry) and context.sql != nil do
-      pending(routed, context, written, Approval.Request.ref())
+      pending(routed, context, written, Request.new_ref())
     else
       Logger.warning(
         "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
@@ -150,7 +151,7 @@ defmodule Skillbook.Run.Policy do
 
   defp ask(routed, context, %{ask: ask, written: written}, {limit, limit_of}) do
     request = %Request{
-      ref: Approval.Request.ref(),
+      ref: Request.new_ref(),
       command: routed.command,
       written: written,
       entry: routed.entry,
@@ -175,7 +176,7 @@ defmodule Skillbook.Run.Policy do
         pending(routed, context, written, request.ref)
 
       {:ok, {:pending, ref} = answer} ->
-        if Approval.Request.ref?(ref),
+        if Request.ref?(ref),
           do: pending(routed, context, written, ref),
           else: bad_answer(routed, answer)
 
@@ -198,8 +199,11 @@ defmodule Skillbook.Run.Policy do
   end
 
   defp pending(routed, context, written, ref) do
-    with {:ok, approval} <- Approval.Request.store(routed, context, written, ref),
-         do: {:pending, approval}
+    case Part.first(Part.of(context.book), :store_call, [routed, context, written, ref]) do
+      {:ok, approval} -> {:pending, approval}
+      {:error, error} -> {:error, error}
+      :other -> unanswered(routed, "calls cannot wait, since no part of the book stores them")
+    end
   end
 
   defp dispatch?(view), do: match?({:ok, %Entry{name: @dispatch}}, View.fetch(view, @dispatch))

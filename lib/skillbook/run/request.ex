@@ -55,4 +55,23 @@ defmodule Skillbook.Request do
 
   @enforce_keys [:command, :entry, :profile, :context]
   defstruct [:ref, :command, :written, :entry, :profile, :context]
+
+  # Letters that people do not mix up, 60 bits of them.
+  @alphabet ~c"abcdefghjkmnpqrstuvwxyz23456789"
+  @length 12
+
+  @doc false
+  # A new reference, which cannot be guessed.
+  @spec new_ref() :: String.t()
+  def new_ref do
+    bytes = :crypto.strong_rand_bytes(8)
+    digits = bytes |> :binary.decode_unsigned() |> Integer.digits(length(@alphabet))
+    digits = Enum.take(digits ++ List.duplicate(0, @length), @length)
+    "A-" <> to_string(Enum.map(digits, &Enum.at(@alphabet, &1)))
+  end
+
+  @doc false
+  # Whether a text can be the reference of an approval.
+  @spec ref?(term()) :: boolean()
+  def ref?(ref), do: is_binary(ref) and ref =~ ~r/\A[A-Za-z0-9._:-]{1,128}\z/
 end

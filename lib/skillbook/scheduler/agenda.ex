@@ -40,8 +40,8 @@ defmodule Skillbook.Agenda do
   the results of all profiles, any other profile only its own.
   """
 
-  alias Skillbook.Run.Operations
-  alias Skillbook.Scheduler.{Clock, Firings, Job}
+  alias Skillbook.Schedule.Clock
+  alias Skillbook.Scheduler.{Firings, Job, Operations}
   alias Skillbook.Book.Cache
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Catalog, Entry, OptionError, Profile, SQL, Schedule, View}

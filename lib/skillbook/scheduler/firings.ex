@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler.Firings do
   # with a schedule are jobs, and may fire at the same time. Readers never get the number, since
   # it counts hidden entries too.
 
-  alias Skillbook.Run.Operations
+  alias Skillbook.Scheduler.Operations
   alias Skillbook.SQL.Tenants
   alias Skillbook.{Firing, Profile, SQL}
 

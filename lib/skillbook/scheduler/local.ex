@@ -22,7 +22,8 @@ defmodule Skillbook.Scheduler.Local do
 
   use GenServer
 
-  alias Skillbook.Scheduler.{Clock, Queue, Server}
+  alias Skillbook.Schedule.Clock
+  alias Skillbook.Scheduler.{Queue, Server}
   alias Skillbook.{Book, Scheduler}
 
   # Milliseconds. The clock may be changed and the machine may be suspended during a sleep.

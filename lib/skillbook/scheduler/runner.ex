@@ -7,8 +7,10 @@ defmodule Skillbook.Scheduler.Runner do
   # (`Skillbook.Scheduler.Job.view/2`).
 
   alias Skillbook.Run.{Drain, Policy}
-  alias Skillbook.Scheduler.{Clock, Firings, Job}
-  alias Skillbook.Workflow.{Prose, Runs}
+  alias Skillbook.Schedule.Clock
+  alias Skillbook.Scheduler.{Firings, Job}
+  alias Skillbook.Agent.Prose
+  alias Skillbook.Workflow.Runs
   alias Skillbook.{Book, Command, Firing, Profile, Request, Result, Telemetry}
 
   require Logger

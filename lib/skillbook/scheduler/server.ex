@@ -9,9 +9,10 @@ defmodule Skillbook.Scheduler.Server do
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Run.{Drain, Operations, Worker}
+  alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.SQL.Error
-  alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
+  alias Skillbook.Schedule.Clock
+  alias Skillbook.Scheduler.{Firings, Job, Operations, Runner}
   alias Skillbook.Support.Shape
   alias Skillbook.{Book, Change, Firing, Schedule}
 

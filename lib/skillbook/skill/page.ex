@@ -3,9 +3,8 @@ defmodule Skillbook.Skill.Page do
   # Makes the page of a `Skillbook.Skill` from options, and checks it by loading it as a book
   # would. The core alone reads pages, so options and files never differ.
 
-  alias Skillbook.Model.Schema
-  alias Skillbook.Support.Options
-  alias Skillbook.{Catalog, Diagnostic, Frontmatter, Oban, OptionError, Skill, SkillError, View}
+  alias Skillbook.Support.{JSONSchema, Options}
+  alias Skillbook.{Catalog, Diagnostic, Frontmatter, OptionError, Part, Skill, SkillError, View}
 
   # Options whose fields have another name.
   @fields %{
@@ -166,7 +165,7 @@ defmodule Skillbook.Skill.Page do
 
       case {found, View.entries(View.all(catalog), [])} do
         {[], [%{kind: :command} = entry]} ->
-          with {:ok, _options} <- Oban.of_page(entry), do: {:ok, skill}
+          with :ok <- Part.check(Part.installed(), :check_page, [entry]), do: {:ok, skill}
 
         {[], _no_command} ->
           expected = ~s(expected the name of a command, such as "math.add", got )
@@ -223,7 +222,7 @@ defmodule Skillbook.Skill.Page do
   end
 
   defp schema?(schema) do
-    is_map(schema) and Schema.check!(schema) == :ok
+    is_map(schema) and JSONSchema.check!(schema) == :ok
   rescue
     ArgumentError -> false
   end

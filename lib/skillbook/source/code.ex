@@ -4,16 +4,15 @@ defmodule Skillbook.Source.Code do
   # skill made of a function, or an MCP server. Returns their pages for the core, which reads them
   # like files, and the functions behind them.
 
-  alias Skillbook.MCP.Client.{Call, Settings, Table, Tools}
   alias Skillbook.Skill.Page
-  alias Skillbook.{Skill, Source}
+  alias Skillbook.{Part, Skill, Source}
 
   @typedoc "Where the pages of a source come from."
   @type t ::
           {:application, atom()}
           | {:modules, [module()]}
           | {:skill, Skill.t()}
-          | {:mcp, Settings.t()}
+          | {part :: atom(), settings :: struct()}
 
   @typedoc "The path of a page, its text, and the lines of its code."
   @type page :: {String.t(), String.t(), {pos_integer(), pos_integer() | nil} | nil}
@@ -27,8 +26,15 @@ defmodule Skillbook.Source.Code do
   @spec pages([Source.t()]) :: {[[page()]], functions()}
   def pages(sources) do
     Enum.map_reduce(sources, %{}, fn
-      %Source{code: {:mcp, settings}} = source, functions -> server(source, settings, functions)
-      source, functions -> Enum.map_reduce(skills(source), functions, &page/2)
+      %Source{kind: :mcp, trust: :none}, functions ->
+        {[], functions}
+
+      %Source{kind: :mcp} = source, functions ->
+        {pages, theirs} = Part.first(Part.installed(), :pages, [source])
+        {pages, Map.merge(functions, theirs)}
+
+      source, functions ->
+        Enum.map_reduce(skills(source), functions, &page/2)
     end)
   end
 
@@ -37,14 +43,6 @@ defmodule Skillbook.Source.Code do
   def paths(sources) do
     {pages, _functions} = pages(sources)
     for source <- pages, {path, _text, _lines} <- source, do: path
-  end
-
-  # The pages of a server are those that its client has now. They have one handler.
-  defp server(%Source{trust: :none}, _settings, functions), do: {[], functions}
-
-  defp server(_source, settings, functions) do
-    run = fn flags, context -> Call.run(settings, flags, context) end
-    {Table.entries(settings).pages, Map.put(functions, Tools.handler(settings), run)}
   end
 
   # Another skill of the same name is another function.

@@ -2,9 +2,8 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # Reads a JSON file with sources and returns items of `Skillbook.Source.list/1`.
 
-  alias Skillbook.MCP.Client.Settings
   alias Skillbook.Support.{Closest, JSON, Options, ReadFile}
-  alias Skillbook.{ConfigError, Native}
+  alias Skillbook.{ConfigError, Native, Part}
 
   @max_bytes 1024 * 1024
 
@@ -178,7 +177,7 @@ defmodule Skillbook.Source.Config do
 
   # The rules of options are those of `{:mcp, place, options}`.
   defp server(place, options, at) do
-    with {:error, problem} <- Settings.new(place, options),
+    with {:error, problem} <- Part.first(Part.installed(), :source, [{:mcp, place, options}]),
          do: error(at, Exception.message(problem))
   end
 

@@ -15,13 +15,11 @@ defmodule Skillbook.Store.Follower do
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Connections.Tokens
-  alias Skillbook.MCP.Client
   alias Skillbook.Run.Operations
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
   alias Skillbook.Support.Number
-  alias Skillbook.{Catalog, SQL, Stored, Telemetry}
+  alias Skillbook.{Catalog, Part, SQL, Stored, Telemetry}
 
   require Logger
 
@@ -47,7 +45,7 @@ defmodule Skillbook.Store.Follower do
   def load(book) do
     # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
     fn ->
-      with {:ok, settings} <- settings(sql(book), nil),
+      with {:ok, settings} <- settings(book, nil),
            {:ok, update} <- read(book, settings.revision, :all) do
         {_change, unread} = Catalog.put_stored(book.catalog, update.rows, :all)
         log_unread(book, unread)
@@ -131,15 +129,13 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book: Map.take(book, [:name, :store, :catalog, :revision, :connections, :sources]),
+      book: Map.take(book, [:name, :store, :catalog, :revision, :connections, :sources, :parts]),
       poll: book.store_poll,
       timer: nil,
       group: nil,
       listening: false,
-      # The revision of the connections that their process was told, and that of the approvals of
-      # MCP servers.
-      connections: nil,
-      servers: nil,
+      # The settings that parts were told, such as the revision of the connections.
+      told: %{},
       # The last write in the catalog, `{entry's id, version, time}`.
       seen: nil,
       # `{delay, since}` while the database is unreachable: the delay until the next attempt.
@@ -242,14 +238,14 @@ defmodule Skillbook.Store.Follower do
   defp put_entry(state, _revision, _entry), do: refresh(state)
 
   defp catch_up(state) do
-    with {:ok, settings} <- settings(sql(state.book), state.seen),
+    with {:ok, settings} <- settings(state.book, state.seen),
          last = if(settings.seen?, do: current(state), else: replaced(state)),
          {:ok, update} <- read(state.book, settings.revision, last),
          {:ok, seen} <- seen(state, update),
          :ok <- put(state, update),
          :ok <- tell_operations(state.book, settings.operations) do
       state = join(%{state | seen: seen}, settings.database)
-      {:ok, state |> tell_connections(settings.connections) |> tell_servers(settings.servers)}
+      {:ok, tell_parts(state, settings.values)}
     end
   end
 
@@ -272,13 +268,13 @@ defmodule Skillbook.Store.Follower do
          do: {:ok, rows |> List.first() |> then(&(&1 && List.to_tuple(&1)))}
   end
 
-  defp tell_connections(%{book: %{connections: config}} = state, revision)
-       when config == nil or revision == state.connections,
-       do: state
+  defp tell_parts(%{book: book} = state, values) do
+    for part <- book.parts,
+        setting <- Part.flat([part], :settings),
+        values[setting] != state.told[setting],
+        do: part.changed(book, setting)
 
-  defp tell_connections(state, revision) do
-    Tokens.follow(state.book.name)
-    %{state | connections: revision}
+    %{state | told: values}
   end
 
   # Schedules and breakers follow the operations of other nodes.
@@ -293,13 +289,6 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  defp tell_servers(%{servers: revision} = state, revision), do: state
-
-  defp tell_servers(state, revision) do
-    if Enum.any?(state.book.sources, &(&1.kind == :mcp)), do: Client.follow(state.book.sources)
-    %{state | servers: revision}
-  end
-
   # Only the watcher makes new generations. If it crashes, this process is restarted with it.
   defp put(state, %{revision: revision, rows: rows, which: which}) do
     if which == :all or rows.rows != [],
@@ -310,29 +299,27 @@ defmodule Skillbook.Store.Follower do
     :exit, _reason -> {:error, %Error{kind: :other, message: "the book's watcher is gone"}}
   end
 
-  @settings "select key, value from skillbook_settings " <>
-              "where key in ('database', 'revision', 'connections', 'operations', " <>
-              "'server_approvals')"
+  @settings ["database", "revision", "operations"]
   # Writes of other programs may have no version.
   @seen " union all select 'seen', '' from skillbook_entry_versions " <>
           "where entry_id = $1 and version = $2 and at = $3 " <>
           "union all select 'seen', '' from skillbook_entries " <>
           "where id = $1 and version = $2 and updated_at = $3"
 
-  defp settings(sql, seen) do
-    {statement, values} =
-      if seen, do: {@settings <> @seen, Tuple.to_list(seen)}, else: {@settings, []}
+  defp settings(book, seen) do
+    keys = Enum.map_join(@settings ++ Part.flat(book.parts, :settings), ", ", &"'#{&1}'")
+    statement = "select key, value from skillbook_settings where key in (#{keys})"
+    {more, values} = if seen, do: {@seen, Tuple.to_list(seen)}, else: {"", []}
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, statement, values) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql(book), statement <> more, values) do
       values = Map.new(rows, &List.to_tuple/1)
 
       {:ok,
        %{
          database: values["database"],
          revision: Number.integer!(values["revision"]),
-         connections: values["connections"],
          operations: Number.integer!(values["operations"] || "0"),
-         servers: values["server_approvals"],
+         values: values,
          seen?: seen == nil or is_map_key(values, "seen")
        }}
     end

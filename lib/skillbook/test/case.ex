@@ -53,6 +53,7 @@ defmodule Skillbook.Test.Case do
   defp start_book(state, book) do
     test = %{
       stubs: state.stubs,
+      handler: Stub,
       observe: observer(state.test),
       clock: fn -> time(state.clock) end
     }

@@ -3,7 +3,7 @@ defmodule Skillbook.Vault.Config do
   # Validates the options of a book's vaults (`Skillbook.Vault` documents them) and finds vaults
   # by name.
 
-  alias Skillbook.{Drive, OptionError, Profile, VaultError}
+  alias Skillbook.{OptionError, Part, Profile, VaultError}
   alias Skillbook.Support.Options
   alias Skillbook.Vault.Folder
 
@@ -83,20 +83,11 @@ defmodule Skillbook.Vault.Config do
   defp producer(options, book) do
     poll = if is_list(options[:watch]), do: options[:watch], else: []
 
-    cond do
-      path = options[:path] ->
-        {:ok, {Folder, [path: Path.expand(path)] ++ poll}}
-
-      options[:drive] == nil ->
-        {:ok, options[:producer]}
-
-      # Without them, all profiles would search the drive of one person.
-      options[:labels] == nil ->
-        {:error, %OptionError{subject: "a vault with :drive", option: :labels, problem: :missing}}
-
-      true ->
-        with {:ok, options} <- Drive.Folder.options(options[:drive], book, poll),
-             do: {:ok, {Drive.Folder, options}}
+    if path = options[:path] do
+      {:ok, {Folder, [path: Path.expand(path)] ++ poll}}
+    else
+      with :other <- Part.first(Part.installed(), :producer, [options, book, poll]),
+           do: {:ok, options[:producer]}
     end
   end
 

@@ -1,7 +1,8 @@
 defmodule Skillbook.Model.ObjectTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.Model.{ObjectGrammar, OpenAI, Schema}
+  alias Skillbook.Model.{ObjectGrammar, OpenAI}
+  alias Skillbook.Support.JSONSchema
   alias Skillbook.Support.JSON
   alias Skillbook.Test.{ChatServer, HTTPServer}
   alias Skillbook.{GBNF, Model, ModelError, ObjectError, OptionError}
@@ -196,7 +197,7 @@ defmodule Skillbook.Model.ObjectTest do
     end
 
     deep = Enum.reduce(1..20, %{"type" => "boolean"}, fn _, inner -> object.(%{"a" => inner}) end)
-    assert_raise ArgumentError, ~r/at most 16 levels/, fn -> Schema.check!(deep) end
+    assert_raise ArgumentError, ~r/at most 16 levels/, fn -> JSONSchema.check!(deep) end
   end
 
   test "options are checked" do
@@ -256,9 +257,9 @@ defmodule Skillbook.Model.ObjectTest do
 
     test "of OpenAI gets no keyword that it refuses, and others are not strict" do
       optional = Map.delete(@schema, "required")
-      refute Schema.all_required?(optional)
-      assert Schema.all_required?(@schema)
-      pick = Schema.without(@schema, ["maxLength"])["properties"]["picks"]["items"]
+      refute JSONSchema.all_required?(optional)
+      assert JSONSchema.all_required?(@schema)
+      pick = JSONSchema.without(@schema, ["maxLength"])["properties"]["picks"]["items"]
       assert pick["properties"]["name"] == %{"type" => "string"}
     end
   end
@@ -274,7 +275,7 @@ defmodule Skillbook.Model.ObjectTest do
       for _ <- 1..3 do
         assert {:ok, %{object: object}} = Model.complete_object(model, @messages, @schema, limits)
 
-        assert Schema.check(@schema, object) == :ok
+        assert JSONSchema.check(@schema, object) == :ok
       end
     end
 
@@ -323,7 +324,7 @@ defmodule Skillbook.Model.ObjectTest do
         for _ <- 1..200 do
           text = GBNF.generate(rules)
           assert {:ok, object} = JSON.decode(text), text
-          assert {Schema.check(schema, object), text} == {:ok, text}
+          assert {JSONSchema.check(schema, object), text} == {:ok, text}
         end
       end
     end

@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
 
   alias Skillbook.Handlers.Workflow.Pages
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Workflow.Prose
+  alias Skillbook.Agent.Prose
   alias Skillbook.{Command, Context, FlagError, Result, Workflow}
 
   @impl true

@@ -1,4 +1,4 @@
-defmodule Skillbook.Scheduler.Clock do
+defmodule Skillbook.Schedule.Clock do
   @moduledoc false
   # The clock of a book's schedules, which the option `schedules: [clock: ...]` replaces.
 

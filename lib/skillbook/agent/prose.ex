@@ -1,4 +1,4 @@
-defmodule Skillbook.Workflow.Prose do
+defmodule Skillbook.Agent.Prose do
   @moduledoc false
   # Lets an agent follow prose: pages without steps, and the text below the steps of a workflow.
   # For `Skillbook.carry_out/3` and schedules, which have no conversation whose model could do it.

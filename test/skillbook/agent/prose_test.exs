@@ -1,4 +1,4 @@
-defmodule Skillbook.Workflow.ProseTest do
+defmodule Skillbook.Agent.ProseTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog

@@ -1,4 +1,4 @@
-defmodule Skillbook.Connections.Loopback do
+defmodule Skillbook.CLI.Loopback do
   @moduledoc false
   # Receives the redirect of a sign-in on this machine (RFC 8252, 7.3): a server on 127.0.0.1 and
   # a free port, for as long as the command line waits.

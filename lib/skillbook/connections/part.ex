@@ -1,0 +1,82 @@
+defmodule Skillbook.Connections.Part do
+  @moduledoc false
+  # The accounts of a book's profiles at vendors, their commands, and vaults of their files.
+
+  use Skillbook.Part
+
+  alias Skillbook.Connections.{Client, Config, Tokens, Vendor}
+  alias Skillbook.{Connections, Drive, OptionError, Source}
+
+  @impl true
+  # Its values may be secret, so it is checked where errors do not show them.
+  def options, do: [connections: {"a keyword list of accounts", fn _options -> true end}]
+
+  @impl true
+  def read(book, options) do
+    case options[:connections] do
+      nil ->
+        {:ok, book}
+
+      accounts ->
+        with {:ok, config} <- Config.read(accounts, book.name),
+             do: {:ok, %{book | connections: config}}
+    end
+  end
+
+  @impl true
+  def builtins(%{connections: config}) do
+    domains = Enum.map(Vendor.services(), &Vendor.domain/1)
+    offered = if config, do: Enum.map(Config.services(config), &Vendor.domain/1), else: []
+
+    [
+      %{
+        source: Source.builtin(:connections),
+        of: offered,
+        domains: domains,
+        names: Vendor.packs()
+      }
+    ]
+  end
+
+  @impl true
+  def shared, do: [Client.Quota]
+
+  @impl true
+  def init(book), do: if(book.connections, do: Tokens.new(book.name))
+
+  @impl true
+  def load(book), do: if(book.connections, do: Tokens.load(book), else: :ok)
+
+  @impl true
+  # Before the process that follows the database, which tells it about changes.
+  def before_catalog(book), do: if(book.connections, do: [{Tokens, book}], else: [])
+
+  @impl true
+  def settings, do: ["connections"]
+
+  @impl true
+  def changed(book, "connections"), do: if(book.connections, do: Tokens.follow(book.name))
+
+  @impl true
+  def services, do: Enum.map(Vendor.services(), &Atom.to_string/1)
+
+  @impl true
+  def services(%{connections: nil}, _profile), do: []
+  def services(book, profile), do: Connections.services_of(book.name, profile)
+
+  @impl true
+  def producer(options, book, poll) do
+    cond do
+      options[:drive] == nil ->
+        :other
+
+      # Without them, all profiles would search the drive of one person.
+      options[:labels] == nil ->
+        {:error, %OptionError{subject: "a vault with :drive", option: :labels, problem: :missing}}
+
+      true ->
+        with {:ok, options} <- Drive.Folder.options(options[:drive], book, poll),
+             do: {:ok, {Drive.Folder, options}}
+    end
+  end
+end

@@ -1,0 +1,218 @@
+defmodule Skillbook.Part do
+  @moduledoc ~S"""
+  Adds abilities to books: options, processes, sources, built-in skills, and answers that the
+  core asks for, such as the text of a page that is kept elsewhere.
+
+  The core knows this behaviour and none of its modules. A package lists its parts in the
+  environment of its application, and they belong to every book:
+
+      def application, do: [env: [skillbook_parts: [MyPackage.Part]]]
+
+  An application adds its own to one book:
+
+      {Skillbook, name: MyApp.Skills, parts: [MyApp.Audit]}
+
+  All callbacks are optional.
+
+  ## Examples
+
+      iex> defmodule Audit do
+      ...>   use Skillbook.Part
+      ...>
+      ...>   @impl true
+      ...>   def children(book) do
+      ...>     [{Agent, fn -> book.name end}]
+      ...>   end
+      ...> end
+      iex> {:ok, pid} = Skillbook.start_link(name: :part_example, parts: [Audit], builtins: false)
+      iex> Supervisor.stop(pid)
+      :ok
+
+      iex> {:error, error} = Skillbook.start_link(name: :part_example, parts: [String])
+      iex> Exception.message(error)
+      "expected a list of modules that use Skillbook.Part as the option :parts of a book, " <>
+        "got: [String]"
+  """
+
+  alias Skillbook.{Approval, Book, Command, Context, Entry, Profile, RoutedCommand, Source, View}
+
+  @typedoc "A source of built-in skills. `:domains` are its domains, of which a book gets `:of`."
+  @type pack :: %{
+          source: Source.t(),
+          of: [String.t()] | :all,
+          domains: [String.t()] | :all,
+          names: %{String.t() => [String.t()]}
+        }
+
+  @doc """
+  Returns the options of a book that it reads: `name: {expected, check}`. `expected` completes
+  "expected … as the option", and `check` is a function of the value.
+  """
+  @callback options() :: keyword({String.t(), (term() -> boolean())})
+
+  @doc "Puts the checked options into the book, which is not running yet."
+  @callback read(Book.t(), keyword()) :: {:ok, Book.t()} | {:error, Exception.t()}
+
+  @doc "Checks its options in those of a profile or a role."
+  @callback check_profile(keyword(), subject :: String.t()) :: :ok | {:error, Exception.t()}
+
+  @doc "Returns the built-in skills that it brings."
+  @callback builtins(Book.t()) :: [pack()]
+
+  @doc "Returns the processes that all books of a node share."
+  @callback shared() :: [Supervisor.child_spec() | {module(), term()} | module()]
+
+  @doc "Makes the tables of a book, which its supervisor owns."
+  @callback init(Book.t()) :: term()
+
+  @doc "Reads from the database, after its migration and before anybody finds the book."
+  @callback load(Book.t()) :: :ok | {:error, Exception.t()}
+
+  @doc "Returns the processes that the catalog needs, which start before it."
+  @callback before_catalog(Book.t()) :: [Supervisor.child_spec() | {module(), term()}]
+
+  @doc "Returns the processes that need the catalog."
+  @callback children(Book.t()) :: [Supervisor.child_spec() | {module(), term()}]
+
+  @doc "Returns the keys of `skillbook_settings` that rise when other nodes change its tables."
+  @callback settings() :: [String.t()]
+
+  @doc "Says that the value of one of its settings is another one than before."
+  @callback changed(Book.t() | map(), setting :: String.t()) :: term()
+
+  @doc "Says that somebody has paused, resumed or started a schedule of the book."
+  @callback schedules_changed(book :: atom()) :: term()
+
+  @doc "Reads an item of the option `:sources`; `:other` if it is not one of its own."
+  @callback source(item :: term()) :: {:ok, [Source.t()]} | {:error, Exception.t()} | :other
+
+  @doc "Returns the pages and functions of a source that `c:source/1` returned."
+  @callback pages(Source.t()) :: {[tuple()], map()} | :other
+
+  @doc "Returns the services that pages may name as their `connection`."
+  @callback services() :: [String.t()]
+
+  @doc "Returns those that a profile of a book is connected to."
+  @callback services(Book.t(), Profile.t()) :: [String.t()]
+
+  @doc "Reads the text of a path whose page is kept elsewhere; `:other` for any other path."
+  @callback text(View.t(), path :: String.t()) ::
+              {:ok, String.t()} | {:error, Exception.t()} | :other
+
+  @doc "Stores a call that waits for an approval, under a reference."
+  @callback store_call(RoutedCommand.t(), Context.t(), written :: Command.t(), String.t()) ::
+              {:ok, Approval.t()} | {:error, Exception.t()} | :other
+
+  @doc "Checks its fields in the frontmatter of a page that a module defines."
+  @callback check_page(Entry.t()) :: :ok | {:error, Exception.t()}
+
+  @doc "Reads the options of a vault; `:other` if they name no producer of its own."
+  @callback producer(keyword(), book :: atom(), poll :: keyword()) ::
+              {:ok, {module(), keyword()}} | {:error, Exception.t()} | :other
+
+  @optional_callbacks options: 0,
+                      read: 2,
+                      check_profile: 2,
+                      builtins: 1,
+                      shared: 0,
+                      init: 1,
+                      load: 1,
+                      before_catalog: 1,
+                      children: 1,
+                      settings: 0,
+                      changed: 2,
+                      schedules_changed: 1,
+                      source: 1,
+                      pages: 1,
+                      services: 0,
+                      services: 2,
+                      text: 2,
+                      store_call: 4,
+                      check_page: 1,
+                      producer: 3
+
+  defmacro __using__(_options) do
+    quote do
+      @behaviour Skillbook.Part
+      @doc false
+      def __skillbook_part__, do: true
+    end
+  end
+
+  @doc false
+  # The parts of the loaded applications.
+  @spec installed() :: [module()]
+  def installed, do: :persistent_term.get(__MODULE__, nil) || refresh()
+
+  @doc false
+  # Applications may be loaded after this one.
+  @spec refresh() :: [module()]
+  def refresh do
+    applications = for {application, _, _} <- Application.loaded_applications(), do: application
+
+    parts =
+      applications
+      |> Enum.sort()
+      |> Enum.flat_map(&Application.get_env(&1, :skillbook_parts, []))
+      |> Enum.uniq()
+
+    if parts != :persistent_term.get(__MODULE__, nil), do: :persistent_term.put(__MODULE__, parts)
+    parts
+  end
+
+  @doc false
+  # The parts of a running book, and those of a catalog without one.
+  @spec of(atom() | nil) :: [module()]
+  def of(book) do
+    case Book.find(book) do
+      nil -> installed()
+      %Book{parts: parts} -> parts
+    end
+  end
+
+  @doc false
+  @spec part?(term()) :: boolean()
+  def part?(module) do
+    is_atom(module) and Code.ensure_loaded?(module) and
+      function_exported?(module, :__skillbook_part__, 0)
+  end
+
+  @doc false
+  # The answers of the parts that have the callback, in their order.
+  @spec all([module()], atom(), [term()]) :: [term()]
+  def all(parts, callback, arguments \\ []) do
+    for part <- parts,
+        callback?(part, callback, length(arguments)),
+        do: apply(part, callback, arguments)
+  end
+
+  @doc false
+  @spec flat([module()], atom(), [term()]) :: [term()]
+  def flat(parts, callback, arguments \\ []),
+    do: parts |> all(callback, arguments) |> Enum.concat()
+
+  @doc false
+  # The first answer that is not `:other`.
+  @spec first([module()], atom(), [term()]) :: term()
+  def first(parts, callback, arguments) do
+    Enum.find_value(parts, :other, fn part ->
+      if callback?(part, callback, length(arguments)) do
+        with :other <- apply(part, callback, arguments), do: nil
+      end
+    end)
+  end
+
+  @doc false
+  # `:ok`, or the first error.
+  @spec check([module()], atom(), [term()]) :: :ok | {:error, Exception.t()}
+  def check(parts, callback, arguments) do
+    Enum.find_value(parts, :ok, fn part ->
+      if callback?(part, callback, length(arguments)) do
+        with :ok <- apply(part, callback, arguments), do: nil
+      end
+    end)
+  end
+
+  defp callback?(part, callback, arity),
+    do: Code.ensure_loaded?(part) and function_exported?(part, callback, arity)
+end
