@@ -17,6 +17,8 @@ defmodule Skillbook.Model do
       "You said: "
   """
 
+  # Models that call a server share an engine, model/client.ex, which says how to add a vendor.
+
   alias Skillbook.Model.Object
   alias Skillbook.Support.Options
   alias Skillbook.{ModelError, ObjectError, OptionError}

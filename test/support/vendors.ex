@@ -13,6 +13,9 @@ defmodule Skillbook.Test.Vendors do
     "gemini" => {Model.Gemini, "/v1beta"}
   }
 
+  @doc "The module of a vendor."
+  def module(vendor), do: @modules |> Map.fetch!(vendor) |> elem(0)
+
   def all, do: ["openai", "responses", "anthropic", "gemini"]
 
   @doc "The URL of the server."

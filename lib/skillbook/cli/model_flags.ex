@@ -5,14 +5,8 @@ defmodule Skillbook.CLI.ModelFlags do
 
   alias Skillbook.{Model, OptionError}
 
-  # The models of `--api`, with the server and the variable of the key if no other is given.
-  @apis %{
-    "openai" => {Model.OpenAI, "https://api.openai.com/v1", "OPENAI_API_KEY"},
-    "responses" => {Model.Responses, "https://api.openai.com/v1", "OPENAI_API_KEY"},
-    "anthropic" => {Model.Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"},
-    "gemini" => {Model.Gemini, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"}
-  }
-  @names ~w(openai responses anthropic gemini)
+  # The models of `--api`, which know their server and the variable of its key.
+  @vendors [Model.OpenAI, Model.Responses, Model.Anthropic, Model.Gemini]
 
   @spec switches() :: keyword()
   def switches,
@@ -45,30 +39,38 @@ defmodule Skillbook.CLI.ModelFlags do
          {:ok, name} <- required(command, flags, :model, "--model NAME, the name of the model"),
          {:ok, key} <- key(:key_env, key_env(flags)),
          :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
-      {module, _url, _variable} = @apis[flags[:api] || "openai"]
-
-      module.new(url: url(flags), model: name, key: key, cacertfile: flags[:cacert])
+      vendor(flags[:api] || "openai").new(
+        url: url(flags),
+        model: name,
+        key: key,
+        cacertfile: flags[:cacert]
+      )
       |> message("--url")
     end
   end
 
-  defp known_api(api) when api == nil or is_map_key(@apis, api), do: :ok
+  defp vendor(name), do: Enum.find(@vendors, &(&1.vendor() == name))
 
-  defp known_api(other),
-    do: {:error, "--api expects one of #{Enum.join(@names, ", ")}, got: #{other}"}
+  defp known_api(nil), do: :ok
+
+  defp known_api(name) do
+    names = Enum.map_join(@vendors, ", ", & &1.vendor())
+    if vendor(name), do: :ok, else: {:error, "--api expects one of #{names}, got: #{name}"}
+  end
 
   @doc "The server of the flags, or `nil`."
   @spec url(keyword()) :: String.t() | nil
-  def url(flags), do: flags[:url] || with({_module, url, _} <- @apis[flags[:api]], do: url)
+  def url(flags), do: flags[:url] || with({url, _variable} <- home(flags[:api]), do: url)
 
   @doc "The environment variable with the key, or `nil`."
   @spec key_env(keyword()) :: String.t() | nil
   def key_env(flags) do
-    case {flags[:key_env], flags[:url], @apis[flags[:api]]} do
-      {nil, nil, {_module, _url, variable}} -> variable
-      {variable, _url, _api} -> variable
-    end
+    default = if flags[:url] == nil, do: with({_url, variable} <- home(flags[:api]), do: variable)
+    flags[:key_env] || default
   end
+
+  # The server and the variable of a vendor.
+  defp home(name), do: with(vendor when vendor != nil <- vendor(name), do: vendor.home())
 
   defp required(command, flags, flag, usage) do
     case flags[flag] do

@@ -31,36 +31,12 @@ defmodule Skillbook.EmbedderError do
       "the embedder's server accepts no more requests for now, again in 1 s: slow"
   """
 
-  alias Skillbook.HTTP.Failure
-
-  @type kind ::
-          :key
-          | :connection
-          | :timeout
-          | :rate_limited
-          | :server
-          | :refused
-          | :bad_answer
-          | :library
-          | :folder
-          | :failed
-
-  @type t :: %__MODULE__{
-          kind: kind(),
-          reason: String.t(),
-          status: pos_integer() | nil,
-          retry_after: non_neg_integer() | nil
-        }
-
-  @enforce_keys [:kind, :reason]
-  defexception [:kind, :reason, :status, :retry_after]
-
-  @impl true
-  def message(error), do: Failure.message(error, failure(error.kind))
-
-  defp failure(:bad_answer), do: "the embedder's answer cannot be used"
-  defp failure(:library), do: "the local embedder is not built"
-  defp failure(:folder), do: "the embedder's model cannot be used"
-  defp failure(:failed), do: "the embedder failed"
-  defp failure(kind), do: Failure.text(kind, "the embedder")
+  use Skillbook.HTTP.Failure,
+    whose: "the embedder",
+    kinds: [
+      bad_answer: "the embedder's answer cannot be used",
+      library: "the local embedder is not built",
+      folder: "the embedder's model cannot be used",
+      failed: "the embedder failed"
+    ]
 end

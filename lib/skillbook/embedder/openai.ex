@@ -41,10 +41,10 @@ defmodule Skillbook.Embedder.OpenAI do
 
   ## Retries
 
-  A request is repeated if the connection fails, after the statuses 429 and 500 to 599, and after
-  an answer that is the report of an error. The delay is the server's `Retry-After`, if it sends
-  one. If that is more than a minute or than the rest of `:timeout`, the error is returned at
-  once.
+  A request is repeated if the connection fails, after the statuses 408, 409, 429 and 500 to 599,
+  and after an answer that is the report of an error; the header `x-should-retry` takes
+  precedence. The delay is the server's `retry-after-ms` or `Retry-After`, if it sends one. If
+  that is more than a minute or than the rest of `:timeout`, the error is returned at once.
 
   The server's certificate is always verified. Redirects are not followed, since the key would be
   sent along.
@@ -70,45 +70,10 @@ defmodule Skillbook.Embedder.OpenAI do
 
   @behaviour Skillbook.Embedder
 
-  alias Skillbook.{Embedder, EmbedderError, OptionError}
+  alias Skillbook.{Embedder, EmbedderError}
   alias Skillbook.HTTP.{Failure, Response, Service}
   alias Skillbook.Support.{JSON, Options}
 
-  @type t :: %__MODULE__{
-          url: URI.t(),
-          model: String.t(),
-          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
-          dimensions: pos_integer() | nil,
-          encoding: :float | :base64,
-          batch: pos_integer(),
-          batch_bytes: pos_integer(),
-          max_text: pos_integer(),
-          name: String.t() | nil,
-          timeout: pos_integer(),
-          connect_timeout: pos_integer(),
-          idle_timeout: pos_integer(),
-          retries: non_neg_integer(),
-          backoff: non_neg_integer(),
-          cacertfile: Path.t() | nil,
-          proxy: :env | nil | String.t() | (() -> String.t() | nil),
-          http: module() | {module(), keyword()},
-          sleep: (non_neg_integer() -> any())
-        }
-
-  @derive {Inspect, except: [:key, :proxy]}
-  @enforce_keys [:url, :model]
-  defstruct Keyword.merge(
-              Enum.map(Service.fields(), &if(is_atom(&1), do: {&1, nil}, else: &1)),
-              timeout: 60_000,
-              dimensions: nil,
-              encoding: :float,
-              batch: 64,
-              batch_bytes: 128 * 1024,
-              max_text: 8 * 1024,
-              name: nil
-            )
-
-  @subject "an embedder"
   @max_size 16_384
   # Numbers of an answer. They take about 640 MB.
   @max_numbers 8_000_000
@@ -120,40 +85,20 @@ defmodule Skillbook.Embedder.OpenAI do
   # Bytes of an answer beside its numbers, and of the other fields for each text.
   @max_rest 64 * 1024
 
-  @doc "Builds an embedder from the options above."
-  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options) do
-    options = Options.keywords(options)
-
-    with {:ok, url, _name} <- Service.validate(options, @subject, schema()) do
-      url = Service.endpoint(url, "embeddings")
-      {:ok, struct!(__MODULE__, Keyword.put(options, :url, url))}
-    end
-  end
-
-  @doc "Like `new/1`, but raises the error."
-  @spec new!(keyword()) :: t()
-  def new!(options) do
-    case new(options) do
-      {:ok, embedder} -> embedder
-      {:error, error} -> raise error
-    end
-  end
-
-  defp schema do
-    count = {"a whole number from 1", &Options.positive?/1}
-
-    Service.schema() ++
-      [
-        dimensions:
-          {"a whole number from 1 to #{@max_size}, or nil", &(&1 in 1..@max_size or is_nil(&1))},
-        encoding: {":float or :base64", &(&1 in [:float, :base64])},
-        batch: {"a whole number from 1 to 2048", &(&1 in 1..2048)},
-        batch_bytes: count,
-        max_text: count,
-        name: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
-      ]
-  end
+  use Service,
+    subject: "an embedder",
+    path: "embeddings",
+    timeout: 60_000,
+    options: [
+      dimensions:
+        {pos_integer() | nil, nil,
+         {"a whole number from 1 to #{@max_size}, or nil", &(&1 in 1..@max_size or is_nil(&1))}},
+      encoding: [:float, :base64],
+      batch: {pos_integer(), 64, {"a whole number from 1 to 2048", &(&1 in 1..2048)}},
+      batch_bytes: {pos_integer(), 128 * 1024, {"a whole number from 1", &Options.positive?/1}},
+      max_text: {pos_integer(), 8 * 1024, {"a whole number from 1", &Options.positive?/1}},
+      name: {String.t() | nil, nil, {"text or nil", &(is_nil(&1) or Options.text?(&1))}}
+    ]
 
   @impl true
   def info(%{name: nil, dimensions: nil, model: model}), do: %{model: model, size: nil}
@@ -170,8 +115,7 @@ defmodule Skillbook.Embedder.OpenAI do
   end
 
   defp batches(embedder, key, texts, options) do
-    timeout = min(options[:timeout], embedder.timeout)
-    deadline = System.monotonic_time(:millisecond) + timeout
+    deadline = Service.deadline(embedder, options[:timeout])
 
     texts
     |> Enum.map(&text(&1, embedder.max_text))
@@ -205,16 +149,12 @@ defmodule Skillbook.Embedder.OpenAI do
 
   defp request(embedder, key, texts, deadline) do
     body = body(embedder, texts)
-    headers = fn -> [{"accept", "application/json"} | Service.bearer(key)] end
-    max = @max_rest + max_numbers(embedder, length(texts)) * @max_number
-    start = %{status: nil, headers: %{}, body: [], size: 0, max: max}
-
-    Service.attempt(embedder, deadline, fn _retry -> :ok end, fn ->
-      embedder
-      |> Service.post(headers, body, deadline, true, start, &part/2)
-      |> result(embedder, length(texts))
-      |> Failure.hide_key(key)
-    end)
+    count = length(texts)
+    max = @max_rest + max_numbers(embedder, count) * @max_number
+    start = fn -> %{status: nil, headers: %{}, body: [], size: 0, max: max} end
+    request = [deadline: deadline, accept: "application/json", compressed: true]
+    read = {start, &part/2, &result(&1, embedder, count)}
+    Service.request(embedder, key, body, request, read)
   end
 
   defp max_numbers(embedder, count),
@@ -255,7 +195,7 @@ defmodule Skillbook.Embedder.OpenAI do
 
     case JSON.decode(body, most) do
       {:ok, %{"error" => error}} when error != nil ->
-        {:retry, %EmbedderError{kind: :server, reason: Failure.error_text(error)}}
+        Failure.result(EmbedderError, :server, Failure.error_text(error))
 
       {:ok, %{"data" => data}} when is_list(data) ->
         vectors(data, count)
@@ -279,11 +219,8 @@ defmodule Skillbook.Embedder.OpenAI do
        do: refused(embedder, answer)
 
   defp result({:error, error, _answer}, _embedder, _count) do
-    case Failure.kind(error) do
-      {:settings, reason} -> {:error, %EmbedderError{kind: :connection, reason: reason}}
-      {:connection, reason} -> {:retry, %EmbedderError{kind: :connection, reason: reason}}
-      {kind, reason} -> {:error, %EmbedderError{kind: kind, reason: reason}}
-    end
+    {kind, reason} = Failure.kind(error)
+    Failure.result(EmbedderError, kind, reason)
   end
 
   @too_long ~r/too (long|large)|context length|maximum context|batch size|max(imum)? .*tokens/i
@@ -346,5 +283,5 @@ defmodule Skillbook.Embedder.OpenAI do
     end
   end
 
-  defp bad_answer(reason), do: {:error, %EmbedderError{kind: :bad_answer, reason: reason}}
+  defp bad_answer(reason), do: Failure.result(EmbedderError, :bad_answer, reason)
 end

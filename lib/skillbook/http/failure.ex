@@ -13,6 +13,47 @@ defmodule Skillbook.HTTP.Failure do
 
   @type result(error) :: {:retry, error} | {:error, error}
 
+  @kinds [:key, :connection, :timeout, :rate_limited, :server, :refused]
+
+  @doc """
+  Makes a module such an error: its fields with their types, and `message/1`.
+
+    * `:whose` - like `the model`
+    * `:kinds` - the texts of kinds beside those of all servers
+    * `:fields` - further fields: `{type, default}`
+  """
+  defmacro __using__(error) do
+    fields = error[:fields] || []
+    types = for {name, {type, _default}} <- fields, do: {name, type}
+    defaults = for {name, {_type, default}} <- fields, do: {name, default}
+
+    [last | kinds] = Enum.reverse(@kinds ++ Keyword.keys(error[:kinds]))
+    kind = Enum.reduce(kinds, last, &{:|, [], [&1, &2]})
+
+    quote do
+      @type kind :: unquote(kind)
+
+      @type t :: %__MODULE__{
+              unquote_splicing(types),
+              kind: kind(),
+              reason: String.t(),
+              status: pos_integer() | nil,
+              retry_after: non_neg_integer() | nil
+            }
+
+      @enforce_keys [:kind, :reason]
+      defexception [:kind, :reason, :status, :retry_after] ++ unquote(defaults)
+
+      @impl true
+      def message(%{kind: kind} = error) do
+        text =
+          unquote(error[:kinds])[kind] || unquote(__MODULE__).text(kind, unquote(error[:whose]))
+
+        unquote(__MODULE__).message(error, text)
+      end
+    end
+  end
+
   @doc """
   The message of such an error, with hidden characters of the server's text by their codes.
   `failure` is the text of its kind.
@@ -105,6 +146,23 @@ defmodule Skillbook.HTTP.Failure do
   defp named_kind(429), do: :rate_limited
   defp named_kind(code) when is_integer(code) and code in 400..499, do: :refused
   defp named_kind(_name), do: nil
+
+  @repeatable [:connection, :server, :rate_limited, :cut_off]
+
+  @doc """
+  The error for a failure of a kind. `{:retry, error}` is one after which the request may be
+  repeated. `:settings` is a failure of the connection that repeating cannot help.
+  """
+  @spec result(module(), atom(), String.t(), non_neg_integer() | nil) :: result(Exception.t())
+  def result(module, kind, reason, retry_after \\ nil)
+
+  def result(module, :settings, reason, _retry_after),
+    do: {:error, struct!(module, kind: :connection, reason: reason)}
+
+  def result(module, kind, reason, retry_after) do
+    how = if kind in @repeatable, do: :retry, else: :error
+    {how, struct!(module, kind: kind, reason: reason, retry_after: retry_after)}
+  end
 
   @doc """
   The kind and the reason of a failed request. `:settings` is a failure of the connection that

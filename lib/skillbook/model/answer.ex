@@ -219,10 +219,19 @@ defmodule Skillbook.Model.Answer do
 
   def grow(answer, more), do: %{answer | size: answer.size + more}
 
+  @doc "Adds the text of a refusal."
+  @spec refuse(t(), term()) :: t()
+  def refuse(answer, text), do: add_text(%{answer | refused: true}, text)
+
   @doc "Sets the finish reason; `nil` keeps the one before."
   @spec finish(t(), atom() | nil) :: t()
   def finish(answer, nil), do: answer
   def finish(answer, reason), do: %{answer | finish_reason: reason}
+
+  @doc "Sets the finish reason by the vendor's name of it. One that is not in `names` is `:other`."
+  @spec finish(t(), term(), %{String.t() => atom()}) :: t()
+  def finish(answer, nil, _names), do: answer
+  def finish(answer, name, names), do: finish(answer, Map.get(names, name, :other))
 
   @doc "Sets the name of the model."
   @spec named(t(), term()) :: t()
@@ -230,17 +239,30 @@ defmodule Skillbook.Model.Answer do
   def named(answer, _name), do: answer
 
   @doc """
-  Sets counts of tokens. Those that are no counts, and all without the first two, are ignored.
+  Sets counts of tokens from those of the vendor. `fields` are the names of counts in it, a name
+  within a map as `{map, name}`, or a function of it. Values that are no counts, and all without
+  the first two, are ignored.
   """
-  @spec usage(t(), keyword()) :: t()
-  def usage(answer, counts) do
+  @spec usage(t(), term(), keyword()) :: t()
+  def usage(answer, %{} = usage, fields) do
     before =
       answer.usage ||
         %{prompt_tokens: nil, completion_tokens: nil, cached_tokens: 0, cache_write_tokens: 0}
 
-    counts = for {name, count} <- counts, is_integer(count) and count >= 0, do: {name, count}
+    counts =
+      for {name, field} <- fields,
+          count = count(usage, field),
+          is_integer(count) and count >= 0,
+          do: {name, count}
+
     %{answer | usage: Map.merge(before, Map.new(counts))}
   end
+
+  def usage(answer, _none, _fields), do: answer
+
+  defp count(usage, function) when is_function(function), do: function.(usage)
+  defp count(usage, {map, name}), do: if(is_map(usage[map]), do: usage[map][name])
+  defp count(usage, name), do: usage[name]
 
   @doc "Ends the answer with an error that the server reported in it."
   @spec server_error(t(), term()) :: t()
@@ -249,6 +271,13 @@ defmodule Skillbook.Model.Answer do
   @doc "Ends the answer with an error, since it cannot be read."
   @spec bad_answer(t(), String.t()) :: t()
   def bad_answer(answer, reason), do: %{answer | error: {:bad_answer, reason, nil}}
+
+  @doc "Ends the answer at an event that has not the field which all events have."
+  @spec without(t(), map(), String.t()) :: t()
+  def without(answer, event, field) do
+    event = Failure.excerpt(JSON.encode(event))
+    bad_answer(answer, "one of its events has no #{field}: #{event}")
+  end
 
   defp too_long(answer),
     do: bad_answer(answer, "it is longer than #{div(@max_size, 1024 * 1024)} MiB")
@@ -364,19 +393,12 @@ defmodule Skillbook.Model.Answer do
   defp with_fields(part, fields) when fields == %{}, do: part
   defp with_fields(part, fields), do: Map.put(part, "fields", fields)
 
-  defp failed(answer, kind, reason, retry_after \\ nil)
-
-  # Repeating the request cannot help.
-  defp failed(answer, :settings, reason, _retry_after),
-    do: {:error, %ModelError{kind: :connection, reason: reason, text: text(answer)}}
-
-  defp failed(%{texts: []}, kind, reason, retry_after)
-       when kind in [:connection, :server, :rate_limited, :cut_off],
-       do: {:retry, %ModelError{kind: kind, reason: reason, retry_after: retry_after}}
-
-  defp failed(answer, kind, reason, retry_after) do
-    {:error,
-     %ModelError{kind: kind, reason: reason, retry_after: retry_after, text: text(answer)}}
+  # After text was passed on, no request is repeated.
+  defp failed(answer, kind, reason, retry_after \\ nil) do
+    case {answer.texts, Failure.result(ModelError, kind, reason, retry_after)} do
+      {[], result} -> result
+      {_texts, {_how, error}} -> {:error, %{error | text: text(answer)}}
+    end
   end
 
   defp http_error(answer, status, _url) when status in 200..299 do

@@ -37,83 +37,36 @@ defmodule Skillbook.Model.Anthropic do
       false
   """
 
-  @behaviour Skillbook.Model
-  @behaviour Skillbook.Model.Client
+  alias Skillbook.Model.{Answer, Client, Messages}
+  alias Skillbook.Support.{JSON, Options}
 
-  alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
-  alias Skillbook.OptionError
-  alias Skillbook.Support.{JSON, JSONSchema, Options}
-
-  @type t :: %__MODULE__{
-          url: URI.t(),
-          model: String.t(),
-          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
-          max_tokens: pos_integer(),
-          structured: :json_schema | :prompt,
-          cache: boolean() | keyword(),
-          extra: map(),
-          connect_timeout: pos_integer(),
-          idle_timeout: pos_integer(),
-          timeout: pos_integer(),
-          retries: non_neg_integer(),
-          backoff: non_neg_integer(),
-          cacertfile: Path.t() | nil,
-          proxy: :env | nil | String.t() | (() -> String.t() | nil),
-          http: module() | {module(), keyword()},
-          sleep: (non_neg_integer() -> any())
-        }
-
-  @derive {Inspect, except: [:key, :proxy]}
-  @enforce_keys [:url, :model]
-  defstruct Client.fields() ++ [max_tokens: 16_000]
-
-  @defaults [url: "https://api.anthropic.com", key: {:env, "ANTHROPIC_API_KEY"}]
-  @version "2023-06-01"
-
-  @doc "Builds a model from the options above."
-  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options) do
-    own = [
-      max_tokens: {"a whole number from 1", &Options.positive?/1},
-      structured: {":json_schema or :prompt", &(&1 in [:json_schema, :prompt])},
-      cache: Client.cache(["5m", "1h"])
+  use Skillbook.Model.Client,
+    vendor: "anthropic",
+    home: {"https://api.anthropic.com", "ANTHROPIC_API_KEY"},
+    path: "messages",
+    missing: [:grammar],
+    options: [
+      max_tokens: {pos_integer(), 16_000, {"a whole number from 1", &Options.positive?/1}},
+      structured: [:json_schema, :prompt],
+      cache: {boolean() | keyword(), true, Client.cache(["5m", "1h"])}
     ]
-
-    endpoint = fn url, _name -> Service.endpoint(url, "messages") end
-    Client.new(__MODULE__, options, @defaults, own, endpoint)
-  end
-
-  @doc "Like `new/1`, but raises the error."
-  @spec new!(keyword()) :: t()
-  def new!(options), do: options |> new() |> Client.new!()
-
-  @impl true
-  defdelegate chat(model, messages, options, on_text), to: Client
-
-  @impl true
-  def tools?(_model), do: true
 
   # The request
 
-  @impl true
-  def provider(_model), do: "anthropic"
+  @version "2023-06-01"
 
   @impl true
-  def vendor, do: "anthropic"
+  def headers(_model, nil), do: [{"anthropic-version", @version}]
+  def headers(model, key), do: [{"x-api-key", key.()} | headers(model, nil)]
 
-  @impl true
-  def missing_options, do: [:grammar]
-
-  @impl true
-  def headers(nil), do: [{"anthropic-version", @version}]
-  def headers(key), do: [{"x-api-key", key.()} | headers(nil)]
+  # The keywords that its structured output refuses.
+  @refused ~w(minimum maximum maxLength minItems maxItems)
 
   @impl true
   def body(model, messages, options) do
     mark = mark(model.cache)
     {system, messages} = Messages.split(messages)
-    tools = OpenAI.tools(options[:tools] || [], :anthropic)
+    tools = Client.tools(options, :anthropic)
 
     %{
       "model" => model.model,
@@ -123,7 +76,7 @@ defmodule Skillbook.Model.Anthropic do
       "tools" => tools && List.update_at(tools, -1, &Map.merge(&1, mark)),
       "tool_choice" => tools && choice(options[:tool_choice]),
       "stop_sequences" => options[:stop],
-      "output_config" => output(Client.schema(model, options)),
+      "output_config" => output(Client.schema(model, options, @refused)),
       "stream" => true
     }
   end
@@ -137,15 +90,9 @@ defmodule Skillbook.Model.Anthropic do
   defp choice(:required), do: %{"type" => "any"}
   defp choice(choice), do: %{"type" => to_string(choice)}
 
-  # The keywords that its structured output refuses.
-  @refused ~w(minimum maximum maxLength minItems maxItems)
-
   defp output(nil), do: nil
 
-  defp output(schema) do
-    schema = JSONSchema.without(schema, @refused)
-    %{"format" => %{"type" => "json_schema", "schema" => schema}}
-  end
+  defp output(schema), do: %{"format" => %{"type" => "json_schema", "schema" => schema}}
 
   # The server refuses texts that are empty or white space.
   defp system(system, mark) do
@@ -221,6 +168,15 @@ defmodule Skillbook.Model.Anthropic do
 
   # The answer
 
+  @reasons %{
+    "end_turn" => :stop,
+    "stop_sequence" => :stop,
+    "tool_use" => :tool_calls,
+    "max_tokens" => :length,
+    "model_context_window_exceeded" => :length,
+    "refusal" => :filtered
+  }
+
   @impl true
   def event(%{"type" => "message_start", "message" => %{} = message}, answer),
     do: answer |> Answer.named(message["model"]) |> usage(message["usage"])
@@ -239,7 +195,7 @@ defmodule Skillbook.Model.Anthropic do
   def event(%{"type" => "message_delta", "delta" => %{} = delta} = event, answer) do
     answer
     |> usage(event["usage"])
-    |> Answer.finish(reason(delta["stop_reason"]))
+    |> Answer.finish(delta["stop_reason"], @reasons)
     |> refusal(delta)
   end
 
@@ -248,10 +204,7 @@ defmodule Skillbook.Model.Anthropic do
   # `ping`, and events of later versions.
   def event(%{"type" => type}, answer) when is_binary(type), do: answer
 
-  def event(event, answer) do
-    event = Failure.excerpt(JSON.encode(event))
-    Answer.bad_answer(answer, "one of its events has no type: #{event}")
-  end
+  def event(event, answer), do: Answer.without(answer, event, "type")
 
   defp start(answer, _index, %{"type" => "text"} = block),
     do: Answer.add_text(answer, block["text"])
@@ -339,13 +292,6 @@ defmodule Skillbook.Model.Anthropic do
   defp input(%{} = input) when input != %{}, do: JSON.encode(input)
   defp input(_empty), do: ""
 
-  defp reason(nil), do: nil
-  defp reason(stop) when stop in ["end_turn", "stop_sequence"], do: :stop
-  defp reason("tool_use"), do: :tool_calls
-  defp reason(limit) when limit in ["max_tokens", "model_context_window_exceeded"], do: :length
-  defp reason("refusal"), do: :filtered
-  defp reason(_other), do: :other
-
   # Without any text, the server's explanation is the text.
   defp refusal(%{finish_reason: :filtered, texts: []} = answer, %{
          "stop_details" => %{"explanation" => text}
@@ -354,22 +300,21 @@ defmodule Skillbook.Model.Anthropic do
 
   defp refusal(answer, _delta), do: answer
 
-  # The prompt is counted in three parts: new, read from the cache, and stored there.
-  defp usage(answer, %{} = usage) do
-    cached = usage["cache_read_input_tokens"]
-    written = usage["cache_creation_input_tokens"]
-    counts = [usage["input_tokens"], cached || 0, written || 0]
-    prompt = if Enum.all?(counts, &is_integer/1), do: Enum.sum(counts)
-
-    Answer.usage(answer,
-      prompt_tokens: prompt,
-      completion_tokens: usage["output_tokens"],
-      cached_tokens: cached,
-      cache_write_tokens: written
+  defp usage(answer, usage) do
+    Answer.usage(answer, usage,
+      prompt_tokens: &prompt/1,
+      completion_tokens: "output_tokens",
+      cached_tokens: "cache_read_input_tokens",
+      cache_write_tokens: "cache_creation_input_tokens"
     )
   end
 
-  defp usage(answer, _none), do: answer
+  # The prompt is counted in three parts: new, read from the cache, and stored there.
+  defp prompt(usage) do
+    parts = ["cache_read_input_tokens", "cache_creation_input_tokens"]
+    counts = [usage["input_tokens"] | Enum.map(parts, &(usage[&1] || 0))]
+    if Enum.all?(counts, &is_integer/1), do: Enum.sum(counts)
+  end
 
   @impl true
   def whole(%{"type" => "message", "content" => blocks} = message, answer)
@@ -381,7 +326,7 @@ defmodule Skillbook.Model.Anthropic do
         answer -> answer |> start(index, block) |> stop(index)
       end
 
-    answer |> Answer.finish(reason(message["stop_reason"])) |> refusal(message)
+    answer |> Answer.finish(message["stop_reason"], @reasons) |> refusal(message)
   end
 
   def whole(_body, _answer), do: nil

@@ -1,22 +1,66 @@
 defmodule Skillbook.Model.Client do
   @moduledoc false
-  # Shared by the models that call a server: their options, the key, and the request for an
-  # answer. The module of such a model makes the body of a request and reads the events of an
-  # answer; it is a struct with the fields of `fields/0`.
+  # A model that calls a server: the behaviour of the modules of vendors, and their engine. It has
+  # the options, the request, its repetition, the stream and the errors, which are the same for
+  # all; the module of a vendor says how a request is written and how an answer is read.
+  #
+  # ## Add a vendor
+  #
+  # One file to write, `lib/skillbook/model/VENDOR.ex`, of about 100 lines and the docs of its
+  # options; two to read, this one and `answer.ex`, whose functions make an answer of events (and
+  # `messages.ex`, for conversations with tools):
+  #
+  #     defmodule Skillbook.Model.Vendor do
+  #       use Skillbook.Model.Client,
+  #         vendor: "vendor",
+  #         home: {"https://api.vendor.example", "VENDOR_API_KEY"},
+  #         path: "chat",
+  #         missing: [:grammar],
+  #         options: [structured: [:json_schema, :prompt]]
+  #
+  #       alias Skillbook.Model.{Answer, Client}
+  #
+  #       @impl true
+  #       def body(model, messages, options), do: %{"model" => model.model, …}
+  #
+  #       @impl true
+  #       def event(%{"text" => text}, answer), do: Answer.add_text(answer, text)
+  #       def event(event, answer), do: Answer.without(answer, event, "text")
+  #
+  #       @impl true
+  #       def whole(%{"text" => text}, answer), do: Answer.add_text(answer, text)
+  #       def whole(_body, _answer), do: nil
+  #     end
+  #
+  #   * `:vendor` - its name in `:opaque` of messages and for `--api` of the command line
+  #   * `:provider` - its name in telemetry, if that is another one
+  #   * `:home` - the vendor's own server, and the variable with its key: the defaults of `:url`
+  #     and `:key`. `defaults/1` may say something else
+  #   * `:missing` - the options of `Skillbook.Model.chat/4` that the interface does not have
+  #   * `:path`, `:options` - as in `Skillbook.HTTP.Service`. `:extra` is added
+  #
+  # A server with another address or another header for the key needs an option of the vendor's
+  # module, and `endpoint/2` or `headers/2`, which get the struct. Names of errors that no vendor
+  # had so far are added to `Skillbook.HTTP.Failure.reported/1`, a form of tools to
+  # `Skillbook.Tools.Shape`.
+  #
+  # One line names the vendor in `lib/skillbook/cli/model_flags.ex`, for `--api`, and a row each
+  # shows it in `docs/models.md`. Its test is a `use Skillbook.ModelConformance`, which has all
+  # that vendors have in common; `test/support/vendors/` has the types of its requests.
 
-  alias Skillbook.HTTP.{Failure, Service}
+  alias Skillbook.HTTP.Service
   alias Skillbook.Model.Answer
-  alias Skillbook.Support.{JSON, Options}
-  alias Skillbook.{Model, ModelError, OptionError}
+  alias Skillbook.Support.{JSON, JSONSchema, Options}
+  alias Skillbook.{Model, ModelError, Tools}
 
   @doc "The name of the interface, for `opaque` of messages."
   @callback vendor() :: String.t()
 
+  @doc "The vendor's own server and the variable with its key."
+  @callback home() :: {url :: String.t(), variable :: String.t()}
+
   @doc "The fields of a request. Those that are `nil` are left out."
   @callback body(struct(), [Model.message()], keyword()) :: map()
-
-  @doc "The headers of a request with a key."
-  @callback headers((() -> String.t()) | nil) :: [{String.t(), String.t()}]
 
   @doc "Reads an event of a stream, with the functions of `Skillbook.Model.Answer`."
   @callback event(map(), Answer.t()) :: Answer.t()
@@ -27,33 +71,53 @@ defmodule Skillbook.Model.Client do
   @doc "The options of `Skillbook.Model.chat/4` that the interface does not have."
   @callback missing_options() :: [atom()]
 
-  @doc "The fields of a model's struct, with their defaults."
-  @spec fields() :: [atom() | {atom(), term()}]
-  def fields, do: Service.fields() ++ [structured: :json_schema, cache: true, extra: %{}]
+  @doc false
+  defmacro __using__(vendor) do
+    extra = quote do: {map(), %{}, unquote(__MODULE__).extra()}
+    provider = vendor[:provider] || vendor[:vendor]
 
-  @doc """
-  Checks options and makes a model's struct. `own` are the options of its module, `defaults` those
-  that are not `nil`, and `endpoint` makes its URL from that of the server and the model's name.
-  """
-  @spec new(module(), term(), keyword(), keyword(), (String.t(), String.t() -> URI.t())) ::
-          {:ok, struct()} | {:error, OptionError.t()}
-  def new(module, options, defaults, own, endpoint) do
-    options = Options.keywords(options, [:cache])
-    options = if Keyword.keyword?(options), do: Keyword.merge(defaults, options), else: options
+    quote do
+      use Service,
+        subject: "a model",
+        path: unquote(vendor[:path]),
+        nested: [:cache],
+        options: unquote(vendor[:options] ++ [extra: extra])
 
-    # In the order of the documentation.
-    {first, rest} = Enum.split(Service.schema(), 3)
-    extra = {"a map with texts as keys", &(is_map(&1) and Options.texts?(Map.keys(&1)))}
-    schema = first ++ own ++ [extra: extra] ++ rest
+      @behaviour Model
+      @behaviour unquote(__MODULE__)
 
-    with {:ok, url, name} <- Service.validate(options, "a model", schema),
-         do: {:ok, struct!(module, Keyword.put(options, :url, endpoint.(url, name)))}
+      @impl unquote(__MODULE__)
+      def vendor, do: unquote(vendor[:vendor])
+
+      @impl unquote(__MODULE__)
+      def home, do: unquote(vendor[:home])
+
+      @impl unquote(__MODULE__)
+      def missing_options, do: unquote(vendor[:missing] || [])
+
+      @impl Service
+      def defaults(_url) do
+        {url, variable} = home()
+        [url: url, key: {:env, variable}]
+      end
+
+      @impl Model
+      defdelegate chat(model, messages, options, on_text), to: unquote(__MODULE__)
+
+      @impl Model
+      def tools?(_model), do: true
+
+      @impl Model
+      def provider(_model), do: unquote(provider)
+
+      defoverridable defaults: 1, tools?: 1
+    end
   end
 
-  @doc "The model of `new/5`, or raises its error."
-  @spec new!({:ok, struct()} | {:error, OptionError.t()}) :: struct()
-  def new!({:ok, model}), do: model
-  def new!({:error, error}), do: raise(error)
+  # Options of vendors
+
+  @doc false
+  def extra, do: {"a map with texts as keys", &(is_map(&1) and Options.texts?(Map.keys(&1)))}
 
   @doc "The option `:cache`, whose `ttl` is one of these, with further keys of its list."
   @spec cache([String.t()], [atom()]) :: {String.t(), (term() -> boolean())}
@@ -70,13 +134,24 @@ defmodule Skillbook.Model.Client do
      end}
   end
 
+  # The request
+
   @doc "As `c:Skillbook.Model.chat/4`."
   @spec chat(struct(), [Model.message()], keyword(), (String.t() -> any())) ::
           {:ok, map()} | {:error, ModelError.t()}
   def chat(%module{} = model, messages, options, on_text) do
     with [] <- for(option <- module.missing_options(), options[option] != nil, do: option),
          {:ok, key} <- Service.key(model) do
-      request(model, key, messages, options, on_text)
+      request = [
+        deadline: Service.deadline(model, options[:timeout]),
+        accept: "text/event-stream",
+        compressed: false,
+        on_retry: options[:on_retry]
+      ]
+
+      start = fn -> Answer.new(model, on_text, options[:on_tool_call]) end
+      read = {start, &Answer.part/2, &Answer.result(&1, model.url)}
+      Service.request(model, key, encode(model, messages, options), request, read)
     else
       [missing | _] ->
         reason =
@@ -87,22 +162,6 @@ defmodule Skillbook.Model.Client do
       {:error, reason} ->
         {:error, %ModelError{kind: :key, reason: reason}}
     end
-  end
-
-  defp request(%module{} = model, key, messages, options, on_text) do
-    timeout = min(options[:timeout] || model.timeout, model.timeout)
-    deadline = System.monotonic_time(:millisecond) + timeout
-    body = encode(model, messages, options)
-    headers = fn -> [{"accept", "text/event-stream"} | module.headers(key)] end
-
-    Service.attempt(model, deadline, options[:on_retry] || fn _ -> :ok end, fn ->
-      answer = Answer.new(model, on_text, options[:on_tool_call])
-
-      model
-      |> Service.post(headers, body, deadline, false, answer, &Answer.part/2)
-      |> Answer.result(model.url)
-      |> Failure.hide_key(key)
-    end)
   end
 
   @doc """
@@ -127,8 +186,20 @@ defmodule Skillbook.Model.Client do
     end)
   end
 
-  @doc "The schema of the answer for the server, or `nil`."
-  @spec schema(struct(), keyword()) :: map() | nil
-  def schema(%{structured: :prompt}, _options), do: nil
-  def schema(_model, options), do: options[:schema]
+  # For the vendor's module
+
+  @doc "The tools of a request in the vendor's shape, or `nil`: some refuse a list without any."
+  @spec tools(keyword(), atom()) :: [map()] | nil
+  def tools(options, shape) do
+    tools = options[:tools] || []
+    if tools != [], do: Enum.map(tools, &Tools.shape(&1, shape))
+  end
+
+  @doc "The schema of the answer for the server, without the keywords that it refuses, or `nil`."
+  @spec schema(struct(), keyword(), [String.t()]) :: map() | nil
+  def schema(model, options, refused \\ [])
+  def schema(%{structured: :prompt}, _options, _refused), do: nil
+
+  def schema(_model, options, refused),
+    do: with(%{} = schema <- options[:schema], do: JSONSchema.without(schema, refused))
 end

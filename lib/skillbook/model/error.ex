@@ -31,33 +31,11 @@ defmodule Skillbook.ModelError do
       "the model's server accepts no more requests for now, again in 2 s: slow"
   """
 
-  alias Skillbook.HTTP.Failure
-
-  @type kind ::
-          :key
-          | :connection
-          | :timeout
-          | :rate_limited
-          | :server
-          | :refused
-          | :bad_answer
-          | :cut_off
-
-  @type t :: %__MODULE__{
-          kind: kind(),
-          reason: String.t(),
-          status: pos_integer() | nil,
-          retry_after: non_neg_integer() | nil,
-          text: String.t()
-        }
-
-  @enforce_keys [:kind, :reason]
-  defexception [:kind, :reason, :status, :retry_after, text: ""]
-
-  @impl true
-  def message(error), do: Failure.message(error, failure(error.kind))
-
-  defp failure(:bad_answer), do: "the model's answer cannot be read"
-  defp failure(:cut_off), do: "the model's answer was cut off"
-  defp failure(kind), do: Failure.text(kind, "the model")
+  use Skillbook.HTTP.Failure,
+    whose: "the model",
+    kinds: [
+      bad_answer: "the model's answer cannot be read",
+      cut_off: "the model's answer was cut off"
+    ],
+    fields: [text: {String.t(), ""}]
 end

@@ -37,90 +37,40 @@ defmodule Skillbook.Model.Gemini do
       false
   """
 
-  @behaviour Skillbook.Model
-  @behaviour Skillbook.Model.Client
+  alias Skillbook.HTTP.Service
+  alias Skillbook.Model.{Answer, Client, Messages}
+  alias Skillbook.Support.JSON
 
-  alias Skillbook.HTTP.{Failure, Service}
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
-  alias Skillbook.OptionError
-  alias Skillbook.Support.{JSON, JSONSchema}
-
-  @type t :: %__MODULE__{
-          url: URI.t(),
-          model: String.t(),
-          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
-          structured: :json_schema | :prompt,
-          cache: boolean(),
-          extra: map(),
-          connect_timeout: pos_integer(),
-          idle_timeout: pos_integer(),
-          timeout: pos_integer(),
-          retries: non_neg_integer(),
-          backoff: non_neg_integer(),
-          cacertfile: Path.t() | nil,
-          proxy: :env | nil | String.t() | (() -> String.t() | nil),
-          http: module() | {module(), keyword()},
-          sleep: (non_neg_integer() -> any())
-        }
-
-  @derive {Inspect, except: [:key, :proxy]}
-  @enforce_keys [:url, :model]
-  defstruct Client.fields()
-
-  @defaults [
-    url: "https://generativelanguage.googleapis.com",
-    key: {:env, "GEMINI_API_KEY"}
-  ]
-
-  @doc "Builds a model from the options above."
-  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options) do
-    own = [
-      structured: {":json_schema or :prompt", &(&1 in [:json_schema, :prompt])},
-      cache: {"true or false", &is_boolean/1}
+  use Skillbook.Model.Client,
+    vendor: "gemini",
+    provider: "gcp.gemini",
+    home: {"https://generativelanguage.googleapis.com", "GEMINI_API_KEY"},
+    missing: [:grammar],
+    options: [
+      structured: [:json_schema, :prompt],
+      cache: true
     ]
 
-    Client.new(__MODULE__, options, @defaults, own, &endpoint/2)
-  end
+  # The request
 
   # A tuned model has a path of its own.
-  defp endpoint(url, name) do
-    name = URI.encode(name, &(URI.char_unreserved?(&1) or &1 == ?/))
+  @impl true
+  def endpoint(url, model) do
+    name = URI.encode(model.model, &(URI.char_unreserved?(&1) or &1 == ?/))
     name = if String.contains?(name, "/"), do: name, else: "models/" <> name
     url = Service.endpoint(url, name <> ":streamGenerateContent", "v1beta")
     # Events instead of one list of JSON objects.
     %{url | query: if(url.query, do: url.query <> "&alt=sse", else: "alt=sse")}
   end
 
-  @doc "Like `new/1`, but raises the error."
-  @spec new!(keyword()) :: t()
-  def new!(options), do: options |> new() |> Client.new!()
-
   @impl true
-  defdelegate chat(model, messages, options, on_text), to: Client
-
-  @impl true
-  def tools?(_model), do: true
-
-  # The request
-
-  @impl true
-  def provider(_model), do: "gcp.gemini"
-
-  @impl true
-  def vendor, do: "gemini"
-
-  @impl true
-  def missing_options, do: [:grammar]
-
-  @impl true
-  def headers(nil), do: []
-  def headers(key), do: [{"x-goog-api-key", key.()}]
+  def headers(_model, nil), do: []
+  def headers(_model, key), do: [{"x-goog-api-key", key.()}]
 
   @impl true
   def body(model, messages, options) do
     {system, messages} = Messages.split(messages)
-    tools = OpenAI.tools(options[:tools] || [], :gemini)
+    tools = Client.tools(options, :gemini)
 
     %{
       "systemInstruction" => system && %{"parts" => [%{"text" => system}]},
@@ -137,14 +87,14 @@ defmodule Skillbook.Model.Gemini do
   defp choice(choice), do: %{"functionCallingConfig" => %{"mode" => @modes[choice]}}
 
   defp config(model, options) do
-    schema = Client.schema(model, options)
+    schema = Client.schema(model, options, ["maxLength"])
 
     config = %{
       "temperature" => options[:temperature],
       "maxOutputTokens" => options[:max_tokens],
       "stopSequences" => options[:stop],
       "responseMimeType" => schema && "application/json",
-      "responseJsonSchema" => schema && JSONSchema.without(schema, ["maxLength"])
+      "responseJsonSchema" => schema
     }
 
     config = Map.reject(config, fn {_name, value} -> value == nil end)
@@ -233,10 +183,7 @@ defmodule Skillbook.Model.Gemini do
   def event(event, answer) when is_map_key(event, "usageMetadata"),
     do: usage(answer, event["usageMetadata"])
 
-  def event(event, answer) do
-    event = Failure.excerpt(JSON.encode(event))
-    Answer.bad_answer(answer, "one of its events has no candidates: #{event}")
-  end
+  def event(event, answer), do: Answer.without(answer, event, "candidates")
 
   defp read(%{"thought" => true} = part, answer), do: Answer.add_data(answer, part)
   defp read(%{"text" => text} = part, answer), do: Answer.add_text(answer, text, signature(part))
@@ -257,45 +204,42 @@ defmodule Skillbook.Model.Gemini do
 
   defp signature(part), do: Map.take(part, ["thoughtSignature"])
 
-  defp finish(answer, candidate) do
-    case reason(candidate["finishReason"]) do
-      {:error, kind, what} ->
-        message = candidate["finishMessage"]
-        message = if is_binary(message), do: ": " <> message, else: ""
-        Answer.server_error(answer, %{"type" => kind, "message" => what <> message})
-
-      reason ->
-        Answer.finish(answer, reason)
-    end
-  end
-
   @filtered ~w(SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY
     IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR ESCALATION PUP_LIMITED_DISABLED)
-  # The model failed, and may succeed the next time.
-  @failed ~w(MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL MALFORMED_RESPONSE)
+  @reasons @filtered
+           |> Map.new(&{&1, :filtered})
+           |> Map.merge(%{
+             "FINISH_REASON_UNSPECIFIED" => nil,
+             "STOP" => :stop,
+             "MAX_TOKENS" => :length
+           })
 
-  defp reason(nil), do: nil
-  defp reason("FINISH_REASON_UNSPECIFIED"), do: nil
-  defp reason("STOP"), do: :stop
-  defp reason("MAX_TOKENS"), do: :length
-  defp reason(reason) when reason in @filtered, do: :filtered
-  defp reason(reason) when reason in @failed, do: {:error, "api_error", "it ended with #{reason}"}
+  # The model failed, and may succeed the next time; or the request is wrong.
+  @failed %{
+    "MALFORMED_FUNCTION_CALL" => "api_error",
+    "UNEXPECTED_TOOL_CALL" => "api_error",
+    "MALFORMED_RESPONSE" => "api_error",
+    "MISSING_THOUGHT_SIGNATURE" => "invalid_request_error"
+  }
 
-  defp reason("MISSING_THOUGHT_SIGNATURE" = reason),
-    do: {:error, "invalid_request_error", "it ended with #{reason}"}
-
-  defp reason(_other), do: :other
-
-  # Thoughts and the results of tools on the server are counted apart.
-  defp usage(answer, %{} = usage) do
-    Answer.usage(answer,
-      prompt_tokens: sum(usage, ["promptTokenCount", "toolUsePromptTokenCount"]),
-      completion_tokens: sum(usage, ["candidatesTokenCount", "thoughtsTokenCount"]),
-      cached_tokens: usage["cachedContentTokenCount"]
-    )
+  defp finish(answer, %{"finishReason" => reason} = candidate) when is_map_key(@failed, reason) do
+    message = candidate["finishMessage"]
+    message = if is_binary(message), do: ": " <> message, else: ""
+    error = %{"type" => @failed[reason], "message" => "it ended with #{reason}" <> message}
+    Answer.server_error(answer, error)
   end
 
-  defp usage(answer, _none), do: answer
+  defp finish(answer, candidate),
+    do: Answer.finish(answer, candidate["finishReason"], @reasons)
+
+  # Thoughts and the results of tools on the server are counted apart.
+  defp usage(answer, usage) do
+    Answer.usage(answer, usage,
+      prompt_tokens: &sum(&1, ["promptTokenCount", "toolUsePromptTokenCount"]),
+      completion_tokens: &sum(&1, ["candidatesTokenCount", "thoughtsTokenCount"]),
+      cached_tokens: "cachedContentTokenCount"
+    )
+  end
 
   defp sum(usage, names),
     do: for(name <- names, count = usage[name], is_integer(count), do: count) |> Enum.sum()

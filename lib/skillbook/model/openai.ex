@@ -86,74 +86,28 @@ defmodule Skillbook.Model.OpenAI do
         ~s(got: "localhost:8080")
   """
 
-  @behaviour Skillbook.Model
-  @behaviour Skillbook.Model.Client
-
-  alias Skillbook.HTTP.{Failure, Service}
   alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar}
-  alias Skillbook.Support.{JSON, JSONSchema, Options}
-  alias Skillbook.{OptionError, Tools}
+  alias Skillbook.Support.{JSON, JSONSchema}
 
-  @type t :: %__MODULE__{
-          url: URI.t(),
-          model: String.t(),
-          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
-          connect_timeout: pos_integer(),
-          idle_timeout: pos_integer(),
-          timeout: pos_integer(),
-          retries: non_neg_integer(),
-          backoff: non_neg_integer(),
-          cacertfile: Path.t() | nil,
-          proxy: :env | nil | String.t() | (() -> String.t() | nil),
-          http: module() | {module(), keyword()},
-          system_role: :system | :user,
-          structured: :json_schema | :grammar | :prompt,
-          tools: boolean(),
-          strict: boolean(),
-          cache: boolean() | keyword(),
-          extra: map(),
-          sleep: (non_neg_integer() -> any())
-        }
-
-  @derive {Inspect, except: [:key, :proxy]}
-  @enforce_keys [:url, :model]
-  defstruct Client.fields() ++ [:tools, system_role: :system, strict: false]
-
-  @doc "Builds a model from the options above."
-  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options) do
-    options = Options.keywords(options)
-    endpoint = fn url, _name -> endpoint(url) end
-
-    with {:ok, %{url: url} = model} <- Client.new(__MODULE__, options, [], own(), endpoint) do
-      key = if openai?(url) and not Keyword.has_key?(options, :key), do: {:env, "OPENAI_API_KEY"}
-      tools = if model.tools == nil, do: openai?(url), else: model.tools
-      {:ok, %{model | key: key || model.key, tools: tools}}
-    end
-  end
-
-  @doc "Like `new/1`, but raises the error."
-  @spec new!(keyword()) :: t()
-  def new!(options), do: options |> new() |> Client.new!()
-
-  defp own do
-    boolean = {"true or false", &is_boolean/1}
-
-    [
-      system_role: {":system or :user", &(&1 in [:system, :user])},
-      structured:
-        {":json_schema, :grammar or :prompt", &(&1 in [:json_schema, :grammar, :prompt])},
-      tools: boolean,
-      strict: boolean,
-      cache: Client.cache(["30m"], [:key])
+  use Skillbook.Model.Client,
+    vendor: "openai",
+    home: {"https://api.openai.com/v1", "OPENAI_API_KEY"},
+    path: "chat/completions",
+    options: [
+      system_role: [:system, :user],
+      structured: [:json_schema, :grammar, :prompt],
+      tools: false,
+      strict: false,
+      cache: {boolean() | keyword(), true, Client.cache(["30m"], [:key])}
     ]
+
+  # Other servers have this interface too: no URL is the default, and they do not get the key.
+  @impl true
+  def defaults(url) do
+    own? = is_binary(url) and openai?(URI.parse(url))
+    {_url, variable} = home()
+    [tools: own?] ++ if(own?, do: [key: {:env, variable}], else: [])
   end
-
-  @impl true
-  defdelegate chat(model, messages, options, on_text), to: Client
-
-  @impl true
-  def provider(_model), do: "openai"
 
   @impl true
   def tools?(model), do: model.tools
@@ -161,17 +115,8 @@ defmodule Skillbook.Model.OpenAI do
   # The request
 
   @impl true
-  def vendor, do: "openai"
-
-  @impl true
-  def missing_options, do: []
-
-  @impl true
-  def headers(key), do: Service.bearer(key)
-
-  @impl true
   def body(model, messages, options) do
-    tools = tools(options[:tools] || [], shape(model))
+    tools = Client.tools(options, shape(model))
 
     %{
       "model" => model.model,
@@ -185,19 +130,13 @@ defmodule Skillbook.Model.OpenAI do
       "tool_choice" => tools && options[:tool_choice],
       "grammar" => options[:grammar]
     }
-    |> Map.merge(structured(model, Client.schema(model, options)))
+    |> Map.merge(structured(model, options))
     |> Map.merge(cache_fields(model, messages, tools))
   end
 
-  # Servers on their own convert schemas to grammars, and know less of JSON JSONSchema.
+  # Servers on their own convert schemas to grammars, and know less of JSON Schema.
   defp shape(%{strict: true}), do: :openai_strict
   defp shape(%{url: url}), do: if(openai?(url), do: :openai, else: :llama)
-
-  @doc false
-  # A list without tools is refused by some servers.
-  @spec tools([Skillbook.Tool.t()], atom()) :: [map()] | nil
-  def tools([], _shape), do: nil
-  def tools(tools, shape), do: Enum.map(tools, &Tools.shape(&1, shape))
 
   # The limit of OpenAI for the ids of calls.
   @max_id 40
@@ -228,22 +167,25 @@ defmodule Skillbook.Model.OpenAI do
   defp message(message),
     do: %{"role" => to_string(message.role), "content" => message.content}
 
-  defp structured(_model, nil), do: %{}
+  defp structured(%{structured: :grammar}, options),
+    do: if(schema = options[:schema], do: %{"grammar" => ObjectGrammar.gbnf(schema)}, else: %{})
 
-  defp structured(%{structured: :grammar}, schema),
-    do: %{"grammar" => ObjectGrammar.gbnf(schema)}
+  defp structured(model, options) do
+    refused = if openai?(model.url), do: ["maxLength"], else: []
 
-  defp structured(%{structured: :json_schema, url: url}, schema) do
-    schema = if openai?(url), do: JSONSchema.without(schema, ["maxLength"]), else: schema
+    case Client.schema(model, options, refused) do
+      nil ->
+        %{}
 
-    format = %{
-      "name" => "answer",
-      "schema" => schema,
-      "strict" => JSONSchema.all_required?(schema)
-    }
-
-    %{"response_format" => %{"type" => "json_schema", "json_schema" => format}}
+      schema ->
+        %{"response_format" => %{"type" => "json_schema", "json_schema" => format(schema)}}
+    end
   end
+
+  @doc false
+  @spec format(map()) :: map()
+  def format(schema),
+    do: %{"name" => "answer", "schema" => schema, "strict" => JSONSchema.all_required?(schema)}
 
   @doc false
   # Requests with one key reach the same machines, which have the beginning of their prompts.
@@ -293,14 +235,18 @@ defmodule Skillbook.Model.OpenAI do
   def event(%{"choices" => []} = event, answer), do: usage(answer, event)
   def event(%{"usage" => %{}} = event, answer), do: usage(answer, event)
 
-  def event(event, answer) do
-    event = Failure.excerpt(JSON.encode(event))
-    Answer.bad_answer(answer, "one of its events has no choices: #{event}")
-  end
+  def event(event, answer), do: Answer.without(answer, event, "choices")
+
+  @reasons %{
+    "stop" => :stop,
+    "length" => :length,
+    "tool_calls" => :tool_calls,
+    "content_filter" => :filtered
+  }
 
   defp choice(answer, %{"delta" => %{} = delta} = choice) do
     answer
-    |> Answer.finish(finish_reason(choice["finish_reason"]))
+    |> Answer.finish(choice["finish_reason"], @reasons)
     |> Answer.add_text(delta["content"])
     |> refusal(delta["refusal"])
     |> calls(delta["tool_calls"])
@@ -311,15 +257,8 @@ defmodule Skillbook.Model.OpenAI do
     Answer.bad_answer(answer, "one of its events has no delta: " <> choice)
   end
 
-  defp finish_reason(nil), do: nil
-  defp finish_reason("stop"), do: :stop
-  defp finish_reason("length"), do: :length
-  defp finish_reason("tool_calls"), do: :tool_calls
-  defp finish_reason("content_filter"), do: :filtered
-  defp finish_reason(_other), do: :other
-
   defp refusal(answer, text) when text in [nil, ""], do: answer
-  defp refusal(answer, text), do: Answer.add_text(%{answer | refused: true}, text)
+  defp refusal(answer, text), do: Answer.refuse(answer, text)
 
   defp calls(answer, calls) when is_list(calls) and calls != [],
     do: Enum.reduce(calls, answer, &call/2)
@@ -359,19 +298,14 @@ defmodule Skillbook.Model.OpenAI do
   defp arguments(%{} = arguments), do: JSON.encode(arguments)
   defp arguments(other), do: other
 
-  defp usage(answer, %{"usage" => %{} = usage}) do
-    details = usage["prompt_tokens_details"]
-    details = if is_map(details), do: details, else: %{}
-
-    Answer.usage(answer,
-      prompt_tokens: usage["prompt_tokens"],
-      completion_tokens: usage["completion_tokens"],
-      cached_tokens: details["cached_tokens"],
-      cache_write_tokens: details["cache_write_tokens"]
+  defp usage(answer, event) do
+    Answer.usage(answer, event["usage"],
+      prompt_tokens: "prompt_tokens",
+      completion_tokens: "completion_tokens",
+      cached_tokens: {"prompt_tokens_details", "cached_tokens"},
+      cache_write_tokens: {"prompt_tokens_details", "cache_write_tokens"}
     )
   end
-
-  defp usage(answer, _event), do: answer
 
   @impl true
   def whole(%{"choices" => [%{"message" => %{} = message} = choice | _]} = body, answer) do
@@ -389,8 +323,4 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   def whole(_body, _answer), do: nil
-
-  @doc false
-  @spec endpoint(String.t()) :: URI.t()
-  def endpoint(url), do: Service.endpoint(url, "chat/completions")
 end

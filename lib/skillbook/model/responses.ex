@@ -38,78 +38,25 @@ defmodule Skillbook.Model.Responses do
       false
   """
 
-  @behaviour Skillbook.Model
-  @behaviour Skillbook.Model.Client
-
-  alias Skillbook.HTTP.{Failure, Service}
   alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
-  alias Skillbook.OptionError
-  alias Skillbook.Support.{JSON, JSONSchema}
 
-  @type t :: %__MODULE__{
-          url: URI.t(),
-          model: String.t(),
-          key: {:env, String.t()} | (() -> String.t() | nil) | nil,
-          structured: :json_schema | :prompt,
-          cache: boolean() | keyword(),
-          extra: map(),
-          connect_timeout: pos_integer(),
-          idle_timeout: pos_integer(),
-          timeout: pos_integer(),
-          retries: non_neg_integer(),
-          backoff: non_neg_integer(),
-          cacertfile: Path.t() | nil,
-          proxy: :env | nil | String.t() | (() -> String.t() | nil),
-          http: module() | {module(), keyword()},
-          sleep: (non_neg_integer() -> any())
-        }
-
-  @derive {Inspect, except: [:key, :proxy]}
-  @enforce_keys [:url, :model]
-  defstruct Client.fields()
-
-  @defaults [url: "https://api.openai.com/v1", key: {:env, "OPENAI_API_KEY"}]
-
-  @doc "Builds a model from the options above."
-  @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options) do
-    own = [
-      structured: {":json_schema or :prompt", &(&1 in [:json_schema, :prompt])},
-      cache: Client.cache(["30m", "12h"], [:key])
+  use Skillbook.Model.Client,
+    vendor: "responses",
+    provider: "openai",
+    home: {"https://api.openai.com/v1", "OPENAI_API_KEY"},
+    path: "responses",
+    missing: [:grammar, :stop],
+    options: [
+      structured: [:json_schema, :prompt],
+      cache: {boolean() | keyword(), true, Client.cache(["30m", "12h"], [:key])}
     ]
-
-    endpoint = fn url, _name -> Service.endpoint(url, "responses") end
-    Client.new(__MODULE__, options, @defaults, own, endpoint)
-  end
-
-  @doc "Like `new/1`, but raises the error."
-  @spec new!(keyword()) :: t()
-  def new!(options), do: options |> new() |> Client.new!()
-
-  @impl true
-  defdelegate chat(model, messages, options, on_text), to: Client
-
-  @impl true
-  def tools?(_model), do: true
 
   # The request
 
   @impl true
-  def provider(_model), do: "openai"
-
-  @impl true
-  def vendor, do: "responses"
-
-  @impl true
-  def missing_options, do: [:grammar, :stop]
-
-  @impl true
-  def headers(key), do: Service.bearer(key)
-
-  @impl true
   def body(model, messages, options) do
     {system, rest} = Messages.split(messages)
-    tools = OpenAI.tools(options[:tools] || [], :openai_responses)
+    tools = Client.tools(options, :openai_responses)
 
     %{
       "model" => model.model,
@@ -119,7 +66,7 @@ defmodule Skillbook.Model.Responses do
       "tool_choice" => tools && options[:tool_choice],
       "temperature" => options[:temperature],
       "max_output_tokens" => options[:max_tokens],
-      "text" => format(Client.schema(model, options)),
+      "text" => format(Client.schema(model, options, ["maxLength"])),
       "store" => false,
       "stream" => true
     }
@@ -128,18 +75,8 @@ defmodule Skillbook.Model.Responses do
 
   defp format(nil), do: nil
 
-  defp format(schema) do
-    schema = JSONSchema.without(schema, ["maxLength"])
-
-    %{
-      "format" => %{
-        "type" => "json_schema",
-        "name" => "answer",
-        "schema" => schema,
-        "strict" => JSONSchema.all_required?(schema)
-      }
-    }
-  end
+  defp format(schema),
+    do: %{"format" => Map.put(OpenAI.format(schema), "type", "json_schema")}
 
   # The limit of OpenAI for the ids of calls.
   @max_id 64
@@ -181,7 +118,7 @@ defmodule Skillbook.Model.Responses do
     do: Answer.add_text(answer, text, phase(answer, event["output_index"]))
 
   def event(%{"type" => "response.refusal.delta", "delta" => text}, answer),
-    do: Answer.add_text(%{answer | refused: true}, text)
+    do: Answer.refuse(answer, text)
 
   def event(
         %{"type" => "response.output_item.added", "output_index" => index, "item" => %{} = item},
@@ -214,10 +151,7 @@ defmodule Skillbook.Model.Responses do
   # Events of tools that run on the server, of summaries, and of later versions.
   def event(%{"type" => type}, answer) when is_binary(type), do: answer
 
-  def event(event, answer) do
-    event = Failure.excerpt(JSON.encode(event))
-    Answer.bad_answer(answer, "one of its events has no type: #{event}")
-  end
+  def event(event, answer), do: Answer.without(answer, event, "type")
 
   # The phase of a message (a comment or the answer), which belongs to its text.
   defp phase(answer, index), do: Map.get(answer.open, index, %{})
@@ -247,6 +181,8 @@ defmodule Skillbook.Model.Responses do
 
   defp done(answer, _index, _item), do: answer
 
+  @incomplete %{"max_output_tokens" => :length, "content_filter" => :filtered}
+
   defp ended(answer, response) do
     answer = answer |> Answer.named(response["model"]) |> usage(response["usage"])
 
@@ -260,30 +196,21 @@ defmodule Skillbook.Model.Responses do
       %{"status" => "incomplete"} = response ->
         details = response["incomplete_details"]
         reason = if is_map(details), do: details["reason"]
-        %{Answer.finish(answer, incomplete(reason)) | done: true}
+        %{Answer.finish(answer, Map.get(@incomplete, reason, :other)) | done: true}
 
       _completed ->
         %{Answer.finish(answer, :stop) | done: true}
     end
   end
 
-  defp incomplete("max_output_tokens"), do: :length
-  defp incomplete("content_filter"), do: :filtered
-  defp incomplete(_other), do: :other
-
-  defp usage(answer, %{} = usage) do
-    details =
-      if is_map(usage["input_tokens_details"]), do: usage["input_tokens_details"], else: %{}
-
-    Answer.usage(answer,
-      prompt_tokens: usage["input_tokens"],
-      completion_tokens: usage["output_tokens"],
-      cached_tokens: details["cached_tokens"],
-      cache_write_tokens: details["cache_write_tokens"]
+  defp usage(answer, usage) do
+    Answer.usage(answer, usage,
+      prompt_tokens: "input_tokens",
+      completion_tokens: "output_tokens",
+      cached_tokens: {"input_tokens_details", "cached_tokens"},
+      cache_write_tokens: {"input_tokens_details", "cache_write_tokens"}
     )
   end
-
-  defp usage(answer, _none), do: answer
 
   @impl true
   def whole(%{"object" => "response", "output" => items} = response, answer)
@@ -304,7 +231,7 @@ defmodule Skillbook.Model.Responses do
             Answer.add_text(answer, text, phase(answer, index))
 
           %{"type" => "refusal", "refusal" => text} ->
-            Answer.add_text(%{answer | refused: true}, text)
+            Answer.refuse(answer, text)
 
           _ ->
             answer

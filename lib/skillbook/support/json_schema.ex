@@ -202,6 +202,7 @@ defmodule Skillbook.Support.JSONSchema do
 
   @doc "Removes keywords everywhere."
   @spec without(map(), [String.t()]) :: map()
+  def without(schema, []), do: schema
   def without(schema, keywords), do: map(schema, &Map.drop(&1, keywords))
 
   @doc "Whether each property of each object is required."

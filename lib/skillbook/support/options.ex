@@ -98,6 +98,13 @@ defmodule Skillbook.Support.Options do
     with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
   end
 
+  @doc "An option that is one of these atoms, for a schema."
+  @spec one_of([atom(), ...]) :: {String.t(), (term() -> boolean())}
+  def one_of(atoms) do
+    {last, first} = atoms |> Enum.map(&inspect/1) |> List.pop_at(-1)
+    {Enum.join(first, ", ") <> " or " <> last, &(&1 in atoms)}
+  end
+
   @doc "Whether a value can be assigns: a map or a keyword list."
   @spec assigns?(term()) :: boolean()
   def assigns?(value), do: (is_map(value) and not is_struct(value)) or Keyword.keyword?(value)

@@ -392,6 +392,9 @@ defmodule Skillbook.Embedder.LocalTest do
     File.mkdir_p!(Path.join(folder, "skillbook/priv/native"))
     ebin = Path.join(folder, "skillbook/ebin")
     File.ln_s!(Application.app_dir(:skillbook, "ebin"), ebin)
+    # Messages of errors need the library of the core.
+    core = "priv/native/libskillbook_nif.so"
+    File.ln_s!(Application.app_dir(:skillbook, core), Path.join([folder, "skillbook", core]))
     code = "{:error, e} = Skillbook.Embedder.Local.new(\"a\"); IO.write(Exception.message(e))"
 
     message = fn ->

@@ -1,15 +1,25 @@
 defmodule Skillbook.Embedder.OpenAITest do
   use ExUnit.Case, async: true
 
-  import ExUnit.CaptureLog
+  use Skillbook.ServiceConformance,
+    client: Skillbook.Embedder.OpenAI,
+    subject: "an embedder",
+    whose: "the embedder",
+    call: &Skillbook.Embedder.embed(&1, ["a"]),
+    own: [:dimensions, :encoding, :batch, :batch_bytes, :max_text, :name],
+    urls: [
+      {"http://h", "http://h/v1/embeddings"},
+      {"http://h/", "http://h/v1/embeddings"},
+      {"http://h/v2", "http://h/v2/embeddings"},
+      {"http://h/v1/embeddings/", "http://h/v1/embeddings"},
+      {"http://h/openai?api-version=1", "http://h/openai/embeddings?api-version=1"}
+    ]
 
   alias Skillbook.Embedder
   alias Skillbook.Embedder.OpenAI
   alias Skillbook.Test.{ChatServer, EmbeddingServer, HTTPServer}
 
   doctest Skillbook.Embedder.OpenAI
-
-  @key "sk-test-0123456789abcdef"
 
   # The result and the delays before retries.
   defp embed(script, texts, options \\ [], call \\ []) do
@@ -104,18 +114,6 @@ defmodule Skillbook.Embedder.OpenAITest do
     assert Enum.map(inputs(), &length/1) == [64, 64, 2]
   end
 
-  test "the URL may have a path" do
-    for {url, expected} <- [
-          {"http://h", "http://h/v1/embeddings"},
-          {"http://h/", "http://h/v1/embeddings"},
-          {"http://h/v2", "http://h/v2/embeddings"},
-          {"http://h/v1/embeddings/", "http://h/v1/embeddings"},
-          {"http://h/openai?api-version=1", "http://h/openai/embeddings?api-version=1"}
-        ] do
-      assert to_string(OpenAI.new!(url: url, model: "m").url) == expected
-    end
-  end
-
   @used "the embedder's answer cannot be used: "
 
   test "wrong answers are errors that are not retried" do
@@ -193,74 +191,44 @@ defmodule Skillbook.Embedder.OpenAITest do
     assert Exception.message(error) == "the embedder's server failed: a [2J\\u{202E}b c"
   end
 
-  test "failures of the server" do
-    refused = ChatServer.refusal(400, "the input is too long")
-
-    long =
+  test "a text that is too long is refused with the option to set" do
+    hint =
       "; if a text is longer than the model's context, set the option :max_text of the " <>
         "embedder lower (now 8192 bytes)"
 
-    for {steps, options, kind, message} <- [
-          {refused, [], :refused,
+    for {steps, kind, message} <- [
+          {ChatServer.refusal(400, "the input is too long"), :refused,
            "the embedder's server refused the request (400): URL/v1/embeddings: the input is " <>
-             "too long" <> long},
-          {ChatServer.refusal(500, "input is too large to process. increase the batch size"), [],
+             "too long"},
+          {ChatServer.refusal(500, "input is too large to process. increase the batch size"),
            :server,
            "the embedder's server failed (500): input is too large to process. increase the " <>
-             "batch size" <> long},
-          {ChatServer.refusal(401, "no key"), [], :refused,
-           "the embedder's server refused the request (401): URL/v1/embeddings: no key"},
-          {[{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
-           :bad_answer,
-           "the embedder's answer cannot be used (307): the server redirects to https://b/v1; " <>
-             "use that as the URL"},
-          {[:silent], [idle_timeout: 300], :timeout,
-           "the embedder took too long: no data came for 300 ms"},
-          {[:silent], [timeout: 300], :timeout,
-           "the embedder took too long: the time limit for the whole response has passed"}
+             "batch size"}
         ] do
-      assert {{:error, error}, []} = embed([steps, []], ["a"], options)
+      assert {{:error, error}, []} = embed([steps, []], ["a"])
       assert error.kind == kind
-
+      message = message <> hint
       assert String.replace(Exception.message(error), ~r"http://localhost:\d+", "URL") == message
     end
   end
 
-  test "failures that are retried" do
+  test "a redirect is not followed" do
+    redirect = [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}]
+    assert {{:error, error}, []} = embed([redirect, []], ["a"])
+
+    assert Exception.message(error) ==
+             "the embedder's answer cannot be used (307): the server redirects to " <>
+               "https://b/v1; use that as the URL"
+  end
+
+  test "an answer that is cut off or an error is asked for again" do
     for steps <- [
-          ChatServer.refusal(500, "oh"),
-          ChatServer.refusal(503, "loading model"),
-          ChatServer.refusal(429, "oh"),
-          [],
           [{:head, 200, [{"content-length", "100"}]}, {:raw, "{"}],
           EmbeddingServer.json(%{error: %{message: "oh"}})
         ] do
       assert {{:ok, [_]}, [delay]} = embed([steps, EmbeddingServer.answer([[1]])], ["a"])
       assert delay in 250..500
     end
-
-    slow = ChatServer.refusal(429, "slow", [{"retry-after", "7"}])
-    assert {{:ok, [_]}, [7_000]} = embed([slow, EmbeddingServer.answer([[1]])], ["a"])
-    assert {{:error, error}, []} = embed([slow], ["a"], timeout: 5_000)
-
-    assert Exception.message(error) ==
-             "the embedder's server accepts no more requests for now (429), again in 7 s: slow"
-
-    script = List.duplicate(ChatServer.refusal(500, "oh"), 3)
-    assert {{:error, error}, [_, _]} = embed(script, ["a"])
-    assert Exception.message(error) == "the embedder's server failed (500): oh"
-  end
-
-  test "nobody listens" do
-    {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
-    {:ok, port} = :inet.port(socket)
-    :gen_tcp.close(socket)
-    url = "http://127.0.0.1:#{port}"
-    assert {{:error, error}, [_, _]} = ask(url, ["a"], [], [])
-    assert error.kind == :connection
-
-    assert Exception.message(error) ==
-             "no connection to the embedder's server: 127.0.0.1:#{port}: connection refused"
   end
 
   test "the time of the call limits that of the embedder" do
@@ -271,44 +239,9 @@ defmodule Skillbook.Embedder.OpenAITest do
     assert micro < 5_000_000
   end
 
-  test "the key is sent and never shown" do
-    answer = EmbeddingServer.answer([[1]])
-    assert {{:ok, _}, []} = embed([answer], ["a"], key: fn -> @key end)
-    assert [%{headers: %{"authorization" => "Bearer " <> @key}}] = requests()
-
-    log =
-      capture_log(fn ->
-        refused = ChatServer.refusal(401, "no such key: #{@key}")
-        assert {{:error, error}, []} = embed([refused], ["a"], key: fn -> @key end)
-        assert Exception.message(error) =~ ~r/: no such key: \[key\]\z/
-        refute inspect(error) =~ @key
-      end)
-
-    refute log =~ @key
-    {:error, error} = OpenAI.new(url: "http://h", model: "m", key: @key)
-
-    assert Exception.message(error) ==
-             "expected {:env, name}, a function without arguments, or nil as the option :key " <>
-               "of an embedder, got: :hidden"
-
-    {:error, error} = OpenAI.new(url: "http://u:#{@key}@h", model: "m")
-    assert Exception.message(error) =~ "got: \"http://[hidden]@h\""
-
-    for {key, reason} <- [
-          {{:env, "NO_SUCH_KEY"}, "the environment variable NO_SUCH_KEY is not set, or empty"},
-          {fn -> nil end, "the function in the option :key returned nil"}
-        ] do
-      assert {{:error, error}, []} = embed([], ["a"], key: key)
-
-      assert {error.kind, Exception.message(error)} ==
-               {:key, "no key for the embedder's server: " <> reason}
-    end
-  end
-
   test "wrong options are errors that name them" do
     for {options, message} <- [
           {[model: "m"], "an embedder needs the option :url"},
-          {[url: "http://h"], "an embedder needs the option :model"},
           {[dimensions: 0],
            "expected a whole number from 1 to 16384, or nil as the option :dimensions of an " <>
              "embedder, got: 0"},

@@ -5,6 +5,8 @@ defmodule Skillbook.SQL.Migrations.V1 do
   # Days and times are text in both dialects: ISO 8601 in UTC with whole seconds. Texts of one
   # length sort like times, and each query is written once.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1]
+
   # The searched columns and their weights.
   @searched [
     {"skillbook_tasks", [{"title", 4}, {"description", 1}]},
@@ -126,8 +128,4 @@ defmodule Skillbook.SQL.Migrations.V1 do
 
   def unsearch(:postgres),
     do: for({table, _} <- @searched, do: "alter table #{table} drop column search")
-
-  # Ids are given to models and people, so the id of a deleted row must not be used again.
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
 end

@@ -6,9 +6,11 @@ defmodule Skillbook.SQL.Migrations.V11 do
   # `hash` is the first half of the text's SHA-256 in hexadecimal, `vector` has `size` 32-bit
   # floats, and `used_on` is a day on which a book needed the row.
 
+  import Skillbook.SQL.Migrations.Types, only: [blob: 1, text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    {text, blob} = types(dialect)
+    {text, blob} = {text(dialect), blob(dialect)}
 
     [
       """
@@ -26,7 +28,4 @@ defmodule Skillbook.SQL.Migrations.V11 do
   end
 
   def down(_dialect), do: ["drop table skillbook_vectors"]
-
-  defp types(:sqlite), do: {"text", "blob"}
-  defp types(:postgres), do: {~s(text collate "C"), "bytea"}
 end

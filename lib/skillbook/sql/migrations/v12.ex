@@ -6,6 +6,8 @@ defmodule Skillbook.SQL.Migrations.V12 do
   # The core computes digests. So notes and memories are listed in `skillbook_search_unindexed`,
   # and `Skillbook.Search.Backfill` indexes them again.
 
+  import Skillbook.SQL.Migrations.Types, only: [blob: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     add = "alter table skillbook_search_runs add column digests"
@@ -23,9 +25,6 @@ defmodule Skillbook.SQL.Migrations.V12 do
   end
 
   def down(_dialect), do: ["alter table skillbook_search_runs drop column digests"]
-
-  defp blob(:sqlite), do: "blob"
-  defp blob(:postgres), do: "bytea"
 
   # Digests cannot be compressed.
   defp packed(:sqlite), do: []

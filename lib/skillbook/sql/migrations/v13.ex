@@ -2,9 +2,11 @@ defmodule Skillbook.SQL.Migrations.V13 do
   @moduledoc false
   # Creates the table of approvals: a row per call that waits for a decision, or had one.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1, text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    [text, id] = types(dialect)
+    {text, id} = {text(dialect), id(dialect)}
 
     [
       # `words` is JSON with the command as it runs, and its flags. `rights` is JSON with the
@@ -43,10 +45,4 @@ defmodule Skillbook.SQL.Migrations.V13 do
   end
 
   def down(_dialect), do: ["drop table skillbook_approvals"]
-
-  defp types(:sqlite), do: ["text", "integer primary key autoincrement"]
-
-  # Compared by bytes, independent of the server's locale.
-  defp types(:postgres),
-    do: [~s(text collate "C"), "bigint generated always as identity primary key"]
 end

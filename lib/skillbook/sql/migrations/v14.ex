@@ -7,9 +7,11 @@ defmodule Skillbook.SQL.Migrations.V14 do
   # and stamps it on its row as `revision`, so that nodes read only changed rows. `holder` is the
   # node that renews the token. Times in bigint are milliseconds.
 
+  import Skillbook.SQL.Migrations.Types, only: [blob: 1, text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    {text, blob} = types(dialect)
+    {text, blob} = {text(dialect), blob(dialect)}
 
     [
       """
@@ -56,9 +58,4 @@ defmodule Skillbook.SQL.Migrations.V14 do
       "drop table skillbook_connections"
     ]
   end
-
-  defp types(:sqlite), do: {"text", "blob"}
-
-  # Compared by bytes, independent of the server's locale.
-  defp types(:postgres), do: {~s(text collate "C"), "bytea"}
 end

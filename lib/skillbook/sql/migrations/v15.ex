@@ -6,6 +6,8 @@ defmodule Skillbook.SQL.Migrations.V15 do
   # Scopes are words with spaces between them. Times are in seconds since 1970. A session that
   # began with a token has its id, and ends with it.
 
+  import Skillbook.SQL.Migrations.Types, only: [text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     text = text(dialect)
@@ -42,9 +44,4 @@ defmodule Skillbook.SQL.Migrations.V15 do
   end
 
   def down(_dialect), do: ["drop table skillbook_sessions", "drop table skillbook_tokens"]
-
-  defp text(:sqlite), do: "text"
-
-  # Compared by bytes, independent of the server's locale.
-  defp text(:postgres), do: ~s(text collate "C")
 end

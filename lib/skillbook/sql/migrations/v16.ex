@@ -5,14 +5,16 @@ defmodule Skillbook.SQL.Migrations.V16 do
   #
   # `run` is the random id of the run. A run that goes on after an approval has the same row.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1, text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    {serial, text} = types(dialect)
+    {text, id} = {text(dialect), id(dialect)}
 
     [
       """
       create table skillbook_conversations (
-        id #{serial},
+        id #{id},
         run #{text} not null,
         profile #{text} not null,
         depth bigint not null,
@@ -29,7 +31,7 @@ defmodule Skillbook.SQL.Migrations.V16 do
         "on skillbook_conversations (profile, id)",
       """
       create table skillbook_conversation_parts (
-        id #{serial},
+        id #{id},
         run #{text} not null,
         kind #{text} not null,
         at #{text} not null,
@@ -43,10 +45,4 @@ defmodule Skillbook.SQL.Migrations.V16 do
 
   def down(_dialect),
     do: ["drop table skillbook_conversation_parts", "drop table skillbook_conversations"]
-
-  defp types(:sqlite), do: {"integer primary key autoincrement", "text"}
-
-  # Compared by bytes, independent of the server's locale.
-  defp types(:postgres),
-    do: {"bigint generated always as identity primary key", ~s(text collate "C")}
 end

@@ -6,6 +6,8 @@ defmodule Skillbook.SQL.Migrations.V17 do
   # `tool:NAME` or `skill:URI`, and `digest` that of all that was approved or refused. Each change
   # raises the setting `server_approvals`, by which nodes see it.
 
+  import Skillbook.SQL.Migrations.Types, only: [text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     text = text(dialect)
@@ -33,9 +35,4 @@ defmodule Skillbook.SQL.Migrations.V17 do
       "drop table skillbook_server_approvals"
     ]
   end
-
-  defp text(:sqlite), do: "text"
-
-  # Compared by bytes, independent of the server's locale.
-  defp text(:postgres), do: ~s(text collate "C")
 end

@@ -6,6 +6,8 @@ defmodule Skillbook.SQL.Migrations.V18 do
   # `active` until the schedule is resumed. Each row raises the setting `operations`, by which
   # nodes see it.
 
+  import Skillbook.SQL.Migrations.Types, only: [text: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     text = text(dialect)
@@ -35,9 +37,4 @@ defmodule Skillbook.SQL.Migrations.V18 do
       "drop table skillbook_operations"
     ]
   end
-
-  defp text(:sqlite), do: "text"
-
-  # Compared by bytes, independent of the server's locale.
-  defp text(:postgres), do: ~s(text collate "C")
 end

@@ -3,6 +3,8 @@ defmodule Skillbook.SQL.Migrations.V19 do
   # The tenant of each row that somebody's writing made: a name, or an empty text for what is
   # common to all tenants. All rows that are there are common.
 
+  import Skillbook.SQL.Migrations.Types, only: [text: 1]
+
   @behaviour Skillbook.SQL.Migrations
 
   # Each table with the columns that follow the tenant in its index.
@@ -110,7 +112,4 @@ defmodule Skillbook.SQL.Migrations.V19 do
     )
     """
   end
-
-  defp text(:sqlite), do: "text"
-  defp text(:postgres), do: ~s(text collate "C")
 end

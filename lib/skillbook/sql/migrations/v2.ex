@@ -4,6 +4,8 @@ defmodule Skillbook.SQL.Migrations.V2 do
   #
   # Times are text as in V1, lists are JSON. Labels and profile ids are sorted and unique.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     [
@@ -91,9 +93,6 @@ defmodule Skillbook.SQL.Migrations.V2 do
   def down(_dialect) do
     for table <- ~w(entry_versions entries usage settings), do: "drop table skillbook_#{table}"
   end
-
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
 
   defp random(:sqlite), do: "lower(hex(randomblob(16)))"
   defp random(:postgres), do: "replace(cast(gen_random_uuid() as text), '-', '')"

@@ -2,6 +2,8 @@ defmodule Skillbook.SQL.Migrations.V3 do
   @moduledoc false
   # Creates the tables of workflow runs and their steps.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1]
+
   def up(dialect) do
     [
       # `status` is running, done, stopped, steps or time. `duration` is in milliseconds; it is
@@ -39,7 +41,4 @@ defmodule Skillbook.SQL.Migrations.V3 do
   end
 
   def down(_dialect), do: for(table <- ~w(run_steps runs), do: "drop table skillbook_#{table}")
-
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
 end

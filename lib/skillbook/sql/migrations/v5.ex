@@ -6,6 +6,8 @@ defmodule Skillbook.SQL.Migrations.V5 do
   # database, so both indexes hold the same terms. SQLite's index has no copy of the text;
   # PostgreSQL's is a column.
 
+  import Skillbook.SQL.Migrations.Types, only: [id: 1]
+
   # Without `@behaviour`, like V1.
   def up(dialect) do
     [
@@ -58,9 +60,6 @@ defmodule Skillbook.SQL.Migrations.V5 do
 
     terms ++ ["drop table skillbook_document_fields", "drop table skillbook_documents"]
   end
-
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
 
   defp search(:sqlite), do: ""
   defp search(:postgres), do: ",\n  search tsvector not null"

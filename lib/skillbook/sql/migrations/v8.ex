@@ -5,6 +5,8 @@ defmodule Skillbook.SQL.Migrations.V8 do
   # Times are text and lists are JSON, as in V2. The core normalizes words, and both databases use
   # the same table of terms, so they return the same results.
 
+  import Skillbook.SQL.Migrations.Types, only: [blob: 1, id: 1, text: 1]
+
   alias Skillbook.SQL.Migrations.V5
 
   # Without `@behaviour`, like V1.
@@ -89,16 +91,6 @@ defmodule Skillbook.SQL.Migrations.V8 do
     tables = ~w(document_terms document_fields document_texts documents document_segments)
     Enum.map(tables, &"drop table skillbook_#{&1}") ++ V5.up(dialect)
   end
-
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
-
-  # Compared and sorted by bytes, independent of the server's locale.
-  defp text(:sqlite), do: "text"
-  defp text(:postgres), do: ~s(text collate "C")
-
-  defp blob(:sqlite), do: "blob"
-  defp blob(:postgres), do: "bytea"
 
   defp clustered(:sqlite), do: " without rowid"
   defp clustered(:postgres), do: ""

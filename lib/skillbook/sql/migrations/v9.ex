@@ -5,11 +5,13 @@ defmodule Skillbook.SQL.Migrations.V9 do
   # Existing documents are listed in `skillbook_search_unindexed`; `Skillbook.Search.Backfill`
   # indexes them when a book starts.
 
+  import Skillbook.SQL.Migrations.Types, only: [blob: 1, id: 1, text: 1]
+
   alias Skillbook.SQL.Migrations.{V1, V5, V8}
 
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    [text, blob] = types(dialect)
+    {text, blob} = {text(dialect), blob(dialect)}
 
     V1.unsearch(dialect) ++
       [
@@ -97,13 +99,6 @@ defmodule Skillbook.SQL.Migrations.V9 do
       "alter table skillbook_memories drop column number"
     ] ++ (V8.up(dialect) -- V5.down(dialect)) ++ V1.search(dialect) ++ rebuilt(dialect)
   end
-
-  defp types(:sqlite), do: ["text", "blob"]
-  # Compared and sorted by bytes, independent of the server's locale.
-  defp types(:postgres), do: [~s(text collate "C"), "bytea"]
-
-  defp id(:sqlite), do: "integer primary key autoincrement"
-  defp id(:postgres), do: "bigint generated always as identity primary key"
 
   # The columns are packed already; compressing them takes longer than reading them.
   defp packed(:sqlite), do: []
