@@ -31,6 +31,8 @@ defmodule Skillbook.Seeds.FormatTest do
       "8" => ~w(examples not export import profile dry-run)
     }
 
+  import Skillbook.Eventually, only: [eventually: 1]
+
   alias Skillbook.{Catalog, Embedders, Lint, Model, Package, Preflight, Store, Usage, View}
   alias Skillbook.Support.JSON
 
@@ -485,10 +487,10 @@ defmodule Skillbook.Seeds.FormatTest do
 
     view = View.all(book)
 
-    Skillbook.Eventually.eventually(fn ->
-      {:ok, report} = Usage.report(view, by: :name)
-      Enum.any?(report.rows, &(&1.key == "tea" and &1.read > 0))
-    end)
+    assert eventually(fn ->
+             {:ok, report} = Usage.report(view, by: :name)
+             Enum.any?(report.rows, &(&1.key == "tea" and &1.read > 0))
+           end)
 
     # A skill that needs others says so; lint and the loading check it.
     root = skills(context, %{"r/SKILL.md" => page("r", requires: "[home-automation, gone]")})
@@ -533,9 +535,12 @@ defmodule Skillbook.Seeds.FormatTest do
 
     view = fn -> Skillbook.view(book) end
 
-    Skillbook.Eventually.eventually(fn ->
-      match?([%{name: "umbrella"} | _], Skillbook.search(view.(), "forecast sunny sky weather"))
-    end)
+    assert eventually(fn ->
+             match?(
+               [%{name: "umbrella"} | _],
+               Skillbook.search(view.(), "forecast sunny sky weather")
+             )
+           end)
 
     run = fn threshold ->
       Preflight.run(view.(), "forecast sunny sky weather",
