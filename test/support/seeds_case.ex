@@ -20,6 +20,7 @@ defmodule Skillbook.SeedsCase do
     quote do
       use Skillbook.SkillsCase
       import Skillbook.SeedsCase
+      @moduletag :capture_log
       Module.register_attribute(__MODULE__, :rows, accumulate: true)
       @names unquote(options[:names])
       @before_compile Skillbook.SeedsCase
@@ -113,7 +114,10 @@ defmodule Skillbook.SeedsCase do
     end
   end
 
-  @doc "Runs rows in order: a line, and a text or pattern of its answer, a list of them, or a function."
+  @doc """
+  Runs rows in order: a line, and what its answer has: a text, a pattern, a function that is true
+  of it, or a list of these.
+  """
   def check(book, rows, options \\ []) do
     for {line, expected} <- rows do
       answer = answer(book, line, options)
