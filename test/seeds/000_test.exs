@@ -7,20 +7,38 @@ defmodule Skillbook.Seeds.NotesTest do
       "2.1" => ~w(visibility_labels include_in_prompt proactive_for_profile_ids
            exclude_from_prompt_profile_ids),
       "2.1.1" => ~w(name description --- add_or_update_note),
-      "2.2" => ~w(visibility_labels grants private_to_ann private_to_ben family_only sensitive
+      "2.2" =>
+        [{"visibility_grants", "grants"}] ++
+          ~w(visibility_labels grants private_to_ann private_to_ben family_only sensitive
            external_input skill_internal get_note include_in_prompt),
-      "2.3" => ~w(sources store title kind),
+      "2.3" =>
+        [{"builtin_dir", "sources"}, {"user_dir", "sources"}] ++ ~w(sources store title kind),
       "2.4" => ["## Notes", "## Available Skills", "## Pre-loaded Skills", "## Other Notes", "**"],
-      "2.5" => ~w(preflight model preloaded),
-      "3.1" => ~w(title content include_in_prompt attachments visibility_labels data kind name
+      "2.5" => [{"select_skills", "run"}, {"max_skills", "max"}] ++ ~w(preflight model preloaded),
+      "3.1" =>
+        [
+          {"refresh", "reload"},
+          {"get_visible_notes", "entries"},
+          {"get_visible_skills", "listed"},
+          {"get_by_title", "fetch"},
+          {"get_accessible_notes", "entries"},
+          {"get_reactive_titles", "include_in_prompt"},
+          {"attachment_ids", "attachments"},
+          {"is_skill", "kind"},
+          {"raw_content", "frontmatter"},
+          {"source_path", "path"},
+          {"skill_name", "name"}
+        ] ++ ~w(title content include_in_prompt attachments visibility_labels data kind name
            description source path reload listed entries fetch),
-      "3.2" => ~w(preloaded prompt),
+      "3.2" => [{"get_context_fragments", "prompt"}] ++ ~w(preloaded prompt),
       "3.3" => ~w(get_note title),
       "3.4" => ~w(max model threshold),
       "3.5" => ~w(.md name visibility_labels),
       "5" => ~w(home-automation meeting-notes research assistant),
-      "6" => ~w(model enabled),
-      "7" => ~w(search get_note grants),
+      "6" =>
+        [{"skills.preflight_model", "model"}, {"skills.preflight_enabled", "enabled"}] ++
+          ~w(model enabled),
+      "7" => [{"search_documents", "search"}] ++ ~w(search get_note grants),
       "8" => ~w(labels add_or_update_note profile)
     }
 
@@ -380,6 +398,15 @@ defmodule Skillbook.Seeds.NotesTest do
     {:ok, _} = Skillbook.Agent.run(book, "Switch off the lamp", model: chat, profile: "default")
     assert_received {:messages, messages}
     assert List.last(messages).content =~ ~r/Switch off the lamp.*## Pre-loaded Skills.*hub/s
+  end
+
+  row "2.5", "an entry that is not in the prompt is not picked, but can be read", context do
+    fields = "trigger_keywords: [lamp]\ninclude_in_prompt: false\nname: Home"
+    home = String.replace(@home, "name: Home", fields)
+    skills = write(Path.join(context.tmp_dir, "s"), %{"home.md" => home})
+    book = start(context, sources: [skills], preflight: [])
+    assert Preflight.run(Skillbook.view(book, "default"), "The lamp, please").picks == []
+    assert answer(book, "get_note Home Automation", profile: "default") =~ "hub first"
   end
 
   @tag :awaits

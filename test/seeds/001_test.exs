@@ -12,12 +12,31 @@ defmodule Skillbook.Seeds.FormatTest do
       "3.2" => ~w(name description),
       "3.3" =>
         ~w(include_in_prompt_default proactive_for_profile_ids exclude_from_prompt_profile_ids),
-      "3.4" => ~w(name description allowed-tools compatibility body path),
+      "3.4" =>
+        [
+          {"id", "name"},
+          {"instructions", "body"},
+          {"allowed_tools", "allowed-tools"},
+          {"source_path", "path"}
+        ] ++ ~w(name description allowed-tools compatibility body path),
       "3.5" => ["## Available Skills", "## Pre-loaded Skills", "###"],
       "3.6" => ~w(model max name description),
-      "3.7" => ~w(model enabled max preflight proactive_for_profile_ids),
+      "3.7" =>
+        [
+          {"preflight_model", "model"},
+          {"preflight_enabled", "enabled"},
+          {"max_preloaded_skills", "max"},
+          {"skills_config", "preflight"}
+        ] ++ ~w(model enabled max preflight proactive_for_profile_ids),
       "3.8" => ~w(load_skill skill_id),
-      "3.9" => ~w(reload store listed fetch),
+      "3.9" =>
+        [
+          {"refresh", "reload"},
+          {"get_available_skills", "listed"},
+          {"list_skill_ids", "listed"},
+          {"get_skill", "fetch"},
+          {"is_skill_available", "fetch"}
+        ] ++ ~w(reload store listed fetch),
       "4.1" => ["Bash(ha:*)", "mcp_home_assistant", "compatibility"],
       "4.2" => ~w(calendar.list calendar.create --attendees calendar.free --zone),
       "4.3" => ~w(web_search document_search allowed-tools),
@@ -26,7 +45,7 @@ defmodule Skillbook.Seeds.FormatTest do
       "6.2" => ~w(trigger_keywords),
       "6.3" => ~w(preflight),
       "7.1" => ~w(trust high medium low),
-      "7.2" => ~w(allowed-tools tools),
+      "7.2" => [{"enable_local_tools", "tools"}] ++ ~w(allowed-tools tools),
       "7.3" => ~w(inspect accept),
       "8" => ~w(examples not export import profile dry-run)
     }
@@ -137,6 +156,17 @@ defmodule Skillbook.Seeds.FormatTest do
     assert page =~ "Look at the state" and page =~ "references/lamps.md"
     refute page =~ "All lamps."
     assert answer(book, "get_skill: home-automation/references/lamps.md") =~ "All lamps."
+  end
+
+  row "1.2", "a text that is too long for one stage gets advice", context do
+    long = "---\nname: long\ndescription: A text that is too long\n---\n"
+    text = String.duplicate("Some words of a long text.\n", 1_000)
+    root = skills(context, %{"long/SKILL.md" => long <> text})
+
+    found =
+      for d <- Lint.run([root]), d.code == :body_long, do: Path.basename(Path.dirname(d.path))
+
+    assert found == ["long"]
   end
 
   # 2 and 3: the router and the catalog

@@ -24,7 +24,9 @@ defmodule Skillbook.Seeds.CommandsTest do
       "9.3" => ~w(all help workflow.build),
       "10.2" => ~w(email.send tasks.search tasks.create memory.save --content --category
            memory.search --query),
-      "11" => ~w(agent.dispatch --mission --skills --context --id),
+      "11" =>
+        [{"dispatch_agent", "agent.dispatch"}, {"agent_id", "--id"}] ++
+          ~w(agent.dispatch --mission --skills --context --id),
       "14.2" => ~w(workflow.build markdown.search --help schedule),
       "15" => ~w(aliases writes delegate)
     }
@@ -632,6 +634,16 @@ defmodule Skillbook.Seeds.CommandsTest do
        ["error", "expected five fields", ~s(got "soon")]},
       {"workflow.build --name x --description y --domain Big --steps z", ["error", "--domain"]}
     ])
+  end
+
+  @tag differs: "The author is the profile that builds it, whose rights a schedule has."
+  row "9.3", "the result of workflow.build, and the author of the page", context do
+    {book, folder} = builder(context)
+    result = run(book, "workflow.build --name late --description x")
+    path = Path.join(folder, "workflows/late.md")
+    assert {result.content =~ "workflows.late", result.effects} == {true, [:skill_created]}
+    assert result.metadata == %{skill_name: "workflows.late", skill_path: path}
+    assert View.fetch!(Skillbook.view(book), "workflows.late").data["author"] == "default"
   end
 
   row "9.3", "the actions all and help are reserved", context do

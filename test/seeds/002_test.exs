@@ -11,23 +11,39 @@ defmodule Skillbook.Seeds.RouterTest do
       "3.3" => ["get_skill", "get_skill: email", "get_skill: email.send", "get_skill: email.all"],
       "3.5" => ~w(name_characters duplicate_name),
       "3.6" => ~w(domain),
-      "4" => ["```cmd", "commands", "text", "extract"],
+      "4" => [{"extract_commands", "extract"}] ++ ["```cmd", "commands", "text", "extract"],
       "5.1" => ~w(tokenize parse flags),
       "5.2" => ~w(execute),
-      "5.3" => ~w(route name entry flags raw args --overdue),
+      "5.3" =>
+        [{"skill_name", "name"}, {"skill_def", "entry"}, {"rest_tokens", "args"}] ++
+          ~w(route name entry flags raw args --overdue),
       "5.4" => ~w(template content status),
       "5.5" => ~w(execute ok error),
       "5.6" => ~w(require validate_enum cast_integer cast_date apply_defaults),
-      "6" => [
-        "top_level",
-        "domain",
-        "skill",
-        "domain_all",
-        "get_skill: <domain>",
-        "get_skill: <domain>.all",
-        "--help"
-      ],
-      "7" => ~w(fetch named? domains entries reload watch modified removed),
+      "6" =>
+        [
+          {"generate_top_level", "top_level"},
+          {"generate_domain_help", "domain"},
+          {"generate_skill_help", "skill"},
+          {"generate_domain_all", "domain_all"}
+        ] ++
+          [
+            "top_level",
+            "domain",
+            "skill",
+            "domain_all",
+            "get_skill: <domain>",
+            "get_skill: <domain>.all",
+            "--help"
+          ],
+      "7" =>
+        [
+          {"lookup", "fetch"},
+          {"skill_exists?", "named?"},
+          {"list_domain_indexes", "domains"},
+          {"list_by_domain", "entries"},
+          {"list_all", "entries"}
+        ] ++ ~w(fetch named? domains entries reload watch modified removed),
       "7.3" => ~w(name description domain handler schedule tags author body path),
       "8" => ~w(--vault get prompt tools list explain route),
       "9.4" =>
@@ -460,6 +476,21 @@ defmodule Skillbook.Seeds.RouterTest do
     assert Exception.message(error) =~ "todo" and Exception.message(error) =~ "late"
   end
 
+  @tag differs: "Errors are exceptions with their data in fields, and a message for the model."
+  row "5.6", "the errors of these functions" do
+    allowed = ["todo"]
+
+    for {{:error, error}, kind, flag} <- [
+          {Flags.validate_enum(%{"status" => "late"}, "status", allowed), :invalid, "status"},
+          {Flags.cast_integer(%{"limit" => "x"}, "limit"), :invalid, "limit"},
+          {Flags.cast_date(%{"due" => "x"}, "due"), :invalid, "due"},
+          {Flags.require(Flags.apply_defaults(%{}, %{}), ["to"]), :missing, "to"}
+        ] do
+      assert %Skillbook.FlagError{kind: ^kind, flag: ^flag} = error
+      assert Exception.message(error) =~ "--" <> flag
+    end
+  end
+
   row "5.6", "numbers, dates and defaults" do
     assert Flags.cast_integer(%{"limit" => "5"}, "limit") == {:ok, %{"limit" => 5}}
     assert Flags.cast_integer(%{"limit" => 5}, "limit") == {:ok, %{"limit" => 5}}
@@ -476,6 +507,7 @@ defmodule Skillbook.Seeds.RouterTest do
 
   # 6: help
 
+  @tag differs: "The words of the help are ours; a line has a name and a description as there."
   row "6", "functions for each level", context do
     view = load(context)
     top = Help.top_level(view) |> elem(1)
@@ -645,6 +677,26 @@ defmodule Skillbook.Seeds.RouterTest do
     # Each domain on a line, with its description.
     assert prompt =~ ~r/^  tasks +Keep track of tasks/m
     assert prompt =~ ~r/^  memory +Remember facts/m
+  end
+
+  row "10.1", "an application adds what it knows of the user" do
+    test = self()
+
+    chat =
+      Skillbook.Model.Function.new(fn messages, _ ->
+        send(test, {:messages, Enum.map_join(messages, "\n", & &1.content)})
+        "Fine."
+      end)
+
+    sections = [:tasks, :memory, {"User", fn _ -> "Her name is Ann." end}]
+    book = book(store: ":memory:", watch: false, sections: sections)
+    run(book, "tasks.create --title Tea-time --assignee me")
+    run(book, ~s(memory.save --content "Likes tea from Assam"))
+    {:ok, _} = Skillbook.Agent.run(book, "Which tea do I like?", model: chat)
+    assert_received {:messages, text}
+    # Beside the rules, with ```cmd and get_skill, and the Domains.
+    for part <- ["Tea-time", "Likes tea from Assam", "Her name is Ann.", "## Domains"],
+        do: assert({part, text =~ part} == {part, true})
   end
 
   # 12: schedules

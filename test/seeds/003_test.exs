@@ -5,7 +5,8 @@ defmodule Skillbook.Seeds.StoreTest do
     async: true,
     names: %{
       "storage" =>
-        ~w(name title description content tags source version enabled created_at updated_at),
+        ~w(name title description content tags source version enabled) ++
+          [{"_id", "name"}, {"created_on", "created_at"}, {"modified_on", "updated_at"}],
       "context" => ["## Available Skills", "read_skill", "tags"],
       "tools" => ~w(create_skill update_skill delete_skill list_skills read_skill enable_skill
            disable_skill required array string boolean enum),
@@ -18,7 +19,15 @@ defmodule Skillbook.Seeds.StoreTest do
       "read_skill" => ~w(read_skill name title description content tags source version),
       "enable_skill" => ~w(enable_skill name enabled),
       "disable_skill" => ~w(disable_skill name enabled),
-      "sandbox" => ["/api/skills", "/api/skills?tag=excel", "name", "title", "tags", "content"],
+      "sandbox" => [
+        {"skills.list", "/api/skills"},
+        {"skills.read", "/api/skills/quarterly-reports"},
+        "/api/skills?tag=excel",
+        "name",
+        "title",
+        "tags",
+        "content"
+      ],
       "by the user" => ["/new", "/import", ".md", "create_skill"],
       "by the agent" => ~w(update_skill append),
       "prompt" => ["save"],
