@@ -47,7 +47,7 @@ defmodule Skillbook.Seeds.FormatTest do
       "7.1" => ~w(trust high medium low),
       "7.2" => [{"enable_local_tools", "tools"}] ++ ~w(allowed-tools tools),
       "7.3" => ~w(inspect accept),
-      "8" => ~w(examples not export import profile dry-run)
+      "8" => ~w(examples not profile dry-run)
     }
 
   import Skillbook.Eventually, only: [eventually: 1]
@@ -688,8 +688,6 @@ defmodule Skillbook.Seeds.FormatTest do
     result = Skillbook.Test.run(View.all(catalog))
     assert [_, _] = result.results
     assert Enum.all?(result.results, & &1.passed)
-    {output, 0, _} = run_cli(["test", root, "--dir", root, "--no-builtins", "--db", ":memory:"])
-    assert output =~ "first 100% (1)" and output =~ "after `not`: 0 picked"
   end
 
   row "8", "a workflow can be tried without running", context do
@@ -697,37 +695,6 @@ defmodule Skillbook.Seeds.FormatTest do
     root = skills(context, %{"w/tell.md" => page("w.tell", [], body)})
     book = start(context, sources: [root], builtins: ["skills", "workflow"])
     assert answer(book, "workflow.run w.tell --dry-run") =~ "skills.list"
-  end
-
-  row "8", "export and import keep a skill", context do
-    root = skills(context)
-    db = Path.join(context.tmp_dir, "x.db")
-    out = Path.join(context.tmp_dir, "out")
-    {_, 0, _} = run_cli(["export", "calendar-management", "--dir", root, "--to", out])
-    path = Path.join(out, "calendar-management/SKILL.md")
-
-    assert Lint.run([Path.dirname(path)], strict: true) |> Enum.filter(&(&1.severity == :error)) ==
-             []
-
-    {_, 0, _} = run_cli(["import", Path.dirname(path), "--yes", "--db", db, "--dir", out])
-    options = ["--db", db, "--dir", Path.join(context.tmp_dir, "none"), "--grant", "imported"]
-    File.mkdir_p!(Path.join(context.tmp_dir, "none"))
-    {text, 0, _} = run_cli(["run", "-c", "load_skill calendar-management"] ++ options)
-    assert text =~ "Confirm before you book."
-    {text, 0, _} = run_cli(["run", "-c", "skills.list"] ++ options)
-    assert text =~ "calendar-management"
-  end
-
-  @tag :awaits
-  row "8", "what was imported is listed, or its label is told at once", context do
-    root = skills(context)
-    db = Path.join(context.tmp_dir, "x.db")
-    source = Path.join(root, "calendar-management")
-    none = Path.join(context.tmp_dir, "none")
-    File.mkdir_p!(none)
-    {text, 0, errors} = run_cli(["import", source, "--yes", "--db", db, "--dir", none])
-    {list, 0, _} = run_cli(["run", "-c", "skills.list", "--db", db, "--dir", none])
-    assert list =~ "calendar-management" or text <> errors =~ "--grant imported"
   end
 
   @tag :awaits

@@ -45,7 +45,6 @@ defmodule Skillbook.Seeds.RouterTest do
           {"list_all", "entries"}
         ] ++ ~w(fetch named? domains entries reload watch modified removed),
       "7.3" => ~w(name description domain handler schedule tags author body path),
-      "8" => ~w(--vault get prompt tools list explain route),
       "9.4" =>
         ~w(name_missing description_missing name_reserved command_name body_missing all help),
       "10.1" => ["```cmd", "get_skill", "--urgent", "--to ann bob", "Domains"],
@@ -588,31 +587,6 @@ defmodule Skillbook.Seeds.RouterTest do
     assert :ok = Skillbook.reload(book)
   end
 
-  # 8: the command line
-
-  @tag :awaits
-  row "8", "--vault counts in each command that reads", context do
-    notes = write(Path.join(context.tmp_dir, "notes"), %{"a.md" => "Tea.\n"})
-    dir = skills(context)
-    db = Path.join(context.tmp_dir, "x.db")
-    options = ["--vault", notes, "--dir", dir, "--db", db]
-
-    for {args, expected} <- [
-          {["run", "-c", "markdown.search tea"], "a.md"},
-          {["get", "markdown.search"], "# markdown.search"},
-          {["prompt"], "markdown"},
-          {["tools"], "search_markdown"},
-          {["list", "markdown"], "markdown.search"},
-          {["explain", "markdown.search"], "markdown"},
-          {["route", "Find my notes about Rome in the vault"], "markdown.search"}
-        ] do
-      {output, status, errors} = run_cli(args ++ options)
-      assert {args, status, errors} == {args, 0, errors}
-      assert output =~ expected, "#{inspect(args)}\n#{output}"
-      refute output =~ "no file has this name"
-    end
-  end
-
   # 9.4: validation
 
   row "9.4", "what is missing or reserved", context do
@@ -757,38 +731,6 @@ defmodule Skillbook.Seeds.RouterTest do
       {:ok, schedule} = Schedule.parse(expression)
       assert {expression, Schedule.next(schedule, from)} == {expression, next}
     end
-  end
-
-  @tag :awaits
-  row "12", "the agenda has no firing of an entry that is off", context do
-    page = page("own.daily", schedule: "'0 8 * * *'", run_as: "default")
-    dir = write(Path.join(context.tmp_dir, "s"), %{"own/daily.md" => page})
-    options = ["--dir", dir, "--db", Path.join(context.tmp_dir, "x.db")]
-    {_, 0, _} = run_cli(["schedule", "pause", "own.daily"] ++ options)
-    {output, 0, _} = run_cli(["schedule"] ++ options)
-
-    # One is paused, and the built-in one is off unless the application names it.
-    for line <- String.split(output, "\n"), line =~ ~r/own.daily|daily_digest/ do
-      refute line =~ ~r/\d{4}-\d\d-\d\d/, output
-    end
-  end
-
-  @tag :awaits
-  row "4", "a model's reply in a file is recorded as an agent's", context do
-    db = Path.join(context.tmp_dir, "x.db")
-    dir = skills(context)
-    file = Path.join(context.tmp_dir, "reply.md")
-
-    File.write!(file, """
-    ```cmd
-    create_skill --name tea --title Tea --description "Brews tea" --content Boil.
-    ```
-    """)
-
-    # `extract` finds the commands of the text.
-    {_, 0, _} = run_cli(["run", file, "--db", db, "--dir", dir])
-    {output, 0, _} = run_cli(["run", "-c", "read_skill tea", "--db", db, "--dir", dir])
-    assert output =~ "source: agent"
   end
 
   row "7", "a page that cannot be read is logged, and the others are used", context do
