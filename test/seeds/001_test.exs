@@ -60,7 +60,7 @@ defmodule Skillbook.Seeds.FormatTest do
   @home """
   ---
   name: home-automation
-  description: Switches lamps, heating and locks of a house. Use it if somebody speaks of lights, temperature, locks or sensors.
+  description: Switches lamps, heating and locks of a house. For lights, temperature, sensors.
   compatibility: Needs the MCP server of Home Assistant
   allowed-tools: Bash(ha:*) mcp_home_assistant
   ---
@@ -555,8 +555,7 @@ defmodule Skillbook.Seeds.FormatTest do
   # 6: alternatives
 
   row "6.1", "vectors find a skill without a common word", context do
-    rain =
-      "---\nname: umbrella\ndescription: Says whether rain, a storm or a wet day is coming.\n---\nx\n"
+    rain = "---\nname: umbrella\ndescription: Says whether rain or a storm is coming.\n---\nx\n"
 
     sources = [skills(context, %{"umbrella/SKILL.md" => rain})]
 
@@ -585,6 +584,7 @@ defmodule Skillbook.Seeds.FormatTest do
     assert "umbrella" in names(run.(0.1).picks)
   end
 
+  @tag differs: "A keyword is a whole word of the message, and not any part of a word."
   row "6.2", "keywords pick without a model", context do
     page = String.replace(@home, "---\n\n", "trigger_keywords: [lamp, thermostat]\n---\n\n")
 

@@ -49,7 +49,28 @@ defmodule Skillbook.Seeds.RouterTest do
         ~w(name_missing description_missing name_reserved command_name body_missing all help),
       "10.1" => ["```cmd", "get_skill", "--urgent", "--to ann bob", "Domains"],
       "12" => ~w(Quantum schedule Oban),
-      "13" => ~w(handler),
+      "11.3" => [{"use_skill", "call"}] ++ ~w(arguments),
+      "13" =>
+        ~w(handler) ++
+          [
+            {"CLI.Extractor", "Extractor"},
+            {"CLI.Help", "Help"},
+            {"Skills.Router", "Router"},
+            {"Skills.Registry", "View"},
+            {"Skills.Executor", "Executor"},
+            {"Skills.SkillDefinition", "Entry"},
+            {"Skills.DomainIndex", "Domain"},
+            {"Skills.FlagValidator", "Flags"},
+            {"Skills.Validator", "Lint"},
+            {"Skills.Handler", "Handler"},
+            {"Skills.Result", "Result"},
+            {"Skills.Context", "Context"},
+            {"Skills.Workflow.Build", "Build"},
+            {"Markdown.Indexer", "Vault"},
+            {"Scheduler.SkillScheduler", "Scheduler"},
+            {"Workers.ScheduledSkillWorker", "Oban"},
+            {"Orchestrator.SubAgent", "Dispatch"}
+          ],
       "14.1" => ~w(extract tokenize route)
     }
 
@@ -671,6 +692,44 @@ defmodule Skillbook.Seeds.RouterTest do
     # Beside the rules, with ```cmd and get_skill, and the Domains.
     for part <- ["Tea-time", "Likes tea from Assam", "Her name is Ann.", "## Domains"],
         do: assert({part, text =~ part} == {part, true})
+  end
+
+  row "11.3", "a tool call runs the same command", context do
+    view = Skillbook.view(start(context))
+    arguments = %{"to" => ["a@b.co"], "subject" => "Hi", "body" => "Yo"}
+    function = %{"name" => "email__send", "arguments" => Skillbook.Support.JSON.encode(arguments)}
+    call = %{"id" => "1", "type" => "function", "function" => function}
+    {result, answer} = Skillbook.Tools.call(view, call)
+    assert {result.status, result.data} == {:ok, arguments}
+    assert answer["content"] =~ "Sent."
+    line = "email.send --to a@b.co --subject Hi --body Yo"
+    assert run(view.book, line).data == arguments
+  end
+
+  row "13", "the modules of the document have their place here" do
+    for {module, functions} <- [
+          {Extractor, [extract: 1, new: 0, feed: 2, finish: 1]},
+          {Help, [top_level: 1, domain: 2, skill: 2, domain_all: 2]},
+          {Router, [route: 2]},
+          {View, [fetch: 2, entries: 2, domains: 1]},
+          {Executor, [execute: 2]},
+          {Skillbook.Entry, [__struct__: 0]},
+          {Skillbook.Domain, [__struct__: 0]},
+          {Flags,
+           [require: 2, validate_enum: 3, cast_integer: 2, cast_date: 2, apply_defaults: 2]},
+          {Lint, [run: 1]},
+          {Skillbook.Handler, [behaviour_info: 1]},
+          {Result, [ok: 2]},
+          {Context, [fetch_sql: 1]},
+          {Skillbook.Handlers.Workflow.Build, [execute: 2]},
+          {Skillbook.Vault, [sync: 2, search: 2]},
+          {Scheduler, [registered: 1]},
+          {Skillbook.Oban, [insert: 2]},
+          {Skillbook.Handlers.Agent.Dispatch, [execute: 2]}
+        ] do
+      assert Code.ensure_loaded?(module)
+      for {name, arity} <- functions, do: assert(function_exported?(module, name, arity))
+    end
   end
 
   # 12: schedules

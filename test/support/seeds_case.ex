@@ -3,9 +3,9 @@ defmodule Skillbook.SeedsCase do
   # For `test/seeds`, which runs each thing that a document of the design names: command lines,
   # flags, fields, endpoints and formats of answers.
   #
-  # `names` lists the names of each section of a document; a pair has the document's name and ours.
-  # A row belongs to one or more sections, and a test checks that each of our names occurs in a row
-  # of its section. Where the product differs from the document on purpose, the row has
+  # `names` lists the names of each section of a document; a pair has the document's name and
+  # ours. A row belongs to one or more sections, and a test checks that each of our names occurs
+  # in a row of its section. Where the product differs from the document on purpose, the row has
   # `@tag differs:` with the decision, and asserts what the product does instead.
 
   use ExUnit.CaseTemplate
@@ -43,10 +43,11 @@ defmodule Skillbook.SeedsCase do
   @doc ~S|A test of sections: `row "5.3", "a flag without a value is true", %{book: book} do`.|
   defmacro row(sections, title, context \\ quote(do: _context), do: block) do
     sections = List.wrap(sections)
+    name = "#{Enum.join(sections, ", ")}: #{title}"
 
     quote do
       @rows {unquote(sections), unquote(texts(block))}
-      test(unquote("#{Enum.join(sections, ", ")}: #{title}"), unquote(context), do: unquote(block))
+      test(unquote(name), unquote(context), do: unquote(block))
     end
   end
 
