@@ -452,7 +452,7 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert answer(book, "drive.read t1") =~ "| Buy milk."
   end
 
-  row "3.1", "hubspot.contacts, hubspot.deals and hubspot.notes", context do
+  row "3.1", "hubspot.contacts, hubspot.deals and hubspot.notes" do
     token = "pat-of-the-test"
 
     seed = %{
@@ -486,7 +486,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     world = Services.world(hubspot_tokens: %{token => "all"}, hubspot: seed)
     quota = [search: :infinity, hubspot: :infinity]
     account = [token: fn -> token end, url: world.url, quota: quota]
-    assert File.dir?(context.tmp_dir)
     book = book(watch: false, builtins: ["hubspot"], connections: [hubspot: account])
 
     check(book, [

@@ -75,8 +75,8 @@ defmodule Skillbook.SeedsCase do
   defp ours({_theirs, ours}), do: ours
   defp ours(name), do: name
 
-  # A name is not a part of a longer one: `--to` is not in `--tone`.
-  defp whole?(text, name), do: text =~ ~r/(?<![\w.-])#{Regex.escape(name)}(?![\w-])/u
+  # A name is not a part of a longer one: `--to` is not in `--tone`, nor `email` in `email.send`.
+  defp whole?(text, name), do: text =~ ~r/(?<![\w.-])#{Regex.escape(name)}(?!\.?\w|-)/u
 
   @doc "The options of a book's connections to mail, calendar and drive in a world of Google."
   def google(world),
