@@ -10,7 +10,7 @@ defmodule Skillbook.Seeds.NotesTest do
       "2.2" =>
         [{"visibility_grants", "grants"}] ++
           ~w(visibility_labels grants private_to_ann private_to_ben family_only sensitive
-           external_input skill_internal get_note include_in_prompt),
+           external_input skill_internal get_note),
       "2.3" =>
         [{"builtin_dir", "sources"}, {"user_dir", "sources"}] ++ ~w(sources store title kind),
       "2.4" =>
@@ -26,10 +26,11 @@ defmodule Skillbook.Seeds.NotesTest do
           {"get_reactive_titles", "include_in_prompt"},
           {"attachment_ids", "attachments"},
           {"is_skill", "kind"},
+          {"visibility_labels", "labels"},
           {"raw_content", "frontmatter"},
           {"source_path", "path"},
           {"skill_name", "name"}
-        ] ++ ~w(title content include_in_prompt attachments visibility_labels data kind name
+        ] ++ ~w(title content include_in_prompt attachments data kind name
            description source path reload listed entries fetch),
       "3.2" => [{"get_context_fragments", "prompt"}] ++ ~w(preloaded prompt),
       "3.3" => ~w(get_note title),
@@ -169,7 +170,10 @@ defmodule Skillbook.Seeds.NotesTest do
     {:ok, %{entry: milk}} = Store.put_note(main, "Milk", "Two bottles.")
     assert {milk.labels, milk.include_in_prompt} == {[], true}
 
-    # The frontmatter field visibility_labels of a file, and the field labels of a stored note.
+    journal = View.fetch!(main, "journal")
+    assert journal.data["visibility_labels"] == ["private_to_ann"]
+    assert journal.labels == ["private_to_ann"]
+
     {:ok, %{entry: plan}} =
       Store.put_note(main, "Plan", "Buy.", fields: %{labels: ["private_to_ann", "sensitive"]})
 
@@ -308,6 +312,8 @@ defmodule Skillbook.Seeds.NotesTest do
       })
 
     assert answer(book, ~s(get_note "Home Automation"), profile: "default") =~ "Never at night."
+    entry = View.fetch!(Skillbook.view(book, "default"), "home-automation")
+    assert entry.source == "store"
     refute prompt(book, "default") =~ "reads sensors"
     {:ok, _} = Store.delete(Skillbook.view(book, "default"), "home-automation")
     assert answer(book, ~s(get_note "Home Automation"), profile: "default") =~ "hub first"
@@ -391,7 +397,7 @@ defmodule Skillbook.Seeds.NotesTest do
     picks = Preflight.run(view, "Thank you!").picks
     text = Skillbook.prompt(view, format: :notes, preloaded: Enum.map(picks, & &1.name))
     assert text =~ "**Home Automation**" and text =~ "**Meeting Minutes**"
-    assert Preflight.run(view, "x", model: model("no"), enabled: false).picks == []
+    assert Preflight.run(view, "x", model: model("no"), max: 3, enabled: false).picks == []
     refute_received {:asked, _}
   end
 
@@ -474,7 +480,6 @@ defmodule Skillbook.Seeds.NotesTest do
     assert {file.labels, file.include_in_prompt} == {[], true}
     assert file.path =~ "skills/home.md"
 
-    # In the frontmatter visibility_labels; the same field as the column of the store.
     {:ok, _} =
       Store.put_note(view, "Milk", "Two.",
         fields: %{attachments: ["f-1"], include_in_prompt: false}

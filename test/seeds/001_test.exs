@@ -20,7 +20,7 @@ defmodule Skillbook.Seeds.FormatTest do
           {"source_path", "path"}
         ] ++ ~w(name description allowed-tools compatibility body path),
       "3.5" => ["## Available Skills", "## Pre-loaded Skills", "###"],
-      "3.6" => ~w(model max name description),
+      "3.6" => ~w(model max),
       "3.7" =>
         [
           {"preflight_model", "model"},
@@ -40,14 +40,14 @@ defmodule Skillbook.Seeds.FormatTest do
       "4.1" => ["Bash(ha:*)", "mcp_home_assistant", "compatibility"],
       "4.2" => ~w(calendar.list calendar.create --attendees calendar.free --zone),
       "4.3" => ~w(web_search document_search allowed-tools),
-      "5" => ~w(create_skill lint enable requires version usage install),
+      "5" => ~w(create_skill Lint enable_skill requires version usage install),
       "6.1" => ~w(embedder threshold),
       "6.2" => ~w(trigger_keywords),
       "6.3" => ~w(preflight),
       "7.1" => ~w(trust high medium low),
       "7.2" => [{"enable_local_tools", "tools"}] ++ ~w(allowed-tools tools),
       "7.3" => ~w(inspect accept),
-      "8" => ~w(examples not profile dry-run)
+      "8" => ~w(examples not profile --dry-run)
     }
 
   import Skillbook.Eventually, only: [eventually: 1]
@@ -187,8 +187,13 @@ defmodule Skillbook.Seeds.FormatTest do
   row "2.3", "the answer of the model has these fields", context do
     view = Skillbook.view(start(context))
 
+    two = [
+      %{"skill_id" => "home-automation", "confidence" => 0.95, "reason" => "Because"},
+      %{"skill_id" => "calendar-management", "confidence" => 0.72, "reason" => "Because"}
+    ]
+
     for {answer, expected} <- [
-          {chosen([{"home-automation", 0.95}, {"calendar-management", 0.72}]),
+          {%{"selected_skills" => two, "no_skill_needed" => false},
            [{"home-automation", 0.95, "Because"}, {"calendar-management", 0.72, "Because"}]},
           {chosen([], true), []},
           {chosen([{"nothing-such", 0.9}]), []},
@@ -203,7 +208,7 @@ defmodule Skillbook.Seeds.FormatTest do
   end
 
   row "3.1", "an entry of the store replaces a file of the same name", context do
-    book = start(context)
+    book = start(context, sources: [skills(context)])
     view = Skillbook.view(book)
 
     {:ok, _} =
@@ -287,7 +292,7 @@ defmodule Skillbook.Seeds.FormatTest do
     assert {entry.name, entry.kind} == {"home-automation", :skill}
     assert entry.description =~ "lamps"
     assert entry.compatibility == "Needs the MCP server of Home Assistant"
-    # Its allowed-tools as a list.
+    assert entry.data["allowed-tools"] == "Bash(ha:*) mcp_home_assistant"
     assert entry.allowed_tools == ["Bash(ha:*)", "mcp_home_assistant"]
     assert entry.include_in_prompt
     assert String.trim(entry.body) == "# Home\n\nLook at the state before you switch."
@@ -424,7 +429,7 @@ defmodule Skillbook.Seeds.FormatTest do
 
     root = skills(context, %{"home-automation/SKILL.md" => page})
     book = start(context, sources: [root])
-    # The store is the last source.
+
     listed = fn profile ->
       for e <- View.listed(Skillbook.view(book, profile), kind: :skill), do: e.name
     end
@@ -438,6 +443,8 @@ defmodule Skillbook.Seeds.FormatTest do
     assert {:ok, _} = View.fetch(Skillbook.view(book), "new")
     {:ok, _} = Store.create(Skillbook.view(book), %{title: "Own", description: "x", content: "y"})
     assert "own" in listed.("untrusted")
+    # The store is the last source.
+    assert View.fetch!(Skillbook.view(book), "own").source == "store"
   end
 
   # 4: examples
@@ -445,7 +452,12 @@ defmodule Skillbook.Seeds.FormatTest do
   row ["4.1", "4.3", "7.2"], "a skill uses the tools that both sides allow", context do
     root = skills(context)
 
-    # The compatibility of a skill is a text for people; allowed-tools and the profile's tools:
+    {:ok, catalog} = Catalog.load([root])
+    home = View.fetch!(View.all(catalog), "home-automation")
+    assert home.data["allowed-tools"] == "Bash(ha:*) mcp_home_assistant"
+    # It is a text for people, and restricts nothing.
+    assert home.compatibility =~ "MCP server"
+
     for {skill, tools, expected} <- [
           {"home-automation", :all, ["Bash(ha:*)", "mcp_home_assistant"]},
           {"home-automation", ["Bash", "web_search"], ["Bash(ha:*)"]},
@@ -608,7 +620,7 @@ defmodule Skillbook.Seeds.FormatTest do
   end
 
   row "6.3", "without the router the model has the list", context do
-    book = start(context)
+    book = start(context, preflight: false)
     test = self()
 
     chat =
@@ -617,7 +629,6 @@ defmodule Skillbook.Seeds.FormatTest do
         "Fine."
       end)
 
-    # The book has no preflight.
     {:ok, _} = Skillbook.Agent.run(book, "Switch the lamps of the house", model: chat)
     assert_received {:messages, text}
     assert text =~ "- home-automation: Switches lamps"

@@ -43,34 +43,35 @@ defmodule Skillbook.Seeds.RouterTest do
           {"list_domain_indexes", "domains"},
           {"list_by_domain", "entries"},
           {"list_all", "entries"}
-        ] ++ ~w(fetch named? domains entries reload watch modified removed),
+        ] ++
+          ~w(fetch named? domains entries reload watch) ++
+          [{":modified", "replace"}, {":removed", "rm!"}],
       "7.3" => ~w(name description domain handler schedule tags author body path),
       "9.4" =>
-        ~w(name_missing description_missing name_reserved command_name body_missing all help),
+        ~w(name_missing description_missing name_reserved command_name) ++
+          [{"all", "x.all"}, {"help", "x.help"}],
       "10.1" => ["```cmd", "get_skill", "--urgent", "--to ann bob", "Domains"],
       "12" => ~w(Quantum schedule Oban),
       "11.3" => [{"use_skill", "call"}] ++ ~w(arguments),
-      "13" =>
-        ~w(handler) ++
-          [
-            {"CLI.Extractor", "Extractor"},
-            {"CLI.Help", "Help"},
-            {"Skills.Router", "Router"},
-            {"Skills.Registry", "View"},
-            {"Skills.Executor", "Executor"},
-            {"Skills.SkillDefinition", "Entry"},
-            {"Skills.DomainIndex", "Domain"},
-            {"Skills.FlagValidator", "Flags"},
-            {"Skills.Validator", "Lint"},
-            {"Skills.Handler", "Handler"},
-            {"Skills.Result", "Result"},
-            {"Skills.Context", "Context"},
-            {"Skills.Workflow.Build", "Build"},
-            {"Markdown.Indexer", "Vault"},
-            {"Scheduler.SkillScheduler", "Scheduler"},
-            {"Workers.ScheduledSkillWorker", "Oban"},
-            {"Orchestrator.SubAgent", "Dispatch"}
-          ],
+      "13" => [
+        {"CLI.Extractor", "Extractor"},
+        {"CLI.Help", "Help"},
+        {"Skills.Router", "Router"},
+        {"Skills.Registry", "View"},
+        {"Skills.Executor", "Executor"},
+        {"Skills.SkillDefinition", "Entry"},
+        {"Skills.DomainIndex", "Domain"},
+        {"Skills.FlagValidator", "Flags"},
+        {"Skills.Validator", "Lint"},
+        {"Skills.Handler", "Handler"},
+        {"Skills.Result", "Result"},
+        {"Skills.Context", "Context"},
+        {"Skills.Workflow.Build", "Build"},
+        {"Markdown.Indexer", "Vault"},
+        {"Scheduler.SkillScheduler", "Scheduler"},
+        {"Workers.ScheduledSkillWorker", "Oban"},
+        {"Orchestrator.SubAgent", "Dispatch"}
+      ],
       "14.1" => ~w(extract tokenize route)
     }
 
@@ -642,7 +643,7 @@ defmodule Skillbook.Seeds.RouterTest do
     }
 
     folder = write(Path.join(context.tmp_dir, "x"), files)
-    # As lint calls it: body_missing.
+
     assert [{_code, :error, "bare.md"}] =
              for({c, s, "bare.md"} <- codes(folder), do: {c, s, "bare.md"})
 

@@ -4,7 +4,7 @@ defmodule Skillbook.Seeds.CommandLineTest do
   use Skillbook.SeedsCase,
     async: false,
     names: %{
-      "001, 8" => ~w(export import examples test not),
+      "001, 8" => ~w(export import test not),
       "002, 4" => ~w(run create_skill),
       "002, 8" => ~w(--vault run get prompt tools list explain route),
       "002, 12" => ~w(schedule pause)
@@ -36,7 +36,6 @@ defmodule Skillbook.Seeds.CommandLineTest do
     root = skills(context)
     {output, 0, _} = run_cli(["test", root, "--dir", root, "--no-builtins", "--db", ":memory:"])
     assert output =~ "first 100% (1)" and output =~ "1 request after `not`: 0 picked"
-    # They are in the frontmatter as examples.
   end
 
   row "001, 8", "export and import keep a skill", context do
