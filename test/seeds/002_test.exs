@@ -646,9 +646,6 @@ defmodule Skillbook.Seeds.RouterTest do
 
     assert [{_code, :error, "bare.md"}] =
              for({c, s, "bare.md"} <- codes(folder), do: {c, s, "bare.md"})
-
-    {:ok, catalog} = Catalog.load([folder])
-    assert {:error, _} = View.fetch(View.all(catalog), "x.bare")
   end
 
   # 10: the prompt
