@@ -710,18 +710,18 @@ defmodule Skillbook.Seeds.CommandsTest do
     days = :atomics.new(1, [])
     clock = fn -> DateTime.add(DateTime.utc_now(), :atomics.get(days, 1) * 86_400) end
     {book, _world} = office(usage: [flush: 10], schedules: [clock: clock])
-    for _ <- 1..5, do: run(book, "drive.search --query tea")
+    for _ <- 1..5, do: run(book, "tasks.search --status todo")
 
     # The counts are written after a moment.
     counted? = fn ->
       {:ok, report} = Usage.report(View.all(book), by: :name)
-      Enum.any?(report.rows, &(&1.key == "drive.search" and &1.count == 5))
+      Enum.any?(report.rows, &(&1.key == "tasks.search" and &1.run == 5))
     end
 
     assert eventually(counted?)
     :atomics.put(days, 1, 2)
     [_, quick] = String.split(Skillbook.prompt(Skillbook.view(book)), "## Quick reference\n\n")
-    assert "drive.search " <> _ = String.trim_leading(quick)
+    assert "tasks.search " <> _ = String.trim_leading(quick)
   end
 
   # 11: agents
