@@ -37,4 +37,41 @@ defmodule Skillbook.PageCase do
     {:ok, data} = JSON.decode(Requests.call(web, "GET", target, as: as).body)
     data
   end
+
+  @doc "The fields of a page's last form, as a browser would send them, with other values."
+  def sent(html, button, changes) do
+    {"form", _, children} =
+      html
+      |> HtmlChecker.elements()
+      |> Enum.filter(&match?({"form", %{"method" => "post"}, _}, &1))
+      |> List.last()
+
+    children
+    |> Enum.flat_map(&fields/1)
+    |> Map.new()
+    |> Map.merge(%{"step" => button})
+    |> Map.merge(changes)
+  end
+
+  defp fields({"textarea", %{"name" => name}, _} = area),
+    do: [
+      {name,
+       area
+       |> HtmlChecker.text()
+       |> String.replace_prefix("\n", "")
+       |> String.replace(["\r\n", "\n"], "\r\n")}
+    ]
+
+  defp fields({"input", %{"type" => "checkbox"} = input, _}),
+    do: if(input["checked"], do: [{input["name"], input["value"]}], else: [])
+
+  defp fields({"input", %{"name" => name} = input, _}), do: [{name, input["value"] || ""}]
+
+  defp fields({"select", %{"name" => name}, options}) do
+    chosen = Enum.find(options, hd(options), &match?({"option", %{"selected" => _}, _}, &1))
+    [{name, elem(chosen, 1)["value"]}]
+  end
+
+  defp fields({_name, _attributes, children}), do: Enum.flat_map(children, &fields/1)
+  defp fields(_text), do: []
 end

@@ -68,8 +68,15 @@ defmodule Skillbook.Handlers.Skills.Load do
          {:ok, text} <- Help.skill(view, entry.name) do
       data = Map.take(entry, [:name, :title, :kind])
       metadata = %{activates: [Entry.activation(entry)]}
-      {:ok, Result.ok("# #{heading.(entry)}\n\n#{text}", data: data, metadata: metadata)}
+      {:ok, Result.ok(under(heading.(entry), text), data: data, metadata: metadata)}
     end
+  end
+
+  # Most pages begin with this heading themselves.
+  defp under(heading, text) do
+    [first | _] = String.split(text, "\n", parts: 2)
+    same? = String.downcase(String.trim_trailing(first)) == String.downcase("# " <> heading)
+    if same?, do: text, else: "# #{heading}\n\n#{text}"
   end
 
   # The error lists the existing entries by their names or titles.

@@ -51,13 +51,11 @@ defmodule Skillbook.Handlers.Skills.LoadTest do
 
   test "notes.get", %{view: view} do
     rows = [
-      {~s(notes.get --title "School Schedule"),
-       "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
-      {"notes.get School Schedule", "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
-      {~s(get_note "School Schedule"), "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
-      {~s(get_note {"title": "school schedule"}),
-       "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
-      {"notes.get school", "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
+      {~s(notes.get --title "School Schedule"), "# School Schedule\n\nMonday: Math"},
+      {"notes.get School Schedule", "# School Schedule\n\nMonday: Math"},
+      {~s(get_note "School Schedule"), "# School Schedule\n\nMonday: Math"},
+      {~s(get_note {"title": "school schedule"}), "# School Schedule\n\nMonday: Math"},
+      {"notes.get school", "# School Schedule\n\nMonday: Math"},
       {"notes.get Dinner", "# Dinner\n\nSoup on Friday."},
       {"notes.get dinner", "# dinner\n\nAnother."},
       {~s(notes.get "dinner plans"), "# Dinner\n\nSoup on Friday."},

@@ -2,6 +2,8 @@ defmodule Skillbook.Web.Page.EditTest do
   # Creating, changing, enabling, deleting and restoring entries, and the right to.
   use Skillbook.SkillsCase, async: true
 
+  import Skillbook.PageCase, only: [sent: 3]
+
   alias Skillbook.Store
   alias Skillbook.Test.{HtmlChecker, Requests}
 
@@ -39,43 +41,6 @@ defmodule Skillbook.Web.Page.EditTest do
 
     response
   end
-
-  # The fields of the last form of a page, as a browser would send them, with other values.
-  defp sent(html, button, changes) do
-    {"form", _, children} =
-      html
-      |> HtmlChecker.elements()
-      |> Enum.filter(&match?({"form", %{"method" => "post"}, _}, &1))
-      |> List.last()
-
-    children
-    |> Enum.flat_map(&fields/1)
-    |> Map.new()
-    |> Map.merge(%{"step" => button})
-    |> Map.merge(changes)
-  end
-
-  defp fields({"textarea", %{"name" => name}, _} = area),
-    do: [
-      {name,
-       area
-       |> HtmlChecker.text()
-       |> String.replace_prefix("\n", "")
-       |> String.replace(["\r\n", "\n"], "\r\n")}
-    ]
-
-  defp fields({"input", %{"type" => "checkbox"} = input, _}),
-    do: if(input["checked"], do: [{input["name"], input["value"]}], else: [])
-
-  defp fields({"input", %{"name" => name} = input, _}), do: [{name, input["value"] || ""}]
-
-  defp fields({"select", %{"name" => name}, options}) do
-    chosen = Enum.find(options, hd(options), &match?({"option", %{"selected" => _}, _}, &1))
-    [{name, elem(chosen, 1)["value"]}]
-  end
-
-  defp fields({_name, _attributes, children}), do: Enum.flat_map(children, &fields/1)
-  defp fields(_text), do: []
 
   defp location(response), do: {response.status, Requests.header(response, "location")}
 
