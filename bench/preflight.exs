@@ -4,9 +4,9 @@
 #     mix run bench/preflight.exs [FOLDER] [--embedder MODEL] [--fit]
 #
 # FOLDER has sets of requests in the format of bench/routing.exs: FOLDER/SET/skills.jsonl and
-# requests.jsonl. Each set is also cut into catalogs of 3, 7, 15 and 40 skills. Without FOLDER there
-# are only the small catalogs of test/support/fixtures/routing, whose remarks are about the subjects
-# of their skills. MODEL is the folder of a sentence-transformers model.
+# requests.jsonl. Each set is also cut into catalogs of 3, 7, 15 and 40 skills. Without FOLDER
+# there are only the small catalogs of test/support/fixtures/routing, whose remarks are about the
+# subjects of their skills. MODEL is the folder of a sentence-transformers model.
 #
 # Three kinds of messages are made to each catalog: its requests, the remarks of
 # bench/remarks.txt, and, up to 40 skills, requests for skills of other catalogs ("strangers").
@@ -358,8 +358,8 @@ defmodule Bench.Preflight do
 
   # Fitting
 
-  # How much the messages of a group weigh. The fixtures are requests as people write them to their
-  # first skills.
+  # How much the messages of a group weigh. The fixtures are requests as people write them to
+  # their first skills.
   defp weight(:own), do: 3.0
   defp weight(_group), do: 1.0
 

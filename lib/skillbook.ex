@@ -767,9 +767,9 @@ defmodule Skillbook do
   Resets the [circuit breaker](running.md#when-a-handler-keeps-failing) of a skill: its failures
   are forgotten, and it is in service again.
 
-  With an unrestricted view or `operator: true`, for all profiles, or those of the view's tenant if
-  it has one; otherwise for the view's own. A book with a database does the same on all its nodes, within moments. Without one, it is reset in
-  this book only.
+  With an unrestricted view or `operator: true`, for all profiles, or those of the view's tenant
+  if it has one; otherwise for the view's own. A book with a database does the same on all its
+  nodes, within moments. Without one, it is reset in this book only.
 
   Returns the failures that this node has forgotten, a map for each profile: `:name`, `:profile`,
   `:state` (`:closed`, `:open`, `:half_open` or `:trial`), `:failures`, `:since` and `:retry_at`.

@@ -46,12 +46,12 @@ defmodule Skillbook.Executor do
     Approval,
     Book,
     BusyError,
-    Connections,
     Context,
     Entry,
     HandlerError,
     Help,
     OutOfServiceError,
+    Part,
     PolicyError,
     Request,
     Result,
@@ -385,7 +385,9 @@ defmodule Skillbook.Executor do
   end
 
   # No code runs for a profile that may not run the command, and none of a stubbed handler.
-  defp can_succeed(_routed, _context, _book, Skillbook.Test.Stub, _options), do: :ok
+  defp can_succeed(%{entry: entry}, _context, %Book{test: %{stubs: stubs}}, _module, _options)
+       when is_map_key(stubs, entry.name),
+       do: :ok
 
   defp can_succeed(%{entry: entry} = routed, context, book, module, options) do
     with :ok <- connected(routed, context) do
@@ -397,7 +399,11 @@ defmodule Skillbook.Executor do
   end
 
   defp connected(%{entry: entry}, context),
-    do: if(Policy.runs?(entry, context.profile), do: Connections.check(context), else: :ok)
+    do:
+      if(Policy.runs?(entry, context.profile),
+        do: Part.check(Part.of(context.book), :check_call, [context]),
+        else: :ok
+      )
 
   # It runs like the handler. A success says nothing about the handler, so it neither closes the
   # breaker nor ends a trial.

@@ -99,6 +99,9 @@ defmodule Skillbook.Part do
   @callback text(View.t(), path :: String.t()) ::
               {:ok, String.t()} | {:error, Exception.t()} | :other
 
+  @doc "Says why a call cannot succeed, before anybody is asked whether it may run."
+  @callback check_call(Context.t()) :: :ok | {:error, Exception.t()}
+
   @doc "Stores a call that waits for an approval, under a reference."
   @callback store_call(RoutedCommand.t(), Context.t(), written :: Command.t(), String.t()) ::
               {:ok, Approval.t()} | {:error, Exception.t()} | :other
@@ -127,6 +130,7 @@ defmodule Skillbook.Part do
                       services: 0,
                       services: 2,
                       text: 2,
+                      check_call: 1,
                       store_call: 4,
                       check_page: 1,
                       producer: 3

@@ -126,7 +126,7 @@ defmodule Skillbook.Preflight do
 
       iex> profiles = [
       ...>   [id: "assistant", grants: ["home", "money"]],
-      ...>   [id: "house", grants: ["home"], description: "Lights, heating and locks of the house"],
+      ...>   [id: "house", grants: ["home"], description: "Lights, heating, locks of the house"],
       ...>   [id: "bank", grants: ["money"], description: "Accounts, bills and payments"],
       ...>   [id: "guest"]
       ...> ]

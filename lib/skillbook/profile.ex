@@ -48,9 +48,9 @@ defmodule Skillbook.Profile do
     * `:preflight` (`false`, keyword list or `nil`) - the router for its conversations: options of
       `Skillbook.Preflight.run/3`, which take precedence over the book's; or `false` for none,
       which no call can override. Defaults to `nil`, the book's
-    * `:description` (text or `nil`) - the requests that belong to it, in at most 1,024 characters,
-      for `Skillbook.Preflight.profile/3`. Only profiles with a description are chosen. Defaults to
-      `nil`
+    * `:description` (text or `nil`) - the requests that belong to it, in at most 1,024
+      characters, for `Skillbook.Preflight.profile/3`. Only profiles with a description are
+      chosen. Defaults to `nil`
     * `:assigns` (map, or a function without arguments that returns one) - values for the handlers
       of the profile's commands, such as its tenant; see `Skillbook.Context`. Inspecting a profile
       shows their names only. Defaults to `%{}`

@@ -396,8 +396,8 @@ defmodule Skillbook.Test do
     * `:only` (list of names or `nil`) - test only the examples of these entries, and show only
       their pairs. All entries compete. Defaults to `nil`, all
     * `:pairs` (0 to 1,000) - the maximum number of pairs. Defaults to `10`
-    * `:preflight` (keyword list, `false` or `nil`) - the router, as in `Skillbook.Agent.run/3`: if
-      it is on, an example passes if the router picks its entry. Defaults to `nil`, as the book
+    * `:preflight` (keyword list, `false` or `nil`) - the router, as in `Skillbook.Agent.run/3`:
+      if it is on, an example passes if the router picks its entry. Defaults to `nil`, as the book
       and the profile say. Its `:model` is asked; without a router that is on, none is
   """
   @spec run(View.t(), keyword()) :: t()

@@ -234,7 +234,6 @@ defmodule Skillbook.Seeds.NotesTest do
     refute prompt(book, "default") =~ "Begin with the weather."
   end
 
-  @tag :awaits
   row "2.1.1", "a name with blanks has no diagnostic", context do
     skills =
       write(Path.join(context.tmp_dir, "skills"), %{"Meeting Minutes/SKILL.md" => @minutes})
@@ -427,7 +426,6 @@ defmodule Skillbook.Seeds.NotesTest do
     assert answer(book, "get_note Home Automation", profile: "default") =~ "hub first"
   end
 
-  @tag :awaits
   row "3.4", "a model chooses among all entries of a small catalog", context do
     book = start(context)
     view = Skillbook.view(book, "default")
@@ -441,14 +439,12 @@ defmodule Skillbook.Seeds.NotesTest do
     assert [%{name: "Meeting Minutes", stage: :model}] = result.picks
   end
 
-  @tag :awaits
   row "3.4", "a list of titles is an answer, too", context do
     view = Skillbook.view(start(context), "default")
     options = [stages: [:model], model: model(["Home Automation", "Nothing Such"])]
     assert [%{name: "Home Automation"}] = Preflight.run(view, "It is dark here", options).picks
   end
 
-  @tag :awaits
   row "3.4", "an empty answer picks nothing, and max is the limit", context do
     view = Skillbook.view(start(context), "default")
     none = %{skills: [], no_skill_needed: true}
@@ -592,7 +588,6 @@ defmodule Skillbook.Seeds.NotesTest do
 
   # 5 and 6: the skills that come with it
 
-  @tag :awaits
   row "5", "a pack of skills of instructions", context do
     book = start(context, builtins: ["notes", :assistant])
     view = Skillbook.view(book, "default")
@@ -685,7 +680,6 @@ defmodule Skillbook.Seeds.NotesTest do
     refute "In" in notes(book, "main")
   end
 
-  @tag :awaits
   row "8", "the router names the profile", context do
     profiles = [
       [id: "default"],

@@ -183,7 +183,6 @@ defmodule Skillbook.Seeds.FormatTest do
     assert %{status: :ok} = run(view.book, "load_skill research-assistant")
   end
 
-  @tag :awaits
   row "2.3", "the answer of the model has these fields", context do
     view = Skillbook.view(start(context))
 
@@ -317,7 +316,6 @@ defmodule Skillbook.Seeds.FormatTest do
     assert text =~ "Look at the state before you switch."
   end
 
-  @tag :awaits
   row "3.6", "the model sees all skills of the profile, and the conversation", context do
     page =
       String.replace(@home, "---\n\n", "exclude_from_prompt_profile_ids: [untrusted]\n---\n\n")
@@ -345,7 +343,6 @@ defmodule Skillbook.Seeds.FormatTest do
     refute text =~ "Part 1 "
   end
 
-  @tag :awaits
   row "3.6", "at most three are picked", context do
     more = for n <- 1..4, into: %{}, do: {"s#{n}/SKILL.md", page("s#{n}")}
     view = Skillbook.view(start(context, sources: [skills(context, more)]))
@@ -389,7 +386,6 @@ defmodule Skillbook.Seeds.FormatTest do
     refute_received {:asked, _}
   end
 
-  @tag :awaits
   row "3.7", "a configured model is asked where words find nothing", context do
     book = start(context, preflight: [model: model(chosen([{"home-automation", 0.9}]))])
     result = Preflight.run(Skillbook.view(book), "Why is everything so dark?")
@@ -495,7 +491,6 @@ defmodule Skillbook.Seeds.FormatTest do
     ])
   end
 
-  @tag :awaits
   row "4.2", "an event with attendees is one call and one approval" do
     {book, world} = office(seed: [calendar: %{zones: @zones}])
 
@@ -708,7 +703,6 @@ defmodule Skillbook.Seeds.FormatTest do
     assert answer(book, "workflow.run w.tell --dry-run") =~ "skills.list"
   end
 
-  @tag :awaits
   row "8", "the router names the profile", context do
     profiles = [
       [id: "default"],

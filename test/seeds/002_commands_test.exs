@@ -113,7 +113,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert sent(world) == []
   end
 
-  @tag :awaits
   row "2.4", "email.send is refused before anybody is asked if it cannot succeed" do
     {book, world} = office(connections: [], builtins: ["email"])
     line = "email.send --to bob@co.com --subject A --body B"
@@ -251,7 +250,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert [%{"headers" => %{"subject" => ["Daily Digest - 2026-02-17"]}}] = sent(world)
   end
 
-  @tag :awaits
   row "2.6", "workflows.daily_digest reads what is connected, and sends", context do
     {book, world} =
       office(
@@ -271,7 +269,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert text(mail) =~ "Overdue-thing"
   end
 
-  @tag :awaits
   row "2.6", "workflows.daily_digest says what it left out" do
     book = book(store: ":memory:", watch: false)
     result = run(book, "workflows.daily_digest")
@@ -279,7 +276,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert result.content =~ ~r/calendar/i and result.content =~ ~r/mail/i
   end
 
-  @tag :awaits
   row "2.6", "workflows.daily_digest --help has its flags" do
     text = answer(book(store: ":memory:", watch: false), "workflows.daily_digest --help")
     assert text =~ "--recipient" and text =~ "--include-weather"
@@ -430,7 +426,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert %{status: :error} = run(book, "#{line} --revision #{revision}")
   end
 
-  @tag :awaits
   row "3.1", "drive.update takes the revision that the conversation has read" do
     {book, _world} = office(seed: [drive: %{files: files()}])
 
@@ -688,7 +683,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     ])
   end
 
-  @tag :awaits
   row "10.2", "the quick reference has reading and sending before deleting" do
     {book, _world} = office()
     [_, quick] = String.split(Skillbook.prompt(Skillbook.view(book)), "## Quick reference\n\n")
@@ -705,7 +699,6 @@ defmodule Skillbook.Seeds.CommandsTest do
     assert shown != Enum.sort(shown)
   end
 
-  @tag :awaits
   row "10.2", "the quick reference begins with what the profile used most on earlier days" do
     {book, _world} = office(usage: [flush: 10])
     for _ <- 1..5, do: run(book, "tasks.search --status todo")

@@ -324,7 +324,6 @@ defmodule Skillbook.Seeds.RouterTest do
     assert {:duplicate_name, :warning, "two.md"} in codes(root)
   end
 
-  @tag :awaits
   row "3.5", "another case and a dash both warn", context do
     for name <- ["Email.Send", "email.bad-name"] do
       folder = Path.join(context.tmp_dir, name)
@@ -635,7 +634,6 @@ defmodule Skillbook.Seeds.RouterTest do
     assert :command_name in for(d <- Lint.run([folder]), do: d.code)
   end
 
-  @tag :awaits
   row "9.4", "a page without text is an error when it is loaded", context do
     files = %{
       "x/SKILL.md" => "---\ndomain: x\ndescription: X\n---\n",

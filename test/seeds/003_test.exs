@@ -171,7 +171,6 @@ defmodule Skillbook.Seeds.StoreTest do
     assert text =~ "small letters" or text =~ "lowercase letters"
   end
 
-  @tag :awaits
   row "create_skill", "after a deletion begins at 1, or says that it continues", %{book: book} do
     reports(book)
     call(book, "delete_skill", %{"name" => "quarterly-reports"})
@@ -346,7 +345,6 @@ defmodule Skillbook.Seeds.StoreTest do
     assert content(book) == @text
   end
 
-  @tag :awaits
   row "sandbox", "the API tells commands, skills and notes apart", %{book: book} do
     reports(book)
     {:ok, _} = Store.put_note(Skillbook.view(book), "Milk", "Two bottles.")
@@ -440,7 +438,6 @@ defmodule Skillbook.Seeds.StoreTest do
     assert html =~ @reports["description"]
   end
 
-  @tag :awaits
   row "page", "the list says who wrote it, user or agent", %{book: book} do
     reports(book)
     view = Skillbook.view(book)
@@ -454,7 +451,6 @@ defmodule Skillbook.Seeds.StoreTest do
     end
   end
 
-  @tag :awaits
   row "page", "the list has a switch that turns a skill on and off", %{book: book} do
     reports(book)
     web = Requests.web(book)

@@ -368,7 +368,6 @@ defmodule Skillbook.Seeds.SourcesTest do
         do: assert({code, true} == {code, code in codes(found)})
   end
 
-  @tag :awaits
   row "warnings", "each is logged once as a warning", %{tmp_dir: folder} do
     root =
       folder(folder, "one", %{

@@ -56,7 +56,6 @@ defmodule Skillbook.Seeds.CommandLineTest do
     assert text =~ "calendar-management"
   end
 
-  @tag :awaits
   row "001, 8", "what was imported is listed, or its label is told at once", context do
     root = skills(context)
     db = Path.join(context.tmp_dir, "x.db")
@@ -68,7 +67,6 @@ defmodule Skillbook.Seeds.CommandLineTest do
     assert list =~ "calendar-management" or text <> errors =~ "--grant imported"
   end
 
-  @tag :awaits
   row "002, 8", "--vault counts in each command that reads", context do
     notes = write(Path.join(context.tmp_dir, "notes"), %{"a.md" => "Tea.\n"})
     dir = skills(context)
@@ -91,7 +89,6 @@ defmodule Skillbook.Seeds.CommandLineTest do
     end
   end
 
-  @tag :awaits
   row "002, 12", "the agenda has no firing of an entry that is off", context do
     page = page("own.daily", schedule: "'0 8 * * *'", run_as: "default")
     dir = write(Path.join(context.tmp_dir, "s"), %{"own/daily.md" => page})
@@ -105,7 +102,6 @@ defmodule Skillbook.Seeds.CommandLineTest do
     end
   end
 
-  @tag :awaits
   row "002, 4", "a model's reply in a file is recorded as an agent's", context do
     db = Path.join(context.tmp_dir, "x.db")
     dir = skills(context)

@@ -287,8 +287,8 @@ defmodule Skillbook.TestTest do
       broken = Skillbook.Model.Function.new(fn _messages, _options -> "no" end)
 
       assert_raise RuntimeError,
-                   "the stage :model of the router failed: the model's answer: expected a JSON " <>
-                     "object, got: \"no\"",
+                   "the stage :model of the router failed: the model's answer: expected a JSON" <>
+                     " object, got: \"no\"",
                    fn -> Test.run(view, preflight: [model: broken]) end
 
       assert_raise Skillbook.OptionError, ~r/:preflight of a test of examples/, fn ->

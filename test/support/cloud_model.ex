@@ -1,7 +1,7 @@
 defmodule Skillbook.Test.CloudModel do
   @moduledoc false
-  # The module of a vendor that is not in the library: its servers have addresses of their own with
-  # a version, as those of Azure and Vertex AI, and take two kinds of keys.
+  # The module of a vendor that is not in the library: its servers have addresses of their own
+  # with a version, as those of Azure and Vertex AI, and take two kinds of keys.
 
   alias Skillbook.HTTP.Service
   alias Skillbook.Model.Answer

@@ -1,6 +1,7 @@
 defmodule Skillbook.ModelConformance do
   @moduledoc """
-  Tests for the module of a vendor, which `Skillbook.Model.Client` makes a model: the same answers,
+  Tests for the module of a vendor, which `Skillbook.Model.Client` makes a model: the same
+  answers,
   faults and conversations against a server that checks requests by the vendor's types
   (`Skillbook.Test.Vendors`), and `Skillbook.ServiceConformance`.
 
@@ -235,7 +236,7 @@ defmodule Skillbook.ModelConformance do
           %{call: %{id: "id1", name: "one", pieces: ["{\"a\": ", "1}"]}}
         ]
 
-        test "a stream that is cut off anywhere gives a part of the text, or is asked for again" do
+        test "a stream that is cut off anywhere gives a part of the text, or is asked for" do
           whole = ask(Vendors.answer(@parts))
           %{tool_calls: [_]} = answer!(whole)
           [size] = whole.record["sent"]

@@ -247,8 +247,10 @@ defmodule Skillbook.ServiceConformance do
                 {ChatServer.refusal(429, "oh", [{"retry-after", "7"}]), 7_000..7_000},
                 {ChatServer.refusal(429, "oh", [{"retry-after", "0"}]), 0..0},
                 {ChatServer.refusal(503, "oh", [{"retry-after", "soon"}]), 250..500},
-                {ChatServer.refusal(429, "oh", [{"retry-after-ms", "350.5"}, {"retry-after", "9"}]),
-                 351..351}
+                {ChatServer.refusal(429, "oh", [
+                   {"retry-after-ms", "350.5"},
+                   {"retry-after", "9"}
+                 ]), 351..351}
               ] do
             {error, slept} = failed([steps, ChatServer.refusal(400, "last")])
             assert [delay] = slept
@@ -329,7 +331,8 @@ defmodule Skillbook.ServiceConformance do
 
           assert ask.("https://localhost:1", cacertfile: "/none.pem") ==
                    no <>
-                     "expected certificates in PEM in the file /none.pem: no such file or directory"
+                     "expected certificates in PEM in the file /none.pem: " <>
+                     "no such file or directory"
         end
       end
     end

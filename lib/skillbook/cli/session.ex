@@ -9,7 +9,7 @@ defmodule Skillbook.CLI.Session do
   alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Support.PrivateFile
-  alias Skillbook.{Connections, Embedding, Vault}
+  alias Skillbook.{Book, Connections, Embedding, Part, Vault}
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
@@ -117,14 +117,13 @@ defmodule Skillbook.CLI.Session do
   @spec builtins(Skillbook.CLI.Arguments.t()) ::
           {:ok, [Skillbook.Source.t()]} | {:error, Exception.t()}
   def builtins(options) do
-    with {:ok, connections} <- connections(options.connections) do
+    accounts = [connections: options.connections]
+
+    with {:ok, book} <- Connections.Part.read(%Book{name: @name}, accounts) do
       given = [builtins: options.builtins, vaults: options.vaults]
-      Builtins.sources(given, connections)
+      Builtins.sources(given, Part.flat(Part.installed(), :builtins, [book]))
     end
   end
-
-  defp connections(nil), do: {:ok, nil}
-  defp connections(accounts), do: Connections.Config.read(accounts, @name)
 
   defp start(book, options, mode) do
     # `index/1` and `embed/2` show the progress, and the errors.

@@ -65,6 +65,9 @@ defmodule Skillbook.Connections.Part do
   def services(book, profile), do: Connections.services_of(book.name, profile)
 
   @impl true
+  defdelegate check_call(context), to: Connections, as: :check
+
+  @impl true
   def producer(options, book, poll) do
     cond do
       options[:drive] == nil ->

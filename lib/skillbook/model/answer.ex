@@ -228,7 +228,7 @@ defmodule Skillbook.Model.Answer do
   def finish(answer, nil), do: answer
   def finish(answer, reason), do: %{answer | finish_reason: reason}
 
-  @doc "Sets the finish reason by the vendor's name of it. One that is not in `names` is `:other`."
+  @doc "Sets the finish reason by the vendor's name. One that is not in `names` is `:other`."
   @spec finish(t(), term(), %{String.t() => atom()}) :: t()
   def finish(answer, nil, _names), do: answer
   def finish(answer, name, names), do: finish(answer, Map.get(names, name, :other))

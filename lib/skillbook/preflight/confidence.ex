@@ -1,9 +1,9 @@
 defmodule Skillbook.Preflight.Confidence do
   @moduledoc false
   # How likely a message needs a skill, if its best candidate has the scores of this one: a
-  # logistic function, fitted by `bench/preflight.exs --fit` on requests, remarks, and requests for
-  # skills that the catalog does not have. Half of the messages are requests. There is one function
-  # for words alone and one for words with vectors.
+  # logistic function, fitted by `bench/preflight.exs --fit` on requests, remarks, and requests
+  # for skills that the catalog does not have. Half of the messages are requests. There is one
+  # function for words alone and one for words with vectors.
 
   alias Skillbook.Preflight.Form
   alias Skillbook.Search.{Candidates, Query}

@@ -18,11 +18,11 @@ defmodule Skillbook.Preflight.Form do
   # "What a day" is no question.
   @exclamations ~w(what how)
 
-  # A sentence with one of these as its second word, or with a form of "be" soon after its first, is
-  # a statement: "Meetings are long", "Peter never answers".
-  @after_subjects ~w(is are was were am be has have had do does did can could will would should may
-    might must isn't aren't wasn't weren't hasn't haven't doesn't don't didn't can't never always
-    often sometimes still already and or of in on at with from for)
+  # A sentence with one of these as its second word, or with a form of "be" soon after its first,
+  # is a statement: "Meetings are long", "Peter never answers".
+  @after_subjects ~w(is are was were am be has have had do does did can could will would should
+    may might must isn't aren't wasn't weren't hasn't haven't doesn't don't didn't can't never
+    always often sometimes still already and or of in on at with from for)
   @be ~w(is are was were makes)
 
   # Words that begin remarks, and are no function words.
@@ -30,9 +30,10 @@ defmodule Skillbook.Preflight.Form do
               ~w(thanks thank thx ta cheers hello hi hey howdy morning good great nice fine
     lovely wonderful excellent brilliant perfect interesting funny sorry yes yeah yep no nope ok
     okay alright right sure well wow oh ah ha haha lol hmm maybe happy sad poor lucky everybody
-    everyone everything nobody nothing somebody someone something people many most some all both one
-    two three yesterday today tomorrow tonight last every honestly bye goodbye welcome
-    congratulations never always sometimes once guess imagine believe let let's hardly only another)
+    everyone everything nobody nothing somebody someone something people many most some all both
+    one two three yesterday today tomorrow tonight last every honestly bye goodbye welcome
+    congratulations never always sometimes once guess imagine believe let let's hardly only
+    another)
             )
 
   @doc "Whether a text asks something, and whether it orders something or asks for it politely."
@@ -74,10 +75,10 @@ defmodule Skillbook.Preflight.Form do
   defp question?([first | _]), do: first in @questions
 
   defp wants?(text) do
-    Regex.match?(
-      ~r/(?<!\p{L})(please|pls|(i|we) (need|want|would like)|(i|we)'d (like|love)|help me|i'm looking for|i am looking for|bitte|por favor|per favore|s'il (vous|te) pla[iî]t|alsjeblieft|пожалуйста)(?!\p{L})/u,
-      text
-    )
+    text =~ ~r/(?<!\p{L})(please|pls|help me|i'm looking for|i am looking for)(?!\p{L})/u or
+      text =~ ~r/(?<!\p{L})(i|we)( need| want| would like|'d like|'d love)(?!\p{L})/u or
+      text =~ ~r/(?<!\p{L})(bitte|por favor|per favore|alsjeblieft|пожалуйста)(?!\p{L})/u or
+      text =~ ~r/(?<!\p{L})s'il (vous|te) pla[iî]t(?!\p{L})/u
   end
 
   defp orders?(text, sentences) do

@@ -17,8 +17,8 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   # A row is {{name, profile's id, tenant}, fingerprint, state, failures, since, retry_at}. The
   # tenant is that of the entry, or of the profile if the entry is common. The state is :closed,
-  # :open, :half_open (the next call is the trial) or :trial (it is running). `since` and `retry_at`
-  # are nil while it is closed. The fingerprint covers the page and the handler's code.
+  # :open, :half_open (the next call is the trial) or :trial (it is running). `since` and
+  # `retry_at` are nil while it is closed. The fingerprint covers the page and the handler's code.
 
   # When the table has this many rows, the half whose last failure is the oldest is dropped.
   @max_rows 10_000
@@ -109,8 +109,8 @@ defmodule Skillbook.Run.CircuitBreaker do
   end
 
   @typedoc """
-  A skill that has failed for a profile, in a tenant. `:state` is `:closed` if it still runs; `:half_open` if
-  the next call, and `:trial` if the running one, decides; or `:open`.
+  A skill that has failed for a profile, in a tenant. `:state` is `:closed` if it still runs;
+  `:half_open` if the next call, and `:trial` if the running one, decides; or `:open`.
   """
   @type row :: %{
           name: String.t(),

@@ -102,8 +102,8 @@ defmodule Skillbook.Model.AnthropicTest do
         {:error, error} = Model.Anthropic.new(url: "http://a", model: "m", cache: cache)
 
         assert Exception.message(error) ==
-                 ~s(expected true, false or [ttl: "5m"] or [ttl: "1h"] as the option :cache of ) <>
-                   "a model, got: #{inspect(cache)}"
+                 ~s(expected true, false or [ttl: "5m"] or [ttl: "1h"] as the option :cache of) <>
+                   " a model, got: #{inspect(cache)}"
       end
     end
   end

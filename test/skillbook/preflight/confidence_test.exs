@@ -1,6 +1,6 @@
 defmodule Skillbook.Preflight.ConfidenceTest do
-  # The router without a model, on small catalogs: the requests and remarks of the untouched halves
-  # of test/support/fixtures/routing, on which no weight was fitted.
+  # The router without a model, on small catalogs: the requests and remarks of the untouched
+  # halves of test/support/fixtures/routing, on which no weight was fitted.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Embedder.Local
@@ -62,9 +62,11 @@ defmodule Skillbook.Preflight.ConfidenceTest do
   defp view(folder, name, skills, options) do
     files =
       for skill <- skills, into: %{} do
+        description = JSON.encode(skill["description"])
+        body = skill["body"] || "Do it."
+
         {"#{skill["name"]}.md",
-         "---\nname: #{skill["name"]}\ndescription: #{JSON.encode(skill["description"])}\n---\n" <>
-           "#{skill["body"]}\n"}
+         "---\nname: #{skill["name"]}\ndescription: #{description}\n---\n#{body}\n"}
       end
 
     write(folder, files)

@@ -303,11 +303,11 @@ defmodule Skillbook.Preflight.ProfilesTest do
 
     for {options, message} <- [
           {[profiles: "house"],
-           "expected a list of at most 100 ids or nil as the option :profiles of a choice of a " <>
-             "profile, got: \"house\""},
+           "expected a list of at most 100 ids or nil as the option :profiles of a choice of a" <>
+             " profile, got: \"house\""},
           {[profiles: for(n <- 1..101, do: "p#{n}")],
-           "expected a list of at most 100 ids or nil as the option :profiles of a choice of a " <>
-             "profile, got: #{inspect(for(n <- 1..101, do: "p#{n}"))}"},
+           "expected a list of at most 100 ids or nil as the option :profiles of a choice of a" <>
+             " profile, got: #{inspect(for(n <- 1..101, do: "p#{n}"))}"},
           {[max: 0],
            "expected a whole number from 1 to 10 as the option :max of a preflight, got: 0"}
         ] do

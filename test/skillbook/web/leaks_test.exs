@@ -96,7 +96,8 @@ defmodule Skillbook.Web.LeaksTest do
     start_book(folder, [[path: folder, name: "files"]], [[id: "guest"], staff])
   end
 
-  # The other tenant has profiles, folders, a vault and a server, and the common skill fails for it.
+  # The other tenant has profiles, folders, a vault and a server, and the common skill fails for
+  # it.
   defp start(visible, hidden, true, staff?) do
     # Findings are sorted by their paths, so all folders have one parent.
     parent = folder(%{})
@@ -267,7 +268,8 @@ defmodule Skillbook.Web.LeaksTest do
           with_hidden != without,
           uniq: true,
           do:
-            "#{method} #{target} #{inspect(options[:as])} of #{name}: #{diff(with_hidden, without)}"
+            "#{method} #{target} #{inspect(options[:as])} of #{name}: " <>
+              diff(with_hidden, without)
 
     assert different == []
   end

@@ -152,8 +152,8 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   # Fixes
 
-  # The folder of the option `:write_to`, unless it belongs to another tenant, or to all tenants and
-  # the caller to one.
+  # The folder of the option `:write_to`, unless it belongs to another tenant, or to all tenants
+  # and the caller to one.
   defp folder(request) do
     with path when path != nil <- Book.fetch!(book(request)).write_to,
          folder = Path.expand(path),

@@ -1,6 +1,6 @@
 defmodule Skillbook.Web.Page.TenantsTest do
-  # An operator of one tenant changes nothing that is common to all of them, and nothing of another
-  # tenant. What it may see is compared in test/skillbook/web/leaks_test.exs.
+  # An operator of one tenant changes nothing that is common to all of them, and nothing of
+  # another tenant. What it may see is compared in test/skillbook/web/leaks_test.exs.
   use Skillbook.PageCase, async: true
 
   alias Skillbook.MCP.Client
@@ -79,8 +79,8 @@ defmodule Skillbook.Web.Page.TenantsTest do
     error = %Skillbook.OperationError{kind: :common, name: "x.run"}
 
     assert Exception.message(error) ==
-             "`x.run` is common to all tenants, so an operator of one tenant cannot change its " <>
-               "schedule; one with tenant: :all can"
+             "`x.run` is common to all tenants, so an operator of one tenant cannot change " <>
+               "its schedule; one with tenant: :all can"
   end
 
   test "circuit breakers", %{web: web, book: book} do
