@@ -212,8 +212,8 @@ defmodule Skillbook.TestTest do
     assert Test.refute_routes(view, "surerain", "snow") == :ok
     assert Test.refute_routes(view, "surerain", "unknown") == :ok
     # The first one of a search is not picked if it hardly fits.
-    assert Test.assert_routes(view, "zoo zebra zero rain", "rain") == :ok
-    assert Test.refute_routes(view, "zoo zebra zero rain") == :ok
+    assert Test.assert_routes(view, "The zebra has rain", "rain") == :ok
+    assert Test.refute_routes(view, "The zebra has rain") == :ok
 
     for name <- [nil, "rain"] do
       error =
@@ -242,17 +242,17 @@ defmodule Skillbook.TestTest do
 
       for {of_book, options, request, name, message} <- [
             {on, [], "Some surerain", "rain", nil},
-            {on, [], "zoo zebra zero rain", "rain",
-             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks nothing"},
-            {on, [preflight: false], "zoo zebra zero rain", "rain", nil},
-            {[preflight: nil], [], "zoo zebra zero rain", "rain", nil},
-            {[preflight: nil], on, "zoo zebra zero rain", "rain",
-             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks nothing"},
-            {asks, [], "zoo zebra zero rain", "verse", nil},
-            {asks, [first: 1], "zoo zebra zero rain", "verse",
-             "expected \"zoo zebra zero rain\" to lead to `verse` first, got others"},
-            {asks, [], "zoo zebra zero rain", "rain",
-             "expected the router to pick `rain` for \"zoo zebra zero rain\", it picks `verse`"}
+            {on, [], "The zebra has rain", "rain",
+             "expected the router to pick `rain` for \"The zebra has rain\", it picks nothing"},
+            {on, [preflight: false], "The zebra has rain", "rain", nil},
+            {[preflight: nil], [], "The zebra has rain", "rain", nil},
+            {[preflight: nil], on, "The zebra has rain", "rain",
+             "expected the router to pick `rain` for \"The zebra has rain\", it picks nothing"},
+            {asks, [], "The zebra has rain", "verse", nil},
+            {asks, [first: 1], "The zebra has rain", "verse",
+             "expected \"The zebra has rain\" to lead to `verse` first, got others"},
+            {asks, [], "The zebra has rain", "rain",
+             "expected the router to pick `rain` for \"The zebra has rain\", it picks `verse`"}
           ] do
         book = book([sources: [folder], builtins: false] ++ of_book)
         check = fn -> Test.assert_routes(book, request, name, options) end

@@ -10,7 +10,11 @@ defmodule Skillbook.Preflight.Confidence do
 
   # The weights of the features below, the constant first.
   @words [-8.47, 3.33, 4.41, 2.56, 2.25, -0.17]
-  @vectors [-6.62, 2.67, 3.4, 0.82, -0.11, -0.69, 17.43, 1.65]
+  @vectors [-7.49, 2.81, 3.93, 0.98, 0.12, -0.64, 16.36, 2.25]
+
+  # A candidate is less confident if the odds of the best are more than so many times its own: then
+  # another entry is meant, as by "Write a poem about rain" beside a skill for poems.
+  @odds 25
 
   # A message with more words of content is no likelier to be a request.
   @max_content 3
@@ -18,14 +22,21 @@ defmodule Skillbook.Preflight.Confidence do
   @doc "The confidence of each candidate of a view with so many entries, from 0.0 to 1.0."
   @spec of([Candidates.t()], String.t(), non_neg_integer()) :: [float()]
   def of(candidates, text, entries) do
-    for {kind, features} <- features(candidates, text, entries),
-        do: logistic(if(kind == :vectors, do: @vectors, else: @words), features)
+    confidences =
+      for {kind, features} <- features(candidates, text, entries),
+          do: logistic(if(kind == :vectors, do: @vectors, else: @words), features)
+
+    best = odds(Enum.max(confidences, fn -> 0.0 end))
+    Enum.map(confidences, &Float.round(&1 * min(1.0, @odds * odds(&1) / max(best, 1.0)), 3))
   end
+
+  defp odds(confidence), do: confidence / (1 - min(confidence, 0.999))
 
   @doc "The features of each candidate, for fitting."
   @spec features([Candidates.t()], String.t(), non_neg_integer()) ::
           [{:words | :vectors, [float()]}]
   def features(candidates, text, entries) do
+    text = Form.head(text)
     {asks?, orders?} = Form.of(text)
     content = :math.log(1 + min(content(text), @max_content))
     # The best of many entries matches better by chance.

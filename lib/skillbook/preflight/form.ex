@@ -39,14 +39,16 @@ defmodule Skillbook.Preflight.Form do
   @doc "Whether a text asks something, and whether it orders something or asks for it politely."
   @spec of(String.t()) :: {asks :: boolean(), orders :: boolean()}
   def of(text) do
-    text = text |> cut() |> String.downcase() |> String.replace("’", "'")
+    text = text |> head() |> String.downcase() |> String.replace("’", "'")
     sentences = sentences(text)
     {asks?(text, sentences), wants?(text) or orders?(text, sentences)}
   end
 
-  defp cut(text) when byte_size(text) <= @max_bytes, do: text
+  @doc "The beginning of a text, which alone counts."
+  @spec head(String.t()) :: String.t()
+  def head(text) when byte_size(text) <= @max_bytes, do: text
 
-  defp cut(text) do
+  def head(text) do
     case :unicode.characters_to_binary(binary_part(text, 0, @max_bytes)) do
       {_error, valid, _rest} -> valid
       whole -> whole

@@ -5,7 +5,7 @@ defmodule Skillbook.Test.Evaluator do
   alias Skillbook.Model.Recording
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Support.ReadFile
-  alias Skillbook.Test.{Before, Checks, Evaluation, Judge, Run}
+  alias Skillbook.Test.{Before, Checks, Evaluation, Judge, Run, Stub}
   alias Skillbook.{Agent, AgentError, Book, Profile, RecordingError, Store, Vault, View}
 
   # Bytes of a file that is added to a request
@@ -147,6 +147,7 @@ defmodule Skillbook.Test.Evaluator do
 
     hooks = %{
       stubs: Map.merge(options[:stubs], evaluation.stubs),
+      handler: Stub,
       observe: fn routed, _context, _answer -> send(test, {__MODULE__, name, call(routed)}) end,
       clock: fn -> evaluation.now || DateTime.utc_now() end
     }

@@ -502,7 +502,9 @@ fn a_page_can_only_lower_its_trust() {
     for (of_source, written, expected, got) in rows {
         let source = Arc::new(Source { root: "/s".into(), trust: *of_source, ..Source::default() });
         let page = |name: &str, field: &str| {
-            let text = format!("---\nname: {name}\n{field}description: d\ntrust: {written}\n---\n");
+            let text = format!(
+                "---\nname: {name}\n{field}description: d\ntrust: {written}\n---\nDo it.\n"
+            );
             Arc::new(Document::parse("/s", "a/SKILL.md", text.as_bytes()))
         };
         let made = assemble(&source, vec![page("a", "")], vec![]);

@@ -62,6 +62,7 @@ defmodule Skillbook.CLI.RouteTest do
 
               Picked, from a confidence of N on
                 rain  N  keywords
+                snow  N  retrieval
               """, 0, ""}
   end
 

@@ -117,7 +117,7 @@ defmodule Skillbook.CLI.TestTest do
     rows = [
       skill("rain", "Forecasts rain, wind", ["surerain zoo", "not: zoo"]),
       skill("snow", "Forecasts snow, ice", ["zoo zebra zero snow", "zoo suresnow"]),
-      skill("verse", "Writes verse, songs", ["zoo zebra", "zoo zebra zero rain"])
+      skill("verse", "Writes verse, songs", ["zoo zebra", "The zebra has rain"])
     ]
 
     write(folder, Map.new(rows))
@@ -130,7 +130,7 @@ defmodule Skillbook.CLI.TestTest do
 
            verse
              zoo zebra  not found
-             zoo zebra zero rain  not found
+             The zebra has rain  not found
                1  rain  N  rain N
 
            Skills that compete

@@ -1,6 +1,7 @@
 defmodule Skillbook.Preflight.ConfidenceTest do
   # The router without a model, on small catalogs: the requests and remarks of the untouched
-  # halves of test/support/fixtures/routing, on which no weight was fitted.
+  # halves of test/support/fixtures/routing, on which no weight was fitted. `bench/preflight.exs`
+  # has the figures of each.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Embedder.Local
