@@ -12,8 +12,8 @@ defmodule Skillbook.Preflight.Confidence do
   @words [-8.47, 3.33, 4.41, 2.56, 2.25, -0.17]
   @vectors [-7.49, 2.81, 3.93, 0.98, 0.12, -0.64, 16.36, 2.25]
 
-  # A candidate is less confident if the odds of the best are more than so many times its own: then
-  # another entry is meant, as by "Write a poem about rain" beside a skill for poems.
+  # A candidate is less confident if the odds of the best are more than so many times its own:
+  # then another entry is meant, as by "Write a poem about rain" beside a skill for poems.
   @odds 25
 
   # A message with more words of content is no likelier to be a request.

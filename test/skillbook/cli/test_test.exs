@@ -52,7 +52,7 @@ defmodule Skillbook.CLI.TestTest do
                   1 example of snow leads to rain before it
 
               3 of 3 skills with examples
-              3 requests: first 33% (1), among the first three 67% (2), picked 33% (1)
+              3 requests: first 33% (1), among the first three 67% (2), picked 67% (2)
               2 requests after `not`: 1 picked
               """, 1, ""}
   end
@@ -116,7 +116,7 @@ defmodule Skillbook.CLI.TestTest do
   test "--preflight fails for what the router does not pick", %{tmp_dir: folder} do
     rows = [
       skill("rain", "Forecasts rain, wind", ["surerain zoo", "not: zoo"]),
-      skill("snow", "Forecasts snow, ice", ["zoo zebra zero snow", "zoo suresnow"]),
+      skill("snow", "Forecasts snow, ice", ["The zebra has snow", "zoo suresnow"]),
       skill("verse", "Writes verse, songs", ["zoo zebra", "The zebra has rain"])
     ]
 
@@ -126,7 +126,7 @@ defmodule Skillbook.CLI.TestTest do
 
     assert text == """
            snow
-             zoo zebra zero snow  first, not picked
+             The zebra has snow  first, not picked
 
            verse
              zoo zebra  not found
