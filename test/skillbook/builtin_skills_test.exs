@@ -85,7 +85,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     test "leads its examples to it, beside the other commands and alone", context do
       for view <- [context.view, context.alone] do
         names = Enum.map(View.entries(context.alone), & &1.name)
-        test = Skillbook.Test.Examples.run(view, names, 0)
+        test = Skillbook.Test.run(view, only: names, pairs: 0)
 
         for {name, results} <- Enum.group_by(test.results, & &1.name) do
           assert {name, Enum.count(results, & &1.not)} == {name, 2}

@@ -9,12 +9,12 @@ defmodule Skillbook.Preflight.Confidence do
   alias Skillbook.Search.{Candidates, Query}
 
   # The weights of the features below, the constant first.
-  @words [-8.47, 3.33, 4.41, 2.56, 2.25, -0.17]
-  @vectors [-7.49, 2.81, 3.93, 0.98, 0.12, -0.64, 16.36, 2.25]
+  @words [-8.46, 3.32, 4.4, 2.56, 2.26, -0.17]
+  @vectors [-7.49, 2.8, 3.93, 0.99, 0.13, -0.64, 16.34, 2.27]
 
   # A candidate is less confident if the odds of the best are more than so many times its own:
   # then another entry is meant, as by "Write a poem about rain" beside a skill for poems.
-  @odds 25
+  @odds 2
 
   # A message with more words of content is no likelier to be a request.
   @max_content 3

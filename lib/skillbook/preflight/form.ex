@@ -18,12 +18,13 @@ defmodule Skillbook.Preflight.Form do
   # "What a day" is no question.
   @exclamations ~w(what how)
 
-  # A sentence with one of these as its second word, or with a form of "be" soon after its first,
-  # is a statement: "Meetings are long", "Peter never answers".
+  # A sentence with one of these as its second word, or with a form of "be" or "should" soon after
+  # its first, is a statement: "Meetings are long", "Peter never answers". Most prepositions are
+  # not among them, for "Turn on the lights" and "Search for it".
   @after_subjects ~w(is are was were am be has have had do does did can could will would should
     may might must isn't aren't wasn't weren't hasn't haven't doesn't don't didn't can't never
-    always often sometimes still already and or of in on at with from for)
-  @be ~w(is are was were makes)
+    always often sometimes still already and or of)
+  @be ~w(is are was were makes should would must)
 
   # Words that begin remarks, and are no function words.
   @openings MapSet.new(

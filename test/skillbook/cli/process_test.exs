@@ -514,8 +514,8 @@ defmodule Skillbook.CLI.ProcessTest do
 
   test "list --diagnostics fails for errors, not for warnings", %{folder: folder} do
     for {text, status} <- [
-          {"---\nname: notes.a\ndescription: A\n---\n", 0},
-          {"---\nname: notes.other\ndescription: A\n---\n", 0},
+          {"---\nname: notes.a\ndescription: A\n---\nText\n", 0},
+          {"---\nname: notes.other\ndescription: A\n---\nText\n", 0},
           {"---\nname: notes.a\n---\n", 1}
         ],
         flags <- [[], ["--json"]] do

@@ -62,7 +62,6 @@ defmodule Skillbook.CLI.RouteTest do
 
               Picked, from a confidence of N on
                 rain  N  keywords
-                snow  N  retrieval
               """, 0, ""}
   end
 

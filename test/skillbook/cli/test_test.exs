@@ -52,7 +52,7 @@ defmodule Skillbook.CLI.TestTest do
                   1 example of snow leads to rain before it
 
               3 of 3 skills with examples
-              3 requests: first 33% (1), among the first three 67% (2), picked 67% (2)
+              3 requests: first 33% (1), among the first three 67% (2), picked 33% (1)
               2 requests after `not`: 1 picked
               """, 1, ""}
   end
