@@ -37,6 +37,7 @@ fn read(catalog: &Arc<CachedCatalog>, profile: &Profile) -> String {
             sections: Section::ALL.to_vec(),
             preloaded: names.clone(),
             nearest: names.iter().rev().cloned().collect(),
+            used: names.iter().rev().cloned().collect(),
             limit,
         });
         assert!(chars.is_none_or(|most| text.chars().count() <= most));

@@ -32,24 +32,25 @@ defmodule Skillbook.Usage.MostRun do
     case Book.find(name) do
       nil -> []
       %{store: store, usage: usage} when store == nil or usage == false -> []
-      book -> names(book, {Tenants.home(profile), profile.id}, Book.now(book))
+      book -> names(book, {Tenants.home(profile), profile.id}, second(book))
     end
   end
 
-  defp names(book, key, now) do
-    second = DateTime.to_unix(now)
+  defp second(%{test: nil}), do: System.os_time(:second)
+  defp second(book), do: book |> Book.now() |> DateTime.to_unix()
 
+  defp names(book, key, second) do
     case :ets.lookup(table(book.name), key) do
       [{_key, from, until, names}] when second >= from and second < until -> names
-      _ -> read(book, key, now, second)
+      _ -> read(book, key, second)
     end
   rescue
     # The book has stopped since.
     ArgumentError -> []
   end
 
-  defp read(book, key, now, second) do
-    today = DateTime.to_date(now)
+  defp read(book, key, second) do
+    today = second |> DateTime.from_unix!() |> DateTime.to_date()
 
     {names, until} =
       case query(book, key, today) do
