@@ -72,7 +72,7 @@ defmodule Skillbook.Book do
   # The hooks of `Skillbook.Test`: handlers in place of those of entries, a function that gets
   # each call with its answer, and the clock of calls.
   @type test :: %{
-          stubs: %{String.t() => struct()},
+          stubs: %{String.t() => term()},
           handler: module(),
           observe: (Skillbook.RoutedCommand.t(), Skillbook.Context.t(), term() -> term()),
           clock: (() -> DateTime.t())

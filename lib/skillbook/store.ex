@@ -392,7 +392,7 @@ defmodule Skillbook.Store do
 
   @doc false
   # Whether the view's profile may change an entry with this name and these labels.
-  @spec check_owned(View.t(), Stored.t() | Skillbook.Entry.t()) ::
+  @spec check_owned(View.t(), Stored.t() | Skillbook.Entry.t() | map()) ::
           :ok | {:error, StoreError.t()}
   defdelegate check_owned(view, entry), to: Write
 

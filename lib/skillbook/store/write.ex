@@ -324,8 +324,8 @@ defmodule Skillbook.Store.Write do
       else: {:error, %StoreError{kind: :common, name: entry.name}}
   end
 
-  defp tenant(%Stored{tenant: tenant}), do: tenant
   defp tenant(%Entry{} = entry), do: Entry.tenant(entry)
+  defp tenant(%{tenant: tenant}), do: tenant
 
   defp check_own_labels(view, entry) do
     case Enum.reject(view.profile.labels, &(&1 in entry.labels)) do

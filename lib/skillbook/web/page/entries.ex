@@ -11,7 +11,7 @@ defmodule Skillbook.Web.Page.Entries do
   alias Skillbook.Embedding.Entries, as: Embedded
   alias Skillbook.Store.{Read, Table}
   alias Skillbook.Support.Number
-  alias Skillbook.{Entry, Profile, Store, Stored, View}
+  alias Skillbook.{Entry, Profile, Store, View}
 
   @facets [
     {:kind, "Kind"},
@@ -122,7 +122,7 @@ defmodule Skillbook.Web.Page.Entries do
   # Not kept with the list: profiles with the same rights may have other labels of their own.
   defp put_switch(row, view) do
     {tenant, row} = Map.pop!(row, :tenant)
-    entry = %Stored{name: row.name, labels: row.labels, tenant: tenant}
+    entry = %{name: row.name, labels: row.labels, tenant: tenant}
     %{row | switch?: row.by != nil and Store.check_owned(view, entry) == :ok}
   end
 
