@@ -198,21 +198,18 @@ defmodule Skillbook.Part do
   @doc false
   # The first answer that is not `:other`.
   @spec first([module()], atom(), [term()]) :: term()
-  def first(parts, callback, arguments) do
-    Enum.find_value(parts, :other, fn part ->
-      if callback?(part, callback, length(arguments)) do
-        with :other <- apply(part, callback, arguments), do: nil
-      end
-    end)
-  end
+  def first(parts, callback, arguments), do: until(parts, callback, arguments, :other)
 
   @doc false
   # `:ok`, or the first error.
   @spec check([module()], atom(), [term()]) :: :ok | {:error, Exception.t()}
-  def check(parts, callback, arguments) do
-    Enum.find_value(parts, :ok, fn part ->
+  def check(parts, callback, arguments), do: until(parts, callback, arguments, :ok)
+
+  # The first answer that is not the one to go on with, or that one. No later part is called.
+  defp until(parts, callback, arguments, go_on) do
+    Enum.find_value(parts, go_on, fn part ->
       if callback?(part, callback, length(arguments)) do
-        with :ok <- apply(part, callback, arguments), do: nil
+        with ^go_on <- apply(part, callback, arguments), do: nil
       end
     end)
   end

@@ -45,7 +45,6 @@ defmodule Skillbook.Seeds.NotesTest do
     }
 
   alias Skillbook.{Catalog, Model, Preflight, Store, Tools, Vault, View}
-  alias Skillbook.Support.JSON
 
   @moduletag :tmp_dir
 
@@ -244,7 +243,7 @@ defmodule Skillbook.Seeds.NotesTest do
     assert "name_characters" in for(d <- Skillbook.Lint.run([skills]), do: to_string(d.code))
   end
 
-  # What each state means: in the prompt, on demand, hidden.
+  # The three states: in the prompt, on demand, hidden.
   row "2.2", "proactive, reactive and restricted notes", context do
     book = start(context)
 
@@ -378,15 +377,6 @@ defmodule Skillbook.Seeds.NotesTest do
   end
 
   # 2.5 and 3.4: the router
-
-  defp model(answer) do
-    test = self()
-
-    Model.Function.new(fn messages, _options ->
-      send(test, {:asked, Enum.map_join(messages, "\n", & &1.content)})
-      if is_binary(answer), do: answer, else: JSON.encode(answer)
-    end)
-  end
 
   defp pick(name, confidence \\ 0.9), do: %{name: name, confidence: confidence, reason: "r"}
 

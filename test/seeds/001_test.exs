@@ -53,7 +53,6 @@ defmodule Skillbook.Seeds.FormatTest do
   import Skillbook.Eventually, only: [eventually: 1]
 
   alias Skillbook.{Catalog, Embedders, Lint, Model, Package, Preflight, Store, Usage, View}
-  alias Skillbook.Support.JSON
 
   @moduletag :tmp_dir
 
@@ -115,16 +114,6 @@ defmodule Skillbook.Seeds.FormatTest do
 
     options = Keyword.put_new_lazy(options, :sources, fn -> [skills(context)] end)
     book(Keyword.merge(defaults, options))
-  end
-
-  # A model that answers with an object, and reports what it was asked.
-  defp model(answer) do
-    test = self()
-
-    Model.Function.new(fn messages, _options ->
-      send(test, {:asked, Enum.map_join(messages, "\n", & &1.content)})
-      if is_binary(answer), do: answer, else: JSON.encode(answer)
-    end)
   end
 
   defp chosen(names, none \\ false) do

@@ -143,4 +143,14 @@ defmodule Skillbook.SeedsCase do
 
   @doc "The time at which commands run."
   def now, do: @now
+
+  @doc "A model that answers with a text or an object, and tells the test about each question."
+  def model(answer) do
+    test = self()
+
+    Skillbook.Model.Function.new(fn messages, _options ->
+      send(test, {:asked, Enum.map_join(messages, "\n", & &1.content)})
+      if is_binary(answer), do: answer, else: Skillbook.Support.JSON.encode(answer)
+    end)
+  end
 end

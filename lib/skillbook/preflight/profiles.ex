@@ -37,7 +37,7 @@ defmodule Skillbook.Preflight.Profiles do
       profile: view.profile.id,
       meaning: &meaning(book, catalog, vectors, &1),
       vectors: if(book && book.embedder, do: %{done: length(described), total: 0}),
-      # What one profile asked must not make the answer for another one faster.
+      # A question of one profile must not make the answer for another one faster.
       key: {View.state(view), described}
     }
   end
