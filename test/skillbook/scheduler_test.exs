@@ -805,7 +805,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   test "a failed run is logged with its entry, time, profile and reason", %{tmp_dir: folder} do
-    flow = "## Behavior\n\n```cmd\nmemory.save --secret word\n```\n"
+    flow = "## Behavior\n\n```cmd\nmemory.save --secret sesame\n```\n"
 
     write(folder, %{
       "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
@@ -830,7 +830,7 @@ defmodule Skillbook.SchedulerTest do
         end)
 
       line = ~s([error] a, due at #{time}, failed as "default": #{reason}\n)
-      if reason, do: assert(log =~ line), else: refute(log =~ "[error]")
+      if reason, do: assert(log =~ line), else: refute(log =~ "a, due at")
     end
 
     # The results of steps may hold secrets, so only the first line is logged.
@@ -844,7 +844,7 @@ defmodule Skillbook.SchedulerTest do
              ~s([error] w.flow, due at 2026-03-03 09:00:00Z, failed as "default": w.flow ) <>
                "stopped at step 1 of 1, which failed.\n"
 
-    refute log =~ "word"
+    refute log =~ "sesame"
   end
 
   test "an entry that needs flags does not run by its schedule", %{tmp_dir: folder} do

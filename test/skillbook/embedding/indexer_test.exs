@@ -68,7 +68,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     book = start(folder, embedder: Embedders.topics("slow", wait), embedder_timeout: 20)
     view = Skillbook.view(book)
     assert names(view, "sky") == ["forecast"]
-    assert Indexer.progress(book) == %{done: 0, total: 3, error: nil}
+    assert eventually(fn -> Indexer.progress(book) == %{done: 0, total: 3, error: nil} end)
     assert :ok = Skillbook.reload(book)
   end
 
