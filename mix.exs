@@ -21,19 +21,7 @@ defmodule Skillbook.MixProject do
   def application do
     [
       mod: {Skillbook.Application, []},
-      extra_applications: applications(Mix.env()),
-      env: [skillbook_parts: parts()]
-    ]
-  end
-
-  # The parts of every book, in the order in which they read its options and start.
-  defp parts do
-    [
-      Skillbook.Agent.Part,
-      Skillbook.Scheduler.Part,
-      Skillbook.Connections.Part,
-      Skillbook.MCP.Part,
-      Skillbook.Web.Part
+      extra_applications: applications(Mix.env())
     ]
   end
 

@@ -18,7 +18,7 @@ defmodule Bench.Web do
 
   alias Skillbook.Web.{Response, Server}
 
-  @clients Path.expand("../test/support/web_clients.py", __DIR__)
+  @clients Path.expand("../packages/web/test/support/web_clients.py", __DIR__)
   @idle 5_000
   # Requests for the first byte, and their longest time in milliseconds.
   @firsts 500

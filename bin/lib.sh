@@ -315,7 +315,7 @@ llama_installed() {
     CMAKE_BUILD_PARALLEL_LEVEL="$(getconf _NPROCESSORS_ONLN)" \
     CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DGGML_LLAMAFILE=OFF -DGGML_NATIVE=OFF \
       -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1 \
-      '-DCMAKE_PROJECT_llama.cpp_INCLUDE=$root/test/support/llama/small.cmake'" \
+      '-DCMAKE_PROJECT_llama.cpp_INCLUDE=$root/packages/agent/test/support/llama/small.cmake'" \
     "$llama/bin/pip" install --verbose --no-binary llama-cpp-python \
     'llama-cpp-python[server]==0.3.36' gguf==0.19.0 || exit 3
   touch "$llama/installed"
@@ -329,7 +329,7 @@ start_test_llama() {
   step "Starting llama.cpp's server" llama_start || exit 3
   llama_pid=$(cat "$llama_folder/pid")
   SKILLBOOK_LLAMA=$(cat "$llama_folder/url")
-  SKILLBOOK_LLAMA_SCHEMAS="$llama/bin/python $root/test/support/llama/schemas.py"
+  SKILLBOOK_LLAMA_SCHEMAS="$llama/bin/python $root/packages/agent/test/support/llama/schemas.py"
   SKILLBOOK_LLAMA_SCHEMAS="$SKILLBOOK_LLAMA_SCHEMAS $llama_folder/tiny.gguf"
   export SKILLBOOK_LLAMA SKILLBOOK_LLAMA_SCHEMAS
 }
@@ -337,7 +337,7 @@ start_test_llama() {
 # The server loads the model that a request names, with or without embeddings. Tests run at once, so
 # a request must not interrupt another.
 llama_start() {
-  "$llama/bin/python" "$root/test/support/llama/model.py" "$llama_folder/tiny.gguf" || return 1
+  "$llama/bin/python" "$root/packages/agent/test/support/llama/model.py" "$llama_folder/tiny.gguf" || return 1
   port=$("$llama/bin/python" -c '
 import socket
 with socket.socket() as free:
@@ -413,22 +413,23 @@ start_test_services() {
 
 # Sets SKILLBOOK_MCP to the folder of the programs that judge the MCP server and client, and
 # installs them if they are missing: Node, the conformance suite, the Inspector and the official
-# clients and servers, with the versions of test/support/mcp. No package runs a script of its own.
+# clients and servers, with the versions of its tests. No package runs a script of its own.
 test_mcp() {
   SKILLBOOK_MCP=$tests_folder/mcp
   export SKILLBOOK_MCP
   [ ! -e "$SKILLBOOK_MCP/installed-2" ] || return 0
   python_environment "$SKILLBOOK_MCP"
   step "Installing the Python packages of MCP" "$SKILLBOOK_MCP/bin/pip" install \
-    --constraint "$root/test/support/mcp/constraints.txt" fastmcp mcp || exit 3
+    --constraint "$root/packages/mcp/test/support/mcp/constraints.txt" fastmcp mcp || exit 3
   npm_packages mcp
   touch "$SKILLBOOK_MCP/installed-2"
 }
 
-# python_server ENVIRONMENT NAME FOLDER: starts test/support/NAME/server.py, which prints its URL.
+# python_server ENVIRONMENT NAME FOLDER: starts test/support/NAME/server.py of a
+# package, which prints its URL.
 # The folder gets the files url, pid and log.txt.
 python_server() {
-  PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" "$root/test/support/$2/server.py" \
+  PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" "$root"/packages/*/test/support/"$2"/server.py \
     >"$3/url" 2>"$3/log.txt" &
   printf '%s\n' "$!" >"$3/pid"
   tries=0
@@ -443,7 +444,8 @@ python_server() {
   done
 }
 
-# npm_packages NAME: installs Node 22 and the packages of test/support/NAME in $tests_folder/NAME.
+# npm_packages NAME: installs Node 22 and the packages of test/support/NAME of
+# a package in $tests_folder/NAME.
 # No package runs a script of its own.
 npm_packages() {
   has npm || {
@@ -452,7 +454,8 @@ npm_packages() {
   }
   packages=$tests_folder/$1
   mkdir -p "$packages"
-  cp "$root/test/support/$1/package.json" "$root/test/support/$1/package-lock.json" "$packages"
+  cp "$root"/packages/*/test/support/"$1"/package.json \
+    "$root"/packages/*/test/support/"$1"/package-lock.json "$packages"
   step "Installing Node and the npm packages of $1" \
     npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund || exit 3
   # npm 9.2, which Debian has, links no program of an optional package.
@@ -461,7 +464,7 @@ npm_packages() {
     cannot_start "No package has Node 22 for this system: Linux on x64 or arm64 is needed."
 }
 
-# Sets SKILLBOOK_BROWSER to a command that drives Chromium, see test/support/browser/browser.mjs.
+# Sets SKILLBOOK_BROWSER to a command that drives Chromium, see packages/web/test/support/browser.
 # Both are installed if they are missing.
 test_browser() {
   [ -e "$tests_folder/browser/installed-1" ] || {
@@ -476,7 +479,7 @@ test_browser() {
     chromium=$(command -v chromium)
   fi
   SKILLBOOK_BROWSER="$tests_folder/browser/node_modules/.bin/node"
-  SKILLBOOK_BROWSER="$SKILLBOOK_BROWSER $root/test/support/browser/browser.mjs"
+  SKILLBOOK_BROWSER="$SKILLBOOK_BROWSER $root/packages/web/test/support/browser/browser.mjs"
   SKILLBOOK_BROWSER="$SKILLBOOK_BROWSER $tests_folder/browser/node_modules $chromium"
   export SKILLBOOK_BROWSER
 }

@@ -197,10 +197,7 @@ defmodule Skillbook do
       may be secret. Defaults to `false`
   """
 
-  alias Skillbook.Agent.Prose
-  alias Skillbook.Approval.Decision
   alias Skillbook.Catalog.{Search, Watcher}
-  alias Skillbook.MCP.Client
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{CircuitBreaker, Operations}
   alias Skillbook.SQL.Location
@@ -217,10 +214,10 @@ defmodule Skillbook do
     Help,
     Hit,
     OptionError,
+    Part,
     Profile,
     Prompt,
     Report,
-    Scheduler,
     View
   }
 
@@ -432,7 +429,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.carry_out/3", line: {:text, line})
 
-    Prose.carry_out(view, line, options)
+    Part.call(:carry_out, [view, line, options])
   end
 
   @doc """
@@ -468,10 +465,10 @@ defmodule Skillbook do
     options = Options.keywords(options)
 
     if is_atom(view_or_book) and not Keyword.has_key?(options, :profile) do
-      Decision.list(Book.fetch!(view_or_book).name, nil, options)
+      Part.call(:approvals, [Book.fetch!(view_or_book).name, nil, options])
     else
       {view, options} = View.from(view_or_book, options)
-      Decision.list(view.book, view, options)
+      Part.call(:approvals, [view.book, view, options])
     end
   end
 
@@ -508,7 +505,7 @@ defmodule Skillbook do
       options: {:options, options}
     )
 
-    Decision.approve(Book.fetch!(book).name, ref, Options.keywords(options))
+    Part.call(:approve, [Book.fetch!(book).name, ref, Options.keywords(options)])
   end
 
   @doc """
@@ -526,7 +523,7 @@ defmodule Skillbook do
       options: {:options, options}
     )
 
-    Decision.deny(Book.fetch!(book).name, ref, Options.keywords(options))
+    Part.call(:deny, [Book.fetch!(book).name, ref, Options.keywords(options)])
   end
 
   @doc """
@@ -648,7 +645,8 @@ defmodule Skillbook do
     book = Book.fetch!(book)
 
     Catalog.diagnostics(book.catalog) ++
-      Client.diagnostics(book) ++ CircuitBreaker.diagnostics(book, View.all(book.catalog))
+      Part.flat(book.parts, :diagnostics, [book]) ++
+      CircuitBreaker.diagnostics(book, View.all(book.catalog))
   end
 
   @doc """
@@ -674,7 +672,7 @@ defmodule Skillbook do
           {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
   def schedule(view_or_book, options \\ []) do
     {view, options} = View.from(view_or_book, options, "Skillbook.schedule/2")
-    Skillbook.Agenda.report(view, options)
+    Part.call(:schedule, [view, options])
   end
 
   @doc """
@@ -722,7 +720,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.pause_schedule/3", name: {:text, name})
 
-    Scheduler.Operations.pause(view, name, options)
+    Part.call(:pause_schedule, [view, name, options])
   end
 
   @doc """
@@ -741,7 +739,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.resume_schedule/3", name: {:text, name})
 
-    Scheduler.Operations.resume(view, name, options)
+    Part.call(:resume_schedule, [view, name, options])
   end
 
   @doc """
@@ -760,7 +758,7 @@ defmodule Skillbook do
     {view, options} =
       View.from(view_or_book, options, "Skillbook.run_schedule/3", name: {:text, name})
 
-    Scheduler.Operations.run(view, name, options)
+    Part.call(:run_schedule, [view, name, options])
   end
 
   @doc """

@@ -1,5 +1,5 @@
 # Real documents of other people's, which are not part of this repository.
-corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
+corpus = System.get_env("SKILLBOOK_CORPUS", Path.expand("../../shared/corpus/skills", __DIR__))
 Application.put_env(:skillbook, :corpus, corpus)
 
 # For as long as this process lives.

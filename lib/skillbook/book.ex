@@ -19,7 +19,7 @@ defmodule Skillbook.Book do
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, MostRun, Writer}
   alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, Request, Source}
-  alias Skillbook.{Telemetry, Vault, View}
+  alias Skillbook.{Telemetry, View}
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -58,13 +58,13 @@ defmodule Skillbook.Book do
           telemetry_flags: boolean(),
           sections: [Sections.t()],
           watch: boolean() | [poll: pos_integer()],
-          vaults: [Vault.Config.t()],
           embedder: Embedder.t() | nil,
           embedder_timeout: pos_integer(),
           vectors: reference() | nil,
           document_vectors: reference() | nil,
           # Options of parts, each read by its part.
           connections: struct() | nil,
+          vaults: [struct()],
           parts: [module()],
           test: test() | nil
         }
@@ -275,7 +275,6 @@ defmodule Skillbook.Book do
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
         ] ++
         follower(book) ++
-        vaults(book) ++
         Part.flat(book.parts, :children, [book]) ++
         embedding(book)
 
@@ -296,19 +295,6 @@ defmodule Skillbook.Book do
     Counter.new(book.name, book.usage[:most])
     MostRun.new(book.name)
     [{Writer, book}]
-  end
-
-  # One indexer per vault, so a vault that cannot be indexed does not stop the others.
-  defp vaults(%{vaults: vaults} = book) do
-    indexers =
-      for %{producer: {_, _}} = vault <- vaults do
-        vault = %{vault | watch: vault.watch and book.watch != false}
-        {Vault.Indexer, {book.name, vault}}
-      end
-
-    if indexers == [],
-      do: [],
-      else: [{Registry, keys: :unique, name: Vault.Indexer.registry(book.name)} | indexers]
   end
 
   # Last, because nothing depends on it.
@@ -334,7 +320,7 @@ defmodule Skillbook.Book do
 
     def start_link(book) do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
-           :ok <- Backfill.index(Skillbook.Book.sql(book)),
+           :ok <- Backfill.index(Skillbook.Book.sql(book), book.parts),
            {:ok, _revision} <- Follower.load(book),
            :ok <- Part.check(book.parts, :load, [book]),
            do: :ignore

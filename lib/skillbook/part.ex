@@ -3,10 +3,10 @@ defmodule Skillbook.Part do
   Adds abilities to books: options, processes, sources, built-in skills, and answers that the
   core asks for, such as the text of a page that is kept elsewhere.
 
-  The core knows this behaviour and none of its modules. A package lists its parts in the
-  environment of its application, and they belong to every book:
+  The core knows this behaviour and none of its modules. A package names its parts as the module
+  of its application, and they belong to every book:
 
-      def application, do: [env: [skillbook_parts: [MyPackage.Part]]]
+      def application, do: [mod: {Skillbook.Part, [MyPackage.Part]}]
 
   An application adds its own to one book:
 
@@ -34,7 +34,10 @@ defmodule Skillbook.Part do
         "got: [String]"
   """
 
-  alias Skillbook.{Approval, Book, Command, Context, Entry, Profile, RoutedCommand, Source, View}
+  use Application
+
+  alias Skillbook.{Approval, Book, Command, Context, Diagnostic, Entry, Profile, RoutedCommand}
+  alias Skillbook.{Source, View}
 
   @typedoc "A source of built-in skills. `:domains` are its domains, of which a book gets `:of`."
   @type pack :: %{
@@ -80,6 +83,9 @@ defmodule Skillbook.Part do
   @doc "Says that the value of one of its settings is another one than before."
   @callback changed(Book.t() | map(), setting :: String.t()) :: term()
 
+  @doc "Reads from its own sources all that has changed there, and returns when searches find it."
+  @callback sync(book :: atom()) :: term()
+
   @doc "Says that somebody has paused, resumed or started a schedule of the book."
   @callback schedules_changed(book :: atom()) :: term()
 
@@ -113,6 +119,18 @@ defmodule Skillbook.Part do
   @callback producer(keyword(), book :: atom(), poll :: keyword()) ::
               {:ok, {module(), keyword()}} | {:error, Exception.t()} | :other
 
+  @doc "Returns the documents in the database that have a full-text index, by their kind."
+  @callback documents() :: %{String.t() => module()}
+
+  @doc "Returns the owners of the documents of a kind that a book shows; `:all` for all."
+  @callback documents(Book.t(), kind :: String.t()) :: [String.t()] | :all
+
+  @doc "Returns what the functions of `Skillbook` do that need the package, by their names."
+  @callback functions() :: %{atom() => function()}
+
+  @doc "Returns findings beside those of documents, for trusted code."
+  @callback diagnostics(Book.t()) :: [Diagnostic.t()]
+
   @optional_callbacks options: 0,
                       read: 2,
                       check_profile: 2,
@@ -133,7 +151,12 @@ defmodule Skillbook.Part do
                       check_call: 1,
                       store_call: 4,
                       check_page: 1,
-                      producer: 3
+                      producer: 3,
+                      sync: 1,
+                      documents: 0,
+                      documents: 2,
+                      functions: 0,
+                      diagnostics: 1
 
   defmacro __using__(_options) do
     quote do
@@ -143,8 +166,16 @@ defmodule Skillbook.Part do
     end
   end
 
+  @impl Application
   @doc false
-  # The parts of the loaded applications.
+  # Runs the processes that all books of a node share.
+  def start(_type, parts) do
+    refresh()
+    Supervisor.start_link(flat(parts, :shared), strategy: :one_for_one)
+  end
+
+  @doc false
+  # The parts of the loaded applications, each after those that its application stands on.
   @spec installed() :: [module()]
   def installed, do: :persistent_term.get(__MODULE__, nil) || refresh()
 
@@ -152,16 +183,26 @@ defmodule Skillbook.Part do
   # Applications may be loaded after this one.
   @spec refresh() :: [module()]
   def refresh do
-    applications = for {application, _, _} <- Application.loaded_applications(), do: application
+    parts =
+      for {application, _, _} <- Application.loaded_applications(),
+          {__MODULE__, parts} <- [Application.spec(application, :mod)],
+          do: {application, parts}
 
     parts =
-      applications
-      |> Enum.sort()
-      |> Enum.flat_map(&Application.get_env(&1, :skillbook_parts, []))
+      parts
+      |> Enum.sort_by(fn {application, _parts} -> {height(application), application} end)
+      |> Enum.flat_map(fn {_application, parts} -> parts end)
       |> Enum.uniq()
 
     if parts != :persistent_term.get(__MODULE__, nil), do: :persistent_term.put(__MODULE__, parts)
     parts
+  end
+
+  # How many applications with parts are below one, at most.
+  defp height(application) do
+    used = Application.spec(application, :applications) || []
+    below = for used <- used, match?({__MODULE__, _}, Application.spec(used, :mod)), do: used
+    Enum.reduce(below, 0, &max(height(&1) + 1, &2))
   end
 
   @doc false
@@ -172,6 +213,34 @@ defmodule Skillbook.Part do
       nil -> installed()
       %Book{parts: parts} -> parts
     end
+  end
+
+  # The packages beside the core, with the functions, options and sources that each brings.
+  @packages [
+    skillbook_vault: [:vaults],
+    skillbook_agent:
+      [:agent, :preflight, :conversations, :approvals, :approve, :deny, :carry_out] ++
+        [:scheduler, :schedules, :schedule, :pause_schedule, :resume_schedule, :run_schedule],
+    skillbook_accounts: [:connections],
+    skillbook_mcp: [:mcp]
+  ]
+
+  @doc false
+  # The package that brings a function, an option of a book or a kind of source.
+  @spec package(atom()) :: atom() | nil
+  def package(name),
+    do: Enum.find_value(@packages, fn {package, names} -> if name in names, do: package end)
+
+  @doc false
+  # Calls a function of `Skillbook` that a package brings.
+  @spec call(atom(), [term()]) :: term()
+  def call(name, arguments) do
+    function = installed() |> all(:functions) |> Enum.find_value(& &1[name])
+    apply(function || raise(ArgumentError, missing(name)), arguments)
+  end
+
+  defp missing(name) do
+    "Skillbook.#{name} needs the package #{package(name)}: add it to the deps in mix.exs"
   end
 
   @doc false

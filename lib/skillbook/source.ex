@@ -270,9 +270,23 @@ defmodule Skillbook.Source do
 
   defp item(item) do
     with :other <- Part.first(Part.installed(), :source, [item]),
+         :ok <- installed(item),
          {:ok, source} <- new(item),
          do: {:ok, [source]}
   end
+
+  # A kind of source of a package.
+  defp installed(item) when is_tuple(item) and is_atom(elem(item, 0)) do
+    case Part.package(elem(item, 0)) do
+      nil ->
+        :ok
+
+      package ->
+        {:error, %OptionError{subject: "a source", option: :mcp, problem: {:package, package}}}
+    end
+  end
+
+  defp installed(_item), do: :ok
 
   # The paths of its pages are those of the code, and do not begin with this one.
   defp of_code(code),
@@ -465,6 +479,15 @@ defmodule Skillbook.Source do
          do: {:ok, Enum.concat(sources)}
   end
 
+  # The packages of the built-in skills.
+  @builtins %{
+    skills: :skillbook,
+    assistant: :skillbook,
+    agent: :skillbook_agent,
+    vaults: :skillbook_vault,
+    connections: :skillbook_accounts
+  }
+
   @doc """
   Returns the source of the built-in skills: `:skills`, those of every book; `:vaults` or
   `:connections`, those for books with vaults or connections; or `:assistant`, [instructions for
@@ -473,13 +496,16 @@ defmodule Skillbook.Source do
       iex> Skillbook.Source.builtin().trust
       :high
   """
-  @spec builtin(:skills | :vaults | :connections | :assistant) :: t()
-  def builtin(which \\ :skills) when which in [:skills, :vaults, :connections, :assistant] do
-    %__MODULE__{
-      path: Application.app_dir(:skillbook, "priv/#{which}"),
-      name: "builtin",
-      trust: :high
-    }
+  @spec builtin(:skills | :agent | :vaults | :connections | :assistant) :: t()
+  def builtin(which \\ :skills) when is_map_key(@builtins, which),
+    do: builtin(Map.fetch!(@builtins, which), which)
+
+  @doc false
+  # A folder of pages in the `priv` of a package.
+  @spec builtin(atom(), atom()) :: t()
+  def builtin(application, folder) do
+    path = Application.app_dir(application, "priv/#{folder}")
+    %__MODULE__{path: path, name: "builtin", trust: :high}
   end
 
   @doc false

@@ -37,7 +37,6 @@ defmodule Skillbook.NamesTest do
       book(
         sources: sources,
         store: ":memory:",
-        scheduler: false,
         profiles: [[id: "default"], [id: "all", grants: ["secret"]]]
       )
 

@@ -8,7 +8,7 @@ defmodule Skillbook.HandlerCase do
 
   use ExUnit.CaseTemplate
 
-  alias Skillbook.{Catalog, Context, Flags, Ordinals, SQL, Source, View}
+  alias Skillbook.{Book, Catalog, Context, Flags, Ordinals, Part, SQL, Source, View}
 
   using do
     quote do
@@ -78,10 +78,16 @@ defmodule Skillbook.HandlerCase do
   # The pages do not change while tests run.
   defp builtin do
     with nil <- :persistent_term.get(__MODULE__, nil) do
-      {:ok, catalog} = Catalog.load([Source.builtin(), Source.builtin(:vaults)])
+      {:ok, catalog} = Catalog.load([Source.builtin() | packs()])
       :persistent_term.put(__MODULE__, View.all(catalog))
       builtin()
     end
+  end
+
+  # Those of the packages that are loaded, for a book that has all that they need.
+  defp packs do
+    book = %Book{name: __MODULE__, vaults: [__MODULE__]}
+    for pack <- Part.flat(Part.installed(), :builtins, [book]), do: pack.source
   end
 
   @doc "As `execute/3`, but gives the text that goes to the model."

@@ -39,7 +39,9 @@ defmodule Skillbook.Paths do
 
   # Helpers of tests are modules of the application as well.
   defp modules do
-    for module <- Application.spec(:skillbook, :modules),
+    for {application, _, _} <- Application.loaded_applications(),
+        application |> Atom.to_string() |> String.starts_with?("skillbook"),
+        module <- Application.spec(application, :modules),
         source = module.module_info(:compile)[:source],
         not (source |> to_string() |> String.contains?("/test/support/")),
         do: module

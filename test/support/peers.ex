@@ -33,7 +33,11 @@ defmodule Skillbook.Peers do
         restart: :temporary
       })
 
-    {:ok, _} = call(peer, :application, :ensure_all_started, [:skillbook])
+    # The packages of this one.
+    for {name, _, _} <- Application.loaded_applications(),
+        name |> Atom.to_string() |> String.starts_with?("skillbook"),
+        do: {:ok, _} = call(peer, :application, :ensure_all_started, [name])
+
     peer
   end
 

@@ -5,7 +5,7 @@ defmodule Skillbook.Replies do
 
   alias Skillbook.{Command, Extractor, Report, Result}
 
-  @folder "test/support/fixtures/replies"
+  @folder Path.expand("fixtures/replies", __DIR__)
   # How much of a long value is shown.
   @shown 160
 

@@ -4,9 +4,7 @@ defmodule Skillbook.SkillsCase do
 
   use ExUnit.CaseTemplate
 
-  import ExUnit.CaptureIO
-
-  alias Skillbook.{Agent, AgentError, Catalog, CLI, View}
+  alias Skillbook.{Catalog, View}
 
   using do
     quote do
@@ -44,19 +42,6 @@ defmodule Skillbook.SkillsCase do
   @doc "The frontmatter of a page with one of the handlers for tests."
   def handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
 
-  @doc "Runs the command line: standard output, the exit status, and standard error."
-  def run_cli(args) do
-    output =
-      capture_io(fn ->
-        errors = capture_io(:stderr, fn -> send(self(), {:status, CLI.run(args)}) end)
-        send(self(), {:errors, errors})
-      end)
-
-    assert_receive {:status, status}
-    assert_receive {:errors, errors}
-    {output, status, errors}
-  end
-
   @doc "Reads the output of a port until it matches, and returns it."
   def until(port, output, pattern) do
     if output =~ pattern do
@@ -69,14 +54,6 @@ defmodule Skillbook.SkillsCase do
         60_000 -> flunk("no more output:\n#{output}")
       end
     end
-  end
-
-  @doc "The result of a run of `Skillbook.Agent`, also of one whose model failed."
-  def ended({:ok, %Agent.Result{status: status} = result}) when status != :error, do: result
-
-  def ended({:error, %AgentError{error: error, result: result}}) do
-    assert %Agent.Result{status: :error, error: ^error} = result
-    result
   end
 
   @doc "A running book under a name of its own."

@@ -13,15 +13,13 @@ defmodule Skillbook.Book.Builtins do
   @assistant "assistant"
 
   @doc """
-  Returns the sources, from the options `:builtins` and `:vaults` of a book and from the packs of
-  its parts.
+  Returns the sources, from the option `:builtins` of a book and from the packs of its parts.
   """
   @spec sources(keyword(), [Part.pack()]) :: {:ok, [Source.t()]} | {:error, OptionError.t()}
   def sources(options, packs) do
     wanted = Keyword.get(options, :builtins, true)
-    vaults = if options[:vaults] in [nil, []], do: [], else: [{Source.builtin(:vaults), :all}]
     packs_of = Enum.flat_map(packs, &pack(&1, wanted))
-    sources = [{Source.builtin(), :all}] ++ vaults ++ packs_of ++ assistant(wanted, packs)
+    sources = [{Source.builtin(), :all}] ++ packs_of ++ assistant(wanted, packs)
 
     case wanted do
       true -> {:ok, Enum.map(sources, &available/1)}

@@ -7,7 +7,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Prompt.Sections
   alias Skillbook.SQL.Location
   alias Skillbook.Support.Options
-  alias Skillbook.{Book, Embedder, OptionError, Part, Profile, Source, Vault}
+  alias Skillbook.{Book, Embedder, OptionError, Part, Profile, Source}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -39,14 +39,13 @@ defmodule Skillbook.Book.Config do
     theirs = Part.flat(parts, :options)
     options = Options.keywords(options, @nested ++ Keyword.keys(theirs))
 
-    with :ok <- Options.validate(options, "a book", schema() ++ theirs),
+    with :ok <- validate(options, schema() ++ theirs),
          {:ok, name} <- fetch_name(options),
          {:ok, book} <- read_parts(parts, options, %Book{name: name, parts: parts}),
          {:ok, sections} <- Sections.read(options[:sections] || [], "a book"),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, {profiles, function}} <- Profiles.read(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options, Part.flat(parts, :builtins, [book])),
-         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store], name),
          {:ok, store} <- store(options[:store], name) do
       defaults = %Book{name: name}
 
@@ -56,7 +55,6 @@ defmodule Skillbook.Book.Config do
           fetch_profile: function,
           roles: roles,
           sources: sources,
-          vaults: vaults,
           sections: sections,
           assigns: Profile.assigns(options[:assigns] || %{}),
           write_to: expand(options[:write_to])
@@ -67,6 +65,18 @@ defmodule Skillbook.Book.Config do
       options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
       options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
       {:ok, struct!(book, Keyword.take(options, @plain_fields))}
+    end
+  end
+
+  # An option of a package that is not there is no mistake in its spelling.
+  defp validate(options, schema) do
+    with {:error, %{problem: :unknown, option: option} = error} <-
+           Options.validate(options, "a book", schema),
+         package when package != nil <- Part.package(option) do
+      {:error, %{error | problem: {:package, package}}}
+    else
+      nil -> Options.validate(options, "a book", schema)
+      other -> other
     end
   end
 
@@ -116,14 +126,6 @@ defmodule Skillbook.Book.Config do
 
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
-
-  # The index of a vault is in the database.
-  defp vaults([], _store, _name), do: {:ok, []}
-
-  defp vaults(_vaults, nil, _name),
-    do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
-
-  defp vaults(vaults, _store, name), do: Vault.Config.list(vaults, name)
 
   # The last source wins, so stored entries replace files, even those that commands write.
   defp with_store(book, nil), do: book
@@ -184,7 +186,6 @@ defmodule Skillbook.Book.Config do
       sections: {"a list of sections", &is_list/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
-      vaults: {"a list of vaults", &is_list/1},
       embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
       embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       parts: {"a list of modules that use Skillbook.Part", &parts?/1}

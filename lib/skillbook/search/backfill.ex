@@ -11,49 +11,48 @@ defmodule Skillbook.Search.Backfill do
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
   alias Skillbook.Support.Options
-  alias Skillbook.{Handlers, SQL, Vault}
+  alias Skillbook.{Handlers, Part, SQL}
 
   require Logger
 
   @batch 500
 
   # Each has `searched/2`, which returns segment key, id and document for each id.
-  @sources %{
-    "task" => Handlers.Tasks.Table,
-    "memory" => Handlers.Memory.Table,
-    "vault" => Vault.Table
-  }
+  @sources %{"task" => Handlers.Tasks.Table, "memory" => Handlers.Memory.Table}
 
-  @doc "Indexes the listed documents."
-  @spec index(SQL.t()) :: :ok | {:error, SQL.Error.t()}
-  def index(sql) do
-    with {:ok, %{rows: [[total]]}} when total > 0 <-
-           SQL.query(sql, "select count(*) from skillbook_search_unindexed") do
+  @doc "Indexes the listed documents of the core and of parts; others stay in the list."
+  @spec index(SQL.t(), [module()]) :: :ok | {:error, SQL.Error.t()}
+  def index(sql, parts) do
+    sources = parts |> Part.all(:documents) |> Enum.reduce(@sources, &Map.merge/2)
+    kinds = "kind in (#{Enum.map_join(Map.keys(sources), ", ", &"'#{&1}'")})"
+    query = "select count(*) from skillbook_search_unindexed where #{kinds}"
+
+    with {:ok, %{rows: [[total]]}} when total > 0 <- SQL.query(sql, query) do
       Logger.info("indexing #{total} notes, tasks and memories of an earlier version for search")
 
-      batches(sql)
+      batches(sql, sources, kinds)
     else
       {:ok, _none} -> :ok
       error -> error
     end
   end
 
-  defp batches(sql) do
-    case SQL.transaction(sql, &batch/1) do
+  defp batches(sql, sources, kinds) do
+    case SQL.transaction(sql, &batch(&1, sources, kinds)) do
       {:ok, :done} -> :ok
-      {:ok, :more} -> batches(sql)
+      {:ok, :more} -> batches(sql, sources, kinds)
       error -> error
     end
   end
 
-  defp batch(sql) do
+  defp batch(sql, sources, kinds) do
     query =
       "select kind, document_id from skillbook_search_unindexed " <>
-        "order by kind, document_id limit #{@batch}"
+        "where #{kinds} order by kind, document_id limit #{@batch}"
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
-         kinds = Enum.group_by(rows, &hd/1, &List.last/1),
-         {:ok, _} <- Options.each(kinds, fn {kind, ids} -> index(sql, kind, ids) end) do
+         found = Enum.group_by(rows, &hd/1, &List.last/1),
+         {:ok, _} <- Options.each(found, fn {kind, ids} -> move(sql, kind, ids, sources) end) do
       {:ok, :more}
     else
       {:ok, _none} -> {:ok, :done}
@@ -61,11 +60,11 @@ defmodule Skillbook.Search.Backfill do
     end
   end
 
-  defp index(sql, kind, ids) do
+  defp move(sql, kind, ids, sources) do
     {these, params} = Values.ids(sql, "document_id", ids, 2)
     delete = "delete from skillbook_search_unindexed where kind = $1 and #{these}"
 
-    with {:ok, documents} <- @sources[kind].searched(sql, ids),
+    with {:ok, documents} <- sources[kind].searched(sql, ids),
          segments = Enum.group_by(documents, &elem(&1, 0)),
          {:ok, _} <- Options.each(segments, fn {key, some} -> put(sql, key, some) end),
          do: SQL.query(sql, delete, [kind | params])

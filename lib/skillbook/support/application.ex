@@ -2,7 +2,7 @@ defmodule Skillbook.Application do
   @moduledoc false
   # Starts the processes that are shared by all books: the supervisor of handlers for catalogs
   # without a book, the group of processes that follow a database, since several books may share
-  # one, and those of parts, such as the quotas of connections, which are counted per node.
+  # one.
 
   use Application
 
@@ -11,7 +11,6 @@ defmodule Skillbook.Application do
     Skillbook.Telemetry.load()
 
     children = [{Task.Supervisor, name: Skillbook.Tasks}, Skillbook.Store.Follower.nodes()]
-    shared = Skillbook.Part.flat(Skillbook.Part.refresh(), :shared)
-    Supervisor.start_link(children ++ shared, strategy: :one_for_one)
+    Supervisor.start_link(children, strategy: :one_for_one)
   end
 end

@@ -6,7 +6,8 @@ defmodule Skillbook.OptionError do
 
     * `:subject` - the owner of the options, such as `"a source"`
     * `:option` - the name of the option; `nil` if the options are not a keyword list
-    * `:problem` - `:unknown`, `:missing` or `{:invalid, expected, value}`
+    * `:problem` - `:unknown`, `:missing`, `{:package, name}` if a package with it is missing, or
+      `{:invalid, expected, value}`
     * `:known` - the names of all options
 
   ## Examples
@@ -23,7 +24,7 @@ defmodule Skillbook.OptionError do
   @type t :: %__MODULE__{
           subject: String.t(),
           option: atom(),
-          problem: :unknown | :missing | {:invalid, String.t(), term()},
+          problem: :unknown | :missing | {:package, atom()} | {:invalid, String.t(), term()},
           known: [atom()]
         }
 
@@ -35,6 +36,11 @@ defmodule Skillbook.OptionError do
 
     "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)} " <>
       "The options are #{known}"
+  end
+
+  def message(%{problem: {:package, package}} = error) do
+    "the option #{inspect(error.option)} of #{error.subject} needs the package #{package}: " <>
+      "add it to the deps in mix.exs"
   end
 
   def message(%{problem: :missing} = error) do
@@ -59,10 +65,9 @@ defmodule Skillbook.OptionError do
     do: value |> inspect() |> Skillbook.SQL.Location.redact()
 
   defp suggestion(error) do
-    case Skillbook.Support.Closest.to(
-           to_string(error.option),
-           Enum.map(error.known, &to_string/1)
-         ) do
+    known = Enum.map(error.known, &to_string/1)
+
+    case Skillbook.Support.Closest.to(to_string(error.option), known) do
       nil -> "."
       close -> ", did you mean :#{close}?"
     end

@@ -319,17 +319,6 @@ defmodule Skillbook.Catalog.WatcherTest do
       refute_received {:skillbook, _, _}
     end
 
-    test "are notified of files that a command writes", %{tmp_dir: folder} do
-      book = book(write_to: folder, watch: false)
-      :ok = Skillbook.subscribe(book)
-      line = ~s(workflow.build --name hello --description "Says hello" --steps "Say hello.")
-
-      assert [%{status: :ok}] =
-               Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
-
-      assert_receive {:skillbook, ^book, %Change{added: [_ | _]}}, @patience
-    end
-
     test "are notified in the order of generations" do
       book = book(watch: false)
       :ok = Skillbook.subscribe(book)

@@ -307,7 +307,7 @@ defmodule Skillbook.SQL.EctoTest do
     test "refuses commands inside a transaction, at once and before they write", %{sql: sql} do
       {:ok, _} = Migrations.run(sql)
       store = {SQL.Ecto, repo: EctoRepo}
-      start_supervised!({Skillbook, name: :ecto_inside, store: store, scheduler: false})
+      start_supervised!({Skillbook, name: :ecto_inside, store: store})
       view = Skillbook.view(:ecto_inside)
       run = fn command -> hd(Skillbook.run(view, "```cmd\n#{command}\n```").results) end
 

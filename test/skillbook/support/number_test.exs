@@ -5,69 +5,6 @@ defmodule Skillbook.Support.NumberTest do
 
   doctest Number
 
-  # Functions that read numbers from text in one call of the virtual machine, of quadratic time.
-  @forbidden [
-    {[:Integer], :parse},
-    {[:Float], :parse},
-    {[:String], :to_integer},
-    {[:String], :to_float},
-    {[:List], :to_integer},
-    {[:List], :to_float},
-    {:erlang, :binary_to_integer},
-    {:erlang, :binary_to_float},
-    {:erlang, :list_to_integer},
-    {:erlang, :list_to_float}
-  ]
-
-  test "no other module reads numbers from text" do
-    found =
-      for path <- Path.wildcard("lib/**/*.ex"),
-          path != "lib/skillbook/support/number.ex",
-          {place, function} <- calls(File.read!(path)),
-          do: "#{path}:#{place} #{function}"
-
-    assert found == [], "use Skillbook.Support.Number"
-  end
-
-  test "finds calls, captures and pipes" do
-    for code <- [
-          ~S'Integer.parse("1")',
-          ~S'"1" |> Integer.parse()',
-          ~S'Enum.map(list, &String.to_integer/1)',
-          ~S':erlang.binary_to_integer("1")',
-          ~S'with {f, ""} <- Float.parse(text), do: f'
-        ] do
-      assert [_call] = calls(code), code
-    end
-
-    assert calls(~S'Number.integer("1") + Integer.digits(1)') == []
-  end
-
-  defp calls(code) do
-    {:ok, ast} = Code.string_to_quoted(code)
-
-    {_ast, found} =
-      Macro.prewalk(ast, [], fn
-        {:., meta, [{:__aliases__, _, module}, function]} = node, found ->
-          {node, add(found, module, function, meta)}
-
-        {:., meta, [module, function]} = node, found when is_atom(module) ->
-          {node, add(found, module, function, meta)}
-
-        node, found ->
-          {node, found}
-      end)
-
-    found
-  end
-
-  defp add(found, module, function, meta) do
-    if {module, function} in @forbidden,
-      do: [{meta[:line], "#{inspect(module)}.#{function}"} | found],
-      else: found
-  end
-
-  # The text, and what each of the two reads.
   test "reads like Integer.parse and Float.parse, with a limit" do
     for text <-
           ["", "0", "-0", "+5", "7x", "x7", " 7", "--1", "1_000", "1.5", ".5", "1e3", "1.0e3"] ++

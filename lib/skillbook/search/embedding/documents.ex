@@ -1,0 +1,81 @@
+defmodule Skillbook.Embedding.Documents do
+  @moduledoc false
+  # The documents in the database as texts to embed: memories, and those of parts.
+  # Their vectors are in the native library, apart from those of entries.
+  #
+  # Each run of the full-text index has the digests of its documents' texts
+  # (`Skillbook.Search.Index`), so an unchanged document has the same ones. A search compares a
+  # query only with the runs that its reader sees.
+
+  @behaviour Skillbook.Embedding.Source
+
+  alias Skillbook.Embedding.Vectors
+  alias Skillbook.Handlers.Memory
+  alias Skillbook.Search.Index
+  alias Skillbook.{Book, Native, Part}
+
+  # Each has `searched/2`, which returns segment key, id and document for each id.
+  @tables %{"memory" => Memory.Table}
+
+  @impl true
+  def digests(book) do
+    found =
+      for {kind, runs} <- runs(book) do
+        {known, missing} = Native.search_digests(book.document_vectors, runs)
+        {known, for({digest, id} <- missing, do: {digest, {kind, id}})}
+      end
+
+    {known, missing} = Enum.unzip(found)
+
+    {known |> Enum.concat() |> Enum.uniq(),
+     missing |> Enum.concat() |> Enum.uniq_by(&elem(&1, 0))}
+  end
+
+  @impl true
+  def texts(book, missing) do
+    wanted = MapSet.new(missing, &elem(&1, 0))
+    ids = Enum.group_by(missing, fn {_, {kind, _}} -> kind end, fn {_, {_, id}} -> id end)
+
+    tables = tables(book)
+
+    for {kind, ids} <- ids,
+        documents = result(tables[kind].searched(Book.sql(book), Enum.uniq(ids))),
+        documents = for({_key, id, document} <- documents, do: {id, document}),
+        {digest, text} <- documents |> Native.search_chunks() |> Enum.uniq_by(&elem(&1, 0)),
+        digest in wanted,
+        do: {digest, text}
+  end
+
+  @impl true
+  def put(book, rows), do: Vectors.put(book.document_vectors, rows)
+
+  @impl true
+  def clear(book), do: Vectors.clear(book.document_vectors)
+
+  @impl true
+  def retain(book) do
+    runs = for {_kind, runs} <- runs(book), run <- runs, do: run
+    Native.search_retain(book.document_vectors, runs)
+  end
+
+  defp tables(book), do: book.parts |> Part.all(:documents) |> Enum.reduce(@tables, &Map.merge/2)
+
+  # Other books of the database have the same memories.
+  defp runs(book) do
+    for {kind, _table} <- tables(book),
+        scopes = if(@tables[kind], do: :all, else: scopes(book, kind)),
+        scopes != [],
+        book.store != nil do
+      {kind, result(book |> Book.sql() |> Index.runs(kind, scopes))}
+    end
+  end
+
+  defp scopes(book, kind) do
+    part = Enum.find(book.parts, &(Part.all([&1], :documents) |> Enum.any?(fn t -> t[kind] end)))
+    part.documents(book, kind)
+  end
+
+  # The indexer takes it as a failed attempt.
+  defp result({:ok, result}), do: result
+  defp result({:error, error}), do: throw({:error, error})
+end

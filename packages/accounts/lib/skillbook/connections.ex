@@ -1,0 +1,623 @@
+defmodule Skillbook.Connections do
+  @moduledoc """
+  Accounts of a book at other vendors: mail, calendars, files and customers.
+
+  The option `:connections` of a book names them:
+
+      {Skillbook,
+       name: MyApp.Skills,
+       store: "skills.db",
+       connections: [
+         key: {:env, "SKILLBOOK_CONNECTIONS_KEY"},
+         google: [client_id: "1234.apps.googleusercontent.com", client_secret: {:env, "GOOGLE"}],
+         hubspot: [token: {:env, "HUBSPOT_TOKEN"}],
+         post: [
+           vendor: :imap,
+           host: "mail.example.com",
+           username: "ann@example.com",
+           password: fn -> MyApp.Vault.read("mail") end
+         ]
+       ]}
+
+  The list may also be a function without arguments that returns it.
+
+  ## Options of an account
+
+    * `:vendor` (name or module) - `:google`, `:hubspot`, `:imap`, `:caldav` or a module with the
+      behaviour `Skillbook.Connections.Vendor`. Defaults to the name of the account
+    * `:profiles` (`:all` or list of ids) - the profiles that may use it. Defaults to `:all`
+    * `:services` (list) - which of the vendor's services it is used for, such as `[:mail]`.
+      Defaults to all of them
+    * `:url` (URL) - a base URL in place of the vendor's hosts, for tests and gateways
+    * `:http` (adapter) - the adapter of `Skillbook.HTTP`. Defaults to `Skillbook.HTTP.Native`
+    * `:retries` (number) - how often a request is repeated after a failure that passes, such as a
+      rate limit. Defaults to 4
+    * `:quota` (keyword list) - how much a node may ask of a service, `{units, seconds}` or
+      `:infinity`, instead of the limit that the vendor publishes: `[hubspot: {190, 10}]`. The
+      names are `:gmail`, `:calendar` and `:drive` for Google, and `:hubspot` and `:search` for
+      HubSpot
+
+  and those of the vendor: `Skillbook.Connections.Google`, `Skillbook.Connections.HubSpot`,
+  `Skillbook.Connections.IMAP` and `Skillbook.Connections.CalDAV` describe them.
+
+  The option `:key` encrypts the tokens of people in the `:store`: a secret with 32 bytes in
+  base64, which `generate_key/0` makes, or a list of secrets. The first key encrypts and all of
+  them decrypt, so a key is replaced by adding the next one in front; `rotate/1` then encrypts all
+  tokens again.
+
+  Secrets are `{:env, name}`, a function of no argument, or a function of the profile's id. They
+  are read when they are needed. A text is refused, because reports of supervisors would show it.
+  """
+
+  alias Skillbook.Book.Profiles
+  alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, SignIn}
+  alias Skillbook.Connections.{Table, Tokens, Vendor}
+  alias Skillbook.Support.{Arguments, Options, Secret}
+  alias Skillbook.{Book, Connection, ConnectionError, Context, OptionError, Profile, SQL}
+
+  @typedoc "A token, in a function, so that no report shows it."
+  @type token :: (() -> String.t())
+
+  # Milliseconds, for calls without a time limit of their own.
+  @timeout 30_000
+  # Milliseconds for a request to the vendor's sign-in.
+  @request 10_000
+
+  # For handlers
+
+  @doc """
+  Returns the account for a service: the first one, in the book's order, that the profile has.
+
+  Its deadline is a little before the time limit of the call.
+  """
+  @spec account(Context.t(), Vendor.service()) ::
+          {:ok, Account.t()} | {:error, ConnectionError.t()}
+  def account(%Context{} = context, service) do
+    book = context.book && Book.find(context.book)
+    offering = for account <- accounts(book), service in account.services, do: account
+    allowed = Enum.filter(offering, &allowed?(&1, Profile.ids(context.profile)))
+
+    case Enum.find(allowed, &(service in connected(&1, context.profile))) do
+      nil -> {:error, none(allowed, context, service)}
+      account -> {:ok, of_call(account, context)}
+    end
+  end
+
+  def account(context, _service),
+    do: Arguments.check!("Skillbook.Connections.account/2", context: {Context, context})
+
+  @doc false
+  # Whether a call has the connection that its page names, with a scope that the command needs.
+  # Reads no database, and asks no vendor.
+  @spec check(Context.t()) :: :ok | {:error, ConnectionError.t()}
+  def check(%Context{entry: %{name: name, data: %{"connection" => service}}} = context)
+      when is_binary(service) do
+    known = for account <- accounts(Book.find(context.book)), known <- account.services, do: known
+    service = Enum.find(known ++ Vendor.services(), service, &(Atom.to_string(&1) == service))
+
+    with {:ok, account} <- account(context, service) do
+      if auth(account) == :oauth,
+        do: check_scopes(account, Map.get(account.vendor.commands(), name, [])),
+        else: :ok
+    end
+  end
+
+  def check(%Context{}), do: :ok
+
+  defp accounts(%Book{connections: %Config{accounts: accounts}}), do: accounts
+  defp accounts(_none), do: []
+
+  defp of_call(account, context) do
+    limit = context.timeout || @timeout
+    deadline = System.monotonic_time(:millisecond) + limit - min(div(limit, 10), 1_000)
+    account = of_profile(account, context.profile.id)
+    %{account | deadline: deadline, command: context.entry && context.entry.name}
+  end
+
+  # The account as a profile uses it, with the address of the person.
+  defp of_profile(account, profile) do
+    account = %{account | profile: profile}
+
+    case auth(account) do
+      :oauth ->
+        with {_status, _scopes, identity} <- Tokens.fact(account.book, profile, account.name),
+             do: %{account | identity: identity},
+             else: (nil -> account)
+
+      _secret ->
+        account
+    end
+  end
+
+  defp none(allowed, context, service) do
+    account = Enum.find(allowed, &(auth(&1) == :oauth))
+
+    %ConnectionError{
+      kind: :none,
+      account: account && account.name,
+      profile: context.profile.id,
+      service: service,
+      command: context.entry && context.entry.name
+    }
+  end
+
+  defp auth(account), do: account.vendor.auth(account.options)
+
+  # A profile that acts for others has the rights that all of them have, and the mail of one
+  # person is not the others'.
+  defp allowed?(account, ids),
+    do: listed?(account.profiles, ids) and (match?([_own], ids) or not personal?(account))
+
+  defp listed?(:all, _ids), do: true
+  defp listed?(listed, ids), do: ids -- listed == []
+
+  # Whether each profile has a connection, or a secret, of its own.
+  defp personal?(%{options: options} = account) do
+    case auth(account) do
+      :oauth -> true
+      :service_account -> Enum.any?([:subject, :service_account], &is_function(options[&1], 1))
+      {:secret, option} -> is_function(options[option], 1)
+    end
+  end
+
+  # The services of an account that a profile has. A withdrawn connection stays, so that its
+  # commands say how to renew it.
+  defp connected(account, profile) do
+    with :oauth <- auth(account),
+         {_status, scopes, _identity} <- Tokens.own_fact(account.book, profile, account.name) do
+      Enum.filter(account.services, &granted?(account.vendor, &1, scopes))
+    else
+      nil -> []
+      _secret -> account.services
+    end
+  end
+
+  # Whether any command of a service can run with these scopes.
+  defp granted?(vendor, service, scopes) do
+    Enum.any?(vendor.commands(), fn {command, any} ->
+      Vendor.service(command) == service and Enum.any?(any, &(&1 in scopes))
+    end)
+  end
+
+  @doc """
+  Returns the token of an account, renewed before it expires.
+
+  Any one of the scopes suffices; the first is the least. An account without scopes, such as one
+  with a password, takes `[]`. Waits for a renewal at most until the deadline of the account.
+  """
+  @spec token(Account.t(), [String.t()]) :: {:ok, token()} | {:error, ConnectionError.t()}
+  def token(%Account{} = account, scopes) do
+    case auth(account) do
+      {:secret, option} -> secret(account, option)
+      :service_account -> Tokens.fetch(account, scopes)
+      :oauth -> with :ok <- check_scopes(account, scopes), do: Tokens.fetch(account, scopes)
+    end
+  end
+
+  def token(account, _scopes),
+    do: Arguments.check!("Skillbook.Connections.token/2", account: {Account, account})
+
+  defp secret(account, option) do
+    with {:error, reason} <- Secret.read(Map.fetch!(account.options, option), account.profile),
+         do: {:error, error(account, :secret, "the option #{inspect(option)}: #{reason}")}
+  end
+
+  defp check_scopes(account, scopes) do
+    case Tokens.fact(account.book, account.profile, account.name) do
+      nil ->
+        {:error, error(account, :none)}
+
+      {:revoked, _scopes, _identity} ->
+        {:error, error(account, :revoked)}
+
+      {:connected, granted, _identity} ->
+        if scopes == [] or Enum.any?(scopes, &(&1 in granted)),
+          do: :ok,
+          else: {:error, %{error(account, :scope) | scopes: scopes}}
+    end
+  end
+
+  @doc """
+  Says that the vendor refused a token as expired or unknown, so that it is renewed before its
+  next use.
+  """
+  @spec refused(Account.t(), token()) :: :ok
+  def refused(%Account{} = account, token) when is_function(token, 0) do
+    case auth(account) do
+      {:secret, _option} -> :ok
+      _renewed -> Tokens.refuse(account, token)
+    end
+  end
+
+  # The token is not shown.
+  def refused(account, _token),
+    do: Arguments.check!("Skillbook.Connections.refused/2", account: {Account, account})
+
+  @doc """
+  Returns the services for which a profile has a connection, in alphabetical order.
+
+  Views call it, so it reads no database. A withdrawn connection counts, so that its commands say
+  how to renew it.
+  """
+  @spec services(atom(), String.t()) :: [String.t()]
+  def services(book, profile) when is_atom(book) and is_binary(profile) do
+    found = Book.find(book)
+    services_of(book, (found && Profiles.find(found, profile)) || Profile.new!(id: profile))
+  end
+
+  def services(book, profile) do
+    function = "Skillbook.Connections.services/2"
+    Arguments.check!(function, book: {:book, book}, profile: {:text, profile})
+  end
+
+  @doc false
+  # Those of a profile and of the profiles that it also acts for.
+  @spec services_of(atom(), Profile.t()) :: [String.t()]
+  def services_of(book, profile) do
+    for(
+      account <- accounts(Book.find(book)),
+      allowed?(account, Profile.ids(profile)),
+      service <- connected(account, profile),
+      do: Atom.to_string(service)
+    )
+    |> Enum.uniq()
+    |> Enum.sort()
+  end
+
+  # For people
+
+  @doc """
+  Lists the connections of a profile, or of all profiles without the option `:profile`. With the
+  option `:tenant`, those that a profile with this `:tenant` may see are listed.
+
+  Accounts with a secret of the application are listed for a profile that may use them; without a
+  profile once, with `profile: nil`.
+
+  ## Examples
+
+      iex> options = [builtins: false, connections: [hubspot: [token: {:env, "HUBSPOT_TOKEN"}]]]
+      iex> {:ok, _} = Skillbook.start_link([name: :listed] ++ options)
+      iex> {:ok, [connection]} = Skillbook.Connections.list(:listed, profile: "default")
+      iex> {connection.account, connection.status, connection.services}
+      {:hubspot, :connected, [:hubspot]}
+  """
+  @spec list(Skillbook.book(), profile: String.t(), tenant: Profile.tenant()) ::
+          {:ok, [Connection.t()]} | {:error, Exception.t()}
+  def list(book, options \\ []) do
+    names = [:profile, :tenant]
+
+    with {:ok, book, options} <- start("Skillbook.Connections.list/2", book, options, names),
+         {:ok, rows} <- rows(book, options[:profile]) do
+      reader = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
+      rows = Enum.filter(rows, &Profile.reads?(reader, &1.tenant))
+      {:ok, Enum.flat_map(accounts(book), &listed(&1, rows, options[:profile]))}
+    end
+  end
+
+  defp rows(book, profile) do
+    with sql when sql != nil <- Book.sql(book),
+         {:ok, rows} <- Table.list(sql, profile) do
+      {:ok, rows}
+    else
+      nil -> {:ok, []}
+      {:error, error} -> {:error, error}
+    end
+  end
+
+  defp listed(account, rows, profile) do
+    case auth(account) do
+      :oauth ->
+        for row <- rows, row.account == Atom.to_string(account.name), do: connection(account, row)
+
+      _secret ->
+        if profile == nil or allowed?(account, [profile]),
+          do: [Connection.new(account, profile)],
+          else: []
+    end
+  end
+
+  defp connection(account, row) do
+    services = Enum.filter(account.services, &granted?(account.vendor, &1, row.scopes))
+    Connection.new(account, row, services)
+  end
+
+  @doc false
+  # The accounts that a profile signs in to itself: with its connection or `nil`, the commands
+  # that it may use then, and those of them that the connection has no scope for, each with the
+  # least scope.
+  @spec sign_ins(Skillbook.book(), Profile.t()) ::
+          {:ok,
+           [
+             %{
+               account: atom(),
+               connection: Connection.t() | nil,
+               services: [Vendor.service()],
+               commands: [String.t()],
+               missing: [%{command: String.t(), scope: String.t()}]
+             }
+           ]}
+          | {:error, Exception.t()}
+  def sign_ins(book, %Profile{id: id} = profile) do
+    book = Book.fetch!(book)
+
+    accounts =
+      for account <- accounts(book),
+          account = %{account | profile: id},
+          auth(account) == :oauth,
+          check_allowed(book, account, :allowed) == :ok,
+          do: account
+
+    with {:ok, rows} <- if(accounts == [], do: {:ok, []}, else: rows(book, id)),
+         do: {:ok, Enum.map(accounts, &sign_in(book, profile, &1, rows))}
+  end
+
+  defp sign_in(book, profile, account, rows) do
+    connection = account |> listed(rows, profile.id) |> List.first()
+    commands = book |> SignIn.visible(account, profile) |> Enum.sort()
+
+    granted =
+      case connection do
+        %Connection{status: :connected, scopes: scopes} -> scopes
+        _none_or_revoked -> []
+      end
+
+    missing =
+      for command <- commands,
+          [least | _] = any <- [Vendor.scopes(account.vendor, command)],
+          not Enum.any?(any, &(&1 in granted)),
+          do: %{command: command, scope: least}
+
+    %{
+      account: account.name,
+      connection: connection,
+      services: account.services,
+      commands: commands,
+      missing: missing
+    }
+  end
+
+  @doc """
+  Begins a sign-in: returns the address that the person opens in a browser.
+
+  The vendor sends the browser to the `:redirect` address with the parameters for `complete/3`.
+  The answer counts once, for this profile and account, and for 10 minutes.
+
+  It asks for the fewest scopes that the commands need, in addition to those that the connection
+  has.
+
+  ## Options
+
+    * `:profile` (text) - the id of the profile. Defaults to `"default"`
+    * `:redirect` (URL) - an address of the application that is registered with the vendor.
+      Required
+    * `:for` (list of names) - the commands that the connection is for. Defaults to those of the
+      account that the profile may use
+    * `:session` (text) - a secret that only the browser has in which the person begins, such as
+      one in a cookie. The answer then counts only with the same text. Defaults to none
+  """
+  @spec authorize(Skillbook.book(), atom() | String.t(), Skillbook.options()) ::
+          {:ok, %{url: String.t(), state: String.t(), expires_at: DateTime.t()}}
+          | {:error, Exception.t()}
+  def authorize(book, account, options) do
+    names = [:profile, :redirect, :for, :session]
+
+    with {:ok, book, options} <-
+           start("Skillbook.Connections.authorize/3", book, options, names, account),
+         {:ok, redirect} <- Keyword.fetch(options, :redirect) |> required(:redirect),
+         {:ok, account} <- fetch(book, account, options[:profile] || "default"),
+         do: SignIn.begin(book, account, redirect, options[:for], options[:session])
+  end
+
+  defp required({:ok, value}, _option), do: {:ok, value}
+
+  defp required(:error, option) do
+    {:error, %OptionError{subject: "a sign-in", option: option, problem: :missing}}
+  end
+
+  @doc """
+  Ends a sign-in with the parameters of the vendor's redirect, and stores its tokens.
+
+  `parameters` is a map with the texts `"state"`, and `"code"` or `"error"`. The option `:profile`
+  must be the profile that began it: the application takes it from its own session, so that nobody
+  connects an account of somebody else. It defaults to `"default"`.
+
+  With the option `:redirect`, the address at which the parameters came, an answer counts only for
+  a sign-in with the same `:redirect`: an application with several vendors gives each account an
+  address of its own. `:session` is that of `authorize/3`.
+  """
+  @spec complete(Skillbook.book(), map(), Skillbook.options()) ::
+          {:ok, Connection.t()} | {:error, Exception.t()}
+  def complete(book, parameters, options \\ []) do
+    names = [:profile, :redirect, :session]
+
+    with {:ok, book, options} <-
+           start("Skillbook.Connections.complete/3", book, options, names),
+         profile = options[:profile] || "default",
+         {redirect, session} = {options[:redirect], options[:session]},
+         {:ok, account, row} <- SignIn.complete(book, parameters, profile, redirect, session),
+         do: {:ok, connection(account, row)}
+  end
+
+  @doc """
+  Ends a connection: revokes its tokens at the vendor, and deletes them.
+
+  They are deleted even if the vendor does not answer. Then the field `:revoked` is false, and
+  `:reason` says why; the person can withdraw the access in the settings of the vendor's account.
+
+  Takes the option `:profile`, which defaults to `"default"`.
+  """
+  @spec disconnect(Skillbook.book(), atom() | String.t(), Skillbook.options()) ::
+          {:ok, %{revoked: boolean(), reason: String.t() | nil}} | {:error, Exception.t()}
+  def disconnect(book, account, options \\ []) do
+    with {:ok, book, options} <-
+           start("Skillbook.Connections.disconnect/3", book, options, [:profile], account),
+         {:ok, account} <- fetch(book, account, options[:profile] || "default", :any),
+         {:ok, sql} <- sql(book, account),
+         key = {account.profile, Atom.to_string(account.name)},
+         {:ok, row} <- row(sql, key, account),
+         # First at the vendor: if this node is killed between the two, the row still shows it.
+         revoked = revoke(book, account, row),
+         {:ok, _deleted?} <- Table.delete(sql, key) |> store_error(account) do
+      Tokens.changed(book)
+      Tokens.event(account, :disconnected)
+
+      case revoked do
+        :ok -> {:ok, %{revoked: true, reason: nil}}
+        {:error, reason} -> {:ok, %{revoked: false, reason: reason}}
+      end
+    end
+  end
+
+  defp row(sql, key, account) do
+    case Table.get(sql, key) |> store_error(account) do
+      {:ok, nil} -> {:error, error(account, :none)}
+      other -> other
+    end
+  end
+
+  defp revoke(_book, _account, %{status: :revoked}), do: :ok
+
+  defp revoke(book, account, row) do
+    with {:ok, keys} <- Cipher.keys(book.connections.keys),
+         {:ok, tokens} <- Renewal.open(keys, row),
+         do: OAuth.revoke(account, fn -> tokens.().refresh || tokens.().access end, @request)
+  end
+
+  @doc """
+  Encrypts all tokens again with the first key of the option `:key`, and returns the number of
+  those that had another one.
+
+  Run it after a new key was added in front of the list; then the other keys can be left out.
+  Tokens are also encrypted with the first key when they are renewed.
+  """
+  @spec rotate(Skillbook.book()) :: {:ok, non_neg_integer()} | {:error, Exception.t()}
+  def rotate(book) do
+    with {:ok, book, _options} <- start("Skillbook.Connections.rotate/1", book, [], []),
+         account = %Account{book: book.name, name: nil, vendor: nil},
+         {:ok, sql} <- sql(book, account),
+         {:ok, keys} <- keys(book, account),
+         {:ok, rows} <- Table.list(sql, nil) |> store_error(account),
+         [{first, _key} | _] = keys do
+      rows
+      |> Enum.reject(&(&1.key_id == first))
+      |> Options.each(&rotate(sql, keys, &1))
+      |> case do
+        {:ok, rotated} -> {:ok, Enum.count(rotated, & &1)}
+        error -> error
+      end
+    end
+  end
+
+  defp rotate(sql, keys, row) do
+    place = Renewal.place(row)
+
+    case Cipher.decrypt(keys, row.key_id, place, row.secret) do
+      {:ok, text} ->
+        {id, secret} = Cipher.encrypt(keys, place, text.())
+        Table.encrypt_again(sql, row, id, secret)
+
+      {:error, reason} ->
+        {:error,
+         %ConnectionError{
+           kind: :key,
+           account: row.account,
+           profile: row.profile,
+           reason: reason
+         }}
+    end
+  end
+
+  defp keys(book, account) do
+    with {:error, reason} <- Cipher.keys((book.connections || %Config{}).keys),
+         do: {:error, error(account, :key, reason)}
+  end
+
+  @doc """
+  Makes a key for the option `:key`: 32 random bytes in base64.
+
+      iex> byte_size(Base.decode64!(Skillbook.Connections.generate_key()))
+      32
+  """
+  @spec generate_key() :: String.t()
+  defdelegate generate_key, to: Cipher, as: :generate
+
+  # Arguments
+
+  defp start(function, book, options, names, account \\ :none) do
+    types = [book: {:book, book}, account: {:name, account}, options: {:options, options}]
+    Arguments.check!(function, types)
+    options = Options.keywords(options)
+
+    with :ok <- Options.validate(options, "a connection", Keyword.take(schema(), names)),
+         do: {:ok, Book.fetch!(book), options}
+  end
+
+  defp schema do
+    [
+      profile: {"the id of a profile", &Options.text?/1},
+      tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
+      redirect: {~s(a URL such as "https://example.com/callback"), &redirect?/1},
+      for: {"a list of names of commands", &Options.texts?/1},
+      session: {"a text", &(is_binary(&1) and &1 != "")}
+    ]
+  end
+
+  defp redirect?(url) do
+    Options.text?(url) and byte_size(url) <= 2_000 and
+      match?(
+        {:ok, %URI{scheme: scheme, host: host, fragment: nil, userinfo: nil}}
+        when scheme in ["http", "https"] and host not in [nil, ""],
+        URI.new(url)
+      )
+  end
+
+  # The account of a name, which the profile may use and people sign in to.
+  defp fetch(book, name, profile, which \\ :allowed) do
+    with {:ok, account} <- find(book, name),
+         account = %{account | profile: profile},
+         :ok <- check_allowed(book, account, which),
+         :oauth <- auth(account) do
+      {:ok, of_profile(account, profile)}
+    else
+      {:error, error} -> {:error, error}
+      _secret -> {:error, %ConnectionError{kind: :sign_in, account: name}}
+    end
+  end
+
+  # The profile of a connection may have been taken from the list since.
+  defp check_allowed(_book, _account, :any), do: :ok
+
+  defp check_allowed(book, account, :allowed) do
+    with true <- allowed?(account, [account.profile]),
+         {:ok, _profile} <- Profiles.fetch(book, account.profile) do
+      :ok
+    else
+      {:error, error} -> {:error, error}
+      _not_allowed -> {:error, error(account, :profile)}
+    end
+  end
+
+  defp find(book, name) do
+    with :error <- Config.find(book.connections, name) do
+      names = book |> accounts() |> Enum.map_join(", ", & &1.name)
+      reason = if names != "", do: names
+      name = if is_atom(name), do: name, else: String.slice(name, 0, 100)
+      {:error, %ConnectionError{kind: :account, account: name, reason: reason}}
+    end
+  end
+
+  defp sql(book, account) do
+    case Book.sql(book) do
+      nil -> {:error, error(account, :store)}
+      sql -> {:ok, sql}
+    end
+  end
+
+  defp store_error({:error, %SQL.Error{} = error}, account),
+    do: {:error, error(account, :store, Exception.message(error))}
+
+  defp store_error(ok, _account), do: ok
+
+  defp error(account, kind, reason \\ nil),
+    do: ConnectionError.new(account, kind, reason)
+end

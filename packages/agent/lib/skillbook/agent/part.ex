@@ -1,0 +1,91 @@
+defmodule Skillbook.Agent.Part do
+  @moduledoc false
+  # Agents, the router, approvals and stored conversations of a book.
+
+  use Skillbook.Part
+
+  alias Skillbook.Agent.{Prose, Settings}
+  alias Skillbook.Approval.Decision
+  alias Skillbook.{Approval, Preflight, Source}
+  alias Skillbook.Support.Options
+
+  # Those of stored conversations, which are off by default.
+  @conversations [keep: 30, max: 200]
+
+  @impl true
+  def options do
+    [
+      approvals: {"a keyword list", &Keyword.keyword?/1},
+      agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
+      preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
+      conversations: {"[keep: days, max: number] or false", &conversations?/1}
+    ]
+  end
+
+  @impl true
+  def read(book, options) do
+    approvals = options[:approvals] || []
+
+    with :ok <- Options.validate(approvals, "a book's :approvals", approvals()),
+         {:ok, agent} <- Settings.read_book(options[:agent]),
+         :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight") do
+      conversations = options[:conversations] || false
+
+      {:ok,
+       %{
+         book
+         | agent: agent,
+           preflight: options[:preflight],
+           approvals: Keyword.merge(book.approvals, approvals),
+           conversations: conversations && Keyword.merge(@conversations, conversations)
+       }}
+    end
+  end
+
+  defp approvals do
+    [
+      expire: {"a number of seconds from 1", &Options.positive?/1},
+      keep: {"a number of days from 1", &Options.positive?/1},
+      max_waiting: {"a whole number from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1}
+    ]
+  end
+
+  defp conversations?(false), do: true
+
+  defp conversations?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {key, value} -> key in [:keep, :max] and Options.positive?(value) end)
+  end
+
+  @impl true
+  def check_profile(options, subject),
+    do: Preflight.Settings.validate(options[:preflight], "the :preflight of #{subject}")
+
+  @impl true
+  def builtins(_book) do
+    domains = ["agent", "workflow"]
+
+    [
+      %{
+        source: Source.builtin(:agent),
+        of: domains,
+        domains: domains,
+        names: %{}
+      }
+    ]
+  end
+
+  @impl true
+  def functions do
+    %{
+      approvals: &Decision.list/3,
+      approve: &Decision.approve/3,
+      deny: &Decision.deny/3,
+      carry_out: &Prose.carry_out/3
+    }
+  end
+
+  @impl true
+  defdelegate store_call(routed, context, written, ref), to: Approval.Request, as: :store
+end

@@ -1,0 +1,97 @@
+defmodule Skillbook.Scheduler.Part do
+  @moduledoc false
+  # The schedules of a book: its engine, its firings, and jobs of Oban.
+
+  use Skillbook.Part
+
+  alias Skillbook.Scheduler.{Local, Operations, Server}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Agenda, Native, Oban, OptionError}
+
+  @impl true
+  def options do
+    [
+      scheduler: {"a module, {module, argument} or false", &scheduler?/1},
+      schedules: {"a keyword list", &Keyword.keyword?/1}
+    ]
+  end
+
+  @impl true
+  def read(book, options) do
+    schedules = options[:schedules] || []
+
+    with :ok <- Options.validate(schedules, "a book's :schedules", schedules()),
+         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]) do
+      scheduler = if run_schedules?(book.name), do: scheduler, else: false
+      {:ok, %{book | scheduler: scheduler, schedules: Keyword.merge(book.schedules, schedules)}}
+    end
+  end
+
+  # Schedules need the database: each firing is claimed in it.
+  defp scheduler(scheduler, nil) when scheduler in [nil, false], do: {:ok, false}
+  defp scheduler(false, _store), do: {:ok, false}
+  defp scheduler(nil, _store), do: {:ok, {Local, nil}}
+
+  defp scheduler(scheduler, nil) do
+    problem = {:invalid, "false, for the book has no :store to claim firings in,", scheduler}
+    {:error, %OptionError{subject: "a book", option: :scheduler, problem: problem}}
+  end
+
+  defp scheduler(module, _store) when is_atom(module), do: {:ok, {module, nil}}
+  defp scheduler(scheduler, _store), do: {:ok, scheduler}
+
+  # `config :skillbook, run_schedules: false`, or the names of the only books that run theirs.
+  defp run_schedules?(name) do
+    case Application.get_env(:skillbook, :run_schedules, true) do
+      names when is_list(names) -> name in names
+      run? -> run? == true
+    end
+  end
+
+  defp scheduler?({module, _argument}), do: is_atom(module)
+  defp scheduler?(module), do: is_atom(module) and module not in [nil, true]
+
+  defp schedules do
+    [
+      run_as: {"the id of a profile or nil", &(is_nil(&1) or Options.text?(&1))},
+      builtins: {"a list of globs", &globs?/1},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_running: {"a whole number from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1},
+      missed: {":skip or :run_once", &(&1 in [:skip, :run_once])},
+      interrupted: {":fail or :run", &(&1 in [:fail, :run])},
+      keep: {"a number of days from 1", &Options.positive?/1},
+      min_interval: {"a number of seconds from 1", &Options.positive?/1},
+      max_per_profile: {"a whole number from 1", &Options.positive?/1},
+      dispatch: {"{module, function} or nil", &callback?/1},
+      clock:
+        {"a function without arguments, {module, function} or nil",
+         &(is_function(&1, 0) or callback?(&1))}
+    ]
+  end
+
+  defp globs?(globs), do: Options.texts?(globs) and Native.globs_check(globs) == :ok
+
+  defp callback?({module, function}), do: is_atom(module) and is_atom(function)
+  defp callback?(value), do: is_nil(value)
+
+  @impl true
+  def children(%{scheduler: false}), do: []
+  def children(book), do: Server.children(book)
+
+  @impl true
+  defdelegate schedules_changed(book), to: Server, as: :follow
+
+  @impl true
+  def functions do
+    %{
+      schedule: &Agenda.report/2,
+      pause_schedule: &Operations.pause/3,
+      resume_schedule: &Operations.resume/3,
+      run_schedule: &Operations.run/3
+    }
+  end
+
+  @impl true
+  def check_page(entry), do: with({:ok, _options} <- Oban.of_page(entry), do: :ok)
+end
