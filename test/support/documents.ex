@@ -11,7 +11,7 @@ defmodule Skillbook.Test.Documents do
       # Tests of packages run in their own folders.
       @moduledoc path
                  |> File.read!()
-                 |> String.replace(~s("test/support), ~s("\#{root}/test/support))
+                 |> String.replace(~s("test/support), ~s("#{root}/test/support))
     end
   end
 end

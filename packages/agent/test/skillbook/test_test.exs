@@ -377,15 +377,17 @@ defmodule Skillbook.TestTest do
       assert Task.yield(task, 50) == nil
       send(entries, :go)
 
-      for _ <- 1..20 do
-        receive do
-          {:called, pid} -> send(pid, :go)
-        after
-          20 -> :ok
-        end
-      end
+      assert %Test{vectors: true} = answer(task)
+    end
 
-      assert %Test{vectors: true} = Task.await(task, 60_000)
+    defp answer(task) do
+      receive do
+        {:called, embedder} ->
+          send(embedder, :go)
+          answer(task)
+      after
+        0 -> with nil <- Task.yield(task, 20), do: answer(task), else: ({:ok, test} -> test)
+      end
     end
 
     @tag :capture_log

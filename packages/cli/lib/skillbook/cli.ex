@@ -24,7 +24,7 @@ defmodule Skillbook.CLI do
   def main(argv) do
     log_to_standard_error()
     Skillbook.Catalog.Handlers.standalone()
-    {:ok, _} = Application.ensure_all_started(:skillbook)
+    {:ok, _} = Application.ensure_all_started(:skillbook_cli)
     System.halt(run(argv))
   end
 

@@ -359,7 +359,7 @@ defmodule Skillbook.Test.CaseFailuresTest do
     file = Path.join(folder, "one_test.exs")
 
     File.write!(file, """
-    {:ok, _} = Application.ensure_all_started(:skillbook)
+    {:ok, _} = Application.ensure_all_started(:skillbook_agent)
     ExUnit.start(autorun: false, colors: [enabled: false])
     defmodule OneTest do
       use Skillbook.Test, #{options}

@@ -1,7 +1,7 @@
 # Serves the book of the judges over standard input and output, as `bin/skillbook mcp` serves one:
 # elixir -pa EBIN stdio.exs
 Logger.configure_backend(:console, device: :standard_error)
-{:ok, _} = Application.ensure_all_started(:skillbook)
+{:ok, _} = Application.ensure_all_started(:skillbook_mcp)
 
 alias Skillbook.MCP.Stdio
 alias Skillbook.Test.{MCPBook, MCPJudges}
