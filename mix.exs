@@ -11,6 +11,7 @@ defmodule Skillbook.MixProject do
       elixirc_paths: elixirc_paths(Mix.env()),
       # The NIF's compiler is a module of this project, so it runs after Elixir's compiler.
       compilers: [:elixir, :skillbook_nif, :app],
+      native: native(),
       start_permanent: Mix.env() == :prod,
       deps: [],
       description:
@@ -23,6 +24,28 @@ defmodule Skillbook.MixProject do
       mod: {Skillbook.Application, []},
       extra_applications: applications(Mix.env()),
       env: [skillbook_parts: parts()]
+    ]
+  end
+
+  # The libraries in Rust, see `mix help compile.skillbook_nif`.
+  defp native do
+    [
+      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {90, 60}},
+      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {90, 60}},
+      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {40, 30}},
+      %{
+        crate: "skillbook_embed",
+        variable: "SKILLBOOK_EMBED",
+        setting: {:embedder, :local},
+        first_build: {85, 110}
+      },
+      %{
+        crate: "skillbook_connect",
+        variable: "SKILLBOOK_CONNECT",
+        setting: {:connections, true},
+        programs: ["skillbook_text"],
+        first_build: {180, 150}
+      }
     ]
   end
 
