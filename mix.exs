@@ -30,14 +30,14 @@ defmodule Skillbook.MixProject do
   # The libraries in Rust, see `mix help compile.skillbook_nif`.
   defp native do
     [
-      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {90, 60}},
-      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {90, 60}},
-      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {40, 30}},
+      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {80, 80}},
+      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {70, 70}},
+      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {30, 40}},
       %{
         crate: "skillbook_embed",
         variable: "SKILLBOOK_EMBED",
         setting: {:embedder, :local},
-        first_build: {85, 110}
+        first_build: {90, 110}
       },
       %{
         crate: "skillbook_connect",

@@ -39,7 +39,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       Without it the library is always built.
     * `:programs` - the crate's programs, which are put beside the library
     * `:first_build` - how many crates the first build compiles and about how many seconds it
-      takes on two free cores, besides those for the libraries before it
+      takes on two free cores; of libraries that are always built, besides those before it
   """
 
   @impl true
@@ -49,9 +49,15 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
     for {library, {:copy, path}} <- wishes, do: copy_all(library, path, folder)
     copied? = Enum.any?(wishes, &match?({_, {:copy, _}}, &1))
-    built? = build(for({library, :build} <- wishes, do: library), folder)
+    built = for {library, :build} <- wishes, do: library
 
-    if copied? or built? do
+    # With others beside it, a crate may be compiled with other features. So those that are always
+    # built are built together, also those of them that are up to date, and the others alone:
+    # a library that is wanted later compiles nothing again.
+    {always, wanted} = Enum.split_with(built, &(&1.setting == nil))
+    built? = Enum.map([always | Enum.map(wanted, &[&1])], &build(&1, folder))
+
+    if copied? or Enum.any?(built?) do
       # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
       # existed.
       Mix.Project.build_structure()
@@ -103,8 +109,6 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   defp file(library), do: "lib#{library.crate}.so"
 
-  # All libraries in one call of cargo, also those that are up to date: with others beside it, a
-  # crate may be compiled with other features.
   defp build([], _folder), do: false
 
   defp build(libraries, folder) do

@@ -17,6 +17,7 @@ defmodule Skillbook.Support.CompilerTest do
         version: "1.0.0",
         native: [
           %{crate: "skillbook_a", variable: "PROBE_A", first_build: {7, 8}},
+          %{crate: "skillbook_b", variable: "PROBE_B", first_build: {1, 2}},
           %{
             crate: "skillbook_c",
             variable: "PROBE_C",
@@ -35,7 +36,7 @@ defmodule Skillbook.Support.CompilerTest do
   #!/bin/sh
   echo "$PWD: $*" >>calls
   artifact='{"reason":"compiler-artifact","target":{"name":'
-  for name in skillbook_a skillbook_c; do
+  for name in skillbook_a skillbook_b skillbook_c; do
     echo built >"lib$name.so"
     echo "$artifact\"$name\"},\"filenames\":[\"$PWD/lib$name.so\"]}"
   done
@@ -70,6 +71,7 @@ defmodule Skillbook.Support.CompilerTest do
       "PATH" => Path.join(root, "programs") <> ":" <> System.get_env("PATH"),
       "MIX_BUILD_PATH" => Path.join(project, "_build"),
       "PROBE_A" => nil,
+      "PROBE_B" => nil,
       "PROBE_C" => nil
     })
 
@@ -107,11 +109,14 @@ defmodule Skillbook.Support.CompilerTest do
   test "builds what is missing or older than its sources", %{tmp_dir: root, project: project} do
     assert run(project) == {:ok, []}
     assert_received {:mix_shell, :info, ["Building " <> announced]}
-    assert announced =~ "native libraries: skillbook_a. The first time it compiles about 7 Rust"
+
+    assert announced =~
+             "native libraries: skillbook_a, skillbook_b. The first time it compiles about 8"
+
     assert [call] = calls(root)
     assert String.starts_with?(call, root <> ": build --release --locked ")
-    assert String.ends_with?(call, " -p skillbook_a")
-    assert native(project) == ["libskillbook_a.so"]
+    assert String.ends_with?(call, " -p skillbook_a -p skillbook_b")
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
 
     assert run(project) == {:noop, []}
     # Not one of its sources.
@@ -133,13 +138,19 @@ defmodule Skillbook.Support.CompilerTest do
        %{tmp_dir: root, project: project} do
     System.put_env("PROBE_C", "0")
     run(project)
-    assert native(project) == ["libskillbook_a.so"]
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
 
     System.put_env("PROBE_C", "1")
     assert run(project) == {:ok, []}
-    assert native(project) == ["libskillbook_a.so", "libskillbook_c.so", "tool"]
-    # Together, because features of crates that they share depend on each other.
-    assert String.ends_with?(List.last(calls(root)), " -p skillbook_a -p skillbook_c")
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
+
+    assert String.ends_with?(List.last(calls(root)), " -p skillbook_c")
 
     System.put_env("PROBE_C", "")
     assert run(project) == {:noop, []}
@@ -156,18 +167,33 @@ defmodule Skillbook.Support.CompilerTest do
     in_project(project, &SkillbookNif.clean/0)
     Application.put_env(:probe, :c, true)
     run(project)
-    assert native(project) == ["libskillbook_a.so", "libskillbook_c.so", "tool"]
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
   end
 
   test "a prebuilt library is copied, with its programs", %{tmp_dir: root, project: project} do
-    for name <- ~w(a.so c.so tool), do: File.write!(Path.join(root, name), "prebuilt #{name}")
+    for name <- ~w(a.so b.so c.so tool),
+        do: File.write!(Path.join(root, name), "prebuilt #{name}")
+
     System.put_env("PROBE_A", Path.join(root, "a.so"))
+    System.put_env("PROBE_B", Path.join(root, "b.so"))
     System.put_env("PROBE_C", Path.join(root, "c.so"))
     # No source is looked at.
     File.rm!(Path.join(root, "Cargo.toml"))
     assert run(project) == {:ok, []}
     assert calls(root) == []
-    assert native(project) == ["libskillbook_a.so", "libskillbook_c.so", "tool"]
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
 
     assert File.read!(Path.join(project, "priv/native/libskillbook_c.so")) == "prebuilt c.so"
     System.put_env("PROBE_A", Path.join(root, "none.so"))
