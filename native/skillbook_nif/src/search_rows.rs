@@ -45,7 +45,7 @@ fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
 fn search_chunks<'a>(env: Env<'a>, documents: Vec<Searched>) -> Vec<(Term<'a>, String)> {
     let texts =
         documents.iter().flat_map(|(_, (titles, content, _))| rows::chunks(titles, content));
-    texts.map(|text| (binary(env, &digest_of(&text)), text)).collect()
+    texts.map(|text| (binary(env, digest_of(&text)), text)).collect()
 }
 
 /// The ids, removed ids and digests of a run.
