@@ -11,6 +11,7 @@ defmodule Skillbook.MixProject do
       elixirc_paths: elixirc_paths(Mix.env()),
       # The NIF's compiler is a module of this project, so it runs after Elixir's compiler.
       compilers: [:elixir, :skillbook_nif, :app],
+      native: native(),
       start_permanent: Mix.env() == :prod,
       deps: [],
       description:
@@ -22,6 +23,14 @@ defmodule Skillbook.MixProject do
     [
       mod: {Skillbook.Application, []},
       extra_applications: applications(Mix.env())
+    ]
+  end
+
+  # The libraries in Rust, see `mix help compile.skillbook_nif`.
+  defp native do
+    [
+      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {80, 80}},
+      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {70, 70}}
     ]
   end
 

@@ -109,7 +109,8 @@ defmodule Bench.Store do
 
   defp peer(place) do
     arguments =
-      ~w(run --quiet --release -p skillbook_sql --example peer -- #{place} #{@writes} #{@reads})
+      ~w(run --quiet --release -p skillbook_drivers --example peer --) ++
+        ~w(#{place} #{@writes} #{@reads})
 
     {output, 0} = System.cmd("cargo", arguments)
     [writes, reads] = output |> String.split() |> Enum.map(&String.to_float/1)

@@ -119,7 +119,9 @@ find_cargo() {
 # the user has to choose one.
 need_tools() {
   find_cargo
-  has cargo || [ -n "${SKILLBOOK_NIF:-}" ] || cannot_start \
+  # The libraries may be prebuilt.
+  { [ "${SKILLBOOK_NIF:-}" ] && [ "${SKILLBOOK_SQL:-}" ] && [ "${SKILLBOOK_HTTP:-}" ]; } ||
+    has cargo || cannot_start \
     "Skillbook is built with Rust 1.91 or later, and cargo is not on the PATH." \
     "Get it from https://rustup.rs, then run this again."
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_sql::statement::{all, may_read, one, Dialect, Kind};
+use skillbook_drivers::statement::{all, may_read, one, Dialect, Kind};
 
 fuzz_target!(|text: &str| {
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {

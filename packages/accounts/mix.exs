@@ -10,6 +10,8 @@ defmodule Skillbook.Accounts.MixProject do
       elixir: "~> 1.14",
       elixirc_paths: elixirc_paths(Mix.env()),
       build_path: "../../_build",
+      compilers: [:elixir, :skillbook_nif, :app],
+      native: native(),
       start_permanent: Mix.env() == :prod,
       deps: deps(),
       description: "Accounts for Skillbook: mail, calendars, files and customers of a profile."
@@ -20,6 +22,19 @@ defmodule Skillbook.Accounts.MixProject do
     [
       mod: {Skillbook.Part, [Skillbook.Connections.Part]},
       extra_applications: [:logger]
+    ]
+  end
+
+  # The library in Rust, see `mix help compile.skillbook_nif`.
+  defp native do
+    [
+      %{
+        crate: "skillbook_connect",
+        variable: "SKILLBOOK_CONNECT",
+        setting: {:connections, true},
+        programs: ["skillbook_text"],
+        first_build: {180, 150}
+      }
     ]
   end
 

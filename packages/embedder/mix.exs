@@ -10,6 +10,8 @@ defmodule Skillbook.Embedder.MixProject do
       elixir: "~> 1.14",
       elixirc_paths: elixirc_paths(Mix.env()),
       build_path: "../../_build",
+      compilers: [:elixir, :skillbook_nif, :app],
+      native: native(),
       start_permanent: Mix.env() == :prod,
       deps: deps(),
       description:
@@ -20,6 +22,18 @@ defmodule Skillbook.Embedder.MixProject do
   def application do
     [
       extra_applications: [:logger]
+    ]
+  end
+
+  # The library in Rust, see `mix help compile.skillbook_nif`.
+  defp native do
+    [
+      %{
+        crate: "skillbook_embed",
+        variable: "SKILLBOOK_EMBED",
+        setting: {:embedder, :local},
+        first_build: {90, 110}
+      }
     ]
   end
 

@@ -10,6 +10,8 @@ defmodule Skillbook.HTTP.MixProject do
       elixir: "~> 1.14",
       elixirc_paths: elixirc_paths(Mix.env()),
       build_path: "../../_build",
+      compilers: [:elixir, :skillbook_nif, :app],
+      native: native(),
       start_permanent: Mix.env() == :prod,
       deps: deps(),
       description:
@@ -20,6 +22,13 @@ defmodule Skillbook.HTTP.MixProject do
   def application do
     [
       extra_applications: [:logger]
+    ]
+  end
+
+  # The library in Rust, see `mix help compile.skillbook_nif`.
+  defp native do
+    [
+      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {100, 70}}
     ]
   end
 

@@ -11,10 +11,14 @@ defmodule Skillbook.Test.Checkout do
   @doc "The text of a file of the project."
   def read!(path), do: path |> path() |> File.read!()
 
-  @doc "The files and folders that match, below the project's folder."
-  def wildcard(pattern),
-    do: for(path <- Path.wildcard(path(pattern)), do: Path.relative_to(path, @root))
+  @doc "The files and folders that match a pattern or some, below the project's folder."
+  def wildcard(patterns) do
+    for pattern <- List.wrap(patterns),
+        found <- Path.wildcard(path(pattern)),
+        do: Path.relative_to(found, @root)
+  end
 
-  @doc "The Elixir files of all packages, below the project's folder."
-  def sources, do: wildcard("{lib,packages/*/lib}/**/*.ex")
+  @doc "The files of all packages that match a pattern below their `lib`."
+  def sources(pattern \\ "**/*.ex"),
+    do: wildcard(["lib/#{pattern}", "packages/*/lib/#{pattern}"])
 end

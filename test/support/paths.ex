@@ -13,7 +13,7 @@ defmodule Skillbook.Paths do
 
     * `:modules` - the modules of the library that were called
     * `:switches` - how often the calls of a process moved from one module to another
-    * `:native` - how many calls went to the native library
+    * `:native` - how many calls went to the native libraries
 
   Nothing else may run meanwhile: tests that use it are not `async`.
   """
@@ -85,7 +85,7 @@ defmodule Skillbook.Paths do
     %{
       modules: modules |> Enum.uniq() |> Enum.sort(),
       switches: processes |> Enum.map(&(length(Enum.dedup(&1)) - 1)) |> Enum.sum(),
-      native: Enum.count(modules, &(&1 == Skillbook.Native))
+      native: Enum.count(modules, &(&1 in [Skillbook.Native, Skillbook.SQL.Native]))
     }
   end
 end

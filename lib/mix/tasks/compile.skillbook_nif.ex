@@ -7,79 +7,84 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   Builds the native libraries with `cargo build --release` and puts them into `priv/native`.
 
   It runs as part of `mix compile`, in this project and in applications that depend on Skillbook.
-  It does nothing while a library is newer than its Rust sources.
+  It does nothing while the libraries are newer than their Rust sources.
 
-  `libskillbook_nif` is always built. The others are built if the application wants them:
+  `libskillbook_nif` and `libskillbook_sql` are always built, and so is `libskillbook_http` for the
+  package `skillbook_http`. The others are built if the application wants them:
 
       config :skillbook,
-        # libskillbook_embed, for `Skillbook.Embedder.Local`
+        # libskillbook_embed, for `Skillbook.Embedder.Local` of the package skillbook_embedder
         embedder: :local,
-        # libskillbook_connect, for mail, calendars and files, and the program skillbook_text
+        # libskillbook_connect of the package skillbook_accounts, for mail, calendars and files,
+        # and the program skillbook_text
         connections: true
 
   Once a library is there, it is kept up to date, until `mix clean` removes it.
 
   ## Environment
 
-    * `SKILLBOOK_NIF` - the path of a prebuilt library; it is copied and cargo is not needed.
+    * `SKILLBOOK_NIF`, `SKILLBOOK_SQL`, `SKILLBOOK_HTTP` - the path of a prebuilt library; it is
+      copied. With all three, cargo is not needed.
     * `SKILLBOOK_EMBED`, `SKILLBOOK_CONNECT` - `1` to build the library for local embedders or for
       connections, or the path of a prebuilt one, with the program in the same folder.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
-  """
 
-  # `setting` is the application's wish for a library that is not always built. `programs` are
-  # those of the same crate.
-  @libraries [
-    %{
-      crate: "skillbook_nif",
-      sources: "skillbook_{core,sql,nif}",
-      variable: "SKILLBOOK_NIF",
-      setting: nil,
-      programs: [],
-      first_build: "about 200 Rust crates: about 150 seconds on two free cores"
-    },
-    %{
-      crate: "skillbook_embed",
-      sources: "skillbook_embed",
-      variable: "SKILLBOOK_EMBED",
-      setting: {:embedder, :local},
-      programs: [],
-      first_build: "about 85 Rust crates: about 110 seconds on two free cores"
-    },
-    %{
-      crate: "skillbook_connect",
-      sources: "skillbook_connect",
-      variable: "SKILLBOOK_CONNECT",
-      setting: {:connections, true},
-      programs: ["skillbook_text"],
-      first_build: "about 180 Rust crates: about 150 seconds on two free cores"
-    }
-  ]
+  ## Libraries of a project
+
+  A project lists its libraries in `:native` of `project/0` in `mix.exs`:
+
+    * `:crate` - the crate, in the folder `native` of the cargo workspace. The workspace is the
+      folder of the project or one above it.
+    * `:variable` - the variable of the environment, as above
+    * `:setting` - the name and the value of the application's setting that asks for the library.
+      Without it the library is always built.
+    * `:programs` - the crate's programs, which are put beside the library
+    * `:first_build` - how many crates the first build compiles and about how many seconds it
+      takes on two free cores; of libraries that are always built, besides those before it
+  """
 
   @impl true
   def run(_args) do
-    root = root()
+    folder = Path.join(File.cwd!(), "priv/native")
+    wishes = for library <- libraries(), do: {library, wish(library, folder)}
 
-    @libraries
-    |> Enum.map(fn library ->
-      folder = Path.join([root, "priv", "native"])
+    for {library, {:copy, path}} <- wishes, do: copy_all(library, path, folder)
+    copied? = Enum.any?(wishes, &match?({_, {:copy, _}}, &1))
+    built = for {library, :build} <- wishes, do: library
 
-      case wish(library) do
-        :unset -> if wanted?(library, folder), do: build(root, library, folder), else: {:noop, []}
-        :build -> build(root, library, folder)
-        {:copy, path} -> copy_all(library, path, folder)
-      end
-    end)
-    |> Enum.find({:noop, []}, &(elem(&1, 0) == :ok))
+    # With others beside it, a crate may be compiled with other features. So those that are always
+    # built are built together, also those of them that are up to date, and the others alone:
+    # a library that is wanted later compiles nothing again.
+    {always, wanted} = Enum.split_with(built, &(&1.setting == nil))
+    built? = Enum.map([always | Enum.map(wanted, &[&1])], &build(&1, folder))
+
+    if copied? or Enum.any?(built?) do
+      # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
+      # existed.
+      Mix.Project.build_structure()
+      {:ok, []}
+    else
+      {:noop, []}
+    end
   end
 
-  defp wish(%{variable: variable, setting: setting}) do
-    case {System.get_env(variable), setting} do
-      {value, _} when value in [nil, ""] -> :unset
-      {path, nil} -> {:copy, path}
-      {"0", _} -> :unset
-      {"1", _} -> :build
-      {path, _} -> {:copy, path}
+  @impl true
+  def clean do
+    File.rm_rf!(Path.join(File.cwd!(), "priv/native"))
+    :ok
+  end
+
+  # Mix runs a dependency's compilers inside that dependency's folder, as its project.
+  defp libraries do
+    defaults = %{setting: nil, programs: []}
+    for library <- Mix.Project.config()[:native], do: Map.merge(defaults, library)
+  end
+
+  defp wish(library, folder) do
+    case System.get_env(library.variable) do
+      unset when unset in [nil, "", "0"] -> if wanted?(library, folder), do: :build, else: :none
+      "1" -> :build
+      path -> {:copy, path}
     end
   end
 
@@ -101,74 +106,101 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     end
   end
 
-  @impl true
-  def clean do
-    File.rm_rf!(Path.join([root(), "priv", "native"]))
-    :ok
-  end
-
-  # Mix runs a dependency's compilers inside that dependency's folder, wherever it was fetched to.
-  defp root, do: File.cwd!()
-
   defp file(library), do: "lib#{library.crate}.so"
 
-  defp build(root, library, folder) do
-    if Enum.any?([file(library) | library.programs], &stale?(root, library, folder, &1)),
-      do: cargo(root, library, folder),
-      else: {:noop, []}
+  defp build([], _folder), do: false
+
+  defp build(libraries, folder) do
+    root = workspace(File.cwd!())
+    stale = Enum.filter(libraries, &stale?(root, &1, folder))
+    if stale != [], do: cargo(root, libraries, stale, folder)
+    stale != []
   end
 
-  defp stale?(root, library, folder, file) do
-    case File.stat(Path.join(folder, file), time: :posix) do
-      {:ok, %{mtime: built}} -> Enum.any?(sources(root, library.sources), &newer?(&1, built))
-      {:error, _} -> true
+  defp workspace(folder) do
+    manifest = Path.join(folder, "Cargo.toml")
+
+    cond do
+      File.exists?(manifest) and File.read!(manifest) =~ ~r/^\[workspace\]/m ->
+        folder
+
+      Path.dirname(folder) == folder ->
+        Mix.raise("expected a Cargo.toml with a [workspace] in #{File.cwd!()} or above it")
+
+      true ->
+        workspace(Path.dirname(folder))
     end
   end
 
-  defp sources(root, folders) do
+  defp stale?(root, library, folder) do
+    sources = sources(root, library.crate)
+
+    Enum.any?([file(library) | library.programs], fn file ->
+      case File.stat(Path.join(folder, file), time: :posix) do
+        {:ok, %{mtime: built}} -> Enum.any?(sources, &newer?(&1, built))
+        {:error, _} -> true
+      end
+    end)
+  end
+
+  defp sources(root, crate) do
+    crates = Enum.join(crates(root, [crate], []), ",")
+
     [Path.join(root, "Cargo.toml"), Path.join(root, "Cargo.lock")] ++
-      Path.wildcard(Path.join(root, "native/#{folders}/{Cargo.toml,build.rs}")) ++
-      Path.wildcard(Path.join(root, "native/#{folders}/src/**/*"))
+      Path.wildcard(Path.join(root, "native/{#{crates}}/{Cargo.toml,build.rs}")) ++
+      Path.wildcard(Path.join(root, "native/{#{crates}}/src/**/*"))
+  end
+
+  # The crates of the workspace that these are made of, which their manifests name.
+  defp crates(_root, [], found), do: found
+
+  defp crates(root, [crate | rest], found) do
+    if crate in found do
+      crates(root, rest, found)
+    else
+      manifest = File.read!(Path.join(root, "native/#{crate}/Cargo.toml"))
+      used = for [name] <- Regex.scan(~r/^skillbook_\w+/m, manifest), do: name
+      crates(root, used ++ rest, [crate | found])
+    end
   end
 
   defp newer?(path, built) do
     match?({:ok, %{mtime: changed}} when changed > built, File.stat(path, time: :posix))
   end
 
-  defp cargo(root, %{crate: crate} = library, folder) do
+  defp cargo(root, libraries, stale, folder) do
     cargo =
       System.find_executable("cargo") ||
         Mix.raise("""
-        Skillbook's native library must be built, and `cargo` is not on the PATH.
-        Install Rust 1.91 or later (https://rustup.rs), or set #{library.variable} to a prebuilt
-        library.
+        Skillbook's native libraries must be built, and `cargo` is not on the PATH.
+        Install Rust 1.91 or later (https://rustup.rs), or set the path of a prebuilt library in
+        #{Enum.map_join(stale, ", ", & &1.variable)}.
         """)
 
+    crates = stale |> Enum.map(&elem(&1.first_build, 0)) |> Enum.sum()
+    seconds = stale |> Enum.map(&elem(&1.first_build, 1)) |> Enum.sum()
+
     Mix.shell().info(
-      "Building Skillbook's native library #{crate}. The first time it compiles " <>
-        "#{library.first_build}."
+      "Building Skillbook's native libraries: #{Enum.map_join(stale, ", ", & &1.crate)}. The " <>
+        "first time it compiles about #{crates} Rust crates: about #{seconds} seconds on two " <>
+        "free cores."
     )
 
-    args = [
-      "build",
-      "--release",
-      "--locked",
-      "-p",
-      crate,
-      "--message-format",
-      "json-render-diagnostics"
-    ]
+    args =
+      ~w(build --release --locked --message-format json-render-diagnostics) ++
+        Enum.flat_map(libraries, &["-p", &1.crate])
 
     # cargo's own messages go straight to standard error, as progress of the long build.
     case System.cmd(cargo, args, cd: root) do
-      {messages, 0} ->
-        built = Enum.map(library.programs, &{built(messages, &1, ~r/"executable":"([^"]+)"/), &1})
-        suffix = ~r/"filenames":\["([^"]+\.(?:so|dylib|dll))"/
-        copy([{built(messages, crate, suffix), file(library)} | built], folder, "cargo")
-
-      {_, status} ->
-        Mix.raise("cargo build failed with status #{status}; see its messages above")
+      {messages, 0} -> for library <- libraries, do: copy_built(library, messages, folder)
+      {_, status} -> Mix.raise("cargo build failed with status #{status}; see its messages above")
     end
+  end
+
+  defp copy_built(library, messages, folder) do
+    programs = Enum.map(library.programs, &{built(messages, &1, ~r/"executable":"([^"]+)"/), &1})
+    suffix = ~r/"filenames":\["([^"]+\.(?:so|dylib|dll))"/
+    copy([{built(messages, library.crate, suffix), file(library)} | programs], folder, "cargo")
   end
 
   # cargo reports the path of a library and of a program, which depend on CARGO_TARGET_DIR,
@@ -194,11 +226,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   end
 
   defp copy(files, folder, origin) do
-    Enum.each(files, fn {from, name} -> copy_file(from, Path.join(folder, name), origin) end)
-    # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
-    # existed.
-    Mix.Project.build_structure()
-    {:ok, []}
+    for {from, name} <- files, do: copy_file(from, Path.join(folder, name), origin)
   end
 
   # A running virtual machine may have mapped the old file. Writing into that file would crash it;

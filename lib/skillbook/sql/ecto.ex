@@ -45,7 +45,8 @@ defmodule Skillbook.SQL.Ecto do
 
   alias Skillbook.SQL.{Error, Transaction}
   alias Skillbook.Support.Options
-  alias Skillbook.{Native, SQL}
+  alias Skillbook.SQL
+  alias Skillbook.SQL.Native
 
   @behaviour SQL
 

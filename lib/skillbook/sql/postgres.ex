@@ -103,7 +103,8 @@ defmodule Skillbook.SQL.Postgres do
 
   alias Skillbook.SQL.Postgres.{Listener, Pool, Reply, Settings}
   alias Skillbook.SQL.{Error, Transaction}
-  alias Skillbook.{Native, SQL}
+  alias Skillbook.SQL
+  alias Skillbook.SQL.Native
 
   @behaviour SQL
 

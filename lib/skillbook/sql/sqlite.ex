@@ -50,7 +50,8 @@ defmodule Skillbook.SQL.SQLite do
 
   alias Skillbook.SQL.{Error, Location, Transaction}
   alias Skillbook.Support.{Options, PrivateFile}
-  alias Skillbook.{Native, SQL}
+  alias Skillbook.SQL
+  alias Skillbook.SQL.Native
 
   @behaviour SQL
 

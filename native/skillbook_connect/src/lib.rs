@@ -7,9 +7,6 @@
 //! All of it reads strangers' bytes: no panic, no recursion on input, and limits of size, nesting
 //! and counts, which each topic documents.
 
-// The library of the databases' drivers is not linked here.
-#[path = "../../skillbook_sql/src/certificate.rs"]
-mod certificate;
 pub mod charset;
 pub mod html;
 pub mod ical;

@@ -17,14 +17,12 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::ClientConfig;
+use skillbook_net::{authorities, certificate, plain, NO_AUTHORITIES};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-use crate::certificate;
 
 /// The longest line before STARTTLS, and the most lines of an answer there.
 const LINE: usize = 2_000;
@@ -263,23 +261,13 @@ async fn config(file: Option<String>) -> Result<Arc<ClientConfig>> {
 }
 
 fn build(file: Option<&str>) -> Result<Arc<ClientConfig>> {
-    let roots = match file {
-        None => {
-            // An unreadable certificate in the system's store does not invalidate the others.
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            roots
-        }
-        Some(path) => authorities(path).map_err(|reason| {
-            let text = format!("expected certificates in PEM in the file {path}: {reason}");
-            Fault::new(Kind::Certificate, text)
-        })?,
-    };
-    // Without any authority every handshake would fail, with a confusing error.
+    let roots = authorities(file).map_err(|reason| {
+        let path = file.unwrap_or_default();
+        let text = format!("expected certificates in PEM in the file {path}: {reason}");
+        Fault::new(Kind::Certificate, text)
+    })?;
     if roots.is_empty() {
-        let text =
-            "the system has no certificate authorities to check the server's certificate with";
-        return Err(Fault::new(Kind::Certificate, text));
+        return Err(Fault::new(Kind::Certificate, NO_AUTHORITIES));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -287,18 +275,6 @@ fn build(file: Option<&str>) -> Result<Arc<ClientConfig>> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config))
-}
-
-fn authorities(path: &str) -> std::result::Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    match roots.is_empty() {
-        true => Err("it contains none".to_owned()),
-        false => Ok(roots),
-    }
 }
 
 /// A broken connection, or too many bytes.
@@ -319,14 +295,6 @@ fn connect_text(error: &io::Error) -> String {
         return "no address was found for this host".to_owned();
     }
     plain(error)
-}
-
-/// The operating system's text without the error number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn tls_fault(error: &io::Error) -> Fault {

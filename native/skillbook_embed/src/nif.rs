@@ -1,8 +1,9 @@
 //! The functions of `Skillbook.Embedder.Library`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustler::{Atom, Env, NewBinary, Resource, ResourceArc, Term};
+use skillbook_bridge::time::limit;
 
 use crate::model::{Failure, Model};
 
@@ -35,9 +36,8 @@ fn embed<'a>(
     threads: usize,
     milliseconds: u64,
 ) -> Result<Vec<Term<'a>>, EmbedFailure> {
-    // The longest time is that of a timer of the virtual machine.
-    let limit = Duration::from_millis(milliseconds.min(u64::from(u32::MAX)));
-    let vectors = model.0.embed(&texts, threads, Instant::now() + limit)?;
+    let until = Instant::now() + limit(milliseconds);
+    let vectors = model.0.embed(&texts, threads, until)?;
     Ok(vectors.iter().map(|vector| binary(env, vector)).collect())
 }
 
@@ -65,4 +65,4 @@ impl From<Failure> for EmbedFailure {
     }
 }
 
-rustler::init!("Elixir.Skillbook.Embedder.Library");
+skillbook_bridge::library!("Elixir.Skillbook.Embedder.Library");

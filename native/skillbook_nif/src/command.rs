@@ -2,12 +2,12 @@
 //! arguments.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
+use skillbook_bridge::twin;
 use skillbook_core::text::command::{self, Command, FlagValue};
 use skillbook_core::text::words::{self, Reference};
 
 use crate::encode::{self, Bare, Bares};
 use crate::text::{self, SourceText};
-use crate::twin::twin;
 
 mod atoms {
     rustler::atoms! {

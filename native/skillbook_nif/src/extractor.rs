@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
+use skillbook_bridge::twin;
+use skillbook_bridge::twin::BYTES;
 use skillbook_core::page::sections;
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
-use crate::encode::{Bare, Bares};
+use crate::encode::{self, Bare, Bares};
 use crate::text::{self, SourceText};
-use crate::twin::{twin, BYTES};
 
 mod atoms {
     rustler::atoms! {
@@ -188,8 +189,10 @@ fn place(range: &Range<usize>) -> (usize, usize) {
 
 fn event<'a>(env: Env<'a>, event: &Event<'_>) -> Term<'a> {
     match event {
-        Event::Text(piece) => (atoms::text(), text::binary(env, piece)).encode(env),
-        Event::Command(command) => (atoms::command(), text::binary(env, command)).encode(env),
+        Event::Text(piece) => (atoms::text(), encode::binary(env, piece.as_bytes())).encode(env),
+        Event::Command(command) => {
+            (atoms::command(), encode::binary(env, command.as_bytes())).encode(env)
+        }
         Event::Comment(comment) => (atoms::comment(), *comment).encode(env),
         Event::Closed => (atoms::block(), atoms::closed()).encode(env),
         Event::Cut => (atoms::block(), atoms::incomplete()).encode(env),

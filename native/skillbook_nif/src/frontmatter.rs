@@ -1,8 +1,9 @@
 //! `Skillbook.Frontmatter`: reads and writes YAML frontmatter.
 
 use crate::encode;
-use crate::twin::{timed, twin, BYTES};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
+use skillbook_bridge::twin;
+use skillbook_bridge::twin::{timed, BYTES};
 use skillbook_core::page::fields::restrictions;
 use skillbook_core::page::frontmatter::{self, MAX_DEPTH};
 use skillbook_core::page::record::Own;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use rustler::{Binary, Encoder, Env, Error, NifResult, Term};
+use skillbook_bridge::twin;
 use skillbook_core::hidden::{class, find, json, name, visible, Class};
 
-use crate::text::binary;
-use crate::twin::{self, twin};
+use crate::encode::binary;
 
 twin! {
     /// The text with hidden characters replaced by their codes; the same binary if it has none.

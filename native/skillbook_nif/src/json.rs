@@ -6,11 +6,11 @@ use std::vec;
 use rustler::types::tuple::get_tuple;
 use rustler::{Binary, Encoder, Env, ListIterator, MapIterator, NifResult, Term, TermType};
 use serde_json::ser::{CompactFormatter, Formatter};
+use skillbook_bridge::twin;
+use skillbook_bridge::twin::{timed, BYTES};
 use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
-use crate::text;
-use crate::twin::{timed, twin, BYTES};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, key, unknown }
@@ -82,7 +82,7 @@ twin! {
 
 fn encode_json<'a>(env: Env<'a>, result: Result<Vec<u8>, Stop>) -> Term<'a> {
     match result {
-        Ok(json) => text::bytes(env, &json),
+        Ok(json) => encode::binary(env, json),
         Err(_) => atoms::unknown().encode(env),
     }
 }

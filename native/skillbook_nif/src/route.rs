@@ -2,12 +2,13 @@
 //! this path.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
+use skillbook_bridge::twin;
+use skillbook_bridge::twin::BYTES;
 use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::encode::Bare;
 use crate::text::{self, SourceText};
-use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {

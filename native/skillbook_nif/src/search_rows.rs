@@ -2,7 +2,7 @@
 //! writes the rows. For the entries of a view see `search`.
 
 use rustc_hash::FxHashSet;
-use rustler::{Atom, Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, ResourceArc, Term};
+use rustler::{Atom, Binary, Encoder, Env, NifResult, NifTaggedEnum, ResourceArc, Term};
 use skillbook_core::search::embedded::digest_of;
 use skillbook_core::search::rows::{
     self, BlockRow, Meaning, Run, RunDigests, SearchDocument, StoredRun,
@@ -10,6 +10,7 @@ use skillbook_core::search::rows::{
 use skillbook_core::search::snippet;
 use skillbook_core::search::vectors::Digest;
 
+use crate::encode::binary;
 use crate::vectors::{numbers, VectorsResource};
 
 mod atoms {
@@ -44,7 +45,7 @@ fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
 fn search_chunks<'a>(env: Env<'a>, documents: Vec<Searched>) -> Vec<(Term<'a>, String)> {
     let texts =
         documents.iter().flat_map(|(_, (titles, content, _))| rows::chunks(titles, content));
-    texts.map(|text| (binary(env, &digest_of(&text)), text)).collect()
+    texts.map(|text| (binary(env, digest_of(&text)), text)).collect()
 }
 
 /// The ids, removed ids and digests of a run.
@@ -117,10 +118,6 @@ fn encode<'a>(env: Env<'a>, run: &Run) -> Term<'a> {
     let (first, last) = run.range;
     (binary(env, &run.ids), binary(env, &run.digests), first, last, run.count, run.size(), blocks)
         .encode(env)
-}
-
-fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
-    NewBinary::from_slice(env, bytes).into()
 }
 
 /// Adds documents to those removed from a run: the packed ids, and how many more they are.

@@ -7,7 +7,7 @@ use rustler::{Binary, Encoder, Env, NewBinary, NifResult, Term};
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::invalid_utf8;
 
-use crate::encode::{static_atom, Bare, Bares};
+use crate::encode::{self, static_atom, Bare, Bares};
 
 mod atoms {
     rustler::atoms! {
@@ -50,7 +50,7 @@ impl<'a> SourceText<'a> {
     pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         Bare::part(self.env, &self.binary, offset, text.len())
-            .unwrap_or_else(|| binary(self.env, text).into())
+            .unwrap_or_else(|| encode::binary(self.env, text).into())
     }
 
     pub fn parts(&self, list: &[Cow<'_, str>]) -> Bare<'a> {
@@ -61,7 +61,7 @@ impl<'a> SourceText<'a> {
     /// Joins pieces of text. If they are adjacent in this binary, the result is a part of it.
     pub fn joined(&self, pieces: &[Cow<'_, str>]) -> Bare<'a> {
         match pieces {
-            [] => binary(self.env, "").into(),
+            [] => encode::binary(self.env, "").into(),
             [piece] => self.part(piece),
             pieces => {
                 let mut joined =
@@ -76,14 +76,6 @@ impl<'a> SourceText<'a> {
             }
         }
     }
-}
-
-pub fn binary<'a>(env: Env<'a>, text: &str) -> Term<'a> {
-    bytes(env, text.as_bytes())
-}
-
-pub fn bytes<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
-    NewBinary::from_slice(env, bytes).into()
 }
 
 /// `{:error, %Skillbook.CommandError{}}`.

@@ -8,6 +8,7 @@ use skillbook_core::search::embedded;
 use skillbook_core::search::vectors::{Digest, Vectors};
 
 use crate::catalog::CatalogResource;
+use crate::encode::binary;
 use crate::view::ViewResource;
 
 mod atoms {
@@ -90,9 +91,7 @@ fn vectors_digests<'a>(
     let missing = vectors.0.missing(digests.iter().copied());
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for (digest, missing) in digests.into_iter().zip(missing) {
-        let mut binary = rustler::NewBinary::new(env, digest.len());
-        binary.as_mut_slice().copy_from_slice(digest);
-        if missing { &mut without } else { &mut with }.push(binary.into());
+        if missing { &mut without } else { &mut with }.push(binary(env, digest));
     }
     (with, without)
 }

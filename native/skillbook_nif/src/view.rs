@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use skillbook_bridge::twin;
 use skillbook_core::catalog::EntryId;
 use skillbook_core::hidden::reveal;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
@@ -17,7 +18,6 @@ use crate::catalog::{CatalogResource, Snapshot};
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
 use crate::store::seen;
-use crate::twin::{self, twin};
 use crate::{encode, resource_file};
 
 mod atoms {

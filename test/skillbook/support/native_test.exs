@@ -4,11 +4,25 @@ defmodule Skillbook.Support.NativeTest do
 
   alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Native, View}
 
-  @functions Native.__info__(:functions) -- [load: 0]
+  @functions for module <- [Native, Skillbook.SQL.Native, Skillbook.HTTP.Library],
+                 function <- module.__info__(:functions) -- [load: 0],
+                 do: {module, function}
 
   setup_all do
     {:ok, catalog} = Catalog.load(["test/support/fixtures/skills"])
     {:ok, catalog: catalog, view: View.all(catalog)}
+  end
+
+  # A library with a function that has no stub cannot be loaded.
+  test "each stub is a function of its library" do
+    optional = [Skillbook.Embedder.Library, Skillbook.Connections.Library]
+    for module <- optional, do: :ok = module.load()
+
+    for module <- [Native, Skillbook.SQL.Native, Skillbook.HTTP.Library | optional],
+        {name, _} = stub <- module.__info__(:functions) -- module.module_info(:nifs),
+        name != :load do
+      assert {:"#{name}_now", elem(stub, 1)} in module.module_info(:nifs)
+    end
   end
 
   test "rejects arguments of the wrong type", %{catalog: catalog, view: view} do
@@ -35,14 +49,14 @@ defmodule Skillbook.Support.NativeTest do
       Extractor.new().ref
     ]
 
-    for {name, arity} <- @functions, round <- 1..100 do
+    for {module, {name, arity}} <- @functions, round <- 1..100 do
       # Reproducible, and different for each function.
       arguments =
         for n <- 1..arity//1,
             do: Enum.at(values, :erlang.phash2({name, round, n}, length(values)))
 
       try do
-        apply(Native, name, arguments)
+        apply(module, name, arguments)
       rescue
         error in [ArgumentError, ErlangError] -> error
       end
@@ -84,7 +98,7 @@ defmodule Skillbook.Support.NativeTest do
       no_proxy: nil
     }
 
-    {:ok, _client} = Native.http_client(http)
+    {:ok, _client} = Skillbook.HTTP.Library.http_client(http)
 
     rows = [
       extract: {["a", false], [long, false]},
@@ -139,16 +153,17 @@ defmodule Skillbook.Support.NativeTest do
     ]
 
     for {name, {quick, slow}} <- rows do
-      assert apply(Native, :"#{name}_now", quick) != :busy, inspect(name)
+      {module, _} = List.keyfind(@functions, {name, length(quick)}, 1)
+      assert apply(module, :"#{name}_now", quick) != :busy, inspect(name)
 
-      assert apply(Native, :"#{name}_now", slow) == :busy,
+      assert apply(module, :"#{name}_now", slow) == :busy,
              inspect({name, slow}, limit: 3, printable_limit: 20)
 
-      assert apply(Native, name, slow) != :busy
+      assert apply(module, name, slow) != :busy
     end
 
     twins =
-      for {name, _} <- @functions,
+      for {_module, {name, _}} <- @functions,
           "won_" <> twin <- [name |> to_string() |> String.reverse()],
           do: twin
 

@@ -177,7 +177,7 @@ defmodule Skillbook.Source.Config do
 
   # The rules of options are those of `{:mcp, place, options}`.
   defp server(place, options, at) do
-    case Source.list([{:mcp, place, options}]) do
+    case Skillbook.Source.list([{:mcp, place, options}]) do
       {:error, problem} -> error(at, Exception.message(problem))
       found -> found
     end

@@ -7,7 +7,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   use GenServer
 
-  alias Skillbook.Native
+  alias Skillbook.SQL.Native
   alias Skillbook.SQL.Postgres.Reply
 
   # Milliseconds between attempts to connect.

@@ -9,7 +9,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   use GenServer
 
-  alias Skillbook.Native
+  alias Skillbook.SQL.Native
   alias Skillbook.SQL.Error
 
   # Milliseconds between attempts to connect.

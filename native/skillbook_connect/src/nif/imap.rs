@@ -4,12 +4,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustler::{
-    Atom, Binary, Decoder, Encoder, Env, NewBinary, NifMap, NifResult, Resource, ResourceArc, Term,
+    Atom, Binary, Decoder, Encoder, Env, NifMap, NifResult, Resource, ResourceArc, Term,
 };
+use skillbook_bridge::encode::binary;
+use skillbook_bridge::runtime::{runtime, Reply};
+use skillbook_bridge::time::limit;
 use tokio::task::AbortHandle;
 
-use super::net::{atoms, encode_fault, encode_lost, limit, Account};
-use super::runtime::{runtime, Reply};
+use super::net::{atoms, encode_fault, encode_lost, Account};
 use crate::imap::session::{self, session, Message, Sender};
 use crate::imap::{Answer, Bytes, Call};
 use crate::net::Result;
@@ -137,10 +139,4 @@ fn encode(env: Env<'_>, answer: Answer) -> Term<'_> {
             .collect::<Vec<_>>()
             .encode(env),
     }
-}
-
-fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
-    let mut binary = NewBinary::new(env, bytes.len());
-    binary.as_mut_slice().copy_from_slice(bytes);
-    binary.into()
 }

@@ -1,4 +1,5 @@
-use rustler::{Binary, Env, NewBinary, NifMap};
+use rustler::{Binary, Env, NifMap, Term};
+use skillbook_bridge::encode::binary;
 
 use crate::mime::build::{self, Draft, File};
 use crate::mime::parse::{self, Mail};
@@ -12,8 +13,8 @@ fn mime_parse(raw: Binary) -> Result<Mail, String> {
 
 /// The content of a part of a mail. The error is text.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn mime_part<'a>(env: Env<'a>, raw: Binary<'a>, part: u32) -> Result<Binary<'a>, String> {
-    Ok(binary(env, &parse::part(raw.as_slice(), part)?))
+fn mime_part<'a>(env: Env<'a>, raw: Binary<'a>, part: u32) -> Result<Term<'a>, String> {
+    Ok(binary(env, parse::part(raw.as_slice(), part)?))
 }
 
 #[derive(NifMap)]
@@ -42,7 +43,7 @@ struct Attachment<'a> {
 
 /// The bytes of a mail. The error is text.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn mime_build<'a>(env: Env<'a>, mail: Fields<'a>) -> Result<Binary<'a>, String> {
+fn mime_build<'a>(env: Env<'a>, mail: Fields<'a>) -> Result<Term<'a>, String> {
     let attachments = mail
         .attachments
         .iter()
@@ -67,11 +68,5 @@ fn mime_build<'a>(env: Env<'a>, mail: Fields<'a>) -> Result<Binary<'a>, String> 
         html: mail.html,
         attachments,
     };
-    Ok(binary(env, &build::build(&draft)?))
-}
-
-fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Binary<'a> {
-    let mut binary = NewBinary::new(env, bytes.len());
-    binary.as_mut_slice().copy_from_slice(bytes);
-    binary.into()
+    Ok(binary(env, build::build(&draft)?))
 }

@@ -1,7 +1,5 @@
 //! Accounts and errors of mail servers, for both protocols.
 
-use std::time::Duration;
-
 use rustler::{Encoder, Env, NifMap, NifUnitEnum, Term};
 
 use crate::net::{Fault, Kind, Login, Server, Tls};
@@ -41,11 +39,6 @@ impl Account {
         let Account { host, port, cacertfile, username, secret, token, .. } = self;
         (Server { host, port, tls, cacertfile }, Login { username, secret, is_token: token })
     }
-}
-
-/// The longest time is that of a timer of the virtual machine.
-pub(super) fn limit(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds.min(u64::from(u32::MAX)))
 }
 
 pub(super) fn encode_fault<'a>(env: Env<'a>, fault: &Fault) -> Term<'a> {

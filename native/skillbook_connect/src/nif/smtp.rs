@@ -1,9 +1,10 @@
 //! Mail submission. Each mail is a task that answers by a message.
 
 use rustler::{Atom, Binary, Encoder, Env, NifResult, Term};
+use skillbook_bridge::runtime::{runtime, Reply};
+use skillbook_bridge::time::limit;
 
-use super::net::{atoms, encode_fault, limit, Account};
-use super::runtime::{runtime, Reply};
+use super::net::{atoms, encode_fault, Account};
 use crate::net::{Fault, Kind};
 use crate::smtp::{send, Letter};
 

@@ -3,7 +3,8 @@ defmodule Skillbook.HTTPTest do
   use Skillbook.HTTPConformance, adapter: Skillbook.HTTP.Native
 
   import ExUnit.CaptureLog
-  alias Skillbook.{HTTP, Native}
+  alias Skillbook.HTTP
+  alias Skillbook.HTTP.Library
   alias Skillbook.HTTP.{Error, Response}
   alias Skillbook.Test.{Certificates, HTTP2, HTTPServer}
 
@@ -105,17 +106,17 @@ defmodule Skillbook.HTTPTest do
     {_server, url} = HTTPServer.start([HTTPServer.answer("one")])
     client = %{protocol: :http1, connect_timeout: 5_000, cacertfile: nil}
     proxies = %{http_proxy: nil, https_proxy: nil, no_proxy: nil}
-    {:ok, client} = Native.http_client(Map.merge(client, proxies))
+    {:ok, client} = Library.http_client(Map.merge(client, proxies))
     reference = make_ref()
     limits = %{idle_timeout: 5_000, timeout: 5_000}
-    {:ok, stream} = Native.http_request(client, reference, "GET", url, [], nil, limits)
+    {:ok, stream} = Library.http_request(client, reference, "GET", url, [], nil, limits)
     assert_receive {^reference, {:head, 200, _}}
-    Native.http_next(stream, reference)
+    Library.http_next(stream, reference)
     assert_receive {^reference, {:last, "one"}}
 
     # Nothing is left to read, and the one who would answer is gone or goes.
     for _ <- 1..100 do
-      Native.http_next(stream, reference)
+      Library.http_next(stream, reference)
       assert_receive {^reference, {:error, :closed, "the client failed"}}
     end
   end

@@ -10,7 +10,7 @@ defmodule Skillbook.Hostile.SchedulersTest do
   @moduletag :tmp_dir
 
   # The lengths up to which texts are parsed and copied on normal schedulers, in bytes: see
-  # native/skillbook_nif/src/twin.rs.
+  # native/skillbook_bridge/src/twin.rs.
   @sizes [8_000, 64_000]
   # Milliseconds. On a quiet machine nothing takes one.
   @longest 5

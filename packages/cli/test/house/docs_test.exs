@@ -8,7 +8,7 @@ defmodule Skillbook.House.DocsTest do
   alias Skillbook.Test.Checkout
 
   @pages ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] ++
-           Checkout.wildcard("{docs,packages/*,examples/*}/*.md")
+           Checkout.wildcard(["docs/*.md", "packages/*/*.md", "examples/*/*.md"])
 
   test "every link between pages leads to a file and a heading" do
     for page <- @pages, target <- links(uncoded(Checkout.read!(page))) do
@@ -180,7 +180,7 @@ defmodule Skillbook.House.DocsTest do
     |> Enum.any?(fn [_, folder] -> code?(Path.join(folder, path)) end)
   end
 
-  defp code?(path), do: Checkout.wildcard("{lib,packages/*/lib}/skillbook/#{path}") != []
+  defp code?(path), do: Checkout.sources("skillbook/#{path}") != []
 
   defp links(text), do: for([_, target] <- Regex.scan(~r/\]\(([^()\s]+)\)/, text), do: target)
 

@@ -51,7 +51,7 @@ defmodule Skillbook.House.FoldersTest do
         File.dir?(Checkout.path(folder)) do
       name = Path.basename(folder)
 
-      assert Checkout.wildcard("{lib,packages/*/lib}/skillbook/**/#{name}") != [],
+      assert Checkout.sources("skillbook/**/#{name}") != [],
              "#{folder} mirrors no folder"
     end
   end

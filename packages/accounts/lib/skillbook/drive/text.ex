@@ -115,7 +115,7 @@ defmodule Skillbook.Drive.Text do
 
   defp unreadable(name, reason), do: %DriveError{kind: :unreadable, name: name, reason: reason}
 
-  defp program, do: Application.app_dir(:skillbook, "priv/native/skillbook_text")
+  defp program, do: Application.app_dir(:skillbook_accounts, "priv/native/skillbook_text")
 
   @doc false
   # Runs the program with the file's bytes. A process of its own holds the port, so the caller

@@ -15,7 +15,7 @@ defmodule Skillbook.CLI.BuildTest do
     program(folder, "mix", """
     echo "mix $*, EMBED=${SKILLBOOK_EMBED:-}, CONNECT=${SKILLBOOK_CONNECT:-}" >>"#{folder}/calls"
     mkdir -p "#{libraries}" "$MIX_BUILD_PATH/lib/skillbook"
-    touch "#{libraries}/libskillbook_nif.so"
+    for name in nif sql http; do touch "#{libraries}/libskillbook_$name.so"; done
     [ -z "${SKILLBOOK_EMBED:-}" ] || touch "#{libraries}/libskillbook_embed.so"
     [ -z "${SKILLBOOK_CONNECT:-}" ] || touch "#{libraries}/libskillbook_connect.so"
     """)

@@ -127,9 +127,9 @@ defmodule Skillbook.CLI.OptionsTest do
   end
 
   test "no subcommand starts a book of its own" do
-    for path <- Path.wildcard("lib/skillbook/cli/**/*.ex"),
-        File.read!(path) =~ ~r/(Skillbook|Book)\.start_link/,
-        do: assert(path == "lib/skillbook/cli/session.ex")
+    for path <- Checkout.sources("skillbook/cli/**/*.ex"),
+        Checkout.read!(path) =~ ~r/(Skillbook|Book)\.start_link/,
+        do: assert(path == "packages/cli/lib/skillbook/cli/session.ex")
   end
 
   # Whether a subcommand shows an entry.

@@ -384,26 +384,24 @@ defmodule Skillbook.Embedder.LocalTest do
   end
 
   @build "set `config :skillbook, embedder: :local` in config/config.exs, or " <>
-           "SKILLBOOK_EMBED=1 in the environment, and run mix deps.compile skillbook --force; " <>
-           "in Skillbook's own folder: SKILLBOOK_EMBED=1 mix compile"
+           "SKILLBOOK_EMBED=1 in the environment, and run mix deps.compile skillbook_embedder " <>
+           "--force; in the package's own folder: SKILLBOOK_EMBED=1 mix compile"
 
   @tag :tmp_dir
   test "without its library the error says how to build it", %{tmp_dir: folder} do
-    File.mkdir_p!(Path.join(folder, "skillbook/priv/native"))
-    ebin = Path.join(folder, "skillbook/ebin")
-    File.ln_s!(Application.app_dir(:skillbook, "ebin"), ebin)
-    # Messages of errors need the library of the core.
-    core = "priv/native/libskillbook_nif.so"
-    File.ln_s!(Application.app_dir(:skillbook, core), Path.join([folder, "skillbook", core]))
+    File.mkdir_p!(Path.join(folder, "skillbook_embedder/priv/native"))
+    ebin = Path.join(folder, "skillbook_embedder/ebin")
+    File.ln_s!(Application.app_dir(:skillbook_embedder, "ebin"), ebin)
+    below = for name <- [:skillbook, :skillbook_http], do: Application.app_dir(name, "ebin")
     code = "{:error, e} = Skillbook.Embedder.Local.new(\"a\"); IO.write(Exception.message(e))"
 
     message = fn ->
-      {message, 0} = System.cmd("elixir", ["-pa", ebin, "-e", code])
+      {message, 0} = System.cmd("elixir", Enum.flat_map([ebin | below], &["-pa", &1]) ++ ["-e", code])
       message
     end
 
     assert message.() == "the local embedder is not built: " <> @build
-    File.write!(Path.join(folder, "skillbook/priv/native/libskillbook_embed.so"), "no library")
+    File.write!(Path.join(folder, "skillbook_embedder/priv/native/libskillbook_embed.so"), "no library")
     broken = message.()
 
     assert broken =~

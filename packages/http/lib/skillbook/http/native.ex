@@ -1,6 +1,6 @@
 defmodule Skillbook.HTTP.Native do
   @moduledoc """
-  The default HTTP client: reqwest in the native library, with rustls for TLS.
+  The default HTTP client: reqwest in the native library of HTTP, with rustls for TLS.
 
   Connections are pooled per server and settings and shared by all processes: up to 64 idle ones
   per server, for 50 seconds each. HTTP/2 requests share one connection. If the server closes a
@@ -16,8 +16,7 @@ defmodule Skillbook.HTTP.Native do
 
   @behaviour Skillbook.HTTP.Adapter
 
-  alias Skillbook.HTTP.Error
-  alias Skillbook.Native
+  alias Skillbook.HTTP.{Error, Library}
 
   @impl true
   def stream(request, settings, _options, acc, fun) do
@@ -28,7 +27,7 @@ defmodule Skillbook.HTTP.Native do
       try do
         parts({stream, reference}, settings, acc, fun)
       after
-        Native.http_leave(stream)
+        Library.http_leave(stream)
       end
     else
       {:error, kind, text} -> {:error, error(kind, text, settings), acc}
@@ -39,7 +38,7 @@ defmodule Skillbook.HTTP.Native do
     settings
     |> Map.take([:protocol, :connect_timeout, :cacertfile])
     |> Map.merge(proxies(settings.proxy))
-    |> Native.http_client()
+    |> Library.http_client()
   end
 
   defp send_request(client, reference, request, settings) do
@@ -47,7 +46,7 @@ defmodule Skillbook.HTTP.Native do
     body = request.body && IO.iodata_to_binary(request.body)
     limits = Map.take(settings, [:idle_timeout, :timeout])
 
-    Native.http_request(
+    Library.http_request(
       client,
       reference,
       method,
@@ -74,7 +73,7 @@ defmodule Skillbook.HTTP.Native do
       {^reference, part} ->
         case fun.(part, acc) do
           {:cont, acc} ->
-            Native.http_next(stream, reference)
+            Library.http_next(stream, reference)
             parts(from, settings, acc, fun)
 
           {:halt, acc} ->

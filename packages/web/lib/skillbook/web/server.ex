@@ -71,7 +71,8 @@ defmodule Skillbook.Web.Server do
   alias Skillbook.Support.Options
   alias Skillbook.Web.{CORS, Proxies}
   alias Skillbook.Web.Server.{Error, Exchange}
-  alias Skillbook.{Native, OptionError, Web}
+  alias Skillbook.HTTP.Library
+  alias Skillbook.{OptionError, Web}
 
   require Logger
 
@@ -246,7 +247,7 @@ defmodule Skillbook.Web.Server do
     {options, answers} = options.()
 
     with {:ok, _web} <- listen(answers, options, port(options)),
-         {:ok, native, port} <- Native.web_start(settings(options, answers)),
+         {:ok, native, port} <- Library.web_start(settings(options, answers)),
          {:ok, answers} <- listen(answers, options, port) do
       {:ok, tasks} = Task.Supervisor.start_link()
 
@@ -328,7 +329,7 @@ defmodule Skillbook.Web.Server do
 
   @impl true
   def handle_call(:info, _from, state) do
-    {connections, requests, waiting, streams, _bytes} = Native.web_info(state.native)
+    {connections, requests, waiting, streams, _bytes} = Library.web_info(state.native)
     figures = %{connections: connections, requests: requests, waiting: waiting, streams: streams}
     {:reply, Map.merge(Map.take(state, [:port, :url]), figures), state}
   end
@@ -372,7 +373,7 @@ defmodule Skillbook.Web.Server do
   @impl true
   def terminate(_reason, state) do
     reference = make_ref()
-    Native.web_stop(state.native, reference, state.drain)
+    Library.web_stop(state.native, reference, state.drain)
     drain(reference, state)
   end
 

@@ -4,7 +4,7 @@ defmodule Skillbook.Web.Server.Exchange do
   # the server to kill this process when the client of a stream, or of a request that changes
   # nothing, has gone.
 
-  alias Skillbook.Native
+  alias Skillbook.HTTP.Library
   alias Skillbook.Support.Number
   alias Skillbook.Web.{Request, Response}
 
@@ -19,7 +19,7 @@ defmodule Skillbook.Web.Server.Exchange do
   @doc "Answers a request with the response of `handler`."
   @spec run(t(), (Request.t() -> Response.t())) :: :ok
   def run(exchange, handler) do
-    with {:ok, head, body} <- Native.web_take(exchange),
+    with {:ok, head, body} <- Library.web_take(exchange),
          do: answer(exchange, head, body, handler)
 
     :ok
@@ -29,7 +29,7 @@ defmodule Skillbook.Web.Server.Exchange do
   @spec unavailable(t()) :: :ok
   def unavailable(exchange) do
     headers = [{"content-type", "text/plain; charset=utf-8"}, {"retry-after", "1"}]
-    _ = Native.web_respond(exchange, 503, headers, "Service Unavailable\n")
+    _ = Library.web_respond(exchange, 503, headers, "Service Unavailable\n")
     :ok
   end
 
@@ -54,7 +54,7 @@ defmodule Skillbook.Web.Server.Exchange do
 
       # Nobody gets it if the response has begun; the end of this process breaks it off.
       headers = [{"content-type", "text/plain; charset=utf-8"}]
-      Native.web_respond(exchange, 500, headers, "Internal Server Error\n")
+      Library.web_respond(exchange, 500, headers, "Internal Server Error\n")
   end
 
   defp without_arguments({module, name, arguments, place}) when is_list(arguments),
@@ -83,7 +83,7 @@ defmodule Skillbook.Web.Server.Exchange do
     headers = List.keydelete(response.headers, "content-length", 0)
 
     with :ok <- begin(exchange, %{response | headers: headers}, length, false),
-         do: Native.web_finish(exchange)
+         do: Library.web_finish(exchange)
   end
 
   defp respond(exchange, method, %Response{body: {:stream, fun}} = response) do
@@ -92,7 +92,7 @@ defmodule Skillbook.Web.Server.Exchange do
     case begin(exchange, response, nil, endless?) do
       :ok ->
         fun.(&write(exchange, IO.iodata_to_binary(&1)))
-        Native.web_finish(exchange)
+        Library.web_finish(exchange)
 
       :busy ->
         unavailable(exchange)
@@ -106,11 +106,11 @@ defmodule Skillbook.Web.Server.Exchange do
     body = IO.iodata_to_binary(response.body)
 
     if byte_size(body) <= @part do
-      checked(Native.web_respond(exchange, response.status, response.headers, body))
+      checked(Library.web_respond(exchange, response.status, response.headers, body))
     else
       with :ok <- begin(exchange, response, byte_size(body), false) do
         write(exchange, body)
-        Native.web_finish(exchange)
+        Library.web_finish(exchange)
       end
     end
   end
@@ -122,7 +122,7 @@ defmodule Skillbook.Web.Server.Exchange do
   end
 
   defp begin(exchange, response, length, endless?) do
-    checked(Native.web_stream(exchange, response.status, response.headers, length, endless?))
+    checked(Library.web_stream(exchange, response.status, response.headers, length, endless?))
   end
 
   defp checked({:error, text}), do: raise(ArgumentError, text)
@@ -139,7 +139,7 @@ defmodule Skillbook.Web.Server.Exchange do
   defp write_part(exchange, part) do
     reference = make_ref()
 
-    case Native.web_write(exchange, reference, part) do
+    case Library.web_write(exchange, reference, part) do
       :ok ->
         # The library always sends it, when the client has taken the part or has gone.
         receive do

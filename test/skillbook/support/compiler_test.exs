@@ -1,0 +1,204 @@
+defmodule Skillbook.Support.CompilerTest do
+  # The compiler of native libraries, in a project two folders below its cargo workspace, with a
+  # program in place of cargo. Alone, because it changes the folder and the environment.
+  use ExUnit.Case, async: false
+
+  alias Mix.Tasks.Compile.SkillbookNif
+
+  @moduletag :tmp_dir
+
+  @mix """
+  defmodule Skillbook.Support.CompilerTest.Project do
+    use Mix.Project
+
+    def project do
+      [
+        app: :probe,
+        version: "1.0.0",
+        native: [
+          %{crate: "skillbook_a", variable: "PROBE_A", first_build: {7, 8}},
+          %{crate: "skillbook_b", variable: "PROBE_B", first_build: {1, 2}},
+          %{
+            crate: "skillbook_c",
+            variable: "PROBE_C",
+            setting: {:c, true},
+            programs: ["tool"],
+            first_build: {20, 30}
+          }
+        ]
+      ]
+    end
+  end
+  """
+
+  # Reports a library of each crate, and the program.
+  @cargo ~S"""
+  #!/bin/sh
+  echo "$PWD: $*" >>calls
+  artifact='{"reason":"compiler-artifact","target":{"name":'
+  for name in skillbook_a skillbook_b skillbook_c; do
+    echo built >"lib$name.so"
+    echo "$artifact\"$name\"},\"filenames\":[\"$PWD/lib$name.so\"]}"
+  done
+  echo built >tool
+  echo "$artifact\"tool\"},\"executable\":\"$PWD/tool\"}"
+  """
+
+  setup %{tmp_dir: root} do
+    project = Path.join(root, "packages/probe")
+
+    files = [
+      {"Cargo.toml", "[workspace]\n"},
+      {"Cargo.lock", ""},
+      {"native/skillbook_a/Cargo.toml",
+       "[dependencies]\nskillbook_b.workspace = true\nserde = \"1\"\n"},
+      {"native/skillbook_b/Cargo.toml", "[package]\nname = \"skillbook_b\"\n"},
+      {"native/skillbook_b/src/lib.rs", ""},
+      {"native/skillbook_c/Cargo.toml", "[package]\nname = \"skillbook_c\"\n"},
+      {"packages/probe/mix.exs", @mix},
+      {"programs/cargo", @cargo}
+    ]
+
+    for {path, text} <- files do
+      path = Path.join(root, path)
+      File.mkdir_p!(Path.dirname(path))
+      File.write!(path, text)
+    end
+
+    File.chmod!(Path.join(root, "programs/cargo"), 0o755)
+
+    put_env(%{
+      "PATH" => Path.join(root, "programs") <> ":" <> System.get_env("PATH"),
+      "MIX_BUILD_PATH" => Path.join(project, "_build"),
+      "PROBE_A" => nil,
+      "PROBE_B" => nil,
+      "PROBE_C" => nil
+    })
+
+    shell = Mix.shell()
+    Mix.shell(Mix.Shell.Process)
+    on_exit(fn -> Mix.shell(shell) end)
+    {:ok, project: project}
+  end
+
+  defp put_env(changes) do
+    before = System.get_env()
+    System.put_env(changes)
+    on_exit(fn -> System.put_env(Map.new(changes, fn {name, _} -> {name, before[name]} end)) end)
+  end
+
+  defp run(project), do: in_project(project, fn -> SkillbookNif.run([]) end)
+
+  defp in_project(project, fun),
+    do: Mix.Project.in_project(:probe, project, fn _module -> fun.() end)
+
+  # The calls of cargo since the last time.
+  defp calls(root) do
+    path = Path.join(root, "calls")
+    calls = if File.exists?(path), do: path |> File.read!() |> String.split("\n", trim: true)
+    File.rm(path)
+    calls || []
+  end
+
+  defp native(project), do: project |> Path.join("priv/native/*") |> Path.wildcard() |> names()
+  defp names(paths), do: Enum.map(paths, &Path.basename/1)
+
+  # A file that is a minute newer than all others.
+  defp touch(root, path), do: File.touch!(Path.join(root, path), System.os_time(:second) + 60)
+
+  test "builds what is missing or older than its sources", %{tmp_dir: root, project: project} do
+    assert run(project) == {:ok, []}
+    assert_received {:mix_shell, :info, ["Building " <> announced]}
+
+    assert announced =~
+             "native libraries: skillbook_a, skillbook_b. The first time it compiles about 8"
+
+    assert [call] = calls(root)
+    assert String.starts_with?(call, root <> ": build --release --locked ")
+    assert String.ends_with?(call, " -p skillbook_a -p skillbook_b")
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
+
+    assert run(project) == {:noop, []}
+    # Not one of its sources.
+    touch(root, "native/skillbook_c/Cargo.toml")
+    assert run(project) == {:noop, []}
+    assert calls(root) == []
+
+    # A crate that it is made of.
+    touch(root, "native/skillbook_b/src/lib.rs")
+    assert run(project) == {:ok, []}
+    assert [_] = calls(root)
+    refute_received {:mix_shell, :error, _}
+
+    in_project(project, &SkillbookNif.clean/0)
+    assert native(project) == []
+  end
+
+  test "an optional library is built by its variable or setting, then kept up to date",
+       %{tmp_dir: root, project: project} do
+    System.put_env("PROBE_C", "0")
+    run(project)
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
+
+    System.put_env("PROBE_C", "1")
+    assert run(project) == {:ok, []}
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
+
+    assert String.ends_with?(List.last(calls(root)), " -p skillbook_c")
+
+    System.put_env("PROBE_C", "")
+    assert run(project) == {:noop, []}
+    touch(root, "native/skillbook_c/Cargo.toml")
+    assert run(project) == {:ok, []}
+
+    on_exit(fn -> Application.delete_env(:probe, :c) end)
+    Application.put_env(:probe, :c, :yes)
+
+    assert_raise Mix.Error,
+                 "expected `config :probe, c: true`, or no such setting, got: :yes",
+                 fn -> run(project) end
+
+    in_project(project, &SkillbookNif.clean/0)
+    Application.put_env(:probe, :c, true)
+    run(project)
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
+  end
+
+  test "a prebuilt library is copied, with its programs", %{tmp_dir: root, project: project} do
+    for name <- ~w(a.so b.so c.so tool),
+        do: File.write!(Path.join(root, name), "prebuilt #{name}")
+
+    System.put_env("PROBE_A", Path.join(root, "a.so"))
+    System.put_env("PROBE_B", Path.join(root, "b.so"))
+    System.put_env("PROBE_C", Path.join(root, "c.so"))
+    # No source is looked at.
+    File.rm!(Path.join(root, "Cargo.toml"))
+    assert run(project) == {:ok, []}
+    assert calls(root) == []
+
+    assert native(project) == [
+             "libskillbook_a.so",
+             "libskillbook_b.so",
+             "libskillbook_c.so",
+             "tool"
+           ]
+
+    assert File.read!(Path.join(project, "priv/native/libskillbook_c.so")) == "prebuilt c.so"
+    System.put_env("PROBE_A", Path.join(root, "none.so"))
+
+    missing = ~r/cannot copy the file that PROBE_A names, .*none\.so: no such/
+    assert_raise Mix.Error, missing, fn -> run(project) end
+  end
+end
