@@ -530,9 +530,9 @@ start_test_radicale() {
 
 radicale_start() {
   user=0
-  while [ "$user" -lt 500 ]; do
-    user=$((user + 1))
+  while [ "$user" -le 500 ]; do
     printf 'test%s:%s\n' "$user" "$radicale_password"
+    user=$((user + 1))
   done >"$radicale_folder/users"
   port=$((20000 + $$ % 30000))
   tries=0

@@ -7,7 +7,8 @@ defmodule SupportBot.MixProject do
       version: "0.1.0",
       elixir: "~> 1.14",
       elixirc_paths: if(Mix.env() == :test, do: ["lib", "test/support"], else: ["lib"]),
-      deps: [{:skillbook, path: "../.."}]
+      # Agents come with the library beneath them.
+      deps: [{:skillbook_agent, path: "../../packages/agent"}]
     ]
   end
 

@@ -5,14 +5,14 @@ defmodule Check do
   @erlang [:erts, :kernel, :stdlib, :compiler, :crypto, :public_key, :ssl]
   @elixir [:elixir, :logger, :mix, :ex_unit]
 
-  def run([ebin, folder]) do
+  def run([build, folder]) do
     modules =
-      for file <- Path.wildcard(Path.join(ebin, "*.beam")),
+      for file <- Path.wildcard(Path.join(build, "lib/skillbook*/ebin/*.beam")),
           {source, options} = compiled(file),
           source =~ "/lib/",
           do: %{beam: to_charlist(file), source: source, optional: optional(options)}
 
-    if modules == [], do: stop(3, "no compiled modules in #{ebin}")
+    if modules == [], do: stop(3, "no compiled modules in #{build}")
     plt = types(folder)
 
     findings =

@@ -1,15 +1,15 @@
 defmodule Skillbook.Test.Reflection do
   @moduledoc false
-  # The public functions of the library, as their docs and specs tell them.
+  # The public functions of all packages that are loaded, as their docs and specs tell them.
 
   # Modules of tests and of the command line.
   @others ~r/\ASkillbook\.(CLI|SQLConformance|StoreConformance)/
 
   @doc "The modules with docs."
   def modules do
-    {:ok, modules} = :application.get_key(:skillbook, :modules)
-
-    for module <- modules,
+    for {application, _, _} <- Application.loaded_applications(),
+        application |> Atom.to_string() |> String.starts_with?("skillbook"),
+        module <- Application.spec(application, :modules),
         match?("Elixir.Skillbook" <> _, Atom.to_string(module)),
         inspect(module) not in ["Skillbook.Test.Reflection"],
         not Regex.match?(@others, inspect(module)),

@@ -9,8 +9,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   It runs as part of `mix compile`, in this project and in applications that depend on Skillbook.
   It does nothing while the libraries are newer than their Rust sources.
 
-  `libskillbook_nif` and `libskillbook_sql` are always built, and so is `libskillbook_http` for the
-  package `skillbook_http`. The others are built if the application wants them:
+  `libskillbook_nif` and `libskillbook_sql` are always built, and `libskillbook_http` where the
+  package `skillbook_http` is. The others are built if the application wants them:
 
       config :skillbook,
         # libskillbook_embed, for `Skillbook.Embedder.Local` of the package skillbook_embedder

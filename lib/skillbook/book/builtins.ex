@@ -94,7 +94,7 @@ defmodule Skillbook.Book.Builtins do
 
     known = for pack <- packs, name <- pack.domains ++ Map.keys(pack.names), do: name
 
-    with :ok <- check(globs, names, Enum.uniq(domains ++ known) ++ [@assistant]) do
+    with :ok <- check(globs, names, Enum.uniq(Enum.sort(domains) ++ known) ++ [@assistant]) do
       {:ok, Enum.flat_map(sources, &narrowed(&1, Enum.map(globs, fn {_, glob} -> glob end)))}
     end
   end

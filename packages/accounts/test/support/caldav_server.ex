@@ -31,13 +31,17 @@ defmodule Skillbook.Test.CalDAVServer do
     }
   end
 
-  # The server has 500 users.
-  defp next do
-    :global.trans({__MODULE__, self()}, fn ->
-      number = :persistent_term.get(__MODULE__, 0) + 1
-      :persistent_term.put(__MODULE__, number)
-      number
-    end)
+  # The server has 500 users. Runs of other packages may use it too, so a calendar of the user
+  # `test0` takes a number.
+  defp next(number \\ :persistent_term.get(__MODULE__, 1)) do
+    case make_calendar("test0", "taken-#{number}", "") do
+      "201" ->
+        :persistent_term.put(__MODULE__, number + 1)
+        number
+
+      "409" ->
+        next(number + 1)
+    end
   end
 
   @doc "The server's URL and the password of every user."
@@ -64,17 +68,21 @@ defmodule Skillbook.Test.CalDAVServer do
         do: "",
         else: "<c:calendar-timezone>#{ICalendar.write(calendar)}</c:calendar-timezone>"
 
+    "201" = make_calendar(account.options.username, name, zone)
+  end
+
+  defp make_calendar(user, name, zone) do
     xml =
       ~s(<?xml version="1.0"?><c:mkcalendar xmlns:d="DAV:" ) <>
         ~s(xmlns:c="urn:ietf:params:xml:ns:caldav"><d:set><d:prop>) <>
         "<d:displayname>#{name}</d:displayname>#{zone}</d:prop></d:set></c:mkcalendar>"
 
-    "201" = request(account, "MKCALENDAR", "/#{name}/", "application/xml", xml)
+    request(user, "MKCALENDAR", "/#{name}/", "application/xml", xml)
   end
 
   @doc "Puts a file into a calendar, as another program would."
   def put(account, name, text),
-    do: "201" = request(account, "PUT", "/own/#{name}", "text/calendar", text)
+    do: "201" = request(account.options.username, "PUT", "/own/#{name}", "text/calendar", text)
 
   @doc "A file as it is on the server."
   def read(account, name) do
@@ -90,10 +98,9 @@ defmodule Skillbook.Test.CalDAVServer do
   end
 
   # `Skillbook.HTTP` has no MKCALENDAR.
-  defp request(account, method, path, type, body) do
+  defp request(user, method, path, type, body) do
     {server, password} = server()
     %{host: host, port: port} = URI.parse(server)
-    user = account.options.username
     {:ok, socket} = :gen_tcp.connect(String.to_charlist(host), port, [:binary, active: false])
 
     :ok =

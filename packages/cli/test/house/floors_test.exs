@@ -1,7 +1,7 @@
 defmodule Skillbook.House.FloorsTest do
-  # The floors of the code: a package calls itself and the packages that its mix.exs names, or that
-  # these name. What is only for tests is no floor. Parts of a book (`Skillbook.Part`) and pages
-  # that name handlers lead up without naming a module.
+  # The floors of the code: a package calls itself and the packages that its mix.exs names, or
+  # that these name. Those that are only for tests do not count. Parts of a book
+  # (`Skillbook.Part`) and pages that name handlers lead up without naming a module.
   use ExUnit.Case, async: true
 
   alias Skillbook.Test.Checkout

@@ -1,7 +1,8 @@
 defmodule Skillbook.House.FoldersTest do
   # Keeps the `lib/skillbook` of each package as ARCHITECTURE.md shows it: its files hold the
-  # modules that applications name, and a module in a folder carries the folder's namespace. Public
-  # structs and exceptions are named `Skillbook.X` in every folder. Also limits the length of lines.
+  # modules that applications name, and a module in a folder carries the folder's namespace.
+  # Public structs and exceptions are named `Skillbook.X` in every folder. Also limits the length
+  # of lines.
   use ExUnit.Case, async: true
 
   alias Skillbook.Test.Checkout

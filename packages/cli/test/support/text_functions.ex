@@ -157,7 +157,11 @@ defmodule Skillbook.TextFunctions do
   # Each documented function of a documented module below lib, and whether an argument may be text
   # or hold text.
   defp public do
-    {:ok, modules} = :application.get_key(:skillbook, :modules)
+    modules =
+      for {application, _, _} <- Application.loaded_applications(),
+          application |> Atom.to_string() |> String.starts_with?("skillbook"),
+          module <- Application.spec(application, :modules),
+          do: module
 
     for module <- modules,
         {:module, _} = Code.ensure_loaded(module),

@@ -12,17 +12,19 @@ defmodule Skillbook.Connections.LibraryTest do
 
   @build "set `config :skillbook, connections: true` in config/config.exs, or " <>
            "SKILLBOOK_CONNECT=1 in the environment, and run mix deps.compile " <>
-           "skillbook_accounts --force; in the package's own folder: SKILLBOOK_CONNECT=1 mix compile"
+           "skillbook_accounts --force; in the package's own folder: SKILLBOOK_CONNECT=1 mix " <>
+           "compile"
 
   @tag :tmp_dir
   test "without its library the error says how to build it", %{tmp_dir: folder} do
     File.mkdir_p!(Path.join(folder, "skillbook_accounts/priv/native"))
     ebin = Path.join(folder, "skillbook_accounts/ebin")
     File.ln_s!(Application.app_dir(:skillbook_accounts, "ebin"), ebin)
+    core = Application.app_dir(:skillbook, "ebin")
     code = "{:error, e} = Skillbook.Connections.Library.load(); IO.write(e)"
 
     message = fn ->
-      {message, 0} = System.cmd("elixir", ["-pa", Application.app_dir(:skillbook, "ebin"), "-pa", ebin, "-e", code])
+      {message, 0} = System.cmd("elixir", ["-pa", core, "-pa", ebin, "-e", code])
       message
     end
 

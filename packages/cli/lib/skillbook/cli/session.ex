@@ -119,9 +119,13 @@ defmodule Skillbook.CLI.Session do
   def builtins(options) do
     accounts = [connections: options.connections]
 
-    with {:ok, book} <- Connections.Part.read(%Book{name: @name}, accounts) do
-      given = [builtins: options.builtins, vaults: options.vaults]
-      Builtins.sources(given, Part.flat(Part.installed(), :builtins, [book]))
+    book = %Book{name: @name, vaults: options.vaults}
+
+    with {:ok, book} <- Connections.Part.read(book, accounts) do
+      Builtins.sources(
+        [builtins: options.builtins],
+        Part.flat(Part.installed(), :builtins, [book])
+      )
     end
   end
 

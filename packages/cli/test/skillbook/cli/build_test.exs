@@ -7,17 +7,21 @@ defmodule Skillbook.CLI.BuildTest do
 
   setup %{tmp_dir: folder} do
     for path <- ~w(skillbook lib.sh), do: copy("bin/#{path}", folder)
-    for name <- ~w(lib native programs), do: File.mkdir_p!(Path.join(folder, name))
-    for name <- ~w(mix.exs Cargo.toml Cargo.lock), do: File.write!(Path.join(folder, name), "")
-    libraries = Path.join(folder, "priv/native")
+
+    for name <- ~w(lib native docs programs packages/cli/lib packages/web/priv),
+        do: File.mkdir_p!(Path.join(folder, name))
+
+    for name <- ~w(mix.exs Cargo.toml Cargo.lock docs/diagnostics.md packages/cli/mix.exs),
+        do: File.write!(Path.join(folder, name), "")
 
     # As the compiler does: the other libraries are built if they are wanted.
     program(folder, "mix", """
     echo "mix $*, EMBED=${SKILLBOOK_EMBED:-}, CONNECT=${SKILLBOOK_CONNECT:-}" >>"#{folder}/calls"
-    mkdir -p "#{libraries}" "$MIX_BUILD_PATH/lib/skillbook"
-    for name in nif sql http; do touch "#{libraries}/libskillbook_$name.so"; done
-    [ -z "${SKILLBOOK_EMBED:-}" ] || touch "#{libraries}/libskillbook_embed.so"
-    [ -z "${SKILLBOOK_CONNECT:-}" ] || touch "#{libraries}/libskillbook_connect.so"
+    cd "#{folder}" && mkdir -p "$MIX_BUILD_PATH/lib/skillbook"
+    built() { mkdir -p "$1priv/native" && touch "$1priv/native/libskillbook_$2.so"; }
+    built "" nif && built "" sql && built packages/http/ http
+    [ -z "${SKILLBOOK_EMBED:-}" ] || built packages/embedder/ embed
+    [ -z "${SKILLBOOK_CONNECT:-}" ] || built packages/accounts/ connect
     """)
 
     for name <- ~w(elixir erl cargo cc), do: program(folder, name, "")
@@ -27,7 +31,7 @@ defmodule Skillbook.CLI.BuildTest do
   defp copy(path, folder) do
     target = Path.join(folder, path)
     File.mkdir_p!(Path.dirname(target))
-    File.cp!(path, target)
+    File.cp!(Skillbook.Test.Checkout.path(path), target)
   end
 
   defp program(folder, name, text) do
@@ -78,7 +82,7 @@ defmodule Skillbook.CLI.BuildTest do
           ["search", "a", "--embedder", "/srv/a b"],
           ["search", "a", "--embedder=folder"]
         ] do
-      File.rm(Path.join(folder, "priv/native/libskillbook_embed.so"))
+      File.rm(Path.join(folder, "packages/embedder/priv/native/libskillbook_embed.so"))
       assert {^both, errors} = skillbook(folder, args)
       assert errors =~ announced
       assert skillbook(folder, args) == {"", ""}
@@ -103,7 +107,7 @@ defmodule Skillbook.CLI.BuildTest do
     end
 
     for args <- [["connect", "google"], ["--profile", "ann", "connect"]] do
-      File.rm(Path.join(folder, "priv/native/libskillbook_connect.so"))
+      File.rm(Path.join(folder, "packages/accounts/priv/native/libskillbook_connect.so"))
       assert {^both, errors} = skillbook(folder, args)
       assert errors =~ announced
       assert skillbook(folder, args) == {"", ""}

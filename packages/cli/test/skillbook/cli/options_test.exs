@@ -10,7 +10,7 @@ defmodule Skillbook.CLI.OptionsTest do
   alias Skillbook.CLI
   alias Skillbook.CLI.{Arguments, Session}
   alias Skillbook.Support.JSON
-  alias Skillbook.Test.HostileServer
+  alias Skillbook.Test.{Checkout, HostileServer}
   alias Skillbook.{Store, View}
 
   @moduletag :tmp_dir

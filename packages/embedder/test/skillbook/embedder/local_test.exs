@@ -396,12 +396,14 @@ defmodule Skillbook.Embedder.LocalTest do
     code = "{:error, e} = Skillbook.Embedder.Local.new(\"a\"); IO.write(Exception.message(e))"
 
     message = fn ->
-      {message, 0} = System.cmd("elixir", Enum.flat_map([ebin | below], &["-pa", &1]) ++ ["-e", code])
+      paths = Enum.flat_map([ebin | below], &["-pa", &1])
+      {message, 0} = System.cmd("elixir", paths ++ ["-e", code])
       message
     end
 
     assert message.() == "the local embedder is not built: " <> @build
-    File.write!(Path.join(folder, "skillbook_embedder/priv/native/libskillbook_embed.so"), "no library")
+    library = "skillbook_embedder/priv/native/libskillbook_embed.so"
+    File.write!(Path.join(folder, library), "no library")
     broken = message.()
 
     assert broken =~

@@ -7,7 +7,6 @@ defmodule Skillbook.MCP.StdioTest do
   alias Skillbook.MCP.{Protocol, Server, Session, Stdio}
   alias Skillbook.Support.JSON
 
-  @skillbook Skillbook.Test.Checkout.path("bin/skillbook")
   @meta %{
     "io.modelcontextprotocol/protocolVersion" => "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities" => %{}
@@ -288,53 +287,5 @@ defmodule Skillbook.MCP.StdioTest do
     assert read.() == {:line, "next"}
     send(self(), {port, :eof})
     assert for(_ <- 1..2, do: read.()) == [:eof, :eof]
-  end
-
-  @tag :tmp_dir
-  test "bin/skillbook mcp writes messages and nothing else", %{tmp_dir: folder} do
-    {_, 0} =
-      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
-
-    File.mkdir_p!(Path.join(folder, "skills/notes"))
-
-    File.write!(
-      Path.join(folder, "skills/notes/echo.md"),
-      "---\nname: notes.echo\ndescription: Says wörds\n" <>
-        "handler: Skillbook.Test.PrintingHandler\n" <>
-        "flags: {text: {type: text, required: true}}\n---\n"
-    )
-
-    lines = [
-      %{"jsonrpc" => "2.0", "id" => 1, "method" => "tools/list", "params" => %{"_meta" => @meta}},
-      %{
-        "jsonrpc" => "2.0",
-        "id" => 2,
-        "method" => "tools/call",
-        "params" => %{
-          "name" => "notes__echo",
-          "arguments" => %{"text" => "grün"},
-          "_meta" => @meta
-        }
-      }
-    ]
-
-    input = Path.join(folder, "input")
-    File.write!(input, Enum.map(lines, &[JSON.encode(&1), "\n"]))
-
-    command = "#{@skillbook} --dir skills --db :memory: --no-builtins mcp < #{input} 2> errors"
-
-    environment = [{"MIX_ENV", "test"}, {"LC_ALL", "C"}]
-    {output, status} = System.cmd("sh", ["-c", command], cd: folder, env: environment)
-    assert status == 0, File.read!(Path.join(folder, "errors"))
-
-    answers =
-      for line <- String.split(output, "\n", trim: true), into: %{} do
-        {:ok, json} = JSON.decode(line)
-        {json["id"], json["result"]}
-      end
-
-    assert ["get_skill", "notes__echo"] = Enum.map(answers[1]["tools"], & &1["name"])
-    assert [%{"text" => "grün"}] = answers[2]["content"]
-    assert File.read!(Path.join(folder, "errors")) =~ "printed by the handler"
   end
 end

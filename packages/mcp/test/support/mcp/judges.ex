@@ -77,8 +77,8 @@ defmodule Skillbook.Test.MCPJudges do
 
   @doc "A command that serves the book of the judges over standard input and output."
   def stdio do
-    ebin = :skillbook |> :code.lib_dir() |> Path.join("ebin")
-    [System.find_executable("elixir"), "-pa", ebin, path("stdio.exs")]
+    ebins = Path.join([:code.lib_dir(:skillbook), "..", "*", "ebin"])
+    [System.find_executable("elixir"), "-pa", ebins, path("stdio.exs")]
   end
 
   @doc "Runs a program to its end."

@@ -94,24 +94,6 @@ defmodule Skillbook.MCP.JudgesTest do
         end
       end
     end
-
-    test "speaks with bin/skillbook mcp" do
-      skillbook = Skillbook.Test.Checkout.path("bin/skillbook")
-
-      # The build of these tests, of which the Inspector tells no program that it starts.
-      environment =
-        for {name, _} = pair <- Map.put(System.get_env(), "MIX_ENV", "test"),
-            String.starts_with?(name, ["MIX_", "SKILLBOOK_", "ELIXIR_"]),
-            do: pair
-
-      # Builds here if needed, which takes longer than the Inspector waits.
-      {_, 0} = System.cmd(skillbook, ["--version"], env: environment, stderr_to_stdout: true)
-      passed = Enum.flat_map(environment, fn {name, value} -> ["-e", "#{name}=#{value}"] end)
-      command = [skillbook, "--no-builtins", "--dir", MCPJudges.skills(), "mcp"]
-      options = ["--protocol-era", "modern", "--method", "skills/list", "--verify"]
-      {output, 0} = MCPJudges.inspector(passed ++ command ++ options)
-      assert output =~ "Verified 3 skills and 9 files: no conformance errors"
-    end
   end
 
   test "a book uses the skills of another book, and passes none of them on" do
