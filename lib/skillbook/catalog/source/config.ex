@@ -3,7 +3,7 @@ defmodule Skillbook.Source.Config do
   # Reads a JSON file with sources and returns items of `Skillbook.Source.list/1`.
 
   alias Skillbook.Support.{Closest, JSON, Options, ReadFile}
-  alias Skillbook.{ConfigError, Native, Part}
+  alias Skillbook.{ConfigError, Native}
 
   @max_bytes 1024 * 1024
 
