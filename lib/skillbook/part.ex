@@ -222,7 +222,8 @@ defmodule Skillbook.Part do
       [:agent, :preflight, :conversations, :approvals, :approve, :deny, :carry_out] ++
         [:scheduler, :schedules, :schedule, :pause_schedule, :resume_schedule, :run_schedule],
     skillbook_accounts: [:connections],
-    skillbook_mcp: [:mcp]
+    skillbook_mcp: [:mcp],
+    skillbook_ecto: [Skillbook.SQL.Ecto]
   ]
 
   @doc false

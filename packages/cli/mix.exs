@@ -26,7 +26,8 @@ defmodule Skillbook.CLI.MixProject do
   defp deps do
     [
       {:skillbook_web, path: "../web", env: Mix.env()},
-      {:skillbook_embedder, path: "../embedder", env: Mix.env()}
+      {:skillbook_embedder, path: "../embedder", env: Mix.env()},
+      {:skillbook_ecto, path: "../ecto", env: Mix.env()}
     ]
   end
 

@@ -44,7 +44,8 @@ defmodule Skillbook.PartTest do
           {[vaults: ["notes"]], "skillbook_vault"},
           {[agent: []], "skillbook_agent"},
           {[scheduler: false], "skillbook_agent"},
-          {[connections: []], "skillbook_accounts"}
+          {[connections: []], "skillbook_accounts"},
+          {[store: {Skillbook.SQL.Ecto, repo: MyApp.Repo}], "skillbook_ecto"}
         ] do
       [{option, _value}] = options
       {:error, error} = Skillbook.start_link([name: :part_missing] ++ options)

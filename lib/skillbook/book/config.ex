@@ -149,8 +149,18 @@ defmodule Skillbook.Book.Config do
     end
   end
 
-  defp store({module, options}, name),
-    do: {:ok, {module, Keyword.put_new(options, :name, Module.concat(name, Store))}}
+  defp store({module, options}, name) do
+    cond do
+      Code.ensure_loaded?(module) ->
+        {:ok, {module, Keyword.put_new(options, :name, Module.concat(name, Store))}}
+
+      package = Part.package(module) ->
+        {:error, %OptionError{subject: "a book", option: :store, problem: {:package, package}}}
+
+      true ->
+        {:error, store_error("{module, options} with a module that exists", module)}
+    end
+  end
 
   defp store(other, _name),
     do: {:error, store_error("a function that returns a path or a URL", other)}
