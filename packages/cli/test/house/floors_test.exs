@@ -7,8 +7,9 @@ defmodule Skillbook.House.FloorsTest do
   alias Skillbook.Test.Checkout
 
   # Each stands on some of those before it.
-  @floors ~w(skillbook skillbook_ecto skillbook_http skillbook_embedder skillbook_vault skillbook_agent) ++
-            ~w(skillbook_accounts skillbook_installer skillbook_mcp skillbook_web skillbook_cli)
+  @floors ~w(skillbook skillbook_ecto skillbook_http skillbook_embedder skillbook_vault) ++
+            ~w(skillbook_agent skillbook_accounts skillbook_installer skillbook_mcp) ++
+            ~w(skillbook_web skillbook_cli)
 
   test "each package has a floor" do
     folders = for path <- Checkout.wildcard("packages/*/mix.exs"), do: Path.split(path)

@@ -2,20 +2,23 @@ defmodule Skillbook.Test.Readmes do
   @moduledoc false
   # Makes the examples of the packages' own pages visible to doctests.
 
-  pages = Path.wildcard(Path.expand("../../../*/README.md", __DIR__))
+  @wildcard Path.expand("../../../*/README.md", __DIR__)
+  @paths Path.wildcard(@wildcard)
 
-  @pages for page <- pages,
-             do:
-               {Module.concat(__MODULE__, Macro.camelize(Path.basename(Path.dirname(page)))),
-                page}
-
-  for {module, page} <- @pages do
-    defmodule module do
-      @external_resource page
-      @moduledoc File.read!(page)
+  for path <- @paths do
+    defmodule Module.concat(__MODULE__, Macro.camelize(Path.basename(Path.dirname(path)))) do
+      @external_resource path
+      @moduledoc File.read!(path)
     end
   end
 
   @doc "The modules with the pages."
-  def modules, do: Enum.map(@pages, &elem(&1, 0))
+  def modules do
+    for path <- @paths,
+        do: Module.concat(__MODULE__, Macro.camelize(Path.basename(Path.dirname(path))))
+  end
+
+  @doc false
+  # The next compilation sees a new page.
+  def __mix_recompile__?, do: Path.wildcard(@wildcard) != @paths
 end
