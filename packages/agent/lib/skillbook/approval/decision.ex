@@ -12,7 +12,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Operation, Options}
   alias Skillbook.Agent.Prose
 
   alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
@@ -23,6 +23,39 @@ defmodule Skillbook.Approval.Decision do
   @max_text 1_000
   # How often the result is stored again if the database fails.
   @attempts 5
+
+  @fields [text: ~w(ref book profile name command status)a, text?: ~w(tenant by reason)a] ++
+            [time: ~w(asked_at expires_at)a, time?: ~w(decided_at finished_at)a] ++
+            [map: [:flags], boolean: [:resumable]] ++
+            [object?: [result: [text: ~w(status content)a], run: [text: ~w(status text)a]]]
+
+  def operations do
+    reason = {{:text, @max_text}, "why; it is stored, and the model gets that of a denial"}
+    force = {:boolean, "run it although its page has changed since the call"}
+    resume = {:boolean, "go on with the conversation in which it was called"}
+    status = {{:one_of, Approval.statuses()}, "only these, `pending` by default"}
+    limit = {{:number, 1..@max_limit}, "the most of them, #{@default_limit} by default"}
+    decision = %Operation{name: nil, doc: "", run: nil, subject: :ref, output: @fields}
+    decision = %{decision | caller: :trusted, refused: 409, input: [reason: reason, resume: resume]}
+
+    [
+      %Operation{
+        name: :approvals,
+        doc: "Lists calls that wait for an approval, or had one.",
+        input: [status: status, limit: limit],
+        output: [@fields],
+        run: &list/3
+      },
+      %{
+        decision
+        | name: :approve,
+          doc: "Approves a call, which runs once.",
+          input: decision.input ++ [force: force],
+          run: &approve/3
+      },
+      %{decision | name: :deny, doc: "Denies a call.", run: &deny/3}
+    ]
+  end
 
   @doc "As `Skillbook.approvals/2`, of a view's own profile, or of all profiles for `nil`."
   @spec list(atom() | nil, View.t() | nil, keyword()) ::
