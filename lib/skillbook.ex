@@ -465,10 +465,10 @@ defmodule Skillbook do
     options = Options.keywords(options)
 
     if is_atom(view_or_book) and not Keyword.has_key?(options, :profile) do
-      Part.call(:approvals, [Book.fetch!(view_or_book).name, nil, options])
+      Part.call(:approvals, [Book.fetch!(view_or_book).name, options])
     else
       {view, options} = View.from(view_or_book, options)
-      Part.call(:approvals, [view.book, view, options])
+      Part.call(:approvals, [view, options])
     end
   end
 

@@ -130,6 +130,14 @@ defmodule Skillbook.Support.Operation do
     end
   end
 
+  @doc "The result with the subject beside it."
+  @spec outcome(t(), String.t(), term()) :: map()
+  def outcome(%__MODULE__{output: {name, shape}} = operation, subject, result),
+    do: %{operation.subject => subject, name => json(shape, result)}
+
+  def outcome(%__MODULE__{output: shape, subject: name}, subject, result),
+    do: shape |> json(result) |> Map.put(name, subject)
+
   defp plain(%DateTime{} = time), do: time |> DateTime.truncate(:second) |> DateTime.to_iso8601()
   defp plain([%DateTime{} | _] = times), do: Enum.map(times, &plain/1)
   defp plain(value), do: value

@@ -44,7 +44,7 @@ defmodule Skillbook.Approval.Decision do
         doc: "Lists calls that wait for an approval, or had one.",
         input: [status: status, limit: limit],
         output: [@fields],
-        run: &list/3
+        run: &list/2
       },
       %{
         decision
@@ -57,10 +57,12 @@ defmodule Skillbook.Approval.Decision do
     ]
   end
 
-  @doc "As `Skillbook.approvals/2`, of a view's own profile, or of all profiles for `nil`."
-  @spec list(atom() | nil, View.t() | nil, keyword()) ::
-          {:ok, [Approval.t()]} | {:error, Exception.t()}
-  def list(name, view, options) do
+  @doc "As `Skillbook.approvals/2`: of the profile of a view, or of all profiles of a book."
+  @spec list(atom() | View.t(), keyword()) :: {:ok, [Approval.t()]} | {:error, Exception.t()}
+  def list(%View{} = view, options), do: list(view.book, view, options)
+  def list(book, options), do: list(book, nil, options)
+
+  defp list(name, view, options) do
     with :ok <- Options.validate(options, "a list of approvals", list_schema()),
          {:ok, book, sql} <- sql(name, nil),
          {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]) do

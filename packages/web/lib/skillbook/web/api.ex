@@ -18,9 +18,14 @@ defmodule Skillbook.Web.API do
   @spec handle(Request.t(), Skillbook.Web.t()) :: Response.t()
   def handle(%Request{path: ["api" | path], method: method} = request, _web) do
     case {route(path), method} do
-      {nil, _method} -> error(404, "Not found. The API has /api/skills.")
-      {{operation, arguments}, "GET"} -> answer(Part.operation(operation), arguments, request)
-      _write -> Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
+      {nil, _method} ->
+        error(404, "Not found. The API has /api/skills.")
+
+      {{operation, arguments}, "GET"} ->
+        answer(Part.operation(operation), arguments, request)
+
+      _write ->
+        Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
     end
   end
 

@@ -6,8 +6,9 @@ defmodule Skillbook.Web.Page.Approvals do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Approval, Book}
+  alias Skillbook.{Approval, Book, Part}
   alias Skillbook.Run.Worker
+  alias Skillbook.Support.Operation
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts}
 
@@ -54,7 +55,7 @@ defmodule Skillbook.Web.Page.Approvals do
   @doc "One call."
   def show(request, %{ref: ref}) do
     case fetch(request, ref) do
-      {:ok, approval} -> show(request, approval, nil)
+      {:ok, approval} -> show(request, approval, nil, 200)
       {:error, error} -> without(request, error)
     end
   end
@@ -65,8 +66,9 @@ defmodule Skillbook.Web.Page.Approvals do
       with {:ok, approval} <- fetch(request, ref),
            :ok <- check_tenant(request, approval),
            {:ok, fields} <- Request.form(request),
-           {:ok, options} <- options(request, fields) do
-        decide(request, ref, fields["decision"], options)
+           {:ok, operation} <- operation(fields["decision"]),
+           {:ok, input} <- input(operation, fields) do
+        decide(request, ref, operation, [by: Caller.by(request.caller)] ++ input)
       else
         {:error, error} -> without(request, error)
         :common -> Layout.failed(request, 403, @common)
@@ -76,54 +78,28 @@ defmodule Skillbook.Web.Page.Approvals do
     end)
   end
 
+  defp operation("yes"), do: {:ok, Part.operation(:approve)}
+  defp operation("no"), do: {:ok, Part.operation(:deny)}
+  defp operation(_other), do: {:refused, "Expected the decision yes or no."}
+
   defp check_tenant(request, approval),
     do: if(Caller.writes?(request.caller, approval.tenant), do: :ok, else: :common)
 
-  defp decide(request, ref, decision, options) when decision in ["yes", "no"] do
+  defp decide(request, ref, %{run: run} = operation, options) do
     book = book(request)
 
     # Not linked: a person who closes the page does not interrupt the call.
     task =
-      Task.Supervisor.async_nolink(Worker.supervisor(book), fn ->
-        if decision == "yes",
-          do: Skillbook.approve(book, ref, options),
-          else: Skillbook.deny(book, ref, Keyword.delete(options, :force))
-      end)
+      Task.Supervisor.async_nolink(Worker.supervisor(book), fn -> run.(book, ref, options) end)
 
     case Task.yield(task, @wait) do
       {:ok, {:error, error}} ->
         with {:ok, approval} <- fetch(request, ref),
-             do: show(request, approval, error),
+             do: show(request, approval, error, Operation.status(operation, error)),
              else: (_ -> Layout.not_found(request))
 
       _decided_or_running ->
         Response.redirect(303, Layout.path(request, ["approvals", ref]))
-    end
-  end
-
-  defp decide(request, _ref, _other, _options),
-    do: Layout.failed(request, 422, "Expected the decision yes or no.")
-
-  defp options(request, fields) do
-    reason = fields["reason"] || ""
-
-    cond do
-      not is_binary(reason) or not String.valid?(reason) or String.contains?(reason, "\0") ->
-        {:refused, "Expected a reason as text."}
-
-      String.length(reason) > @max_reason ->
-        {:refused, "Expected a reason of at most #{@max_reason} characters."}
-
-      true ->
-        reason = String.trim(reason)
-
-        {:ok,
-         [
-           by: Caller.by(request.caller),
-           reason: if(reason != "", do: reason),
-           force: fields["force"] == "1",
-           resume: fields["resume"] == "1"
-         ]}
     end
   end
 
@@ -154,12 +130,7 @@ defmodule Skillbook.Web.Page.Approvals do
 
   defp without(request, error), do: Layout.failed(request, 503, Exception.message(error))
 
-  defp fields(approval) do
-    approval
-    |> Map.from_struct()
-    |> Map.drop([:book, :run])
-    |> Map.update!(:result, &(&1 && %{status: &1.status, content: &1.content}))
-  end
+  defp fields(approval), do: :approve |> Part.json(approval) |> Map.drop([:book, :run])
 
   # Pages
 
@@ -200,7 +171,7 @@ defmodule Skillbook.Web.Page.Approvals do
     )
   end
 
-  defp show(request, approval, error) do
+  defp show(request, approval, error, status) do
     data = approval |> fields() |> Map.put(:error, error && Exception.message(error))
 
     content = fn ->
@@ -214,7 +185,7 @@ defmodule Skillbook.Web.Page.Approvals do
     reply(request, data, :happened, :approvals, "Approval #{approval.ref}", content,
       back: {"Approvals", Layout.path(request, ["approvals"])},
       errors: error && Parts.failure(Exception.message(error)),
-      status: if(error, do: 409, else: 200)
+      status: status
     )
   end
 

@@ -8,8 +8,8 @@ defmodule Skillbook.Web.Page.Runs do
 
   alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Request}
-  alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
-  alias Skillbook.{Book, Firing, View, Workflow}
+  alias Skillbook.Web.Page.{Chart, Layout, Parts}
+  alias Skillbook.{Book, View, Workflow}
 
   @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
   @default "24"
@@ -19,6 +19,7 @@ defmodule Skillbook.Web.Page.Runs do
   @max_marks 100
   @times 3
   @max_next 200
+  @actions %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
   def index(request, _values) do
     view = Caller.view(request)
@@ -45,29 +46,7 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
-  def operate(request, _values) do
-    for_operators(request, fn ->
-      Rights.with_writes(request, fn ->
-        with {:ok, %{"name" => name, "action" => action}} when is_binary(name) <-
-               Request.form(request),
-             {:ok, function} <- operation(action) do
-          options = [by: Caller.by(request.caller), operator: true]
-          done(request, ["runs"], outcome(function.(Caller.view(request), name, options), name))
-        else
-          _other -> Layout.failed(request, 400, "The form could not be read.")
-        end
-      end)
-    end)
-  end
-
-  defp operation("pause"), do: {:ok, &Skillbook.pause_schedule/3}
-  defp operation("resume"), do: {:ok, &Skillbook.resume_schedule/3}
-  defp operation("run"), do: {:ok, &Skillbook.run_schedule/3}
-  defp operation(_other), do: :error
-
-  defp outcome({:ok, %Firing{at: at}}, name), do: {:ok, %{name: name, at: at}}
-  defp outcome({:ok, pause}, name), do: {:ok, %{name: name, pause: pause}}
-  defp outcome(error, _name), do: error
+  def operate(request, _values), do: submit(request, Caller.view(request), ["runs"], @actions)
 
   defp default, do: List.keyfind(@periods, @default, 0)
 
