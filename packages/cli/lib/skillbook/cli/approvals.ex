@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Approvals do
 
   alias Skillbook.CLI.{ModelFlags, Run, Session, Terminal}
   alias Skillbook.Support.Closest
-  alias Skillbook.{Approval, ApprovalError}
+  alias Skillbook.{Approval, ApprovalError, Part}
 
   @actions ~w(list show approve deny)
 
@@ -116,10 +116,9 @@ defmodule Skillbook.CLI.Approvals do
 
     with {:ok, approvals} <- listed(book, options, status) do
       if options.flags[:json],
-        do: approvals |> Enum.map(&json/1) |> Terminal.put_json(),
+        do: :approvals |> Part.json(approvals) |> Terminal.put_json(),
         else: put_list(approvals, options)
     end
-    |> outcome()
   end
 
   defp act("show", book, [ref], _model, options) do
@@ -131,7 +130,6 @@ defmodule Skillbook.CLI.Approvals do
         approval -> put(approval, options)
       end
     end
-    |> outcome()
   end
 
   defp act(action, book, [ref], model, options) do
@@ -150,7 +148,6 @@ defmodule Skillbook.CLI.Approvals do
       put(approval, options)
       if approval.status == :failed, do: 1, else: :ok
     end
-    |> outcome()
   end
 
   defp resume(model, flags) do
@@ -166,13 +163,6 @@ defmodule Skillbook.CLI.Approvals do
       do: Skillbook.approvals(Session.view(book, options), given),
       else: Skillbook.approvals(book, given)
   end
-
-  defp outcome({:error, error}) do
-    Terminal.complain(Exception.message(error))
-    1
-  end
-
-  defp outcome(status), do: status
 
   # Output
 
@@ -202,7 +192,7 @@ defmodule Skillbook.CLI.Approvals do
 
   defp put(approval, %{flags: flags} = options) do
     if flags[:json] do
-      approval |> json() |> Terminal.put_json()
+      :approve |> Part.json(approval) |> Terminal.put_json()
     else
       put_list([approval], options)
       if approval.reason, do: Terminal.put(["  ", Terminal.line("reason: " <> approval.reason)])
@@ -213,18 +203,5 @@ defmodule Skillbook.CLI.Approvals do
     end
   end
 
-  defp json(approval) do
-    times = [:asked_at, :expires_at, :decided_at, :finished_at]
-    result = approval.result && Map.take(approval.result, [:status, :content])
-    run = approval.run && Map.take(approval.run, [:status, :text])
-
-    approval
-    |> Map.from_struct()
-    |> Map.merge(%{result: result, run: run})
-    |> Map.merge(Map.new(times, &{&1, iso(Map.fetch!(approval, &1))}))
-  end
-
-  defp iso(nil), do: nil
-  defp iso(time), do: DateTime.to_iso8601(time)
   defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
 end

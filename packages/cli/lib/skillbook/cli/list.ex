@@ -97,8 +97,7 @@ defmodule Skillbook.CLI.List do
           names = all |> Enum.map(&Map.fetch!(&1, flag)) |> Enum.uniq() |> Enum.reject(&is_nil/1),
           do: "; the #{noun} are #{Enum.join(Enum.sort(names), ", ")}"
 
-    Terminal.complain(["no entry matches" | known])
-    1
+    {:error, ["no entry matches" | known]}
   end
 
   defp fields(entry) do

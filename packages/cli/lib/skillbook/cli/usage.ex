@@ -62,28 +62,18 @@ defmodule Skillbook.CLI.Usage do
   end
 
   defp show(book, options, times) do
-    view =
-      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
-
     names = if options.args == [], do: [], else: [names: options.args]
+    given = times ++ names ++ Keyword.take(options.flags, [:by])
 
-    cond do
-      Skillbook.Book.fetch!(book).store == nil ->
-        Terminal.complain(
-          "no database here, so no usage; `skillbook run` creates one, --db names another"
-        )
+    with %{store: store} when store != nil <- Skillbook.Book.fetch!(book),
+         {:ok, report} <- Skillbook.usage(Session.given_view(book, options), given) do
+      put(report, options)
+    else
+      {:error, error} ->
+        {:error, error}
 
-        1
-
-      true ->
-        case Skillbook.usage(view, times ++ names ++ Keyword.take(options.flags, [:by])) do
-          {:ok, report} ->
-            put(report, options)
-
-          {:error, error} ->
-            Terminal.complain(Exception.message(error))
-            1
-        end
+      _book ->
+        {:error, "no database here, so no usage; `skillbook run` creates one, --db names another"}
     end
   end
 
