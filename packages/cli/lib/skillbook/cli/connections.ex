@@ -48,41 +48,19 @@ defmodule Skillbook.CLI.Connections do
     Session.with_book(options, :read, fn book ->
       given = if options.profile_given, do: [profile: options.profile], else: []
 
-      case Connections.list(book, given) do
-        {:ok, connections} -> put(connections, options)
-        {:error, error} -> failed(error)
-      end
+      with {:ok, connections} <- Connections.list(book, given), do: put(connections, options)
     end)
   end
 
-  def run(%{args: ["rotate"]} = options) do
-    rotated = Accounts.replace_key(fn -> rotate(options) end)
-
-    case rotated do
-      :ok -> :ok
-      {:error, status} when is_integer(status) -> status
-      {:error, reason} -> failed(reason)
-    end
-  end
+  def run(%{args: ["rotate"]} = options), do: Accounts.replace_key(fn -> rotate(options) end)
 
   defp rotate(options) do
     Session.with_book(options, :write, fn book ->
       with {:ok, count} <- Connections.rotate(book) do
         tokens = if count == 1, do: "1 connection", else: "#{count} connections"
         Terminal.put("Encrypted the tokens of #{tokens} again")
-      else
-        {:error, error} -> failed(error)
       end
     end)
-    |> case do
-      :ok -> :ok
-      status -> {:error, status}
-    end
-  end
-
-  defp failed(reason) do
-    Terminal.complain(if is_binary(reason), do: reason, else: Exception.message(reason))
-    1
   end
 
   defp put(connections, %{flags: [json: true]}),
