@@ -36,7 +36,13 @@ defmodule Skillbook.Approval.Decision do
     status = {{:one_of, Approval.statuses()}, "only these, `pending` by default"}
     limit = {{:number, 1..@max_limit}, "the most of them, #{@default_limit} by default"}
     decision = %Operation{name: nil, doc: "", run: nil, subject: :ref, output: @fields}
-    decision = %{decision | caller: :trusted, refused: 409, input: [reason: reason, resume: resume]}
+
+    decision = %{
+      decision
+      | caller: :trusted,
+        refused: 409,
+        input: [reason: reason, resume: resume]
+    }
 
     [
       %Operation{

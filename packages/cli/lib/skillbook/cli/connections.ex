@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Connections do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Accounts, Session, Terminal}
-  alias Skillbook.Connections
+  alias Skillbook.{Connections, Part}
 
   @impl true
   def switches, do: [json: :boolean]
@@ -64,7 +64,7 @@ defmodule Skillbook.CLI.Connections do
   end
 
   defp put(connections, %{flags: [json: true]}),
-    do: connections |> Enum.map(&json/1) |> Terminal.put_json()
+    do: :connections |> Part.json(connections) |> Terminal.put_json()
 
   defp put([], _options),
     do: Terminal.put("No connections. `skillbook connect --help` says how to make one.")
@@ -105,17 +105,4 @@ defmodule Skillbook.CLI.Connections do
 
   defp profile(connection), do: "for the profile #{connection.profile}"
   defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
-
-  defp json(connection) do
-    connection
-    |> Map.from_struct()
-    |> Map.delete(:vendor)
-    |> Map.merge(%{
-      connected_at: iso(connection.connected_at),
-      renewed_at: iso(connection.renewed_at)
-    })
-  end
-
-  defp iso(nil), do: nil
-  defp iso(time), do: DateTime.to_iso8601(time)
 end

@@ -7,6 +7,8 @@ defmodule Skillbook.CLI.List do
   alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.Support.JSON
 
+  @fields ~w(name kind domain title description tags labels aliases usage path source)a
+
   @impl true
   def switches, do: [source: :keep, domain: :keep, json: :boolean, diagnostics: :boolean]
 
@@ -65,7 +67,7 @@ defmodule Skillbook.CLI.List do
       {_, json} ->
         all = book |> Session.view(options) |> Skillbook.View.entries([])
         entries = Enum.filter(all, &matches?(&1, options))
-        if json, do: entries |> Enum.map(&fields/1) |> Terminal.put_json()
+        if json, do: entries |> Enum.map(&Map.take(&1, @fields)) |> Terminal.put_json()
 
         cond do
           entries == [] and filters(options) != [] -> no_match(all, options)
@@ -98,22 +100,6 @@ defmodule Skillbook.CLI.List do
           do: "; the #{noun} are #{Enum.join(Enum.sort(names), ", ")}"
 
     {:error, ["no entry matches" | known]}
-  end
-
-  defp fields(entry) do
-    Map.take(entry, [
-      :name,
-      :kind,
-      :domain,
-      :title,
-      :description,
-      :tags,
-      :labels,
-      :aliases,
-      :usage,
-      :path,
-      :source
-    ])
   end
 
   defp put_diagnostics([]), do: Terminal.put("No problems found.")

@@ -128,7 +128,7 @@ defmodule Skillbook.Web.Page.Approvals do
     end)
   end
 
-  defp without(request, error), do: Layout.failed(request, 503, Exception.message(error))
+  defp without(_request, error), do: {:error, error}
 
   defp fields(approval), do: :approve |> Part.json(approval) |> Map.drop([:book, :run])
 

@@ -63,7 +63,7 @@ defmodule Skillbook.Web.Page.Report do
   end
 
   @doc "Runs a function for operators; for others the page does not exist."
-  @spec for_operators(Request.t(), (() -> Response.t())) :: Response.t()
+  @spec for_operators(Request.t(), (() -> answer)) :: answer | Response.t() when answer: term()
   def for_operators(%Request{caller: %Caller{operator?: true}}, function), do: function.()
   def for_operators(request, _function), do: Layout.not_found(request)
 
@@ -99,14 +99,17 @@ defmodule Skillbook.Web.Page.Report do
         do: Response.json(200, Operation.outcome(operation, text, result)),
         else: Response.redirect(303, Layout.path(request, back))
     else
-      {:refused, text} -> Layout.failed(request, 422, text)
-      {:error, %UnknownSkillError{}} -> Layout.not_found(request)
-      {:error, error} -> refused(request, Operation.status(operation, error), error)
+      {:refused, text} ->
+        Layout.failed(request, 422, text)
+
+      {:error, %UnknownSkillError{}} ->
+        Layout.not_found(request)
+
+      {:error, error} ->
+        text = error |> Exception.message() |> Parts.sentence()
+        Layout.failed(request, Operation.status(operation, error), text)
     end
   end
-
-  defp refused(request, status, error),
-    do: Layout.failed(request, status, Parts.sentence(Exception.message(error)))
 
   @doc "Reads the input of an operation from the fields of a form."
   @spec input(Operation.t(), Request.fields()) :: {:ok, keyword()} | {:refused, String.t()}

@@ -40,8 +40,6 @@ defmodule Skillbook.Web.Page.Runs do
       reply(request, data, :happened, :runs, "Runs and schedules", fn ->
         content(request, view, data, id)
       end)
-    else
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
     end
   end
 
@@ -64,7 +62,7 @@ defmodule Skillbook.Web.Page.Runs do
       content = fn -> run(request, run, steps) end
       reply(request, data, :happened, :runs, title, content, back: back)
     else
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+      {:error, error} -> {:error, error}
       _none -> Layout.not_found(request)
     end
   end
