@@ -242,11 +242,12 @@ defmodule Skillbook.Part do
   @doc false
   # The operation of a name: of the core, or of a package that is there.
   @spec operation(atom()) :: Operation.t()
-  def operation(name) do
-    [Listing, Operations | installed()]
-    |> flat(:operations)
-    |> Enum.find(&(&1.name == name)) || raise(ArgumentError, missing(name))
-  end
+  def operation(name),
+    do: Enum.find(operations(), &(&1.name == name)) || raise(ArgumentError, missing(name))
+
+  @doc false
+  @spec operations() :: [Operation.t()]
+  def operations, do: flat([Listing, Operations | installed()], :operations)
 
   @doc false
   # The result of an operation as maps for JSON.

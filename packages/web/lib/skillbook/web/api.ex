@@ -8,39 +8,39 @@ defmodule Skillbook.Web.API do
   # | `GET /api/skills?q=&kind=&tag=&limit=&cursor=` | `{"skills": […], "next": cursor or null}` |
   # | `GET /api/skills/NAME` | the skill with its content, or 404 |
   #
-  # A route is the path of an operation (`Skillbook.Support.Operation`), with its subject last.
+  # Each route is an operation for readers (`Skillbook.Support.Operation`), so a new one needs a
+  # path here and nothing else.
 
   alias Skillbook.Support.Operation
   alias Skillbook.{Part, UnknownSkillError}
   alias Skillbook.Web.{Caller, Request, Response}
 
+  # The operations of a path, and of a subject below it.
+  @paths %{"skills" => {:skills, :skill}}
+
   @doc false
   @spec handle(Request.t(), Skillbook.Web.t()) :: Response.t()
-  def handle(%Request{path: ["api" | path], method: method} = request, _web) do
-    case {route(path), method} do
-      {nil, _method} ->
-        error(404, "Not found. The API has /api/skills.")
+  def handle(%Request{path: ["api", path | subject]} = request, _web)
+      when is_map_key(@paths, path) and length(subject) <= 1 do
+    {list, read} = @paths[path]
+    operation = Part.operation(if subject == [], do: list, else: read)
 
-      {{operation, arguments}, "GET"} ->
-        answer(Part.operation(operation), arguments, request)
-
-      _write ->
-        Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
-    end
+    if request.method == "GET",
+      do: answer(operation, subject, request),
+      else: Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
   end
 
-  defp route(["skills"]), do: {:skills, []}
-  defp route(["skills", name]), do: {:skill, [name]}
-  defp route(_path), do: nil
+  def handle(_request, _web), do: error(404, "Not found. The API has /api/skills.")
 
-  defp answer(operation, arguments, request) do
+  defp answer(%Operation{caller: :reader} = operation, subject, request) do
     with {:ok, input} <- input(operation, Request.query(request)),
-         {:ok, result} <- apply(operation.run, [Caller.view(request) | arguments] ++ [input]) do
+         {:ok, result} <- apply(operation.run, [Caller.view(request) | subject] ++ [input]) do
       Response.json(200, Operation.json(operation.output, result))
     else
       # Without the suggestions that a model gets: every name has the same answer.
       {:error, %UnknownSkillError{}} -> error(404, "There is no skill of this name.")
-      {:error, text} -> error(400, text)
+      {:error, text} when is_binary(text) -> error(400, text)
+      {:error, error} -> error(Operation.status(operation, error), Exception.message(error))
     end
   end
 

@@ -80,7 +80,7 @@ defmodule Skillbook.Web.Page.Report do
       Rights.with_writes(request, fn ->
         with {:ok, fields} <- Request.form(request),
              {:ok, name} <- Map.fetch(operations, fields["action"]),
-             operation = Part.operation(name),
+             %{caller: :operator} = operation = Part.operation(name),
              text when is_binary(text) <- fields[Atom.to_string(operation.subject)] do
           submit(request, view, back, operation, text, fields)
         else
