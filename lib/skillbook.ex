@@ -425,12 +425,8 @@ defmodule Skillbook do
       {:ok, "I have written it down.", [:memory_saved]}
   """
   @spec carry_out(view_or_book(), String.t(), options()) :: Skillbook.Result.t()
-  def carry_out(view_or_book, line, options \\ []) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.carry_out/3", line: {:text, line})
-
-    Part.call(:carry_out, [view, line, options])
-  end
+  def carry_out(view_or_book, line, options \\ []),
+    do: operate(:carry_out, view_or_book, line, options)
 
   @doc """
   Lists the calls that wait for an approval, or had one, the newest first.
@@ -763,10 +759,10 @@ defmodule Skillbook do
   def reset_breaker(view_or_book, name, options),
     do: operate(:reset_breaker, view_or_book, name, options)
 
-  defp operate(operation, view_or_book, name, options) do
-    function = "Skillbook.#{operation}/3"
-    {view, options} = View.from(view_or_book, options, function, name: {:text, name})
-    Part.call(operation, [view, name, options])
+  defp operate(name, view_or_book, subject, options) do
+    argument = {Part.operation(name).subject, {:text, subject}}
+    {view, options} = View.from(view_or_book, options, "Skillbook.#{name}/3", [argument])
+    Part.call(name, [view, subject, options])
   end
 
   @doc """

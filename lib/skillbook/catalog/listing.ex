@@ -23,7 +23,7 @@ defmodule Skillbook.Catalog.Listing do
           q: {{:text, 1_000}, "the query"},
           kind: {{:one_of, [:command, :skill, :note]}, "only entries of this kind"},
           tag: {{:texts, 20}, "only entries with all of these tags"},
-          limit: {{:number, 1..@max}, "skills of a page, #{@limit} by default"},
+          limit: {{:number, 1, @max}, "skills of a page, #{@limit} by default"},
           cursor: {cursor, "the `next` of the page before"}
         ],
         output: [objects: [skills: [@skill]], text?: [:next]],

@@ -33,7 +33,7 @@ defmodule Skillbook.Support.Operation do
           {:text, max :: pos_integer()}
           | {:texts, max :: pos_integer()}
           | {:one_of, [atom()]}
-          | {:number, Range.t()}
+          | {:number, min :: integer(), max :: integer()}
           | {:parsed, String.t(), (String.t(), keyword() -> {:ok, term()} | :error)}
           | :boolean
 
@@ -102,7 +102,7 @@ defmodule Skillbook.Support.Operation do
     end
   end
 
-  defp value({:number, min..max}, name, text, _read) do
+  defp value({:number, min, max}, name, text, _read) do
     case is_binary(text) && Number.integer(text) do
       {number, ""} when number in min..max -> {:ok, number}
       _other -> {:error, "a number from #{min} to #{max} as #{name}"}

@@ -34,33 +34,31 @@ defmodule Skillbook.Approval.Decision do
     force = {:boolean, "run it although its page has changed since the call"}
     resume = {:boolean, "go on with the conversation in which it was called"}
     status = {{:one_of, Approval.statuses()}, "only these, `pending` by default"}
-    limit = {{:number, 1..@max_limit}, "the most of them, #{@default_limit} by default"}
-    decision = %Operation{name: nil, doc: "", run: nil, subject: :ref, output: @fields}
+    limit = {{:number, 1, @max_limit}, "the most of them, #{@default_limit} by default"}
 
-    decision = %{
-      decision
-      | caller: :trusted,
-        refused: 409,
-        input: [reason: reason, resume: resume]
+    deny = %Operation{
+      name: :deny,
+      doc: "Denies a call.",
+      subject: :ref,
+      caller: :trusted,
+      input: [reason: reason, resume: resume],
+      output: @fields,
+      refused: 409,
+      run: &deny/3
     }
 
-    [
-      %Operation{
-        name: :approvals,
-        doc: "Lists calls that wait for an approval, or had one.",
-        input: [status: status, limit: limit],
-        output: [@fields],
-        run: &list/2
-      },
-      %{
-        decision
-        | name: :approve,
-          doc: "Approves a call, which runs once.",
-          input: decision.input ++ [force: force],
-          run: &approve/3
-      },
-      %{decision | name: :deny, doc: "Denies a call.", run: &deny/3}
-    ]
+    doc = "Approves a call, which runs once."
+    approve = %{deny | name: :approve, doc: doc, run: &approve/3}
+
+    list = %Operation{
+      name: :approvals,
+      doc: "Lists calls that wait for an approval, or had one.",
+      input: [status: status, limit: limit],
+      output: [@fields],
+      run: &list/2
+    }
+
+    [list, %{approve | input: deny.input ++ [force: force]}, deny]
   end
 
   @doc "As `Skillbook.approvals/2`: of the profile of a view, or of all profiles of a book."

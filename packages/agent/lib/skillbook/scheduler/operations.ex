@@ -28,8 +28,8 @@ defmodule Skillbook.Scheduler.Operations do
         name: :schedule,
         doc: "Lists the next scheduled runs and the last results.",
         input: [
-          times: {{:number, 1..100}, "next times of each skill, 1 by default"},
-          last: {{:number, 1..1_000}, "results, 20 by default"}
+          times: {{:number, 1, 100}, "next times of each skill, 1 by default"},
+          last: {{:number, 1, 1_000}, "results, 20 by default"}
         ],
         output: [time: [:now], objects: [next: [@next], last: [@firing]]],
         run: &Agenda.report/2

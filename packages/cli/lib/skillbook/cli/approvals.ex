@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Approvals do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{ModelFlags, Run, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, ModelFlags, Run, Session, Terminal}
   alias Skillbook.Support.Closest
   alias Skillbook.{Approval, ApprovalError, Part}
 
@@ -12,15 +12,8 @@ defmodule Skillbook.CLI.Approvals do
 
   @impl true
   def switches do
-    [
-      status: {:some_of, Approval.statuses()},
-      by: :string,
-      reason: :string,
-      force: :boolean,
-      resume: :boolean,
-      book: :string,
-      json: :boolean
-    ] ++ ModelFlags.switches()
+    [status: {:some_of, Approval.statuses()}, by: :string, book: :string, json: :boolean] ++
+      Arguments.inputs([:approve]) ++ ModelFlags.switches()
   end
 
   @impl true

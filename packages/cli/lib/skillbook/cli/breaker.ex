@@ -5,10 +5,10 @@ defmodule Skillbook.CLI.Breaker do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Schedule, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, Schedule, Session, Terminal}
 
   @impl true
-  def switches, do: [by: :string, reason: :string]
+  def switches, do: [by: :string] ++ Arguments.inputs([:reset_breaker])
 
   @impl true
   def args(["reset", name]), do: {:ok, [name]}

@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Schedule do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, ModelFlags, Session, Terminal}
   alias Skillbook.{Native, Part}
 
   @operations %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
@@ -22,9 +22,8 @@ defmodule Skillbook.CLI.Schedule do
   @impl true
   def switches,
     do:
-      [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean] ++
-        [enable: :keep, by: :string, reason: :string] ++
-        ModelFlags.switches()
+      [json: :boolean, run: :boolean, enable: :keep, by: :string] ++
+        Arguments.inputs([:schedule, :pause_schedule]) ++ ModelFlags.switches()
 
   @impl true
   def args([action, _name] = args) when is_map_key(@operations, action), do: {:ok, args}

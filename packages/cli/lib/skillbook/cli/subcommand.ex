@@ -11,6 +11,8 @@ defmodule Skillbook.CLI.Subcommand do
     * `{:one_of, atoms}` - one of these values
     * `{:some_of, atoms}` - one of these values, repeatable
     * `{:number, min, max}` - a whole number; `nil` for no maximum
+
+  Those of operations (`Skillbook.Support.Operation`) are from `Arguments.inputs/1`.
   """
   @callback switches() :: keyword()
 

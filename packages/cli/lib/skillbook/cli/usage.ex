@@ -4,7 +4,8 @@ defmodule Skillbook.CLI.Usage do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.CLI.{Arguments, Session, Terminal}
+  alias Skillbook.Part
   alias Skillbook.Support.Number
 
   # Widths in columns
@@ -15,12 +16,7 @@ defmodule Skillbook.CLI.Usage do
 
   @impl true
   def switches,
-    do: [
-      since: :string,
-      until: :string,
-      by: {:one_of, [:name, :profile, :event, :time]},
-      json: :boolean
-    ]
+    do: [since: :string, until: :string, json: :boolean] ++ Arguments.inputs([:usage])
 
   @impl true
   def args(globs), do: {:ok, globs}
@@ -111,12 +107,8 @@ defmodule Skillbook.CLI.Usage do
 
   defp put(report, options) do
     if options.flags[:json],
-      do: report |> Map.from_struct() |> json() |> Terminal.put_json(),
+      do: :usage |> Part.json(report) |> Terminal.put_json(),
       else: report |> lines(Terminal.new(options.color)) |> Terminal.put()
-  end
-
-  defp json(report) do
-    %{report | since: DateTime.to_iso8601(report.since), until: DateTime.to_iso8601(report.until)}
   end
 
   @doc "Formats the report as a table with bars that fits the terminal."

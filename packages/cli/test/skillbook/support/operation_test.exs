@@ -45,7 +45,7 @@ defmodule Skillbook.Support.OperationTest do
         text: {{:text, 3}, ""},
         list: {{:texts, 2}, ""},
         kind: {{:one_of, [:a, :b, :c]}, ""},
-        count: {{:number, 1..9}, ""},
+        count: {{:number, 1, 9}, ""},
         yes: {:boolean, ""},
         own: {{:parsed, "an own text", &__MODULE__.own/2}, ""}
       ]
@@ -150,8 +150,9 @@ defmodule Skillbook.Support.OperationTest do
       eventually(fn -> match?(%{last: [%{status: :template}]}, result(:schedule, [all, []])) end)
     end
 
-    test "breakers", %{view: view} do
+    test "breakers and usage", %{book: book, view: view} do
       for _ <- 1..5, do: Skillbook.run(view, "```cmd\nx.fail\n```")
+      eventually(fn -> match?(%{rows: [%{failed: 5}]}, result(:usage, [View.all(book), []])) end)
 
       assert %{name: "x.fail", breaker: [%{state: :open}]} =
                result(:reset_breaker, [view, "x.fail", [by: "Bob"]])
