@@ -58,7 +58,9 @@ defmodule Skillbook.Approval.Decision do
       run: &list/2
     }
 
-    [list, %{approve | input: deny.input ++ [force: force]}, deny]
+    show = %{list | name: :approval, doc: "Reads one of them.", subject: :ref, input: []}
+    show = %{show | output: @fields, refused: 404, run: &find/3}
+    [list, show, %{approve | input: deny.input ++ [force: force]}, deny]
   end
 
   @doc "As `Skillbook.approvals/2`: of the profile of a view, or of all profiles of a book."
@@ -83,6 +85,20 @@ defmodule Skillbook.Approval.Decision do
 
       with {:ok, approvals} <- Table.list(sql, name, whose, profile, statuses, count),
            do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
+    end
+  end
+
+  @doc "The approval of a reference, among those that `list/2` has."
+  @spec find(atom() | View.t(), String.t(), keyword()) ::
+          {:ok, Approval.t()} | {:error, Exception.t()}
+  def find(view_or_book, ref, options) do
+    options = [status: Approval.statuses(), limit: @max_limit] ++ options
+
+    with {:ok, approvals} <- list(view_or_book, options) do
+      case Enum.find(approvals, &(&1.ref == ref)) do
+        nil -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
+        approval -> {:ok, approval}
+      end
     end
   end
 

@@ -4,9 +4,9 @@ defmodule Skillbook.CLI.Approvals do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Arguments, ModelFlags, Run, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, ModelFlags, Run, Schedule, Session, Terminal}
   alias Skillbook.Support.Closest
-  alias Skillbook.{Approval, ApprovalError, Part}
+  alias Skillbook.{Approval, Part}
 
   @actions ~w(list show approve deny)
 
@@ -107,7 +107,7 @@ defmodule Skillbook.CLI.Approvals do
     status = Keyword.get_values(options.flags, :status)
     status = if status == [], do: [], else: [status: status]
 
-    with {:ok, approvals} <- listed(book, options, status) do
+    with {:ok, approvals} <- Skillbook.approvals(whose(book, options), status) do
       if options.flags[:json],
         do: :approvals |> Part.json(approvals) |> Terminal.put_json(),
         else: put_list(approvals, options)
@@ -115,22 +115,14 @@ defmodule Skillbook.CLI.Approvals do
   end
 
   defp act("show", book, [ref], _model, options) do
-    all = [status: Approval.statuses(), limit: 1_000]
-
-    with {:ok, approvals} <- listed(book, options, all) do
-      case Enum.find(approvals, &(&1.ref == ref)) do
-        nil -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
-        approval -> put(approval, options)
-      end
-    end
+    with {:ok, approval} <- Part.call(:approval, [whose(book, options), ref, []]),
+         do: put(approval, options)
   end
 
   defp act(action, book, [ref], model, options) do
     flags = options.flags
 
-    given =
-      Keyword.take(flags, [:reason]) ++
-        [by: flags[:by] || Session.user(), resume: resume(model, flags)]
+    given = Schedule.by(flags) ++ [resume: resume(model, flags)]
 
     decided =
       if action == "approve",
@@ -151,11 +143,8 @@ defmodule Skillbook.CLI.Approvals do
     end
   end
 
-  defp listed(book, options, given) do
-    if options.profile_given,
-      do: Skillbook.approvals(Session.view(book, options), given),
-      else: Skillbook.approvals(book, given)
-  end
+  defp whose(book, options),
+    do: if(options.profile_given, do: Session.view(book, options), else: book)
 
   # Output
 

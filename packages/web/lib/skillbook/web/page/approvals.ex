@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.Approvals do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Approval, Book, Part}
+  alias Skillbook.{Approval, ApprovalError, Book, Part}
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Operation
   alias Skillbook.Web.{Caller, Request, Response}
@@ -103,26 +103,24 @@ defmodule Skillbook.Web.Page.Approvals do
     end
   end
 
-  defp list(%{caller: %{operator?: true} = caller} = request, statuses) do
-    options = [status: statuses, limit: @limit, tenant: caller.profile.tenant]
-    Skillbook.approvals(book(request), options)
+  defp list(request, statuses) do
+    {whose, options} = whose(request)
+    Skillbook.approvals(whose, [status: statuses, limit: @limit] ++ options)
   end
-
-  defp list(request, statuses),
-    do: Skillbook.approvals(Caller.view(request), status: statuses, limit: @limit)
 
   defp fetch(request, ref) do
-    with {:ok, approvals} <- list(request, Approval.statuses()) do
-      case Enum.find(approvals, &(&1.ref == ref)) do
-        nil -> {:error, :unknown}
-        approval -> {:ok, approval}
-      end
-    end
+    {whose, options} = whose(request)
+    Part.call(:approval, [whose, ref, options])
   end
 
-  defp without(request, :unknown), do: Layout.not_found(request)
+  defp whose(%{caller: %{operator?: true, profile: profile}} = request),
+    do: {book(request), [tenant: profile.tenant]}
 
-  defp without(request, %Skillbook.ApprovalError{kind: :store}) do
+  defp whose(request), do: {Caller.view(request), []}
+
+  defp without(request, %ApprovalError{kind: :unknown}), do: Layout.not_found(request)
+
+  defp without(request, %ApprovalError{kind: :store}) do
     reply(request, %{approvals: []}, :happened, :approvals, "Approvals", fn ->
       Parts.empty("This book has no database, so no call can wait for an approval.")
     end)
