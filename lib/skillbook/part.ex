@@ -39,7 +39,7 @@ defmodule Skillbook.Part do
   alias Skillbook.{Approval, Book, Command, Context, Diagnostic, Entry, Profile, RoutedCommand}
   alias Skillbook.Catalog.Listing
   alias Skillbook.Run.Operations
-  alias Skillbook.{Source, View}
+  alias Skillbook.{Source, Usage, View}
   alias Skillbook.Support.Operation
 
   @typedoc "A source of built-in skills. `:domains` are its domains, of which a book gets `:of`."
@@ -247,7 +247,7 @@ defmodule Skillbook.Part do
 
   @doc false
   @spec operations() :: [Operation.t()]
-  def operations, do: flat([Listing, Operations | installed()], :operations)
+  def operations, do: flat([Listing, Operations, Usage | installed()], :operations)
 
   @doc false
   # The result of an operation as maps for JSON.

@@ -25,7 +25,6 @@ defmodule Skillbook.Run.Operations do
     Profile,
     SQL,
     Telemetry,
-    Usage,
     View
   }
 
@@ -56,20 +55,7 @@ defmodule Skillbook.Run.Operations do
   def operations do
     failures = [text: ~w(name profile state)a, text?: [:tenant], number: [:failures]]
     output = {:breaker, [failures ++ [time?: ~w(since retry_at)a]]}
-    row = [text?: [:key], number: ~w(read run failed count)a, number?: [:duration]]
-
-    [
-      operation(:reset_breaker, "Resets the circuit breaker of a skill.", &reset/3, output),
-      %Operation{
-        name: :usage,
-        doc: "Reports how often skills were read and run, and how often they failed.",
-        input: [by: {{:one_of, ~w(name profile event time)a}, "the groups, `name` by default"}],
-        output:
-          [text: [:by], time: ~w(since until)a, number: [:unnamed]] ++
-            [objects: [rows: [row]], object: [total: row]],
-        run: &Usage.report/2
-      }
-    ]
+    [operation(:reset_breaker, "Resets the circuit breaker of a skill.", &reset/3, output)]
   end
 
   @doc "The declaration of an operation on an entry, for operators."

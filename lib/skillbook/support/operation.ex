@@ -3,7 +3,7 @@ defmodule Skillbook.Support.Operation do
   # Declares an operation of a book: its input, who may ask for it, the function that does it, and
   # its output. `c:Skillbook.Part.operations/0` lists those of a package.
   #
-  # The API, the forms of the page and the JSON of the command line are made from these
+  # The API, forms of the page, and switches and JSON of the command line are made from these
   # declarations, so an operation is added, and its limits change, in one place.
   #
   # Rights stay with the function: a view shows what its caller may see, and an operator's
