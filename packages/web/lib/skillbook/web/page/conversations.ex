@@ -48,13 +48,6 @@ defmodule Skillbook.Web.Page.Conversations do
 
   defp times(one), do: %{one | started_at: time(one.started_at), ended_at: time(one.ended_at)}
 
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, _offset} = DateTime.from_iso8601(text)
-    time
-  end
-
   defp list(_request, %{conversations: [], stored: false}) do
     Parts.empty([
       "This book does not store conversations. The option ",

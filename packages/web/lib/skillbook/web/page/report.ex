@@ -99,17 +99,16 @@ defmodule Skillbook.Web.Page.Report do
         do: Response.json(200, Operation.outcome(operation, text, result)),
         else: Response.redirect(303, Layout.path(request, back))
     else
-      {:refused, text} ->
-        Layout.failed(request, 422, text)
-
-      {:error, %UnknownSkillError{}} ->
-        Layout.not_found(request)
-
-      {:error, error} ->
-        text = error |> Exception.message() |> Parts.sentence()
-        Layout.failed(request, Operation.status(operation, error), text)
+      {:refused, text} -> Layout.failed(request, 422, text)
+      {:error, %UnknownSkillError{}} -> Layout.not_found(request)
+      {:error, error} -> refused(request, Operation.status(operation, error), error)
     end
   end
+
+  @doc "Says why something was not done."
+  @spec refused(Request.t(), 400..599, Exception.t()) :: Response.t()
+  def refused(request, status, error),
+    do: Layout.failed(request, status, Parts.sentence(Exception.message(error)))
 
   @doc "Reads the input of an operation from the fields of a form."
   @spec input(Operation.t(), Request.fields()) :: {:ok, keyword()} | {:refused, String.t()}
@@ -132,6 +131,15 @@ defmodule Skillbook.Web.Page.Report do
   @doc "The name of the caller's book."
   @spec book(Request.t()) :: atom()
   def book(request), do: Caller.view(request).book
+
+  @doc "A time of the database."
+  @spec time(String.t() | nil) :: DateTime.t() | nil
+  def time(nil), do: nil
+
+  def time(text) do
+    {:ok, time, 0} = DateTime.from_iso8601(text)
+    time
+  end
 
   @doc "Milliseconds as text."
   @spec milliseconds(number() | nil) :: String.t()

@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Page.Runs do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Support.Number
-  alias Skillbook.Web.{Caller, Request}
+  alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Layout, Parts}
   alias Skillbook.{Book, View, Workflow}
 
@@ -67,11 +67,6 @@ defmodule Skillbook.Web.Page.Runs do
     end
   end
 
-  defp time(text) do
-    {:ok, time, _offset} = DateTime.from_iso8601(text)
-    time
-  end
-
   defp content(request, view, data, id) do
     [
       form(request, id),
@@ -85,16 +80,8 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   defp form(request, id) do
-    tag(:form, [method: "get", action: Request.path(request, ["runs"]), class: "query"], [
-      keep_as(request),
-      tag(:label, [for: "hours"], "Time line"),
-      tag(:select, [id: "hours", name: "hours"], [
-        for {value, text, _hours} <- @periods do
-          tag(:option, [value: value, selected: value == id], "#{text} before and after now")
-        end
-      ]),
-      tag(:button, [type: "submit"], "Show")
-    ])
+    periods = for {value, text, _hours} <- @periods, do: {value, text <> " before and after now"}
+    query_form(request, ["runs"], select("hours", "Time line", id, periods))
   end
 
   defp time_line(data) do
