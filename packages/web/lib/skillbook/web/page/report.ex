@@ -71,10 +71,10 @@ defmodule Skillbook.Web.Page.Report do
   Does what a form asks for, for an operator who may write: the operation that `operations` has
   for the field `action`. Answers with JSON of the outcome, or with a redirect.
 
-  An error is a 404 if the view does not show the entry.
+  `view` makes the view of the operation. A missing entry is a 404.
   """
-  @spec submit(Request.t(), View.t(), [String.t()], %{(String.t() | nil) => atom()}) ::
-          Response.t()
+  @spec submit(Request.t(), (Request.t() -> View.t()), [String.t()], operations) :: Response.t()
+        when operations: %{(String.t() | nil) => atom()}
   def submit(request, view, back, operations) do
     for_operators(request, fn ->
       Rights.with_writes(request, fn ->
@@ -94,7 +94,7 @@ defmodule Skillbook.Web.Page.Report do
     by = [by: Caller.by(request.caller), operator: true]
 
     with {:ok, input} <- input(operation, fields),
-         {:ok, result} <- operation.run.(view, text, input ++ by) do
+         {:ok, result} <- operation.run.(view.(request), text, input ++ by) do
       if Request.wants_json?(request),
         do: Response.json(200, Operation.outcome(operation, text, result)),
         else: Response.redirect(303, Layout.path(request, back))

@@ -44,7 +44,7 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
-  def operate(request, _values), do: submit(request, Caller.view(request), ["runs"], @actions)
+  def operate(request, _values), do: submit(request, &Caller.view/1, ["runs"], @actions)
 
   defp default, do: List.keyfind(@periods, @default, 0)
 

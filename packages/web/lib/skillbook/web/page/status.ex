@@ -47,7 +47,7 @@ defmodule Skillbook.Web.Page.Status do
 
   @doc "Resets the circuit breaker of a skill."
   def reset(request, _values),
-    do: submit(request, Caller.all(request), ["status"], %{nil => :reset_breaker})
+    do: submit(request, &Caller.all/1, ["status"], %{nil => :reset_breaker})
 
   # It counts the changes of all tenants, so no operator of one tenant sees it.
   defp generation(_book, %{profile: %{tenant: tenant}}) when is_binary(tenant), do: nil
