@@ -199,7 +199,7 @@ defmodule Skillbook do
 
   alias Skillbook.Catalog.{Search, Watcher}
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Run.{CircuitBreaker, Operations}
+  alias Skillbook.Run.CircuitBreaker
   alias Skillbook.SQL.Location
   alias Skillbook.Support.{Arguments, Options}
 
@@ -425,12 +425,8 @@ defmodule Skillbook do
       {:ok, "I have written it down.", [:memory_saved]}
   """
   @spec carry_out(view_or_book(), String.t(), options()) :: Skillbook.Result.t()
-  def carry_out(view_or_book, line, options \\ []) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.carry_out/3", line: {:text, line})
-
-    Part.call(:carry_out, [view, line, options])
-  end
+  def carry_out(view_or_book, line, options \\ []),
+    do: operate(:carry_out, view_or_book, line, options)
 
   @doc """
   Lists the calls that wait for an approval, or had one, the newest first.
@@ -465,10 +461,10 @@ defmodule Skillbook do
     options = Options.keywords(options)
 
     if is_atom(view_or_book) and not Keyword.has_key?(options, :profile) do
-      Part.call(:approvals, [Book.fetch!(view_or_book).name, nil, options])
+      Part.call(:approvals, [Book.fetch!(view_or_book).name, options])
     else
       {view, options} = View.from(view_or_book, options)
-      Part.call(:approvals, [view.book, view, options])
+      Part.call(:approvals, [view, options])
     end
   end
 
@@ -498,15 +494,7 @@ defmodule Skillbook do
   """
   @spec approve(book(), String.t(), keyword() | map()) ::
           {:ok, Approval.t()} | {:error, Exception.t()}
-  def approve(book, ref, options) do
-    Arguments.check!("Skillbook.approve/3",
-      book: {:book, book},
-      ref: {:text, ref},
-      options: {:options, options}
-    )
-
-    Part.call(:approve, [Book.fetch!(book).name, ref, Options.keywords(options)])
-  end
+  def approve(book, ref, options), do: decide(:approve, book, ref, options)
 
   @doc """
   Denies a call that waits. It never runs.
@@ -516,14 +504,16 @@ defmodule Skillbook do
   """
   @spec deny(book(), String.t(), keyword() | map()) ::
           {:ok, Approval.t()} | {:error, Exception.t()}
-  def deny(book, ref, options) do
-    Arguments.check!("Skillbook.deny/3",
+  def deny(book, ref, options), do: decide(:deny, book, ref, options)
+
+  defp decide(name, book, ref, options) do
+    Arguments.check!("Skillbook.#{name}/3",
       book: {:book, book},
       ref: {:text, ref},
       options: {:options, options}
     )
 
-    Part.call(:deny, [Book.fetch!(book).name, ref, Options.keywords(options)])
+    Part.call(name, [Book.fetch!(book).name, ref, Options.keywords(options)])
   end
 
   @doc """
@@ -716,12 +706,8 @@ defmodule Skillbook do
   @spec pause_schedule(view_or_book(), String.t(), options()) ::
           {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil}}
           | {:error, Exception.t()}
-  def pause_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.pause_schedule/3", name: {:text, name})
-
-    Part.call(:pause_schedule, [view, name, options])
-  end
+  def pause_schedule(view_or_book, name, options),
+    do: operate(:pause_schedule, view_or_book, name, options)
 
   @doc """
   Resumes a schedule that `pause_schedule/3` has paused.
@@ -735,12 +721,8 @@ defmodule Skillbook do
   @spec resume_schedule(view_or_book(), String.t(), options()) ::
           {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil} | nil}
           | {:error, Exception.t()}
-  def resume_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.resume_schedule/3", name: {:text, name})
-
-    Part.call(:resume_schedule, [view, name, options])
-  end
+  def resume_schedule(view_or_book, name, options),
+    do: operate(:resume_schedule, view_or_book, name, options)
 
   @doc """
   Runs a skill with a schedule now, as its schedule would: as its profile, once, on one of the
@@ -754,12 +736,8 @@ defmodule Skillbook do
   """
   @spec run_schedule(view_or_book(), String.t(), options()) ::
           {:ok, Firing.t()} | {:error, Exception.t()}
-  def run_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.run_schedule/3", name: {:text, name})
-
-    Part.call(:run_schedule, [view, name, options])
-  end
+  def run_schedule(view_or_book, name, options),
+    do: operate(:run_schedule, view_or_book, name, options)
 
   @doc """
   Resets the [circuit breaker](running.md#when-a-handler-keeps-failing) of a skill: its failures
@@ -778,11 +756,13 @@ defmodule Skillbook do
   """
   @spec reset_breaker(view_or_book(), String.t(), options()) ::
           {:ok, [map()]} | {:error, Exception.t()}
-  def reset_breaker(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.reset_breaker/3", name: {:text, name})
+  def reset_breaker(view_or_book, name, options),
+    do: operate(:reset_breaker, view_or_book, name, options)
 
-    Operations.reset(view, name, options)
+  defp operate(name, view_or_book, subject, options) do
+    argument = {Part.operation(name).subject, {:text, subject}}
+    {view, options} = View.from(view_or_book, options, "Skillbook.#{name}/3", [argument])
+    Part.call(name, [view, subject, options])
   end
 
   @doc """

@@ -37,7 +37,10 @@ defmodule Skillbook.Part do
   use Application
 
   alias Skillbook.{Approval, Book, Command, Context, Diagnostic, Entry, Profile, RoutedCommand}
-  alias Skillbook.{Source, View}
+  alias Skillbook.Catalog.Listing
+  alias Skillbook.Run.Operations
+  alias Skillbook.{Source, Usage, View}
+  alias Skillbook.Support.Operation
 
   @typedoc "A source of built-in skills. `:domains` are its domains, of which a book gets `:of`."
   @type pack :: %{
@@ -125,8 +128,8 @@ defmodule Skillbook.Part do
   @doc "Returns the owners of the documents of a kind that a book shows; `:all` for all."
   @callback documents(Book.t(), kind :: String.t()) :: [String.t()] | :all
 
-  @doc "Returns what the functions of `Skillbook` do that need the package, by their names."
-  @callback functions() :: %{atom() => function()}
+  @doc "Returns the operations that it adds to books, also those behind functions of `Skillbook`."
+  @callback operations() :: [Operation.t()]
 
   @doc "Returns findings beside those of documents, for trusted code."
   @callback diagnostics(Book.t()) :: [Diagnostic.t()]
@@ -155,7 +158,7 @@ defmodule Skillbook.Part do
                       sync: 1,
                       documents: 0,
                       documents: 2,
-                      functions: 0,
+                      operations: 0,
                       diagnostics: 1
 
   defmacro __using__(_options) do
@@ -235,10 +238,22 @@ defmodule Skillbook.Part do
   @doc false
   # Calls a function of `Skillbook` that a package brings.
   @spec call(atom(), [term()]) :: term()
-  def call(name, arguments) do
-    function = installed() |> all(:functions) |> Enum.find_value(& &1[name])
-    apply(function || raise(ArgumentError, missing(name)), arguments)
-  end
+  def call(name, arguments), do: apply(operation(name).run, arguments)
+
+  @doc false
+  # The operation of a name: of the core, or of a package that is there.
+  @spec operation(atom()) :: Operation.t()
+  def operation(name),
+    do: Enum.find(operations(), &(&1.name == name)) || raise(ArgumentError, missing(name))
+
+  @doc false
+  @spec operations() :: [Operation.t()]
+  def operations, do: flat([Listing, Operations, Usage | installed()], :operations)
+
+  @doc false
+  # The result of an operation as maps for JSON.
+  @spec json(atom(), term()) :: term()
+  def json(name, result), do: Operation.json(operation(name).output, result)
 
   defp missing(name) do
     "Skillbook.#{name} needs the package #{package(name)}: add it to the deps in mix.exs"

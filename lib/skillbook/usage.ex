@@ -38,7 +38,7 @@ defmodule Skillbook.Usage do
   """
 
   alias Skillbook.SQL.Tenants
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Operation, Options}
   alias Skillbook.Usage.Writer
   alias Skillbook.{Book, OptionError, Profile, SQL, View}
 
@@ -66,6 +66,23 @@ defmodule Skillbook.Usage do
 
   @day 86_400
   @groups [:name, :profile, :event, :time]
+
+  @doc false
+  def operations do
+    row = [text?: [:key], number: ~w(read run failed count)a, number?: [:duration]]
+
+    [
+      %Operation{
+        name: :usage,
+        doc: "Reports how often skills were read and run, and how often they failed.",
+        input: [by: {{:one_of, @groups}, "the groups, `name` by default"}],
+        output:
+          [text: [:by], time: ~w(since until)a, number: [:unnamed]] ++
+            [objects: [rows: [row]], object: [total: row]],
+        run: &report/2
+      }
+    ]
+  end
 
   @doc """
   Returns the counts that the view of a running book may see.

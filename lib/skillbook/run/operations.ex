@@ -13,7 +13,7 @@ defmodule Skillbook.Run.Operations do
   alias Skillbook.Schedule.Clock
   alias Skillbook.SQL.Tenants
   alias Skillbook.Store.Follower
-  alias Skillbook.Support.{Number, Options}
+  alias Skillbook.Support.{Number, Operation, Options}
   alias Skillbook.Workflow.Runs
 
   alias Skillbook.{
@@ -51,6 +51,27 @@ defmodule Skillbook.Run.Operations do
 
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'operations')"
+
+  def operations do
+    failures = [text: ~w(name profile state)a, text?: [:tenant], number: [:failures]]
+    output = {:breaker, [failures ++ [time?: ~w(since retry_at)a]]}
+    [operation(:reset_breaker, "Resets the circuit breaker of a skill.", &reset/3, output)]
+  end
+
+  @doc "The declaration of an operation on an entry, for operators."
+  @spec operation(atom(), String.t(), function(), Operation.shape() | {atom(), term()}) ::
+          Operation.t()
+  def operation(name, doc, run, output) do
+    %Operation{
+      name: name,
+      doc: doc,
+      subject: :name,
+      caller: :operator,
+      input: [reason: {{:text, @max_text}, "why; it is stored"}],
+      output: output,
+      run: run
+    }
+  end
 
   @doc "As `Skillbook.reset_breaker/3`."
   @spec reset(View.t(), String.t(), keyword()) ::

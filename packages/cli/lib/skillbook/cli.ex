@@ -56,6 +56,7 @@ defmodule Skillbook.CLI do
     end
     |> case do
       :ok -> 0
+      {:error, error} -> Terminal.failed(error)
       status -> status
     end
   end

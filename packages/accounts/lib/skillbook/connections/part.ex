@@ -5,6 +5,7 @@ defmodule Skillbook.Connections.Part do
   use Skillbook.Part
 
   alias Skillbook.Connections.{Client, Config, Tokens, Vendor}
+  alias Skillbook.Support.Operation
   alias Skillbook.{Connections, Drive, OptionError, Source}
 
   @impl true
@@ -63,6 +64,15 @@ defmodule Skillbook.Connections.Part do
   @impl true
   def services(%{connections: nil}, _profile), do: []
   def services(book, profile), do: Connections.services_of(book.name, profile)
+
+  @impl true
+  def operations do
+    text? = ~w(profile tenant identity)a
+    output = [text: ~w(account status)a, text?: text?, boolean: [:sign_in]]
+    output = output ++ [texts: ~w(services scopes)a, time?: ~w(connected_at renewed_at)a]
+    list = %Operation{name: :connections, doc: "Lists the connections.", run: &Connections.list/2}
+    [%{list | caller: :trusted, output: [output]}]
+  end
 
   @impl true
   defdelegate check_call(context), to: Connections, as: :check

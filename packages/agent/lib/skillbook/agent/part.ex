@@ -7,7 +7,7 @@ defmodule Skillbook.Agent.Part do
   alias Skillbook.Agent.{Prose, Settings}
   alias Skillbook.Approval.Decision
   alias Skillbook.{Approval, Preflight, Source}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Operation, Options}
 
   # Those of stored conversations, which are off by default.
   @conversations [keep: 30, max: 200]
@@ -77,13 +77,10 @@ defmodule Skillbook.Agent.Part do
   end
 
   @impl true
-  def functions do
-    %{
-      approvals: &Decision.list/3,
-      approve: &Decision.approve/3,
-      deny: &Decision.deny/3,
-      carry_out: &Prose.carry_out/3
-    }
+  def operations do
+    doc = "Runs a command. The agent follows a page of prose."
+    carry_out = %Operation{name: :carry_out, doc: doc, subject: :line, run: &Prose.carry_out/3}
+    [%{carry_out | caller: :trusted} | Decision.operations()]
   end
 
   @impl true

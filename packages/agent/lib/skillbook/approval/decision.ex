@@ -12,7 +12,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Operation, Options}
   alias Skillbook.Agent.Prose
 
   alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
@@ -24,10 +24,51 @@ defmodule Skillbook.Approval.Decision do
   # How often the result is stored again if the database fails.
   @attempts 5
 
-  @doc "As `Skillbook.approvals/2`, of a view's own profile, or of all profiles for `nil`."
-  @spec list(atom() | nil, View.t() | nil, keyword()) ::
-          {:ok, [Approval.t()]} | {:error, Exception.t()}
-  def list(name, view, options) do
+  @fields [text: ~w(ref book profile name command status)a, text?: ~w(tenant by reason)a] ++
+            [time: ~w(asked_at expires_at)a, time?: ~w(decided_at finished_at)a] ++
+            [map: [:flags], boolean: [:resumable]] ++
+            [object?: [result: [text: ~w(status content)a], run: [text: ~w(status text)a]]]
+
+  def operations do
+    reason = {{:text, @max_text}, "why; it is stored, and the model gets that of a denial"}
+    force = {:boolean, "run it although its page has changed since the call"}
+    resume = {:boolean, "go on with the conversation in which it was called"}
+    status = {{:one_of, Approval.statuses()}, "only these, `pending` by default"}
+    limit = {{:number, 1, @max_limit}, "the most of them, #{@default_limit} by default"}
+
+    deny = %Operation{
+      name: :deny,
+      doc: "Denies a call.",
+      subject: :ref,
+      caller: :trusted,
+      input: [reason: reason, resume: resume],
+      output: @fields,
+      refused: 409,
+      run: &deny/3
+    }
+
+    doc = "Approves a call, which runs once."
+    approve = %{deny | name: :approve, doc: doc, run: &approve/3}
+
+    list = %Operation{
+      name: :approvals,
+      doc: "Lists calls that wait for an approval, or had one.",
+      input: [status: status, limit: limit],
+      output: [@fields],
+      run: &list/2
+    }
+
+    show = %{list | name: :approval, doc: "Reads one of them.", subject: :ref, input: []}
+    show = %{show | output: @fields, refused: 404, run: &find/3}
+    [list, show, %{approve | input: deny.input ++ [force: force]}, deny]
+  end
+
+  @doc "As `Skillbook.approvals/2`: of the profile of a view, or of all profiles of a book."
+  @spec list(atom() | View.t(), keyword()) :: {:ok, [Approval.t()]} | {:error, Exception.t()}
+  def list(%View{} = view, options), do: list(view.book, view, options)
+  def list(book, options), do: list(book, nil, options)
+
+  defp list(name, view, options) do
     with :ok <- Options.validate(options, "a list of approvals", list_schema()),
          {:ok, book, sql} <- sql(name, nil),
          {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]) do
@@ -44,6 +85,20 @@ defmodule Skillbook.Approval.Decision do
 
       with {:ok, approvals} <- Table.list(sql, name, whose, profile, statuses, count),
            do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
+    end
+  end
+
+  @doc "The approval of a reference, among those that `list/2` has."
+  @spec find(atom() | View.t(), String.t(), keyword()) ::
+          {:ok, Approval.t()} | {:error, Exception.t()}
+  def find(view_or_book, ref, options) do
+    options = [status: Approval.statuses(), limit: @max_limit] ++ options
+
+    with {:ok, approvals} <- list(view_or_book, options) do
+      case Enum.find(approvals, &(&1.ref == ref)) do
+        nil -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
+        approval -> {:ok, approval}
+      end
     end
   end
 

@@ -5,7 +5,8 @@ defmodule Skillbook.Scheduler.Operations do
 
   alias Skillbook.Run.Operations
   alias Skillbook.Scheduler.Job
-  alias Skillbook.{Book, Firing, OperationError, Profile, SQL, View}
+  alias Skillbook.Support.Operation
+  alias Skillbook.{Agenda, Book, Firing, OperationError, Profile, SQL, View}
 
   # Pauses that may hold at once.
   @max_paused 10_000
@@ -14,6 +15,30 @@ defmodule Skillbook.Scheduler.Operations do
 
   @paused "action = 'pause' and active = 1"
   @this "skill = $1 and record = $2"
+
+  @pause [time: [:at], text?: ~w(by reason)a]
+  @next [text: ~w(name schedule timezone means)a, text?: [:run_as], boolean: [:off]] ++
+          [times: [:at], texts: [:local], object?: [paused: @pause]]
+  @firing [text: ~w(name status profile)a, text?: ~w(node text)a, number: [:attempts]] ++
+            [time: [:at], time?: ~w(started_at finished_at)a, number?: [:duration]]
+
+  def operations do
+    [
+      %Operation{
+        name: :schedule,
+        doc: "Lists the next scheduled runs and the last results.",
+        input: [
+          times: {{:number, 1, 100}, "next times of each skill, 1 by default"},
+          last: {{:number, 1, 1_000}, "results, 20 by default"}
+        ],
+        output: [time: [:now], objects: [next: [@next], last: [@firing]]],
+        run: &Agenda.report/2
+      },
+      Operations.operation(:pause_schedule, "Pauses a schedule.", &pause/3, {:pause, @pause}),
+      Operations.operation(:resume_schedule, "Resumes a schedule.", &resume/3, {:pause, @pause}),
+      Operations.operation(:run_schedule, "Runs a skill now, as scheduled.", &run/3, time: [:at])
+    ]
+  end
 
   @doc "As `Skillbook.pause_schedule/3`."
   @spec pause(View.t(), String.t(), keyword()) ::

@@ -6,7 +6,7 @@ defmodule Skillbook.Scheduler.Part do
 
   alias Skillbook.Scheduler.{Local, Operations, Server}
   alias Skillbook.Support.Options
-  alias Skillbook.{Agenda, Native, Oban, OptionError}
+  alias Skillbook.{Native, Oban, OptionError}
 
   @impl true
   def options do
@@ -83,14 +83,7 @@ defmodule Skillbook.Scheduler.Part do
   defdelegate schedules_changed(book), to: Server, as: :follow
 
   @impl true
-  def functions do
-    %{
-      schedule: &Agenda.report/2,
-      pause_schedule: &Operations.pause/3,
-      resume_schedule: &Operations.resume/3,
-      run_schedule: &Operations.run/3
-    }
-  end
+  defdelegate operations, to: Operations
 
   @impl true
   def check_page(entry), do: with({:ok, _options} <- Oban.of_page(entry), do: :ok)

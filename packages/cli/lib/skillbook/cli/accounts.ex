@@ -422,7 +422,8 @@ defmodule Skillbook.CLI.Accounts do
   Replaces the key in its file: the new one in front of the others, `fun`, then the new one alone.
   With the key in the variable only `fun` is called.
   """
-  @spec replace_key((() -> :ok | {:error, term()})) :: :ok | {:error, term()}
+  @spec replace_key((() -> :ok | refused)) :: :ok | {:error, term()} | refused
+        when refused: term()
   def replace_key(fun) do
     path = key_path()
 

@@ -4,23 +4,16 @@ defmodule Skillbook.CLI.Approvals do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{ModelFlags, Run, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, ModelFlags, Run, Schedule, Session, Terminal}
   alias Skillbook.Support.Closest
-  alias Skillbook.{Approval, ApprovalError}
+  alias Skillbook.{Approval, Part}
 
   @actions ~w(list show approve deny)
 
   @impl true
   def switches do
-    [
-      status: {:some_of, Approval.statuses()},
-      by: :string,
-      reason: :string,
-      force: :boolean,
-      resume: :boolean,
-      book: :string,
-      json: :boolean
-    ] ++ ModelFlags.switches()
+    [status: {:some_of, Approval.statuses()}, by: :string, book: :string, json: :boolean] ++
+      Arguments.inputs([:approve]) ++ ModelFlags.switches()
   end
 
   @impl true
@@ -114,32 +107,22 @@ defmodule Skillbook.CLI.Approvals do
     status = Keyword.get_values(options.flags, :status)
     status = if status == [], do: [], else: [status: status]
 
-    with {:ok, approvals} <- listed(book, options, status) do
+    with {:ok, approvals} <- Skillbook.approvals(whose(book, options), status) do
       if options.flags[:json],
-        do: approvals |> Enum.map(&json/1) |> Terminal.put_json(),
+        do: :approvals |> Part.json(approvals) |> Terminal.put_json(),
         else: put_list(approvals, options)
     end
-    |> outcome()
   end
 
   defp act("show", book, [ref], _model, options) do
-    all = [status: Approval.statuses(), limit: 1_000]
-
-    with {:ok, approvals} <- listed(book, options, all) do
-      case Enum.find(approvals, &(&1.ref == ref)) do
-        nil -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
-        approval -> put(approval, options)
-      end
-    end
-    |> outcome()
+    with {:ok, approval} <- Part.call(:approval, [whose(book, options), ref, []]),
+         do: put(approval, options)
   end
 
   defp act(action, book, [ref], model, options) do
     flags = options.flags
 
-    given =
-      Keyword.take(flags, [:reason]) ++
-        [by: flags[:by] || Session.user(), resume: resume(model, flags)]
+    given = Schedule.by(flags) ++ [resume: resume(model, flags)]
 
     decided =
       if action == "approve",
@@ -150,7 +133,6 @@ defmodule Skillbook.CLI.Approvals do
       put(approval, options)
       if approval.status == :failed, do: 1, else: :ok
     end
-    |> outcome()
   end
 
   defp resume(model, flags) do
@@ -161,18 +143,8 @@ defmodule Skillbook.CLI.Approvals do
     end
   end
 
-  defp listed(book, options, given) do
-    if options.profile_given,
-      do: Skillbook.approvals(Session.view(book, options), given),
-      else: Skillbook.approvals(book, given)
-  end
-
-  defp outcome({:error, error}) do
-    Terminal.complain(Exception.message(error))
-    1
-  end
-
-  defp outcome(status), do: status
+  defp whose(book, options),
+    do: if(options.profile_given, do: Session.view(book, options), else: book)
 
   # Output
 
@@ -202,7 +174,7 @@ defmodule Skillbook.CLI.Approvals do
 
   defp put(approval, %{flags: flags} = options) do
     if flags[:json] do
-      approval |> json() |> Terminal.put_json()
+      :approve |> Part.json(approval) |> Terminal.put_json()
     else
       put_list([approval], options)
       if approval.reason, do: Terminal.put(["  ", Terminal.line("reason: " <> approval.reason)])
@@ -213,18 +185,5 @@ defmodule Skillbook.CLI.Approvals do
     end
   end
 
-  defp json(approval) do
-    times = [:asked_at, :expires_at, :decided_at, :finished_at]
-    result = approval.result && Map.take(approval.result, [:status, :content])
-    run = approval.run && Map.take(approval.run, [:status, :text])
-
-    approval
-    |> Map.from_struct()
-    |> Map.merge(%{result: result, run: run})
-    |> Map.merge(Map.new(times, &{&1, iso(Map.fetch!(approval, &1))}))
-  end
-
-  defp iso(nil), do: nil
-  defp iso(time), do: DateTime.to_iso8601(time)
   defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
 end

@@ -3,7 +3,7 @@ defmodule Skillbook.CLI.Arguments do
   # Parses the arguments into the options of one subcommand. Starts nothing, and reads nothing
   # except whether folders exist.
 
-  alias Skillbook.CLI
+  alias Skillbook.{CLI, Part}
 
   @commands [
     {"run", CLI.Run},
@@ -96,6 +96,11 @@ defmodule Skillbook.CLI.Arguments do
 
   @doc false
   def globals, do: @globals
+
+  @doc "The switches for the input of operations."
+  @spec inputs([atom()]) :: keyword()
+  def inputs(names),
+    do: for(name <- names, {field, {type, _doc}} <- Part.operation(name).input, do: {field, type})
 
   @doc "Parses the arguments. An error has a message and the arguments that print its help."
   @spec parse([String.t()]) ::
@@ -227,7 +232,7 @@ defmodule Skillbook.CLI.Arguments do
   # The types of `OptionParser` for the additional types of `Skillbook.CLI.Subcommand`.
   defp types(switches), do: for({name, type} <- switches, do: {name, type(type)})
 
-  defp type({:one_of, _values}), do: :string
+  defp type({kind, _values_or_max}) when kind in [:one_of, :text], do: :string
   defp type({:some_of, _values}), do: :keep
   defp type({:number, _min, _max}), do: :integer
   defp type(type), do: type

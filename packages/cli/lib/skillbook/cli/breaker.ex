@@ -5,10 +5,10 @@ defmodule Skillbook.CLI.Breaker do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Schedule, Session, Terminal}
+  alias Skillbook.CLI.{Arguments, Schedule, Session, Terminal}
 
   @impl true
-  def switches, do: [by: :string, reason: :string]
+  def switches, do: [by: :string] ++ Arguments.inputs([:reset_breaker])
 
   @impl true
   def args(["reset", name]), do: {:ok, [name]}
@@ -50,27 +50,20 @@ defmodule Skillbook.CLI.Breaker do
     do: Session.with_book(options, :read, &reset(&1, name, options))
 
   defp reset(book, name, options) do
-    # Without one, only this process would know.
-    if Skillbook.Book.fetch!(book).store == nil do
-      failed("expected the database of the books that run the skill; write --db PATH or URL")
+    by = Schedule.by(options.flags)
+
+    # Without a database, only this process would know.
+    with %{store: store} when store != nil <- Skillbook.Book.fetch!(book),
+         {:ok, _rows} <- Skillbook.reset_breaker(Session.given_view(book, options), name, by) do
+      Terminal.put(
+        Terminal.line("#{name} is in service again in all processes with this database")
+      )
     else
-      view =
-        if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+      {:error, error} ->
+        {:error, error}
 
-      case Skillbook.reset_breaker(view, name, Schedule.by(options.flags)) do
-        {:ok, _rows} ->
-          Terminal.put(
-            Terminal.line("#{name} is in service again in all processes with this database")
-          )
-
-        {:error, error} ->
-          failed(Exception.message(error))
-      end
+      _book ->
+        {:error, "expected the database of the books that run the skill; write --db PATH or URL"}
     end
-  end
-
-  defp failed(text) do
-    Terminal.complain(text)
-    1
   end
 end

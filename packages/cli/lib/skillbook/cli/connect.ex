@@ -76,10 +76,6 @@ defmodule Skillbook.CLI.Connect do
         do: Terminal.note("Made the key #{Accounts.key_path()}; without it no token can be read.")
 
       Session.with_book(options, :write, &connect(&1, account, options))
-    else
-      {:error, message} ->
-        Terminal.complain(message)
-        1
     end
   end
 
@@ -216,18 +212,12 @@ defmodule Skillbook.CLI.Connect do
       if(services == "", do: "", else: ": " <> services)
     ])
 
-    if missing == [] do
-      :ok
-    else
-      Terminal.complain("you have not allowed what #{Enum.join(missing, ", ")} needs")
-      1
-    end
+    if missing == [],
+      do: :ok,
+      else: {:error, "you have not allowed what #{Enum.join(missing, ", ")} needs"}
   end
 
-  defp report({:error, reason}, _account, _options) do
-    Terminal.complain(if is_binary(reason), do: reason, else: Exception.message(reason))
-    1
-  end
+  defp report({:error, reason}, _account, _options), do: {:error, reason}
 
   defp as(%{identity: nil}), do: ""
   defp as(%{identity: identity}), do: " as #{identity}"

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Connections do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Accounts, Session, Terminal}
-  alias Skillbook.Connections
+  alias Skillbook.{Connections, Part}
 
   @impl true
   def switches, do: [json: :boolean]
@@ -48,45 +48,23 @@ defmodule Skillbook.CLI.Connections do
     Session.with_book(options, :read, fn book ->
       given = if options.profile_given, do: [profile: options.profile], else: []
 
-      case Connections.list(book, given) do
-        {:ok, connections} -> put(connections, options)
-        {:error, error} -> failed(error)
-      end
+      with {:ok, connections} <- Connections.list(book, given), do: put(connections, options)
     end)
   end
 
-  def run(%{args: ["rotate"]} = options) do
-    rotated = Accounts.replace_key(fn -> rotate(options) end)
-
-    case rotated do
-      :ok -> :ok
-      {:error, status} when is_integer(status) -> status
-      {:error, reason} -> failed(reason)
-    end
-  end
+  def run(%{args: ["rotate"]} = options), do: Accounts.replace_key(fn -> rotate(options) end)
 
   defp rotate(options) do
     Session.with_book(options, :write, fn book ->
       with {:ok, count} <- Connections.rotate(book) do
         tokens = if count == 1, do: "1 connection", else: "#{count} connections"
         Terminal.put("Encrypted the tokens of #{tokens} again")
-      else
-        {:error, error} -> failed(error)
       end
     end)
-    |> case do
-      :ok -> :ok
-      status -> {:error, status}
-    end
-  end
-
-  defp failed(reason) do
-    Terminal.complain(if is_binary(reason), do: reason, else: Exception.message(reason))
-    1
   end
 
   defp put(connections, %{flags: [json: true]}),
-    do: connections |> Enum.map(&json/1) |> Terminal.put_json()
+    do: :connections |> Part.json(connections) |> Terminal.put_json()
 
   defp put([], _options),
     do: Terminal.put("No connections. `skillbook connect --help` says how to make one.")
@@ -127,17 +105,4 @@ defmodule Skillbook.CLI.Connections do
 
   defp profile(connection), do: "for the profile #{connection.profile}"
   defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
-
-  defp json(connection) do
-    connection
-    |> Map.from_struct()
-    |> Map.delete(:vendor)
-    |> Map.merge(%{
-      connected_at: iso(connection.connected_at),
-      renewed_at: iso(connection.renewed_at)
-    })
-  end
-
-  defp iso(nil), do: nil
-  defp iso(time), do: DateTime.to_iso8601(time)
 end

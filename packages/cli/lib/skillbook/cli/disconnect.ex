@@ -39,14 +39,8 @@ defmodule Skillbook.CLI.Disconnect do
 
   @impl true
   def run(%{args: [account]} = options) do
-    case Accounts.check(account) do
-      :ok ->
-        Session.with_book(options, :write, &disconnect(&1, account, options))
-
-      {:error, message} ->
-        Terminal.complain(message)
-        1
-    end
+    with :ok <- Accounts.check(account),
+         do: Session.with_book(options, :write, &disconnect(&1, account, options))
   end
 
   defp disconnect(book, account, options) do
@@ -55,17 +49,15 @@ defmodule Skillbook.CLI.Disconnect do
         Terminal.put(Terminal.line("Disconnected #{account}, for the profile #{options.profile}"))
 
       {:ok, %{reason: reason}} ->
-        Terminal.complain([
-          "the tokens of #{account} are deleted, but the vendor has not revoked them: ",
-          "#{reason}\n",
-          "Withdraw the access of this application in the settings of your account."
-        ])
-
-        1
+        {:error,
+         [
+           "the tokens of #{account} are deleted, but the vendor has not revoked them: ",
+           "#{reason}\n",
+           "Withdraw the access of this application in the settings of your account."
+         ]}
 
       {:error, error} ->
-        Terminal.complain(Exception.message(error))
-        1
+        {:error, error}
     end
   end
 end

@@ -40,12 +40,8 @@ defmodule Skillbook.CLI.Get do
   def run(%{args: [path]} = options) do
     Session.with_book(options, :read, fn book ->
       case Skillbook.get(Session.view(book, options), path) do
-        {:ok, text} ->
-          Terminal.put(Terminal.safe(text))
-
-        {:error, error} ->
-          Terminal.complain(message(error))
-          1
+        {:ok, text} -> Terminal.put(Terminal.safe(text))
+        {:error, error} -> {:error, message(error)}
       end
     end)
   end

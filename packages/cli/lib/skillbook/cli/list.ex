@@ -7,6 +7,8 @@ defmodule Skillbook.CLI.List do
   alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.Support.JSON
 
+  @fields ~w(name kind domain title description tags labels aliases usage path source)a
+
   @impl true
   def switches, do: [source: :keep, domain: :keep, json: :boolean, diagnostics: :boolean]
 
@@ -65,7 +67,7 @@ defmodule Skillbook.CLI.List do
       {_, json} ->
         all = book |> Session.view(options) |> Skillbook.View.entries([])
         entries = Enum.filter(all, &matches?(&1, options))
-        if json, do: entries |> Enum.map(&fields/1) |> Terminal.put_json()
+        if json, do: entries |> Enum.map(&Map.take(&1, @fields)) |> Terminal.put_json()
 
         cond do
           entries == [] and filters(options) != [] -> no_match(all, options)
@@ -97,24 +99,7 @@ defmodule Skillbook.CLI.List do
           names = all |> Enum.map(&Map.fetch!(&1, flag)) |> Enum.uniq() |> Enum.reject(&is_nil/1),
           do: "; the #{noun} are #{Enum.join(Enum.sort(names), ", ")}"
 
-    Terminal.complain(["no entry matches" | known])
-    1
-  end
-
-  defp fields(entry) do
-    Map.take(entry, [
-      :name,
-      :kind,
-      :domain,
-      :title,
-      :description,
-      :tags,
-      :labels,
-      :aliases,
-      :usage,
-      :path,
-      :source
-    ])
+    {:error, ["no entry matches" | known]}
   end
 
   defp put_diagnostics([]), do: Terminal.put("No problems found.")

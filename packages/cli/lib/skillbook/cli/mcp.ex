@@ -104,14 +104,8 @@ defmodule Skillbook.CLI.MCP do
 
     serve = fn -> Stdio.serve(book, profile, served, input(leader), &put/1, stop) end
 
-    case Signals.trap(serve) do
-      :ok ->
-        :ok
-
-      {:error, reason} ->
-        Terminal.complain("cannot read standard input: #{inspect(reason)}")
-        1
-    end
+    with {:error, reason} <- Signals.trap(serve),
+         do: {:error, "cannot read standard input: #{inspect(reason)}"}
   end
 
   defp tools(flags, globs) do

@@ -6,10 +6,10 @@ defmodule Skillbook.CLI.Schedule do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{ModelFlags, Session, Terminal}
-  alias Skillbook.Native
+  alias Skillbook.CLI.{Arguments, ModelFlags, Session, Terminal}
+  alias Skillbook.{Native, Part}
 
-  @actions ~w(pause resume run)
+  @operations %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
   # Limits of a table's columns; the last column gets the remaining width.
   @min_last_column 12
@@ -22,15 +22,16 @@ defmodule Skillbook.CLI.Schedule do
   @impl true
   def switches,
     do:
-      [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean] ++
-        [enable: :keep, by: :string, reason: :string] ++
-        ModelFlags.switches()
+      [json: :boolean, run: :boolean, enable: :keep, by: :string] ++
+        Arguments.inputs([:schedule, :pause_schedule]) ++ ModelFlags.switches()
 
   @impl true
-  def args([action, _name] = args) when action in @actions, do: {:ok, args}
-  def args([action]) when action in @actions, do: {:error, "`schedule #{action}` needs a NAME"}
+  def args([action, _name] = args) when is_map_key(@operations, action), do: {:ok, args}
 
-  def args([action | more]) when action in @actions,
+  def args([action]) when is_map_key(@operations, action),
+    do: {:error, "`schedule #{action}` needs a NAME"}
+
+  def args([action | more]) when is_map_key(@operations, action),
     do: {:error, "`schedule #{action}` takes one NAME, got: #{List.last(more)}"}
 
   def args(globs), do: {:ok, globs}
@@ -86,7 +87,7 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   @impl true
-  def run(%{args: [action, name]} = options) when action in @actions do
+  def run(%{args: [action, name]} = options) when is_map_key(@operations, action) do
     case check_flags(options.flags, action, [:by, :reason]) do
       :ok -> Session.with_book(options, :read, &act(&1, action, name, options))
       {:error, message} -> Terminal.usage_error(message, "schedule --help")
@@ -131,22 +132,11 @@ defmodule Skillbook.CLI.Schedule do
   def by(flags), do: Keyword.merge([by: Session.user()], Keyword.take(flags, [:by, :reason]))
 
   defp act(book, action, name, options) do
-    view =
-      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+    arguments = [Session.given_view(book, options), name, by(options.flags)]
 
-    case operate(action, view, name, by(options.flags)) do
-      {:ok, outcome} ->
-        Terminal.put(Terminal.line(done(action, name, outcome)))
-
-      {:error, error} ->
-        Terminal.complain(Exception.message(error))
-        1
-    end
+    with {:ok, outcome} <- apply(Skillbook, @operations[action], arguments),
+         do: Terminal.put(Terminal.line(done(action, name, outcome)))
   end
-
-  defp operate("pause", view, name, given), do: Skillbook.pause_schedule(view, name, given)
-  defp operate("resume", view, name, given), do: Skillbook.resume_schedule(view, name, given)
-  defp operate("run", view, name, given), do: Skillbook.run_schedule(view, name, given)
 
   defp done("pause", name, pause),
     do: "#{name} is paused since #{minute(pause.at)} UTC, by #{pause.by}"
@@ -197,15 +187,8 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   defp agenda(book, options, given) do
-    view =
-      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
-
     names = if options.args == [], do: [], else: [names: options.args]
-
-    with {:error, error} <- Skillbook.schedule(view, names ++ given) do
-      Terminal.complain(Exception.message(error))
-      1
-    end
+    Skillbook.schedule(Session.given_view(book, options), names ++ given)
   end
 
   defp serve(book, options) do
@@ -243,7 +226,8 @@ defmodule Skillbook.CLI.Schedule do
 
   defp put_result(row, %{flags: flags} = options) do
     if flags[:json] do
-      row |> row() |> Terminal.put_json()
+      %{last: [json]} = Part.json(:schedule, %{now: row.at, next: [], last: [row]})
+      Terminal.put_json(json)
     else
       terminal = Terminal.new(options.color)
 
@@ -269,33 +253,9 @@ defmodule Skillbook.CLI.Schedule do
 
   defp put(agenda, options) do
     if options.flags[:json],
-      do: agenda |> json() |> Terminal.put_json(),
+      do: :schedule |> Part.json(agenda) |> Terminal.put_json(),
       else: agenda |> lines(Terminal.new(options.color)) |> Terminal.put()
   end
-
-  defp json(agenda) do
-    %{
-      now: iso(agenda.now),
-      next: for(row <- agenda.next, do: next(row)),
-      last: Enum.map(agenda.last, &row/1)
-    }
-  end
-
-  defp next(row) do
-    pause = row.paused && %{row.paused | at: iso(row.paused.at)}
-    %{row | at: Enum.map(row.at, &iso/1), paused: pause}
-  end
-
-  defp row(row),
-    do: %{
-      row
-      | at: iso(row.at),
-        started_at: iso(row.started_at),
-        finished_at: iso(row.finished_at)
-    }
-
-  defp iso(nil), do: nil
-  defp iso(time), do: time |> DateTime.truncate(:second) |> DateTime.to_iso8601()
 
   @doc "The agenda as tables that fit the terminal."
   @spec lines(Skillbook.Agenda.t(), Terminal.t()) :: iodata()

@@ -89,13 +89,7 @@ defmodule Skillbook.CLI.Search do
         Terminal.usage_error("--remote takes no --vault, --kind and --tag", "search --help")
 
       true ->
-        with {:ok, known} <- known(flags) do
-          remote(remotes ++ known, options)
-        else
-          {:error, error} ->
-            Terminal.complain(Exception.message(error))
-            1
-        end
+        with {:ok, known} <- known(flags), do: remote(remotes ++ known, options)
     end
   end
 
@@ -105,10 +99,8 @@ defmodule Skillbook.CLI.Search do
       else: {:ok, []}
   end
 
-  defp remote([], _options) do
-    Terminal.complain("no skill of a website is installed; name a website with --remote URL")
-    1
-  end
+  defp remote([], _options),
+    do: {:error, "no skill of a website is installed; name a website with --remote URL"}
 
   defp remote(sources, %{args: words, flags: flags} = options) do
     query = Enum.join(words, " ")
@@ -180,22 +172,16 @@ defmodule Skillbook.CLI.Search do
     query = Enum.join(words, " ")
     given = [limit: flags[:limit] || 10, tags: Keyword.get_values(flags, :tag)]
 
-    case Vault.search(Session.view(book, options), query, given) do
-      {:ok, found} ->
-        put(found.hits, flags[:json], Terminal.new(options.color))
-        summarize(found, query)
-
-      {:error, error} ->
-        Terminal.complain(Exception.message(error))
-        1
+    with {:ok, found} <- Vault.search(Session.view(book, options), query, given) do
+      put(found.hits, flags[:json], Terminal.new(options.color))
+      summarize(found, query)
     end
   end
 
   defp summarize(found, query) do
     cond do
       found.total == 0 ->
-        Terminal.complain("no note found for `#{query}`")
-        1
+        {:error, "no note found for `#{query}`"}
 
       found.match == :any ->
         Terminal.complain("no note has all words of `#{query}`; these have some")
@@ -217,8 +203,7 @@ defmodule Skillbook.CLI.Search do
         names -> "; similar names: #{Enum.join(names, ", ")}"
       end
 
-    Terminal.complain("nothing found for `#{query}`#{suggestion}")
-    1
+    {:error, "nothing found for `#{query}`#{suggestion}"}
   end
 
   defp put(hits, true, _terminal),

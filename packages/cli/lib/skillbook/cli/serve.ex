@@ -212,8 +212,7 @@ defmodule Skillbook.CLI.Serve do
           wait(book, server, given, options)
 
         {:error, error} ->
-          Terminal.complain(message(error))
-          1
+          {:error, message(error)}
       end
     end)
   end

@@ -114,18 +114,12 @@ defmodule Skillbook.CLI.Servers do
     # Before the text is read: the server may change the offer meanwhile.
     offer = Enum.find(Client.offers(book), &(&1.name == name))
 
-    case Client.read(book, name) do
-      {:ok, text} ->
-        if String.valid?(text),
-          do: Terminal.put(Hidden.visible(text)),
-          else: Terminal.note("no text")
+    with {:ok, text} <- Client.read(book, name) do
+      if String.valid?(text),
+        do: Terminal.put(Hidden.visible(text)),
+        else: Terminal.note("no text")
 
-        approve_it(offer)
-        0
-
-      {:error, error} ->
-        Terminal.complain(Exception.message(error))
-        1
+      approve_it(offer)
     end
   end
 

@@ -95,6 +95,10 @@ defmodule Skillbook.CLI.Session do
   @doc "The view of `profile/1`."
   def view(book, options), do: Skillbook.view(book, profile(options))
 
+  @doc "The view of `--profile` or `--grant`, or without them of everything."
+  def given_view(book, options),
+    do: if(options.profile_given, do: view(book, options), else: Skillbook.View.all(book))
+
   @doc "The profile of `--profile` and `--grant`."
   def profile(options) do
     %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}

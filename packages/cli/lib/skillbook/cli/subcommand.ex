@@ -11,6 +11,8 @@ defmodule Skillbook.CLI.Subcommand do
     * `{:one_of, atoms}` - one of these values
     * `{:some_of, atoms}` - one of these values, repeatable
     * `{:number, min, max}` - a whole number; `nil` for no maximum
+
+  Those of operations (`Skillbook.Support.Operation`) are from `Arguments.inputs/1`.
   """
   @callback switches() :: keyword()
 
@@ -27,6 +29,9 @@ defmodule Skillbook.CLI.Subcommand do
   """
   @callback help() :: String.t()
 
-  @doc "Runs the subcommand; returns the exit status, or `:ok` for 0."
-  @callback run(Skillbook.CLI.Arguments.t()) :: :ok | 0..3
+  @doc """
+  Runs the subcommand; returns the exit status, `:ok` for 0, or an error for 1, whose text or
+  message is written to standard error.
+  """
+  @callback run(Skillbook.CLI.Arguments.t()) :: :ok | 0..3 | {:error, Exception.t() | iodata()}
 end

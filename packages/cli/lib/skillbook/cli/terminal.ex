@@ -61,6 +61,12 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes a message about the run itself to standard error."
   def complain(text), do: note(["skillbook: ", text])
 
+  @doc "Writes an error, a text or an exception; returns its exit status, 1."
+  def failed(error) do
+    complain(if is_exception(error), do: Exception.message(error), else: error)
+    1
+  end
+
   @doc "Writes lines without a style to standard error."
   def note(text), do: IO.puts(:stderr, safe(text))
 

@@ -114,7 +114,7 @@ defmodule Skillbook.CLI.Test do
   end
 
   defp examples(book, options, targets) do
-    view = if options.profile_given, do: Session.view(book, options), else: View.all(book)
+    view = Session.given_view(book, options)
     only = only(view, options.args, targets)
     test = Examples.run(view, only, options.flags[:pairs] || 10, nil, &progress/2)
     Terminal.clear_progress()

@@ -119,7 +119,6 @@ defmodule Skillbook.CLI.Token do
         true -> tokens |> Enum.map_intersperse("\n", &describe(&1, options)) |> Terminal.put()
       end
     end
-    |> outcome()
   end
 
   defp act("add", book, [], seconds, %{flags: flags} = options) do
@@ -139,14 +138,12 @@ defmodule Skillbook.CLI.Token do
         Terminal.put(token.secret.())
       end
     end
-    |> outcome()
   end
 
   defp act("remove", book, [id], _seconds, _options) do
     with :ok <- Tokens.revoke(book, id) do
       Terminal.put(["Removed ", Terminal.line(id)])
     end
-    |> outcome()
   end
 
   defp act("link", book, [], _seconds, options) do
@@ -156,15 +153,7 @@ defmodule Skillbook.CLI.Token do
       Terminal.note("This link signs in one browser, within 5 minutes:")
       Terminal.put(link.())
     end
-    |> outcome()
   end
-
-  defp outcome({:error, error}) do
-    Terminal.complain(Exception.message(error))
-    1
-  end
-
-  defp outcome(:ok), do: :ok
 
   defp describe(token, options) do
     terminal = Terminal.new(options.color)

@@ -4,7 +4,8 @@ defmodule Skillbook.CLI.Usage do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.CLI.{Arguments, Session, Terminal}
+  alias Skillbook.Part
   alias Skillbook.Support.Number
 
   # Widths in columns
@@ -15,12 +16,7 @@ defmodule Skillbook.CLI.Usage do
 
   @impl true
   def switches,
-    do: [
-      since: :string,
-      until: :string,
-      by: {:one_of, [:name, :profile, :event, :time]},
-      json: :boolean
-    ]
+    do: [since: :string, until: :string, json: :boolean] ++ Arguments.inputs([:usage])
 
   @impl true
   def args(globs), do: {:ok, globs}
@@ -62,28 +58,18 @@ defmodule Skillbook.CLI.Usage do
   end
 
   defp show(book, options, times) do
-    view =
-      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
-
     names = if options.args == [], do: [], else: [names: options.args]
+    given = times ++ names ++ Keyword.take(options.flags, [:by])
 
-    cond do
-      Skillbook.Book.fetch!(book).store == nil ->
-        Terminal.complain(
-          "no database here, so no usage; `skillbook run` creates one, --db names another"
-        )
+    with %{store: store} when store != nil <- Skillbook.Book.fetch!(book),
+         {:ok, report} <- Skillbook.usage(Session.given_view(book, options), given) do
+      put(report, options)
+    else
+      {:error, error} ->
+        {:error, error}
 
-        1
-
-      true ->
-        case Skillbook.usage(view, times ++ names ++ Keyword.take(options.flags, [:by])) do
-          {:ok, report} ->
-            put(report, options)
-
-          {:error, error} ->
-            Terminal.complain(Exception.message(error))
-            1
-        end
+      _book ->
+        {:error, "no database here, so no usage; `skillbook run` creates one, --db names another"}
     end
   end
 
@@ -121,12 +107,8 @@ defmodule Skillbook.CLI.Usage do
 
   defp put(report, options) do
     if options.flags[:json],
-      do: report |> Map.from_struct() |> json() |> Terminal.put_json(),
+      do: :usage |> Part.json(report) |> Terminal.put_json(),
       else: report |> lines(Terminal.new(options.color)) |> Terminal.put()
-  end
-
-  defp json(report) do
-    %{report | since: DateTime.to_iso8601(report.since), until: DateTime.to_iso8601(report.until)}
   end
 
   @doc "Formats the report as a table with bars that fits the terminal."

@@ -3,8 +3,9 @@ defmodule Skillbook.Web.Page do
   # The pages that people look at: one table of routes, to functions of the modules in `page/`.
   #
   # A page function gets the request, and the values of its path with the options of the server as
-  # `:web`; it returns a response. It reads only through `Caller.view/1`, so a page shows what its
-  # caller's profile sees. With `as=ID` an operator reads as another profile, and changes nothing.
+  # `:web`; it returns a response, or the error of a database, which is answered with 503. It
+  # reads only through `Caller.view/1`, so a page shows what its caller's profile sees. With
+  # `as=ID` an operator reads as another profile, and changes nothing.
   #
   # A new page needs a row here, an item in `Skillbook.Web.Page.Layout` if it begins a section,
   # and rows in `test/support/web_routes.ex`.
@@ -117,7 +118,8 @@ defmodule Skillbook.Web.Page do
 
     case List.keyfind(found, request.method, 0) do
       {_method, module, function, values} ->
-        apply(module, function, [request, Map.put(values, :web, web)])
+        with {:error, error} <- apply(module, function, [request, Map.put(values, :web, web)]),
+             do: Layout.failed(request, 503, Exception.message(error))
 
       nil when found == [] ->
         Layout.not_found(request)

@@ -6,8 +6,9 @@ defmodule Skillbook.Web.Page.Approvals do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Approval, Book}
+  alias Skillbook.{Approval, ApprovalError, Book, Part}
   alias Skillbook.Run.Worker
+  alias Skillbook.Support.Operation
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts}
 
@@ -54,7 +55,7 @@ defmodule Skillbook.Web.Page.Approvals do
   @doc "One call."
   def show(request, %{ref: ref}) do
     case fetch(request, ref) do
-      {:ok, approval} -> show(request, approval, nil)
+      {:ok, approval} -> show(request, approval, nil, 200)
       {:error, error} -> without(request, error)
     end
   end
@@ -65,8 +66,9 @@ defmodule Skillbook.Web.Page.Approvals do
       with {:ok, approval} <- fetch(request, ref),
            :ok <- check_tenant(request, approval),
            {:ok, fields} <- Request.form(request),
-           {:ok, options} <- options(request, fields) do
-        decide(request, ref, fields["decision"], options)
+           {:ok, operation} <- operation(fields["decision"]),
+           {:ok, input} <- input(operation, fields) do
+        decide(request, ref, operation, [by: Caller.by(request.caller)] ++ input)
       else
         {:error, error} -> without(request, error)
         :common -> Layout.failed(request, 403, @common)
@@ -76,24 +78,24 @@ defmodule Skillbook.Web.Page.Approvals do
     end)
   end
 
+  defp operation("yes"), do: {:ok, Part.operation(:approve)}
+  defp operation("no"), do: {:ok, Part.operation(:deny)}
+  defp operation(_other), do: {:refused, "Expected the decision yes or no."}
+
   defp check_tenant(request, approval),
     do: if(Caller.writes?(request.caller, approval.tenant), do: :ok, else: :common)
 
-  defp decide(request, ref, decision, options) when decision in ["yes", "no"] do
+  defp decide(request, ref, %{run: run} = operation, options) do
     book = book(request)
 
     # Not linked: a person who closes the page does not interrupt the call.
     task =
-      Task.Supervisor.async_nolink(Worker.supervisor(book), fn ->
-        if decision == "yes",
-          do: Skillbook.approve(book, ref, options),
-          else: Skillbook.deny(book, ref, Keyword.delete(options, :force))
-      end)
+      Task.Supervisor.async_nolink(Worker.supervisor(book), fn -> run.(book, ref, options) end)
 
     case Task.yield(task, @wait) do
       {:ok, {:error, error}} ->
         with {:ok, approval} <- fetch(request, ref),
-             do: show(request, approval, error),
+             do: show(request, approval, error, Operation.status(operation, error)),
              else: (_ -> Layout.not_found(request))
 
       _decided_or_running ->
@@ -101,65 +103,32 @@ defmodule Skillbook.Web.Page.Approvals do
     end
   end
 
-  defp decide(request, _ref, _other, _options),
-    do: Layout.failed(request, 422, "Expected the decision yes or no.")
-
-  defp options(request, fields) do
-    reason = fields["reason"] || ""
-
-    cond do
-      not is_binary(reason) or not String.valid?(reason) or String.contains?(reason, "\0") ->
-        {:refused, "Expected a reason as text."}
-
-      String.length(reason) > @max_reason ->
-        {:refused, "Expected a reason of at most #{@max_reason} characters."}
-
-      true ->
-        reason = String.trim(reason)
-
-        {:ok,
-         [
-           by: Caller.by(request.caller),
-           reason: if(reason != "", do: reason),
-           force: fields["force"] == "1",
-           resume: fields["resume"] == "1"
-         ]}
-    end
+  defp list(request, statuses) do
+    {whose, options} = whose(request)
+    Skillbook.approvals(whose, [status: statuses, limit: @limit] ++ options)
   end
-
-  defp list(%{caller: %{operator?: true} = caller} = request, statuses) do
-    options = [status: statuses, limit: @limit, tenant: caller.profile.tenant]
-    Skillbook.approvals(book(request), options)
-  end
-
-  defp list(request, statuses),
-    do: Skillbook.approvals(Caller.view(request), status: statuses, limit: @limit)
 
   defp fetch(request, ref) do
-    with {:ok, approvals} <- list(request, Approval.statuses()) do
-      case Enum.find(approvals, &(&1.ref == ref)) do
-        nil -> {:error, :unknown}
-        approval -> {:ok, approval}
-      end
-    end
+    {whose, options} = whose(request)
+    Part.call(:approval, [whose, ref, options])
   end
 
-  defp without(request, :unknown), do: Layout.not_found(request)
+  defp whose(%{caller: %{operator?: true, profile: profile}} = request),
+    do: {book(request), [tenant: profile.tenant]}
 
-  defp without(request, %Skillbook.ApprovalError{kind: :store}) do
+  defp whose(request), do: {Caller.view(request), []}
+
+  defp without(request, %ApprovalError{kind: :unknown}), do: Layout.not_found(request)
+
+  defp without(request, %ApprovalError{kind: :store}) do
     reply(request, %{approvals: []}, :happened, :approvals, "Approvals", fn ->
       Parts.empty("This book has no database, so no call can wait for an approval.")
     end)
   end
 
-  defp without(request, error), do: Layout.failed(request, 503, Exception.message(error))
+  defp without(_request, error), do: {:error, error}
 
-  defp fields(approval) do
-    approval
-    |> Map.from_struct()
-    |> Map.drop([:book, :run])
-    |> Map.update!(:result, &(&1 && %{status: &1.status, content: &1.content}))
-  end
+  defp fields(approval), do: :approve |> Part.json(approval) |> Map.drop([:book, :run])
 
   # Pages
 
@@ -200,7 +169,7 @@ defmodule Skillbook.Web.Page.Approvals do
     )
   end
 
-  defp show(request, approval, error) do
+  defp show(request, approval, error, status) do
     data = approval |> fields() |> Map.put(:error, error && Exception.message(error))
 
     content = fn ->
@@ -214,7 +183,7 @@ defmodule Skillbook.Web.Page.Approvals do
     reply(request, data, :happened, :approvals, "Approval #{approval.ref}", content,
       back: {"Approvals", Layout.path(request, ["approvals"])},
       errors: error && Parts.failure(Exception.message(error)),
-      status: if(error, do: 409, else: 200)
+      status: status
     )
   end
 

@@ -7,8 +7,7 @@ defmodule Skillbook.Web.Page.Connections do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.Book
-  alias Skillbook.Connections
+  alias Skillbook.{Book, Connections, Part}
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights, SignIn}
 
@@ -45,7 +44,7 @@ defmodule Skillbook.Web.Page.Connections do
     else
       :error -> Layout.failed(request, 400, "The form could not be read.")
       false -> Layout.failed(request, 403, @common)
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+      {:error, error} -> {:error, error}
       nil -> Layout.not_found(request)
     end
   end
@@ -83,7 +82,7 @@ defmodule Skillbook.Web.Page.Connections do
         accounts: Enum.map(accounts, &account(request, web, &1)),
         page: page,
         pages: pages,
-        connections: Enum.map(shown, &fields/1),
+        connections: Part.json(:connections, shown),
         error: failure[:problem]
       }
 
@@ -93,7 +92,7 @@ defmodule Skillbook.Web.Page.Connections do
         :wrong,
         :connections,
         "Connections",
-        fn -> content(request, data) end,
+        fn -> content(request, %{data | connections: shown}) end,
         errors: failure[:problem] && notice(failure),
         status: failure[:status] || 200
       )
@@ -116,22 +115,6 @@ defmodule Skillbook.Web.Page.Connections do
     |> Map.take([:account, :commands, :missing])
     |> Map.merge(Map.take(connection, [:status, :identity, :scopes, :services]))
     |> Map.merge(%{redirect: redirect, problem: problem})
-  end
-
-  # Without the module of the vendor.
-  defp fields(connection) do
-    Map.take(connection, [
-      :account,
-      :profile,
-      :tenant,
-      :status,
-      :identity,
-      :services,
-      :scopes,
-      :sign_in,
-      :connected_at,
-      :renewed_at
-    ])
   end
 
   defp notice(failure) do

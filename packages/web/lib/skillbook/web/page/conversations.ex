@@ -17,17 +17,13 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      case Stored.list(book, request.caller.profile, @limit) do
-        {:ok, conversations} ->
-          conversations = Enum.map(conversations, &times/1)
-          data = %{stored: book.conversations != false, conversations: conversations}
+      with {:ok, conversations} <- Stored.list(book, request.caller.profile, @limit) do
+        conversations = Enum.map(conversations, &times/1)
+        data = %{stored: book.conversations != false, conversations: conversations}
 
-          reply(request, data, :happened, :conversations, "Conversations", fn ->
-            list(request, data)
-          end)
-
-        {:error, error} ->
-          Layout.failed(request, 503, Exception.message(error))
+        reply(request, data, :happened, :conversations, "Conversations", fn ->
+          list(request, data)
+        end)
       end
     end)
   end
@@ -35,41 +31,22 @@ defmodule Skillbook.Web.Page.Conversations do
   @doc "A conversation with its messages and commands."
   def show(request, %{run: run}) do
     for_operators(request, fn ->
-      case Stored.fetch(Book.fetch!(book(request)), request.caller.profile, run) do
-        {:ok, conversation, parts} ->
-          conversation = times(conversation)
-          data = %{conversation: conversation, parts: parts}
-          back = {"Conversations", Layout.path(request, ["conversations"])}
+      book = Book.fetch!(book(request))
 
-          reply(
-            request,
-            data,
-            :happened,
-            :conversations,
-            "Conversation",
-            fn ->
-              conversation(request, conversation, parts)
-            end,
-            back: back
-          )
-
-        {:ok, nil} ->
-          Layout.not_found(request)
-
-        {:error, error} ->
-          Layout.failed(request, 503, Exception.message(error))
+      with {:ok, conversation, parts} <- Stored.fetch(book, request.caller.profile, run) do
+        conversation = times(conversation)
+        data = %{conversation: conversation, parts: parts}
+        content = fn -> conversation(request, conversation, parts) end
+        back = {"Conversations", Layout.path(request, ["conversations"])}
+        reply(request, data, :happened, :conversations, "Conversation", content, back: back)
+      else
+        {:ok, nil} -> Layout.not_found(request)
+        {:error, error} -> {:error, error}
       end
     end)
   end
 
   defp times(one), do: %{one | started_at: time(one.started_at), ended_at: time(one.ended_at)}
-
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, _offset} = DateTime.from_iso8601(text)
-    time
-  end
 
   defp list(_request, %{conversations: [], stored: false}) do
     Parts.empty([

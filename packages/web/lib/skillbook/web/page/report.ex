@@ -5,8 +5,8 @@ defmodule Skillbook.Web.Page.Report do
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
 
-  alias Skillbook.Support.Number
-  alias Skillbook.{SQL, UnknownSkillError}
+  alias Skillbook.Support.{Number, Operation}
+  alias Skillbook.{Part, UnknownSkillError, View}
   alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights}
 
@@ -63,29 +63,66 @@ defmodule Skillbook.Web.Page.Report do
   end
 
   @doc "Runs a function for operators; for others the page does not exist."
-  @spec for_operators(Request.t(), (() -> Response.t())) :: Response.t()
+  @spec for_operators(Request.t(), (() -> answer)) :: answer | Response.t() when answer: term()
   def for_operators(%Request{caller: %Caller{operator?: true}}, function), do: function.()
   def for_operators(request, _function), do: Layout.not_found(request)
 
   @doc """
-  Answers a form that did something: with JSON of the outcome, or with a redirect.
+  Does what a form asks for, for an operator who may write: the operation that `operations` has
+  for the field `action`. Answers with JSON of the outcome, or with a redirect.
 
-  An error is a 404 if the caller's view does not show the entry, and else 422 with its text.
+  `view` makes the view of the operation. A missing entry is a 404.
   """
-  @spec done(Request.t(), [String.t()], {:ok, map()} | {:error, Exception.t()}) :: Response.t()
-  def done(request, segments, {:ok, data}) do
-    if Request.wants_json?(request),
-      do: Response.json(200, data),
-      else: Response.redirect(303, Layout.path(request, segments))
+  @spec submit(Request.t(), (Request.t() -> View.t()), [String.t()], operations) :: Response.t()
+        when operations: %{(String.t() | nil) => atom()}
+  def submit(request, view, back, operations) do
+    for_operators(request, fn ->
+      Rights.with_writes(request, fn ->
+        with {:ok, fields} <- Request.form(request),
+             {:ok, name} <- Map.fetch(operations, fields["action"]),
+             %{caller: :operator} = operation = Part.operation(name),
+             text when is_binary(text) <- fields[Atom.to_string(operation.subject)] do
+          submit(request, view, back, operation, text, fields)
+        else
+          _other -> Layout.failed(request, 400, "The form could not be read.")
+        end
+      end)
+    end)
   end
 
-  def done(request, _segments, {:error, %UnknownSkillError{}}), do: Layout.not_found(request)
+  defp submit(request, view, back, operation, text, fields) do
+    by = [by: Caller.by(request.caller), operator: true]
 
-  def done(request, _segments, {:error, %SQL.Error{} = error}),
-    do: Layout.failed(request, 503, Exception.message(error))
+    with {:ok, input} <- input(operation, fields),
+         {:ok, result} <- operation.run.(view.(request), text, input ++ by) do
+      if Request.wants_json?(request),
+        do: Response.json(200, Operation.outcome(operation, text, result)),
+        else: Response.redirect(303, Layout.path(request, back))
+    else
+      {:refused, text} -> Layout.failed(request, 422, text)
+      {:error, %UnknownSkillError{}} -> Layout.not_found(request)
+      {:error, error} -> refused(request, Operation.status(operation, error), error)
+    end
+  end
 
-  def done(request, _segments, {:error, error}),
-    do: Layout.failed(request, 422, Parts.sentence(Exception.message(error)))
+  @doc "Says why something was not done."
+  @spec refused(Request.t(), 400..599, Exception.t()) :: Response.t()
+  def refused(request, status, error),
+    do: Layout.failed(request, status, Parts.sentence(Exception.message(error)))
+
+  @doc "Reads the input of an operation from the fields of a form."
+  @spec input(Operation.t(), Request.fields()) :: {:ok, keyword()} | {:refused, String.t()}
+  def input(operation, fields) do
+    fields = Map.new(fields, fn {name, value} -> {name, trim(value)} end)
+
+    # PostgreSQL cannot store NUL.
+    if Enum.any?(Map.values(fields), &(is_binary(&1) and String.contains?(&1, <<0>>))),
+      do: {:refused, "Expected text without NUL."},
+      else: with({:error, text} <- Operation.read(operation, fields), do: {:refused, text})
+  end
+
+  defp trim(text) when is_binary(text), do: String.trim(text)
+  defp trim(other), do: other
 
   @doc "Whether the caller gets buttons that change how the book runs, and may use them."
   @spec operates?(Request.t()) :: boolean()
@@ -94,6 +131,15 @@ defmodule Skillbook.Web.Page.Report do
   @doc "The name of the caller's book."
   @spec book(Request.t()) :: atom()
   def book(request), do: Caller.view(request).book
+
+  @doc "A time of the database."
+  @spec time(String.t() | nil) :: DateTime.t() | nil
+  def time(nil), do: nil
+
+  def time(text) do
+    {:ok, time, 0} = DateTime.from_iso8601(text)
+    time
+  end
 
   @doc "Milliseconds as text."
   @spec milliseconds(number() | nil) :: String.t()

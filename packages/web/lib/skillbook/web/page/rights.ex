@@ -37,7 +37,8 @@ defmodule Skillbook.Web.Page.Rights do
   end
 
   @doc "Calls the function if the caller may change something, and else answers why not."
-  @spec with_writes(Request.t(), (() -> Skillbook.Web.Response.t())) :: Skillbook.Web.Response.t()
+  @spec with_writes(Request.t(), (() -> answer)) :: answer | Skillbook.Web.Response.t()
+        when answer: term()
   def with_writes(request, fun) do
     case check(request) do
       :ok -> fun.()

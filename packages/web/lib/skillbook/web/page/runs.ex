@@ -7,9 +7,9 @@ defmodule Skillbook.Web.Page.Runs do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Support.Number
-  alias Skillbook.Web.{Caller, Request}
-  alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
-  alias Skillbook.{Book, Firing, View, Workflow}
+  alias Skillbook.Web.Caller
+  alias Skillbook.Web.Page.{Chart, Layout, Parts}
+  alias Skillbook.{Book, View, Workflow}
 
   @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
   @default "24"
@@ -19,6 +19,7 @@ defmodule Skillbook.Web.Page.Runs do
   @max_marks 100
   @times 3
   @max_next 200
+  @actions %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
   def index(request, _values) do
     view = Caller.view(request)
@@ -39,35 +40,11 @@ defmodule Skillbook.Web.Page.Runs do
       reply(request, data, :happened, :runs, "Runs and schedules", fn ->
         content(request, view, data, id)
       end)
-    else
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
     end
   end
 
   @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
-  def operate(request, _values) do
-    for_operators(request, fn ->
-      Rights.with_writes(request, fn ->
-        with {:ok, %{"name" => name, "action" => action}} when is_binary(name) <-
-               Request.form(request),
-             {:ok, function} <- operation(action) do
-          options = [by: Caller.by(request.caller), operator: true]
-          done(request, ["runs"], outcome(function.(Caller.view(request), name, options), name))
-        else
-          _other -> Layout.failed(request, 400, "The form could not be read.")
-        end
-      end)
-    end)
-  end
-
-  defp operation("pause"), do: {:ok, &Skillbook.pause_schedule/3}
-  defp operation("resume"), do: {:ok, &Skillbook.resume_schedule/3}
-  defp operation("run"), do: {:ok, &Skillbook.run_schedule/3}
-  defp operation(_other), do: :error
-
-  defp outcome({:ok, %Firing{at: at}}, name), do: {:ok, %{name: name, at: at}}
-  defp outcome({:ok, pause}, name), do: {:ok, %{name: name, pause: pause}}
-  defp outcome(error, _name), do: error
+  def operate(request, _values), do: submit(request, &Caller.view/1, ["runs"], @actions)
 
   defp default, do: List.keyfind(@periods, @default, 0)
 
@@ -85,14 +62,9 @@ defmodule Skillbook.Web.Page.Runs do
       content = fn -> run(request, run, steps) end
       reply(request, data, :happened, :runs, title, content, back: back)
     else
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
+      {:error, error} -> {:error, error}
       _none -> Layout.not_found(request)
     end
-  end
-
-  defp time(text) do
-    {:ok, time, _offset} = DateTime.from_iso8601(text)
-    time
   end
 
   defp content(request, view, data, id) do
@@ -108,16 +80,8 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   defp form(request, id) do
-    tag(:form, [method: "get", action: Request.path(request, ["runs"]), class: "query"], [
-      keep_as(request),
-      tag(:label, [for: "hours"], "Time line"),
-      tag(:select, [id: "hours", name: "hours"], [
-        for {value, text, _hours} <- @periods do
-          tag(:option, [value: value, selected: value == id], "#{text} before and after now")
-        end
-      ]),
-      tag(:button, [type: "submit"], "Show")
-    ])
+    periods = for {value, text, _hours} <- @periods, do: {value, text <> " before and after now"}
+    query_form(request, ["runs"], select("hours", "Time line", id, periods))
   end
 
   defp time_line(data) do

@@ -12,8 +12,8 @@ defmodule Skillbook.Web.Page.Status do
   alias Skillbook.Support.PrivateFile
   alias Skillbook.{Book, Catalog, Profile, Scheduler, SQL, View}
   alias Skillbook.Run.{CircuitBreaker, Operations}
-  alias Skillbook.Web.{Caller, Request}
-  alias Skillbook.Web.Page.{Layout, Parts, Rights}
+  alias Skillbook.Web.Caller
+  alias Skillbook.Web.Page.Parts
 
   # Operations, skills with failures, and profiles of each, that are shown.
   @max_operations 50
@@ -46,25 +46,8 @@ defmodule Skillbook.Web.Page.Status do
   end
 
   @doc "Resets the circuit breaker of a skill."
-  def reset(request, _values) do
-    for_operators(request, fn ->
-      Rights.with_writes(request, fn ->
-        case Request.form(request) do
-          {:ok, %{"name" => name}} when is_binary(name) ->
-            all = Caller.all(request)
-            by = [by: Caller.by(request.caller)]
-
-            with {:ok, rows} <- Skillbook.reset_breaker(all, name, by) do
-              {:ok, %{name: name, breaker: rows}}
-            end
-            |> then(&done(request, ["status"], &1))
-
-          _other ->
-            Layout.failed(request, 400, "The form could not be read.")
-        end
-      end)
-    end)
-  end
+  def reset(request, _values),
+    do: submit(request, &Caller.all/1, ["status"], %{nil => :reset_breaker})
 
   # It counts the changes of all tenants, so no operator of one tenant sees it.
   defp generation(_book, %{profile: %{tenant: tenant}}) when is_binary(tenant), do: nil

@@ -51,8 +51,6 @@ defmodule Skillbook.Web.Page.Usage do
       }
 
       reply(request, data, :happened, :usage, "Usage", fn -> content(request, data, id, text) end)
-    else
-      {:error, error} -> Layout.failed(request, 503, Exception.message(error))
     end
   end
 
