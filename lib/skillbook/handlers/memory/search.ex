@@ -34,7 +34,7 @@ defmodule Skillbook.Handlers.Memory.Search do
   defp query({nil, nil}, _context), do: nil
 
   defp query({text, clauses}, %{book: book}),
-    do: {clauses, Embedding.Query.meaning(book && Book.find(book), text)}
+    do: {clauses, Embedding.QueryVectors.meaning(book && Book.find(book), text)}
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 

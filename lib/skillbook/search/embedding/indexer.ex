@@ -12,7 +12,7 @@ defmodule Skillbook.Embedding.Indexer do
   #
   # ## Adding a kind of text
   #
-  # Implement `Skillbook.Embedding.Source`, add it to the list below, and call `refresh/1` when
+  # Implement `Skillbook.Embedding.Texts`, add it to the list below, and call `refresh/1` when
   # texts have changed.
 
   use GenServer

@@ -28,7 +28,7 @@ defmodule Skillbook.Transcript do
       "the transcript's version: expected 1 or 2, got: 3"
   """
 
-  alias Skillbook.Support.{JSON, Options, Tokens}
+  alias Skillbook.Support.{JSON, Options, TokenCount}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Model, Tool, Tools, TranscriptError, View}
 
@@ -142,7 +142,7 @@ defmodule Skillbook.Transcript do
   @doc false
   # The tokens of a message: those of its text, and four for its role.
   @spec estimate(String.t()) :: non_neg_integer()
-  def estimate(text), do: Tokens.estimate(text) + 4
+  def estimate(text), do: TokenCount.estimate(text) + 4
 
   # JSON
 

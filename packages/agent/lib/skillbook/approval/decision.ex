@@ -9,7 +9,7 @@ defmodule Skillbook.Approval.Decision do
   require Logger
 
   alias Skillbook.Approval
-  alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
+  alias Skillbook.Approval.{Assigns, Notice, Pending, Rights, SuspendedRun, Table}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.Support.Options
@@ -70,10 +70,10 @@ defmodule Skillbook.Approval.Decision do
          :ok <- check_entry(view, row, options[:force]),
          {:ok, assigns} <- assigns(row),
          {:ok, conversation} <-
-           Conversation.prepare(book, sql, row, profile, assigns, options[:resume]),
+           SuspendedRun.prepare(book, sql, row, profile, assigns, options[:resume]),
          {:ok, holder} <- claim(book, sql, row, options) do
       started = :counters.new(1, [])
-      shown = Conversation.shown(sql, row.approval)
+      shown = SuspendedRun.shown(sql, row.approval)
 
       options = [
         assigns: assigns,
@@ -105,7 +105,7 @@ defmodule Skillbook.Approval.Decision do
       Notice.send(approval)
       error = %PolicyError{kind: :denied, name: approval.name, text: options[:reason]}
       result = %{Result.error(error) | name: approval.name, command: approval.command}
-      {:ok, %{approval | run: Conversation.resume(conversation, approval, result)}}
+      {:ok, %{approval | run: SuspendedRun.resume(conversation, approval, result)}}
     end
   end
 
@@ -115,7 +115,7 @@ defmodule Skillbook.Approval.Decision do
   defp denied_conversation(book, sql, row, resume) do
     with {:ok, profile} <- profile(book, row),
          {:ok, assigns} <- assigns(row),
-         do: Conversation.prepare(book, sql, row, profile, assigns, resume)
+         do: SuspendedRun.prepare(book, sql, row, profile, assigns, resume)
   end
 
   # The pending call, after calls whose time is over have been marked.
@@ -180,7 +180,7 @@ defmodule Skillbook.Approval.Decision do
   defp check_entry(view, %{approval: approval, hash: hash}, force) do
     case entry(view, approval.name) do
       {:ok, entry} ->
-        if force == true or Request.hash(view, entry) == hash,
+        if force == true or Pending.hash(view, entry) == hash,
           do: :ok,
           else: {:error, error(:changed, approval)}
 
@@ -247,7 +247,7 @@ defmodule Skillbook.Approval.Decision do
   end
 
   defp run_in(conversation, view, approval, options) do
-    options = [agent: Conversation.agent(conversation)] ++ options
+    options = [agent: SuspendedRun.agent(conversation)] ++ options
     [result] = Pipeline.commands(view, [approval.command], options)
     result
   end
@@ -300,7 +300,7 @@ defmodule Skillbook.Approval.Decision do
 
     with {:ok, %{approval: approval}} <- fetch(sql, book.name, ref) do
       Notice.send(approval)
-      run = Conversation.resume(conversation, approval, result)
+      run = SuspendedRun.resume(conversation, approval, result)
       {:ok, %{approval | result: result, run: run}}
     end
   end

@@ -53,7 +53,7 @@ defmodule Skillbook.Connections.Client.Rules do
   def of(vendor) do
     if Code.ensure_loaded?(vendor) and function_exported?(vendor, :rules, 0),
       do: vendor.rules(),
-      else: Skillbook.Connections.Client.HTTP
+      else: Skillbook.Connections.Client.HTTPRules
   end
 
   @doc "The kind of failure of a status by RFC 9110, and when to repeat the request."

@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Page.Conversations do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Book
-  alias Skillbook.Transcript.Stored
+  alias Skillbook.Transcript.Conversations
   alias Skillbook.Web.Page.{Layout, Parts}
 
   @limit 200
@@ -17,7 +17,7 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      case Stored.list(book, request.caller.profile, @limit) do
+      case Conversations.list(book, request.caller.profile, @limit) do
         {:ok, conversations} ->
           conversations = Enum.map(conversations, &times/1)
           data = %{stored: book.conversations != false, conversations: conversations}
@@ -35,7 +35,7 @@ defmodule Skillbook.Web.Page.Conversations do
   @doc "A conversation with its messages and commands."
   def show(request, %{run: run}) do
     for_operators(request, fn ->
-      case Stored.fetch(Book.fetch!(book(request)), request.caller.profile, run) do
+      case Conversations.fetch(Book.fetch!(book(request)), request.caller.profile, run) do
         {:ok, conversation, parts} ->
           conversation = times(conversation)
           data = %{conversation: conversation, parts: parts}

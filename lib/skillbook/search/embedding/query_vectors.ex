@@ -1,4 +1,4 @@
-defmodule Skillbook.Embedding.Query do
+defmodule Skillbook.Embedding.QueryVectors do
   @moduledoc false
   # The vector of a search query: from a cache of recent queries, or from the book's embedder
   # within its time limit. A search never fails because of the embedder; without a vector it goes

@@ -1,4 +1,4 @@
-defmodule Skillbook.Approval.Conversation do
+defmodule Skillbook.Approval.SuspendedRun do
   @moduledoc false
   # The conversation in which a call was made: stored when the agent's run ends, and resumed with
   # the result of the call.

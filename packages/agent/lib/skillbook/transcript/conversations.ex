@@ -1,4 +1,4 @@
-defmodule Skillbook.Transcript.Stored do
+defmodule Skillbook.Transcript.Conversations do
   @moduledoc false
   # Stores the conversations of a book's agents in its database, for people to look at: each
   # message as soon as it is added, and the result of each command. Off unless the book has the

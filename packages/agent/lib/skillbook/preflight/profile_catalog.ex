@@ -1,4 +1,4 @@
-defmodule Skillbook.Preflight.Profiles do
+defmodule Skillbook.Preflight.ProfileCatalog do
   @moduledoc false
   # The profiles that the router may name to a caller, as the entries of a catalog of their own,
   # so that search, vectors and the model work as for skills.
@@ -6,7 +6,7 @@ defmodule Skillbook.Preflight.Profiles do
   # The catalog has no other profiles, so nothing that the router returns depends on them.
 
   alias Skillbook.Book.{Cache, Profiles}
-  alias Skillbook.Embedding.{Query, Vectors}
+  alias Skillbook.Embedding.{QueryVectors, Vectors}
   alias Skillbook.Preflight.Subject
   alias Skillbook.{Book, Catalog, Embedder, Frontmatter, Native, Profile, Source, View}
 
@@ -112,7 +112,7 @@ defmodule Skillbook.Preflight.Profiles do
 
   defp meaning(%Book{embedder: embedder} = book, catalog, vectors, text) when embedder != nil do
     with :ok <- embed(book, catalog, vectors),
-         vector when vector != nil <- Query.vector(book, text),
+         vector when vector != nil <- QueryVectors.vector(book, text),
          do: {vectors, vector},
          else: (_ -> nil)
   end

@@ -1,11 +1,11 @@
-defmodule Skillbook.Connections.Client.HubSpot do
+defmodule Skillbook.Connections.Client.HubSpotRules do
   @moduledoc false
   # The rules of HubSpot's interface: https://developers.hubspot.com/docs/api/error-handling and
   # https://developers.hubspot.com/docs/api/usage-details
 
   @behaviour Skillbook.Connections.Client.Rules
 
-  alias Skillbook.Connections.Client.{HTTP, Rules}
+  alias Skillbook.Connections.Client.{HTTPRules, Rules}
 
   @impl true
   def service(_url), do: "HubSpot"
@@ -15,7 +15,7 @@ defmodule Skillbook.Connections.Client.HubSpot do
 
   @impl true
   def failure(status, headers, json, body) do
-    failure = HTTP.failure(status, headers, json, body)
+    failure = HTTPRules.failure(status, headers, json, body)
     json = if is_map(json), do: json, else: %{}
     code = Rules.code(json["policyName"]) || Rules.code(json["category"])
     %{by_status(status, headers, json, failure) | code: code}
