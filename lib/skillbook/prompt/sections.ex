@@ -62,7 +62,7 @@ defmodule Skillbook.Prompt.Sections do
 
   alias Skillbook.Prompt.BuiltinSections
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{Hidden, Options, Outline, TokenCount}
+  alias Skillbook.Support.{Hidden, Options, Outline, TokenCount, UntilError}
   alias Skillbook.{Book, Context, OptionError, Profile, Telemetry, View}
 
   require Logger
@@ -159,7 +159,7 @@ defmodule Skillbook.Prompt.Sections do
   # Checks sections. `owner` is named in errors: "a book", "a run", "the prompt".
   @spec read(term(), String.t()) :: {:ok, [t()]} | {:error, OptionError.t()}
   def read(sections, owner) when is_list(sections) and length(sections) <= @max_sections do
-    with {:ok, sections} <- Options.each(sections, &section(&1, owner)),
+    with {:ok, sections} <- UntilError.map(sections, &section(&1, owner)),
          names = Enum.map(sections, & &1.name),
          [] <- names -- Enum.uniq(names) do
       {:ok, sections}

@@ -9,7 +9,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   alias Skillbook.Handlers.Tasks.Task
   alias Skillbook.SQL.{Numbers, Tenants, Values}
   alias Skillbook.Search.Index
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.{FlagError, NotFoundError, Profile, SQL}
 
   # Columns of a row that are fields of a task under the same name.
@@ -405,14 +405,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   defp insert_tags(sql, id, tags) do
-    Enum.reduce_while(tags, :ok, fn tag, :ok ->
-      query = "insert into skillbook_task_tags (task_id, key, tag) values ($1, $2, $3)"
-
-      case SQL.query(sql, query, [id, key(tag), tag]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    query = "insert into skillbook_task_tags (task_id, key, tag) values ($1, $2, $3)"
+    UntilError.each(tags, fn tag -> SQL.query(sql, query, [id, key(tag), tag]) end)
   end
 
   defp key(tag), do: String.downcase(tag)

@@ -8,6 +8,7 @@ defmodule Skillbook.Embedding.QueryVectors do
 
   alias Skillbook.Embedding.Vectors
   alias Skillbook.Search.{Index, Query}
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Embedder, Telemetry}
 
   # The number of queries in the cache.
@@ -72,15 +73,11 @@ defmodule Skillbook.Embedding.QueryVectors do
     |> Enum.uniq()
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.chunk_every(@max_texts)
-    |> Enum.reduce_while({:ok, %{}}, fn texts, {:ok, done} ->
-      case Embedder.embed(book.embedder, texts) do
-        {:ok, vectors} ->
-          done = texts |> Enum.zip(vectors) |> Enum.into(done)
-          progress.(map_size(done))
-          {:cont, {:ok, done}}
-
-        error ->
-          {:halt, error}
+    |> UntilError.reduce(%{}, fn texts, done ->
+      with {:ok, vectors} <- Embedder.embed(book.embedder, texts) do
+        done = texts |> Enum.zip(vectors) |> Enum.into(done)
+        progress.(map_size(done))
+        {:ok, done}
       end
     end)
   end

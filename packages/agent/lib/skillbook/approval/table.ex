@@ -8,7 +8,7 @@ defmodule Skillbook.Approval.Table do
 
   alias Skillbook.SQL.Tenants
   alias Skillbook.{Approval, Profile, Result, SQL}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
 
   @typedoc "A row: the approval, and the data that only a run needs."
   @type row :: %{
@@ -130,13 +130,13 @@ defmodule Skillbook.Approval.Table do
     # Most calls find none, and need no transaction.
     with {:ok, [_ | _] = refs} <- refs(sql, over, values) do
       SQL.transaction(sql, fn sql ->
-        Enum.reduce_while(refs, {:ok, []}, fn ref, {:ok, changed} ->
+        UntilError.reduce(refs, [], fn ref, changed ->
           with {:ok, %{num_rows: 1}} <- SQL.query(sql, update, values ++ [ref]),
                {:ok, row} <- fetch(sql, book, ref) do
-            {:cont, {:ok, [row.approval | changed]}}
+            {:ok, [row.approval | changed]}
           else
-            {:ok, %{num_rows: 0}} -> {:cont, {:ok, changed}}
-            error -> {:halt, error}
+            {:ok, %{num_rows: 0}} -> {:ok, changed}
+            error -> error
           end
         end)
       end)
@@ -278,12 +278,7 @@ defmodule Skillbook.Approval.Table do
     where ref = $1 and (run is null or run = $2)
     """
 
-    Enum.reduce_while(refs, :ok, fn ref, :ok ->
-      case SQL.query(sql, update, [ref, run, json]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    UntilError.each(refs, &SQL.query(sql, update, [&1, run, json]))
   end
 
   @doc "Gives the other waiting calls of a run the conversation as it went on."

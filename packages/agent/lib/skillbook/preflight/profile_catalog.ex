@@ -8,6 +8,7 @@ defmodule Skillbook.Preflight.ProfileCatalog do
   alias Skillbook.Book.{Cache, Profiles}
   alias Skillbook.Embedding.{QueryVectors, Vectors}
   alias Skillbook.Preflight.Subject
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Catalog, Embedder, Frontmatter, Native, Profile, Source, View}
 
   # Descriptions that the embedder gets at once.
@@ -127,19 +128,16 @@ defmodule Skillbook.Preflight.ProfileCatalog do
       {_known, missing} ->
         missing
         |> Enum.chunk_every(@at_once)
-        |> Enum.reduce_while(:ok, fn digests, :ok ->
+        |> UntilError.each(fn digests ->
           texts = for {_digest, text} <- Native.vectors_texts(catalog.ref, digests), do: text
-          made = Embedder.embed(book.embedder, texts, timeout: book.embedder_timeout)
-          if match?({:ok, _}, made), do: put(vectors, digests, made), else: {:halt, :error}
-        end)
-    end
-  end
+          options = [timeout: book.embedder_timeout]
 
-  defp put(vectors, digests, {:ok, made}) do
-    # Of different sizes: the embedder has changed meanwhile.
-    case Vectors.put(vectors, Enum.zip(digests, made)) do
-      :ok -> {:cont, :ok}
-      {:error, _sizes} -> {:halt, :error}
+          # Vectors of different sizes are an error: the embedder has changed meanwhile.
+          with {:ok, made} <- Embedder.embed(book.embedder, texts, options),
+               :ok <- Vectors.put(vectors, Enum.zip(digests, made)),
+               do: :ok,
+               else: (_error -> :error)
+        end)
     end
   end
 end

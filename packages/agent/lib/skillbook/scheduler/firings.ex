@@ -11,6 +11,7 @@ defmodule Skillbook.Scheduler.Firings do
 
   alias Skillbook.Scheduler.Operations
   alias Skillbook.SQL.Tenants
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Firing, Profile, SQL}
 
   @typedoc """
@@ -255,14 +256,8 @@ defmodule Skillbook.Scheduler.Firings do
     where #{@key}
     """
 
-    Enum.reduce_while(firings, :ok, fn firing, :ok ->
-      values = [by.node, by.holder, lease_until(now, by), now]
-
-      case SQL.query(sql, update, key(firing) ++ values) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    values = [by.node, by.holder, lease_until(now, by), now]
+    UntilError.each(firings, &SQL.query(sql, update, key(&1) ++ values))
   end
 
   @typedoc "The lease of a firing: its holder, and its end in milliseconds."
@@ -295,11 +290,8 @@ defmodule Skillbook.Scheduler.Firings do
     where #{@key} and holder = $4 and lease_until = $5 and #{@running}
     """
 
-    Enum.reduce_while(leases, :ok, fn {firing, holder, until}, :ok ->
-      case SQL.query(sql, update, key(firing) ++ [holder, until]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
+    UntilError.each(leases, fn {firing, holder, until} ->
+      SQL.query(sql, update, key(firing) ++ [holder, until])
     end)
   end
 

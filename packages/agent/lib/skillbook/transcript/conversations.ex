@@ -9,7 +9,7 @@ defmodule Skillbook.Transcript.Conversations do
   require Logger
 
   alias Skillbook.SQL.Tenants
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Book, Profile, Result, SQL, Transcript}
 
@@ -106,15 +106,10 @@ defmodule Skillbook.Transcript.Conversations do
 
   defp delete(sql, which, value) do
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, which, [value]) do
-      Enum.reduce_while(rows, :ok, fn [run], :ok ->
+      UntilError.each(rows, fn [run] ->
         with {:ok, _} <-
                SQL.query(sql, "delete from skillbook_conversation_parts where run = $1", [run]),
-             {:ok, _} <-
-               SQL.query(sql, "delete from skillbook_conversations where run = $1", [run]) do
-          {:cont, :ok}
-        else
-          error -> {:halt, error}
-        end
+             do: SQL.query(sql, "delete from skillbook_conversations where run = $1", [run])
       end)
     else
       {:ok, %{rows: []}} -> :ok

@@ -4,6 +4,7 @@ defmodule Skillbook.CLI.Arguments do
   # except whether folders exist.
 
   alias Skillbook.CLI
+  alias Skillbook.Support.UntilError
 
   @commands [
     {"run", CLI.Run},
@@ -233,13 +234,10 @@ defmodule Skillbook.CLI.Arguments do
   defp type(type), do: type
 
   defp values(given, switches) do
-    Enum.reduce_while(given, {:ok, []}, fn {name, text}, {:ok, done} ->
+    UntilError.map(given, fn {name, text} ->
       case value(switches[name], text) do
-        {:ok, value} ->
-          {:cont, {:ok, done ++ [{name, value}]}}
-
-        :error ->
-          {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
+        {:ok, value} -> {:ok, {name, value}}
+        :error -> {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}
       end
     end)
   end

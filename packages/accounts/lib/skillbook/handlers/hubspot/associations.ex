@@ -3,7 +3,7 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
   # Associations by the names of kinds and labels: `company:55`, `contact:101:Decision maker`.
 
   alias Skillbook.Handlers.HubSpot.{API, Object, Properties}
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{External, UntilError}
 
   @type t :: %{to: Object.t(), id: String.t(), types: [map()]}
 
@@ -12,13 +12,10 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
   def read(_call, nil), do: {:ok, []}
 
   def read(call, texts) do
-    Enum.reduce_while(texts, {:ok, []}, fn text, {:ok, done} ->
+    UntilError.map(texts, fn text ->
       with {:ok, to, id, label} <- parse(call, text),
-           {:ok, types} <- types(call, to, label) do
-        {:cont, {:ok, done ++ [%{to: to, id: id, types: types}]}}
-      else
-        {:error, error} -> {:halt, {:error, error}}
-      end
+           {:ok, types} <- types(call, to, label),
+           do: {:ok, %{to: to, id: id, types: types}}
     end)
   end
 

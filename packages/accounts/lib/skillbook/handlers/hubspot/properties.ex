@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
 
   alias Skillbook.FlagError
   alias Skillbook.Handlers.HubSpot.API
-  alias Skillbook.Support.{Closest, External}
+  alias Skillbook.Support.{Closest, External, UntilError}
 
   @type condition :: {String.t(), String.t(), String.t()}
 
@@ -33,12 +33,12 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   end
 
   defp each(texts, flag, expected, example, read) do
-    Enum.reduce_while(texts, {:ok, []}, fn text, {:ok, done} ->
+    UntilError.map(texts, fn text ->
       with item when is_tuple(item) <- read.(text),
            {:ok, name} <- name(elem(item, 0)) do
-        {:cont, {:ok, done ++ [put_elem(item, 0, name)]}}
+        {:ok, put_elem(item, 0, name)}
       else
-        _ -> {:halt, invalid(flag, expected, text, example)}
+        _ -> invalid(flag, expected, text, example)
       end
     end)
   end
@@ -97,15 +97,12 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
           {:ok, map()} | {:error, FlagError.t()}
   def values(pairs, definitions, call) do
     with :ok <- known(Enum.map(pairs, &elem(&1, 0)), definitions, "set", call) do
-      Enum.reduce_while(pairs, {:ok, %{}}, fn {name, value}, {:ok, done} ->
+      UntilError.reduce(pairs, %{}, fn {name, value}, done ->
         definition = definitions[name]
 
         with :ok <- writable(name, definition),
-             {:ok, value} <- option(name, value, definition, "set") do
-          {:cont, {:ok, Map.put(done, name, value)}}
-        else
-          {:error, error} -> {:halt, {:error, error}}
-        end
+             {:ok, value} <- option(name, value, definition, "set"),
+             do: {:ok, Map.put(done, name, value)}
       end)
     end
   end
@@ -168,14 +165,8 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   @doc "The filters of a search for conditions. An empty value means that the property has none."
   @spec filters([condition()], map(), API.call()) :: {:ok, [map()]} | {:error, FlagError.t()}
   def filters(conditions, definitions, call) do
-    with :ok <- known(Enum.map(conditions, &elem(&1, 0)), definitions, "where", call) do
-      Enum.reduce_while(conditions, {:ok, []}, fn condition, {:ok, done} ->
-        case filter(condition, definitions, call) do
-          {:ok, filter} -> {:cont, {:ok, done ++ [filter]}}
-          {:error, error} -> {:halt, {:error, error}}
-        end
-      end)
-    end
+    with :ok <- known(Enum.map(conditions, &elem(&1, 0)), definitions, "where", call),
+         do: UntilError.map(conditions, &filter(&1, definitions, call))
   end
 
   defp filter({name, "=", ""}, _definitions, _call),
