@@ -267,11 +267,10 @@ defmodule Skillbook.StoreError do
     end
   end
 
-  defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")
-  defp span(seconds), do: counted(seconds, "second")
+  defp span(seconds) when rem(seconds, 60) == 0,
+    do: Skillbook.Support.Count.text(div(seconds, 60), "minute")
 
-  defp counted(1, unit), do: "1 #{unit}"
-  defp counted(count, unit), do: "#{count} #{unit}s"
+  defp span(seconds), do: Skillbook.Support.Count.text(seconds, "second")
 
   defp write(%{example: nil}), do: ""
   defp write(%{example: example}), do: ". Write for example: #{example}"

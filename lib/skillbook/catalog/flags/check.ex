@@ -197,7 +197,7 @@ defmodule Skillbook.Flags.Check do
       case Enum.filter(names, &given?(flags, &1)) do
         [_, _ | _] = given ->
           expected = "only one of them may be given"
-          {:error, %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: expected}}
+          FlagError.conflict(given, expected)
 
         [given] ->
           {:ok, List.delete(names, given) ++ excluded}
@@ -290,7 +290,7 @@ defmodule Skillbook.Flags.Check do
         value when is_list(value) or is_nil(value) ->
           got = IO.iodata_to_binary(JSON.encode(value))
           expected = "a list of single values"
-          {:error, %FlagError{kind: :invalid, flag: name, value: got, expected: expected}}
+          FlagError.invalid(name, got, expected)
 
         value ->
           with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}

@@ -6,7 +6,19 @@ defmodule Skillbook.Handlers.Skills.Store do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Skills.{Answers, EditFlags, Load}
-  alias Skillbook.{Context, Entry, Flags, Result, Schedule, Store, StoreError, Stored, View}
+
+  alias Skillbook.{
+    Context,
+    Entry,
+    FlagError,
+    Flags,
+    Result,
+    Schedule,
+    Store,
+    StoreError,
+    Stored,
+    View
+  }
 
   @texts ~w(description schedule timezone)
   @lists ~w(tags labels proactive-for excluded-for attachments)
@@ -118,7 +130,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
       [] -> {:ok, Map.new(names, &{@columns[&1], if(&1 in @texts, do: "", else: [])})}
-      both -> EditFlags.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
+      both -> FlagError.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
     end
   end
 

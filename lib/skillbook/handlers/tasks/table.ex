@@ -185,10 +185,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
     end
   end
 
-  defp invalid_parent(parent, expected) do
-    value = Task.reference(parent)
-    {:error, %FlagError{kind: :invalid, flag: "parent", value: value, expected: expected}}
-  end
+  defp invalid_parent(parent, expected),
+    do: FlagError.invalid("parent", Task.reference(parent), expected)
 
   @doc "A line that lists the open children of a finished or deleted task, or empty text."
   def open_children_note(sql, scope, task) do
@@ -421,18 +419,11 @@ defmodule Skillbook.Handlers.Tasks.Table do
     times =
       for column <- [:created_at, :updated_at, :archived_at],
           into: %{},
-          do: {column, time(fields[column])}
+          do: {column, Values.time(fields[column])}
 
     due = fields.due_date && Date.from_iso8601!(fields.due_date)
     tenant = Tenants.from_column(tenant)
     own = %{id: number, labels: labels, tenant: tenant, due_date: due}
     {row, parent, struct!(Task, fields |> Map.merge(times) |> Map.merge(own))}
-  end
-
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
   end
 end

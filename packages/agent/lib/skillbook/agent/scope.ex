@@ -44,20 +44,13 @@ defmodule Skillbook.Agent.Scope do
     case Native.globs_filter([glob], Enum.map(candidates, & &1.name)) do
       {:ok, []} -> {:error, unknown}
       {:ok, names} -> {:ok, names}
-      {:error, {_glob, reason}} -> {:error, invalid(glob, reason)}
+      {:error, {_glob, reason}} -> invalid(glob, reason)
     end
   end
 
   defp invalid(glob, reason) do
     expected = "names of skills, domains, or globs over names (#{reason})"
-
-    %FlagError{
-      kind: :invalid,
-      flag: "skills",
-      value: glob,
-      expected: expected,
-      example: "tasks.search"
-    }
+    FlagError.invalid("skills", glob, expected, "tasks.search")
   end
 
   # Names may contain characters of globs.

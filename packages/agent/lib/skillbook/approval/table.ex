@@ -6,7 +6,7 @@ defmodule Skillbook.Approval.Table do
   #
   # Everything that reads and then writes is one transaction; both databases serialize these.
 
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.{Approval, Profile, Result, SQL}
   alias Skillbook.Support.{JSON, UntilError}
 
@@ -315,12 +315,12 @@ defmodule Skillbook.Approval.Table do
       command: words["command"],
       flags: words["flags"],
       status: @statuses[status],
-      asked_at: time(asked),
-      expires_at: time(expires),
-      decided_at: time(decided),
+      asked_at: Values.time(asked),
+      expires_at: Values.time(expires),
+      decided_at: Values.time(decided),
       by: by,
       reason: reason,
-      finished_at: time(finished),
+      finished_at: Values.time(finished),
       result: result(result_status, result, skill, words["command"]),
       resumable: resumable == 1
     }
@@ -342,13 +342,6 @@ defmodule Skillbook.Approval.Table do
   defp result(status, content, skill, command) do
     status = @result_statuses[status]
     %Result{status: status, content: content, name: skill, command: command}
-  end
-
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
   end
 
   defp unix_ms(time), do: DateTime.to_unix(time, :millisecond)

@@ -48,7 +48,7 @@ defmodule Skillbook.RecordingError do
   end
 
   defp text(%{kind: :ended} = error) do
-    "expected at most #{count(error.number)}, as recorded, got another one. #{@again}\n" <>
+    "expected at most #{Skillbook.Support.Count.text(error.number, "request")}, as recorded, got another one. #{@again}\n" <>
       "The request:\n\n#{error.text}"
   end
 
@@ -59,9 +59,6 @@ defmodule Skillbook.RecordingError do
   defp text(%{kind: :unused} = error) do
     "the recorded request #{error.number} was not sent. #{@again}\nThe request:\n\n#{error.text}"
   end
-
-  defp count(1), do: "1 request"
-  defp count(number), do: "#{number} requests"
 
   defp times(1), do: "once"
   defp times(number), do: "#{number} times"

@@ -10,7 +10,7 @@ defmodule Skillbook.Scheduler.Firings do
   # it counts hidden entries too.
 
   alias Skillbook.Scheduler.Operations
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Support.UntilError
   alias Skillbook.{Firing, Profile, SQL}
 
@@ -302,7 +302,7 @@ defmodule Skillbook.Scheduler.Firings do
     query = "select name, record, max(fire_at) from skillbook_firings group by name, record"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query),
-         do: {:ok, for([name, record, at] <- rows, do: {name, record(record), time(at)})}
+         do: {:ok, for([name, record, at] <- rows, do: {name, record(record), Values.time(at)})}
   end
 
   @doc """
@@ -349,21 +349,16 @@ defmodule Skillbook.Scheduler.Firings do
     %{
       name: name,
       record: record(record),
-      at: time(at),
+      at: Values.time(at),
       status: @statuses[status],
       profile: profile,
       node: node,
       attempts: attempts,
-      started_at: time(started),
-      finished_at: finished && time(finished),
+      started_at: Values.time(started),
+      finished_at: Values.time(finished),
       duration: duration && Float.round(duration / 1000, 3),
       text: text
     }
-  end
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
   end
 
   defp record(0), do: nil

@@ -2,7 +2,8 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
   @moduledoc false
   # Associations by the names of kinds and labels: `company:55`, `contact:101:Decision maker`.
 
-  alias Skillbook.Handlers.HubSpot.{API, Object, Properties}
+  alias Skillbook.FlagError
+  alias Skillbook.Handlers.HubSpot.{API, Object}
   alias Skillbook.Support.{External, UntilError}
 
   @type t :: %{to: Object.t(), id: String.t(), types: [map()]}
@@ -31,7 +32,7 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
       _ ->
         kinds = Enum.join(allowed, ", ")
         expected = "KIND:ID or KIND:ID:LABEL, with one of the kinds #{kinds}"
-        Properties.invalid("associate", expected, text, "#{hd(allowed)}:101")
+        FlagError.invalid("associate", text, expected, "#{hd(allowed)}:101")
     end
   end
 
@@ -46,7 +47,7 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
       named = for %{"label" => text} = one when is_binary(text) <- labels, do: one
 
       case Enum.find(named, &(String.downcase(&1["label"]) == String.downcase(label))) do
-        nil -> Properties.invalid("associate", expected(call, to, named), label, nil)
+        nil -> FlagError.invalid("associate", label, expected(call, to, named))
         one -> {:ok, [type(one["category"], one["typeId"])]}
       end
     end

@@ -38,7 +38,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
            {:ok, name} <- name(elem(item, 0)) do
         {:ok, put_elem(item, 0, name)}
       else
-        _ -> invalid(flag, expected, text, example)
+        _ -> FlagError.invalid(flag, text, expected, example)
       end
     end)
   end
@@ -87,7 +87,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
     example = List.first(near) || "email"
     expected = "a property of #{call.object.many} at HubSpot#{guess}"
     example = if flag in ["set", "where"], do: example <> "=VALUE", else: example
-    invalid(flag, String.trim_trailing(expected, "?"), name, example)
+    FlagError.invalid(flag, name, String.trim_trailing(expected, "?"), example)
   end
 
   defp key(text), do: text |> String.downcase() |> String.replace(~r/[\s_-]/u, "")
@@ -108,7 +108,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   end
 
   defp writable(name, %{"modificationMetadata" => %{"readOnlyValue" => true}}),
-    do: invalid("set", "a property that can be set; HubSpot sets this one itself", name, nil)
+    do: FlagError.invalid("set", name, "a property that can be set; HubSpot sets this one itself")
 
   defp writable(_name, _definition), do: :ok
 
@@ -127,7 +127,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
             {:ok, Enum.map_join(pairs, ";", &elem(&1, 1))}
 
           {part, nil} ->
-            invalid(flag, "one of the values of #{name}: #{listed(options)}", part, nil)
+            FlagError.invalid(flag, part, "one of the values of #{name}: #{listed(options)}")
         end
     end
   end
@@ -176,7 +176,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
     do: {:ok, %{propertyName: name, operator: "HAS_PROPERTY"}}
 
   defp filter({name, operator, ""}, _definitions, _call),
-    do: invalid("where", "a condition with a value after #{operator}", name <> operator, nil)
+    do: FlagError.invalid("where", name <> operator, "a condition with a value after #{operator}")
 
   defp filter({name, operator, value}, definitions, call) do
     definition = definitions[name]
@@ -197,7 +197,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
         expected =
           "a day for #{name}: YYYY-MM-DD, yesterday, today or tomorrow, or a time in ISO 8601"
 
-        invalid("where", expected, value, "#{name}>=2026-01-31")
+        FlagError.invalid("where", value, expected, "#{name}>=2026-01-31")
     end
   end
 
@@ -218,11 +218,4 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   end
 
   defp midnight(date), do: DateTime.new(date, ~T[00:00:00])
-
-  @doc false
-  @spec invalid(String.t(), String.t(), String.t(), String.t() | nil) :: {:error, FlagError.t()}
-  def invalid(flag, expected, value, example) do
-    {:error,
-     %FlagError{kind: :invalid, flag: flag, expected: expected, value: value, example: example}}
-  end
 end

@@ -36,8 +36,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
 
   defp invalid(value) do
     expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
-    error = %FlagError{kind: :invalid, flag: "with", value: value, expected: expected}
-    {:error, %{error | example: "days=7"}}
+    FlagError.invalid("with", value, expected, "days=7")
   end
 
   # Each step is approved on its own, as if the workflow had been called by its name.

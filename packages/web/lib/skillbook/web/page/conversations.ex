@@ -7,6 +7,7 @@ defmodule Skillbook.Web.Page.Conversations do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Book
+  alias Skillbook.SQL.Values
   alias Skillbook.Transcript.Conversations
   alias Skillbook.Web.Page.{Layout, Parts}
 
@@ -62,14 +63,8 @@ defmodule Skillbook.Web.Page.Conversations do
     end)
   end
 
-  defp times(one), do: %{one | started_at: time(one.started_at), ended_at: time(one.ended_at)}
-
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, _offset} = DateTime.from_iso8601(text)
-    time
-  end
+  defp times(one),
+    do: %{one | started_at: Values.time(one.started_at), ended_at: Values.time(one.ended_at)}
 
   defp list(_request, %{conversations: [], stored: false}) do
     Parts.empty([
