@@ -498,15 +498,7 @@ defmodule Skillbook do
   """
   @spec approve(book(), String.t(), keyword() | map()) ::
           {:ok, Approval.t()} | {:error, Exception.t()}
-  def approve(book, ref, options) do
-    Arguments.check!("Skillbook.approve/3",
-      book: {:book, book},
-      ref: {:text, ref},
-      options: {:options, options}
-    )
-
-    Part.call(:approve, [Book.fetch!(book).name, ref, Options.keywords(options)])
-  end
+  def approve(book, ref, options), do: decide(:approve, book, ref, options)
 
   @doc """
   Denies a call that waits. It never runs.
@@ -516,14 +508,16 @@ defmodule Skillbook do
   """
   @spec deny(book(), String.t(), keyword() | map()) ::
           {:ok, Approval.t()} | {:error, Exception.t()}
-  def deny(book, ref, options) do
-    Arguments.check!("Skillbook.deny/3",
+  def deny(book, ref, options), do: decide(:deny, book, ref, options)
+
+  defp decide(function, book, ref, options) do
+    Arguments.check!("Skillbook.#{function}/3",
       book: {:book, book},
       ref: {:text, ref},
       options: {:options, options}
     )
 
-    Part.call(:deny, [Book.fetch!(book).name, ref, Options.keywords(options)])
+    Part.call(function, [Book.fetch!(book).name, ref, Options.keywords(options)])
   end
 
   @doc """
@@ -716,12 +710,8 @@ defmodule Skillbook do
   @spec pause_schedule(view_or_book(), String.t(), options()) ::
           {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil}}
           | {:error, Exception.t()}
-  def pause_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.pause_schedule/3", name: {:text, name})
-
-    Part.call(:pause_schedule, [view, name, options])
-  end
+  def pause_schedule(view_or_book, name, options),
+    do: of_schedule(:pause_schedule, view_or_book, name, options)
 
   @doc """
   Resumes a schedule that `pause_schedule/3` has paused.
@@ -735,12 +725,8 @@ defmodule Skillbook do
   @spec resume_schedule(view_or_book(), String.t(), options()) ::
           {:ok, %{at: DateTime.t(), by: String.t(), reason: String.t() | nil} | nil}
           | {:error, Exception.t()}
-  def resume_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.resume_schedule/3", name: {:text, name})
-
-    Part.call(:resume_schedule, [view, name, options])
-  end
+  def resume_schedule(view_or_book, name, options),
+    do: of_schedule(:resume_schedule, view_or_book, name, options)
 
   @doc """
   Runs a skill with a schedule now, as its schedule would: as its profile, once, on one of the
@@ -754,11 +740,14 @@ defmodule Skillbook do
   """
   @spec run_schedule(view_or_book(), String.t(), options()) ::
           {:ok, Firing.t()} | {:error, Exception.t()}
-  def run_schedule(view_or_book, name, options) do
-    {view, options} =
-      View.from(view_or_book, options, "Skillbook.run_schedule/3", name: {:text, name})
+  def run_schedule(view_or_book, name, options),
+    do: of_schedule(:run_schedule, view_or_book, name, options)
 
-    Part.call(:run_schedule, [view, name, options])
+  defp of_schedule(function, view_or_book, name, options) do
+    {view, options} =
+      View.from(view_or_book, options, "Skillbook.#{function}/3", name: {:text, name})
+
+    Part.call(function, [view, name, options])
   end
 
   @doc """

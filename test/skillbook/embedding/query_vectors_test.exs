@@ -46,7 +46,7 @@ defmodule Skillbook.Embedding.QueryVectorsTest do
     book = start(folder, fn _ -> :ok end)
     struct = Book.fetch!(book)
     for n <- 1..300, do: QueryVectors.vector(struct, "secret number #{n}")
-    table = Module.concat(book, QueryVectors)
+    table = Module.concat(book, "QueryVectors")
     # A slot and a vector for each of 256 queries, and the count.
     assert :ets.info(table, :size) == 2 * 256 + 1
     refute inspect(:ets.tab2list(table), limit: :infinity) =~ "secret"

@@ -174,7 +174,7 @@ defmodule Skillbook.Approval.Decision do
   # The rights are those of now.
   defp profile(book, %{approval: approval} = row) do
     with :error <- Rights.restore(book, approval.profile, row.rights),
-         do: {:error, error(:profile, approval)}
+         do: {:error, ApprovalError.new(:profile, approval)}
   end
 
   defp check_entry(view, %{approval: approval, hash: hash}, force) do
@@ -182,24 +182,15 @@ defmodule Skillbook.Approval.Decision do
       {:ok, entry} ->
         if force == true or Pending.hash(view, entry) == hash,
           do: :ok,
-          else: {:error, error(:changed, approval)}
+          else: {:error, ApprovalError.new(:changed, approval)}
 
       :error ->
-        {:error, error(:entry, approval)}
+        {:error, ApprovalError.new(:entry, approval)}
     end
   end
 
   defp assigns(%{approval: approval, assigns: json}) do
-    with :error <- Assigns.decode(json), do: {:error, error(:assigns, approval)}
-  end
-
-  defp error(kind, approval) do
-    %ApprovalError{
-      kind: kind,
-      ref: approval.ref,
-      name: approval.name,
-      profile: approval.profile
-    }
+    with :error <- Assigns.decode(json), do: {:error, ApprovalError.new(:assigns, approval)}
   end
 
   # The run

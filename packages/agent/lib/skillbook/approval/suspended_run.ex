@@ -97,15 +97,7 @@ defmodule Skillbook.Approval.SuspendedRun do
     end
   end
 
-  defp error(kind, approval) do
-    {:error,
-     %ApprovalError{
-       kind: kind,
-       ref: approval.ref,
-       name: approval.name,
-       profile: approval.profile
-     }}
-  end
+  defp error(kind, approval), do: {:error, ApprovalError.new(kind, approval)}
 
   @doc """
   `context.shown` for the approved command: the origins of the texts from outside in the stored

@@ -95,14 +95,7 @@ defmodule Skillbook.Connections.Client.GoogleRules do
   def next(_body), do: nil
 
   @impl true
-  def page(request, token) do
-    query =
-      for {name, value} <- request[:query] || [],
-          to_string(name) != "pageToken",
-          do: {name, value}
-
-    Keyword.put(request, :query, query ++ [{"pageToken", token}])
-  end
+  def page(request, token), do: Rules.put_query(request, "pageToken", token)
 
   # Google takes up to 100 in one, and limits larger ones sooner than two of 50.
   @impl true

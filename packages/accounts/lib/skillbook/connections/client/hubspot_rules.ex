@@ -86,14 +86,9 @@ defmodule Skillbook.Connections.Client.HubSpotRules do
   # Searches have it in their body.
   @impl true
   def page(request, token) do
-    if is_map(request[:json]) do
-      Keyword.update!(request, :json, &Map.put(&1, "after", token))
-    else
-      query =
-        for {name, value} <- request[:query] || [], to_string(name) != "after", do: {name, value}
-
-      Keyword.put(request, :query, query ++ [{"after", token}])
-    end
+    if is_map(request[:json]),
+      do: Keyword.update!(request, :json, &Map.put(&1, "after", token)),
+      else: Rules.put_query(request, "after", token)
   end
 
   # Its batches are requests of their own, such as /batch/read.

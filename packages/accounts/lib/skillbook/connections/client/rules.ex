@@ -89,6 +89,13 @@ defmodule Skillbook.Connections.Client.Rules do
     end
   end
 
+  @doc "A request with a parameter of its query, in place of one with this name."
+  @spec put_query(keyword(), String.t(), String.t()) :: keyword()
+  def put_query(request, name, value) do
+    others = Enum.reject(request[:query] || [], fn {other, _} -> to_string(other) == name end)
+    Keyword.put(request, :query, others ++ [{name, value}])
+  end
+
   # The text of an answer that is no page of HTML, which proxies send.
   @doc "The message in the body of an answer, or `nil`."
   @spec text(binary()) :: String.t() | nil
