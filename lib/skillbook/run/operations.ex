@@ -102,8 +102,8 @@ defmodule Skillbook.Run.Operations do
       # The profile whose breaker is reset.
       only: nil,
       at: DateTime.truncate(Clock.now(book), :second),
-      by: storable(options[:by]),
-      reason: options[:reason] && storable(options[:reason])
+      by: Values.storable(options[:by]),
+      reason: options[:reason] && Values.storable(options[:reason])
     }
   end
 
@@ -245,6 +245,4 @@ defmodule Skillbook.Run.Operations do
   @doc "The columns `skill` and `record` of a target."
   @spec key(map()) :: [term()]
   def key(target), do: [target.name, target.record || 0]
-  # PostgreSQL cannot store NUL.
-  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 end

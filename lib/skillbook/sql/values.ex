@@ -60,6 +60,10 @@ defmodule Skillbook.SQL.Values do
     if SQL.dialect(sql) == :sqlite, do: "[#{text}]", else: "{#{text}}"
   end
 
+  @doc "A text that both databases store. PostgreSQL cannot store NUL."
+  @spec storable(String.t()) :: String.t()
+  def storable(text), do: String.replace(text, "\0", "\uFFFD")
+
   @doc "A time of a row, which may have none."
   @spec time(String.t() | nil) :: DateTime.t() | nil
   def time(nil), do: nil

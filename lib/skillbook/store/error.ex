@@ -53,6 +53,8 @@ defmodule Skillbook.StoreError do
         ~s(not at the expected version 3. Read it again and repeat the change)
   """
 
+  alias Skillbook.Support.Count
+
   @type kind ::
           :not_found
           | :ambiguous
@@ -268,9 +270,9 @@ defmodule Skillbook.StoreError do
   end
 
   defp span(seconds) when rem(seconds, 60) == 0,
-    do: Skillbook.Support.Count.text(div(seconds, 60), "minute")
+    do: Count.text(div(seconds, 60), "minute")
 
-  defp span(seconds), do: Skillbook.Support.Count.text(seconds, "second")
+  defp span(seconds), do: Count.text(seconds, "second")
 
   defp write(%{example: nil}), do: ""
   defp write(%{example: example}), do: ". Write for example: #{example}"

@@ -170,7 +170,12 @@ defmodule Skillbook.Approval.Table do
     where ref = $1 and #{@pending} and expires_at > $2
     """
 
-    values = [ref, now, storable(decision.by), decision.reason && storable(decision.reason)]
+    values = [
+      ref,
+      now,
+      Values.storable(decision.by),
+      decision.reason && Values.storable(decision.reason)
+    ]
 
     # In a transaction, since only those are serialized.
     outcome =
@@ -203,7 +208,7 @@ defmodule Skillbook.Approval.Table do
     status = $3, finished_at = $4, result_status = $5, result = $6, lease_until = null
     """
 
-    content = result.content |> String.slice(0, @max_result) |> storable()
+    content = result.content |> String.slice(0, @max_result) |> Values.storable()
     values = [Atom.to_string(status), now, Atom.to_string(result.status), content]
     held(sql, set, ref, holder, values, "status in ('running', 'interrupted', $3)")
   end
@@ -345,7 +350,4 @@ defmodule Skillbook.Approval.Table do
   end
 
   defp unix_ms(time), do: DateTime.to_unix(time, :millisecond)
-
-  # PostgreSQL cannot store NUL, which models and commands may write.
-  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 end

@@ -23,6 +23,8 @@ defmodule Skillbook.RecordingError do
         "(in tests: SKILLBOOK_RECORD=1)"
   """
 
+  alias Skillbook.Support.Count
+
   @type t :: %__MODULE__{
           kind: :missing | :invalid | :different | :ended | :repeated | :unused,
           path: Path.t(),
@@ -48,7 +50,8 @@ defmodule Skillbook.RecordingError do
   end
 
   defp text(%{kind: :ended} = error) do
-    "expected at most #{Skillbook.Support.Count.text(error.number, "request")}, as recorded, got another one. #{@again}\n" <>
+    "expected at most #{Count.text(error.number, "request")}, as recorded, got another one. " <>
+      "#{@again}\n" <>
       "The request:\n\n#{error.text}"
   end
 

@@ -16,7 +16,8 @@ defmodule Skillbook.MCP.Pagination do
       iex> {:ok, page, more} = Skillbook.MCP.Pagination.of(~w(a b c), %{}, "letters", 2, & &1)
       iex> page
       ["a", "b"]
-      iex> Skillbook.MCP.Pagination.of(~w(a b c), %{"cursor" => more["nextCursor"]}, "letters", 2, & &1)
+      iex> params = %{"cursor" => more["nextCursor"]}
+      iex> Skillbook.MCP.Pagination.of(~w(a b c), params, "letters", 2, & &1)
       {:ok, ["c"], %{}}
   """
   @spec of(

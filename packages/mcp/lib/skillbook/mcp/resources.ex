@@ -74,8 +74,10 @@ defmodule Skillbook.MCP.Resources do
       case find(view, uri) do
         {:ok, {:folder, entry, folder}} ->
           # Only the files of the page are looked at on the disk.
+          children = children(entry, folder)
+
           with {:ok, page, more} <-
-                 Pagination.of(children(entry, folder), params, "directory", @page, &elem(&1, 0)) do
+                 Pagination.of(children, params, "directory", @page, &elem(&1, 0)) do
             rows =
               for {_uri, kind, path} <- page, row = child_row(view, entry, kind, path), do: row
 

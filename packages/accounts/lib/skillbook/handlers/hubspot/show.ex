@@ -24,7 +24,8 @@ defmodule Skillbook.Handlers.HubSpot.Show do
     lines = Enum.map_join(records, "\n", &line(object, &1, names, labels))
     text = External.block("#{count} at HubSpot", lines, max: 40_000)
 
-    ok(Enum.join([text | Count.more(total - shown, 100)], "\n"), %{records: records, total: total})
+    text = Enum.join([text | Count.more(total - shown, 100)], "\n")
+    ok(text, %{records: records, total: total})
   end
 
   @doc "A record alone, with all that is known about it."

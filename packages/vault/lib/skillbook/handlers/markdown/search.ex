@@ -75,8 +75,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
     snippet =
       if hit.snippet == "", do: "", else: "\n  #{External.line(Hit.marked(hit, "**", "**"), 500)}"
 
-    "- #{External.line(hit.path)}#{vault}: #{External.line(hit.title)} (#{Count.text(hit.word_count, "word")}, " <>
-      "external_input)#{tags}#{snippet}"
+    "- #{External.line(hit.path)}#{vault}: #{External.line(hit.title)} " <>
+      "(#{Count.text(hit.word_count, "word")}, external_input)#{tags}#{snippet}"
   end
 
   defp hit(hit, several_vaults?) do
