@@ -1,6 +1,6 @@
 # Measures the local embedder, beside sentence-transformers in the same run:
 #
-#     SKILLBOOK_EMBED=1 MIX_ENV=prod mix run bench/embeddings.exs MODEL_FOLDER [PYTHON]
+#     SKILLBOOK_EMBED=1 bin/bench embeddings MODEL_FOLDER [PYTHON]
 #
 # PYTHON is an interpreter that has sentence-transformers. Prints the median time of one sentence
 # with one thread, and the time of 1,000 sentences with all cores. The two alternate, and the

@@ -1,7 +1,7 @@
 # Runs a thousand concurrent conversations on one book. Handlers succeed, fail, crash, kill
 # themselves, hang, and return too much text:
 #
-#     MIX_ENV=prod mix run bench/load.exs [CONVERSATIONS]
+#     bin/bench load [CONVERSATIONS]
 #
 # Exits with an error if conversations are mixed up or resources leak; otherwise prints figures.
 

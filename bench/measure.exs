@@ -15,8 +15,9 @@ defmodule Bench.Measure do
   def corpus, do: Path.wildcard(Path.join(corpus_folder(), "**/*.md"))
 
   def corpus_folder do
-    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
-    if File.dir?(corpus), do: corpus, else: "priv/skills"
+    shared = Path.expand("../../shared/corpus/skills", __DIR__)
+    corpus = System.get_env("SKILLBOOK_CORPUS", shared)
+    if File.dir?(corpus), do: corpus, else: Application.app_dir(:skillbook, "priv/skills")
   end
 
   # The resident memory of the process, in bytes. It includes memory that allocators hold.

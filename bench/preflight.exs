@@ -1,7 +1,7 @@
 # Shows how well the router tells requests from messages that need no skill, for words alone and
 # with vectors: by the size of the catalog, and at each threshold.
 #
-#     mix run bench/preflight.exs [FOLDER] [--embedder MODEL] [--fit]
+#     bin/bench preflight [FOLDER] [--embedder MODEL] [--fit]
 #
 # FOLDER has sets of requests in the format of bench/routing.exs: FOLDER/SET/skills.jsonl and
 # requests.jsonl. Each set is also cut into catalogs of 3, 7, 15 and 40 skills. Without FOLDER

@@ -2,7 +2,7 @@
 # catalog and reads the file through a new view. Prints the resident memory (VmRSS) at the start
 # and each tenth:
 #
-#     MIX_ENV=prod mix run bench/reloads.exs [RELOADS, default 1000000]
+#     bin/bench reloads [RELOADS, default 1000000]
 
 alias Skillbook.{Catalog, View}
 

@@ -1,6 +1,6 @@
 # Measures how often a search finds the right skill for a request:
 #
-#     MIX_ENV=prod mix run bench/routing.exs FOLDER [--python PYTHON] [--embedder MODEL] [SET...]
+#     bin/bench routing FOLDER [--python PYTHON] [--embedder MODEL] [SET...]
 #
 # FOLDER has a folder for each set, with two files of one JSON object per line:
 #

@@ -3,8 +3,8 @@
 # same texts in the same run, with FTS5 or a tsvector. Without SKILLBOOK_POSTGRES, only SQLite
 # is measured:
 #
-#     MIX_ENV=prod mix run bench/rows.exs [ROWS, default 100000]
-#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/rows.exs
+#     bin/bench rows [ROWS, default 100000]
+#     bin/postgres-for-tests run bin/bench rows
 #
 # The peer's statements return the rows of the command and their total number. A command is
 # measured from its line to its report. FTS5 and the tsvector index the memories of both

@@ -1,6 +1,6 @@
 # Compares Skillbook with its alternatives, in the same run:
 #
-#     MIX_ENV=prod mix run bench/run.exs
+#     bin/bench run
 #
 # The ratio says how many times faster Skillbook is. It is comparable between machines; times
 # are not.
@@ -167,7 +167,7 @@ defmodule Bench do
   # Copies of a built-in page with ten flags.
   defp declarations do
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_flags_#{System.pid()}")
-    page = File.read!("priv/skills/tasks/search.md")
+    page = File.read!(Application.app_dir(:skillbook, "priv/skills/tasks/search.md"))
     names = for n <- 1..1000, do: "tasks#{n}.search"
 
     try do

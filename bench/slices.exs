@@ -1,7 +1,7 @@
 # Prints for each public function that takes text the longest time that it stays on a normal
 # scheduler at once, over hostile texts of the sizes up to which work may run there.
 #
-#     MIX_ENV=test mix run bench/slices.exs
+#     MIX_ENV=test bin/bench slices
 #
 # A scheduler should be free again within a millisecond. Needs a quiet machine: on a busy one the
 # times include those of other programs.

@@ -2,7 +2,7 @@
 # in the same run; the cost of a change in a book with many stored entries; and search, against
 # FTS5 and `tsvector` over the same texts:
 #
-#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/store.exs [ENTRIES, default 10000]
+#     bin/postgres-for-tests run bin/bench store [ENTRIES, default 10000]
 #
 # That PostgreSQL server runs without fsync, so its writes measure the round trip only. SQLite
 # syncs.

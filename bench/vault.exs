@@ -2,8 +2,8 @@
 # words and by meaning. The peers are a plain read of the files and ripgrep over the folder, in
 # the same run. Without SKILLBOOK_POSTGRES, only SQLite is measured:
 #
-#     MIX_ENV=prod mix run bench/vault.exs [NOTES, default 10000]
-#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/vault.exs
+#     bin/bench vault [NOTES, default 10000]
+#     bin/postgres-for-tests run bin/bench vault
 #
 # The notes resemble real ones: 20 to 2,000 words, mostly short; few frequent words and many
 # rare ones, with suffixes; tags, links and frontmatter.

@@ -1,6 +1,6 @@
 # Measures searches by meaning, among 10,000 entries with vectors of 384 numbers:
 #
-#     MIX_ENV=prod mix run bench/vectors.exs
+#     bin/bench vectors
 #
 # Prints the times of a search by words, by vectors and by both, and the start of a book with
 # vectors in its database beside one without an embedder. The vectors are random, since their

@@ -2,7 +2,7 @@
 # while skills change, and the memory of idle connections. The peer is nginx in the same run,
 # which serves files of the same size. Needs nginx and wrk (Debian: nginx-light, wrk):
 #
-#     MIX_ENV=prod mix run bench/web.exs [ENTRIES, default 10000] [STREAMS, default 1000] [PART]
+#     bin/bench web [ENTRIES, default 10000] [STREAMS, default 1000] [PART]
 #
 # With PART, a regular expression, only answers whose label it matches are measured.
 #

@@ -404,7 +404,8 @@ defmodule Skillbook.View do
       iex> {:ok, declaration} = Skillbook.View.flags(Skillbook.View.all(catalog), "tasks.get")
       iex> for flag <- declaration.flags, do: {flag.name, flag.required, flag.type}
       [{"id", true, :value}]
-      iex> Skillbook.View.flags(Skillbook.View.all(catalog), "workflows.weekly_review")
+      iex> {:ok, pack} = Skillbook.Catalog.load([Skillbook.Source.builtin(:assistant)])
+      iex> Skillbook.View.flags(Skillbook.View.all(pack), "editing")
       {:ok, nil}
   """
   @spec flags(t(), String.t()) :: {:ok, Declaration.t() | nil} | {:error, UnknownSkillError.t()}

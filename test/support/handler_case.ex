@@ -32,7 +32,7 @@ defmodule Skillbook.HandlerCase do
 
   @doc "The context with a new view of the built-in skills and its own folder, `write_to`."
   def read(context) do
-    {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
+    {:ok, catalog} = Catalog.load([Source.builtin() | packs()] ++ [context.write_to])
     assert Catalog.diagnostics(catalog) == []
     %{context | view: View.all(catalog)}
   end

@@ -28,7 +28,7 @@
 //! 2. Add a `#[rustler::nif]` to the file of its topic, which decodes, calls and encodes. It
 //!    registers itself. Use `schedule = "DirtyCpu"` if the work grows with its input, `"DirtyIo"`
 //!    for files and databases, and `twin!` if it is usually quick, with rows in
-//!    `test/skillbook/support/native_test.exs`.
+//!    `packages/cli/test/house/natives_test.exs`.
 //! 3. Add it to the list of the library's module in Elixir, such as `Skillbook.Native`, and the
 //!    public function to the Elixir module of the topic. Errors are structs, or tuples from which
 //!    that module makes its exception, and never debug texts.

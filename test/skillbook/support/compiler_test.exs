@@ -21,7 +21,7 @@ defmodule Skillbook.Support.CompilerTest do
           %{
             crate: "skillbook_c",
             variable: "PROBE_C",
-            setting: {:c, true},
+            setting: {:probe_c, true},
             programs: ["tool"],
             first_build: {20, 30}
           }
@@ -157,15 +157,15 @@ defmodule Skillbook.Support.CompilerTest do
     touch(root, "native/skillbook_c/Cargo.toml")
     assert run(project) == {:ok, []}
 
-    on_exit(fn -> Application.delete_env(:probe, :c) end)
-    Application.put_env(:probe, :c, :yes)
+    on_exit(fn -> Application.delete_env(:skillbook, :probe_c) end)
+    Application.put_env(:skillbook, :probe_c, :yes)
 
     assert_raise Mix.Error,
-                 "expected `config :probe, c: true`, or no such setting, got: :yes",
+                 "expected `config :skillbook, probe_c: true`, or no such setting, got: :yes",
                  fn -> run(project) end
 
     in_project(project, &SkillbookNif.clean/0)
-    Application.put_env(:probe, :c, true)
+    Application.put_env(:skillbook, :probe_c, true)
     run(project)
 
     assert native(project) == [

@@ -64,7 +64,7 @@ defmodule Skillbook.Agent.Part do
 
   @impl true
   def builtins(_book) do
-    domains = ["agent", "workflow"]
+    domains = ["agent", "workflow", "workflows"]
 
     [
       %{

@@ -318,7 +318,7 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       run(context, "workflow.build --name zebra --description Stripes")
       assert File.ls!(Path.join(root, "workflows")) == ["zebra.md"]
 
-      builtin = Path.join(Source.builtin().path, "workflows/SKILL.md")
+      builtin = Path.join(Source.builtin(:agent).path, "workflows/SKILL.md")
 
       assert [%{path: ^builtin, body: body}] =
                for(%{name: "workflows"} = d <- View.domains(read(context).view), do: d)

@@ -1,4 +1,4 @@
-defmodule Skillbook.Support.NativeTest do
+defmodule Skillbook.House.NativesTest do
   # An invalid argument is an error in the calling process and never ends the virtual machine.
   use ExUnit.Case, async: true
 
@@ -9,7 +9,7 @@ defmodule Skillbook.Support.NativeTest do
                  do: {module, function}
 
   setup_all do
-    {:ok, catalog} = Catalog.load(["test/support/fixtures/skills"])
+    {:ok, catalog} = Catalog.load([Skillbook.Test.Checkout.path("test/support/fixtures/skills")])
     {:ok, catalog: catalog, view: View.all(catalog)}
   end
 
