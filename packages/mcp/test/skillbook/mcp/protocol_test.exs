@@ -6,7 +6,7 @@ defmodule Skillbook.MCP.ProtocolTest do
 
   doctest Skillbook.MCP
   doctest Protocol
-  doctest Page
+  doctest Pagination
 
   describe "messages" do
     test "of every kind are read" do
