@@ -301,7 +301,7 @@ defmodule Skillbook.Book do
   defp embedding(%{embedder: nil}), do: []
 
   defp embedding(book) do
-    Embedding.Query.new(book.name)
+    Embedding.QueryVectors.new(book.name)
     [{Embedding.Indexer, book}]
   end
 

@@ -28,7 +28,7 @@ defmodule Skillbook.Document do
   """
 
   alias Skillbook.DocumentError
-  alias Skillbook.Support.{FileName, ReadFile}
+  alias Skillbook.Support.{FileName, ReadFile, UntilError}
 
   @typedoc "The result of a function of this module."
   @type result(value) :: {:ok, value} | {:error, DocumentError.t()}
@@ -172,12 +172,7 @@ defmodule Skillbook.Document do
   defp each_part(root, names, check) do
     names
     |> Enum.scan(&Path.join(&2, &1))
-    |> Enum.reduce_while(:ok, fn part, :ok ->
-      case check.(Path.join(root, part), part) do
-        :ok -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    |> UntilError.each(fn part -> check.(Path.join(root, part), part) end)
   end
 
   defp no_link(path, part) do

@@ -39,7 +39,7 @@ defmodule Skillbook.Executor do
 
   alias Skillbook.Flags.Check
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Policy, Worker}
-  alias Skillbook.Support.{Arguments, Options, Shape}
+  alias Skillbook.Support.{Arguments, Options, Outline}
   alias Skillbook.Workflow.Page
 
   alias Skillbook.{
@@ -422,7 +422,7 @@ defmodule Skillbook.Executor do
     Logger.error(
       fn ->
         "skill #{context.entry.name}: expected :ok or {:error, reason} of check/2, got: " <>
-          Shape.text(other)
+          Outline.text(other)
       end,
       Context.logger_metadata(context)
     )
@@ -652,7 +652,7 @@ defmodule Skillbook.Executor do
     do: "skill #{error.name} was interrupted because its book stops"
 
   defp log(%{kind: :crash} = error),
-    do: "skill #{error.name} crashed: #{Shape.crash(error.reason)}"
+    do: "skill #{error.name} crashed: #{Outline.crash(error.reason)}"
 
   defp log(%{kind: :timeout} = error),
     do: "skill #{error.name} took longer than #{error.timeout} ms and was stopped"
@@ -672,6 +672,6 @@ defmodule Skillbook.Executor do
 
   defp log(%{kind: :bad_return} = error) do
     "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, :ok or " <>
-      "{:error, reason}, got: #{Shape.text(error.reason)}"
+      "{:error, reason}, got: #{Outline.text(error.reason)}"
   end
 end

@@ -60,7 +60,7 @@ defmodule Skillbook.Profile do
       Defaults to `nil`
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.{Native, OptionError, Part}
 
   @type glob :: String.t()
@@ -217,11 +217,9 @@ defmodule Skillbook.Profile do
   @doc false
   @spec roles([Skillbook.options()]) :: {:ok, roles()} | {:error, OptionError.t()}
   def roles(roles) do
-    Enum.reduce_while(roles, {:ok, %{}}, fn role, {:ok, done} ->
-      case role(role) do
-        {:ok, {id, _given}} when is_map_key(done, id) -> {:halt, doubled_role(id)}
-        {:ok, {id, given}} -> {:cont, {:ok, Map.put(done, id, given)}}
-        {:error, _} = error -> {:halt, error}
+    UntilError.reduce(roles, %{}, fn role, done ->
+      with {:ok, {id, given}} <- role(role) do
+        if is_map_key(done, id), do: doubled_role(id), else: {:ok, Map.put(done, id, given)}
       end
     end)
   end

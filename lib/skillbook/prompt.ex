@@ -66,7 +66,7 @@ defmodule Skillbook.Prompt do
   alias Skillbook.Prompt.Sections
   alias Skillbook.Run.Policy
   alias Skillbook.Search.Candidates
-  alias Skillbook.Support.{Options, Tokens}
+  alias Skillbook.Support.{Options, TokenCount}
   alias Skillbook.Usage.MostRun
   alias Skillbook.{Native, OptionError, View}
 
@@ -381,7 +381,7 @@ defmodule Skillbook.Prompt do
   @doc false
   # Estimates the tokens of a text, as `:max_tokens` does.
   @spec tokens(String.t()) :: non_neg_integer()
-  defdelegate tokens(text), to: Tokens, as: :estimate
+  defdelegate tokens(text), to: TokenCount, as: :estimate
 
   defp one_of_two(options, one, other, expected) do
     if options[one] && options[other] do

@@ -20,7 +20,7 @@ defmodule Skillbook.Router do
       "tasks.search"
   """
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
 
   alias Skillbook.{
     Command,
@@ -144,15 +144,15 @@ defmodule Skillbook.Router do
 
   # Several words are several paths, if each of them is one. If not, they are a title.
   defp find_paths(view, [_, _ | _] = paths) do
-    with {:error, _} <- Options.each(paths, &Help.find_exact(view, &1)),
+    with {:error, _} <- UntilError.map(paths, &Help.find_exact(view, &1)),
          {:error, error} <- Help.find(view, Enum.join(paths, " ")) do
       if Map.get(error, :ambiguous),
         do: {:error, error},
-        else: Options.each(paths, &Help.find(view, &1))
+        else: UntilError.map(paths, &Help.find(view, &1))
     else
       {:ok, found} -> {:ok, List.wrap(found)}
     end
   end
 
-  defp find_paths(view, paths), do: Options.each(paths, &Help.find(view, &1))
+  defp find_paths(view, paths), do: UntilError.map(paths, &Help.find(view, &1))
 end

@@ -43,7 +43,7 @@ defmodule Skillbook.Source do
   """
 
   alias Skillbook.Source.Config
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
 
   alias Skillbook.{
     ConfigError,
@@ -187,7 +187,7 @@ defmodule Skillbook.Source do
   @spec list([item()]) :: {:ok, [t()]} | {:error, OptionError.t() | ConfigError.t()}
   def list(items) do
     with :ok <- check_list(items),
-         {:ok, sources} <- Options.each(items, &item/1),
+         {:ok, sources} <- UntilError.map(items, &item/1),
          sources = Enum.concat(sources),
          :ok <- check_repeated(sources),
          :ok <- check_labels(sources),
@@ -475,7 +475,7 @@ defmodule Skillbook.Source do
     with :ok <-
            Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
          {:ok, items} <- Config.read(Path.expand(path), options[:agent]),
-         {:ok, sources} <- Options.each(items, &item/1),
+         {:ok, sources} <- UntilError.map(items, &item/1),
          do: {:ok, Enum.concat(sources)}
   end
 

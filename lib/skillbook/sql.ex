@@ -71,7 +71,7 @@ defmodule Skillbook.SQL do
   """
 
   alias Skillbook.SQL.Error
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
 
   @typedoc "A handle: the struct of a module with this behaviour."
   @type t :: struct()
@@ -187,10 +187,10 @@ defmodule Skillbook.SQL do
   @spec query_all(t(), [{String.t(), [param()]}]) :: {:ok, [result()]} | {:error, Error.t()}
   def query_all(%connection{} = sql, statements) do
     if function_exported?(connection, :query_all, 2) and connection.in_transaction?(sql) do
-      with {:ok, checked} <- Options.each(statements, &check/1),
+      with {:ok, checked} <- UntilError.map(statements, &check/1),
            do: connection.query_all(sql, checked)
     else
-      Options.each(statements, fn {statement, params} -> query(sql, statement, params) end)
+      UntilError.map(statements, fn {statement, params} -> query(sql, statement, params) end)
     end
   end
 
@@ -268,7 +268,7 @@ defmodule Skillbook.SQL do
         when value: term(), reason: term()
   def transaction(%connection{} = sql, statements, fun) when is_function(fun, 2) do
     if function_exported?(connection, :transaction, 3) do
-      with {:ok, checked} <- Options.each(statements, &check/1),
+      with {:ok, checked} <- UntilError.map(statements, &check/1),
            do: connection.transaction(sql, checked, fun)
     else
       transaction(sql, fn sql ->

@@ -388,12 +388,8 @@ defmodule Skillbook.View do
       {:ok, :all}
   """
   @spec tools(t(), String.t()) :: {:ok, :all | [String.t()]} | {:error, UnknownSkillError.t()}
-  def tools(%__MODULE__{ref: ref, profile: profile} = view, name) when is_binary(name) do
-    case Native.view_tools(ref, name, profile.tools) do
-      :unknown -> {:error, unknown(view, name)}
-      tools -> {:ok, tools}
-    end
-  end
+  def tools(%__MODULE__{ref: ref, profile: profile} = view, name) when is_binary(name),
+    do: known(Native.view_tools(ref, name, profile.tools), view, name)
 
   def tools(view, name),
     do: Arguments.check!("Skillbook.View.tools/2", view: {:view, view}, name: {:text, name})
@@ -413,12 +409,8 @@ defmodule Skillbook.View do
       {:ok, nil}
   """
   @spec flags(t(), String.t()) :: {:ok, Declaration.t() | nil} | {:error, UnknownSkillError.t()}
-  def flags(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
-    case Native.view_flags(ref, name) do
-      :unknown -> {:error, unknown(view, name)}
-      declaration -> {:ok, declaration}
-    end
-  end
+  def flags(%__MODULE__{ref: ref} = view, name) when is_binary(name),
+    do: known(Native.view_flags(ref, name), view, name)
 
   def flags(view, name),
     do: Arguments.check!("Skillbook.View.flags/2", view: {:view, view}, name: {:text, name})
@@ -440,15 +432,14 @@ defmodule Skillbook.View do
   """
   @spec examples(t(), String.t()) ::
           {:ok, %{requests: [String.t()], not: [String.t()]}} | {:error, UnknownSkillError.t()}
-  def examples(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
-    case Native.view_examples(ref, name) do
-      :unknown -> {:error, unknown(view, name)}
-      examples -> {:ok, examples}
-    end
-  end
+  def examples(%__MODULE__{ref: ref} = view, name) when is_binary(name),
+    do: known(Native.view_examples(ref, name), view, name)
 
   def examples(view, name),
     do: Arguments.check!("Skillbook.View.examples/2", view: {:view, view}, name: {:text, name})
+
+  defp known(:unknown, view, name), do: {:error, unknown(view, name)}
+  defp known(found, _view, _name), do: {:ok, found}
 
   @doc """
   Returns whether an entry may use a tool with an argument; without an argument, with any.

@@ -6,7 +6,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Book.{Builtins, Profiles}
   alias Skillbook.Prompt.Sections
   alias Skillbook.SQL.Location
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.{Book, Embedder, OptionError, Part, Profile, Source}
 
   # Options that become fields of the same name without further work.
@@ -89,12 +89,8 @@ defmodule Skillbook.Book.Config do
   defp parts?(parts), do: is_list(parts) and Enum.all?(parts, &Part.part?/1)
 
   defp read_parts(parts, options, book) do
-    Enum.reduce_while(parts, {:ok, book}, fn part, {:ok, book} ->
-      case Part.first([part], :read, [book, options]) do
-        {:ok, book} -> {:cont, {:ok, book}}
-        {:error, error} -> {:halt, {:error, error}}
-        :other -> {:cont, {:ok, book}}
-      end
+    UntilError.reduce(parts, book, fn part, book ->
+      with :other <- Part.first([part], :read, [book, options]), do: {:ok, book}
     end)
   end
 

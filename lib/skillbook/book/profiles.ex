@@ -8,7 +8,7 @@ defmodule Skillbook.Book.Profiles do
   require Logger
 
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.Shape
+  alias Skillbook.Support.{Outline, UntilError}
   alias Skillbook.{Book, OptionError, Profile, ProfileError}
 
   @timeout 5_000
@@ -42,7 +42,7 @@ defmodule Skillbook.Book.Profiles do
   def function?(value), do: is_function(value, 1)
 
   defp list(profiles, roles) do
-    with {:ok, profiles} <- Skillbook.Support.Options.each(profiles, &Profile.new(&1, roles)),
+    with {:ok, profiles} <- UntilError.map(profiles, &Profile.new(&1, roles)),
          ids = Enum.map(profiles, & &1.id),
          [] <- ids -- Enum.uniq(ids) do
       {:ok, Map.new(profiles, &{&1.id, &1})}
@@ -131,7 +131,7 @@ defmodule Skillbook.Book.Profiles do
     end
   end
 
-  defp read_answer(other, book, id), do: failed(book, id, :answer, Shape.text(other))
+  defp read_answer(other, book, id), do: failed(book, id, :answer, Outline.text(other))
 
   defp with_id(%Profile{} = profile, _id), do: profile
   defp with_id(%{} = options, id) when not is_struct(options), do: Map.put_new(options, :id, id)

@@ -62,7 +62,7 @@ defmodule Skillbook.Prompt.Sections do
 
   alias Skillbook.Prompt.BuiltinSections
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{Hidden, Options, Shape, Tokens}
+  alias Skillbook.Support.{Hidden, Options, Outline, TokenCount, UntilError}
   alias Skillbook.{Book, Context, OptionError, Profile, Telemetry, View}
 
   require Logger
@@ -159,7 +159,7 @@ defmodule Skillbook.Prompt.Sections do
   # Checks sections. `owner` is named in errors: "a book", "a run", "the prompt".
   @spec read(term(), String.t()) :: {:ok, [t()]} | {:error, OptionError.t()}
   def read(sections, owner) when is_list(sections) and length(sections) <= @max_sections do
-    with {:ok, sections} <- Options.each(sections, &section(&1, owner)),
+    with {:ok, sections} <- UntilError.map(sections, &section(&1, owner)),
          names = Enum.map(sections, & &1.name),
          [] <- names -- Enum.uniq(names) do
       {:ok, sections}
@@ -332,7 +332,7 @@ defmodule Skillbook.Prompt.Sections do
   defp crash({%_{} = exception, stack}) when is_exception(exception) and is_list(stack),
     do: Exception.format(:error, exception, stack)
 
-  defp crash(reason), do: Shape.crash(reason)
+  defp crash(reason), do: Outline.crash(reason)
 
   defp left_out(section, status, reason) do
     Logger.warning("the section #{inspect(section.name)} of the prompt was left out: #{reason}")
@@ -397,7 +397,7 @@ defmodule Skillbook.Prompt.Sections do
   end
 
   # With its line break and its indentation, without the tokens of a message.
-  defp tokens(line), do: Tokens.estimate("  #{line}\n")
+  defp tokens(line), do: TokenCount.estimate("  #{line}\n")
 
   defp indent(lines),
     do: Enum.map_join(lines, "\n", fn line -> if line == "", do: "", else: "  " <> line end)

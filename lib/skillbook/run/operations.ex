@@ -11,7 +11,7 @@ defmodule Skillbook.Run.Operations do
 
   alias Skillbook.Run.CircuitBreaker
   alias Skillbook.Schedule.Clock
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Store.Follower
   alias Skillbook.Support.{Number, Operation, Options}
   alias Skillbook.Workflow.Runs
@@ -123,8 +123,8 @@ defmodule Skillbook.Run.Operations do
       # The profile whose breaker is reset.
       only: nil,
       at: DateTime.truncate(Clock.now(book), :second),
-      by: storable(options[:by]),
-      reason: options[:reason] && storable(options[:reason])
+      by: Values.storable(options[:by]),
+      reason: options[:reason] && Values.storable(options[:reason])
     }
   end
 
@@ -262,17 +262,8 @@ defmodule Skillbook.Run.Operations do
 
   @doc "A pause from the columns of its row."
   @spec pause([String.t() | nil]) :: pause()
-  def pause([at, by, reason]), do: %{at: time(at), by: by, reason: reason}
+  def pause([at, by, reason]), do: %{at: Values.time(at), by: by, reason: reason}
   @doc "The columns `skill` and `record` of a target."
   @spec key(map()) :: [term()]
   def key(target), do: [target.name, target.record || 0]
-  @doc "A time of a row."
-  @spec time(String.t()) :: DateTime.t()
-  def time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
-  end
-
-  # PostgreSQL cannot store NUL.
-  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 end

@@ -7,7 +7,7 @@ defmodule Skillbook.Run.Policy do
   require Logger
 
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.Shape
+  alias Skillbook.Support.Outline
 
   alias Skillbook.{
     Approval,
@@ -209,7 +209,7 @@ defmodule Skillbook.Run.Policy do
         bad_answer(routed, answer)
 
       {:crash, reason} ->
-        unanswered(routed, "the :ask callback crashed: #{Shape.crash(reason)}")
+        unanswered(routed, "the :ask callback crashed: #{Outline.crash(reason)}")
 
       :timeout when limit_of == :ask ->
         refused(:ask_timeout, routed, timeout: limit)
@@ -246,7 +246,7 @@ defmodule Skillbook.Run.Policy do
     unanswered(
       routed,
       "expected :allow, :deny, {:deny, text}, :pending or {:pending, ref} of the :ask " <>
-        "callback, got: #{Shape.text(answer)}"
+        "callback, got: #{Outline.text(answer)}"
     )
   end
 

@@ -10,7 +10,7 @@ defmodule Skillbook.Search.Backfill do
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Handlers, Part, SQL}
 
   require Logger
@@ -52,7 +52,7 @@ defmodule Skillbook.Search.Backfill do
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
          found = Enum.group_by(rows, &hd/1, &List.last/1),
-         {:ok, _} <- Options.each(found, fn {kind, ids} -> move(sql, kind, ids, sources) end) do
+         {:ok, _} <- UntilError.map(found, fn {kind, ids} -> move(sql, kind, ids, sources) end) do
       {:ok, :more}
     else
       {:ok, _none} -> {:ok, :done}
@@ -66,7 +66,7 @@ defmodule Skillbook.Search.Backfill do
 
     with {:ok, documents} <- sources[kind].searched(sql, ids),
          segments = Enum.group_by(documents, &elem(&1, 0)),
-         {:ok, _} <- Options.each(segments, fn {key, some} -> put(sql, key, some) end),
+         {:ok, _} <- UntilError.map(segments, fn {key, some} -> put(sql, key, some) end),
          do: SQL.query(sql, delete, [kind | params])
   end
 

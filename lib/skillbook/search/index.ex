@@ -26,7 +26,7 @@ defmodule Skillbook.Search.Index do
 
   alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Search.Query
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.{Native, Profile, SQL}
 
   # Runs within one of these size classes (in bytes) are merged when there are `@merge_count` of
@@ -173,7 +173,7 @@ defmodule Skillbook.Search.Index do
     """
 
     with {:ok, %{rows: runs}} <- SQL.query(sql, query, [segment, Enum.max(ids), Enum.min(ids)]),
-         {:ok, counts} <- Options.each(runs, &remove_from_run(sql, &1, ids)),
+         {:ok, counts} <- UntilError.map(runs, &remove_from_run(sql, &1, ids)),
          :ok <- count(sql, segment, -Enum.sum(counts)),
          {:ok, %{rows: runs}} <- SQL.query(sql, @runs, [segment]),
          do: merge_some(sql, segment, runs)

@@ -21,7 +21,7 @@ defmodule Skillbook.SQL.Migrations do
 
   alias Skillbook.SQL
   alias Skillbook.SQL.Error
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
 
   @type migration :: {version :: pos_integer(), name :: String.t(), module()}
 
@@ -124,7 +124,7 @@ defmodule Skillbook.SQL.Migrations do
 
   # One call to the database per migration.
   defp each(migrations, sql, failed, statements) do
-    Options.each(migrations, fn {version, name, module} ->
+    UntilError.map(migrations, fn {version, name, module} ->
       case SQL.execute_batch(sql, Enum.join(statements.(module, version, name), ";\n")) do
         :ok ->
           {:ok, version}

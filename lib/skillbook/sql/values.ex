@@ -2,7 +2,7 @@ defmodule Skillbook.SQL.Values do
   @moduledoc false
   # Builds statements with many values: lists of texts or ids as one parameter, and inserts of
   # many rows. The text of a statement does not depend on the length of a list, so it is prepared
-  # once.
+  # once. Also reads the times of rows.
 
   alias Skillbook.SQL
   alias Skillbook.Support.JSON
@@ -58,6 +58,19 @@ defmodule Skillbook.SQL.Values do
   def list(sql, ids) do
     text = Enum.join(ids, ",")
     if SQL.dialect(sql) == :sqlite, do: "[#{text}]", else: "{#{text}}"
+  end
+
+  @doc "A text that both databases store. PostgreSQL cannot store NUL."
+  @spec storable(String.t()) :: String.t()
+  def storable(text), do: String.replace(text, "\0", "\uFFFD")
+
+  @doc "A time of a row, which may have none."
+  @spec time(String.t() | nil) :: DateTime.t() | nil
+  def time(nil), do: nil
+
+  def time(text) do
+    {:ok, time, 0} = DateTime.from_iso8601(text)
+    time
   end
 
   @doc "Inserts rows with few statements, and returns the rows of a `returning` clause in `rest`."

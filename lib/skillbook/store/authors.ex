@@ -8,6 +8,7 @@ defmodule Skillbook.Store.Authors do
   # of a sub-agent: its rights are not stored, so such an entry cannot run.
 
   alias Skillbook.Book.Profiles
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Profile, Stored}
 
   @type t :: [String.t() | nil]
@@ -87,13 +88,8 @@ defmodule Skillbook.Store.Authors do
     do: Enum.map(authors, &if(&1 == "", do: book.schedules[:run_as], else: &1))
 
   defp narrow(others, profile, book) do
-    Enum.reduce_while(others, {:ok, profile}, fn id, {:ok, profile} ->
-      with {:ok, other} <- fetch(id, book, "changed"),
-           {:ok, profile} <- meet(profile, other) do
-        {:cont, {:ok, profile}}
-      else
-        error -> {:halt, error}
-      end
+    UntilError.reduce(others, profile, fn id, profile ->
+      with {:ok, other} <- fetch(id, book, "changed"), do: meet(profile, other)
     end)
   end
 

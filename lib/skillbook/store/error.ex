@@ -53,6 +53,8 @@ defmodule Skillbook.StoreError do
         ~s(not at the expected version 3. Read it again and repeat the change)
   """
 
+  alias Skillbook.Support.Count
+
   @type kind ::
           :not_found
           | :ambiguous
@@ -267,11 +269,10 @@ defmodule Skillbook.StoreError do
     end
   end
 
-  defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")
-  defp span(seconds), do: counted(seconds, "second")
+  defp span(seconds) when rem(seconds, 60) == 0,
+    do: Count.text(div(seconds, 60), "minute")
 
-  defp counted(1, unit), do: "1 #{unit}"
-  defp counted(count, unit), do: "#{count} #{unit}s"
+  defp span(seconds), do: Count.text(seconds, "second")
 
   defp write(%{example: nil}), do: ""
   defp write(%{example: example}), do: ". Write for example: #{example}"

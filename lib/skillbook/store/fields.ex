@@ -2,6 +2,7 @@ defmodule Skillbook.Store.Fields do
   @moduledoc false
   # Validates and normalizes the fields of an entry, and derives names from titles.
 
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Frontmatter, StoreError, Stored}
 
   @common ~w(title description content tags labels include_in_prompt proactive_for excluded_for
@@ -153,11 +154,11 @@ defmodule Skillbook.Store.Fields do
   defp cast(fields, allowed) do
     fields
     |> Enum.sort()
-    |> Enum.reduce_while({:ok, %{}}, fn {field, value}, {:ok, fields} ->
+    |> UntilError.reduce(%{}, fn {field, value}, fields ->
       case cast(field, value, allowed) do
-        {:ok, nil} when value == nil -> {:cont, {:ok, fields}}
-        {:ok, value} -> {:cont, {:ok, Map.put(fields, field, value)}}
-        {:error, error} -> {:halt, {:error, error}}
+        {:ok, nil} when value == nil -> {:ok, fields}
+        {:ok, value} -> {:ok, Map.put(fields, field, value)}
+        error -> error
       end
     end)
   end

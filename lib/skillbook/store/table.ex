@@ -6,7 +6,7 @@ defmodule Skillbook.Store.Table do
   # entries of its tenant and common ones, so entries of others cost no time. None of them checks
   # access: that is the work of `Skillbook.Store.Read`.
 
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Store.Version
   alias Skillbook.Support.{JSON, Number}
   alias Skillbook.{SQL, Stored}
@@ -279,10 +279,8 @@ defmodule Skillbook.Store.Table do
        when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments, :writers],
        do: texts(json)
 
-  defp from_column(field, text) when field in [:created_at, :updated_at, :deleted_at] do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
-  end
+  defp from_column(field, text) when field in [:created_at, :updated_at, :deleted_at],
+    do: Values.time(text)
 
   defp from_column(_field, value), do: value
 

@@ -4,7 +4,7 @@ defmodule Skillbook.Support.JSONSchema do
   # know: checks a schema, checks a value, and makes the forms that servers get.
 
   alias Skillbook.ObjectError
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{Count, JSON}
 
   # The keywords of each type. `description` is allowed everywhere.
   @keywords %{
@@ -122,10 +122,10 @@ defmodule Skillbook.Support.JSONSchema do
 
     cond do
       length(values) < min ->
-        {path, "at least #{count(min)}", count(length(values))}
+        {path, "at least #{Count.text(min, "item")}", Count.text(length(values), "item")}
 
       max != nil and length(values) > max ->
-        {path, "at most #{count(max)}", count(length(values))}
+        {path, "at most #{Count.text(max, "item")}", Count.text(length(values), "item")}
 
       true ->
         values
@@ -176,9 +176,6 @@ defmodule Skillbook.Support.JSONSchema do
   defp range(min, nil), do: " from #{min}"
   defp range(nil, max), do: " up to #{max}"
   defp range(min, max), do: " from #{min} to #{max}"
-
-  defp count(1), do: "1 item"
-  defp count(number), do: "#{number} items"
 
   defp at("", name), do: name
   defp at(path, name), do: "#{path}.#{name}"

@@ -82,22 +82,6 @@ defmodule Skillbook.Support.Options do
     %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
   end
 
-  @doc "Maps the items with `fun` and returns the values, or the first error."
-  @spec each(Enumerable.t(), (item -> {:ok, value} | {:error, error})) ::
-          {:ok, [value]} | {:error, error}
-        when item: term(), value: term(), error: term()
-  def each(items, fun) do
-    result =
-      Enum.reduce_while(items, [], fn item, done ->
-        case fun.(item) do
-          {:ok, value} -> {:cont, [value | done]}
-          {:error, error} -> {:halt, {:error, error}}
-        end
-      end)
-
-    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
-  end
-
   @doc "An option that is one of these atoms, for a schema."
   @spec one_of([atom(), ...]) :: {String.t(), (term() -> boolean())}
   def one_of(atoms) do

@@ -101,14 +101,7 @@ defmodule Skillbook.Workflow.Pages do
   defp not_a_workflow(name) do
     expected = "the name of a workflow (`workflow.list` lists them)"
 
-    {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "name",
-       value: name,
-       expected: expected,
-       example: "workflows.report"
-     }}
+    FlagError.invalid("name", name, expected, "workflows.report")
   end
 
   @doc """

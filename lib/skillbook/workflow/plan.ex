@@ -4,7 +4,7 @@ defmodule Skillbook.Workflow.Plan do
   # placeholders, and fills in the values that are known before the run.
 
   alias Skillbook.Reply.Placeholder
-  alias Skillbook.Support.{JSON, Number}
+  alias Skillbook.Support.{Count, JSON, Number}
   alias Skillbook.{Command, Context, Declaration, Entry, Flags, Native, Router, View}
   alias Skillbook.WorkflowError
 
@@ -263,7 +263,7 @@ defmodule Skillbook.Workflow.Plan do
   @doc "As `Skillbook.Workflow.preview/3`."
   def preview(entry, plan, view) do
     lines = Enum.map(plan.steps, &preview_step(&1, plan.values, view))
-    steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"
+    steps = Count.text(length(lines), "step")
     rest = if plan.rest == "", do: [], else: ["Then: #{plan.rest}"]
     head = "#{entry.name} would run #{steps}, on_error: #{plan.on_error}:"
     Enum.join([head | lines] ++ rest, "\n")

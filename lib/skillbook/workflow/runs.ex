@@ -9,7 +9,7 @@ defmodule Skillbook.Workflow.Runs do
   require Logger
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.SQL.{Numbers, Tenants}
+  alias Skillbook.SQL.{Numbers, Tenants, Values}
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
   # Runs stored of each workflow and profile, and characters of each result.
@@ -63,7 +63,7 @@ defmodule Skillbook.Workflow.Runs do
       entry.name,
       context.profile.id,
       "#{context.by}",
-      storable(context.command.raw),
+      Values.storable(context.command.raw),
       steps || 0,
       context.now,
       DateTime.to_unix(context.now, :millisecond) + time,
@@ -105,7 +105,7 @@ defmodule Skillbook.Workflow.Runs do
       step.number,
       step.name,
       result.name,
-      storable(result.command),
+      Values.storable(result.command),
       "#{result.status}",
       content(result.content),
       div(result.duration, 1000)
@@ -140,10 +140,7 @@ defmodule Skillbook.Workflow.Runs do
     ArgumentError -> :ok
   end
 
-  defp content(text), do: text |> String.slice(0, @max_content) |> storable()
-
-  # PostgreSQL cannot store NUL, which models and commands may write.
-  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
+  defp content(text), do: text |> String.slice(0, @max_content) |> Values.storable()
 
   defp log(subject, error) do
     Logger.warning("the workflow #{subject} was not stored: #{Exception.message(error)}")

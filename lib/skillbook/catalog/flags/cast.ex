@@ -3,7 +3,7 @@ defmodule Skillbook.Flags.Cast do
   # Converts the value of one flag to a type: numbers, dates, texts, lists, e-mail addresses,
   # keywords. `Skillbook.Flags` documents these functions, under names with `cast_`.
 
-  alias Skillbook.Support.{Closest, JSON, Number}
+  alias Skillbook.Support.{Closest, JSON, Number, UntilError}
   alias Skillbook.{Declaration, FlagError, Flags}
 
   # A longer text of digits is not a number that anyone meant, and parsing takes quadratic time.
@@ -241,7 +241,7 @@ defmodule Skillbook.Flags.Cast do
         cast = fn text -> with :error <- cast.(text), do: {:error, text} end
 
         result =
-          with {:ok, texts} <- value |> List.wrap() |> collect(&parse_text/1),
+          with {:ok, texts} <- value |> List.wrap() |> UntilError.map(&parse_text/1),
                # One part at a time: a list of 64,000 empty ones would stop the scheduler.
                parts =
                  for(
@@ -252,7 +252,7 @@ defmodule Skillbook.Flags.Cast do
                    do: part
                  ),
                [_ | _] = parts <- Enum.uniq(parts) do
-            collect(parts, cast)
+            UntilError.map(parts, cast)
           end
 
         put(flags, name, value, result, expected, example)
@@ -289,25 +289,10 @@ defmodule Skillbook.Flags.Cast do
     end
   end
 
-  @doc "Converts all items with `cast`, or returns its first other result."
-  @spec collect([term()], (term() -> {:ok, term()} | term())) :: {:ok, [term()]} | term()
-  def collect(items, cast) do
-    Enum.reduce_while(items, {:ok, []}, fn item, {:ok, done} ->
-      case cast.(item) do
-        {:ok, value} -> {:cont, {:ok, [value | done]}}
-        other -> {:halt, other}
-      end
-    end)
-    |> then(fn
-      {:ok, done} -> {:ok, Enum.reverse(done)}
-      other -> other
-    end)
-  end
-
   # Words become one text if all of them are text. `[true, "x"]` and objects are kept for the
   # error.
   defp join_words(values) when is_list(values) do
-    case collect(values, &parse_text/1) do
+    case UntilError.map(values, &parse_text/1) do
       {:ok, texts} -> Enum.join(texts, " ")
       _ -> values
     end

@@ -6,7 +6,7 @@ defmodule Skillbook.Flags.Check do
 
   alias Skillbook.{Declaration, FlagError, Flags}
   alias Skillbook.Flags.Cast
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
 
   # By names
 
@@ -112,7 +112,7 @@ defmodule Skillbook.Flags.Check do
       flags = apply_defaults(flags, Map.new(defaults))
 
       with :ok <- if(opts[:json], do: check_lists(flags, declared), else: :ok),
-           do: reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
+           do: UntilError.reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
     end
   end
 
@@ -193,11 +193,11 @@ defmodule Skillbook.Flags.Check do
 
   # Returns the flags that are excluded by a given flag of the same choice.
   defp choices(flags, choices) do
-    reduce(choices, [], fn %{names: names, required: required}, excluded ->
+    UntilError.reduce(choices, [], fn %{names: names, required: required}, excluded ->
       case Enum.filter(names, &given?(flags, &1)) do
         [_, _ | _] = given ->
           expected = "only one of them may be given"
-          {:error, %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: expected}}
+          FlagError.conflict(given, expected)
 
         [given] ->
           {:ok, List.delete(names, given) ++ excluded}
@@ -285,27 +285,18 @@ defmodule Skillbook.Flags.Check do
 
   defp each(flags, name, values, cast) do
     result =
-      Cast.collect(values, fn
+      UntilError.map(values, fn
         # Alone, these are missing values.
         value when is_list(value) or is_nil(value) ->
           got = IO.iodata_to_binary(JSON.encode(value))
           expected = "a list of single values"
-          {:error, %FlagError{kind: :invalid, flag: name, value: got, expected: expected}}
+          FlagError.invalid(name, got, expected)
 
         value ->
           with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}
       end)
 
     with {:ok, values} <- result, do: {:ok, %{flags | name => values}}
-  end
-
-  defp reduce(items, acc, fun) do
-    Enum.reduce_while(items, {:ok, acc}, fn item, {:ok, acc} ->
-      case fun.(item, acc) do
-        {:ok, _} = done -> {:cont, done}
-        error -> {:halt, error}
-      end
-    end)
   end
 
   # Case, `-` and `_` do not matter in the names of flags.

@@ -76,6 +76,18 @@ defmodule Skillbook.FlagError do
     json: false
   ]
 
+  @doc false
+  @spec invalid(String.t(), term(), String.t(), String.t() | nil) :: {:error, t()}
+  def invalid(flag, value, expected, example \\ nil) do
+    {:error,
+     %__MODULE__{kind: :invalid, flag: flag, value: value, expected: expected, example: example}}
+  end
+
+  @doc false
+  @spec conflict([String.t(), ...], String.t() | nil) :: {:error, t()}
+  def conflict([flag | _] = flags, expected \\ nil),
+    do: {:error, %__MODULE__{kind: :conflict, flag: flag, flags: flags, expected: expected}}
+
   # A model that pasted a page into the wrong flag must not get the page back.
   @max_characters 60
   @max_items 5

@@ -2,7 +2,7 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # Reads a JSON file with sources and returns items of `Skillbook.Source.list/1`.
 
-  alias Skillbook.Support.{Closest, JSON, Options, ReadFile}
+  alias Skillbook.Support.{Closest, JSON, Options, ReadFile, UntilError}
   alias Skillbook.{ConfigError, Native}
 
   @max_bytes 1024 * 1024
@@ -137,7 +137,7 @@ defmodule Skillbook.Source.Config do
       list when is_list(list) ->
         list
         |> Enum.with_index()
-        |> Options.each(fn {item, number} -> source(item, at ++ [number]) end)
+        |> UntilError.map(fn {item, number} -> source(item, at ++ [number]) end)
 
       other ->
         error(at, "expected a list, got: #{show(other)}")
@@ -152,14 +152,14 @@ defmodule Skillbook.Source.Config do
   defp source(%{"mcp" => place} = item, at) do
     with {:ok, place} <- place(place, at ++ ["mcp"]),
          item = item |> Map.delete("mcp") |> Enum.sort(),
-         {:ok, options} <- Options.each(item, &option(&1, at, server_keys(), ["mcp"])),
+         {:ok, options} <- UntilError.map(item, &option(&1, at, server_keys(), ["mcp"])),
          options = Enum.reject(options, fn {_option, value} -> is_nil(value) end),
          {:ok, _settings} <- server(place, options, at),
          do: {:ok, {:mcp, place, options}}
   end
 
   defp source(%{} = item, at) do
-    with {:ok, options} <- item |> Enum.sort() |> Options.each(&option(&1, at, keys(), [])) do
+    with {:ok, options} <- item |> Enum.sort() |> UntilError.map(&option(&1, at, keys(), [])) do
       options = Enum.reject(options, fn {_option, value} -> is_nil(value) end)
 
       if options[:path],
@@ -251,7 +251,7 @@ defmodule Skillbook.Source.Config do
   defp texts(values, at, expected, _list) when is_list(values) do
     values
     |> Enum.with_index()
-    |> Options.each(fn {value, number} -> text(value, at ++ [number], expected) end)
+    |> UntilError.map(fn {value, number} -> text(value, at ++ [number], expected) end)
   end
 
   defp texts(value, at, _expected, list), do: error(at, "expected #{list}, got: #{show(value)}")

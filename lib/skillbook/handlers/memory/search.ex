@@ -6,6 +6,7 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   alias Skillbook.Handlers.Memory.{Memory, Table}
   alias Skillbook.Search.Query
+  alias Skillbook.Support.Count
   alias Skillbook.{Book, Context, Embedding, Flags, Result}
 
   @max_limit 100
@@ -34,14 +35,11 @@ defmodule Skillbook.Handlers.Memory.Search do
   defp query({nil, nil}, _context), do: nil
 
   defp query({text, clauses}, %{book: book}),
-    do: {clauses, Embedding.Query.meaning(book && Book.find(book), text)}
+    do: {clauses, Embedding.QueryVectors.meaning(book && Book.find(book), text)}
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 
   defp text(memories, total, match, flags) do
-    count = if total == 1, do: "1 memory", else: "#{total} memories"
-    left = total - length(memories)
-
     words =
       case match do
         :all -> "all of"
@@ -49,15 +47,9 @@ defmodule Skillbook.Handlers.Memory.Search do
         :meaning -> "by words and by meaning,"
       end
 
-    more =
-      if left > 0,
-        do: ["#{left} more; narrow the search, or raise --limit (at most #{@max_limit})"],
-        else: []
-
-    Enum.join(
-      ["#{count}: #{describe(flags, words)}" | Enum.map(memories, &Memory.text/1)] ++ more,
-      "\n"
-    )
+    head = "#{Count.text(total, "memory", "memories")}: #{describe(flags, words)}"
+    more = Count.more(total - length(memories), @max_limit)
+    Enum.join([head | Enum.map(memories, &Memory.text/1)] ++ more, "\n")
   end
 
   defp describe(%{"query" => {query, _}, "category" => category}, words) do

@@ -97,7 +97,7 @@ defmodule Skillbook.Handlers.Memory.Table do
   end
 
   defp memory([number, content, category, tags, created_at]) do
-    {:ok, created_at, 0} = DateTime.from_iso8601(created_at)
+    created_at = Values.time(created_at)
     tags = String.split(tags, ",", trim: true)
     %Memory{id: number, content: content, category: category, tags: tags, created_at: created_at}
   end

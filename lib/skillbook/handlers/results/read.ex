@@ -34,7 +34,6 @@ defmodule Skillbook.Handlers.Results.Read do
 
   defp check_from(from, %{kept: last}) do
     expected = "a whole number up to #{last}, the last stored character"
-    error = %FlagError{kind: :invalid, flag: "from", value: from, expected: expected}
-    {:error, %{error | example: "#{last}"}}
+    FlagError.invalid("from", from, expected, "#{last}")
   end
 end

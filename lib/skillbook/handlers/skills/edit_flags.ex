@@ -42,12 +42,7 @@ defmodule Skillbook.Handlers.Skills.EditFlags do
   defp without(flags, names, text) do
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
       [] -> :ok
-      present -> conflict(["operation" | present], text)
+      present -> FlagError.conflict(["operation" | present], text)
     end
   end
-
-  @doc "An error for flags that exclude each other."
-  @spec conflict([String.t()], String.t()) :: {:error, FlagError.t()}
-  def conflict(flags, text),
-    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
 end

@@ -6,7 +6,21 @@ defmodule Skillbook.Handlers.Skills.Store do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Skills.{Answers, EditFlags, Load}
-  alias Skillbook.{Context, Entry, Flags, Result, Schedule, Store, StoreError, Stored, View}
+
+  alias Skillbook.Support.Count
+
+  alias Skillbook.{
+    Context,
+    Entry,
+    FlagError,
+    Flags,
+    Result,
+    Schedule,
+    Store,
+    StoreError,
+    Stored,
+    View
+  }
 
   @texts ~w(description schedule timezone)
   @lists ~w(tags labels proactive-for excluded-for attachments)
@@ -35,17 +49,12 @@ defmodule Skillbook.Handlers.Skills.Store do
 
   defp call("skills.create", flags, view, options), do: Store.create(view, fields(flags), options)
 
-  defp call("skills.delete", %{"name" => name}, view, options),
-    do: Store.delete(view, name, options)
+  defp call("skills.delete", flags, view, options), do: Store.delete(view, flags["name"], options)
+  defp call("notes.delete", flags, view, options), do: Store.delete(view, flags["title"], options)
+  defp call("skills.enable", flags, view, options), do: Store.enable(view, flags["name"], options)
 
-  defp call("notes.delete", %{"title" => title}, view, options),
-    do: Store.delete(view, title, options)
-
-  defp call("skills.enable", %{"name" => name}, view, options),
-    do: Store.enable(view, name, options)
-
-  defp call("skills.disable", %{"name" => name}, view, options),
-    do: Store.disable(view, name, options)
+  defp call("skills.disable", flags, view, options),
+    do: Store.disable(view, flags["name"], options)
 
   defp call("skills.history", %{"name" => name}, view, _options), do: Store.history(view, name)
   defp call("skills.list", flags, view, _options), do: list(view, :skill, flags)
@@ -60,18 +69,13 @@ defmodule Skillbook.Handlers.Skills.Store do
          {:ok, cleared} <- cleared(flags) do
       changes = flags |> fields() |> Map.drop([:name, :content]) |> Map.merge(cleared)
 
-      Store.update(
-        view,
-        name,
-        if(edit, do: Map.put(changes, :edit, edit), else: changes),
-        options
-      )
+      changes = if edit, do: Map.put(changes, :edit, edit), else: changes
+      Store.update(view, name, changes, options)
     end
   end
 
   defp call("notes.add", %{"title" => title, "content" => content} = flags, view, options) do
     fields = flags |> fields() |> Map.drop([:title, :content])
-
     Store.put_note(view, title, content, [fields: fields] ++ options)
   end
 
@@ -118,7 +122,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
       [] -> {:ok, Map.new(names, &{@columns[&1], if(&1 in @texts, do: "", else: [])})}
-      both -> EditFlags.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
+      both -> FlagError.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
     end
   end
 
@@ -325,16 +329,9 @@ defmodule Skillbook.Handlers.Skills.Store do
     fields = [:name, :title, :description, :tags, :source, :version]
 
     head =
-      case length(stored) do
-        0 ->
-          "No #{kind}s in the store#{tagged}. `get_skill` lists everything, including files."
-
-        1 ->
-          "1 #{kind} in the store#{tagged}:"
-
-        n ->
-          "#{n} #{kind}s in the store#{tagged}:"
-      end
+      if stored == [],
+        do: "No #{kind}s in the store#{tagged}. `get_skill` lists everything, including files.",
+        else: "#{Count.text(length(stored), kind)} in the store#{tagged}:"
 
     data = Enum.map(stored, &Map.merge(Answers.schedule_fields(&1), Map.take(&1, fields)))
     ok(Enum.join([head | Enum.map(stored, &Answers.line/1)], "\n"), data: %{key => data})

@@ -6,6 +6,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
   alias Skillbook.Search.Query
+  alias Skillbook.Support.Count
   alias Skillbook.{Context, Flags, Result}
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
@@ -53,17 +54,10 @@ defmodule Skillbook.Handlers.Tasks.Search do
   defp text([], _, filters), do: "No tasks found: #{describe(filters)}"
 
   defp text(tasks, total, filters) do
-    left = total - length(tasks)
-    count = if total == 1, do: "1 task", else: "#{total} tasks"
+    sort = String.replace(filters.sort, "_", " ")
+    head = "#{Count.text(total, "task")}, by #{sort}: #{describe(filters)}"
     lines = Enum.map(tasks, &Task.line(&1, filters.today))
-    sort = "by #{String.replace(filters.sort, "_", " ")}"
-
-    more =
-      if left > 0,
-        do: ["#{left} more; narrow the search, or raise --limit (at most #{@max_limit})"],
-        else: []
-
-    Enum.join(["#{count}, #{sort}: #{describe(filters)}"] ++ lines ++ more, "\n")
+    Enum.join([head | lines] ++ Count.more(total - length(tasks), @max_limit), "\n")
   end
 
   defp describe(filters) do

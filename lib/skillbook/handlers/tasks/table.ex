@@ -9,7 +9,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   alias Skillbook.Handlers.Tasks.Task
   alias Skillbook.SQL.{Numbers, Tenants, Values}
   alias Skillbook.Search.Index
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.{FlagError, NotFoundError, Profile, SQL}
 
   # Columns of a row that are fields of a task under the same name.
@@ -185,10 +185,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
     end
   end
 
-  defp invalid_parent(parent, expected) do
-    value = Task.reference(parent)
-    {:error, %FlagError{kind: :invalid, flag: "parent", value: value, expected: expected}}
-  end
+  defp invalid_parent(parent, expected),
+    do: FlagError.invalid("parent", Task.reference(parent), expected)
 
   @doc "A line that lists the open children of a finished or deleted task, or empty text."
   def open_children_note(sql, scope, task) do
@@ -405,14 +403,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   defp insert_tags(sql, id, tags) do
-    Enum.reduce_while(tags, :ok, fn tag, :ok ->
-      query = "insert into skillbook_task_tags (task_id, key, tag) values ($1, $2, $3)"
-
-      case SQL.query(sql, query, [id, key(tag), tag]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    query = "insert into skillbook_task_tags (task_id, key, tag) values ($1, $2, $3)"
+    UntilError.each(tags, fn tag -> SQL.query(sql, query, [id, key(tag), tag]) end)
   end
 
   defp key(tag), do: String.downcase(tag)
@@ -427,18 +419,11 @@ defmodule Skillbook.Handlers.Tasks.Table do
     times =
       for column <- [:created_at, :updated_at, :archived_at],
           into: %{},
-          do: {column, time(fields[column])}
+          do: {column, Values.time(fields[column])}
 
     due = fields.due_date && Date.from_iso8601!(fields.due_date)
     tenant = Tenants.from_column(tenant)
     own = %{id: number, labels: labels, tenant: tenant, due_date: due}
     {row, parent, struct!(Task, fields |> Map.merge(times) |> Map.merge(own))}
-  end
-
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
   end
 end

@@ -38,11 +38,11 @@ defmodule Skillbook.Handlers.Tasks.Update do
 
     cond do
       both != [] ->
-        conflict(both ++ ["clear"], "a field is either set or cleared, not both")
+        FlagError.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
 
       Map.has_key?(flags, "tags") and
           (Map.has_key?(flags, "add-tags") or Map.has_key?(flags, "remove-tags")) ->
-        conflict(
+        FlagError.conflict(
           ["tags" | Enum.filter(["add-tags", "remove-tags"], &Map.has_key?(flags, &1))],
           "--tags replaces all tags"
         )
@@ -51,9 +51,6 @@ defmodule Skillbook.Handlers.Tasks.Update do
         :ok
     end
   end
-
-  defp conflict(flags, text),
-    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
 
   defp update(sql, flags, context) do
     today = DateTime.to_date(context.now)

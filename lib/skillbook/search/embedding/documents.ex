@@ -7,7 +7,7 @@ defmodule Skillbook.Embedding.Documents do
   # (`Skillbook.Search.Index`), so an unchanged document has the same ones. A search compares a
   # query only with the runs that its reader sees.
 
-  @behaviour Skillbook.Embedding.Source
+  @behaviour Skillbook.Embedding.Texts
 
   alias Skillbook.Embedding.Vectors
   alias Skillbook.Handlers.Memory

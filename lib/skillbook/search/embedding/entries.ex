@@ -5,7 +5,7 @@ defmodule Skillbook.Embedding.Entries do
   # All entries are embedded that some profile may search, whatever their labels. A view compares
   # a query only with those that it lists.
 
-  @behaviour Skillbook.Embedding.Source
+  @behaviour Skillbook.Embedding.Texts
 
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Embedding.{Indexer, Vectors}

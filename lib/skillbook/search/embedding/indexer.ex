@@ -12,13 +12,14 @@ defmodule Skillbook.Embedding.Indexer do
   #
   # ## Adding a kind of text
   #
-  # Implement `Skillbook.Embedding.Source`, add it to the list below, and call `refresh/1` when
+  # Implement `Skillbook.Embedding.Texts`, add it to the list below, and call `refresh/1` when
   # texts have changed.
 
   use GenServer
 
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Embedding.{Documents, Entries, Table}
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Change, Embedder, EmbedderError, SQL, Telemetry}
 
   require Logger
@@ -237,13 +238,9 @@ defmodule Skillbook.Embedding.Indexer do
     do: Enum.reject(missing, fn {digest, _} -> MapSet.member?(context.refused, digest) end)
 
   defp embed_all(found, context) do
-    Enum.reduce_while(found, {:ok, context}, fn {source, _known, missing}, {:ok, context} ->
+    UntilError.reduce(found, context, fn {source, _known, missing}, context ->
       with {:ok, missing, context} <- read(source, missing, context),
-           {:ok, context} <- embed(source, missing, context) do
-        {:cont, {:ok, context}}
-      else
-        error -> {:halt, error}
-      end
+           do: embed(source, missing, context)
     end)
   end
 
@@ -297,11 +294,8 @@ defmodule Skillbook.Embedding.Indexer do
   defp embed(source, missing, context) do
     missing
     |> Enum.chunk_every(@batch)
-    |> Enum.reduce_while({:ok, context}, fn some, {:ok, context} ->
-      case embed_batch(source, source.texts(context.book, some), context) do
-        {:ok, context} -> {:cont, {:ok, context}}
-        error -> {:halt, error}
-      end
+    |> UntilError.reduce(context, fn some, context ->
+      embed_batch(source, source.texts(context.book, some), context)
     end)
   end
 

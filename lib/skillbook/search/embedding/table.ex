@@ -8,6 +8,7 @@ defmodule Skillbook.Embedding.Table do
 
   alias Skillbook.SQL
   alias Skillbook.SQL.Values
+  alias Skillbook.Support.UntilError
 
   # Rows that no book has needed for so many days are deleted.
   @keep_days 90
@@ -69,17 +70,14 @@ defmodule Skillbook.Embedding.Table do
 
     digests
     |> Enum.chunk_every(@max_rows)
-    |> Enum.reduce_while(:ok, fn digests, :ok ->
+    |> UntilError.each(fn digests ->
       {these, params} = Values.texts(sql, "hash", Enum.map(digests, &hash/1), 4)
 
       update =
         "update skillbook_vectors set used_on = $1 " <>
           "where model = $2 and used_on < $3 and #{these}"
 
-      case SQL.query(sql, update, [day, model, old | params]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
+      SQL.query(sql, update, [day, model, old | params])
     end)
   end
 

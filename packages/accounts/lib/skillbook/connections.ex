@@ -52,7 +52,7 @@ defmodule Skillbook.Connections do
   alias Skillbook.Book.Profiles
   alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, SignIn}
   alias Skillbook.Connections.{Table, Tokens, Vendor}
-  alias Skillbook.Support.{Arguments, Options, Secret}
+  alias Skillbook.Support.{Arguments, Options, Secret, UntilError}
   alias Skillbook.{Book, Connection, ConnectionError, Context, OptionError, Profile, SQL}
 
   @typedoc "A token, in a function, so that no report shows it."
@@ -500,7 +500,7 @@ defmodule Skillbook.Connections do
          [{first, _key} | _] = keys do
       rows
       |> Enum.reject(&(&1.key_id == first))
-      |> Options.each(&rotate(sql, keys, &1))
+      |> UntilError.map(&rotate(sql, keys, &1))
       |> case do
         {:ok, rotated} -> {:ok, Enum.count(rotated, & &1)}
         error -> error

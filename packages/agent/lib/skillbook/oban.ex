@@ -46,7 +46,7 @@ defmodule Skillbook.Oban do
   alias Skillbook.Entry
   alias Skillbook.Flags.Check
   alias Skillbook.Oban.Worker
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.{Book, Executor, OptionError, PolicyError, Profile, ReturnedError, Router}
   alias Skillbook.{View, Workflow}
 
@@ -183,7 +183,7 @@ defmodule Skillbook.Oban do
     known =
       Map.new(@fields, fn {option, expected} -> {Atom.to_string(option), {option, expected}} end)
 
-    Options.each(Enum.sort(map), fn {key, value} ->
+    UntilError.map(Enum.sort(map), fn {key, value} ->
       case known do
         %{^key => {option, expected}} ->
           if field?(option, value),

@@ -46,7 +46,7 @@ defmodule Skillbook.Preflight do
   [Routing](docs/routing.md) describes the calibration and the use by `Skillbook.Agent`.
   """
 
-  alias Skillbook.Preflight.{Pick, Router, Settings}
+  alias Skillbook.Preflight.{Pick, Settings, Stages}
   alias Skillbook.Support.Options
   alias Skillbook.{Model, View}
 
@@ -113,7 +113,7 @@ defmodule Skillbook.Preflight do
     type = [messages: {if(is_list(messages), do: :list, else: :text), messages}]
     {view, options} = View.from(view_or_book, options, "Skillbook.Preflight.run/3", type)
     {explain, options} = Keyword.pop(options, :explain, false)
-    Router.run(view, messages, Settings.of_call(view, options), explain)
+    Stages.run(view, messages, Settings.of_call(view, options), explain)
   end
 
   @doc ~S"""
@@ -165,7 +165,7 @@ defmodule Skillbook.Preflight do
     with {:error, error} <- Options.validate([profiles: ids], "a choice of a profile", schema),
          do: raise(error)
 
-    Router.profile(view, messages, Settings.of_call(view, options), explain, ids)
+    Stages.profile(view, messages, Settings.of_call(view, options), explain, ids)
   end
 
   defp ids?(ids), do: ids == nil or (Options.texts?(ids) and length(ids) <= @max_profiles)

@@ -28,7 +28,7 @@ defmodule Skillbook.Transcript do
       "the transcript's version: expected 1 or 2, got: 3"
   """
 
-  alias Skillbook.Support.{JSON, Options, Tokens}
+  alias Skillbook.Support.{JSON, TokenCount, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Model, Tool, Tools, TranscriptError, View}
 
@@ -142,7 +142,7 @@ defmodule Skillbook.Transcript do
   @doc false
   # The tokens of a message: those of its text, and four for its role.
   @spec estimate(String.t()) :: non_neg_integer()
-  def estimate(text), do: Tokens.estimate(text) + 4
+  def estimate(text), do: TokenCount.estimate(text) + 4
 
   # JSON
 
@@ -327,7 +327,7 @@ defmodule Skillbook.Transcript do
   defp list(values, path, check) when is_list(values) do
     values
     |> Enum.with_index()
-    |> Options.each(fn {value, place} -> check.(value, "#{path}[#{place}]") end)
+    |> UntilError.map(fn {value, place} -> check.(value, "#{path}[#{place}]") end)
   end
 
   defp list(value, path, _check), do: wrong(path, "a list", show(value))
@@ -335,16 +335,13 @@ defmodule Skillbook.Transcript do
   # Checks the fields in order; any others are an error.
   defp object(%{} = object, path, checks) do
     result =
-      Enum.reduce_while(checks, {:ok, %{}, object}, fn {key, check}, {:ok, fields, rest} ->
+      UntilError.reduce(checks, {%{}, object}, fn {key, check}, {fields, rest} ->
         with {:ok, value, rest} <- pop(rest, key, path),
-             {:ok, value} <- check.(value, join(path, key)) do
-          {:cont, {:ok, Map.put(fields, key, value), rest}}
-        else
-          {:error, _} = error -> {:halt, error}
-        end
+             {:ok, value} <- check.(value, join(path, key)),
+             do: {:ok, {Map.put(fields, key, value), rest}}
       end)
 
-    with {:ok, fields, rest} <- result do
+    with {:ok, {fields, rest}} <- result do
       case Map.keys(rest) do
         [] ->
           {:ok, fields}

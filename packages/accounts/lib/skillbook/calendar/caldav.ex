@@ -20,6 +20,7 @@ defmodule Skillbook.Calendar.CalDAV do
   alias Skillbook.Calendar.CalDAV.{Events, Server}
   alias Skillbook.Calendar.{ICalendar, Series, TimeZones}
   alias Skillbook.Connections.Library
+  alias Skillbook.Support.UntilError
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
 
   # Milliseconds in which the files of a calendar are read. At most half of those that are left
@@ -351,27 +352,21 @@ defmodule Skillbook.Calendar.CalDAV do
     own = [account.options[:username], account.identity, "me"]
 
     with :ok <- Library.load(), {:ok, calendars} <- Server.calendars(account) do
-      calendars
-      |> Enum.filter(& &1.writable)
-      |> Enum.reduce_while({:ok, [], []}, fn calendar, {:ok, found, unreadable} ->
-        case Server.files(account, calendar, from, to) do
-          {:ok, files} ->
-            {spans, more} = read(files, account, &spans(&1, calendar, from, to))
-            {:cont, {:ok, spans ++ found, unreadable ++ more}}
+      found =
+        calendars
+        |> Enum.filter(& &1.writable)
+        |> UntilError.map(fn calendar ->
+          with {:ok, files} <- Server.files(account, calendar, from, to),
+               do: {:ok, read(files, account, &spans(&1, calendar, from, to))}
+        end)
 
-          error ->
-            {:halt, error}
-        end
-      end)
-      |> case do
-        {:ok, spans, unreadable} ->
-          spans = spans |> Enum.sort_by(&DateTime.to_unix(elem(&1, 0))) |> Enum.uniq()
-          mine = if unreadable == [], do: {:ok, spans}, else: {:ok, spans, unreadable}
-          others = {:error, "this calendar's server shows the times of the user alone"}
-          {:ok, Map.new(people, &{&1, if(&1 in own, do: mine, else: others)})}
-
-        error ->
-          error
+      with {:ok, found} <- found do
+        spans = Enum.flat_map(found, &elem(&1, 0))
+        unreadable = Enum.flat_map(found, &elem(&1, 1))
+        spans = spans |> Enum.sort_by(&DateTime.to_unix(elem(&1, 0))) |> Enum.uniq()
+        mine = if unreadable == [], do: {:ok, spans}, else: {:ok, spans, unreadable}
+        others = {:error, "this calendar's server shows the times of the user alone"}
+        {:ok, Map.new(people, &{&1, if(&1 in own, do: mine, else: others)})}
       end
     end
   end

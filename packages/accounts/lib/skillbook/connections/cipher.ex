@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.Cipher do
   # id of its key, and belongs to one profile and account: copied to another row it does not
   # decrypt.
 
-  alias Skillbook.Support.Secret
+  alias Skillbook.Support.{Secret, UntilError}
 
   @typedoc "A key in a function, so that no report shows it, with its id."
   @type key :: {id :: String.t(), (() -> <<_::256>>)}
@@ -33,16 +33,10 @@ defmodule Skillbook.Connections.Cipher do
   def keys(secrets) do
     secrets
     |> Enum.with_index(1)
-    |> Enum.reduce_while({:ok, []}, fn {secret, position}, {:ok, keys} ->
-      case key(secret) do
-        {:ok, key} -> {:cont, {:ok, [key | keys]}}
-        {:error, reason} -> {:halt, {:error, "key #{position} of the option :key: #{reason}"}}
-      end
+    |> UntilError.map(fn {secret, position} ->
+      with {:error, reason} <- key(secret),
+           do: {:error, "key #{position} of the option :key: #{reason}"}
     end)
-    |> case do
-      {:ok, keys} -> {:ok, Enum.reverse(keys)}
-      error -> error
-    end
   end
 
   defp key(secret) do

@@ -5,7 +5,7 @@ defmodule Skillbook.Connections.Config do
   alias Skillbook.Connections.{Account, Vendor}
   alias Skillbook.Connections.Client.Quota
   alias Skillbook.{HTTP, OptionError}
-  alias Skillbook.Support.{Options, Secret}
+  alias Skillbook.Support.{Options, Secret, UntilError}
 
   @typedoc "The accounts in the book's order, and the keys that encrypt tokens, the first first."
   @type t :: %__MODULE__{accounts: [Account.t()], keys: [Secret.t()]}
@@ -28,7 +28,7 @@ defmodule Skillbook.Connections.Config do
          {key, accounts} = Keyword.pop(options, :key, []),
          {:ok, keys} <- keys(key),
          :ok <- unique(Keyword.keys(accounts)),
-         {:ok, accounts} <- Options.each(accounts, &account(&1, book)),
+         {:ok, accounts} <- UntilError.map(accounts, &account(&1, book)),
          do: {:ok, %__MODULE__{accounts: accounts, keys: keys}}
   end
 

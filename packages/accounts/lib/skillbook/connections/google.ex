@@ -92,7 +92,7 @@ defmodule Skillbook.Connections.Google do
   def commands, do: @commands
 
   @impl true
-  def rules, do: Skillbook.Connections.Client.Google
+  def rules, do: Skillbook.Connections.Client.GoogleRules
 
   @doc "The scopes of a command: any one of them suffices, the first is the least."
   @spec scopes(String.t()) :: [String.t()]

@@ -42,7 +42,7 @@ defmodule Skillbook.Connections.HubSpot do
   def commands, do: @commands
 
   @impl true
-  def rules, do: Skillbook.Connections.Client.HubSpot
+  def rules, do: Skillbook.Connections.Client.HubSpotRules
 
   @doc "The scopes of a command: any one of them suffices, the first is the least."
   @spec scopes(String.t()) :: [String.t()]

@@ -220,16 +220,12 @@ defmodule Skillbook.Connections.Renewal do
     new = %{access: grant.access, refresh: grant.refresh || fn -> secret.().refresh end}
     new = seal(run.keys, place(row), new, grant.lasts)
     until = System.monotonic_time(:millisecond) + run.lease - @request
+    token = %{access: grant.access, expires_at: new.expires_at, lasts: grant.lasts}
+    token = Map.put(token, :version, row.version + 1)
 
     case write(run, row, new, until) do
       {:ok, true} ->
-        {:ok,
-         %{
-           access: grant.access,
-           version: row.version + 1,
-           expires_at: new.expires_at,
-           lasts: grant.lasts
-         }}
+        {:ok, token}
 
       # The lease ended before the write, or the person disconnected: the row decides.
       {:ok, false} ->
@@ -237,13 +233,7 @@ defmodule Skillbook.Connections.Renewal do
 
       # The kept refresh token still works, so the new access token needs no write.
       {:error, _error} when not rotated? ->
-        {:ok,
-         %{
-           access: grant.access,
-           version: row.version + 1,
-           expires_at: new.expires_at,
-           lasts: grant.lasts
-         }}
+        {:ok, token}
 
       {:error, error} ->
         Logger.error(

@@ -7,7 +7,7 @@ defmodule Skillbook.Connections.Table do
   # only its row.
 
   alias Skillbook.SQL
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Support.Number
 
   @type key :: {profile :: String.t(), account :: String.t()}
@@ -288,17 +288,12 @@ defmodule Skillbook.Connections.Table do
       secret: secret,
       expires_at: expires_at,
       version: version,
-      connected_at: time(connected_at),
-      renewed_at: time(renewed_at)
+      connected_at: Values.time(connected_at),
+      renewed_at: Values.time(renewed_at)
     }
   end
 
   defp status("connected"), do: :connected
   # A status of a later version cannot be read, so the connection cannot be used.
   defp status(_other), do: :revoked
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
-  end
 end

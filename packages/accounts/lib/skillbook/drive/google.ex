@@ -27,7 +27,7 @@ defmodule Skillbook.Drive.Google do
   alias Skillbook.Connections.Client
   alias Skillbook.Drive.Google.{Query, Types, Upload}
   alias Skillbook.Drive.Text
-  alias Skillbook.Support.Number
+  alias Skillbook.Support.{Number, UntilError}
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
 
   @files "https://www.googleapis.com/drive/v3/files"
@@ -88,18 +88,13 @@ defmodule Skillbook.Drive.Google do
   def children(account, folders, limit) do
     folders
     |> Enum.chunk_every(@folders)
-    |> Enum.reduce_while({:ok, []}, fn some, {:ok, found} ->
+    |> UntilError.reduce([], fn some, found ->
       ids = Enum.map(some, & &1.id)
 
       case files(account, Query.children(ids), limit - length(found), in_drive(hd(some).drive)) do
-        {:ok, %{more: false, items: items}} ->
-          {:cont, {:ok, Enum.map(items, &to_file/1) ++ found}}
-
-        {:ok, %{more: true}} ->
-          {:halt, too_many(hd(some), limit)}
-
-        error ->
-          {:halt, error}
+        {:ok, %{more: false, items: items}} -> {:ok, Enum.map(items, &to_file/1) ++ found}
+        {:ok, %{more: true}} -> too_many(hd(some), limit)
+        error -> error
       end
     end)
   end

@@ -13,6 +13,7 @@ defmodule Skillbook.Mail.Gmail do
   alias Skillbook.Connections.Client
   alias Skillbook.Mail.Gmail.{Message, Query}
   alias Skillbook.Mail.MIME
+  alias Skillbook.Support.UntilError
   alias Skillbook.{MailError, NotFoundError, ServiceError}
 
   @root "https://gmail.googleapis.com"
@@ -97,7 +98,7 @@ defmodule Skillbook.Mail.Gmail do
          :ok <- check_id(thread),
          {:ok, messages} <- thread(account, thread, id),
          {:ok, names} <- label_names(account, messages) do
-      collect(messages, &Message.message(&1, names))
+      UntilError.map(messages, &Message.message(&1, names))
     end
     |> not_found("mail", id)
   end
@@ -158,7 +159,7 @@ defmodule Skillbook.Mail.Gmail do
   defp summaries(account, ids, scopes) do
     with {:ok, messages} <- get_all(account, ids, scopes, metadata_options()),
          {:ok, names} <- label_names(account, messages),
-         do: collect(messages, &Message.summary(&1, names))
+         do: UntilError.map(messages, &Message.summary(&1, names))
   end
 
   defp get_all(account, ids, scopes, options) do
@@ -168,15 +169,8 @@ defmodule Skillbook.Mail.Gmail do
 
     account
     |> Client.batch(requests, scopes: scopes)
-    |> Enum.reduce_while({:ok, []}, fn
-      {:ok, %{body: message}}, {:ok, messages} -> {:cont, {:ok, [message | messages]}}
-      {:error, %ServiceError{kind: :not_found}}, {:ok, messages} -> {:cont, {:ok, messages}}
-      {:error, error}, _ -> {:halt, {:error, error}}
-    end)
-    |> then(fn
-      {:ok, messages} -> {:ok, Enum.reverse(messages)}
-      {:error, error} -> {:error, error}
-    end)
+    |> Enum.reject(&match?({:error, %ServiceError{kind: :not_found}}, &1))
+    |> UntilError.map(&with {:ok, %{body: message}} <- &1, do: {:ok, message})
   end
 
   defp metadata_options(headers \\ @metadata) do
@@ -211,7 +205,7 @@ defmodule Skillbook.Mail.Gmail do
       with {:ok, labels} <- list_labels(account, scopes) do
         known = Map.new(labels, &{String.downcase(&1["name"]), &1["id"]})
 
-        collect(names, fn name ->
+        UntilError.map(names, fn name ->
           case Message.label_id(name) || known[String.downcase(name)] do
             nil -> create.(name, labels)
             id -> {:ok, id}
@@ -233,7 +227,7 @@ defmodule Skillbook.Mail.Gmail do
       if changes.create, do: create_label(account, name), else: unknown(name, labels)
     end
 
-    with {:ok, _} <- collect(ids, &with(:ok <- check_id(&1), do: {:ok, &1})),
+    with :ok <- UntilError.each(ids, &check_id/1),
          {:ok, add} <- label_ids(account, changes.add, @modify, create),
          {:ok, remove} <- label_ids(account, changes.remove, @modify),
          :ok <- check_all(account, ids),
@@ -445,18 +439,4 @@ defmodule Skillbook.Mail.Gmail do
   defp not_found(result, _kind, _id), do: result
 
   defp missing(kind, id, find), do: {:error, %NotFoundError{kind: kind, id: id, find: find}}
-
-  defp collect(items, function) do
-    items
-    |> Enum.reduce_while({:ok, []}, fn item, {:ok, done} ->
-      case function.(item) do
-        {:ok, value} -> {:cont, {:ok, [value | done]}}
-        {:error, error} -> {:halt, {:error, error}}
-      end
-    end)
-    |> then(fn
-      {:ok, done} -> {:ok, Enum.reverse(done)}
-      {:error, error} -> {:error, error}
-    end)
-  end
 end

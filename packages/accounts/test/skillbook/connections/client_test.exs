@@ -10,7 +10,7 @@ defmodule Skillbook.Connections.ClientTest do
 
   defmodule Google do
     def auth(_options), do: {:secret, :token}
-    def rules, do: Skillbook.Connections.Client.Google
+    def rules, do: Skillbook.Connections.Client.GoogleRules
   end
 
   defmodule Plain do

@@ -8,7 +8,7 @@ defmodule Skillbook.Agent.Loop do
   alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
-  alias Skillbook.Transcript.Stored
+  alias Skillbook.Transcript.Conversations
 
   alias Skillbook.{
     AgentError,
@@ -110,9 +110,9 @@ defmodule Skillbook.Agent.Loop do
     run = %{run: state.id, profile: profile, tenant: tenant, depth: state.depth, input: input}
 
     Telemetry.span([:skillbook, :agent], metadata, fn ->
-      record = Stored.start(state.book, run, state.clock)
+      record = Conversations.start(state.book, run, state.clock)
       result = fun.(State.recorded(state, record))
-      Stored.finish(record, result)
+      Conversations.finish(record, result)
       {:stop, outcome(result), Map.take(result, [:status, :turns])}
     end)
   end
@@ -276,7 +276,7 @@ defmodule Skillbook.Agent.Loop do
 
   # The model is not asked again: its next words depend on the decision.
   defp next(%{pending: [_ | _]} = state) do
-    Approval.Conversation.store(state.book, state.pending, state.id, state.transcript)
+    Approval.SuspendedRun.store(state.book, state.pending, state.id, state.transcript)
     finish(state, :pending)
   end
 

@@ -4,6 +4,7 @@ defmodule Skillbook.Agent.NonInteractive do
   # its system prompt, which tells it not to ask questions, and the report of its work.
 
   alias Skillbook.Agent.Settings
+  alias Skillbook.Support.Count
   alias Skillbook.{Agent, AgentError, Result}
 
   # The list of commands in a report: its lines, and the characters of a line.
@@ -74,8 +75,7 @@ defmodule Skillbook.Agent.NonInteractive do
   @doc "The report of a run for the caller: its end, its commands, their effects, its last text."
   @spec text(String.t(), Agent.Result.t(), [Result.t()]) :: String.t()
   def text(name, result, results) do
-    turns = if result.turns == 1, do: "1 turn", else: "#{result.turns} turns"
-    head = "#{name} #{ending(result)}, after #{turns}."
+    head = "#{name} #{ending(result)}, after #{Count.text(result.turns, "turn")}."
     effects = effects(results)
     effects_text = if effects != [], do: "Effects: #{Enum.join(effects, ", ")}"
 

@@ -84,5 +84,5 @@ defmodule Skillbook.Agent.Part do
   end
 
   @impl true
-  defdelegate store_call(routed, context, written, ref), to: Approval.Request, as: :store
+  defdelegate store_call(routed, context, written, ref), to: Approval.Pending, as: :store
 end

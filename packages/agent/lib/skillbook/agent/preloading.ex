@@ -6,7 +6,7 @@ defmodule Skillbook.Agent.Preloading do
 
   alias Skillbook.Agent.{Budget, SkillsRead, State}
   alias Skillbook.{Native, View}
-  alias Skillbook.Preflight.{Router, Settings}
+  alias Skillbook.Preflight.{Settings, Stages}
 
   @doc "Adds the message with the skills, if there are any."
   def load(%{view: view} = state) do
@@ -18,7 +18,7 @@ defmodule Skillbook.Agent.Preloading do
 
   defp load(%{view: view, transcript: transcript} = state, settings) do
     timeout = min(settings.timeout, max(State.time_left(state), 1))
-    result = Router.run(view, messages(transcript), %{settings | timeout: timeout}, false)
+    result = Stages.run(view, messages(transcript), %{settings | timeout: timeout}, false)
     if result.usage, do: Budget.use_tokens(state.budget, result.usage, false)
 
     names = Enum.uniq(Native.view_proactive(view.ref) ++ Enum.map(result.picks, & &1.name))

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Scope do
   # Decides the rights of a dispatched agent: the profile of its caller, narrowed to the named
   # skills that the caller sees.
 
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Entry, FlagError, Native, Profile, View}
 
   @dispatch "agent.dispatch"
@@ -19,7 +19,7 @@ defmodule Skillbook.Agent.Scope do
   def narrow(%View{profile: profile} = view, skills) do
     candidates = for entry <- View.listed(view), entry.name != @dispatch, do: entry
 
-    with {:ok, names} <- Options.each(skills, &resolve(view, candidates, &1)) do
+    with {:ok, names} <- UntilError.map(skills, &resolve(view, candidates, &1)) do
       names = names |> List.flatten() |> Enum.uniq()
       writes = if profile.writes == :delegate, do: :run, else: profile.writes
       {:ok, %{Profile.narrow(profile, Enum.map(names, &escape/1)) | writes: writes}, names}
@@ -44,20 +44,13 @@ defmodule Skillbook.Agent.Scope do
     case Native.globs_filter([glob], Enum.map(candidates, & &1.name)) do
       {:ok, []} -> {:error, unknown}
       {:ok, names} -> {:ok, names}
-      {:error, {_glob, reason}} -> {:error, invalid(glob, reason)}
+      {:error, {_glob, reason}} -> invalid(glob, reason)
     end
   end
 
   defp invalid(glob, reason) do
     expected = "names of skills, domains, or globs over names (#{reason})"
-
-    %FlagError{
-      kind: :invalid,
-      flag: "skills",
-      value: glob,
-      expected: expected,
-      example: "tasks.search"
-    }
+    FlagError.invalid("skills", glob, expected, "tasks.search")
   end
 
   # Names may contain characters of globs.

@@ -6,7 +6,7 @@ defmodule Skillbook.Agent.State do
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.External
   alias Skillbook.{Model, Transcript}
-  alias Skillbook.Transcript.{Message, Stored}
+  alias Skillbook.Transcript.{Conversations, Message}
 
   @default_max_turns 20
   @default_max_time 600_000
@@ -112,7 +112,7 @@ defmodule Skillbook.Agent.State do
     %{
       state
       | on_event: fn event ->
-          Stored.event(record, event)
+          Conversations.event(record, event)
           on_event.(event)
         end
     }

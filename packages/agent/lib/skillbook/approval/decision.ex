@@ -9,7 +9,7 @@ defmodule Skillbook.Approval.Decision do
   require Logger
 
   alias Skillbook.Approval
-  alias Skillbook.Approval.{Assigns, Conversation, Notice, Request, Rights, Table}
+  alias Skillbook.Approval.{Assigns, Notice, Pending, Rights, SuspendedRun, Table}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.Support.{Operation, Options}
@@ -125,10 +125,10 @@ defmodule Skillbook.Approval.Decision do
          :ok <- check_entry(view, row, options[:force]),
          {:ok, assigns} <- assigns(row),
          {:ok, conversation} <-
-           Conversation.prepare(book, sql, row, profile, assigns, options[:resume]),
+           SuspendedRun.prepare(book, sql, row, profile, assigns, options[:resume]),
          {:ok, holder} <- claim(book, sql, row, options) do
       started = :counters.new(1, [])
-      shown = Conversation.shown(sql, row.approval)
+      shown = SuspendedRun.shown(sql, row.approval)
 
       options = [
         assigns: assigns,
@@ -160,7 +160,7 @@ defmodule Skillbook.Approval.Decision do
       Notice.send(approval)
       error = %PolicyError{kind: :denied, name: approval.name, text: options[:reason]}
       result = %{Result.error(error) | name: approval.name, command: approval.command}
-      {:ok, %{approval | run: Conversation.resume(conversation, approval, result)}}
+      {:ok, %{approval | run: SuspendedRun.resume(conversation, approval, result)}}
     end
   end
 
@@ -170,7 +170,7 @@ defmodule Skillbook.Approval.Decision do
   defp denied_conversation(book, sql, row, resume) do
     with {:ok, profile} <- profile(book, row),
          {:ok, assigns} <- assigns(row),
-         do: Conversation.prepare(book, sql, row, profile, assigns, resume)
+         do: SuspendedRun.prepare(book, sql, row, profile, assigns, resume)
   end
 
   # The pending call, after calls whose time is over have been marked.
@@ -229,32 +229,23 @@ defmodule Skillbook.Approval.Decision do
   # The rights are those of now.
   defp profile(book, %{approval: approval} = row) do
     with :error <- Rights.restore(book, approval.profile, row.rights),
-         do: {:error, error(:profile, approval)}
+         do: {:error, ApprovalError.new(:profile, approval)}
   end
 
   defp check_entry(view, %{approval: approval, hash: hash}, force) do
     case entry(view, approval.name) do
       {:ok, entry} ->
-        if force == true or Request.hash(view, entry) == hash,
+        if force == true or Pending.hash(view, entry) == hash,
           do: :ok,
-          else: {:error, error(:changed, approval)}
+          else: {:error, ApprovalError.new(:changed, approval)}
 
       :error ->
-        {:error, error(:entry, approval)}
+        {:error, ApprovalError.new(:entry, approval)}
     end
   end
 
   defp assigns(%{approval: approval, assigns: json}) do
-    with :error <- Assigns.decode(json), do: {:error, error(:assigns, approval)}
-  end
-
-  defp error(kind, approval) do
-    %ApprovalError{
-      kind: kind,
-      ref: approval.ref,
-      name: approval.name,
-      profile: approval.profile
-    }
+    with :error <- Assigns.decode(json), do: {:error, ApprovalError.new(:assigns, approval)}
   end
 
   # The run
@@ -302,7 +293,7 @@ defmodule Skillbook.Approval.Decision do
   end
 
   defp run_in(conversation, view, approval, options) do
-    options = [agent: Conversation.agent(conversation)] ++ options
+    options = [agent: SuspendedRun.agent(conversation)] ++ options
     [result] = Pipeline.commands(view, [approval.command], options)
     result
   end
@@ -355,7 +346,7 @@ defmodule Skillbook.Approval.Decision do
 
     with {:ok, %{approval: approval}} <- fetch(sql, book.name, ref) do
       Notice.send(approval)
-      run = Conversation.resume(conversation, approval, result)
+      run = SuspendedRun.resume(conversation, approval, result)
       {:ok, %{approval | result: result, run: run}}
     end
   end

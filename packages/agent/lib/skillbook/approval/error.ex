@@ -54,6 +54,11 @@ defmodule Skillbook.ApprovalError do
   @enforce_keys [:kind]
   defexception [:kind, :ref, :name, :profile, :status, :by, :at]
 
+  @doc false
+  @spec new(kind :: atom(), Skillbook.Approval.t()) :: t()
+  def new(kind, approval),
+    do: struct!(%__MODULE__{kind: kind}, Map.take(approval, [:ref, :name, :profile]))
+
   @impl true
   def message(%{kind: :store}) do
     "expected a book with a database, which stores approvals; set the option `store`, for " <>

@@ -6,9 +6,9 @@ defmodule Skillbook.Approval.Table do
   #
   # Everything that reads and then writes is one transaction; both databases serialize these.
 
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.{Approval, Profile, Result, SQL}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
 
   @typedoc "A row: the approval, and the data that only a run needs."
   @type row :: %{
@@ -130,13 +130,13 @@ defmodule Skillbook.Approval.Table do
     # Most calls find none, and need no transaction.
     with {:ok, [_ | _] = refs} <- refs(sql, over, values) do
       SQL.transaction(sql, fn sql ->
-        Enum.reduce_while(refs, {:ok, []}, fn ref, {:ok, changed} ->
+        UntilError.reduce(refs, [], fn ref, changed ->
           with {:ok, %{num_rows: 1}} <- SQL.query(sql, update, values ++ [ref]),
                {:ok, row} <- fetch(sql, book, ref) do
-            {:cont, {:ok, [row.approval | changed]}}
+            {:ok, [row.approval | changed]}
           else
-            {:ok, %{num_rows: 0}} -> {:cont, {:ok, changed}}
-            error -> {:halt, error}
+            {:ok, %{num_rows: 0}} -> {:ok, changed}
+            error -> error
           end
         end)
       end)
@@ -170,7 +170,12 @@ defmodule Skillbook.Approval.Table do
     where ref = $1 and #{@pending} and expires_at > $2
     """
 
-    values = [ref, now, storable(decision.by), decision.reason && storable(decision.reason)]
+    values = [
+      ref,
+      now,
+      Values.storable(decision.by),
+      decision.reason && Values.storable(decision.reason)
+    ]
 
     # In a transaction, since only those are serialized.
     outcome =
@@ -203,7 +208,7 @@ defmodule Skillbook.Approval.Table do
     status = $3, finished_at = $4, result_status = $5, result = $6, lease_until = null
     """
 
-    content = result.content |> String.slice(0, @max_result) |> storable()
+    content = result.content |> String.slice(0, @max_result) |> Values.storable()
     values = [Atom.to_string(status), now, Atom.to_string(result.status), content]
     held(sql, set, ref, holder, values, "status in ('running', 'interrupted', $3)")
   end
@@ -278,12 +283,7 @@ defmodule Skillbook.Approval.Table do
     where ref = $1 and (run is null or run = $2)
     """
 
-    Enum.reduce_while(refs, :ok, fn ref, :ok ->
-      case SQL.query(sql, update, [ref, run, json]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    UntilError.each(refs, &SQL.query(sql, update, [&1, run, json]))
   end
 
   @doc "Gives the other waiting calls of a run the conversation as it went on."
@@ -320,12 +320,12 @@ defmodule Skillbook.Approval.Table do
       command: words["command"],
       flags: words["flags"],
       status: @statuses[status],
-      asked_at: time(asked),
-      expires_at: time(expires),
-      decided_at: time(decided),
+      asked_at: Values.time(asked),
+      expires_at: Values.time(expires),
+      decided_at: Values.time(decided),
       by: by,
       reason: reason,
-      finished_at: time(finished),
+      finished_at: Values.time(finished),
       result: result(result_status, result, skill, words["command"]),
       resumable: resumable == 1
     }
@@ -349,15 +349,5 @@ defmodule Skillbook.Approval.Table do
     %Result{status: status, content: content, name: skill, command: command}
   end
 
-  defp time(nil), do: nil
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
-  end
-
   defp unix_ms(time), do: DateTime.to_unix(time, :millisecond)
-
-  # PostgreSQL cannot store NUL, which models and commands may write.
-  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 end

@@ -23,6 +23,8 @@ defmodule Skillbook.RecordingError do
         "(in tests: SKILLBOOK_RECORD=1)"
   """
 
+  alias Skillbook.Support.Count
+
   @type t :: %__MODULE__{
           kind: :missing | :invalid | :different | :ended | :repeated | :unused,
           path: Path.t(),
@@ -48,7 +50,8 @@ defmodule Skillbook.RecordingError do
   end
 
   defp text(%{kind: :ended} = error) do
-    "expected at most #{count(error.number)}, as recorded, got another one. #{@again}\n" <>
+    "expected at most #{Count.text(error.number, "request")}, as recorded, got another one. " <>
+      "#{@again}\n" <>
       "The request:\n\n#{error.text}"
   end
 
@@ -59,9 +62,6 @@ defmodule Skillbook.RecordingError do
   defp text(%{kind: :unused} = error) do
     "the recorded request #{error.number} was not sent. #{@again}\nThe request:\n\n#{error.text}"
   end
-
-  defp count(1), do: "1 request"
-  defp count(number), do: "#{number} requests"
 
   defp times(1), do: "once"
   defp times(number), do: "#{number} times"

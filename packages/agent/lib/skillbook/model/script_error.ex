@@ -25,7 +25,7 @@ defmodule Skillbook.ScriptError do
         "\\"Done.\\""
   """
 
-  alias Skillbook.Support.Hidden
+  alias Skillbook.Support.{Count, Hidden}
 
   @type t :: %__MODULE__{
           answers: non_neg_integer(),
@@ -45,18 +45,15 @@ defmodule Skillbook.ScriptError do
     more = if rest == [], do: [], else: ["  … #{length(rest)} more lines"]
 
     headline =
-      "expected at most #{count(answers, "call")} of a model with a script of " <>
-        "#{count(answers, "answer")}, got call #{calls}, whose last message is:"
+      "expected at most #{Count.text(answers, "call")} of a model with a script of " <>
+        "#{Count.text(answers, "answer")}, got call #{calls}, whose last message is:"
 
     Hidden.visible(Enum.join([headline | Enum.map(lines, &("  " <> &1))] ++ more, "\n"))
   end
 
   def message(%{answers: answers, calls: calls} = error) do
-    "expected #{count(answers, "call")} of a model with a script of " <>
-      "#{count(answers, "answer")}, got #{calls}; " <>
+    "expected #{Count.text(answers, "call")} of a model with a script of " <>
+      "#{Count.text(answers, "answer")}, got #{calls}; " <>
       "the next answer is #{inspect(error.next, limit: 5, printable_limit: 200)}"
   end
-
-  defp count(1, word), do: "1 #{word}"
-  defp count(number, word), do: "#{number} #{word}s"
 end

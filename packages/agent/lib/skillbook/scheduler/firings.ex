@@ -10,7 +10,8 @@ defmodule Skillbook.Scheduler.Firings do
   # it counts hidden entries too.
 
   alias Skillbook.Scheduler.Operations
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{Tenants, Values}
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Firing, Profile, SQL}
 
   @typedoc """
@@ -255,14 +256,8 @@ defmodule Skillbook.Scheduler.Firings do
     where #{@key}
     """
 
-    Enum.reduce_while(firings, :ok, fn firing, :ok ->
-      values = [by.node, by.holder, lease_until(now, by), now]
-
-      case SQL.query(sql, update, key(firing) ++ values) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    values = [by.node, by.holder, lease_until(now, by), now]
+    UntilError.each(firings, &SQL.query(sql, update, key(&1) ++ values))
   end
 
   @typedoc "The lease of a firing: its holder, and its end in milliseconds."
@@ -295,11 +290,8 @@ defmodule Skillbook.Scheduler.Firings do
     where #{@key} and holder = $4 and lease_until = $5 and #{@running}
     """
 
-    Enum.reduce_while(leases, :ok, fn {firing, holder, until}, :ok ->
-      case SQL.query(sql, update, key(firing) ++ [holder, until]) do
-        {:ok, _} -> {:cont, :ok}
-        error -> {:halt, error}
-      end
+    UntilError.each(leases, fn {firing, holder, until} ->
+      SQL.query(sql, update, key(firing) ++ [holder, until])
     end)
   end
 
@@ -310,7 +302,7 @@ defmodule Skillbook.Scheduler.Firings do
     query = "select name, record, max(fire_at) from skillbook_firings group by name, record"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query),
-         do: {:ok, for([name, record, at] <- rows, do: {name, record(record), time(at)})}
+         do: {:ok, for([name, record, at] <- rows, do: {name, record(record), Values.time(at)})}
   end
 
   @doc """
@@ -357,21 +349,16 @@ defmodule Skillbook.Scheduler.Firings do
     %{
       name: name,
       record: record(record),
-      at: time(at),
+      at: Values.time(at),
       status: @statuses[status],
       profile: profile,
       node: node,
       attempts: attempts,
-      started_at: time(started),
-      finished_at: finished && time(finished),
+      started_at: Values.time(started),
+      finished_at: Values.time(finished),
       duration: duration && Float.round(duration / 1000, 3),
       text: text
     }
-  end
-
-  defp time(text) do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
   end
 
   defp record(0), do: nil

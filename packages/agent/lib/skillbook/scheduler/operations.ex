@@ -4,6 +4,7 @@ defmodule Skillbook.Scheduler.Operations do
   # are operations of the book (`Skillbook.Run.Operations`).
 
   alias Skillbook.Run.Operations
+  alias Skillbook.SQL.Values
   alias Skillbook.Scheduler.Job
   alias Skillbook.Support.Operation
   alias Skillbook.{Agenda, Book, Firing, OperationError, Profile, SQL, View}
@@ -173,7 +174,7 @@ defmodule Skillbook.Scheduler.Operations do
     since = now |> DateTime.add(-1, :day) |> DateTime.truncate(:second)
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [since]),
-         do: {:ok, for([name, record, at] <- rows, do: {job(name, record), Operations.time(at)})}
+         do: {:ok, for([name, record, at] <- rows, do: {job(name, record), Values.time(at)})}
   end
 
   @doc "A condition of SQL: the schedule of an entry, named by two columns, is paused."

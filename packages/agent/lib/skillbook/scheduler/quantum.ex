@@ -18,6 +18,7 @@ defmodule Skillbook.Scheduler.Quantum do
   @behaviour Skillbook.Scheduler
 
   alias Skillbook.Scheduler
+  alias Skillbook.Support.UntilError
 
   # Not dependencies; attributes hide the modules from the compiler's checks.
   @job Quantum.Job
@@ -71,11 +72,9 @@ defmodule Skillbook.Scheduler.Quantum do
   defp expressions(schedule) do
     schedule.expression
     |> alternatives()
-    |> Enum.reduce_while({:ok, []}, fn text, {:ok, done} ->
-      case apply(@parser, :parse, [text, length(String.split(text)) == 6]) do
-        {:ok, expression} -> {:cont, {:ok, [expression | done]}}
-        {:error, reason} -> {:halt, {:error, "Quantum cannot read #{inspect(text)}: #{reason}"}}
-      end
+    |> UntilError.map(fn text ->
+      with {:error, reason} <- apply(@parser, :parse, [text, length(String.split(text)) == 6]),
+           do: {:error, "Quantum cannot read #{inspect(text)}: #{reason}"}
     end)
   end
 

@@ -13,7 +13,7 @@ defmodule Skillbook.Scheduler.Server do
   alias Skillbook.SQL.Error
   alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job, Operations, Runner}
-  alias Skillbook.Support.Shape
+  alias Skillbook.Support.Outline
   alias Skillbook.{Book, Change, Entry, Firing, Schedule}
 
   require Logger
@@ -223,7 +223,7 @@ defmodule Skillbook.Scheduler.Server do
   def handle_info({:DOWN, ref, :process, _pid, reason}, state) do
     case state.running do
       %{^ref => %{firing: firing}} ->
-        Logger.error("#{firing.name}, due at #{firing.at}, failed: #{Shape.crash(reason)}")
+        Logger.error("#{firing.name}, due at #{firing.at}, failed: #{Outline.crash(reason)}")
 
         store_failure(state, firing, "It crashed.")
         {:noreply, finished(state, ref, {:error, %RuntimeError{message: "it crashed"}})}

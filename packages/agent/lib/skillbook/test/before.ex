@@ -3,6 +3,7 @@ defmodule Skillbook.Test.Before do
   # The version before of a skill, as a source that replaces the current one: from a folder, or
   # from the last commit of the git repository that the skill is in.
 
+  alias Skillbook.Support.UntilError
   alias Skillbook.Test.{Evaluation, EvaluationFile}
   alias Skillbook.{Catalog, Entry, Source, View}
 
@@ -130,11 +131,9 @@ defmodule Skillbook.Test.Before do
 
   # Plumbing runs no filters or programs that the repository names.
   defp blobs(folder, names) do
-    Enum.reduce_while(names, {:ok, []}, fn name, {:ok, files} ->
-      case git(folder, ["cat-file", "blob", "HEAD:./" <> name]) do
-        {:ok, text} -> {:cont, {:ok, [{name, text} | files]}}
-        none -> {:halt, none}
-      end
+    UntilError.map(names, fn name ->
+      with {:ok, text} <- git(folder, ["cat-file", "blob", "HEAD:./" <> name]),
+           do: {:ok, {name, text}}
     end)
   end
 

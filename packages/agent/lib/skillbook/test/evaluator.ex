@@ -4,7 +4,7 @@ defmodule Skillbook.Test.Evaluator do
 
   alias Skillbook.Model.Recording
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Support.ReadFile
+  alias Skillbook.Support.{ReadFile, UntilError}
   alias Skillbook.Test.{Before, Checks, Evaluation, Judge, Run, Stub}
   alias Skillbook.{Agent, AgentError, Book, Part, Profile, RecordingError, Store, View}
 
@@ -341,17 +341,19 @@ defmodule Skillbook.Test.Evaluator do
   defp requests(%{files: []} = evaluation), do: {:ok, evaluation.requests}
 
   defp requests(%{requests: [first | rest]} = evaluation) do
-    Enum.reduce_while(evaluation.files, {:ok, [first]}, fn path, {:ok, texts} ->
-      with {:ok, text} <- ReadFile.read(path, @max_file),
-           true <- String.valid?(text) do
-        {:cont, {:ok, texts ++ ["The file #{Path.basename(path)}:\n\n#{text}"]}}
-      else
-        {:error, :efbig} -> {:halt, unreadable(path, "more than #{@max_file} bytes")}
-        {:error, reason} -> {:halt, unreadable(path, :file.format_error(reason))}
-        false -> {:halt, unreadable(path, "a file that is no text")}
-      end
-    end)
-    |> then(&with {:ok, texts} <- &1, do: {:ok, [Enum.join(texts, "\n\n") | rest]})
+    files =
+      UntilError.map(evaluation.files, fn path ->
+        with {:ok, text} <- ReadFile.read(path, @max_file),
+             true <- String.valid?(text) do
+          {:ok, "The file #{Path.basename(path)}:\n\n#{text}"}
+        else
+          {:error, :efbig} -> unreadable(path, "more than #{@max_file} bytes")
+          {:error, reason} -> unreadable(path, :file.format_error(reason))
+          false -> unreadable(path, "a file that is no text")
+        end
+      end)
+
+    with {:ok, files} <- files, do: {:ok, [Enum.join([first | files], "\n\n") | rest]}
   end
 
   defp unreadable(path, reason),

@@ -7,8 +7,8 @@ defmodule Skillbook.Test.Ranking do
   # Vectors are made without the time limit of a search. With words alone for some of the
   # requests, a result would say nothing.
 
-  alias Skillbook.Embedding.{Entries, Query}
-  alias Skillbook.Preflight.{Router, Settings}
+  alias Skillbook.Embedding.{Entries, QueryVectors}
+  alias Skillbook.Preflight.{Settings, Stages}
   alias Skillbook.Search.Candidates
   alias Skillbook.{Book, Embedder, Native, Test, View}
 
@@ -58,7 +58,7 @@ defmodule Skillbook.Test.Ranking do
   end
 
   defp vectors!(book, texts, report) do
-    case Query.vectors(book, texts, report) do
+    case QueryVectors.vectors(book, texts, report) do
       {:ok, vectors} -> vectors
       {:error, error} -> raise error
     end
@@ -174,7 +174,7 @@ defmodule Skillbook.Test.Ranking do
       Settings.of_run(view, preflight) ||
         Settings.of_call(view, enabled: true, stages: [:keywords, :retrieval])
 
-    result = Router.run(view, utf8(request), %{settings | timeout: @router_timeout}, true)
+    result = Stages.run(view, utf8(request), %{settings | timeout: @router_timeout}, true)
 
     for %{stage: stage, status: status, error: error} <- result.stages,
         status in [:failed, :timeout],

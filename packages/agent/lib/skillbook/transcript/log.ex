@@ -56,7 +56,7 @@ defmodule Skillbook.Transcript.Log do
 
   use GenServer
 
-  alias Skillbook.Support.{Arguments, JSON, Number, Options, PrivateFile}
+  alias Skillbook.Support.{Arguments, JSON, Number, Options, PrivateFile, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{OptionError, Transcript, TranscriptError}
 
@@ -252,13 +252,13 @@ defmodule Skillbook.Transcript.Log do
   """
   @spec read(Path.t()) :: {:ok, [conversation()]} | {:error, TranscriptError.t()}
   def read(path) do
-    with {:ok, lines} <- path |> files() |> Options.each(&lines/1),
-         {:ok, lines} <- lines |> Enum.concat() |> Options.each(&line/1) do
+    with {:ok, lines} <- path |> files() |> UntilError.map(&lines/1),
+         {:ok, lines} <- lines |> Enum.concat() |> UntilError.map(&line/1) do
       lines
       |> Enum.reject(&is_nil/1)
       |> Enum.group_by(fn {key, _place, _message} -> key end)
       |> Enum.sort_by(fn {_key, [{_, place, _} | _]} -> place end)
-      |> Options.each(&conversation/1)
+      |> UntilError.map(&conversation/1)
     end
   end
 

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Accounts do
 
   alias Skillbook.Connections.{Cipher, Vendor}
   alias Skillbook.Document
-  alias Skillbook.Support.{JSON, PrivateFile}
+  alias Skillbook.Support.{JSON, PrivateFile, UntilError}
 
   @file_name ".skillbook/connections.json"
   @key_name "connections.key"
@@ -187,16 +187,10 @@ defmodule Skillbook.CLI.Accounts do
   defp accounts(fields) do
     fields
     |> Enum.sort()
-    |> Enum.reduce_while({:ok, []}, fn {name, options}, {:ok, done} ->
-      case account(name, options) do
-        {:ok, account} -> {:cont, {:ok, [account | done]}}
-        {:error, reason} -> {:halt, wrong(path(), "the account #{inspect(name)}: #{reason}")}
-      end
+    |> UntilError.map(fn {name, options} ->
+      with {:error, reason} <- account(name, options),
+           do: wrong(path(), "the account #{inspect(name)}: #{reason}")
     end)
-    |> case do
-      {:ok, accounts} -> {:ok, Enum.reverse(accounts)}
-      error -> error
-    end
   end
 
   defp account(name, %{} = options) do
@@ -230,17 +224,17 @@ defmodule Skillbook.CLI.Accounts do
   defp options(fields, schema) do
     known = Map.new(Keyword.keys(schema) ++ @common, &{Atom.to_string(&1), &1})
 
-    Enum.reduce_while(fields, {:ok, []}, fn {name, value}, {:ok, done} ->
+    UntilError.map(fields, fn {name, value} ->
       with {:ok, option} <- Map.fetch(known, name),
            {:ok, value} <- value(option, schema[option], value) do
-        {:cont, {:ok, [{option, value} | done]}}
+        {:ok, {option, value}}
       else
         :error ->
           names = known |> Map.keys() |> Enum.sort() |> Enum.join(", ")
-          {:halt, {:error, "unknown option #{inspect(name)}; its options are #{names}"}}
+          {:error, "unknown option #{inspect(name)}; its options are #{names}"}
 
         {:error, reason} ->
-          {:halt, {:error, "#{name}: #{reason}"}}
+          {:error, "#{name}: #{reason}"}
       end
     end)
   end

@@ -3,6 +3,7 @@ defmodule Skillbook.CLI.Arguments do
   # Parses the arguments into the options of one subcommand. Starts nothing, and reads nothing
   # except whether folders exist.
 
+  alias Skillbook.Support.UntilError
   alias Skillbook.{CLI, Part}
 
   @commands [
@@ -238,13 +239,10 @@ defmodule Skillbook.CLI.Arguments do
   defp type(type), do: type
 
   defp values(given, switches) do
-    Enum.reduce_while(given, {:ok, []}, fn {name, text}, {:ok, done} ->
+    UntilError.map(given, fn {name, text} ->
       case value(switches[name], text) do
-        {:ok, value} ->
-          {:cont, {:ok, done ++ [{name, value}]}}
-
-        :error ->
-          {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
+        {:ok, value} -> {:ok, {name, value}}
+        :error -> {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}
       end
     end)
   end

@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Usage do
 
   alias Skillbook.CLI.{Arguments, Session, Terminal}
   alias Skillbook.Part
-  alias Skillbook.Support.Number
+  alias Skillbook.Support.{Number, UntilError}
 
   # Widths in columns
   @max_bar 40
@@ -76,18 +76,12 @@ defmodule Skillbook.CLI.Usage do
   @doc "The options `:since` and `:until` for the flags: a time before `now`, or a date."
   @spec times(keyword(), DateTime.t()) :: {:ok, keyword()} | {:error, String.t()}
   def times(flags, now) do
-    Enum.reduce_while([:since, :until], {:ok, []}, fn name, {:ok, done} ->
-      case flags[name] && time(flags[name], now) do
-        nil ->
-          {:cont, {:ok, done}}
+    expected = "hours, days or weeks ago (12h, 7d, 4w) or a date (2026-03-01)"
 
-        {:ok, time} ->
-          {:cont, {:ok, [{name, time} | done]}}
-
-        :error ->
-          expected = "hours, days or weeks ago (12h, 7d, 4w) or a date (2026-03-01)"
-          {:halt, {:error, "--#{name} expects #{expected}, got: #{flags[name]}"}}
-      end
+    UntilError.map(Keyword.take(flags, [:since, :until]), fn {name, text} ->
+      with {:ok, time} <- time(text, now),
+           do: {:ok, {name, time}},
+           else: (:error -> {:error, "--#{name} expects #{expected}, got: #{text}"})
     end)
   end
 

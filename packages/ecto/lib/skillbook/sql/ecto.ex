@@ -44,7 +44,7 @@ defmodule Skillbook.SQL.Ecto do
   use GenServer
 
   alias Skillbook.SQL.{Error, Transaction}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.SQL
   alias Skillbook.SQL.Native
 
@@ -143,9 +143,8 @@ defmodule Skillbook.SQL.Ecto do
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, text) do
     with {:ok, statements} <- statements(sql, text, nil) do
-      Enum.reduce_while(statements, :ok, fn {text, _kind} = statement, :ok ->
-        done = in_order(sql, statement, fn -> run(sql, statement, [], text) end)
-        with {:ok, _result} <- done, do: {:cont, :ok}, else: (error -> {:halt, error})
+      UntilError.each(statements, fn {text, _kind} = statement ->
+        in_order(sql, statement, fn -> run(sql, statement, [], text) end)
       end)
     end
   end

@@ -33,7 +33,7 @@ defmodule Skillbook.Embedder.Local do
 
   alias Skillbook.Embedder.Library
   alias Skillbook.{EmbedderError, OptionError}
-  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.Support.{Arguments, Options, UntilError}
 
   @type t :: %__MODULE__{
           folder: Path.t(),
@@ -95,7 +95,7 @@ defmodule Skillbook.Embedder.Local do
 
     texts
     |> Enum.chunk_every(@batch)
-    |> Options.each(&batch(embedder, &1, options[:timeout], deadline))
+    |> UntilError.map(&batch(embedder, &1, options[:timeout], deadline))
     |> case do
       {:ok, batches} -> {:ok, Enum.concat(batches)}
       error -> error

@@ -72,7 +72,7 @@ defmodule Skillbook.Embedder.OpenAI do
 
   alias Skillbook.{Embedder, EmbedderError}
   alias Skillbook.HTTP.{Failure, Response, Service}
-  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.Support.{JSON, Options, UntilError}
 
   @max_size 16_384
   # Numbers of an answer. They take about 640 MB.
@@ -120,7 +120,7 @@ defmodule Skillbook.Embedder.OpenAI do
     texts
     |> Enum.map(&text(&1, embedder.max_text))
     |> split(embedder)
-    |> Options.each(&request(embedder, key, &1, deadline))
+    |> UntilError.map(&request(embedder, key, &1, deadline))
     |> case do
       {:ok, batches} -> {:ok, Enum.concat(batches)}
       error -> error
@@ -247,7 +247,7 @@ defmodule Skillbook.Embedder.OpenAI do
     do: bad_answer("expected #{count} vectors, one for each text, got: #{length(data)}")
 
   defp vectors(data, count) do
-    with {:ok, vectors} <- Options.each(data, &vector/1),
+    with {:ok, vectors} <- UntilError.map(data, &vector/1),
          vectors = Map.new(vectors),
          :ok <- indices(vectors, count),
          do: {:ok, for(index <- 0..(count - 1), do: vectors[index])}

@@ -4,7 +4,7 @@ defmodule Skillbook.Package.Export do
   # folder: `SKILL.md`, built from the entry's fields, and copies of the skill's other files.
 
   alias Skillbook.Package.{FolderLock, Installed, Item, Skill}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Document, Entry, Frontmatter, PackageError, View}
 
   @max_description 1024
@@ -78,7 +78,7 @@ defmodule Skillbook.Package.Export do
   defp resource_files(%Entry{files: files, path: path}) do
     root = Path.dirname(path)
 
-    Options.each(files, fn file ->
+    UntilError.map(files, fn file ->
       with {:ok, bytes} <- Document.read(root, file) do
         item = %Item{
           path: file,

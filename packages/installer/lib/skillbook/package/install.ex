@@ -8,7 +8,7 @@ defmodule Skillbook.Package.Install do
 
   alias Skillbook.Package.{Consent, Inspection, Installed, Item, LockFile, Origin, Outcome, Site}
   alias Skillbook.PackageError
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.UntilError
 
   @doc "See `Skillbook.Package.find/2`."
   def find(source, options) do
@@ -100,7 +100,7 @@ defmodule Skillbook.Package.Install do
   defp select(skills, names, place) do
     by_name = by_name(skills)
 
-    Options.each(names, fn name ->
+    UntilError.map(names, fn name ->
       case by_name[name] do
         [skill] ->
           {:ok, skill}

@@ -4,6 +4,7 @@ defmodule Skillbook.Package.IntoStore do
   # and `by: :import` gives the entries low trust, so their schedules never run.
 
   alias Skillbook.Package.{Consent, Install, IntoFolder, Origin, Outcome, Skill}
+  alias Skillbook.Support.Count
   alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored, View}
 
   @max_listed_files 5
@@ -85,7 +86,7 @@ defmodule Skillbook.Package.IntoStore do
   defp only_page(skill, files) do
     others = for {%{path: path}, _} <- files, path != "SKILL.md", do: path
     listed = others |> Enum.take(@max_listed_files) |> Enum.join(", ")
-    count = if match?([_], others), do: "1 file", else: "#{length(others)} files"
+    count = Count.text(length(others), "file")
 
     PackageError.new(
       :skill,

@@ -5,7 +5,7 @@ defmodule Skillbook.Package.Origin do
 
   alias Skillbook.Package.Archive.{Tar, Zip}
   alias Skillbook.Package.{Git, Item, Site, Skill}
-  alias Skillbook.Support.{ReadFile, TemporaryFolder}
+  alias Skillbook.Support.{ReadFile, TemporaryFolder, UntilError}
   alias Skillbook.{Frontmatter, HTTP, PackageError}
 
   @type t :: %__MODULE__{
@@ -452,7 +452,7 @@ defmodule Skillbook.Package.Origin do
   end
 
   defp read_files(items) do
-    Skillbook.Support.Options.each(items, fn item ->
+    UntilError.map(items, fn item ->
       with {:error, reason} <- ReadFile.read(item.content, @max_file_size),
            do: PackageError.io(item.content, reason)
     end)

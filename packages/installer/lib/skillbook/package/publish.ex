@@ -6,7 +6,7 @@ defmodule Skillbook.Package.Publish do
 
   alias Skillbook.Package.Archive.Pack
   alias Skillbook.Package.{Export, FolderLock, Installed, Item, Outcome, Push, Site, Skill}
-  alias Skillbook.Support.{JSON, Options, ReadFile}
+  alias Skillbook.Support.{JSON, ReadFile, UntilError}
   alias Skillbook.{Document, Entry, PackageError, View}
 
   @schema "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
@@ -170,7 +170,7 @@ defmodule Skillbook.Package.Publish do
     do: {:ok, Enum.filter(View.entries(view), &Export.own?/1)}
 
   defp select(view, names) do
-    with {:ok, entries} <- Options.each(names, &View.fetch(view, &1)),
+    with {:ok, entries} <- UntilError.map(names, &View.fetch(view, &1)),
          do: {:ok, Enum.uniq_by(entries, & &1.name)}
   end
 

@@ -11,7 +11,7 @@ defmodule Skillbook.Package.Site do
   alias Skillbook.HTTP.Addresses
   alias Skillbook.Package.Archive.{Tar, Zip}
   alias Skillbook.Package.{Item, Publish}
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.{HTTP, PackageError}
 
   @type row :: %{
@@ -301,25 +301,22 @@ defmodule Skillbook.Package.Site do
     do: fetch_files(row, with_deadline([named: URI.parse(place).host] ++ options))
 
   defp fetch_files(%{fetch: {:files, files}}, options) do
-    files
-    |> Enum.reduce_while({:ok, [], @max_artifact_size}, fn {path, url}, {:ok, done, left} ->
-      case download(url, max(left, 1), options) do
-        {:ok, bytes, _headers} when byte_size(bytes) <= left ->
-          item = %Item{path: path, type: :file, size: byte_size(bytes), content: bytes}
-          {:cont, {:ok, [item | done], left - byte_size(bytes)}}
+    result =
+      UntilError.reduce(files, {[], @max_artifact_size}, fn {path, url}, {done, left} ->
+        case download(url, max(left, 1), options) do
+          {:ok, bytes, _headers} when byte_size(bytes) <= left ->
+            item = %Item{path: path, type: :file, size: byte_size(bytes), content: bytes}
+            {:ok, {[item | done], left - byte_size(bytes)}}
 
-        {:ok, _bytes, _headers} ->
-          {:halt,
-           PackageError.new(:limit, url, "exceeds the #{@max_artifact_size} bytes of a skill")}
+          {:ok, _bytes, _headers} ->
+            PackageError.new(:limit, url, "exceeds the #{@max_artifact_size} bytes of a skill")
 
-        {:error, error} ->
-          {:halt, {:error, error}}
-      end
-    end)
-    |> case do
-      {:ok, items, _left} -> {:ok, Enum.reverse(items)}
-      error -> error
-    end
+          {:error, error} ->
+            {:error, error}
+        end
+      end)
+
+    with {:ok, {items, _left}} <- result, do: {:ok, Enum.reverse(items)}
   end
 
   defp fetch_files(%{fetch: {kind, url}} = row, options) do

@@ -33,7 +33,7 @@ defmodule Skillbook.MCP.Client do
 
   alias Skillbook.Catalog.Watcher
   alias Skillbook.MCP.Client.{Approvals, Error, HTTP, Listener, Reader, Session, Settings}
-  alias Skillbook.MCP.Client.{Skills, Stdio, Table, Tools}
+  alias Skillbook.MCP.Client.{Skills, State, Stdio, Tools}
   alias Skillbook.Support.{Arguments, External, Options}
   alias Skillbook.{Book, Diagnostic, OptionError, Source, SourceError, Telemetry}
 
@@ -88,7 +88,7 @@ defmodule Skillbook.MCP.Client do
     book
     |> Book.fetch!()
     |> settings()
-    |> Enum.flat_map(&Table.offers/1)
+    |> Enum.flat_map(&State.offers/1)
     |> Enum.sort_by(& &1.name)
   end
 
@@ -229,7 +229,7 @@ defmodule Skillbook.MCP.Client do
   end
 
   defp call(settings, request, timeout) do
-    GenServer.call(Table.client(settings) || exit(:noproc), request, timeout)
+    GenServer.call(State.client(settings) || exit(:noproc), request, timeout)
   catch
     :exit, {:timeout, _call} ->
       Session.error(settings, :timeout, "no answer within the time limit")
@@ -250,7 +250,7 @@ defmodule Skillbook.MCP.Client do
 
   @doc false
   @spec diagnostics(Book.t()) :: [Diagnostic.t()]
-  def diagnostics(book), do: book |> settings() |> Enum.flat_map(&Table.findings/1)
+  def diagnostics(book), do: book |> settings() |> Enum.flat_map(&State.findings/1)
 
   @doc false
   # The children of a book: each server alone, so that one does not end another.
@@ -301,7 +301,7 @@ defmodule Skillbook.MCP.Client do
   def failed(settings, skill, path, reason), do: cast(settings, {:failed, skill, path, reason})
 
   defp cast(settings, message) do
-    if pid = Table.client(settings), do: GenServer.cast(pid, message)
+    if pid = State.client(settings), do: GenServer.cast(pid, message)
     :ok
   end
 
@@ -315,7 +315,7 @@ defmodule Skillbook.MCP.Client do
   @impl true
   def init(settings) do
     Process.flag(:trap_exit, true)
-    Table.put_client(settings, self())
+    State.put_client(settings, self())
 
     state = %{
       settings: settings,
@@ -366,7 +366,7 @@ defmodule Skillbook.MCP.Client do
 
   # Another node has listed something that this one has not.
   defp newer?(state, before) do
-    offers = Map.new(Table.offers(state.settings), &{key(&1), &1.digest})
+    offers = Map.new(State.offers(state.settings), &{key(&1), &1.digest})
 
     Enum.any?(state.decisions || %{}, fn {key, one} ->
       one.decision == :approved and before[key] != one and offers[key] != one.digest
@@ -407,7 +407,7 @@ defmodule Skillbook.MCP.Client do
   end
 
   def handle_call({:decide, decision, names, by}, _from, state) do
-    offers = Table.offers(state.settings)
+    offers = State.offers(state.settings)
     given = if names == :all, do: Enum.map(offers, & &1.name), else: names
     wanted = Enum.map(given, &name/1)
     chosen = Enum.filter(offers, &(&1.name in wanted))
@@ -682,7 +682,7 @@ defmodule Skillbook.MCP.Client do
 
   # Publishes the approved part of the last good listing, and the findings.
   defp render(%{listing: nil} = state) do
-    Table.put_findings(state.settings, findings(state, []))
+    State.put_findings(state.settings, findings(state, []))
     state
   end
 
@@ -692,7 +692,7 @@ defmodule Skillbook.MCP.Client do
     tools = for tool <- listing.tools, "tool:#{tool.tool}" in used, do: tool
     skills = for skill <- listing.skills, "skill:#{skill.uri}" in used, do: skill
 
-    before = Table.entries(settings)
+    before = State.entries(settings)
 
     entries = %{
       pages: Enum.map(tools ++ skills, & &1.page),
@@ -700,9 +700,9 @@ defmodule Skillbook.MCP.Client do
       skills: Map.new(skills, &{&1.name, &1})
     }
 
-    Table.put_entries(settings, entries)
-    Table.put_offers(settings, offers)
-    Table.put_findings(settings, findings(state, offers))
+    State.put_entries(settings, entries)
+    State.put_offers(settings, offers)
+    State.put_findings(settings, findings(state, offers))
     if entries.pages != before.pages, do: publish(settings)
     state
   end

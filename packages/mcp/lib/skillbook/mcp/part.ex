@@ -4,7 +4,7 @@ defmodule Skillbook.MCP.Part do
 
   use Skillbook.Part
 
-  alias Skillbook.MCP.Client.{Call, Reader, Settings, Table, Tools}
+  alias Skillbook.MCP.Client.{Call, Reader, Settings, State, Tools}
   alias Skillbook.MCP.{Client, Sessions}
   alias Skillbook.Source
 
@@ -15,7 +15,7 @@ defmodule Skillbook.MCP.Part do
   def shared, do: Sessions.children()
 
   @impl true
-  def init(book), do: if(Client.settings(book) != [], do: Client.Table.new(book.name))
+  def init(book), do: if(Client.settings(book) != [], do: Client.State.new(book.name))
 
   @impl true
   defdelegate children(book), to: Client
@@ -52,7 +52,7 @@ defmodule Skillbook.MCP.Part do
   # Those that its client has now. They have one handler.
   def pages(%Source{code: {:mcp, settings}}) do
     run = fn flags, context -> Call.run(settings, flags, context) end
-    {Table.entries(settings).pages, %{Tools.handler(settings) => run}}
+    {State.entries(settings).pages, %{Tools.handler(settings) => run}}
   end
 
   def pages(_source), do: :other

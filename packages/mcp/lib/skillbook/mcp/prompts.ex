@@ -8,7 +8,7 @@ defmodule Skillbook.MCP.Prompts do
   # A page of prose becomes the text that a call of it returns. A workflow does not run here: its
   # prompt asks the model to call its tool, where the client can ask its user first.
 
-  alias Skillbook.MCP.{Context, Error, Page}
+  alias Skillbook.MCP.{Context, Error, Pagination}
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.{Hidden, JSON}
   alias Skillbook.Tools.{Name, Schema}
@@ -23,7 +23,7 @@ defmodule Skillbook.MCP.Prompts do
       view |> View.stream(after: name) |> Stream.filter(&prompt?(&1, context))
     end
 
-    with {:ok, page, more} <- Page.of(entries, params, "prompts", @size, & &1.name),
+    with {:ok, page, more} <- Pagination.of(entries, params, "prompts", @size, & &1.name),
          do: {:ok, Map.put(more, "prompts", Enum.map(page, &definition(&1, view)))}
   end
 

@@ -6,7 +6,7 @@ defmodule Skillbook.MCP.Resources do
   # for it. So a URI leads nowhere else, and that of a hidden entry is answered as that of none.
 
   alias Skillbook.Catalog.{ChangedFiles, SkillFile}
-  alias Skillbook.MCP.{Context, Error, Page, Skill, SkillURI}
+  alias Skillbook.MCP.{Context, Error, Pagination, Skill, SkillURI}
   alias Skillbook.Support.{Hidden, JSON, MediaType}
   alias Skillbook.{Entry, View}
 
@@ -23,7 +23,7 @@ defmodule Skillbook.MCP.Resources do
 
   @spec handle(String.t(), map(), Context.t()) :: {:ok, map()} | {:error, Error.t()}
   def handle("resources/list", params, %Context{view: view}) do
-    with {:ok, key} <- Page.after_key(params, "resources"),
+    with {:ok, key} <- Pagination.after_key(params, "resources"),
          {:ok, last} <- last(key) do
       {rows, next} = view |> entries(last) |> skip(last) |> take(view, [], @page)
       {:ok, with_cursor(%{"resources" => Enum.reverse(rows)}, next)}
@@ -31,7 +31,7 @@ defmodule Skillbook.MCP.Resources do
   end
 
   def handle("resources/templates/list", params, _context) do
-    with {:ok, _after_key} <- Page.after_key(params, "templates") do
+    with {:ok, _after_key} <- Pagination.after_key(params, "templates") do
       template = %{
         "uriTemplate" => @template,
         "name" => "skill-file",
@@ -74,8 +74,10 @@ defmodule Skillbook.MCP.Resources do
       case find(view, uri) do
         {:ok, {:folder, entry, folder}} ->
           # Only the files of the page are looked at on the disk.
+          children = children(entry, folder)
+
           with {:ok, page, more} <-
-                 Page.of(children(entry, folder), params, "directory", @page, &elem(&1, 0)) do
+                 Pagination.of(children, params, "directory", @page, &elem(&1, 0)) do
             rows =
               for {_uri, kind, path} <- page, row = child_row(view, entry, kind, path), do: row
 
@@ -187,7 +189,7 @@ defmodule Skillbook.MCP.Resources do
   defp last(key) do
     case JSON.decode(key) do
       {:ok, [name, file]} when is_binary(name) and is_binary(file) -> {:ok, {name, file}}
-      _ -> Page.invalid()
+      _ -> Pagination.invalid()
     end
   end
 
@@ -228,7 +230,7 @@ defmodule Skillbook.MCP.Resources do
   defp with_cursor(result, nil), do: result
 
   defp with_cursor(result, last),
-    do: Map.put(result, "nextCursor", Page.cursor("resources", JSON.encode(last)))
+    do: Map.put(result, "nextCursor", Pagination.cursor("resources", JSON.encode(last)))
 
   defp row(_view, %Entry{kind: :note} = entry, :page) do
     own(%{

@@ -6,7 +6,7 @@ defmodule Skillbook.MCP.Skills do
   # `skills/get` answers for each that the caller's view shows.
 
   alias Skillbook.Book.Cache
-  alias Skillbook.MCP.{Context, Error, Page, Resources, Skill}
+  alias Skillbook.MCP.{Context, Error, Pagination, Resources, Skill}
   alias Skillbook.Support.JSON
   alias Skillbook.View
 
@@ -25,7 +25,7 @@ defmodule Skillbook.MCP.Skills do
 
   @spec handle(String.t(), map(), Context.t()) :: {:ok, map()} | {:error, Error.t()}
   def handle("skills/list", params, %Context{view: view}) do
-    with {:ok, after_name} <- Page.after_key(params, "skills") do
+    with {:ok, after_name} <- Pagination.after_key(params, "skills") do
       parts =
         view
         |> View.stream(listed: true, after: after_name)
@@ -60,7 +60,7 @@ defmodule Skillbook.MCP.Skills do
     page = %{"skills" => Enum.reverse(skills)}
 
     case next do
-      {:after, name} -> Map.put(page, "nextCursor", Page.cursor("skills", name))
+      {:after, name} -> Map.put(page, "nextCursor", Pagination.cursor("skills", name))
       _no_more -> page
     end
   end

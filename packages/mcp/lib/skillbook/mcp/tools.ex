@@ -10,7 +10,7 @@ defmodule Skillbook.MCP.Tools do
   require Logger
 
   alias Skillbook.Book.Cache
-  alias Skillbook.MCP.{Context, Elicitation, Error, Page}
+  alias Skillbook.MCP.{Context, Elicitation, Error, Pagination}
   alias Skillbook.Support.{JSON, JSONSchema, Options}
   alias Skillbook.{Entry, Result, Tool, View, Workflow}
 
@@ -22,7 +22,8 @@ defmodule Skillbook.MCP.Tools do
 
   @spec handle(String.t(), map(), Context.t()) :: {:ok, map()} | {:error, Error.t()}
   def handle("tools/list", params, context) do
-    with {:ok, page, more} <- Page.of(&tools(&1, context), params, "tools", @limit, &elem(&1, 0)),
+    with {:ok, page, more} <-
+           Pagination.of(&tools(&1, context), params, "tools", @limit, &elem(&1, 0)),
          do: {:ok, Map.put(more, "tools", Enum.map(page, &elem(&1, 1)))}
   end
 

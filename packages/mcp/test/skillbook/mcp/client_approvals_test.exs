@@ -437,7 +437,7 @@ for database <- [:sqlite, :postgres] do
         assert {used(book), status(book, "docs.search")} == {["docs/refunds"], :new}
 
         # A client that starts now knows nothing.
-        pid = Client.Table.client(settings(book))
+        pid = Client.State.client(settings(book))
         monitor = monitor(pid)
         Process.exit(pid, :kill)
         assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}, 5_000

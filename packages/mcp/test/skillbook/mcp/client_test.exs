@@ -604,7 +604,7 @@ defmodule Skillbook.MCP.ClientTest do
       assert text(book, "docs.search x") =~ ~s(| ["search", {"query": "x"}])
       assert text(book, "get_skill: docs/refunds") =~ "| # Refunds"
       [settings] = Client.settings(Skillbook.Book.fetch!(book))
-      assert Client.Table.session(settings).revision == unquote(revision)
+      assert Client.State.session(settings).revision == unquote(revision)
     end
   end
 
@@ -820,7 +820,7 @@ defmodule Skillbook.MCP.ClientTest do
     assert [{:server_unavailable, message}] = found(name)
     assert message =~ "the MCP server docs: no answer within the time limit"
     [settings] = Client.settings(Skillbook.Book.fetch!(name))
-    %{os_pid: pid} = :sys.get_state(Client.Table.stdio(settings))
+    %{os_pid: pid} = :sys.get_state(Client.State.stdio(settings))
     assert File.exists?("/proc/#{pid}")
     Supervisor.stop(name)
     assert eventually(fn -> not File.exists?("/proc/#{pid}") end)
@@ -871,7 +871,7 @@ defmodule Skillbook.MCP.ClientTest do
   test "a program that writes without an end is ended, also one that ignores signals" do
     book = book(command("stdio_floods"), approve: :all, read: ["*"])
     [settings] = Client.settings(Skillbook.Book.fetch!(book))
-    stdio = Client.Table.stdio(settings)
+    stdio = Client.State.stdio(settings)
     %{os_pid: pid} = :sys.get_state(stdio)
     before = :erlang.memory(:total)
 

@@ -1,12 +1,12 @@
 defmodule Skillbook.MCP.ProtocolTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.MCP.{Error, Page, Protocol}
+  alias Skillbook.MCP.{Error, Pagination, Protocol}
   alias Skillbook.Support.JSON
 
   doctest Skillbook.MCP
   doctest Protocol
-  doctest Page
+  doctest Pagination
 
   describe "messages" do
     test "of every kind are read" do
@@ -143,20 +143,20 @@ defmodule Skillbook.MCP.ProtocolTest do
 
   describe "pages of a list" do
     test "a cursor that is not of this list is refused" do
-      of_other = Page.cursor("prompts", "b")
+      of_other = Pagination.cursor("prompts", "b")
       refused = "expected a `cursor` that this list has returned as `nextCursor`"
 
       for cursor <- ["", "x", "!!", of_other, 1, nil, String.duplicate("a", 3_000)] do
         assert {:error, %Error{code: -32_602, message: ^refused}} =
-                 Page.of(~w(a b c), %{"cursor" => cursor}, "tools", 2, & &1)
+                 Pagination.of(~w(a b c), %{"cursor" => cursor}, "tools", 2, & &1)
       end
     end
 
     test "go on after the same item when the list has changed" do
-      {:ok, ["a", "b"], more} = Page.of(~w(a b c d), %{}, "tools", 2, & &1)
+      {:ok, ["a", "b"], more} = Pagination.of(~w(a b c d), %{}, "tools", 2, & &1)
       params = %{"cursor" => more["nextCursor"]}
-      assert Page.of(~w(a bb d e f), params, "tools", 2, & &1) |> elem(1) == ["bb", "d"]
-      assert Page.of(~w(a), params, "tools", 2, & &1) == {:ok, [], %{}}
+      assert Pagination.of(~w(a bb d e f), params, "tools", 2, & &1) |> elem(1) == ["bb", "d"]
+      assert Pagination.of(~w(a), params, "tools", 2, & &1) == {:ok, [], %{}}
     end
   end
 end

@@ -4,7 +4,7 @@ defmodule Skillbook.Vault.Config do
   # by name.
 
   alias Skillbook.{OptionError, Part, Profile, VaultError}
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.Vault.Folder
 
   @type t :: %__MODULE__{
@@ -37,7 +37,7 @@ defmodule Skillbook.Vault.Config do
   @doc "The vaults of the option `:vaults` of a book with a name, each a path or options."
   @spec list([Path.t() | keyword()], atom()) :: {:ok, [t()]} | {:error, OptionError.t()}
   def list(vaults, book) do
-    with {:ok, vaults} <- Options.each(vaults, &new(&1, book)) do
+    with {:ok, vaults} <- UntilError.map(vaults, &new(&1, book)) do
       names = Enum.map(vaults, & &1.name)
 
       case names -- Enum.uniq(names) do

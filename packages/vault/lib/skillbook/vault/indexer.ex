@@ -8,6 +8,7 @@ defmodule Skillbook.Vault.Indexer do
 
   use GenServer
 
+  alias Skillbook.SQL.Values
   alias Skillbook.Vault.{Note, Table}
   alias Skillbook.{Book, Telemetry}
 
@@ -208,8 +209,7 @@ defmodule Skillbook.Vault.Indexer do
   defp unchanged?(%{mtime: nil}, _known), do: false
 
   defp unchanged?(%{size: size, mtime: mtime}, {size, mtime, indexed_at}) do
-    {:ok, at, 0} = DateTime.from_iso8601(indexed_at)
-    mtime + @mtime_precision < DateTime.to_unix(at)
+    mtime + @mtime_precision < DateTime.to_unix(Values.time(indexed_at))
   end
 
   defp unchanged?(_reference, _known), do: false

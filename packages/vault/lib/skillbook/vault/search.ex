@@ -49,7 +49,7 @@ defmodule Skillbook.Vault.Search do
   defp run(sql, view, scope, query, limit) do
     with true <- byte_size(query) <= Query.max_bytes(),
          {:ok, clauses} <- Query.parse(query),
-         meaning = Embedding.Query.meaning(Book.find(view.book), query),
+         meaning = Embedding.QueryVectors.meaning(Book.find(view.book), query),
          {:ok, {match, total, scored}} <-
            Index.find(sql, scope.segments, clauses, scope.filters, meaning, {:level, limit}),
          {:ok, scored} <- cut(sql, scored, limit),

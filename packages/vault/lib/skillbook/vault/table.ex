@@ -6,7 +6,7 @@ defmodule Skillbook.Vault.Table do
   alias Skillbook.SQL
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.Vault.Note
 
   # External ids of one statement.
@@ -52,12 +52,12 @@ defmodule Skillbook.Vault.Table do
     SQL.transaction(sql, fn sql ->
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
            {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
-           :ok <- each(same, &touch(sql, vault, &1, now)),
+           :ok <- UntilError.each(same, &touch(sql, vault, &1, now)),
            :ok <- forget(sql, for(note <- new, found = known[note.id], do: found)),
            :ok <-
              new
              |> Enum.group_by(& &1.labels)
-             |> each(fn {labels, notes} ->
+             |> UntilError.each(fn {labels, notes} ->
                insert(sql, {"vault", vault, labels, nil}, producer, notes, packed[labels], now)
              end) do
         {:ok, length(new)}
@@ -211,17 +211,14 @@ defmodule Skillbook.Vault.Table do
     SQL.transaction(sql, fn sql ->
       external_ids
       |> Enum.chunk_every(@max_ids)
-      |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
+      |> UntilError.reduce(0, fn external_ids, count ->
         with {:ok, known} <- known(sql, vault, external_ids),
              :ok <- forget(sql, Map.values(known)),
              {condition, params} =
                Values.ids(sql, "id", for({_, {id, _, _}} <- known, do: id), 1),
              {:ok, _} <-
-               SQL.query(sql, "delete from skillbook_documents where #{condition}", params) do
-          {:cont, {:ok, count + map_size(known)}}
-        else
-          error -> {:halt, error}
-        end
+               SQL.query(sql, "delete from skillbook_documents where #{condition}", params),
+             do: {:ok, count + map_size(known)}
       end)
     end)
   end
@@ -230,7 +227,7 @@ defmodule Skillbook.Vault.Table do
   defp forget(sql, known) do
     known
     |> Enum.group_by(&elem(&1, 1), &elem(&1, 0))
-    |> each(fn {segment, ids} -> Index.remove(sql, segment, ids) end)
+    |> UntilError.each(fn {segment, ids} -> Index.remove(sql, segment, ids) end)
   end
 
   @doc """
@@ -362,14 +359,5 @@ defmodule Skillbook.Vault.Table do
   defp texts(json) do
     {:ok, texts} = JSON.decode(json)
     texts
-  end
-
-  defp each(items, fun) do
-    Enum.reduce_while(items, :ok, fn item, :ok ->
-      case fun.(item) do
-        {:error, _} = error -> {:halt, error}
-        _ -> {:cont, :ok}
-      end
-    end)
   end
 end

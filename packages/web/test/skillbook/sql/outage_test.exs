@@ -408,7 +408,7 @@ defmodule Skillbook.SQL.OutageTest do
        &Web.Sessions.fetch(struct, &1, 600)},
       {"link redeem", fn _ -> elem(Web.Sessions.link(struct, "default", false), 1).() end,
        &Web.Sessions.redeem(struct, &1)},
-      {"conversations", id, fn _ -> Transcript.Stored.list(struct, view.profile, 10) end},
+      {"conversations", id, fn _ -> Transcript.Conversations.list(struct, view.profile, 10) end},
       {"usage flush",
        fn text ->
          Usage.Counter.take(book)

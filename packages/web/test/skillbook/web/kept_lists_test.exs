@@ -186,7 +186,7 @@ defmodule Skillbook.Web.KeptListsTest do
       for _ <- 1..2, do: assert(walk.(walk, context, module, method, key, %{}) == all)
 
       # A cursor in the middle of a page that is kept.
-      cursor = Skillbook.MCP.Page.cursor(key, "n.t150")
+      cursor = Skillbook.MCP.Pagination.cursor(key, "n.t150")
       rows = read.(context, module, method, %{"cursor" => cursor})[key]
 
       assert rows ==

@@ -53,7 +53,7 @@ defmodule Skillbook.Connections.Client.Rules do
   def of(vendor) do
     if Code.ensure_loaded?(vendor) and function_exported?(vendor, :rules, 0),
       do: vendor.rules(),
-      else: Skillbook.Connections.Client.HTTP
+      else: Skillbook.Connections.Client.HTTPRules
   end
 
   @doc "The kind of failure of a status by RFC 9110, and when to repeat the request."
@@ -87,6 +87,13 @@ defmodule Skillbook.Connections.Client.Rules do
       {number, ""} when number >= 0 -> number
       _ -> nil
     end
+  end
+
+  @doc "A request with a parameter of its query, in place of one with this name."
+  @spec put_query(keyword(), String.t(), String.t()) :: keyword()
+  def put_query(request, name, value) do
+    others = Enum.reject(request[:query] || [], fn {other, _} -> to_string(other) == name end)
+    Keyword.put(request, :query, others ++ [{name, value}])
   end
 
   # The text of an answer that is no page of HTML, which proxies send.

@@ -56,18 +56,9 @@ defmodule Skillbook.Handlers.Calendar.Free do
   end
 
   defp check_length(flags, from, to) do
-    if DateTime.diff(to, from) <= @max_days * 86_400 do
-      :ok
-    else
-      {:error,
-       %FlagError{
-         kind: :invalid,
-         flag: "to",
-         value: flags["to"],
-         expected: "at most #{@max_days} days after --from",
-         example: nil
-       }}
-    end
+    if DateTime.diff(to, from) <= @max_days * 86_400,
+      do: :ok,
+      else: FlagError.invalid("to", flags["to"], "at most #{@max_days} days after --from")
   end
 
   defp times({:ok, busy}), do: busy

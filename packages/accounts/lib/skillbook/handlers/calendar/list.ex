@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.Calendar.List do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Calendar.{Text, Times}
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
   alias Skillbook.{Calendar, Connections, Result}
 
   # Days after `--from`.
@@ -49,12 +49,7 @@ defmodule Skillbook.Handlers.Calendar.List do
   defp text([], _more, [], %{from: same, to: same}), do: "No events"
 
   defp text(events, more, unreadable, query) do
-    head =
-      case length(events) do
-        0 -> "No events"
-        1 -> "1 event"
-        count -> "#{count} events"
-      end
+    head = if events == [], do: "No events", else: Count.text(length(events), "event")
 
     rest =
       if more,

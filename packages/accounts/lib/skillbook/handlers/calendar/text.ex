@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Calendar.Text do
   # invitation, so all of them go through `Skillbook.Support.External`.
 
   alias Skillbook.Calendar.{Recurrence, TimeZones}
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
 
   @max_title 120
   @max_name 80
@@ -58,8 +58,7 @@ defmodule Skillbook.Handlers.Calendar.Text do
 
   defp guests(%{attendees: [], more_attendees: false}), do: nil
   defp guests(%{more_attendees: true}), do: "many guests"
-  defp guests(%{attendees: [_]}), do: "1 guest"
-  defp guests(%{attendees: list}), do: "#{length(list)} guests"
+  defp guests(%{attendees: list}), do: Count.text(length(list), "guest")
 
   @doc "When an event is, in words: days, or times in a zone."
   @spec span(DateTime.t() | Date.t(), DateTime.t() | Date.t(), String.t()) :: String.t()

@@ -31,20 +31,8 @@ defmodule Skillbook.Handlers.Calendar.Times do
   end
 
   defp zone(%{"zone" => name}, _context, _account) do
-    case TimeZones.fetch(to_string(name)) do
-      {:ok, zone} ->
-        {:ok, zone}
-
-      {:error, error} ->
-        {:error,
-         %FlagError{
-           kind: :invalid,
-           flag: "zone",
-           value: name,
-           expected: "the name of a time zone",
-           example: zone_example(error.hint)
-         }}
-    end
+    with {:error, error} <- TimeZones.fetch(to_string(name)),
+         do: FlagError.invalid("zone", name, "the name of a time zone", zone_example(error.hint))
   end
 
   defp zone(_flags, %{assigns: %{timezone: name}}, _account) when is_binary(name) do
@@ -71,7 +59,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
   def span(%{"date" => _} = flags, now, _days) do
     case Map.take(flags, ["from", "to"]) |> Map.keys() do
       [] -> with {:ok, day} <- day(flags, "date", now), do: of_day(day, now)
-      others -> {:error, %FlagError{kind: :conflict, flag: "date", flags: ["date" | others]}}
+      others -> FlagError.conflict(["date" | others])
     end
   end
 
@@ -98,18 +86,11 @@ defmodule Skillbook.Handlers.Calendar.Times do
   defp between(flags, from, to, notes) do
     if DateTime.compare(from, to) == :lt,
       do: {:ok, from, to, notes},
-      else: {:error, later(flags, "to", from)}
+      else: later(flags, "to", from)
   end
 
-  defp later(flags, name, than) do
-    %FlagError{
-      kind: :invalid,
-      flag: name,
-      value: flags[name],
-      expected: "later than the start, #{shown(than)}",
-      example: nil
-    }
-  end
+  defp later(flags, name, than),
+    do: FlagError.invalid(name, flags[name], "later than the start, #{shown(than)}")
 
   defp shown(%Date{} = day), do: Date.to_iso8601(day)
   defp shown(time), do: DateTime.to_iso8601(time)
@@ -175,7 +156,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
 
   defp one_of_both(flags, one, other) do
     if Map.has_key?(flags, one) and Map.has_key?(flags, other),
-      do: {:error, %FlagError{kind: :conflict, flag: one, flags: [one, other]}},
+      do: FlagError.conflict([one, other]),
       else: :ok
   end
 
@@ -196,14 +177,8 @@ defmodule Skillbook.Handlers.Calendar.Times do
   defp start_of({start, _}, _flags), do: {:ok, start, []}
 
   defp whole(flags, _time) do
-    {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "start",
-       value: flags["start"],
-       expected: "a day without a time, with --all-day",
-       example: "2026-03-02"
-     }}
+    expected = "a day without a time, with --all-day"
+    FlagError.invalid("start", flags["start"], expected, "2026-03-02")
   end
 
   defp date(%Date{} = day), do: day
@@ -226,7 +201,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
 
         {{:minutes, _}, %Date{}} ->
           expected = "a number of days, such as 2 days: an event of whole days has no times"
-          {:error, invalid("duration", flags_value(flags), expected, ~s("2 days"))}
+          FlagError.invalid("duration", flags_value(flags), expected, ~s("2 days"))
       end
     end
   end
@@ -241,10 +216,10 @@ defmodule Skillbook.Handlers.Calendar.Times do
         {:ok, time, List.wrap(note)}
 
       {{:ok, {:day, _}}, %DateTime{}} ->
-        {:error, invalid("end", value, "a time, like the start", ~s("15:30"))}
+        FlagError.invalid("end", value, "a time, like the start", ~s("15:30"))
 
       {{:ok, {:time, _, _}}, %Date{}} ->
-        {:error, invalid("end", value, "a day, like the start", "2026-03-02")}
+        FlagError.invalid("end", value, "a day, like the start", "2026-03-02")
 
       {error, _} ->
         error
@@ -265,9 +240,6 @@ defmodule Skillbook.Handlers.Calendar.Times do
 
   defp flags_value(flags), do: flags["duration"] |> elem(1) |> Integer.to_string()
 
-  defp invalid(flag, value, expected, example),
-    do: %FlagError{kind: :invalid, flag: flag, value: value, expected: expected, example: example}
-
   defp in_order(flags, start, ends, notes) do
     order =
       case start do
@@ -277,7 +249,7 @@ defmodule Skillbook.Handlers.Calendar.Times do
 
     if order == :lt,
       do: {:ok, {start, ends}, notes},
-      else: {:error, later(flags, "end", start)}
+      else: later(flags, "end", start)
   end
 
   # How often

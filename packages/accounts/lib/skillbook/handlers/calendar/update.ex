@@ -90,14 +90,8 @@ defmodule Skillbook.Handlers.Calendar.Update do
   # One event of a series has no rule of its own.
   defp check_repeat(%{"repeat" => _} = flags, %{series: series}) when series != nil do
     if Map.get(flags, "scope", "one") == "one" do
-      {:error,
-       %FlagError{
-         kind: :invalid,
-         flag: "scope",
-         value: "one",
-         expected: "following or all, with --repeat for an event of a series",
-         example: "all"
-       }}
+      expected = "following or all, with --repeat for an event of a series"
+      FlagError.invalid("scope", "one", expected, "all")
     else
       :ok
     end

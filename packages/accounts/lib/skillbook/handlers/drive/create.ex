@@ -7,6 +7,8 @@ defmodule Skillbook.Handlers.Drive.Create do
   alias Skillbook.Handlers.Drive.Files
   alias Skillbook.{Connections, Drive, DriveError, FlagError, Flags, Result}
 
+  @no_content "--type folder makes a folder, which has no --content"
+
   @impl true
   def execute(flags, context) do
     with :ok <- content?(flags),
@@ -20,14 +22,11 @@ defmodule Skillbook.Handlers.Drive.Create do
 
   defp content?(%{"type" => "folder"} = flags) do
     if Map.has_key?(flags, "content"),
-      do: {:error, conflict("--type folder makes a folder, which has no --content")},
+      do: FlagError.conflict(["type", "content"], @no_content),
       else: :ok
   end
 
   defp content?(flags), do: Flags.require(flags, ["content"])
-
-  defp conflict(why),
-    do: %FlagError{kind: :conflict, flags: ["type", "content"], expected: why}
 
   # The top folder is not looked up, so that the command needs no scope to read.
   defp folder(_account, text) when text in [nil, "root"], do: {:ok, nil}

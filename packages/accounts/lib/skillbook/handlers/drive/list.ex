@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Drive.List do
 
   alias Skillbook.Handlers.Drive.Files
   alias Skillbook.{Connections, Drive, Result}
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
 
   @impl true
   def execute(flags, context) do
@@ -22,7 +22,7 @@ defmodule Skillbook.Handlers.Drive.List do
   defp text(folder, %{files: []}), do: "The folder #{External.line(folder.name)} is empty."
 
   defp text(folder, %{files: files, more: more}) do
-    count = if match?([_], files), do: "1 entry", else: "#{length(files)} entries"
+    count = Count.text(length(files), "entry", "entries")
     head = "#{count} in the folder #{External.line(folder.name)}:"
     rest = if more, do: ["There are more; raise --limit, or use `drive.search`"], else: []
     Enum.join([head | Enum.map(files, &Files.line/1)] ++ rest ++ [External.note("Names")], "\n")

@@ -44,7 +44,7 @@ defmodule Skillbook.Handlers.Drive.Read do
 
   defp shown(lines, from) do
     case Enum.drop(lines, from - 1) do
-      [] -> {:error, beyond(from, length(lines))}
+      [] -> beyond(from, length(lines))
       rest -> {:ok, take(rest, @max, [])}
     end
   end
@@ -60,13 +60,8 @@ defmodule Skillbook.Handlers.Drive.Read do
   end
 
   defp beyond(from, count) do
-    %FlagError{
-      kind: :invalid,
-      flag: "from",
-      value: from,
-      expected: "a whole number up to #{count}, the last line of the file",
-      example: "#{count}"
-    }
+    expected = "a whole number up to #{count}, the last line of the file"
+    FlagError.invalid("from", from, expected, "#{count}")
   end
 
   defp content(file, shown, from, count) do

@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Drive.Search do
 
   alias Skillbook.Handlers.Drive.Files
   alias Skillbook.{Connections, Drive, Flags, Result}
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
 
   @filters ~w(query type folder owner after before shared)
 
@@ -45,7 +45,7 @@ defmodule Skillbook.Handlers.Drive.Search do
   defp text(%{files: []}), do: "No files found."
 
   defp text(%{files: files, more: more}) do
-    count = if match?([_], files), do: "1 file", else: "#{length(files)} files"
+    count = Count.text(length(files), "file")
     lines = Enum.map(files, &Files.line/1)
     rest = if more, do: ["There are more; narrow the search, or raise --limit"], else: []
     Enum.join([count <> ":" | lines] ++ rest ++ [External.note("Names")], "\n")

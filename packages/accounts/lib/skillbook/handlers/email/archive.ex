@@ -4,13 +4,14 @@ defmodule Skillbook.Handlers.Email.Archive do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Support.Count
   alias Skillbook.{Connections, Mail, Result}
 
   @impl true
   def execute(%{"ids" => ids}, context) do
     with {:ok, account} <- Connections.account(context, :mail),
          :ok <- Mail.archive(account, ids) do
-      count = if length(ids) == 1, do: "1 mail", else: "#{length(ids)} mails"
+      count = Count.text(length(ids), "mail")
       {:ok, Result.ok("Archived #{count}.", effects: [:mail_archived])}
     end
   end

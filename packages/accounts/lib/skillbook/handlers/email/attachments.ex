@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Email.Attachments do
   alias Skillbook.Catalog.SkillFile
   alias Skillbook.Connections.Account
   alias Skillbook.Handlers.Skills.Load
-  alias Skillbook.Support.MediaType
+  alias Skillbook.Support.{MediaType, UntilError}
   alias Skillbook.{Connections, Context, Drive, Entry, Mail, MailError, NotFoundError, View}
 
   @doc "Fetches all files. The error is of the first one that cannot be had."
@@ -15,21 +15,15 @@ defmodule Skillbook.Handlers.Email.Attachments do
   def fetch(account, names, context) do
     limit = Mail.max_attachments(account)
 
-    names
-    |> Enum.reduce_while({:ok, [], 0}, fn name, {:ok, files, size} ->
-      with {:ok, file} <- file(account, name, context, limit),
-           size = size + byte_size(file.data),
-           true <- size <= limit || size do
-        {:cont, {:ok, [file | files], size}}
-      else
-        {:error, error} -> {:halt, {:error, error}}
-        size -> {:halt, {:error, %MailError{kind: :too_large, size: size, limit: limit}}}
-      end
-    end)
-    |> then(fn
-      {:ok, files, _size} -> {:ok, Enum.reverse(files)}
-      {:error, error} -> {:error, error}
-    end)
+    result =
+      UntilError.reduce(names, {[], 0}, fn name, {files, size} ->
+        with {:ok, file} <- file(account, name, context, limit) do
+          size = size + byte_size(file.data)
+          if size <= limit, do: {:ok, {[file | files], size}}, else: too_large(size, limit)
+        end
+      end)
+
+    with {:ok, {files, _size}} <- result, do: {:ok, Enum.reverse(files)}
   end
 
   defp file(account, "mail:" <> place = name, _context, _limit) do
@@ -65,7 +59,7 @@ defmodule Skillbook.Handlers.Email.Attachments do
           {:ok, %{name: Path.basename(path), type: type, data: data}}
 
         {:error, :efbig} ->
-          {:error, %MailError{kind: :too_large, size: limit + 1, limit: limit}}
+          too_large(limit + 1, limit)
 
         :error ->
           :error
@@ -82,6 +76,9 @@ defmodule Skillbook.Handlers.Email.Attachments do
       {:error, _} -> missing(id)
     end
   end
+
+  defp too_large(size, limit),
+    do: {:error, %MailError{kind: :too_large, size: size, limit: limit}}
 
   defp missing(name),
     do: {:error, %NotFoundError{kind: "file", id: name, find: "drive.search"}}

@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Email.Compose do
 
   alias Skillbook.Connections.Account
   alias Skillbook.Handlers.Email.Attachments
-  alias Skillbook.Support.{Hidden, JSON}
+  alias Skillbook.Support.{Hidden, JSON, UntilError}
   alias Skillbook.{Command, Context, Flags, Mail, MailError}
 
   @addresses ~w(to cc bcc)
@@ -69,15 +69,10 @@ defmodule Skillbook.Handlers.Email.Compose do
 
   # Casts those of the addresses that are wanted.
   defp cast_all(flags, wanted?) do
-    Enum.reduce_while(@addresses, {:ok, flags}, fn name, {:ok, flags} ->
-      addresses = flags[name] |> List.wrap() |> Enum.filter(wanted?)
-
-      case if(addresses == [],
-             do: {:ok, flags},
-             else: Flags.cast_emails(Map.put(flags, name, addresses), name)
-           ) do
-        {:ok, flags} -> {:cont, {:ok, flags}}
-        {:error, error} -> {:halt, {:error, error}}
+    UntilError.reduce(@addresses, flags, fn name, flags ->
+      case flags[name] |> List.wrap() |> Enum.filter(wanted?) do
+        [] -> {:ok, flags}
+        addresses -> flags |> Map.put(name, addresses) |> Flags.cast_emails(name)
       end
     end)
   end

@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Email.Delete do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Support.Count
   alias Skillbook.{Connections, Mail, Result}
 
   @impl true
@@ -13,7 +14,7 @@ defmodule Skillbook.Handlers.Email.Delete do
 
     with {:ok, account} <- Connections.account(context, :mail),
          :ok <- Mail.label(account, ids, changes) do
-      count = if length(ids) == 1, do: "1 mail", else: "#{length(ids)} mails"
+      count = Count.text(length(ids), "mail")
       {:ok, Result.ok("Moved #{count} to the trash.", effects: [:mail_deleted])}
     end
   end

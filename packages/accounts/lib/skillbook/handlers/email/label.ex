@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Email.Label do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Support.Count
   alias Skillbook.{Connections, FlagError, Flags, Mail, Result}
 
   @impl true
@@ -30,7 +31,7 @@ defmodule Skillbook.Handlers.Email.Label do
 
       trash ->
         expected = "labels other than trash; `email.delete` deletes mails"
-        {:error, %FlagError{kind: :invalid, flag: "add", value: trash, expected: expected}}
+        FlagError.invalid("add", trash, expected)
     end
   end
 
@@ -43,7 +44,6 @@ defmodule Skillbook.Handlers.Email.Label do
       |> Enum.filter(& &1)
       |> Enum.join("; ")
 
-    count = if length(ids) == 1, do: "1 mail", else: "#{length(ids)} mails"
-    "Changed the labels of #{count}: #{done}."
+    "Changed the labels of #{Count.text(length(ids), "mail")}: #{done}."
   end
 end

@@ -7,7 +7,7 @@ defmodule Skillbook.Handlers.Email.Read do
   alias Skillbook.{Connections, Drive, FlagError, Mail, NotFoundError, Result}
   alias Skillbook.Handlers.Email.Show
   alias Skillbook.Mail.MIME
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
 
   # Characters of one message. The run cuts a long result too, and `results.read` reads on in it.
   @max 20_000
@@ -40,7 +40,7 @@ defmodule Skillbook.Handlers.Email.Read do
   defp thread(messages, flags) do
     limit = flags["limit"]
     shown = Enum.take(messages, -limit)
-    count = if length(messages) == 1, do: "1 message", else: "#{length(messages)} messages"
+    count = Count.text(length(messages), "message")
 
     head =
       if length(shown) == length(messages),
@@ -62,8 +62,7 @@ defmodule Skillbook.Handlers.Email.Read do
 
     if flags["from"] > last do
       expected = "a whole number up to #{last}, the last character of this mail"
-      error = %FlagError{kind: :invalid, flag: "from", value: flags["from"], expected: expected}
-      {:error, %{error | example: "1"}}
+      FlagError.invalid("from", flags["from"], expected, "1")
     else
       {:ok, [message], message(message, parts, flags["from"], @max_one) <> about}
     end

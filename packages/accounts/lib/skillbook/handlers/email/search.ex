@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Email.Search do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Calendar.{TimeZones, Words}
+  alias Skillbook.Support.Count
   alias Skillbook.{Connections, Flags, Mail, Result}
   alias Skillbook.Handlers.Email.Show
 
@@ -66,7 +67,7 @@ defmodule Skillbook.Handlers.Email.Search do
   defp text(%{messages: []}, query, flags), do: "No mails found: #{describe(query, flags)}"
 
   defp text(%{messages: messages, more: more}, query, flags) do
-    count = if length(messages) == 1, do: "1 mail", else: "#{length(messages)} mails"
+    count = Count.text(length(messages), "mail")
     more? = if more, do: ["There are more; narrow the search, or raise --limit (at most 100)."]
     head = "#{count}, the latest first: #{describe(query, flags)}"
     lines = [head] ++ Enum.map(messages, &Show.summary/1) ++ (more? || []) ++ [Show.note()]

@@ -2,8 +2,9 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
   @moduledoc false
   # Associations by the names of kinds and labels: `company:55`, `contact:101:Decision maker`.
 
-  alias Skillbook.Handlers.HubSpot.{API, Object, Properties}
-  alias Skillbook.Support.External
+  alias Skillbook.FlagError
+  alias Skillbook.Handlers.HubSpot.{API, Object}
+  alias Skillbook.Support.{External, UntilError}
 
   @type t :: %{to: Object.t(), id: String.t(), types: [map()]}
 
@@ -12,13 +13,10 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
   def read(_call, nil), do: {:ok, []}
 
   def read(call, texts) do
-    Enum.reduce_while(texts, {:ok, []}, fn text, {:ok, done} ->
+    UntilError.map(texts, fn text ->
       with {:ok, to, id, label} <- parse(call, text),
-           {:ok, types} <- types(call, to, label) do
-        {:cont, {:ok, done ++ [%{to: to, id: id, types: types}]}}
-      else
-        {:error, error} -> {:halt, {:error, error}}
-      end
+           {:ok, types} <- types(call, to, label),
+           do: {:ok, %{to: to, id: id, types: types}}
     end)
   end
 
@@ -34,7 +32,7 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
       _ ->
         kinds = Enum.join(allowed, ", ")
         expected = "KIND:ID or KIND:ID:LABEL, with one of the kinds #{kinds}"
-        Properties.invalid("associate", expected, text, "#{hd(allowed)}:101")
+        FlagError.invalid("associate", text, expected, "#{hd(allowed)}:101")
     end
   end
 
@@ -49,7 +47,7 @@ defmodule Skillbook.Handlers.HubSpot.Associations do
       named = for %{"label" => text} = one when is_binary(text) <- labels, do: one
 
       case Enum.find(named, &(String.downcase(&1["label"]) == String.downcase(label))) do
-        nil -> Properties.invalid("associate", expected(call, to, named), label, nil)
+        nil -> FlagError.invalid("associate", label, expected(call, to, named))
         one -> {:ok, [type(one["category"], one["typeId"])]}
       end
     end

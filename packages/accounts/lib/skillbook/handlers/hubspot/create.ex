@@ -60,13 +60,10 @@ defmodule Skillbook.Handlers.HubSpot.Create do
   defp look(result, _call, _properties), do: result
 
   # Notes and tasks need a time.
-  defp with_time(properties, %{object: %{one: one}, now: now}) when one in ["note", "task"],
-    do:
-      Map.put_new(
-        properties,
-        "hs_timestamp",
-        DateTime.to_iso8601(DateTime.truncate(now, :second))
-      )
+  defp with_time(properties, %{object: %{one: one}, now: now}) when one in ["note", "task"] do
+    now = now |> DateTime.truncate(:second) |> DateTime.to_iso8601()
+    Map.put_new(properties, "hs_timestamp", now)
+  end
 
   defp with_time(properties, _call), do: properties
 

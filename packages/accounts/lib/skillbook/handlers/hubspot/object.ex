@@ -131,10 +131,7 @@ defmodule Skillbook.Handlers.HubSpot.Object do
 
       wrong ->
         more = if object.one == "contact", do: ", or an e-mail address", else: ""
-        expected = "an id, a number as answers show it#{more}"
-
-        {:error,
-         %FlagError{kind: :invalid, flag: "id", expected: expected, value: wrong, example: "101"}}
+        FlagError.invalid("id", wrong, "an id, a number as answers show it#{more}", "101")
     end
   end
 

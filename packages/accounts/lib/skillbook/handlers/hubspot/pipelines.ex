@@ -2,7 +2,8 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
   @moduledoc false
   # Pipelines and stages of deals by their labels, which people see; HubSpot itself takes ids.
 
-  alias Skillbook.Handlers.HubSpot.{API, Properties}
+  alias Skillbook.FlagError
+  alias Skillbook.Handlers.HubSpot.API
   alias Skillbook.Support.External
 
   @max 20
@@ -57,7 +58,7 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
   defp find(list, name, flag, expected) do
     case matching(list, name) do
       [found | _] -> {:ok, found}
-      [] -> Properties.invalid(flag, "#{expected}: #{labels(list)}", name, nil)
+      [] -> FlagError.invalid(flag, name, "#{expected}: #{labels(list)}")
     end
   end
 
@@ -105,7 +106,7 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
 
     case matching(stages, name) do
       [] ->
-        Properties.invalid("stage", "a stage of a pipeline: #{labels(stages)}", name, nil)
+        FlagError.invalid("stage", name, "a stage of a pipeline: #{labels(stages)}")
 
       found ->
         ids = found |> Enum.map(& &1["id"]) |> Enum.uniq()

@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
 
   alias Skillbook.FlagError
   alias Skillbook.Handlers.HubSpot.API
-  alias Skillbook.Support.{Closest, External}
+  alias Skillbook.Support.{Closest, External, UntilError}
 
   @type condition :: {String.t(), String.t(), String.t()}
 
@@ -33,12 +33,12 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   end
 
   defp each(texts, flag, expected, example, read) do
-    Enum.reduce_while(texts, {:ok, []}, fn text, {:ok, done} ->
+    UntilError.map(texts, fn text ->
       with item when is_tuple(item) <- read.(text),
            {:ok, name} <- name(elem(item, 0)) do
-        {:cont, {:ok, done ++ [put_elem(item, 0, name)]}}
+        {:ok, put_elem(item, 0, name)}
       else
-        _ -> {:halt, invalid(flag, expected, text, example)}
+        _ -> FlagError.invalid(flag, text, expected, example)
       end
     end)
   end
@@ -87,7 +87,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
     example = List.first(near) || "email"
     expected = "a property of #{call.object.many} at HubSpot#{guess}"
     example = if flag in ["set", "where"], do: example <> "=VALUE", else: example
-    invalid(flag, String.trim_trailing(expected, "?"), name, example)
+    FlagError.invalid(flag, name, String.trim_trailing(expected, "?"), example)
   end
 
   defp key(text), do: text |> String.downcase() |> String.replace(~r/[\s_-]/u, "")
@@ -97,21 +97,18 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
           {:ok, map()} | {:error, FlagError.t()}
   def values(pairs, definitions, call) do
     with :ok <- known(Enum.map(pairs, &elem(&1, 0)), definitions, "set", call) do
-      Enum.reduce_while(pairs, {:ok, %{}}, fn {name, value}, {:ok, done} ->
+      UntilError.reduce(pairs, %{}, fn {name, value}, done ->
         definition = definitions[name]
 
         with :ok <- writable(name, definition),
-             {:ok, value} <- option(name, value, definition, "set") do
-          {:cont, {:ok, Map.put(done, name, value)}}
-        else
-          {:error, error} -> {:halt, {:error, error}}
-        end
+             {:ok, value} <- option(name, value, definition, "set"),
+             do: {:ok, Map.put(done, name, value)}
       end)
     end
   end
 
   defp writable(name, %{"modificationMetadata" => %{"readOnlyValue" => true}}),
-    do: invalid("set", "a property that can be set; HubSpot sets this one itself", name, nil)
+    do: FlagError.invalid("set", name, "a property that can be set; HubSpot sets this one itself")
 
   defp writable(_name, _definition), do: :ok
 
@@ -130,7 +127,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
             {:ok, Enum.map_join(pairs, ";", &elem(&1, 1))}
 
           {part, nil} ->
-            invalid(flag, "one of the values of #{name}: #{listed(options)}", part, nil)
+            FlagError.invalid(flag, part, "one of the values of #{name}: #{listed(options)}")
         end
     end
   end
@@ -168,14 +165,8 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   @doc "The filters of a search for conditions. An empty value means that the property has none."
   @spec filters([condition()], map(), API.call()) :: {:ok, [map()]} | {:error, FlagError.t()}
   def filters(conditions, definitions, call) do
-    with :ok <- known(Enum.map(conditions, &elem(&1, 0)), definitions, "where", call) do
-      Enum.reduce_while(conditions, {:ok, []}, fn condition, {:ok, done} ->
-        case filter(condition, definitions, call) do
-          {:ok, filter} -> {:cont, {:ok, done ++ [filter]}}
-          {:error, error} -> {:halt, {:error, error}}
-        end
-      end)
-    end
+    with :ok <- known(Enum.map(conditions, &elem(&1, 0)), definitions, "where", call),
+         do: UntilError.map(conditions, &filter(&1, definitions, call))
   end
 
   defp filter({name, "=", ""}, _definitions, _call),
@@ -185,7 +176,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
     do: {:ok, %{propertyName: name, operator: "HAS_PROPERTY"}}
 
   defp filter({name, operator, ""}, _definitions, _call),
-    do: invalid("where", "a condition with a value after #{operator}", name <> operator, nil)
+    do: FlagError.invalid("where", name <> operator, "a condition with a value after #{operator}")
 
   defp filter({name, operator, value}, definitions, call) do
     definition = definitions[name]
@@ -206,7 +197,7 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
         expected =
           "a day for #{name}: YYYY-MM-DD, yesterday, today or tomorrow, or a time in ISO 8601"
 
-        invalid("where", expected, value, "#{name}>=2026-01-31")
+        FlagError.invalid("where", value, expected, "#{name}>=2026-01-31")
     end
   end
 
@@ -227,11 +218,4 @@ defmodule Skillbook.Handlers.HubSpot.Properties do
   end
 
   defp midnight(date), do: DateTime.new(date, ~T[00:00:00])
-
-  @doc false
-  @spec invalid(String.t(), String.t(), String.t(), String.t() | nil) :: {:error, FlagError.t()}
-  def invalid(flag, expected, value, example) do
-    {:error,
-     %FlagError{kind: :invalid, flag: flag, expected: expected, value: value, example: example}}
-  end
 end

@@ -33,7 +33,7 @@ defmodule Skillbook.Handlers.HubSpot.Read do
 
       [first | _] ->
         text = "--id shows records that are known, and the others search"
-        {:error, %FlagError{kind: :conflict, flag: "id", flags: ["id", first], expected: text}}
+        FlagError.conflict(["id", first], text)
     end
   end
 
@@ -62,7 +62,7 @@ defmodule Skillbook.Handlers.HubSpot.Read do
         end
 
       [address | _] ->
-        Properties.invalid("id", "one address alone, or several ids", address, "101 102")
+        FlagError.invalid("id", address, "one address alone, or several ids", "101 102")
     end
   end
 

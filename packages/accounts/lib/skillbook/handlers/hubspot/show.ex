@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.HubSpot.Show do
 
   alias Skillbook.Handlers.HubSpot.{Object, Text}
   alias Skillbook.Result
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
 
   # Characters of a value in a list, of a value of a record alone, and of its body.
   @short 80
@@ -18,18 +18,14 @@ defmodule Skillbook.Handlers.HubSpot.Show do
 
   def list(object, records, total, properties, labels) do
     shown = length(records)
-    count = if total == 1, do: "1 #{object.one}", else: "#{total} #{object.many}"
+    count = Count.text(total, object.one, object.many)
     count = if total > shown, do: "#{shown} of #{count}", else: count
     names = Enum.uniq(object.line ++ properties)
     lines = Enum.map_join(records, "\n", &line(object, &1, names, labels))
     text = External.block("#{count} at HubSpot", lines, max: 40_000)
 
-    more =
-      if total > shown,
-        do: "\n#{total - shown} more; narrow the search, or raise --limit (at most 100)",
-        else: ""
-
-    ok(text <> more, %{records: records, total: total})
+    text = Enum.join([text | Count.more(total - shown, 100)], "\n")
+    ok(text, %{records: records, total: total})
   end
 
   @doc "A record alone, with all that is known about it."

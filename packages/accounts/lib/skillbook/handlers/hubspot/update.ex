@@ -6,6 +6,7 @@ defmodule Skillbook.Handlers.HubSpot.Update do
 
   alias Skillbook.FlagError
   alias Skillbook.Handlers.HubSpot.{API, Associations, Object, Pipelines, Show, Values}
+  alias Skillbook.Support.UntilError
 
   @impl true
   def execute(flags, context) do
@@ -36,18 +37,14 @@ defmodule Skillbook.Handlers.HubSpot.Update do
   end
 
   # Associating twice is harmless, so the whole command may be repeated.
-  defp associate(_call, _id, []), do: :ok
-
-  defp associate(call, id, [%{to: to} = one | rest]) do
-    case API.associate(call, id, to, one.id, one.types) do
-      {:ok, _} ->
-        associate(call, id, rest)
-
-      {:error, error} ->
+  defp associate(call, id, associations) do
+    UntilError.each(associations, fn %{to: to} = one ->
+      with {:error, error} <- API.associate(call, id, to, one.id, one.types) do
         {:error,
          "the properties of #{call.object.one} #{id} are set, but it is not associated with " <>
            "#{to.one} #{one.id}: #{Exception.message(error)}"}
-    end
+      end
+    end)
   end
 
   defp effect(%{one: "contact"}), do: :contact_updated

@@ -37,10 +37,17 @@ defmodule Skillbook.Handlers.HubSpot.Values do
       Enum.find(call.object.flags, fn {_, name, _} -> own[name] && name in (set ++ cleared) end)
 
     cond do
-      twice != [] -> conflict(["set"], "#{hd(twice)} is set twice")
-      flag != nil -> conflict([elem(flag, 0), used(flags, flag)], "both change #{elem(flag, 1)}")
-      both = Enum.find(cleared, &(&1 in set)) -> conflict(["set", "clear"], "both change #{both}")
-      true -> :ok
+      twice != [] ->
+        FlagError.conflict(["set"], "#{hd(twice)} is set twice")
+
+      flag != nil ->
+        FlagError.conflict([elem(flag, 0), used(flags, flag)], "both change #{elem(flag, 1)}")
+
+      both = Enum.find(cleared, &(&1 in set)) ->
+        FlagError.conflict(["set", "clear"], "both change #{both}")
+
+      true ->
+        :ok
     end
   end
 
@@ -48,16 +55,13 @@ defmodule Skillbook.Handlers.HubSpot.Values do
     if Enum.any?(flags["clear"] || [], &(Properties.norm(&1) == name)), do: "clear", else: "set"
   end
 
-  defp conflict(flags, text),
-    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
-
   defp owner(_call, nil), do: {:ok, %{}}
 
   defp owner(call, email) do
     with {:ok, owners} <- API.owners(call, email) do
       case owners do
         [%{"id" => id} | _] -> {:ok, %{"hubspot_owner_id" => to_string(id)}}
-        [] -> Properties.invalid("owner", "the address of a user of HubSpot", email, nil)
+        [] -> FlagError.invalid("owner", email, "the address of a user of HubSpot")
       end
     end
   end

@@ -8,7 +8,7 @@ defmodule Skillbook.Connections.Client.ServicesTest do
 
   defmodule Google do
     def auth(_options), do: {:secret, :token}
-    def rules, do: Skillbook.Connections.Client.Google
+    def rules, do: Skillbook.Connections.Client.GoogleRules
   end
 
   @files "https://www.googleapis.com/drive/v3/files"

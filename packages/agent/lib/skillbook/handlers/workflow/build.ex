@@ -182,7 +182,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
       "the id of your own profile, which must be in the book with the same rights; only a " <>
         "profile that may see everything can name another"
 
-    {:error, %FlagError{kind: :invalid, flag: "run-as", value: id, expected: expected}}
+    FlagError.invalid("run-as", id, expected)
   end
 
   defp profile(%{book: nil}, _id), do: nil
@@ -212,12 +212,13 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp taken(workflow) do
     action = workflow.flags["name"]
-    invalid("name", action, "a free name; #{workflow.name} already exists", action <> "_2")
-  end
 
-  defp invalid(flag, value, expected, example) do
-    {:error,
-     %FlagError{kind: :invalid, flag: flag, value: value, expected: expected, example: example}}
+    FlagError.invalid(
+      "name",
+      action,
+      "a free name; #{workflow.name} already exists",
+      action <> "_2"
+    )
   end
 
   # Counts the profile's own pages, also those that its agents with fewer rights cannot see.
@@ -305,7 +306,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp skill_folder(workflow) do
     domain = workflow.flags["domain"]
-    invalid("domain", domain, "a folder of commands; #{domain} is a skill", "workflows")
+    FlagError.invalid("domain", domain, "a folder of commands; #{domain} is a skill", "workflows")
   end
 
   defp page(%{name: name, description: description, flags: flags, text: text}, context) do

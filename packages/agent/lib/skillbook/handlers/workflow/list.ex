@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Workflow.List do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Support.Count
   alias Skillbook.Workflow.Pages
   alias Skillbook.Scheduler.Job
   alias Skillbook.{Book, Result, Schedule, View}
@@ -23,11 +24,9 @@ defmodule Skillbook.Handlers.Workflow.List do
   defp text(lines, domain) do
     scope = if domain, do: " in the domain #{domain}", else: ""
 
-    case length(lines) do
-      0 -> "No workflows#{scope}; `workflow.build` writes one"
-      1 -> Enum.join(["1 workflow#{scope}:" | lines], "\n")
-      n -> Enum.join(["#{n} workflows#{scope}:" | lines], "\n")
-    end
+    if lines == [],
+      do: "No workflows#{scope}; `workflow.build` writes one",
+      else: Enum.join(["#{Count.text(length(lines), "workflow")}#{scope}:" | lines], "\n")
   end
 
   defp workflow(%{schedule: nil} = entry, _context),

@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
 
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Support.UntilError
   alias Skillbook.Workflow.Pages
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Agent.Prose
@@ -22,24 +23,20 @@ defmodule Skillbook.Handlers.Workflow.Run do
   @flag ~r/\A-{0,2}([[:alnum:]_][^\s=]*)(?:=(.*))?\z/su
 
   defp parse_with(values) do
-    Enum.reduce_while(List.wrap(values), {:ok, %{}}, fn value, {:ok, flags} ->
+    values
+    |> List.wrap()
+    |> UntilError.reduce(%{}, fn value, flags ->
       case is_binary(value) && Regex.run(@flag, value) do
-        [_, name, text] ->
-          {:cont, {:ok, Map.update(flags, name, text, &(List.wrap(&1) ++ [text]))}}
-
-        [_, name] ->
-          {:cont, {:ok, Map.put(flags, name, true)}}
-
-        _ ->
-          {:halt, invalid(value)}
+        [_, name, text] -> {:ok, Map.update(flags, name, text, &(List.wrap(&1) ++ [text]))}
+        [_, name] -> {:ok, Map.put(flags, name, true)}
+        _ -> invalid(value)
       end
     end)
   end
 
   defp invalid(value) do
     expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
-    error = %FlagError{kind: :invalid, flag: "with", value: value, expected: expected}
-    {:error, %{error | example: "days=7"}}
+    FlagError.invalid("with", value, expected, "days=7")
   end
 
   # Each step is approved on its own, as if the workflow had been called by its name.

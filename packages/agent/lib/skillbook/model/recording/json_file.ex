@@ -5,7 +5,7 @@ defmodule Skillbook.Model.Recording.JSONFile do
   # A request mostly begins with the messages of an earlier one, so `keep` names that request and
   # how many of its messages it repeats.
 
-  alias Skillbook.Support.{JSON, ReadFile}
+  alias Skillbook.Support.{JSON, ReadFile, UntilError}
   alias Skillbook.{Document, RecordingError}
 
   @version 1
@@ -37,10 +37,10 @@ defmodule Skillbook.Model.Recording.JSONFile do
   defp expand(calls) do
     calls
     |> Enum.with_index(1)
-    |> Enum.reduce_while({:ok, []}, fn {call, number}, {:ok, done} ->
+    |> UntilError.reduce([], fn {call, number}, done ->
       case call(call, done) do
-        {:ok, call} -> {:cont, {:ok, [call | done]}}
-        :error -> {:halt, {:error, "a call #{number} that cannot be read"}}
+        {:ok, call} -> {:ok, [call | done]}
+        :error -> {:error, "a call #{number} that cannot be read"}
       end
     end)
     |> then(&with {:ok, done} <- &1, do: {:ok, Enum.reverse(done)})

@@ -4,7 +4,7 @@ defmodule Skillbook.Test.Format.Skillbook do
   # docs/testing.md describes its fields.
 
   alias Skillbook.{Frontmatter, FrontmatterError}
-  alias Skillbook.Support.Closest
+  alias Skillbook.Support.{Closest, UntilError}
   alias Skillbook.Test.{Evaluation, EvaluationFile, Match}
 
   # Fields of the whole file, which an evaluation may have too.
@@ -241,16 +241,13 @@ defmodule Skillbook.Test.Format.Skillbook do
   end
 
   defp answers(answer) do
-    Enum.reduce_while(answer, {:ok, []}, fn {key, value}, {:ok, fields} ->
+    UntilError.reduce(answer, [], fn {key, value}, fields ->
       field = String.to_existing_atom(key)
 
       with {:ok, [{_, texts}] = more} <-
              texts(field, value, "text, or a list of texts, in `#{key}`"),
-           :ok <- if(field == :matches, do: regexes(texts), else: :ok) do
-        {:cont, {:ok, fields ++ more}}
-      else
-        error -> {:halt, error}
-      end
+           :ok <- if(field == :matches, do: regexes(texts), else: :ok),
+           do: {:ok, fields ++ more}
     end)
   end
 
@@ -263,16 +260,13 @@ defmodule Skillbook.Test.Format.Skillbook do
   end
 
   defp calls(field, value) do
-    Enum.reduce_while(List.wrap(value), {:ok, [{field, []}]}, fn item, {:ok, [{_, calls}]} ->
-      case call(item) do
-        {:ok, call} -> {:cont, {:ok, [{field, calls ++ [call]}]}}
-        {:error, got} -> {:halt, {:error, "commands, or `name` with `flags`,", got}}
-      end
-    end)
-    |> then(fn
-      {:ok, [{_, []}]} -> wrong("commands, or `name` with `flags`,", value)
-      read -> read
-    end)
+    expected = "commands, or `name` with `flags`,"
+
+    case UntilError.map(List.wrap(value), &call/1) do
+      {:ok, []} -> wrong(expected, value)
+      {:ok, calls} -> {:ok, [{field, calls}]}
+      {:error, got} -> {:error, expected, got}
+    end
   end
 
   defp call(line) when is_binary(line) do
@@ -295,11 +289,8 @@ defmodule Skillbook.Test.Format.Skillbook do
 
   # `/late/` is a regular expression.
   defp patterns(flags) do
-    Enum.reduce_while(flags, {:ok, %{}}, fn {name, value}, {:ok, done} ->
-      case pattern(value) do
-        {:ok, value} -> {:cont, {:ok, Map.put(done, name, value)}}
-        :error -> {:halt, :error}
-      end
+    UntilError.reduce(flags, %{}, fn {name, value}, done ->
+      with {:ok, value} <- pattern(value), do: {:ok, Map.put(done, name, value)}
     end)
   end
 

@@ -3,7 +3,7 @@ defmodule Skillbook.MCP.Client.Call do
   # The handler of the commands that are tools of a server. The executor has asked the policy
   # before; texts of the answer are marked as those of a stranger.
 
-  alias Skillbook.MCP.Client.{Error, Session, Settings, Table, Tools}
+  alias Skillbook.MCP.Client.{Error, Session, Settings, State, Tools}
   alias Skillbook.Support.{External, JSON}
   alias Skillbook.{Context, Result}
 
@@ -30,7 +30,7 @@ defmodule Skillbook.MCP.Client.Call do
   end
 
   defp tool(settings, entry) do
-    with %Tools{} = tool <- Table.entries(settings).tools[entry.name],
+    with %Tools{} = tool <- State.entries(settings).tools[entry.name],
          true <- entry.source == settings.label,
          true <- entry.path == Tools.path(settings, tool.tool) do
       {:ok, tool}

@@ -7,7 +7,7 @@ defmodule Skillbook.MCP.Client.HTTP do
   alias Skillbook.Support.Secret
   alias Skillbook.HTTP, as: Client
   alias Skillbook.HTTP.Response
-  alias Skillbook.MCP.Client.{Elicitation, Error, Session, Settings, Table}
+  alias Skillbook.MCP.Client.{Elicitation, Error, Session, Settings, State}
   alias Skillbook.Model.SSE
   alias Skillbook.Support.JSON
 
@@ -416,7 +416,7 @@ defmodule Skillbook.MCP.Client.HTTP do
   @doc "Ends the session of an older server."
   @spec leave(Settings.t()) :: :ok
   def leave(settings) do
-    with %{id: id} = session when id != nil <- Table.session(settings),
+    with %{id: id} = session when id != nil <- State.session(settings),
          {:ok, headers} <- headers(settings, session, %{}, []) do
       send = [method: :delete, url: url(settings), headers: without_body(headers)]
       Client.request(send, Keyword.merge(settings.http, timeout: 1_000, connect_timeout: 1_000))

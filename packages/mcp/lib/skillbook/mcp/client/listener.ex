@@ -4,7 +4,7 @@ defmodule Skillbook.MCP.Client.Listener do
   # stream of changes is asked again at each `:refresh` alone.
 
   alias Skillbook.MCP.Client
-  alias Skillbook.MCP.Client.{Error, HTTP, Session, Table}
+  alias Skillbook.MCP.Client.{Error, HTTP, Session, State}
 
   @no_session 100
   @first_pause 1_000
@@ -25,7 +25,7 @@ defmodule Skillbook.MCP.Client.Listener do
     began = now()
 
     outcome =
-      case Table.session(settings) do
+      case State.session(settings) do
         nil -> :waiting
         session -> listen(settings, session, again?)
       end

@@ -5,7 +5,7 @@ defmodule Skillbook.MCP.Client.Reader do
   # A file that differs in anything is not shown.
 
   alias Skillbook.MCP.Client
-  alias Skillbook.MCP.Client.{Error, Session, Settings, Skills, Table}
+  alias Skillbook.MCP.Client.{Error, Session, Settings, Skills, State}
   alias Skillbook.Package.Publish
   alias Skillbook.Support.External
   alias Skillbook.{Book, Entry, Frontmatter, View}
@@ -68,7 +68,7 @@ defmodule Skillbook.MCP.Client.Reader do
   end
 
   defp text(settings, entry, path) do
-    skill = Table.entries(settings).skills[entry.name]
+    skill = State.entries(settings).skills[entry.name]
 
     cond do
       skill == nil or not String.contains?(entry.body, skill.digest) ->
@@ -129,7 +129,7 @@ defmodule Skillbook.MCP.Client.Reader do
   def read(settings, skill, path) do
     file = Map.fetch!(skill.files, path)
 
-    case Table.file(settings, file.digest) do
+    case State.file(settings, file.digest) do
       nil -> fetch(settings, skill, path, file)
       # Another skill may have had the same bytes with another frontmatter in its entry.
       bytes -> verified(settings, skill, path, file, bytes)
@@ -143,7 +143,7 @@ defmodule Skillbook.MCP.Client.Reader do
            Session.request(settings, "resources/read", %{"uri" => file.uri}, max: max),
          {:ok, bytes} <- content(settings, skill, path, file, result),
          {:ok, bytes} <- verified(settings, skill, path, file, bytes) do
-      Table.put_file(settings, file.digest, bytes)
+      State.put_file(settings, file.digest, bytes)
       {:ok, bytes}
     end
   end

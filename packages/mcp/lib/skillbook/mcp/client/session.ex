@@ -6,7 +6,7 @@ defmodule Skillbook.MCP.Client.Session do
   # All of it runs in the calling process, so a slow server delays nobody else. Of the client's
   # features a server may use only elicitation, and that only if the application gave a function.
 
-  alias Skillbook.MCP.Client.{Elicitation, Error, HTTP, Settings, Stdio, Table}
+  alias Skillbook.MCP.Client.{Elicitation, Error, HTTP, Settings, State, Stdio}
   alias Skillbook.MCP.Protocol
   alias Skillbook.Support.External
 
@@ -69,7 +69,7 @@ defmodule Skillbook.MCP.Client.Session do
         {:error, %Error{kind: kind, code: code}}
         when (kind == :status and code == 404 and session.id != nil) or
                (kind == :rpc and code == @unsupported_version) ->
-          Table.put_session(settings, nil)
+          State.put_session(settings, nil)
 
           with {:ok, session} <- session(settings, options),
                do: rounds(settings, session, method, params, options, @max_rounds)
@@ -156,7 +156,7 @@ defmodule Skillbook.MCP.Client.Session do
   @doc "The session of the server; makes one if there is none."
   @spec session(Settings.t(), keyword()) :: {:ok, t()} | {:error, Error.t()}
   def session(settings, options \\ []) do
-    case Table.session(settings) do
+    case State.session(settings) do
       nil ->
         options = Keyword.put_new_lazy(options, :deadline, fn -> deadline(settings) end)
         connect(settings, Keyword.take(options, [:deadline]))
@@ -168,7 +168,7 @@ defmodule Skillbook.MCP.Client.Session do
 
   defp connect(settings, options) do
     with {:ok, session} <- discover(settings, options, 1) do
-      Table.put_session(settings, session)
+      State.put_session(settings, session)
       {:ok, session}
     end
   end

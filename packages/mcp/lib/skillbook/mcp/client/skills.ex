@@ -9,7 +9,7 @@ defmodule Skillbook.MCP.Client.Skills do
   alias Skillbook.Frontmatter
   alias Skillbook.MCP.Client.{Settings, SkillURI}
   alias Skillbook.Package.{Publish, Skill}
-  alias Skillbook.Support.{External, JSON}
+  alias Skillbook.Support.{External, JSON, UntilError}
 
   # Limits of the extension.
   @max_files 512
@@ -92,15 +92,7 @@ defmodule Skillbook.MCP.Client.Skills do
     do: {:error, "expected at most #{@max_files} files, got #{length(list)}"}
 
   defp files(list, root, uri) when is_list(list) do
-    read =
-      Enum.reduce_while(list, {:ok, []}, fn item, {:ok, files} ->
-        case file(item, root) do
-          {:ok, file} -> {:cont, {:ok, [file | files]}}
-          error -> {:halt, error}
-        end
-      end)
-
-    with {:ok, files} <- read do
+    with {:ok, files} <- UntilError.map(list, &file(&1, root)) do
       paths = Enum.map(files, &elem(&1, 0))
       bytes = files |> Enum.map(fn {_path, file} -> file.size end) |> Enum.sum()
 

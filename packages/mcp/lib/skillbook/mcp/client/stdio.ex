@@ -9,7 +9,7 @@ defmodule Skillbook.MCP.Client.Stdio do
   use GenServer
 
   alias Skillbook.Support.Secret
-  alias Skillbook.MCP.Client.{Error, Session, Table}
+  alias Skillbook.MCP.Client.{Error, Session, State}
   alias Skillbook.Support.JSON
 
   require Logger
@@ -51,7 +51,7 @@ defmodule Skillbook.MCP.Client.Stdio do
   end
 
   defp call(settings, request, timeout) do
-    GenServer.call(Table.stdio(settings) || throw(:stopped), request, timeout)
+    GenServer.call(State.stdio(settings) || throw(:stopped), request, timeout)
   catch
     :exit, {:timeout, _call} ->
       Session.error(settings, :timeout, "no answer within the time limit")
@@ -63,8 +63,8 @@ defmodule Skillbook.MCP.Client.Stdio do
   @impl true
   def init(settings) do
     Process.flag(:trap_exit, true)
-    Table.put_session(settings, nil)
-    Table.put_stdio(settings, self())
+    State.put_session(settings, nil)
+    State.put_stdio(settings, self())
 
     {:ok,
      %{
@@ -301,7 +301,7 @@ defmodule Skillbook.MCP.Client.Stdio do
 
       port = Port.open({:spawn_executable, "/bin/sh"}, options)
       os_pid = with {:os_pid, pid} <- Port.info(port, :os_pid), do: pid
-      Table.put_session(settings, nil)
+      State.put_session(settings, nil)
       unwritten = :atomics.new(1, [])
       writer = spawn_link(fn -> writer(port, unwritten) end)
       state = %{state | port: port, os_pid: os_pid, writer: writer, unwritten: unwritten}
@@ -359,7 +359,7 @@ defmodule Skillbook.MCP.Client.Stdio do
 
   defp ended(%{settings: settings} = state, reason) do
     Logger.warning("the MCP server #{settings.label}: #{reason}")
-    Table.put_session(settings, nil)
+    State.put_session(settings, nil)
 
     for {_id, pending} <- state.pending do
       Process.demonitor(pending.monitor, [:flush])

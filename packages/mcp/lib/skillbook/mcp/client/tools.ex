@@ -8,7 +8,7 @@ defmodule Skillbook.MCP.Client.Tools do
 
   alias Skillbook.MCP.Client.{HTTP, Settings}
   alias Skillbook.Package.Publish
-  alias Skillbook.Support.{External, JSON}
+  alias Skillbook.Support.{External, JSON, UntilError}
   alias Skillbook.Frontmatter
 
   @max_name 128
@@ -184,11 +184,9 @@ defmodule Skillbook.MCP.Client.Tools do
 
   # Only properties of properties may have one.
   defp annotated(%{"properties" => %{} = properties}, path, found) do
-    Enum.reduce_while(Enum.sort(properties), {:ok, found}, fn {name, schema}, {:ok, found} ->
+    UntilError.reduce(Enum.sort(properties), found, fn {name, schema}, found ->
       with {:ok, found} <- own_header(schema, path ++ [name], found),
-           {:ok, found} <- annotated(schema, path ++ [name], found),
-           do: {:cont, {:ok, found}},
-           else: (error -> {:halt, error})
+           do: annotated(schema, path ++ [name], found)
     end)
   end
 
@@ -253,19 +251,19 @@ defmodule Skillbook.MCP.Client.Tools do
   end
 
   def arguments(%{flags: known}, flags) do
-    Enum.reduce_while(flags, {:ok, %{}}, fn {flag, value}, {:ok, arguments} ->
+    UntilError.reduce(flags, %{}, fn {flag, value}, arguments ->
       case known[normalize(flag)] do
         {name, :json} ->
           case decode(value) do
-            {:ok, value} -> {:cont, {:ok, Map.put(arguments, name, value)}}
-            :error -> {:halt, {:error, "expected JSON as --#{name}"}}
+            {:ok, value} -> {:ok, Map.put(arguments, name, value)}
+            :error -> {:error, "expected JSON as --#{name}"}
           end
 
         {name, _kind} ->
-          {:cont, {:ok, Map.put(arguments, name, value)}}
+          {:ok, Map.put(arguments, name, value)}
 
         nil ->
-          {:cont, {:ok, arguments}}
+          {:ok, arguments}
       end
     end)
   end

@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Search.Query
-  alias Skillbook.Support.External
+  alias Skillbook.Support.{Count, External}
   alias Skillbook.Vault.Hit
   alias Skillbook.{FlagError, Flags, Result, Vault}
 
@@ -35,16 +35,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
 
       wrong ->
         expected = "a field and its value as name=value"
-        value = Enum.join(wrong, "=")
-
-        {:error,
-         %FlagError{
-           kind: :invalid,
-           flag: "field",
-           value: value,
-           expected: expected,
-           example: "status=open"
-         }}
+        FlagError.invalid("field", Enum.join(wrong, "="), expected, "status=open")
     end
   end
 
@@ -65,21 +56,16 @@ defmodule Skillbook.Handlers.Markdown.Search do
   defp text(%{total: 0}, flags), do: "No notes found#{describe(flags)}"
 
   defp text(results, flags) do
-    count = if results.total == 1, do: "1 note", else: "#{results.total} notes"
     several_vaults? = results.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
     hits = Enum.map(results.hits, &hit(&1, several_vaults?))
-    head = "#{count}#{describe(flags)}#{how(results.match)}"
-    Enum.join([head | hits] ++ more(results.total - length(hits)), "\n")
+    head = "#{Count.text(results.total, "note")}#{describe(flags)}#{how(results.match)}"
+    more = Count.more(results.total - length(hits), Vault.max_limit())
+    Enum.join([head | hits] ++ more, "\n")
   end
 
   defp how(:all), do: ""
   defp how(:any), do: ", none has all of it and these have some"
   defp how(:meaning), do: ", by words and by meaning"
-
-  defp more(0), do: []
-
-  defp more(count),
-    do: ["#{count} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"]
 
   # A document of a drive is a stranger's text.
   defp hit(%{external: true} = hit, several_vaults?) do
@@ -89,19 +75,16 @@ defmodule Skillbook.Handlers.Markdown.Search do
     snippet =
       if hit.snippet == "", do: "", else: "\n  #{External.line(Hit.marked(hit, "**", "**"), 500)}"
 
-    "- #{External.line(hit.path)}#{vault}: #{External.line(hit.title)} (#{word_count(hit)}, " <>
-      "external_input)#{tags}#{snippet}"
+    "- #{External.line(hit.path)}#{vault}: #{External.line(hit.title)} " <>
+      "(#{Count.text(hit.word_count, "word")}, external_input)#{tags}#{snippet}"
   end
 
   defp hit(hit, several_vaults?) do
     vault = if several_vaults?, do: " in #{hit.vault}", else: ""
     tags = Enum.map_join(hit.tags, &" ##{&1}")
     snippet = if hit.snippet == "", do: "", else: "\n  #{Hit.marked(hit, "**", "**")}"
-    "- #{hit.path}#{vault}: #{hit.title} (#{word_count(hit)})#{tags}#{snippet}"
+    "- #{hit.path}#{vault}: #{hit.title} (#{Count.text(hit.word_count, "word")})#{tags}#{snippet}"
   end
-
-  defp word_count(%{word_count: 1}), do: "1 word"
-  defp word_count(%{word_count: count}), do: "#{count} words"
 
   defp describe(flags) do
     parts =

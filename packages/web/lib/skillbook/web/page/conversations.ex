@@ -7,7 +7,8 @@ defmodule Skillbook.Web.Page.Conversations do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Book
-  alias Skillbook.Transcript.Stored
+  alias Skillbook.SQL.Values
+  alias Skillbook.Transcript.Conversations
   alias Skillbook.Web.Page.{Layout, Parts}
 
   @limit 200
@@ -17,7 +18,7 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      with {:ok, conversations} <- Stored.list(book, request.caller.profile, @limit) do
+      with {:ok, conversations} <- Conversations.list(book, request.caller.profile, @limit) do
         conversations = Enum.map(conversations, &times/1)
         data = %{stored: book.conversations != false, conversations: conversations}
 
@@ -33,7 +34,7 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      with {:ok, conversation, parts} <- Stored.fetch(book, request.caller.profile, run) do
+      with {:ok, conversation, parts} <- Conversations.fetch(book, request.caller.profile, run) do
         conversation = times(conversation)
         data = %{conversation: conversation, parts: parts}
         content = fn -> conversation(request, conversation, parts) end
@@ -46,7 +47,8 @@ defmodule Skillbook.Web.Page.Conversations do
     end)
   end
 
-  defp times(one), do: %{one | started_at: time(one.started_at), ended_at: time(one.ended_at)}
+  defp times(one),
+    do: %{one | started_at: Values.time(one.started_at), ended_at: Values.time(one.ended_at)}
 
   defp list(_request, %{conversations: [], stored: false}) do
     Parts.empty([

@@ -1,12 +1,12 @@
-defmodule Skillbook.Support.ShapeTest do
+defmodule Skillbook.Support.OutlineTest do
   # No log line of a handler or callback that ends in an odd way has a value of a flag.
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.Support.Shape
+  alias Skillbook.Support.Outline
 
-  doctest Shape
+  doctest Outline
 
   @moduletag :tmp_dir
   @secret "s3cret-marker"

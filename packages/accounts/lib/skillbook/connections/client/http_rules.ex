@@ -1,4 +1,4 @@
-defmodule Skillbook.Connections.Client.HTTP do
+defmodule Skillbook.Connections.Client.HTTPRules do
   @moduledoc false
   # The rules of any HTTP server, for vendors without rules of their own.
 

@@ -1,4 +1,4 @@
-defmodule Skillbook.Embedding.Query do
+defmodule Skillbook.Embedding.QueryVectors do
   @moduledoc false
   # The vector of a search query: from a cache of recent queries, or from the book's embedder
   # within its time limit. A search never fails because of the embedder; without a vector it goes
@@ -8,6 +8,7 @@ defmodule Skillbook.Embedding.Query do
 
   alias Skillbook.Embedding.Vectors
   alias Skillbook.Search.{Index, Query}
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Embedder, Telemetry}
 
   # The number of queries in the cache.
@@ -72,15 +73,11 @@ defmodule Skillbook.Embedding.Query do
     |> Enum.uniq()
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.chunk_every(@max_texts)
-    |> Enum.reduce_while({:ok, %{}}, fn texts, {:ok, done} ->
-      case Embedder.embed(book.embedder, texts) do
-        {:ok, vectors} ->
-          done = texts |> Enum.zip(vectors) |> Enum.into(done)
-          progress.(map_size(done))
-          {:cont, {:ok, done}}
-
-        error ->
-          {:halt, error}
+    |> UntilError.reduce(%{}, fn texts, done ->
+      with {:ok, vectors} <- Embedder.embed(book.embedder, texts) do
+        done = texts |> Enum.zip(vectors) |> Enum.into(done)
+        progress.(map_size(done))
+        {:ok, done}
       end
     end)
   end

@@ -1,9 +1,9 @@
-defmodule Skillbook.Embedding.QueryTest do
+defmodule Skillbook.Embedding.QueryVectorsTest do
   use Skillbook.SkillsCase, async: true
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.{Entries, Indexer, Query}
+  alias Skillbook.Embedding.{Entries, Indexer, QueryVectors}
   alias Skillbook.Search.Candidates
   alias Skillbook.{Book, Embedder, Embedders, EmbedderError, View}
 
@@ -45,15 +45,15 @@ defmodule Skillbook.Embedding.QueryTest do
   test "the cache has a limit and keeps no text", %{folder: folder} do
     book = start(folder, fn _ -> :ok end)
     struct = Book.fetch!(book)
-    for n <- 1..300, do: Query.vector(struct, "secret number #{n}")
-    table = Module.concat(book, QueryVectors)
+    for n <- 1..300, do: QueryVectors.vector(struct, "secret number #{n}")
+    table = Module.concat(book, "QueryVectors")
     # A slot and a vector for each of 256 queries, and the count.
     assert :ets.info(table, :size) == 2 * 256 + 1
     refute inspect(:ets.tab2list(table), limit: :infinity) =~ "secret"
     assert length(Embedders.calls()) == 300
-    Query.vector(struct, "secret number 300")
+    QueryVectors.vector(struct, "secret number 300")
     assert Embedders.calls() == []
-    Query.vector(struct, "secret number 1")
+    QueryVectors.vector(struct, "secret number 1")
     assert Embedders.calls() == [["secret number 1"]]
   end
 

@@ -1,4 +1,4 @@
-defmodule Skillbook.Preflight.Profiles do
+defmodule Skillbook.Preflight.ProfileCatalog do
   @moduledoc false
   # The profiles that the router may name to a caller, as the entries of a catalog of their own,
   # so that search, vectors and the model work as for skills.
@@ -6,8 +6,9 @@ defmodule Skillbook.Preflight.Profiles do
   # The catalog has no other profiles, so nothing that the router returns depends on them.
 
   alias Skillbook.Book.{Cache, Profiles}
-  alias Skillbook.Embedding.{Query, Vectors}
+  alias Skillbook.Embedding.{QueryVectors, Vectors}
   alias Skillbook.Preflight.Subject
+  alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Catalog, Embedder, Frontmatter, Native, Profile, Source, View}
 
   # Descriptions that the embedder gets at once.
@@ -112,7 +113,7 @@ defmodule Skillbook.Preflight.Profiles do
 
   defp meaning(%Book{embedder: embedder} = book, catalog, vectors, text) when embedder != nil do
     with :ok <- embed(book, catalog, vectors),
-         vector when vector != nil <- Query.vector(book, text),
+         vector when vector != nil <- QueryVectors.vector(book, text),
          do: {vectors, vector},
          else: (_ -> nil)
   end
@@ -127,19 +128,16 @@ defmodule Skillbook.Preflight.Profiles do
       {_known, missing} ->
         missing
         |> Enum.chunk_every(@at_once)
-        |> Enum.reduce_while(:ok, fn digests, :ok ->
+        |> UntilError.each(fn digests ->
           texts = for {_digest, text} <- Native.vectors_texts(catalog.ref, digests), do: text
-          made = Embedder.embed(book.embedder, texts, timeout: book.embedder_timeout)
-          if match?({:ok, _}, made), do: put(vectors, digests, made), else: {:halt, :error}
-        end)
-    end
-  end
+          options = [timeout: book.embedder_timeout]
 
-  defp put(vectors, digests, {:ok, made}) do
-    # Of different sizes: the embedder has changed meanwhile.
-    case Vectors.put(vectors, Enum.zip(digests, made)) do
-      :ok -> {:cont, :ok}
-      {:error, _sizes} -> {:halt, :error}
+          # Vectors of different sizes are an error: the embedder has changed meanwhile.
+          with {:ok, made} <- Embedder.embed(book.embedder, texts, options),
+               :ok <- Vectors.put(vectors, Enum.zip(digests, made)),
+               do: :ok,
+               else: (_error -> :error)
+        end)
     end
   end
 end

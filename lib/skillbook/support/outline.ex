@@ -1,4 +1,4 @@
-defmodule Skillbook.Support.Shape do
+defmodule Skillbook.Support.Outline do
   @moduledoc false
   # Describes values of handlers and callbacks for log lines, without what they hold: a value may
   # have the flags of a command, or assigns.
@@ -10,9 +10,9 @@ defmodule Skillbook.Support.Shape do
   @doc """
   Describes a value by its type; atoms are shown.
 
-      iex> Skillbook.Support.Shape.text({:error, %{"password" => "secret"}})
+      iex> Skillbook.Support.Outline.text({:error, %{"password" => "secret"}})
       "{:error, a map}"
-      iex> Skillbook.Support.Shape.text(~D[2026-03-01])
+      iex> Skillbook.Support.Outline.text(~D[2026-03-01])
       "a Date"
   """
   @spec text(term()) :: String.t()
@@ -41,9 +41,9 @@ defmodule Skillbook.Support.Shape do
   Describes the reason of a crash as `Exception.format_exit/1` does, without values: the exception
   with its message, what was thrown, or the reason of an exit.
 
-      iex> Skillbook.Support.Shape.crash({:bad, %{"password" => "secret"}})
+      iex> Skillbook.Support.Outline.crash({:bad, %{"password" => "secret"}})
       "exit: {:bad, a map}"
-      iex> Skillbook.Support.Shape.crash({:timeout, {GenServer, :call, [:server, "secret"]}})
+      iex> Skillbook.Support.Outline.crash({:timeout, {GenServer, :call, [:server, "secret"]}})
       "exited in: GenServer.call/2, :timeout"
   """
   @spec crash(term()) :: String.t()

@@ -1,4 +1,4 @@
-defmodule Skillbook.Approval.Request do
+defmodule Skillbook.Approval.Pending do
   @moduledoc false
   # Stores a call for which the `:ask` callback answered `:pending`.
 

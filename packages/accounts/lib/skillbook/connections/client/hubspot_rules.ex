@@ -1,11 +1,11 @@
-defmodule Skillbook.Connections.Client.HubSpot do
+defmodule Skillbook.Connections.Client.HubSpotRules do
   @moduledoc false
   # The rules of HubSpot's interface: https://developers.hubspot.com/docs/api/error-handling and
   # https://developers.hubspot.com/docs/api/usage-details
 
   @behaviour Skillbook.Connections.Client.Rules
 
-  alias Skillbook.Connections.Client.{HTTP, Rules}
+  alias Skillbook.Connections.Client.{HTTPRules, Rules}
 
   @impl true
   def service(_url), do: "HubSpot"
@@ -15,7 +15,7 @@ defmodule Skillbook.Connections.Client.HubSpot do
 
   @impl true
   def failure(status, headers, json, body) do
-    failure = HTTP.failure(status, headers, json, body)
+    failure = HTTPRules.failure(status, headers, json, body)
     json = if is_map(json), do: json, else: %{}
     code = Rules.code(json["policyName"]) || Rules.code(json["category"])
     %{by_status(status, headers, json, failure) | code: code}
@@ -86,14 +86,9 @@ defmodule Skillbook.Connections.Client.HubSpot do
   # Searches have it in their body.
   @impl true
   def page(request, token) do
-    if is_map(request[:json]) do
-      Keyword.update!(request, :json, &Map.put(&1, "after", token))
-    else
-      query =
-        for {name, value} <- request[:query] || [], to_string(name) != "after", do: {name, value}
-
-      Keyword.put(request, :query, query ++ [{"after", token}])
-    end
+    if is_map(request[:json]),
+      do: Keyword.update!(request, :json, &Map.put(&1, "after", token)),
+      else: Rules.put_query(request, "after", token)
   end
 
   # Its batches are requests of their own, such as /batch/read.

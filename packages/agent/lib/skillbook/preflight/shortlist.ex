@@ -1,4 +1,4 @@
-defmodule Skillbook.Preflight.Shown do
+defmodule Skillbook.Preflight.Shortlist do
   @moduledoc false
   # The entries that the model of the router sees: all, if they are few. Else those that keywords,
   # words and vectors find for the message, and words for the messages before it. They come from

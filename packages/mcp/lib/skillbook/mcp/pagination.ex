@@ -1,4 +1,4 @@
-defmodule Skillbook.MCP.Page do
+defmodule Skillbook.MCP.Pagination do
   @moduledoc false
   # Pages of a list. A cursor holds the key of the last item that a page had, so it needs no state
   # and stays valid when the list changes; a key of a client's own making only begins a page of
@@ -13,10 +13,11 @@ defmodule Skillbook.MCP.Page do
   Returns the page of a sorted list that the parameters ask for, and the fields for the next
   one. In place of a list, a function returns the items after a key, or all after `nil`.
 
-      iex> {:ok, page, more} = Skillbook.MCP.Page.of(~w(a b c), %{}, "letters", 2, & &1)
+      iex> {:ok, page, more} = Skillbook.MCP.Pagination.of(~w(a b c), %{}, "letters", 2, & &1)
       iex> page
       ["a", "b"]
-      iex> Skillbook.MCP.Page.of(~w(a b c), %{"cursor" => more["nextCursor"]}, "letters", 2, & &1)
+      iex> params = %{"cursor" => more["nextCursor"]}
+      iex> Skillbook.MCP.Pagination.of(~w(a b c), params, "letters", 2, & &1)
       {:ok, ["c"], %{}}
   """
   @spec of(

@@ -1,4 +1,4 @@
-defmodule Skillbook.Support.Tokens do
+defmodule Skillbook.Support.TokenCount do
   @moduledoc false
   # Estimates the tokens of a text: one for four ASCII characters, or for one other character.
 

@@ -1,11 +1,12 @@
-defmodule Skillbook.Preflight.Router do
+defmodule Skillbook.Preflight.Stages do
   @moduledoc false
   # Runs the stages of the router, each in a process that is killed at the common time limit, and
   # combines their picks. Nothing that happens in a stage reaches the caller.
 
   alias Skillbook.Book.Cache
   alias Skillbook.Preflight
-  alias Skillbook.Preflight.{Choice, Pick, Profiles, Retrieval, Settings, Shown, Subject}
+  alias Skillbook.Preflight.{Choice, Pick, ProfileCatalog, Retrieval, Settings}
+  alias Skillbook.Preflight.{Shortlist, Subject}
   alias Skillbook.Run.Worker
   alias Skillbook.Search.Query
   alias Skillbook.{Native, Telemetry, View}
@@ -35,7 +36,15 @@ defmodule Skillbook.Preflight.Router do
         ) :: Preflight.t()
   def profile(view, messages, settings, explain, ids) do
     settings = %{settings | max: 1, stages: settings.stages -- [:keywords]}
-    choose(view, :profiles, fn -> Profiles.subject(view, ids) end, messages, settings, explain)
+
+    choose(
+      view,
+      :profiles,
+      fn -> ProfileCatalog.subject(view, ids) end,
+      messages,
+      settings,
+      explain
+    )
   end
 
   defp choose(_view, _among, _subject, _messages, %{enabled: false}, _explain), do: %Preflight{}
@@ -198,7 +207,7 @@ defmodule Skillbook.Preflight.Router do
 
   defp find(:model, %{subject: subject, settings: settings} = state, left) do
     triggered = triggered(state)
-    shown = Shown.names(subject, state.messages, Enum.map(triggered, &elem(&1, 0)))
+    shown = Shortlist.names(subject, state.messages, Enum.map(triggered, &elem(&1, 0)))
 
     if decided?(shown, triggered, state),
       do: :not_needed,

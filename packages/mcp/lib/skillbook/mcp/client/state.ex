@@ -1,4 +1,4 @@
-defmodule Skillbook.MCP.Client.Table do
+defmodule Skillbook.MCP.Client.State do
   @moduledoc false
   # The state of a book's MCP servers, in one table: readers wait for no process. The table
   # belongs to the supervisor of the book, so the last good entries survive a crash of a client.

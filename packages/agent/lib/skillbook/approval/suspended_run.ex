@@ -1,4 +1,4 @@
-defmodule Skillbook.Approval.Conversation do
+defmodule Skillbook.Approval.SuspendedRun do
   @moduledoc false
   # The conversation in which a call was made: stored when the agent's run ends, and resumed with
   # the result of the call.
@@ -97,15 +97,7 @@ defmodule Skillbook.Approval.Conversation do
     end
   end
 
-  defp error(kind, approval) do
-    {:error,
-     %ApprovalError{
-       kind: kind,
-       ref: approval.ref,
-       name: approval.name,
-       profile: approval.profile
-     }}
-  end
+  defp error(kind, approval), do: {:error, ApprovalError.new(kind, approval)}
 
   @doc """
   `context.shown` for the approved command: the origins of the texts from outside in the stored

@@ -1,8 +1,8 @@
-defmodule Skillbook.Transcript.StoredTest do
+defmodule Skillbook.Transcript.ConversationsTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Agent.Result
-  alias Skillbook.Transcript.Stored
+  alias Skillbook.Transcript.Conversations
   alias Skillbook.{Agent, Book, Model, OptionError, PostgresCase, Profile, SQL}
 
   @moduletag :tmp_dir
@@ -35,14 +35,16 @@ defmodule Skillbook.Transcript.StoredTest do
   @reply "On it.\n\n```cmd\nx.run --to \"a\0b\"\nx.gone\n```"
 
   defp parts(book, run) do
-    {:ok, _conversation, parts} = Stored.fetch(Book.fetch!(book), Profile.unrestricted(), run)
+    {:ok, _conversation, parts} =
+      Conversations.fetch(Book.fetch!(book), Profile.unrestricted(), run)
+
     for part <- parts, do: {part.kind, part.content["kind"] || part.content["status"]}
   end
 
   test "nothing is stored without the option", %{tmp_dir: folder} do
     book = start(folder, [])
     {:ok, _} = Agent.run(book, "Go", model: model(@reply))
-    assert Stored.list(Book.fetch!(book), Profile.unrestricted(), 10) == {:ok, []}
+    assert Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10) == {:ok, []}
 
     assert {:ok, %{rows: [[0]]}} =
              SQL.query(
@@ -75,7 +77,7 @@ defmodule Skillbook.Transcript.StoredTest do
     assert_receive {:message, %{kind: :input}}
     assert_receive {:turn, 1}
 
-    {:ok, [%{run: run} = one]} = Stored.list(Book.fetch!(book), Profile.unrestricted(), 10)
+    {:ok, [%{run: run} = one]} = Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10)
     assert %{title: "Go on", status: "done", turns: 2, depth: 0, profile: "default"} = one
 
     assert one.ended_at >= one.started_at
@@ -90,7 +92,7 @@ defmodule Skillbook.Transcript.StoredTest do
              {"message", "reply"}
            ]
 
-    {:ok, _, stored} = Stored.fetch(Book.fetch!(book), Profile.unrestricted(), run)
+    {:ok, _, stored} = Conversations.fetch(Book.fetch!(book), Profile.unrestricted(), run)
 
     assert [
              %{
@@ -101,21 +103,21 @@ defmodule Skillbook.Transcript.StoredTest do
              %{"name" => nil}
            ] = for(%{kind: "command", content: content} <- stored, do: content)
 
-    assert Stored.fetch(Book.fetch!(book), Profile.unrestricted(), "none") == {:ok, nil}
+    assert Conversations.fetch(Book.fetch!(book), Profile.unrestricted(), "none") == {:ok, nil}
   end
 
   test "a run that goes on after an approval is one conversation", %{tmp_dir: folder} do
     model = model("```cmd\nx.ask\n```")
     book = start(folder, conversations: [], agent: [model: model])
     {:ok, %{pending: [%{ref: ref}]}} = Agent.run(book, "Ask", [])
-    {:ok, [%{run: run}]} = Stored.list(Book.fetch!(book), Profile.unrestricted(), 10)
+    {:ok, [%{run: run}]} = Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10)
     before = length(parts(book, run))
 
     {:ok, %{status: :done, run: %Result{status: :done}}} =
       Skillbook.approve(book, ref, by: "Bob", resume: true)
 
     {:ok, [%{run: ^run, status: "done"}]} =
-      Stored.list(Book.fetch!(book), Profile.unrestricted(), 10)
+      Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10)
 
     assert length(parts(book, run)) > before
   end
@@ -134,7 +136,7 @@ defmodule Skillbook.Transcript.StoredTest do
     end
 
     titles = fn ->
-      {:ok, all} = Stored.list(Book.fetch!(book), Profile.unrestricted(), 10)
+      {:ok, all} = Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10)
       for one <- all, do: {one.profile, one.title}
     end
 

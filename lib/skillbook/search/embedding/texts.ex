@@ -1,4 +1,4 @@
-defmodule Skillbook.Embedding.Source do
+defmodule Skillbook.Embedding.Texts do
   @moduledoc false
   # A kind of text that a book embeds, such as the entries of its catalog. The list of them is in
   # `Skillbook.Embedding.Indexer`, which calls these functions from one process at a time. They

@@ -1,11 +1,11 @@
-defmodule Skillbook.Connections.Client.Google do
+defmodule Skillbook.Connections.Client.GoogleRules do
   @moduledoc false
   # The rules of Google's interfaces: Gmail v1, Calendar v3, Drive v3. Their errors have a reason,
   # which decides; a 403 may be a rate limit.
 
   @behaviour Skillbook.Connections.Client.Rules
 
-  alias Skillbook.Connections.Client.{HTTP, Rules}
+  alias Skillbook.Connections.Client.{HTTPRules, Rules}
 
   # The reasons of a 403 or 429: https://developers.google.com/drive/api/guides/handle-errors,
   # https://developers.google.com/gmail/api/guides/handle-errors,
@@ -33,7 +33,7 @@ defmodule Skillbook.Connections.Client.Google do
 
   @impl true
   def failure(status, headers, json, body) do
-    failure = HTTP.failure(status, headers, json, body)
+    failure = HTTPRules.failure(status, headers, json, body)
     codes = codes(json)
     {kind, again, hint} = by_codes(status, codes, failure)
 
@@ -95,14 +95,7 @@ defmodule Skillbook.Connections.Client.Google do
   def next(_body), do: nil
 
   @impl true
-  def page(request, token) do
-    query =
-      for {name, value} <- request[:query] || [],
-          to_string(name) != "pageToken",
-          do: {name, value}
-
-    Keyword.put(request, :query, query ++ [{"pageToken", token}])
-  end
+  def page(request, token), do: Rules.put_query(request, "pageToken", token)
 
   # Google takes up to 100 in one, and limits larger ones sooner than two of 50.
   @impl true

@@ -1,4 +1,4 @@
-defmodule Skillbook.Transcript.Stored do
+defmodule Skillbook.Transcript.Conversations do
   @moduledoc false
   # Stores the conversations of a book's agents in its database, for people to look at: each
   # message as soon as it is added, and the result of each command. Off unless the book has the
@@ -9,7 +9,7 @@ defmodule Skillbook.Transcript.Stored do
   require Logger
 
   alias Skillbook.SQL.Tenants
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Book, Profile, Result, SQL, Transcript}
 
@@ -106,15 +106,10 @@ defmodule Skillbook.Transcript.Stored do
 
   defp delete(sql, which, value) do
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, which, [value]) do
-      Enum.reduce_while(rows, :ok, fn [run], :ok ->
+      UntilError.each(rows, fn [run] ->
         with {:ok, _} <-
                SQL.query(sql, "delete from skillbook_conversation_parts where run = $1", [run]),
-             {:ok, _} <-
-               SQL.query(sql, "delete from skillbook_conversations where run = $1", [run]) do
-          {:cont, :ok}
-        else
-          error -> {:halt, error}
-        end
+             do: SQL.query(sql, "delete from skillbook_conversations where run = $1", [run])
       end)
     else
       {:ok, %{rows: []}} -> :ok

@@ -1,0 +1,31 @@
+defmodule Skillbook.Support.Count do
+  @moduledoc false
+  # Numbers of things, for texts.
+
+  @doc """
+  A number with its noun.
+
+      iex> Skillbook.Support.Count.text(1, "task")
+      "1 task"
+      iex> Skillbook.Support.Count.text(2, "memory", "memories")
+      "2 memories"
+  """
+  @spec text(non_neg_integer(), String.t(), String.t() | nil) :: String.t()
+  def text(number, one, many \\ nil)
+  def text(1, one, _many), do: "1 #{one}"
+  def text(number, one, many), do: "#{number} #{many || one <> "s"}"
+
+  @doc """
+  The last lines of a list: one if there is more than it shows, up to the maximum of `--limit`.
+
+      iex> Skillbook.Support.Count.more(3, 100)
+      ["3 more; narrow the search, or raise --limit (at most 100)"]
+      iex> Skillbook.Support.Count.more(0, 100)
+      []
+  """
+  @spec more(integer(), pos_integer()) :: [String.t()]
+  def more(left, max) when left > 0,
+    do: ["#{left} more; narrow the search, or raise --limit (at most #{max})"]
+
+  def more(_left, _max), do: []
+end

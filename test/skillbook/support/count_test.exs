@@ -1,0 +1,5 @@
+defmodule Skillbook.Support.CountTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Support.Count
+end
