@@ -231,7 +231,7 @@ defmodule Skillbook.Connections.TableTest do
 
     wrong =
       (runs ++ tokens)
-      |> Task.async_stream(&fault/1, max_concurrency: 60, timeout: 300_000)
+      |> Task.async_stream(&fault/1, max_concurrency: 30, timeout: 300_000)
       |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
 
     assert wrong == [], Enum.join(wrong, "\n")
