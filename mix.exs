@@ -29,8 +29,8 @@ defmodule Skillbook.MixProject do
   # The libraries in Rust, see `mix help compile.skillbook_nif`.
   defp native do
     [
-      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {80, 80}},
-      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {70, 70}}
+      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {80, 100}},
+      %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {70, 80}}
     ]
   end
 
