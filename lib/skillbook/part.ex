@@ -122,11 +122,11 @@ defmodule Skillbook.Part do
   @callback producer(keyword(), book :: atom(), poll :: keyword()) ::
               {:ok, {module(), keyword()}} | {:error, Exception.t()} | :other
 
-  @doc "Returns the documents in the database that have a full-text index, by their kind."
-  @callback documents() :: %{String.t() => module()}
-
-  @doc "Returns the owners of the documents of a kind that a book shows; `:all` for all."
-  @callback documents(Book.t(), kind :: String.t()) :: [String.t()] | :all
+  @doc """
+  Returns the documents in the database that have a full-text index, by their kind: the module of
+  their table, with `searched/2`, and those of the index's scopes that the book shows.
+  """
+  @callback documents(Book.t()) :: %{String.t() => {module(), scopes :: [String.t()] | :all}}
 
   @doc "Returns the operations that it adds to books, also those behind functions of `Skillbook`."
   @callback operations() :: [Operation.t()]
@@ -156,8 +156,7 @@ defmodule Skillbook.Part do
                       check_page: 1,
                       producer: 3,
                       sync: 1,
-                      documents: 0,
-                      documents: 2,
+                      documents: 1,
                       operations: 0,
                       diagnostics: 1
 
@@ -279,6 +278,12 @@ defmodule Skillbook.Part do
   @spec flat([module()], atom(), [term()]) :: [term()]
   def flat(parts, callback, arguments \\ []),
     do: parts |> all(callback, arguments) |> Enum.concat()
+
+  @doc false
+  # The answers, which are maps, as one.
+  @spec merged([module()], atom(), [term()], map()) :: map()
+  def merged(parts, callback, arguments, first),
+    do: parts |> all(callback, arguments) |> Enum.reduce(first, &Map.merge(&2, &1))
 
   @doc false
   # The first answer that is not `:other`.

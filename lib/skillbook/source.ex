@@ -282,7 +282,8 @@ defmodule Skillbook.Source do
         :ok
 
       package ->
-        {:error, %OptionError{subject: "a source", option: :mcp, problem: {:package, package}}}
+        problem = {:package, package}
+        {:error, %OptionError{subject: "a source", option: elem(item, 0), problem: problem}}
     end
   end
 

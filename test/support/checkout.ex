@@ -1,7 +1,7 @@
 defmodule Skillbook.Test.Checkout do
   @moduledoc false
-  # The folder of the project, for tests that read its files. Tests of packages run in their own
-  # folders.
+  # The folder of the project and its packages, for tests that read its files. Tests of packages
+  # run in their own folders.
 
   @root Path.expand("../..", __DIR__)
 
@@ -10,6 +10,16 @@ defmodule Skillbook.Test.Checkout do
 
   @doc "The text of a file of the project."
   def read!(path), do: path |> path() |> File.read!()
+
+  @doc "The packages that are loaded, by the names of their applications."
+  def applications do
+    for {name, _, _} <- Application.loaded_applications(),
+        name |> Atom.to_string() |> String.starts_with?("skillbook"),
+        do: name
+  end
+
+  @doc "Their modules."
+  def modules, do: Enum.flat_map(applications(), &Application.spec(&1, :modules))
 
   @doc "The files and folders that match a pattern or some, below the project's folder."
   def wildcard(patterns) do

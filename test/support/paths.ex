@@ -39,9 +39,7 @@ defmodule Skillbook.Paths do
 
   # Helpers of tests are modules of the application as well.
   defp modules do
-    for {application, _, _} <- Application.loaded_applications(),
-        application |> Atom.to_string() |> String.starts_with?("skillbook"),
-        module <- Application.spec(application, :modules),
+    for module <- Skillbook.Test.Checkout.modules(),
         source = module.module_info(:compile)[:source],
         not (source |> to_string() |> String.contains?("/test/support/")),
         do: module

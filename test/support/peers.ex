@@ -34,8 +34,7 @@ defmodule Skillbook.Peers do
       })
 
     # The packages of this one.
-    for {name, _, _} <- Application.loaded_applications(),
-        name |> Atom.to_string() |> String.starts_with?("skillbook"),
+    for name <- Skillbook.Test.Checkout.applications(),
         do: {:ok, _} = call(peer, :application, :ensure_all_started, [name])
 
     peer

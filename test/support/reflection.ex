@@ -7,9 +7,7 @@ defmodule Skillbook.Test.Reflection do
 
   @doc "The modules with docs."
   def modules do
-    for {application, _, _} <- Application.loaded_applications(),
-        application |> Atom.to_string() |> String.starts_with?("skillbook"),
-        module <- Application.spec(application, :modules),
+    for module <- Skillbook.Test.Checkout.modules(),
         match?("Elixir.Skillbook" <> _, Atom.to_string(module)),
         inspect(module) not in ["Skillbook.Test.Reflection"],
         not Regex.match?(@others, inspect(module)),

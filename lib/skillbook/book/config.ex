@@ -70,13 +70,9 @@ defmodule Skillbook.Book.Config do
 
   # An option of a package that is not there is no mistake in its spelling.
   defp validate(options, schema) do
-    with {:error, %{problem: :unknown, option: option} = error} <-
-           Options.validate(options, "a book", schema),
-         package when package != nil <- Part.package(option) do
-      {:error, %{error | problem: {:package, package}}}
-    else
-      nil -> Options.validate(options, "a book", schema)
-      other -> other
+    with {:error, %{problem: :unknown} = error} <- Options.validate(options, "a book", schema) do
+      package = Part.package(error.option)
+      {:error, if(package, do: %{error | problem: {:package, package}}, else: error)}
     end
   end
 

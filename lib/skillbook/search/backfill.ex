@@ -11,19 +11,20 @@ defmodule Skillbook.Search.Backfill do
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
   alias Skillbook.Support.UntilError
-  alias Skillbook.{Handlers, Part, SQL}
+  alias Skillbook.{Book, Handlers, Part, SQL}
 
   require Logger
 
   @batch 500
 
-  # Each has `searched/2`, which returns segment key, id and document for each id.
-  @sources %{"task" => Handlers.Tasks.Table, "memory" => Handlers.Memory.Table}
+  # As `c:Skillbook.Part.documents/1`; `searched/2` returns segment key, id and document.
+  @sources %{"task" => {Handlers.Tasks.Table, :all}, "memory" => {Handlers.Memory.Table, :all}}
 
-  @doc "Indexes the listed documents of the core and of parts; others stay in the list."
-  @spec index(SQL.t(), [module()]) :: :ok | {:error, SQL.Error.t()}
-  def index(sql, parts) do
-    sources = parts |> Part.all(:documents) |> Enum.reduce(@sources, &Map.merge/2)
+  @doc "Indexes the listed documents of the core and of a book's parts; others stay in the list."
+  @spec index(Book.t()) :: :ok | {:error, SQL.Error.t()}
+  def index(book) do
+    sql = Book.sql(book)
+    sources = Part.merged(book.parts, :documents, [book], @sources)
     kinds = "kind in (#{Enum.map_join(Map.keys(sources), ", ", &"'#{&1}'")})"
     query = "select count(*) from skillbook_search_unindexed where #{kinds}"
 
@@ -64,7 +65,9 @@ defmodule Skillbook.Search.Backfill do
     {these, params} = Values.ids(sql, "document_id", ids, 2)
     delete = "delete from skillbook_search_unindexed where kind = $1 and #{these}"
 
-    with {:ok, documents} <- sources[kind].searched(sql, ids),
+    {table, _scopes} = sources[kind]
+
+    with {:ok, documents} <- table.searched(sql, ids),
          segments = Enum.group_by(documents, &elem(&1, 0)),
          {:ok, _} <- UntilError.map(segments, fn {key, some} -> put(sql, key, some) end),
          do: SQL.query(sql, delete, [kind | params])

@@ -22,7 +22,7 @@ defmodule Skillbook.Support.Operation do
   #   * `:run` - a function of the view or the book, the subject if there is one, and the input
   #     with `:by` and the like as options
 
-  alias Skillbook.Support.Number
+  alias Skillbook.Support.{Number, UntilError}
   alias Skillbook.{SQL, UnknownSkillError}
 
   @typedoc """
@@ -64,11 +64,11 @@ defmodule Skillbook.Support.Operation do
   """
   @spec read(t(), %{String.t() => term()}) :: {:ok, keyword()} | {:error, String.t()}
   def read(%__MODULE__{input: input}, fields) do
-    Enum.reduce_while(input, {:ok, []}, fn {name, {type, _doc}}, {:ok, read} ->
+    UntilError.reduce(input, [], fn {name, {type, _doc}}, read ->
       case value(type, name, fields[Atom.to_string(name)], read) do
-        {:ok, nil} -> {:cont, {:ok, read}}
-        {:ok, value} -> {:cont, {:ok, [{name, value} | read]}}
-        {:error, expected} -> {:halt, {:error, "Expected #{expected}."}}
+        {:ok, nil} -> {:ok, read}
+        {:ok, value} -> {:ok, [{name, value} | read]}
+        {:error, expected} -> {:error, "Expected #{expected}."}
       end
     end)
   end

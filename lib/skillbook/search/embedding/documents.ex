@@ -14,8 +14,8 @@ defmodule Skillbook.Embedding.Documents do
   alias Skillbook.Search.Index
   alias Skillbook.{Book, Native, Part}
 
-  # Each has `searched/2`, which returns segment key, id and document for each id.
-  @tables %{"memory" => Memory.Table}
+  # As `c:Skillbook.Part.documents/1`. Other books of the database have the same memories.
+  @tables %{"memory" => {Memory.Table, :all}}
 
   @impl true
   def digests(book) do
@@ -39,7 +39,8 @@ defmodule Skillbook.Embedding.Documents do
     tables = tables(book)
 
     for {kind, ids} <- ids,
-        documents = result(tables[kind].searched(Book.sql(book), Enum.uniq(ids))),
+        {table, _scopes} = tables[kind],
+        documents = result(table.searched(Book.sql(book), Enum.uniq(ids))),
         documents = for({_key, id, document} <- documents, do: {id, document}),
         {digest, text} <- documents |> Native.search_chunks() |> Enum.uniq_by(&elem(&1, 0)),
         digest in wanted,
@@ -58,21 +59,12 @@ defmodule Skillbook.Embedding.Documents do
     Native.search_retain(book.document_vectors, runs)
   end
 
-  defp tables(book), do: book.parts |> Part.all(:documents) |> Enum.reduce(@tables, &Map.merge/2)
+  defp tables(book), do: Part.merged(book.parts, :documents, [book], @tables)
 
-  # Other books of the database have the same memories.
   defp runs(book) do
-    for {kind, _table} <- tables(book),
-        scopes = if(@tables[kind], do: :all, else: scopes(book, kind)),
-        scopes != [],
-        book.store != nil do
+    for {kind, {_table, scopes}} <- tables(book), scopes != [], book.store != nil do
       {kind, result(book |> Book.sql() |> Index.runs(kind, scopes))}
     end
-  end
-
-  defp scopes(book, kind) do
-    part = Enum.find(book.parts, &(Part.all([&1], :documents) |> Enum.any?(fn t -> t[kind] end)))
-    part.documents(book, kind)
   end
 
   # The indexer takes it as a failed attempt.

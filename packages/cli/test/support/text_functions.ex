@@ -157,13 +157,7 @@ defmodule Skillbook.TextFunctions do
   # Each documented function of a documented module below lib, and whether an argument may be text
   # or hold text.
   defp public do
-    modules =
-      for {application, _, _} <- Application.loaded_applications(),
-          application |> Atom.to_string() |> String.starts_with?("skillbook"),
-          module <- Application.spec(application, :modules),
-          do: module
-
-    for module <- modules,
+    for module <- Skillbook.Test.Checkout.modules(),
         {:module, _} = Code.ensure_loaded(module),
         module.module_info(:compile)[:source] |> to_string() |> String.contains?("/lib/"),
         not String.starts_with?(inspect(module), ["Inspect.", "String.Chars.", "Mix."]),

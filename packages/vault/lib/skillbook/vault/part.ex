@@ -52,9 +52,6 @@ defmodule Skillbook.Vault.Part do
     do: for(vault <- Book.fetch!(book).vaults, do: Vault.sync(book, vault.name))
 
   @impl true
-  def documents, do: %{"vault" => Table}
-
-  @impl true
   # Other books of the database may have other vaults.
-  def documents(book, "vault"), do: Enum.map(book.vaults, & &1.name)
+  def documents(book), do: %{"vault" => {Table, Enum.map(book.vaults, & &1.name)}}
 end
