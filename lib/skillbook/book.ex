@@ -5,7 +5,8 @@ defmodule Skillbook.Book do
   #
   # Readers need no lock and no process. The struct is stored in `:persistent_term` once, at
   # start; values that change are behind references in it (`:catalog`, `:revision`).
-  # `Skillbook.Book.Config` reads the options.
+  # `Skillbook.Book.Config` reads the options; those of parts, as each has read its own, are in
+  # `:of_parts`.
 
   use Supervisor
 
@@ -37,12 +38,6 @@ defmodule Skillbook.Book do
           ask: Request.ask() | nil,
           assigns: map(),
           ask_timeout: timeout(),
-          approvals: [
-            expire: pos_integer(),
-            keep: pos_integer(),
-            max_waiting: pos_integer(),
-            lease: pos_integer()
-          ],
           max_running: pos_integer() | :infinity,
           max_running_per_skill: pos_integer() | :infinity,
           max_agents: pos_integer() | :infinity,
@@ -50,11 +45,6 @@ defmodule Skillbook.Book do
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
-          conversations: [keep: pos_integer(), max: pos_integer()] | false,
-          scheduler: {module(), term()} | false,
-          schedules: keyword(),
-          agent: keyword() | nil,
-          preflight: keyword() | false | nil,
           telemetry_flags: boolean(),
           sections: [Sections.t()],
           watch: boolean() | [poll: pos_integer()],
@@ -62,10 +52,8 @@ defmodule Skillbook.Book do
           embedder_timeout: pos_integer(),
           vectors: reference() | nil,
           document_vectors: reference() | nil,
-          # Options of parts, each read by its part.
-          connections: struct() | nil,
-          vaults: [struct()],
           parts: [module()],
+          of_parts: map(),
           test: test() | nil
         }
 
@@ -88,12 +76,9 @@ defmodule Skillbook.Book do
     :revision,
     :write_to,
     :ask,
-    :agent,
     :embedder,
     :vectors,
     :document_vectors,
-    :connections,
-    :preflight,
     :fetch_profile,
     :test,
     store_poll: 500,
@@ -104,7 +89,6 @@ defmodule Skillbook.Book do
     timeout: 30_000,
     drain: 15_000,
     ask_timeout: 600_000,
-    approvals: [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000],
     max_running: :infinity,
     max_running_per_skill: :infinity,
     max_agents: 8,
@@ -112,27 +96,11 @@ defmodule Skillbook.Book do
     max_result: 30_000,
     breaker: [failures: 5, cooldown: 30_000],
     usage: [flush: 5_000, keep: 365, most: 10_000],
-    conversations: false,
-    scheduler: false,
-    schedules: [
-      run_as: nil,
-      builtins: [],
-      timeout: 300_000,
-      max_running: 10,
-      lease: 60_000,
-      missed: :skip,
-      interrupted: :fail,
-      keep: 90,
-      min_interval: 300,
-      max_per_profile: 50,
-      dispatch: nil,
-      clock: nil
-    ],
     telemetry_flags: false,
     sections: [],
     watch: true,
     parts: [],
-    vaults: [],
+    of_parts: %{},
     embedder_timeout: 300
   ]
 
@@ -189,6 +157,10 @@ defmodule Skillbook.Book do
   @doc "Returns the running book of a name, or `nil`."
   @spec find(atom()) :: t() | nil
   def find(name), do: :persistent_term.get({__MODULE__, name}, nil)
+
+  @doc "Adds the values of a part's options, for `c:Skillbook.Part.read/2`."
+  @spec put(t(), keyword()) :: t()
+  def put(book, values), do: %{book | of_parts: Enum.into(values, book.of_parts)}
 
   @doc "Returns the time of a call: the system's, or that of a test."
   @spec now(t() | nil) :: DateTime.t()

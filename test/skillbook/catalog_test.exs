@@ -330,7 +330,7 @@ defmodule Skillbook.CatalogTest do
         end
 
       for _ <- 1..10, do: Catalog.reload(catalog)
-      Task.await_many(readers)
+      Task.await_many(readers, :infinity)
     end
   end
 

@@ -337,7 +337,7 @@ defmodule Skillbook.ExecutorTest do
     end)
 
     assert_receive {:linked, linked}
-    ref = Process.monitor(linked)
+    ref = monitor(linked)
     assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
   end
 
@@ -370,7 +370,7 @@ defmodule Skillbook.ExecutorTest do
       end)
 
     assert_receive {:handler, handler, _context}, 60_000
-    ref = Process.monitor(handler)
+    ref = monitor(handler)
     Process.exit(caller, :kill)
     assert_receive {:DOWN, ^ref, :process, ^handler, :killed}, 60_000
   end

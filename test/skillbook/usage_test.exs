@@ -148,7 +148,7 @@ defmodule Skillbook.UsageTest do
   test "a crash of the writer loses nothing", context do
     book = start(context)
     run(book, "ann", "x.run")
-    monitor = Process.monitor(Module.concat(book, UsageWriter))
+    monitor = monitor(Module.concat(book, UsageWriter))
     Process.exit(Process.whereis(Module.concat(book, UsageWriter)), :kill)
     assert_receive {:DOWN, ^monitor, :process, _, :killed}
 

@@ -16,9 +16,9 @@ defmodule Skillbook.Eventually do
   Monitors a process, and returns when the process has noted it. One that is killed before that
   is told with `:noproc` as its reason, though it lived when it was monitored.
   """
-  def monitor(pid) do
-    monitor = Process.monitor(pid)
-    noted(pid)
+  def monitor(process) do
+    monitor = Process.monitor(process)
+    with pid when is_pid(pid) <- GenServer.whereis(process), do: noted(pid)
     monitor
   end
 

@@ -86,7 +86,7 @@ defmodule Skillbook.HandlerCase do
 
   # Those of the packages that are loaded, for a book that has all that they need.
   defp packs do
-    book = %Book{name: __MODULE__, vaults: [__MODULE__]}
+    book = %Book{name: __MODULE__, of_parts: %{vaults: [__MODULE__]}}
     for pack <- Part.flat(Part.installed(), :builtins, [book]), do: pack.source
   end
 

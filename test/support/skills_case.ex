@@ -8,6 +8,7 @@ defmodule Skillbook.SkillsCase do
 
   using do
     quote do
+      import Skillbook.Eventually, only: [monitor: 1]
       import Skillbook.SkillsCase
     end
   end

@@ -79,7 +79,7 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
 
     step = fn answer ->
       Port.command(port, "\n")
-      assert_receive {^port, {:data, ^answer}}, 5_000
+      assert_receive {^port, {:data, ^answer}}
     end
 
     step.("set\n")

@@ -162,7 +162,7 @@ defmodule Skillbook.Embedding.IndexerTest do
     for store <- [nil, Path.join(folder, "book.db")] do
       book = start(folder, embedder: Embedders.topics("m", before), store: store)
       sizes = for _ <- 1..2, do: go()
-      assert_receive {:asked, _pid, size}, 5_000
+      assert_receive {:asked, _pid, size}
       Process.exit(Process.whereis(Module.concat(book, Embedding)), :kill)
       # The same batch again, and the rest.
       rest = for _ <- 1..2, do: go()
@@ -177,7 +177,7 @@ defmodule Skillbook.Embedding.IndexerTest do
   end
 
   defp go do
-    assert_receive {:asked, pid, size}, 5_000
+    assert_receive {:asked, pid, size}
     send(pid, :go)
     size
   end
@@ -199,8 +199,7 @@ defmodule Skillbook.Embedding.IndexerTest do
         Skillbook.subscribe(book)
 
         assert_receive {:skillbook_embedding, ^book,
-                        %{done: 0, total: 3, error: %{kind: :connection}}},
-                       5_000
+                        %{done: 0, total: 3, error: %{kind: :connection}}}
 
         assert embedded?(book, 3)
       end)
@@ -312,7 +311,7 @@ defmodule Skillbook.Embedding.IndexerTest do
 
     Skillbook.subscribe(book)
     go()
-    assert_receive {:skillbook_embedding, ^book, %{done: 3, total: 3, error: nil}}, 5_000
+    assert_receive {:skillbook_embedding, ^book, %{done: 3, total: 3, error: nil}}
     assert_receive {[:skillbook, :embedding, :batch], %{texts: 3, duration: _}, %{kind: nil}}
     assert_receive {[:skillbook, :embedding, :progress], %{done: 3, total: 3}, %{book: ^book}}
   end

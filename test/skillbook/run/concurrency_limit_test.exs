@@ -163,7 +163,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     handler = runs(1)
     conversation(view, 2, "x.a")
     await_enter(limiter)
-    ref = Process.monitor(handler)
+    ref = monitor(handler)
     Process.exit(caller, :kill)
     assert_receive {:DOWN, ^ref, :process, _, :killed}, 60_000
     second = runs(2)
@@ -218,7 +218,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
         lines = for m <- 1..5, do: if(rem(n * m, 3) == 0, do: "x.call", else: "x.again")
         Task.async(fn -> Pipeline.commands(view, lines, assigns: %{call: call}) end)
       end)
-      |> Task.await_many(60_000)
+      |> Task.await_many(:infinity)
       |> List.flatten()
 
     assert Enum.frequencies_by(results, & &1.status) == %{ok: 200}
@@ -251,7 +251,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
       end
 
     for caller <- Enum.shuffle(callers) do
-      ref = Process.monitor(caller)
+      ref = monitor(caller)
       Process.exit(caller, :kill)
       assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
     end
@@ -281,7 +281,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
         line = "x.call --depth #{String.to_integer(depth) - 1}"
         # From a separate process, like a handler that runs several commands at once.
         run = fn -> Pipeline.commands(context.view, [line], assigns: context.assigns) end
-        {:ok, hd(Task.await(Task.async(run))).content}
+        {:ok, hd(Task.await(Task.async(run), :infinity)).content}
     end
 
     assert [%{content: "flags: %{}"}] =

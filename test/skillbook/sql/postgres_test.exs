@@ -400,7 +400,7 @@ defmodule Skillbook.SQL.PostgresTest do
 
       for _ <- 1..2, do: assert_receive(:reads)
       busy_until(fn -> SQL.query(sql, "select 1") end)
-      Task.await_many(readers)
+      Task.await_many(readers, :infinity)
       assert SQL.query!(sql, "select 1").rows == [[1]]
     end
 
@@ -435,7 +435,7 @@ defmodule Skillbook.SQL.PostgresTest do
 
       assert SQL.query!(sql, "select count(*) from t").rows == [[0]]
       release.()
-      Task.await_many(writers)
+      Task.await_many(writers, :infinity)
       assert SQL.query!(sql, "select count(*) from t").rows == [[11]]
     end
 
@@ -552,9 +552,9 @@ defmodule Skillbook.SQL.PostgresTest do
 
       [[pid]] = SQL.query!(sql, listening).rows
       psql!(url(), "select pg_terminate_backend(#{pid}, 5000)")
-      assert_receive {:skillbook_notify_lost, "notes"}, 5000
+      assert_receive {:skillbook_notify_lost, "notes"}
       SQL.query!(sql, "select pg_notify('notes', 'again')")
-      assert_receive {:skillbook_notify, "notes", "again"}, 5000
+      assert_receive {:skillbook_notify, "notes", "again"}
     end
   end
 

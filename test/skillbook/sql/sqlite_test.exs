@@ -37,6 +37,8 @@ defmodule Skillbook.SQL.SQLiteTest do
   use ExUnit.Case, async: true
   use Skillbook.SQLConformance, start: &Skillbook.SQL.SQLiteTest.Databases.file/1
 
+  import Skillbook.Eventually, only: [monitor: 1]
+
   alias Skillbook.SQL.SQLite
   alias Skillbook.SQL.SQLiteTest.Databases
 
@@ -117,7 +119,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     start_supervised!({SQLite, path: Path.join(Databases.folder(context), "a.db"), name: name})
     SQL.query!(SQLite.handle(name), "create table t (id integer)")
     before = Process.whereis(name)
-    monitor = Process.monitor(before)
+    monitor = monitor(before)
     Process.exit(before, :kill)
     assert_receive {:DOWN, ^monitor, :process, _, :killed}
 
@@ -135,14 +137,14 @@ defmodule Skillbook.SQL.SQLiteTest do
       for sql <- both do
         Task.async(fn -> SQL.Migrations.run(sql, Enum.take(migrations(), 2)) end)
       end
-      |> Task.await_many()
+      |> Task.await_many(:infinity)
 
     assert Enum.sort(Enum.flat_map(ran, fn {:ok, versions} -> versions end)) == [1, 2]
 
     for sql <- both,
         do:
           Task.async(fn -> for _ <- 1..20, do: SQL.query!(sql, "update u set id = id + 1") end)
-          |> Task.await(60_000)
+          |> Task.await(:infinity)
 
     for sql <- both, do: assert(one(sql, "select id from u") == 47)
   end

@@ -75,7 +75,7 @@ defmodule Skillbook.Store.DurabilityTest do
     await_writes(port, log)
     Process.sleep(:rand.uniform(60))
     {_, 0} = System.cmd("kill", ["-KILL", to_string(os_pid)])
-    assert_receive {^port, {:exit_status, 137}}, 10_000
+    assert_receive {^port, {:exit_status, 137}}
   end
 
   defp await_writes(port, log) do

@@ -3,7 +3,7 @@ defmodule Skillbook.Skill.Page do
   # Makes the page of a `Skillbook.Skill` from options, and checks it by loading it as a book
   # would. The core alone reads pages, so options and files never differ.
 
-  alias Skillbook.Support.{JSONSchema, Options}
+  alias Skillbook.Support.Options
   alias Skillbook.{Catalog, Diagnostic, Frontmatter, OptionError, Part, Skill, SkillError, View}
 
   # Options whose fields have another name.
@@ -216,15 +216,9 @@ defmodule Skillbook.Skill.Page do
       proactive_for_profile_ids: texts,
       exclude_from_prompt_profile_ids: texts,
       tool: text,
-      output: {~s(a JSON schema with "type" => "object"), &schema?/1},
+      output: {"a map", &(is_map(&1) and not is_struct(&1))},
       metadata: {"a keyword list or a map", &(keyword?(&1) or (is_map(&1) and not is_struct(&1)))}
     ]
-  end
-
-  defp schema?(schema) do
-    is_map(schema) and JSONSchema.check!(schema) == :ok
-  rescue
-    ArgumentError -> false
   end
 
   # An empty list is neither in YAML.

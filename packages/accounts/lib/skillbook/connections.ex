@@ -104,7 +104,7 @@ defmodule Skillbook.Connections do
 
   def check(%Context{}), do: :ok
 
-  defp accounts(%Book{connections: %Config{accounts: accounts}}), do: accounts
+  defp accounts(%Book{of_parts: %{connections: %Config{accounts: accounts}}}), do: accounts
   defp accounts(_none), do: []
 
   defp of_call(account, context) do
@@ -478,7 +478,7 @@ defmodule Skillbook.Connections do
   defp revoke(_book, _account, %{status: :revoked}), do: :ok
 
   defp revoke(book, account, row) do
-    with {:ok, keys} <- Cipher.keys(book.connections.keys),
+    with {:ok, keys} <- Cipher.keys(book.of_parts.connections.keys),
          {:ok, tokens} <- Renewal.open(keys, row),
          do: OAuth.revoke(account, fn -> tokens.().refresh || tokens.().access end, @request)
   end
@@ -528,7 +528,7 @@ defmodule Skillbook.Connections do
   end
 
   defp keys(book, account) do
-    with {:error, reason} <- Cipher.keys((book.connections || %Config{}).keys),
+    with {:error, reason} <- Cipher.keys((book.of_parts.connections || %Config{}).keys),
          do: {:error, error(account, :key, reason)}
   end
 
@@ -598,7 +598,7 @@ defmodule Skillbook.Connections do
   end
 
   defp find(book, name) do
-    with :error <- Config.find(book.connections, name) do
+    with :error <- Config.find(book.of_parts.connections, name) do
       names = book |> accounts() |> Enum.map_join(", ", & &1.name)
       reason = if names != "", do: names
       name = if is_atom(name), do: name, else: String.slice(name, 0, 100)

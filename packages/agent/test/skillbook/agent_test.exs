@@ -1061,6 +1061,6 @@ defmodule Skillbook.AgentTest do
     assert %{status: :done, text: "More."} =
              run(book, [], [model: model, transcript: result.transcript], "And?")
 
-    assert_receive :played, 5_000
+    assert_receive :played
   end
 end

@@ -3,6 +3,7 @@ defmodule Skillbook.HTTPTest do
   use Skillbook.HTTPConformance, adapter: Skillbook.HTTP.Native
 
   import ExUnit.CaptureLog
+  import Skillbook.Eventually, only: [monitor: 1]
   alias Skillbook.HTTP
   alias Skillbook.HTTP.Library
   alias Skillbook.HTTP.{Error, Response}
@@ -37,7 +38,7 @@ defmodule Skillbook.HTTPTest do
                  ~r/\Alocalhost:\d+: the time limit for the whole response has passed\z/
 
         assert (System.monotonic_time(:millisecond) - started) in 490..3_000, name
-        assert_receive :hung_up, 5_000
+        assert_receive :hung_up
       end
     end
 
@@ -46,13 +47,13 @@ defmodule Skillbook.HTTPTest do
         HTTPServer.start([[{:head, 200, []}, {:chunk, "a"}, {:chunk, "b"}, :silent]])
 
       slow = fn part, parts ->
-        if part == {:data, "a"}, do: assert_receive(:hung_up, 5_000)
+        if part == {:data, "a"}, do: assert_receive(:hung_up)
         {:cont, [part | parts]}
       end
 
       assert {:error, %{kind: :timeout}, [_ | _]} = HTTP.stream(url, [timeout: 400], [], slow)
       assert_receive {:request, _}
-      assert_receive :played, 5_000
+      assert_receive :played
       refute_received _
     end
 
@@ -75,7 +76,7 @@ defmodule Skillbook.HTTPTest do
         end
       end
 
-      assert_receive :hung_up, 5_000
+      assert_receive :hung_up
     end
 
     test "a slow reader slows the server, and its mailbox stays empty" do
@@ -84,7 +85,7 @@ defmodule Skillbook.HTTPTest do
 
       slow = fn
         {:head, 200, _headers}, size ->
-          assert_receive {:request, _}, 5_000
+          assert_receive {:request, _}
           {:cont, size}
 
         {:data, data}, size ->
@@ -97,7 +98,7 @@ defmodule Skillbook.HTTPTest do
 
       assert {:halted, _} = HTTP.stream(url, [], 0, slow)
       # As much as the system's own buffers take.
-      assert_receive {:sent, sent}, 5_000
+      assert_receive {:sent, sent}
       assert sent < 20_000_000
     end
   end
@@ -231,7 +232,7 @@ defmodule Skillbook.HTTPTest do
 
       for _ <- 1..1000, do: assert_receive({:got, "a"}, 60_000)
       send(server, :all)
-      assert Enum.all?(Task.await_many(readers, 120_000), &(&1 == {:ok, "ab"}))
+      assert Enum.all?(Task.await_many(readers, :infinity), &(&1 == {:ok, "ab"}))
     end
   end
 
@@ -248,11 +249,11 @@ defmodule Skillbook.HTTPTest do
       assert {:ok, response} = HTTP.request(url)
       assert response.body == body
       assert Map.keys(response.headers) == ["connection"]
-      assert_receive {:request, %{headers: %{"accept-encoding" => "gzip"}}}, 5_000
+      assert_receive {:request, %{headers: %{"accept-encoding" => "gzip"}}}
 
       # It is unpacked though it was not asked for.
       assert {:ok, %{body: ^body}} = HTTP.request(url, compressed: false, protocol: :http1)
-      assert_receive {:request, %{headers: %{"accept-encoding" => "identity"}}}, 5_000
+      assert_receive {:request, %{headers: %{"accept-encoding" => "identity"}}}
     end
 
     test "may have several members" do
@@ -359,7 +360,7 @@ defmodule Skillbook.HTTPTest do
       assert {:error, error} = HTTP.request(url, redirects: 2)
       assert error.kind == :redirect
       assert Exception.message(error) =~ ~r/\Alocalhost:\d+: there are more than 2 redirects\z/
-      assert_receive :played, 5_000
+      assert_receive :played
     end
 
     test "keep the method, or make it a GET" do
@@ -594,9 +595,14 @@ defmodule Skillbook.HTTPTest do
       readers = for _ <- 1..50, do: Task.async(fn -> HTTP.request(url, protocol: :http2) end)
       open = for _ <- 1..50, do: receive(do: ({:open, pid} -> pid))
       Task.shutdown(hd(readers), :brutal_kill)
-      assert_receive {:reset, _}, 5_000
+      assert_receive {:reset, _}
       for pid <- open, do: send(pid, :go)
-      assert Enum.all?(Task.await_many(tl(readers)), &match?({:ok, %{body: "hello"}}, &1))
+
+      assert Enum.all?(
+               Task.await_many(tl(readers), :infinity),
+               &match?({:ok, %{body: "hello"}}, &1)
+             )
+
       refute_received :hung_up
     end
 
@@ -692,9 +698,9 @@ defmodule Skillbook.HTTPTest do
                            ))
             end)
 
-          monitor = Process.monitor(pid)
+          monitor = monitor(pid)
           send(pid, :go)
-          assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}, 5_000
+          assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}
           refute inspect(reason, limit: :infinity, structs: false) =~ @secret
           Logger.flush()
         end)

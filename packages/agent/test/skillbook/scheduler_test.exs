@@ -95,7 +95,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   defp fired(answer \\ {:ok, "done"}) do
-    assert_receive {:fired, pid, context}, 30_000
+    assert_receive {:fired, pid, context}
     send(pid, {:answer, answer})
     context
   end
@@ -243,7 +243,7 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock)
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}, 30_000
+      assert_receive {:fired, pid, _}
       at(book, clock, ~U[2026-03-01 08:01:00Z])
       # The second is refused while the first waits for its answer.
       assert eventually(fn ->
@@ -379,7 +379,7 @@ defmodule Skillbook.SchedulerTest do
       task = Task.async(fn -> Skillbook.approve(book, first.ref, by: "Bob") end)
       context = fired({:ok, "done"})
       assert %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}} = context.assigns
-      assert {:ok, %{status: :done}} = Task.await(task, 60_000)
+      assert {:ok, %{status: :done}} = Task.await(task, :infinity)
     end
   end
 
@@ -478,7 +478,7 @@ defmodule Skillbook.SchedulerTest do
     clock = clock()
     book = scheduled(folder, clock, store: {SQL.Postgres, url: PostgresCase.database()})
     at(book, clock, ~U[2026-03-01 08:00:00Z])
-    assert_receive {:fired, pid, _}, 30_000
+    assert_receive {:fired, pid, _}
     send(pid, {:answer, {:ok, "a\0b"}})
     Scheduler.await(book)
 
@@ -511,8 +511,7 @@ defmodule Skillbook.SchedulerTest do
     book = scheduled(folder, clock(), schedules: [clock: fn -> ~U[2026-03-01 07:59:59.400Z] end])
     :ok = Scheduler.fire(book, "a")
 
-    assert_receive {:fired, pid, %{assigns: %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}}}},
-                   30_000
+    assert_receive {:fired, pid, %{assigns: %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}}}}
 
     send(pid, {:answer, {:ok, ""}})
     Scheduler.await(book)
@@ -598,7 +597,7 @@ defmodule Skillbook.SchedulerTest do
 
     test "is renewed while the firing runs", %{book: book, clock: clock, sql: sql} do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}, 30_000
+      assert_receive {:fired, pid, _}
       set(clock, ~U[2026-03-01 08:00:50Z])
       :ok = Server.heartbeat(book)
       assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
@@ -611,8 +610,8 @@ defmodule Skillbook.SchedulerTest do
       for {taken, status} <- [{"holder = 'another'", :running}, {"lease_until = 0", :failed}] do
         now = DateTime.add(read(clock), 60, :second) |> Map.put(:second, 0)
         at(book, clock, now)
-        assert_receive {:fired, pid, _}, 30_000
-        ref = Process.monitor(pid)
+        assert_receive {:fired, pid, _}
+        ref = monitor(pid)
         SQL.query!(sql, "update skillbook_firings set #{taken} where status = 'running'")
         if status == :failed, do: {:ok, 1} = Firings.expire(sql, @by, now)
         log = capture_log(fn -> :ok = Server.heartbeat(book) end)
@@ -621,7 +620,7 @@ defmodule Skillbook.SchedulerTest do
                  "a, due at #{now}, is stopped: its lease was lost to another node, or it " <>
                    "was stored as failed"
 
-        assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+        assert_receive {:DOWN, ^ref, :process, ^pid, _}
         Scheduler.await(book)
         assert {"a", DateTime.to_iso8601(now), status} == List.last(rows(book))
         SQL.query!(sql, "update skillbook_firings set status = 'ok'")
@@ -635,8 +634,8 @@ defmodule Skillbook.SchedulerTest do
       store = {FakeSQL, name: name, path: Path.join(folder, "fenced.db")}
       book = scheduled(folder, clock, store: store, schedules: [lease: 3_600_000])
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}, 30_000
-      ref = Process.monitor(pid)
+      assert_receive {:fired, pid, _}
+      ref = monitor(pid)
       server = Process.whereis(Module.concat(book, "Scheduler"))
 
       since = fn ms ->
@@ -653,7 +652,7 @@ defmodule Skillbook.SchedulerTest do
       stops = "stops its scheduled runs: it could not renew their leases"
       refute log.(2_000_000) =~ stops
       assert log.(2_400_000) =~ stops
-      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}
       FakeSQL.away(name, false)
     end
 
@@ -693,10 +692,10 @@ defmodule Skillbook.SchedulerTest do
       clock: clock
     } do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}, 30_000
-      ref = Process.monitor(pid)
+      assert_receive {:fired, pid, _}
+      ref = monitor(pid)
       stop_supervised!(book)
-      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}
       assert [{"a", "2026-03-01T08:00:00Z", :interrupted}] = rows(scheduled(folder, clock))
     end
   end
@@ -732,14 +731,14 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:handed, firing}, 30_000
+      assert_receive {:handed, firing}
       Scheduler.await(book)
       assert firing == Firing.new(book, "a", "2026-03-01T08:00:00Z")
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :queued}]
 
       task = Task.async(fn -> Scheduler.run(firing) end)
       assert fired().assigns.scheduled.at == firing.at
-      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task, 60_000)
+      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task, :infinity)
       assert Scheduler.run(firing) == {:error, :taken}
       assert Scheduler.run(Firing.new(book, "a", "2026-03-02T08:00:00Z")) == {:error, :taken}
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]
@@ -752,7 +751,7 @@ defmodule Skillbook.SchedulerTest do
       {:ok, _} = Skillbook.Store.create(Skillbook.view(book), note)
       assert [{"milk", record} = key] = Map.keys(Scheduler.registered(book))
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:handed, firing}, 30_000
+      assert_receive {:handed, firing}
       Scheduler.await(book)
       assert firing == Firing.new(book, "milk", "2026-03-01T08:00:00Z", record)
       assert Scheduler.run(Firing.new(book, "milk", "2026-03-01T08:00:00Z")) == {:error, :taken}
@@ -771,12 +770,12 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:handed, firing}, 30_000
+      assert_receive {:handed, firing}
       caller = spawn(fn -> Scheduler.run(firing) end)
-      assert_receive {:fired, pid, _}, 30_000
-      ref = Process.monitor(pid)
+      assert_receive {:fired, pid, _}
+      ref = monitor(pid)
       Process.exit(caller, :kill)
-      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}
       Scheduler.await(book)
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :failed}]
     end

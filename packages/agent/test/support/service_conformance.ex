@@ -160,7 +160,7 @@ defmodule Skillbook.ServiceConformance do
             end)
 
           refute log =~ @secret
-          assert_receive {:request, %{headers: headers}}, 5_000
+          assert_receive {:request, %{headers: headers}}
           assert inspect(headers) =~ @secret
 
           # As long as errors are, so that they are cut within the key, wherever it begins.
@@ -184,7 +184,7 @@ defmodule Skillbook.ServiceConformance do
               {:ok, pid} = Task.start(fn -> receive do: (:go -> raised(call(client))) end)
               monitor = Process.monitor(pid)
               send(pid, :go)
-              assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}, 5_000
+              assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}
               refute inspect(reason, limit: :infinity) =~ @secret
               Logger.flush()
             end)
@@ -227,7 +227,7 @@ defmodule Skillbook.ServiceConformance do
 
           System.put_env(name, @secret <> "\n")
           failed([ChatServer.refusal(401, "no")], key: {:env, name})
-          assert_receive {:request, %{headers: headers}}, 5_000
+          assert_receive {:request, %{headers: headers}}
           assert inspect(headers) =~ @secret
           refute inspect(headers) =~ @secret <> "\\n"
         end

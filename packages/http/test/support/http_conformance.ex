@@ -116,7 +116,7 @@ defmodule Skillbook.HTTPConformance do
               end
 
             assert outcome == {:halted, :ended}
-            assert_receive :hung_up, 5_000
+            assert_receive :hung_up
           end
         end
 
@@ -124,10 +124,10 @@ defmodule Skillbook.HTTPConformance do
           for steps <- [[:silent], [{:head, 200, []}, {:chunk, "one"}, :silent]] do
             {_server, url} = HTTPServer.start([steps])
             pid = spawn(fn -> HTTP.request(url, with_adapter()) end)
-            assert_receive {:request, _}, 5_000
+            assert_receive {:request, _}
             Process.sleep(50)
             Process.exit(pid, :kill)
-            assert_receive :hung_up, 5_000
+            assert_receive :hung_up
           end
         end
 
@@ -180,9 +180,9 @@ defmodule Skillbook.HTTPConformance do
 
           HTTP.request(url, with_adapter())
           HTTP.request(url, with_adapter())
-          assert_receive {:request, _}, 5_000
-          assert_receive {:request, _}, 5_000
-          assert_receive :played, 5_000
+          assert_receive {:request, _}
+          assert_receive {:request, _}
+          assert_receive :played
           refute_receive _, 50
         end
       end

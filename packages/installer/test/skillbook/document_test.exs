@@ -37,7 +37,7 @@ defmodule Skillbook.DocumentTest do
       |> Enum.map(fn n ->
         Task.async(fn -> {n, Document.create(root, "c.md", String.duplicate("#{n}\n", 5000))} end)
       end)
-      |> Task.await_many()
+      |> Task.await_many(:infinity)
 
     assert [{n, _}] = Enum.filter(results, &match?({_, {:ok, _}}, &1))
     assert Enum.count(results, &match?({_, {:error, %{kind: :exists}}}, &1)) == 19

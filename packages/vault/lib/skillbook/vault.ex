@@ -278,7 +278,7 @@ defmodule Skillbook.Vault do
   """
   @spec sync(Skillbook.book(), String.t()) :: {:ok, map()} | {:error, term()}
   def sync(book, vault) do
-    case Config.find(Book.fetch!(book).vaults, vault) do
+    case Config.find(Book.fetch!(book).of_parts.vaults, vault) do
       {:ok, %{producer: nil}} -> {:ok, Indexer.counts()}
       {:ok, vault} -> Indexer.sync(book, vault.name)
       error -> error

@@ -250,7 +250,7 @@ defmodule Skillbook.TelemetryTest do
     assert Map.take(metadata, [:skill, :command, :book, :profile]) == metadata
     assert metadata == %{skill: "x.tell", command: "x.tell", book: book, profile: "ann"}
     send(pid, :go_on)
-    Task.await(task, 60_000)
+    Task.await(task, :infinity)
   end
 
   # Runs of a model that answers after another attempt, fails, and is interrupted.
@@ -411,7 +411,7 @@ defmodule Skillbook.TelemetryTest do
     assert_receive {:handler, handler, _}, 60_000
     run.("x.run", %{})
     send(handler, :go_on)
-    Task.await(task, 60_000)
+    Task.await(task, :infinity)
     Skillbook.reload(book)
     converse(book)
     asked = %{view | profile: %{view.profile | writes: :ask}}

@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.Part do
 
   alias Skillbook.Connections.{Client, Config, Tokens, Vendor}
   alias Skillbook.Support.Operation
-  alias Skillbook.{Connections, Drive, OptionError, Source}
+  alias Skillbook.{Book, Connections, Drive, OptionError, Source}
 
   @impl true
   # Its values may be secret, so it is checked where errors do not show them.
@@ -16,16 +16,16 @@ defmodule Skillbook.Connections.Part do
   def read(book, options) do
     case options[:connections] do
       nil ->
-        {:ok, book}
+        {:ok, Book.put(book, connections: nil)}
 
       accounts ->
         with {:ok, config} <- Config.read(accounts, book.name),
-             do: {:ok, %{book | connections: config}}
+             do: {:ok, Book.put(book, connections: config)}
     end
   end
 
   @impl true
-  def builtins(%{connections: config}) do
+  def builtins(%{of_parts: %{connections: config}}) do
     domains = Enum.map(Vendor.services(), &Vendor.domain/1)
     offered = if config, do: Enum.map(Config.services(config), &Vendor.domain/1), else: []
 
@@ -43,26 +43,27 @@ defmodule Skillbook.Connections.Part do
   def shared, do: [Client.Quota]
 
   @impl true
-  def init(book), do: if(book.connections, do: Tokens.new(book.name))
+  def init(book), do: if(book.of_parts.connections, do: Tokens.new(book.name))
 
   @impl true
-  def load(book), do: if(book.connections, do: Tokens.load(book), else: :ok)
+  def load(book), do: if(book.of_parts.connections, do: Tokens.load(book), else: :ok)
 
   @impl true
   # Before the process that follows the database, which tells it about changes.
-  def before_catalog(book), do: if(book.connections, do: [{Tokens, book}], else: [])
+  def before_catalog(book), do: if(book.of_parts.connections, do: [{Tokens, book}], else: [])
 
   @impl true
   def settings, do: ["connections"]
 
   @impl true
-  def changed(book, "connections"), do: if(book.connections, do: Tokens.follow(book.name))
+  def changed(book, "connections"),
+    do: if(book.of_parts.connections, do: Tokens.follow(book.name))
 
   @impl true
   def services, do: Enum.map(Vendor.services(), &Atom.to_string/1)
 
   @impl true
-  def services(%{connections: nil}, _profile), do: []
+  def services(%{of_parts: %{connections: nil}}, _profile), do: []
   def services(book, profile), do: Connections.services_of(book.name, profile)
 
   @impl true

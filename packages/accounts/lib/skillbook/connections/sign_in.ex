@@ -182,7 +182,7 @@ defmodule Skillbook.Connections.SignIn do
 
   # The options may have changed since the sign-in began.
   defp account(book, sign_in, profile) do
-    with {:ok, account} <- Config.find(book.connections, sign_in.account),
+    with {:ok, account} <- Config.find(book.of_parts.connections, sign_in.account),
          true <- account.profiles == :all or profile in account.profiles,
          :oauth <- account.vendor.auth(account.options) do
       {:ok, %{account | profile: profile}}
@@ -272,10 +272,11 @@ defmodule Skillbook.Connections.SignIn do
     end
   end
 
-  defp keys(%{connections: nil}, account), do: {:error, ConnectionError.new(account, :account)}
+  defp keys(%{of_parts: %{connections: nil}}, account),
+    do: {:error, ConnectionError.new(account, :account)}
 
   defp keys(book, account) do
-    with {:error, reason} <- Cipher.keys(book.connections.keys),
+    with {:error, reason} <- Cipher.keys(book.of_parts.connections.keys),
          do: {:error, ConnectionError.new(account, :key, reason)}
   end
 

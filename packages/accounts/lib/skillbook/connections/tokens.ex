@@ -419,7 +419,7 @@ defmodule Skillbook.Connections.Tokens do
       :oauth ->
         book = Book.fetch!(account.book)
         changed = fn -> withdrawn(book, account) end
-        options = [keys: book.connections.keys, on_revoked: changed]
+        options = [keys: book.of_parts.connections.keys, on_revoked: changed]
         Renewal.run(Book.sql(book), account, refused, margin, options)
     end
   end

@@ -574,7 +574,7 @@ defmodule Skillbook.Connections.ConversationTest do
             view,
             events(),
             Skillbook.Book.fetch!(book),
-            Skillbook.Book.fetch!(book).connections,
+            Skillbook.Book.fetch!(book).of_parts.connections,
             Transcript.to_json(result.transcript),
             Skillbook.prompt(view),
             :sys.get_status(Module.concat(book, "Watcher"))

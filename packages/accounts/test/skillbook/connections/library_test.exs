@@ -4,7 +4,9 @@ defmodule Skillbook.Connections.LibraryTest do
   alias Skillbook.Connections.Library
 
   test "the library is loaded once, by any number of callers" do
-    results = 1..50 |> Enum.map(fn _ -> Task.async(&Library.load/0) end) |> Task.await_many()
+    results =
+      1..50 |> Enum.map(fn _ -> Task.async(&Library.load/0) end) |> Task.await_many(:infinity)
+
     assert Enum.uniq(results) == [:ok]
     assert Library.loaded?()
     assert Library.decode("gr\xfc\xdfe", "iso-8859-1") == "grüße"

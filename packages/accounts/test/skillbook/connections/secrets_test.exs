@@ -47,7 +47,7 @@ defmodule Skillbook.Connections.SecretsTest do
     defp crash("throw", account, token), do: throw({account, token})
 
     defp crash("task", account, token) do
-      Task.await(Task.async(fn -> raise(ArgumentError, inspect({account, token})) end))
+      Task.await(Task.async(fn -> raise(ArgumentError, inspect({account, token})) end), :infinity)
     end
   end
 

@@ -192,7 +192,7 @@ defmodule Skillbook.Mail.LyingServersTest do
 
       assert {:error, %ServiceError{kind: kind}} = search(account([{"LIST", endless}]))
       assert {length, kind in [:too_large, :bad_answer]} == {length, true}
-      assert_receive {:sent, bytes}, 5_000
+      assert_receive {:sent, bytes}
       assert {length, bytes < 30_000_000} == {length, true}
     end
   end
@@ -204,7 +204,7 @@ defmodule Skillbook.Mail.LyingServersTest do
     {time, result} = :timer.tc(fn -> search(account) end)
     assert {:error, %ServiceError{kind: :timeout}} = result
     assert time < 3_000_000
-    assert_receive :hung_up, 5_000
+    assert_receive :hung_up
   end
 
   test "a long answer ends in time" do

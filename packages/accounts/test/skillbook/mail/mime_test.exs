@@ -122,7 +122,7 @@ defmodule Skillbook.Mail.MIMETest do
     task = Task.async(fn -> {MIME.html_text(html), MIME.parse(raw)} end)
     # On a normal scheduler the calls would be reported.
     :erlang.system_monitor(self(), long_schedule: 200)
-    assert {{:ok, %{cut: _}}, {:ok, _}} = Task.await(task, 60_000)
+    assert {{:ok, %{cut: _}}, {:ok, _}} = Task.await(task, :infinity)
     :erlang.system_monitor(:undefined)
     pid = task.pid
     refute_received {:monitor, ^pid, :long_schedule, _}

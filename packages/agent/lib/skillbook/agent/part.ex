@@ -6,9 +6,11 @@ defmodule Skillbook.Agent.Part do
 
   alias Skillbook.Agent.{Prose, Settings}
   alias Skillbook.Approval.Decision
-  alias Skillbook.{Approval, Preflight, Source}
+  alias Skillbook.Model.JSONSchema
+  alias Skillbook.{Approval, Book, Entry, OptionError, Preflight, Source}
   alias Skillbook.Support.{Operation, Options}
 
+  @approvals [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000]
   # Those of stored conversations, which are off by default.
   @conversations [keep: 30, max: 200]
 
@@ -32,13 +34,12 @@ defmodule Skillbook.Agent.Part do
       conversations = options[:conversations] || false
 
       {:ok,
-       %{
-         book
-         | agent: agent,
-           preflight: options[:preflight],
-           approvals: Keyword.merge(book.approvals, approvals),
-           conversations: conversations && Keyword.merge(@conversations, conversations)
-       }}
+       Book.put(book,
+         agent: agent,
+         preflight: options[:preflight],
+         approvals: Keyword.merge(@approvals, approvals),
+         conversations: conversations && Keyword.merge(@conversations, conversations)
+       )}
     end
   end
 
@@ -82,6 +83,17 @@ defmodule Skillbook.Agent.Part do
     carry_out = %Operation{name: :carry_out, doc: doc, subject: :line, run: &Prose.carry_out/3}
     [%{carry_out | caller: :trusted} | Decision.operations()]
   end
+
+  @impl true
+  def check_page(%Entry{name: name, data: %{"output" => schema}}) do
+    JSONSchema.check!(schema)
+  rescue
+    ArgumentError ->
+      problem = {:invalid, ~s(a JSON schema with "type" => "object"), schema}
+      {:error, %OptionError{subject: "the skill #{name}", option: :output, problem: problem}}
+  end
+
+  def check_page(_entry), do: :ok
 
   @impl true
   defdelegate store_call(routed, context, written, ref), to: Approval.Pending, as: :store

@@ -35,7 +35,7 @@ defmodule Skillbook.Agent.Prose do
 
   defp pop_agent(view, options) do
     book = Book.of!(view)
-    {agent, options} = Keyword.pop_lazy(options, :agent, fn -> book.agent end)
+    {agent, options} = Keyword.pop_lazy(options, :agent, fn -> book.of_parts.agent end)
 
     case Settings.read_book(agent) do
       {:ok, agent} -> {agent, options}
@@ -213,7 +213,7 @@ defmodule Skillbook.Agent.Prose do
     do: "Elsewhere it is not carried out, since it is of low trust."
 
   defp preview_agent(entry, command, %Context{book: book} = context) do
-    if book && Book.fetch!(book).agent do
+    if book && Book.fetch!(book).of_parts.agent do
       "Elsewhere, for example on a schedule, an agent gets this message:\n\n" <>
         preview_page(entry, command, context)
     else

@@ -32,7 +32,7 @@ defmodule Skillbook.Agent.Settings do
   A run inside another one has the options of that one.
   """
   @spec with_book(keyword(), Book.t()) :: keyword()
-  def with_book(options, %Book{agent: agent}) do
+  def with_book(options, %Book{of_parts: %{agent: agent}}) do
     options = Options.keywords(options, @nested)
     if options[:parent], do: options, else: Keyword.merge(agent || [], options)
   end

@@ -71,7 +71,8 @@ defmodule Skillbook.Approval.Decision do
   defp list(name, view, options) do
     with :ok <- Options.validate(options, "a list of approvals", list_schema()),
          {:ok, book, sql} <- sql(name, nil),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]) do
+         {:ok, over} <-
+           Table.sweep(sql, name, now(book, options), book.of_parts.approvals[:lease]) do
       Enum.each(over, &Notice.send/1)
       limit = Keyword.get(options, :limit, @default_limit)
       statuses = options |> Keyword.get(:status, [:pending]) |> List.wrap()
@@ -81,7 +82,7 @@ defmodule Skillbook.Approval.Decision do
       all = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
       {whose, profile} = if view, do: {:own, view.profile}, else: {:all, all}
 
-      count = if view, do: @max_limit + book.approvals[:max_waiting], else: limit
+      count = if view, do: @max_limit + book.of_parts.approvals[:max_waiting], else: limit
 
       with {:ok, approvals} <- Table.list(sql, name, whose, profile, statuses, count),
            do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
@@ -178,7 +179,8 @@ defmodule Skillbook.Approval.Decision do
     with :ok <- Options.validate(options, "a decision", schema),
          :ok <- required(options),
          {:ok, book, sql} <- sql(name, ref),
-         {:ok, over} <- Table.sweep(sql, name, now(book, options), book.approvals[:lease]),
+         {:ok, over} <-
+           Table.sweep(sql, name, now(book, options), book.of_parts.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          {:ok, row} <- fetch(sql, name, ref) do
       if row.approval.status == :pending,
@@ -315,7 +317,7 @@ defmodule Skillbook.Approval.Decision do
     receive do
       {:DOWN, _, :process, _, _} -> :ok
     after
-      max(div(book.approvals[:lease], 3), 1) ->
+      max(div(book.of_parts.approvals[:lease], 3), 1) ->
         case Table.renew(sql, ref, holder, lease_until(book)) do
           {:ok, false} -> :ok
           _renewed_or_failed -> renew(book, sql, ref, holder)
@@ -325,7 +327,7 @@ defmodule Skillbook.Approval.Decision do
 
   # By the system's clock, since the clock of a test may stand still.
   defp lease_until(book),
-    do: DateTime.add(DateTime.utc_now(), book.approvals[:lease], :millisecond)
+    do: DateTime.add(DateTime.utc_now(), book.of_parts.approvals[:lease], :millisecond)
 
   # It was refused before it ran, so it waits again.
   defp release(sql, holder, approval, %Result{error: error}) do

@@ -44,7 +44,7 @@ defmodule Skillbook.Approval.Pending do
         assigns: assigns,
         made_by: context.by,
         asked_at: asked_at,
-        expires_at: DateTime.add(asked_at, book.approvals[:expire], :second)
+        expires_at: DateTime.add(asked_at, book.of_parts.approvals[:expire], :second)
       }
 
       insert(sql, book, call)
@@ -89,15 +89,22 @@ defmodule Skillbook.Approval.Pending do
   end
 
   defp insert(sql, book, call) do
-    with {:ok, over} <- Table.sweep(sql, book.name, call.asked_at, book.approvals[:lease]),
+    with {:ok, over} <-
+           Table.sweep(sql, book.name, call.asked_at, book.of_parts.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
-         :ok <- Table.insert(sql, call, book.approvals[:max_waiting], book.approvals[:keep]),
+         :ok <-
+           Table.insert(
+             sql,
+             call,
+             book.of_parts.approvals[:max_waiting],
+             book.of_parts.approvals[:keep]
+           ),
          {:ok, %{approval: approval}} <- Table.fetch(sql, book.name, call.ref) do
       Notice.send(approval)
       {:ok, approval}
     else
       {:error, :full} ->
-        max = book.approvals[:max_waiting]
+        max = book.of_parts.approvals[:max_waiting]
         {:error, %PolicyError{kind: :waiting, name: call.skill, text: "#{max}"}}
 
       {:error, :taken} ->

@@ -49,8 +49,8 @@ defmodule Skillbook.Model.Client do
   # that vendors have in common; `test/support/vendors/` has the types of its requests.
 
   alias Skillbook.HTTP.Service
-  alias Skillbook.Model.Answer
-  alias Skillbook.Support.{JSON, JSONSchema, Options}
+  alias Skillbook.Model.{Answer, JSONSchema}
+  alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Model, ModelError, Tools}
 
   @doc "The name of the interface, for `opaque` of messages."

@@ -3,8 +3,9 @@ defmodule Skillbook.Model.Object do
   # Asks a model for a JSON object of a schema: sends the schema, finds the object in the answer,
   # checks it, and asks once more with the error if it is not as expected.
 
+  alias Skillbook.Model.JSONSchema
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{JSON, JSONSchema, Options}
+  alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Model, ModelError, ObjectError, OptionError}
 
   @default_timeout 30_000

@@ -87,7 +87,8 @@ defmodule Skillbook.Model.OpenAI do
   """
 
   alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar}
-  alias Skillbook.Support.{JSON, JSONSchema}
+  alias Skillbook.Model.JSONSchema
+  alias Skillbook.Support.JSON
 
   use Skillbook.Model.Client,
     vendor: "openai",

@@ -64,9 +64,9 @@ defmodule Skillbook.Preflight.Settings do
 
   defp of_book(%View{book: book}) do
     case Book.find(book) do
-      %{preflight: [_ | _] = options} -> options
-      %{preflight: []} -> []
-      %{preflight: false} -> [enabled: false]
+      %{of_parts: %{preflight: [_ | _] = options}} -> options
+      %{of_parts: %{preflight: []}} -> []
+      %{of_parts: %{preflight: false}} -> [enabled: false]
       _ -> nil
     end
   end

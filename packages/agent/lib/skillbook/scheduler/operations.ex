@@ -5,7 +5,7 @@ defmodule Skillbook.Scheduler.Operations do
 
   alias Skillbook.Run.Operations
   alias Skillbook.SQL.Values
-  alias Skillbook.Scheduler.Job
+  alias Skillbook.Scheduler.{Clock, Job}
   alias Skillbook.Support.Operation
   alias Skillbook.{Agenda, Book, Firing, OperationError, Profile, SQL, View}
 
@@ -95,6 +95,7 @@ defmodule Skillbook.Scheduler.Operations do
          {:ok, entry} <- View.fetch(view, name) do
       book = Book.of!(view)
       target = Operations.target(book, view, entry.name, View.record(view, entry.name), options)
+      target = %{target | at: DateTime.truncate(Clock.now(book), :second)}
 
       cond do
         entry.schedule == nil ->
@@ -125,7 +126,7 @@ defmodule Skillbook.Scheduler.Operations do
 
   # A book without an engine cannot know: its database may belong to other nodes, which have other
   # profiles.
-  defp check_runs(_view, %{book: %{scheduler: false}}), do: :ok
+  defp check_runs(_view, %{book: %{of_parts: %{scheduler: false}}}), do: :ok
 
   defp check_runs(view, %{book: book, name: name} = target) do
     case Job.fetch(book, name, target.record) do

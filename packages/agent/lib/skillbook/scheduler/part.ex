@@ -6,7 +6,22 @@ defmodule Skillbook.Scheduler.Part do
 
   alias Skillbook.Scheduler.{Local, Operations, Server}
   alias Skillbook.Support.Options
-  alias Skillbook.{Native, Oban, OptionError}
+  alias Skillbook.{Book, Native, Oban, OptionError}
+
+  @schedules [
+    run_as: nil,
+    builtins: [],
+    timeout: 300_000,
+    max_running: 10,
+    lease: 60_000,
+    missed: :skip,
+    interrupted: :fail,
+    keep: 90,
+    min_interval: 300,
+    max_per_profile: 50,
+    dispatch: nil,
+    clock: nil
+  ]
 
   @impl true
   def options do
@@ -23,7 +38,8 @@ defmodule Skillbook.Scheduler.Part do
     with :ok <- Options.validate(schedules, "a book's :schedules", schedules()),
          {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]) do
       scheduler = if run_schedules?(book.name), do: scheduler, else: false
-      {:ok, %{book | scheduler: scheduler, schedules: Keyword.merge(book.schedules, schedules)}}
+      schedules = Keyword.merge(@schedules, schedules)
+      {:ok, Book.put(book, scheduler: scheduler, schedules: schedules)}
     end
   end
 
@@ -76,7 +92,7 @@ defmodule Skillbook.Scheduler.Part do
   defp callback?(value), do: is_nil(value)
 
   @impl true
-  def children(%{scheduler: false}), do: []
+  def children(%{of_parts: %{scheduler: false}}), do: []
   def children(book), do: Server.children(book)
 
   @impl true

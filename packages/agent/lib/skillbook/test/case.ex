@@ -74,7 +74,7 @@ defmodule Skillbook.Test.Case do
   # Schedules are registered after the start of a book, for times after that moment. The test may
   # move the clock in its first line.
   defp await_schedules(book) do
-    if Book.fetch!(book).scheduler, do: Scheduler.await(book), else: :ok
+    if Book.fetch!(book).of_parts.scheduler, do: Scheduler.await(book), else: :ok
   end
 
   defp book_options(state, book) do

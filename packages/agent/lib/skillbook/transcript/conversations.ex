@@ -51,7 +51,7 @@ defmodule Skillbook.Transcript.Conversations do
   def start(name, run, clock), do: guarded(run.run, fn -> begin(name, run, clock) end)
 
   defp begin(name, run, clock) do
-    with %Book{conversations: [_ | _] = options} = book <- name && Book.find(name),
+    with %Book{of_parts: %{conversations: [_ | _] = options}} = book <- name && Book.find(name),
          sql when sql != nil <- Book.sql(book),
          now = clock.(),
          :ok <- insert(sql, run, now),

@@ -252,7 +252,7 @@ defmodule Skillbook.Agent.DispatchTest do
         end)
 
       assert_receive {:waiting, command}, 60_000
-      ref = Process.monitor(command)
+      ref = monitor(command)
       Process.exit(caller, :kill)
       assert_receive {:DOWN, ^ref, :process, _, :killed}, 60_000
     end
@@ -362,10 +362,10 @@ defmodule Skillbook.Agent.DispatchTest do
           task = Task.async(fn -> Agent.run(book, "Go.", options) end)
           assert_receive {:agent_in, process}, 60_000
           assert_receive {:waiting, command}, 60_000
-          ref = Process.monitor(command)
+          ref = monitor(command)
           Process.exit(process, :kill)
           assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
-          result = ended(Task.await(task, 60_000))
+          result = ended(Task.await(task, :infinity))
           assert {result.status, result.turns} == {:done, 2}
           assert %{prompt_tokens: 27, completion_tokens: 3, estimated: false} = result.usage
           :ok

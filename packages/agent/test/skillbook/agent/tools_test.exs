@@ -301,7 +301,7 @@ defmodule Skillbook.Agent.ToolsTest do
 
     defp began(count) do
       for _ <- 1..count//1 do
-        assert_receive {:began, name, n, pid}, 5_000
+        assert_receive {:began, name, n, pid}
         {name, n, pid}
       end
     end
@@ -326,7 +326,7 @@ defmodule Skillbook.Agent.ToolsTest do
       release(began)
 
       assert {numbers, ["ok: instructions" <> _]} =
-               Enum.split(results(Task.await(run, 60_000)), 4)
+               Enum.split(results(Task.await(run, :infinity)), 4)
 
       assert numbers == for(n <- 1..4, do: "ok\nbox.get #{n}")
     end
@@ -337,7 +337,7 @@ defmodule Skillbook.Agent.ToolsTest do
       refute_received {:began, _, _, _}
       release(first)
       release(began(2))
-      assert length(results(Task.await(run, 60_000))) == 10
+      assert length(results(Task.await(run, :infinity))) == 10
     end
 
     test "one that writes waits for those before it, and those after it wait", %{book: book} do
@@ -362,7 +362,7 @@ defmodule Skillbook.Agent.ToolsTest do
              ]
 
       release(last)
-      Task.await(run, 60_000)
+      Task.await(run, :infinity)
 
       ended = for _ <- 1..6, do: assert_receive({:ended, _, _})
       assert [_, _, {:ended, "box.put", 3}, {:ended, "box.put", 7}, _, _] = ended
@@ -379,7 +379,7 @@ defmodule Skillbook.Agent.ToolsTest do
         release(began)
       end
 
-      assert Enum.all?(results(Task.await(run, 60_000)), &String.starts_with?(&1, "ok\n"))
+      assert Enum.all?(results(Task.await(run, :infinity)), &String.starts_with?(&1, "ok\n"))
 
       # `max_running: 1` of a page.
       run =
@@ -387,15 +387,15 @@ defmodule Skillbook.Agent.ToolsTest do
 
       release(began(1))
       release(began(3))
-      assert length(results(Task.await(run, 60_000))) == 4
+      assert length(results(Task.await(run, :infinity))) == 4
     end
 
     test "stop with the process of the run", %{book: book} do
       Process.flag(:trap_exit, true)
       run = start_run(book, [calls(waiting("box__get", 1..3)), "Done."])
-      pids = for {_, _, pid} <- began(3), do: Process.monitor(pid)
+      pids = for {_, _, pid} <- began(3), do: monitor(pid)
       Task.shutdown(run, :brutal_kill)
-      for ref <- pids, do: assert_receive({:DOWN, ^ref, :process, _, _}, 5_000)
+      for ref <- pids, do: assert_receive({:DOWN, ^ref, :process, _, _})
     end
 
     test "with on_error: :halt none runs after one that failed", %{book: book} do

@@ -643,7 +643,7 @@ defmodule Skillbook.ApprovalTest do
           end
 
         {[{:ok, decided}], others} =
-          decisions |> Task.await_many() |> Enum.split_with(&match?({:ok, _}, &1))
+          decisions |> Task.await_many(:infinity) |> Enum.split_with(&match?({:ok, _}, &1))
 
         assert Enum.all?(others, &match?({:error, %ApprovalError{kind: :decided}}, &1))
 

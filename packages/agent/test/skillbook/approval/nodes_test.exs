@@ -110,7 +110,7 @@ defmodule Skillbook.Approval.NodesTest do
           arguments = [:waiting, refs, by, at]
           Task.async(fn -> Peers.call(peer, ApprovalRows, :approve_all, arguments) end)
         end
-        |> Task.await_many(120_000)
+        |> Task.await_many(:infinity)
 
       assert Enum.sort(one ++ two) == Enum.sort(refs)
       # Both took their part.

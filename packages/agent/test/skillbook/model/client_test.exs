@@ -63,7 +63,7 @@ defmodule Skillbook.Model.ClientTest do
              model: "m"
            }
 
-    assert_receive {:chat, %{headers: headers, body: body}}, 5_000
+    assert_receive {:chat, %{headers: headers, body: body}}
     refute Map.has_key?(headers, "authorization")
     assert body["messages"] == [%{"role" => "user", "content" => "Hello"}]
   end
@@ -315,7 +315,7 @@ defmodule Skillbook.Model.ClientTest do
       test = self()
       script = [ChatServer.refusal(500, "oh"), ChatServer.answer("fine")]
       assert {{:ok, _}, _, _} = chat(script, [], on_retry: &send(test, {:retry, &1}))
-      assert_receive {:retry, %{attempt: 2, delay: _, error: %ModelError{status: 500}}}, 5_000
+      assert_receive {:retry, %{attempt: 2, delay: _, error: %ModelError{status: 500}}}
     end
   end
 
@@ -423,15 +423,15 @@ defmodule Skillbook.Model.ClientTest do
     test "closes with the calling process" do
       {server, url} = ChatServer.start([[ChatServer.head(), {:chunk, @partial}, :silent]])
       pid = spawn(fn -> ask(url, [], [], server) end)
-      assert_receive {:chat, _}, 5_000
+      assert_receive {:chat, _}
       Process.exit(pid, :kill)
-      assert_receive :hung_up, 5_000
+      assert_receive :hung_up
     end
 
     test "leaves no messages in the mailbox" do
       assert {{:ok, _}, _, _} = chat([ChatServer.answer(["a", "b"])])
-      assert_receive {:chat, _}, 5_000
-      assert_receive :played, 5_000
+      assert_receive {:chat, _}
+      assert_receive :played
       refute_received _
     end
   end
@@ -451,7 +451,7 @@ defmodule Skillbook.Model.ClientTest do
       assert {:ok, answer} = cloud(ChatServer.stream(stream), [key: key], max_tokens: 5)
       assert %{text: "Hello", finish_reason: :stop, model: "m1"} = answer
       assert answer.usage == %{tokens(9, 5) | cached_tokens: 4}
-      assert_receive {:request, %{line: line, headers: headers, body: body}}, 5_000
+      assert_receive {:request, %{line: line, headers: headers, body: body}}
       assert line == "POST /ai/deployments/m1/chat?api-version=2026-01-01 HTTP/1.1"
       assert {headers["api-key"], headers["authorization"]} == {"sk-1", nil}
       assert body == ~s({"limit":5,"prompt":"Hello"})
@@ -462,7 +462,7 @@ defmodule Skillbook.Model.ClientTest do
       assert {:ok, %{text: "a", finish_reason: :other, usage: nil}} =
                cloud(whole, key: key, auth: :bearer, version: "2")
 
-      assert_receive {:request, %{line: line, headers: headers}}, 5_000
+      assert_receive {:request, %{line: line, headers: headers}}
       assert line =~ "/chat?api-version=2 "
       assert {headers["api-key"], headers["authorization"]} == {nil, "Bearer sk-1"}
 

@@ -89,7 +89,7 @@ defmodule Skillbook.Model.FallbackTest do
     {two, set_two} = model(:two, "two")
     {three, _} = model(:three, "three")
     model = Fallback.new!([one, two, three], pause: 1_000, clock: clock)
-    other_process = fn -> Task.await(Task.async(fn -> ask(model) end)) end
+    other_process = fn -> Task.await(Task.async(fn -> ask(model) end), :infinity) end
 
     assert {:ok, %{text: "two"}} = ask(model)
     assert asked() == [:one, :two]

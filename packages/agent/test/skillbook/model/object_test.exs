@@ -2,7 +2,7 @@ defmodule Skillbook.Model.ObjectTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.Model.{ObjectGrammar, OpenAI}
-  alias Skillbook.Support.JSONSchema
+  alias Skillbook.Model.JSONSchema
   alias Skillbook.Support.JSON
   alias Skillbook.Test.{ChatServer, HTTPServer}
   alias Skillbook.{GBNF, Model, ModelError, ObjectError, OptionError}
@@ -221,7 +221,7 @@ defmodule Skillbook.Model.ObjectTest do
 
     test "gets the schema as its response format" do
       assert {:ok, %{object: @object}} = serve([ChatServer.answer(@good)], [])
-      assert_receive {:chat, %{body: body}}, 5_000
+      assert_receive {:chat, %{body: body}}
       assert %{"name" => "answer", "strict" => true} = body["response_format"]["json_schema"]
       schema = body["response_format"]["json_schema"]["schema"]
       assert schema["properties"]["picks"]["items"]["properties"]["name"]["maxLength"] == 20
@@ -230,11 +230,11 @@ defmodule Skillbook.Model.ObjectTest do
     test "gets a grammar, or only the prompt" do
       assert {:ok, %{object: @object}} = serve([ChatServer.answer(@good)], structured: :grammar)
 
-      assert_receive {:chat, %{body: %{"grammar" => "root ::= " <> _} = body}}, 5_000
+      assert_receive {:chat, %{body: %{"grammar" => "root ::= " <> _} = body}}
       refute Map.has_key?(body, "response_format")
 
       assert {:ok, %{object: @object}} = serve([ChatServer.answer(@good)], structured: :prompt)
-      assert_receive {:chat, %{body: body}}, 5_000
+      assert_receive {:chat, %{body: body}}
       refute Map.has_key?(body, "grammar") or Map.has_key?(body, "response_format")
     end
 
@@ -246,8 +246,8 @@ defmodule Skillbook.Model.ObjectTest do
         ]
 
         assert {:ok, %{object: @object}} = serve(script, [])
-        assert_receive {:chat, %{body: %{"response_format" => _}}}, 5_000
-        assert_receive {:chat, %{body: body}}, 5_000
+        assert_receive {:chat, %{body: %{"response_format" => _}}}
+        assert_receive {:chat, %{body: body}}
         refute Map.has_key?(body, "response_format")
       end
 

@@ -49,13 +49,13 @@ defmodule Skillbook.Model.OpenAITest do
     ]
 
     assert {:ok, _} = chat([ChatServer.answer("a")], [], call)
-    assert_receive {:chat, %{body: body}}, 5_000
+    assert_receive {:chat, %{body: body}}
     assert %{"stop" => ["\n```"], "temperature" => 0.2, "max_tokens" => 50, "top_p" => 0.5} = body
     assert body["stream_options"] == %{"include_usage" => true}
 
     assert {:ok, _} = chat([ChatServer.answer("a")], [], extra: %{"stream_options" => nil})
 
-    assert_receive {:chat, %{body: body}}, 5_000
+    assert_receive {:chat, %{body: body}}
     refute Map.has_key?(body, "stream_options")
   end
 
@@ -77,7 +77,7 @@ defmodule Skillbook.Model.OpenAITest do
       {_server, url} = ChatServer.start([ChatServer.answer("a")])
       model = OpenAI.new!(url: url, model: "m", system_role: role)
       assert {:ok, %{text: "a"}} = Skillbook.Model.chat(model, messages, [], fn _ -> :ok end)
-      assert_receive {:chat, %{body: %{"messages" => ^expected}}}, 5_000
+      assert_receive {:chat, %{body: %{"messages" => ^expected}}}
     end
   end
 

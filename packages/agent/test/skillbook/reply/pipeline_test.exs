@@ -76,7 +76,7 @@ defmodule Skillbook.Reply.PipelineTest do
     task = Task.async(fn -> Pipeline.commands(view, lines, assigns: %{tell: test}) end)
     assert_receive {:handler, _, _}, 60_000
     stop_supervised!(book)
-    assert [killed, late, long] = Task.await(task, 60_000)
+    assert [killed, late, long] = Task.await(task, :infinity)
     assert %{error: %Skillbook.HandlerError{kind: :interrupted}} = killed
 
     assert late.error.kind == :stopped

@@ -60,7 +60,7 @@ defmodule Skillbook.Run.DrainTest do
 
   defp handlers(count) do
     for _ <- 1..count do
-      assert_receive {:handler, pid, _context}, 30_000
+      assert_receive {:handler, pid, _context}
       pid
     end
   end
@@ -91,8 +91,8 @@ defmodule Skillbook.Run.DrainTest do
     refute_received {:handler, _, _}
 
     for pid <- handlers, do: send(pid, :go_on)
-    assert runs |> Task.await_many() |> counts() == %{finished: 200}
-    assert Task.await(stop) == :ok
+    assert runs |> Task.await_many(:infinity) |> counts() == %{finished: 200}
+    assert Task.await(stop, :infinity) == :ok
     assert Book.find(book) == nil
   end
 
@@ -105,14 +105,14 @@ defmodule Skillbook.Run.DrainTest do
     stop = stop(book)
     for pid <- Enum.take(handlers, 150), do: send(pid, :go_on)
 
-    results = Task.await_many(runs)
+    results = Task.await_many(runs, :infinity)
     assert counts(results) == %{finished: 150, interrupted: 50}
 
     assert Enum.uniq(for %{status: :error} = result <- results, do: result.content) == [
              @interrupted
            ]
 
-    assert Task.await(stop) == :ok
+    assert Task.await(stop, :infinity) == :ok
   end
 
   test "handlers that trap exits end too", %{tmp_dir: folder} do
@@ -128,8 +128,8 @@ defmodule Skillbook.Run.DrainTest do
     task = run(book, "x.call")
     handlers(1)
     stop = stop(book)
-    assert %{error: %HandlerError{kind: :interrupted}} = Task.await(task)
-    assert Task.await(stop) == :ok
+    assert %{error: %HandlerError{kind: :interrupted}} = Task.await(task, :infinity)
+    assert Task.await(stop, :infinity) == :ok
   end
 
   test "commands of a handler that runs still begin", %{tmp_dir: folder} do
@@ -137,7 +137,7 @@ defmodule Skillbook.Run.DrainTest do
       # In a process of its own, too.
       nested = fn -> Skillbook.run(context.view, "```cmd\nx.tell\n```").results end
       [_first] = nested.()
-      [second] = Task.await(Task.async(nested), 30_000)
+      [second] = Task.await(Task.async(nested), :infinity)
       {:ok, second.content}
     end
 
@@ -148,8 +148,8 @@ defmodule Skillbook.Run.DrainTest do
     send(first, :go_on)
     [second] = handlers(1)
     send(second, :go_on)
-    assert %{status: :ok, content: "went on"} = Task.await(task)
-    assert Task.await(stop) == :ok
+    assert %{status: :ok, content: "went on"} = Task.await(task, :infinity)
+    assert Task.await(stop, :infinity) == :ok
   end
 
   test "a stop without runs takes no time, and one after killed callers neither", %{
@@ -180,7 +180,7 @@ defmodule Skillbook.Run.DrainTest do
 
     assert Drain.state(book) == :open
     send(handler, :go_on)
-    assert %{status: :ok} = Task.await(task)
+    assert %{status: :ok} = Task.await(task, :infinity)
   end
 
   test "a book that is killed leaves no caller without an answer", %{tmp_dir: folder} do
@@ -188,7 +188,7 @@ defmodule Skillbook.Run.DrainTest do
     runs = for _ <- 1..20, do: run(book, "x.tell")
     handlers(20)
     Process.exit(Process.whereis(book), :kill)
-    assert runs |> Task.await_many() |> counts() == %{interrupted: 20}
+    assert runs |> Task.await_many(:infinity) |> counts() == %{interrupted: 20}
   end
 
   test "the steps of a workflow that runs still begin, and its run is stored", context do
@@ -203,8 +203,8 @@ defmodule Skillbook.Run.DrainTest do
       send(first, :go_on)
       [second] = handlers(1)
       if ends == :go_on, do: send(second, :go_on)
-      assert Task.await(task).status == if(ends == :go_on, do: :ok, else: :error)
-      assert Task.await(stop) == :ok
+      assert Task.await(task, :infinity).status == if(ends == :go_on, do: :ok, else: :error)
+      assert Task.await(stop, :infinity) == :ok
 
       book = start(folder, store: store, scheduler: false)
       {:ok, [run | _]} = Workflow.runs(View.all(book))
@@ -246,7 +246,7 @@ defmodule Skillbook.Run.DrainTest do
         :atomics.put(clock, 1, 1_772_352_120 + minute * 60)
         if ends == :go_on, do: Local.tick(book)
         if ends == :go_on, do: send(handler, :go_on)
-        assert Task.await(stop) == :ok
+        assert Task.await(stop, :infinity) == :ok
         refute_received {:handler, _, _}
 
         # The time that was missed may run here.
@@ -301,7 +301,7 @@ defmodule Skillbook.Run.DrainTest do
     for {ends, drain, status} <- [{:go_on, 60_000, :done}, {:killed, 100, :interrupted}] do
       options = [store: store, scheduler: false, ask: fn _request -> :pending end]
       book = start(folder, options ++ [drain: drain])
-      refs = for _ <- 1..2, do: Task.await(run(book, "x.pay")).data.ref
+      refs = for _ <- 1..2, do: Task.await(run(book, "x.pay"), :infinity).data.ref
       [ref, waiting] = refs
       approve = fn ref -> Skillbook.approve(book, ref, by: "Bob") end
       approved = Task.async(fn -> approve.(ref) end)
@@ -315,8 +315,8 @@ defmodule Skillbook.Run.DrainTest do
                  "later"
 
       if ends == :go_on, do: send(handler, :go_on)
-      assert {:ok, %{status: ^status}} = Task.await(approved)
-      assert Task.await(stop) == :ok
+      assert {:ok, %{status: ^status}} = Task.await(approved, :infinity)
+      assert Task.await(stop, :infinity) == :ok
 
       book = start(folder, options)
       {:ok, approvals} = Skillbook.approvals(book, status: [:pending, status])
@@ -390,7 +390,7 @@ defmodule Skillbook.Run.DrainTest do
       [handler] = handlers(1)
       stop = stop(book)
       send(handler, :go_on)
-      assert {:error, %AgentError{error: %StoppedError{}} = error} = Task.await(task)
+      assert {:error, %AgentError{error: %StoppedError{}} = error} = Task.await(task, :infinity)
       assert kinds(error.result) == [:prompt, :input, :reply, :report]
       assert List.last(error.result.transcript.messages).content == "[1] x.tell\nok\n  went on"
 
@@ -398,7 +398,7 @@ defmodule Skillbook.Run.DrainTest do
                "the run ended in turn 1: the book #{inspect(book)} stops or has stopped; go " <>
                  "on with the transcript when it runs again"
 
-      assert Task.await(stop) == :ok
+      assert Task.await(stop, :infinity) == :ok
     end
 
     test "returns its conversation when its database ends", %{tmp_dir: folder} do

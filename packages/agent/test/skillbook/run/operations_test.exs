@@ -40,7 +40,7 @@ defmodule Skillbook.Run.OperationsTest do
       |> Keyword.merge(options)
       |> book()
 
-    if Book.fetch!(book).scheduler, do: Scheduler.registered(book)
+    if Book.fetch!(book).of_parts.scheduler, do: Scheduler.registered(book)
     book
   end
 
@@ -511,11 +511,11 @@ defmodule Skillbook.Run.OperationsTest do
              end)
 
       trial = Task.async(fn -> Pipeline.commands(view, ["x.run"], assigns: %{call: call}) end)
-      assert_receive {:trial, pid}, 5_000
+      assert_receive {:trial, pid}
       {:ok, [%{state: :trial}]} = Skillbook.reset_breaker(view, "x.run", by: "Bob")
       assert serves?(book, "ann")
       send(pid, :fail)
-      Task.await(trial)
+      Task.await(trial, :infinity)
       assert [%{state: :closed, failures: 1}] = CircuitBreaker.list(Book.fetch!(book), view)
     end
   end

@@ -537,7 +537,7 @@ defmodule Skillbook.Run.PolicyTest do
       view = view(folder, writes: :ask)
       caller = spawn(fn -> run(view, "x.send", ask: ask) end)
       assert_receive {:asked, asked}, 60_000
-      ref = Process.monitor(asked)
+      ref = monitor(asked)
       Process.exit(caller, :kill)
       assert_receive {:DOWN, ^ref, :process, ^asked, :killed}, 60_000
     end

@@ -616,10 +616,10 @@ defmodule Skillbook.Test.EvaluateTest do
         end
 
       assert [_] = Path.wildcard(copies)
-      refs = for pid <- List.flatten(processes), do: Process.monitor(pid)
+      refs = for pid <- List.flatten(processes), do: monitor(pid)
       assert length(refs) > 4
       Process.exit(caller, reason)
-      for ref <- refs, do: assert_receive({:DOWN, ^ref, :process, _, _}, 10_000)
+      for ref <- refs, do: assert_receive({:DOWN, ^ref, :process, _, _})
       assert Skillbook.Eventually.eventually(fn -> Path.wildcard(copies) == [] end)
     end
   end

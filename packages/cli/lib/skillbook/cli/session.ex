@@ -123,7 +123,7 @@ defmodule Skillbook.CLI.Session do
   def builtins(options) do
     accounts = [connections: options.connections]
 
-    book = %Book{name: @name, vaults: options.vaults}
+    book = %Book{name: @name, of_parts: %{vaults: options.vaults}}
 
     with {:ok, book} <- Connections.Part.read(book, accounts) do
       Builtins.sources(

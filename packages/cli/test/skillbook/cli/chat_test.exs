@@ -101,7 +101,7 @@ defmodule Skillbook.CLI.ChatTest do
       assert {0, output, errors} = chat(folder, args, "Make tea\n")
       assert output =~ "Here."
       assert errors == text
-      assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => content}]}}}, 5_000
+      assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => content}]}}}
       assert content =~ "Boil water." == (text != "")
     end
   end

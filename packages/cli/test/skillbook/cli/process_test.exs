@@ -113,7 +113,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
     {:os_pid, pid} = Port.info(port, :os_pid)
     {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
-    assert_receive {^port, {:exit_status, _status}}, 30_000
+    assert_receive {^port, {:exit_status, _status}}
   end
 
   test "one process reads the installation of another", %{folder: folder} do

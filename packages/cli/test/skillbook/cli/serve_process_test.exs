@@ -70,7 +70,7 @@ defmodule Skillbook.CLI.ServeProcessTest do
       until(port, "", ~r/Stopping; what has begun may take 15 s\. Ctrl-C again stops at once\.\n/)
 
     refute output =~ "error"
-    assert_receive {^port, {:exit_status, 0}}, 30_000
+    assert_receive {^port, {:exit_status, 0}}
   end
 
   defp system, do: [env: [{"MIX_ENV", "test"}], stderr_to_stdout: true]
@@ -84,7 +84,7 @@ defmodule Skillbook.CLI.ServeProcessTest do
     assert get(url <> "/api/skills", [{"host", "evil.example"}]).status == 421
     {:os_pid, pid} = Port.info(port, :os_pid)
     {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
-    assert_receive {^port, {:exit_status, 0}}, 30_000
+    assert_receive {^port, {:exit_status, 0}}
     assert {:error, _refused} = Skillbook.HTTP.request(method: :get, url: url)
   end
 
@@ -108,7 +108,7 @@ defmodule Skillbook.CLI.ServeProcessTest do
     assert body =~ ~r/ 401\z/
     {:os_pid, pid} = Port.info(port, :os_pid)
     {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
-    assert_receive {^port, {:exit_status, 0}}, 30_000
+    assert_receive {^port, {:exit_status, 0}}
     refute File.exists?(socket)
   end
 
@@ -129,6 +129,6 @@ defmodule Skillbook.CLI.ServeProcessTest do
     # The terminal sends SIGINT to all of its processes.
     Port.command(port, <<3>>)
     until(port, "", ~r/Stopping; what has begun may take 15 s\. Ctrl-C again stops at once\./)
-    assert_receive {^port, {:exit_status, 0}}, 30_000
+    assert_receive {^port, {:exit_status, 0}}
   end
 end

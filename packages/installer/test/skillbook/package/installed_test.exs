@@ -47,7 +47,7 @@ defmodule Skillbook.Package.InstalledTest do
       assert_receive {^port, {:data, _}}, 120_000
       spin(round * 7_001)
       System.cmd("kill", ["-9", to_string(pid)])
-      assert_receive {^port, {:exit_status, _}}, 30_000
+      assert_receive {^port, {:exit_status, _}}, 120_000
 
       # The next call finishes or undoes the interrupted work.
       {:ok, outcomes} = Package.outdated([], to: to)

@@ -11,7 +11,8 @@ defmodule Skillbook.MCP.Tools do
 
   alias Skillbook.Book.Cache
   alias Skillbook.MCP.{Context, Elicitation, Error, Pagination}
-  alias Skillbook.Support.{JSON, JSONSchema, Options}
+  alias Skillbook.Model.JSONSchema
+  alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Entry, Result, Tool, View, Workflow}
 
   @limit 128

@@ -265,7 +265,7 @@ for database <- [:sqlite, :postgres] do
       source = {:mcp, context.address <> "/changing", label: "docs", approve: ask}
       options = [name: second, sources: [source], store: context.store, watch: false]
       start_supervised!({Skillbook, options})
-      assert_receive {:asked, listing}, 30_000
+      assert_receive {:asked, listing}
       {:ok, _} = Client.revoke(first, "docs", ["docs.search"], by: "Ann")
       send(listing, :go)
       :ok = Client.await(second)
@@ -358,7 +358,7 @@ for database <- [:sqlite, :postgres] do
           # The first one migrates the database.
           start = fn name -> Skillbook.start_link([name: name] ++ options) end
           tasks = for name <- names, do: Task.async(fn -> hold(start, name) end)
-          Task.await_many(tasks, 60_000)
+          Task.await_many(tasks, :infinity)
           names
         end)
 
@@ -440,7 +440,7 @@ for database <- [:sqlite, :postgres] do
         pid = Client.State.client(settings(book))
         monitor = monitor(pid)
         Process.exit(pid, :kill)
-        assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}, 5_000
+        assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}
         assert eventually(fn -> used(book) == [] end)
 
         assert found(book, :server_unavailable) == [

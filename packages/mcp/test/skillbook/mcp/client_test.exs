@@ -862,7 +862,7 @@ defmodule Skillbook.MCP.ClientTest do
     book = book(command("stdio_changes"), approve: :all, read: ["*"])
     :telemetry.listen(book)
     assert text(book, "docs.search x") =~ "search"
-    assert_receive {[:skillbook, :mcp_client, :listed], _, %{status: :ok}}, 10_000
+    assert_receive {[:skillbook, :mcp_client, :listed], _, %{status: :ok}}
     Process.sleep(1_500)
     {:messages, messages} = Process.info(self(), :messages)
     assert Enum.count(messages, &match?({[:skillbook, :mcp_client, :listed], _, _}, &1)) <= 2

@@ -146,7 +146,7 @@ defmodule Skillbook.MCP.ElicitationTest do
 
       1..8
       |> Enum.map(fn _ -> Task.async(fn -> call(context, answered("accept", state)) end) end)
-      |> Task.await_many()
+      |> Task.await_many(:infinity)
 
       assert_receive {:sent, "bob"}
       refute_received {:sent, _}

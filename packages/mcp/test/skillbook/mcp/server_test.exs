@@ -524,7 +524,7 @@ defmodule Skillbook.MCP.ServerTest do
       result = result!(context, "tools/call", %{"name" => "sums__get"})
       assert result["structuredContent"] == %{"total" => 2}
 
-      for wrong <- [%{}, %{"type" => "array"}, %{type: "object"}, "object", [type: "object"]] do
+      for wrong <- [%{}, %{"type" => "array"}, "object", [type: "object"]] do
         assert {:error, %{option: :output}} = Skill.new(options ++ [output: wrong])
       end
     end

@@ -82,7 +82,7 @@ defmodule Skillbook.MCP.StdioTest do
     assert Map.keys(result) == ["tools"]
 
     send(server, {:input, :eof})
-    assert_receive {:served, :ok}, 10_000
+    assert_receive {:served, :ok}
     refute_received {:output, _}
   end
 
@@ -102,14 +102,14 @@ defmodule Skillbook.MCP.StdioTest do
   test "a call is cancelled with its handler, and its id used again", %{book: book} do
     server = serve(book)
     request(server, 1, "tools/call", %{"name" => "clock__wait"})
-    assert_receive {:waits, handler}, 5_000
-    monitor = Process.monitor(handler)
+    assert_receive {:waits, handler}
+    monitor = monitor(handler)
     request(server, 1, "tools/list")
     assert %{"id" => 1, "error" => %{"message" => text}} = output()
     assert text == "expected an `id` of no other request that still runs"
 
     put(server, %{"method" => "notifications/cancelled", "params" => %{"requestId" => 1}})
-    assert_receive {:DOWN, ^monitor, :process, _, :killed}, 5_000
+    assert_receive {:DOWN, ^monitor, :process, _, :killed}
     request(server, 2, "tools/list")
     assert %{"id" => 2, "result" => _} = output()
   end
@@ -117,11 +117,11 @@ defmodule Skillbook.MCP.StdioTest do
   test "the end of the input stops what still runs", %{book: book} do
     server = serve(book)
     request(server, 1, "tools/call", %{"name" => "clock__wait"})
-    assert_receive {:waits, handler}, 5_000
-    monitor = Process.monitor(handler)
+    assert_receive {:waits, handler}
+    monitor = monitor(handler)
     send(server, {:input, :eof})
-    assert_receive {:DOWN, ^monitor, :process, _, :killed}, 10_000
-    assert_receive {:served, :ok}, 10_000
+    assert_receive {:DOWN, ^monitor, :process, _, :killed}
+    assert_receive {:served, :ok}
   end
 
   test "changes are told to a stream and to a session", %{book: book} do
@@ -155,7 +155,7 @@ defmodule Skillbook.MCP.StdioTest do
   test "more requests at once than the limit are refused", %{book: book} do
     server = serve(book)
     for id <- 1..64, do: request(server, id, "tools/call", %{"name" => "clock__wait"})
-    for _ <- 1..64, do: assert_receive({:waits, _}, 10_000)
+    for _ <- 1..64, do: assert_receive({:waits, _})
     request(server, 65, "tools/list")
     assert %{"id" => 65, "error" => %{"code" => 429, "message" => text}} = output()
     assert text == "expected at most 64 requests at once"
@@ -165,7 +165,7 @@ defmodule Skillbook.MCP.StdioTest do
           put(server, %{"method" => "notifications/cancelled", "params" => %{"requestId" => id}})
 
     send(server, {:input, :eof})
-    assert_receive {:served, :ok}, 10_000
+    assert_receive {:served, :ok}
   end
 
   test "a busy session is named, and not the limit", %{book: book} do
@@ -204,7 +204,7 @@ defmodule Skillbook.MCP.StdioTest do
     assert eventually(fn -> subscribers(book) == before + 1 end)
     call = %{"name" => "clock__wait"}
     for id <- 1..64, do: request(server, id, "tools/call", call)
-    for _ <- 1..64, do: assert_receive({:waits, _}, 10_000)
+    for _ <- 1..64, do: assert_receive({:waits, _})
     request(server, 65, "tools/list")
     assert %{"id" => 65, "error" => %{"code" => 429}} = output()
   end

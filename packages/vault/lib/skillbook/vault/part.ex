@@ -14,19 +14,20 @@ defmodule Skillbook.Vault.Part do
   def read(book, options) do
     case {options[:vaults] || [], options[:store]} do
       {[], _store} ->
-        {:ok, book}
+        {:ok, Book.put(book, vaults: [])}
 
       # The index of a vault is in the database.
       {_vaults, nil} ->
         {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
 
       {vaults, _store} ->
-        with {:ok, vaults} <- Config.list(vaults, book.name), do: {:ok, %{book | vaults: vaults}}
+        with {:ok, vaults} <- Config.list(vaults, book.name),
+             do: {:ok, Book.put(book, vaults: vaults)}
     end
   end
 
   @impl true
-  def builtins(%{vaults: []}), do: []
+  def builtins(%{of_parts: %{vaults: []}}), do: []
 
   def builtins(_book) do
     domains = ["markdown"]
@@ -35,7 +36,7 @@ defmodule Skillbook.Vault.Part do
 
   @impl true
   # One indexer per vault, so a vault that cannot be indexed does not stop the others.
-  def children(%{vaults: vaults} = book) do
+  def children(%{of_parts: %{vaults: vaults}} = book) do
     indexers =
       for %{producer: {_, _}} = vault <- vaults do
         vault = %{vault | watch: vault.watch and book.watch != false}
@@ -49,9 +50,9 @@ defmodule Skillbook.Vault.Part do
 
   @impl true
   def sync(book),
-    do: for(vault <- Book.fetch!(book).vaults, do: Vault.sync(book, vault.name))
+    do: for(vault <- Book.fetch!(book).of_parts.vaults, do: Vault.sync(book, vault.name))
 
   @impl true
   # Other books of the database may have other vaults.
-  def documents(book), do: %{"vault" => {Table, Enum.map(book.vaults, & &1.name)}}
+  def documents(book), do: %{"vault" => {Table, Enum.map(book.of_parts.vaults, & &1.name)}}
 end

@@ -142,7 +142,7 @@ defmodule Skillbook.Vault.Search do
   defp visible_vaults(%View{book: book, profile: profile}) do
     book = Book.find(book)
 
-    for vault <- (book && book.vaults) || [],
+    for vault <- (book && book.of_parts.vaults) || [],
         Profile.reads?(profile, vault.tenant),
         Profile.foreign(profile, vault.labels) == [],
         do: vault

@@ -253,14 +253,14 @@ defmodule Skillbook.Vault.Write do
     path = Map.get(document, :path, id)
     book = Book.fetch!(book)
 
-    with {:ok, vault} <- Config.find(book.vaults, vault),
+    with {:ok, vault} <- Config.find(book.of_parts.vaults, vault),
          do: index(book.name, vault, id, path, content, Map.get(document, :labels, []))
   end
 
   def delete(book, vault, id) do
     book = Book.fetch!(book)
 
-    with {:ok, vault} <- Config.find(book.vaults, vault),
+    with {:ok, vault} <- Config.find(book.of_parts.vaults, vault),
          {:ok, _} <- Table.remove(Book.sql(book), vault.name, [id]),
          do: :ok
   end

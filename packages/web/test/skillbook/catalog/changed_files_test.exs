@@ -124,7 +124,7 @@ defmodule Skillbook.Catalog.ChangedFilesTest do
         message = {:request, 1, "subscriptions/listen", %{"notifications" => notifications}}
         run = fn -> Call.run(message, context, &send(test, {id, &1})) end
         start_supervised!({Task, run}, id: id)
-        assert_receive {^id, %{"method" => "notifications/subscriptions/acknowledged"}}, 5_000
+        assert_receive {^id, %{"method" => "notifications/subscriptions/acknowledged"}}
       end
 
       plan = "skill://plan/z.md"
@@ -171,7 +171,7 @@ defmodule Skillbook.Catalog.ChangedFilesTest do
 
     defp stream(web, id) do
       {_response, pid} = Requests.stream(web, "GET", "/events", as: id)
-      assert_receive {:part, ^pid, "event: ready" <> _}, 5_000
+      assert_receive {:part, ^pid, "event: ready" <> _}
       pid
     end
 

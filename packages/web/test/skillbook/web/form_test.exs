@@ -100,7 +100,7 @@ defmodule Skillbook.Web.FormTest do
       read = fn -> send(test, {:read, Form.read(unquote(type), body)}) end
       {pid, monitor} = :erlang.spawn_opt(read, options)
 
-      assert_receive {:DOWN, ^monitor, :process, ^pid, reason}, 30_000
+      assert_receive {:DOWN, ^monitor, :process, ^pid, reason}
       assert reason == :normal
       assert_receive {:read, :error}
     end

@@ -339,10 +339,10 @@ defmodule Skillbook.Web.HTTP2Test do
     {server, url} = start()
     socket = open(url)
     RawHTTP.put(socket, [headers(1, request("/wait")), headers(3, request("/slow"))])
-    assert_receive {:waiting, pid}, 10_000
+    assert_receive {:waiting, pid}
     monitor = monitor(pid)
     RawHTTP.put(socket, reset(1))
-    assert_receive {:DOWN, ^monitor, :process, _, :killed}, 10_000
+    assert_receive {:DOWN, ^monitor, :process, _, :killed}
     streams = &for({:headers, _, stream, _} <- &1, do: stream)
     assert [3] = socket |> frames_until(&(streams.(&1) != [])) |> streams.()
     assert eventually(fn -> match?(%{requests: 0}, Server.info(server)) end)

@@ -187,7 +187,7 @@ defmodule Skillbook.Web.NginxTest do
       assert {listed.status, listed.version} == {200, "2"}
       assert listed.body =~ "tea"
       assert listed.head =~ "strict-transport-security: max-age=31536000"
-      assert_receive {[:skillbook, :web, :request, :stop], _, %{client: client}}, 5_000
+      assert_receive {[:skillbook, :web, :request, :stop], _, %{client: client}}
       assert client == "127.0.0.9"
       assert curl(nginx, "/api/skills", bearer ++ ["--http1.1"]).version == "1.1"
 
@@ -195,10 +195,10 @@ defmodule Skillbook.Web.NginxTest do
 
       # Each event goes out at once.
       stream = follow(nginx, "/events", bearer)
-      assert_receive {^stream, {:data, {:eol, "event: ready"}}}, 30_000
+      assert_receive {^stream, {:data, {:eol, "event: ready"}}}
       write(skills, %{"tea/SKILL.md" => page.("Two")})
       :ok = Skillbook.reload(name)
-      assert_receive {^stream, {:data, {:eol, "event: skills"}}}, 30_000
+      assert_receive {^stream, {:data, {:eol, "event: skills"}}}
 
       # Wrong tokens count for the client, not for nginx. The count begins anew each minute.
       number = rem(System.unique_integer([:positive]), 250)
@@ -288,11 +288,11 @@ defmodule Skillbook.Web.NginxTest do
       for pid <- waiting, do: send(pid, :answer)
 
       for task <- asked do
-        answer = Task.await(task, 60_000)
+        answer = Task.await(task, :infinity)
         assert {answer.status, answer.body} == {200, "answered"}
       end
 
-      assert Task.await(stopping, 60_000) == :ok
+      assert Task.await(stopping, :infinity) == :ok
     end
   end
 

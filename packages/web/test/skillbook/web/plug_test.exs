@@ -251,7 +251,7 @@ defmodule Skillbook.Web.PlugTest do
     send(task.pid, {:skillbook, book, nil})
     write = fn -> Skillbook.Store.create(Skillbook.view(book, "ann"), note(), by: :user) end
     assert {:ok, _entry} = write.()
-    assert %Plug.Conn{status: 200} = Task.await(task, 60_000)
+    assert %Plug.Conn{status: 200} = Task.await(task, :infinity)
   end
 
   test "a stream that raises leaves nothing in the process of its connection" do

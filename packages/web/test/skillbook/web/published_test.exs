@@ -308,7 +308,7 @@ defmodule Skillbook.Web.PublishedTest do
 
     assert 1..50
            |> Enum.map(fn _ -> Task.async(fn -> get(web, "index.json").body end) end)
-           |> Task.await_many()
+           |> Task.await_many(:infinity)
            |> Enum.uniq()
            |> length() == 1
   end
@@ -462,7 +462,7 @@ defmodule Skillbook.Web.PublishedTest do
     File.rm!(Path.join(root, "one/SKILL.md"))
     {_, 0} = System.cmd("mkfifo", [Path.join(root, "one/SKILL.md")])
     publish = Task.async(fn -> Package.publish(view(source), target) end)
-    assert {:ok, outcomes} = Task.await(publish, 5_000)
+    assert {:ok, outcomes} = Task.await(publish, :infinity)
     assert [%{name: "one"}, %{name: "two", action: :removed}] = outcomes
     assert File.read!(Path.join(elsewhere, "SKILL.md")) == "mine"
     assert File.read!(Path.join(root, "one/SKILL.md")) == skill("one")

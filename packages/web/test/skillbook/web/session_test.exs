@@ -115,7 +115,7 @@ defmodule Skillbook.Web.SessionTest do
         |> Enum.map(fn _ ->
           Task.async(fn -> Requests.call(web, "GET", link, peer: :unix).status end)
         end)
-        |> Task.await_many()
+        |> Task.await_many(:infinity)
 
       assert Enum.count(statuses, &(&1 == 200)) == 1
       assert Enum.count(statuses, &(&1 == 410)) == 19

@@ -156,16 +156,16 @@ defmodule Skillbook.Web.StreamsTest do
             receive do: (:stop -> :ok)
           end)
 
-        assert_receive {:status, status}, 20_000
+        assert_receive {:status, status}
         {pid, status}
       end
 
       [{first, 200}, {second, 200}, {_third, 200}] = for _ <- 1..@max, do: begin.()
       assert {_refused, 429} = begin.()
-      assert_receive :ended, 20_000
+      assert_receive :ended
       # The process goes on, as that of a connection.
       send(first, :end)
-      assert_receive :ended, 20_000
+      assert_receive :ended
       assert {_fourth, 200} = begin.()
       assert {_refused, 429} = begin.()
       Process.exit(second, :kill)
@@ -185,7 +185,7 @@ defmodule Skillbook.Web.StreamsTest do
         end
 
       Enum.each(pids, &send(&1, :go))
-      answers = for _ <- pids, do: assert_receive(answer when answer in [:ok, :full], 20_000)
+      answers = for _ <- pids, do: assert_receive(answer when answer in [:ok, :full])
       assert Enum.count(answers, &(&1 == :ok)) == 10
       Enum.each(pids, &send(&1, :end))
     end

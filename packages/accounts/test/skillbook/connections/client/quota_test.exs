@@ -39,7 +39,7 @@ defmodule Skillbook.Connections.Client.QuotaTest do
           now() - began
         end)
       end)
-      |> Task.await_many()
+      |> Task.await_many(:infinity)
       |> Enum.sort()
 
     for {time, index} <- Enum.with_index(times),

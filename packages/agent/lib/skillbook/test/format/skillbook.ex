@@ -307,7 +307,7 @@ defmodule Skillbook.Test.Format.Skillbook do
   defp text?(value), do: is_binary(value) and String.trim(value) != ""
   defp wrong(expected, value), do: {:error, expected, show(value)}
 
-  defp show(value), do: Skillbook.Support.JSONSchema.show(value)
+  defp show(value), do: Skillbook.Model.JSONSchema.show(value)
 
   defp unknown(keys, known, place, subject) do
     for key <- Enum.sort(keys -- known) do

@@ -138,7 +138,7 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     view = Skillbook.view(book, "ann")
     options = [now: ~U[2026-03-01 08:00:00Z], assigns: %{tell: self()}]
     {:ok, runner} = Task.start(fn -> Skillbook.run(view, "```cmd\nx.slow\n```", options) end)
-    assert_receive {:handler, _pid, _context}, 30_000
+    assert_receive {:handler, _pid, _context}
     Process.exit(runner, :kill)
 
     for {now, status} <- [

@@ -251,7 +251,7 @@ defmodule Skillbook.Web.Page.Approvals do
     )
   end
 
-  defp agent?(approval), do: match?(%{agent: [_ | _]}, Book.find(approval.book))
+  defp agent?(approval), do: match?(%{of_parts: %{agent: [_ | _]}}, Book.find(approval.book))
 
   defp status(:pending), do: Parts.badge("waits", :warn)
   defp status(:running), do: Parts.badge("runs", :info)

@@ -244,7 +244,7 @@ defmodule Skillbook.Web.Page.Connections do
 
   defp none(request) do
     case Book.fetch!(book(request)) do
-      %{connections: nil} -> "This book has no accounts to connect."
+      %{of_parts: %{connections: nil}} -> "This book has no accounts to connect."
       _book -> "No account is connected."
     end
   end

@@ -20,7 +20,7 @@ defmodule Skillbook.Web.Page.Conversations do
 
       with {:ok, conversations} <- Conversations.list(book, request.caller.profile, @limit) do
         conversations = Enum.map(conversations, &times/1)
-        data = %{stored: book.conversations != false, conversations: conversations}
+        data = %{stored: book.of_parts.conversations != false, conversations: conversations}
 
         reply(request, data, :happened, :conversations, "Conversations", fn ->
           list(request, data)

@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.Prompt do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.Prompt.Shown
+  alias Skillbook.Web.Page.Shown
   alias Skillbook.Support.{Diff, Number}
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Parts}

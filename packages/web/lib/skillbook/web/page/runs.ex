@@ -147,7 +147,7 @@ defmodule Skillbook.Web.Page.Runs do
   defp class(_failed), do: "bad"
 
   defp next(request, view, rows) do
-    runs? = Book.of!(view).scheduler != false
+    runs? = Book.of!(view).of_parts.scheduler != false
     operates? = operates?(request) and Book.of!(view).store != nil
 
     section("next", "Next firings", [

@@ -154,10 +154,11 @@ defmodule Skillbook.Web.Page.Status do
     :exit, _reason -> {:error, SQL.Error.closed()}
   end
 
-  defp scheduler(%{scheduler: false}, _all), do: service("Schedules", :off, "no engine")
+  defp scheduler(%{of_parts: %{scheduler: false}}, _all),
+    do: service("Schedules", :off, "no engine")
 
   defp scheduler(book, all) do
-    {engine, _argument} = book.scheduler
+    {engine, _argument} = book.of_parts.scheduler
     jobs = Enum.count(Scheduler.Server.tenants(book.name), &Profile.reads?(all.profile, &1))
     service("Schedules", :ok, "#{inspect(engine)}, #{Parts.count(jobs, "job", "jobs")}")
   catch
@@ -174,15 +175,16 @@ defmodule Skillbook.Web.Page.Status do
     service("Embedder", state, "#{name}, #{done} of #{total} entries have a vector")
   end
 
-  defp agent(%{agent: nil}), do: service("Agent", :off, "pages of prose are not followed")
+  defp agent(%{of_parts: %{agent: nil}}),
+    do: service("Agent", :off, "pages of prose are not followed")
 
-  defp agent(%{agent: options}) do
+  defp agent(%{of_parts: %{agent: options}}) do
     model = options[:model]
     service("Agent", :ok, if(is_struct(model), do: inspect(model.__struct__), else: "a model"))
   end
 
   defp vaults(book, all) do
-    for vault <- book.vaults, Profile.reads?(all.profile, vault.tenant), do: vault(vault)
+    for vault <- book.of_parts.vaults, Profile.reads?(all.profile, vault.tenant), do: vault(vault)
   end
 
   defp vault(%{name: name} = vault) do

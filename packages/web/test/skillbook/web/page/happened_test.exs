@@ -323,7 +323,7 @@ defmodule Skillbook.Web.Page.HappenedTest do
       web = Requests.web(book)
       ask = fn -> Requests.call(web, "POST", "/approvals/#{ref}", as: @operator, form: form) end
       pid = spawn(ask)
-      assert_receive {:handler, handler, _context}, 5_000
+      assert_receive {:handler, handler, _context}
       Process.exit(pid, :kill)
       send(handler, :go_on)
 

@@ -1,4 +1,4 @@
-defmodule Skillbook.Prompt.Shown do
+defmodule Skillbook.Web.Page.Shown do
   @moduledoc false
   # Remembers, for the page, the last two different prompts that it showed of a profile and
   # format, so that it can show the difference after a reload. They are kept in memory only: a

@@ -1,4 +1,4 @@
-defmodule Skillbook.Support.JSONSchema do
+defmodule Skillbook.Model.JSONSchema do
   @moduledoc false
   # The part of JSON Schema that `Skillbook.Model.complete_object/4` knows, and that all servers
   # know: checks a schema, checks a value, and makes the forms that servers get.
