@@ -45,6 +45,7 @@ defmodule Skillbook.Book do
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
+          schedules: keyword(),
           telemetry_flags: boolean(),
           sections: [Sections.t()],
           watch: boolean() | [poll: pos_integer()],
@@ -96,6 +97,8 @@ defmodule Skillbook.Book do
     max_result: 30_000,
     breaker: [failures: 5, cooldown: 30_000],
     usage: [flush: 5_000, keep: 365, most: 10_000],
+    # The store's rules of schedules, to which their engine adds its own.
+    schedules: [run_as: nil, min_interval: 300, max_per_profile: 50, keep: 90, clock: nil],
     telemetry_flags: false,
     sections: [],
     watch: true,

@@ -10,6 +10,7 @@ defmodule Skillbook.Run.Operations do
   # Without a database there are no schedules, and a breaker is reset on this node only.
 
   alias Skillbook.Run.CircuitBreaker
+  alias Skillbook.Schedule.Clock
   alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Store.Follower
   alias Skillbook.Support.{Number, Operation, Options}
@@ -42,9 +43,8 @@ defmodule Skillbook.Run.Operations do
 
   # Characters of `by:` and `reason:`.
   @max_text 1_000
-  # Rows and days kept beside the pauses that hold.
+  # Rows kept beside the pauses that hold.
   @max_rows 10_000
-  @keep 90
 
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
                    "text) where key = 'operations' returning value"
@@ -122,7 +122,7 @@ defmodule Skillbook.Run.Operations do
       tenant: with(%Entry{} = entry <- View.find(view, name), do: Entry.tenant(entry)),
       # The profile whose breaker is reset.
       only: nil,
-      at: DateTime.truncate(Book.now(book), :second),
+      at: DateTime.truncate(Clock.now(book), :second),
       by: Values.storable(options[:by]),
       reason: options[:reason] && Values.storable(options[:reason])
     }
@@ -191,10 +191,10 @@ defmodule Skillbook.Run.Operations do
     SQL.query(sql, insert, key(target) ++ values)
   end
 
-  # The newest rows stay, and a pause as long as it holds.
+  # The newest rows stay for as long as results of firings, and a pause as long as it holds.
   defp prune(sql, target, revision) do
     delete = "delete from skillbook_operations where active = 0 and (at < $1 or revision < $2)"
-    before = DateTime.add(target.at, -@keep, :day)
+    before = DateTime.add(target.at, -target.book.schedules[:keep], :day)
     SQL.query(sql, delete, [before, revision - @max_rows])
   end
 

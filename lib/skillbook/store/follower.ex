@@ -129,7 +129,7 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book: Map.take(book, [:name, :store, :catalog, :revision, :connections, :sources, :parts]),
+      book: Map.take(book, [:name, :store, :catalog, :revision, :of_parts, :sources, :parts]),
       poll: book.store_poll,
       timer: nil,
       group: nil,

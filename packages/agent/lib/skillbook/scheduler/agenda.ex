@@ -42,7 +42,7 @@ defmodule Skillbook.Agenda do
   the results of all profiles, any other profile only its own.
   """
 
-  alias Skillbook.Scheduler.Clock
+  alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job, Operations}
   alias Skillbook.Book.Cache
   alias Skillbook.Support.Options
@@ -149,9 +149,7 @@ defmodule Skillbook.Agenda do
   defp creators(book) do
     for {record, [creator | _], entry} <- Catalog.scheduled(book.catalog),
         into: %{},
-        do:
-          {{entry.name, record},
-           if(creator == "", do: book.of_parts.schedules[:run_as], else: creator)}
+        do: {{entry.name, record}, if(creator == "", do: book.schedules[:run_as], else: creator)}
   end
 
   # A profile that sees an entry need not be allowed to know its creator, or the profile of the

@@ -149,7 +149,7 @@ defmodule Skillbook.Scheduler.Job do
   @doc false
   # The id of the profile that the entry of a file runs as, if it is set.
   @spec run_as(Book.t(), Entry.t()) :: String.t() | nil
-  def run_as(book, entry), do: entry.data["run_as"] || book.of_parts.schedules[:run_as]
+  def run_as(book, entry), do: entry.data["run_as"] || book.schedules[:run_as]
 
   @doc false
   # Whether the schedule of an entry is on. Those of built-in skills are off, unless the book
@@ -157,7 +157,7 @@ defmodule Skillbook.Scheduler.Job do
   @spec enabled?(Book.t(), Entry.t()) :: boolean()
   def enabled?(book, entry) do
     not match?(%Entry{source: "builtin", trust: :high}, entry) or
-      match?({:ok, [_]}, Native.globs_filter(book.of_parts.schedules[:builtins], [entry.name]))
+      match?({:ok, [_]}, Native.globs_filter(book.schedules[:builtins], [entry.name]))
   end
 
   defp profile(_book, nil) do

@@ -22,7 +22,7 @@ defmodule Skillbook.Scheduler.Local do
 
   use GenServer
 
-  alias Skillbook.Scheduler.Clock
+  alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Queue, Server}
   alias Skillbook.{Book, Scheduler}
 

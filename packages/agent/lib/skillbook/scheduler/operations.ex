@@ -5,7 +5,7 @@ defmodule Skillbook.Scheduler.Operations do
 
   alias Skillbook.Run.Operations
   alias Skillbook.SQL.Values
-  alias Skillbook.Scheduler.{Clock, Job}
+  alias Skillbook.Scheduler.Job
   alias Skillbook.Support.Operation
   alias Skillbook.{Agenda, Book, Firing, OperationError, Profile, SQL, View}
 
@@ -95,7 +95,6 @@ defmodule Skillbook.Scheduler.Operations do
          {:ok, entry} <- View.fetch(view, name) do
       book = Book.of!(view)
       target = Operations.target(book, view, entry.name, View.record(view, entry.name), options)
-      target = %{target | at: DateTime.truncate(Clock.now(book), :second)}
 
       cond do
         entry.schedule == nil ->

@@ -8,19 +8,15 @@ defmodule Skillbook.Scheduler.Part do
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Native, Oban, OptionError}
 
+  # Beside the rules that the store keeps.
   @schedules [
-    run_as: nil,
     builtins: [],
     timeout: 300_000,
     max_running: 10,
     lease: 60_000,
     missed: :skip,
     interrupted: :fail,
-    keep: 90,
-    min_interval: 300,
-    max_per_profile: 50,
-    dispatch: nil,
-    clock: nil
+    dispatch: nil
   ]
 
   @impl true
@@ -38,8 +34,8 @@ defmodule Skillbook.Scheduler.Part do
     with :ok <- Options.validate(schedules, "a book's :schedules", schedules()),
          {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]) do
       scheduler = if run_schedules?(book.name), do: scheduler, else: false
-      schedules = Keyword.merge(@schedules, schedules)
-      {:ok, Book.put(book, scheduler: scheduler, schedules: schedules)}
+      schedules = book.schedules |> Keyword.merge(@schedules) |> Keyword.merge(schedules)
+      {:ok, Book.put(%{book | schedules: schedules}, scheduler: scheduler)}
     end
   end
 

@@ -8,7 +8,7 @@ defmodule Skillbook.Scheduler.Runner do
 
   alias Skillbook.Run.{Drain, Policy}
   alias Skillbook.Agent.Prose
-  alias Skillbook.Scheduler.Clock
+  alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job}
   alias Skillbook.Workflow.Runs
   alias Skillbook.{Book, Command, Firing, Profile, Result, Telemetry}
@@ -102,7 +102,7 @@ defmodule Skillbook.Scheduler.Runner do
   end
 
   defp dispatch?(book, from),
-    do: from in [:new, :asked] and book.of_parts.schedules[:dispatch] != nil
+    do: from in [:new, :asked] and book.schedules[:dispatch] != nil
 
   defp run_or_dispatch(book, job, firing, from, by) do
     if dispatch?(book, from) do
@@ -135,7 +135,7 @@ defmodule Skillbook.Scheduler.Runner do
   end
 
   defp dispatch(book, job, firing, by) do
-    {module, function} = book.of_parts.schedules[:dispatch]
+    {module, function} = book.schedules[:dispatch]
 
     answer =
       try do
@@ -162,7 +162,7 @@ defmodule Skillbook.Scheduler.Runner do
 
   defp run_command(view, book, job, firing, by) do
     options = [
-      timeout: job.entry.limits[:timeout] || book.of_parts.schedules[:timeout],
+      timeout: job.entry.limits[:timeout] || book.schedules[:timeout],
       now: Clock.now(book),
       assigns: %{scheduled: %{at: firing.at, node: by.node}},
       ask: &ask/1

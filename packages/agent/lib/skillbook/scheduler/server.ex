@@ -11,7 +11,7 @@ defmodule Skillbook.Scheduler.Server do
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.SQL.Error
-  alias Skillbook.Scheduler.Clock
+  alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job, Operations, Runner}
   alias Skillbook.Support.Outline
   alias Skillbook.{Book, Change, Entry, Firing, Schedule}
@@ -83,8 +83,8 @@ defmodule Skillbook.Scheduler.Server do
     %{
       holder: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false),
       node: Atom.to_string(node()),
-      lease: book.of_parts.schedules[:lease],
-      attempts: if(book.of_parts.schedules[:interrupted] == :run, do: @max_attempts, else: 1)
+      lease: book.schedules[:lease],
+      attempts: if(book.schedules[:interrupted] == :run, do: @max_attempts, else: 1)
     }
   end
 
@@ -344,7 +344,7 @@ defmodule Skillbook.Scheduler.Server do
       is_map_key(state.paused, key) ->
         state
 
-      late and state.book.of_parts.schedules[:missed] == :skip ->
+      late and state.book.schedules[:missed] == :skip ->
         since = if first == last, do: "", else: " Others were missed since #{first}."
         store_missed(state, key, last, now, reason <> since)
 
@@ -395,7 +395,7 @@ defmodule Skillbook.Scheduler.Server do
       not is_map_key(state.jobs, key) or under_way?(state, firing) ->
         state
 
-      late and state.book.of_parts.schedules[:missed] == :skip ->
+      late and state.book.schedules[:missed] == :skip ->
         store_missed(state, key, at, now, @late)
 
       true ->
@@ -435,7 +435,7 @@ defmodule Skillbook.Scheduler.Server do
   # Running firings
 
   defp start_next(state) do
-    with true <- map_size(state.running) < state.book.of_parts.schedules[:max_running],
+    with true <- map_size(state.running) < state.book.schedules[:max_running],
          :open <- Drain.state(state.book.name),
          {{:value, {firing, from}}, waiting} <- :queue.out(state.waiting) do
       %{state | waiting: waiting} |> start(firing, from, nil) |> start_next()
@@ -630,7 +630,7 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   defp take_over(%{book: book} = state, now) do
-    free = max(book.of_parts.schedules[:max_running] - map_size(state.running), 0)
+    free = max(book.schedules[:max_running] - map_size(state.running), 0)
     slots = if Drain.state(book.name) == :open, do: free, else: 0
     Firings.take_over(sql(state), book.name, state.by, now, slots)
   end
@@ -638,7 +638,7 @@ defmodule Skillbook.Scheduler.Server do
   # Once a day; returns the day.
   defp prune(state, now) do
     today = DateTime.to_date(now)
-    before = DateTime.add(now, -state.book.of_parts.schedules[:keep] * 86_400, :second)
+    before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)
 
     with true <- state.pruned != today,
          {:error, error} <- Firings.prune(sql(state), before),

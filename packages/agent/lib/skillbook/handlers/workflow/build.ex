@@ -152,7 +152,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp check_interval(_schedule, %{book: nil}), do: :ok
 
   defp check_interval(schedule, context) do
-    min_interval = Book.fetch!(context.book).of_parts.schedules[:min_interval]
+    min_interval = Book.fetch!(context.book).schedules[:min_interval]
     ScheduleRules.check_interval(schedule, min_interval, context.now)
   end
 
@@ -225,7 +225,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp check_count(%{flags: %{"schedule" => _}}, %{book: book, profile: %{id: id} = profile})
        when book != nil and id != "" do
     whole = Profiles.find(Book.fetch!(book), id) || profile
-    max = Book.fetch!(book).of_parts.schedules[:max_per_profile]
+    max = Book.fetch!(book).schedules[:max_per_profile]
     pages = View.entries(Skillbook.view(book, whole), kind: :command)
 
     if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < max,

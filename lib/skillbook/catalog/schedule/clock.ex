@@ -1,4 +1,4 @@
-defmodule Skillbook.Scheduler.Clock do
+defmodule Skillbook.Schedule.Clock do
   @moduledoc false
   # The clock of a book's schedules, which the option `schedules: [clock: ...]` replaces.
 
@@ -7,7 +7,7 @@ defmodule Skillbook.Scheduler.Clock do
 
   @spec now(Skillbook.Book.t()) :: DateTime.t()
   def now(book) do
-    case book.of_parts.schedules[:clock] do
+    case book.schedules[:clock] do
       nil -> DateTime.utc_now()
       {module, function} -> apply(module, function, [])
       clock -> clock.()
