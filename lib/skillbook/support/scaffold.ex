@@ -1,0 +1,309 @@
+defmodule Skillbook.Support.Scaffold do
+  @moduledoc false
+  # The files that Mix tasks make for an application, each as `{path, text}`.
+
+  alias Skillbook.Support.JSON
+
+  @typep file :: {Path.t(), String.t()}
+
+  @command ~r/\A[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\z/
+  @skill ~r/\A[a-z0-9]+(-[a-z0-9]+)*\z/
+
+  # The project
+
+  @doc "The application of the project and the module that its modules begin with."
+  @spec project!() :: {atom(), String.t()}
+  def project! do
+    if Mix.Project.umbrella?(),
+      do: Mix.raise("expected an application, got an umbrella; run it in a folder of apps/")
+
+    app = Mix.Project.config()[:app] || Mix.raise("expected a project with :app in its mix.exs")
+    {app, app |> Atom.to_string() |> Macro.camelize()}
+  end
+
+  @doc "Parses a command line, or raises with the usage of the task."
+  @spec parse!(String.t(), [String.t()], keyword(), non_neg_integer()) ::
+          {keyword(), [String.t()]}
+  def parse!(task, argv, switches, count) do
+    case OptionParser.parse(argv, strict: switches) do
+      {options, arguments, []} when length(arguments) == count ->
+        {options, arguments}
+
+      {_options, arguments, []} ->
+        Mix.raise(
+          "#{task} expects #{expected(count)}, got: #{Enum.join(arguments, " ")}" <>
+            "\nSee: mix help #{task}"
+        )
+
+      {_options, _arguments, [{option, _value} | _]} ->
+        Mix.raise("#{task} has no option #{option}\nSee: mix help #{task}")
+    end
+  end
+
+  defp expected(0), do: "no arguments"
+  defp expected(2), do: ~s(a name and a description in quotes)
+
+  # Files
+
+  @doc "Writes the files that are missing."
+  @spec add([file()]) :: :ok
+  def add(files) do
+    for {path, text} <- files do
+      if File.exists?(path),
+        do: say(:cyan, "unchanged", path),
+        else: Mix.Generator.create_file(path, formatted(path, text))
+    end
+
+    :ok
+  end
+
+  @doc "Writes new files, or raises if one of them is there."
+  @spec create!([file()]) :: :ok
+  def create!(files) do
+    for {path, _text} <- files,
+        File.exists?(path),
+        do: Mix.raise("#{path} exists already; choose another name, or remove it")
+
+    add(files)
+  end
+
+  defp formatted(path, text) do
+    if Path.extname(path) in [".ex", ".exs"],
+      do: [Code.format_string!(text), "\n"],
+      else: text
+  end
+
+  defp say(color, word, path), do: Mix.shell().info([color, "* #{word} ", :reset, path])
+
+  @doc "A page of instructions."
+  @spec skill(String.t(), String.t()) :: file()
+  def skill(name, description) do
+    check!(name, @skill, "of lowercase letters, digits and hyphens, such as refund-rules")
+
+    {"priv/skills/#{name}/SKILL.md",
+     """
+     ---
+     name: #{name}
+     description: #{yaml(description)}
+     ---
+
+     # #{name |> String.replace("-", " ") |> String.capitalize()}
+
+     Write here what the model should know or do, in plain sentences:
+
+     - one rule each, the most important first
+     - commands that it may use, with an example
+     """}
+  end
+
+  @doc "A command that runs others."
+  @spec workflow(String.t(), String.t()) :: file()
+  def workflow(name, description) do
+    check!(name, @command, "of a domain, a dot and a verb, such as reports.morning")
+
+    {"priv/skills/#{file(name)}.md",
+     """
+     ---
+     name: #{name}
+     description: #{yaml(description)}
+     flags:
+       name: {type: text, default: everybody, description: Who is greeted}
+     ---
+
+     ## Behavior
+
+     ```cmd
+     greetings.hello --name {name}
+     ```
+     """}
+  end
+
+  @doc "A command in a module."
+  @spec handler(atom(), String.t(), String.t(), String.t()) :: file()
+  def handler(app, module, name, description) do
+    check!(name, @command, "of a domain, a dot and a verb, such as orders.find")
+
+    {"lib/#{app}/skills/#{file(name)}.ex",
+     """
+     defmodule #{module(module, name)} do
+       @moduledoc \"""
+       #{String.trim(description)}.
+       \"""
+
+       use Skillbook.Skill,
+         name: #{inspect(name)},
+         description: #{inspect(description)},
+         effects: :read,
+         flags: [
+           name: [type: :text, required: true, description: "A name"]
+         ]
+
+       @impl true
+       def execute(%{"name" => name}, _context), do: {:ok, "Hello, \#{name}!"}
+     end
+     """}
+  end
+
+  @doc "The test of a command in a module."
+  @spec handler_test(atom(), String.t(), String.t()) :: file()
+  def handler_test(app, module, name) do
+    {"test/#{app}/skills/#{file(name)}_test.exs",
+     """
+     defmodule #{module(module, name)}Test do
+       use ExUnit.Case, async: true
+
+       test "runs" do
+         start_supervised!(
+           {Skillbook, name: __MODULE__, sources: [{:modules, [#{module(module, name)}]}]}
+         )
+
+         report = Skillbook.run(__MODULE__, "```cmd\\n#{name} --name Ann\\n```")
+         assert [%{status: :ok, content: "Hello, Ann!"}] = report.results
+       end
+     end
+     """}
+  end
+
+  @doc "The test of all skills of an application."
+  @spec test(atom(), String.t()) :: file()
+  def test(app, module) do
+    {"test/#{app}/skills_test.exs",
+     """
+     defmodule #{module}.SkillsTest do
+       use ExUnit.Case, async: true
+
+       setup do
+         start_supervised!({Skillbook, name: __MODULE__, sources: #{sources(app)}})
+         {:ok, view: Skillbook.view(__MODULE__)}
+       end
+
+       test "the skills have no mistakes" do
+         assert Skillbook.diagnostics(__MODULE__) == []
+       end
+
+       test "a command runs", %{view: view} do
+         report = Skillbook.run(view, "```cmd\\ngreetings.hello --name Ann\\n```")
+         assert [%{status: :ok, content: "Hello, Ann!"}] = report.results
+       end
+     end
+     """}
+  end
+
+  defp sources(app), do: "[{:priv, :#{app}, \"skills\"}, {:modules, :#{app}}]"
+
+  defp file(name), do: String.replace(name, ".", "/")
+  defp module(module, name), do: "#{module}.Skills.#{Macro.camelize(file(name))}"
+
+  # JSON is YAML too. Words in a row mean themselves.
+  defp yaml(text) do
+    if text =~ ~r/\A\p{L}+( [\p{L}\d.,]+)+\z/u, do: text, else: JSON.encode(text)
+  end
+
+  defp check!(name, pattern, expected) do
+    unless name =~ pattern,
+      do: Mix.raise("expected a name #{expected}, got: #{name}")
+  end
+
+  # The supervision tree
+
+  @doc "Adds the book to the children of the application, or prints how."
+  @spec add_child(atom(), String.t()) :: :ok
+  def add_child(app, book) do
+    child = "{Skillbook, name: #{book}, sources: #{sources(app)}}"
+    path = application_file()
+
+    with true <- is_binary(path),
+         text = File.read!(path),
+         {:new, {:ok, new}} <- {if(text =~ "{Skillbook,", do: :old, else: :new), put(text, child)} do
+      File.write!(path, new)
+      say(:green, "editing", path)
+    else
+      {:old, _} ->
+        say(:cyan, "unchanged", path)
+
+      _ ->
+        Mix.shell().info("""
+
+        Add the book to the children of the application's supervisor:
+
+            #{child}\
+        """)
+    end
+
+    :ok
+  end
+
+  defp application_file do
+    with {module, _arguments} <- Mix.Project.get!().application()[:mod],
+         path = "lib/#{Macro.underscore(module)}.ex",
+         true <- File.exists?(path),
+         do: path
+  end
+
+  @doc """
+  Puts a child into the list `children = [...]` of a source: before an endpoint, else last.
+
+      iex> text = "children = [\\n  MyApp.Repo\\n]\\n"
+      iex> Skillbook.Support.Scaffold.put(text, "{Skillbook, []}")
+      {:ok, "children = [\\n  MyApp.Repo,\\n  {Skillbook, []}\\n]\\n"}
+      iex> Skillbook.Support.Scaffold.put("children = []", "{Skillbook, []}")
+      {:ok, "children = [{Skillbook, []}]"}
+      iex> Skillbook.Support.Scaffold.put("start(children())", "{Skillbook, []}")
+      :error
+  """
+  @spec put(String.t(), String.t()) :: {:ok, String.t()} | :error
+  def put(text, child) do
+    options = [
+      columns: true,
+      token_metadata: true,
+      literal_encoder: &{:ok, {:__block__, &2, [&1]}}
+    ]
+
+    with {:ok, code} <- Code.string_to_quoted(text, options),
+         {_code, {meta, children}} <- Macro.prewalk(code, nil, &find_list/2) do
+      case Enum.find(children, &endpoint?/1) do
+        {_, at, _} -> {:ok, insert(text, at, &(&1 <> child <> ",\n" <> indent(&1) <> &2))}
+        nil -> {:ok, insert(text, meta[:closing], &last(&1, &2, child, children))}
+      end
+    else
+      _ -> :error
+    end
+  end
+
+  defp find_list({:=, _, [{:children, _, _}, {:__block__, meta, [list]}]} = code, nil)
+       when is_list(list),
+       do: {code, {meta, list}}
+
+  defp find_list(code, found), do: {code, found}
+
+  defp endpoint?({:__aliases__, _, names}), do: List.last(names) == :Endpoint
+  defp endpoint?({:__block__, _, [{module, _options}]}), do: endpoint?(module)
+  defp endpoint?(_child), do: false
+
+  # Puts a text together again from the parts before and after a place.
+  defp insert(text, at, join) do
+    {before, [line | rest]} = text |> String.split("\n") |> Enum.split(at[:line] - 1)
+    {left, right} = String.split_at(line, at[:column] - 1)
+    join.(Enum.join(before ++ [left], "\n"), Enum.join([right | rest], "\n"))
+  end
+
+  # The bracket that ends the list is on a line of its own, or behind the last child.
+  defp last(before, rest, child, children) do
+    if String.trim(List.last(String.split(before, "\n"))) == "" do
+      lines = before |> String.split("\n") |> Enum.drop(-1)
+      {ends, code} = lines |> Enum.reverse() |> Enum.split_while(&(&1 =~ ~r/\A\s*(#.*)?\z/))
+      code = if children == [], do: code, else: with_comma(code)
+      indent = indent(before)
+      lines = Enum.reverse(code) ++ Enum.reverse(ends) ++ [indent <> "  " <> child, indent]
+      Enum.join(lines, "\n") <> rest
+    else
+      before <> if(children == [], do: "", else: ", ") <> child <> rest
+    end
+  end
+
+  defp with_comma([line | lines]),
+    do: [if(String.ends_with?(line, ","), do: line, else: line <> ",") | lines]
+
+  # The blanks that the last line of a text begins with.
+  defp indent(text), do: ~r/([ \t]*)[^\n]*\z/ |> Regex.run(text) |> Enum.at(1)
+end

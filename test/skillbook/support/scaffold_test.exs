@@ -1,0 +1,115 @@
+defmodule Skillbook.Support.ScaffoldTest do
+  # The Mix tasks that make files for an application, run in a new one.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.Support.Scaffold
+  alias Skillbook.{Catalog, Lint}
+
+  doctest Scaffold
+
+  @moduletag :tmp_dir
+
+  describe "put/2" do
+    for {title, before, result} <- [
+          {"an empty list on lines of its own", "children = [\n]\n", "children = [\n  NEW\n]\n"},
+          {"a list with comments",
+           "    children = [\n      # A worker:\n      # {Worker, 1}\n    ]\n",
+           "    children = [\n      # A worker:\n      # {Worker, 1}\n      NEW\n    ]\n"},
+          {"a last child with a comma", "children = [\n  A,\n]", "children = [\n  A,\n  NEW\n]"},
+          {"a comment behind the last child", "children = [\n  A\n  # B\n]",
+           "children = [\n  A,\n  # B\n  NEW\n]"},
+          {"one line", "children = [A, {B, 1}]", "children = [A, {B, 1}, NEW]"},
+          {"an endpoint", "children = [\n  A,\n  MyWeb.Endpoint\n]",
+           "children = [\n  A,\n  NEW,\n  MyWeb.Endpoint\n]"},
+          {"an endpoint with options", "children = [\n  {MyWeb.Endpoint, []},\n  B\n]",
+           "children = [\n  NEW,\n  {MyWeb.Endpoint, []},\n  B\n]"},
+          {"the first of two lists", "children = [A]\nchildren = [B]\n",
+           "children = [A, NEW]\nchildren = [B]\n"},
+          {"brackets in texts", ~s(x = "children = []"\nchildren = ["]"]\n),
+           ~s(x = "children = []"\nchildren = ["]", NEW]\n)}
+        ] do
+      test title do
+        assert Scaffold.put(unquote(before), "NEW") == {:ok, unquote(result)}
+      end
+    end
+
+    test "refuses a source without a list of children" do
+      for text <- ["children = workers()", "kids = []", "children = [", ""],
+          do: assert({text, Scaffold.put(text, "NEW")} == {text, :error})
+    end
+  end
+
+  test "a page has no mistakes, whatever its description", %{tmp_dir: folder} do
+    for {description, n} <-
+          Enum.with_index(["Plain", ~s(When a customer: "gets" #1), "- é\t{x}", "yes", "1"]) do
+      {path, text} = Scaffold.skill("page-#{n}", description)
+      write(folder, %{Path.relative_to(path, "priv/skills") => text})
+    end
+
+    assert Enum.reject(Lint.run([folder], []), &(&1.severity == :info)) == []
+    {:ok, catalog} = Catalog.load([folder])
+    entries = Skillbook.View.entries(Skillbook.View.all(catalog))
+    assert Enum.at(entries, 1).description == ~s(When a customer: "gets" #1)
+  end
+
+  test "an application is set up, twice, and its tests run", %{tmp_dir: folder} do
+    assert {_, 0} = System.cmd("mix", ~w(new my_app --sup), cd: folder)
+    app = Path.join(folder, "my_app")
+    mixfile = Path.join(app, "mix.exs")
+
+    File.write!(
+      mixfile,
+      String.replace(File.read!(mixfile), "[:logger]", "[:logger, :skillbook]")
+    )
+
+    first = mix(app, ["skillbook.install"])
+    assert first =~ "* creating priv/skills/house-style/SKILL.md"
+    assert first =~ "* editing lib/my_app/application.ex"
+
+    again = mix(app, ["skillbook.install"])
+    assert length(String.split(again, "* unchanged")) == 5
+    refute again =~ "creating"
+
+    mix(app, ["skillbook.gen.skill", "refund-rules", "When a customer gets money back"])
+    mix(app, ["skillbook.gen.workflow", "reports.morning", "Greets everybody"])
+    mix(app, ["skillbook.gen.handler", "orders.find", "Finds the order of a number"])
+
+    assert mix(app, ["test"]) =~ "1 doctest, 4 tests, 0 failures"
+    mix(app, ["format", "--check-formatted"])
+
+    for {arguments, text} <- [
+          {["skillbook.gen.handler", "orders.find", "Finds"],
+           "lib/my_app/skills/orders/find.ex exists already; choose another name, or remove it"},
+          {["skillbook.gen.handler", "orders.find-late", "Finds"],
+           "expected a name of a domain, a dot and a verb, such as orders.find, got: " <>
+             "orders.find-late"},
+          {["skillbook.gen.skill", "Refund Rules", "x"],
+           "expected a name of lowercase letters, digits and hyphens, such as refund-rules, " <>
+             "got: Refund Rules"},
+          {["skillbook.gen.workflow", "reports.morning"],
+           "skillbook.gen.workflow expects a name and a description in quotes, got: " <>
+             "reports.morning"},
+          {["skillbook.install", "now"], "skillbook.install expects no arguments, got: now"},
+          {["skillbook.install", "--nme", "X"], "skillbook.install has no option --nme"}
+        ] do
+      assert mix(app, arguments, 1) =~ text
+    end
+  end
+
+  # The library is on the code path, as it is for a dependency.
+  defp mix(app, arguments, status \\ 0) do
+    paths = for path <- :code.get_path(), path = to_string(path), path =~ "skillbook", do: path
+    options = Enum.flat_map(paths, &["-pa", &1])
+    env = [{"MIX_ENV", "test"}, {"MIX_BUILD_PATH", nil}, {"ELIXIR_ERL_OPTIONS", "+fnu"}]
+
+    {output, exited} =
+      System.cmd("elixir", options ++ ["-S", "mix" | arguments],
+        cd: app,
+        env: env,
+        stderr_to_stdout: true
+      )
+
+    assert {exited, output} == {status, output}
+    output
+  end
+end
