@@ -49,25 +49,22 @@ defmodule Skillbook.Diagnostic do
   def codes, do: Skillbook.Native.diagnostic_codes()
 
   @doc false
+  # Returns the problem and the solution of a code, as Markdown without links.
+  @spec explain(atom()) :: {:ok, {problem :: String.t(), solution :: String.t()}} | :error
+  def explain(code) do
+    case code |> Atom.to_string() |> Skillbook.Native.diagnostic_explain() do
+      nil -> :error
+      explained -> {:ok, explained}
+    end
+  end
+
+  @doc false
   # Returns the line as a terminal shows it (of a long line the part around the column), and the
   # line below it with a caret.
   @spec excerpt(String.t(), pos_integer()) :: {String.t(), String.t()}
   def excerpt(line, column), do: Skillbook.Native.diagnostic_excerpt(line, column)
 
   defimpl String.Chars do
-    alias Skillbook.Support.Hidden
-
-    # Paths may have line breaks and hidden characters, and texts may quote documents.
-    def to_string(diagnostic) do
-      place =
-        [diagnostic.path && Hidden.line(diagnostic.path), diagnostic.line, diagnostic.column]
-        |> Enum.reject(&is_nil/1)
-        |> Enum.join(":")
-
-      hint = if diagnostic.hint, do: "\n  hint: #{Hidden.line(diagnostic.hint)}", else: ""
-      prefix = if place == "", do: "", else: place <> ": "
-      message = Hidden.line(diagnostic.message)
-      "#{prefix}#{diagnostic.severity}: #{message} [#{diagnostic.code}]#{hint}"
-    end
+    def to_string(diagnostic), do: Skillbook.Native.diagnostic_text(diagnostic)
   end
 end

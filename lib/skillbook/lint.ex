@@ -53,7 +53,7 @@ defmodule Skillbook.Lint do
       :ok
   """
 
-  alias Skillbook.Support.{Options, ReadFile}
+  alias Skillbook.Support.Options
   alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Profile, Source, View}
 
   # A fix may reveal another mistake in the same line.
@@ -74,7 +74,7 @@ defmodule Skillbook.Lint do
 
     strict =
       if options[:strict],
-        do: sources |> Enum.reject(&(&1.kind == :code)) |> Enum.flat_map(&strict(&1.path)),
+        do: sources |> Enum.reject(&(&1.kind == :code)) |> Enum.flat_map(&Native.lint_strict(&1.path)),
         else: []
 
     strict =
@@ -214,33 +214,6 @@ defmodule Skillbook.Lint do
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path || "", root <> "/")
-
-  # Validates each SKILL.md below the folder. As at load, hidden files and links are skipped.
-  defp strict(folder) do
-    names = with {:ok, names} <- File.ls(folder), do: Enum.sort(names), else: (_ -> [])
-    file = Enum.find(["SKILL.md", "skill.md"], &(&1 in names and kind(folder, &1) == :regular))
-
-    own =
-      with true <- file != nil, {:ok, text} <- ReadFile.regular(Path.join(folder, file)) do
-        path = Path.join(folder, file)
-
-        for diagnostic <- Native.lint_strict(Path.basename(folder), text),
-            do: %{diagnostic | path: path}
-      else
-        _ -> []
-      end
-
-    below = Enum.reject(names, &(String.starts_with?(&1, ".") or &1 == "node_modules"))
-    folders = Enum.filter(below, &(String.valid?(&1) and kind(folder, &1) == :directory))
-    own ++ Enum.flat_map(folders, &strict(Path.join(folder, &1)))
-  end
-
-  defp kind(folder, name) do
-    case File.lstat(Path.join(folder, name)) do
-      {:ok, %{type: type}} -> type
-      {:error, _} -> nil
-    end
-  end
 
   defp schema do
     [

@@ -14,6 +14,7 @@ defmodule Skillbook.Explanation do
     * `:files` - a map for each file whose entry, alias, file name or folder matches the name;
       files that are used come first
     * `:close` - similar names, if no file matches
+    * `:text` - all of it as text
 
   The map of a file has:
 
@@ -64,11 +65,12 @@ defmodule Skillbook.Explanation do
           name: String.t(),
           profile: String.t(),
           files: [file()],
-          close: [String.t()]
+          close: [String.t()],
+          text: String.t()
         }
 
-  @enforce_keys [:name, :profile]
-  defstruct [:name, :profile, files: [], close: []]
+  @enforce_keys [:name, :profile, :text]
+  defstruct [:name, :profile, :text, files: [], close: []]
 
   @doc false
   @spec new(Catalog.t() | atom(), String.t(), keyword()) :: t()
@@ -93,58 +95,12 @@ defmodule Skillbook.Explanation do
   end
 
   defp of(view, tenant, name, prompt) do
-    {files, close} = Native.view_explain(view.ref, tenant, name, Prompt.to_native(view, prompt))
-    %__MODULE__{name: name, profile: view.profile.id, files: files, close: close}
+    prompt = Prompt.to_native(view, prompt)
+    {files, close, text} = Native.view_explain(view.ref, tenant, name, prompt)
+    %__MODULE__{name: name, profile: view.profile.id, files: files, close: close, text: text}
   end
 
   defimpl String.Chars do
-    alias Skillbook.Support.Hidden
-
-    def to_string(%{files: []} = explanation) do
-      close =
-        if explanation.close == [],
-          do: "",
-          else: "; similar names: #{Enum.join(explanation.close, ", ")}"
-
-      Hidden.line("#{explanation.name}: no file has this name#{close}")
-    end
-
-    def to_string(explanation),
-      do: Enum.map_join(explanation.files, "\n\n", &file(&1, explanation.profile))
-
-    defp file(file, profile) do
-      [
-        file.path,
-        if(file.source, do: "from the source `#{file.source}`"),
-        state(file),
-        Enum.map(file.hidden, &"hidden from `#{profile}`: #{&1}"),
-        if(file.prompt, do: "in the prompt of `#{profile}`: #{file.prompt}"),
-        Enum.map(file.diagnostics, &diagnostic/1)
-      ]
-      |> List.flatten()
-      |> Enum.reject(&is_nil/1)
-      |> Enum.map_join("\n  ", &Hidden.line/1)
-    end
-
-    defp state(%{state: :used, name: name}), do: "used as `#{name}`"
-    defp state(%{state: :index}), do: "the index of the domain"
-
-    defp state(%{state: :shadowed} = file),
-      do: "not used: `#{file.name}` comes from a later source, #{file.by}"
-
-    defp state(%{state: :duplicate} = file),
-      do: "not used: `#{file.name}` comes first in its source from #{file.by}"
-
-    defp state(%{state: :not_selected} = file),
-      do: "not used: no glob of its source selects `#{file.name}`"
-
-    defp state(%{state: :refused} = file),
-      do:
-        "not used: its source has low trust, and `#{file.name}` is used from " <>
-          (file.by || "another source")
-
-    defp state(%{state: :no_entry}), do: "not an entry"
-
-    defp diagnostic(diagnostic), do: Kernel.to_string(%{diagnostic | path: nil, hint: nil})
+    def to_string(explanation), do: explanation.text
   end
 end

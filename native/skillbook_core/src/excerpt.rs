@@ -81,6 +81,18 @@ pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
     Excerpt { text, caret: format!("{}{}", " ".repeat(indent), "^".repeat(carets)) }
 }
 
+/// The excerpt for the character in a column, from 1.
+///
+/// ```
+/// assert_eq!(skillbook_core::excerpt::at_column("a | b", 3).caret, "  ^");
+/// ```
+pub fn at_column(line: &str, column: usize) -> Excerpt {
+    let end = (line.len(), "");
+    let (from, rest) =
+        line.char_indices().nth(column.saturating_sub(1)).map_or(end, |(at, _)| (at, &line[at..]));
+    excerpt(line, from, from + rest.chars().next().map_or(0, char::len_utf8))
+}
+
 /// The width of the characters in columns of a terminal.
 fn width(characters: impl Iterator<Item = char>) -> usize {
     characters.map(|char| char.width().unwrap_or(0)).sum()

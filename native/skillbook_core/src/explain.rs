@@ -10,6 +10,7 @@ use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::finding::Finding;
 use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::glob::Globs;
+use crate::hidden;
 use crate::page::diagnostic::Diagnostic;
 use crate::page::document::{strip_md, SKILL_FILE};
 use crate::prompt::{Options, Placement, Reason};
@@ -24,6 +25,22 @@ pub struct Explanation {
     pub files: Vec<Explained>,
     /// Similar names, if there are no files.
     pub close: Vec<String>,
+}
+
+impl Explanation {
+    /// The text of the command line: a paragraph for each file. `name` is the name that was looked
+    /// up.
+    pub fn text(&self, name: &str, profile: &str) -> String {
+        if self.files.is_empty() {
+            let close = match self.close.is_empty() {
+                true => String::new(),
+                false => format!("; similar names: {}", self.close.join(", ")),
+            };
+            return hidden::line(&format!("{name}: no file has this name{close}")).into_owned();
+        }
+        let files: Vec<String> = self.files.iter().map(|file| file.text(profile)).collect();
+        files.join("\n\n")
+    }
 }
 
 /// The explanation of a file.
@@ -46,6 +63,36 @@ pub struct Explained {
     pub prompt: Option<String>,
     /// Its diagnostics.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Explained {
+    fn text(&self, profile: &str) -> String {
+        let mut lines = vec![self.path.clone()];
+        lines.extend(self.source.as_ref().map(|source| format!("from the source `{source}`")));
+        lines.push(self.state_text());
+        lines.extend(self.hidden.iter().map(|why| format!("hidden from `{profile}`: {why}")));
+        let prompt = |place: &String| format!("in the prompt of `{profile}`: {place}");
+        lines.extend(self.prompt.as_ref().map(prompt));
+        let bare = |found: &Diagnostic| Diagnostic { path: None, hint: None, ..found.clone() };
+        lines.extend(self.diagnostics.iter().map(|found| bare(found).to_string()));
+        lines.iter().map(|line| hidden::line(line)).collect::<Vec<_>>().join("\n  ")
+    }
+
+    fn state_text(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let by = self.by.as_deref().unwrap_or("another source");
+        match self.state {
+            State::Used => format!("used as `{name}`"),
+            State::Index => "the index of the domain".to_owned(),
+            State::Shadowed => format!("not used: `{name}` comes from a later source, {by}"),
+            State::Duplicate => format!("not used: `{name}` comes first in its source from {by}"),
+            State::NotSelected => format!("not used: no glob of its source selects `{name}`"),
+            State::Refused => {
+                format!("not used: its source has low trust, and `{name}` is used from {by}")
+            }
+            State::NoEntry => "not an entry".to_owned(),
+        }
+    }
 }
 
 /// The state of a file.

@@ -250,6 +250,20 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// The same on one line: line breaks become `\n`.
+///
+/// ```
+/// use skillbook_core::hidden::line;
+/// assert_eq!(line("a\r\n\u{1B}b"), "a\\n\\u{1B}b");
+/// ```
+pub fn line(text: &str) -> Cow<'_, str> {
+    let text = visible(text);
+    match text.contains('\n') {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\\n")),
+        false => text,
+    }
+}
+
 /// Replaces the hidden characters of a JSON text by escapes of JSON, which keeps its meaning.
 ///
 /// ```

@@ -47,6 +47,7 @@
 //! | [`view`] | the entries that one profile may see: lookup, help, tools |
 //! | [`prompt`] | the system prompt's part about skills |
 //! | [`lint`], [`explain`] | advice for authors; which file a name resolves to, and why |
+//! | [`report`] | diagnostics, entries and search results as people read them: text, JSON, SARIF |
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -61,6 +62,7 @@ pub mod lint;
 pub mod markdown;
 pub mod page;
 pub mod prompt;
+pub mod report;
 pub mod schedule;
 pub mod search;
 pub mod source;

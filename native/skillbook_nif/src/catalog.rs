@@ -31,8 +31,8 @@ use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Profile, View};
+use skillbook_files::LoadedFolder;
 
-use crate::load::LoadedFolder;
 use crate::shared::FrozenTerm;
 use crate::store::Rows;
 use crate::{declaration, encode, entry};

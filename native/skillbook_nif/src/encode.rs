@@ -1,7 +1,7 @@
 //! Encodes values of the core as terms.
 
-use rustler::{Encoder, Env, NifResult, Term};
-use skillbook_core::page::diagnostic::Diagnostic;
+use rustler::{Binary, Decoder, Encoder, Env, Error, NifResult, Term};
+use skillbook_core::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 use skillbook_core::value::Value;
 
 pub use skillbook_bridge::encode::{binary, map, option, static_atom, Bare, Bares};
@@ -53,6 +53,36 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
         ),
     ];
     Term::map_from_term_arrays(env, &keys, &values)
+}
+
+/// The diagnostic of a `%Skillbook.Diagnostic{}`.
+pub fn read_diagnostic(term: Term) -> NifResult<Diagnostic> {
+    let get = |key: rustler::Atom| term.map_get(key);
+    let code = get(atoms::code())?.atom_to_string()?;
+    let code = Code::ALL.iter().copied().find(|known| known.as_str() == code);
+    let severity = get(atoms::severity())?.atom_to_string()?;
+    let severities = [Severity::Error, Severity::Warning, Severity::Info];
+    let severity = severities.into_iter().find(|known| known.as_str() == severity);
+    let fix: Option<(usize, usize, String)> = get(atoms::fix())?.decode()?;
+    let fix = fix.map(|(start, length, replacement)| {
+        Box::new(Fix { range: start..start.saturating_add(length), replacement })
+    });
+    Ok(Diagnostic {
+        code: code.ok_or(Error::BadArg)?,
+        severity: severity.ok_or(Error::BadArg)?,
+        path: text(get(atoms::path())?)?,
+        line: get(atoms::line())?.decode()?,
+        column: get(atoms::column())?.decode()?,
+        message: text(get(atoms::message())?)?.ok_or(Error::BadArg)?,
+        hint: text(get(atoms::hint())?)?,
+        fix,
+    })
+}
+
+/// A text or `nil`. Paths may have bytes that are not UTF-8.
+fn text(term: Term) -> NifResult<Option<String>> {
+    let bytes = Option::<Binary>::decode(term)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// A frontmatter or JSON value. Maps have string keys, `null` is `nil`.

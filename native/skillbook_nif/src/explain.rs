@@ -11,7 +11,8 @@ mod atoms {
     rustler::atoms! { path, name, source, state, by, hidden, prompt, diagnostics }
 }
 
-/// `{files, close}`: each file with its state as a map, and similar names if nothing has this one.
+/// `{files, close, text}`: each file with its state as a map, similar names if nothing has this one,
+/// and all of it as text.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_explain<'a>(
     env: Env<'a>,
@@ -23,7 +24,8 @@ fn view_explain<'a>(
     let explanation = explain(view.core(), &tenant(seer)?, name, &options.options());
     let files =
         explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
-    Ok((files, explanation.close).encode(env))
+    let text = explanation.text(name, &view.core().profile().id);
+    Ok((files, explanation.close, text).encode(env))
 }
 
 fn file_term<'a>(env: Env<'a>, file: &Explained) -> NifResult<Term<'a>> {

@@ -1,9 +1,13 @@
 //! `Skillbook.Lint` and the codes of `Skillbook.Diagnostic`.
 
-use rustler::{Binary, Env, NifResult, ResourceArc, Term};
-use skillbook_core::excerpt::excerpt;
+use std::path::Path;
+
+use rustler::{Env, NifResult, ResourceArc, Term};
+use skillbook_core::excerpt::at_column;
 use skillbook_core::lint;
 use skillbook_core::page::diagnostic::{Code, Diagnostic};
+use skillbook_core::report::codes;
+use skillbook_files::strict;
 
 use crate::encode;
 use crate::view::ViewResource;
@@ -14,19 +18,16 @@ fn lint_view(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Ter
     diagnostics(env, &lint::lint(view.core()))
 }
 
-/// The violations of the Agent Skills format in the `SKILL.md` of a folder with this name.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Term<'a>>> {
-    diagnostics(env, &lint::spec::check(folder, &text))
+/// The violations of the Agent Skills format in every `SKILL.md` below a folder.
+#[rustler::nif(schedule = "DirtyIo")]
+fn lint_strict<'a>(env: Env<'a>, folder: &str) -> NifResult<Vec<Term<'a>>> {
+    diagnostics(env, &strict::check(Path::new(folder)))
 }
 
 /// A line as it is displayed, and the line below it with a caret under the column.
 #[rustler::nif]
 fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
-    let end = (line.len(), "");
-    let (from, rest) =
-        line.char_indices().nth(column.saturating_sub(1)).map_or(end, |(at, _)| (at, &line[at..]));
-    let excerpt = excerpt(line, from, from + rest.chars().next().map_or(0, char::len_utf8));
+    let excerpt = at_column(line, column);
     (excerpt.text, excerpt.caret)
 }
 
@@ -34,6 +35,19 @@ fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
 #[rustler::nif]
 fn diagnostic_codes(env: Env<'_>) -> Vec<Term<'_>> {
     Code::ALL.iter().map(|code| encode::static_atom(env, code.as_str())).collect()
+}
+
+/// The problem and the solution of a code, as `docs/diagnostics.md` says them; `nil` for an unknown
+/// code.
+#[rustler::nif]
+fn diagnostic_explain(code: &str) -> Option<(String, String)> {
+    Code::ALL.iter().find(|known| known.as_str() == code).and_then(|code| codes::explain(*code))
+}
+
+/// The form for logs and terminals.
+#[rustler::nif]
+fn diagnostic_text(diagnostic: Term) -> NifResult<String> {
+    Ok(encode::read_diagnostic(diagnostic)?.to_string())
 }
 
 fn diagnostics<'a>(env: Env<'a>, found: &[Diagnostic]) -> NifResult<Vec<Term<'a>>> {

@@ -13,12 +13,13 @@ use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::triggers::Triggered;
 use skillbook_core::view::{spelling, View};
+use skillbook_files::resource;
 
 use crate::catalog::{CatalogResource, Snapshot};
+use crate::encode;
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
 use crate::store::seen;
-use crate::{encode, resource_file};
 
 mod atoms {
     rustler::atoms! {
@@ -425,7 +426,7 @@ fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
             Help::Text(text) => Some(text),
             Help::File { entry, file } => {
                 let entry = view.core().entry(entry)?;
-                let mut text = resource_file::read(&entry.document.path, &file);
+                let mut text = resource::read(&entry.document.path, &file);
                 reveal(&mut text, 0);
                 Some(text)
             }

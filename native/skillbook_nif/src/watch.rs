@@ -37,7 +37,7 @@ use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, LocalPid, NifResult, Resource, ResourceArc};
 use walkdir::{DirEntry, WalkDir};
 
-use crate::load::is_concerned;
+use skillbook_files::is_concerned;
 
 /// Changes are reported after this time without further ones, so that the steps of one save arrive
 /// together,

@@ -14,9 +14,10 @@
 //! 4. Add a row to the tests beside the place where it is found.
 
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use crate::hidden::reveal;
+use crate::hidden;
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,11 +230,16 @@ pub struct Fix {
 /// assert_eq!(apply("one two", &[fix(4..7, "three"), fix(0..0, "zero ")]), "zero one three");
 /// ```
 pub fn apply(text: &str, fixes: &[Fix]) -> String {
+    apply_counted(text, fixes).0
+}
+
+/// The same, with the number of fixes that were applied.
+pub fn apply_counted(text: &str, fixes: &[Fix]) -> (String, usize) {
     let mut fixes: Vec<&Fix> = fixes.iter().collect();
     fixes.sort_by_key(|fix| (fix.range.start, fix.range.end));
     fixes.dedup();
     let mut out = String::with_capacity(text.len());
-    let mut done = 0;
+    let (mut done, mut count) = (0, 0);
     for fix in fixes {
         let between = text.get(done..fix.range.start);
         // `between` is `None` if the fix overlaps the one before, or begins inside a character.
@@ -241,10 +247,11 @@ pub fn apply(text: &str, fixes: &[Fix]) -> String {
             out.push_str(between);
             out.push_str(&fix.replacement);
             done = fix.range.end;
+            count += 1;
         }
     }
     out.push_str(&text[done..]);
-    out
+    (out, count)
 }
 
 /// One finding, at a place.
@@ -278,7 +285,7 @@ impl Diagnostic {
             path: None,
             line: None,
             column: None,
-            message: line(message.into()),
+            message: hidden::line(&message.into()).into_owned(),
             hint: None,
             fix: None,
         }
@@ -304,7 +311,7 @@ impl Diagnostic {
 
     /// Adds a suggestion.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(line(hint.into()));
+        self.hint = Some(hidden::line(&hint.into()).into_owned());
         self
     }
 
@@ -312,6 +319,26 @@ impl Diagnostic {
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix.map(Box::new);
         self
+    }
+}
+
+/// The form for logs and terminals: a line, and a second one with the hint. Paths may have line
+/// breaks and hidden characters, and texts may quote documents, so both are shown on one line.
+impl Display for Diagnostic {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let numbers = [self.line, self.column].into_iter().flatten();
+        let numbers = numbers.map(|number| number.to_string());
+        let path = self.path.as_deref().map(|path| hidden::line(path).into_owned());
+        let place: Vec<String> = path.into_iter().chain(numbers).collect();
+        if !place.is_empty() {
+            write!(f, "{}: ", place.join(":"))?;
+        }
+        let message = hidden::line(&self.message);
+        write!(f, "{}: {message} [{}]", self.severity.as_str(), self.code.as_str())?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {}", hidden::line(hint)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -356,15 +383,6 @@ pub fn limit(diagnostics: &mut Vec<Diagnostic>) {
         rest.fix = None;
     }
     *diagnostics = left;
-}
-
-/// A message on one line, without hidden characters: it may quote a document.
-fn line(mut text: String) -> String {
-    reveal(&mut text, 0);
-    match text.contains('\n') {
-        true => text.replace("\r\n", "\n").replace('\n', "\\n"),
-        false => text,
-    }
 }
 
 #[cfg(test)]

@@ -21,22 +21,6 @@ defmodule Skillbook.CLI.Accounts do
          |> Map.put("xoauth2", :xoauth2)
   @nested ~w(host port tls)a
 
-  @doc "The lines about accounts in the help of commands; the first is not indented."
-  @spec help() :: String.t()
-  def help do
-    """
-    Accounts are in #{@file_name}, or the file in SKILLBOOK_CONNECTIONS:
-      {"google": {"client_id": "ID", "client_secret": {"env": "NAME"}},
-       "hubspot": {"token": {"file": "hubspot.token"}},
-       "post": {"vendor": "imap", "host": "mail.example.com", "username": "ann",
-                "password": {"env": "MAIL_PASSWORD"}}}
-    Secrets are {"env": NAME} or {"file": PATH}. Without the file, google has the variables
-    SKILLBOOK_GOOGLE_CLIENT_ID and SKILLBOOK_GOOGLE_CLIENT_SECRET, and hubspot the variable
-    SKILLBOOK_HUBSPOT_TOKEN. The key that encrypts tokens is in #{@key_variable}, or in
-    #{@key_name} beside the file.\
-    """
-  end
-
   @doc "The path of the file with the accounts."
   @spec path() :: Path.t()
   def path do

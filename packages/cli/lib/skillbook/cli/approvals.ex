@@ -32,47 +32,6 @@ defmodule Skillbook.CLI.Approvals do
   end
 
   @impl true
-  def summary, do: "show commands that wait for an approval, and approve or deny them"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] approvals [list] [--status STATUS ...] [--json]
-           skillbook [OPTIONS] approvals show REF [--json]
-           skillbook [OPTIONS] approvals approve REF [--by NAME] [--reason TEXT] [--force] ...
-           skillbook [OPTIONS] approvals deny REF [--by NAME] [--reason TEXT] ...
-
-    Shows the commands that wait for an approval. `approve` runs one of them, as the profile that
-    called it and with that profile's rights of now; it runs once. `deny` ends it.
-
-    With --profile, only commands of that profile are shown. A command of another profile than
-    `default` is approved with its --profile, and its --grant.
-
-    Options:
-      --status STATUS      #{Enum.map_join(Approval.statuses(), ", ", &to_string/1)}
-                           (default: pending); may be repeated
-      --by NAME            who decides, which is stored (default: the user of this system)
-      --reason TEXT        the reason, which is stored; with `deny` the model gets it
-      --force              run the command although its page has changed since the call
-      --resume             go on with the conversation in which the command was called
-      --book NAME          a book that runs in this application, with `mix skillbook`, instead of
-                           one of --dir and --db; its profiles and its agent are used
-      --json               print JSON
-
-    A page in prose, and --resume, need a model:
-      #{ModelFlags.help()}
-
-    Exit status: 1 if the command was not run or failed, or REF is unknown.
-
-    Examples:
-      skillbook approvals
-      skillbook approvals approve A-7hk2mq9xw4td --reason 'Checked with Ann'
-      skillbook --profile ann approvals deny A-7hk2mq9xw4td --reason 'Not before Monday'
-      mix skillbook approvals approve A-7hk2mq9xw4td --book MyApp.Skills --resume
-    """
-  end
-
-  @impl true
   def run(%{args: [action | ref]} = options) do
     with {:ok, model} <- model(options.flags),
          {:ok, book} <- book(options.flags[:book]) do

@@ -21,31 +21,6 @@ defmodule Skillbook.CLI.Breaker do
   def args([other | _]), do: {:error, "expected breaker reset NAME, got: #{other}"}
 
   @impl true
-  def summary, do: "put a skill that keeps failing into service again"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] breaker reset NAME [--by NAME] [--reason TEXT]
-
-    Resets the circuit breaker of a skill in all processes with this database: its failures are
-    forgotten, and it is in service again. With --profile, only for that profile. The page's
-    Status, or the diagnostics of a running book, list the skills that are out of service.
-
-    Options:
-      --by NAME            who does it, which is stored (default: the user of this system)
-      --reason TEXT        the reason, which is stored
-
-    Exit status: 1 if there is no such skill, or it has no handler, or there is no database.
-
-    Examples:
-      skillbook breaker reset email.send --reason 'The mail server is back'
-      skillbook --db postgres://localhost/skills breaker reset email.send
-      skillbook --profile ann breaker reset email.send
-    """
-  end
-
-  @impl true
   def run(%{args: [name]} = options),
     do: Session.with_book(options, :read, &reset(&1, name, options))
 

@@ -8,7 +8,7 @@ defmodule Skillbook.CLI.Chat do
 
   alias Skillbook.CLI.Chat.{Approval, Screen}
   alias Skillbook.CLI.Shell.{Input, Loop}
-  alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
+  alias Skillbook.CLI.{EmbedderFlags, Help, ModelFlags, Session, Terminal}
   alias Skillbook.Support.{PrivateFile, ReadFile}
   alias Skillbook.Transcript.Log
   alias Skillbook.{Agent, AgentError, Transcript, TranscriptError}
@@ -18,20 +18,6 @@ defmodule Skillbook.CLI.Chat do
   @max_turns 20
   # Bytes of a saved conversation
   @max_conversation 64 * 1024 * 1024
-
-  @colon_help """
-  A line is a message to the model. A backslash at its end continues it in the next line.
-
-    :save FILE         save the conversation to a file
-    :resume FILE       continue a saved conversation
-    :prompt            show the skills in the system prompt
-    :profile [NAME]    show or change the profile; a change starts a new conversation
-    :tokens            show the tokens used
-    :help              show this help
-    :quit              quit, like `exit`, `quit` and Ctrl-D
-
-  Up and Down browse the history. Ctrl-C clears the line or stops the model.
-  """
 
   @impl true
   def switches do
@@ -55,53 +41,6 @@ defmodule Skillbook.CLI.Chat do
   @impl true
   def args([]), do: {:ok, []}
   def args([arg | _]), do: {:error, "`chat` takes no argument, got: #{arg}"}
-
-  @impl true
-  def summary, do: "talk to a model that has these skills"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] chat [--api NAME] [--url URL] --model NAME ...
-
-    Starts a conversation with a model, on a server with the OpenAI chat API or on that of a
-    vendor. The model's commands run here. From a pipe, each line is a message: replies go to
-    standard output, commands and results to standard error, and the exit status is 1 if a reply
-    failed.
-
-    Options:
-      #{ModelFlags.help()}
-      #{EmbedderFlags.help()}
-      --system TEXT        text before the skills in the system prompt
-      --temperature N      sampling temperature, from 0
-      --max-tokens N       maximum tokens of a reply; 0 for the server's limit
-                           (default: #{@max_tokens})
-      --max-turns N        maximum replies for one message (default: #{@max_turns})
-      --max-context N      maximum tokens of the conversation; older messages are left out
-      --protocol NAME      tools, blocks or auto: the model calls tools, writes command blocks,
-                           or calls tools if it is known to take them (default: auto)
-      --grammar            restrict the model to existing commands; the server must support
-                           grammars, as llama.cpp does
-      --preflight          load the skills that match a message before the model reads it
-      --ask                ask before each command with side effects
-      --resume FILE        continue a conversation saved with :save
-      --log FILE           append all messages to a file, each as a line of JSON
-
-    Answers to --ask, and for pages with `approval: required`; from a pipe, the next line is the
-    answer:
-      y                    run the command
-      n [TEXT]             do not run it; the model gets TEXT
-      always               run it, and do not ask for this command again
-      later                do not run it now; it waits for `skillbook approvals`
-      why                  show the command's description
-
-    #{@colon_help}
-    Examples:
-      skillbook chat --url http://localhost:8080 --model qwen3 --grammar --ask
-      skillbook chat --api anthropic --model claude-sonnet-4-5
-      echo 'What is overdue?' | skillbook chat --url http://localhost:11434 --model llama3.2
-    """
-  end
 
   @impl true
   def run(options) do
@@ -136,7 +75,7 @@ defmodule Skillbook.CLI.Chat do
       options: options,
       name: "you",
       greeting: "Chatting with #{model.model}. :help shows help, :quit quits.",
-      help: @colon_help,
+      help: Help.part("chat"),
       colon_commands: [{":save", "a file"}, {":resume", "a file"}, {":tokens", nil}],
       unfinished: "a message, which was not sent",
       model: model,

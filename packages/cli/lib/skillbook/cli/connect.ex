@@ -28,44 +28,6 @@ defmodule Skillbook.CLI.Connect do
   def args([_, more | _]), do: {:error, "`connect` takes one ACCOUNT, got also: #{more}"}
 
   @impl true
-  def summary, do: "sign in to an account, such as google, for mail, calendars and files"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] connect ACCOUNT [--for COMMAND ...] [--no-browser]
-           skillbook connect google --client-secret-file FILE [--client-id ID]
-
-    Prints an address, opens it in a browser, and waits until you have signed in. The tokens are
-    stored encrypted, for the profile of --profile, in the database of --db. Only the access that
-    the commands need is asked for; run it again with --for to add more.
-
-    Google needs a client of your own: in its console, choose APIs & Services, Credentials, Create
-    OAuth client ID, and the type Desktop app. Give the JSON file that it offers once with
-    --client-secret-file; the account is remembered.
-
-    Options:
-      --for COMMAND   a command that the connection is for, such as email.send; repeatable
-                      (default: all commands of the profile that use the account)
-      --client-id ID  id of the client, if the file has only its secret
-      --client-secret-file FILE
-                      file with the client's secret, or the JSON file of Google
-      --no-browser    open no browser. Sign in on any machine, then paste the address to which
-                      the browser was sent, even if it shows an error there
-      --wait SECONDS  how long to wait for the sign-in (default: #{@limit})
-
-    #{Accounts.help()}
-
-    Exit status: 1 if the account was not connected.
-
-    Examples:
-      skillbook connect google --client-secret-file ~/Downloads/client_secret.json
-      skillbook --profile ann connect google --for email.search --for email.send
-      skillbook connect google --no-browser
-    """
-  end
-
-  @impl true
   def run(%{args: [account]} = options) do
     flags = options.flags
 

@@ -16,34 +16,6 @@ defmodule Skillbook.CLI.Connections do
   def args([other | _]), do: {:error, "expected list or rotate, got: #{other}"}
 
   @impl true
-  def summary, do: "list connections to accounts, or replace the key of their tokens"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] connections [list] [--json]
-           skillbook [OPTIONS] connections rotate
-
-    Lists the connections of all profiles, or of that of --profile. `rotate` makes a new key,
-    encrypts all tokens in the database of --db again, and removes the old key; tokens in other
-    databases need it, so keep a copy for these. With the key in SKILLBOOK_CONNECTIONS_KEY, put
-    the new key in front of the old one first, separated by a comma.
-
-    Options:
-      --json          print JSON
-
-    #{Accounts.help()}
-
-    Exit status: 1 if `rotate` cannot decrypt a token.
-
-    Examples:
-      skillbook connections
-      skillbook --profile ann connections --json
-      skillbook connections rotate
-    """
-  end
-
-  @impl true
   def run(%{args: ["list"]} = options) do
     Session.with_book(options, :read, fn book ->
       given = if options.profile_given, do: [profile: options.profile], else: []

@@ -16,28 +16,6 @@ defmodule Skillbook.CLI.Disconnect do
   def args([_, more | _]), do: {:error, "`disconnect` takes one ACCOUNT, got also: #{more}"}
 
   @impl true
-  def summary, do: "end a connection, and delete its tokens"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] disconnect ACCOUNT
-
-    Revokes the tokens of the profile of --profile at the vendor, and deletes them. They are
-    deleted even if the vendor does not answer; then withdraw the access in the settings of your
-    account.
-
-    #{Accounts.help()}
-
-    Exit status: 1 if there is no connection, or the vendor did not revoke it.
-
-    Examples:
-      skillbook disconnect google
-      skillbook --profile ann disconnect google
-    """
-  end
-
-  @impl true
   def run(%{args: [account]} = options) do
     with :ok <- Accounts.check(account),
          do: Session.with_book(options, :write, &disconnect(&1, account, options))

@@ -9,20 +9,6 @@ defmodule Skillbook.CLI.EmbedderFlags do
   @spec switches() :: keyword()
   def switches, do: [embedder: :string, embedder_model: :string, embedder_key_env: :string]
 
-  @doc "The lines of the flags in a command's help; the first is not indented."
-  @spec help() :: String.t()
-  def help do
-    """
-      --embedder WHERE     search by meaning too, with the embedding model in this folder or on
-                           the server with this URL; --db keeps the vectors for the next time
-      --embedder-model NAME
-                           name of the embedding model on the server
-      --embedder-key-env VARIABLE
-                           environment variable with its API key (default: no key is sent)\
-    """
-    |> String.trim_leading()
-  end
-
   @doc "The options with their embedder, or the message of a usage error."
   @spec read(Arguments.t()) :: {:ok, Arguments.t()} | {:error, String.t()}
   def read(%{flags: flags} = options) do

@@ -29,23 +29,6 @@ defmodule Skillbook.CLI.Evaluations do
       ]
   end
 
-  @doc "The lines of the flags in the command's help; the first is not indented."
-  @spec help() :: String.t()
-  def help do
-    """
-    #{ModelFlags.help()}
-      --judge-model NAME   model that judges rubrics, on the same server (default: --model)
-      --record             record the answers of the model beside the evaluations
-      --compare WITH       also run them `without` the skill, or with its version `before`;
-                           repeatable
-      --before FOLDER      version before of the skills (default: the last commit of git)
-      --repeat N           how often each runs, 1 to 100 (default: as the file says)
-      --jobs N             how many run at a time (default: 4)
-      --prompt-price N, --reply-price N
-                           prices of a million tokens, for the cost\
-    """
-  end
-
   @doc """
   Reads the flags as options of `Skillbook.Test.evaluate/2`. The error is a usage error's message.
   """

@@ -15,34 +15,6 @@ defmodule Skillbook.CLI.Explain do
   def args(_), do: {:error, "`explain` expects a name or a path"}
 
   @impl true
-  def summary, do: "show which file a name resolves to, and why"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] explain NAME [--format FORMAT | --section SECTION ...]
-           [--max-tokens N] [--max-chars N] [--message TEXT]
-
-    Shows the files that a name can mean, the file that is used, the reason why the profile cannot
-    see it, and its place in the profile's prompt. NAME is the name or alias of an entry, or the
-    name or path of a file or of a skill's folder.
-
-    The output also describes entries that the profile cannot see, so do not give it to a model.
-
-    Options: --format, --section, --max-tokens, --max-chars and --message select the prompt, as
-    for `prompt`.
-
-    Exit status: 0 a file was found, 1 no file was found, 2 wrong usage.
-
-    Examples:
-      skillbook explain tasks.create
-      skillbook explain skills/email/send.md
-      skillbook --dir skills --profile anna --grant private explain diary
-      skillbook explain tasks.create --max-tokens 500
-    """
-  end
-
-  @impl true
   def run(%{args: [name]} = options) do
     Prompt.with_flags(options, "explain", fn flags ->
       Session.with_book(options, :read, fn book ->

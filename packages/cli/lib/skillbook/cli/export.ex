@@ -15,30 +15,6 @@ defmodule Skillbook.CLI.Export do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "write entries as folders in the Agent Skills format"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] export NAME... --to FOLDER [--force]
-
-    Writes entries that the profile can see as folders below FOLDER: SKILL.md with the fields of
-    the Agent Skills format, and the skill's other files.
-
-    Options:
-      --to FOLDER       folder to write to; required
-      --force           replace existing folders with other content
-      --json            print the paths as a JSON array
-
-    Exit status: 1 if an entry could not be exported.
-
-    Examples:
-      skillbook export pdf-processing --to ~/shared-skills
-      skillbook --dir notes export shopping --to out --force
-    """
-  end
-
-  @impl true
   def run(%{args: names, flags: flags} = options) do
     if flags[:to] do
       Session.with_book(options, :read, fn book ->

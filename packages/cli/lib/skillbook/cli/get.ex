@@ -16,27 +16,6 @@ defmodule Skillbook.CLI.Get do
   def args([_, arg | _]), do: {:error, "`get` takes one path, got also: #{arg}"}
 
   @impl true
-  def summary, do: "print the result of get_skill"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] get [PATH]
-
-    Prints the text that a model gets for `get_skill: PATH`. Without PATH, it lists the domains
-    and the skills outside domains.
-
-    Examples:
-      skillbook get                                 all domains and skills
-      skillbook get tasks                           the index of a domain
-      skillbook get tasks.create                    a command
-      skillbook get tasks.all                       every command of a domain
-      skillbook get pdf-processing                  a skill and the list of its files
-      skillbook get pdf-processing/references/a.md  one of these files
-    """
-  end
-
-  @impl true
   def run(%{args: [path]} = options) do
     Session.with_book(options, :read, fn book ->
       case Skillbook.get(Session.view(book, options), path) do

@@ -1,55 +1,35 @@
 defmodule Skillbook.CLI.Help do
   @moduledoc false
-  # The overview of all commands, and the global options, which end the help of every command.
+  # The help of the commands: the text files in native/skillbook_cli/help, which the program
+  # `skillbook` reads too, and of which it makes man pages and completions. `overview.txt` lists
+  # all commands; a line `@NAME` stands for the text of `parts/NAME.txt`.
 
   alias Skillbook.CLI.Arguments
 
-  @global """
-  Global options:
-    --dir DIR         folder of skills; repeatable, later folders win
-                      (default: ./skills, if it exists)
-    --no-builtins     leave out the built-in commands
-    --pack NAME       add the commands of email, calendar, drive or hubspot, or those of google,
-                      or the skills of `assistant`, such as meeting-notes; repeatable. With
-                      --no-builtins, no other built-in skills are there
-    --mcp LABEL=URL   MCP server whose approved tools and skills are used; or LABEL=COMMAND;
-                      repeatable
-    --vault DIR       folder of notes for `search` and the `markdown` commands; repeatable
-    --db DATABASE     database file, `:memory:` to store nothing, or
-                      postgres://USER:PASSWORD@HOST/DATABASE (default: .skillbook/skillbook.db)
-    --profile NAME    profile that reads and runs skills (default: default)
-    --grant LABEL     visibility label that the profile holds; repeatable
-    --color WHEN      auto, always or never; auto respects NO_COLOR (default: auto)
-    -h, --help        show this help, or the help of a command
-    --version         show the version
-  """
+  @folder Path.expand("../../../../../native/skillbook_cli/help", __DIR__)
+  @files Path.wildcard(Path.join(@folder, "**/*.txt"))
+
+  for file <- @files, do: @external_resource(file)
+
+  @texts Map.new(@files, fn file ->
+           {file |> Path.relative_to(@folder) |> Path.rootname(), File.read!(file)}
+         end)
 
   @doc "The help of a command's module; for `nil`, the overview."
-  def text(nil) do
-    commands =
-      Enum.map_join(Arguments.commands(), "\n", fn {name, module} ->
-        "  #{String.pad_trailing(name, 12)}#{module.summary()}"
-      end)
+  @spec text(module() | nil) :: String.t()
+  def text(nil), do: "overview" |> read() |> String.trim_trailing()
 
-    """
-    Usage: skillbook [OPTIONS] COMMAND [ARGUMENTS]
-
-    Gives an assistant its skills: Markdown documents that a language model reads, and commands
-    that it writes.
-
-    Commands:
-    #{commands}
-      help        show this help, or `help COMMAND`
-
-    #{@global}
-    Exit status: 0 success, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.
-
-    Examples:
-      skillbook run examples/monday.md
-      skillbook shell
-      skillbook --dir ~/skills list\
-    """
+  def text(module) do
+    {name, _} = List.keyfind(Arguments.commands(), module, 1)
+    read(name) <> "\n" <> String.trim_trailing(part("global"))
   end
 
-  def text(module), do: module.help() <> "\n" <> String.trim_trailing(@global)
+  @doc "A text that several commands share, or that a command shows elsewhere too."
+  @spec part(String.t()) :: String.t()
+  def part(name), do: Map.fetch!(@texts, "parts/" <> name)
+
+  defp read(name) do
+    text = Map.fetch!(@texts, name)
+    Regex.replace(~r/^@(\w+)\n/m, text, fn _, part -> part(part) end)
+  end
 end

@@ -21,44 +21,6 @@ defmodule Skillbook.CLI.Import do
     do: {:error, "`import` expects a folder, an archive, a git repository or a website"}
 
   @impl true
-  def summary,
-    do: "import skills of a folder, an archive, a repository or a website into the store"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] import SOURCE [NAME ...] [--all] [--yes]
-
-    Writes skills into the store, where they can be edited and have versions. SOURCE is as for
-    `install`. For each skill it lists its scripts, hosts, commands and suspicious texts, and
-    asks. Without a terminal, only --yes imports.
-
-    Imported skills have low trust and the label `imported`, so only profiles with that label see
-    them: skillbook --grant imported run -c skills.list. If --profile does not see them, a message
-    says so. A skill with files beside its SKILL.md cannot be imported; install it instead. A
-    workflow becomes a page in the last folder of --dir, or else in ./skills; its steps run once
-    the line `trust: low` is removed from the page.
-
-    Options:
-      --all             all skills of the source
-      --branch NAME     branch of a git repository
-      --tag NAME        tag of a git repository
-      --commit ID       commit of a git repository, with all its digits
-      --path PATH       folder below the source to search for skills
-      --yes             accept the skills without asking
-      --strict          only skills that pass the validator of the Agent Skills format
-      --force           add a new version to an entry of that name
-      --json            print a JSON array with all findings
-
-    Exit status: 1 if a skill was not imported.
-
-    Examples:
-      skillbook import ~/notes/weekly-report
-      skillbook import https://github.com/anthropics/skills brand-guidelines --yes
-    """
-  end
-
-  @impl true
   def run(%{args: [source | names], flags: flags} = options) do
     if flags[:all] && names != [] do
       Terminal.usage_error("`import` takes names or --all, got both", "import --help")

@@ -17,48 +17,6 @@ defmodule Skillbook.CLI.Install do
     do: {:error, "`install` expects a folder, an archive, a git repository or a website"}
 
   @impl true
-  def summary, do: "install skills from a folder, an archive, a git repository or a website"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] install SOURCE [NAME ...] [--all] [--to FOLDER] [--yes]
-
-    Installs skills, which are folders with a SKILL.md. SOURCE is a folder, an archive (.zip,
-    .tar, .tar.gz, .tgz; a file or an https address), a git repository (https://..., ssh://...,
-    user@host:path, or a path) or a website that publishes skills (https://example.com, or
-    https://example.com#NAME). A source with several skills needs NAME or --all.
-
-    For each skill it lists its scripts, hosts, commands and suspicious texts, and asks. Without a
-    terminal, only --yes installs. Nothing of a skill is run, and its scripts are not executable.
-    FOLDER/skills.lock.json records the installed skills; `skillbook --dir FOLDER list` reads
-    them. docs/packages.md has the rules.
-
-    Options:
-      --list            list the skills of the source, and install nothing
-      --to FOLDER       folder to install into (default: .agents/skills)
-      --all             all skills of the source
-      --branch NAME     branch of a git repository
-      --tag NAME        tag of a git repository
-      --commit ID       commit of a git repository, with all its digits
-      --path PATH       folder below the source to search for skills
-      --yes             accept the skills without asking
-      --strict          only skills that pass the validator of the Agent Skills format
-      --force           replace a folder that was not installed or was changed by hand
-      --json            print a JSON array with all findings
-
-    Exit status: 1 if a skill was not installed.
-
-    Examples:
-      skillbook install https://github.com/anthropics/skills --list
-      skillbook install https://github.com/anthropics/skills pdf docx
-      skillbook install ~/Downloads/skills.zip --all --yes --to skills/vendor
-      skillbook install git@example.com:team/skills.git review --tag v1.2
-      skillbook install https://example.com#git-workflow
-    """
-  end
-
-  @impl true
   def run(%{args: [source | names], flags: flags} = options) do
     cond do
       flags[:list] ->

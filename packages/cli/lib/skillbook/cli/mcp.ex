@@ -8,7 +8,6 @@ defmodule Skillbook.CLI.MCP do
   alias Skillbook.CLI.{Output, Session, Signals, Terminal}
   alias Skillbook.MCP.Stdio
   alias Skillbook.Native
-  alias Skillbook.Support.JSON
 
   @impl true
   def switches do
@@ -18,59 +17,6 @@ defmodule Skillbook.CLI.MCP do
   @impl true
   def args([]), do: {:ok, []}
   def args([arg | _]), do: {:error, "`mcp` takes no arguments, got: #{arg}"}
-
-  @impl true
-  def summary, do: "serve the skills to a client of the Model Context Protocol"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] mcp [--ask] [--tools GLOB ...] [--max-tools N] [--run-command]
-
-    Speaks the Model Context Protocol over standard input and output, for a client that starts
-    it: commands and skills are tools, pages that people call are prompts, and documents are
-    resources. It ends with its input, or at SIGTERM; calls that have begun may take 15 seconds to
-    end, and are answered. Logs go to standard error. Changed files are reloaded.
-
-    Options:
-      --ask             ask the client's user before a command that changes something; without a
-                        client that can ask, the call waits for `skillbook approvals`
-      --tools GLOB      only the commands and skills of these names are tools; may be repeated
-      --max-tools N     at most so many tools (default: 128)
-      --run-command     one more tool, which runs any command
-
-    The entry for clients with a file such as .mcp.json (Claude Code, Cursor; for VS Code
-    "servers" in place of "mcpServers"):
-
-    #{client_file()}
-    The same for Codex, in ~/.codex/config.toml:
-
-      [mcp_servers.skills]
-      command = "skillbook"
-      args = ["--dir", "/path/to/skills", "--profile", "ann", "mcp"]
-
-    Examples:
-      skillbook --dir skills mcp
-      skillbook --profile ann --grant staff mcp --ask --tools 'tasks.*'
-    """
-  end
-
-  # The line breaks are ours, so that it can be copied as it is.
-  defp client_file do
-    args = JSON.encode(["--dir", "/path/to/skills", "--profile", "ann", "mcp"])
-    args = String.replace(args, ",", ", ")
-
-    """
-      {
-        "mcpServers": {
-          "skills": {
-            "command": "skillbook",
-            "args": #{args}
-          }
-        }
-      }
-    """
-  end
 
   @impl true
   def run(options) do

@@ -12,21 +12,6 @@ defmodule Skillbook.CLI.ModelFlags do
   def switches,
     do: [api: :string, url: :string, model: :string, key_env: :string, cacert: :string]
 
-  @doc "The lines of the flags in a command's help; the first is not indented."
-  @spec help() :: String.t()
-  def help do
-    """
-      --api NAME           interface of the server: openai (default), responses, anthropic or
-                           gemini; without --url the vendor's own server
-      --url URL            server, for example http://localhost:8080 or https://api.openai.com/v1
-      --model NAME         name of the model on the server
-      --key-env VARIABLE   environment variable with the API key (default: with --url no key is
-                           sent; else OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
-      --cacert FILE        certificates to trust instead of the system's\
-    """
-    |> String.trim_leading()
-  end
-
   @doc "The model of a command's flags, or the message of a usage error."
   @spec model(String.t(), keyword()) :: {:ok, Model.t()} | {:error, String.t()}
   def model(command, flags) do

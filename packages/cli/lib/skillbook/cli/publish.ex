@@ -15,40 +15,6 @@ defmodule Skillbook.CLI.Publish do
   def args(names), do: {:ok, names}
 
   @impl true
-  def summary, do: "write entries for a web server, or send them to a running book"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] publish (NAME... | --all) --to (FOLDER | URL) [--force]
-
-    With a folder, writes entries that the profile can see to FOLDER/.well-known/agent-skills,
-    with an index in the Agent Skills Discovery format. Put FOLDER on a web server; others then
-    install from it: skillbook install https://example.com. Publishing again updates the folder,
-    and removes skills that are no longer published. `skillbook serve --publish PROFILE` publishes
-    without a folder.
-
-    With an https address, sends them to the `skillbook serve` there, which imports them into its
-    store with low trust and the label `imported`. The environment variable SKILLBOOK_TOKEN has a
-    token with the scopes discovery and page, of a profile that may write there and holds that
-    label, such as the one of `skillbook --grant imported serve`.
-
-    Options:
-      --to FOLDER       folder to write to, or the address of a running book; required
-      --all             all entries that the profile can see
-      --force           replace an index and files that were not written by this command
-      --json            print a JSON array
-
-    Exit status: 1 if an entry could not be published.
-
-    Examples:
-      skillbook --dir skills --no-builtins publish --all --to public
-      skillbook publish pdf-processing weekly.report --to public
-      SKILLBOOK_TOKEN=... skillbook publish git-workflow --to https://skills.example.com
-    """
-  end
-
-  @impl true
   def run(%{args: names, flags: flags} = options) do
     cond do
       flags[:to] == nil ->

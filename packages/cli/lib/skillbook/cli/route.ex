@@ -23,34 +23,6 @@ defmodule Skillbook.CLI.Route do
   end
 
   @impl true
-  def summary, do: "show which skills the router picks for a request, and why"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] route REQUEST... [--embedder WHERE] [--url URL --model NAME]
-                     [--json]
-
-    Shows which skills the router picks for a request, or that none is needed. For each of its
-    stages it shows the time, the candidates with their confidence, and why: the keyword that
-    matched, the words of the request that find a skill, the similarity, or the model's reason.
-
-    Options:
-      #{EmbedderFlags.help()}
-      #{ModelFlags.help()}
-      --json               print JSON; times are in microseconds
-
-    Exit status: 0 also if no skill is needed, 1 if a stage failed, 2 wrong usage, 3 the skills
-    cannot be loaded or embedded.
-
-    Examples:
-      skillbook route "Is it going to rain tomorrow?"
-      skillbook --profile support route "Tell Bob that I am late" --json
-      skillbook route "What is due?" --url http://localhost:8080 --model qwen3
-    """
-  end
-
-  @impl true
   def run(options) do
     with {:ok, options} <- EmbedderFlags.read(options),
          {:ok, model} <- model(options.flags) do

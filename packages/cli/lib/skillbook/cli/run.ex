@@ -18,34 +18,6 @@ defmodule Skillbook.CLI.Run do
   def args([_, arg | _]), do: {:error, "`run` takes one file, got also: #{arg}"}
 
   @impl true
-  def summary, do: "run a model's reply, or one command"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] run FILE [--json]
-           skillbook [OPTIONS] run -c COMMAND [--json]
-
-    Runs the commands in the `cmd` blocks of a model's reply, one after the other. Prints the text
-    for the user, each command with its result, and the report for the model. FILE `-` is standard
-    input. Skills that a reply writes have the source `agent`, those of -c the source `user`.
-
-    Options:
-      -c, --command COMMAND
-                        run one command instead of a reply, and print only its result
-      --json            print one JSON object: text, results, incomplete, notes, report
-
-    Exit status: 1 if a command failed, or did not run because its block was cut off.
-
-    Examples:
-      skillbook run examples/monday.md
-      skillbook run -c 'tasks.create --title "Call the bank"'
-      some-model "What is due today?" | skillbook run -
-      skillbook --db :memory: run reply.md --json
-    """
-  end
-
-  @impl true
   def run(%{args: args} = options) do
     case {options.flags[:command], args} do
       {nil, []} ->

@@ -37,56 +37,6 @@ defmodule Skillbook.CLI.Schedule do
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show scheduled skills and their last results, run or pause them"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run]
-           [--enable GLOB ...] [GLOB ...]
-           skillbook [OPTIONS] schedule (pause | resume | run) NAME [--by NAME] [--reason TEXT]
-
-    Shows the next times of skills with a schedule, and the last results. GLOB restricts the
-    names. With --profile, only results of that profile are shown. A built-in skill is `off` and
-    does not run without --enable.
-
-    `pause` stops a schedule in all processes with this database, also after a restart, until
-    `resume`. `run` runs the skill once, now, also while it is paused: one of the processes that
-    run schedules does it within seconds. With --profile, these take only skills that run as that
-    profile.
-
-    Options:
-      --times N            next times to show for each skill (default: 1)
-      --last N             results to show (default: 20)
-      --json               print JSON; times are in UTC, durations in milliseconds
-      --run                run the scheduled skills at their times until Ctrl-C; print each result
-
-      --enable GLOB        with --run: also run built-in skills of this name, whose schedules are
-                           off otherwise; may be repeated
-      --by NAME            with pause, resume and run: who does it, which is stored (default: the
-                           user of this system)
-      --reason TEXT        the reason, which is stored
-
-    With --run, a skill runs as the profile that its page names, or as the profile that stored it.
-    Pages without a profile run as --profile. Changed files are reloaded. Several processes can
-    share a database: each time runs once.
-
-    Pages in prose need a model; without one, --run prints their text:
-      #{ModelFlags.help()}
-
-    Examples:
-      skillbook schedule
-      skillbook schedule --times 5 'workflows.*'
-      skillbook schedule pause workflows.digest --reason 'The mail server is down'
-      skillbook schedule resume workflows.digest
-      skillbook schedule run workflows.digest
-      skillbook --db other.db schedule --json
-      skillbook --profile ann --grant staff schedule --run --url http://localhost:11434 \\
-        --model llama3.2
-    """
-  end
-
-  @impl true
   def run(%{args: [action, name]} = options) when is_map_key(@operations, action) do
     case check_flags(options.flags, action, [:by, :reason]) do
       :ok -> Session.with_book(options, :read, &act(&1, action, name, options))

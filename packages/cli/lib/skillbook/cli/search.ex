@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Search do
 
   alias Skillbook.CLI.{EmbedderFlags, Session, Terminal}
   alias Skillbook.Catalog.Search
-  alias Skillbook.{Package, Vault, View}
+  alias Skillbook.{Native, Package, Vault, View}
 
   @impl true
   def switches do
@@ -27,47 +27,6 @@ defmodule Skillbook.CLI.Search do
     if Enum.all?(words, &(String.trim(&1) == "")),
       do: {:error, "`search` expects words to search for"},
       else: {:ok, words}
-  end
-
-  @impl true
-  def summary, do: "search the skills, the notes of a vault, or the skills of websites"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] search QUERY... [--limit N] [--kind KIND] [--tag TAG ...] [--json]
-
-    Searches the entries that the profile can see. Prints name, kind, score and the matching part,
-    best match first. An entry need not have all words, the last word may be a prefix, and small
-    typing errors are corrected.
-
-    Options:
-      --limit N            maximum number of results, 1 to 1,000 (default: 10)
-      --kind KIND          only entries of this kind: command, skill or note
-      --tag TAG            only entries with this tag; repeatable
-      --remote URL         search the skills of a website instead; repeatable
-      --remotes            search the websites whose skills are installed in --to FOLDER
-                           (default: .agents/skills)
-      --json               print a JSON array; highlights are pairs of start and length, in bytes
-      #{EmbedderFlags.help()}
-
-    With --vault DIR it searches the notes of that folder instead. Quotes search for a phrase, and
-    plan* for words with that prefix. --limit is at most 100, and --kind is not allowed. The first
-    search stores an index of the folder in the database.
-
-    --remote takes every SOURCE of `install`. Of a website only the index is read. It searches
-    names and descriptions, and prints sources that `install` takes.
-
-    Exit status: 1 if nothing was found or a website cannot be read.
-
-    Examples:
-      skillbook search due tasks
-      skillbook search tasks.create --limit 1
-      skillbook search digest --kind skill --json
-      skillbook search --vault ~/notes quarterly plan
-      skillbook search --vault ~/notes '"quarterly plan" strat*' --tag work
-      skillbook search --remote https://example.com --remotes pull requests
-    """
   end
 
   @impl true
@@ -212,7 +171,7 @@ defmodule Skillbook.CLI.Search do
   defp put([], _json, _terminal), do: :ok
 
   defp put(hits, _json, terminal),
-    do: hits |> Enum.map_intersperse("\n", &hit(&1, terminal)) |> Terminal.put()
+    do: hits |> Enum.map(&row/1) |> Native.report_hits(terminal) |> Terminal.put()
 
   defp fields(hit) do
     hit
@@ -220,38 +179,11 @@ defmodule Skillbook.CLI.Search do
     |> Map.update!(:highlights, &for({start, length} <- &1, do: [start, length]))
   end
 
-  defp hit(hit, terminal) do
+  defp row(hit) do
     {name, more} = named(hit)
-
-    [
-      Terminal.style(terminal, :bright, Terminal.line(name)),
-      "  ",
-      Terminal.style(terminal, :faint, [
-        Terminal.line(more),
-        "  ",
-        :erlang.float_to_binary(hit.score, decimals: 3)
-      ]),
-      "\n  ",
-      snippet(hit.snippet, hit.highlights, 0, terminal)
-    ]
+    {name, more, hit.score, hit.snippet, hit.highlights}
   end
 
   defp named(%Vault.Hit{path: path, title: title}), do: {path, title}
   defp named(hit), do: {hit.name, to_string(hit.kind)}
-
-  defp snippet(text, highlights, from, terminal) do
-    part = fn start, length -> Terminal.line(binary_part(text, start, length)) end
-
-    case highlights do
-      [] ->
-        part.(from, byte_size(text) - from)
-
-      [{start, length} | rest] ->
-        [
-          part.(from, start - from),
-          Terminal.style(terminal, :bright, part.(start, length)),
-          snippet(text, rest, start + length, terminal)
-        ]
-    end
-  end
 end

@@ -34,53 +34,6 @@ defmodule Skillbook.CLI.Serve do
   def args([arg | _]), do: {:error, "`serve` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "serve the page, MCP, the API and discovery over HTTP"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] serve [--port N] [--host ADDRESS] [--serve AREAS] ...
-
-    Serves the skills over HTTP until Ctrl-C or SIGTERM; requests and scheduled runs that have
-    begun may take 15 seconds to end. A second Ctrl-C or SIGTERM ends it at once.
-
-    A browser signs in to the page with the link that is printed at the start. It works once;
-    Enter prints another one, and so does `skillbook token link`. Other clients send a token:
-    `skillbook token add` makes one.
-
-    The page signs in as the profile of --profile and --grant. Tokens of other profiles see the
-    skills without visibility labels.
-
-    Options:
-      --port N            port (default: #{@port}); 0 takes any that is free
-      --host ADDRESS      address to listen on (default: 127.0.0.1, which only this machine
-                          reaches). With 0.0.0.0 or ::, all addresses, --url is needed
-      --socket PATH       a unix socket in place of a port; only your user reaches it
-      --no-auth           ask nobody who they are; only for this machine
-      --url URL           the address that clients use, such as that of a proxy
-      --trusted-proxies LIST
-                          proxies in front, whose x-forwarded-for and similar headers count:
-                          addresses, networks such as 10.0.0.0/8, and unix, with commas
-      --origins LIST      other websites whose pages may use /mcp and /api in a browser, such as
-                          http://localhost:6274, with commas
-      --tls-cert FILE, --tls-key FILE
-                          certificate and key in PEM; they are read again when they change
-      --serve AREAS       some of page,mcp,api,discovery, with commas (default: all)
-      --publish PROFILE   let everyone see this profile's skills below /.well-known/agent-skills;
-                          --no-builtins leaves out the built-in commands
-
-    Exit status: 1 if the server cannot listen, 3 if the book cannot start.
-
-    Examples:
-      skillbook serve
-      skillbook serve --port 8080 --serve mcp,api
-      skillbook serve --socket /run/skillbook.sock --serve api
-      skillbook serve --host 0.0.0.0 --url https://skills.example.com \\
-        --tls-cert cert.pem --tls-key key.pem
-    """
-  end
-
-  @impl true
   def run(options) do
     case read(options) do
       {:ok, given} -> Session.with_book(options, :web, &serve(&1, given, options))

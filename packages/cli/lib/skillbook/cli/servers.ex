@@ -20,43 +20,6 @@ defmodule Skillbook.CLI.Servers do
   def args([]), do: {:ok, []}
   def args([word | _]), do: {:error, "`servers` takes no arguments, got: #{word}"}
 
-  @impl true
-  def summary, do: "list the tools and skills of MCP servers, and approve them"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] servers [--json]
-           skillbook [OPTIONS] servers --show NAME
-           skillbook [OPTIONS] servers --approve NAME ... [--revoke NAME ...]
-           skillbook [OPTIONS] servers --approve-all LABEL ...
-
-    Lists all tools and skills that the MCP servers of --mcp offer, with their status. None of
-    them is used before it is approved. An approval is for a tool's definition, or for all files
-    of a skill; if the server changes it, it must be approved again. The approvals are in the
-    database of --db; if there is none, in the file #{@lock}.
-
-    A token for the server LABEL is read from the variable SKILLBOOK_MCP_TOKEN_LABEL, in capital
-    letters and with `_` for each `-`.
-
-    Options:
-      --show NAME          print a tool's definition, or the text of a skill, to read it before
-      --approve NAME[@DIGEST]
-                           approve a tool or skill, by the name in the list; repeatable. With the
-                           digest that --show prints, only as it was shown
-      --approve-all LABEL  approve everything that this server offers now
-      --revoke NAME        refuse a tool or skill, or take an approval back; repeatable
-      --json               print a JSON array
-
-    Exit status: 1 if a server cannot be used, or a name is unknown.
-
-    Examples:
-      skillbook --mcp docs=https://docs.example/mcp servers
-      skillbook --mcp docs=https://docs.example/mcp servers --approve docs/refunds
-      skillbook --mcp 'files=npx -y some-server' servers --approve-all files
-    """
-  end
-
   @doc "The sources of the option `--mcp`."
   @spec sources([String.t()]) :: {:ok, [Skillbook.Source.item()]} | {:error, String.t()}
   def sources(texts) do

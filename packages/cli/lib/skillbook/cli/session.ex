@@ -9,11 +9,10 @@ defmodule Skillbook.CLI.Session do
   alias Skillbook.MCP.Client
   alias Skillbook.SQL.{Location, SQLite}
   alias Skillbook.Support.PrivateFile
-  alias Skillbook.{Book, Connections, Embedding, Part, Vault}
+  alias Skillbook.{Book, Connections, Embedding, Native, Part, Vault}
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
-  @max_listed 3
   # Milliseconds for a query of a single command, which prefers a late answer to another one.
   @embedder_timeout 30_000
 
@@ -303,31 +302,19 @@ defmodule Skillbook.CLI.Session do
   end
 
   defp problems(diagnostics) do
-    case Enum.reject(diagnostics, &(&1.severity == :info)) do
-      [] ->
-        :ok
-
-      problems ->
-        first = problems |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@max_listed)
-        count = if match?([_], problems), do: "1 problem", else: "#{length(problems)} problems"
-        Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
-        for diagnostic <- first, do: Terminal.note(["  ", first_line(diagnostic)])
-        :ok
-    end
+    with text when text != nil <- Native.report_problems(Enum.map(diagnostics, &named_here/1)),
+         do: IO.write(:stderr, text)
   end
 
   # The message names options of Elixir; here a variable has the token.
-  defp first_line(%{code: :server_unavailable, path: "mcp:" <> label} = diagnostic) do
+  defp named_here(%{code: :server_unavailable, path: "mcp:" <> label} = diagnostic) do
     option = "the option :token or :headers"
 
     message =
       String.replace(diagnostic.message, option, "the variable #{Servers.variable(label)}")
 
-    line(%{diagnostic | message: message})
+    %{diagnostic | message: message}
   end
 
-  defp first_line(diagnostic), do: line(diagnostic)
-
-  defp line(diagnostic),
-    do: diagnostic |> to_string() |> String.split("\n", parts: 2) |> hd()
+  defp named_here(diagnostic), do: diagnostic
 end

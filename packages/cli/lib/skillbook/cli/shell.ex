@@ -6,24 +6,7 @@ defmodule Skillbook.CLI.Shell do
   @behaviour Skillbook.CLI.Shell.Loop
 
   alias Skillbook.CLI.Shell.{Input, Loop}
-  alias Skillbook.CLI.{EmbedderFlags, Run, Session, Terminal}
-
-  @colon_help """
-  A line is a command, as in a `cmd` block. It continues in the next line after an open quote, a
-  heredoc, a backslash at its end, or the start of a ```cmd block.
-
-    get_skill          list the skills; `get_skill: tasks.create` shows one
-    NAME --help        show the usage of a command
-    :prompt            show the skills in the system prompt
-    :profile [NAME]    show or change the profile
-    :reload            reload all skills; changed files are reloaded automatically
-    :diagnostics       show the problems found in the skills
-    :help              show this help
-    :quit              quit, like Ctrl-D
-
-  Tab completes names and flags. Up and Down browse the history. Ctrl-C clears the line or stops
-  the command.
-  """
+  alias Skillbook.CLI.{EmbedderFlags, Help, Run, Session, Terminal}
 
   @impl true
   def switches, do: EmbedderFlags.switches()
@@ -31,28 +14,6 @@ defmodule Skillbook.CLI.Shell do
   @impl true
   def args([]), do: {:ok, []}
   def args([arg | _]), do: {:error, "`shell` takes no argument, got: #{arg}"}
-
-  @impl true
-  def summary, do: "type commands as the model would, and see the results"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] shell [--embedder WHERE]
-
-    Starts a prompt for commands, as a model would write them. Lines can also come from a pipe;
-    then the exit status is 1 if a command failed.
-
-    Options:
-      #{EmbedderFlags.help()}
-
-    #{@colon_help}
-    Examples:
-      skillbook shell
-      skillbook --db :memory: --profile maria shell
-      echo 'tasks.search --overdue' | skillbook shell
-    """
-  end
 
   @impl true
   def run(options) do
@@ -70,7 +31,7 @@ defmodule Skillbook.CLI.Shell do
         options: options,
         name: "skillbook",
         greeting: "Skillbook. A line is a command; :help shows help, :quit quits.",
-        help: @colon_help,
+        help: Help.part("shell"),
         colon_commands: [{":reload", nil}, {":diagnostics", nil}],
         unfinished: "a command, which did not run"
       })

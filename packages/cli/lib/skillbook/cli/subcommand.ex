@@ -1,7 +1,8 @@
 defmodule Skillbook.CLI.Subcommand do
   @moduledoc false
-  # The behaviour of a subcommand, for example `list`. To add one, write a module and list it in
-  # `Skillbook.CLI.Arguments`.
+  # The behaviour of a subcommand, for example `list`. To add one, write a module, list it in
+  # `Skillbook.CLI.Arguments`, and describe it in native/skillbook_cli/help: in `overview.txt`, and
+  # in a file of its own with usage, purpose, options, exit status and examples.
 
   @doc """
   The subcommand's switches, in addition to the global ones.
@@ -18,16 +19,6 @@ defmodule Skillbook.CLI.Subcommand do
 
   @doc "Checks the arguments after the subcommand's name; an error is wrong usage."
   @callback args([String.t()]) :: {:ok, [String.t()]} | {:error, String.t()}
-
-  @doc "The line in the list of commands: an imperative, lower case, without a period."
-  @callback summary() :: String.t()
-
-  @doc """
-  The text of `skillbook COMMAND --help`: usage, purpose, options, exit status, examples.
-
-  Lines end by column 100. `Skillbook.CLI.Help` adds the global options.
-  """
-  @callback help() :: String.t()
 
   @doc """
   Runs the subcommand; returns the exit status, `:ok` for 0, or an error for 1, whose text or

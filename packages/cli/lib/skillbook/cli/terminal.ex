@@ -58,6 +58,14 @@ defmodule Skillbook.CLI.Terminal do
   @doc "A value as JSON, in which hidden characters are escaped."
   def json(value), do: value |> JSON.encode() |> Hidden.json()
 
+  @doc "Writes the result of a report of the native library; returns the exit status."
+  @spec printed({String.t(), String.t() | nil, boolean()}) :: 0 | 1
+  def printed({output, complaint, failed?}) do
+    if output != "", do: write(output)
+    if complaint, do: complain(complaint)
+    if failed?, do: 1, else: 0
+  end
+
   @doc "Writes a message about the run itself to standard error."
   def complain(text), do: note(["skillbook: ", text])
 

@@ -30,56 +30,6 @@ defmodule Skillbook.CLI.Test do
   def args(paths), do: Targets.check("test", paths)
 
   @impl true
-  def summary, do: "test whether requests lead to the right skills, and evaluate them"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] test [PATH ...] [--preflight] [--min-hit1 N] [--min-hit3 N]
-                                   [--min-picked N] [--pairs N] [--only KIND]
-                                   [--url URL --model NAME [--record]]
-                                   [--compare WITH ...] [--json]
-
-    Tests the descriptions of skills with the `examples` in their frontmatter: requests that
-    should lead to a skill, and after `not:` requests that should not. Prints each request that
-    leads to another skill first, with the skills that come before and the words of the request
-    that find them; and the pairs of skills whose descriptions compete. Also says for how many
-    requests the router picks their skill, as `chat --preflight` and `route` do without a model.
-
-    Runs the evaluations beside skills too (evals.yaml, NAME.evals.yaml, EVAL.md and
-    evals/evals.json): from their recordings, or with the model of --url and --model.
-
-    PATH is a folder of skills, the folder of one skill, or a file. Only examples in these paths
-    are tested; the skills of --dir and the built-in skills compete with them. Without PATH all
-    skills of --dir and --db are tested, or the built-in skills if there are no others.
-
-    Options:
-      --preflight          fail for each request for which the router does not pick its skill
-      --min-hit1 N         fail if fewer than N percent of the requests lead to their skill first
-      --min-hit3 N         fail if fewer than N percent have it among the first three
-      --min-picked N       fail if the router picks the skill of fewer than N percent
-      --pairs N            maximum number of pairs, 0 to 1,000 (default: 10)
-      --only KIND          only `examples`, or only `evaluations`
-      --json               print JSON
-      #{EmbedderFlags.help()}
-      #{Evaluations.help()}
-
-    Exit status: 0 all passed, 1 a request has its skill not among the first three or, with
-    --preflight, not picked, a skill is picked for a request after `not:`, or an evaluation failed
-    or cannot be read; 2 wrong usage; 3 the skills cannot be loaded. With --min-hit1, --min-hit3
-    or --min-picked these decide instead about requests. Evaluations that are not run do not fail.
-
-    Examples:
-      skillbook test
-      skillbook test skills/email --pairs 0
-      skillbook test skills --profile support --min-hit1 80 --json
-      skillbook test skills/email --url http://localhost:8080 --model qwen3 --record
-      skillbook test skills/email --url http://localhost:8080 --model qwen3 \\
-        --compare without --compare before --repeat 10
-    """
-  end
-
-  @impl true
   def run(options) do
     with {:ok, options} <- EmbedderFlags.read(options),
          {:ok, evaluate} <- Evaluations.read(options.flags) do

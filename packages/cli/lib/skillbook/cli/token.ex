@@ -41,43 +41,6 @@ defmodule Skillbook.CLI.Token do
   end
 
   @impl true
-  def summary, do: "make, list and remove the tokens of `serve`, and links to sign in"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] token [list] [--json]
-           skillbook [OPTIONS] token add [--scope AREA ...] [--expires TIME] [--label TEXT] ...
-           skillbook [OPTIONS] token remove ID
-           skillbook [OPTIONS] token link [--url URL]
-
-    Clients send a token to `skillbook serve` as `authorization: Bearer TOKEN`; they have the
-    rights of the profile of --profile. `add` prints the token, which is shown this once: the
-    database has its SHA-256. `remove` ends it and the sessions that began with it.
-
-    `link` prints a link that signs in one browser at the page, within 5 minutes, as `serve` does
-    at its start. It works at every server with the same --db.
-
-    Options:
-      --scope AREA      page, mcp, api or discovery; may be repeated
-                        (default: mcp, api and discovery)
-      --expires TIME    how long it is valid, such as 10m, 12h or 30d (default: until removed)
-      --label TEXT      a note for people
-      --operator        it may see the book as every profile; with `link` that is the default
-      --url URL         the address of the server, for `link` (default: #{@url})
-      --json            print JSON
-
-    Exit status: 1 if ID is unknown, or the token cannot be made.
-
-    Examples:
-      skillbook token add --label laptop --expires 30d
-      skillbook --profile sandbox token add --scope api --expires 10m
-      skillbook token remove t-q7fxjzyv3gw2a5kd
-      skillbook token link --url https://skills.example.com
-    """
-  end
-
-  @impl true
   def run(%{args: [action | rest], flags: flags} = options) do
     with {:ok, seconds} <- seconds(flags[:expires]),
          :ok <- url(flags[:url]) do

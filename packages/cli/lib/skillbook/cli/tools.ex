@@ -17,31 +17,6 @@ defmodule Skillbook.CLI.Tools do
   def args([arg | _]), do: {:error, "`tools` takes no argument, got: #{arg}"}
 
   @impl true
-  def summary, do: "print the commands as tools for a model API (JSON)"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] tools [--shape SHAPE] [--names GLOB ...] [--limit N]
-
-    Prints a JSON array for the field `tools` of a request: the definitions of get_skill and of
-    the commands and skills that the profile can see.
-
-    Options:
-      --shape SHAPE     openai, openai_strict, openai_responses, anthropic, gemini, mcp, or llama
-                        for llama.cpp and other servers of the OpenAI interface (default: openai)
-      --names GLOB      only entries with a matching name; repeatable
-      --limit N         maximum number of tools (default: 128); the description of get_skill has
-                        the number of tools left out
-
-    Examples:
-      skillbook tools
-      skillbook tools --shape anthropic --names 'tasks.*' --names 'memory.*'
-      skillbook --dir skills --profile mail tools --shape mcp
-    """
-  end
-
-  @impl true
   def run(options) do
     with_names(options, "tools", fn view, names ->
       flags = Keyword.take(options.flags, [:shape, :limit])

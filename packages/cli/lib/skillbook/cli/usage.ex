@@ -22,31 +22,6 @@ defmodule Skillbook.CLI.Usage do
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show how often skills are read, run and fail"
-
-  @impl true
-  def help do
-    """
-    Usage: skillbook [OPTIONS] usage [--since TIME] [--until TIME] [--by KEY] [--json] [GLOB ...]
-
-    Shows how often skills were read, were run and failed, and the average duration of a run. GLOB
-    restricts the names. With --profile, only that profile is counted.
-
-    Options:
-      --since TIME      start: hours, days or weeks ago (12h, 7d, 4w), or a date (2026-03-01)
-                        (default: 7d)
-      --until TIME      end, in the same format (default: now)
-      --by KEY          group by name, profile, event or time (default: name)
-      --json            print JSON; durations are in milliseconds
-
-    Examples:
-      skillbook usage
-      skillbook usage --since 4w --by time 'tasks.*'
-      skillbook --db other.db usage --profile maria --json
-    """
-  end
-
-  @impl true
   def run(options) do
     now = DateTime.utc_now()
 

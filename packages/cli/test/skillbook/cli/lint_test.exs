@@ -6,7 +6,8 @@ defmodule Skillbook.CLI.LintTest do
   import ExUnit.CaptureIO
 
   alias Skillbook.CLI
-  alias Skillbook.CLI.Sarif
+  alias Skillbook.Native
+  alias Skillbook.Support.JSON
 
   @moduletag :tmp_dir
 
@@ -24,6 +25,18 @@ defmodule Skillbook.CLI.LintTest do
     assert_receive {:errors, errors}
     errors
   end
+
+  # The log of a folder, with atoms as the keys of everything in its run.
+  defp sarif(found, folder) do
+    terminal = %{color: false, width: nil}
+    {json, nil, _failed?} = Native.report_lint(found, folder, :sarif, terminal)
+    {:ok, %{"runs" => runs} = log} = JSON.decode(json)
+    %{log | "runs" => atoms(runs)}
+  end
+
+  defp atoms(%{} = map), do: Map.new(map, fn {key, one} -> {String.to_atom(key), atoms(one)} end)
+  defp atoms(list) when is_list(list), do: Enum.map(list, &atoms/1)
+  defp atoms(other), do: other
 
   test "text shows the line, a caret, the hint and a count", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
@@ -185,7 +198,7 @@ defmodule Skillbook.CLI.LintTest do
           "```cmd\nwide --x '😀' | b\n```\n"
     })
 
-    log = [folder] |> Skillbook.Lint.run() |> Sarif.log(folder)
+    log = [folder] |> Skillbook.Lint.run() |> sarif(folder)
     assert Enum.sort(Map.keys(log)) == ["$schema", "runs", "version"]
     assert %{"version" => "2.1.0", "$schema" => "https://" <> _, "runs" => [run]} = log
     assert Enum.sort(Map.keys(run)) == [:columnKind, :results, :tool]
@@ -215,7 +228,7 @@ defmodule Skillbook.CLI.LintTest do
     for result <- results do
       assert %{message: %{text: text}, ruleId: id, ruleIndex: index, level: level} = result
       assert is_binary(text) and Enum.at(rules, index).id == id
-      assert level in [:error, :warning, "note"]
+      assert level in ["error", "warning", "note"]
 
       assert [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region}}] =
                result.locations
@@ -238,7 +251,7 @@ defmodule Skillbook.CLI.LintTest do
 
     # A character outside the Basic Multilingual Plane is two code units.
     places =
-      for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results,
+      for %{ruleId: "example_unparsable", locations: [%{physicalLocation: place}]} <- results,
           do: place.region
 
     assert places == [%{startLine: 6, startColumn: 15, endLine: 6, endColumn: 18}]
@@ -251,9 +264,9 @@ defmodule Skillbook.CLI.LintTest do
 
     fingerprints = fn text ->
       write(folder, %{"mail/send.md" => page.(text)})
-      %{"runs" => [run]} = [folder] |> Skillbook.Lint.run() |> Sarif.log(folder)
+      %{"runs" => [run]} = [folder] |> Skillbook.Lint.run() |> sarif(folder)
 
-      for %{ruleId: :example_unparsable} = result <- run.results,
+      for %{ruleId: "example_unparsable"} = result <- run.results,
           do: result.partialFingerprints.primaryLocationLineHash
     end
 
@@ -266,7 +279,7 @@ defmodule Skillbook.CLI.LintTest do
 
   test "SARIF has a text for every code" do
     for code <- Skillbook.Diagnostic.codes() do
-      assert {problem, solution} = Sarif.explain(code)
+      assert {:ok, {problem, solution}} = Skillbook.Diagnostic.explain(code)
       assert problem != "" and solution != ""
     end
   end
@@ -275,7 +288,7 @@ defmodule Skillbook.CLI.LintTest do
     write(folder, %{"odd.md" => "---\nname: odd\n---\n"})
 
     assert %{"runs" => [run]} =
-             [folder] |> Skillbook.Lint.run() |> Sarif.log(Path.join(folder, "other"))
+             [folder] |> Skillbook.Lint.run() |> sarif(Path.join(folder, "other"))
 
     assert [%{locations: [%{physicalLocation: %{artifactLocation: %{uri: uri}}}]}] = run.results
     assert uri == "file://" <> URI.encode(Path.join(Path.expand(folder), "odd.md"))
@@ -291,7 +304,7 @@ defmodule Skillbook.CLI.LintTest do
 
     write(folder, texts)
     found = Skillbook.Lint.run([folder])
-    assert %{"runs" => [%{results: results}]} = Sarif.log(found, folder)
+    assert %{"runs" => [%{results: results}]} = sarif(found, folder)
 
     replaced =
       for {file, text} <- texts, into: %{} do

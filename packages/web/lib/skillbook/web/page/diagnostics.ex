@@ -8,7 +8,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.Support.{DiagnosticDocs, Diff, ReadFile}
+  alias Skillbook.Support.{Diff, ReadFile}
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Findings, Layout, Parts}
   alias Skillbook.{Book, Diagnostic, Lint, View}
@@ -321,7 +321,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
   end
 
   defp meaning(code) do
-    case DiagnosticDocs.fetch(code) do
+    case Diagnostic.explain(code) do
       :error ->
         tag(:p, [], tag(:code, [], Atom.to_string(code)))
 

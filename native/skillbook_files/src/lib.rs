@@ -1,4 +1,9 @@
-//! Finds and reads the files of a source, and on a reload only those that have changed.
+//! The files of sources, for the programs around the core: the library of the virtual machine and
+//! the command line.
+//!
+//! [`LoadedFolder`] finds and reads the files of a source, and on a reload only those that have
+//! changed. [`resource`] reads a file of a skill's folder, [`strict`] checks every `SKILL.md`
+//! against the Agent Skills format, [`document`] reads and replaces one document.
 //!
 //! Loading has three steps: list the folders, read the `SKILL.md` files, and read the other
 //! Markdown files, without those that a `SKILL.md` claims as resources of its skill.
@@ -13,10 +18,16 @@
 //! They share no mutable state, and all results are sorted by path, so the result does not depend
 //! on their timing.
 
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod document;
 mod folder;
 mod ignores;
 mod parallel;
 mod read;
+pub mod resource;
+pub mod strict;
 mod touched;
 mod walk;
 
