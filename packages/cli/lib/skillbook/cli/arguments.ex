@@ -38,7 +38,8 @@ defmodule Skillbook.CLI.Arguments do
     {"remove", CLI.Remove},
     {"export", CLI.Export},
     {"publish", CLI.Publish},
-    {"import", CLI.Import}
+    {"import", CLI.Import},
+    {"completions", CLI.Completions}
   ]
 
   @globals [

@@ -1,0 +1,314 @@
+defmodule Skillbook.CLI.NativeTest do
+  # Runs lines through the program `skillbook` and through Elixir, and compares standard output,
+  # standard error and the exit status byte for byte.
+  use Skillbook.SkillsCase, async: false
+
+  import Skillbook.Test.CommandLine
+
+  alias Skillbook.Test.Checkout
+
+  @moduletag :tmp_dir
+
+  @root Path.dirname(Path.dirname(Checkout.path("bin/skillbook")))
+
+  setup_all do
+    arguments = ~w(build --release --locked --quiet -p skillbook_cli)
+    {_, 0} = System.cmd("cargo", arguments, cd: @root, stderr_to_stdout: true)
+    target = System.get_env("CARGO_TARGET_DIR") || Path.join(@root, "target")
+    {:ok, program: Path.join(Path.expand(target, @root), "release/skillbook")}
+  end
+
+  # In `bin/skillbook` no application's handlers can be looked up.
+  setup %{tmp_dir: folder} do
+    Skillbook.Catalog.Handlers.standalone()
+    here = File.cwd!()
+    # The database of another test may be in the current folder.
+    File.cd!(folder)
+
+    on_exit(fn ->
+      Application.delete_env(:skillbook, :standalone)
+      File.cd!(here)
+    end)
+  end
+
+  # The program may not hand a line over, so each is its own answer.
+  defp native(program, args, folder) do
+    errors = Path.join(folder, "errors")
+
+    environment = [
+      {"SKILLBOOK_NATIVE", "0"},
+      {"SKILLBOOK_ELIXIR", Path.join(@root, "bin/skillbook")},
+      {"MIX_ENV", "test"},
+      {"NO_COLOR", nil},
+      {"SKILLBOOK_COLUMNS", System.get_env("SKILLBOOK_COLUMNS")}
+    ]
+
+    script = ~s(errors=$1; shift; exec "$@" 2>"$errors")
+
+    {output, status} =
+      System.cmd("sh", ["-c", script, "sh", errors, program | args], env: environment)
+
+    {output, status, File.read!(errors)}
+  end
+
+  defp compare(lines, %{program: program, tmp_dir: folder}) do
+    for line <- lines do
+      args = if is_binary(line), do: OptionParser.split(line), else: line
+      assert {args, native(program, args, folder)} == {args, run_cli(args)}
+    end
+  end
+
+  @names ~w(run shell chat prompt tools grammar get list search usage schedule breaker approvals
+    servers serve token mcp connect disconnect connections lint test route explain install update
+    outdated restore remove export publish import completions)
+
+  test "help and version", context do
+    compare(
+      ["", "--help", "-h", "help", "help help", "--version", "--version list", "--help lint"] ++
+        for(name <- @names, line <- ["#{name} --help", "help #{name}"], do: line) ++
+        ["-h serve", "serve --port 1 -h", "list --jsn --help", "help lst", "--help nothing"],
+      context
+    )
+  end
+
+  test "mistakes", context do
+    File.write!("errors", "")
+
+    compare(
+      [
+        "lst",
+        "xyzzy",
+        "--dri x list",
+        "--color red list",
+        "list --color",
+        "list --jsn",
+        "list --no-json=x",
+        "list --json=x",
+        "list -q",
+        "list -qr",
+        "list --no-source",
+        "list --diagnostics mail",
+        "list --diagnostics --domain x",
+        "get a b",
+        "explain",
+        "explain a b",
+        ["explain", ""],
+        "explain a --format xml --section rules",
+        "prompt a",
+        "prompt --format yaml",
+        "prompt --section all",
+        "prompt --format xml --section rules",
+        "prompt --max-tokens -1",
+        "prompt --max-tokens x",
+        "search",
+        ["search", " "],
+        "search x --limit 0",
+        "search x --limit 1001",
+        "search x --limit",
+        "search x --kind thing",
+        "search x --lmit 3",
+        "--dir no/such list",
+        "--dir errors list",
+        "lint no/such",
+        "lint",
+        "lint --format xml",
+        "lint . --strct"
+      ],
+      context
+    )
+  end
+
+  # Folders of skills of the project, with handlers of an application that is not loaded.
+  defp folders(folder) do
+    for {path, number} <-
+          Enum.with_index([
+            "test/support/fixtures/skills",
+            "test/support/fixtures/reply_skills",
+            "test/support/fixtures/notes",
+            "test/support/fixtures/shop",
+            "examples/support_bot/priv/skills",
+            "examples/quantum/skills",
+            "packages/mcp/test/support/mcp/skills",
+            "priv/assistant"
+          ]) do
+      copy = Path.join(folder, "#{number}/#{Path.basename(path)}")
+      File.mkdir_p!(Path.dirname(copy))
+      File.cp_r!(Checkout.path(path), copy)
+
+      for page <- Path.wildcard(Path.join(copy, "**/*.md")) do
+        text = File.read!(page)
+        File.write!(page, String.replace(text, "handler: Skillbook.", "handler: Other."))
+      end
+
+      copy
+    end
+  end
+
+  # Pages with everything that a reader could stumble over.
+  defp odd(folder) do
+    write(folder, %{
+      "mail/SKILL.md" => "---\ndomain: mail\ndescription: Mails to people\n---\n# Mails\n",
+      "mail/send.md" =>
+        "---\nname: mail.send\ndescription: Sends: a message\nhandler: Other.App.Send\n" <>
+          "tags: a, b\nexamples:\n  - Send a mail\n---\n## Usage\n\nmail.sned --to <a>\n",
+      "mail/secret.md" =>
+        "---\nname: mail.secret\ndescription: Für den Chef 見る\nvisibility_labels: [boss]\n---\nx\n",
+      "odd name/SKILL.md" => "---\nname: Odd\ndescription: \"a\\u202Eb\"\n---\nHidden \u202E text\n",
+      "broken.md" => "---\nname: [\n---\n",
+      "long.md" =>
+        "---\nname: long\ndescription: #{String.duplicate("wörd ", 300)}\n---\n" <>
+          String.duplicate("Line of text.\n", 900),
+      "latin.md" => <<"---\nname: latin\ndescription: caf", 0xE9, "\n---\ntext\n">>,
+      "none.md" => "no frontmatter\n",
+      "pdf/SKILL.md" =>
+        "---\nname: pdf\ndescription: Works with PDF files\nallowed-tools: Read\n---\n" <>
+          "See [forms](forms.md) and [gone](gone.md).\n",
+      "pdf/forms.md" => "# Forms\n",
+      "pdf/picture.png" => <<137, "PNG\r\n", 26, 10, 0>>,
+      "twice/a.md" => "---\nname: twice.a\ndescription: The first one of them\n---\nText\n",
+      "twice/b.md" => "---\nname: twice.a\ndescription: The second one of them\n---\nText\n",
+      ".gitignore" => "ignored.md\n[\n",
+      "ignored.md" => "---\nname: ignored\ndescription: x\n---\n"
+    })
+  end
+
+  test "lint", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+    empty = Path.join(folder, "empty")
+    File.mkdir_p!(empty)
+    page = Path.join(odd, "mail/send.md")
+
+    lines =
+      for path <- [odd | folders(folder)],
+          more <- [
+            [],
+            ["--strict"],
+            ["--format", "json"],
+            ["--strict", "--format", "sarif"],
+            ["--color", "always"],
+            ["--profile", "guest"],
+            ["--grant", "boss", "--strict"]
+          ],
+          do: ["lint", path | more]
+
+    compare(
+      lines ++
+        [
+          ["lint", empty],
+          ["lint", page],
+          ["lint", page, Path.join(odd, "long.md")],
+          ["--dir", odd, "lint"],
+          ["--dir", odd, "lint", Path.join(odd, "mail")],
+          ["--no-builtins", "lint", odd],
+          ["--dir", odd, "--dir", hd(folders(folder)), "lint", "--format", "json"],
+          ["lint", "errors"],
+          ["lint", Checkout.path("priv/skills")],
+          ["lint", Checkout.path("priv"), "--strict"]
+        ],
+      context
+    )
+  end
+
+  test "lint --fix", %{tmp_dir: folder} = context do
+    texts =
+      for run <- [&native(context.program, &1, folder), &run_cli/1] do
+        odd = odd(Path.join(folder, "odd"))
+        result = run.(["lint", odd, "--fix"])
+        {result, File.read!(Path.join(odd, "mail/send.md")), File.ls!(Path.join(odd, "mail"))}
+      end
+
+    assert [{{_, 1, "fixed " <> _}, text, names} = one, one] = texts
+    assert text =~ ~s(description: "Sends: a message"\n)
+    assert Enum.sort(names) == ["SKILL.md", "secret.md", "send.md"]
+  end
+
+  test "list", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+
+    lines =
+      for path <- [odd | folders(folder)],
+          more <- [[], ["--json"], ["--diagnostics"], ["--diagnostics", "--json"]],
+          do: ["--dir", path, "list" | more]
+
+    compare(
+      lines ++
+        [
+          "list",
+          "list TASK",
+          "list mail zzz",
+          "list --domain tasks",
+          "list --domain nothing --source x",
+          "list --source nothing --json",
+          "list --color always",
+          "--no-builtins list",
+          "--no-builtins list --json",
+          "--profile guest --grant boss list",
+          ["--dir", odd, "--grant", "boss", "list"],
+          ["--dir", odd, "--no-builtins", "list", "mail", "--color", "always"],
+          ["--dir", odd, "--dir", odd, "--dir", Path.join(odd, "mail"), "list"]
+        ],
+      context
+    )
+  end
+
+  test "list fits into a terminal", context do
+    odd = odd(Path.join(context.tmp_dir, "odd"))
+
+    for columns <- ["40", "80", "0", "x", ""] do
+      System.put_env("SKILLBOOK_COLUMNS", columns)
+      compare([["--dir", odd, "list"], "list --color never"], context)
+    end
+  after
+    System.delete_env("SKILLBOOK_COLUMNS")
+  end
+
+  test "get, search and explain", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+
+    paths =
+      ["", "mail", "mail.send", "mail.all", "pdf", "pdf/forms.md", "pdf/picture.png"] ++
+        ["tasks", "tasks.create", "Mail Send", "mail.snd", "nothing at all", "mail.secret"] ++
+        [~s(a "b" \\ c), "odd", String.duplicate("x", 200), "long", "agent.dispatch"]
+
+    names = paths ++ [Path.join(odd, "mail/send.md"), Path.join(odd, "broken.md"), "broken.md"]
+    queries = ["mail", "send a message", "due taks", "zzzz", "tasks.create", "見る", "mail.secrt"]
+
+    compare(
+      for(path <- paths, do: ["--dir", odd, "get", path]) ++
+        for(path <- folders(folder), do: ["--dir", path, "get"]) ++
+        for(name <- names, name != "", do: ["--dir", odd, "explain", name]) ++
+        for(
+          query <- queries,
+          more <- [[], ["--json", "--limit", "3"], ["--color", "always", "--kind", "command"]],
+          do: ["--dir", odd, "search", query | more]
+        ) ++
+        [
+          ["--dir", odd, "--grant", "boss", "get", "mail.secret"],
+          ["--dir", odd, "--grant", "boss", "--profile", "x", "explain", "mail.secret"],
+          ["--dir", odd, "search", "message", "--tag", "a", "--tag", "b"],
+          ["--dir", odd, "explain", "pdf", "--max-tokens", "100"]
+        ],
+      context
+    )
+  end
+
+  test "prompt", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+    formats = for format <- Skillbook.Prompt.formats(), do: ["--format", to_string(format)]
+    sections = for section <- Skillbook.Prompt.sections(), do: ["--section", to_string(section)]
+    message = ["--message", "Remember that I like tea", "--message", "Send a mail"]
+
+    compare(
+      for(more <- [[] | formats ++ sections], do: ["--dir", odd, "prompt" | more]) ++
+        for(path <- folders(folder), do: ["--dir", path, "prompt", "--max-chars", "2000"]) ++
+        [
+          ["prompt", "--max-tokens", "300" | message],
+          ["--dir", odd, "prompt", "--max-tokens", "500" | message],
+          ["--no-builtins", "prompt"],
+          ["prompt", "--section", "rules", "--section", "domains"],
+          ["--dir", odd, "--grant", "boss", "prompt", "--max-chars", "0"]
+        ],
+      context
+    )
+  end
+end
