@@ -302,6 +302,15 @@ fn expected(kind: Kind) -> String {
     }
 }
 
+/// The words that an option takes, if it takes some words only. The global options have no command.
+pub fn words(command: &str, option: &str) -> Option<&'static [&'static str]> {
+    let own = NATIVE.iter().find(|(name, _)| *name == command).map_or(GLOBALS, |(_, own)| own);
+    match kind(option, own) {
+        Some(Kind::OneOf(words)) => Some(words),
+        _ => None,
+    }
+}
+
 /// The message about a value that has the right type and is not allowed.
 fn refused(name: &str, value: &str, switches: &[(&'static str, Kind)]) -> Option<String> {
     let kind = kind(name, switches)?;
