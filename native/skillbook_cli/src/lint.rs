@@ -12,7 +12,7 @@ use skillbook_files::{document, strict};
 
 use crate::arguments::Options;
 use crate::book::{self, expand, is_below, linted, Book, Origin};
-use crate::output::{complain, note, printed, reason, terminal, usage_error, Stopped};
+use crate::output::{complain, note, printed, reason, terminal, usage_error};
 use crate::{current_folder, Ended};
 
 /// A fix may reveal another mistake in the same line.
@@ -215,10 +215,4 @@ fn paths(view: &View) -> HashSet<String> {
     let entries = view.entries().map(|(_, entry)| entry.document.path.clone());
     let domains = view.domains().filter_map(|domain| domain.path().map(str::to_owned));
     entries.chain(domains.collect::<Vec<_>>()).collect()
-}
-
-impl From<Stopped> for Ended {
-    fn from(stopped: Stopped) -> Ended {
-        Ended::Stopped(stopped)
-    }
 }

@@ -34,6 +34,12 @@ enum Ended {
     Handler(String),
 }
 
+impl From<Stopped> for Ended {
+    fn from(stopped: Stopped) -> Ended {
+        Ended::Stopped(stopped)
+    }
+}
+
 fn main() -> ExitCode {
     let given: Vec<OsString> = env::args_os().skip(1).collect();
     let texts = given.iter().map(|arg| arg.to_str().map(str::to_owned));
