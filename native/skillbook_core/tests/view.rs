@@ -227,12 +227,46 @@ fn visible_sets_are_computed_once() {
     let prompt = |view: &View| Arc::as_ptr(view.prompt());
     assert_eq!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "p", &[], None)));
     assert_ne!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "q", &[], None)));
-    // Only some profiles are cached: the first is forgotten, and made again.
+    // Thousands of profiles are cached: with more, the first is forgotten, and made again.
     let first = view(&catalog, "first", &[], None);
-    for number in 0..64 {
-        view(&catalog, &number.to_string(), &[], None);
+    let others = |numbers: std::ops::Range<u32>| {
+        numbers.for_each(|number| drop(view(&catalog, &number.to_string(), &[], None)));
+    };
+    others(0..1000);
+    assert!(first.is_same(&view(&catalog, "first", &[], None)));
+    others(1000..6000);
+    let again = view(&catalog, "first", &[], None);
+    assert!(!first.is_same(&again) && first.prompt() == again.prompt());
+}
+
+#[test]
+fn a_prompt_stays_while_its_profile_sees_the_same() {
+    let generation = |open: &str, secret: &str| {
+        let files = [
+            ("open.md", doc("open", "", open)),
+            ("a.md", doc("a", "visibility_labels: [secret]\n", secret)),
+        ];
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        common::cached(skills(&files))
+    };
+    let prompt = |catalog: &Arc<CachedCatalog>, grants: &[&str]| {
+        view(catalog, "p", grants, None).prompt().clone()
+    };
+    let catalogs = [
+        generation("Text", "Text"),
+        generation("Text", "Another"),
+        generation("Another", "Another"),
+    ];
+    let mut seen: Vec<[Arc<str>; 2]> = Vec::new();
+    for (number, catalog) in catalogs.iter().enumerate() {
+        if number > 0 {
+            catalog.follow(&catalogs[number - 1]);
+        }
+        seen.push([&[][..], &["secret"]].map(|grants| prompt(catalog, grants)));
     }
-    assert_ne!(prompt(&first), prompt(&view(&catalog, "first", &[], None)));
+    let same = |of: usize, grants: usize| Arc::ptr_eq(&seen[of][grants], &seen[of + 1][grants]);
+    assert_eq!([same(0, 0), same(0, 1), same(1, 0), same(1, 1)], [true, false, false, false]);
+    assert_ne!(seen[0][0], seen[0][1]);
 }
 
 #[test]

@@ -14,15 +14,17 @@ use crate::tenant::Tenant;
 /// name. Of the files it is only the entries that are used where no record is seen.
 pub fn scheduled(catalog: &Catalog, name: Option<&str>) -> Vec<EntryId> {
     let all = || (0..catalog.entries().len() as u32).map(EntryId);
-    let used_files = used_files(catalog);
-    let is = |id: &EntryId| {
-        let used = catalog.priority(*id).stored || used_files.contains(id);
-        used && catalog.entry(*id).fields().schedule.is_some()
+    let has_schedule = |id: &EntryId| catalog.entry(*id).fields().schedule.is_some();
+    let mut found: Vec<EntryId> = match name {
+        Some(name) => catalog.named(name).filter(has_schedule).collect(),
+        None => all().filter(has_schedule).collect(),
     };
-    match name {
-        Some(name) => catalog.named(name).filter(is).collect(),
-        None => all().filter(is).collect(),
+    // Most names have no schedule, and finding the files that are used takes a look at all.
+    if found.iter().any(|id| !catalog.priority(*id).stored) {
+        let used_files = used_files(catalog);
+        found.retain(|id| catalog.priority(*id).stored || used_files.contains(id));
     }
+    found
 }
 
 /// The entries of files that are used by views of no tenant, and those of a tenant's files that

@@ -112,9 +112,14 @@ pub enum Reason {
 }
 
 impl View {
-    /// The prompt of [`Options::default`], built on first use and cached.
+    /// The prompt of [`Options::default`], built on first use and cached, also for later
+    /// generations in which the view shows the same.
     pub fn prompt(&self) -> &Arc<str> {
-        self.visible.prompt.get_or_init(|| Arc::from(self.prompt_with(&Options::default())))
+        self.visible.prompt.get_or_init(|| {
+            self.catalog().prompt_of(self.profile(), self.generation(), || {
+                Arc::from(self.prompt_with(&Options::default()))
+            })
+        })
     }
 
     /// The cached prompt, if it was built before.

@@ -69,11 +69,20 @@ impl Scope {
             };
         }
         let mut terms = vec![0; (index.term_count() as usize).div_ceil(BITS as usize)];
+        // One bit for each entry fits into the processor's cache; the weights do not.
+        let mut searched = vec![0u64; lengths.len().div_ceil(BITS as usize)];
+        listed().for_each(|id| searched[(id / BITS) as usize] |= 1 << (id % BITS));
+        let has = |id: &u32| searched[(id / BITS) as usize] >> (id % BITS) & 1 == 1;
         for term in 0..index.term_count() {
-            let had = index.postings(term).0.iter().any(|id| weights[*id as usize].body > 0.0);
+            let had = index.postings(term).0.iter().any(has);
             terms[(term / BITS) as usize] |= u64::from(had) << (term % BITS);
         }
         Scope { count, weights, terms }
+    }
+
+    /// The bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.weights[..]) + size_of_val(&self.terms[..])
     }
 
     /// Whether an entry is searched.

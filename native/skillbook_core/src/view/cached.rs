@@ -7,17 +7,26 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use super::classes::{carried, Classes};
 use super::profile::Profile;
+use super::recent::Recent;
 use super::spelling::KnownNames;
 use super::visible::Visible;
 use crate::catalog::entry::Entry;
 use crate::catalog::Catalog;
 use crate::search::embedded;
 use crate::search::index::Index;
+use crate::search::scope::Scope;
 use crate::search::vectors::{Mapped, Vectors};
 
-/// The number of profiles whose visible sets are cached. A set takes one byte per entry.
-const MAX_PROFILES: usize = 64;
+/// The profiles whose visible sets, prompts and statistics are cached, at most, and the bytes of
+/// each of these.
+const MAX_PROFILES: usize = 4096;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// The default prompts of profiles, each with the number of the content that it was made of, for
+/// later generations that show a profile the same.
+type Prompts = Mutex<Recent<Profile, (u64, Arc<str>)>>;
 
 /// A catalog with the caches that its views share.
 #[derive(Debug)]
@@ -27,12 +36,16 @@ pub struct CachedCatalog {
     longest_name: OnceLock<usize>,
     /// The digest of each entry, in one piece: a view reads those of all entries that it shows.
     digests: OnceLock<Vec<u64>>,
+    classes: OnceLock<Classes>,
     search: OnceLock<Arc<Index>>,
     /// The search index of the previous generation, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
     /// The rows of the entries' vectors, until vectors are added.
     mapped: Mutex<Option<Arc<Mapped>>>,
-    visible: Mutex<Vec<Arc<Visible>>>,
+    visible: Mutex<Recent<Profile, Arc<Visible>>>,
+    scopes: Mutex<Recent<Profile, Arc<Scope>>>,
+    /// Shared by all generations.
+    prompts: OnceLock<Arc<Prompts>>,
 }
 
 impl Deref for CachedCatalog {
@@ -46,17 +59,22 @@ impl Deref for CachedCatalog {
 impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
-        let (known_names, longest_name, digests) = Default::default();
-        let (search, earlier_search, mapped, visible) = Default::default();
+        let (known_names, longest_name, digests, classes) = Default::default();
+        let (search, earlier_search, mapped, prompts) = Default::default();
+        let visible = Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES));
+        let scopes = Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES));
         CachedCatalog {
             catalog,
             known_names,
             longest_name,
             digests,
+            classes,
             search,
             earlier_search,
             mapped,
             visible,
+            scopes,
+            prompts,
         }
     }
 
@@ -78,6 +96,33 @@ impl CachedCatalog {
     pub(super) fn digests(&self) -> &[u64] {
         let digests = || self.entries().iter().map(|entry| entry.digest()).collect();
         self.digests.get_or_init(digests)
+    }
+
+    /// The classes of all entries.
+    pub(super) fn classes(&self) -> &Classes {
+        self.classes.get_or_init(|| Classes::new(self.entries(), None))
+    }
+
+    /// The default prompt of a profile that sees the content of a number, made if it is not known.
+    pub(crate) fn prompt_of(
+        &self,
+        profile: &Profile,
+        content: u64,
+        make: impl FnOnce() -> Arc<str>,
+    ) -> Arc<str> {
+        if let Some((of, prompt)) = lock(self.prompts()).get(profile) {
+            if *of == content {
+                return prompt.clone();
+            }
+        }
+        let prompt = make();
+        lock(self.prompts()).put(profile.clone(), (content, prompt.clone()), prompt.len());
+        prompt
+    }
+
+    /// The default prompts of all generations.
+    fn prompts(&self) -> &Arc<Prompts> {
+        self.prompts.get_or_init(|| Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES)).into())
     }
 
     /// The index for searches.
@@ -102,13 +147,19 @@ impl CachedCatalog {
         mapped
     }
 
-    /// Takes over digests from the previous generation, and lets the search index be built from its
-    /// index, which is faster if most documents are the same.
+    /// Takes over digests, classes and prompts from the previous generation, and lets the search
+    /// index be built from its index, which is faster if most documents are the same.
     pub fn follow(&self, before: &CachedCatalog) {
+        // If a reader was quicker, its digests and classes are the same.
         if let Some(digests) = before.digests.get() {
-            // If a reader was quicker, its digests are the same.
-            let _ = self.digests.set(carried(self.entries(), before.entries(), digests));
+            let digests = carried(self.entries(), before.entries(), digests, Entry::digest);
+            let _ = self.digests.set(digests);
         }
+        if let Some(classes) = before.classes.get() {
+            let classes = Classes::new(self.entries(), Some((before.entries(), classes)));
+            let _ = self.classes.set(classes);
+        }
+        let _ = self.prompts.set(before.prompts().clone());
         // If nobody has searched since, the generation before may still hold an older index. It is
         // as good a start.
         let earlier = match before.search.get() {
@@ -118,39 +169,26 @@ impl CachedCatalog {
         *lock(&self.earlier_search) = earlier;
     }
 
+    /// The entries that a profile searches, and their statistics.
+    pub(super) fn scope_of(&self, profile: &Profile, new: impl FnOnce() -> Scope) -> Arc<Scope> {
+        if let Some(scope) = lock(&self.scopes).get(profile) {
+            return scope.clone();
+        }
+        let scope = Arc::new(new());
+        lock(&self.scopes).put(profile.clone(), scope.clone(), scope.bytes());
+        scope
+    }
+
     /// The visible set of a profile, if it is cached.
     pub(super) fn cached(&self, profile: &Profile) -> Option<Arc<Visible>> {
-        lock(&self.visible).iter().find(|visible| visible.rule.profile == *profile).cloned()
+        lock(&self.visible).get(profile).cloned()
     }
 
-    /// Caches a visible set in place of the oldest.
+    /// Caches a visible set in place of those that were used least recently.
     pub(super) fn cache(&self, visible: Arc<Visible>) {
-        let mut cached = lock(&self.visible);
-        if cached.len() == MAX_PROFILES {
-            // The oldest goes, not the least recently used: 64 profiles are rarely exceeded, and a
-            // set is quickly built again.
-            cached.remove(0);
-        }
-        cached.push(visible);
+        let (profile, bytes) = (visible.rule.profile.clone(), visible.bytes());
+        lock(&self.visible).put(profile, visible, bytes);
     }
-}
-
-/// The digests of entries, of which most are among the entries before and in the same order.
-/// Comparing their addresses reads none of the others, which are scattered over memory.
-fn carried(entries: &[Arc<Entry>], before: &[Arc<Entry>], digests: &[u64]) -> Vec<u64> {
-    const MAX_GONE: usize = 8;
-    let mut from = 0;
-    let digest = |entry: &Arc<Entry>| {
-        let near = from..before.len().min(from + MAX_GONE);
-        match near.into_iter().find(|at| Arc::ptr_eq(&before[*at], entry)) {
-            Some(at) => {
-                from = at + 1;
-                digests[at]
-            }
-            None => entry.digest(),
-        }
-    };
-    entries.iter().map(digest).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

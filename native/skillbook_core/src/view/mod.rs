@@ -27,9 +27,11 @@
 //! ```
 
 mod cached;
+mod classes;
 pub mod domain;
 pub mod help;
 mod profile;
+mod recent;
 mod relations;
 pub mod search;
 mod spelling;

@@ -21,7 +21,7 @@ use crate::source::Kind;
 use crate::tenant::Tenant;
 
 /// The identity that reads a catalog.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// Its id. Entries name it in `proactive_for_profile_ids` and
     /// `exclude_from_prompt_profile_ids`.
@@ -81,29 +81,30 @@ impl Rule {
         self.grants.as_ref().is_none_or(|grants| labels.iter().all(|label| grants.contains(label)))
     }
 
-    pub fn admits(&self, entry: &Entry) -> bool {
-        self.profile.tenant.reads(entry.tenant())
-            && self.admits_any(&entry.name, entry.kind, &entry.labels, &entry.fields().excluded_for)
+    /// Whether it admits entries of a tenant with these labels, as far as these decide.
+    pub fn admits_class(&self, tenant: &Tenant, labels: &[String]) -> bool {
+        self.profile.tenant.reads(tenant) && self.grants(labels)
     }
 
-    fn admits_any(
-        &self,
-        name: &str,
-        kind: Kind,
-        labels: &[String],
-        excluded_for: &[String],
-    ) -> bool {
+    pub fn admits(&self, entry: &Entry) -> bool {
+        self.admits_class(entry.tenant(), &entry.labels) && self.admits_one(entry)
+    }
+
+    /// Whether it admits an entry of a class that it admits.
+    pub fn admits_one(&self, entry: &Entry) -> bool {
+        self.admits_named(&entry.name, entry.kind, &entry.fields().excluded_for)
+    }
+
+    fn admits_named(&self, name: &str, kind: Kind, excluded_for: &[String]) -> bool {
         // An excluded skill cannot be loaded, so it must not be visible either. A note can still be
         // read by name.
         let excluded = || kind != Kind::Note && self.profile.is_among(excluded_for);
-        let named = || self.names.iter().all(|globs| globs.matches(name));
-        self.grants(labels) && named() && !excluded()
+        self.names.iter().all(|globs| globs.matches(name)) && !excluded()
     }
 
     pub fn sees(&self, record: &Access) -> bool {
-        let entry = record.entry().filter(|_| self.profile.tenant.reads(&record.tenant));
-        entry.is_some_and(|(name, kind, labels, excluded)| {
-            self.admits_any(&name, kind, &labels, &excluded)
+        record.entry().is_some_and(|(name, kind, labels, excluded)| {
+            self.admits_class(&record.tenant, &labels) && self.admits_named(&name, kind, &excluded)
         })
     }
 

@@ -20,6 +20,8 @@
 //! assert_eq!(hits[0].snippet.highlights, [(8, 5)]);
 //! ```
 
+use std::sync::Arc;
+
 use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
@@ -102,7 +104,7 @@ impl View {
     /// searched.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let index = self.catalog().search_index();
-        let wanted = QueryTerms::new(index, self.scope(), query.text);
+        let wanted = QueryTerms::new(index, &self.scope(), query.text);
         let hit = |found: Candidate| {
             let entry = self.entry(found.id)?;
             let snippet = snippet::of(entry, found.id.0, index, &wanted);
@@ -114,7 +116,7 @@ impl View {
     /// The same entries, with the parts of their scores and without snippets.
     pub fn candidates(&self, query: &Query) -> Vec<Candidate> {
         let index = self.catalog().search_index();
-        self.ranked(query, &QueryTerms::new(index, self.scope(), query.text))
+        self.ranked(query, &QueryTerms::new(index, &self.scope(), query.text))
     }
 
     /// The number of listed entries that have a vector, and of those that can have one.
@@ -127,12 +129,12 @@ impl View {
 
     fn ranked(&self, query: &Query, wanted: &QueryTerms) -> Vec<Candidate> {
         let (index, scope) = (self.catalog().search_index(), self.scope());
-        let by_words = scores(index, scope, wanted);
+        let by_words = scores(index, &scope, wanted);
         let named = |place| wanted.named(index, place);
         let admits = |place| self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry));
         let mixed = query.meaning.and_then(|meaning| {
             let mapped = self.catalog().mapped(meaning.vectors);
-            mix(scope, &by_words, &mapped, meaning.vector)
+            mix(&scope, &by_words, &mapped, meaning.vector)
         });
         let Some(mixed) = mixed else {
             let found = best(&by_words, query.limit, named, admits);
@@ -174,8 +176,9 @@ impl View {
         found.into_iter().map(candidate).collect()
     }
 
-    pub(super) fn scope(&self) -> &Scope {
+    pub(super) fn scope(&self) -> Arc<Scope> {
         let index = self.catalog().search_index();
-        self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)))
+        let new = || Scope::new(index, || self.listed().map(|(id, _)| id.0));
+        self.catalog().scope_of(self.profile(), new)
     }
 }

@@ -27,15 +27,15 @@ pub struct View {
 }
 
 impl View {
-    /// The view of a profile. Its visible set is computed once and cached in the catalog, for the
-    /// last 64 profiles.
+    /// The view of a profile. Its visible set is computed once and cached in the catalog, for
+    /// thousands of profiles.
     pub fn new(catalog: Arc<CachedCatalog>, profile: &Profile) -> Result<View, BadGlob> {
         // Two threads may build the same set at once. That is harmless: both are equal, and the
         // lock is not held for the time of building.
         if let Some(view) = View::cached(&catalog, profile) {
             return Ok(view);
         }
-        let visible = Arc::new(Visible::new(&catalog, Rule::new(profile)?));
+        let visible = Arc::new(Visible::new(&catalog, catalog.classes(), Rule::new(profile)?));
         catalog.cache(visible.clone());
         Ok(View { catalog, visible })
     }
@@ -69,8 +69,8 @@ impl View {
             // No position in the catalog goes in, since those count hidden entries too.
             let mut hasher = FxHasher::default();
             let digest = |id: EntryId| self.catalog.digests()[id.0 as usize];
-            for (id, _) in self.entries() {
-                (digest(id), self.visible.about[id.0 as usize]).hash(&mut hasher);
+            for (id, bits) in self.visible.bits.shown(0) {
+                (digest(id), bits).hash(&mut hasher);
             }
             for Unused { id, why, by } in self.unused() {
                 (digest(*id), digest(*by), *why).hash(&mut hasher);
@@ -147,13 +147,12 @@ impl View {
     /// The shown entries from this name on, in the order of their names.
     pub fn starting_at(&self, name: &str) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
         let start = self.catalog.entries().partition_point(|entry| *entry.name < *name);
-        let ids = (start..self.visible.about.len()).map(|at| EntryId(at as u32));
-        ids.filter_map(|id| self.entry(id).map(|entry| (id, entry)))
+        self.visible.bits.shown(start).map(|(id, _)| (id, self.catalog.entry(id)))
     }
 
     /// The bits of an entry, 0 for one that the view does not show.
     pub(super) fn about(&self, id: EntryId) -> u8 {
-        self.visible.about.get(id.0 as usize).copied().unwrap_or(0)
+        self.visible.bits.get(id)
     }
 
     fn is(&self, id: EntryId, bit: u8) -> bool {
@@ -162,9 +161,8 @@ impl View {
 
     /// The entries whose bits, masked by `of`, are `wanted`, in the order of their names.
     pub(crate) fn those(&self, of: u8, wanted: u8) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
-        let ids =
-            self.visible.about.iter().enumerate().filter(move |(_, about)| **about & of == wanted);
-        ids.map(|(at, _)| EntryId(at as u32)).map(|id| (id, self.catalog.entry(id)))
+        let those = self.visible.bits.shown(0).filter(move |(_, bits)| bits & of == wanted);
+        those.map(|(id, _)| (id, self.catalog.entry(id)))
     }
 
     /// Whether prompts, lists and suggestions mention the entry to a model. An entry that is not

@@ -42,7 +42,7 @@ impl View {
     /// first. An entry that search does not find has none.
     pub fn why(&self, text: &str, ids: &[EntryId]) -> Vec<Vec<Pull>> {
         let places: Vec<u32> = ids.iter().map(|id| id.0).collect();
-        explain(self.catalog().search_index(), self.scope(), text, &places)
+        explain(self.catalog().search_index(), &self.scope(), text, &places)
     }
 
     /// The pairs of listed entries that are described most alike, the closest first.

@@ -172,6 +172,26 @@ defmodule Skillbook.SchedulerTest do
       {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "a")
       assert Map.keys(Scheduler.registered(book)) == ["a"]
     end
+
+    test "looks at the entries of changed names only", %{tmp_dir: folder} do
+      work = fn count ->
+        folder = Path.join(folder, "#{count}")
+        pages = for n <- 1..count, do: {"j#{n}/SKILL.md", job("j#{n}", schedule: "0 8 * * *")}
+        write(folder, pages)
+        book = scheduled(folder, clock())
+        assert map_size(Scheduler.registered(book)) == count
+        server = Process.whereis(Module.concat(book, "Scheduler"))
+        {:reductions, before} = Process.info(server, :reductions)
+        fields = %{title: "Milk", description: "About milk", content: "text"}
+        {:ok, _} = Skillbook.Store.create(Skillbook.view(book), fields)
+        Scheduler.await(book)
+        {:reductions, now} = Process.info(server, :reductions)
+        now - before
+      end
+
+      # A step for each job to find those of the name, and no more: 60 before.
+      assert work.(500) - work.(10) < 490 * 20
+    end
   end
 
   describe "a firing" do

@@ -53,6 +53,14 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   @doc false
+  # Those of one name.
+  @spec named(Book.t(), String.t()) :: [{key(), {:ok, t()} | {:error, String.t()} | :none}]
+  def named(book, name) do
+    for {record, authors, entry} <- Catalog.scheduled(book.catalog, name),
+        do: {key(name, record), new(book, record, authors, entry, :listed)}
+  end
+
+  @doc false
   @spec fetch(Book.t(), String.t(), pos_integer() | nil) ::
           {:ok, t()} | {:error, String.t()} | :none
   def fetch(book, name, record) do

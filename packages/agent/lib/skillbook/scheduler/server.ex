@@ -20,6 +20,8 @@ defmodule Skillbook.Scheduler.Server do
 
   # A firing that crashes its node must not crash all nodes.
   @max_attempts 3
+  # With more changed names, all entries are looked at.
+  @most_names 100
   @late "No node could run it in time."
 
   @doc "The processes of the book's engine, and this server."
@@ -199,9 +201,15 @@ defmodule Skillbook.Scheduler.Server do
 
   # All entries are registered again, since a changed entry may replace or uncover others, and may
   # do so for one profile only.
-  def handle_info({:skillbook, _book, %Change{}}, state) do
-    flush_changes()
-    {:noreply, register_all(state, Clock.now(state.book))}
+  def handle_info({:skillbook, _book, %Change{} = change}, state) do
+    names = Enum.uniq(changed([change]))
+    now = Clock.now(state.book)
+
+    {:noreply,
+     if(length(names) > @most_names,
+       do: register_all(state, now),
+       else: register_named(state, names, now)
+     )}
   end
 
   def handle_info(:heartbeat, state), do: {:noreply, state |> beat() |> schedule_heartbeat()}
@@ -257,21 +265,32 @@ defmodule Skillbook.Scheduler.Server do
 
   # Registration
 
-  # The catalog has all changes that were announced so far.
-  defp flush_changes do
+  # The names in these changes and those that were announced since: the catalog has them all.
+  defp changed(changes) do
     receive do
-      {:skillbook, _book, %Change{}} -> flush_changes()
+      {:skillbook, _book, %Change{} = change} -> changed([change | changes])
     after
-      0 -> :ok
+      0 -> for change <- changes, name <- change.added ++ change.changed ++ change.removed, do: name
     end
   end
 
-  defp register_all(state, now) do
-    jobs = Job.all(state.book)
+  defp register_all(state, now),
+    do: register_jobs(state, Job.all(state.book), fn _key -> true end, now)
+
+  # Whether an entry is a job depends on those of its name only.
+  defp register_named(state, names, now) do
+    of_names? = fn key -> elem(entry(key), 0) in names end
+    register_jobs(state, Enum.flat_map(names, &Job.named(state.book, &1)), of_names?, now)
+  end
+
+  defp register_jobs(state, jobs, among?, now) do
     keys = MapSet.new(jobs, &elem(&1, 0))
 
     removed =
-      for {key, _job} <- Map.merge(state.problems, state.jobs), key not in keys, do: {key, :none}
+      for registered <- [state.problems, state.jobs],
+          {key, _job} <- registered,
+          among?.(key) and key not in keys,
+          do: {key, :none}
 
     Enum.reduce(removed ++ jobs, state, fn {key, job}, state ->
       register(state, key, job, now)
