@@ -74,7 +74,7 @@ defmodule Skillbook.Lint do
 
     strict =
       if options[:strict],
-        do: sources |> Enum.reject(&(&1.kind == :code)) |> Enum.flat_map(&Native.lint_strict(&1.path)),
+        do: Enum.flat_map(sources, &strict/1),
         else: []
 
     strict =
@@ -214,6 +214,9 @@ defmodule Skillbook.Lint do
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path || "", root <> "/")
+
+  defp strict(%{kind: :code}), do: []
+  defp strict(%{path: path}), do: Native.lint_strict(path)
 
   defp schema do
     [

@@ -47,9 +47,8 @@ pub fn run(wanted: &str, args: impl Iterator<Item = OsString>) -> String {
     let needs = format!("{wanted} needs Elixir, which this program alone does not have");
     let script = script().filter(|_| is_there());
     let Some(script) = script else {
-        return format!(
-            "{needs}.\nRun bin/skillbook in a checkout of the project, or set {VARIABLE} to its path"
-        );
+        let advice = "Run bin/skillbook of a checkout of the project, or set";
+        return format!("{needs}.\n{advice} {VARIABLE} to its path");
     };
     let error = Command::new(&script).args(args).env(NATIVE, "0").exec();
     format!("{needs}, and {} cannot be run: {error}", script.display())

@@ -1,4 +1,4 @@
-//! The texts of `--help`, which are files beside this crate: the Elixir command line reads them too.
+//! The texts of `--help`: files of this crate, which the Elixir command line reads too.
 //!
 //! A line `@NAME` stands for the text of `parts/NAME.txt`.
 

@@ -11,8 +11,8 @@ mod atoms {
     rustler::atoms! { path, name, source, state, by, hidden, prompt, diagnostics }
 }
 
-/// `{files, close, text}`: each file with its state as a map, similar names if nothing has this one,
-/// and all of it as text.
+/// `{files, close, text}`: each file with its state as a map, similar names if nothing has this
+/// one, and all of it as text.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_explain<'a>(
     env: Env<'a>,

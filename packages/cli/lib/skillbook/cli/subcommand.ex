@@ -1,8 +1,8 @@
 defmodule Skillbook.CLI.Subcommand do
   @moduledoc false
   # The behaviour of a subcommand, for example `list`. To add one, write a module, list it in
-  # `Skillbook.CLI.Arguments`, and describe it in native/skillbook_cli/help: in `overview.txt`, and
-  # in a file of its own with usage, purpose, options, exit status and examples.
+  # `Skillbook.CLI.Arguments`, and describe it in native/skillbook_cli/help: in `overview.txt`,
+  # and in a file of its own with usage, purpose, options, exit status and examples.
 
   @doc """
   The subcommand's switches, in addition to the global ones.

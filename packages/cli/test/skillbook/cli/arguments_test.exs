@@ -106,7 +106,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
         "schedule, breaker, approvals, servers, serve, token, mcp, connect, disconnect, " <>
         "connections, lint, test, route, explain, install, update, outdated, restore, " <>
-        "remove, export, publish, import, help."
+        "remove, export, publish, import, completions, help."
 
     for {argv, message} <- [
           {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},

@@ -152,8 +152,10 @@ defmodule Skillbook.CLI.NativeTest do
         "---\nname: mail.send\ndescription: Sends: a message\nhandler: Other.App.Send\n" <>
           "tags: a, b\nexamples:\n  - Send a mail\n---\n## Usage\n\nmail.sned --to <a>\n",
       "mail/secret.md" =>
-        "---\nname: mail.secret\ndescription: Für den Chef 見る\nvisibility_labels: [boss]\n---\nx\n",
-      "odd name/SKILL.md" => "---\nname: Odd\ndescription: \"a\\u202Eb\"\n---\nHidden \u202E text\n",
+        "---\nname: mail.secret\ndescription: Für den Chef 見る\nvisibility_labels: [boss]\n" <>
+          "---\nx\n",
+      "odd name/SKILL.md" =>
+        "---\nname: Odd\ndescription: \"a\\u202Eb\"\n---\nHidden \u202E text\n",
       "broken.md" => "---\nname: [\n---\n",
       "long.md" =>
         "---\nname: long\ndescription: #{String.duplicate("wörd ", 300)}\n---\n" <>
