@@ -15,7 +15,10 @@ defmodule Skillbook.MixProject do
       start_permanent: Mix.env() == :prod,
       deps: [],
       description:
-        "Gives language-model assistants their skills: a catalog, a command language, execution."
+        "Gives language-model assistants their skills: a catalog, a command language, execution.",
+      package: package(),
+      name: "Skillbook",
+      docs: docs()
     ]
   end
 
@@ -23,6 +26,67 @@ defmodule Skillbook.MixProject do
     [
       mod: {Skillbook.Application, []},
       extra_applications: applications(Mix.env())
+    ]
+  end
+
+  # All that the library needs where it is compiled: the crates of all packages, which those build
+  # from here, and the pages, one of which the crates read.
+  defp package do
+    [
+      files:
+        ~w(lib priv/skills priv/assistant mix.exs .formatter.exs Cargo.toml Cargo.lock) ++
+          ~w(native/*/src native/*/Cargo.toml native/*/build.rs native/*/clippy.toml) ++
+          ~w(native/skillbook_cli/help docs/*.md README.md CHANGELOG.md ARCHITECTURE.md LICENSE),
+      licenses: ["MIT"],
+      links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+    ]
+  end
+
+  @guides ~w(first-assistant skills finding tenants approvals ci production mcp connections) ++
+            ~w(agent-skills peers)
+
+  @reference [
+    Pages: ~w(frontmatter flags workflows handlers sources repairs diagnostics),
+    Conversations: ~w(commands prompt agent conversations models routing tools testing),
+    Books:
+      ~w(installation profiles running store ecto schedules oban telemetry usage embeddings) ++
+        ["vaults"],
+    Programs: ~w(command-line web page packages),
+    Accounts: ~w(mail calendar drive hubspot)
+  ]
+
+  # For ExDoc, of the library and all packages: the order of pages is that of the README.
+  defp docs do
+    page = &"docs/#{&1}.md"
+
+    [
+      main: "readme",
+      extras:
+        ["README.md"] ++
+          Enum.map(@guides ++ Enum.concat(Keyword.values(@reference)), page) ++
+          ["ARCHITECTURE.md", "docs/development.md", "CHANGELOG.md", "LICENSE"],
+      # As the README and the pages name them.
+      assets: %{"docs/images" => "images", "./docs/images" => "docs/images"},
+      # They name files beside the pages, and modules that are not for users.
+      skip_undefined_reference_warnings_on: ~w(README.md ARCHITECTURE.md docs/development.md),
+      groups_for_extras:
+        [Guides: Enum.map(@guides, page)] ++
+          for({group, pages} <- @reference, do: {group, Enum.map(pages, page)}),
+      groups_for_modules: [
+        Books: ~r/^Skillbook(\.(Profile|Source|Store|Usage|Workflow|Schedule|Context|Handler))?$/,
+        Skills:
+          ~r/^Skillbook\.(Catalog|View|Entry|Skill|Document|Frontmatter|Flags|Lint|Diag\w+)$/,
+        Commands: ~r/^Skillbook\.(Command|Extractor|Router|Executor|Report|Result|Request|Help)$/,
+        Agents: ~r/^Skillbook\.(Agent|Transcript|Preflight|Tools|Grammar|Scheduler|Oban)(\.|$)/,
+        Models: ~r/^Skillbook\.(Model|Embedder)(\.|$)/,
+        Databases: ~r/^Skillbook\.(SQL|Vault)/,
+        Accounts: ~r/^Skillbook\.(Mail|Calendar|Drive|Connections?)(\.|$)/,
+        Web: ~r/^Skillbook\.(Web|HTTP|MCP)/,
+        Packages: ~r/^Skillbook\.Package/,
+        Tests: ~r/^Skillbook\.Test/,
+        Errors: ~r/Error$/,
+        Values: ~r/^Skillbook\./
+      ]
     ]
   end
 

@@ -131,8 +131,8 @@ defmodule Skillbook do
     * `:ask_timeout` (milliseconds or `:infinity`) - how long the callback may take. Without an
       answer the command does not run. Defaults to `600_000`
     * `:approvals` (keyword list) - the calls that [wait for an
-      approval](docs/running.md#wait-for-an-approval), in the `:store`: they `:expire` after this
-      number of seconds; a profile may have `:max_waiting` of them; decided ones are deleted
+      approval](docs/approvals.md#wait-for-an-approval), in the `:store`: they `:expire` after
+      this number of seconds; a profile may have `:max_waiting` of them; decided ones are deleted
       `:keep` days after they would have expired; a call that runs is held for `:lease`
       milliseconds at a time, and is interrupted if its node dies. Defaults to
       `[expire: 604_800, max_waiting: 100, keep: 90, lease: 60_000]`
@@ -168,7 +168,7 @@ defmodule Skillbook do
       missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50,
       dispatch: nil, clock: nil]`
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
-      prose](docs/skills.md#build-a-workflow) outside of conversations, from a schedule or by
+      prose](docs/workflows.md) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
       `:max_context` and `:max_depth`. Defaults to `nil`

@@ -23,7 +23,7 @@ defmodule Skillbook.Catalog do
   @type t :: %__MODULE__{
           ref: reference(),
           sources: [Source.t()],
-          functions: Source.Code.functions()
+          functions: %{optional(String.t()) => function()}
         }
 
   @enforce_keys [:ref, :sources]
@@ -57,7 +57,7 @@ defmodule Skillbook.Catalog do
   read.
 
   If the last edit of a file broke it, its last valid version stays in use, with the warning
-  `kept_last_good`; see [writing skills](docs/skills.md#find-mistakes).
+  `kept_last_good`; see [writing skills](docs/repairs.md).
   """
   @spec reload(t()) :: {:ok, pos_integer()}
   def reload(catalog) do

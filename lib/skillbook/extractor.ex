@@ -85,6 +85,8 @@ defmodule Skillbook.Extractor do
     * `:hidden` - only if there are any: other code blocks that contain command blocks, probably
       by mistake. They are not closed, or only by the closing fence of a command block
 
+  The values of `:hidden` are places in the reply, in bytes:
+
       iex> reply = "```elixir\nIO.puts(1)\n\n```cmd\nget_skill\n```"
       iex> {:ok, %{commands: [], hidden: [{start, length}]}} = Skillbook.Extractor.extract(reply)
       iex> binary_part(reply, start, length)

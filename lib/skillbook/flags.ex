@@ -393,7 +393,9 @@ defmodule Skillbook.Flags do
       iex> Exception.message(e)
       ~s(--limit must be a whole number from 1 to 100, got "500". Write for example: --limit 1)
   """
-  @spec cast_declared(t(), Declaration.t(), Check.options()) :: cast()
+  @spec cast_declared(t(), Declaration.t(), [
+          {:args, [String.t()]} | {:json, boolean()} | {:today, Date.t()}
+        ]) :: cast()
   defdelegate cast_declared(flags, declaration, opts \\ []), to: Check, as: :declared
 
   @doc """

@@ -4,8 +4,8 @@ defmodule Skillbook.Lint do
 
   `run/2` returns the diagnostics of loading, and checks the pages: whether the commands in
   their examples can be parsed and exist, whether Usage, Flags and Examples agree, whether
-  the requests of [`examples`](skills.md#test-descriptions) lead to their skill, and whether texts
-  have a size that models read well. [Diagnostics](diagnostics.md) explains every code.
+  the requests of [`examples`](finding.md#test-descriptions) lead to their skill, and whether
+  texts have a size that models read well. [Diagnostics](diagnostics.md) explains every code.
 
   A handler is an error if the running program has no such module, so lint the skills of an
   application there: in its tests, or with `mix skillbook lint`. `bin/skillbook lint` has the code

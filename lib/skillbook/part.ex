@@ -56,35 +56,41 @@ defmodule Skillbook.Part do
   """
   @callback options() :: keyword({String.t(), (term() -> boolean())})
 
+  @typedoc "A running book. Parts read `:name` and `:of_parts`."
+  @type book :: struct()
+
+  @typedoc "An operation, which the API, the page and the command line offer."
+  @type operation :: struct()
+
   @doc "Puts the checked options into the book, which is not running yet."
-  @callback read(Book.t(), keyword()) :: {:ok, Book.t()} | {:error, Exception.t()}
+  @callback read(book(), keyword()) :: {:ok, book()} | {:error, Exception.t()}
 
   @doc "Checks its options in those of a profile or a role."
   @callback check_profile(keyword(), subject :: String.t()) :: :ok | {:error, Exception.t()}
 
   @doc "Returns the built-in skills that it brings."
-  @callback builtins(Book.t()) :: [pack()]
+  @callback builtins(book()) :: [pack()]
 
   @doc "Returns the processes that all books of a node share."
   @callback shared() :: [Supervisor.child_spec() | {module(), term()} | module()]
 
   @doc "Makes the tables of a book, which its supervisor owns."
-  @callback init(Book.t()) :: term()
+  @callback init(book()) :: term()
 
   @doc "Reads from the database, after its migration and before anybody finds the book."
-  @callback load(Book.t()) :: :ok | {:error, Exception.t()}
+  @callback load(book()) :: :ok | {:error, Exception.t()}
 
   @doc "Returns the processes that the catalog needs, which start before it."
-  @callback before_catalog(Book.t()) :: [Supervisor.child_spec() | {module(), term()}]
+  @callback before_catalog(book()) :: [Supervisor.child_spec() | {module(), term()}]
 
   @doc "Returns the processes that need the catalog."
-  @callback children(Book.t()) :: [Supervisor.child_spec() | {module(), term()}]
+  @callback children(book()) :: [Supervisor.child_spec() | {module(), term()}]
 
   @doc "Returns the keys of `skillbook_settings` that rise when other nodes change its tables."
   @callback settings() :: [String.t()]
 
   @doc "Says that the value of one of its settings is another one than before."
-  @callback changed(Book.t() | map(), setting :: String.t()) :: term()
+  @callback changed(book() | map(), setting :: String.t()) :: term()
 
   @doc "Reads from its own sources all that has changed there, and returns when searches find it."
   @callback sync(book :: atom()) :: term()
@@ -102,7 +108,7 @@ defmodule Skillbook.Part do
   @callback services() :: [String.t()]
 
   @doc "Returns those that a profile of a book is connected to."
-  @callback services(Book.t(), Profile.t()) :: [String.t()]
+  @callback services(book(), Profile.t()) :: [String.t()]
 
   @doc "Reads the text of a path whose page is kept elsewhere; `:other` for any other path."
   @callback text(View.t(), path :: String.t()) ::
@@ -126,13 +132,13 @@ defmodule Skillbook.Part do
   Returns the documents in the database that have a full-text index, by their kind: the module of
   their table, with `searched/2`, and those of the index's scopes that the book shows.
   """
-  @callback documents(Book.t()) :: %{String.t() => {module(), scopes :: [String.t()] | :all}}
+  @callback documents(book()) :: %{String.t() => {module(), scopes :: [String.t()] | :all}}
 
   @doc "Returns the operations that it adds to books, also those behind functions of `Skillbook`."
-  @callback operations() :: [Operation.t()]
+  @callback operations() :: [operation()]
 
   @doc "Returns findings beside those of documents, for trusted code."
-  @callback diagnostics(Book.t()) :: [Diagnostic.t()]
+  @callback diagnostics(book()) :: [Diagnostic.t()]
 
   @optional_callbacks options: 0,
                       read: 2,
@@ -241,12 +247,12 @@ defmodule Skillbook.Part do
 
   @doc false
   # The operation of a name: of the core, or of a package that is there.
-  @spec operation(atom()) :: Operation.t()
+  @spec operation(atom()) :: operation()
   def operation(name),
     do: Enum.find(operations(), &(&1.name == name)) || raise(ArgumentError, missing(name))
 
   @doc false
-  @spec operations() :: [Operation.t()]
+  @spec operations() :: [operation()]
   def operations, do: flat([Listing, Operations, Usage | installed()], :operations)
 
   @doc false

@@ -42,7 +42,7 @@ defmodule Skillbook.Prompt do
     * `:skill_list` - the same with tags: `- name: description [tag, tag]`
     * `:available_skills` - the same as XML, with the full paths of the files
     * `:quick_reference` - the first usage lines of up to twenty commands, and the number of the
-      others. [The order](docs/skills.md#the-quick-reference) is that of their use
+      others. [The order](docs/prompt.md#the-quick-reference) is that of their use
     * `:inline_skills` - the full text of skills and commands that their source selects with
       `:inline`, each in a `<skill>` tag. They are not in the lists of skills
     * `:notes` - the full text of the notes, each under its title

@@ -2,8 +2,8 @@ defmodule Skillbook.Schedule do
   @moduledoc """
   A cron expression in a time zone, and the times at which it fires.
 
-  The syntax is described in [Set a schedule](skills.md#set-a-schedule). No function reads the
-  clock: times are passed in and returned, all in UTC.
+  The syntax is described in [Set a schedule](frontmatter.md#set-a-schedule). No function reads
+  the clock: times are passed in and returned, all in UTC.
 
   ## Fields
 

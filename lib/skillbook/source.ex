@@ -57,11 +57,18 @@ defmodule Skillbook.Source do
     SourceError
   }
 
+  @typedoc "Where the pages of a source of code come from."
+  @type code ::
+          {:application, atom()}
+          | {:modules, [module()]}
+          | {:skill, Skill.t()}
+          | {part :: atom(), settings :: struct()}
+
   @type t :: %__MODULE__{
           path: Path.t(),
           name: String.t(),
           kind: :skills | :notes | :stored | :code | :mcp,
-          code: Source.Code.t() | nil,
+          code: code() | nil,
           labels: [String.t()],
           tenant: String.t() | nil,
           optional: boolean(),

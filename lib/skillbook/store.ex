@@ -61,6 +61,14 @@ defmodule Skillbook.Store do
   alias Skillbook.{OptionError, SQL, ScheduleError, StoreError, Stored, View}
   alias Skillbook.Store.{Read, ScheduleRules, Version, Write}
 
+  @typedoc "A change of a text: the first place that equals a text, or all with `all?: true`."
+  @type edit ::
+          {:replace, String.t()}
+          | {:find_replace, find :: String.t(), with :: String.t(), all?: boolean()}
+          | {:append, String.t()}
+          | {:prepend, String.t()}
+          | {:delete, String.t()}
+
   @type error :: StoreError.t() | ScheduleError.t() | OptionError.t() | SQL.Error.t()
 
   @doc """
@@ -92,7 +100,7 @@ defmodule Skillbook.Store do
 
   A field that is `nil` counts as missing. Other fields of the content's frontmatter, such as
   `allowed-tools`, have an effect as in a file. Content with a mistake in a
-  [restriction](skills.md#mistakes-in-a-restriction) is an error of the kind `:restriction`.
+  [restriction](tenants.md#mistakes-in-a-restriction) is an error of the kind `:restriction`.
 
   ## Examples
 

@@ -47,7 +47,7 @@ defmodule Skillbook.View do
           book: atom() | nil,
           profile: Profile.t(),
           generation: pos_integer(),
-          functions: Skillbook.Source.Code.functions()
+          functions: %{optional(String.t()) => function()}
         }
 
   @enforce_keys [:ref, :profile, :generation]
@@ -419,7 +419,7 @@ defmodule Skillbook.View do
   Returns the `examples` of an entry: requests that should lead to it, and requests that should
   not. Both lists are empty without the field.
 
-  They [test its description](skills.md#test-descriptions) and have no other effect.
+  They [test its description](finding.md#test-descriptions) and have no other effect.
 
       iex> page = "---\nname: rain\ndescription: Forecasts of rain\nexamples:\n" <>
       ...>   "  - Is it going to rain?\n  - not: Write a poem about rain\n---\n# Rain\n"

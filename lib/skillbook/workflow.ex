@@ -66,7 +66,6 @@ defmodule Skillbook.Workflow do
   text below the last block of a workflow.
   """
 
-  alias Skillbook.Reply.Placeholder
   alias Skillbook.Support.Options
   alias Skillbook.Workflow.{Plan, Run, Runs}
   alias Skillbook.{Book, Command, Context, Declaration, Entry, Native, Result, View}
@@ -81,10 +80,25 @@ defmodule Skillbook.Workflow do
           uses: [String.t()]
         }
 
+  @typedoc "A stored run. Times are ISO 8601 in UTC; `:duration` is in milliseconds."
+  @type run :: %{
+          id: pos_integer(),
+          name: String.t(),
+          profile: String.t(),
+          by: String.t(),
+          command: String.t(),
+          status: String.t(),
+          steps: non_neg_integer(),
+          ran: non_neg_integer(),
+          started_at: String.t(),
+          duration: non_neg_integer() | nil,
+          report: String.t() | nil
+        }
+
   @typedoc "The steps of a call, with the values that are known before it runs."
   @type plan :: %{
           steps: [step()],
-          values: %{String.t() => Placeholder.value()},
+          values: %{String.t() => true | :none | String.t() | [String.t()]},
           on_error: :stop | :continue,
           rest: String.t()
         }
@@ -180,7 +194,7 @@ defmodule Skillbook.Workflow do
       {"memory.search --query tea", "ok"}
   """
   @spec runs(Skillbook.view_or_book(), Skillbook.options()) ::
-          {:ok, [Runs.run()]} | {:error, Exception.t()}
+          {:ok, [run()]} | {:error, Exception.t()}
   def runs(view_or_book, options \\ []) do
     {view, options} = View.from(view_or_book, options, "Skillbook.Workflow.runs/2")
     count = {"a number from 1 to #{@max_count}", &(Options.positive?(&1) and &1 <= @max_count)}

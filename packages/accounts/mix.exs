@@ -14,7 +14,12 @@ defmodule Skillbook.Accounts.MixProject do
       native: native(),
       start_permanent: Mix.env() == :prod,
       deps: deps(),
-      description: "Accounts for Skillbook: mail, calendars, files and customers of a profile."
+      description: "Accounts for Skillbook: mail, calendars, files and customers of a profile.",
+      package: [
+        files: ~w(lib priv/connections mix.exs README.md),
+        licenses: ["MIT"],
+        links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+      ]
     ]
   end
 
@@ -41,11 +46,21 @@ defmodule Skillbook.Accounts.MixProject do
   # In tests they come with what their own tests use.
   defp deps do
     [
-      {:skillbook_http, path: "../http", env: Mix.env()},
-      {:skillbook_vault, path: "../vault", env: Mix.env()},
-      {:skillbook_agent, path: "../agent", env: Mix.env(), only: :test}
+      dep(:skillbook_http, "../http"),
+      dep(:skillbook_vault, "../vault"),
+      dep(:skillbook_agent, "../agent", only: :test)
     ]
   end
+
+  # In a checkout the folder of the other package, else its version on Hex. `mix hex.build` needs
+  # SKILLBOOK_HEX=1.
+  defp dep(name, path, options \\ []) do
+    if System.get_env("SKILLBOOK_HEX") == nil and checkout?(),
+      do: {name, [path: path, env: Mix.env()] ++ options},
+      else: {name, "~> " <> @version, options}
+  end
+
+  defp checkout?, do: File.dir?(Path.expand("../../native/skillbook_core", __DIR__))
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_), do: ["lib"]

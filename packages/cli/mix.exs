@@ -12,7 +12,12 @@ defmodule Skillbook.CLI.MixProject do
       build_path: "../../_build",
       start_permanent: Mix.env() == :prod,
       deps: deps(),
-      description: "The command line of Skillbook."
+      description: "The command line of Skillbook.",
+      package: [
+        files: ~w(lib mix.exs README.md),
+        licenses: ["MIT"],
+        links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+      ]
     ]
   end
 
@@ -25,11 +30,21 @@ defmodule Skillbook.CLI.MixProject do
   # In tests they come with what their own tests use.
   defp deps do
     [
-      {:skillbook_web, path: "../web", env: Mix.env()},
-      {:skillbook_embedder, path: "../embedder", env: Mix.env()},
-      {:skillbook_ecto, path: "../ecto", env: Mix.env()}
+      dep(:skillbook_web, "../web"),
+      dep(:skillbook_embedder, "../embedder"),
+      dep(:skillbook_ecto, "../ecto")
     ]
   end
+
+  # In a checkout the folder of the other package, else its version on Hex. `mix hex.build` needs
+  # SKILLBOOK_HEX=1.
+  defp dep(name, path) do
+    if System.get_env("SKILLBOOK_HEX") == nil and checkout?(),
+      do: {name, path: path, env: Mix.env()},
+      else: {name, "~> " <> @version}
+  end
+
+  defp checkout?, do: File.dir?(Path.expand("../../native/skillbook_core", __DIR__))
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_), do: ["lib"]

@@ -15,7 +15,12 @@ defmodule Skillbook.Embedder.MixProject do
       start_permanent: Mix.env() == :prod,
       deps: deps(),
       description:
-        "Embedders for Skillbook's search by meaning: a local model, and OpenAI's interface."
+        "Embedders for Skillbook's search by meaning: a local model, and OpenAI's interface.",
+      package: [
+        files: ~w(lib mix.exs README.md),
+        licenses: ["MIT"],
+        links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+      ]
     ]
   end
 
@@ -40,9 +45,19 @@ defmodule Skillbook.Embedder.MixProject do
   # In tests they come with what their own tests use.
   defp deps do
     [
-      {:skillbook_http, path: "../http", env: Mix.env()}
+      dep(:skillbook_http, "../http")
     ]
   end
+
+  # In a checkout the folder of the other package, else its version on Hex. `mix hex.build` needs
+  # SKILLBOOK_HEX=1.
+  defp dep(name, path) do
+    if System.get_env("SKILLBOOK_HEX") == nil and checkout?(),
+      do: {name, path: path, env: Mix.env()},
+      else: {name, "~> " <> @version}
+  end
+
+  defp checkout?, do: File.dir?(Path.expand("../../native/skillbook_core", __DIR__))
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_), do: ["lib"]

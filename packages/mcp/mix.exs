@@ -12,7 +12,12 @@ defmodule Skillbook.MCP.MixProject do
       build_path: "../../_build",
       start_permanent: Mix.env() == :prod,
       deps: deps(),
-      description: "MCP for Skillbook: a server, and servers as sources of skills."
+      description: "MCP for Skillbook: a server, and servers as sources of skills.",
+      package: [
+        files: ~w(lib mix.exs README.md),
+        licenses: ["MIT"],
+        links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+      ]
     ]
   end
 
@@ -26,10 +31,20 @@ defmodule Skillbook.MCP.MixProject do
   # In tests they come with what their own tests use.
   defp deps do
     [
-      {:skillbook_agent, path: "../agent", env: Mix.env()},
-      {:skillbook_installer, path: "../installer", env: Mix.env()}
+      dep(:skillbook_agent, "../agent"),
+      dep(:skillbook_installer, "../installer")
     ]
   end
+
+  # In a checkout the folder of the other package, else its version on Hex. `mix hex.build` needs
+  # SKILLBOOK_HEX=1.
+  defp dep(name, path) do
+    if System.get_env("SKILLBOOK_HEX") == nil and checkout?(),
+      do: {name, path: path, env: Mix.env()},
+      else: {name, "~> " <> @version}
+  end
+
+  defp checkout?, do: File.dir?(Path.expand("../../native/skillbook_core", __DIR__))
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_), do: ["lib"]

@@ -34,7 +34,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   A project lists its libraries in `:native` of `project/0` in `mix.exs`:
 
     * `:crate` - the crate, in the folder `native` of the cargo workspace. The workspace is the
-      folder of the project or one above it.
+      folder of the project, one above it, or that of the dependency `skillbook`.
     * `:variable` - the variable of the environment, as above
     * `:setting` - the name and the value of the application's setting that asks for the library.
       Without it the library is always built.
@@ -111,7 +111,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   defp build([], _folder), do: false
 
   defp build(libraries, folder) do
-    root = workspace(File.cwd!())
+    root = workspace(File.cwd!()) || workspace(to_string(Mix.Project.deps_paths()[:skillbook]))
+    root || Mix.raise("expected a Cargo.toml with a [workspace] in #{File.cwd!()} or above it")
     stale = Enum.filter(libraries, &stale?(root, &1, folder))
     if stale != [], do: cargo(root, libraries, stale, folder)
     stale != []
@@ -125,7 +126,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
         folder
 
       Path.dirname(folder) == folder ->
-        Mix.raise("expected a Cargo.toml with a [workspace] in #{File.cwd!()} or above it")
+        nil
 
       true ->
         workspace(Path.dirname(folder))

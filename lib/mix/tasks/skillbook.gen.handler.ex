@@ -12,7 +12,7 @@ defmodule Mix.Tasks.Skillbook.Gen.Handler do
 
   The name has a domain, a dot and a verb; the module is `MyApp.Skills.Orders.Find`. A book with
   the source `{:modules, :my_app}` has it after the next compilation. See
-  [skills in modules](docs/skills.md#write-a-skill-in-a-module).
+  [skills in modules](docs/handlers.md#write-a-skill-in-a-module).
   """
 
   @impl true

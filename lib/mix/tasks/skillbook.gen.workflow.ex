@@ -11,7 +11,7 @@ defmodule Mix.Tasks.Skillbook.Gen.Workflow do
       mix skillbook.gen.workflow reports.morning "Greets everybody in the morning"
 
   The name has a domain, a dot and a verb; the page is `priv/skills/reports/morning.md`. Replace
-  the commands under its heading Behavior. See [workflows](docs/skills.md#build-a-workflow).
+  the commands under its heading Behavior. See [workflows](docs/workflows.md).
   """
 
   @impl true

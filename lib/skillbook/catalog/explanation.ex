@@ -3,7 +3,7 @@ defmodule Skillbook.Explanation do
   Explains which file a name resolves to for a profile, and why other files of that name are not
   used.
 
-  `Skillbook.explain/4` returns it. It includes files that the profile may not see, so use it in
+  `Skillbook.explain/3` returns it. It includes files that the profile may not see, so use it in
   trusted code and never in an answer to a model. `to_string/1` returns the text that
   `skillbook explain` prints.
 

@@ -11,7 +11,7 @@ defmodule Skillbook.Request do
 
     * `:ref` - the reference under which `:pending` stores the call
     * `:command` - the `Skillbook.Command` with the flags that the handler gets: converted to the
-      types that the page [declares](docs/skills.md#declare-flags), with defaults filled in and
+      types that the page [declares](docs/flags.md), with defaults filled in and
       positional values under their names
     * `:written` - the same command as it was written: its flags are texts, and its positional
       values are in `:args`

@@ -4,12 +4,7 @@ defmodule Skillbook.Store.Edit do
 
   alias Skillbook.{Frontmatter, StoreError}
 
-  @type t ::
-          {:replace, String.t()}
-          | {:find_replace, find :: String.t(), with :: String.t(), all?: boolean()}
-          | {:append, String.t()}
-          | {:prepend, String.t()}
-          | {:delete, String.t()}
+  @type t :: Skillbook.Store.edit()
 
   @expected "{:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, " <>
               "{:prepend, text} or {:delete, text}"

@@ -18,19 +18,7 @@ defmodule Skillbook.Workflow.Runs do
   # How far the clocks of two nodes may differ, in milliseconds.
   @clock_skew 60_000
 
-  @type run :: %{
-          id: pos_integer(),
-          name: String.t(),
-          profile: String.t(),
-          by: String.t(),
-          command: String.t(),
-          status: String.t(),
-          steps: non_neg_integer(),
-          ran: non_neg_integer(),
-          started_at: String.t(),
-          duration: non_neg_integer() | nil,
-          report: String.t() | nil
-        }
+  @type run :: Skillbook.Workflow.run()
   @type step :: %{
           number: pos_integer(),
           name: String.t() | nil,

@@ -1,7 +1,7 @@
 defmodule Skillbook.Catalog.OtherReadersTest do
   # The cases that the tests of two other readers of Agent Skills try: skills-ref, the reference
-  # library, and the loader of pi's coding agent. Where we differ on purpose, docs/skills.md says
-  # why ("Where other readers differ").
+  # library, and the loader of pi's coding agent. Where we differ on purpose, docs/agent-skills.md
+  # says why ("Where other readers differ").
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Catalog, View}
@@ -95,7 +95,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
   end
 
   test "each difference is explained in the manual" do
-    manual = File.read!("docs/skills.md")
+    manual = File.read!("docs/agent-skills.md")
     [_, section] = String.split(manual, "## Where other readers differ\n")
 
     rows =

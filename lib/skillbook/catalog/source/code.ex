@@ -7,12 +7,7 @@ defmodule Skillbook.Source.Code do
   alias Skillbook.Skill.Page
   alias Skillbook.{Part, Skill, Source}
 
-  @typedoc "Where the pages of a source come from."
-  @type t ::
-          {:application, atom()}
-          | {:modules, [module()]}
-          | {:skill, Skill.t()}
-          | {part :: atom(), settings :: struct()}
+  @type t :: Source.code()
 
   @typedoc "The path of a page, its text, and the lines of its code."
   @type page :: {String.t(), String.t(), {pos_integer(), pos_integer() | nil} | nil}

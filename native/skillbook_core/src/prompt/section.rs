@@ -5,7 +5,7 @@
 //! 1. Add a variant to [`Section`], at its place in `ALL` and in the formats that have it.
 //! 2. Write its text piece by piece into the `Plan` (`plan.rs`), so that it can be truncated and
 //!    each entry in it be found.
-//! 3. Add its name to `Skillbook.Prompt` and a row to `docs/skills.md`, and pin its exact text in
+//! 3. Add its name to `Skillbook.Prompt` and a row to `docs/prompt.md`, and pin its exact text in
 //!    `tests/prompt.rs`.
 
 /// The sections of a prompt, in their order.

@@ -30,8 +30,8 @@ defmodule Skillbook.Test do
 
   ## Tests of descriptions
 
-  `run/2` tests the [`examples`](skills.md#test-descriptions) in the frontmatter of all skills, as
-  `bin/skillbook test` does. `assert_routes/4` and `refute_routes/3` test single requests, in
+  `run/2` tests the [`examples`](finding.md#test-descriptions) in the frontmatter of all skills,
+  as `bin/skillbook test` does. `assert_routes/4` and `refute_routes/3` test single requests, in
   ExUnit or any other program:
 
       test "requests for mail" do

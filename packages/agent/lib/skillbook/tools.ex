@@ -61,7 +61,9 @@ defmodule Skillbook.Tools do
   # The minimum similarity for suggesting a tool name that a page has set.
   @min_similarity 0.9
 
-  @type shape :: Shape.t()
+  @typedoc "The vendor whose format the definitions have."
+  @type shape ::
+          :openai | :openai_strict | :openai_responses | :anthropic | :gemini | :mcp | :llama
 
   @doc """
   Returns the tools of a view in the format of a vendor: `shape/2` of each tool of `list/2`.

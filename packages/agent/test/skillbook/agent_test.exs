@@ -4,7 +4,6 @@ defmodule Skillbook.AgentDocTest do
   doctest Skillbook.Agent
   doctest Skillbook.Agent.Result
   doctest Skillbook.AgentError
-  doctest Skillbook.Test.Documents.Agent
 end
 
 defmodule Skillbook.AgentTest do

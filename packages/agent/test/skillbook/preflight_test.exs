@@ -6,7 +6,6 @@ defmodule Skillbook.PreflightTest do
 
   doctest Skillbook.Preflight
   doctest Skillbook.Preflight.Pick
-  doctest Skillbook.Test.Documents.Routing
 
   @moduletag :tmp_dir
 

@@ -1,9 +1,6 @@
 defmodule Skillbook.House.DocsTest do
-  # The pages of the project: their links, the folders and files that they name, and the README's
-  # example.
+  # The pages of the project: their links, and the folders and files that they name.
   use ExUnit.Case, async: true
-
-  import ExUnit.CaptureIO
 
   alias Skillbook.Test.Checkout
 
@@ -35,6 +32,13 @@ defmodule Skillbook.House.DocsTest do
         line <- String.split(prose(Checkout.read!(page)), "\n"),
         not String.starts_with?(line, "|") do
       assert String.length(line) <= 100, "#{page}: #{line}"
+    end
+  end
+
+  test "a page of docs/ can be read at one sitting" do
+    for page <- Checkout.wildcard("docs/*.md") do
+      lines = page |> Checkout.read!() |> prose() |> String.split("\n")
+      assert {page, length(lines) <= 420} == {page, true}
     end
   end
 
@@ -74,105 +78,6 @@ defmodule Skillbook.House.DocsTest do
     end
   end
 
-  @tag :tmp_dir
-  test "the README's skill, application and command run as shown", %{tmp_dir: folder} do
-    readme = Checkout.read!("README.md")
-    [_, skill] = Regex.run(~r/^````markdown\n(.*?)^````$/ms, readme)
-    File.mkdir_p!(Path.join(folder, "skills/reports"))
-    File.write!(Path.join(folder, "skills/reports/board.md"), skill)
-
-    [_, code] = Regex.run(~r/^```elixir\n(children = .*?)^```$/ms, readme)
-
-    code =
-      code
-      |> String.replace(~s("skills"), inspect(Path.join(folder, "skills")))
-      |> String.replace(~s("skillbook.db"), inspect(Path.join(folder, "skillbook.db")))
-      |> String.replace("MyApp.Skills", inspect(__MODULE__))
-
-    {_, binding} = Code.eval_string(code)
-    assert binding[:report].text == "On it."
-    assert to_string(binding[:report]) =~ ~r/\A\[1\] reports.board --tag q4\nok\n  /
-    assert binding[:system_prompt] =~ "reports.board"
-    Supervisor.stop(binding[:_pid])
-
-    options = ["--dir", Path.join(folder, "skills"), "--db", ":memory:"]
-    create = ~s(tasks.create --title "Send the Q4 report to the board" --tags board Q4)
-
-    shown =
-      capture_io(fn ->
-        assert Skillbook.CLI.run(options ++ ["run", "-c", create]) == 0
-        assert Skillbook.CLI.run(options ++ ["run", "-c", "reports.board"]) == 0
-      end)
-
-    assert shown =~ "reports.board ran its step."
-  end
-
-  test "the README's commands of the pack print what it shows" do
-    [_, section] = String.split(Checkout.read!("README.md"), "\n## Find a skill\n")
-    [_, shown] = Regex.run(~r/^```text\n(.*?)^```$/ms, section)
-    shape = &String.replace(&1, ~r/\d+\.\d+/, "0.0")
-
-    for part <- String.split(shown, "$ bin/skillbook ", trim: true) do
-      [line | output] = String.split(part, "\n", trim: true)
-      args = OptionParser.split("--db :memory: " <> line)
-      printed = capture_io(fn -> assert {line, Skillbook.CLI.run(args)} == {line, 0} end)
-      lines = printed |> shape.() |> String.split("\n")
-      for text <- output, text != "…", do: assert({line, shape.(text) in lines} == {line, true})
-    end
-  end
-
-  @tag :tmp_dir
-  test "lint prints the output that the page of the command line shows", %{tmp_dir: folder} do
-    page = Checkout.read!("docs/command-line.md")
-    [_, skill] = Regex.run(~r/^```markdown\n(.*?)^```$/ms, page)
-    [_, shown] = Regex.run(~r/prints:\n\n```text\n(.*?)^```$/ms, page)
-
-    domain = Path.join(folder, "skills/greetings")
-    File.mkdir_p!(domain)
-    File.write!(Path.join(domain, "bye.md"), skill)
-    index = "---\ndomain: greetings\ndescription: Greetings and goodbyes\n---\n"
-    File.write!(Path.join(domain, "SKILL.md"), index)
-
-    printed = capture_io(fn -> Skillbook.CLI.run(["lint", Path.join(folder, "skills")]) end)
-    assert String.replace(printed, ~r/\S+(?=skills\/)/, "") == shown
-  end
-
-  @tag :tmp_dir
-  test "the test of descriptions prints what the page shows", %{tmp_dir: folder} do
-    page = Checkout.read!("docs/skills.md")
-    [_, section] = String.split(page, "\n## Test descriptions\n")
-    [_, fields] = Regex.run(~r/^```yaml\n(.*?)^```$/ms, section)
-    [_, shown] = Regex.run(~r/^```text\n(.*?)^```$/ms, section)
-
-    others = [
-      "name: alerts\ndescription: Warnings of rain and storms, today and tomorrow\n",
-      "name: poems\ndescription: Writes a poem about anything\nexamples: [A poem for Ann]\n"
-    ]
-
-    for fields <- [fields | others] do
-      [_, name] = Regex.run(~r/name: (\w+)/, fields)
-      File.mkdir_p!(Path.join([folder, "skills", name]))
-      file = Path.join([folder, "skills", name, "SKILL.md"])
-      File.write!(file, "---\n#{fields}---\nText of #{name}.\n")
-    end
-
-    options = ["--no-builtins", "test", Path.join(folder, "skills")]
-    printed = capture_io(fn -> send(self(), Skillbook.CLI.run(options)) end)
-    numberless = &String.replace(&1, ~r/\d\.\d+/, "N")
-    assert numberless.(printed) == numberless.(shown)
-    assert_receive 0
-  end
-
-  test "the page of the command language shows a real error" do
-    page = Checkout.read!("docs/commands.md")
-    [_, shown] = Regex.run(~r/^```text\n(`\|`.*?)\n```$/ms, page)
-    {:error, error} = Skillbook.Command.parse("tasks.search --status todo | head")
-    assert Exception.message(error) == shown
-
-    assert {error.kind, error.hint, error.offset, error.length, error.line, error.column} ==
-             {:unsupported_operator, shown |> String.split("hint: ") |> List.last(), 27, 1, 1, 28}
-  end
-
   # A file named without its folder, beside one that was named with it.
   defp beside?(path, paths) do
     Regex.scan(~r/`(\w+)\/\w+\.ex`/, paths)
@@ -185,10 +90,11 @@ defmodule Skillbook.House.DocsTest do
 
   defp uncoded(text), do: text |> prose() |> String.replace(~r/`[^`]*`/, "")
 
-  # Without fenced and indented code.
+  # Without comments, and without fenced and indented code.
   defp prose(text) do
     {lines, _fence} =
       text
+      |> String.replace(~r/^<!-- .*?-->$/ms, "")
       |> String.split("\n")
       |> Enum.map_reduce(nil, fn line, fence ->
         case {fence, Regex.run(~r/^\s*(`{3,}|~{3,})/, line)} do

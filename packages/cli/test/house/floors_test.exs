@@ -46,7 +46,7 @@ defmodule Skillbook.House.FloorsTest do
 
   defp deps("skillbook_" <> folder) do
     text = Checkout.read!("packages/#{folder}/mix.exs")
-    for [_, name] <- Regex.scan(~r/\{:(\w+), path: "[^"]+", env: Mix.env\(\)\}/, text), do: name
+    for [_, name] <- Regex.scan(~r/dep\(:(\w+), "[^"]+"\)/, text), do: name
   end
 
   defp modules(package) do

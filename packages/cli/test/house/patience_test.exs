@@ -12,8 +12,8 @@ defmodule Skillbook.House.PatienceTest do
     files = Checkout.wildcard(["test/**/*.{ex,exs}", "packages/*/test/**/*.{ex,exs}"])
     assert length(files) > 400
 
-    assert for(file <- files, {line, call} <- hasty(Checkout.read!(file)), do: {file, line, call}) ==
-             []
+    hasty = for file <- files, {line, call} <- hasty(Checkout.read!(file)), do: {file, line, call}
+    assert hasty == []
   end
 
   # A process that is killed before it has noted the monitor is told of with another reason.

@@ -44,7 +44,6 @@ defmodule Skillbook.Vault do
   """
 
   alias Skillbook.{Book, View}
-  alias Skillbook.Store.Edit
   alias Skillbook.Support.Options
   alias Skillbook.Vault.{Config, Hit, Indexer, Search, Write}
 
@@ -231,7 +230,7 @@ defmodule Skillbook.Vault do
       "Sow the beans. Water them."
       iex> {:ok, _} = File.rm_rf(folder)
   """
-  @spec edit(Skillbook.view_or_book(), String.t(), Edit.t(), Skillbook.options()) ::
+  @spec edit(Skillbook.view_or_book(), String.t(), Skillbook.Store.edit(), Skillbook.options()) ::
           {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}}
           | {:error, Exception.t()}
   def edit(view_or_book, name, edit, options \\ []) do

@@ -94,7 +94,7 @@ defmodule Skillbook.Web do
           url: String.t() | nil,
           hosts: [String.t()],
           origins: [String.t()],
-          trusted_proxies: [Proxies.network()],
+          trusted_proxies: [{non_neg_integer(), non_neg_integer(), 32 | 128} | :unix],
           serve: [area()],
           sessions: [idle: pos_integer(), expire: pos_integer()],
           max_streams_per_caller: pos_integer(),

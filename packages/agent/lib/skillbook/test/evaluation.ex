@@ -45,7 +45,13 @@ defmodule Skillbook.Test.Evaluation do
       {"late order", ["Where is order 7?"], 2}
   """
 
-  alias Skillbook.Test.Match
+  @typedoc "An expected call: `:args` and `:flags` that it must have, `:exact` for no others."
+  @type expected :: %{
+          name: String.t(),
+          flags: %{String.t() => term()},
+          args: [String.t()],
+          exact: boolean()
+        }
 
   @type t :: %__MODULE__{
           path: Path.t(),
@@ -62,8 +68,8 @@ defmodule Skillbook.Test.Evaluation do
           stubs: %{String.t() => String.t() | {:error, String.t()}},
           ask: :allow | :deny,
           now: DateTime.t() | nil,
-          calls: [Match.expected()],
-          not_calls: [Match.expected()],
+          calls: [expected()],
+          not_calls: [expected()],
           reads: [String.t()],
           contains: [String.t()],
           not_contains: [String.t()],

@@ -8,13 +8,7 @@ defmodule Skillbook.Test.Match do
   alias Skillbook.Support.Number
   alias Skillbook.{Command, Native, View}
 
-  @typedoc "An expected call: `:args` and `:flags` that it must have, `:exact` for no others."
-  @type expected :: %{
-          name: String.t(),
-          flags: %{String.t() => term()},
-          args: [String.t()],
-          exact: boolean()
-        }
+  @type expected :: Skillbook.Test.Evaluation.expected()
 
   @typedoc "A call, with the values that the handler got."
   @type call :: %{name: String.t(), flags: map(), args: [String.t()]}

@@ -21,7 +21,7 @@ defmodule Skillbook.Test.Run do
     * `:transcript` - the `Skillbook.Transcript`, or `nil`
   """
 
-  alias Skillbook.Test.{Evaluation, Match}
+  alias Skillbook.Test.Evaluation
 
   @typedoc """
   A check.
@@ -48,7 +48,7 @@ defmodule Skillbook.Test.Run do
           status: :passed | :failed | :error | :not_run,
           checks: [check()],
           text: String.t(),
-          calls: [Match.call()],
+          calls: [%{name: String.t(), flags: map(), args: [String.t()]}],
           usage: usage(),
           judge_usage: usage(),
           turns: non_neg_integer(),

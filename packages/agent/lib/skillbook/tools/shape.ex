@@ -7,8 +7,7 @@ defmodule Skillbook.Tools.Shape do
   alias Skillbook.Support.JSON
   alias Skillbook.Tool
 
-  @type t ::
-          :openai | :openai_strict | :openai_responses | :anthropic | :gemini | :mcp | :llama
+  @type t :: Skillbook.Tools.shape()
 
   @all [:openai, :openai_strict, :openai_responses, :anthropic, :gemini, :mcp, :llama]
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Explain do
   @moduledoc false
-  # `skillbook explain`: prints the result of `Skillbook.explain/4`.
+  # `skillbook explain`: prints the result of `Skillbook.explain/3`.
 
   @behaviour Skillbook.CLI.Subcommand
 

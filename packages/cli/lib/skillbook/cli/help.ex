@@ -6,7 +6,8 @@ defmodule Skillbook.CLI.Help do
 
   alias Skillbook.CLI.Arguments
 
-  @folder Path.expand("../../../../../native/skillbook_cli/help", __DIR__)
+  # The library's folder: a package from Hex has no folders beside it.
+  @folder Path.join(Mix.Project.deps_paths()[:skillbook], "native/skillbook_cli/help")
   @files Path.wildcard(Path.join(@folder, "**/*.txt"))
 
   for file <- @files, do: @external_resource(file)

@@ -14,7 +14,6 @@ defmodule Skillbook.Package.Skill do
     * `:items` - its files, not read yet; empty in the result of `Skillbook.Package.find/2`
   """
 
-  alias Skillbook.Package.Item
   alias Skillbook.Support.FileName
 
   @type t :: %__MODULE__{
@@ -23,7 +22,7 @@ defmodule Skillbook.Package.Skill do
           description: String.t(),
           path: String.t(),
           problem: String.t() | nil,
-          items: [Item.t()]
+          items: [struct()]
         }
 
   @enforce_keys [:name, :title, :description, :path, :items]

@@ -99,7 +99,7 @@ defmodule Skillbook.MCP.Client do
   A text is fetched now, and checked like one that a model reads. Texts come from strangers: write
   them to a terminal or a page only with their control characters escaped.
   """
-  @spec read(atom(), String.t(), String.t()) :: {:ok, binary()} | {:error, Error.t()}
+  @spec read(atom(), String.t(), String.t()) :: {:ok, binary()} | {:error, Exception.t()}
   def read(book, name, file \\ "SKILL.md") do
     Arguments.check!("Skillbook.MCP.Client.read/3",
       book: {:book, book},
@@ -134,7 +134,7 @@ defmodule Skillbook.MCP.Client do
     * `:by` (text) - the person who decides, for `offers/1`. Defaults to `"the application"`
   """
   @spec approve(atom(), String.t(), [String.t() | {String.t(), String.t()}] | :all, options) ::
-          {:ok, [String.t()]} | {:error, Error.t() | OptionError.t()}
+          {:ok, [String.t()]} | {:error, Exception.t()}
         when options: Skillbook.options()
   def approve(book, label, names, options \\ []),
     do: decide(book, label, names, options, :approved)
@@ -147,7 +147,7 @@ defmodule Skillbook.MCP.Client do
   approves them. A function as the option `:approve` does not. Options as for `approve/4`.
   """
   @spec revoke(atom(), String.t(), [String.t()] | :all, Skillbook.options()) ::
-          {:ok, [String.t()]} | {:error, Error.t() | OptionError.t()}
+          {:ok, [String.t()]} | {:error, Exception.t()}
   def revoke(book, label, names, options \\ []),
     do: decide(book, label, names, options, :refused)
 
