@@ -207,18 +207,19 @@ defmodule Skillbook.Support.Scaffold do
   # The supervision tree
 
   @doc "Adds the book to the children of the application, or prints how."
-  @spec add_child(atom(), String.t()) :: :ok
+  @spec add_child(atom(), String.t()) :: term()
   def add_child(app, book) do
     child = "{Skillbook, name: #{book}, sources: #{sources(app)}}"
     path = application_file()
 
     with true <- is_binary(path),
          text = File.read!(path),
-         {:new, {:ok, new}} <- {if(text =~ "{Skillbook,", do: :old, else: :new), put(text, child)} do
+         false <- text =~ "{Skillbook," && :there,
+         {:ok, new} <- put(text, child) do
       File.write!(path, new)
       say(:green, "editing", path)
     else
-      {:old, _} ->
+      :there ->
         say(:cyan, "unchanged", path)
 
       _ ->
@@ -229,8 +230,6 @@ defmodule Skillbook.Support.Scaffold do
             #{child}\
         """)
     end
-
-    :ok
   end
 
   defp application_file do

@@ -6,8 +6,8 @@ defmodule Skillbook.House.BlocksTest do
 
   @pages Checkout.wildcard(["README.md", "docs/*.md", "packages/*/README.md"])
 
-  # Each block that cannot run, by its reason. A new one fails the test below, so that somebody looks
-  # at it: most can run after a `setup`.
+  # Each block that cannot run, by its reason. A new one fails the test below, so that somebody
+  # looks at it: most can run after a `setup`.
   @not_run %{
     "README.md" => %{"waits for a person, or serves until it is stopped" => 1},
     "docs/agent.md" => %{

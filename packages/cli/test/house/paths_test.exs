@@ -30,9 +30,10 @@ defmodule Skillbook.House.PathsTest do
   test "start", %{tmp_dir: folder} do
     # Without the earlier books, whose processes look at their databases now and then.
     earlier = fn _ -> stop_supervised({Skillbook, :paths}) end
-    # Each part is a module. Each migration of an empty database is a module and a native call.
-    # Databases have a native library of their own, which is a module too, here and below.
-    within(fn _ -> start(folder) end, [modules: 74, switches: 365, native: 49], earlier)
+    # Each part is a module, and puts its options into the book. Each migration of an empty
+    # database is a module and a native call. Databases have a native library of their own, which
+    # is a module too, here and below.
+    within(fn _ -> start(folder) end, [modules: 74, switches: 369, native: 49], earlier)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do

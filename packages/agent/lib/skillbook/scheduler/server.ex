@@ -270,7 +270,7 @@ defmodule Skillbook.Scheduler.Server do
     receive do
       {:skillbook, _book, %Change{} = change} -> changed([change | changes])
     after
-      0 -> for change <- changes, name <- change.added ++ change.changed ++ change.removed, do: name
+      0 -> Enum.flat_map(changes, &(&1.added ++ &1.changed ++ &1.removed))
     end
   end
 
