@@ -90,6 +90,11 @@ step() {
   return "$step_status"
 }
 
+# Cargo's progress, "34/208", is then the last line that a terminal shows.
+show_cargo() {
+  [ ! -t 2 ] || export CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=50
+}
+
 install_with_apt() {
   as_root=
   if [ "$(id -u)" -ne 0 ]; then
@@ -115,13 +120,29 @@ find_cargo() {
   fi
 }
 
+# The library of databases uses the system's SQLite if that is new enough for rusqlite, which spares
+# a first build half a minute of a core. Otherwise it has a SQLite of its own, as applications do:
+# their releases may run where none is installed.
+sqlite_version=3.45.3
+choose_sqlite() {
+  [ -z "${LIBSQLITE3_SYS_USE_PKG_CONFIG:-}" ] && has pkg-config || return 0
+  ! pkg-config --atleast-version="$sqlite_version" sqlite3 ||
+    export LIBSQLITE3_SYS_USE_PKG_CONFIG=1
+}
+
+# The version of libsqlite3-dev that apt would install.
+sqlite_offered() {
+  offered=$(apt-cache show --no-all-versions libsqlite3-dev 2>/dev/null | sed -n 's/^Version: //p')
+  [ -n "$offered" ] && dpkg --compare-versions "$offered" ge "$sqlite_version"
+}
+
 # Installs Elixir and a C compiler if they are missing. There are several ways to install Rust, so
 # the user has to choose one.
 need_tools() {
   find_cargo
   # The libraries may be prebuilt.
-  { [ "${SKILLBOOK_NIF:-}" ] && [ "${SKILLBOOK_SQL:-}" ] && [ "${SKILLBOOK_HTTP:-}" ]; } ||
-    has cargo || cannot_start \
+  { [ "${SKILLBOOK_NIF:-}" ] && [ "${SKILLBOOK_SQL:-}" ] && [ "${SKILLBOOK_PG:-}" ] &&
+    [ "${SKILLBOOK_HTTP:-}" ]; } || has cargo || cannot_start \
     "Skillbook is built with Rust 1.91 or later, and cargo is not on the PATH." \
     "Get it from https://rustup.rs, then run this again."
 
@@ -134,6 +155,7 @@ need_tools() {
   if has apt-get; then
     # shellcheck disable=SC2086
     install_with_apt ${no_elixir:+elixir} ${no_cc:+gcc libc6-dev}
+    ! sqlite_offered || install_with_apt pkg-config libsqlite3-dev
   elif has brew; then
     [ -z "$no_cc" ] ||
       cannot_start "No C compiler: run xcode-select --install, then run this again."

@@ -9,8 +9,9 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   It runs as part of `mix compile`, in this project and in applications that depend on Skillbook.
   It does nothing while the libraries are newer than their Rust sources.
 
-  `libskillbook_nif` and `libskillbook_sql` are always built, and `libskillbook_http` where the
-  package `skillbook_http` is. The others are built if the application wants them:
+  `libskillbook_nif`, `libskillbook_sql` and `libskillbook_postgres` are always built, and
+  `libskillbook_http` where the package `skillbook_http` is. The others are built if the
+  application wants them:
 
       config :skillbook,
         # libskillbook_embed, for `Skillbook.Embedder.Local` of the package skillbook_embedder
@@ -23,8 +24,9 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   ## Environment
 
-    * `SKILLBOOK_NIF`, `SKILLBOOK_SQL`, `SKILLBOOK_HTTP` - the path of a prebuilt library; it is
-      copied. With all three, cargo is not needed.
+    * `SKILLBOOK_NIF`, `SKILLBOOK_SQL`, `SKILLBOOK_PG`, `SKILLBOOK_HTTP` - the path of a prebuilt
+      library; it is copied. With all four, cargo is not needed. `0` builds none, for an
+      application without it: `SKILLBOOK_PG=0` saves most of a minute.
     * `SKILLBOOK_EMBED`, `SKILLBOOK_CONNECT` - `1` to build the library for local embedders or for
       connections, or the path of a prebuilt one, with the program in the same folder.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
@@ -38,6 +40,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     * `:variable` - the variable of the environment, as above
     * `:setting` - the name and the value of the application's setting that asks for the library.
       Without it the library is always built.
+    * `:alone` - whether cargo builds it without those beside it, as it does with a `:setting`
     * `:programs` - the crate's programs, which are put beside the library
     * `:first_build` - how many crates the first build compiles and about how many seconds it
       takes on two free cores; of libraries that are always built, besides those before it
@@ -52,11 +55,11 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     copied? = Enum.any?(wishes, &match?({_, {:copy, _}}, &1))
     built = for {library, :build} <- wishes, do: library
 
-    # With others beside it, a crate may be compiled with other features. So those that are always
-    # built are built together, also those of them that are up to date, and the others alone:
+    # With others beside it, a crate may be compiled with other features. So those that everybody
+    # needs are built together, also those of them that are up to date, and the others alone:
     # a library that is wanted later compiles nothing again.
-    {always, wanted} = Enum.split_with(built, &(&1.setting == nil))
-    built? = Enum.map([always | Enum.map(wanted, &[&1])], &build(&1, folder))
+    {together, alone} = Enum.split_with(built, &(&1.setting == nil and not &1.alone))
+    built? = Enum.map([together | Enum.map(alone, &[&1])], &build(&1, folder))
 
     if copied? or Enum.any?(built?) do
       # Mix linked or copied `priv` into the build before this compiler ran, perhaps before `priv`
@@ -76,13 +79,14 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   # Mix runs a dependency's compilers inside that dependency's folder, as its project.
   defp libraries do
-    defaults = %{setting: nil, programs: []}
+    defaults = %{setting: nil, alone: false, programs: []}
     for library <- Mix.Project.config()[:native], do: Map.merge(defaults, library)
   end
 
   defp wish(library, folder) do
     case System.get_env(library.variable) do
-      unset when unset in [nil, "", "0"] -> if wanted?(library, folder), do: :build, else: :none
+      unset when unset in [nil, ""] -> if wanted?(library, folder), do: :build, else: :none
+      "0" -> if there?(library, folder), do: :build, else: :none
       "1" -> :build
       path -> {:copy, path}
     end
@@ -96,7 +100,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
         true
 
       nil ->
-        File.exists?(Path.join(folder, file(library)))
+        there?(library, folder)
 
       other ->
         Mix.raise(
@@ -106,6 +110,7 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     end
   end
 
+  defp there?(library, folder), do: File.exists?(Path.join(folder, file(library)))
   defp file(library), do: "lib#{library.crate}.so"
 
   defp build([], _folder), do: false

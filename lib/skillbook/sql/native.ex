@@ -1,7 +1,7 @@
 defmodule Skillbook.SQL.Native do
   @moduledoc false
-  # The native library of databases (native/skillbook_sql): SQLite, PostgreSQL, and the check of
-  # statements for drivers in Elixir.
+  # The native library of SQLite (native/skillbook_sql), and of the check of statements for all
+  # databases.
 
   use Skillbook.Support.NativeLibrary,
     app: :skillbook,
@@ -21,18 +21,7 @@ defmodule Skillbook.SQL.Native do
       sql_rollback(database, epoch, level),
       sql_abandon(database),
       sql_check(database),
-      postgres_server(address, limits),
-      postgres_connect(server, reference),
       postgres_may_read(sql),
-      postgres_writers(),
-      postgres_query(session, reference, place, sql, params),
-      postgres_query_all(session, reference, statements),
-      postgres_batch(session, reference, place, sql),
-      postgres_begin(session, reference, level, statements),
-      postgres_commit(session, reference, level),
-      postgres_rollback(session, reference, level),
-      postgres_listen(session, reference, channel, listens),
-      postgres_usable(session),
-      postgres_close(session)
+      postgres_writers()
     ]
 end

@@ -101,7 +101,7 @@ defmodule Skillbook.SQL.Postgres do
 
   use Supervisor
 
-  alias Skillbook.SQL.Postgres.{Listener, Pool, Reply, Settings}
+  alias Skillbook.SQL.Postgres.{Library, Listener, Pool, Reply, Settings}
   alias Skillbook.SQL.{Error, Transaction}
   alias Skillbook.SQL
   alias Skillbook.SQL.Native
@@ -135,7 +135,7 @@ defmodule Skillbook.SQL.Postgres do
 
     arg = {name, size, limits.queue_timeout}
 
-    with {:ok, server} <- Error.result(Native.postgres_server(address, limits)),
+    with {:ok, server} <- Error.result(Library.postgres_server(address, limits)),
          {:ok, supervisor} <- Supervisor.start_link(__MODULE__, {server, arg}, name: name) do
       with {:error, error} <- open_first(name) do
         # Otherwise the caller would get an exit signal.
@@ -208,14 +208,14 @@ defmodule Skillbook.SQL.Postgres do
         read_or_write(sql, statement, params)
 
       {session, _level} ->
-        rows(call(&Native.postgres_query(session, &1, :inside, statement, params)))
+        rows(call(&Library.postgres_query(session, &1, :inside, statement, params)))
     end
   end
 
   @impl SQL
   def query_all(%__MODULE__{} = sql, statements) do
     {session, _level} = transaction_of(sql)
-    all(call(&Native.postgres_query_all(session, &1, statements)))
+    all(call(&Library.postgres_query_all(session, &1, statements)))
   end
 
   @impl SQL
@@ -250,7 +250,7 @@ defmodule Skillbook.SQL.Postgres do
   # read-only transaction.
   defp read_or_write(sql, statement, params) do
     run = fn place ->
-      fn session -> call(&Native.postgres_query(session, &1, place, statement, params)) end
+      fn session -> call(&Library.postgres_query(session, &1, place, statement, params)) end
     end
 
     found =
@@ -262,14 +262,14 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   defp batch(session, place, statements),
-    do: call(&Native.postgres_batch(session, &1, place, statements))
+    do: call(&Library.postgres_batch(session, &1, place, statements))
 
   defp begin(session, level, statements),
-    do: all(call(&Native.postgres_begin(session, &1, level, statements)))
+    do: all(call(&Library.postgres_begin(session, &1, level, statements)))
 
   defp run(sql, session, level, fun) do
-    commit = fn -> call(&Native.postgres_commit(session, &1, level)) end
-    rollback = fn -> call(&Native.postgres_rollback(session, &1, level)) end
+    commit = fn -> call(&Library.postgres_commit(session, &1, level)) end
+    rollback = fn -> call(&Library.postgres_rollback(session, &1, level)) end
     Transaction.run(key(sql), {session, level}, fn -> fun.(sql) end, commit, rollback)
   end
 

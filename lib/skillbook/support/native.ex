@@ -1,7 +1,8 @@
 defmodule Skillbook.Native do
   @moduledoc false
-  # The native library of the core (native/skillbook_nif). Databases and HTTP have libraries of
-  # their own, `Skillbook.SQL.Native` and `Skillbook.HTTP.Library`.
+  # The native library of the core (native/skillbook_nif). SQLite, PostgreSQL and HTTP have
+  # libraries of their own: `Skillbook.SQL.Native`, `Skillbook.SQL.Postgres.Library` and
+  # `Skillbook.HTTP.Library`.
 
   use Skillbook.Support.NativeLibrary,
     app: :skillbook,

@@ -22,6 +22,9 @@ defmodule Skillbook.Support.NativeLibrary do
   #
   # A library is loaded with its module: when a function is called first or, in a release, at the
   # start. One with a `:wish` may be missing, so its callers call `load/0` before.
+  #
+  # `bin/skillbook` builds a library that is missing when it is loaded, with the program that the
+  # variable SKILLBOOK_BUILD names.
 
   defmacro __using__(options) do
     [app, crate] = for key <- [:app, :crate], do: Keyword.fetch!(options, key)
@@ -48,8 +51,15 @@ defmodule Skillbook.Support.NativeLibrary do
       @on_load :load
 
       def load do
-        path = [:code.priv_dir(unquote(app)), ~c"native", unquote(~c"lib#{crate}")]
-        :erlang.load_nif(:filename.join(path), 0)
+        path =
+          :filename.join([:code.priv_dir(unquote(app)), ~c"native", unquote(~c"lib#{crate}")])
+
+        with {:error, _} = failed <- :erlang.load_nif(path, 0) do
+          if :os.getenv(~c"SKILLBOOK_BUILD") != false and
+               unquote(__MODULE__).build?(unquote(crate), to_string(path)),
+             do: :erlang.load_nif(path, 0),
+             else: failed
+        end
       end
     end
   end
@@ -65,6 +75,7 @@ defmodule Skillbook.Support.NativeLibrary do
           :ok
         else
           path = unquote(__MODULE__).path(unquote(app), unquote(crate))
+          _ = unquote(__MODULE__).build?(unquote(crate), path)
           result = :erlang.load_nif(String.to_charlist(path), 0)
           unquote(__MODULE__).loaded(result, unquote(app), path, unquote(wish))
         end
@@ -97,6 +108,18 @@ defmodule Skillbook.Support.NativeLibrary do
   @doc "The path of a library, without its suffix."
   @spec path(atom(), String.t()) :: String.t()
   def path(app, crate), do: Path.join(:code.priv_dir(app), "native/lib#{crate}")
+
+  @doc """
+  Builds a missing library with the program in SKILLBOOK_BUILD, which shows its progress on
+  standard error. Returns whether it is built.
+  """
+  @spec build?(String.t(), String.t()) :: boolean()
+  def build?(crate, path) do
+    program = System.get_env("SKILLBOOK_BUILD")
+
+    program != nil and not File.exists?(path <> ".so") and
+      match?({_output, 0}, System.cmd(program, [crate]))
+  end
 
   @doc "The result of `:erlang.load_nif/2` for a library with a wish."
   @spec loaded(:ok | {:error, {atom(), charlist()}}, atom(), String.t(), keyword()) ::

@@ -1,5 +1,7 @@
 //! Terms, made without copies and with as few calls into the virtual machine as possible.
 //!
+//! The functions are inlined into the libraries, which are built without link-time optimisation.
+//!
 //! This is the only file of the crate with unsafe code. Each block states why it is sound.
 
 use std::marker::PhantomData;
@@ -18,6 +20,7 @@ mod atoms {
 
 /// An atom from a fixed list of ours. Never call this with text from a document: atoms are not
 /// garbage collected.
+#[inline]
 pub fn static_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     match rustler::types::atom::Atom::from_str(env, name) {
         Ok(atom) => atom.encode(env),
@@ -35,6 +38,7 @@ pub struct Bare<'a>(ErlNifTerm, PhantomData<Term<'a>>);
 pub type Bares<'a> = SmallVec<[Bare<'a>; 8]>;
 
 impl<'a> From<Term<'a>> for Bare<'a> {
+    #[inline]
     fn from(term: Term<'a>) -> Self {
         Bare(term.as_c_arg(), PhantomData)
     }
@@ -42,12 +46,14 @@ impl<'a> From<Term<'a>> for Bare<'a> {
 
 impl<'a> Bare<'a> {
     /// The same term for Rustler.
+    #[inline]
     pub fn term(self, env: Env<'a>) -> Term<'a> {
         // SAFETY: `'a` belongs to a single environment, the one that made the term.
         unsafe { Term::new(env, self.0) }
     }
 
     /// A part of a binary without a copy; `None` if it is not inside the binary.
+    #[inline]
     pub fn part(env: Env<'a>, binary: &Binary<'a>, offset: usize, len: usize) -> Option<Self> {
         let inside = offset.checked_add(len)? <= binary.len();
         let whole = binary.to_term(env).as_c_arg();
@@ -59,6 +65,7 @@ impl<'a> Bare<'a> {
     }
 
     /// A list of terms.
+    #[inline]
     pub fn list(env: Env<'a>, terms: &[Self]) -> Self {
         // SAFETY: the slice has this many terms of this environment, each one word.
         unsafe {
@@ -74,6 +81,7 @@ impl<'a> Bare<'a> {
     }
 
     /// A tuple of terms.
+    #[inline]
     pub fn tuple(env: Env<'a>, terms: &[Self]) -> Self {
         // SAFETY: as above.
         unsafe {
@@ -89,6 +97,7 @@ impl<'a> Bare<'a> {
     }
 
     /// A map; `None` if a key occurs twice.
+    #[inline]
     pub fn map(env: Env<'a>, keys: &[Self], values: &[Self]) -> Option<Self> {
         let len = keys.len().min(values.len());
         let mut map = MaybeUninit::uninit();
@@ -105,6 +114,7 @@ impl<'a> Bare<'a> {
 
 /// A map with atom keys. If the keys are in the order of their names, the virtual machine need not
 /// sort them.
+#[inline]
 pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> NifResult<Term<'a>> {
     let keys = pairs.map(|(key, _)| Bare::from(key.to_term(env)));
     let values = pairs.map(|(_, value)| Bare::from(value));
@@ -112,6 +122,7 @@ pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> Ni
 }
 
 /// `nil` for `None`.
+#[inline]
 pub fn option<'a, T: Encoder>(env: Env<'a>, value: &Option<T>) -> Term<'a> {
     match value {
         Some(value) => value.encode(env),
@@ -120,6 +131,7 @@ pub fn option<'a, T: Encoder>(env: Env<'a>, value: &Option<T>) -> Term<'a> {
 }
 
 /// Bytes as a binary, which is a copy.
+#[inline]
 pub fn binary<'a>(env: Env<'a>, bytes: impl AsRef<[u8]>) -> Term<'a> {
     NewBinary::from_slice(env, bytes.as_ref()).into()
 }

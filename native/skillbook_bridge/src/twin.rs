@@ -127,6 +127,7 @@ macro_rules! twin {
 }
 
 /// Runs quick work on a normal scheduler, and charges its time to the calling process.
+#[inline]
 pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
@@ -140,6 +141,7 @@ pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
 }
 
 /// The reply that makes the module of stubs call the dirty variant.
+#[inline]
 pub fn busy(env: Env<'_>) -> Term<'_> {
     atoms::busy().encode(env)
 }

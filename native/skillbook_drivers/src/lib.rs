@@ -21,22 +21,36 @@
 //! # Ok::<(), skillbook_drivers::Error>(())
 //! ```
 //!
+//! Each driver is a feature, and so are the [`terms`] of the Erlang virtual machine.
+//!
 //! This crate has no queue. The caller, which knows its processes, decides whose turn it is to
 //! write.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod database;
+#[cfg_attr(
+    not(all(feature = "postgres", feature = "sqlite")),
+    allow(dead_code, reason = "each driver has errors of its own")
+)]
 mod error;
+#[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod statement;
+#[cfg(feature = "terms")]
+pub mod terms;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 pub use database::Database;
 pub use error::{Constraint, Error, ErrorKind};
+
+/// The key of the advisory lock that all writers of this library take in PostgreSQL, whichever
+/// connection they use: this driver, another node, or the application's own Ecto repo.
+pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
 
 /// A value of a row or a parameter.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,8 @@
-//! The native library of databases: the functions of `Skillbook.SQL.Native`, which call
-//! `skillbook_drivers`. `skillbook_bridge` says how a library is made.
+//! The native library of SQLite, and of the check of statements: the functions of
+//! `Skillbook.SQL.Native`, which call `skillbook_drivers`. `skillbook_bridge` says how a library is
+//! made.
 
-mod postgres;
 mod sqlite;
 mod statement;
-mod terms;
 
 skillbook_bridge::library!("Elixir.Skillbook.SQL.Native");

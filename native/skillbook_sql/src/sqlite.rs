@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, ResourceArc, Term};
 use skillbook_drivers::sqlite::{Sqlite, SqliteConnection};
+use skillbook_drivers::terms::{
+    decode_params, decode_statements, done, encode_all, encode_rows, reply,
+};
 use skillbook_drivers::{Connection, Database, Error, Interrupt, Rows, Value};
-
-use crate::terms::{decode_params, decode_statements, done, encode_all, encode_rows, reply};
 
 mod atoms {
     rustler::atoms! { ok, writes }

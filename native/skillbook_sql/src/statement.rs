@@ -4,8 +4,8 @@ use rustler::{Encoder, Env, NifUnitEnum, Term};
 use skillbook_bridge::twin;
 use skillbook_bridge::twin::BYTES;
 use skillbook_drivers::statement::{self, Kind};
-
-use crate::terms::reply;
+use skillbook_drivers::terms::reply;
+use skillbook_drivers::WRITERS;
 
 mod atoms {
     rustler::atoms! { read, rows, other }
@@ -48,4 +48,15 @@ fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usiz
         }
     };
     reply(env, found.map(|found| found.iter().map(encode).collect::<Vec<_>>()))
+}
+
+#[rustler::nif]
+fn postgres_may_read(sql: &str) -> bool {
+    statement::may_read(sql)
+}
+
+/// The key of the advisory lock that serializes writers, for drivers in Elixir.
+#[rustler::nif]
+fn postgres_writers() -> i64 {
+    WRITERS
 }

@@ -24,7 +24,8 @@ defmodule Skillbook.Support.CompilerTest do
             setting: {:probe_c, true},
             programs: ["tool"],
             first_build: {20, 30}
-          }
+          },
+          %{crate: "skillbook_d", variable: "PROBE_D", alone: true, first_build: {5, 6}}
         ]
       ]
     end
@@ -36,7 +37,7 @@ defmodule Skillbook.Support.CompilerTest do
   #!/bin/sh
   echo "$PWD: $*" >>calls
   artifact='{"reason":"compiler-artifact","target":{"name":'
-  for name in skillbook_a skillbook_b skillbook_c; do
+  for name in skillbook_a skillbook_b skillbook_c skillbook_d; do
     echo built >"lib$name.so"
     echo "$artifact\"$name\"},\"filenames\":[\"$PWD/lib$name.so\"]}"
   done
@@ -55,6 +56,7 @@ defmodule Skillbook.Support.CompilerTest do
       {"native/skillbook_b/Cargo.toml", "[package]\nname = \"skillbook_b\"\n"},
       {"native/skillbook_b/src/lib.rs", ""},
       {"native/skillbook_c/Cargo.toml", "[package]\nname = \"skillbook_c\"\n"},
+      {"native/skillbook_d/Cargo.toml", "[package]\nname = \"skillbook_d\"\n"},
       {"packages/probe/mix.exs", @mix},
       {"programs/cargo", @cargo}
     ]
@@ -72,7 +74,9 @@ defmodule Skillbook.Support.CompilerTest do
       "MIX_BUILD_PATH" => Path.join(project, "_build"),
       "PROBE_A" => nil,
       "PROBE_B" => nil,
-      "PROBE_C" => nil
+      "PROBE_C" => nil,
+      # Only where a test wants it.
+      "PROBE_D" => "0"
     })
 
     shell = Mix.shell()
@@ -174,6 +178,24 @@ defmodule Skillbook.Support.CompilerTest do
              "libskillbook_c.so",
              "tool"
            ]
+  end
+
+  test "a library is built alone, and not with 0 unless it is there",
+       %{tmp_dir: root, project: project} do
+    run(project)
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
+    assert [_] = calls(root)
+
+    System.put_env("PROBE_D", "")
+    assert run(project) == {:ok, []}
+    assert [call] = calls(root)
+    assert String.ends_with?(call, "json-render-diagnostics -p skillbook_d")
+
+    System.put_env("PROBE_D", "0")
+    assert run(project) == {:noop, []}
+    touch(root, "native/skillbook_d/Cargo.toml")
+    assert run(project) == {:ok, []}
+    assert [_] = calls(root)
   end
 
   test "a prebuilt library is copied, with its programs", %{tmp_dir: root, project: project} do

@@ -7,7 +7,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   use GenServer
 
-  alias Skillbook.SQL.Native
+  alias Skillbook.SQL.Postgres.Library
   alias Skillbook.SQL.Postgres.Reply
 
   # Milliseconds between attempts to connect.
@@ -119,7 +119,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   defp connect(state) do
     reference = make_ref()
-    Native.postgres_connect(state.server, reference)
+    Library.postgres_connect(state.server, reference)
     %{state | reference: reference}
   end
 
@@ -134,14 +134,14 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   defp call(state, channel, listens) do
     reference = make_ref()
-    Native.postgres_listen(state.session, reference, channel, listens)
+    Library.postgres_listen(state.session, reference, channel, listens)
 
     case Reply.await(reference) do
       :ok ->
         state
 
       {:error, _error} ->
-        Native.postgres_close(state.session)
+        Library.postgres_close(state.session)
         connect_later(state)
     end
   end

@@ -9,7 +9,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   use GenServer
 
-  alias Skillbook.SQL.Native
+  alias Skillbook.SQL.Postgres.Library
   alias Skillbook.SQL.Error
 
   # Milliseconds between attempts to connect.
@@ -93,7 +93,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   def handle_info({:DOWN, monitor, :process, pid, _reason}, state) do
     case state.lent do
       %{^pid => {^monitor, session, _kind}} ->
-        Native.postgres_close(session)
+        Library.postgres_close(session)
         {:noreply, %{state | lent: Map.delete(state.lent, pid)} |> free_writer(pid) |> serve()}
 
       _ ->
@@ -139,8 +139,8 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @impl true
   def terminate(_reason, state) do
     :persistent_term.erase({__MODULE__, state.name})
-    for session <- state.idle, do: Native.postgres_close(session)
-    for {_pid, {_monitor, session, _kind}} <- state.lent, do: Native.postgres_close(session)
+    for session <- state.idle, do: Library.postgres_close(session)
+    for {_pid, {_monitor, session, _kind}} <- state.lent, do: Library.postgres_close(session)
   end
 
   defp connected(state, {:ok, session}) do
@@ -195,7 +195,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   defp take([]), do: {nil, []}
 
   defp take([session | idle]) do
-    if Native.postgres_usable(session), do: {session, idle}, else: take(idle)
+    if Library.postgres_usable(session), do: {session, idle}, else: take(idle)
   end
 
   defp connect(%{pause: {:until, _}} = state), do: state
@@ -207,7 +207,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
     if opening < wanted and opening + map_size(state.lent) < state.size do
       reference = make_ref()
-      Native.postgres_connect(state.server, reference)
+      Library.postgres_connect(state.server, reference)
       %{state | connecting: MapSet.put(state.connecting, reference)}
     else
       state
@@ -217,10 +217,10 @@ defmodule Skillbook.SQL.Postgres.Pool do
   defp give_back(state, pid, session) do
     state = free_writer(state, pid)
 
-    if Native.postgres_usable(session) do
+    if Library.postgres_usable(session) do
       %{state | idle: [session | state.idle]}
     else
-      Native.postgres_close(session)
+      Library.postgres_close(session)
       state
     end
   end

@@ -11,9 +11,9 @@
 //! sends them again with [`Mode::Write`].
 //!
 //! Every transaction, and every single write, first takes an advisory lock of which there is one
-//! per database ([`WRITERS`]). So there is one writer at a time, on however many nodes, and nothing
-//! changes between the reads and the writes of a transaction. The alternative, serializable
-//! isolation, would make callers repeat transactions that fail.
+//! per database ([`WRITERS`](crate::WRITERS)). So there is one writer at a time, on however many
+//! nodes, and nothing changes between the reads and the writes of a transaction. The alternative,
+//! serializable isolation, would make callers repeat transactions that fail.
 //!
 //! # Locks and cancellation
 //!
@@ -62,4 +62,3 @@ mod values;
 pub use connect::{ConnectError, Event, Server};
 pub use session::{Mode, Session};
 pub use settings::{Address, SslMode, Timeouts};
-pub use transaction::WRITERS;

@@ -11,11 +11,7 @@ use super::failure::{describe, is_code, Failure};
 use super::session::{Mode, Session, State};
 use super::settings::Timeouts;
 use crate::error::Detail;
-use crate::{Error, ErrorKind};
-
-/// The key of the advisory lock that all writers of this library take, whichever connection they
-/// use: this driver, another node, or the application's own Ecto repo.
-pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
+use crate::{Error, ErrorKind, WRITERS};
 
 /// The isolation level is read committed. With a snapshot (repeatable read) a transaction would not
 /// see the commits that happened while it waited for the lock.

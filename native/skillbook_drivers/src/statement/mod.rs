@@ -35,9 +35,11 @@ use memchr::memchr;
 use crate::error::{Detail, Refusal};
 use crate::{Error, ErrorKind};
 use builder::Builder;
+#[cfg(feature = "sqlite")]
 pub(crate) use dialect::is_query_pragma;
 pub use dialect::Dialect;
 use dialect::{is, reads};
+#[cfg(feature = "sqlite")]
 pub(crate) use placeholders::number;
 use placeholders::Placeholders;
 use scanner::{Scanner, Token};

@@ -17,7 +17,7 @@ defmodule Skillbook.CLI do
   Results go to standard output. Diagnostics, progress and errors go to standard error.
   """
 
-  alias Skillbook.CLI.{Arguments, Help, Output, Terminal}
+  alias Skillbook.CLI.{Arguments, Help, Libraries, Output, Terminal}
 
   @doc "Runs the arguments, then ends the virtual machine with the exit status."
   @spec main([String.t()]) :: no_return()
@@ -49,7 +49,7 @@ defmodule Skillbook.CLI do
 
   defp dispatch(argv) do
     case Arguments.parse(argv) do
-      {:ok, options} -> options.command.run(options)
+      {:ok, options} -> with(:ok <- Libraries.load(options), do: options.command.run(options))
       {:help, topic} -> Terminal.put(Help.text(topic))
       {:version, version} -> Terminal.put(["skillbook ", version])
       {:error, message, help} -> Terminal.usage_error(message, help)

@@ -4,7 +4,9 @@ defmodule Skillbook.House.NativesTest do
 
   alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Native, View}
 
-  @functions for module <- [Native, Skillbook.SQL.Native, Skillbook.HTTP.Library],
+  @always [Native, Skillbook.SQL.Native, Skillbook.SQL.Postgres.Library, Skillbook.HTTP.Library]
+
+  @functions for module <- @always,
                  function <- module.__info__(:functions) -- [load: 0],
                  do: {module, function}
 
@@ -18,7 +20,7 @@ defmodule Skillbook.House.NativesTest do
     optional = [Skillbook.Embedder.Library, Skillbook.Connections.Library]
     for module <- optional, do: :ok = module.load()
 
-    for module <- [Native, Skillbook.SQL.Native, Skillbook.HTTP.Library | optional],
+    for module <- @always ++ optional,
         {name, _} = stub <- module.__info__(:functions) -- module.module_info(:nifs),
         name != :load do
       assert {:"#{name}_now", elem(stub, 1)} in module.module_info(:nifs)

@@ -118,6 +118,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// A scanner at the start of a command. The budget is the rest of the text's [`GUESS_BUDGET`].
+    #[inline]
     pub(super) fn new(guess_budget: usize) -> Self {
         Scanner {
             mode: Mode::Plain,
@@ -166,6 +167,7 @@ impl Scanner {
     }
 
     /// The construct that is open.
+    #[inline]
     pub(super) fn unclosed(&self) -> Option<Unclosed> {
         match self.mode {
             Mode::Quote(quote) => Some(Unclosed::Quote(quote, self.opened)),
@@ -185,6 +187,7 @@ impl Scanner {
     }
 
     /// Ends the text: closes the word that a backslash at the end left open.
+    #[inline]
     pub(super) fn close<S: Sink>(&mut self, at: usize, sink: &mut S) {
         if self.mode == Mode::Plain && self.in_word {
             self.in_word = false;
@@ -192,6 +195,7 @@ impl Scanner {
         }
     }
 
+    #[inline]
     fn begin_word<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
         self.in_word = true;
         self.words += 1;
@@ -203,6 +207,7 @@ impl Scanner {
 
     /// Scans a line, `src[at..end]` without its line break. `line_start` is false if the scan
     /// resumes inside a line after a retreat.
+    #[inline]
     pub(super) fn scan_line<S: Sink>(
         &mut self,
         src: &str,

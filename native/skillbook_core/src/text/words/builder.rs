@@ -22,6 +22,7 @@ enum Piece {
 }
 
 impl Piece {
+    #[inline]
     fn push_source(&mut self, source: &str, range: Range<usize>) {
         match self {
             _ if range.is_empty() => {}
@@ -64,6 +65,7 @@ impl Piece {
         }
     }
 
+    #[inline]
     fn into_text(self, source: &str) -> Cow<'_, str> {
         match self {
             Piece::Empty => Cow::Borrowed(""),
@@ -94,11 +96,13 @@ pub(super) struct WordBuilder<'a> {
 }
 
 impl<'a> WordBuilder<'a> {
+    #[inline]
     pub(super) fn new(source: &'a str) -> Self {
         let list = Vec::with_capacity(16);
         WordBuilder { source, list, docs: Vec::new(), value: Piece::Empty, start: 0, quoted: false }
     }
 
+    #[inline]
     pub(super) fn finish(mut self) -> Result<Vec<Word<'a>>, Error> {
         for doc in self.docs {
             let word = &mut self.list[doc.word];
@@ -146,12 +150,14 @@ impl<'a> WordBuilder<'a> {
 }
 
 impl Sink for WordBuilder<'_> {
+    #[inline]
     fn start(&mut self, at: usize, quoted: bool) {
         self.value = Piece::Empty;
         self.start = at;
         self.quoted = quoted;
     }
 
+    #[inline]
     fn text(&mut self, range: Range<usize>) {
         self.value.push_source(self.source, range);
     }
@@ -160,11 +166,13 @@ impl Sink for WordBuilder<'_> {
         self.value.push(self.source, text);
     }
 
+    #[inline]
     fn word(&mut self, span: Range<usize>, value: Range<usize>) {
         let quoted = span.len() != value.len();
         self.list.push(Word { value: Cow::Borrowed(&self.source[value]), span, quoted });
     }
 
+    #[inline]
     fn end(&mut self, at: usize) {
         let value = std::mem::replace(&mut self.value, Piece::Empty).into_text(self.source);
         self.list.push(Word { value, span: self.start..at, quoted: self.quoted });

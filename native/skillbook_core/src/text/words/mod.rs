@@ -101,6 +101,7 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
 }
 
 /// Scans the command that begins at `at`. Returns the scanner, and where another command follows.
+#[inline]
 fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<usize>) {
     let mut scan = Scanner::new(GUESS_BUDGET);
     let mut line_start = true;

@@ -2,12 +2,14 @@
 
 use rustler::{Binary, Encoder, Env, Error as NifError, NifResult, Term};
 use skillbook_bridge::encode::{binary, option, static_atom};
-use skillbook_drivers::{Error, ErrorKind, Rows, Value};
+
+use crate::{Error, ErrorKind, Rows, Value};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, blob }
 }
 
+/// `:ok` or `{:error, error}`.
 pub fn done<'a>(env: Env<'a>, result: Result<(), Error>) -> Term<'a> {
     match result {
         Ok(()) => atoms::ok().encode(env),
@@ -15,6 +17,7 @@ pub fn done<'a>(env: Env<'a>, result: Result<(), Error>) -> Term<'a> {
     }
 }
 
+/// `{:ok, value}` or `{:error, error}`.
 pub fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Term<'a> {
     match result {
         Ok(value) => (atoms::ok(), value).encode(env),

@@ -1,5 +1,6 @@
-//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, see
-//! `skillbook_bridge::runtime`.
+//! The native library of PostgreSQL: the functions of `Skillbook.SQL.Postgres.Library`, which call
+//! `skillbook_drivers`. `skillbook_bridge` says how a library is made. Calls that wait reply by
+//! message, see `skillbook_bridge::runtime`.
 //!
 //! No scheduler or thread waits for the server: a call spawns a task that owns its decoded
 //! arguments, and the result goes to the calling process. If that process dies in the meantime, the
@@ -12,15 +13,13 @@ use std::time::Duration;
 use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_bridge::runtime::{runtime, Reply};
-use skillbook_drivers::postgres::{
-    Address, Event, Mode, Server, Session, SslMode, Timeouts, WRITERS,
-};
-use skillbook_drivers::statement::may_read;
-use skillbook_drivers::{Error, Rows, Value};
-
-use crate::terms::{
+use skillbook_drivers::postgres::{Address, Event, Mode, Server, Session, SslMode, Timeouts};
+use skillbook_drivers::terms::{
     decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply,
 };
+use skillbook_drivers::{Error, Rows, Value};
+
+skillbook_bridge::library!("Elixir.Skillbook.SQL.Postgres.Library");
 
 mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
@@ -166,17 +165,6 @@ fn postgres_connect(
         });
     });
     Ok(atoms::ok())
-}
-
-#[rustler::nif]
-fn postgres_may_read(sql: &str) -> bool {
-    may_read(sql)
-}
-
-/// The key of the advisory lock that serializes writers.
-#[rustler::nif]
-fn postgres_writers() -> i64 {
-    WRITERS
 }
 
 /// `:writes` without running the statement, if the mode is `:read` and the statement would write.
