@@ -6,7 +6,8 @@ use std::path::Path;
 
 use skillbook_core::lint::lint;
 use skillbook_core::page::diagnostic::{Diagnostic, Fix};
-use skillbook_core::report::findings::{self, relative, Format};
+use skillbook_core::report::findings::{self, Format};
+use skillbook_core::report::relative;
 use skillbook_core::view::{Profile, View};
 use skillbook_files::{document, strict};
 

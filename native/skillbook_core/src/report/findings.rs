@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{json, Value};
 
-use super::{sarif, Printed, Style, Terminal};
+use super::{relative, sarif, Printed, Style, Terminal};
 use crate::excerpt::at_column;
 use crate::hidden::line;
 use crate::page::diagnostic::{Diagnostic, Severity};
@@ -69,15 +69,6 @@ pub fn loading(diagnostics: &[Diagnostic], as_json: bool) -> Printed {
     });
     let failed = diagnostics.iter().any(|found| found.severity == Severity::Error);
     Printed { failed, ..printed }
-}
-
-/// A path as it is written, if it is below the folder relative to it.
-pub fn relative<'a>(path: &'a str, folder: &str) -> &'a str {
-    match path.strip_prefix(folder.trim_end_matches('/')) {
-        Some("") => ".",
-        Some(below) => below.strip_prefix('/').unwrap_or(path),
-        None => path,
-    }
 }
 
 fn fields(found: &Diagnostic) -> Value {
@@ -171,22 +162,4 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
         }
     });
     counts.collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_below_the_folder_are_relative() {
-        for (path, folder, expected) in [
-            ("/a/b/c.md", "/a", "b/c.md"),
-            ("/a/b", "/a/b", "."),
-            ("/ab/c.md", "/a", "/ab/c.md"),
-            ("/a/b.md", "/", "a/b.md"),
-            ("store/x", "/a", "store/x"),
-        ] {
-            assert_eq!(relative(path, folder), expected);
-        }
-    }
 }

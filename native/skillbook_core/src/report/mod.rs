@@ -119,6 +119,15 @@ pub fn problems(diagnostics: &[Diagnostic]) -> Option<String> {
     Some(text)
 }
 
+/// A path as it is written, if it is below the folder relative to it.
+pub fn relative<'a>(path: &'a str, folder: &str) -> &'a str {
+    match path.strip_prefix(folder.trim_end_matches('/')) {
+        Some("") => ".",
+        Some(below) => below.strip_prefix('/').unwrap_or(path),
+        None => path,
+    }
+}
+
 /// JSON with sorted keys, in which hidden characters are escaped.
 fn json(mut value: Value) -> String {
     sort(&mut value);
@@ -134,5 +143,23 @@ fn sort(value: &mut Value) {
             fields.values_mut().for_each(sort);
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_the_folder_are_relative() {
+        for (path, folder, expected) in [
+            ("/a/b/c.md", "/a", "b/c.md"),
+            ("/a/b", "/a/b", "."),
+            ("/ab/c.md", "/a", "/ab/c.md"),
+            ("/a/b.md", "/", "a/b.md"),
+            ("store/x", "/a", "store/x"),
+        ] {
+            assert_eq!(relative(path, folder), expected);
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 use sha2::{Digest, Sha256};
 
 use super::codes::explain;
-use super::findings::relative;
+use super::relative;
 use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
