@@ -51,8 +51,8 @@ defmodule Skillbook.MixProject do
     Books:
       ~w(installation profiles running store ecto schedules oban telemetry usage embeddings) ++
         ["vaults"],
-    Programs: ~w(command-line web page packages),
-    Accounts: ~w(mail calendar drive hubspot)
+    Programs: ~w(command-line web page packages mcp-reference),
+    Accounts: ~w(mail calendar drive hubspot connections-reference)
   ]
 
   # For ExDoc, of the library and all packages: the order of pages is that of the README.

@@ -57,7 +57,7 @@ defmodule Skillbook.Skill do
     * `:exclude_from_prompt_profile_ids`, `:proactive_for_profile_ids` (lists of texts)
     * `:tool` (text) - the name of its tool definition; also one of the aliases
     * `:output` (map) - the JSON Schema of the data of its results, an object, for clients of
-      [MCP](docs/mcp.md#tools-prompts-and-resources)
+      [MCP](docs/mcp-reference.md#tools-prompts-and-resources)
     * `:metadata` (keyword list or map) - further data
 
   [Writing skills](docs/skills.md) describes these fields of a page.

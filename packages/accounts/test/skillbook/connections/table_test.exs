@@ -160,7 +160,7 @@ defmodule Skillbook.Connections.TableTest do
   @short 3_000
 
   @pat "pat-eu1-table"
-  @table Skillbook.Test.Checkout.path("docs/connections.md")
+  @table Skillbook.Test.Checkout.path("docs/connections-reference.md")
 
   test "the table of the docs: each command, the vendor's methods, the scope that suffices" do
     pages = Path.wildcard("priv/connections/*/*.md")
