@@ -93,9 +93,9 @@ defmodule Skillbook.MixProject do
   # The libraries in Rust, see `mix help compile.skillbook_nif`.
   defp native do
     [
-      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {75, 60}},
+      %{crate: "skillbook_nif", variable: "SKILLBOOK_NIF", first_build: {75, 75}},
       %{crate: "skillbook_sql", variable: "SKILLBOOK_SQL", first_build: {20, 25}},
-      %{crate: "skillbook_postgres", variable: "SKILLBOOK_PG", alone: true, first_build: {95, 40}}
+      %{crate: "skillbook_postgres", variable: "SKILLBOOK_PG", alone: true, first_build: {95, 45}}
     ]
   end
 

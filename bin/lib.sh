@@ -142,14 +142,15 @@ need_tools() {
   find_cargo
   # The libraries may be prebuilt.
   { [ "${SKILLBOOK_NIF:-}" ] && [ "${SKILLBOOK_SQL:-}" ] && [ "${SKILLBOOK_PG:-}" ] &&
-    [ "${SKILLBOOK_HTTP:-}" ]; } || has cargo || cannot_start \
+    [ "${SKILLBOOK_HTTP:-}" ]; } || [ "${SKILLBOOK_PREBUILT:-}" ] || has cargo || cannot_start \
     "Skillbook is built with Rust 1.91 or later, and cargo is not on the PATH." \
     "Get it from https://rustup.rs, then run this again."
 
   no_elixir=
   no_cc=
   { has elixir && has mix && has erl; } || no_elixir=1
-  has cc || no_cc=1
+  # Only cargo needs it.
+  has cc || ! has cargo || no_cc=1
   [ -n "$no_elixir$no_cc" ] || return 0
 
   if has apt-get; then

@@ -38,7 +38,7 @@ defmodule Skillbook.Accounts.MixProject do
         variable: "SKILLBOOK_CONNECT",
         setting: {:connections, true},
         programs: ["skillbook_text"],
-        first_build: {180, 150}
+        first_build: {180, 95}
       }
     ]
   end

@@ -37,7 +37,7 @@ defmodule Skillbook.Embedder.MixProject do
         crate: "skillbook_embed",
         variable: "SKILLBOOK_EMBED",
         setting: {:embedder, :local},
-        first_build: {90, 110}
+        first_build: {90, 90}
       }
     ]
   end

@@ -33,7 +33,7 @@ defmodule Skillbook.HTTP.MixProject do
   # The library in Rust, see `mix help compile.skillbook_nif`.
   defp native do
     [
-      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {100, 70}}
+      %{crate: "skillbook_http", variable: "SKILLBOOK_HTTP", first_build: {100, 50}}
     ]
   end
 

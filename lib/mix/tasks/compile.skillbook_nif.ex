@@ -29,6 +29,10 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       application without it: `SKILLBOOK_PG=0` saves most of a minute.
     * `SKILLBOOK_EMBED`, `SKILLBOOK_CONNECT` - `1` to build the library for local embedders or for
       connections, or the path of a prebuilt one, with the program in the same folder.
+    * `SKILLBOOK_PREBUILT` - the URL of a folder with prebuilt libraries, as `bin/prebuild` makes
+      them; or `config :skillbook, prebuilt: url`. A library is downloaded if its digest is in
+      `native/prebuilt.sha256`, for these sources and this system, and kept in the user's cache.
+      cargo builds the others.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
 
   ## Libraries of a project
@@ -45,6 +49,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     * `:first_build` - how many crates the first build compiles and about how many seconds it
       takes on two free cores; of libraries that are always built, besides those before it
   """
+
+  alias Skillbook.Support.Prebuilt
 
   @impl true
   def run(_args) do
@@ -118,9 +124,62 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   defp build(libraries, folder) do
     root = workspace(File.cwd!()) || workspace(to_string(Mix.Project.deps_paths()[:skillbook]))
     root || Mix.raise("expected a Cargo.toml with a [workspace] in #{File.cwd!()} or above it")
-    stale = Enum.filter(libraries, &stale?(root, &1, folder))
-    if stale != [], do: cargo(root, libraries, stale, folder)
-    stale != []
+
+    case Enum.filter(libraries, &stale?(root, &1, folder)) do
+      [] ->
+        false
+
+      stale ->
+        prebuilt = Enum.filter(stale, &prebuilt?(root, &1, folder))
+        if stale != prebuilt, do: cargo(root, libraries -- prebuilt, stale -- prebuilt, folder)
+        true
+    end
+  end
+
+  defp prebuilt?(root, library, folder) do
+    case Prebuilt.url() do
+      nil -> false
+      url -> prebuilt?(url, root, library, folder)
+    end
+  end
+
+  defp prebuilt?(url, root, library, folder) do
+    {files, names} = root |> names(library, Prebuilt.target()) |> Enum.unzip()
+
+    case Prebuilt.fetch(url, root, names) do
+      {:ok, paths} ->
+        copy(Enum.zip(paths, files), folder, "SKILLBOOK_PREBUILT")
+        Mix.shell().info("Took the prebuilt library #{library.crate} from #{url}.")
+        true
+
+      :unknown ->
+        Mix.shell().info(
+          "There is no prebuilt library #{library.crate} of these sources for " <>
+            "#{Prebuilt.target()}, so cargo builds it."
+        )
+
+        false
+
+      {:error, reason} ->
+        Mix.shell().info("#{reason}, so cargo builds #{library.crate}.")
+        false
+    end
+  end
+
+  # The files of a library, with the names that they have where they are downloaded from.
+  defp names(root, library, target) do
+    sources = Prebuilt.sources(root, sources(root, library.crate))
+
+    for file <- [file(library) | library.programs],
+        do: {file, Prebuilt.name(file, sources, target)}
+  end
+
+  @doc false
+  # For `bin/prebuild`: each library of the project, with its files.
+  @spec prebuilt(String.t()) :: [{crate :: String.t(), [{file :: String.t(), String.t()}]}]
+  def prebuilt(target) do
+    root = workspace(File.cwd!())
+    for library <- libraries(), do: {library.crate, names(root, library, target)}
   end
 
   defp workspace(folder) do
@@ -180,7 +239,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
         Mix.raise("""
         Skillbook's native libraries must be built, and `cargo` is not on the PATH.
         Install Rust 1.91 or later (https://rustup.rs), or set the path of a prebuilt library in
-        #{Enum.map_join(stale, ", ", & &1.variable)}.
+        #{Enum.map_join(stale, ", ", & &1.variable)}, or the place of all of them in
+        SKILLBOOK_PREBUILT.
         """)
 
     crates = stale |> Enum.map(&elem(&1.first_build, 0)) |> Enum.sum()

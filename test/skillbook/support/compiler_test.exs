@@ -4,6 +4,7 @@ defmodule Skillbook.Support.CompilerTest do
   use ExUnit.Case, async: false
 
   alias Mix.Tasks.Compile.SkillbookNif
+  alias Skillbook.Support.Prebuilt
 
   @moduletag :tmp_dir
 
@@ -76,7 +77,9 @@ defmodule Skillbook.Support.CompilerTest do
       "PROBE_B" => nil,
       "PROBE_C" => nil,
       # Only where a test wants it.
-      "PROBE_D" => "0"
+      "PROBE_D" => "0",
+      "SKILLBOOK_PREBUILT" => nil,
+      "XDG_CACHE_HOME" => Path.join(root, "cache")
     })
 
     shell = Mix.shell()
@@ -222,5 +225,121 @@ defmodule Skillbook.Support.CompilerTest do
 
     missing = ~r/cannot copy the file that PROBE_A names, .*none\.so: no such/
     assert_raise Mix.Error, missing, fn -> run(project) end
+  end
+
+  describe "prebuilt libraries" do
+    # The names of the files of `skillbook_a` and `skillbook_b`.
+    setup %{tmp_dir: root, project: project} do
+      libraries = in_project(project, fn -> SkillbookNif.prebuilt(Prebuilt.target()) end)
+      [a, b] = for {_crate, [{_file, name}]} <- Enum.take(libraries, 2), do: name
+      files = Path.join(root, "served")
+      File.mkdir_p!(files)
+      for name <- [a, b], do: File.write!(Path.join(files, name), "prebuilt #{name}")
+
+      {:ok, _} = Application.ensure_all_started(:inets)
+
+      {:ok, server} =
+        :inets.start(:httpd,
+          port: 0,
+          bind_address: {127, 0, 0, 1},
+          server_name: ~c"prebuilt",
+          server_root: String.to_charlist(root),
+          document_root: String.to_charlist(files)
+        )
+
+      on_exit(fn -> :inets.stop(:httpd, server) end)
+      [port: port] = :httpd.info(server, [:port])
+      url = "http://127.0.0.1:#{port}"
+      System.put_env("SKILLBOOK_PREBUILT", url <> "/")
+      {:ok, url: url, files: files, a: a, b: b}
+    end
+
+    defp publish(root, files, names) do
+      lines =
+        for name <- names do
+          digest = :crypto.hash(:sha256, File.read!(Path.join(files, name)))
+          [Base.encode16(digest, case: :lower), "  ", name, "\n"]
+        end
+
+      File.write!(Path.join(root, "native/prebuilt.sha256"), lines)
+    end
+
+    test "are downloaded once, then taken from the cache", context do
+      %{tmp_dir: root, project: project, files: files, a: a, b: b, url: url} = context
+      publish(root, files, [a, b])
+      assert run(project) == {:ok, []}
+      assert calls(root) == []
+      took_a = "Took the prebuilt library skillbook_a from #{url}."
+      assert_received {:mix_shell, :info, [^took_a]}
+      path = Path.join(project, "priv/native/libskillbook_a.so")
+      assert File.read!(path) == "prebuilt " <> a
+      assert run(project) == {:noop, []}
+
+      File.rm_rf!(files)
+      in_project(project, &SkillbookNif.clean/0)
+      assert run(project) == {:ok, []}
+      assert File.read!(path) == "prebuilt " <> a
+
+      # A damaged file of the cache is not used, and there is no other.
+      in_project(project, &SkillbookNif.clean/0)
+      File.write!(Path.join(root, "cache/skillbook/#{a}"), "damaged")
+      assert run(project) == {:ok, []}
+      assert [call] = calls(root)
+      assert String.ends_with?(call, " -p skillbook_a")
+      missing = "#{url}/#{a} answers with status 404, so cargo builds skillbook_a."
+      assert_received {:mix_shell, :info, [^missing]}
+    end
+
+    test "are only those of these sources", context do
+      %{tmp_dir: root, project: project, files: files, a: a, b: b} = context
+      publish(root, files, [a, b])
+      # `skillbook_a` is made of it too.
+      File.write!(Path.join(root, "native/skillbook_b/src/lib.rs"), "// changed")
+      assert run(project) == {:ok, []}
+      assert [call] = calls(root)
+      assert String.ends_with?(call, " -p skillbook_a -p skillbook_b")
+
+      unknown =
+        "There is no prebuilt library skillbook_a of these sources for #{Prebuilt.target()}, " <>
+          "so cargo builds it."
+
+      assert_received {:mix_shell, :info, [^unknown]}
+    end
+
+    test "with another digest are refused", context do
+      %{tmp_dir: root, project: project, files: files, a: a, b: b, url: url} = context
+      publish(root, files, [a, b])
+      File.write!(Path.join(files, a), "other")
+
+      digest = fn text -> :sha256 |> :crypto.hash(text) |> Base.encode16(case: :lower) end
+
+      message = """
+      expected #{url}/#{a} to have the SHA-256 #{digest.("prebuilt " <> a)},
+      got #{digest.("other")}. It is not the file that was published, and nothing of it is used.
+      Tell whoever serves it. To build with cargo instead, unset SKILLBOOK_PREBUILT and the
+      setting `config :skillbook, prebuilt: …`.
+      """
+
+      assert_raise Mix.Error, message, fn -> run(project) end
+      assert native(project) == []
+      assert calls(root) == []
+    end
+
+    test "that cannot be downloaded are built by cargo", context do
+      %{tmp_dir: root, project: project, files: files, a: a, b: b} = context
+      publish(root, files, [a, b])
+      # Nothing listens there.
+      {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
+      {:ok, port} = :inet.port(socket)
+      :gen_tcp.close(socket)
+      url = "http://127.0.0.1:#{port}"
+      System.delete_env("SKILLBOOK_PREBUILT")
+      Application.put_env(:skillbook, :prebuilt, url)
+      on_exit(fn -> Application.delete_env(:skillbook, :prebuilt) end)
+      assert run(project) == {:ok, []}
+      refused = "#{url}/#{a} cannot be reached: connection refused, so cargo builds skillbook_a."
+      assert_received {:mix_shell, :info, [^refused]}
+      assert [_] = calls(root)
+    end
   end
 end

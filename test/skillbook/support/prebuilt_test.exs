@@ -1,0 +1,5 @@
+defmodule Skillbook.Support.PrebuiltTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Support.Prebuilt
+end
