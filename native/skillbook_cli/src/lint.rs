@@ -125,7 +125,7 @@ impl Lint {
     /// The diagnostics of the sources, sorted by path, line and column.
     fn run(&self) -> Result<Vec<Diagnostic>, Ended> {
         let origins: Vec<Origin> = self.context.iter().chain(&self.sources).cloned().collect();
-        let book = Book::load(&origins, self.standalone).map_err(Ended::Handler)?;
+        let book = Book::load(&origins, self.standalone).map_err(Ended::handler)?;
         let profile = self.profile.clone().unwrap_or_else(book::unrestricted);
         let view = book.view(&profile);
         let roots: Vec<String> =

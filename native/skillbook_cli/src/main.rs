@@ -30,8 +30,15 @@ use output::{complain, put, usage_error, Stopped};
 enum Ended {
     /// Standard output cannot be written.
     Stopped(Stopped),
-    /// A handler of this name, which only Elixir can look up.
-    Handler(String),
+    /// It needs something that only Elixir has.
+    Elixir(String),
+}
+
+impl Ended {
+    /// Only Elixir can look up a handler of this name.
+    fn handler(name: String) -> Ended {
+        Ended::Elixir(format!("the handler `{name}`"))
+    }
 }
 
 impl From<Stopped> for Ended {
@@ -45,12 +52,12 @@ fn main() -> ExitCode {
     let texts = given.iter().map(|arg| arg.to_str().map(str::to_owned));
     let status = match texts.collect::<Option<Vec<String>>>() {
         Some(args) => run(&args),
-        None => Err(Ended::Handler("arguments that are not UTF-8".to_owned())),
+        None => Err(Ended::Elixir("an argument that is not UTF-8".to_owned())),
     };
     ExitCode::from(match status {
         Ok(status) => status,
         Err(Ended::Stopped(stopped)) => stopped.status(),
-        Err(Ended::Handler(name)) => hand_over(&format!("`{name}`")),
+        Err(Ended::Elixir(wanted)) => hand_over(&wanted),
     })
 }
 

@@ -18,7 +18,7 @@ use skillbook_files::resource;
 
 use crate::arguments::Options;
 use crate::book::{self, expand, Book};
-use crate::output::{complain, printed, put, terminal, usage_error};
+use crate::output::{complain, note, printed, put, terminal, usage_error};
 use crate::Ended;
 
 /// How many entries near to the messages are looked for.
@@ -36,7 +36,7 @@ type Status = Result<u8, Ended>;
 fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
     let mut origins = book::builtins(options);
     origins.extend(book::unique(options.dirs().iter().map(|dir| book::folder(dir)).collect()));
-    Book::load(&origins, standalone).map_err(Ended::Handler)
+    Book::load(&origins, standalone).map_err(Ended::handler)
 }
 
 /// The view of the profile, after the problems of loading were shown.
@@ -45,7 +45,7 @@ fn view(options: &Options, standalone: bool) -> Result<View, Ended> {
     let diagnostics =
         book.view(&Profile::unrestricted()).diagnostics().cloned().collect::<Vec<_>>();
     if let Some(text) = problems(&diagnostics) {
-        eprint!("{text}");
+        note(text.trim_end());
     }
     Ok(book.view(&book::profile(options)))
 }
@@ -138,12 +138,6 @@ fn quoted(text: &str) -> String {
 pub fn run_search(options: &Options, standalone: bool) -> Status {
     if options.args.iter().all(|word| word.trim().is_empty()) {
         return Ok(usage_error("`search` expects words to search for", "search --help"));
-    }
-    let key =
-        ["embedder-model", "embedder-key-env"].into_iter().find(|key| options.get(key).is_some());
-    if let Some(key) = key {
-        let message = format!("--{key} needs --embedder URL, a server of embeddings");
-        return Ok(usage_error(&message, "search --help"));
     }
     let view = view(options, standalone)?;
     let (text, tags) = (options.args.join(" "), options.texts("tag"));
