@@ -6,7 +6,7 @@ defmodule Skillbook.Model.Client do
   #
   # ## Add a vendor
   #
-  # One file to write, `lib/skillbook/model/VENDOR.ex`, of about 100 lines and the docs of its
+  # One module to write, `lib/skillbook/model/VENDOR.ex`, of about 100 lines and the docs of its
   # options; two to read, this one and `answer.ex`, whose functions make an answer of events (and
   # `messages.ex`, for conversations with tools):
   #
@@ -39,14 +39,19 @@ defmodule Skillbook.Model.Client do
   #   * `:missing` - the options of `Skillbook.Model.chat/4` that the interface does not have
   #   * `:path`, `:options` - as in `Skillbook.HTTP.Service`. `:extra` is added
   #
-  # A server with another address or another header for the key needs an option of the vendor's
-  # module, and `endpoint/2` or `headers/2`, which get the struct. Names of errors that no vendor
-  # had so far are added to `Skillbook.HTTP.Failure.reported/1`, a form of tools to
-  # `Skillbook.Tools.Shape`.
+  # Another address or another header needs `endpoint/2` or `headers/2`, which get the struct, so
+  # they may depend on an option. An interface like OpenAI's delegates `event/2` and `whole/2` to
+  # `Skillbook.Model.OpenAI`. Names of errors that no vendor had so far are added to
+  # `Skillbook.HTTP.Failure.reported/1`, a form of tools to `Skillbook.Tools.Shape`.
   #
-  # One line names the vendor in `lib/skillbook/cli/model_flags.ex`, for `--api`, and a row each
-  # shows it in `docs/models.md`. Its test is a `use Skillbook.ModelConformance`, which has all
-  # that vendors have in common; `test/support/vendors/` has the types of its requests.
+  # Its test is a `use Skillbook.ModelConformance`, which has all that vendors have in common. The
+  # types of its requests are those of the vendor's Python package, in the tables of
+  # `test/support/vendors/{rules,checks,answers}.py`, which `test/support/vendors.ex` names; without
+  # such a package the table has a schema of its own. `conversation_test.exs` needs its `prompt/2`.
+  #
+  # For `--api` of the command line, name it in `packages/cli/lib/skillbook/cli/model_flags.ex` with
+  # its test, and in `native/skillbook_cli/help/parts/model.txt`; and for readers in
+  # `docs/models.md`.
 
   alias Skillbook.HTTP.Service
   alias Skillbook.Model.{Answer, JSONSchema}

@@ -6,7 +6,9 @@ defmodule Skillbook.MCP.Server do
   #
   # Methods are rows of one table. A handler gets the parameters and the context, and returns
   # `{:ok, result}` or `{:error, %Skillbook.MCP.Error{}}`; the fields that a revision wants in
-  # every result are added here.
+  # every result are added here. A method that answers about entries needs a row in the library's
+  # `test/support/web_routes.ex`, and one of some revisions an edit of the lists in the test of
+  # this module.
 
   require Logger
 
