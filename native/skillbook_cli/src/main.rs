@@ -32,6 +32,8 @@ enum Ended {
     Stopped(Stopped),
     /// It needs something that only Elixir has.
     Elixir(String),
+    /// The book cannot start, for this reason.
+    Start(String),
 }
 
 impl Ended {
@@ -58,6 +60,10 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(Ended::Stopped(stopped)) => stopped.status(),
         Err(Ended::Elixir(wanted)) => hand_over(&wanted),
+        Err(Ended::Start(reason)) => {
+            complain(&format!("cannot start: {reason}"));
+            3
+        }
     })
 }
 

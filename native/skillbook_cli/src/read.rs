@@ -34,6 +34,19 @@ const MAX_SHOWN: usize = 100;
 type Status = Result<u8, Ended>;
 
 fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
+    let wrong = |expected: &str, option: &str, got: &str| {
+        let message =
+            format!("expected {expected} as the option :{option} of a profile, got: {got}");
+        Err(Ended::Start(message))
+    };
+    if options.get("profile") == Some("") {
+        return wrong("text", "id", "\"\"");
+    }
+    let grants = options.all("grant").collect::<Vec<_>>();
+    if grants.contains(&"") {
+        let grants: Vec<String> = grants.into_iter().map(quoted).collect();
+        return wrong(":all or a list of texts", "grants", &format!("[{}]", grants.join(", ")));
+    }
     let mut origins = book::builtins(options);
     origins.extend(book::unique(options.dirs().iter().map(|dir| book::folder(dir)).collect()));
     Book::load(&origins, standalone).map_err(Ended::handler)

@@ -130,8 +130,8 @@ fn findings_have_excerpts() {
         )
     );
     assert!(text(&[found(Severity::Info, 2, 1)], COLOR).output.starts_with(
-        "\u{1B}[1ma b.md:2:1\u{1B}[0m: \u{1B}[36minfo\u{1B}[0m: expected a, got b [field_mended]\n  \
-         \u{1B}[2m2 | \u{1B}[0mx: bü\n"
+        "\u{1B}[1ma b.md:2:1\u{1B}[0m: \u{1B}[36minfo\u{1B}[0m: expected a, got b \
+         [field_mended]\n  \u{1B}[2m2 | \u{1B}[0mx: bü\n"
     ));
     assert!(!text(&[found(Severity::Info, 2, 1)], COLOR).failed);
     let json = lint(&[fixable.clone()], "/s", Format::Json, PLAIN, read).output;
