@@ -211,7 +211,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   defp sources(root, crate) do
     crates = Enum.join(crates(root, [crate], []), ",")
 
-    [Path.join(root, "Cargo.toml"), Path.join(root, "Cargo.lock")] ++
+    # The core has the table of diagnostics in it.
+    Enum.map(["Cargo.toml", "Cargo.lock", "docs/diagnostics.md"], &Path.join(root, &1)) ++
       Path.wildcard(Path.join(root, "native/{#{crates}}/{Cargo.toml,build.rs}")) ++
       Path.wildcard(Path.join(root, "native/{#{crates}}/src/**/*"))
   end
