@@ -34,6 +34,7 @@ pub struct SourceText<'a> {
 }
 
 impl<'a> SourceText<'a> {
+    #[inline]
     pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
         let text = simdutf8::compat::from_utf8(binary.as_slice())
             .map_err(|error| invalid_utf8(error.valid_up_to()))?;
@@ -47,6 +48,7 @@ impl<'a> SourceText<'a> {
 
     /// A text as a binary. If the text is borrowed from this binary, as its address shows, the
     /// result is a part of it.
+    #[inline]
     pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         Bare::part(self.env, &self.binary, offset, text.len())

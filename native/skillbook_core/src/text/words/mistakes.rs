@@ -113,6 +113,7 @@ pub(super) fn semicolon(source: &str, words: &[Word<'_>]) -> Option<Error> {
     Some(unsupported(source, ";", word.span.end - 1..word.span.end))
 }
 
+#[inline]
 pub(super) fn is_operator(word: &Word<'_>) -> bool {
     !word.quoted
         && word.value.len() <= 3

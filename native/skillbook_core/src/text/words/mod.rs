@@ -86,8 +86,8 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
             Some(at) => Err(several(source, at)),
         };
     }
-    let (scan, next) = read(source, at, &mut words);
-    if let Some(at) = next {
+    let mut scan = Scanner::new(GUESS_BUDGET);
+    if let Some(at) = read(source, at, &mut scan, &mut words) {
         return Err(several(source, at));
     }
     match scan.unclosed() {
@@ -100,10 +100,10 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
     }
 }
 
-/// Scans the command that begins at `at`. Returns the scanner, and where another command follows.
+/// Scans the command that begins at `at`. Returns where another command follows. The scanner, which
+/// is large, is the caller's, so that it is not moved.
 #[inline]
-fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<usize>) {
-    let mut scan = Scanner::new(GUESS_BUDGET);
+fn read<S: Sink>(source: &str, mut at: usize, scan: &mut Scanner, sink: &mut S) -> Option<usize> {
     let mut line_start = true;
     let mut line = line_at(source, at);
     loop {
@@ -111,7 +111,7 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<
         let last = line.end == line.next;
         match line_end {
             LineEnd::Done => {
-                return (scan, next_command(source, line.next));
+                return next_command(source, line.next);
             }
             LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => {
                 sink.text(line.end..line.next)
@@ -132,7 +132,7 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<
                     }
                     None => {
                         scan.close(source.len(), sink);
-                        return (scan, None);
+                        return None;
                     }
                 }
             }
@@ -146,7 +146,8 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<
 /// Whether a text contains only one command. A text that is too large counts as one: [`split`]
 /// refuses it.
 pub(super) fn is_one_command(source: &str) -> bool {
-    source.len() > MAX_COMMAND || read(source, command_start(source), &mut NoWords).1.is_none()
+    let scan = &mut Scanner::new(GUESS_BUDGET);
+    source.len() > MAX_COMMAND || read(source, command_start(source), scan, &mut NoWords).is_none()
 }
 
 /// Quotes a word for a command on one line, if it needs quotes. [`split`] reads it back unchanged.
@@ -238,6 +239,7 @@ struct Line {
     next: usize,
 }
 
+#[inline]
 fn line_at(source: &str, at: usize) -> Line {
     let bytes = source.as_bytes();
     match memchr::memchr(b'\n', &bytes[at..]) {
@@ -253,6 +255,7 @@ fn line_at(source: &str, at: usize) -> Line {
     }
 }
 
+#[inline]
 fn next_command(source: &str, at: usize) -> Option<usize> {
     let rest = source[at..].trim_start_matches([' ', '\t', '\r', '\n']);
     (!rest.is_empty()).then(|| source.len() - rest.len())
