@@ -52,7 +52,8 @@ mod tests {
     #[test]
     fn every_code_has_a_problem_and_a_solution() {
         for code in Code::ALL {
-            let (problem, solution) = explain(*code).expect(code.as_str());
+            let explained = explain(*code);
+            let (problem, solution) = explained.unwrap_or_else(|| panic!("{}", code.as_str()));
             for text in [problem, solution] {
                 assert!(text.len() > 3 && !text.contains("]("), "{}: {text}", code.as_str());
             }
