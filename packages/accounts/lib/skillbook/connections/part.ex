@@ -25,7 +25,8 @@ defmodule Skillbook.Connections.Part do
   end
 
   @impl true
-  def builtins(%{of_parts: %{connections: config}}) do
+  def builtins(book) do
+    config = book.of_parts[:connections]
     domains = Enum.map(Vendor.services(), &Vendor.domain/1)
     offered = if config, do: Enum.map(Config.services(config), &Vendor.domain/1), else: []
 

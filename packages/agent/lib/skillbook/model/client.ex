@@ -44,13 +44,14 @@ defmodule Skillbook.Model.Client do
   # `Skillbook.Model.OpenAI`. Names of errors that no vendor had so far are added to
   # `Skillbook.HTTP.Failure.reported/1`, a form of tools to `Skillbook.Tools.Shape`.
   #
-  # Its test is a `use Skillbook.ModelConformance`, which has all that vendors have in common. The
-  # types of its requests are those of the vendor's Python package, in the tables of
-  # `test/support/vendors/{rules,checks,answers}.py`, which `test/support/vendors.ex` names; without
-  # such a package the table has a schema of its own. `conversation_test.exs` needs its `prompt/2`.
+  # Its test is a `use Skillbook.ModelConformance`, which has all that vendors have in common.
+  # The types of its requests are those of the vendor's Python package, in the tables of
+  # `test/support/vendors/{rules,checks,answers}.py`, which `test/support/vendors.ex` names;
+  # without such a package the table has a schema of its own. `conversation_test.exs` needs its
+  # `prompt/2`.
   #
-  # For `--api` of the command line, name it in `packages/cli/lib/skillbook/cli/model_flags.ex` with
-  # its test, and in `native/skillbook_cli/help/parts/model.txt`; and for readers in
+  # For `--api` of the command line, name it in `cli/model_flags.ex` of `packages/cli` with its
+  # test, and in `native/skillbook_cli/help/parts/model.txt`; and for readers in
   # `docs/models.md`.
 
   alias Skillbook.HTTP.Service

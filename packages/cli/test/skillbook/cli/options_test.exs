@@ -44,7 +44,7 @@ defmodule Skillbook.CLI.OptionsTest do
 
   # These show no entries, or only to clients. They start their book in the same way, in a mode of
   # `Session`, unless they work with the folder of installed skills.
-  @without_entries ~w(usage schedule breaker approvals servers serve mcp token connect disconnect
+  @without_entries ~w(completions usage schedule breaker approvals servers serve mcp token connect disconnect
                       connections install update outdated restore remove import)
 
   setup context do

@@ -27,12 +27,12 @@ defmodule Skillbook.Vault.Part do
   end
 
   @impl true
-  def builtins(%{of_parts: %{vaults: []}}), do: []
-
-  def builtins(_book) do
+  def builtins(%{of_parts: %{vaults: [_ | _]}}) do
     domains = ["markdown"]
     [%{source: Source.builtin(:vaults), of: domains, domains: domains, names: %{}}]
   end
+
+  def builtins(_book), do: []
 
   @impl true
   # One indexer per vault, so a vault that cannot be indexed does not stop the others.
