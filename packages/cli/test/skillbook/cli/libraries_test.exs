@@ -43,8 +43,10 @@ defmodule Skillbook.CLI.LibrariesTest do
     path = Path.join(folder, "connections.json")
     System.put_env("SKILLBOOK_CONNECTIONS", path)
     on_exit(fn -> System.delete_env("SKILLBOOK_CONNECTIONS") end)
-    post = ~s({"post": {"vendor": "imap", "host": "h", "username": "a", ) <>
-             ~s("password": {"env": "P"}}})
+
+    post =
+      ~s({"post": {"vendor": "imap", "host": "h", "username": "a", ) <>
+        ~s("password": {"env": "P"}}})
 
     hubspot = ~s({"hubspot": {"token": {"env": "T"}}})
 
