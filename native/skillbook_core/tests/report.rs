@@ -45,7 +45,8 @@ fn said(output: &str, complaint: Option<&str>, failed: bool) -> Printed {
 fn entries_are_a_table() {
     let view = mails();
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    let rows: [(&[&str], &[&str], &[&str], Printed); 5] = [
+    type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], Printed);
+    let rows: [Row; 5] = [
         (
             &[],
             &[],
