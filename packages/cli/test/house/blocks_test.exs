@@ -33,6 +33,7 @@ defmodule Skillbook.House.BlocksTest do
     "docs/ecto.md" => %{"needs Ecto" => 4},
     "docs/embeddings.md" => %{"compiles an application" => 1, "needs a model" => 1},
     "docs/installation.md" => %{
+      "needs a container engine" => 1,
       "compiles an application" => 1,
       "needs PostgreSQL" => 1,
       "needs a server of a model" => 1,
