@@ -171,9 +171,10 @@ fn man_pages(folder: &Path) -> io::Result<usize> {
 fn man_page(command: &Command, help: &str) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     // The text of an option names its values, and the synopsis the operands.
-    let shown = |arg: Arg| match arg.get_id() == "operand" {
-        true => arg.hide(true),
-        false => arg.hide_possible_values(true),
+    let shown = |arg: Arg| match arg.get_action() {
+        _ if arg.get_id() == "operand" => arg.hide(true),
+        action if action.takes_values() => arg.hide_possible_values(true),
+        _ => arg,
     };
     let command = command.clone().mut_args(shown);
     let man = Man::new(command.clone()).section("1").source("skillbook").manual("Skillbook");
