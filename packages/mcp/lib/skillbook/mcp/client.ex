@@ -35,7 +35,7 @@ defmodule Skillbook.MCP.Client do
   alias Skillbook.MCP.Client.{Approvals, Error, HTTP, Listener, Reader, Session, Settings}
   alias Skillbook.MCP.Client.{Skills, State, Stdio, Tools}
   alias Skillbook.Support.{Arguments, External, Options}
-  alias Skillbook.{Book, Diagnostic, OptionError, Source, SourceError, Telemetry}
+  alias Skillbook.{Book, Diagnostic, Source, SourceError, Telemetry}
 
   @typedoc """
   A tool or skill that a server offers.
