@@ -34,7 +34,7 @@ defmodule Skillbook.House.BlocksTest do
     "docs/embeddings.md" => %{"compiles an application" => 1, "needs a model" => 1},
     "docs/installation.md" => %{
       "needs a container engine" => 1,
-      "compiles an application" => 1,
+      "compiles an application" => 2,
       "needs PostgreSQL" => 1,
       "needs a server of a model" => 1,
       "needs an application without the package" => 1,

@@ -39,7 +39,6 @@ defmodule Skillbook.CLI.NativeTest do
       {"SKILLBOOK_NATIVE", "0"},
       {"SKILLBOOK_ELIXIR", Path.join(@root, "bin/skillbook")},
       {"MIX_ENV", "test"},
-      {"NO_COLOR", nil},
       {"SKILLBOOK_COLUMNS", System.get_env("SKILLBOOK_COLUMNS")}
     ]
 
