@@ -111,14 +111,20 @@ pub enum Reason {
     NoSection,
 }
 
+/// The entries of a view whose prompt is made anew for each generation.
+const MANY: usize = 1000;
+
 impl View {
-    /// The prompt of [`Options::default`], built on first use and cached, also for later
-    /// generations in which the view shows the same.
+    /// The prompt of [`Options::default`], built on first use and cached. That of a view of few
+    /// entries stays for later generations in which the view shows the same.
     pub fn prompt(&self) -> &Arc<str> {
         self.visible.prompt.get_or_init(|| {
-            self.catalog().prompt_of(self.profile(), self.generation(), || {
-                Arc::from(self.prompt_with(&Options::default()))
-            })
+            let make = || Arc::from(self.prompt_with(&Options::default()));
+            // To know whether many entries are the same takes as long as to write them.
+            if self.count() > MANY {
+                return make();
+            }
+            self.catalog().prompt_of(self.profile(), self.generation(), make)
         })
     }
 
