@@ -118,7 +118,7 @@ const OF_ELIXIR: &[&str] = &[
     "remotes",
 ];
 
-/// What a line asks for.
+/// The meaning of a line.
 #[derive(Debug, PartialEq)]
 pub enum Parsed {
     /// The help of a command, or of all.

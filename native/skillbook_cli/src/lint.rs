@@ -19,7 +19,7 @@ use crate::{current_folder, Ended};
 /// A fix may reveal another mistake in the same line.
 const MAX_ROUNDS: usize = 5;
 
-/// What is linted, and in which surroundings.
+/// The sources to lint, and their surroundings.
 struct Lint {
     sources: Vec<Origin>,
     context: Vec<Origin>,

@@ -1,4 +1,4 @@
-//! What the command line prints, to the letter.
+//! The output of the command line, to the letter.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the command line prints about skills. The program `skillbook` and the Elixir command line
+//! The output of the command line about skills. The program `skillbook` and the Elixir command line
 //! print the same texts, since both take them from here.
 //!
 //! Texts of documents are shown with [`safe`] or [`line`](crate::hidden::line), so that they can

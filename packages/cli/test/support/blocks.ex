@@ -83,7 +83,7 @@ defmodule Skillbook.Test.Blocks do
   defp line({line, _}, {blocks, notes, {:setup, number, lines}}),
     do: {blocks, notes, {:setup, number, [line | lines]}}
 
-  defp line({line, number} = at, {blocks, notes, {:block, start, fence, indent, lang, lines}}) do
+  defp line({line, _} = at, {blocks, notes, {:block, start, fence, indent, lang, lines}}) do
     cond do
       fence != :indented and String.trim(line) == fence ->
         {[block(start, lang, indent, lines, notes) | blocks], [], nil}
@@ -95,7 +95,6 @@ defmodule Skillbook.Test.Blocks do
       true ->
         {blocks, notes, {:block, start, fence, indent, lang, [line | lines]}}
     end
-    |> tap(fn _ -> number end)
   end
 
   defp block(line, language, indent, lines, notes) do
@@ -144,7 +143,7 @@ defmodule Skillbook.Test.Blocks do
     Enum.filter(links, &is_pid/1)
   end
 
-  # What a page starts itself ends before the next page, which may use the same names.
+  # The processes of a page end before the next page, which may use the same names.
   defp stop(process) do
     monitor = Process.monitor(process)
     Process.unlink(process)
