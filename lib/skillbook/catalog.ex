@@ -193,9 +193,10 @@ defmodule Skillbook.Catalog do
     do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
 
   @doc false
-  # The diagnostics that are errors or warnings.
-  @spec problems(t()) :: [Diagnostic.t()]
-  def problems(%__MODULE__{ref: ref}), do: Native.catalog_problems(ref)
+  # The diagnostics that are errors or warnings: all, or those near records of the store that have
+  # changed since a generation.
+  @spec problems(t(), pos_integer() | nil) :: [Diagnostic.t()]
+  def problems(%__MODULE__{ref: ref}, since \\ nil), do: Native.catalog_problems(ref, since)
 
   @doc false
   @spec errors(t()) :: [Diagnostic.t()]

@@ -16,14 +16,19 @@ defmodule Skillbook.Catalog.ProblemLog do
   @doc """
   Logs the problems of these severities that are not among those logged before, and returns all
   current ones.
+
+  With the number of a generation, it looks at the records of the store that have changed since,
+  and returns the ones before too: a write must not cost as much as a look at everything.
   """
-  @spec log_new(atom(), Catalog.t(), [:error | :warning], logged()) :: logged()
-  def log_new(book, catalog, severities, before) do
-    problems = for problem <- Catalog.problems(catalog), do: {key(problem), problem}
+  @spec log_new(atom(), Catalog.t(), [:error | :warning], logged(), pos_integer() | nil) ::
+          logged()
+  def log_new(book, catalog, severities, before, since \\ nil) do
+    problems = for problem <- Catalog.problems(catalog, since), do: {key(problem), problem}
     fresh = Enum.reject(problems, fn {key, _problem} -> key in before end)
     new = for {_key, problem} <- Enum.uniq_by(fresh, &elem(&1, 0)), do: problem
     for level <- severities, do: log(book, level, Enum.filter(new, &(&1.severity == level)))
-    MapSet.new(problems, fn {key, _problem} -> key end)
+    current = MapSet.new(problems, fn {key, _problem} -> key end)
+    if since, do: MapSet.union(before, current), else: current
   end
 
   # A hash is smaller than a message. An edit that leaves a warning only changes its text, such as

@@ -18,6 +18,8 @@ defmodule Skillbook.Catalog.Watcher do
   # The interval in milliseconds for polling folders and checking that the roots exist.
   @interval 1_000
 
+  @few_problems 1_000
+
   @doc "Starts the watcher of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
@@ -76,8 +78,9 @@ defmodule Skillbook.Catalog.Watcher do
       generation: generation,
       entries: entries,
       severities: severities,
-      # Those of the generation `:logged`.
+      # Those of the generation `:logged`, and how many there were when all were looked at.
       problems: problems,
+      found: MapSet.size(problems),
       logged: generation
     }
 
@@ -103,21 +106,24 @@ defmodule Skillbook.Catalog.Watcher do
 
   def handle_call(:refresh_pages, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh_pages(&1), []})
-    {:reply, change, state, {:continue, :log_problems}}
+    {:reply, change, state, {:continue, {:log_problems, nil}}}
   end
 
   def handle_call({:put_stored, rows, which}, _from, state) do
+    before = state.generation
     {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
 
     if which == :all or disabled?(rows),
       do: publish(state.book, {:skillbook_disabled, state.book, :changed})
 
     # A writer does not wait for the log.
-    {:reply, unread, state, {:continue, :log_problems}}
+    since = if which == :some, do: before
+    {:reply, unread, state, {:continue, {:log_problems, since}}}
   end
 
   @impl true
-  def handle_continue(:log_problems, state), do: {:noreply, log_problems(state)}
+  def handle_continue({:log_problems, since}, state),
+    do: {:noreply, log_problems(state, since)}
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
@@ -183,12 +189,17 @@ defmodule Skillbook.Catalog.Watcher do
     {made, %{state | generation: change.generation, entries: entries}}
   end
 
-  defp log_problems(%{generation: generation, logged: generation} = state), do: state
+  defp log_problems(state, since \\ nil)
 
-  defp log_problems(state) do
-    %{book: book, catalog: catalog, severities: severities} = state
-    problems = ProblemLog.log_new(book, catalog, severities, state.problems)
-    %{state | problems: problems, logged: state.generation}
+  defp log_problems(%{generation: generation, logged: generation} = state, _since), do: state
+
+  defp log_problems(state, since) do
+    %{book: book, catalog: catalog, severities: severities, problems: problems} = state
+    # Problems that are gone stay among those that were logged, until they are the most.
+    since = if MapSet.size(problems) <= @few_problems + 2 * state.found, do: since
+    problems = ProblemLog.log_new(book, catalog, severities, problems, since)
+    found = if since, do: state.found, else: MapSet.size(problems)
+    %{state | problems: problems, found: found, logged: state.generation}
   end
 
   defp report(book, change, entries, duration) do

@@ -46,7 +46,7 @@ defmodule Skillbook.Native do
       catalog_read(catalog, pages),
       catalog_read_paths(catalog, paths, pages),
       catalog_publish(catalog, problems),
-      catalog_problems(catalog),
+      catalog_problems(catalog, since),
       catalog_store(catalog, columns, rows, is_whole),
       catalog_scheduled(catalog, name),
       stored_visible(profile_ids, tenant, grants, globs, stored),

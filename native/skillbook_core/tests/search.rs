@@ -2,14 +2,18 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{all, doc, skills, source, view};
 use proptest::prelude::*;
+use skillbook_core::catalog::assemble::assemble;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::source::{Kind, SourceKind};
+use skillbook_core::page::document::Document;
+use skillbook_core::page::record::Record;
+use skillbook_core::source::{Kind, Source, SourceKind};
 use skillbook_core::view::search::{Hit, Query};
-use skillbook_core::view::{CachedCatalog, Profile, View};
+use skillbook_core::view::{CachedCatalog, Parts, Profile, View};
 
 fn sample() -> View {
     let files = [
@@ -397,6 +401,80 @@ fn a_later_generation_knows_documents_of_one_name_apart() {
             ["apples", "pears", "plums"].into_iter().filter(having).collect::<Vec<_>>(),
             [found]
         );
+    }
+}
+
+/// A record of a tenant with some of the words.
+fn written(id: i64, tenant: usize, at: usize) -> Record {
+    let tenant = ["", "near", "far"].get(tenant).filter(|name| !name.is_empty());
+    let word = |step: usize| WORDS[(at / step + id as usize) % WORDS.len()];
+    Record {
+        id,
+        title: format!("{} {}", word(1), word(7)),
+        tenant: tenant.map(|name| name.to_string()).into(),
+        content: format!("{} and {} w{}x", word(3), word(5), at % 50).into(),
+        ..common::record(&format!("{}-{id}", word(2)), "")
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+
+    /// Over a history in which segments are shared, grow, lose most of their documents and are
+    /// made one, a search finds what it finds in an index made from nothing.
+    #[test]
+    fn searches_stay_right_over_a_history(
+        steps in proptest::collection::vec(
+            (0..4usize, 0..3usize, 0..600i64, 1..300i64, 0..5_000usize),
+            1..12,
+        ),
+    ) {
+        let store = Source { root: "/s".into(), kind: SourceKind::Stored, ..Source::default() };
+        let store = Arc::new(store);
+        let parts = Parts::new(Some(store.clone()));
+        let mut records: BTreeMap<i64, Record> = BTreeMap::new();
+        let mut base = source_of(&[]);
+        let readers = ["", "near", "far"].map(|name| Profile {
+            tenant: Some(name.to_owned()).into(),
+            ..Profile::unrestricted()
+        });
+        let readers = readers.into_iter().chain([Profile::unrestricted()]);
+        let readers: Vec<Profile> = readers.collect();
+        for (kind, tenant, first, count, at) in steps {
+            let ids = first..first + count;
+            match kind {
+                0 | 1 => {
+                    let put: Vec<Record> = ids.map(|id| written(id, tenant, at)).collect();
+                    records.extend(put.iter().map(|record| (record.id, record.clone())));
+                    parts.put(put, &[]);
+                }
+                2 => {
+                    records.retain(|id, _| !ids.contains(id));
+                    parts.put(Vec::new(), &ids.collect::<Vec<_>>());
+                }
+                _ => {
+                    let text = |id: i64| doc(&format!("file-{id}"), "", WORDS[at % WORDS.len()]);
+                    let files = ids.step_by(9).map(|id| (format!("file-{id}.md"), text(id)));
+                    base = source_of(&files.collect::<Vec<_>>());
+                    parts.publish(vec![Some(base.clone()), None], Arc::default());
+                }
+            }
+            let documents = records.values().map(|r| Arc::new(Document::stored("/s", r))).collect();
+            let all = assemble(&store, documents, Vec::new());
+            let anew = common::cached(Catalog::build(1, vec![base.clone(), all]));
+            for reader in &readers {
+                let whole = View::new(anew.clone(), reader).unwrap();
+                let part = parts.view(reader).unwrap();
+                for query in ["send", "mails sends", "w7x", "sned", "file-9", "mial and w"] {
+                    let hits = |view: &View| -> Vec<_> {
+                        let hits = view.search(&Query { limit: 50, ..Query::new(query) });
+                        let name = |id| view.entry(id).unwrap().name.clone();
+                        hits.into_iter().map(|h| (name(h.id), h.score, h.snippet)).collect()
+                    };
+                    prop_assert_eq!(hits(&part), hits(&whole), "{}", query);
+                }
+            }
+        }
     }
 }
 

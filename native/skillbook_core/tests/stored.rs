@@ -402,19 +402,21 @@ fn records_of_one_name_are_entries_each() {
         |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
     let first = [labelled("a", "one"), labelled("b", "two"), labelled("c", "three")];
     let mut records = Records::new(store());
-    records.put((1..).zip(first).map(|(id, record)| Record { id, ..record }), &[]);
-    let before = records.assembled().clone();
+    records.put((1..).zip(first).map(|(id, record)| Record { id, ..record }), &[], 1);
+    let before = records.assembled(0..3);
     let bodies = |assembled: &Assembled| {
         assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(bodies(&before), ["one", "two", "three"]);
     // The others are unchanged.
-    assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[]));
-    let after = records.assembled();
-    assert_eq!(bodies(after), ["one", "2", "three"]);
+    let changes = records.put([Record { id: 2, ..labelled("b", "2") }], &[], 2);
+    assert!(changes.len() == 1 && changes[0].before.is_some() && changes[0].after.is_some());
+    let after = records.assembled([2, 1, 0].into_iter());
+    assert_eq!(bodies(&after), ["one", "2", "three"], "by id, not by class");
+    assert_eq!(records.classes().iter().map(|class| class.changed).collect::<Vec<_>>(), [1, 2, 1]);
     let kept = |at: usize| Arc::ptr_eq(&before.entries[at], &after.entries[at]);
     assert_eq!([kept(0), kept(1), kept(2)], [true, false, true]);
-    assert!(!records.put([Record { id: 2, ..labelled("b", "2") }], &[7]));
+    assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[7], 3).is_empty());
 }
 
 #[test]
@@ -616,17 +618,25 @@ proptest! {
             }
             there.extend(put.iter().map(|record| (record.id, record.clone())));
             removed.retain(|id| !there.contains_key(id));
-            let differs = kept.put(put, &removed);
-            prop_assert_eq!(differs, before != there);
+            let changes = kept.put(put, &removed, 1);
+            prop_assert_eq!(!changes.is_empty(), before != there);
             let all: Vec<Record> = there.values().cloned().collect();
             let anew = assembled(&all);
             let shown = |assembled: &Assembled| {
                 let mut findings: Vec<_> =
                     assembled.findings.iter().map(|found| format!("{found:?}")).collect();
                 findings.sort();
-                (format!("{:?}", assembled.entries), findings)
+                let mut entries: Vec<_> =
+                    assembled.entries.iter().map(|entry| format!("{entry:?}")).collect();
+                entries.sort();
+                (entries, findings)
             };
-            prop_assert_eq!(shown(kept.assembled()), shown(&anew));
+            let classes = 0..kept.classes().len() as u32;
+            prop_assert_eq!(shown(&kept.assembled(classes)), shown(&anew));
+            for name in ["a", "b", "b-c"] {
+                let named = anew.entries.iter().filter(|entry| &*entry.name == name).count();
+                prop_assert_eq!(kept.named(name).count(), named);
+            }
             prop_assert!(kept.ids().eq(there.keys().copied()));
         }
     }

@@ -1,8 +1,8 @@
 //! A catalog behind a reference.
 //!
-//! Readers take no lock: they load the current generation with one atomic operation (`ArcSwap`) and
-//! keep it for as long as they need it. Elixir holds only the reference, so a new generation
-//! replaces no term and causes no global garbage collection.
+//! Elixir holds only the reference, so a new generation replaces no term and causes no global
+//! garbage collection. Readers get a view of the current generation, see [`Parts`], and keep it for
+//! as long as they need it.
 //!
 //! Reloads are serialized by a mutex around the sources. A reload lists and parses files while it
 //! holds that mutex, on a dirty IO scheduler and the loader's threads; readers go on with the old
@@ -14,23 +14,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use arc_swap::ArcSwap;
 use rustc_hash::FxHashSet;
 use rustler::{
     Binary, Encoder, Env, NifMap, NifResult, NifTaggedEnum, NifUnitEnum, Resource, ResourceArc,
     Term,
 };
 use skillbook_core::catalog::assemble::{assemble_again, Assembled};
-use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::handlers::{HandlerProblem, HandlerProblems};
-use skillbook_core::catalog::records::Records;
-use skillbook_core::catalog::scheduled::scheduled;
-use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
-use skillbook_core::view::{CachedCatalog, Profile, View};
+use skillbook_core::view::{CachedCatalog, Change, Parts, Profile, View};
 use skillbook_files::LoadedFolder;
 
 use crate::shared::FrozenTerm;
@@ -41,12 +36,6 @@ mod atoms {
     rustler::atoms! { ok, error }
 }
 
-/// A generation, and the Erlang terms of its entries.
-pub struct Snapshot {
-    pub catalog: Arc<CachedCatalog>,
-    terms: Box<[Arc<EntryTerms>]>,
-}
-
 /// The Erlang terms of an entry, each built when it is first needed, and kept as long as the entry
 /// stays the same, over generations.
 #[derive(Default)]
@@ -55,47 +44,31 @@ struct EntryTerms {
     declaration: OnceLock<FrozenTerm>,
 }
 
-impl Snapshot {
-    /// Takes over the terms of unchanged entries from the previous generation.
-    fn new(catalog: Catalog, before: Option<&Snapshot>) -> Snapshot {
-        let before = before
-            .into_iter()
-            .flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
-        let mut before = before.peekable();
-        // Both lists are sorted by name. Most entries are identical objects, for which no name is
-        // compared.
-        let term = |entry: &Arc<Entry>| {
-            let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
-            while before.next_if(|(other, _)| !is_it(other) && other.name < entry.name).is_some() {}
-            let same_name = before.next_if(|(other, _)| is_it(other) || other.name == entry.name);
-            same_name
-                .filter(|(other, _)| is_it(other))
-                .map(|(_, term)| Arc::clone(term))
-                .unwrap_or_default()
-        };
-        let terms = catalog.entries().iter().map(term).collect();
-        Snapshot { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
-    }
-
-    /// The `%Skillbook.Entry{}` of an entry.
-    pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
-        let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
-        self.terms[id.0 as usize].entry.get_or_init(build).copy(env)
-    }
-
-    /// The declaration of an entry's page, or `nil`.
-    pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
-        let build = || {
-            FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()))
-        };
-        self.terms[id.0 as usize].declaration.get_or_init(build).copy(env)
+/// The `%Skillbook.Entry{}` of an entry.
+pub fn entry_term<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
+    let build = || FrozenTerm::new(|env| entry::encode(env, entry));
+    match entry.kept.get_or_init(EntryTerms::default) {
+        Some(terms) => terms.entry.get_or_init(build).copy(env),
+        None => entry::encode(env, entry),
     }
 }
 
-/// A source with everything that is known of it.
+/// The declaration of an entry's page, or `nil`.
+pub fn declaration_term<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
+    let encoded = |env| declaration::encode(env, entry.declaration());
+    match entry.kept.get_or_init(EntryTerms::default) {
+        Some(terms) => {
+            let build = || FrozenTerm::new(|env| declaration::encode(env, entry.declaration()));
+            terms.declaration.get_or_init(build).copy(env)
+        }
+        None => encoded(env),
+    }
+}
+
+/// A source with everything that is known of it. The records of the store are in the parts.
 enum LoadedSource {
     Folder(Box<LoadedFolder>),
-    Store(Records),
+    Store,
     Code(LoadedCode),
 }
 
@@ -138,7 +111,7 @@ impl LoadedCode {
 impl LoadedSource {
     fn new(source: Arc<Source>) -> LoadedSource {
         match source.kind {
-            SourceKind::Stored => LoadedSource::Store(Records::new(source)),
+            SourceKind::Stored => LoadedSource::Store,
             SourceKind::Code | SourceKind::Remote => LoadedSource::Code(LoadedCode::new(source)),
             SourceKind::Skills | SourceKind::Notes => {
                 LoadedSource::Folder(Box::new(LoadedFolder::new(source)))
@@ -146,11 +119,11 @@ impl LoadedSource {
         }
     }
 
-    fn assembled(&self) -> &Assembled {
+    fn assembled(&self) -> Option<&Assembled> {
         match self {
-            LoadedSource::Folder(loaded) => loaded.assembled(),
-            LoadedSource::Store(store) => store.assembled(),
-            LoadedSource::Code(code) => &code.assembled,
+            LoadedSource::Folder(loaded) => Some(loaded.assembled()),
+            LoadedSource::Store => None,
+            LoadedSource::Code(code) => Some(&code.assembled),
         }
     }
 
@@ -158,7 +131,7 @@ impl LoadedSource {
     fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         match self {
             LoadedSource::Folder(loaded) => loaded.refresh(changed),
-            LoadedSource::Store(_) | LoadedSource::Code(_) => false,
+            LoadedSource::Store | LoadedSource::Code(_) => false,
         }
     }
 }
@@ -169,8 +142,8 @@ impl LoadedSource {
 /// returns the names of their handlers; the caller looks them up, and [`CatalogResource::publish`]
 /// makes the generation. So no reader ever sees a handler that was not looked up.
 pub struct CatalogResource {
-    current: ArcSwap<Snapshot>,
-    /// Locked during each step, so that generations follow each other.
+    pub parts: Parts,
+    /// Locked during each step, so that generations of files follow each other.
     sources: Mutex<Sources>,
 }
 
@@ -183,28 +156,20 @@ struct Sources {
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
-/// The result of a reload: the generation, and the names of entries that differ from those before.
-pub struct Reloaded {
-    pub number: u64,
-    pub added: Vec<Arc<str>>,
-    pub changed: Vec<Arc<str>>,
-    pub removed: Vec<Arc<str>>,
-}
+/// The number of a generation, and the names of entries that differ from those before.
+pub struct Reloaded(Change);
 
 impl Encoder for Reloaded {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
         let names = |names: &[Arc<str>]| {
             names.iter().map(|name| &**name).collect::<Vec<&str>>().encode(env)
         };
-        (self.number, names(&self.added), names(&self.changed), names(&self.removed)).encode(env)
+        let Change { number, added, changed, removed } = &self.0;
+        (*number, names(added), names(changed), names(removed)).encode(env)
     }
 }
 
 impl CatalogResource {
-    pub fn current(&self) -> Arc<Snapshot> {
-        self.current.load_full()
-    }
-
     /// Reads all sources again, or only the changed paths, and replaces the pages of code, if there
     /// are any. Returns the names of all handlers; `None` if there are paths and nothing differs.
     pub fn read(
@@ -228,80 +193,33 @@ impl CatalogResource {
     /// handlers do.
     pub fn publish(&self, problems: HandlerProblems) -> Reloaded {
         let mut sources = self.sources();
-        let before = self.current();
-        let before = before.catalog.handlers();
-        let same = **before == problems;
-        let problems = if same { before.clone() } else { Arc::new(problems) };
-        self.next(&mut sources, !same, problems)
+        let before = self.parts.handlers();
+        let same = *before == problems;
+        if !std::mem::take(&mut sources.differ) && same {
+            return Reloaded(Change { number: self.parts.number(), ..Change::default() });
+        }
+        let assembled = sources.loaded.iter().map(|source| source.assembled().cloned()).collect();
+        Reloaded(self.parts.publish(assembled, if same { before } else { Arc::new(problems) }))
     }
 
     /// Updates the records of the store from rows. If the rows are the whole store, all other
     /// records are removed. Makes a generation only if something differs. Also returns the rows
-    /// that cannot be read; `None` if there is no store.
-    fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
-        let mut sources = self.sources();
-        let store = store_of(&mut sources.loaded)?;
+    /// that cannot be read.
+    fn store(&self, rows: Rows, is_whole: bool) -> (Reloaded, Vec<(i64, String)>) {
         let mut removed = rows.removed;
         // A record that cannot be read any more must not stay as it was.
         removed.extend(rows.unread.iter().map(|(id, _)| id));
         if is_whole {
             let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
-            removed.extend(store.ids().filter(|id| !there.contains(id)));
+            removed.extend(self.parts.record_ids().iter().filter(|id| !there.contains(id)));
         }
-        let differs = store.put(rows.records, &removed);
         // Records have no handlers, so there are none to look up.
-        let problems = self.current().catalog.handlers().clone();
-        Some((self.next(&mut sources, differs, problems), rows.unread))
+        (Reloaded(self.parts.put(rows.records, &removed)), rows.unread)
     }
 
     fn sources(&self) -> MutexGuard<'_, Sources> {
         self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-
-    fn next(
-        &self,
-        sources: &mut Sources,
-        differs: bool,
-        problems: Arc<HandlerProblems>,
-    ) -> Reloaded {
-        let old = self.current();
-        let number = old.catalog.generation();
-        let nothing = |number| {
-            let (added, changed, removed) = Default::default();
-            Reloaded { number, added, changed, removed }
-        };
-        if !std::mem::take(&mut sources.differ) && !differs {
-            return nothing(number);
-        }
-        let first = number == 0;
-        let number = number + 1;
-        let before = (!first).then_some(&*old);
-        let new = build(number, &sources.loaded, before, problems);
-        if first {
-            self.current.store(new);
-            return nothing(number);
-        }
-        // Before the swap, so that the first search of a reader finds the old index.
-        new.catalog.follow(&old.catalog);
-        self.current.store(new.clone());
-        // Readers already see the new generation; the names are for subscribers.
-        let changes = Changes::between_generations(&old.catalog, &new.catalog);
-        let names =
-            |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
-        Reloaded {
-            number,
-            added: names(&changes.added),
-            changed: names(&changes.changed),
-            removed: names(&changes.removed),
-        }
-    }
-}
-
-fn store_of(sources: &mut [LoadedSource]) -> Option<&mut Records> {
-    sources.iter_mut().find_map(|source| match source {
-        LoadedSource::Store(store) => Some(store),
-        LoadedSource::Folder(_) | LoadedSource::Code(_) => None,
-    })
 }
 
 impl Sources {
@@ -310,33 +228,20 @@ impl Sources {
     fn replace_code(&mut self, pages: Vec<Vec<CodePage>>) -> bool {
         let code = self.loaded.iter_mut().filter_map(|source| match source {
             LoadedSource::Code(code) => Some(code),
-            LoadedSource::Folder(_) | LoadedSource::Store(_) => None,
+            LoadedSource::Folder(_) | LoadedSource::Store => None,
         });
         code.zip(pages).fold(false, |differ, (code, pages)| code.replace(pages) || differ)
     }
 
     /// The names of all handlers, each once.
     fn handlers(&self) -> Vec<String> {
-        // Records have none.
-        let sources = self.loaded.iter().filter(|source| !matches!(source, LoadedSource::Store(_)));
-        let names: BTreeSet<&str> = sources
-            .map(LoadedSource::assembled)
+        let assembled = self.loaded.iter().filter_map(LoadedSource::assembled);
+        let names: BTreeSet<&str> = assembled
             .flat_map(|assembled| &assembled.entries)
             .filter_map(|entry| entry.handler())
             .collect();
         names.into_iter().map(str::to_owned).collect()
     }
-}
-
-fn build(
-    number: u64,
-    sources: &[LoadedSource],
-    before: Option<&Snapshot>,
-    problems: Arc<HandlerProblems>,
-) -> Arc<Snapshot> {
-    let assembled = sources.iter().map(LoadedSource::assembled);
-    let catalog = Catalog::build_after(before.map(|before| &**before.catalog), number, assembled);
-    Arc::new(Snapshot::new(catalog.with_handlers(problems), before))
 }
 
 #[derive(NifUnitEnum)]
@@ -430,12 +335,12 @@ fn catalog_load(
     let source =
         |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
+    let stored = sources.iter().find(|source| source.kind == SourceKind::Stored).cloned();
     let loaded: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
     let mut sources = Sources { loaded, differ: true };
     sources.replace_code(pages);
     let handlers = sources.handlers();
-    let current = ArcSwap::new(build(0, &[], None, Arc::default()));
-    let catalog = CatalogResource { current, sources: Mutex::new(sources) };
+    let catalog = CatalogResource { parts: Parts::new(stored), sources: Mutex::new(sources) };
     Ok((ResourceArc::new(catalog), handlers))
 }
 
@@ -488,7 +393,7 @@ fn catalog_store(
     rows: Vec<Vec<Term>>,
     is_whole: bool,
 ) -> NifResult<(Reloaded, Vec<(i64, String)>)> {
-    catalog.store(Rows::read(&columns, rows)?, is_whole).ok_or(rustler::Error::BadArg)
+    Ok(catalog.store(Rows::read(&columns, rows)?, is_whole))
 }
 
 /// The entries with a schedule, or those of one name, as `{record id or nil, ids of its writers,
@@ -499,45 +404,57 @@ fn catalog_scheduled<'a>(
     catalog: ResourceArc<CatalogResource>,
     name: Option<String>,
 ) -> Vec<(Option<i64>, Vec<Option<String>>, Term<'a>)> {
-    let generation = catalog.current();
-    let job = |id: EntryId| {
-        let record = generation.catalog.entry(id).document.of_record();
+    let job = |entry: Arc<Entry>| {
+        let record = entry.document.of_record();
         let writers = record.map(|record| record.writers.clone()).unwrap_or_default();
-        (record.map(|record| record.id), writers, generation.entry_term(env, id))
+        (record.map(|record| record.id), writers, entry_term(env, &entry))
     };
-    scheduled(&generation.catalog, name.as_deref()).into_iter().map(job).collect()
+    catalog.parts.scheduled(name.as_deref()).into_iter().map(job).collect()
 }
 
 #[rustler::nif]
 fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
-    catalog.current().catalog.generation()
+    catalog.parts.number()
 }
 
 #[rustler::nif]
 fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
-    catalog.current().catalog.count()
+    catalog.parts.whole().count()
 }
 
+/// The diagnostics of everything.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_diagnostics<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
 ) -> NifResult<Vec<Term<'a>>> {
-    // A profile without globs cannot have an invalid one.
-    let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
-        .map_err(|_| rustler::Error::BadArg)?;
+    let view = unrestricted(catalog.parts.whole())?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();
     found
 }
 
-/// The diagnostics that are errors or warnings.
+/// The diagnostics that are errors or warnings: all, or those of the records of one tenant with the
+/// same labels as one that has changed since a generation.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_problems<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
+    since: Option<u64>,
 ) -> NifResult<Vec<Term<'a>>> {
+    let catalogs = match since {
+        Some(number) => catalog.parts.changed_since(number),
+        None => vec![catalog.parts.whole()],
+    };
+    let mut found = Vec::new();
+    for catalog in catalogs {
+        for diagnostic in unrestricted(catalog)?.problems() {
+            found.push(encode::diagnostic(env, diagnostic)?);
+        }
+    }
+    Ok(found)
+}
+
+fn unrestricted(catalog: Arc<CachedCatalog>) -> NifResult<View> {
     // A profile without globs cannot have an invalid one.
-    let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
-        .map_err(|_| rustler::Error::BadArg)?;
-    view.problems().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect()
+    View::new(catalog, &Profile::unrestricted()).map_err(|_| rustler::Error::BadArg)
 }

@@ -21,7 +21,10 @@ fn view_explain<'a>(
     name: &str,
     options: PromptOptions,
 ) -> NifResult<Term<'a>> {
-    let explanation = explain(view.core(), &tenant(seer)?, name, &options.options());
+    // The reader's own catalog has no entries of which it may know nothing.
+    let seer = tenant(seer)?;
+    let seen = view.for_seer(&seer)?;
+    let explanation = explain(&seen, &seer, name, &options.options());
     let files =
         explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
     let text = explanation.text(name, &view.core().profile().id);

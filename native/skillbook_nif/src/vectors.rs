@@ -85,9 +85,8 @@ fn vectors_digests<'a>(
     vectors: ResourceArc<VectorsResource>,
     catalog: ResourceArc<CatalogResource>,
 ) -> (Vec<Term<'a>>, Vec<Term<'a>>) {
-    let generation = catalog.current();
-    let digests: Vec<_> =
-        embedded_entries(generation.catalog.entries()).map(|(digest, _)| digest).collect();
+    let whole = catalog.parts.whole();
+    let digests: Vec<_> = embedded_entries(whole.entries()).map(|(digest, _)| digest).collect();
     let missing = vectors.0.missing(digests.iter().copied());
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for (digest, missing) in digests.into_iter().zip(missing) {
@@ -108,8 +107,8 @@ fn vectors_texts<'a>(
         .iter()
         .map(|binary| Ok((digest(binary)?, binary.to_term(env))))
         .collect::<NifResult<rustc_hash::FxHashMap<_, _>>>()?;
-    let generation = catalog.current();
-    let texts = embedded_entries(generation.catalog.entries())
+    let whole = catalog.parts.whole();
+    let texts = embedded_entries(whole.entries())
         .filter_map(|(digest, entry)| Some((*wanted.get(digest)?, embedded::text(entry))));
     Ok(texts.collect())
 }
@@ -120,9 +119,8 @@ fn vectors_retain(
     vectors: ResourceArc<VectorsResource>,
     catalog: ResourceArc<CatalogResource>,
 ) -> rustler::Atom {
-    let generation = catalog.current();
-    let wanted =
-        embedded_entries(generation.catalog.entries()).map(|(digest, _)| *digest).collect();
+    let whole = catalog.parts.whole();
+    let wanted = embedded_entries(whole.entries()).map(|(digest, _)| *digest).collect();
     vectors.0.retain(&wanted);
     atoms::ok()
 }

@@ -8,6 +8,7 @@ use skillbook_core::catalog::EntryId;
 use skillbook_core::hidden::reveal;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
 use skillbook_core::source::Kind;
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
@@ -15,7 +16,7 @@ use skillbook_core::view::triggers::Triggered;
 use skillbook_core::view::{spelling, View};
 use skillbook_files::resource;
 
-use crate::catalog::{CatalogResource, Snapshot};
+use crate::catalog::{self, CatalogResource};
 use crate::encode;
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
@@ -44,7 +45,6 @@ mod atoms {
 pub struct ViewResource {
     view: View,
     catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Snapshot>,
     /// The default prompt as a text that binaries can share, made when it is first needed.
     prompt: OnceLock<ResourceArc<TextResource>>,
 }
@@ -65,16 +65,16 @@ impl ViewResource {
 
     /// The `%Skillbook.Entry{}` for an id from [`ViewResource::find`].
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
-        self.generation.entry_term(env, id)
+        catalog::entry_term(env, self.view.catalog().entry(id))
     }
 
     pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
-        self.generation.declaration_term(env, id)
+        catalog::declaration_term(env, self.view.catalog().entry(id))
     }
 
     /// Whether the generation has few entries, so that going through all of them is quick.
     fn is_small(&self) -> bool {
-        self.generation.catalog.entries().len() <= twin::ITEMS
+        self.view.catalog().entries().len() <= twin::ITEMS
     }
 
     /// Whether a domain has few entries and a short index.
@@ -101,6 +101,17 @@ impl ViewResource {
     pub fn core(&self) -> &View {
         &self.view
     }
+
+    /// The profile's view of the current generation, made of a catalog that also has the entries
+    /// of which the profile may know nothing, for somebody who may see everything of a tenant.
+    pub fn for_seer(&self, seer: &Tenant) -> NifResult<View> {
+        let (parts, profile) = (&self.catalog.parts, self.view.profile());
+        let catalog = match profile.tenant == *seer {
+            true => parts.of_tenant(seer),
+            false => parts.whole(),
+        };
+        View::new(catalog, profile).map_err(|_| rustler::Error::BadArg)
+    }
 }
 
 twin! {
@@ -116,32 +127,20 @@ twin! {
     )
     ready {
         let profile = profile(ids, tenant, grants, skills, services)?;
-        let generation = catalog.current();
-        let cached = View::cached(&generation.catalog, &profile);
-        cached.map(|view| encode_view(env, view, catalog, generation))
+        catalog.parts.cached(&profile).map(|view| encode_view(env, view, catalog))
     }
     => {
         let profile = profile(ids, tenant, grants, skills, services)?;
-        let generation = catalog.current();
-        Ok(match View::new(generation.catalog.clone(), &profile) {
-            Ok(view) => encode_view(env, view, catalog, generation),
+        Ok(match catalog.parts.view(&profile) {
+            Ok(view) => encode_view(env, view, catalog),
             Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
         })
     }
 }
 
-fn encode_view<'a>(
-    env: Env<'a>,
-    view: View,
-    catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Snapshot>,
-) -> Term<'a> {
+fn encode_view<'a>(env: Env<'a>, view: View, catalog: ResourceArc<CatalogResource>) -> Term<'a> {
     let number = view.generation();
-    (
-        atoms::ok(),
-        ResourceArc::new(ViewResource { view, catalog, generation, prompt: OnceLock::new() }),
-        number,
-    )
+    (atoms::ok(), ResourceArc::new(ViewResource { view, catalog, prompt: OnceLock::new() }), number)
         .encode(env)
 }
 

@@ -1,5 +1,7 @@
 //! The two things that a document becomes in a catalog: an entry, or the index of a domain.
 
+use std::any::Any;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -38,6 +40,25 @@ pub struct Entry {
     pub(crate) digest: OnceLock<u64>,
     /// See [`embedded`](crate::search::embedded).
     pub(crate) embedded: OnceLock<[u8; 16]>,
+    /// What the program around the core keeps with the entry.
+    pub kept: Kept,
+}
+
+/// A value of any type that is made once, when it is first needed, and lives as long as the entry.
+#[derive(Default)]
+pub struct Kept(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Kept {
+    /// The value. A program keeps values of one type; of another type there is none.
+    pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_init(|| Box::new(make())).downcast_ref()
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
 }
 
 impl Entry {

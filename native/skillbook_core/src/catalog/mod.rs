@@ -39,4 +39,5 @@ mod unused;
 
 pub use catalog::Catalog;
 pub use id::{Domain, EntryId};
+pub(crate) use precedence::called;
 pub use precedence::{Unused, Why};

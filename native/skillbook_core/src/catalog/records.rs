@@ -3,6 +3,10 @@
 //! A folder is assembled as a whole, because the meaning of a file depends on its neighbours. A
 //! record has no neighbours, so a change costs as much as the change, not as the source.
 //!
+//! Records are kept by [class](Class): those of one tenant with the same labels, which a profile
+//! reads together or not at all. A catalog for a profile is made of the classes that it reads, and
+//! a write concerns one of them.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use skillbook_core::catalog::records::Records;
@@ -31,14 +35,17 @@
 //!     timezone: None,
 //!     writers: Vec::new(),
 //! };
-//! assert!(records.put([note.clone()], &[]));
-//! assert!(!records.put([note], &[]), "nothing has changed");
-//! assert_eq!(records.assembled().entries.len(), 1);
+//! let changes = records.put([note.clone()], &[], 1);
+//! assert_eq!(changes.len(), 1);
+//! assert!(records.put([note], &[], 2).is_empty(), "nothing has changed");
+//! assert_eq!(records.assembled(0..1).entries.len(), 1);
+//! assert_eq!(records.classes()[0].changed, 1);
 //! ```
 
 use std::collections::BTreeMap;
-use std::mem::take;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::assemble::{self, Assembled};
 use super::entry::Entry;
@@ -46,6 +53,10 @@ use super::finding::Finding;
 use crate::page::document::Document;
 use crate::page::record::Record;
 use crate::source::Source;
+use crate::tenant::Tenant;
+
+/// So many empty classes may stay.
+const FEW_CLASSES: usize = 1_000;
 
 /// A source of records and their entries.
 #[derive(Debug)]
@@ -53,41 +64,122 @@ pub struct Records {
     source: Arc<Source>,
     /// By id.
     made: BTreeMap<i64, Assembly>,
-    assembled: Assembled,
+    classes: Vec<Class>,
+    /// By tenant, then by labels: both can be looked up by reference.
+    numbers: FxHashMap<Tenant, FxHashMap<Vec<String>, u32>>,
+    /// The ids of the entries of each name, in order.
+    named: FxHashMap<Arc<str>, Vec<i64>>,
+    /// The number of classes without records.
+    empty: usize,
+    /// See [`Records::renumbered`].
+    renumbered: u64,
 }
 
-/// A record's document, entry and findings. No other record affects them.
+/// The records of one tenant with the same labels.
+#[derive(Debug)]
+pub struct Class {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// The labels.
+    pub labels: Vec<String>,
+    /// The number that the last change of one of them was given.
+    pub changed: u64,
+    /// The number of records.
+    records: usize,
+    /// The ids of the entries, in order, and the entries.
+    ids: Vec<i64>,
+    entries: Vec<Arc<Entry>>,
+    /// By id. Most records have none.
+    findings: BTreeMap<i64, Vec<Arc<Finding>>>,
+}
+
+/// A record's document and entry. No other record affects them.
 #[derive(Debug)]
 struct Assembly {
     document: Arc<Document>,
     entry: Option<Arc<Entry>>,
-    findings: Vec<Arc<Finding>>,
+    class: u32,
 }
 
-/// The entries to insert, and the positions to clear.
-#[derive(Default)]
-struct Changes {
-    /// By path and id: of two records of one name the older comes first, and wins.
-    entries: BTreeMap<(String, i64), Option<Arc<Entry>>>,
-    has_findings: bool,
+/// The change of a record: its entry before and after.
+#[derive(Debug, Default)]
+pub struct RecordChange {
+    /// `None` for a new one.
+    pub before: Option<Arc<Entry>>,
+    /// `None` for one that is gone.
+    pub after: Option<Arc<Entry>>,
 }
 
-impl Changes {
-    fn put(&mut self, id: i64, made: &Assembly, entry: Option<Arc<Entry>>) {
-        self.entries.insert((made.document.path.clone(), id), entry);
-        self.has_findings |= !made.findings.is_empty();
+impl Class {
+    fn put(&mut self, id: i64, entry: Option<&Arc<Entry>>, findings: Vec<Arc<Finding>>) {
+        match (self.ids.binary_search(&id), entry) {
+            (Ok(at), Some(entry)) => self.entries[at] = entry.clone(),
+            (Ok(at), None) => {
+                self.ids.remove(at);
+                self.entries.remove(at);
+            }
+            // New records have the highest ids, so this is mostly the end.
+            (Err(at), Some(entry)) => {
+                self.ids.insert(at, id);
+                self.entries.insert(at, entry.clone());
+            }
+            (Err(_), None) => {}
+        }
+        match findings.is_empty() {
+            true => self.findings.remove(&id),
+            false => self.findings.insert(id, findings),
+        };
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> usize {
+        self.entries.len()
     }
 }
 
 impl Records {
     /// An empty source.
     pub fn new(source: Arc<Source>) -> Records {
-        Records { source, made: BTreeMap::new(), assembled: Assembled::default() }
+        let (made, classes, numbers, named, empty, renumbered) = Default::default();
+        Records { source, made, classes, numbers, named, empty, renumbered }
     }
 
-    /// The entries of the source.
-    pub fn assembled(&self) -> &Assembled {
-        &self.assembled
+    /// All classes. They keep their numbers, also when their last record is gone, until
+    /// [`Records::renumbered`] rises.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// How often the classes were numbered anew, because most of them were empty.
+    pub fn renumbered(&self) -> u64 {
+        self.renumbered
+    }
+
+    /// The numbers of the classes of a tenant's records.
+    pub fn of_tenant(&self, tenant: &Tenant) -> impl Iterator<Item = u32> + '_ {
+        self.numbers.get(tenant).into_iter().flat_map(|numbers| numbers.values().copied())
+    }
+
+    /// The entries of classes, by the ids of their records: of two of one name the older comes
+    /// first, and wins.
+    pub fn assembled(&self, classes: impl Iterator<Item = u32>) -> Assembled {
+        let mut out = Assembled::default();
+        let mut ids = Vec::new();
+        let mut is_sorted = true;
+        for class in classes.map(|class| &self.classes[class as usize]) {
+            let after = ids.last() <= class.ids.first();
+            is_sorted &= after || class.ids.is_empty();
+            ids.extend_from_slice(&class.ids);
+            out.entries.extend_from_slice(&class.entries);
+            out.findings.extend(class.findings.values().flatten().cloned());
+        }
+        if !is_sorted {
+            let mut order: Vec<(i64, u32)> = ids.into_iter().zip(0..).collect();
+            order.sort_unstable();
+            let sorted = order.iter().map(|(_, at)| out.entries[*at as usize].clone());
+            out.entries = sorted.collect();
+        }
+        out
     }
 
     /// The ids of the records, in order.
@@ -95,59 +187,125 @@ impl Records {
         self.made.keys().copied()
     }
 
-    /// Adds or replaces records, and removes others by id. Returns whether anything has changed.
-    pub fn put(&mut self, records: impl IntoIterator<Item = Record>, removed: &[i64]) -> bool {
-        let mut changes = Changes::default();
+    /// The entries of a name, the oldest first.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Arc<Entry>> {
+        let ids = self.named.get(name).into_iter().flatten();
+        ids.filter_map(|id| self.made.get(id)?.entry.as_ref())
+    }
+
+    /// All entries, the oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.made.values().filter_map(|made| made.entry.as_ref())
+    }
+
+    /// Adds or replaces records, and removes others by id. The classes that differ get the number.
+    pub fn put(
+        &mut self,
+        records: impl IntoIterator<Item = Record>,
+        removed: &[i64],
+        number: u64,
+    ) -> Vec<RecordChange> {
+        let mut changes = Vec::new();
         for id in removed {
             if let Some(made) = self.made.remove(id) {
-                changes.put(*id, &made, None);
+                self.take_out(*id, &made, number);
+                changes.push(RecordChange { before: made.entry, after: None });
             }
         }
         for record in records {
             let id = record.id;
             let document = Document::stored(&self.source.root, &record);
-            let known = self.made.get(&id);
             // The same version of a record may be handed over more than once.
-            if known.is_some_and(|known| known.document.is_same(&document)) {
+            if self.made.get(&id).is_some_and(|known| known.document.is_same(&document)) {
                 continue;
             }
-            if let Some(known) = known {
-                changes.put(id, known, None);
-            }
+            let known = self.made.remove(&id);
             let document = Arc::new(document);
             let (entry, findings) = assemble::record(&self.source, &document);
-            let made = Assembly { document, entry, findings };
-            changes.put(id, &made, made.entry.clone());
-            self.made.insert(id, made);
+            // One that no glob selects is only in its findings.
+            let labelled = entry.as_ref().or_else(|| findings.first()?.about.first());
+            let labels = labelled.map_or(&[][..], |entry| &entry.labels);
+            let tenant = &record.tenant;
+            let class = self.class(tenant, labels);
+            if let Some(known) = &known {
+                self.take_out(id, known, number);
+            }
+            let own = &mut self.classes[class as usize];
+            self.empty -= usize::from(own.records == 0);
+            own.records += 1;
+            own.changed = number;
+            own.put(id, entry.as_ref(), findings);
+            if let Some(entry) = &entry {
+                let ids = self.named.entry(entry.name.clone()).or_default();
+                if let Err(at) = ids.binary_search(&id) {
+                    ids.insert(at, id);
+                }
+            }
+            changes.push(RecordChange {
+                before: known.and_then(|known| known.entry),
+                after: entry.clone(),
+            });
+            self.made.insert(id, Assembly { document, entry, class });
         }
-        self.take_in(changes)
+        self.drop_empty();
+        changes
     }
 
-    fn take_in(&mut self, changes: Changes) -> bool {
-        let differs = !changes.entries.is_empty();
-        let mut entries = Vec::with_capacity(self.assembled.entries.len() + changes.entries.len());
-        // Most entries stay, and need not be looked at: they are copied in runs.
-        // Changes are sorted like the entries, so this is a merge: each change cuts the run of
-        // unchanged entries before it.
-        let mut before = take(&mut self.assembled.entries).into_iter();
-        for ((path, id), entry) in changes.entries {
-            let place = |entry: &Arc<Entry>| {
-                let own = entry.document.of_record().map_or(0, |record| record.id);
-                entry.document.path.as_str().cmp(&path).then(own.cmp(&id))
-            };
-            let at = before.as_slice().partition_point(|entry| place(entry).is_lt());
-            entries.extend(before.by_ref().take(at));
-            if before.as_slice().first().is_some_and(|entry| place(entry).is_eq()) {
-                before.next();
+    /// Drops the classes without records, if they are the most.
+    fn drop_empty(&mut self) {
+        if self.empty <= FEW_CLASSES || 2 * self.empty <= self.classes.len() {
+            return;
+        }
+        self.numbers.clear();
+        let mut moved = Vec::with_capacity(self.classes.len());
+        let mut left = 0;
+        for class in &self.classes {
+            moved.push(left);
+            if class.records > 0 {
+                let numbers = self.numbers.entry(class.tenant.clone()).or_default();
+                numbers.insert(class.labels.clone(), left);
+                left += 1;
             }
-            entries.extend(entry);
         }
-        entries.extend(before);
-        self.assembled.entries = entries;
-        if changes.has_findings {
-            self.assembled.findings =
-                self.made.values().flat_map(|made| &made.findings).cloned().collect();
+        self.classes.retain(|class| class.records > 0);
+        self.empty = 0;
+        for made in self.made.values_mut() {
+            made.class = moved[made.class as usize];
         }
-        differs
+        self.renumbered += 1;
+    }
+
+    fn take_out(&mut self, id: i64, made: &Assembly, number: u64) {
+        let class = &mut self.classes[made.class as usize];
+        class.changed = number;
+        class.records -= 1;
+        self.empty += usize::from(class.records == 0);
+        class.put(id, None, Vec::new());
+        if let Some(entry) = &made.entry {
+            self.unname(id, entry);
+        }
+    }
+
+    fn unname(&mut self, id: i64, entry: &Entry) {
+        if let Some(ids) = self.named.get_mut(&entry.name) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.named.remove(&entry.name);
+            }
+        }
+    }
+
+    fn class(&mut self, tenant: &Tenant, labels: &[String]) -> u32 {
+        let known = self.numbers.get(tenant).and_then(|numbers| numbers.get(labels));
+        if let Some(number) = known {
+            return *number;
+        }
+        let number = self.classes.len() as u32;
+        self.numbers.entry(tenant.clone()).or_default().insert(labels.to_vec(), number);
+        let (changed, records, ids, entries, findings) = Default::default();
+        let (tenant, labels) = (tenant.clone(), labels.to_vec());
+        self.classes.push(Class { tenant, labels, changed, records, ids, entries, findings });
+        self.empty += 1;
+        number
     }
 }

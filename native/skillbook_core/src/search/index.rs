@@ -1,461 +1,280 @@
-//! The inverted index of a catalog: all terms, and the documents that contain them.
+//! The inverted index of a catalog, in one segment or two.
 //!
-//! All terms are stored in one string, in order, so a prefix is a range and a lookup a binary
-//! search. A posting takes eight bytes: the document, how often its body has the term and in which
-//! parts, and the weighted occurrences in the other fields.
+//! Most documents of a generation are those of the one before, and most that a tenant reads are
+//! those of all tenants. Their segment is shared, and a second one has the rest. Together they
+//! answer as one segment would: a term has one number, postings name the places of entries in the
+//! catalog, and equal answers come in the same order.
 //!
-//! An index is built from the one before: documents that are the same object are not read again.
-//! That makes the index after a small change about as cheap as copying it.
+//! When the rest grows, or much of the shared segment is gone, both become one.
 
+use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::pairs::{Pairs, PAIR};
-use super::parts::{part, Parts};
-use super::stems::Stems;
-use super::words::{fold, hyphenated, parts, pieces, stem, whole, words, LONGEST};
+use super::segment::{letters, lower_bound, Segment};
+pub use super::segment::{Count, Lengths};
 use crate::catalog::entry::Entry;
-use crate::page::document::Document;
-use crate::page::sections;
 
-/// The shortest word of a name, in bytes, that may be several words written as one.
-const LONG: usize = 7;
-
-/// The average number of bytes of text per posting, to reserve memory.
-const BYTES_FOR_A_TERM: usize = 12;
-
-/// The weight of one occurrence in a field of the head, in sixths of one in the description.
-/// [`scope`](super::scope) has the weights of names and bodies.
-mod weight {
-    pub const TITLE: u8 = 8;
-    pub const TRIGGER: u8 = 8;
-    pub const TAG: u8 = 6;
-    pub const DESCRIPTION: u8 = 6;
-    pub const HEADING: u8 = 2;
-}
-/// The occurrences in names of a term that is a whole name or alias.
-const WHOLE_NAME: u8 = 2;
-const WHOLE_ALIAS: u8 = 1;
-
-/// How often a document has a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
-    /// The highest two bits count names, the others are weighted occurrences in the head. One byte
-    /// for both keeps a posting at eight bytes.
-    names_and_head: u8,
-    /// Occurrences in the body.
-    pub body: u8,
-    /// The parts of the body that have the term.
-    pub parts: Parts,
-}
-
-/// The bits of occurrences in the head.
-const HEAD: u8 = 0b0011_1111;
-
-impl Count {
-    fn new(names: u8, head: u8) -> Count {
-        Count { names_and_head: names.min(3) << 6 | head.min(HEAD), ..Count::default() }
-    }
-
-    /// Occurrences in the name and the aliases, at most 3.
-    pub fn names(self) -> u8 {
-        self.names_and_head >> 6
-    }
-
-    /// Weighted occurrences in the head, which is all fields but names and body.
-    pub fn head(self) -> u8 {
-        self.names_and_head & HEAD
-    }
-
-    fn add(&mut self, other: Count) {
-        let sum = Count::new(self.names() + other.names(), self.head() + other.head());
-        self.names_and_head = sum.names_and_head;
-        self.body = self.body.saturating_add(other.body);
-        self.parts |= other.parts;
-    }
-}
-
-/// The number of words of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lengths {
-    /// In its name, without aliases.
-    pub name: u32,
-    /// In its title, description, tags and trigger keywords.
-    pub head: u32,
-    /// In its body.
-    pub body: u32,
-}
+/// The documents that the second segment may have in any case, and the part of the first that it
+/// may have besides.
+const FEW: usize = 256;
+const PART: usize = 8;
+/// The place of a document that is not in the catalog, and the term that a segment lacks.
+const NONE: u32 = u32::MAX;
+/// The bit of an origin that says that the document is in the second segment.
+const OVER: u32 = 1 << 31;
 
 /// The inverted index of a catalog.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// The documents, to recognise them in the next generation. Weak, so that an index does not
-    /// keep the texts of removed documents.
-    documents: Vec<Weak<Document>>,
+    main: Layer,
+    over: Layer,
+    /// Each term of the second segment in the first: its number there, or `NONE`.
+    in_main: Vec<u32>,
+    /// The same the other way round, in order.
+    in_over: Vec<(u32, u32)>,
+    /// The terms that only the second segment has, in order. They are numbered after the first's.
+    fresh: Vec<u32>,
+    fresh_not_words: u32,
+    /// By the places of entries.
     lengths: Vec<Lengths>,
-    text: String,
-    /// The end of each term in `text`.
-    ends: Vec<usize>,
-    /// The end of each term's postings.
-    posting_ends: Vec<usize>,
-    places: Vec<u32>,
-    counts: Vec<Count>,
-    /// The number of terms that are pairs of words or whole names. They come first.
-    not_words: u32,
-    /// A bit for each kind of character of each term.
-    letters: Vec<u64>,
-    /// The number of bytes of each word's stem.
-    stems: Vec<u8>,
-    /// The letters and numbers of long words in names, which may be several words written as one.
-    long: Vec<(u64, u32)>,
+    /// The document of each entry: its place in its segment, with the bit `OVER`.
+    origins: Vec<u32>,
 }
 
-/// The postings of a term: documents in order, and counts.
-pub type Postings<'a> = (&'a [u32], &'a [Count]);
+/// A segment, and the place of each of its documents in the catalog.
+#[derive(Debug, Default)]
+struct Layer {
+    segment: Arc<Segment>,
+    places: Vec<u32>,
+}
+
+impl Layer {
+    fn postings(&self, term: Option<u32>) -> impl Iterator<Item = (u32, Count)> + '_ {
+        let (places, counts) = term.map_or((&[][..], &[][..]), |term| self.segment.postings(term));
+        let known =
+            places.iter().map(|place| self.places[*place as usize]).zip(counts.iter().copied());
+        known.filter(|(place, _)| *place != NONE)
+    }
+}
 
 impl Index {
-    /// Builds the index of these entries. Postings of unchanged documents are copied from the
-    /// earlier index.
-    pub fn new(entries: &[Arc<Entry>], earlier: &Index) -> Index {
-        let mut terms = TermCounts::default();
-        let mut lengths = vec![Lengths::default(); entries.len()];
-        // Terms of the earlier index keep their numbers, so its postings can be copied.
-        for term in 0..earlier.term_count() {
-            terms.number(earlier.term(term));
-        }
-        let mut moved = vec![None; earlier.documents.len()];
-        let mut unread = Vec::new();
-        // An address identifies a document only because the weak references keep it from being
-        // reused.
-        // 1. Find the documents that the earlier index knows. Each is used at most once.
-        let known: FxHashMap<*const Document, usize> = earlier
-            .documents
-            .iter()
-            .enumerate()
-            .map(|(old, document)| (document.as_ptr(), old))
-            .collect();
-        for (place, entry) in entries.iter().enumerate() {
-            match known
-                .get(&Arc::as_ptr(&entry.document))
-                .copied()
-                .filter(|old| moved[*old].is_none())
-            {
-                Some(old) => {
-                    moved[old] = Some(place as u32);
-                    lengths[place] = earlier.lengths[old];
-                }
-                None => unread.push(place),
+    /// Builds the index of these entries from that of the generation before, or from that of a
+    /// catalog that has a part of them.
+    pub fn new(entries: &[Arc<Entry>], earlier: Option<&Index>, base: Option<&Index>) -> Index {
+        let shared = [earlier, base].into_iter().flatten().find_map(|from| {
+            let main = Index::places_in(&from.main.segment, entries);
+            let rest = entries.len() - main.iter().filter(|place| **place != NONE).count();
+            let there = entries.len() - rest;
+            let gone = main.len() - there;
+            let few = rest <= FEW || rest <= there / PART;
+            (there > 0 && few && gone <= FEW.max(there))
+                .then_some((from.main.segment.clone(), main))
+        });
+        let refs: Vec<&Entry> = entries.iter().map(|entry| &**entry).collect();
+        let Some((segment, places)) = shared else {
+            let known = [earlier, base].into_iter().flatten();
+            let known: Vec<&Segment> =
+                known.flat_map(|index| [&*index.main.segment, &*index.over.segment]).collect();
+            let segment = Arc::new(Segment::new(&refs, &known));
+            let places = (0..entries.len() as u32).collect();
+            return Index::of(Layer { segment, places }, Layer::default(), None, entries.len());
+        };
+        let mut covered = vec![false; entries.len()];
+        places.iter().filter(|place| **place != NONE).for_each(|at| covered[*at as usize] = true);
+        let rest: Vec<u32> =
+            (0..entries.len() as u32).filter(|place| !covered[*place as usize]).collect();
+        let documents: Vec<&Entry> = rest.iter().map(|place| refs[*place as usize]).collect();
+        let known: Vec<&Segment> =
+            [earlier, base].into_iter().flatten().map(|index| &*index.over.segment).collect();
+        let over = Layer { segment: Arc::new(Segment::new(&documents, &known)), places: rest };
+        // Its terms were mostly looked up before.
+        let before = earlier.filter(|earlier| Arc::ptr_eq(&earlier.main.segment, &segment));
+        Index::of(Layer { segment, places }, over, before, entries.len())
+    }
+
+    /// The place of each document of a segment among entries. Of two entries of one document the
+    /// first has it.
+    fn places_in(segment: &Segment, entries: &[Arc<Entry>]) -> Vec<u32> {
+        let mut places = vec![NONE; segment.document_count()];
+        for (place, entry) in (0..).zip(entries) {
+            if let Some(at) = segment.place_of(&entry.document) {
+                let at = &mut places[at as usize];
+                *at = if *at == NONE { place } else { *at };
             }
         }
-        // A vector that grows step by step leaves as much garbage in the allocator. Reserved memory
-        // that is never touched costs nothing.
-        // 2. Read the new documents into a list of postings.
-        let bytes: usize = unread.iter().map(|place| entries[*place].document.text.len()).sum();
-        let mut fresh = Vec::with_capacity(bytes / BYTES_FOR_A_TERM);
-        for place in unread {
-            lengths[place] = terms.read(place as u32, &entries[place], &mut fresh);
-        }
-        // 3. The postings that stay, with the new numbers of their documents, then the new ones.
-        // This is iterated twice, to count and to fill, instead of being stored.
-        let copied = || {
-            (0..earlier.term_count()).flat_map(|term| {
-                let (places, counts) = earlier.postings(term);
-                let copies = places
-                    .iter()
-                    .zip(counts)
-                    .filter_map(|(old, count)| Some((moved[*old as usize]?, *count)));
-                copies.map(move |(place, count)| (term, place, count))
-            })
-        };
-        let all = || copied().chain(fresh.iter().copied());
+        places
+    }
 
-        // 4. Count the postings of each term. Terms without any belong to removed documents and are
-        // dropped.
-        let mut sizes = vec![0usize; terms.list.len()];
-        all().for_each(|(term, ..)| sizes[term as usize] += 1);
-        let mut order: Vec<u32> =
-            (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
-        order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
-
-        // 5. Lay out terms and postings in order, and fill them (a counting sort by term).
-        let mut index = Index { lengths, ..Index::default() };
-        index.documents = entries.iter().map(|entry| Arc::downgrade(&entry.document)).collect();
-        let total = sizes.iter().sum();
-        index.places = vec![0; total];
-        index.counts = vec![Count::default(); total];
-        // From here on `sizes` holds the position of the next posting of each term.
-        let mut at = 0;
-        let stems = Stems::new();
-        for term in &order {
-            let text = &terms.list[*term as usize];
-            let word = !text.starts_with([PAIR, ' ']);
-            index.not_words += u32::from(!word);
-            index.letters.push(letters(text));
-            index.stems.push(match earlier.stems.get(*term as usize) {
-                Some(length) => *length,
-                // Words are at most 64 bytes long, and a stem adds at most one letter.
-                None if word => stems.of(text).len() as u8,
-                None => 0,
-            });
-            index.text.push_str(text);
-            index.ends.push(index.text.len());
-            let size = std::mem::replace(&mut sizes[*term as usize], at);
-            at += size;
-            index.posting_ends.push(at);
+    fn of(main: Layer, over: Layer, before: Option<&Index>, count: usize) -> Index {
+        let mut index = Index { main, over, ..Index::default() };
+        index.lengths = vec![Lengths::default(); count];
+        index.origins = vec![NONE; count];
+        for (layer, bit) in [(&index.main, 0), (&index.over, OVER)] {
+            for (at, place) in (0..).zip(&layer.places).filter(|(_, place)| **place != NONE) {
+                index.lengths[*place as usize] = layer.segment.lengths()[at as usize];
+                index.origins[*place as usize] = at | bit;
+            }
         }
-        for (term, place, count) in all() {
-            let next = &mut sizes[term as usize];
-            index.places[*next] = place;
-            index.counts[*next] = count;
-            *next += 1;
-        }
-        index.sort_postings();
-        let long = |term: &u32| {
-            index.term(*term).len() >= LONG
-                && index.postings(*term).1.iter().any(|count| count.names() > 0)
-        };
-        let terms = (index.not_words..index.term_count()).filter(long);
-        index.long = terms.map(|term| (index.letters[term as usize], term)).collect();
+        index.join_terms(before);
         index
     }
 
-    /// Postings of new documents were appended after those that were copied.
-    fn sort_postings(&mut self) {
-        let mut pairs: Vec<(u32, Count)> = Vec::new();
-        for term in 0..self.term_count() {
-            let range = self.range(term);
-            let places = &self.places[range.clone()];
-            if places.is_sorted() {
-                continue;
-            }
-            pairs.clear();
-            pairs.extend(places.iter().copied().zip(self.counts[range.clone()].iter().copied()));
-            pairs.sort_unstable_by_key(|(place, _)| *place);
-            for (at, (place, count)) in range.zip(&pairs) {
-                self.places[at] = *place;
-                self.counts[at] = *count;
+    /// Numbers the terms of the second segment. Both have theirs in the same order.
+    fn join_terms(&mut self, before: Option<&Index>) {
+        let (main, over) = (&self.main.segment, &self.over.segment);
+        let (mut from, mut known) = (0, 0);
+        for term in 0..over.term_count() {
+            let text = over.term(term);
+            // Of the index before, whose terms are in the same order too.
+            let carried = before.and_then(|before| {
+                let old = &before.over.segment;
+                known =
+                    lower_bound(known..old.term_count().min(known + 8), |at| old.term(at) < text);
+                let is_it = known < old.term_count() && old.term(known) == text;
+                is_it.then(|| before.in_main[known as usize])
+            });
+            let number = carried.unwrap_or_else(|| {
+                from = lower_bound(from..main.term_count(), |at| main.term(at) < text);
+                match from < main.term_count() && main.term(from) == text {
+                    true => from,
+                    false => NONE,
+                }
+            });
+            self.in_main.push(number);
+            match number {
+                NONE => {
+                    self.fresh.push(term);
+                    self.fresh_not_words += u32::from(term < over.not_words());
+                }
+                number => self.in_over.push((number, term)),
             }
         }
     }
 
-    /// The number of terms. They are numbered in order.
+    /// The number of terms. Those of the first segment come first, and each segment's are in order.
     pub fn term_count(&self) -> u32 {
-        self.ends.len() as u32
+        self.main.segment.term_count() + self.fresh.len() as u32
     }
 
-    /// The lengths of each document.
+    /// The order of two terms by their texts.
+    pub fn order(&self, one: u32, other: u32) -> Ordering {
+        let main = self.main.segment.term_count();
+        match (one < main) == (other < main) {
+            true => one.cmp(&other),
+            false => self.term(one).cmp(self.term(other)),
+        }
+    }
+
+    /// The lengths of each entry's document.
     pub fn lengths(&self) -> &[Lengths] {
         &self.lengths
     }
 
+    /// The segment of a term, and its number there.
+    fn of_term(&self, term: u32) -> (&Segment, u32) {
+        match term.checked_sub(self.main.segment.term_count()) {
+            None => (&self.main.segment, term),
+            Some(fresh) => (&self.over.segment, self.fresh[fresh as usize]),
+        }
+    }
+
+    /// The number of a term in each segment that has it.
+    fn numbers(&self, term: u32) -> [Option<u32>; 2] {
+        match term.checked_sub(self.main.segment.term_count()) {
+            None => {
+                let over = self.in_over.binary_search_by_key(&term, |(main, _)| *main);
+                [Some(term), over.ok().map(|at| self.in_over[at].1)]
+            }
+            Some(fresh) => [None, Some(self.fresh[fresh as usize])],
+        }
+    }
+
+    /// The number of a term that the second segment has.
+    fn number_of(&self, over: u32) -> u32 {
+        match self.in_main[over as usize] {
+            NONE => {
+                // It is among them, so there is no other case.
+                let fresh = self.fresh.binary_search(&over).unwrap_or_else(|at| at);
+                self.main.segment.term_count() + fresh as u32
+            }
+            number => number,
+        }
+    }
+
     /// The number of bytes of a word's stem.
     pub fn stem_length(&self, term: u32) -> usize {
-        self.stems[term as usize].into()
+        let (segment, term) = self.of_term(term);
+        segment.stem_length(term)
     }
 
     /// The long words of names that may contain a text. A cheap filter, as
     /// [`maybe_within`](Index::maybe_within).
-    pub fn maybe_containing(&self, text: &str) -> impl Iterator<Item = u32> + '_ {
+    pub fn maybe_containing(&self, text: &str) -> Vec<u32> {
         let own = letters(text);
-        let maybe = self.long.iter().filter(move |(letters, _)| own & !letters == 0);
-        maybe.map(|(_, term)| *term)
+        let over = self.over.segment.maybe_containing(own).map(|term| self.number_of(term));
+        let mut found: Vec<u32> = self.main.segment.maybe_containing(own).chain(over).collect();
+        found.sort_unstable_by(|one, other| self.order(*one, *other));
+        found.dedup();
+        found
     }
 
     /// The term with this number.
     pub fn term(&self, term: u32) -> &str {
-        let start = before(&self.ends, term);
-        &self.text[start..self.ends[term as usize]]
+        let (segment, term) = self.of_term(term);
+        segment.term(term)
     }
 
-    fn range(&self, term: u32) -> Range<usize> {
-        before(&self.posting_ends, term)..self.posting_ends[term as usize]
+    /// The postings of a term: places of entries, and counts.
+    pub fn postings(&self, term: u32) -> impl Iterator<Item = (u32, Count)> + '_ {
+        let [main, over] = self.numbers(term);
+        self.main.postings(main).chain(self.over.postings(over))
     }
 
-    /// The postings of a term.
-    pub fn postings(&self, term: u32) -> Postings<'_> {
-        let range = self.range(term);
-        (&self.places[range.clone()], &self.counts[range])
-    }
-
-    /// How often a document has a term.
+    /// How often an entry's document has a term.
     pub fn count(&self, term: u32, place: u32) -> Option<Count> {
-        let (places, counts) = self.postings(term);
-        Some(counts[places.binary_search(&place).ok()?])
+        let origin = *self.origins.get(place as usize)?;
+        let [main, over] = self.numbers(term);
+        match origin & OVER {
+            _ if origin == NONE => None,
+            0 => self.main.segment.count(main?, origin),
+            _ => self.over.segment.count(over?, origin & !OVER),
+        }
     }
 
     /// The number of a term.
     pub fn find(&self, term: &str) -> Option<u32> {
-        let at = self.lower_bound(0, |other| other < term);
-        (at < self.term_count() && self.term(at) == term).then_some(at)
+        let is = |at: &u32| *at < self.term_count() && self.term(*at) == term;
+        let main = self.main.segment.term_count();
+        let first = |range: Range<u32>| lower_bound(range, |at| self.term(at) < term);
+        Some(first(0..main))
+            .filter(|at| *at < main && is(at))
+            .or_else(|| Some(first(main..self.term_count())).filter(is))
     }
 
-    /// The numbers of the words with a prefix.
-    pub fn prefixed(&self, prefix: &str) -> Range<u32> {
-        let start = self.lower_bound(self.not_words, |other| other < prefix);
-        let end = self.lower_bound(start, |other| other.starts_with(prefix));
-        start..end
+    /// The numbers of the words with a prefix, in two ranges.
+    pub fn prefixed(&self, prefix: &str) -> [Range<u32>; 2] {
+        let main = &self.main.segment;
+        let words = [
+            main.not_words()..main.term_count(),
+            main.term_count() + self.fresh_not_words..self.term_count(),
+        ];
+        words.map(|words| {
+            let start = lower_bound(words.clone(), |at| self.term(at) < prefix);
+            start..lower_bound(start..words.end, |at| self.term(at).starts_with(prefix))
+        })
     }
 
     /// The numbers of words that may be within `limit` edits of a word. A cheap filter: it passes
     /// all of those, and few others.
     pub fn maybe_within(&self, word: &str, limit: usize) -> impl Iterator<Item = u32> + '_ {
         let own = letters(word);
-        let few =
-            move |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
-        let range = self.not_words as usize..self.letters.len();
-        let far = move |other: &u64| !few(own & !other) || !few(other & !own);
-        let close = self.letters[range].iter().enumerate().filter(move |(_, other)| !far(other));
-        close.map(|(at, _)| at as u32 + self.not_words)
-    }
-
-    fn lower_bound(&self, from: u32, before: impl Fn(&str) -> bool) -> u32 {
-        let (mut low, mut high) = (from, self.term_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match before(self.term(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
-    }
-}
-
-fn before(ends: &[usize], at: u32) -> usize {
-    at.checked_sub(1).map_or(0, |at| ends[at as usize])
-}
-
-/// A bit for each kind of character. One edit removes at most one kind and adds at most one.
-fn letters(word: &str) -> u64 {
-    word.chars().fold(0, |bits, c| {
-        bits | 1
-            << match c {
-                'a'..='z' => c as u32 - 'a' as u32,
-                '0'..='9' => 26 + c as u32 - '0' as u32,
-                _ => 36 + c as u32 % 28,
-            }
-    })
-}
-
-/// The terms by number, and the counts of the document that is being read.
-#[derive(Default)]
-struct TermCounts {
-    numbers: FxHashMap<Arc<str>, u32>,
-    list: Vec<Arc<str>>,
-    counts: Vec<Count>,
-    touched: Vec<u32>,
-    folded: String,
-    pairs: Pairs,
-}
-
-impl TermCounts {
-    fn number(&mut self, term: &str) -> u32 {
-        if let Some(number) = self.numbers.get(term) {
-            return *number;
-        }
-        let number = self.list.len() as u32;
-        let term: Arc<str> = Arc::from(term);
-        self.numbers.insert(term.clone(), number);
-        self.list.push(term);
-        self.counts.push(Count::default());
-        number
-    }
-
-    /// Appends the postings of a document, and returns its lengths.
-    fn read(&mut self, place: u32, entry: &Entry, out: &mut Vec<(u32, u32, Count)>) -> Lengths {
-        let fields = entry.fields();
-        let mut lengths =
-            Lengths { name: self.name(&entry.name, WHOLE_NAME), ..Lengths::default() };
-        for alias in &fields.aliases {
-            self.name(alias, WHOLE_ALIAS);
-        }
-        let tags = fields.tags.iter().map(|tag| (tag.as_str(), weight::TAG));
-        let triggers = fields.triggers.iter().map(|trigger| (trigger.as_str(), weight::TRIGGER));
-        let title = entry.title.as_deref().unwrap_or("");
-        let texts = [(title, weight::TITLE), (entry.description(), weight::DESCRIPTION)];
-        for (text, weight) in tags.chain(triggers).chain(texts) {
-            lengths.head += self.identifiers(text, Count::new(0, weight));
-        }
-        for heading in sections::headings(entry.body()) {
-            self.text(heading.title, |_| Count::new(0, weight::HEADING));
-        }
-        let body = |start| Count { body: 1, parts: part(start), ..Count::default() };
-        lengths.body = self.text(entry.body(), body);
-        for term in self.touched.drain(..) {
-            out.push((term, place, std::mem::take(&mut self.counts[term as usize])));
-        }
-        lengths
-    }
-
-    fn name(&mut self, name: &str, count: u8) -> u32 {
-        self.term(&whole(name), Count::new(count, 0));
-        self.identifiers(name, Count::new(1, 0))
-    }
-
-    /// Adds words, their parts if a word is several written as one, and pairs of words that follow
-    /// each other. Returns the number of words or parts.
-    fn identifiers(&mut self, text: &str, count: Count) -> u32 {
-        let (mut pairs, mut length) = (std::mem::take(&mut self.pairs), 0);
-        pairs.end();
-        for place in words(text) {
-            self.hyphenated(text, &place, count);
-            let word = &text[place];
-            let parts = parts(word);
-            if parts.len() > 1 {
-                self.word(word, count);
-            }
-            for part in parts {
-                self.word(part, count);
-                if let Some(pair) = pairs.next(&self.folded) {
-                    self.term(pair, count);
-                }
-                length += 1;
-            }
-        }
-        self.pairs = pairs;
-        length
-    }
-
-    /// Adds words, counted by their places, and returns their number.
-    fn text(&mut self, text: &str, count: impl Fn(usize) -> Count) -> u32 {
-        let mut length: u32 = 0;
-        for place in words(text) {
-            self.hyphenated(text, &place, count(place.start));
-            self.word(&text[place.clone()], count(place.start));
-            length = length.saturating_add(1);
-        }
-        length
-    }
-
-    fn hyphenated(&mut self, text: &str, place: &Range<usize>, count: Count) {
-        if let Some(word) = hyphenated(text, place) {
-            self.word(&word, count);
-        }
-    }
-
-    /// Adds a word, and leaves its last term in `folded`.
-    fn word(&mut self, word: &str, count: Count) {
-        let mut folded = std::mem::take(&mut self.folded);
-        folded.clear();
-        for piece in pieces(word).filter(|piece| piece.len() <= LONGEST) {
-            fold(&word[piece], &mut folded);
-            stem(&mut folded);
-            self.term(&folded, count);
-        }
-        self.folded = folded;
-    }
-
-    fn term(&mut self, term: &str, count: Count) {
-        if term.is_empty() {
-            return;
-        }
-        let number = self.number(term);
-        let counted = &mut self.counts[number as usize];
-        if *counted == Count::default() {
-            self.touched.push(number);
-        }
-        counted.add(count);
+        let main = &self.main.segment;
+        let words = (main.not_words()..main.term_count())
+            .chain(main.term_count() + self.fresh_not_words..self.term_count());
+        words.filter(move |term| {
+            let (segment, term) = self.of_term(*term);
+            segment.may_be_within(term, own, limit)
+        })
     }
 }

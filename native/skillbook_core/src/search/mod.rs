@@ -29,6 +29,7 @@ pub(crate) mod rank;
 pub mod rivals;
 pub mod rows;
 pub(crate) mod scope;
+mod segment;
 pub(crate) mod snippet;
 mod stems;
 pub(crate) mod terms;

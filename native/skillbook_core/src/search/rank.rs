@@ -39,16 +39,15 @@ impl Scores {
         for (term, share) in &word.terms {
             // Entries that the view does not list have weights of 0. They add nothing, and they do
             // not count for the rarity either.
-            let (places, counts) = index.postings(*term);
-            for (place, count) in places.iter().zip(counts) {
-                let weights = &scope.weights[*place as usize];
-                let occurrences = &mut self.occurrences[*place as usize];
-                let more = share * weights.occurrences(*count);
+            index.postings(*term).for_each(|(place, count)| {
+                let weights = &scope.weights[place as usize];
+                let occurrences = &mut self.occurrences[place as usize];
+                let more = share * weights.occurrences(count);
                 if *occurrences == 0.0 && more > 0.0 {
-                    self.having.push(*place);
+                    self.having.push(place);
                 }
                 *occurrences += more;
-            }
+            });
         }
         // A word is as rare as all its terms together.
         let weight = word.weight * scope.rarity(self.having.len() as u32).powf(RARITY);
@@ -63,12 +62,11 @@ impl Scores {
 
     /// Adds a pair of words or a whole name. It is not a further word that an entry could lack.
     fn add_term(&mut self, index: &Index, scope: &Scope, term: u32, share: f32) {
-        let (places, counts) = index.postings(term);
-        let listed = || places.iter().zip(counts).filter(|(place, _)| scope.lists(**place));
+        let listed = || index.postings(term).filter(|(place, _)| scope.lists(*place));
         let rarity = scope.rarity(listed().count() as u32).powf(RARITY);
         for (place, count) in listed() {
-            let occurrences = scope.weights[*place as usize].occurrences(*count);
-            self.total[*place as usize] +=
+            let occurrences = scope.weights[place as usize].occurrences(count);
+            self.total[place as usize] +=
                 share * rarity * (K1 + 1.0) * occurrences / (K1 + occurrences);
         }
     }

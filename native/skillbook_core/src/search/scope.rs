@@ -72,9 +72,9 @@ impl Scope {
         // One bit for each entry fits into the processor's cache; the weights do not.
         let mut searched = vec![0u64; lengths.len().div_ceil(BITS as usize)];
         listed().for_each(|id| searched[(id / BITS) as usize] |= 1 << (id % BITS));
-        let has = |id: &u32| searched[(id / BITS) as usize] >> (id % BITS) & 1 == 1;
+        let has = |id: u32| searched[(id / BITS) as usize] >> (id % BITS) & 1 == 1;
         for term in 0..index.term_count() {
-            let had = index.postings(term).0.iter().any(has);
+            let had = index.postings(term).any(|(place, _)| has(place));
             terms[(term / BITS) as usize] |= u64::from(had) << (term % BITS);
         }
         Scope { count, weights, terms }

@@ -101,7 +101,7 @@ impl QueryTerms {
         let chunks = text.split_whitespace();
         let mut names: Vec<u32> =
             chunks.clone().filter_map(|chunk| finder.find(&whole(chunk))).take(NAMES).collect();
-        names.sort_unstable();
+        names.sort_unstable_by(|one, other| index.order(*one, *other));
         names.dedup();
         // `email.send` is a name and two words.
         let mut query_words: Vec<QueryWord> =
@@ -112,7 +112,7 @@ impl QueryTerms {
             .filter_map(|word| finder.find(pairs.next(&word.term)?))
             .take(WORDS)
             .collect();
-        pairs.sort_unstable();
+        pairs.sort_unstable_by(|one, other| index.order(*one, *other));
         pairs.dedup();
         // Of a repeated word the last stays, because the last word may be a prefix.
         let mut at = 0;
@@ -162,6 +162,11 @@ fn cut(text: &str) -> &str {
 impl Finder<'_> {
     fn find(&self, term: &str) -> Option<u32> {
         self.index.find(term).filter(|term| self.scope.has(*term))
+    }
+
+    /// The words with a prefix that an entry has.
+    fn had_prefixed(&self, prefix: &str) -> impl Iterator<Item = u32> + '_ {
+        self.index.prefixed(prefix).into_iter().flat_map(|range| self.scope.had(range))
     }
 
     /// The words of a part of the query without spaces.
@@ -245,7 +250,7 @@ impl Finder<'_> {
         }
         // A term counts once, for the best reason.
         terms.sort_unstable_by(|(one, share), (other, than)| {
-            one.cmp(other).then(than.total_cmp(share))
+            self.index.order(*one, *other).then(than.total_cmp(share))
         });
         terms.dedup_by_key(|(term, _)| *term);
         out.push(Word { terms, weight, function: false });
@@ -261,7 +266,7 @@ impl Finder<'_> {
         // Forms may differ in the last letter of the stem: `query` and `queries` have `queri`.
         let start = prefix_of(stem, SIMILAR_LETTERS.min(letters - 1));
         let mut found = Vec::new();
-        for term in self.scope.had(self.index.prefixed(start)) {
+        for term in self.had_prefixed(start) {
             let length = self.index.stem_length(term);
             let other = self.index.term(term);
             let common = common(stem, other).min(length);
@@ -273,7 +278,7 @@ impl Finder<'_> {
             }
         }
         found.sort_unstable_by(|(one, term), (other, than)| {
-            other.total_cmp(one).then(term.cmp(than))
+            other.total_cmp(one).then(self.index.order(*term, *than))
         });
         out.extend(found.into_iter().take(EXPANDED).map(|(share, term)| (term, share)));
     }
@@ -285,12 +290,11 @@ impl Finder<'_> {
             return;
         }
         let named = |term: &u32| {
-            let (places, counts) = self.index.postings(*term);
-            let named =
-                |(place, count): (&u32, &Count)| count.names() > 0 && self.scope.lists(*place);
-            places.iter().zip(counts).any(named)
+            let named = |(place, count): (u32, Count)| count.names() > 0 && self.scope.lists(place);
+            self.index.postings(*term).any(named)
         };
-        let terms = self.index.maybe_containing(stem).filter(|term| self.scope.has(*term));
+        let terms = self.index.maybe_containing(stem).into_iter();
+        let terms = terms.filter(|term| self.scope.has(*term));
         let found = terms.filter(named).filter_map(|term| {
             let compound = self.index.term(term);
             let at = compound.find(stem)?;
@@ -309,9 +313,12 @@ impl Finder<'_> {
     fn longer(&self, word: &QueryWord, share: f32, exact: Option<u32>, out: &mut Vec<(u32, f32)>) {
         let folded = word.folded.as_str();
         // The terms that add the fewest letters are the most likely, so the limit cuts the others.
-        let terms = self.scope.had(self.index.prefixed(folded));
+        let terms = self.had_prefixed(folded);
         let mut longer: Vec<u32> = terms.filter(|term| Some(*term) != exact).collect();
-        longer.sort_unstable_by_key(|term| (self.index.term(*term).len(), *term));
+        let length = |term: u32| self.index.term(term).len();
+        longer.sort_unstable_by(|one, other| {
+            length(*one).cmp(&length(*other)).then_with(|| self.index.order(*one, *other))
+        });
         out.extend(
             longer.into_iter().take(EXPANDED).map(|term| {
                 (term, share * folded.len() as f32 / self.index.term(term).len() as f32)
@@ -384,7 +391,9 @@ impl Finder<'_> {
         };
         let terms = self.index.maybe_within(word, limit).filter(|term| self.scope.has(*term));
         let mut close: Vec<_> = terms.filter_map(distance).collect();
-        close.sort_unstable();
+        close.sort_unstable_by(|(near, one), (far, other)| {
+            near.cmp(far).then_with(|| self.index.order(*one, *other))
+        });
         let fewest = close.first().map_or(0, |(distance, _)| *distance);
         let best = close.into_iter().take_while(|(distance, _)| *distance == fewest).take(EXPANDED);
         best.map(|(distance, term)| (term, MISSPELT / distance as f32)).collect()

@@ -46,6 +46,9 @@ pub struct CachedCatalog {
     scopes: Mutex<Recent<Profile, Arc<Scope>>>,
     /// Shared by all generations.
     prompts: OnceLock<Arc<Prompts>>,
+    /// The catalog of the entries that all readers of a book have in common, whose search index is
+    /// a part of this one's.
+    base: Option<Arc<CachedCatalog>>,
 }
 
 impl Deref for CachedCatalog {
@@ -75,7 +78,13 @@ impl CachedCatalog {
             visible,
             scopes,
             prompts,
+            base: None,
         }
+    }
+
+    /// The same of a catalog that has the entries of a base and more.
+    pub(super) fn over(base: Arc<CachedCatalog>, catalog: Catalog) -> CachedCatalog {
+        CachedCatalog { base: Some(base), ..CachedCatalog::new(catalog) }
     }
 
     /// The names, prepared for suggestions.
@@ -129,7 +138,8 @@ impl CachedCatalog {
     pub(super) fn search_index(&self) -> &Index {
         self.search.get_or_init(|| {
             let earlier = lock(&self.earlier_search).take();
-            Index::new(self.entries(), earlier.as_deref().unwrap_or(&Index::default())).into()
+            let base = self.base.as_ref().map(|base| base.search_index());
+            Index::new(self.entries(), earlier.as_deref(), base).into()
         })
     }
 

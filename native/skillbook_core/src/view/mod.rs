@@ -5,7 +5,8 @@
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
 //! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a
-//! request), `why` (the words behind a search). So none of them can forget the check.
+//! request), `why` (the words behind a search). So none of them can forget the check. `parts` makes
+//! the catalogs of the readers of a book with a store.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,6 +31,7 @@ mod cached;
 mod classes;
 pub mod domain;
 pub mod help;
+mod parts;
 mod profile;
 mod recent;
 mod relations;
@@ -44,6 +46,7 @@ mod visible;
 pub mod why;
 
 pub use cached::CachedCatalog;
+pub use parts::{Change, Parts};
 pub use profile::{sees, Profile};
 pub use spelling::spelling;
 pub use view::View;

@@ -49,6 +49,12 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         }
     }
 
+    /// Keeps the values that pass.
+    pub fn retain(&mut self, keep: impl Fn(&V) -> bool) {
+        self.values.retain(|_, used| keep(&used.value));
+        self.bytes = self.values.values().map(|used| used.bytes).sum();
+    }
+
     fn forget(&mut self) {
         let mut times: Vec<u64> = self.values.values().map(|used| used.at).collect();
         let (_, limit, _) = times.select_nth_unstable((self.values.len() - 1) / 4);

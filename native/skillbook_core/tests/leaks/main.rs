@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod everything;
+mod parts;
 mod spec;
 mod world;
 

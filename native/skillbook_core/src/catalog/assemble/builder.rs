@@ -449,6 +449,7 @@ impl<'a> Builder<'a> {
             files: Vec::new(),
             digest: Default::default(),
             embedded: Default::default(),
+            kept: Default::default(),
         }
     }
 

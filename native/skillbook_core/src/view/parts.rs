@@ -1,0 +1,482 @@
+//! The catalogs of a book's readers, each made of the parts that its readers may see.
+//!
+//! What all readers have in common, such as files and code, is the base. Records of the store belong
+//! to [classes](crate::catalog::records::Class), and a profile reads some of them. Its catalog is
+//! the base with the records of these classes. So a write to one tenant's store leaves the catalogs
+//! of others as they are, and what a reader costs depends on what it sees.
+//!
+//! A catalog is made when a reader comes and its parts have changed, from the one before. Readers of
+//! the same classes share it. Those that were not read for a while are forgotten.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use skillbook_core::page::record::{Origin, Record};
+//! use skillbook_core::source::{Source, SourceKind};
+//! use skillbook_core::tenant::Tenant;
+//! use skillbook_core::view::{Parts, Profile};
+//!
+//! let source = Source { root: "/store".into(), kind: SourceKind::Stored, ..Source::default() };
+//! let parts = Parts::new(Some(Arc::new(source)));
+//! # let note = |id, tenant: &str| Record {
+//! #     id,
+//! #     name: "weekly".into(),
+//! #     is_skill: false,
+//! #     title: String::new(),
+//! #     description: String::new(),
+//! #     content: "# Weekly plan".into(),
+//! #     tags: Vec::new(),
+//! #     tenant: Tenant::One(tenant.into()),
+//! #     labels: Vec::new(),
+//! #     include_in_prompt: true,
+//! #     proactive_for: Vec::new(),
+//! #     excluded_for: Vec::new(),
+//! #     origin: Origin::User,
+//! #     version: 1,
+//! #     schedule: None,
+//! #     timezone: None,
+//! #     writers: Vec::new(),
+//! # };
+//! // Both tenants have a record `weekly`.
+//! parts.put(vec![note(1, "acme"), note(2, "globex")], &[]);
+//! let acme = Profile { tenant: Tenant::One("acme".into()), ..Profile::unrestricted() };
+//! let view = parts.view(&acme)?;
+//! assert_eq!(view.catalog().entries().len(), 1);
+//!
+//! parts.put(Vec::new(), &[2]);
+//! assert!(parts.view(&acme)?.is_same(&view), "nothing has changed for acme");
+//! # Ok::<(), skillbook_core::glob::BadGlob>(())
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cached::CachedCatalog;
+use super::profile::{Profile, Rule};
+use super::recent::Recent;
+use super::view::View;
+use crate::catalog::assemble::Assembled;
+use crate::catalog::changes::Changes;
+use crate::catalog::entry::Entry;
+use crate::catalog::handlers::HandlerProblems;
+use crate::catalog::records::{RecordChange, Records};
+use crate::catalog::scheduled::scheduled;
+use crate::catalog::{called, Catalog};
+use crate::glob::BadGlob;
+use crate::page::record::Record;
+use crate::source::Source;
+use crate::tenant::Tenant;
+
+/// The profiles whose classes are known, and the catalogs that are kept, at most.
+const MAX_PROFILES: usize = 16_384;
+const MAX_CATALOGS: usize = 8_192;
+/// The bytes of the catalogs, without their entries.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
+/// The bytes that a catalog takes for each of its entries, and at least.
+const ENTRY_BYTES: usize = 96;
+const CATALOG_BYTES: usize = 2_048;
+/// After so many changes a catalog that has not been read since is dropped, and with it the entries
+/// that only it still has.
+const STALE: u64 = 1_024;
+
+/// The catalogs of a book's readers.
+#[derive(Debug)]
+pub struct Parts {
+    state: RwLock<State>,
+    /// The number of the state, to see without a lock that nothing has changed.
+    number: AtomicU64,
+    readers: Mutex<Recent<Profile, Reader>>,
+    made: Mutex<Recent<Own, Made>>,
+}
+
+/// All that catalogs are made from.
+#[derive(Debug)]
+struct State {
+    /// Counts the changes.
+    number: u64,
+    base: Arc<CachedCatalog>,
+    /// The number of the last change of the base.
+    changed: u64,
+    /// The sources in their order; `None` in the place of the records.
+    sources: Arc<[Option<Assembled>]>,
+    records: Records,
+    /// The names of the base's entries by what they are called, made when a record is written.
+    called: OnceLock<FxHashMap<String, Vec<Arc<str>>>>,
+}
+
+/// The classes of records in a catalog, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Own {
+    All,
+    These(Arc<[u32]>),
+}
+
+/// The classes that a profile reads, among those that there were.
+#[derive(Debug, Clone)]
+struct Reader {
+    own: Own,
+    known: usize,
+    renumbered: u64,
+    /// The number of the last state for which these and their catalog were found to be right, and
+    /// of the state that the catalog was made from.
+    right: u64,
+    from: u64,
+}
+
+/// A catalog, the number of the state that it was made from, and of the last one that somebody
+/// read it in.
+#[derive(Debug, Clone)]
+struct Made {
+    catalog: Arc<CachedCatalog>,
+    from: u64,
+    read: u64,
+}
+
+/// The names that differ between two generations, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The number of the generation.
+    pub number: u64,
+    /// Names that had no entry.
+    pub added: Vec<Arc<str>>,
+    /// Names of which an entry differs.
+    pub changed: Vec<Arc<str>>,
+    /// Names that have no entry any more.
+    pub removed: Vec<Arc<str>>,
+}
+
+impl State {
+    fn new(sources: Vec<Option<Assembled>>, records: Records) -> State {
+        let base = Arc::new(CachedCatalog::new(Catalog::build(0, Vec::new())));
+        let (number, changed, called) = Default::default();
+        State { number, base, changed, sources: sources.into(), records, called }
+    }
+
+    /// The classes that a profile reads. Of those that were known before, no rule is asked again.
+    fn read_by(&self, profile: &Profile, before: Option<Reader>) -> Result<Reader, BadGlob> {
+        let (known, renumbered) = (self.records.classes().len(), self.records.renumbered());
+        let number = self.number;
+        let reader = |own| Reader { own, known, renumbered, right: number, from: number };
+        if profile.tenant == Tenant::All && profile.grants.is_none() {
+            return Ok(reader(Own::All));
+        }
+        let rule = Rule::new(profile)?;
+        let reads = |class: &u32| {
+            let class = &self.records.classes()[*class as usize];
+            rule.admits_class(&class.tenant, &class.labels)
+        };
+        let own: Vec<u32> = match before {
+            // New classes have the highest numbers.
+            Some(Reader { own: Own::These(own), known: before, renumbered: same, .. })
+                if same == renumbered =>
+            {
+                let new = (before as u32..known as u32).filter(reads);
+                own.iter().copied().chain(new).collect()
+            }
+            _ if profile.tenant == Tenant::All => (0..known as u32).filter(reads).collect(),
+            // The classes of other tenants need not be looked at.
+            _ => {
+                let tenants = BTreeSet::from([None, profile.tenant.name()]);
+                let tenants = tenants.into_iter().map(|name| name.map(str::to_owned).into());
+                let classes = tenants.flat_map(|tenant| self.records.of_tenant(&tenant));
+                let own: BTreeSet<u32> = classes.filter(reads).collect();
+                own.into_iter().collect()
+            }
+        };
+        Ok(reader(Own::These(own.into())))
+    }
+
+    /// The classes of the tenants that a tenant reads, with any labels.
+    fn read_by_tenant(&self, seer: &Tenant) -> Own {
+        if *seer == Tenant::All {
+            return Own::All;
+        }
+        let classes = self.records.classes();
+        let own = (0..classes.len() as u32).filter(|at| seer.reads(&classes[*at as usize].tenant));
+        Own::These(own.collect())
+    }
+
+    /// Whether nothing of a catalog has changed since this number.
+    fn is_right(&self, classes: &Own, from: u64) -> bool {
+        let unchanged = |at: &u32| self.records.classes()[*at as usize].changed <= from;
+        match classes {
+            Own::All => self.number == from,
+            Own::These(own) => self.changed <= from && own.iter().all(unchanged),
+        }
+    }
+
+    /// The records of some classes.
+    fn records(&self, classes: &Own) -> Assembled {
+        match classes {
+            Own::All => self.records.assembled(0..self.records.classes().len() as u32),
+            Own::These(own) => self.records.assembled(own.iter().copied()),
+        }
+    }
+
+    /// The names whose entries a change of a record concerns: its own, and those of the base with
+    /// its name, its title or an alias of it.
+    fn concerned(&self, change: &RecordChange, names: &mut FxHashSet<Arc<str>>) {
+        let of_base = self.called.get_or_init(|| {
+            let mut names: FxHashMap<String, Vec<Arc<str>>> = FxHashMap::default();
+            for entry in self.base.entries() {
+                for text in called(entry) {
+                    names.entry(text.to_owned()).or_default().push(entry.name.clone());
+                }
+            }
+            names
+        });
+        for entry in change.before.iter().chain(&change.after) {
+            names.insert(entry.name.clone());
+            let aliases = entry.fields().aliases.iter().map(String::as_str);
+            for text in called(entry).chain(aliases) {
+                names.extend(of_base.get(text).into_iter().flatten().cloned());
+            }
+        }
+    }
+
+    /// Whether an entry has this name, for anybody.
+    fn has(&self, name: &str) -> bool {
+        self.base.named(name).next().is_some() || self.records.named(name).next().is_some()
+    }
+}
+
+impl Parts {
+    /// Without any entry. The source is that of the records, if there are some.
+    pub fn new(stored: Option<Arc<Source>>) -> Parts {
+        let sources = stored.iter().map(|_| None).collect();
+        let records = Records::new(stored.unwrap_or_default());
+        let readers = Mutex::new(Recent::new(MAX_PROFILES, usize::MAX));
+        let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
+        let state = RwLock::new(State::new(sources, records));
+        Parts { state, number: AtomicU64::new(0), readers, made }
+    }
+
+    /// The number of the current generation, which counts the changes.
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The problems of handlers.
+    pub fn handlers(&self) -> Arc<HandlerProblems> {
+        self.state().base.handlers().clone()
+    }
+
+    /// Replaces the base. The sources are in their order, with `None` in the place of the records.
+    pub fn publish(
+        &self,
+        sources: Vec<Option<Assembled>>,
+        handlers: Arc<HandlerProblems>,
+    ) -> Change {
+        let before = self.state().base.clone();
+        let none = Assembled::default();
+        let assembled = sources.iter().map(|source| source.as_ref().unwrap_or(&none));
+        let catalog = Catalog::build_after(Some(&before), self.number() + 1, assembled);
+        let base = Arc::new(CachedCatalog::new(catalog.with_handlers(handlers)));
+        base.follow(&before);
+        let mut state = self.state_mut();
+        let number = state.number + 1;
+        state.base = base.clone();
+        state.changed = number;
+        state.sources = sources.into();
+        state.called = OnceLock::new();
+        self.set(&mut state, number);
+        drop(state);
+        // Nobody was there to see the first generation come.
+        if number == 1 {
+            return Change { number, ..Change::default() };
+        }
+        let changes = Changes::between_generations(&before, &base);
+        let names = |entries: &[&Arc<Entry>]| entries.iter().map(|e| e.name.clone()).collect();
+        let (added, changed) = (names(&changes.added), names(&changes.changed));
+        Change { number, added, changed, removed: names(&changes.removed) }
+    }
+
+    /// Adds or replaces records, and removes others by id. There is no new generation if nothing
+    /// differs.
+    pub fn put(&self, records: Vec<Record>, removed: &[i64]) -> Change {
+        let mut state = self.state_mut();
+        let number = state.number + 1;
+        let changes = state.records.put(records, removed, number);
+        if changes.is_empty() {
+            return Change { number: state.number, ..Change::default() };
+        }
+        let mut names = FxHashSet::default();
+        changes.iter().for_each(|change| state.concerned(change, &mut names));
+        // A name had an entry before if an entry of it went, or one has it that did not come now.
+        let gone: FxHashSet<&Arc<str>> =
+            changes.iter().filter_map(|change| Some(&change.before.as_ref()?.name)).collect();
+        let come: FxHashSet<*const Entry> =
+            changes.iter().filter_map(|change| change.after.as_ref().map(Arc::as_ptr)).collect();
+        let mut change = Change { number, ..Change::default() };
+        for name in names {
+            let mut records = state.records.named(&name).map(Arc::as_ptr);
+            let before = gone.contains(&name)
+                || state.base.named(&name).next().is_some()
+                || records.any(|entry| !come.contains(&entry));
+            match (before, state.has(&name)) {
+                (false, true) => change.added.push(name),
+                (true, false) => change.removed.push(name),
+                (false, false) => {}
+                (true, true) => change.changed.push(name),
+            }
+        }
+        self.set(&mut state, number);
+        drop(state);
+        for names in [&mut change.added, &mut change.changed, &mut change.removed] {
+            names.sort_unstable();
+        }
+        if number.is_multiple_of(STALE) {
+            lock(&self.made).retain(|made| made.read + STALE > number);
+        }
+        change
+    }
+
+    /// The ids of the records, in order.
+    pub fn record_ids(&self) -> Vec<i64> {
+        self.state().records.ids().collect()
+    }
+
+    /// The view of a profile.
+    pub fn view(&self, profile: &Profile) -> Result<View, BadGlob> {
+        if let Some(view) = self.cached(profile) {
+            return Ok(view);
+        }
+        let before = lock(&self.readers).get(profile).cloned();
+        let reader = self.state().read_by(profile, before)?;
+        let made = self.made(reader.own.clone());
+        let view = View::new(made.catalog, profile);
+        // Only now: another thread must not find the reader with an older catalog.
+        lock(&self.readers).put(profile.clone(), Reader { from: made.from, ..reader }, 0);
+        view
+    }
+
+    /// The view of a profile, if it is cached and still right.
+    pub fn cached(&self, profile: &Profile) -> Option<View> {
+        let reader = lock(&self.readers).get(profile).cloned()?;
+        let made = lock(&self.made).get(&reader.own).cloned()?;
+        if reader.right != self.number() || made.from < reader.from {
+            // A writer is quick, but this must not wait at all.
+            let state = self.state.try_read().ok()?;
+            let records = &state.records;
+            if (reader.known, reader.renumbered) != (records.classes().len(), records.renumbered())
+                || !state.is_right(&reader.own, made.from)
+            {
+                return None;
+            }
+            let (right, from) = (state.number, made.from);
+            drop(state);
+            self.keep(reader.own.clone(), Made { read: right, ..made.clone() });
+            lock(&self.readers).put(profile.clone(), Reader { right, from, ..reader }, 0);
+        }
+        View::cached(&made.catalog, profile)
+    }
+
+    /// The catalog of everything.
+    pub fn whole(&self) -> Arc<CachedCatalog> {
+        self.made(Own::All).catalog
+    }
+
+    /// The catalog of everything that belongs to the tenants that a tenant reads.
+    pub fn of_tenant(&self, seer: &Tenant) -> Arc<CachedCatalog> {
+        let classes = self.state().read_by_tenant(seer);
+        self.made(classes).catalog
+    }
+
+    /// The catalogs of the classes that have changed since a generation, each with the base.
+    pub fn changed_since(&self, number: u64) -> Vec<Arc<CachedCatalog>> {
+        let state = self.state();
+        let classes = state.records.classes().iter().zip(0..);
+        let changed = classes.filter(|(class, _)| class.changed > number);
+        let changed: Vec<_> = changed.map(|(_, at)| Own::These([at].into())).collect();
+        drop(state);
+        changed.into_iter().map(|classes| self.made(classes).catalog).collect()
+    }
+
+    /// The entries with a schedule, or those of one name. Every record with a schedule is among
+    /// them: each may be the one that some profile uses under its name. Of the files it is only the
+    /// entries that are used where no record is seen.
+    pub fn scheduled(&self, name: Option<&str>) -> Vec<Arc<Entry>> {
+        let state = self.state();
+        let base = state.base.clone();
+        let records: Vec<_> = match name {
+            Some(name) => state.records.named(name).filter(|e| has_schedule(e)).cloned().collect(),
+            None => state.records.entries().filter(|e| has_schedule(e)).cloned().collect(),
+        };
+        drop(state);
+        let files = scheduled(&base, name).into_iter().map(|id| base.entry(id).clone());
+        let mut all: Vec<_> = files.chain(records).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    /// The catalog of some classes, made if it is not there or not right.
+    fn made(&self, own: Own) -> Made {
+        let before = lock(&self.made).get(&own).cloned();
+        let state = self.state();
+        let number = state.number;
+        let made = match before {
+            Some(made) if state.is_right(&own, made.from) => Made { read: number, ..made },
+            _ if own.are_none() => {
+                Made { catalog: state.base.clone(), from: state.changed, read: number }
+            }
+            before => {
+                let (base, sources) = (state.base.clone(), state.sources.clone());
+                let records = state.records(&own);
+                drop(state);
+                let before = before.map_or(base.clone(), |made| made.catalog);
+                let sources = sources.iter().map(|source| source.as_ref().unwrap_or(&records));
+                let catalog = Catalog::build_after(Some(&before), number, sources);
+                let catalog = catalog.with_handlers(base.handlers().clone());
+                let catalog = Arc::new(CachedCatalog::over(base, catalog));
+                catalog.follow(&before);
+                Made { catalog, from: number, read: number }
+            }
+        };
+        self.keep(own, made.clone());
+        made
+    }
+
+    /// Keeps a catalog, unless a newer one is there: two threads may make one at once.
+    fn keep(&self, own: Own, made: Made) {
+        let mut kept = lock(&self.made);
+        if kept.get(&own).is_none_or(|other| other.from <= made.from) {
+            let bytes = made.bytes();
+            kept.put(own, made, bytes);
+        }
+    }
+
+    fn set(&self, state: &mut State, number: u64) {
+        state.number = number;
+        self.number.store(number, Ordering::Release);
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Own {
+    fn are_none(&self) -> bool {
+        matches!(self, Own::These(own) if own.is_empty())
+    }
+}
+
+impl Made {
+    fn bytes(&self) -> usize {
+        CATALOG_BYTES + ENTRY_BYTES * self.catalog.entries().len()
+    }
+}
+
+fn has_schedule(entry: &Entry) -> bool {
+    entry.fields().schedule.is_some()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,190 @@
+//! A view of a book's parts is the view of one catalog of everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use skillbook_core::catalog::assemble::{assemble, Assembled};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::page::document::Document;
+use skillbook_core::page::record::{Origin, Record};
+use skillbook_core::source::{Source, SourceKind};
+use skillbook_core::tenant::Tenant;
+use skillbook_core::view::{Parts, Profile, View};
+
+use crate::common::{self, doc};
+
+const NAMES: [&str; 5] = ["tea", "milk", "rice-pudding", "skill-zqaqz", "plan"];
+const LABELS: [&str; 2] = ["staff", "boss"];
+
+/// A change of a book.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Records that are written, and ids of those that go.
+    Write(Vec<Record>, Vec<i64>),
+    /// The files of the base: names, with the label of each and an alias.
+    Files(Vec<(usize, Option<usize>, usize)>),
+}
+
+fn labels() -> impl Strategy<Value = Vec<String>> {
+    proptest::sample::subsequence(LABELS.map(String::from).to_vec(), 0..=2)
+}
+
+fn tenant() -> impl Strategy<Value = Tenant> {
+    let one = |name: &str| Tenant::One(name.into());
+    prop_oneof![2 => Just(Tenant::Common), 2 => Just(one("near")), 1 => Just(one("far"))]
+}
+
+fn written() -> impl Strategy<Value = Record> {
+    let names = (0..NAMES.len(), 0..NAMES.len(), proptest::option::of(0..NAMES.len()));
+    (1..7i64, names, tenant(), labels(), 0..4usize, any::<[bool; 3]>()).prop_map(
+        |(id, (name, title, alias), tenant, labels, word, [is_skill, low, excluded])| Record {
+            id,
+            is_skill,
+            title: NAMES[title].into(),
+            description: format!("About zq{word}qz"),
+            content: match alias {
+                Some(alias) => format!("---\naliases: [{}]\n---\nzq{word}qz", NAMES[alias]).into(),
+                None => format!("Text zq{word}qz").into(),
+            },
+            tenant,
+            labels,
+            excluded_for: excluded.then(|| "reader".to_owned()).into_iter().collect(),
+            origin: if low { Origin::Import } else { Origin::User },
+            ..common::record(NAMES[name], "")
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let write =
+        (proptest::collection::vec(written(), 0..3), proptest::collection::vec(1..7i64, 0..2));
+    let file = (0..NAMES.len(), proptest::option::of(0..LABELS.len()), 0..NAMES.len());
+    prop_oneof![
+        4 => write.prop_map(|(mut put, mut gone)| {
+            put.sort_by_key(|record| record.id);
+            put.dedup_by_key(|record| record.id);
+            gone.retain(|id| put.iter().all(|record| record.id != *id));
+            Step::Write(put, gone)
+        }),
+        1 => proptest::collection::vec(file, 0..4).prop_map(Step::Files),
+    ]
+}
+
+fn reader() -> impl Strategy<Value = Profile> {
+    let tenants = prop_oneof![4 => tenant(), 1 => Just(Tenant::All)];
+    let globs = proptest::option::weighted(0.2, Just(vec!["*a*".to_owned()]));
+    (tenants, proptest::option::weighted(0.8, labels()), globs).prop_map(
+        |(tenant, grants, globs)| {
+            let (id, skills) = ("reader".into(), globs.into_iter().collect());
+            Profile { id, tenant, grants, skills, ..Profile::unrestricted() }
+        },
+    )
+}
+
+fn store() -> Arc<Source> {
+    let (name, root, kind) = ("store".into(), "/store".into(), SourceKind::Stored);
+    Arc::new(Source { name, root, kind, ..Source::default() })
+}
+
+fn files(files: &[(usize, Option<usize>, usize)]) -> Assembled {
+    let source = Source { name: "files".into(), root: "/files".into(), ..Source::default() };
+    let document = |(name, label, alias): &(usize, Option<usize>, usize)| {
+        let label =
+            label.map_or(String::new(), |at| format!("visibility_labels: {}\n", LABELS[at]));
+        let more = format!("{label}title: {}\naliases: [{}]\n", NAMES[*alias], NAMES[*alias]);
+        let text = doc(NAMES[*name], &more, "zq1qz");
+        Arc::new(Document::parse("/files", &format!("{}.md", NAMES[*name]), text.as_bytes()))
+    };
+    let documents: BTreeMap<usize, _> = files.iter().map(|file| (file.0, document(file))).collect();
+    assemble(&Arc::new(source), documents.into_values().collect(), Vec::new())
+}
+
+/// Everything of a view, but for whether somebody asked for a declaration before.
+fn everything(view: &View, names: &[String]) -> String {
+    crate::everything::everything(view, names).replace("OnceLock(<uninit>)", "OnceLock(None)")
+}
+
+/// The view of one catalog of everything.
+fn of_everything(base: &Assembled, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
+    let document = |record: &Record| Arc::new(Document::stored("/store", record));
+    let records = assemble(&store(), records.values().map(document).collect(), Vec::new());
+    View::new(common::cached(Catalog::build(1, vec![base.clone(), records])), reader).unwrap()
+}
+
+proptest! {
+    #![proptest_config({
+        let default = ProptestConfig::default();
+        ProptestConfig { cases: default.cases.div_ceil(16), ..default }
+    })]
+
+    #[test]
+    fn views_of_parts_equal_those_of_everything(
+        steps in proptest::collection::vec((step(), 0..3usize), 1..6),
+        readers in proptest::collection::vec(reader(), 3),
+    ) {
+        let parts = Parts::new(Some(store()));
+        let mut base = Assembled::default();
+        let mut records: BTreeMap<i64, Record> = BTreeMap::new();
+        let names = NAMES.map(String::from);
+        let mut number = parts.number();
+        for (step, at) in steps {
+            // Who reads before a change has a catalog that the change makes stale.
+            let held = parts.view(&readers[at]).unwrap();
+            let before = everything(&held, &names);
+            let there: Vec<String> = existing(&base, &records);
+            let change = match step {
+                Step::Write(put, gone) => {
+                    records.retain(|id, _| !gone.contains(id));
+                    records.extend(put.iter().map(|record| (record.id, record.clone())));
+                    parts.put(put, &gone)
+                }
+                Step::Files(list) => {
+                    base = files(&list);
+                    parts.publish(vec![Some(base.clone()), None], Arc::default())
+                }
+            };
+            prop_assert!(change.number == parts.number() && change.number >= number);
+            number = change.number;
+            prop_assert_eq!(everything(&held, &names), before, "a view keeps its generation");
+            for reader in &readers {
+                let whole = of_everything(&base, &records, reader);
+                let part = parts.view(reader).unwrap();
+                prop_assert_eq!(everything(&part, &names), everything(&whole, &names));
+                let again = parts.cached(reader).expect("nothing has changed since");
+                prop_assert!(again.is_same(&part));
+                // A record that the reader does not see is not even in its catalog.
+                let own = part.catalog().entries().iter();
+                let mut stored = own.filter(|entry| entry.document.of_record().is_some());
+                prop_assert!(stored.all(|entry| reader.tenant.reads(entry.tenant())));
+            }
+            // The names that came and went, where a change of files says so only of files.
+            let now = existing(&base, &records);
+            let new = |name: &&String| !there.contains(name);
+            let gone = |name: &&String| !now.contains(name);
+            if change.number > 1 {
+                for name in now.iter().filter(new) {
+                    prop_assert!(change.added.iter().any(|other| **other == **name), "{name}");
+                }
+                for name in there.iter().filter(gone) {
+                    prop_assert!(change.removed.iter().any(|other| **other == **name), "{name}");
+                }
+            }
+        }
+        let whole = of_everything(&base, &records, &Profile::unrestricted());
+        let all = parts.whole();
+        let paths = |catalog: &Catalog| {
+            catalog.entries().iter().map(|entry| entry.document.path.clone()).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(paths(&all), paths(whole.catalog()));
+    }
+}
+
+/// The names that an entry has, of files and of records.
+fn existing(base: &Assembled, records: &BTreeMap<i64, Record>) -> Vec<String> {
+    let whole = of_everything(base, records, &Profile::unrestricted());
+    let mut names: Vec<_> =
+        whole.catalog().entries().iter().map(|entry| entry.name.to_string()).collect();
+    names.dedup();
+    names
+}
