@@ -1,0 +1,304 @@
+# Measures what a write, a view and a search cost as the store grows: stored entries of 0.9 KB, 50
+# for each tenant, apart by `tenant:` or only by a label and a grant. Aims are the same at every
+# size:
+#
+#     bin/bench scale [SIZE...]                 by default 1000 10000 100000
+#     bin/postgres-for-tests run bin/bench scale 1000 10000
+#
+# With a PostgreSQL server, which runs without fsync here, it measures both databases. The peer of a
+# write is an insert by a prepared statement of the same driver.
+
+Code.require_file("measure.exs", __DIR__)
+
+defmodule Bench.Scale do
+  @moduledoc false
+
+  import Bench.Measure, only: [duration: 1, rate: 1, resident: 0]
+
+  alias Skillbook.SQL.{Postgres, SQLite}
+  alias Skillbook.Store.Table
+  alias Skillbook.{Entry, Profile, SQL, Store, Stored, View}
+
+  @own 50
+  @writes 200
+  @rounds 5
+
+  @rows [
+    insert: "an insert by the driver",
+    start: "start of a book",
+    memory: "memory of it, of the text",
+    create: "created, one writer",
+    together: "created, 8 writers of 8 tenants",
+    append: "appended, and in the writer's next view",
+    missing: "a name that is not there",
+    first: "a tenant's view and prompt, the first",
+    again: "the same again",
+    other: "the same after another tenant's write",
+    searched: "a tenant's search, the first",
+    search: "the same again",
+    written: "the same after the tenant's own write",
+    list: "the tenant's entries listed from the store"
+  ]
+
+  def run(sizes) do
+    databases =
+      [{"SQLite", fn -> sqlite() end}] ++
+        case System.get_env("SKILLBOOK_POSTGRES") do
+          nil -> []
+          url -> [{"PostgreSQL", fn -> postgres(url) end}]
+        end
+
+    for {database, open} <- databases, by <- [:tenant, :label] do
+      columns = for size <- sizes, do: measure(open, by, size)
+      IO.puts("\n#{database}, apart by #{by}\n")
+      IO.puts(row(["entries (tenants)" | Enum.map(sizes, &"#{&1} (#{div(&1, @own)})")]))
+      for {key, name} <- @rows, do: IO.puts(row([name | Enum.map(columns, & &1[key])]))
+    end
+  end
+
+  defp row([name | cells]),
+    do:
+      String.pad_trailing(name, 46) <>
+        Enum.map_join(cells, &String.pad_leading(to_string(&1), 18))
+
+  defp sqlite do
+    path =
+      Path.join(System.tmp_dir!(), "skillbook_scale_#{System.unique_integer([:positive])}.db")
+
+    {SQLite, [path: path], path,
+     fn _sql -> for file <- Path.wildcard(path <> "*"), do: File.rm!(file) end}
+  end
+
+  defp postgres(url) do
+    drop = fn sql ->
+      for table <- ["skillbook_entry_versions", "skillbook_entries", "bench"],
+          do: SQL.query!(sql, "delete from #{table}")
+    end
+
+    {Postgres, [url: url, ssl: false], url, drop}
+  end
+
+  defp measure(open, by, size) do
+    {module, options, place, drop} = open.()
+    name = Module.concat(__MODULE__, "Database#{System.unique_integer([:positive])}")
+    {:ok, pid} = module.start_link([name: name] ++ options)
+    sql = module.handle(name)
+    store = {module, options}
+    # This connection stays, so that the file's log does too.
+    SQL.query!(
+      sql,
+      "create table if not exists bench (id bigint primary key, title text not null)"
+    )
+
+    # Migrates.
+    {:ok, book} = start(store)
+    Supervisor.stop(book)
+    SQL.query!(sql, "delete from bench")
+    insert = peer(place)
+    bytes = fill(sql, by, size)
+
+    before = resident()
+    {started, {:ok, book}} = :timer.tc(fn -> start(store) end)
+    memory = resident() - before
+    figures = read(by, size, insert)
+
+    try do
+      Map.merge(figures, %{
+        insert: rate(insert),
+        start: duration(started * 1000),
+        memory: "#{Float.round(memory / bytes, 1)}x of #{Float.round(bytes / 1_000_000, 1)} MB"
+      })
+    after
+      Supervisor.stop(book)
+      drop.(sql)
+      GenServer.stop(pid)
+    end
+  end
+
+  defp start(store), do: Skillbook.start_link(name: :scale, store: store, watch: false)
+
+  # The nanoseconds of an insert.
+  defp peer(place) do
+    arguments =
+      ~w(run --quiet --release -p skillbook_drivers --example peer --) ++
+        [place, "#{@writes}", "10"]
+
+    {output, 0} = System.cmd("cargo", arguments)
+    [writes, _reads] = output |> String.split() |> Enum.map(&String.to_float/1)
+    writes * 1_000_000_000 / @writes
+  end
+
+  defp profile(:tenant, at), do: Profile.new!(id: "user", tenant: "tenant-#{at}")
+
+  defp profile(:label, at),
+    do: Profile.new!(id: "user-#{at}", grants: ["tenant-#{at}"], labels: ["tenant-#{at}"])
+
+  defp fill(sql, by, size) do
+    now = DateTime.truncate(DateTime.utc_now(), :second)
+
+    for first <- 0..(size - 1)//1000, reduce: 0 do
+      bytes ->
+        {:ok, more} =
+          SQL.transaction(sql, fn sql ->
+            sizes =
+              for at <- first..min(first + 999, size - 1) do
+                content = content(at)
+                tenant = "tenant-#{rem(at, div(size, @own))}"
+
+                stored = %Stored{
+                  name: "entry-#{at}",
+                  kind: :skill,
+                  title: "Entry number #{at}",
+                  description: "Describes the work of number #{at}",
+                  content: content,
+                  tenant: if(by == :tenant, do: tenant),
+                  labels: if(by == :label, do: [tenant], else: []),
+                  source: :user,
+                  author: "user",
+                  created_at: now,
+                  updated_at: now,
+                  hash: Entry.digest(content)
+                }
+
+                {:ok, _} =
+                  Table.write(sql, nil, nil, fn sql, revision, _named ->
+                    Table.put(sql, stored, :create, :user, revision)
+                  end)
+
+                byte_size(content)
+              end
+
+            {:ok, Enum.sum(sizes)}
+          end)
+
+        bytes + more
+    end
+  end
+
+  # 0.9 KB of words, of which some are rare.
+  defp content(at) do
+    words =
+      for step <- 1..120 do
+        n = :erlang.phash2({at, step}, if(rem(step, 4) == 0, do: 20_000, else: 300))
+        "word#{n}"
+      end
+
+    Enum.join(words, " ")
+  end
+
+  defp read(by, size, insert) do
+    tenants = div(size, @own)
+    profiles = for at <- 0..min(tenants - 1, 199), do: profile(by, at)
+    [one, two | _] = profiles
+    turn = fn profile -> Skillbook.prompt(Skillbook.view(:scale, profile)) end
+    search = fn profile -> Skillbook.search(Skillbook.view(:scale, profile), "word7 number") end
+
+    first = each(Enum.take(profiles, 20), turn)
+    again = best(fn -> each(1..100, fn _ -> turn.(one) end) end)
+
+    other =
+      best(fn ->
+        middle(1..20, fn at ->
+          create(two, "other-#{at}")
+          fn -> turn.(one) end
+        end)
+      end)
+
+    searched = each(Enum.take(profiles, 20), search)
+    again_searched = best(fn -> each(1..100, fn _ -> search.(one) end) end)
+
+    written =
+      best(fn ->
+        middle(1..20, fn at ->
+          create(one, "own-#{at}")
+          fn -> search.(one) end
+        end)
+      end)
+
+    created = each(1..@writes, fn at -> create(one, "one-#{at}") end)
+    together = together(profiles)
+
+    {:ok, _} =
+      Store.create(Skillbook.view(:scale, one), %{title: "Appended", kind: :note, content: ""})
+
+    append = fn _ ->
+      mark = "#{System.unique_integer()}\n"
+      view = Skillbook.view(:scale, one)
+      {:ok, _} = Store.update(view, "appended", %{edit: {:append, mark}})
+      true = String.ends_with?(View.fetch!(Skillbook.view(:scale, one), "appended").body, mark)
+    end
+
+    appended = each(1..@writes, append)
+    view = Skillbook.view(:scale, one)
+
+    missing =
+      best(fn -> each(1..5, fn at -> {:error, _} = Store.fetch(view, "entri-#{at}x") end) end)
+
+    list = best(fn -> each(1..5, fn _ -> {:ok, _} = Store.list(view) end) end)
+
+    %{
+      create: write(created, insert),
+      together: write(together, insert),
+      append: write(appended, insert),
+      missing: duration(missing),
+      first: duration(first),
+      again: duration(again),
+      other: duration(other),
+      searched: duration(searched),
+      search: duration(again_searched),
+      written: duration(written),
+      list: duration(list)
+    }
+  end
+
+  defp write(ns, insert), do: "#{rate(ns)} #{Float.round(insert / ns, 2)}x"
+
+  defp create(profile, name) do
+    fields = %{
+      title: "#{name}-#{System.unique_integer([:positive])}",
+      kind: :note,
+      content: content(7)
+    }
+
+    {:ok, entry} = Store.create(Skillbook.view(:scale, profile), fields)
+    entry
+  end
+
+  defp together(profiles) do
+    writers = Enum.take(profiles, 8)
+
+    {time, _} =
+      :timer.tc(fn ->
+        writers
+        |> Enum.map(&Task.async(fn -> for at <- 1..@writes, do: create(&1, "many-#{at}") end))
+        |> Task.await_many(:infinity)
+      end)
+
+    time * 1000 / (@writes * length(writers))
+  end
+
+  defp best(fun), do: Enum.min(for _ <- 1..@rounds, do: fun.())
+
+  # The nanoseconds of each.
+  defp each(items, fun) do
+    {time, _} = :timer.tc(fn -> Enum.each(items, fun) end)
+    time * 1000 / Enum.count(items)
+  end
+
+  # The median of what is measured after a step that is not.
+  defp middle(items, step) do
+    times =
+      for item <- items do
+        fun = step.(item)
+        {time, _} = :timer.tc(fun)
+        time * 1000
+      end
+
+    times |> Enum.sort() |> Enum.at(div(length(times), 2))
+  end
+end
+
+case System.argv() do
+  [] -> Bench.Scale.run([1_000, 10_000, 100_000])
+  sizes -> sizes |> Enum.map(&String.to_integer/1) |> Bench.Scale.run()
+end
