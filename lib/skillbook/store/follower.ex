@@ -33,6 +33,7 @@ defmodule Skillbook.Store.Follower do
   @max_poll 30_000
 
   @columns Enum.join(Table.columns(), ", ")
+  @id_at Enum.find_index(Table.columns(), &(&1 == :id))
 
   @doc "Starts the follower of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
@@ -46,16 +47,31 @@ defmodule Skillbook.Store.Follower do
     # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
     fn ->
       with {:ok, settings} <- settings(book, nil),
-           {:ok, update} <- read(book, settings.revision, :all) do
-        {_change, unread} = Catalog.put_stored(book.catalog, update.rows, :all)
-        log_unread(book, unread)
-        :atomics.put(book.revision, 1, update.revision)
+           :ok <- load_after(book, 0) do
+        :atomics.put(book.revision, 1, settings.revision)
         :atomics.put(book.revision, 2, settings.operations)
-        {:ok, update.revision}
+        {:ok, settings.revision}
       end
     end
     |> Task.async()
     |> Task.await(:infinity)
+  end
+
+  # Some rows at a time, since as terms they are larger than in the catalog. The revision was read
+  # before them: a row that changes meanwhile has a later one, and is read again.
+  @loaded_at_once 2_000
+
+  defp load_after(book, id) do
+    rest = "where enabled = 1 and deleted_at is null and id > $1 order by id limit $2"
+
+    with {:ok, %{rows: rows}} <- select(book, 0, :some, rest, [id, @loaded_at_once]) do
+      {_change, unread} = Catalog.put_stored(book.catalog, rows, :some)
+      log_unread(book, unread)
+
+      if length(rows.rows) < @loaded_at_once,
+        do: :ok,
+        else: load_after(book, Enum.at(List.last(rows.rows), @id_at))
+    end
   end
 
   # Long enough for a database to restart, short enough for the caller of a write.

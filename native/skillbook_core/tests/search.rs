@@ -446,7 +446,7 @@ proptest! {
                 0 | 1 => {
                     let put: Vec<Record> = ids.map(|id| written(id, tenant, at)).collect();
                     records.extend(put.iter().map(|record| (record.id, record.clone())));
-                    parts.put(put, &[]);
+                    parts.put(put.iter().map(|record| parts.read(record)).collect(), &[]);
                 }
                 2 => {
                     records.retain(|id, _| !ids.contains(id));

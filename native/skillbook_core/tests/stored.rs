@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::catalog::records::Records;
+use skillbook_core::catalog::records::{Records, Written};
 use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
@@ -401,22 +401,23 @@ fn records_of_one_name_are_entries_each() {
     let labelled =
         |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
     let first = [labelled("a", "one"), labelled("b", "two"), labelled("c", "three")];
-    let mut records = Records::new(store());
-    records.put((1..).zip(first).map(|(id, record)| Record { id, ..record }), &[], 1);
+    let mut records = Records::default();
+    let written = |id: i64, record: Record| Written::new(&store(), &Record { id, ..record });
+    records.put((1..).zip(first).map(|(id, record)| written(id, record)), &[], 1);
     let before = records.assembled(0..3);
     let bodies = |assembled: &Assembled| {
         assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(bodies(&before), ["one", "two", "three"]);
     // The others are unchanged.
-    let changes = records.put([Record { id: 2, ..labelled("b", "2") }], &[], 2);
+    let changes = records.put([written(2, labelled("b", "2"))], &[], 2);
     assert!(changes.len() == 1 && changes[0].before.is_some() && changes[0].after.is_some());
     let after = records.assembled([2, 1, 0].into_iter());
     assert_eq!(bodies(&after), ["one", "2", "three"], "by id, not by class");
     assert_eq!(records.classes().iter().map(|class| class.changed).collect::<Vec<_>>(), [1, 2, 1]);
     let kept = |at: usize| Arc::ptr_eq(&before.entries[at], &after.entries[at]);
     assert_eq!([kept(0), kept(1), kept(2)], [true, false, true]);
-    assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[7], 3).is_empty());
+    assert!(records.put([written(2, labelled("b", "2"))], &[7], 3).is_empty());
 }
 
 #[test]
@@ -598,7 +599,7 @@ proptest! {
             1..6,
         ),
     ) {
-        let mut kept = Records::new(store());
+        let mut kept = Records::default();
         let mut there: BTreeMap<i64, Record> = BTreeMap::new();
         for change in changes {
             let before = there.clone();
@@ -618,6 +619,7 @@ proptest! {
             }
             there.extend(put.iter().map(|record| (record.id, record.clone())));
             removed.retain(|id| !there.contains_key(id));
+            let put = put.iter().map(|record| Written::new(&store(), record));
             let changes = kept.put(put, &removed, 1);
             prop_assert_eq!(!changes.is_empty(), before != there);
             let all: Vec<Record> = there.values().cloned().collect();

@@ -24,7 +24,7 @@
 pub mod document;
 mod folder;
 mod ignores;
-mod parallel;
+pub mod parallel;
 mod read;
 pub mod resource;
 pub mod strict;

@@ -26,6 +26,7 @@ use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Change, Parts, Profile, View};
+use skillbook_files::parallel::parallel;
 use skillbook_files::LoadedFolder;
 
 use crate::shared::FrozenTerm;
@@ -214,7 +215,8 @@ impl CatalogResource {
             removed.extend(self.parts.record_ids().iter().filter(|id| !there.contains(id)));
         }
         // Records have no handlers, so there are none to look up.
-        (Reloaded(self.parts.put(rows.records, &removed)), rows.unread)
+        let records = parallel(&rows.records, || (), |_, record| self.parts.read(record));
+        (Reloaded(self.parts.put(records, &removed)), rows.unread)
     }
 
     fn sources(&self) -> MutexGuard<'_, Sources> {

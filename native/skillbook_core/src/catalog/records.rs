@@ -9,13 +9,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use skillbook_core::catalog::records::Records;
+//! use skillbook_core::catalog::records::{Records, Written};
 //! use skillbook_core::page::record::{Origin, Record};
 //! use skillbook_core::source::{Source, SourceKind};
 //! use skillbook_core::tenant::Tenant;
 //!
 //! let source = Source { root: "/store".into(), kind: SourceKind::Stored, ..Source::default() };
-//! let mut records = Records::new(Arc::new(source));
+//! let source = Arc::new(source);
+//! let mut records = Records::default();
 //! let note = Record {
 //!     id: 1,
 //!     name: "weekly".into(),
@@ -35,9 +36,10 @@
 //!     timezone: None,
 //!     writers: Vec::new(),
 //! };
-//! let changes = records.put([note.clone()], &[], 1);
+//! let changes = records.put([Written::new(&source, &note)], &[], 1);
 //! assert_eq!(changes.len(), 1);
-//! assert!(records.put([note], &[], 2).is_empty(), "nothing has changed");
+//! let again = records.put([Written::new(&source, &note)], &[], 2);
+//! assert!(again.is_empty(), "nothing has changed");
 //! assert_eq!(records.assembled(0..1).entries.len(), 1);
 //! assert_eq!(records.classes()[0].changed, 1);
 //! ```
@@ -59,9 +61,8 @@ use crate::tenant::Tenant;
 const FEW_CLASSES: usize = 1_000;
 
 /// A source of records and their entries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Records {
-    source: Arc<Source>,
     /// By id.
     made: BTreeMap<i64, Assembly>,
     classes: Vec<Class>,
@@ -101,6 +102,25 @@ struct Assembly {
     class: u32,
 }
 
+/// A record that was read, which takes most of the time of a change and needs no other record.
+#[derive(Debug)]
+pub struct Written {
+    id: i64,
+    tenant: Tenant,
+    document: Arc<Document>,
+    entry: Option<Arc<Entry>>,
+    findings: Vec<Arc<Finding>>,
+}
+
+impl Written {
+    /// Reads a record of a source.
+    pub fn new(source: &Arc<Source>, record: &Record) -> Written {
+        let document = Arc::new(Document::stored(&source.root, record));
+        let (entry, findings) = assemble::record(source, &document);
+        Written { id: record.id, tenant: record.tenant.clone(), document, entry, findings }
+    }
+}
+
 /// The change of a record: its entry before and after.
 #[derive(Debug, Default)]
 pub struct RecordChange {
@@ -138,12 +158,6 @@ impl Class {
 }
 
 impl Records {
-    /// An empty source.
-    pub fn new(source: Arc<Source>) -> Records {
-        let (made, classes, numbers, named, empty, renumbered) = Default::default();
-        Records { source, made, classes, numbers, named, empty, renumbered }
-    }
-
     /// All classes. They keep their numbers, also when their last record is gone, until
     /// [`Records::renumbered`] rises.
     pub fn classes(&self) -> &[Class] {
@@ -201,7 +215,7 @@ impl Records {
     /// Adds or replaces records, and removes others by id. The classes that differ get the number.
     pub fn put(
         &mut self,
-        records: impl IntoIterator<Item = Record>,
+        records: impl IntoIterator<Item = Written>,
         removed: &[i64],
         number: u64,
     ) -> Vec<RecordChange> {
@@ -212,21 +226,16 @@ impl Records {
                 changes.push(RecordChange { before: made.entry, after: None });
             }
         }
-        for record in records {
-            let id = record.id;
-            let document = Document::stored(&self.source.root, &record);
+        for Written { id, tenant, document, entry, findings } in records {
             // The same version of a record may be handed over more than once.
             if self.made.get(&id).is_some_and(|known| known.document.is_same(&document)) {
                 continue;
             }
             let known = self.made.remove(&id);
-            let document = Arc::new(document);
-            let (entry, findings) = assemble::record(&self.source, &document);
             // One that no glob selects is only in its findings.
             let labelled = entry.as_ref().or_else(|| findings.first()?.about.first());
             let labels = labelled.map_or(&[][..], |entry| &entry.labels);
-            let tenant = &record.tenant;
-            let class = self.class(tenant, labels);
+            let class = self.class(&tenant, labels);
             if let Some(known) = &known {
                 self.take_out(id, known, number);
             }

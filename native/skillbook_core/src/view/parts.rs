@@ -37,7 +37,8 @@
 //! #     writers: Vec::new(),
 //! # };
 //! // Both tenants have a record `weekly`.
-//! parts.put(vec![note(1, "acme"), note(2, "globex")], &[]);
+//! let notes = [note(1, "acme"), note(2, "globex")];
+//! parts.put(notes.iter().map(|note| parts.read(note)).collect(), &[]);
 //! let acme = Profile { tenant: Tenant::One("acme".into()), ..Profile::unrestricted() };
 //! let view = parts.view(&acme)?;
 //! assert_eq!(view.catalog().entries().len(), 1);
@@ -61,7 +62,7 @@ use crate::catalog::assemble::Assembled;
 use crate::catalog::changes::Changes;
 use crate::catalog::entry::Entry;
 use crate::catalog::handlers::HandlerProblems;
-use crate::catalog::records::{RecordChange, Records};
+use crate::catalog::records::{RecordChange, Records, Written};
 use crate::catalog::scheduled::scheduled;
 use crate::catalog::{called, Catalog};
 use crate::glob::BadGlob;
@@ -84,6 +85,8 @@ const STALE: u64 = 1_024;
 /// The catalogs of a book's readers.
 #[derive(Debug)]
 pub struct Parts {
+    /// That of the records.
+    source: Arc<Source>,
     state: RwLock<State>,
     /// The number of the state, to see without a lock that nothing has changed.
     number: AtomicU64,
@@ -148,9 +151,9 @@ pub struct Change {
 }
 
 impl State {
-    fn new(sources: Vec<Option<Assembled>>, records: Records) -> State {
+    fn new(sources: Vec<Option<Assembled>>) -> State {
         let base = Arc::new(CachedCatalog::new(Catalog::build(0, Vec::new())));
-        let (number, changed, called) = Default::default();
+        let (number, changed, records, called) = Default::default();
         State { number, base, changed, sources: sources.into(), records, called }
     }
 
@@ -246,11 +249,11 @@ impl Parts {
     /// Without any entry. The source is that of the records, if there are some.
     pub fn new(stored: Option<Arc<Source>>) -> Parts {
         let sources = stored.iter().map(|_| None).collect();
-        let records = Records::new(stored.unwrap_or_default());
+        let source = stored.unwrap_or_default();
         let readers = Mutex::new(Recent::new(MAX_PROFILES, usize::MAX));
         let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
-        let state = RwLock::new(State::new(sources, records));
-        Parts { state, number: AtomicU64::new(0), readers, made }
+        let state = RwLock::new(State::new(sources));
+        Parts { source, state, number: AtomicU64::new(0), readers, made }
     }
 
     /// The number of the current generation, which counts the changes.
@@ -293,9 +296,14 @@ impl Parts {
         Change { number, added, changed, removed: names(&changes.removed) }
     }
 
+    /// Reads a record, to be put. Several threads may do so at once.
+    pub fn read(&self, record: &Record) -> Written {
+        Written::new(&self.source, record)
+    }
+
     /// Adds or replaces records, and removes others by id. There is no new generation if nothing
     /// differs.
-    pub fn put(&self, records: Vec<Record>, removed: &[i64]) -> Change {
+    pub fn put(&self, records: Vec<Written>, removed: &[i64]) -> Change {
         let mut state = self.state_mut();
         let number = state.number + 1;
         let changes = state.records.put(records, removed, number);

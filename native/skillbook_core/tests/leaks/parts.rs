@@ -137,7 +137,7 @@ proptest! {
                 Step::Write(put, gone) => {
                     records.retain(|id, _| !gone.contains(id));
                     records.extend(put.iter().map(|record| (record.id, record.clone())));
-                    parts.put(put, &gone)
+                    parts.put(put.iter().map(|record| parts.read(record)).collect(), &gone)
                 }
                 Step::Files(list) => {
                     base = files(&list);
