@@ -42,7 +42,7 @@ defmodule Skillbook.MixProject do
     ]
   end
 
-  @guides ~w(first-assistant skills finding tenants approvals ci production mcp connections) ++
+  @guides ~w(first-assistant skills finding tenants approvals ci production scaling mcp connections) ++
             ~w(agent-skills peers)
 
   @reference [

@@ -47,7 +47,7 @@ defmodule Skillbook.Store.Follower do
     # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
     fn ->
       with {:ok, settings} <- settings(book, nil),
-           :ok <- load_after(book, 0) do
+           :ok <- load(book, :atomics.get(book.revision, 1)) do
         :atomics.put(book.revision, 1, settings.revision)
         :atomics.put(book.revision, 2, settings.operations)
         {:ok, settings.revision}
@@ -61,17 +61,31 @@ defmodule Skillbook.Store.Follower do
   # before them: a row that changes meanwhile has a later one, and is read again.
   @loaded_at_once 2_000
 
+  defp load(book, 0), do: load_after(book, 0)
+
+  # The connection was lost and is back, maybe without some entries. Readers see all of them at
+  # once.
+  defp load(book, revision) do
+    with {:ok, %{rows: rows}} <- read(book, revision, :all),
+         do: load_rows(book, rows, :all)
+  end
+
   defp load_after(book, id) do
     rest = "where enabled = 1 and deleted_at is null and id > $1 order by id limit $2"
 
     with {:ok, %{rows: rows}} <- select(book, 0, :some, rest, [id, @loaded_at_once]) do
-      {_change, unread} = Catalog.put_stored(book.catalog, rows, :some)
-      log_unread(book, unread)
+      :ok = load_rows(book, rows, :some)
 
       if length(rows.rows) < @loaded_at_once,
         do: :ok,
         else: load_after(book, Enum.at(List.last(rows.rows), @id_at))
     end
+  end
+
+  defp load_rows(book, rows, which) do
+    {_change, unread} = Catalog.put_stored(book.catalog, rows, which)
+    log_unread(book, unread)
+    :ok
   end
 
   # Long enough for a database to restart, short enough for the caller of a write.
