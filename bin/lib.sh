@@ -136,6 +136,12 @@ sqlite_offered() {
   [ -n "$offered" ] && dpkg --compare-versions "$offered" ge "$sqlite_version"
 }
 
+# Installs a C compiler if it is missing.
+need_rust() {
+  only_rust=1
+  need_tools
+}
+
 # Installs Elixir and a C compiler if they are missing. There are several ways to install Rust, so
 # the user has to choose one.
 need_tools() {
@@ -148,7 +154,7 @@ need_tools() {
 
   no_elixir=
   no_cc=
-  { has elixir && has mix && has erl; } || no_elixir=1
+  [ "${only_rust:-}" ] || { has elixir && has mix && has erl; } || no_elixir=1
   # Only cargo needs it.
   has cc || ! has cargo || no_cc=1
   [ -n "$no_elixir$no_cc" ] || return 0

@@ -251,7 +251,10 @@ fn topic(words: &[String]) -> Parsed {
 
 fn unknown(name: &str) -> Parsed {
     let names: Vec<&str> = help::commands().map(|(name, _)| name).collect();
-    let close = suggestion(name, names.iter().map(|name| (*name).to_owned()));
+    let close = match help::meant(name) {
+        Some(text) => format!("; {text}"),
+        None => suggestion(name, names.iter().map(|name| (*name).to_owned())),
+    };
     let names = names.join(", ");
     Parsed::Wrong(
         format!("unknown command `{name}`{close}\nThe commands are {names}."),
@@ -355,7 +358,10 @@ fn split(
         };
         let Some(name) = option.strip_prefix("--") else {
             match &option[1..] {
-                "h" => given.push(("help", value.unwrap_or_else(|| "true".to_owned()))),
+                letter @ ("h" | "V") if value.as_deref().is_none_or(is_boolean) => {
+                    let name = if letter == "h" { "help" } else { "version" };
+                    given.push((name, value.unwrap_or_else(|| "true".to_owned())));
+                }
                 letters if letters.chars().count() > 1 && !letters.contains(['-', '_']) => {
                     rest.extend(letters.chars().rev().map(|letter| format!("-{letter}")));
                 }
@@ -384,7 +390,7 @@ fn split(
         }
         let value = match (kind, value, is_no) {
             (Kind::Switch, None, is_no) => Ok((!is_no).to_string()),
-            (Kind::Switch, Some(value), false) if value == "true" || value == "false" => Ok(value),
+            (Kind::Switch, Some(value), false) if is_boolean(&value) => Ok(value),
             (Kind::Switch, value, _) | (_, value @ None, _) => Err(value),
             (Kind::Number(..), Some(value), _) if !is_whole(&value) => Err(Some(value)),
             (_, Some(value), _) => Ok(value),
@@ -397,6 +403,10 @@ fn split(
     rest.reverse();
     words.extend(rest);
     (given, words, invalid)
+}
+
+fn is_boolean(text: &str) -> bool {
+    text == "true" || text == "false"
 }
 
 fn is_whole(text: &str) -> bool {
@@ -531,6 +541,26 @@ mod tests {
             "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, "
         ));
         assert!(message.ends_with(", completions, help."));
+        for (line, advice) in [
+            ("completion", "did you mean `completions`?"),
+            ("ls", "did you mean `list`?"),
+            (
+                "init",
+                "there is nothing to set up: write skills/NAME/SKILL.md, then run `skillbook lint`",
+            ),
+        ] {
+            let Parsed::Wrong(message, _) = parsed(line) else { panic!("{line}") };
+            let start = format!("unknown command `{line}`; {advice}\nThe commands are run, ");
+            assert!(message.starts_with(&start), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_script_builds_this_program_for_its_commands() {
+        let script = include_str!("../../../bin/skillbook");
+        let mut names: Vec<&str> = NATIVE.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        assert!(script.contains(&format!("\n    {}) wanted=1 ;;\n", names.join(" | "))));
     }
 
     #[test]
@@ -539,6 +569,7 @@ mod tests {
             ("", Parsed::Help(None)),
             ("help", Parsed::Help(None)),
             ("--help --version", Parsed::Version),
+            ("-V", Parsed::Version),
             ("-h lint", Parsed::Help(Some("lint".into()))),
             ("help serve", Parsed::Help(Some("serve".into()))),
             ("serve --port 1 -h", Parsed::Help(Some("serve".into()))),

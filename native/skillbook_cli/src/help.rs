@@ -18,7 +18,7 @@ const COMMANDS: &[(&str, &str)] = texts!("":
 );
 
 const PARTS: &[(&str, &str)] =
-    texts!("parts/": "accounts" "chat" "embedder" "global" "model" "shell");
+    texts!("parts/": "accounts" "chat" "embedder" "global" "model" "names" "shell");
 
 /// The help of all commands.
 pub fn overview() -> String {
@@ -46,6 +46,15 @@ pub fn own(name: &str) -> String {
     expanded(find(COMMANDS, name).unwrap_or(OVERVIEW))
 }
 
+/// The advice about a word that is no command, and that other programs have as one.
+pub fn meant(word: &str) -> Option<&'static str> {
+    let lines = find(PARTS, "names").unwrap_or_default().lines();
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .find(|(name, _)| *name == word)
+        .map(|(_, text)| text.trim_start())
+}
+
 fn find(texts: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     texts.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
@@ -65,6 +74,16 @@ mod tests {
         assert_eq!(names.last(), Some(&"help"));
         let known: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names[..names.len() - 1], known);
+    }
+
+    #[test]
+    fn no_command_is_taken_for_another_one() {
+        let names = find(PARTS, "names").unwrap();
+        assert_eq!(
+            names.lines().filter_map(|line| line.split_once(' ')).count(),
+            names.lines().count()
+        );
+        assert!(commands().all(|(name, _)| meant(name).is_none()));
     }
 
     #[test]

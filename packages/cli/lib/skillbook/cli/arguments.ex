@@ -56,6 +56,8 @@ defmodule Skillbook.CLI.Arguments do
     version: :boolean
   ]
 
+  @aliases [h: :help, V: :version]
+
   defstruct [
     :command,
     args: [],
@@ -112,7 +114,7 @@ defmodule Skillbook.CLI.Arguments do
           | {:error, String.t(), String.t()}
   def parse(argv) do
     {before, rest, invalid} =
-      OptionParser.parse_head(argv, strict: types(@globals), aliases: [h: :help])
+      OptionParser.parse_head(argv, strict: types(@globals), aliases: @aliases)
 
     cond do
       invalid != [] -> {:error, invalid(hd(invalid), @globals), "--help"}
@@ -130,7 +132,7 @@ defmodule Skillbook.CLI.Arguments do
       switches = @globals ++ module.switches()
 
       {given, args, invalid} =
-        OptionParser.parse(rest, strict: types(switches), aliases: [h: :help, c: :command])
+        OptionParser.parse(rest, strict: types(switches), aliases: [{:c, :command} | @aliases])
 
       cond do
         given[:help] ->
@@ -162,10 +164,12 @@ defmodule Skillbook.CLI.Arguments do
         names = Enum.map(@commands, &elem(&1, 0)) ++ ["help"]
 
         {:error,
-         "unknown command `#{name}`#{suggestion(name, names)}\n" <>
+         "unknown command `#{name}`#{meant(name) || suggestion(name, names)}\n" <>
            "The commands are #{Enum.join(names, ", ")}.", "--help"}
     end
   end
+
+  defp meant(name), do: with(text when text != nil <- CLI.Help.meant(name), do: "; " <> text)
 
   defp build(module, given, args) do
     with {:ok, given} <- values(given, @globals ++ module.switches()),

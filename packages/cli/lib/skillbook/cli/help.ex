@@ -29,6 +29,14 @@ defmodule Skillbook.CLI.Help do
   @spec part(String.t()) :: String.t()
   def part(name), do: Map.fetch!(@texts, "parts/" <> name)
 
+  @doc "The advice about a word that is no command, and that other programs have as one."
+  @spec meant(String.t()) :: String.t() | nil
+  def meant(word) do
+    lines = "names" |> part() |> String.split("\n", trim: true)
+    texts = Map.new(lines, &(&1 |> String.split(~r/ +/, parts: 2) |> List.to_tuple()))
+    texts[word]
+  end
+
   defp read(name) do
     text = Map.fetch!(@texts, name)
     Regex.replace(~r/^@(\w+)\n/m, text, fn _, part -> part(part) end)

@@ -11,11 +11,25 @@ defmodule Skillbook.CLI.BuildTest do
 
     packages = for name <- ~w(http embedder accounts), do: "packages/#{name}"
 
-    for name <- ~w(lib native docs programs packages/cli/lib packages/web/priv) ++ packages,
+    natives = for name <- ~w(core files cli/help/parts), do: "native/skillbook_#{name}"
+    pages = for name <- ~w(agent vault accounts), do: "packages/#{name}/priv"
+
+    for name <- ~w(lib docs programs priv/skills packages/cli/lib packages/web/priv) ++ packages,
         do: File.mkdir_p!(Path.join(folder, name))
 
-    for name <- ~w(mix.exs Cargo.toml Cargo.lock docs/diagnostics.md packages/cli/mix.exs),
+    for name <- natives ++ pages, do: File.mkdir_p!(Path.join(folder, name))
+
+    for name <- ~w(mix.exs Cargo.lock docs/diagnostics.md packages/cli/mix.exs),
         do: File.write!(Path.join(folder, name), "")
+
+    File.write!(Path.join(folder, "Cargo.toml"), ~s([workspace.package]\nversion = "1.2.3"\n))
+
+    for name <- ~w(overview run list connect parts/global),
+        do:
+          File.write!(
+            Path.join(folder, "native/skillbook_cli/help/#{name}.txt"),
+            "The text of #{name}\n" <> if(name == "overview", do: "\n@global\n", else: "")
+          )
 
     program(folder, "mix", """
     wishes=
@@ -32,7 +46,15 @@ defmodule Skillbook.CLI.BuildTest do
 
     program(folder, "cargo", """
     echo "${PWD#"#{folder}"}: cargo $*" >>"#{folder}/calls"
-    [ ! -e "#{folder}/broken" ]
+    [ ! -e "#{folder}/broken" ] || exit 1
+    case "$*" in *skillbook_cli) ;; *) exit 0 ;; esac
+    mkdir -p "#{folder}/target/release"
+    cat >"#{folder}/target/release/skillbook" <<'TEXT'
+    #!/bin/sh
+    echo "the program: $*, and ${SKILLBOOK_ELIXIR#"#{folder}"}"
+    [ "$1" = list ] || SKILLBOOK_NATIVE=0 exec "$SKILLBOOK_ELIXIR" "$@"
+    TEXT
+    chmod +x "#{folder}/target/release/skillbook"
     """)
 
     for name <- ~w(elixir erl cc), do: program(folder, name, "")
@@ -51,18 +73,19 @@ defmodule Skillbook.CLI.BuildTest do
     File.chmod!(path, 0o755)
   end
 
-  # The calls in their order, standard error, and the exit status.
-  defp call(folder, script, args) do
+  # The calls in their order, the outputs, and the exit status.
+  defp call(folder, script, args, more \\ []) do
     calls = Path.join(folder, "calls")
     File.rm(calls)
 
     env =
       [{"PATH", Path.join(folder, "programs") <> ":" <> System.get_env("PATH")}] ++
-        [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", nil}] ++
+        [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", nil}, {"CARGO_TARGET_DIR", nil}] ++
+        [{"SKILLBOOK_NATIVE", nil}, {"SKILLBOOK_PREBUILT", nil}] ++
         for name <- ~w(NIF SQL PG HTTP EMBED CONNECT), do: {"SKILLBOOK_#{name}", nil}
 
-    {errors, status} =
-      System.cmd(Path.join(folder, "bin/#{script}"), args, env: env, stderr_to_stdout: true)
+    options = [env: env ++ more, stderr_to_stdout: true]
+    {errors, status} = System.cmd(Path.join(folder, "bin/#{script}"), args, options)
 
     lines = if File.exists?(calls), do: calls |> File.read!() |> String.split("\n", trim: true)
     {lines || [], errors, status}
@@ -74,24 +97,87 @@ defmodule Skillbook.CLI.BuildTest do
 
   test "the first build compiles Rust and Elixir at once, the libraries of all commands",
        %{tmp_dir: folder} do
-    assert {calls, errors, 0} = call(folder, "skillbook", ["--version"])
+    assert {calls, errors, 0} = call(folder, "skillbook", ["run", "a.md"])
     assert Enum.sort(calls) == Enum.sort([@cargo, @elixir, @copy])
     assert List.last(calls) == @copy
     assert errors =~ "The first build compiles about "
-    assert call(folder, "skillbook", ["connect", "--help"]) == {[], "", 0}
+    assert call(folder, "skillbook", ["run", "a.md"]) == {[], "", 0}
+    # Elixir knows which command was meant.
+    assert call(folder, "skillbook", ["rnu"]) == {[], "", 0}
 
     File.touch!(Path.join(folder, "mix.exs"), System.os_time(:second) + 60)
     again = "/packages/cli: mix compile PG=0 HTTP=0"
-    assert {[^again], _errors, 0} = call(folder, "skillbook", ["list"])
+    assert {[^again], _errors, 0} = call(folder, "skillbook", ["run", "a.md"])
+  end
+
+  test "help and the version need no build", %{tmp_dir: folder} do
+    all = "The text of overview\n\nThe text of parts/global\n"
+    connect = "The text of connect\n\nThe text of parts/global\n"
+
+    for {args, output} <- [
+          {[], all},
+          {["--help"], all},
+          {["-h"], all},
+          {["help"], all},
+          {["help", "connect"], connect},
+          {["connect", "--help"], connect},
+          {["--dir", "x", "connect", "--port", "1", "-h"], connect},
+          {["--version"], "skillbook 1.2.3\n"},
+          {["-V"], "skillbook 1.2.3\n"}
+        ] do
+      assert {args, call(folder, "skillbook", args)} == {args, {[], output, 0}}
+    end
+
+    assert {[_, _, _], _, 0} = call(folder, "skillbook", ["connect", "--", "-h"])
+  end
+
+  @program ": cargo build --release --locked --package skillbook_cli"
+
+  test "commands that only read folders need the program alone", %{tmp_dir: folder} do
+    list = "the program: list, and /bin/skillbook\n"
+    assert {[@program], output, 0} = call(folder, "skillbook", ["list"])
+    assert output =~ ~r/\AThis command needs no Elixir. .*\n.* ok \(\d+ s\)\n#{list}\z/
+    assert call(folder, "skillbook", ["list"]) == {[], list, 0}
+
+    # It gets all lines, and hands some of them back.
+    assert {[_, _, _], output, 0} = call(folder, "skillbook", ["run", "a.md"])
+    assert output =~ ~r/\Athe program: run a.md, and \/bin\/skillbook\n/
+    version = "the program: --version, and /bin/skillbook\n"
+    assert call(folder, "skillbook", ["--version"]) == {[], version, 0}
+
+    page = Path.join(folder, "priv/skills/new.md")
+    File.write!(page, "")
+    File.touch!(page, System.os_time(:second) + 60)
+    assert call(folder, "skillbook", ["--version"]) == {[], "skillbook 1.2.3\n", 0}
+    assert {[@program], _, 0} = call(folder, "skillbook", ["list"])
+
+    File.write!(Path.join(folder, "broken"), "")
+    assert {[@program], errors, 3} = call(folder, "skillbook", ["list"])
+    assert errors =~ "Building the program skillbook ... FAILED"
+  end
+
+  test "unknown commands need the program alone, too", %{tmp_dir: folder} do
+    assert {[@program | _], "This command needs" <> _, 0} = call(folder, "skillbook", ["rnu"])
+  end
+
+  test "without cargo, and with SKILLBOOK_NATIVE=0, Elixir does all", %{tmp_dir: folder} do
+    env = [{"SKILLBOOK_NATIVE", "0"}]
+    assert {calls, _, 0} = call(folder, "skillbook", ["list"], env)
+    assert Enum.sort(calls) == Enum.sort([@cargo, @elixir, @copy])
+    assert {[], "", 0} = call(folder, "skillbook", ["list"], env)
+
+    File.rm!(Path.join(folder, "programs/cargo"))
+    env = [{"PATH", Path.join(folder, "programs") <> ":/usr/bin:/bin"}, {"HOME", folder}]
+    assert {[], "", 0} = call(folder, "skillbook", ["list"], [{"SKILLBOOK_NIF", "x"} | env])
   end
 
   test "if cargo fails, so does the build", %{tmp_dir: folder} do
     File.write!(Path.join(folder, "broken"), "")
-    assert {calls, errors, 3} = call(folder, "skillbook", ["list"])
+    assert {calls, errors, 3} = call(folder, "skillbook", ["run"])
     refute @copy in calls
     assert errors =~ "Building Skillbook ... FAILED"
     File.rm!(Path.join(folder, "broken"))
-    assert {[_, _, _], _, 0} = call(folder, "skillbook", ["list"])
+    assert {[_, _, _], _, 0} = call(folder, "skillbook", ["run"])
   end
 
   test "bin/build builds the other libraries, each alone", %{tmp_dir: folder} do

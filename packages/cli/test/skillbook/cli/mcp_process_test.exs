@@ -2,6 +2,8 @@ defmodule Skillbook.CLI.MCPProcessTest do
   # bin/skillbook mcp as clients start it.
   use ExUnit.Case, async: true
 
+  import Skillbook.Test.CommandLine, only: [build_command_line: 0]
+
   alias Skillbook.Support.JSON
   alias Skillbook.Test.MCPJudges
 
@@ -13,8 +15,7 @@ defmodule Skillbook.CLI.MCPProcessTest do
 
   @tag :tmp_dir
   test "bin/skillbook mcp writes messages and nothing else", %{tmp_dir: folder} do
-    {_, 0} =
-      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+    build_command_line()
 
     File.mkdir_p!(Path.join(folder, "skills/notes"))
 
@@ -67,7 +68,7 @@ defmodule Skillbook.CLI.MCPProcessTest do
           do: pair
 
     # Builds here if needed, which takes longer than the Inspector waits.
-    {_, 0} = System.cmd(@skillbook, ["--version"], env: environment, stderr_to_stdout: true)
+    build_command_line()
     passed = Enum.flat_map(environment, fn {name, value} -> ["-e", "#{name}=#{value}"] end)
     command = [@skillbook, "--no-builtins", "--dir", MCPJudges.skills(), "mcp"]
     options = ["--protocol-era", "modern", "--method", "skills/list", "--verify"]

@@ -63,7 +63,17 @@ defmodule Skillbook.CLI.NativeTest do
 
   test "help and version", context do
     compare(
-      ["", "--help", "-h", "help", "help help", "--version", "--version list", "--help lint"] ++
+      [
+        "",
+        "--help",
+        "-h",
+        "help",
+        "help help",
+        "--version",
+        "-V",
+        "--version list",
+        "--help lint"
+      ] ++
         for(name <- @names, line <- ["#{name} --help", "help #{name}"], do: line) ++
         ["-h serve", "serve --port 1 -h", "list --jsn --help", "help lst", "--help nothing"],
       context
@@ -77,6 +87,9 @@ defmodule Skillbook.CLI.NativeTest do
       [
         "lst",
         "xyzzy",
+        "init",
+        "completion",
+        "help ls",
         "--dri x list",
         "--color red list",
         "list --color",
@@ -88,6 +101,9 @@ defmodule Skillbook.CLI.NativeTest do
         ["--profile", "a\nb", "explain", "tasks.create"],
         "list -q",
         "list -qr",
+        "-V=x",
+        "-h=x list",
+        "-h=false xyzzy",
         "list --no-source",
         "list --diagnostics mail",
         "list --diagnostics --domain x",

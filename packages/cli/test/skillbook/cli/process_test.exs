@@ -3,6 +3,7 @@ defmodule Skillbook.CLI.ProcessTest do
   use ExUnit.Case, async: true
 
   import Skillbook.SkillsCase, only: [until: 3]
+  import Skillbook.Test.CommandLine, only: [build_command_line: 0]
 
   alias Skillbook.Test.{ChatServer, Terminal}
 
@@ -11,9 +12,7 @@ defmodule Skillbook.CLI.ProcessTest do
 
   # Builds here if needed, so that no test does.
   setup_all do
-    {_, 0} =
-      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
-
+    build_command_line()
     :ok
   end
 

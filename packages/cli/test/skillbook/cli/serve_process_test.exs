@@ -3,15 +3,15 @@ defmodule Skillbook.CLI.ServeProcessTest do
   # links of other processes.
   use Skillbook.SkillsCase, async: true
 
+  import Skillbook.Test.CommandLine, only: [build_command_line: 0]
+
   alias Skillbook.Test.Terminal
 
   @skillbook Skillbook.Test.Checkout.path("bin/skillbook")
 
   # Builds here if needed, so that no test does.
   setup_all do
-    {_, 0} =
-      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
-
+    build_command_line()
     :ok
   end
 
