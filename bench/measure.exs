@@ -146,7 +146,11 @@ defmodule Bench.Measure do
   @doc "The rate per second, from the nanoseconds of one call."
   def rate(ns), do: "#{round(1_000_000_000 / ns)}/s"
 
-  def row([work, ours, theirs, ratio, peer]) do
+  def row([work, ours, theirs, ratio, peer] = row) do
+    # For `bench/figures.exs`.
+    with path when path != nil <- System.get_env("SKILLBOOK_BENCH_ROWS"),
+         do: File.write!(path, Enum.join(row, "\t") <> "\n", [:append])
+
     String.pad_trailing(work, 56) <>
       String.pad_leading(ours, 20) <>
       String.pad_leading(theirs, 12) <> String.pad_leading(ratio, 9) <> "  " <> peer
