@@ -30,15 +30,20 @@ defmodule Skillbook.MixProject do
   end
 
   # All that the library needs where it is compiled: the crates of all packages, which those build
-  # from here, and the pages, one of which the crates read.
+  # from here, the pages, one of which the crates read, and the digests of prebuilt libraries, if
+  # `bin/prebuild` has made some.
   defp package do
     [
       files:
         ~w(lib priv/skills priv/assistant mix.exs .formatter.exs Cargo.toml Cargo.lock) ++
           ~w(native/*/src native/*/Cargo.toml native/*/build.rs native/*/clippy.toml) ++
-          ~w(native/skillbook_cli/help docs/*.md README.md CHANGELOG.md ARCHITECTURE.md LICENSE),
+          ~w(native/skillbook_cli/help docs/*.md README.md CHANGELOG.md ARCHITECTURE.md LICENSE) ++
+          Path.wildcard("native/prebuilt.sha256"),
       licenses: ["MIT"],
-      links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
+      links: %{
+        "Documentation" => "https://hexdocs.pm/skillbook",
+        "Changelog" => "https://hexdocs.pm/skillbook/changelog.html"
+      }
     ]
   end
 
