@@ -89,9 +89,13 @@ printf '  %-34s %9s %9s\n' step time processors
 measure "clone" git clone --quiet --depth 1 "file://$root" "$folder/clone"
 cd "$folder/clone"
 [ -n "$cached" ] || measure "download of crates" cargo fetch --locked
+measure "connect --help" bin/skillbook connect --help
 measure "run examples/monday.md, first" bin/skillbook run examples/monday.md
 measure "run examples/monday.md, again" bin/skillbook run examples/monday.md
-measure "connect --help" bin/skillbook connect --help
+# What the first command wrote into its database would need Elixir.
+rm -rf .skillbook
+measure "list, first" bin/skillbook list
+measure "list, again" bin/skillbook list
 if [ -n "$libraries" ]; then
   for name in http postgres embed connect; do
     measure "the library skillbook_$name" bin/build "skillbook_$name"

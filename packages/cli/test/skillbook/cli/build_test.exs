@@ -74,7 +74,7 @@ defmodule Skillbook.CLI.BuildTest do
   end
 
   # The calls in their order, the outputs, and the exit status.
-  defp call(folder, script, args, more \\ []) do
+  defp call(folder, script, args, more \\ [], options \\ []) do
     calls = Path.join(folder, "calls")
     File.rm(calls)
 
@@ -84,7 +84,7 @@ defmodule Skillbook.CLI.BuildTest do
         [{"SKILLBOOK_NATIVE", nil}, {"SKILLBOOK_PREBUILT", nil}] ++
         for name <- ~w(NIF SQL PG HTTP EMBED CONNECT), do: {"SKILLBOOK_#{name}", nil}
 
-    options = [env: env ++ more, stderr_to_stdout: true]
+    options = [env: env ++ more, stderr_to_stdout: true] ++ options
     {errors, status} = System.cmd(Path.join(folder, "bin/#{script}"), args, options)
 
     lines = if File.exists?(calls), do: calls |> File.read!() |> String.split("\n", trim: true)
@@ -154,6 +154,19 @@ defmodule Skillbook.CLI.BuildTest do
     File.write!(Path.join(folder, "broken"), "")
     assert {[@program], errors, 3} = call(folder, "skillbook", ["list"])
     assert errors =~ "Building the program skillbook ... FAILED"
+  end
+
+  test "a line that the program would hand back does not build it", %{tmp_dir: folder} do
+    for args <- [["--db", "x", "list"], ["list", "--pack=assistant"], ["run", "a.md"]] do
+      {calls, _, 0} = call(folder, "skillbook", args)
+      refute @program in calls, inspect(args)
+    end
+
+    File.mkdir_p!(Path.join(folder, "here/.skillbook"))
+    File.write!(Path.join(folder, "here/.skillbook/skillbook.db"), "")
+    here = [cd: Path.join(folder, "here")]
+    assert {[], "", 0} = call(folder, "skillbook", ["list"], [], here)
+    assert {[@program], _, 0} = call(folder, "skillbook", ["lint"], [], here)
   end
 
   test "unknown commands need the program alone, too", %{tmp_dir: folder} do
