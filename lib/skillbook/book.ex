@@ -295,6 +295,7 @@ defmodule Skillbook.Book do
 
     def start_link(book) do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
+           :ok <- Skillbook.Store.Table.spell(Skillbook.Book.sql(book)),
            :ok <- Backfill.index(book),
            {:ok, _revision} <- Follower.load(book),
            :ok <- Part.check(book.parts, :load, [book]),

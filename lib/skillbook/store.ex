@@ -296,6 +296,12 @@ defmodule Skillbook.Store do
     * `:tags` - only entries with all of these tags, in any case; `:tag` takes one of them
     * `:source` - `:user`, `:agent` or `:import`
     * `:include_disabled` - also lists disabled entries; `false` by default
+    * `:limit` - the largest number of entries; all by default
+    * `:after` - lists the entries after this one: the last entry of the page before, or its name.
+      Whatever was written since, no other entry is skipped or listed twice
+
+  A page costs as much as its entries, however many the store has. Without `:limit` the list costs
+  as much as all of them.
 
   ## Examples
 
@@ -311,6 +317,10 @@ defmodule Skillbook.Store do
       iex> Enum.map(entries, & &1.name)
       ["milk"]
       iex> {:ok, ^entries} = Skillbook.Store.list(view, tag: "shopping")
+      iex> {:ok, [car]} = Skillbook.Store.list(view, limit: 1)
+      iex> {:ok, [milk]} = Skillbook.Store.list(view, limit: 1, after: car)
+      iex> {milk.name, Skillbook.Store.list(view, limit: 1, after: milk)}
+      {"milk", {:ok, []}}
   """
   @spec list(Skillbook.view_or_book(), Skillbook.options()) ::
           {:ok, [Stored.t()]} | {:error, error()}
@@ -391,6 +401,12 @@ defmodule Skillbook.Store do
     view = only_from(view_or_book, options, "diff/5", name: {:text, name})
     Read.diff(view, name, from, to)
   end
+
+  @doc false
+  # As `list/2`; also returns the value of `:after` for the next page, or `nil` after the last one.
+  @spec page(View.t(), keyword()) ::
+          {:ok, [Stored.t()], next :: String.t() | nil} | {:error, error()}
+  defdelegate page(view, options), to: Read
 
   defp from(view_or_book, options, function, arguments \\ []),
     do: View.from(view_or_book, options, "Skillbook.Store." <> function, arguments)

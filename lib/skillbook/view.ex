@@ -261,13 +261,20 @@ defmodule Skillbook.View do
 
     * `:domain` (text) - only the commands of this domain
     * `:kind` (`:command`, `:skill` or `:note`) - only entries of this kind
+    * `:limit` (number from 1) - the largest number of entries; all by default
+    * `:after` (text) - only entries after this name, such as that of the last entry of a page
+
+  With `:limit`, only the entries up to the last one are read, however many the view has.
 
   ## Examples
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
-      iex> entries = Skillbook.View.entries(Skillbook.View.all(catalog), domain: "memory")
-      iex> Enum.map(entries, & &1.name)
+      iex> view = Skillbook.View.all(catalog)
+      iex> Enum.map(Skillbook.View.entries(view, domain: "memory"), & &1.name)
       ["memory.save", "memory.search"]
+      iex> entries = Skillbook.View.entries(view, limit: 2, after: "memory.save")
+      iex> Enum.map(entries, & &1.name)
+      ["memory.search", "notes.add"]
   """
   @spec entries(t(), Skillbook.options()) :: [Entry.t()]
   def entries(view, options \\ []) do
@@ -281,8 +288,18 @@ defmodule Skillbook.View do
     with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
          do: raise(error)
 
-    Native.view_entries(view.ref, options[:domain], options[:kind], false)
+    {domain, kind, limit} = {options[:domain], options[:kind], options[:limit]}
+
+    if limit || options[:after] do
+      stream = view |> stream(after: options[:after]) |> Stream.filter(&of?(&1, domain, kind))
+      Enum.take(stream, limit || count(view))
+    else
+      Native.view_entries(view.ref, domain, kind, false)
+    end
   end
+
+  defp of?(entry, domain, kind),
+    do: domain in [nil, entry.domain] and kind in [nil, entry.kind]
 
   @doc false
   # The entries that a model is offered: without those with `disable-model-invocation` and those
@@ -488,14 +505,21 @@ defmodule Skillbook.View do
   # Domains are suggested only where a path may name one, since they cannot be run.
   @spec unknown(t(), String.t(), domains: boolean()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name, options \\ []) do
-    domains? = Keyword.get(options, :domains, false)
-    %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name, domains?)}
+    among = if Keyword.get(options, :domains, false), do: :paths, else: :entries
+    %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name, among)}
   end
+
+  @doc false
+  # Returns up to three names of the store's entries that are similar to a name.
+  @spec suggest_stored(t(), String.t()) :: [String.t()]
+  def suggest_stored(%__MODULE__{ref: ref}, name), do: Native.view_suggest(ref, name, :stored)
 
   defp entries_schema do
     [
       domain: {"text or nil", &(is_nil(&1) or is_binary(&1))},
-      kind: {":command, :skill, :note or nil", &(&1 in [:command, :skill, :note, nil])}
+      kind: {":command, :skill, :note or nil", &(&1 in [:command, :skill, :note, nil])},
+      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after: {"a name or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end
 end

@@ -66,14 +66,19 @@ defmodule Skillbook.ViewTest do
       {[kind: :skill], ["diary", "haiku", "pdf-processing"]},
       {[kind: :command, domain: "email"], ["email.draft", "email.search", "email.send"]},
       {[kind: :note, domain: "email"], []},
-      {[kind: nil, domain: nil, kind: :note], View.entries(view) |> names()}
+      {[kind: nil, domain: nil, kind: :note], View.entries(view) |> names()},
+      {[limit: 2, kind: :note], ["family/dinner", "shopping"]},
+      {[limit: 2, kind: :note, after: "family/dinner"], ["shopping", "taxes"]},
+      {[after: "shopping", kind: :note], ["taxes"]},
+      {[after: "taxes-2025", kind: :note], []},
+      {[limit: nil, after: nil, domain: "none"], []}
     ]
 
     for {options, expected} <- rows, do: assert(names(View.entries(view, options)) == expected)
 
     assert_raise Skillbook.OptionError,
                  "unknown option :domian for the entries of a view, did you mean :domain? The " <>
-                   "options are :domain, :kind",
+                   "options are :domain, :kind, :limit, :after",
                  fn -> View.entries(view, domian: "email") end
   end
 

@@ -53,7 +53,8 @@ defmodule Skillbook.SQL.Migrations do
     {16, "conversations of agents", Skillbook.SQL.Migrations.V16},
     {17, "approvals of MCP servers", Skillbook.SQL.Migrations.V17},
     {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18},
-    {19, "tenants", Skillbook.SQL.Migrations.V19}
+    {19, "tenants", Skillbook.SQL.Migrations.V19},
+    {20, "spellings of names", Skillbook.SQL.Migrations.V20}
   ]
 
   @doc """

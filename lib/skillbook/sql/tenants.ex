@@ -16,6 +16,17 @@ defmodule Skillbook.SQL.Tenants do
   def readable(%Profile{tenant: tenant}, column, first),
     do: {"#{column} in ('', $#{first})", [tenant]}
 
+  @doc """
+  The same as a condition for each tenant, for lists in an order. Their parameters are added to
+  those of the statement.
+  """
+  @spec each(Profile.t(), String.t(), [SQL.param()]) :: {[String.t()], [SQL.param()]}
+  def each(%Profile{tenant: :all}, _column, params), do: {["1 = 1"], params}
+  def each(%Profile{tenant: nil}, column, params), do: {["#{column} = ''"], params}
+
+  def each(%Profile{tenant: tenant}, column, params),
+    do: {["#{column} = ''", "#{column} = $#{length(params) + 1}"], params ++ [tenant]}
+
   @doc "The value of the column for what a profile writes."
   @spec home(Profile.t()) :: String.t()
   def home(profile), do: to_column(Profile.home(profile))

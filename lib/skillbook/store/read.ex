@@ -9,11 +9,14 @@ defmodule Skillbook.Store.Read do
   # `at` is a map with the database (`:sql`) and the view. In a write it also has `:named`, the
   # entries of one name that the transaction has already read.
 
-  alias Skillbook.{Book, Entry, Native, Profile, StoreError, View}
-  alias Skillbook.Store.Table
+  alias Skillbook.{Book, Entry, Native, Profile, StoreError, Stored, View}
+  alias Skillbook.Store.{Slips, Table}
   alias Skillbook.Support.{Closest, Diff, Options}
 
   @sources [:user, :agent, :import]
+
+  # Names that an error suggests.
+  @suggested 3
 
   @compared_fields ~w(kind title description tags labels include_in_prompt proactive_for
                       excluded_for attachments schedule timezone enabled)a
@@ -21,16 +24,99 @@ defmodule Skillbook.Store.Read do
   def fetch(%View{} = view, name) when is_binary(name), do: read(view, name, &resolve/2)
 
   def list(%View{} = view, options \\ []) do
-    with :ok <- Options.validate(options, "a list of the store", list_schema()),
-         {:ok, _book, sql} <- database(view),
-         {:ok, rows} <- Table.list(sql, view.profile) do
-      entries =
-        rows
-        |> Enum.filter(&selected?(&1, options))
-        |> visible(view)
-        |> Enum.sort_by(&{&1.name, &1.id})
+    with {:ok, entries, _next} <- page(view, options), do: {:ok, entries}
+  end
 
+  # Rows that are read at once, at least and at most. Of these only some may be visible.
+  @few 50
+  @many 1_000
+
+  @doc """
+  The entries of a list, and with `:limit` the value of `:after` for those that follow, or `nil`.
+
+  That is the name of the last entry or, if another one of its name follows, `NAME~DIGEST`. The id
+  would reveal how many others there are.
+  """
+  def page(view, options) do
+    with :ok <- Options.validate(options, "a list of the store", list_schema()),
+         {:ok, _book, sql} <- database(view) do
+      at = %{sql: sql, view: view}
+      limit = options[:limit]
+
+      with {:ok, name, first} <- start(at, options[:after], options),
+           {:ok, entries} <- more(at, name, first, options, limit && limit + 1),
+           do: cut(entries, limit)
+    end
+  end
+
+  defp cut(entries, limit) do
+    case limit && Enum.split(entries, limit) do
+      {entries, [next | _]} -> {:ok, entries, key(List.last(entries), next)}
+      _all -> {:ok, entries, nil}
+    end
+  end
+
+  defp key(%{name: name} = last, %{name: name}), do: name <> "~" <> digest(last)
+  defp key(last, _next), do: last.name
+
+  defp digest(entry), do: entry |> Table.scope_of() |> binary_part(0, 12)
+
+  # The name after which the rest of the list begins, and the entries of that name that come first.
+  defp start(_at, nil, _options), do: {:ok, nil, []}
+
+  defp start(at, %Stored{} = last, options),
+    do: start(at, last.name <> "~" <> digest(last), options)
+
+  defp start(at, cursor, options) do
+    case String.split(cursor, "~") do
+      [name] ->
+        {:ok, name, []}
+
+      [name, digest] ->
+        with {:ok, %{live: live, deleted: deleted}} <- named(at, name) do
+          all = (live ++ deleted) |> visible(at.view) |> Enum.sort_by(& &1.id)
+          # Without the entry, which may have other labels now, those of its name are repeated.
+          last = Enum.find(all, %{id: 0}, &(digest(&1) == digest))
+          rest = for %{deleted_at: nil} = entry <- all, entry.id > last.id, do: entry
+          rest = Enum.filter(rest, &selected?(&1, options))
+          {:ok, name, Enum.map(rest, &%{&1 | content: nil})}
+        end
+    end
+  end
+
+  # Reads rows until there are as many visible ones as wanted; with `nil`, all.
+  defp more(at, name, entries, options, wanted) do
+    missing = if wanted, do: wanted - length(entries), else: @many
+
+    if missing <= 0 do
       {:ok, entries}
+    else
+      read = missing |> max(@few) |> min(@many)
+      filters = Keyword.take(options, [:kind, :source])
+      filters = if options[:include_disabled], do: filters, else: [enabled: true] ++ filters
+
+      with {:ok, rows} <- Table.page(at.sql, at.view.profile, name, filters, read),
+           {:ok, rows, last} <- whole_names(at, rows, read) do
+        found = rows |> Enum.filter(&selected?(&1, options)) |> visible(at.view)
+        entries = entries ++ found
+        if last, do: more(at, last, entries, options, wanted), else: {:ok, entries}
+      end
+    end
+  end
+
+  # A page of rows may end among several of one name, which the next one then begins with.
+  defp whole_names(_at, rows, read) when length(rows) < read, do: {:ok, rows, nil}
+
+  defp whole_names(at, rows, _read) do
+    %{name: last} = List.last(rows)
+
+    case Enum.split_while(rows, &(&1.name != last)) do
+      {[], _rows} ->
+        with {:ok, %{live: rows}} <- named(at, last),
+             do: {:ok, Enum.map(rows, &%{&1 | content: nil}), last}
+
+      {whole, _} ->
+        {:ok, whole, List.last(whole).name}
     end
   end
 
@@ -55,8 +141,21 @@ defmodule Skillbook.Store.Read do
       tags: {"a list of texts or nil", &(is_nil(&1) or Options.texts?(&1))},
       tag: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       source: {":user, :agent, :import or nil", &(&1 in [nil | @sources])},
-      include_disabled: {"a boolean", &is_boolean/1}
+      include_disabled: {"a boolean", &is_boolean/1},
+      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after: {"an entry of the list, the `next` of a page or nil", &(is_nil(&1) or place?(&1))}
     ]
+  end
+
+  # No name is longer; `~` is in none.
+  @longest_place 400
+
+  @doc "Whether a value may be the option `:after` of a list."
+  def place?(%Stored{name: name}), do: is_binary(name)
+
+  def place?(text) do
+    is_binary(text) and text != "" and byte_size(text) <= @longest_place and storable?(text) and
+      text =~ ~r/\A[^~\s]+(~[0-9a-f]{12})?\z/u
   end
 
   def history(%View{} = view, name) when is_binary(name) do
@@ -92,42 +191,37 @@ defmodule Skillbook.Store.Read do
   defp read(view, name, fun) do
     with {:ok, _book, sql} <- database(view) do
       at = %{sql: sql, view: view}
-      spelled(view, name, &(at |> fun.(&1) |> explain_missing(at)))
+      spelled(view, name, &fun.(at, &1))
     end
   end
 
   @doc """
   Calls the function with a name. If the store has no such entry, calls it again with the name of
   the only live entry whose name or title this is in another spelling.
+
+  The function returns `{:error, {:not_found, name}}` without an entry.
   """
   def spelled(view, name, fun) do
-    with {:error, %StoreError{kind: :not_found, deleted_at: nil} = error} <- fun.(name) do
-      case spellings(view, name) do
-        {:ok, []} -> {:error, error}
-        {:ok, [other]} -> fun.(other)
-        {:ok, names} -> {:error, %{error | kind: :ambiguous, suggestions: names}}
-        {:error, error} -> {:error, error}
+    with {:error, {:not_found, _name}} <- fun.(name),
+         {:ok, _book, sql} <- database(view),
+         at = %{sql: sql, view: view},
+         :ok <- explain_known(at, name),
+         {:ok, others} <- spellings(at, name) do
+      case others do
+        [] -> not_found(at, name)
+        [other] -> other |> fun.() |> explain_missing(at)
+        names -> {:error, %StoreError{kind: :ambiguous, name: name, suggestions: names}}
       end
     end
   end
 
-  defp spellings(view, name) do
-    with true <- storable?(name),
-         {:ok, _book, sql} <- database(view),
-         {:ok, rows} <- Table.list(sql, view.profile) do
-      entries = visible(rows, view)
-      named = Native.same_spelling(name, Enum.map(entries, & &1.name))
-      titled = Native.same_spelling(name, Enum.map(entries, & &1.title))
-
-      names =
-        for {entry, same} <- Enum.zip(entries, Enum.zip_with(named, titled, &(&1 or &2))),
-            same,
-            do: entry.name
-
-      {:ok, names |> Enum.uniq() |> Enum.sort()}
+  defp spellings(at, name) do
+    if storable?(name) do
+      with {:ok, rows} <- Table.spelled(at.sql, at.view.profile, name),
+           do:
+             {:ok, rows |> visible(at.view) |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.sort()}
     else
-      false -> {:ok, []}
-      error -> error
+      {:ok, []}
     end
   end
 
@@ -229,36 +323,52 @@ defmodule Skillbook.Store.Read do
   @doc """
   Turns `{:error, {:not_found, name}}` into an error with suggestions.
 
-  Call it after the transaction: writers must not wait while all names are compared.
+  Call it after the transaction: writers must not wait while names are compared.
   """
-  def explain_missing({:error, {:not_found, name}}, at), do: not_found(at, name)
+  def explain_missing({:error, {:not_found, name}}, at) do
+    with :ok <- explain_known(at, name), do: not_found(at, name)
+  end
+
   def explain_missing(result, _at), do: result
 
-  defp not_found(at, name) do
+  # A name of a file's entry or of a deleted one needs no suggestions.
+  defp explain_known(at, name) do
     with :ok <- check_file(at.view, name),
-         {:ok, deleted} <- find_deleted(at, name),
-         {:ok, entries} <- Table.list(at.sql, at.view.profile) do
-      names = entries |> visible(at.view) |> Enum.map(& &1.name) |> Enum.uniq()
-      suggestions = if storable?(name), do: Closest.several(name, names, 3), else: []
-      error = %StoreError{kind: :not_found, name: name, suggestions: suggestions}
-      {:error, %{error | deleted_at: deleted && deleted.deleted_at}}
+         {:ok, deleted} when deleted != nil <- find_deleted(at, name) do
+      {:error, %StoreError{kind: :not_found, name: name, deleted_at: deleted.deleted_at}}
+    else
+      {:ok, nil} -> :ok
+      error -> error
+    end
+  end
+
+  # The view knows enabled entries and compares them quickly. Disabled ones, and those that are
+  # newer than the view, are looked up by the names that are one slip away, so that no number of
+  # hidden entries changes the result or its time.
+  defp not_found(at, name) do
+    with true <- storable?(name),
+         {:ok, rows} <- Table.named_one_of(at.sql, at.view.profile, Slips.of(name)) do
+      names = rows |> visible(at.view) |> Enum.map(& &1.name)
+      names = Enum.uniq(names ++ View.suggest_stored(at.view, name))
+      suggestions = Closest.several(name, names, @suggested)
+      {:error, %StoreError{kind: :not_found, name: name, suggestions: suggestions}}
+    else
+      false -> {:error, %StoreError{kind: :not_found, name: name}}
+      error -> error
     end
   end
 
   defp check_file(view, name) do
-    with true <- String.valid?(name), %Entry{} <- file_entry(view, name) do
-      {:error, %StoreError{kind: :is_file, name: name}}
-    else
-      _ -> :ok
-    end
+    if String.valid?(name) and file_entry(view, name) != nil,
+      do: {:error, %StoreError{kind: :is_file, name: name}},
+      else: :ok
   end
 
   @doc "The entry of a file with that name, or nil. A view may still have deleted store entries."
   def file_entry(view, name) do
-    case View.fetch(view, name) do
-      {:ok, %Entry{source: "store"}} -> nil
-      {:ok, entry} -> entry
-      {:error, _error} -> nil
+    case View.find(view, name) do
+      %Entry{source: "store"} -> nil
+      entry_or_nil -> entry_or_nil
     end
   end
 end

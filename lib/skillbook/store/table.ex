@@ -9,12 +9,16 @@ defmodule Skillbook.Store.Table do
   alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Store.Version
   alias Skillbook.Support.{JSON, Number}
-  alias Skillbook.{SQL, Stored}
+  alias Skillbook.{Native, SQL, Stored}
 
   # The fields of an entry are the columns of `skillbook_entries`.
   @columns for %{field: field} <- Stored.__info__(:struct), do: field
   @all Enum.map_join(@columns, ", ", &"e.#{&1}")
-  @without_content Enum.map_join(@columns, ", ", &if(&1 == :content, do: "null", else: "e.#{&1}"))
+  @without_content Enum.map_join(
+                     @columns,
+                     ", ",
+                     &if(&1 == :content, do: "null as content", else: "e.#{&1}")
+                   )
   # Deleted entries are read without their contents.
   @with_live_content Enum.map_join(
                        @columns,
@@ -38,8 +42,8 @@ defmodule Skillbook.Store.Table do
                        :deleted_at
                      ]
   # The database assigns the id.
-  @inserted (@columns -- [:id]) ++ [:scope, :revision]
-  @updated @inserted -- [:name, :created_at]
+  @inserted (@columns -- [:id]) ++ [:scope, :name_spelling, :title_spelling, :revision]
+  @updated @inserted -- [:name, :name_spelling, :created_at]
 
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
@@ -99,8 +103,41 @@ defmodule Skillbook.Store.Table do
 
   @doc "The deleted entries with a name or a title, the last deleted first."
   def deleted(sql, profile, name) do
-    where = "(e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
-    select(sql, @all, profile, where, [name])
+    rest = "e.deleted_at is not null order by e.revision desc"
+    select_either(sql, @all, profile, {"name", "title"}, name, rest)
+  end
+
+  @doc "The live entries of which a text is the name or the title in another spelling."
+  def spelled(sql, profile, text) do
+    case Native.spelling(text) do
+      "" ->
+        {:ok, []}
+
+      spelling ->
+        columns = {"name_spelling", "title_spelling"}
+        rest = "e.deleted_at is null order by e.id"
+        select_either(sql, @without_content, profile, columns, spelling, rest)
+    end
+  end
+
+  # The condition of the tenant is only in the selects of the ids. With `or`, or with the condition
+  # outside of them, SQLite would read all entries of the tenant.
+  defp select_either(sql, columns, profile, {one, other}, value, rest) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
+    ids = &"select id from skillbook_entries where #{&1} = $1 and #{readable}"
+
+    query =
+      "select #{columns} from skillbook_entries e where e.id in " <>
+        "(#{ids.(one)} union all #{ids.(other)}) and #{rest}"
+
+    run(sql, query, [value | tenants])
+  end
+
+  @doc "The live entries with one of these names, without their contents."
+  def named_one_of(sql, profile, names) do
+    {these, params} = Values.texts(sql, "e.name", names, 1)
+    where = "#{these} and e.deleted_at is null order by e.id"
+    select(sql, @without_content, profile, where, params)
   end
 
   @doc "The revision, which each write raises."
@@ -109,9 +146,57 @@ defmodule Skillbook.Store.Table do
     with {:ok, %{rows: [[revision]]}} <- SQL.query(sql, statement), do: {:ok, revision}
   end
 
-  @doc "All live entries, without their contents."
-  def list(sql, profile),
-    do: select(sql, @without_content, profile, "e.deleted_at is null order by e.id", [])
+  @doc """
+  The next live entries in the order of `{name, id}`, at most `limit`, without their contents.
+
+  Their names come after `after_name`, if it is not `nil`. The filters are `:kind`, `:source` and
+  `:enabled`, each `nil` for any.
+  """
+  def page(sql, profile, after_name, filters, limit) do
+    name = if SQL.dialect(sql) == :postgres, do: ~s(e.name collate "C"), else: "e.name"
+
+    conditions =
+      for {column, value} <- [
+            kind: filters[:kind],
+            source: filters[:source],
+            enabled: filters[:enabled]
+          ],
+          value != nil,
+          do: {"e.#{column} = ", to_column(column, value)}
+
+    conditions = if after_name, do: [{"#{name} > ", after_name} | conditions], else: conditions
+
+    {conditions, params} =
+      conditions
+      |> Enum.with_index(1)
+      |> Enum.map_reduce([], fn {{condition, value}, at}, params ->
+        {condition <> "$#{at}", params ++ [value]}
+      end)
+
+    # Each tenant is read in the order of the index; over both at once the database would sort.
+    {tenants, params} = Tenants.each(profile, "e.tenant", params)
+    from = from_list(SQL.dialect(sql), profile.tenant)
+
+    parts =
+      for {tenant, at} <- Enum.with_index(tenants) do
+        where = Enum.join([tenant, "e.deleted_at is null" | conditions], " and ")
+
+        "select * from (select #{@without_content}, #{name} as ordered from #{from} " <>
+          "where #{where} order by #{name}, e.id limit #{limit}) as part#{at}"
+      end
+
+    query = Enum.join(parts, " union all ") <> " order by ordered, id limit #{limit}"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
+         do: {:ok, Enum.map(rows, &(&1 |> Enum.drop(-1) |> from_row()))}
+  end
+
+  # Of two indexes in this order, SQLite would take the one with deleted entries.
+  defp from_list(:sqlite, :all),
+    do: "skillbook_entries e indexed by skillbook_entries_lists_index"
+
+  defp from_list(:sqlite, _one), do: "skillbook_entries e indexed by skillbook_entries_list_index"
+  defp from_list(:postgres, _tenant), do: "skillbook_entries e"
 
   @doc "The live entries that are disabled, without their contents."
   def disabled(sql, profile) do
@@ -127,13 +212,17 @@ defmodule Skillbook.Store.Table do
 
   @doc "The live entries whose name starts with a stem, without their contents."
   def starting_with(sql, profile, stem) do
-    where = "e.name like $1 and e.deleted_at is null order by e.id"
-    select(sql, @without_content, profile, where, [stem <> "%"])
+    name = if SQL.dialect(sql) == :postgres, do: ~s(e.name collate "C"), else: "e.name"
+    where = "#{name} >= $1 and #{name} < $2 and e.deleted_at is null order by e.id"
+    select(sql, @without_content, profile, where, [stem, stem <> "\u{10FFFF}"])
   end
 
   defp select(sql, columns, profile, where, params) do
     {query, params} = query(columns, profile, where, params)
+    run(sql, query, params)
+  end
 
+  defp run(sql, query, params) do
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
          do: {:ok, Enum.map(rows, &from_row/1)}
   end
@@ -173,7 +262,20 @@ defmodule Skillbook.Store.Table do
           do: {field, to_column(field, value)}
 
     row = Map.merge(row, %{scope: scope(row), revision: revision})
+    row = Map.merge(row, spellings(row.name, row.title))
     Enum.map(columns, &Map.fetch!(row, &1))
+  end
+
+  defp spellings(name, title),
+    do: %{name_spelling: Native.spelling(name), title_spelling: Native.spelling(title)}
+
+  @doc "A digest of what access to an entry depends on. No other live one of its name has it."
+  @spec scope_of(Stored.t()) :: String.t()
+  def scope_of(%Stored{} = stored) do
+    stored
+    |> Map.take([:kind, :labels, :excluded_for, :tenant])
+    |> Map.new(fn {field, value} -> {field, to_column(field, value)} end)
+    |> scope()
   end
 
   # Access to an entry depends on these four. The lists are JSON, so they contain no line breaks,
@@ -184,6 +286,37 @@ defmodule Skillbook.Store.Table do
     :sha256
     |> :crypto.hash(Enum.join([kind, labels, excluded_for | tenant], "\n"))
     |> Base.encode16(case: :lower)
+  end
+
+  # Rows of one transaction, so that no writer waits long.
+  @spelled_at_once 500
+
+  @doc "Fills the spellings of entries of an earlier version."
+  @spec spell(SQL.t()) :: :ok | {:error, SQL.Error.t()}
+  def spell(sql) do
+    unspelled =
+      "select id, name, title from skillbook_entries where name_spelling is null " <>
+        "order by id limit #{@spelled_at_once}"
+
+    spelled =
+      SQL.transaction(sql, fn sql ->
+        with {:ok, %{rows: rows}} <- SQL.query(sql, unspelled),
+             {:ok, _} <- SQL.query_all(sql, Enum.map(rows, &spell_row/1)),
+             do: {:ok, length(rows)}
+      end)
+
+    case spelled do
+      {:ok, @spelled_at_once} -> spell(sql)
+      {:ok, _last} -> :ok
+      error -> error
+    end
+  end
+
+  defp spell_row([id, name, title]) do
+    %{name_spelling: name, title_spelling: title} = spellings(name, title)
+
+    {"update skillbook_entries set name_spelling = $1, title_spelling = $2 where id = $3",
+     [name, title, id]}
   end
 
   @doc "The versions of an entry, the newest first, without their contents."

@@ -120,9 +120,14 @@ defmodule Skillbook.Store.Write do
       case result do
         {:ok, {:added, entry}} -> {:ok, %{entry: entry, before: nil}}
         {:ok, {before, entry}} -> {:ok, %{entry: entry, before: before}}
-        {:error, error} -> {:error, error}
+        error -> explain_missing(view, error)
       end
     end
+  end
+
+  defp explain_missing(view, error) do
+    with {:ok, _book, sql} <- Read.database(view),
+         do: Read.explain_missing(error, %{sql: sql, view: view})
   end
 
   defp put_note_in(%{expected_version: nil} = write, nil, title, fields) do
@@ -163,8 +168,8 @@ defmodule Skillbook.Store.Write do
 
   # The transaction
 
-  # `fun` returns the entry before and after, or `:added` and a new entry. `name` is the name that
-  # it looks up first.
+  # `fun` returns the entry before and after, or `:added` and a new entry; or
+  # `{:error, {:not_found, name}}`. `name` is the name that it looks up first.
   defp transact(view, options, name, fun) do
     name = if Read.storable?(name), do: String.normalize(name, :nfc)
 
@@ -198,7 +203,7 @@ defmodule Skillbook.Store.Write do
           {:ok, written}
 
         error ->
-          Read.explain_missing(error, at)
+          error
       end
     end
   end

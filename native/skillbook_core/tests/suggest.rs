@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{all, doc, skills, view};
+use common::{all, doc, records, skills, source, view};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::source::{Source, SourceKind, Trust};
 
 const NAMES: [&str; 9] = [
     "email.draft",
@@ -44,6 +46,18 @@ fn offers_close_names() {
     for (name, expected) in rows {
         assert_eq!(view.suggest(name), *expected, "{name}");
     }
+}
+
+#[test]
+fn offers_entries_of_the_store_alone() {
+    let store = Source { name: "store".into(), kind: SourceKind::Stored, ..Source::default() };
+    let record = |name: &str| (Trust::Medium, format!("{name}.md"), doc(name, "", ""));
+    let stored = records(&store, ["milk", "milks"].map(record).into_iter());
+    let files = source("s", SourceKind::Skills, &[], &[("milky.md", &doc("milky", "", ""))]);
+    let view = all(Catalog::build(1, vec![files, stored]));
+    assert_eq!(view.suggest("milkx"), ["milk", "milks", "milky"]);
+    assert_eq!(view.suggest_stored("milkx"), ["milk", "milks"]);
+    assert_eq!(view.suggest_stored("zzz"), [""; 0]);
 }
 
 #[test]

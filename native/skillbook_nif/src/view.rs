@@ -185,16 +185,25 @@ fn view_frontmatter<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> T
     }
 }
 
+/// The names among which suggestions are looked for.
+#[derive(NifUnitEnum)]
+pub enum Suggested {
+    Entries,
+    Paths,
+    Stored,
+}
+
 twin! {
     /// Shown names that are similar to this one.
     "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
-        env, view: ResourceArc<ViewResource>, name: Binary<'a>, domains: bool
+        env, view: ResourceArc<ViewResource>, name: Binary<'a>, among: Suggested
     )
     if view.is_small() && name.len() <= twin::NAME_BYTES
-    => Ok(match std::str::from_utf8(&name) {
-        Ok(name) if domains => view.core().suggest_path(name),
-        Ok(name) => view.core().suggest(name),
-        Err(_) => Vec::new(),
+    => Ok(match (std::str::from_utf8(&name), among) {
+        (Ok(name), Suggested::Entries) => view.core().suggest(name),
+        (Ok(name), Suggested::Paths) => view.core().suggest_path(name),
+        (Ok(name), Suggested::Stored) => view.core().suggest_stored(name),
+        (Err(_), _) => Vec::new(),
     }
     .encode(env))
 }
@@ -242,11 +251,10 @@ fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<(String, S
     view.core().triggered(text).into_iter().filter_map(named).collect()
 }
 
-/// Which of these texts are the first one in another spelling.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn same_spelling(text: &str, others: Vec<&str>) -> Vec<bool> {
-    let wanted = spelling(text);
-    others.into_iter().map(|other| !wanted.is_empty() && spelling(other) == wanted).collect()
+/// The form in which texts are equal that differ in case and separators only.
+#[rustler::nif(name = "spelling", schedule = "DirtyCpu")]
+fn spelled(text: &str) -> String {
+    spelling(text)
 }
 
 /// The declaration of an entry, `nil` if its page declares nothing, or `:unknown`.

@@ -103,8 +103,19 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp list(view, kind, flags) do
     disabled = Map.get(flags, "include-disabled", false)
 
+    options = [kind: kind, tags: flags["tags"], include_disabled: disabled]
+
     with :ok <- check_tags(flags["tags"] || []),
-         do: Store.list(view, kind: kind, tags: flags["tags"], include_disabled: disabled)
+         :ok <- check_place(flags["after"]),
+         place = [limit: flags["limit"], after: flags["after"]],
+         {:ok, entries, next} <- Store.page(view, options ++ place),
+         do: {:ok, {entries, next}}
+  end
+
+  defp check_place(place) do
+    if place == nil or Store.Read.place?(place),
+      do: :ok,
+      else: FlagError.invalid("after", place, "the name after which the list goes on", "milk")
   end
 
   # No tag of the store is longer.
@@ -318,7 +329,7 @@ defmodule Skillbook.Handlers.Skills.Store do
       else: fields ++ ["  content: #{lengths} characters"]
   end
 
-  defp listed(stored, kind, key, flags) do
+  defp listed({stored, next}, kind, key, flags) do
     tagged =
       case flags["tags"] do
         nil -> ""
@@ -329,12 +340,27 @@ defmodule Skillbook.Handlers.Skills.Store do
     fields = [:name, :title, :description, :tags, :source, :version]
 
     head =
-      if stored == [],
-        do: "No #{kind}s in the store#{tagged}. `get_skill` lists everything, including files.",
-        else: "#{Count.text(length(stored), kind)} in the store#{tagged}:"
+      case {stored, flags["after"]} do
+        {[], nil} ->
+          "No #{kind}s in the store#{tagged}. `get_skill` lists everything, including files."
 
+        {[], place} ->
+          "No #{kind}s in the store#{tagged} after #{place}."
+
+        {stored, nil} when next == nil ->
+          "#{Count.text(length(stored), kind)} in the store#{tagged}:"
+
+        {stored, nil} ->
+          "The first #{Count.text(length(stored), kind)} in the store#{tagged}:"
+
+        {stored, place} ->
+          "#{Count.text(length(stored), kind)} in the store#{tagged} after #{place}:"
+      end
+
+    more = if next, do: ["More follow; add --after #{next} to list them"], else: []
     data = Enum.map(stored, &Map.merge(Answers.schedule_fields(&1), Map.take(&1, fields)))
-    ok(Enum.join([head | Enum.map(stored, &Answers.line/1)], "\n"), data: %{key => data})
+    data = if next, do: %{key => data, next: next}, else: %{key => data}
+    ok(Enum.join([head | Enum.map(stored, &Answers.line/1)] ++ more, "\n"), data: data)
   end
 
   defp compared(%{from: number, to: number} = diff),

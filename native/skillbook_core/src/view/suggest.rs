@@ -18,12 +18,20 @@ impl View {
     /// Up to three names of listed entries: first the closest by edit distance (at most a third of
     /// the name, and at most four), then those that share the most words with it.
     pub fn suggest(&self, name: &str) -> Vec<&str> {
-        self.close(name, self.catalog().entries().len())
+        let entries = self.catalog().entries().len();
+        self.close(name, |place| place < entries)
+    }
+
+    /// The same, only with entries of the store.
+    pub fn suggest_stored(&self, name: &str) -> Vec<&str> {
+        let entries = self.catalog().entries().len();
+        let stored = |place| self.catalog().priority(EntryId(place as u32)).stored;
+        self.close(name, |place| place < entries && stored(place))
     }
 
     /// The same, with the names of domains, for places where a domain is possible too.
     pub fn suggest_path(&self, name: &str) -> Vec<&str> {
-        self.close(name, usize::MAX)
+        self.close(name, |_| true)
     }
 
     /// The names of listed entries and domains that have this text as a name, title or alias in
@@ -50,8 +58,8 @@ impl View {
         names
     }
 
-    /// Considers the first `most` names.
-    fn close(&self, name: &str, most: usize) -> Vec<&str> {
+    /// Considers the names at these places.
+    fn close(&self, name: &str, considered: impl Fn(usize) -> bool) -> Vec<&str> {
         if name.len() > LONGEST {
             return Vec::new();
         }
@@ -69,15 +77,14 @@ impl View {
             let other = &all.names[*place as usize];
             let shared = other.words.iter().filter(|word| unknown.words.contains(word)).count();
             let distance = unknown.distance(other, limit);
-            if distance.is_none() && shared == 0 {
+            if (distance.is_none() && shared == 0) || !considered(*place as usize) {
                 return None;
             }
             let shown = self.name_at(*place).filter(|shown| *shown != name)?;
             let distance = distance.unwrap_or(usize::MAX);
             Some((distance, Reverse(shared), other.words.len(), shown))
         };
-        let places = self.listed_places().iter().take_while(|place| (**place as usize) < most);
-        let mut ranked: Vec<_> = places.filter_map(rank).collect();
+        let mut ranked: Vec<_> = self.listed_places().iter().filter_map(rank).collect();
         ranked.sort_unstable();
         ranked.dedup_by_key(|(.., name)| *name);
         ranked.into_iter().map(|(.., name)| name).take(OFFERED).collect()

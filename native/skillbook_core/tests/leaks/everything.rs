@@ -126,6 +126,7 @@ pub fn helps(view: &View, names: &[String], out: &mut String) {
             turned.join("_"),
         ] {
             *out += &format!("{:?} {:?}\n", view.suggest(&asked), view.suggest_path(&asked));
+            *out += &format!("{:?}\n", view.suggest_stored(&asked));
         }
     }
 }

@@ -63,11 +63,13 @@ defmodule Skillbook.StoreConformance do
     "🎉",
     "post"
   ]
+  # Slips and other spellings of names and titles.
+  @misspelt ["mlik", "BREAD", "team car", "haikus"]
   @texts ["Two bottles.\n", "", "a\nb\na\n", "---\nname: x\ndescription: y\n---\nz", "'\"\\%_$1"]
 
   @doc "A random call: a function of `Skillbook.Store` and its arguments after the view."
   def random_call(now, labels) do
-    name = Enum.random(@names ++ @titles)
+    name = Enum.random(@names ++ @titles ++ @misspelt)
     dry = Enum.random([[], [], [], [dry_run: true]])
     options = [now: now] ++ dry ++ Enum.random([[], [by: :agent], [by: :import]])
     guarded = options ++ Enum.random([[], [], [], [expected_version: Enum.random(1..4)]])
@@ -92,7 +94,9 @@ defmodule Skillbook.StoreConformance do
            [include_disabled: true],
            [tags: ["T"]],
            [kind: :note],
-           [source: :agent]
+           [source: :agent],
+           [limit: 1],
+           [limit: 2, after: Enum.random(@names)]
          ])
        ]},
       {:history, [name]},
@@ -594,6 +598,59 @@ defmodule Skillbook.StoreConformance do
             assert Enum.all?(entries, &is_nil(&1.content))
           end
         end
+
+        test "has pages, which stay right while others write", context do
+          %{book: book, ann: ann, boss: boss} = context
+
+          # Several of one name, each hidden from the writers of the others.
+          for {title, labels} <- [{"a", []}, {"b", ["a"]}, {"b", ["b"]}, {"b", []}, {"c", []}] do
+            writer = Skillbook.view(book, %Profile{id: "w", grants: labels})
+            fields = %{title: title, content: "x", kind: :note, labels: labels}
+            assert {:ok, _} = Store.create(writer, fields)
+          end
+
+          for number <- 1..70, do: note(boss, %{title: "b #{number}", labels: ["z"]})
+          {:ok, all} = Store.list(ann)
+          assert Enum.map(all, & &1.name) == ["a", "b", "b", "b", "c"]
+
+          for limit <- 1..6, way <- [:text, :entry] do
+            assert {limit, way, pages(ann, [limit: limit], way)} == {limit, way, all}
+          end
+
+          # The entry at which a page ended is deleted, and others come before and after it.
+          assert {:ok, [a], "a"} = Store.page(ann, limit: 1)
+          {:ok, _} = Store.delete(ann, "a")
+          note(ann, %{title: "0"})
+          note(ann, %{title: "aa"})
+
+          for place <- [a, "a"] do
+            {:ok, rest} = Store.list(ann, after: place)
+            assert Enum.map(rest, & &1.name) == ["aa", "b", "b", "b", "c"]
+          end
+
+          assert {:ok, [_, _, _], place} = Store.page(ann, limit: 3)
+          assert {:ok, [_, _, %{id: last}]} = Store.list(ann, limit: 3)
+          {:ok, rest} = Store.list(ann, after: place)
+          refute last in Enum.map(rest, & &1.id)
+          assert Enum.map(rest, & &1.name) == ["b", "b", "c"]
+        end
+
+        test "refuses places that no page has", %{ann: ann} do
+          for place <- ["", "a b", "a~b", "a\0", <<255>>, 7, String.duplicate("a", 401)] do
+            assert {:error, %OptionError{option: :after} = error} = Store.list(ann, after: place)
+
+            assert Exception.message(error) =~
+                     "expected an entry of the list, the `next` of a page or nil"
+          end
+
+          assert {:error, %OptionError{option: :limit}} = Store.list(ann, limit: 0)
+        end
+
+        defp pages(view, options, way, place \\ nil) do
+          {:ok, entries, next} = Store.page(view, options ++ [after: place])
+          place = if way == :entry, do: List.last(entries), else: next
+          if next, do: entries ++ pages(view, options, way, place), else: entries
+        end
       end
 
       describe "put_note/4" do
@@ -945,7 +1002,7 @@ defmodule Skillbook.StoreConformance do
       describe "a profile" do
         @tag timeout: 300_000, capture_log: true
         test "gets the same results with and without hidden entries", context do
-          :rand.seed(:exsss, {1, 2, 3})
+          :rand.seed(:exsss, {1, 2, 4})
 
           for _ <- 1..4 do
             {with_hidden, without} = {store_book(context), store_book(context)}

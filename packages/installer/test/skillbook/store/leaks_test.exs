@@ -42,10 +42,12 @@ defmodule Skillbook.Store.LeaksTest do
 
   @names ~w(milk bread haiku team-car stew note)
   @titles ["Milk", "milk", "Bread and butter", "haiku", "Stew", "post", "🎉"]
+  # Slips and other spellings of names and titles.
+  @misspelt ["mlik", "haik", "BREAD", "team car", "stews"]
   @unused ["milc", "breads", "mail.zend", "Bread", "zzz", "skills.creates", "haiku/a.md"]
   # A busy machine must not leave one out.
   @sections for name <- [:tasks, :memory], do: [name: name, timeout: 600_000]
-  @asked @names ++ @titles ++ @unused
+  @asked @names ++ @titles ++ @misspelt ++ @unused
   @texts [
     "Two bottles.\n",
     "",
@@ -391,7 +393,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp random_call(now) do
-    name = one_of(@names ++ @titles)
+    name = one_of(@names ++ @titles ++ @misspelt)
     options = [now: now] ++ one_of([[], [by: :agent]])
     guarded = options ++ one_of([[], [], [expected_version: one_of([1, 2, 3])]])
 
@@ -717,6 +719,7 @@ defmodule Skillbook.Store.LeaksTest do
     numbers = for from <- [1, 2, 4], to <- [1, 3], do: {from, to}
 
     {Store.list(view, include_disabled: true), Store.list(view, tags: ["t"]),
+     for(limit <- [1, 2, 3], place <- [nil, "bread", "milk"], do: pages(view, limit, place)),
      Store.list(view, kind: :note, source: :agent),
      for(
        name <- @asked,
@@ -725,6 +728,11 @@ defmodule Skillbook.Store.LeaksTest do
           Enum.map([1, 2, 3], &Store.version(view, name, &1)),
           Enum.map(numbers, fn {from, to} -> Store.diff(view, name, from, to) end)}
      )}
+  end
+
+  defp pages(view, limit, place) do
+    {:ok, entries, next} = Store.page(view, limit: limit, after: place, include_disabled: true)
+    [{entries, next} | if(next, do: pages(view, limit, next), else: [])]
   end
 
   # For trusted code, so it shows hidden entries; for visible ones it shows the profile's view.

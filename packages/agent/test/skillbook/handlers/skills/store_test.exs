@@ -443,6 +443,19 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
        "No skills in the store with the tag none. `get_skill` lists everything, including " <>
          "files."},
       {"notes.list", "1 note in the store:\n- n: N (source: user, version 1)"},
+      {"skills.list --limit 1",
+       "The first 1 skill in the store:\n- b: B - Be (source: agent, version 1)\n" <>
+         "More follow; add --after b to list them"},
+      {"skills.list --limit 1 --after b",
+       "1 skill in the store after b:\n- iso-dates: ISO dates - How dates are written " <>
+         "[reports, dates] (source: agent, version 1)"},
+      {"skills.list --after iso-dates", "No skills in the store after iso-dates."},
+      {"skills.list --after 'a b'",
+       ~s(error: --after must be the name after which the list goes on, got "a b". ) <>
+         "Write for example: --after milk"},
+      {"skills.list --limit 0",
+       ~s(error: --limit must be a whole number from 1 to 500, got "0". Write for example: ) <>
+         "--limit 1"},
       {"skills.read pdf",
        "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands cannot " <>
          "change\n\nRead it."},
@@ -475,6 +488,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
            }
 
     assert [%{name: "n", title: "N", source: :user}] = result(book, "notes.list").data.notes
+    assert %{next: "b", skills: [%{name: "b"}]} = result(book, "skills.list --limit 1").data
   end
 
   test "a scheduled skill shows its schedule", %{book: book} do
@@ -639,7 +653,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
           timezone expected_version) ++
          more, ~w(name), false},
       {"delete_skill", ~w(name expected_version), ~w(name), false},
-      {"list_skills", ~w(tags include_disabled), nil, true},
+      {"list_skills", ~w(tags include_disabled limit after), nil, true},
       {"read_skill", ~w(name version), ~w(name), true},
       {"enable_skill", ~w(name), ~w(name), false},
       {"disable_skill", ~w(name), ~w(name), false},
@@ -647,7 +661,7 @@ defmodule Skillbook.Handlers.Skills.StoreTest do
       {"get_note", ~w(title), ~w(title), true},
       {"add_or_update_note", ~w(title content description tags expected_version) ++ more,
        ~w(title content), false},
-      {"list_notes", ~w(tags include_disabled), nil, true},
+      {"list_notes", ~w(tags include_disabled limit after), nil, true},
       {"delete_note", ~w(title expected_version), ~w(title), false}
     ]
 

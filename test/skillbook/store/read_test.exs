@@ -1,0 +1,138 @@
+defmodule Skillbook.Store.ReadTest do
+  # Reads of the store cost as much as their result, not as the table.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.SQL.{Migrations, SQLite}
+  alias Skillbook.Store.Table
+  alias Skillbook.{QueryPlan, SQL, Store, StoreError, StoredRows}
+
+  doctest Skillbook.Store.Slips
+
+  @profiles [
+    [id: "ann", tenant: "near", grants: ["a"]],
+    [id: "bob", tenant: "near", grants: ["secret"]],
+    [id: "far", tenant: "far"],
+    [id: "none"],
+    [id: "all", tenant: :all, grants: :all]
+  ]
+
+  defp start(_context) do
+    name = :"plan_#{System.unique_integer([:positive])}"
+    store = {QueryPlan, path: ":memory:", name: name}
+    {:ok, book: book(store: store, profiles: @profiles), database: name}
+  end
+
+  defp note(book, profile, title, fields \\ %{}),
+    do: {:ok, _} = Store.put_note(Skillbook.view(book, profile), title, "Text.", fields: fields)
+
+  describe "a name that the store does not have" do
+    setup :start
+
+    setup %{book: book} do
+      note(book, "ann", "Weekly Report")
+      note(book, "ann", "Milk")
+      note(book, "bob", "Milch", %{labels: ["secret"]})
+      note(book, "far", "Milks")
+      {:ok, _} = Store.disable(Skillbook.view(book, "ann"), "milk")
+      :ok
+    end
+
+    test "costs no table, for a profile of each kind", %{book: book, database: database} do
+      for profile <- ["ann", "none", "all"],
+          name <- ["mlik", "weather", "WEEKLY report", "no such\0", String.duplicate("a", 300)],
+          call <- [
+            &Store.fetch(&1, &2),
+            &Store.history(&1, &2),
+            &Store.update(&1, &2, %{title: "x"}),
+            &Store.restore(&1, &2, 9),
+            &Store.put_note(&1, &2, "x", expected_version: 9)
+          ],
+          view = Skillbook.view(book, profile) do
+        assert {name, QueryPlan.scans(database, fn -> call.(view, name) end)} == {name, []}
+      end
+    end
+
+    test "suggests entries that the profile sees, disabled ones and those newer than the view",
+         %{book: book} do
+      old = Skillbook.view(book, "ann")
+      note(book, "ann", "Bread")
+
+      for {profile, name, suggestions} <- [
+            {"ann", "mlik", ["milk"]},
+            {"ann", "MLIK", ["milk"]},
+            {"ann", "weekly-reports", ["weekly-report"]},
+            {"ann", "bred", ["bread"]},
+            {"ann", "report", []},
+            {"ann", "weather", []},
+            {"ann", "m", []},
+            {"bob", "mlich", ["milch"]},
+            {"far", "milk", ["milks"]},
+            {"none", "mlik", []}
+          ] do
+        view = if profile == "ann", do: old, else: Skillbook.view(book, profile)
+        assert {:error, %StoreError{kind: :not_found} = error} = Store.fetch(view, name)
+        assert {profile, name, error.suggestions} == {profile, name, suggestions}
+      end
+    end
+
+    test "that was deleted is not suggested, and named exactly", %{book: book} do
+      view = Skillbook.view(book, "ann")
+      {:ok, _} = Store.delete(view, "milk")
+      assert {:error, %{deleted_at: %DateTime{}}} = Store.fetch(view, "milk")
+      assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "mlik")
+      assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "MILK")
+    end
+  end
+
+  describe "a page of a list" do
+    setup :start
+
+    test "reads the index in its order", %{book: book, database: database} do
+      for title <- ["a", "b", "c"], do: note(book, "ann", title)
+
+      for {profile, place, steps} <- [
+            {"ann", nil,
+             [
+               "SEARCH e USING INDEX skillbook_entries_list_index (tenant=?)",
+               "SEARCH e USING INDEX skillbook_entries_list_index (tenant=?)"
+             ]},
+            {"ann", "a",
+             [
+               "SEARCH e USING INDEX skillbook_entries_list_index (tenant=? AND name>?)",
+               "SEARCH e USING INDEX skillbook_entries_list_index (tenant=? AND name>?)"
+             ]},
+            {"none", "a",
+             ["SEARCH e USING INDEX skillbook_entries_list_index (tenant=? AND name>?)"]},
+            {"all", nil, ["SCAN e USING INDEX skillbook_entries_lists_index"]},
+            {"all", "a", ["SEARCH e USING INDEX skillbook_entries_lists_index (name>?)"]}
+          ] do
+        view = Skillbook.view(book, profile)
+        found = QueryPlan.steps(database, fn -> Store.list(view, limit: 1, after: place) end)
+        reads = for step <- found, step =~ "skillbook_", do: step
+        assert {profile, place, reads} == {profile, place, steps}
+        # Each part comes in order; only their few rows are sorted together.
+        parts = for [step, next] <- Enum.chunk_every(found, 2, 1), step in reads, do: next
+        assert {profile, Enum.uniq(parts) -- ["SCAN part0", "SCAN part1"]} == {profile, []}
+      end
+    end
+  end
+
+  test "entries of an earlier version get their spellings at the start" do
+    {:ok, _} = SQLite.start_link(path: ":memory:", name: :unspelled)
+    sql = SQLite.handle(:unspelled)
+    {:ok, _} = Migrations.run(sql)
+    stored = %Skillbook.Stored{name: "a", title: "A", content: "", author: "x", source: :user}
+    stored = %{stored | kind: :note, hash: "", created_at: ~U[2026-03-01 09:30:00Z]}
+    stored = %{stored | updated_at: stored.created_at}
+    # More than are filled at once.
+    rows = for at <- 1..1_203, do: %{stored | name: "weekly-#{at}", title: "The #{at}. Week!"}
+    StoredRows.write_rows(sql, rows)
+    profile = %Skillbook.Profile{id: "x"}
+    assert Table.spelled(sql, profile, "the 1203 week") == {:ok, []}
+    assert Table.spell(sql) == :ok
+    assert {:ok, [%{name: "weekly-1203"}]} = Table.spelled(sql, profile, "the 1203 week")
+    assert {:ok, [%{name: "weekly-7"}]} = Table.spelled(sql, profile, "WEEKLY 7")
+    count = "select count(*) from skillbook_entries where name_spelling is null"
+    assert SQL.query!(sql, count).rows == [[0]]
+  end
+end
