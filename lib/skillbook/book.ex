@@ -10,7 +10,7 @@ defmodule Skillbook.Book do
 
   use Supervisor
 
-  alias Skillbook.Book.{Cache, Config, Profiles}
+  alias Skillbook.Book.{Cache, Config, Profiles, Pruner}
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Prompt.Sections
   alias Skillbook.Reply.StoredResults
@@ -45,6 +45,7 @@ defmodule Skillbook.Book do
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
+          keep: [{:versions | :deleted | :runs, pos_integer() | :infinity}],
           schedules: keyword(),
           telemetry_flags: boolean(),
           sections: [Sections.t()],
@@ -97,6 +98,7 @@ defmodule Skillbook.Book do
     max_result: 30_000,
     breaker: [failures: 5, cooldown: 30_000],
     usage: [flush: 5_000, keep: 365, most: 10_000],
+    keep: [versions: 365, deleted: 365, runs: 90],
     # The store's rules of schedules, to which their engine adds its own.
     schedules: [run_as: nil, min_interval: 300, max_per_profile: 50, keep: 90, clock: nil],
     telemetry_flags: false,
@@ -262,7 +264,7 @@ defmodule Skillbook.Book do
   defp follower(%{store: nil}), do: []
 
   defp follower(book),
-    do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}]
+    do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}, {Pruner, book}]
 
   defp usage(%{store: store, usage: usage}) when store == nil or usage == false, do: []
 

@@ -137,6 +137,12 @@ defmodule Skillbook.Part do
   @doc "Returns the operations that it adds to books, also those behind functions of `Skillbook`."
   @callback operations() :: [operation()]
 
+  @typedoc "The name of a rule, the days for which it keeps rows, and a function that deletes some."
+  @type age :: {atom(), days :: pos_integer() | :infinity, function()}
+
+  @doc "Returns the rules by which old rows of its tables are deleted."
+  @callback ages(book()) :: [age()]
+
   @doc "Returns findings beside those of documents, for trusted code."
   @callback diagnostics(book()) :: [Diagnostic.t()]
 
@@ -164,6 +170,7 @@ defmodule Skillbook.Part do
                       sync: 1,
                       documents: 1,
                       operations: 0,
+                      ages: 1,
                       diagnostics: 1
 
   defmacro __using__(_options) do

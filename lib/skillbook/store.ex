@@ -170,7 +170,8 @@ defmodule Skillbook.Store do
   end
 
   @doc """
-  Deletes an entry and returns its last state. Its versions stay; `restore/4` brings it back.
+  Deletes an entry and returns its last state. Its versions stay for a year, see the
+  option `:keep` of a book; `restore/4` brings it back.
 
       iex> {:ok, _} = Skillbook.start_link(name: DeleteExample, store: ":memory:")
       iex> view = Skillbook.view(DeleteExample, "default")
@@ -331,7 +332,7 @@ defmodule Skillbook.Store do
 
   @doc """
   Lists the versions of an entry, the newest first, without their contents. Deleted entries keep
-  their versions.
+  their versions until the option `:keep` of the book ends them.
 
   Versions with labels that the profile does not hold are left out.
 

@@ -23,6 +23,7 @@ defmodule Skillbook.Book.Config do
     :max_result,
     :breaker,
     :usage,
+    :keep,
     :telemetry_flags,
     :watch,
     :embedder,
@@ -30,7 +31,7 @@ defmodule Skillbook.Book.Config do
   ]
 
   # Options that have options, beside those of parts.
-  @nested [:breaker, :usage, :watch]
+  @nested [:breaker, :usage, :keep, :watch]
 
   @doc "Returns a book, not yet started, or the first invalid option."
   @spec read(Skillbook.options()) :: {:ok, Book.t()} | {:error, Exception.t()}
@@ -64,6 +65,7 @@ defmodule Skillbook.Book.Config do
       merge = fn options, key -> options && Keyword.merge(Map.fetch!(defaults, key), options) end
       options = Keyword.replace_lazy(options, :breaker, &merge.(&1, :breaker))
       options = Keyword.replace_lazy(options, :usage, &merge.(&1, :usage))
+      options = Keyword.replace_lazy(options, :keep, &merge.(&1, :keep))
       {:ok, struct!(book, Keyword.take(options, @plain_fields))}
     end
   end
@@ -185,6 +187,7 @@ defmodule Skillbook.Book.Config do
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
+      keep: {"[versions: days, deleted: days, runs: days], each or :infinity", &keep?/1},
       sections: {"a list of sections", &is_list/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
@@ -224,6 +227,13 @@ defmodule Skillbook.Book.Config do
     Keyword.keyword?(options) and
       Enum.all?(options, fn {name, value} ->
         name in [:flush, :keep, :most] and Options.positive?(value)
+      end)
+  end
+
+  defp keep?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {name, days} ->
+        name in [:versions, :deleted, :runs] and limit?(days)
       end)
   end
 

@@ -6,7 +6,7 @@ defmodule Skillbook.Store.Table do
   # entries of its tenant and common ones, so entries of others cost no time. None of them checks
   # access: that is the work of `Skillbook.Store.Read`.
 
-  alias Skillbook.SQL.{Tenants, Values}
+  alias Skillbook.SQL.{OldRows, Tenants, Values}
   alias Skillbook.Store.Version
   alias Skillbook.Support.{JSON, Number}
   alias Skillbook.{Native, SQL, Stored}
@@ -286,6 +286,55 @@ defmodule Skillbook.Store.Table do
     :sha256
     |> :crypto.hash(Enum.join([kind, labels, excluded_for | tenant], "\n"))
     |> Base.encode16(case: :lower)
+  end
+
+  # Of each entry as many of the newest versions stay, however old they are.
+  @kept_versions 20
+
+  @doc "For `Skillbook.Book.Pruner`: deletes old versions of entries, which are not the newest."
+  def prune_versions(sql, before, place) do
+    OldRows.walk(sql, before, place,
+      table: "skillbook_entry_versions",
+      key: ["entry_id", "version"],
+      delete:
+        "at < $1 and version <= (select e.version - #{@kept_versions} from skillbook_entries e " <>
+          "where e.id = skillbook_entry_versions.entry_id)"
+    )
+  end
+
+  @doc "For `Skillbook.Book.Pruner`: deletes entries that were deleted, with their versions."
+  def prune_deleted(sql, before, _place) do
+    # The last write stays: nodes recognize by it that the database is the same one.
+    oldest =
+      "select id from skillbook_entries where deleted_at < $1 and revision < " <>
+        "(select max(revision) from skillbook_entries) order by deleted_at, id limit 1"
+
+    # An entry may have any number of versions, so they are deleted before it, the first ones first.
+    versions =
+      "delete from skillbook_entry_versions where entry_id = $1 and version in (select version " <>
+        "from skillbook_entry_versions where entry_id = $1 order by version limit #{OldRows.limit()})"
+
+    deleted =
+      SQL.transaction(sql, fn sql ->
+        with {:ok, %{rows: [[id]]}} <- SQL.query(sql, oldest, [before]),
+             {:ok, %{num_rows: count}} <- SQL.query(sql, versions, [id]) do
+          if count == OldRows.limit(), do: {:ok, 0}, else: delete_row(sql, id)
+        else
+          {:ok, %{rows: []}} -> {:ok, nil}
+          error -> error
+        end
+      end)
+
+    case deleted do
+      {:ok, nil} -> {:ok, 0, nil}
+      {:ok, count} -> {:ok, count, :next}
+      error -> error
+    end
+  end
+
+  defp delete_row(sql, id) do
+    with {:ok, _} <- SQL.query(sql, "delete from skillbook_entries where id = $1", [id]),
+         do: {:ok, 1}
   end
 
   # Rows of one transaction, so that no writer waits long.

@@ -1,7 +1,6 @@
 defmodule Skillbook.Usage.Writer do
   @moduledoc false
-  # Stores a book's counts in the database every few seconds and when it stops. Once a day it
-  # combines old hours into days and deletes old days.
+  # Stores a book's counts in the database every few seconds and when it stops.
   #
   # A count is either in the ETS table or in the database: rows are taken from the table, added in
   # one transaction, and put back if that fails.
@@ -11,6 +10,7 @@ defmodule Skillbook.Usage.Writer do
   require Logger
 
   alias Skillbook.{Book, SQL}
+  alias Skillbook.SQL.OldRows
   alias Skillbook.Usage.Counter
 
   # Hours are combined into days after so many days.
@@ -35,7 +35,7 @@ defmodule Skillbook.Usage.Writer do
   @impl true
   def init(book) do
     Process.flag(:trap_exit, true)
-    {:ok, schedule(%{book: book, thinned: nil, failed: false})}
+    {:ok, schedule(%{book: book, failed: false})}
   end
 
   @impl true
@@ -65,7 +65,7 @@ defmodule Skillbook.Usage.Writer do
 
     case store_rows(state, rows) do
       :ok ->
-        {:ok, thin_daily(%{state | failed: false})}
+        {:ok, %{state | failed: false}}
 
       {:error, error} ->
         Counter.put_back(state.book.name, rows)
@@ -135,36 +135,46 @@ defmodule Skillbook.Usage.Writer do
       |> DateTime.to_iso8601()
       |> binary_part(0, 13)
 
-  defp thin_daily(state) do
-    today = DateTime.to_date(DateTime.utc_now())
+  @doc "The days after which hours are combined."
+  @spec keep_hours() :: pos_integer()
+  def keep_hours, do: @keep_hours
 
-    if state.thinned != today and
-         with_sql(state, &thin(&1, today, state.book.usage[:keep])) == :ok,
-       do: %{state | thinned: today},
-       else: state
+  # No two writers take the same rows: a statement deletes and returns them.
+  @key "(tenant, bucket, name, profile, event)"
+
+  @doc "For `Skillbook.Book.Pruner`: deletes counts of the days before a time."
+  def prune(sql, before, _place) do
+    with {:ok, %{num_rows: count}} <-
+           SQL.query(sql, "delete from skillbook_usage where #{some("bucket < $1")}", [
+             day(before)
+           ]),
+         do: {:ok, count, more(count)}
   end
 
-  @doc "Combines old hours into days, and deletes counts older than `keep` days."
-  @spec thin(SQL.t(), Date.t(), pos_integer()) :: :ok | {:error, SQL.Error.t()}
-  def thin(sql, today, keep) do
-    done =
-      SQL.transaction(sql, fn sql ->
-        old = "delete from skillbook_usage where bucket < $1"
+  @doc "For `Skillbook.Book.Pruner`: combines the counts of hours before a time into days."
+  def combine(sql, before, _place) do
+    take =
+      "delete from skillbook_usage where #{some("length(bucket) > 10 and bucket < $1")} " <>
+        "returning bucket, tenant, name, profile, event, count, duration"
 
-        # Rows are deleted and returned by one statement, so only one of several nodes adds them
-        # up.
-        with {:ok, _} <- SQL.query(sql, old, [Date.add(today, -keep)]),
-             {:ok, %{rows: rows}} <- SQL.query(sql, take(), [Date.add(today, -@keep_hours)]),
-             do: add(sql, days(rows))
+    combined =
+      SQL.transaction(sql, fn sql ->
+        with {:ok, %{rows: rows}} <- SQL.query(sql, take, [day(before)]),
+             {:ok, _} <- add(sql, days(rows)),
+             do: {:ok, length(rows)}
       end)
 
-    with {:ok, _} <- done, do: :ok
+    with {:ok, count} <- combined, do: {:ok, count, more(count)}
   end
 
-  defp take do
-    "delete from skillbook_usage where length(bucket) > 10 and bucket < $1 " <>
-      "returning bucket, tenant, name, profile, event, count, duration"
+  defp some(old) do
+    "#{@key} in (select tenant, bucket, name, profile, event from skillbook_usage where #{old} " <>
+      "order by bucket limit #{OldRows.limit()})"
   end
+
+  defp day(time), do: DateTime.to_date(time)
+
+  defp more(count), do: if(count == OldRows.limit(), do: :more)
 
   defp days(rows) do
     rows

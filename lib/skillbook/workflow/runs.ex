@@ -9,7 +9,7 @@ defmodule Skillbook.Workflow.Runs do
   require Logger
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.SQL.{Numbers, Tenants, Values}
+  alias Skillbook.SQL.{Numbers, OldRows, Tenants, Values}
   alias Skillbook.{Context, Entry, Profile, Result, SQL}
 
   # Runs stored of each workflow and profile, and characters of each result.
@@ -71,6 +71,17 @@ defmodule Skillbook.Workflow.Runs do
     else
       {:error, error} -> log(entry.name, error)
     end
+  end
+
+  @doc "For `Skillbook.Book.Pruner`: deletes runs that are over. Their steps go with them."
+  def prune(sql, before, place) do
+    OldRows.walk(sql, before, place,
+      table: "skillbook_runs",
+      key: ["started_at", "id"],
+      old: "started_at",
+      # One whose virtual machine ended stays `running` after its deadline.
+      delete: "(status <> 'running' or deadline < #{DateTime.to_unix(before, :millisecond)})"
+    )
   end
 
   defp owner(%{profile: profile}), do: {profile.id, Profile.home(profile)}

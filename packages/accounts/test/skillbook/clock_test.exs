@@ -73,7 +73,7 @@ defmodule Skillbook.ClockTest do
     }
 
     decision = %{by: "Bob", reason: nil}
-    :ok = Approval.Table.insert(sql, call, 10, 30)
+    :ok = Approval.Table.insert(sql, call, 10)
     # The lease goes by the system's clock, which is years ahead of the one that set it.
     :ok = Approval.Table.claim(sql, "AP-1", "me", @now, @now, decision)
     sweep = fn now -> Approval.Table.sweep(sql, :book, now, 15_000) end

@@ -17,6 +17,7 @@ defmodule Skillbook.SchedulerTest do
     View
   }
 
+  alias Skillbook.Book.Pruner
   alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
 
   doctest Skillbook.Firing
@@ -516,7 +517,7 @@ defmodule Skillbook.SchedulerTest do
       {:ok, true} = Firings.missed(sql, firing, by, @start, "")
     end
 
-    assert {:ok, 2} = Firings.prune(sql, ~U[2025-12-01 00:00:00Z])
+    assert {:ok, 2, nil} = Firings.prune(sql, ~U[2025-12-01 00:00:00Z], nil)
 
     assert for({name, at, _} <- rows(book), do: {name, String.slice(at, 0, 4)}) |> Enum.sort() ==
              [
@@ -1154,7 +1155,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
     end
 
-    :ok = Server.heartbeat(book)
+    assert {:ok, %{firings: 2}} = Pruner.run(Book.fetch!(book), ~U[2026-03-05 08:00:00Z])
     assert Enum.map(rows(book), &elem(&1, 1)) == for(day <- 3..5, do: "2026-03-0#{day}T08:00:00Z")
   end
 

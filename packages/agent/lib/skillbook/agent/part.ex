@@ -9,6 +9,7 @@ defmodule Skillbook.Agent.Part do
   alias Skillbook.Model.JSONSchema
   alias Skillbook.{Approval, Book, Entry, OptionError, Preflight, Source}
   alias Skillbook.Support.{Operation, Options}
+  alias Skillbook.Transcript.Conversations
 
   @approvals [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000]
   # Those of stored conversations, which are off by default.
@@ -57,6 +58,15 @@ defmodule Skillbook.Agent.Part do
   defp conversations?(options) do
     Keyword.keyword?(options) and
       Enum.all?(options, fn {key, value} -> key in [:keep, :max] and Options.positive?(value) end)
+  end
+
+  # Conversations may be left of a time when the book stored them.
+  @impl true
+  def ages(%{of_parts: %{approvals: approvals, conversations: conversations}}) do
+    [
+      {:approvals, approvals[:keep], &Approval.Table.prune/3},
+      {:conversations, (conversations || @conversations)[:keep], &Conversations.prune/3}
+    ]
   end
 
   @impl true

@@ -93,12 +93,7 @@ defmodule Skillbook.Approval.Pending do
            Table.sweep(sql, book.name, call.asked_at, book.of_parts.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          :ok <-
-           Table.insert(
-             sql,
-             call,
-             book.of_parts.approvals[:max_waiting],
-             book.of_parts.approvals[:keep]
-           ),
+           Table.insert(sql, call, book.of_parts.approvals[:max_waiting]),
          {:ok, %{approval: approval}} <- Table.fetch(sql, book.name, call.ref) do
       Notice.send(approval)
       {:ok, approval}

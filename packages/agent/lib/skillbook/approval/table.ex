@@ -6,7 +6,7 @@ defmodule Skillbook.Approval.Table do
   #
   # Everything that reads and then writes is one transaction; both databases serialize these.
 
-  alias Skillbook.SQL.{Tenants, Values}
+  alias Skillbook.SQL.{OldRows, Tenants, Values}
   alias Skillbook.{Approval, Profile, Result, SQL}
   alias Skillbook.Support.{JSON, UntilError}
 
@@ -42,11 +42,11 @@ defmodule Skillbook.Approval.Table do
 
   @doc """
   Stores a call that waits; `:full` if the profile has `max` of them already, `:taken` if the
-  reference is in use. Deletes what is older than `keep` days.
+  reference is in use.
   """
-  @spec insert(SQL.t(), map(), pos_integer(), pos_integer()) ::
+  @spec insert(SQL.t(), map(), pos_integer()) ::
           :ok | {:error, :full | :taken | SQL.Error.t()}
-  def insert(sql, call, max, keep) do
+  def insert(sql, call, max) do
     insert = """
     insert into skillbook_approvals
       (ref, profile, skill, hash, words, rights, assigns, made_by, status, asked_at, expires_at,
@@ -56,6 +56,12 @@ defmodule Skillbook.Approval.Table do
     """
 
     waiting = "select count(*) from skillbook_approvals where profile = $1 and #{@pending}"
+
+    beyond = """
+    delete from skillbook_approvals where profile = $1 and not (#{@open}) and id not in
+      (select id from skillbook_approvals where profile = $1 and not (#{@open})
+      order by id desc limit #{@max_decided})
+    """
 
     values = [
       call.ref,
@@ -76,7 +82,7 @@ defmodule Skillbook.Approval.Table do
         with {:ok, %{rows: [[count]]}} when count < max <-
                SQL.query(sql, waiting, [call.profile]),
              {:ok, %{num_rows: 1}} <- SQL.query(sql, insert, values),
-             :ok <- prune(sql, call.profile, DateTime.add(call.asked_at, -keep, :day)) do
+             {:ok, _} <- SQL.query(sql, beyond, [call.profile]) do
           {:ok, :ok}
         else
           {:ok, %{rows: [[_count]]}} -> {:error, :full}
@@ -88,19 +94,14 @@ defmodule Skillbook.Approval.Table do
     with {:ok, :ok} <- outcome, do: :ok
   end
 
-  # The newest of a profile stay for `keep` days.
-  defp prune(sql, profile, before) do
-    old = "delete from skillbook_approvals where not (#{@open}) and expires_at < $1"
-
-    more = """
-    delete from skillbook_approvals where profile = $1 and not (#{@open}) and id not in
-      (select id from skillbook_approvals where profile = $1 and not (#{@open})
-      order by id desc limit #{@max_decided})
-    """
-
-    with {:ok, _} <- SQL.query(sql, old, [before]),
-         {:ok, _} <- SQL.query(sql, more, [profile]),
-         do: :ok
+  @doc "For `Skillbook.Book.Pruner`: deletes calls that were decided or have expired."
+  def prune(sql, before, place) do
+    OldRows.walk(sql, before, place,
+      table: "skillbook_approvals",
+      key: ["expires_at", "id"],
+      old: "expires_at",
+      delete: "not (#{@open})"
+    )
   end
 
   @doc """

@@ -10,7 +10,7 @@ defmodule Skillbook.Scheduler.Firings do
   # it counts hidden entries too.
 
   alias Skillbook.Scheduler.Operations
-  alias Skillbook.SQL.{Tenants, Values}
+  alias Skillbook.SQL.{OldRows, Tenants, Values}
   alias Skillbook.Support.UntilError
   alias Skillbook.{Firing, Profile, SQL}
 
@@ -328,19 +328,19 @@ defmodule Skillbook.Scheduler.Firings do
   end
 
   @doc """
-  Deletes firings before a time that are not running.
+  For `Skillbook.Book.Pruner`: deletes firings that are not running.
 
   The last firing of each entry stays: firings missed since are counted from it.
   """
-  @spec prune(SQL.t(), DateTime.t()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def prune(sql, before) do
-    delete = """
-    delete from skillbook_firings where fire_at < $1 and status <> 'running' and fire_at <
-      (select max(f.fire_at) from skillbook_firings f
-       where f.name = skillbook_firings.name and f.record = skillbook_firings.record)
-    """
-
-    with {:ok, %{num_rows: count}} <- SQL.query(sql, delete, [before]), do: {:ok, count}
+  def prune(sql, before, place) do
+    OldRows.walk(sql, before, place,
+      table: "skillbook_firings",
+      key: ["fire_at", "name", "record"],
+      old: "fire_at",
+      delete:
+        "status <> 'running' and fire_at < (select max(f.fire_at) from skillbook_firings f " <>
+          "where f.name = skillbook_firings.name and f.record = skillbook_firings.record)"
+    )
   end
 
   defp row([name, record, at, status, profile, node, attempts | rest]) do

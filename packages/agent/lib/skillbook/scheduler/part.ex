@@ -4,7 +4,7 @@ defmodule Skillbook.Scheduler.Part do
 
   use Skillbook.Part
 
-  alias Skillbook.Scheduler.{Local, Operations, Server}
+  alias Skillbook.Scheduler.{Firings, Local, Operations, Server}
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Native, Oban, OptionError}
 
@@ -86,6 +86,9 @@ defmodule Skillbook.Scheduler.Part do
 
   defp callback?({module, function}), do: is_atom(module) and is_atom(function)
   defp callback?(value), do: is_nil(value)
+
+  @impl true
+  def ages(book), do: [{:firings, book.schedules[:keep], &Firings.prune/3}]
 
   @impl true
   def children(%{of_parts: %{scheduler: false}}), do: []

@@ -74,7 +74,6 @@ defmodule Skillbook.Scheduler.Server do
       # Whether the last heartbeat could not reach the database.
       disconnected: false,
       # The day on which old firings were last deleted.
-      pruned: nil,
       awaiting: []
     }
 
@@ -557,12 +556,11 @@ defmodule Skillbook.Scheduler.Server do
     now = Clock.now(state.book)
 
     with {:ok, lost} <- renew(state, now),
-         {:ok, pruned} <- prune(state, now),
          {:ok, ahead} <- follow_ahead(state, now),
          :ok <- expire(state, now),
          {:ok, firings} <- take_over(state, now),
          {:ok, operations} <- operations(state, now) do
-      state = %{state | renewed: started, pruned: pruned, ahead: ahead}
+      state = %{state | renewed: started, ahead: ahead}
       state = Enum.reduce(lost, state, &stop_lost(&2, &1))
 
       state =
@@ -652,17 +650,6 @@ defmodule Skillbook.Scheduler.Server do
     free = max(book.schedules[:max_running] - map_size(state.running), 0)
     slots = if Drain.state(book.name) == :open, do: free, else: 0
     Firings.take_over(sql(state), book.name, state.by, now, slots)
-  end
-
-  # Once a day; returns the day.
-  defp prune(state, now) do
-    today = DateTime.to_date(now)
-    before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)
-
-    with true <- state.pruned != today,
-         {:error, error} <- Firings.prune(sql(state), before),
-         do: {:error, error},
-         else: (_ -> {:ok, today})
   end
 
   defp sql(state), do: Book.sql(state.book)

@@ -8,7 +8,7 @@ defmodule Skillbook.Transcript.Conversations do
 
   require Logger
 
-  alias Skillbook.SQL.Tenants
+  alias Skillbook.SQL.{OldRows, Tenants}
   alias Skillbook.Support.{JSON, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Book, Profile, Result, SQL, Transcript}
@@ -55,7 +55,7 @@ defmodule Skillbook.Transcript.Conversations do
          sql when sql != nil <- Book.sql(book),
          now = clock.(),
          :ok <- insert(sql, run, now),
-         :ok <- prune(sql, run.profile, options, now) do
+         :ok <- delete_beyond(sql, run.profile, options[:max]) do
       %{sql: sql, run: run.run, clock: clock}
     else
       {:error, error} -> log(run.run, error)
@@ -90,30 +90,49 @@ defmodule Skillbook.Transcript.Conversations do
     first |> String.slice(0, @max_title) |> storable()
   end
 
-  # Old ones, and those beyond the number that a profile may have.
-  defp prune(sql, profile, options, now) do
-    before = DateTime.add(now, -options[:keep] * 86_400)
-
-    old = "select run from skillbook_conversations where started_at < $1"
-
-    more = """
+  # Those beyond the number that a profile may have.
+  defp delete_beyond(sql, profile, max) do
+    beyond = """
     select run from skillbook_conversations where profile = $1
-    order by id desc limit 100 offset #{options[:max]}
+    order by id desc limit 100 offset #{max}
     """
 
-    with :ok <- delete(sql, old, before), do: delete(sql, more, profile)
-  end
-
-  defp delete(sql, which, value) do
-    with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, which, [value]) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, beyond, [profile]) do
       UntilError.each(rows, fn [run] ->
         with {:ok, _} <-
                SQL.query(sql, "delete from skillbook_conversation_parts where run = $1", [run]),
              do: SQL.query(sql, "delete from skillbook_conversations where run = $1", [run])
       end)
+    end
+  end
+
+  @doc "For `Skillbook.Book.Pruner`: deletes the oldest conversation, or some of its parts."
+  def prune(sql, before, _place) do
+    oldest =
+      "select run from skillbook_conversations where started_at < $1 order by started_at, id " <>
+        "limit 1"
+
+    parts =
+      "delete from skillbook_conversation_parts where id in (select id from " <>
+        "skillbook_conversation_parts where run = $1 order by id limit #{OldRows.limit()})"
+
+    # The conversation is deleted last, so that no part is left alone.
+    with {:ok, %{rows: [[run]]}} <- SQL.query(sql, oldest, [before]),
+         {:ok, %{num_rows: count}} <- SQL.query(sql, parts, [run]),
+         {:ok, deleted} <- delete_whole(sql, run, count) do
+      {:ok, deleted, :next}
     else
-      {:ok, %{rows: []}} -> :ok
+      {:ok, %{rows: []}} -> {:ok, 0, nil}
       error -> error
+    end
+  end
+
+  defp delete_whole(sql, run, parts) do
+    if parts == OldRows.limit() do
+      {:ok, 0}
+    else
+      delete = "delete from skillbook_conversations where run = $1"
+      with {:ok, %{num_rows: count}} <- SQL.query(sql, delete, [run]), do: {:ok, count}
     end
   end
 

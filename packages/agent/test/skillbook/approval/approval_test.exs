@@ -6,6 +6,7 @@ defmodule Skillbook.ApprovalTest do
 
   alias Skillbook.{Approval, ApprovalError, Book, Executor, OptionError, PolicyError, Result}
   alias Skillbook.{Router, SetupError, SQL}
+  alias Skillbook.Book.Pruner
 
   @moduletag :tmp_dir
 
@@ -479,7 +480,7 @@ defmodule Skillbook.ApprovalTest do
 
       for {hours, left} <- [{-47, [:denied]}, {-49, []}] do
         SQL.query!(sql, update, [DateTime.add(DateTime.utc_now(), hours, :hour), decided.ref])
-        waiting(book, "bob", "x.pick")
+        {:ok, _} = Pruner.run(Book.fetch!(book), DateTime.utc_now())
         {:ok, list} = Skillbook.approvals(book, status: :denied)
         assert {hours, Enum.map(list, & &1.status)} == {hours, left}
       end

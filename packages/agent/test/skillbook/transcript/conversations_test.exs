@@ -2,6 +2,7 @@ defmodule Skillbook.Transcript.ConversationsTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Agent.Result
+  alias Skillbook.Book.Pruner
   alias Skillbook.Transcript.Conversations
   alias Skillbook.{Agent, Book, Model, OptionError, PostgresCase, Profile, SQL}
 
@@ -144,6 +145,7 @@ defmodule Skillbook.Transcript.ConversationsTest do
     run.("bob", 1)
     assert titles.() == [{"bob", "day 1"} | List.duplicate({"ann", "day 1"}, 3)]
     run.("bob", 4)
+    {:ok, %{conversations: 4}} = Pruner.run(Book.fetch!(book), ~U[2026-03-05 08:00:01Z])
     assert titles.() == [{"bob", "day 4"}]
 
     runs =
