@@ -444,6 +444,8 @@ defmodule Skillbook do
 
     * `:status` (status or list of them) - see `Skillbook.Approval`. Defaults to `[:pending]`
     * `:limit` (1 to 1,000) - the maximum number. Defaults to `100`
+    * `:after` (text) - only those after this one in the list, by its `ref`: that of the last one
+      of a page, for the next page
     * `:profile` (text or `Skillbook.Profile`) - with the name of a book
     * `:now` (`DateTime` in UTC) - the time by which calls expire. Defaults to the system's clock
 

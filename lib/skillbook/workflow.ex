@@ -69,7 +69,7 @@ defmodule Skillbook.Workflow do
   alias Skillbook.Support.Options
   alias Skillbook.Workflow.{Plan, Run, Runs}
   alias Skillbook.{Book, Command, Context, Declaration, Entry, Native, Result, View}
-  alias Skillbook.{UnknownSkillError, WorkflowError}
+  alias Skillbook.{OptionError, UnknownSkillError, WorkflowError}
 
   @typedoc "A line of a page. `:uses` are the names of its placeholders."
   @type step :: %{
@@ -176,7 +176,8 @@ defmodule Skillbook.Workflow do
   `:duration` in milliseconds or `nil`, and an agent's `:report` or `nil`. The list of a book
   without a database is empty.
 
-  Takes the option `:limit`, from 1 to 1,000, which defaults to 100.
+  Takes the options `:limit`, from 1 to 1,000, which defaults to 100, and `:after`, the `:id` of
+  the last run of a page, for the runs that follow it.
 
       iex> folder = Path.join(System.tmp_dir!(), "skillbook_workflow_runs/home")
       iex> File.mkdir_p!(folder)
@@ -189,6 +190,8 @@ defmodule Skillbook.Workflow do
       iex> {:ok, [run]} = Skillbook.Workflow.runs(Skillbook.view(:workflow_runs))
       iex> {run.name, run.status, run.ran}
       {"home.tea", "done", 1}
+      iex> Skillbook.Workflow.runs(:workflow_runs, after: run.id)
+      {:ok, []}
       iex> {:ok, %{results: [step]}} = Skillbook.Workflow.fetch_run(:workflow_runs, run.id)
       iex> {step.command, step.status}
       {"memory.search --query tea", "ok"}
@@ -200,21 +203,36 @@ defmodule Skillbook.Workflow do
     count = {"a number from 1 to #{@max_count}", &(Options.positive?(&1) and &1 <= @max_count)}
     book = Book.of!(view)
 
-    with :ok <- Options.validate(options, "a list of runs", limit: count) do
-      collect(Book.sql(book), view, options[:limit] || 100, Book.now(book), 0, [])
+    run = {"the id of a run or nil", &(is_nil(&1) or &1 in 1..@max_id)}
+
+    with :ok <- Options.validate(options, "a list of runs", limit: count, after: run),
+         {:ok, last} <- last(view, options[:after]) do
+      collect(Book.sql(book), view, options[:limit] || 100, Book.now(book), last, [])
     end
   end
 
-  defp collect(nil, _view, _count, _now, _offset, _done), do: {:ok, []}
+  defp last(_view, nil), do: {:ok, nil}
 
-  defp collect(sql, view, count, now, offset, done) do
-    with {:ok, rows} <- Runs.recent(sql, view.profile, @page_size, offset, now) do
-      # A run between two queries shifts rows, so the next page may repeat one.
-      done = Enum.uniq_by(done ++ Enum.filter(rows, &View.named?(view, &1.name)), & &1.id)
+  # Only a run that the profile may read is a place, so that others have no effect.
+  defp last(view, id) do
+    with {:ok, nil} <- fetch_run(view, id) do
+      problem = {:invalid, "the id of a run that the profile can read and that is stored", id}
+      {:error, %OptionError{subject: "a list of runs", option: :after, problem: problem}}
+    else
+      {:ok, run} -> {:ok, run.id}
+      error -> error
+    end
+  end
+
+  defp collect(nil, _view, _count, _now, _last, _done), do: {:ok, []}
+
+  defp collect(sql, view, count, now, last, done) do
+    with {:ok, rows} <- Runs.recent(sql, view.profile, @page_size, last, now) do
+      done = done ++ Enum.filter(rows, &View.named?(view, &1.name))
 
       if length(done) >= count or length(rows) < @page_size,
         do: {:ok, Enum.take(done, count)},
-        else: collect(sql, view, count, now, offset + @page_size, done)
+        else: collect(sql, view, count, now, List.last(rows).id, done)
     end
   end
 

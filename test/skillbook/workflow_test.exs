@@ -8,7 +8,8 @@ defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Reply.{Pipeline, Placeholder}
-  alias Skillbook.{Command, Hostile, PolicyError, Profile, View, Workflow, WorkflowError}
+  alias Skillbook.{Command, Hostile, OptionError, PolicyError, Profile, View, Workflow}
+  alias Skillbook.WorkflowError
 
   @moduletag :tmp_dir
   @now ~U[2026-03-01 08:00:00.5Z]
@@ -523,7 +524,25 @@ defmodule Skillbook.WorkflowTest do
           end
 
         assert fetched == expected
+
+        # Each page goes on after the last run of the one before; runs of others are no place.
+        for {run, at} <- Enum.with_index(runs, 1),
+            {run.name, run.profile, run.status, run.ran} in expected do
+          assert rows.(view, after: run.id, limit: 2) ==
+                   Enum.slice(expected -- Enum.take(all, at), 0, 2)
+        end
+
+        for %{id: id} = run <- runs,
+            {run.name, run.profile, run.status, run.ran} not in expected do
+          assert {:error, %OptionError{} = error} = Workflow.runs(view, after: id)
+
+          assert Exception.message(error) ==
+                   "expected the id of a run that the profile can read and that is stored as " <>
+                     "the option :after of a list of runs, got: #{id}"
+        end
       end
+
+      assert {:error, %OptionError{option: :after}} = Workflow.runs(View.all(book), after: "x")
 
       assert Workflow.fetch_run(View.all(book), 12) == {:ok, nil}
     end

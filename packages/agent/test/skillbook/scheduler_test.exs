@@ -90,7 +90,7 @@ defmodule Skillbook.SchedulerTest do
 
   defp rows(book) do
     {:ok, rows} =
-      Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 1_000, 0)
+      Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 1_000, nil)
 
     for row <- Enum.reverse(rows), do: {row.name, DateTime.to_iso8601(row.at), row.status}
   end
@@ -215,7 +215,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
 
       {:ok, [row]} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.new!(id: "nightly"), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.new!(id: "nightly"), 10, nil)
 
       assert %{status: :ok, node: "nonode@nohost", attempts: 1} = row
       assert String.length(row.text) == 10_000
@@ -246,7 +246,7 @@ defmodule Skillbook.SchedulerTest do
       end)
 
       {:ok, rows} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
       assert Enum.map(rows, &{&1.name, &1.status}) == [
                {"a", :failed},
@@ -359,7 +359,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
 
       {:ok, [row]} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
       assert row.status == :failed
       assert row.text =~ "No user is present to approve it, since it runs on a schedule"
@@ -385,7 +385,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
 
       {:ok, rows} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
       assert Enum.map(rows, &{&1.name, &1.status}) ==
                [{"a", :pending}, {"p", :pending}, {"x.steps", :pending}]
@@ -458,7 +458,7 @@ defmodule Skillbook.SchedulerTest do
              ]
 
       {:ok, [_, row]} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
       assert row.text ==
                "No node could run it in time. Others were missed since 2026-03-01 08:00:00Z."
@@ -504,7 +504,7 @@ defmodule Skillbook.SchedulerTest do
     Scheduler.await(book)
 
     assert {:ok, [%{status: :ok, text: "a\\u{0}b"}]} =
-             Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+             Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
   end
 
   test "pruning leaves the last firing of each entry", %{tmp_dir: folder} do
@@ -515,6 +515,15 @@ defmodule Skillbook.SchedulerTest do
     for {name, year} <- [{"a", 2024}, {"a", 2025}, {"b", 2025}, {"b", 2026}, {"c", 2025}] do
       firing = Firing.new(book, name, %{@start | year: year})
       {:ok, true} = Firings.missed(sql, firing, by, @start, "")
+    end
+
+    # Each is a place after which the list goes on.
+    all = Skillbook.Profile.unrestricted()
+    {:ok, [_, _, _, _, _] = listed} = Firings.list(sql, all, 10, nil)
+
+    for {firing, at} <- Enum.with_index(listed, 1) do
+      assert Firings.list(sql, all, 10, firing) == {:ok, Enum.drop(listed, at)}
+      assert Firings.list(sql, all, 1, firing) == {:ok, Enum.slice(listed, at, 1)}
     end
 
     assert {:ok, 2, nil} = Firings.prune(sql, ~U[2025-12-01 00:00:00Z], nil)
@@ -817,7 +826,7 @@ defmodule Skillbook.SchedulerTest do
         Scheduler.await(book)
 
         {:ok, [row]} =
-          Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+          Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
         assert {row.status, row.text} == {:failed, text}
       end

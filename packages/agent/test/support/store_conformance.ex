@@ -1540,7 +1540,7 @@ defmodule Skillbook.StoreConformance do
           Scheduler.await(book)
 
           {:ok, [row]} =
-            Scheduler.Firings.list(sql(book), Skillbook.Profile.new!(id: "bob"), 10, 0)
+            Scheduler.Firings.list(sql(book), Skillbook.Profile.new!(id: "bob"), 10, nil)
 
           assert {row.status, row.text} ==
                    {:failed, "The profile bob and its author do not both see it."}
@@ -1571,7 +1571,8 @@ defmodule Skillbook.StoreConformance do
                      last(book, id)
           end
 
-          {:ok, rows} = Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, 0)
+          {:ok, rows} =
+            Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, nil)
 
           assert [{record, :missed}, {other, :missed}, {record, :template}, {other, :template}] =
                    for(row <- rows, do: {row.record, row.status})
@@ -1596,7 +1597,7 @@ defmodule Skillbook.StoreConformance do
           for book <- books, do: Scheduler.await(book)
 
           {:ok, rows} =
-            Scheduler.Firings.list(sql(hd(books)), Skillbook.Profile.unrestricted(), 100, 0)
+            Scheduler.Firings.list(sql(hd(books)), Skillbook.Profile.unrestricted(), 100, nil)
 
           assert for(row <- rows, do: {row.name, row.status}) ==
                    for(n <- 1..5, do: {"milk-#{n}", :template})
@@ -1652,10 +1653,13 @@ defmodule Skillbook.StoreConformance do
           assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
 
           {:ok, [firing]} =
-            Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, 0)
+            Scheduler.Firings.list(sql(book), Skillbook.Profile.unrestricted(), 10, nil)
 
           assert {firing.name, firing.record, firing.at, firing.text} ==
                    {"milk", nil, @now, "text"}
+
+          all = Skillbook.Profile.unrestricted()
+          assert Scheduler.Firings.list(sql(book), all, 10, firing) == {:ok, []}
         end
       end
 

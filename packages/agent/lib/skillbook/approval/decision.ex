@@ -35,6 +35,7 @@ defmodule Skillbook.Approval.Decision do
     resume = {:boolean, "go on with the conversation in which it was called"}
     status = {{:one_of, Approval.statuses()}, "only these, `pending` by default"}
     limit = {{:number, 1, @max_limit}, "the most of them, #{@default_limit} by default"}
+    last = {{:text, 100}, "the `ref` of the last one of the page before"}
 
     deny = %Operation{
       name: :deny,
@@ -53,7 +54,7 @@ defmodule Skillbook.Approval.Decision do
     list = %Operation{
       name: :approvals,
       doc: "Lists calls that wait for an approval, or had one.",
-      input: [status: status, limit: limit],
+      input: [status: status, limit: limit, after: last],
       output: [@fields],
       run: &list/2
     }
@@ -84,8 +85,25 @@ defmodule Skillbook.Approval.Decision do
 
       count = if view, do: @max_limit + book.of_parts.approvals[:max_waiting], else: limit
 
-      with {:ok, approvals} <- Table.list(sql, name, whose, profile, statuses, count),
+      with :ok <- known(sql, name, options[:after], profile, view),
+           {:ok, approvals} <-
+             Table.list(sql, name, whose, profile, statuses, count, options[:after]),
            do: {:ok, approvals |> Enum.filter(&shown?(&1, view)) |> Enum.take(limit)}
+    end
+  end
+
+  # Of a reference that the caller cannot list, there is no page.
+  defp known(_sql, _book, nil, _profile, _view), do: :ok
+
+  defp known(sql, book, ref, profile, view) do
+    with {:ok, %{approval: approval}} <- Table.fetch(sql, book, ref),
+         true <- profile.tenant == :all or approval.tenant in [nil, profile.tenant],
+         true <- view == nil or approval.profile == view.profile.id,
+         true <- shown?(approval, view) do
+      :ok
+    else
+      {:error, %SQL.Error{} = error} -> {:error, error}
+      _unknown -> {:error, %ApprovalError{kind: :unknown, ref: ref}}
     end
   end
 
@@ -375,6 +393,7 @@ defmodule Skillbook.Approval.Decision do
          &(&1 != [] and Enum.all?(List.wrap(&1), fn status -> status in statuses end))},
       limit:
         {"a whole number from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)},
+      after: {"the ref of an approval or nil", &(is_nil(&1) or Options.text?(&1))},
       tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
       now: {"a DateTime", &is_struct(&1, DateTime)}
     ]

@@ -251,21 +251,34 @@ defmodule Skillbook.Approval.Table do
 
   @doc """
   The approvals with one of the statuses of the tenants that a profile reads, newest first; with
-  `:own` only those of the profile itself.
+  `:own` only those of the profile itself. Those after the one of a reference, unless it is `nil`.
   """
-  @spec list(SQL.t(), atom(), :own | :all, Profile.t(), [Approval.status()], pos_integer()) ::
-          {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
-  def list(sql, book, whose, profile, statuses, limit) do
+  @spec list(
+          SQL.t(),
+          atom(),
+          :own | :all,
+          Profile.t(),
+          [Approval.status()],
+          pos_integer(),
+          String.t() | nil
+        ) :: {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
+  def list(sql, book, whose, profile, statuses, limit, last) do
     # The names are those of `Skillbook.Approval.statuses/0`.
     these = Enum.map_join(statuses, ", ", &"'#{&1}'")
     {own, values} = if whose == :own, do: {"profile = $2", [profile.id]}, else: {"1 = 1", []}
     {readable, tenants} = Tenants.readable(profile, "tenant", 2 + length(values))
+    values = [limit | values ++ tenants]
+
+    place =
+      if last,
+        do: "id < (select id from skillbook_approvals where ref = $#{length(values) + 1})",
+        else: "1 = 1"
 
     query =
-      "#{@select} where status in (#{these}) and #{own} and #{readable} " <>
+      "#{@select} where status in (#{these}) and #{own} and #{readable} and #{place} " <>
         "order by id desc limit $1"
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit | values ++ tenants]),
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, values ++ List.wrap(last)),
          do: {:ok, Enum.map(rows, &row(&1, book).approval)}
   end
 

@@ -170,17 +170,16 @@ defmodule Skillbook.Agenda do
 
   defp last(book, view, profile, count) do
     visible? = &(View.named?(view, &1.name) and View.record(view, &1.name) == &1.record)
-    collect(Book.sql(book), visible?, profile, count, 0, [])
+    collect(Book.sql(book), visible?, profile, count, nil, [])
   end
 
-  defp collect(sql, visible?, profile, count, offset, done) do
-    with {:ok, rows} <- Firings.list(sql, profile, @page_size, offset) do
-      # A firing between two queries shifts rows, so the next page may repeat one.
-      done = Enum.uniq_by(done ++ Enum.filter(rows, visible?), &{&1.name, &1.record, &1.at})
+  defp collect(sql, visible?, profile, count, last, done) do
+    with {:ok, rows} <- Firings.list(sql, profile, @page_size, last) do
+      done = done ++ Enum.filter(rows, visible?)
 
       if length(done) >= count or length(rows) < @page_size,
         do: {:ok, done |> Enum.take(count) |> Enum.map(&Map.delete(&1, :record))},
-        else: collect(sql, visible?, profile, count, offset + @page_size, done)
+        else: collect(sql, visible?, profile, count, List.last(rows), done)
     end
   end
 

@@ -307,23 +307,33 @@ defmodule Skillbook.Scheduler.Firings do
 
   @doc """
   Lists the firings that a profile reads, the newest first: its own, or those of all profiles of
-  its tenants if it is unrestricted.
+  its tenants if it is unrestricted. Those after a firing of the list, unless it is `nil`.
   """
-  @spec list(SQL.t(), Profile.t(), pos_integer(), non_neg_integer()) ::
+  @spec list(SQL.t(), Profile.t(), pos_integer(), map() | nil) ::
           {:ok, [map()]} | {:error, SQL.Error.t()}
-  def list(sql, profile, limit, offset) do
-    {own, params} =
-      if Profile.unrestricted?(profile), do: {"1 = 1", []}, else: {"profile = $3", [profile.id]}
+  def list(sql, profile, limit, last) do
+    {place, params} =
+      if last do
+        place = "fire_at <= $2 and (fire_at < $2 or name > $3 or name = $3 and record > $4)"
+        {place, [last.at, last.name, last.record || 0]}
+      else
+        {"1 = 1", []}
+      end
 
-    {readable, tenants} = Tenants.readable(profile, "tenant", 3 + length(params))
+    {own, params} =
+      if Profile.unrestricted?(profile),
+        do: {"1 = 1", params},
+        else: {"profile = $#{length(params) + 2}", params ++ [profile.id]}
+
+    {readable, tenants} = Tenants.readable(profile, "tenant", length(params) + 2)
     params = params ++ tenants
 
     query =
       "select #{Enum.join(@columns, ", ")} from skillbook_firings " <>
-        "where #{own} and #{readable} " <>
-        "order by fire_at desc, name, record limit $1 offset $2"
+        "where #{place} and #{own} and #{readable} " <>
+        "order by fire_at desc, name, record limit $1"
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit, offset] ++ params),
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [limit | params]),
          do: {:ok, Enum.map(rows, &row/1)}
   end
 

@@ -769,6 +769,17 @@ defmodule Skillbook.ApprovalTest do
       assert Skillbook.approvals(book, profile: "bob") == {:ok, [bob]}
       assert Skillbook.approvals(Skillbook.view(book, "eve")) == {:ok, []}
       assert Skillbook.approvals(book, limit: 1) == {:ok, [bob]}
+      assert Skillbook.approvals(book, limit: 1, after: bob.ref) == {:ok, [ann]}
+      assert Skillbook.approvals(book, after: ann.ref) == {:ok, []}
+      assert Skillbook.approvals(Skillbook.view(book, "ann"), after: ann.ref) == {:ok, []}
+
+      # Calls of others are no place in its list.
+      for {ref, profile} <- [{bob.ref, "ann"}, {"A-none", "ann"}, {ann.ref, "eve"}] do
+        view = Skillbook.view(book, profile)
+        assert {:error, error} = Skillbook.approvals(view, after: ref)
+        assert error == %ApprovalError{kind: :unknown, ref: ref}
+      end
+
       assert Skillbook.approvals(book, %{status: [:done, :denied]}) == {:ok, []}
       # A skill that the view shows no more is missing, as everywhere.
       page = page("x.send", handler: inspect(Send), labels: "[secret]")

@@ -61,12 +61,12 @@ defmodule Skillbook.Run.OperationsTest do
   defp sql(book), do: Book.sql(Book.fetch!(book))
 
   defp rows(book) do
-    {:ok, rows} = Firings.list(sql(book), Skillbook.Profile.unrestricted(), 1_000, 0)
+    {:ok, rows} = Firings.list(sql(book), Skillbook.Profile.unrestricted(), 1_000, nil)
     for row <- Enum.reverse(rows), do: {DateTime.to_iso8601(row.at), row.status}
   end
 
   defp text(book) do
-    {:ok, rows} = Firings.list(sql(book), Skillbook.Profile.unrestricted(), 1_000, 0)
+    {:ok, rows} = Firings.list(sql(book), Skillbook.Profile.unrestricted(), 1_000, nil)
     for(%{status: :missed} = row <- rows, do: row.text) |> List.first()
   end
 

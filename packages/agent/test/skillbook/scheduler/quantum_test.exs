@@ -157,7 +157,7 @@ defmodule Skillbook.Scheduler.QuantumTest do
       Scheduler.await(book)
 
       {:ok, rows} =
-        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, 0)
+        Firings.list(Book.sql(Book.fetch!(book)), Skillbook.Profile.unrestricted(), 10, nil)
 
       assert Enum.map(rows, & &1.at) == expected
       assert Enum.all?(rows, &(&1.status == :ok))
