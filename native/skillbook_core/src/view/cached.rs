@@ -1,10 +1,12 @@
 //! A catalog with everything that is computed from it on demand.
 //!
-//! A catalog never changes, so nothing here is ever invalidated: the caches go away with their
-//! generation. Each is filled once by the first reader that needs it, while other readers of the
-//! same cache wait. The mutexes guard lists of a few entries and are held only for a look at them.
+//! A catalog never changes, so nothing here is ever invalidated. What concerns all readers goes
+//! away with its generation, and is made once by the first reader that needs it, while others wait.
+//! What concerns one profile is [shared](Shared) by all generations and parts of a book, so that
+//! there is one limit for it. Mutexes are held only for a look.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::classes::{carried, Classes};
@@ -21,12 +23,32 @@ use crate::search::vectors::{Mapped, Vectors};
 
 /// The profiles whose visible sets, prompts and statistics are cached, at most, and the bytes of
 /// each of these.
-const MAX_PROFILES: usize = 4096;
-const MAX_BYTES: usize = 32 * 1024 * 1024;
+const MAX_PROFILES: usize = 16_384;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// The default prompts of profiles, each with the number of the content that it was made of, for
-/// later generations that show a profile the same.
-type Prompts = Mutex<Recent<Profile, (u64, Arc<str>)>>;
+/// What is cached for profiles, for all generations and parts of a book: of each profile the last
+/// value, with the number of the catalog that it is of.
+#[derive(Debug)]
+struct Shared {
+    /// The number of the next catalog.
+    next: AtomicU64,
+    visible: Mutex<Recent<Profile, (u64, Arc<Visible>)>>,
+    scopes: Mutex<Recent<Profile, (u64, Arc<Scope>)>>,
+    /// The default prompts, each with the number of the content that it was made of, for catalogs
+    /// that show a profile the same.
+    prompts: Mutex<Recent<Profile, (u64, Arc<str>)>>,
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            next: AtomicU64::new(0),
+            visible: Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES)),
+            scopes: Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES)),
+            prompts: Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES)),
+        }
+    }
+}
 
 /// A catalog with the caches that its views share.
 #[derive(Debug)]
@@ -42,10 +64,8 @@ pub struct CachedCatalog {
     earlier_search: Mutex<Option<Arc<Index>>>,
     /// The rows of the entries' vectors, until vectors are added.
     mapped: Mutex<Option<Arc<Mapped>>>,
-    visible: Mutex<Recent<Profile, Arc<Visible>>>,
-    scopes: Mutex<Recent<Profile, Arc<Scope>>>,
-    /// Shared by all generations.
-    prompts: OnceLock<Arc<Prompts>>,
+    /// With the number of this catalog.
+    shared: OnceLock<(Arc<Shared>, u64)>,
     /// The catalog of the entries that all readers of a book have in common, whose search index is
     /// a part of this one's.
     base: Option<Arc<CachedCatalog>>,
@@ -63,9 +83,7 @@ impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
         let (known_names, longest_name, digests, classes) = Default::default();
-        let (search, earlier_search, mapped, prompts) = Default::default();
-        let visible = Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES));
-        let scopes = Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES));
+        let (search, earlier_search, mapped, shared) = Default::default();
         CachedCatalog {
             catalog,
             known_names,
@@ -75,9 +93,7 @@ impl CachedCatalog {
             search,
             earlier_search,
             mapped,
-            visible,
-            scopes,
-            prompts,
+            shared,
             base: None,
         }
     }
@@ -119,19 +135,20 @@ impl CachedCatalog {
         content: u64,
         make: impl FnOnce() -> Arc<str>,
     ) -> Arc<str> {
-        if let Some((of, prompt)) = lock(self.prompts()).get(profile) {
+        let prompts = &self.shared().0.prompts;
+        if let Some((of, prompt)) = lock(prompts).get(profile) {
             if *of == content {
                 return prompt.clone();
             }
         }
         let prompt = make();
-        lock(self.prompts()).put(profile.clone(), (content, prompt.clone()), prompt.len());
+        lock(prompts).put(profile.clone(), (content, prompt.clone()), prompt.len());
         prompt
     }
 
-    /// The default prompts of all generations.
-    fn prompts(&self) -> &Arc<Prompts> {
-        self.prompts.get_or_init(|| Mutex::new(Recent::new(MAX_PROFILES, MAX_BYTES)).into())
+    fn shared(&self) -> (&Arc<Shared>, u64) {
+        let (shared, number) = self.shared.get_or_init(|| numbered(&Arc::new(Shared::new())));
+        (shared, *number)
     }
 
     /// The index for searches.
@@ -169,7 +186,7 @@ impl CachedCatalog {
             let classes = Classes::new(self.entries(), Some((before.entries(), classes)));
             let _ = self.classes.set(classes);
         }
-        let _ = self.prompts.set(before.prompts().clone());
+        let _ = self.shared.set(numbered(before.shared().0));
         // If nobody has searched since, the generation before may still hold an older index. It is
         // as good a start.
         let earlier = match before.search.get() {
@@ -181,24 +198,37 @@ impl CachedCatalog {
 
     /// The entries that a profile searches, and their statistics.
     pub(super) fn scope_of(&self, profile: &Profile, new: impl FnOnce() -> Scope) -> Arc<Scope> {
-        if let Some(scope) = lock(&self.scopes).get(profile) {
-            return scope.clone();
+        let (shared, own) = self.shared();
+        if let Some((number, scope)) = lock(&shared.scopes).get(profile) {
+            if *number == own {
+                return scope.clone();
+            }
         }
         let scope = Arc::new(new());
-        lock(&self.scopes).put(profile.clone(), scope.clone(), scope.bytes());
+        lock(&shared.scopes).put(profile.clone(), (own, scope.clone()), scope.bytes());
         scope
     }
 
     /// The visible set of a profile, if it is cached.
     pub(super) fn cached(&self, profile: &Profile) -> Option<Arc<Visible>> {
-        lock(&self.visible).get(profile).cloned()
+        let (shared, own) = self.shared();
+        let mut visible = lock(&shared.visible);
+        visible
+            .get(profile)
+            .filter(|(number, _)| *number == own)
+            .map(|(_, visible)| visible.clone())
     }
 
     /// Caches a visible set in place of those that were used least recently.
     pub(super) fn cache(&self, visible: Arc<Visible>) {
+        let (shared, own) = self.shared();
         let (profile, bytes) = (visible.rule.profile.clone(), visible.bytes());
-        lock(&self.visible).put(profile, visible, bytes);
+        lock(&shared.visible).put(profile, (own, visible), bytes);
     }
+}
+
+fn numbered(shared: &Arc<Shared>) -> (Arc<Shared>, u64) {
+    (shared.clone(), shared.next.fetch_add(1, Ordering::Relaxed))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
