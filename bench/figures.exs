@@ -22,10 +22,10 @@ defmodule Bench.Figures do
   @head """
   # Figures
 
-  The benches of this repository measure Skillbook beside the usual alternative, in the same run.
-  `bin/bench figures` makes this page. Times differ between machines by a factor of two and more, so
-  compare the columns of a row. A bar to the right of 1 says how many times faster Skillbook is, one
-  to the left how many times slower.
+  The benches of this repository measure Skillbook beside the usual alternative, in the same
+  run. `bin/bench figures` makes this page. Times differ between machines by a factor of two and
+  more, so compare the columns of a row. A bar to the right of 1 says how many times faster
+  Skillbook is, one to the left how many times slower.
   """
 
   def main([]) do
@@ -64,7 +64,8 @@ defmodule Bench.Figures do
     load = load()
     rows = rows(name)
     image = "images/figures-#{name}.svg"
-    File.write!(Path.join([@root, "docs", image]), plot(for row <- rows, bar = bar(row), do: bar))
+    bars = for row <- rows, bar = bar(row), do: bar
+    File.write!(Path.join([@root, "docs", image]), plot(bars))
 
     """
     ## #{@titles[name]}
@@ -75,8 +76,8 @@ defmodule Bench.Figures do
     |---|---|---|---|---|
     #{Enum.map_join(rows, "\n", &line/1)}
 
-    Measured on #{Date.utc_today()} by `bench/#{name}.exs`, with a load of #{load} at its start, on
-    #{machine()}.
+    Measured on #{Date.utc_today()} by `bench/#{name}.exs`, with a load of #{load} at its start,
+    on #{machine()}.
     """
   end
 
@@ -136,8 +137,8 @@ defmodule Bench.Figures do
         top = index * @bar + 4
 
         ~s(<text x="#{@names - 8}" y="#{top + 12}" text-anchor="end">#{escape(work)}</text>) <>
-          ~s(<rect class="#{class}" x="#{at(from)}" y="#{top}" width="#{at(max(to - from, 1))}" ) <>
-          ~s(height="#{@bar - 6}"/>) <>
+          ~s(<rect class="#{class}" x="#{at(from)}" y="#{top}" ) <>
+          ~s(width="#{at(max(to - from, 1))}" height="#{@bar - 6}"/>) <>
           ~s(<text x="#{at(to + 4)}" y="#{top + 12}">#{ratio}</text>)
       end
 
