@@ -193,9 +193,9 @@ defmodule Skillbook do
       conversations of `Skillbook.Agent` to operators, with each message and command, and so all
       that was said: stored in the `:store` for `:keep` days, at most `:max` of each profile. `[]`
       means `[keep: 30, max: 200]`. Defaults to `false`
-    * `:keep` (keyword list) - for how many days the `:store` keeps `:versions` of entries that are
-      not among the newest 20 of their entry, `:deleted` entries with their versions, and `:runs`
-      of workflows; each a number or `:infinity`. [What a database
+    * `:keep` (keyword list) - for how many days the `:store` keeps `:versions` of entries that
+      are not among the newest 20 of their entry, `:deleted` entries with their versions, and
+      `:runs` of workflows; each a number or `:infinity`. [What a database
       keeps](docs/production.md#what-a-database-keeps) has the other limits. Defaults to
       `[versions: 365, deleted: 365, runs: 90]`
     * `:telemetry_flags` (boolean) - whether telemetry events carry the flags of commands, which

@@ -137,7 +137,7 @@ defmodule Skillbook.Part do
   @doc "Returns the operations that it adds to books, also those behind functions of `Skillbook`."
   @callback operations() :: [operation()]
 
-  @typedoc "The name of a rule, the days for which it keeps rows, and a function that deletes some."
+  @typedoc "The name of a rule, the days for which rows stay, and a function that deletes some."
   @type age :: {atom(), days :: pos_integer() | :infinity, function()}
 
   @doc "Returns the rules by which old rows of its tables are deleted."

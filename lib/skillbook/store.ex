@@ -404,7 +404,7 @@ defmodule Skillbook.Store do
   end
 
   @doc false
-  # As `list/2`; also returns the value of `:after` for the next page, or `nil` after the last one.
+  # As `list/2`; also returns the value of `:after` for the next page, `nil` after the last one.
   @spec page(View.t(), keyword()) ::
           {:ok, [Stored.t()], next :: String.t() | nil} | {:error, error()}
   defdelegate page(view, options), to: Read

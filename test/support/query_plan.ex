@@ -1,7 +1,7 @@
 defmodule Skillbook.QueryPlan do
   @moduledoc false
-  # A connection over SQLite that notes the statements of each call, so that a test can ask how the
-  # database runs them: `store: {Skillbook.QueryPlan, path: ":memory:", name: :some_name}`.
+  # A connection over SQLite that notes the statements of each call, so that a test can ask how
+  # the database runs them: `store: {Skillbook.QueryPlan, path: ":memory:", name: :some_name}`.
 
   @behaviour Skillbook.SQL
 

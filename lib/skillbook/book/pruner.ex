@@ -19,8 +19,8 @@ defmodule Skillbook.Book.Pruner do
   alias Skillbook.{Book, Part, SQL, Usage, Workflow}
 
   @typedoc """
-  Deletes some of the rows before a time, after a place. Returns their number and the place for the
-  next step, or `nil` if there are no others. `nil` is the place of the first step.
+  Deletes some of the rows before a time, after a place. Returns their number and the place for
+  the next step, or `nil` if there are no others. `nil` is the place of the first step.
   """
   @type step ::
           (SQL.t(), DateTime.t(), place :: term() ->

@@ -61,7 +61,8 @@ defmodule Skillbook.Store.Read do
 
   defp digest(entry), do: entry |> Table.scope_of() |> binary_part(0, 12)
 
-  # The name after which the rest of the list begins, and the entries of that name that come first.
+  # The name after which the rest of the list begins, and the entries of that name that come
+  # first.
   defp start(_at, nil, _options), do: {:ok, nil, []}
 
   defp start(at, %Stored{} = last, options),

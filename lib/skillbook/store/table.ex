@@ -120,8 +120,8 @@ defmodule Skillbook.Store.Table do
     end
   end
 
-  # The condition of the tenant is only in the selects of the ids. With `or`, or with the condition
-  # outside of them, SQLite would read all entries of the tenant.
+  # The condition of the tenant is only in the selects of the ids. With `or`, or with the
+  # condition outside of them, SQLite would read all entries of the tenant.
   defp select_either(sql, columns, profile, {one, other}, value, rest) do
     {readable, tenants} = Tenants.readable(profile, "tenant", 2)
     ids = &"select id from skillbook_entries where #{&1} = $1 and #{readable}"
@@ -297,8 +297,8 @@ defmodule Skillbook.Store.Table do
       table: "skillbook_entry_versions",
       key: ["entry_id", "version"],
       delete:
-        "at < $1 and version <= (select e.version - #{@kept_versions} from skillbook_entries e " <>
-          "where e.id = skillbook_entry_versions.entry_id)"
+        "at < $1 and version <= (select e.version - #{@kept_versions} " <>
+          "from skillbook_entries e where e.id = skillbook_entry_versions.entry_id)"
     )
   end
 
@@ -309,10 +309,11 @@ defmodule Skillbook.Store.Table do
       "select id from skillbook_entries where deleted_at < $1 and revision < " <>
         "(select max(revision) from skillbook_entries) order by deleted_at, id limit 1"
 
-    # An entry may have any number of versions, so they are deleted before it, the first ones first.
+    # An entry may have any number of versions, so they are deleted before it, the oldest first.
     versions =
-      "delete from skillbook_entry_versions where entry_id = $1 and version in (select version " <>
-        "from skillbook_entry_versions where entry_id = $1 order by version limit #{OldRows.limit()})"
+      "delete from skillbook_entry_versions where entry_id = $1 and version in " <>
+        "(select version from skillbook_entry_versions where entry_id = $1 order by version " <>
+        "limit #{OldRows.limit()})"
 
     deleted =
       SQL.transaction(sql, fn sql ->
@@ -347,16 +348,12 @@ defmodule Skillbook.Store.Table do
       "select id, name, title from skillbook_entries where name_spelling is null " <>
         "order by id limit #{@spelled_at_once}"
 
-    spelled =
-      SQL.transaction(sql, fn sql ->
-        with {:ok, %{rows: rows}} <- SQL.query(sql, unspelled),
-             {:ok, _} <- SQL.query_all(sql, Enum.map(rows, &spell_row/1)),
-             do: {:ok, length(rows)}
-      end)
-
-    case spelled do
-      {:ok, @spelled_at_once} -> spell(sql)
-      {:ok, _last} -> :ok
+    with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, unspelled),
+         updates = Enum.map(rows, &spell_row/1),
+         {:ok, _} <- SQL.transaction(sql, &SQL.query_all(&1, updates)) do
+      spell(sql)
+    else
+      {:ok, _none} -> :ok
       error -> error
     end
   end

@@ -168,8 +168,8 @@ defmodule Skillbook.Usage.Writer do
   end
 
   defp some(old) do
-    "#{@key} in (select tenant, bucket, name, profile, event from skillbook_usage where #{old} " <>
-      "order by bucket limit #{OldRows.limit()})"
+    "#{@key} in (select tenant, bucket, name, profile, event from skillbook_usage " <>
+      "where #{old} order by bucket limit #{OldRows.limit()})"
   end
 
   defp day(time), do: DateTime.to_date(time)

@@ -1,8 +1,8 @@
 defmodule Skillbook.SQL.Migrations.V20 do
   @moduledoc false
-  # The names and titles of entries in the form in which other spellings of them are equal, so that
-  # a name that does not exist is looked up and not compared with all others. And the live entries
-  # in the order of lists, so that a page of a list reads only its entries.
+  # The names and titles of entries in the form in which other spellings of them are equal, so
+  # that a name that does not exist is looked up and not compared with all others. And the live
+  # entries in the order of lists, so that a page of a list reads only its entries.
   #
   # A migration has statements only, and the form needs the core: `Skillbook.Store.Table.spell/1`
   # fills the columns of existing rows when a book starts.

@@ -130,8 +130,8 @@ defmodule Skillbook.House.NativesTest do
       json_encode: {[{"1"}, true], [List.duplicate(["a"], 4_000), false]},
       view_new:
         {[catalog.ref, [""], :all, :all, [], all], [catalog.ref, ["x"], nil, :all, [], all]},
-      view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
-      view_suggest: {[small, "haikus", false], [large, "haikus", false]},
+      view_suggest: {[small, "haikus", :paths], [small, String.duplicate("a", 65), :paths]},
+      view_suggest: {[small, "haikus", :stored], [large, "haikus", :stored]},
       view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
       view_spelled: {[small, "Haiku"], [large, "Haiku"]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},

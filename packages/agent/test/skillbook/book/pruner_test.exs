@@ -226,7 +226,8 @@ defmodule Skillbook.Book.PrunerTest do
 
     columns =
       "name, scope, kind, title, description, content, tags, labels, include_in_prompt, " <>
-        "proactive_for, excluded_for, source, author, version, enabled, created_at, updated_at, deleted_at, hash, attachments, revision"
+        "proactive_for, excluded_for, source, author, version, enabled, created_at, " <>
+        "updated_at, deleted_at, hash, attachments, revision"
 
     insert(sql, "entries", columns, rows)
     ids = Map.new(all(sql, "entries", "name, id"), &List.to_tuple/1)
@@ -257,7 +258,9 @@ defmodule Skillbook.Book.PrunerTest do
           ]
 
     columns =
-      "entry_id, version, action, made_by, author, at, kind, title, description, content, tags, labels, include_in_prompt, proactive_for, excluded_for, source, enabled, hash, attachments"
+      "entry_id, version, action, made_by, author, at, kind, title, description, content, " <>
+        "tags, labels, include_in_prompt, proactive_for, excluded_for, source, enabled, hash, " <>
+        "attachments"
 
     insert(sql, "entry_versions", columns, versions)
     entries = for [_, name | entry] <- entries, into: %{}, do: {ids[name], entry}
