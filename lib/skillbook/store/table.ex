@@ -42,8 +42,8 @@ defmodule Skillbook.Store.Table do
                        :deleted_at
                      ]
   # The database assigns the id.
-  @inserted (@columns -- [:id]) ++ [:scope, :name_spelling, :title_spelling, :revision]
-  @updated @inserted -- [:name, :name_spelling, :created_at]
+  @inserted (@columns -- [:id]) ++ [:scope, :title_spelling, :revision]
+  @updated @inserted -- [:name, :created_at]
 
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
@@ -104,7 +104,7 @@ defmodule Skillbook.Store.Table do
   @doc "The deleted entries with a name or a title, the last deleted first."
   def deleted(sql, profile, name) do
     rest = "e.deleted_at is not null order by e.revision desc"
-    select_either(sql, @all, profile, {"name", "title"}, name, rest)
+    select_either(sql, @all, profile, [{"name", name}, {"title", name}], rest)
   end
 
   @doc "The live entries of which a text is the name or the title in another spelling."
@@ -114,23 +114,24 @@ defmodule Skillbook.Store.Table do
         {:ok, []}
 
       spelling ->
-        columns = {"name_spelling", "title_spelling"}
+        # A name has small letters and single dashes, so it is the only one of its spelling.
+        either = [{"name", String.replace(spelling, " ", "-")}, {"title_spelling", spelling}]
         rest = "e.deleted_at is null order by e.id"
-        select_either(sql, @without_content, profile, columns, spelling, rest)
+        select_either(sql, @without_content, profile, either, rest)
     end
   end
 
   # The condition of the tenant is only in the selects of the ids. With `or`, or with the
   # condition outside of them, SQLite would read all entries of the tenant.
-  defp select_either(sql, columns, profile, {one, other}, value, rest) do
-    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
-    ids = &"select id from skillbook_entries where #{&1} = $1 and #{readable}"
+  defp select_either(sql, columns, profile, [{one, value}, {other, other_value}], rest) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 3)
+    ids = &"select id from skillbook_entries where #{&1} = $#{&2} and #{readable}"
 
     query =
       "select #{columns} from skillbook_entries e where e.id in " <>
-        "(#{ids.(one)} union all #{ids.(other)}) and #{rest}"
+        "(#{ids.(one, 1)} union all #{ids.(other, 2)}) and #{rest}"
 
-    run(sql, query, [value | tenants])
+    run(sql, query, [value, other_value | tenants])
   end
 
   @doc "The live entries with one of these names, without their contents."
@@ -193,7 +194,7 @@ defmodule Skillbook.Store.Table do
 
   # Of two indexes in this order, SQLite would take the one with deleted entries.
   defp from_list(:sqlite, :all),
-    do: "skillbook_entries e indexed by skillbook_entries_lists_index"
+    do: "skillbook_entries e indexed by skillbook_entries_name_index"
 
   defp from_list(:sqlite, _one), do: "skillbook_entries e indexed by skillbook_entries_list_index"
   defp from_list(:postgres, _tenant), do: "skillbook_entries e"
@@ -261,13 +262,10 @@ defmodule Skillbook.Store.Table do
           into: %{},
           do: {field, to_column(field, value)}
 
-    row = Map.merge(row, %{scope: scope(row), revision: revision})
-    row = Map.merge(row, spellings(row.name, row.title))
+    more = %{title_spelling: Native.spelling(row.title), scope: scope(row), revision: revision}
+    row = Map.merge(row, more)
     Enum.map(columns, &Map.fetch!(row, &1))
   end
-
-  defp spellings(name, title),
-    do: %{name_spelling: Native.spelling(name), title_spelling: Native.spelling(title)}
 
   @doc "A digest of what access to an entry depends on. No other live one of its name has it."
   @spec scope_of(Stored.t()) :: String.t()
@@ -341,11 +339,11 @@ defmodule Skillbook.Store.Table do
   # Rows of one transaction, so that no writer waits long.
   @spelled_at_once 500
 
-  @doc "Fills the spellings of entries of an earlier version."
+  @doc "Fills the spellings of titles of entries of an earlier version."
   @spec spell(SQL.t()) :: :ok | {:error, SQL.Error.t()}
   def spell(sql) do
     unspelled =
-      "select id, name, title from skillbook_entries where name_spelling is null " <>
+      "select id, title from skillbook_entries where title_spelling is null " <>
         "order by id limit #{@spelled_at_once}"
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, unspelled),
@@ -358,11 +356,9 @@ defmodule Skillbook.Store.Table do
     end
   end
 
-  defp spell_row([id, name, title]) do
-    %{name_spelling: name, title_spelling: title} = spellings(name, title)
-
-    {"update skillbook_entries set name_spelling = $1, title_spelling = $2 where id = $3",
-     [name, title, id]}
+  defp spell_row([id, title]) do
+    {"update skillbook_entries set title_spelling = $1 where id = $2",
+     [Native.spelling(title), id]}
   end
 
   @doc "The versions of an entry, the newest first, without their contents."
