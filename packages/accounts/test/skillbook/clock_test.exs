@@ -92,7 +92,7 @@ defmodule Skillbook.ClockTest do
     assert claim.("another") == {:error, :taken}
 
     # A node whose clock was ahead has died.
-    :ok = Approval.Table.insert(sql, %{call | ref: "AP-2"}, 10, 30)
+    :ok = Approval.Table.insert(sql, %{call | ref: "AP-2"}, 10)
     until = &DateTime.add(DateTime.utc_now(), &1)
     :ok = Approval.Table.claim(sql, "AP-2", "me", until.(25), @now, decision)
     assert {:ok, []} = sweep.(@now)
