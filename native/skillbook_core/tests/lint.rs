@@ -520,6 +520,7 @@ fn hidden_pages_are_not_checked() {
         "---\n",
         "## Usage\n",
         "\n",
+        "mail.send\n",
         "mail.read --id 1\n",
     );
     let catalog = common::cached(skills(&[
@@ -531,7 +532,7 @@ fn hidden_pages_are_not_checked() {
 
     assert_eq!(
         listing(&lint(&guest), "mail/send.md"),
-        ["example_unknown 7:1 there is no command `mail.read`; did you mean `mail.send`?"]
+        ["example_unknown 8:1 there is no command `mail.read`; did you mean `mail.send`?"]
     );
     assert_eq!(listing(&lint(&guest), "mail/read.md"), [""; 0]);
     assert_eq!(listing(&lint(&owner), "mail/send.md"), [""; 0]);

@@ -26,6 +26,9 @@ const TOKEN: usize = 4;
 /// The similarity above which one of two flags is probably a typo of the other.
 const CLOSE: f64 = 0.9;
 
+/// The most flags that a hint lists.
+const NAMED: usize = 10;
+
 /// A shorter description can hardly say when to use a skill.
 const DESCRIPTION: usize = 20;
 
@@ -52,7 +55,8 @@ pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
 pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document, found };
     for shown in commands::commands(document.body(), |_| false) {
-        page.check_command(view, &shown);
+        let runs = page.check_command(view, &shown);
+        page.foreign_flags(view, &shown, runs.as_ref());
     }
 }
 
@@ -135,6 +139,7 @@ impl Page<'_> {
         for shown in &in_page {
             let runs = self.check_command(view, shown);
             if shown.part == Part::Other || shown.name() != &*entry.name {
+                self.foreign_flags(view, shown, runs.as_ref());
                 continue;
             }
             has_usage = true;
@@ -147,6 +152,7 @@ impl Page<'_> {
                 self.required(shown, &command, listed);
             }
         }
+        self.foreign(view, entry, &in_page);
         // Without Usage and examples every flag would be unused, and usage_missing says enough.
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| has_usage && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
@@ -288,10 +294,7 @@ impl Page<'_> {
                     };
                     let diagnostic =
                         Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
-                    let close = listed
-                        .iter()
-                        .flat_map(|flag| &flag.names)
-                        .find(|own| jaro_winkler(own, name) > CLOSE);
+                    let close = close_flag(listed, name);
                     self.push_at(
                         shown.offset + at,
                         diagnostic.hint(match close {
@@ -301,6 +304,60 @@ impl Page<'_> {
                     );
                 }
             }
+        }
+    }
+
+    /// Reports flags that a command of another page does not have.
+    fn foreign_flags(&mut self, view: &View, shown: &PageCommand<'_>, runs: Option<&Command<'_>>) {
+        let own = |command: &&Command<'_>| view.entry(view.find(&command.name)?);
+        let Some((command, entry)) = runs.and_then(|runs| Some((runs, own(&runs)?))) else {
+            return;
+        };
+        let Some(declared) = entry.declaration().filter(|_| entry.kind == EntryKind::Command)
+        else {
+            return;
+        };
+        if declared.flags.is_empty() && !declared.given {
+            return;
+        }
+        for (at, name) in given(command, &shown.text) {
+            if name == "help" || declared.flags.iter().any(|flag| flag.is(name)) {
+                continue;
+            }
+            let message = format!("`{}` has no flag --{name}", entry.name);
+            let names = declared.flags.iter().map(|flag| format!("--{}", flag.name()));
+            let names: Vec<_> = names.take(NAMED).collect();
+            let hint = match (close_flag(&declared.flags, name), names.is_empty()) {
+                (Some(close), _) => format!("did you mean --{close}?"),
+                (None, false) => format!("it has {}", names.join(", ")),
+                (None, true) => "it has none".to_owned(),
+            };
+            let diagnostic =
+                Diagnostic::new(Code::ExampleFlagUnknown, Severity::Warning, message).hint(hint);
+            self.push_at(shown.offset + at, diagnostic);
+        }
+    }
+
+    /// Reports a section that shows commands of other pages only.
+    fn foreign(&mut self, view: &View, entry: &Entry, in_page: &[PageCommand<'_>]) {
+        let names = |name: &str| {
+            name == &*entry.name || entry.fields().aliases.iter().any(|alias| alias == name)
+        };
+        for (part, title) in [(Part::Usage, "Usage"), (Part::Examples, "Examples")] {
+            let mut shown = in_page.iter().filter(|shown| shown.part == part);
+            let Some(first) = shown.clone().next() else { continue };
+            // A name that is not known has a finding of its own.
+            if shown.any(|shown| names(shown.name()) || !is_known(view, shown.name())) {
+                continue;
+            }
+            let message = format!(
+                "expected `{}` in {title}, got only other commands, such as `{}`",
+                entry.name,
+                first.name()
+            );
+            let diagnostic = Diagnostic::new(Code::ExampleForeign, Severity::Warning, message);
+            let hint = format!("show {} here; others belong to their own pages", entry.name);
+            self.push_at(first.offset, diagnostic.hint(hint));
         }
     }
 
@@ -339,6 +396,11 @@ impl Page<'_> {
     fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(self.document.locate(diagnostic));
     }
+}
+
+/// The name of a declared flag of which another one is probably a typo.
+fn close_flag<'a>(listed: &'a [Flag], name: &str) -> Option<&'a String> {
+    listed.iter().flat_map(|flag| &flag.names).find(|own| jaro_winkler(own, name) > CLOSE)
 }
 
 fn is_known(view: &View, name: &str) -> bool {

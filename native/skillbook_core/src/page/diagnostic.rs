@@ -125,6 +125,8 @@ codes! {
     FieldIgnored = "field_ignored",
     /// A field with a value of the wrong type, converted because its meaning is clear.
     FieldMended = "field_mended",
+    /// A key that is nearly the name of a field, or another word for it. It has no effect.
+    FieldMisspelt = "field_misspelt",
     /// A `schedule` or a `timezone` that is not valid. It is not used.
     ScheduleInvalid = "schedule_invalid",
     /// Visibility labels that cannot be read, occur twice or are misspelt. The document is not
@@ -177,10 +179,18 @@ codes! {
     UsageMissing = "usage_missing",
     /// A skill that does not run for a while, because its handler failed several times in a row.
     OutOfService = "out_of_service",
+    /// A heading of a command's page that is nearly Usage, Flags, Behavior or Examples.
+    HeadingMisspelt = "heading_misspelt",
+    /// A placeholder in a command's page that stands for nothing.
+    PlaceholderUnknown = "placeholder_unknown",
     /// A command in a page that cannot be parsed.
     ExampleUnparsable = "example_unparsable",
     /// A command in a page that does not exist.
     ExampleUnknown = "example_unknown",
+    /// Usage or Examples that show other commands and not the page's own.
+    ExampleForeign = "example_foreign",
+    /// A flag in a page that the named command does not have.
+    ExampleFlagUnknown = "example_flag_unknown",
     /// An example without a required flag.
     ExampleFlagMissing = "example_flag_missing",
     /// A flag in Usage or Examples that the Flags section does not list.
@@ -208,7 +218,7 @@ codes! {
     SpecViolation = "spec_violation",
 }
 
-/// A change to a file that resolves a diagnostic and changes no field. Only findings with a single
+/// A change to a file that resolves a diagnostic and changes no value. Only findings with a single
 /// right form have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::page::declaration::{self, Declaration, Given};
 use crate::page::diagnostic::{apply, limit, Code, Diagnostic, Fix, Severity};
 use crate::page::fields::place::{at_item, at_key, pair, without};
-use crate::page::fields::{restrictions, with_texts, FieldReader, Fields};
+use crate::page::fields::{misspelt, restrictions, with_texts, FieldReader, Fields};
 use crate::page::frontmatter;
 use crate::page::record::{self, makes_skill, Own, Record, Stored};
 use crate::page::references::{self, Reference};
@@ -263,6 +263,11 @@ impl Document {
     /// A fix that adds a `name` line at the top of the frontmatter, if everything else then reads
     /// the same.
     pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
+        // The fix of a misspelt name makes one too.
+        let Value::Map(pairs) = &self.fields.data else { return None };
+        if pairs.iter().any(|(key, _)| misspelt::meant(key) == Some("name")) {
+            return None;
+        }
         let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
         let fix = Fix {
             range: open..open,

@@ -10,6 +10,7 @@
 //! | [`sections`] | headings and fenced code of the body |
 //! | [`declaration`] | the flags that a command's page declares |
 //! | [`references`] | links to files beside a skill |
+//! | [`slip`] | words that are nearly known ones |
 //! | [`diagnostic`] | findings, their codes, and fixes |
 //!
 //! ```
@@ -30,3 +31,4 @@ pub mod frontmatter;
 pub mod record;
 pub mod references;
 pub mod sections;
+pub mod slip;

@@ -170,8 +170,17 @@ impl<'a> Iterator for Headings<'a> {
     }
 }
 
+/// Whether a heading has this title, in any case. `Behaviour` is `Behavior`.
+pub fn is_titled(heading: &str, title: &str) -> bool {
+    let american = |text| match str::eq_ignore_ascii_case(text, "behaviour") {
+        true => "behavior",
+        false => text,
+    };
+    american(heading).eq_ignore_ascii_case(american(title))
+}
+
 /// The text under the first heading with this title, in any case, up to the next heading of the
-/// same or a higher level.
+/// same or a higher level. The title `Behavior` also finds `Behaviour`.
 ///
 /// ```
 /// use skillbook_core::page::sections::section;
@@ -180,7 +189,7 @@ impl<'a> Iterator for Headings<'a> {
 /// ```
 pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
     let mut all = headings(body);
-    let found = all.find(|heading| heading.title.eq_ignore_ascii_case(title))?;
+    let found = all.find(|heading| is_titled(heading.title, title))?;
     let end =
         all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
     Some(&body[found.end..end])
@@ -265,6 +274,9 @@ mod tests {
         assert_eq!(section(body, "FLAGS"), Some("three\n"));
         assert_eq!(section(body, "b"), Some("four\n"));
         assert_eq!(section(body, "Examples"), None);
+        for (heading, title) in [("Behaviour", "behavior"), ("BEHAVIOR", "behaviour")] {
+            assert_eq!(section(&format!("## {heading}\nx"), title), Some("x"), "{heading}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::command;
 use super::folders::{folder_name, Folders, Role};
 use super::naming::{agrees, check_name, differs, name_missing, quote, Notes};
 use crate::catalog::entry::{DomainIndex, Entry};
@@ -74,6 +75,9 @@ impl<'a> Builder<'a> {
         let entry = entry.map(Arc::new);
         if let Some(entry) = &entry {
             self.check_text(entry, &mut notes);
+            if entry.kind == Kind::Command {
+                command::check(entry, &mut notes);
+            }
         }
         // An entry that no glob selects is still built: `explain` must be able to say why it is
         // missing.

@@ -2,7 +2,8 @@
 //!
 //! The meaning of a file depends on the files around it: a `SKILL.md` with a name makes the other
 //! files of its folder its resources, one with a domain makes them that domain's commands.
-//! `folders` knows these roles, `builder` makes the entry of a document, `naming` checks names.
+//! `folders` knows these roles, `builder` makes the entry of a document, `naming` checks names,
+//! `command` the text of a command's page.
 //! Conflicts between entries are resolved elsewhere, in `catalog/precedence.rs`.
 //!
 //! Assembling again after a change reuses the result of every document that is still the same
@@ -23,6 +24,7 @@
 //! ```
 
 mod builder;
+mod command;
 mod folders;
 mod naming;
 

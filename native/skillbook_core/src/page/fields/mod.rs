@@ -2,13 +2,15 @@
 //!
 //! A value of another type is converted where its meaning is clear (`tags: a, b` is a list), with a
 //! diagnostic and, if only one line changes, a fix. Any other value is ignored, also with a
-//! diagnostic. Unknown fields stay in [`Fields::data`].
+//! diagnostic. Unknown fields stay in [`Fields::data`]; those that are nearly known get one too
+//! ([`misspelt`]).
 //!
 //! Restrictions fail closed: a document with an error in one has no fields and is never shown
 //! ([`restrictions`]).
 
 pub mod examples;
 mod flags;
+pub mod misspelt;
 pub(crate) mod place;
 pub mod restrictions;
 mod run;
@@ -138,6 +140,7 @@ impl FieldReader<'_> {
         let aliases = self.list("aliases");
         self.check_tool(&aliases);
         self.check_metadata();
+        self.misspelt();
         Fields {
             present,
             labels: self.labels(),

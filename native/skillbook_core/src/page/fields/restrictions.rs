@@ -12,6 +12,7 @@ use super::place::at_key;
 use super::typed::{describe, meant_flag, split, split_tools};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::frontmatter::{self, Document};
+use crate::page::slip::{self, plain};
 use crate::value::Value;
 
 /// The labels that a reader must hold.
@@ -79,9 +80,6 @@ const RESTRICTIONS: [Restriction; 8] = [
     },
 ];
 
-/// The longest key that can be near a restriction, in letters and digits.
-const MAX_KEY: usize = 40;
-
 /// The shortest one, in bytes: [`SHORT_LABELS`] without a letter.
 const MIN_KEY: usize = SHORT_LABELS.len() - 1;
 
@@ -120,23 +118,10 @@ fn nearest(key: &str) -> Option<&'static Restriction> {
     RESTRICTIONS.iter().filter(|it| edits(it).is_some()).min_by_key(edits)
 }
 
-/// The letters and digits of a key, in lower case; `None` if it has none or too many.
-fn plain(key: &str) -> Option<String> {
-    let letters = key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase);
-    let plain: String = letters.take(MAX_KEY + 1).collect();
-    (1..=MAX_KEY).contains(&plain.chars().count()).then_some(plain)
-}
-
 /// The edits between a key and a name, if they are few for the length of the name.
 fn edits(key: &str, name: &str) -> Option<usize> {
     let length = name.bytes().filter(u8::is_ascii_alphanumeric).count();
-    let limit = 1 + length / 8;
-    // The lengths rule out most keys without a comparison.
-    if key.chars().count().abs_diff(length) > limit {
-        return None;
-    }
-    let name: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-    Some(strsim::osa_distance(key, &name)).filter(|edits| *edits <= limit)
+    slip::edits(key, name, 1 + length / 8)
 }
 
 /// The errors in the restrictions of a document. With at least one, nobody may see it.

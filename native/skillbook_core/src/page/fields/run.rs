@@ -251,7 +251,7 @@ fn mentions(block: &str) -> usize {
 }
 
 /// Whether a key is `approval`, differs from it by one letter, or has another of its forms.
-fn means_approval(key: &str) -> bool {
+pub(super) fn means_approval(key: &str) -> bool {
     if key.len() > APPROVAL_KEY {
         return false;
     }
