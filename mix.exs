@@ -47,8 +47,8 @@ defmodule Skillbook.MixProject do
     ]
   end
 
-  @guides ~w(first-assistant skills finding tenants approvals ci production scaling mcp connections) ++
-            ~w(agent-skills peers)
+  @guides ~w(first-assistant authoring skills finding tenants approvals ci production scaling mcp) ++
+            ~w(connections agent-skills peers)
 
   @reference [
     Pages: ~w(frontmatter flags workflows handlers sources repairs diagnostics),

@@ -1,6 +1,7 @@
 defmodule Skillbook.Support.Scaffold do
   @moduledoc false
-  # The files that Mix tasks make for an application, each as `{path, text}`.
+  # The files that Mix tasks and `skillbook new` make, each as `{path, text}`. Pages are below a
+  # folder of skills, modules below the folder of the project.
 
   alias Skillbook.Support.JSON
 
@@ -31,7 +32,7 @@ defmodule Skillbook.Support.Scaffold do
 
       {_options, arguments, []} ->
         Mix.raise(
-          "#{task} expects #{expected(count)}, got: #{Enum.join(arguments, " ")}" <>
+          "#{task} expects #{arguments(count)}, got: #{Enum.join(arguments, " ")}" <>
             "\nSee: mix help #{task}"
         )
 
@@ -40,8 +41,8 @@ defmodule Skillbook.Support.Scaffold do
     end
   end
 
-  defp expected(0), do: "no arguments"
-  defp expected(2), do: ~s(a name and a description in quotes)
+  defp arguments(0), do: "no arguments"
+  defp arguments(2), do: ~s(a name and a description in quotes)
 
   # Files
 
@@ -75,16 +76,44 @@ defmodule Skillbook.Support.Scaffold do
 
   defp say(color, word, path), do: Mix.shell().info([color, "* #{word} ", :reset, path])
 
-  @doc "A page of instructions."
-  @spec skill(String.t(), String.t()) :: file()
-  def skill(name, description) do
-    check!(name, @skill, "of lowercase letters, digits and hyphens, such as refund-rules")
+  @folder "priv/skills"
 
-    {"priv/skills/#{name}/SKILL.md",
+  @doc """
+  Checks the name of a new file of a kind.
+
+      iex> Skillbook.Support.Scaffold.check(:workflow, "reports.morning")
+      :ok
+      iex> {:error, text} = Skillbook.Support.Scaffold.check(:skill, "Rules")
+      iex> text
+      "expected a name of lowercase letters, digits and hyphens, such as tea-rules, got: Rules"
+  """
+  @spec check(:skill | :command | :workflow | :handler, String.t()) :: :ok | {:error, String.t()}
+  def check(kind, name) do
+    {pattern, expected} = expected(kind)
+
+    if name =~ pattern,
+      do: :ok,
+      else: {:error, "expected a name #{expected}, got: #{name}"}
+  end
+
+  defp expected(:skill),
+    do: {@skill, "of lowercase letters, digits and hyphens, such as tea-rules"}
+
+  defp expected(:handler), do: {@command, "of a domain, a dot and a verb, such as orders.find"}
+  defp expected(_page), do: {@command, "of a domain, a dot and a verb, such as reports.morning"}
+
+  @doc "A page of instructions."
+  @spec skill(String.t(), String.t(), Path.t()) :: file()
+  def skill(name, description, folder \\ @folder) do
+    check!(:skill, name)
+
+    {Path.join(folder, "#{name}/SKILL.md"),
      """
      ---
      name: #{name}
      description: #{yaml(description)}
+     examples:
+       - #{yaml(description)}
      ---
 
      # #{name |> String.replace("-", " ") |> String.capitalize()}
@@ -96,32 +125,65 @@ defmodule Skillbook.Support.Scaffold do
      """}
   end
 
-  @doc "A command that runs others."
-  @spec workflow(String.t(), String.t()) :: file()
-  def workflow(name, description) do
-    check!(name, @command, "of a domain, a dot and a verb, such as reports.morning")
+  @doc "A command whose page a model follows."
+  @spec command(String.t(), String.t(), Path.t()) :: file()
+  def command(name, description, folder) do
+    check!(:command, name)
 
-    {"priv/skills/#{file(name)}.md",
+    {Path.join(folder, file(name) <> ".md"),
+     """
+     ---
+     name: #{name}
+     description: #{yaml(description)}
+     effects: read
+     flags:
+       topic: {type: text, required: true, description: What it is about}
+     examples:
+       - #{yaml(description)}
+     ---
+
+     Write here what the model should do about {topic}, in plain sentences:
+
+     - one rule each, the most important first
+
+     ## Examples
+
+     #{name} --topic tea
+     """}
+  end
+
+  @doc "A command that runs others. `step` is one of them, with the placeholder `{name}`."
+  @spec workflow(String.t(), String.t(), Path.t(), String.t()) :: file()
+  def workflow(name, description, folder \\ @folder, step \\ "greetings.hello --name {name}") do
+    check!(:workflow, name)
+
+    {Path.join(folder, file(name) <> ".md"),
      """
      ---
      name: #{name}
      description: #{yaml(description)}
      flags:
-       name: {type: text, default: everybody, description: Who is greeted}
+       name: {type: text, default: everybody, description: Who is meant}
+     examples:
+       - #{yaml(description)}
      ---
 
      ## Behavior
 
      ```cmd
-     greetings.hello --name {name}
+     #{step}
      ```
+
+     ## Examples
+
+     #{name} --name Ann
      """}
   end
 
   @doc "A command in a module."
   @spec handler(atom(), String.t(), String.t(), String.t()) :: file()
   def handler(app, module, name, description) do
-    check!(name, @command, "of a domain, a dot and a verb, such as orders.find")
+    check!(:handler, name)
 
     {"lib/#{app}/skills/#{file(name)}.ex",
      """
@@ -199,10 +261,7 @@ defmodule Skillbook.Support.Scaffold do
     if text =~ ~r/\A\p{L}+( [\p{L}\d.,]+)+\z/u, do: text, else: JSON.encode(text)
   end
 
-  defp check!(name, pattern, expected) do
-    unless name =~ pattern,
-      do: Mix.raise("expected a name #{expected}, got: #{name}")
-  end
+  defp check!(kind, name), do: with({:error, text} <- check(kind, name), do: Mix.raise(text))
 
   # The supervision tree
 

@@ -65,12 +65,24 @@ const PROMPT: Switches = &[
     ("message", Kind::Text),
 ];
 
+/// `--format json` means `--json`, as in `lint`.
+const JSON_FORMAT: (&str, Kind) = ("format", Kind::OneOf(&["text", "json"]));
+
+/// The folders of skills of a line without `--dir`. Those of other programs come first, so that
+/// `skills` replaces their entries.
+pub const FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", "skills"];
+
+fn is_dir(dir: &str) -> bool {
+    Path::new(dir).is_dir()
+}
+
 /// The commands that run here, with their options besides the global ones.
 const NATIVE: &[(&str, Switches)] = &[
     (
         "lint",
         &[
-            ("format", Kind::OneOf(&["text", "json", "sarif"])),
+            ("format", Kind::OneOf(&["text", "json", "sarif", "github"])),
+            ("json", Kind::Switch),
             ("fix", Kind::Switch),
             ("strict", Kind::Switch),
         ],
@@ -81,6 +93,7 @@ const NATIVE: &[(&str, Switches)] = &[
             ("source", Kind::Text),
             ("domain", Kind::Text),
             ("json", Kind::Switch),
+            JSON_FORMAT,
             ("diagnostics", Kind::Switch),
         ],
     ),
@@ -98,6 +111,7 @@ const NATIVE: &[(&str, Switches)] = &[
             ("remotes", Kind::Switch),
             ("to", Kind::Text),
             ("json", Kind::Switch),
+            JSON_FORMAT,
         ],
     ),
     ("explain", PROMPT),
@@ -164,19 +178,28 @@ impl Options {
         self.get(name).map_or(default, |value| value == "true")
     }
 
+    /// Whether the output is JSON.
+    pub fn is_json(&self) -> bool {
+        self.is_on("json", false) || self.get("format") == Some("json")
+    }
+
     /// A number, which was checked.
     pub fn number(&self, name: &str) -> Option<usize> {
         // A number beyond the largest one is as good as that.
         self.get(name).map(|value| value.parse().unwrap_or(usize::MAX))
     }
 
-    /// The folders of skills; by default `skills`, if it exists.
+    /// The folders of skills; by default those of [`FOLDERS`] that exist.
     pub fn dirs(&self) -> Vec<String> {
-        let dirs = self.texts("dir");
-        match dirs.is_empty() {
-            true => Vec::from_iter(Path::new("skills").is_dir().then(|| "skills".to_owned())),
-            false => dirs,
+        match self.names_dirs() {
+            true => self.texts("dir"),
+            false => FOLDERS.map(str::to_owned).into_iter().filter(|dir| is_dir(dir)).collect(),
         }
+    }
+
+    /// Whether the line names its folders of skills.
+    pub fn names_dirs(&self) -> bool {
+        self.get("dir").is_some()
     }
 }
 

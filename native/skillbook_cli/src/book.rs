@@ -129,15 +129,33 @@ impl Origin {
     }
 }
 
-/// The source of a folder of `--dir`.
-pub fn folder(path: &str) -> Origin {
+/// The sources of the folders of skills.
+pub fn folders(options: &Options) -> Vec<Origin> {
+    let origins = options.dirs().into_iter().map(|dir| match options.names_dirs() {
+        false if dir != OWN => unnamed(&dir),
+        _ => folder(&dir),
+    });
+    unique(origins.collect())
+}
+
+/// The folder that a line without `--dir` trusts.
+const OWN: &str = "skills";
+
+fn folder(path: &str) -> Origin {
     let root = expand(path);
-    // Installed skills come from other people.
-    let trust = match Path::new(&root).join("skills.lock.json").exists() {
-        true => Trust::Low,
-        false => Trust::Medium,
-    };
+    let trust = if is_installed(&root) { Trust::Low } else { Trust::Medium };
     Origin::Folder(Arc::new(Source { trust, ..source(root) }))
+}
+
+/// A folder that nobody named may be part of a project of other people.
+fn unnamed(path: &str) -> Origin {
+    let name = path.split('/').next().unwrap_or_default().to_owned();
+    Origin::Folder(Arc::new(Source { trust: Trust::Low, name, ..source(expand(path)) }))
+}
+
+/// Whether `install` wrote a folder. Its skills come from other people.
+pub fn is_installed(folder: &str) -> bool {
+    Path::new(folder).join("skills.lock.json").exists()
 }
 
 /// The same for `lint`, which trusts all folders alike.
@@ -251,10 +269,12 @@ impl Book {
     }
 }
 
-/// Sources, each folder once. Of a folder that is listed twice the first one stays.
+/// Sources, each folder once, also if a link leads to it. Of a folder that is listed twice the
+/// first one stays.
 pub fn unique(origins: Vec<Origin>) -> Vec<Origin> {
     let mut seen = BTreeSet::new();
-    let is_new = |origin: &Origin| seen.insert(origin.source().root.clone());
+    let place = |root: &str| fs::canonicalize(root).map_or_else(|_| root.into(), PathBuf::from);
+    let is_new = |origin: &Origin| seen.insert(place(&origin.source().root));
     let mut unique = origins;
     unique.retain(is_new);
     unique

@@ -13,22 +13,22 @@ const OVERVIEW: &str = include_str!("../help/overview.txt");
 const COMMANDS: &[(&str, &str)] = texts!("":
     "run" "shell" "chat" "prompt" "tools" "grammar" "get" "list" "search" "usage" "schedule"
     "breaker" "approvals" "servers" "serve" "token" "mcp" "connect" "disconnect" "connections"
-    "lint" "test" "route" "explain" "install" "update" "outdated" "restore" "remove" "export"
-    "publish" "import" "completions"
+    "init" "new" "lint" "test" "route" "explain" "install" "update" "outdated" "restore" "remove"
+    "export" "publish" "import" "completions"
 );
 
 const PARTS: &[(&str, &str)] =
-    texts!("parts/": "accounts" "chat" "embedder" "global" "model" "names" "shell");
+    texts!("parts/": "accounts" "chat" "embedder" "global" "model" "names" "pointer" "shell");
 
 /// The help of all commands.
 pub fn overview() -> String {
     expanded(OVERVIEW)
 }
 
-/// The help of a command, with the global options; `None` for an unknown command.
+/// The help of a command; `None` for an unknown one. The overview has the global options.
 pub fn command(name: &str) -> Option<String> {
     let text = find(COMMANDS, name)?;
-    Some(format!("{}\n{}", expanded(text), expanded("@global\n")))
+    Some(format!("{}\n{}", expanded(text), expanded("@pointer\n")))
 }
 
 /// The names of all commands with their summaries, in the order of the overview. The last one is
@@ -90,7 +90,8 @@ mod tests {
     fn parts_are_included() {
         for text in COMMANDS.iter().map(|(name, _)| command(name).unwrap()).chain([overview()]) {
             assert!(!text.contains("\n@"), "{text}");
-            assert!(text.contains("\nGlobal options:\n  --dir DIR "), "{text}");
         }
+        assert!(overview().contains("\nGlobal options:\n  --dir DIR "));
+        assert!(command("lint").unwrap().ends_with("\nskillbook --help lists them.\n"));
     }
 }

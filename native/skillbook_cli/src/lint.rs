@@ -36,14 +36,17 @@ pub fn run(options: &Options, standalone: bool) -> Result<u8, Ended> {
         let message = format!("`lint` expects folders or files, got: {path}, which does not exist");
         return Ok(usage_error(&message, "lint --help"));
     }
-    if options.args.is_empty() && dirs.is_empty() {
+    // Without a path or `--dir`, installed skills are not linted: their authors are others.
+    let is_own = |dir: &&String| options.names_dirs() || !book::is_installed(dir);
+    let own: Vec<String> = dirs.iter().filter(is_own).cloned().collect();
+    if options.args.is_empty() && own.is_empty() {
         let message =
             "`lint` expects folders or files; ./skills does not exist, and --dir is missing";
         return Ok(usage_error(message, "lint --help"));
     }
     let all = options.args.is_empty();
     let mut targets = match all {
-        true => dirs.clone(),
+        true => own,
         false => options.args.iter().map(|path| expand(path)).collect(),
     };
     unique(&mut targets);
@@ -65,7 +68,10 @@ pub fn run(options: &Options, standalone: bool) -> Result<u8, Ended> {
         true => lint.fix()?,
         false => lint.wanted()?,
     };
-    let format = options.get("format").unwrap_or("text");
+    let format = match options.is_json() {
+        true => "json",
+        false => options.get("format").unwrap_or("text"),
+    };
     let format = Format::ALL.into_iter().find(|one| one.as_str() == format).unwrap_or_default();
     let read = |path: &str| document::read(Path::new(path)).ok();
     let folder = current_folder();

@@ -48,24 +48,18 @@ fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
         return wrong(":all or a list of texts", "grants", &format!("[{}]", grants.join(", ")));
     }
     let mut origins = book::builtins(options);
-    origins.extend(book::unique(options.dirs().iter().map(|dir| book::folder(dir)).collect()));
+    origins.extend(book::folders(options));
     Book::load(&origins, standalone).map_err(Ended::handler)
 }
 
-/// The view of the profile, after the problems of loading were shown.
+/// The view of the profile. The problems of loading are for `list` and `lint`.
 fn view(options: &Options, standalone: bool) -> Result<View, Ended> {
-    let book = book(options, standalone)?;
-    let diagnostics =
-        book.view(&Profile::unrestricted()).diagnostics().cloned().collect::<Vec<_>>();
-    if let Some(text) = problems(&diagnostics) {
-        note(text.trim_end());
-    }
-    Ok(book.view(&book::profile(options)))
+    Ok(book(options, standalone)?.view(&book::profile(options)))
 }
 
 pub fn run_list(options: &Options, standalone: bool) -> Status {
     let (sources, domains) = (options.texts("source"), options.texts("domain"));
-    let json = options.is_on("json", false);
+    let json = options.is_json();
     if options.is_on("diagnostics", false) {
         if !(sources.is_empty() && domains.is_empty() && options.args.is_empty()) {
             let message = "--diagnostics takes no words or filters";
@@ -75,8 +69,14 @@ pub fn run_list(options: &Options, standalone: bool) -> Status {
         let found: Vec<_> = view.diagnostics().cloned().collect();
         return Ok(printed(&loading(&found, json))?);
     }
+    let book = book(options, standalone)?;
+    let diagnostics =
+        book.view(&Profile::unrestricted()).diagnostics().cloned().collect::<Vec<_>>();
+    if let Some(text) = problems(&diagnostics) {
+        note(text.trim_end());
+    }
     let filter = Filter { words: &options.args, sources: &sources, domains: &domains };
-    Ok(printed(&list(&view(options, standalone)?, filter, json, terminal(options)))?)
+    Ok(printed(&list(&book.view(&book::profile(options)), filter, json, terminal(options)))?)
 }
 
 pub fn run_get(options: &Options, standalone: bool) -> Status {
@@ -164,7 +164,7 @@ pub fn run_search(options: &Options, standalone: bool) -> Status {
         ..Query::new(&text)
     };
     let found = view.search(&query);
-    let json = options.is_on("json", false);
+    let json = options.is_json();
     Ok(printed(&hits(&view, &text, &found, json, terminal(options)))?)
 }
 

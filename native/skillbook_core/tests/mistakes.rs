@@ -238,7 +238,11 @@ fn placeholders() {
     let rows = [
         ("mail.read --id {ot}", "mail.read --id {to}", unknown("ot", known)),
         ("mail.read --id {subject}", "mail.read --id {{subject}", unknown("subject", known)),
-        ("mail.read --id {toady}", "mail.read --id {today}", unknown("toady", "did you mean {today}?")),
+        (
+            "mail.read --id {toady}",
+            "mail.read --id {today}",
+            unknown("toady", "did you mean {today}?"),
+        ),
         (
             "mail.read --id {1}",
             "mail.read --id 1",
@@ -316,8 +320,8 @@ fn commands_in_pages() {
             block("mail.read --id 'a"),
             block("mail.read --id 'a'"),
             "16:16 warning example_unparsable the single quote that opens here is never closed; \
-             close the value with ', or put a value with an apostrophe in \"…\"; for a long text use \
-             a heredoc: --flag <<EOF, the text, a line EOF",
+             close the value with ', or put a value with an apostrophe in \"…\"; for a long text \
+             use a heredoc: --flag <<EOF, the text, a line EOF",
         ),
         (
             with_body(&format!("{USAGE}\n## Examples\n\nmail.read --id 1\n")),

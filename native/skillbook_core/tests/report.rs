@@ -157,6 +157,30 @@ fn findings_have_excerpts() {
 }
 
 #[test]
+fn findings_for_github_are_commands_of_its_workflows() {
+    let rows = [
+        (
+            found(Severity::Warning, 2, 4).in_file("/s/a, 100%.md"),
+            "::warning file=a%2C 100%25.md,line=2,col=4,title=field_mended::expected a, got b; \
+             write a\n",
+        ),
+        (
+            Diagnostic::new(Code::BodyMissing, Severity::Error, "a\n::b").in_file("/s/x.md"),
+            "::error file=x.md,title=body_missing::a\\n::b\n",
+        ),
+        (
+            Diagnostic::new(Code::BodyLong, Severity::Info, "100% long"),
+            "::notice title=body_long::100%25 long\n",
+        ),
+    ];
+    for (one, expected) in rows {
+        let printed = lint(&[one], "/s", Format::Github, PLAIN, |_| None);
+        assert_eq!(printed.output, expected);
+    }
+    assert_eq!(lint(&[], "/s", Format::Github, PLAIN, |_| None), Printed::default());
+}
+
+#[test]
 fn problems_are_the_first_three() {
     let row = |severity, line| found(severity, line, 1);
     let list: Vec<_> = [Severity::Warning, Severity::Info, Severity::Warning, Severity::Error]

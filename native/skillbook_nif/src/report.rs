@@ -17,6 +17,7 @@ enum FormatName {
     Text,
     Json,
     Sarif,
+    Github,
 }
 
 /// A `%Skillbook.CLI.Terminal{}`.
@@ -55,6 +56,7 @@ fn report_lint<'a>(
         FormatName::Text => Format::Text,
         FormatName::Json => Format::Json,
         FormatName::Sarif => Format::Sarif,
+        FormatName::Github => Format::Github,
     };
     let read = |path: &str| document::read(Path::new(path)).ok();
     let found = diagnostics(found)?;

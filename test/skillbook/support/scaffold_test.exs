@@ -84,7 +84,7 @@ defmodule Skillbook.Support.ScaffoldTest do
            "expected a name of a domain, a dot and a verb, such as orders.find, got: " <>
              "orders.find-late"},
           {["skillbook.gen.skill", "Refund Rules", "x"],
-           "expected a name of lowercase letters, digits and hyphens, such as refund-rules, " <>
+           "expected a name of lowercase letters, digits and hyphens, such as tea-rules, " <>
              "got: Refund Rules"},
           {["skillbook.gen.workflow", "reports.morning"],
            "skillbook.gen.workflow expects a name and a description in quotes, got: " <>

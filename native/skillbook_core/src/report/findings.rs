@@ -19,18 +19,21 @@ pub enum Format {
     Json,
     /// A log in the Static Analysis Results Interchange Format.
     Sarif,
+    /// Workflow commands of GitHub Actions, which shows them beside the lines of a change.
+    Github,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 3] = [Format::Text, Format::Json, Format::Sarif];
+    pub const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Sarif, Format::Github];
 
-    /// `text`, `json` or `sarif`.
+    /// `text`, `json`, `sarif` or `github`.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Text => "text",
             Format::Json => "json",
             Format::Sarif => "sarif",
+            Format::Github => "github",
         }
     }
 }
@@ -45,6 +48,12 @@ pub fn lint(
     read: impl Fn(&str) -> Option<Vec<u8>>,
 ) -> Printed {
     let printed = match format {
+        // Without findings there is nothing to show beside a line.
+        Format::Github if diagnostics.is_empty() => Printed::default(),
+        Format::Github => {
+            let lines: Vec<_> = diagnostics.iter().map(|found| command(found, folder)).collect();
+            Printed::text(lines.join("\n"))
+        }
         Format::Text if diagnostics.is_empty() => Printed::text("No problems found.".into()),
         Format::Text => Printed::text(text(diagnostics, folder, terminal, read)),
         Format::Json => {
@@ -89,6 +98,36 @@ fn fields(found: &Diagnostic) -> Value {
         "hint": found.hint,
         "fix": fix,
     })
+}
+
+/// A finding as `::error file=…,line=…,col=…,title=…::message`. In values `%` and line ends are
+/// escaped, and in properties also `:` and `,`.
+fn command(found: &Diagnostic, folder: &str) -> String {
+    let value = |text: &str| {
+        let text = line(text);
+        text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    };
+    let property = |text: &str| value(text).replace(':', "%3A").replace(',', "%2C");
+    let level = match found.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "notice",
+    };
+    let path = found.path.as_deref().map(|path| property(relative(path, folder)));
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    let properties = [
+        ("file", path),
+        ("line", number(found.line)),
+        ("col", number(found.column)),
+        ("title", Some(property(found.code.as_str()))),
+    ];
+    let properties: Vec<_> = properties
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
+        .collect();
+    let hint = found.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let message = value(&format!("{}{hint}", found.message));
+    format!("::{level} {}::{message}", properties.join(","))
 }
 
 fn text(

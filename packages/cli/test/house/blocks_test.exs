@@ -16,6 +16,7 @@ defmodule Skillbook.House.BlocksTest do
       "needs an account of Anthropic" => 1,
       "needs servers of models" => 1
     },
+    "docs/authoring.md" => %{"serves until it is stopped" => 1},
     "docs/calendar.md" => %{"needs an account with a calendar" => 1},
     "docs/command-line.md" => %{
       "builds a program" => 1,
@@ -50,6 +51,7 @@ defmodule Skillbook.House.BlocksTest do
       "serves until it is stopped" => 1
     },
     "docs/page.md" => %{"addresses" => 1},
+    "docs/production.md" => %{"is for systemd" => 1},
     "docs/schedules.md" => %{"needs Quantum" => 1, "runs until it is stopped" => 1},
     "docs/skills.md" => %{"a picture of folders" => 1},
     "docs/telemetry.md" => %{

@@ -27,6 +27,8 @@ defmodule Skillbook.CLI.Arguments do
     {"connect", CLI.Connect},
     {"disconnect", CLI.Disconnect},
     {"connections", CLI.Connections},
+    {"init", CLI.Init},
+    {"new", CLI.New},
     {"lint", CLI.Lint},
     {"test", CLI.Test},
     {"route", CLI.Route},
@@ -41,6 +43,10 @@ defmodule Skillbook.CLI.Arguments do
     {"import", CLI.Import},
     {"completions", CLI.Completions}
   ]
+
+  # The folders of skills of a line without --dir. Those of other programs come first, so that
+  # `skills` replaces their entries.
+  @folders [".claude/skills", ".agents/skills", "skills"]
 
   @globals [
     dir: :keep,
@@ -62,6 +68,8 @@ defmodule Skillbook.CLI.Arguments do
     :command,
     args: [],
     dirs: [],
+    # Whether --dir names them.
+    named: false,
     servers: [],
     vaults: [],
     db: nil,
@@ -81,6 +89,7 @@ defmodule Skillbook.CLI.Arguments do
           command: module(),
           args: [String.t()],
           dirs: [Path.t()],
+          named: boolean(),
           servers: [Skillbook.Source.item()],
           vaults: [Path.t()],
           db: String.t() | nil,
@@ -129,7 +138,7 @@ defmodule Skillbook.CLI.Arguments do
 
   defp command([name | rest], before) do
     with {:ok, module} <- find(name) do
-      switches = @globals ++ module.switches()
+      switches = @globals ++ switches(module)
 
       {given, args, invalid} =
         OptionParser.parse(rest, strict: types(switches), aliases: [{:c, :command} | @aliases])
@@ -172,7 +181,9 @@ defmodule Skillbook.CLI.Arguments do
   defp meant(name), do: with(text when text != nil <- CLI.Help.meant(name), do: "; " <> text)
 
   defp build(module, given, args) do
-    with {:ok, given} <- values(given, @globals ++ module.switches()),
+    switches = switches(module)
+
+    with {:ok, given} <- values(given, @globals ++ switches),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
          {:ok, servers} <- CLI.Servers.sources(Keyword.get_values(given, :mcp)),
          {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
@@ -183,6 +194,7 @@ defmodule Skillbook.CLI.Arguments do
          command: module,
          args: args,
          dirs: dirs,
+         named: Keyword.has_key?(given, :dir),
          servers: servers,
          vaults: vaults,
          db: given[:db],
@@ -191,9 +203,35 @@ defmodule Skillbook.CLI.Arguments do
          profile_given: given[:profile] != nil or given[:grant] != nil,
          color: given[:color] || :auto,
          builtins: builtins(Keyword.get(given, :builtins, true), given),
-         flags: Keyword.take(given, Keyword.keys(module.switches()))
+         flags: given |> Keyword.take(Keyword.keys(switches)) |> json(switches)
        }}
     end
+  end
+
+  @doc "The switches of a subcommand. `--json` and `--format json` mean the same in all."
+  @spec switches(module()) :: keyword()
+  def switches(module) do
+    switches = module.switches()
+
+    cond do
+      not Keyword.has_key?(switches, :format) and switches[:json] == :boolean ->
+        switches ++ [format: {:one_of, [:text, :json]}]
+
+      json?(switches[:format]) ->
+        switches ++ [json: :boolean]
+
+      true ->
+        switches
+    end
+  end
+
+  defp json?({:one_of, formats}), do: :json in formats
+  defp json?(_type), do: false
+
+  defp json(flags, switches) do
+    if json?(switches[:format]) and (flags[:json] == true or flags[:format] == :json),
+      do: Keyword.merge(flags, json: true, format: :json),
+      else: flags
   end
 
   defp builtins(builtins, given) do
@@ -203,7 +241,7 @@ defmodule Skillbook.CLI.Arguments do
     end
   end
 
-  defp dirs([]), do: {:ok, Enum.filter(["skills"], &File.dir?/1)}
+  defp dirs([]), do: {:ok, Enum.filter(@folders, &File.dir?/1)}
 
   defp dirs(dirs), do: folders("--dir", dirs)
 

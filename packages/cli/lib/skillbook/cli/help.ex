@@ -22,7 +22,7 @@ defmodule Skillbook.CLI.Help do
 
   def text(module) do
     {name, _} = List.keyfind(Arguments.commands(), module, 1)
-    read(name) <> "\n" <> String.trim_trailing(part("global"))
+    read(name) <> "\n" <> String.trim_trailing(part("pointer"))
   end
 
   @doc "A text that several commands share, or that a command shows elsewhere too."

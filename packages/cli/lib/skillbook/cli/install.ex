@@ -7,6 +7,9 @@ defmodule Skillbook.CLI.Install do
   alias Skillbook.CLI.{Packages, Terminal}
   alias Skillbook.Package
 
+  # The default of `Skillbook.Package.install/2`.
+  @folder ".agents/skills"
+
   @impl true
   def switches, do: [to: :string, list: :boolean] ++ Packages.source_switches()
 
@@ -35,9 +38,27 @@ defmodule Skillbook.CLI.Install do
               source,
               Packages.chosen(names, options) ++ [accept: Packages.accept(options)] ++ given
             )
-          end
+          end,
+          &next(&1, options.flags)
         )
     end
+  end
+
+  # The command that reads what is there now. Every command reads the default folder.
+  defp next(outcomes, flags) do
+    with %{name: name} <- Enum.find(outcomes, &(&1.action in [:installed, :unchanged])),
+         false <- flags[:json] || false do
+      to = flags[:to] || @folder
+      dir = if Path.expand(to) == Path.expand(@folder), do: "", else: "--dir #{word(to)} "
+      Terminal.put(["Next: skillbook ", Terminal.safe("#{dir}get #{word(name)}")])
+    end
+  end
+
+  # A word of a shell.
+  defp word(text) do
+    if text =~ ~r{\A[\w./~-]+\z},
+      do: text,
+      else: "'" <> String.replace(text, "'", "'\\''") <> "'"
   end
 
   defp list(source, options) do

@@ -8,17 +8,18 @@ defmodule Skillbook.CLI.Lint do
   alias Skillbook.{Lint, Native, Source}
 
   @impl true
-  def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
+  def switches,
+    do: [format: {:one_of, [:text, :json, :sarif, :github]}, fix: :boolean, strict: :boolean]
 
   @impl true
   def args(paths), do: Targets.check("lint", paths)
 
   @impl true
-  def run(%{args: [], dirs: []} = options) do
-    if Session.modules() == [], do: nothing_to_lint(), else: lint(options)
+  def run(options) do
+    if Targets.of(options) == {[], []} and Session.modules() == [],
+      do: nothing_to_lint(),
+      else: lint(options)
   end
-
-  def run(options), do: lint(options)
 
   defp nothing_to_lint do
     Terminal.usage_error(

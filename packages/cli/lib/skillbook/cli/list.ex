@@ -17,7 +17,7 @@ defmodule Skillbook.CLI.List do
   def run(%{flags: flags} = options) do
     if flags[:diagnostics] && filters(options) != [],
       do: Terminal.usage_error("--diagnostics takes no words or filters", "list --help"),
-      else: Session.with_book(options, :read, &list(&1, options))
+      else: Session.with_book(options, :read, &list(&1, options), [:problems, :offers])
   end
 
   defp filters(options), do: options.args ++ Keyword.take(options.flags, [:source, :domain])

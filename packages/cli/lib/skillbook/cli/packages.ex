@@ -74,28 +74,19 @@ defmodule Skillbook.CLI.Packages do
       cond do
         options.flags[:yes] -> true
         options.flags[:json] -> false
-        true -> interactive?(terminal) and ask(question)
+        true -> terminal.width != nil and person?() and ask(question)
       end
     end
   end
 
-  # Whether input and output are a terminal; bin/skillbook sets SKILLBOOK_PERSON.
-  defp interactive?(terminal) do
-    terminal.width != nil and
-      (System.get_env("SKILLBOOK_KEYS") == nil or System.get_env("SKILLBOOK_PERSON") == "1")
-  end
+  # Whether input is a terminal; bin/skillbook sets SKILLBOOK_PERSON.
+  defp person?,
+    do: System.get_env("SKILLBOOK_KEYS") == nil or System.get_env("SKILLBOOK_PERSON") == "1"
 
   defp ask(question) do
     verb = if question.new, do: "Install", else: "Update"
-    Terminal.write("#{verb} #{question.name}? y/n> ")
-
-    case IO.read(:stdio, :line) do
-      line when is_binary(line) ->
-        line |> String.trim() |> String.downcase() |> Kernel.in(["y", "yes"])
-
-      _ ->
-        false
-    end
+    answer = Terminal.ask("#{verb} #{question.name}? y/n")
+    answer |> String.trim() |> String.downcase() |> Kernel.in(["y", "yes"])
   end
 
   # The current step, in one line that the next step replaces. It goes to standard output like the

@@ -150,25 +150,25 @@ defmodule Skillbook.CLI.Run do
   def duration(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
   def duration(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
 
-  defp put_json(report) do
-    results =
-      for result <- report.results do
-        Map.take(result, [
-          :name,
-          :command,
-          :status,
-          :content,
-          :data,
-          :error,
-          :duration,
-          :effects,
-          :metadata
-        ])
-      end
+  @fields [:name, :command, :status, :content, :data, :error, :duration, :effects, :metadata]
 
+  defp fields(result), do: result |> Map.take(@fields) |> Map.update!(:data, &data/1)
+
+  # The steps of a workflow, each with the result of its command, which may be a workflow too.
+  defp data(%{steps: [{%{number: _}, _result} | _] = steps} = data) do
+    steps =
+      for {step, result} <- steps,
+          do: result |> fields() |> Map.merge(%{number: step.number, step: step.name})
+
+    %{data | steps: steps}
+  end
+
+  defp data(data), do: data
+
+  defp put_json(report) do
     [
       text: report.text,
-      results: results,
+      results: Enum.map(report.results, &fields/1),
       incomplete: report.incomplete,
       notes: report.notes,
       report: to_string(report)

@@ -47,8 +47,7 @@ defmodule Skillbook.CLI.Schedule do
   def run(options) do
     case with(
            :ok <- check_listing(options.flags),
-           :ok <- check_enable(options.flags),
-           do: agent(options.flags)
+           do: agent("schedule", options.flags, :run)
          ) do
       {:ok, agent} ->
         mode = if options.flags[:run], do: {:serve, agent}, else: :read
@@ -56,7 +55,8 @@ defmodule Skillbook.CLI.Schedule do
         Session.with_book(
           options,
           mode,
-          if(mode == :read, do: &show(&1, options), else: &serve(&1, options))
+          if(mode == :read, do: &show(&1, options), else: &serve(&1, options)),
+          if(mode == :read, do: [:offers], else: [:problems, :offers])
         )
 
       {:error, message} ->
@@ -100,27 +100,34 @@ defmodule Skillbook.CLI.Schedule do
     do:
       "#{firing.name} runs in the next process that runs schedules, for #{minute(firing.at)} UTC"
 
-  defp agent(flags) do
+  @doc """
+  The options of the agent that follows prose, or `nil` without a model. `switch` is the one with
+  which schedules run.
+  """
+  @spec agent(String.t(), keyword(), atom()) :: {:ok, keyword() | nil} | {:error, String.t()}
+  def agent(command, flags, switch) do
     given = Enum.filter(Keyword.keys(ModelFlags.switches()), &flags[&1])
 
-    cond do
-      given == [] ->
-        {:ok, nil}
+    with :ok <- check_enable(flags, switch) do
+      cond do
+        given == [] ->
+          {:ok, nil}
 
-      flags[:run] ->
-        with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
+        flags[switch] ->
+          with {:ok, model} <- ModelFlags.model(command, flags), do: {:ok, [model: model]}
 
-      true ->
-        {:error, "--api, --url, --model, --key-env and --cacert need --run"}
+        true ->
+          {:error, "--api, --url, --model, --key-env and --cacert need --#{switch}"}
+      end
     end
   end
 
-  defp check_enable(flags) do
+  defp check_enable(flags, switch) do
     globs = Keyword.get_values(flags, :enable)
 
-    case {globs, flags[:run], Native.globs_check(globs)} do
+    case {globs, flags[switch], Native.globs_check(globs)} do
       {[_ | _], nil, _} ->
-        {:error, "--enable needs --run"}
+        {:error, "--enable needs --#{switch}"}
 
       {_, _, {:error, {glob, reason}}} ->
         {:error, "--enable expects a glob (#{reason}), got: #{glob}"}
@@ -130,9 +137,11 @@ defmodule Skillbook.CLI.Schedule do
     end
   end
 
+  # Schedules that are off never run, so only a name shows them.
   defp show(book, options) do
     with {:ok, agenda} <- agenda(book, options, Keyword.take(options.flags, [:times, :last])) do
-      put(agenda, options)
+      next = if options.args == [], do: Enum.reject(agenda.next, & &1.off), else: agenda.next
+      put(%{agenda | next: next}, options)
     end
   end
 

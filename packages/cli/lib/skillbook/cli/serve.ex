@@ -5,12 +5,13 @@ defmodule Skillbook.CLI.Serve do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.Book
-  alias Skillbook.CLI.{Session, Signals, Terminal}
-  alias Skillbook.Support.Duration
+  alias Skillbook.CLI.{ModelFlags, Schedule, Session, Signals, Terminal}
+  alias Skillbook.Support.{Count, Duration}
   alias Skillbook.Web.{Access, CORS, Proxies, Server, Sessions, Tokens}
 
   @areas [:page, :mcp, :api, :discovery]
   @port 4004
+  @model [model_url: :string] ++ Keyword.delete(ModelFlags.switches(), :url)
 
   @impl true
   def switches do
@@ -25,8 +26,10 @@ defmodule Skillbook.CLI.Serve do
       tls_cert: :string,
       tls_key: :string,
       serve: :string,
-      publish: :string
-    ]
+      publish: :string,
+      schedules: :boolean,
+      enable: :keep
+    ] ++ @model
   end
 
   @impl true
@@ -35,13 +38,25 @@ defmodule Skillbook.CLI.Serve do
 
   @impl true
   def run(options) do
-    case read(options) do
-      {:ok, given} -> Session.with_book(options, :web, &serve(&1, given, options))
-      {:error, message} -> Terminal.usage_error(message, "serve --help")
+    with {:ok, given} <- read(options),
+         {:ok, agent} <- agent(options.flags) do
+      mode = if options.flags[:schedules], do: {:web, agent}, else: :web
+      Session.with_book(options, mode, &serve(&1, given, options), [:problems, :offers])
+    else
+      {:error, message} ->
+        Terminal.usage_error(message, "serve --help")
     end
   end
 
   # The options
+
+  # `--url` is the address of this server, so that of the model has another name.
+  defp agent(flags) do
+    model = Keyword.delete(flags, :url) ++ if(url = flags[:model_url], do: [url: url], else: [])
+
+    with {:error, message} <- Schedule.agent("serve", model, :schedules),
+         do: {:error, String.replace(message, "--url", "--model-url")}
+  end
 
   defp read(%{flags: flags} = options) do
     with {:ok, place} <- place(flags),
@@ -195,9 +210,27 @@ defmodule Skillbook.CLI.Serve do
     if given[:authenticate] == :tokens and given[:serve] != [:page],
       do: Terminal.put("Clients send a token; `skillbook token add` makes one.")
 
+    schedules(book, options)
     warn(url, given)
     Terminal.put("Ctrl-C stops.")
   end
+
+  # Says whether schedules run here, if there are any.
+  defp schedules(book, options) do
+    with {:ok, agenda} <- Skillbook.schedule(Skillbook.View.all(book), last: 1) do
+      count = Enum.count(agenda.next, &(not &1.off))
+
+      case {count, options.flags[:schedules]} do
+        {0, true} -> Terminal.put("No skill has a schedule yet.")
+        {count, true} -> Terminal.put("#{Count.text(count, "skill")} on a schedule.")
+        {0, _no} -> :ok
+        {count, _no} -> Terminal.put([scheduled(count), " not run here; --schedules runs them."])
+      end
+    end
+  end
+
+  defp scheduled(1), do: "1 scheduled skill does"
+  defp scheduled(count), do: "#{count} scheduled skills do"
 
   defp names(areas) do
     case areas |> Enum.map(&name/1) |> Enum.split(-1) do

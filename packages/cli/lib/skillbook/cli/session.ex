@@ -21,8 +21,9 @@ defmodule Skillbook.CLI.Session do
 
   Returns the function's result, or the exit status 3 if the book cannot start.
 
-  Before, it prints the first problems in the skills (`:problems`), and the number of offers of
-  MCP servers that wait for an approval (`:offers`). `shown` chooses among them.
+  Before, it prints the number of offers of MCP servers that wait for an approval (`:offers`), and
+  for commands that are about all skills the first problems in them (`:problems`). `shown` chooses
+  among them.
 
   The mode is
 
@@ -33,10 +34,11 @@ defmodule Skillbook.CLI.Session do
       they are not `nil`
     * `:web` - as `:converse`, and every id is a profile: without visibility labels, except
       that of the options
+    * `{:web, agent}` - as `:web`, and scheduled skills run as in `{:serve, agent}`
     * `{:serve, agent}` - as `:converse`, and scheduled skills run; prose runs with the agent's
       options, if they are not `nil`
   """
-  def with_book(options, mode, fun, shown \\ [:problems, :offers]) do
+  def with_book(options, mode, fun, shown \\ [:offers]) do
     trapping = Process.flag(:trap_exit, true)
 
     try do
@@ -111,7 +113,7 @@ defmodule Skillbook.CLI.Session do
   def book(options) do
     with {:ok, builtins} <- builtins(options) do
       sources = Targets.others(builtins, options.tested)
-      sources = sources ++ sources(options.dirs) ++ options.servers
+      sources = sources ++ modules() ++ folders(options) ++ options.servers
       {:ok, [sources: sources, builtins: false, vaults: options.vaults]}
     end
   end
@@ -143,7 +145,7 @@ defmodule Skillbook.CLI.Session do
       preflight: if(options.flags[:preflight], do: []),
       watch: not waits?(mode),
       embedder: options.embedder,
-      write_to: List.last(options.dirs) || "skills"
+      write_to: if(options.named, do: List.last(options.dirs), else: "skills")
     ]
 
     # `summarize/1` shows the problems of the start.
@@ -161,10 +163,12 @@ defmodule Skillbook.CLI.Session do
   # A call that waits for an approval runs as a profile of the book.
   defp profiles(options), do: [[id: options.profile, grants: options.grants]]
 
-  defp schedules({:serve, agent}, options) do
-    builtins = Keyword.get_values(options.flags, :enable)
-    schedules = [run_as: options.profile, builtins: builtins]
-    [profiles: profiles(options), schedules: schedules, agent: agent]
+  defp schedules({:serve, agent}, options),
+    do: [profiles: profiles(options), schedules: runs(options), agent: agent]
+
+  defp schedules({:web, agent}, options) do
+    web = Keyword.delete(schedules(:web, options), :scheduler)
+    web ++ [schedules: runs(options), agent: agent]
   end
 
   defp schedules({:decide, agent}, options),
@@ -175,6 +179,9 @@ defmodule Skillbook.CLI.Session do
     do: [profiles: profiles(options) ++ [fn id -> {:ok, [id: id]} end], scheduler: false]
 
   defp schedules(_mode, options), do: [profiles: profiles(options), scheduler: false]
+
+  defp runs(options),
+    do: [run_as: options.profile, builtins: Keyword.get_values(options.flags, :enable)]
 
   # Waits until all notes are indexed, so that a search is complete.
   defp index([]), do: :ok
@@ -232,16 +239,28 @@ defmodule Skillbook.CLI.Session do
     end
   end
 
-  @doc "The sources of a command line with these folders."
-  @spec sources([Path.t()]) :: [Skillbook.Source.item()]
-  def sources(dirs),
-    do: modules() ++ (dirs |> Enum.uniq_by(&Path.expand/1) |> Enum.map(&source/1))
+  # Two folders may be one, through a link.
+  defp folders(options) do
+    options.dirs
+    |> Enum.uniq_by(&(Targets.identity(&1) || Path.expand(&1)))
+    |> Enum.map(&folder(&1, options.named))
+  end
 
-  # Installed skills named with --dir have no visibility labels, but keep their low trust.
-  defp source(folder) do
-    if File.exists?(Path.join(folder, "skills.lock.json")),
-      do: {:installed, folder, name: Path.basename(Path.expand(folder)), labels: []},
-      else: folder
+  # Installed skills named with --dir have no visibility labels, but keep their low trust. Folders
+  # that nobody named may be part of a project of other people.
+  defp folder(folder, named?) do
+    path = Path.expand(folder)
+
+    cond do
+      not named? and path in Enum.map([".claude/skills", ".agents/skills"], &Path.expand/1) ->
+        {:installed, folder, name: Path.basename(Path.dirname(path)), labels: []}
+
+      Targets.installed?(folder) ->
+        {:installed, folder, name: Path.basename(path), labels: []}
+
+      true ->
+        folder
+    end
   end
 
   # Reading creates no database in the current folder.

@@ -18,7 +18,8 @@ defmodule Skillbook.CLI.Targets do
 
   @doc """
   The targets and their sources, as full paths. Without paths the targets are the folders of
-  `--dir`.
+  `--dir`; without these also those that a command line reads, except for installed skills, whose
+  authors are others.
 
   A page's meaning depends on the folders above it, so it is read as part of its --dir, if any.
   """
@@ -27,9 +28,11 @@ defmodule Skillbook.CLI.Targets do
     dirs = Enum.map(options.dirs, &Path.expand/1)
 
     targets =
-      if options.args == [],
-        do: dirs,
-        else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
+      cond do
+        options.args != [] -> options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
+        options.named -> dirs
+        true -> Enum.reject(dirs, &installed?/1)
+      end
 
     {targets, targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()}
   end
@@ -49,7 +52,7 @@ defmodule Skillbook.CLI.Targets do
   @spec others([Source.t()], [Path.t()]) :: [Source.t()]
   def others(builtins, targets) do
     # Compares inodes, because the build links to them.
-    folders = for target <- targets, folder <- upwards(target), do: identity(folder)
+    folders = for target <- targets, folder <- upwards(target), id = identity(folder), do: id
     Enum.reject(builtins, &(identity(&1.path) in folders))
   end
 
@@ -60,7 +63,15 @@ defmodule Skillbook.CLI.Targets do
     end
   end
 
-  defp identity(folder) do
-    with {:ok, stat} <- File.stat(folder), do: {stat.major_device, stat.inode}
+  @doc "Whether `install` wrote a folder."
+  @spec installed?(Path.t()) :: boolean()
+  def installed?(folder), do: File.exists?(Path.join(folder, "skills.lock.json"))
+
+  @doc "A value that is the same for two paths to one folder; `nil` without a folder."
+  @spec identity(Path.t()) :: {integer(), integer()} | nil
+  def identity(folder) do
+    with {:ok, stat} <- File.stat(folder),
+         do: {stat.major_device, stat.inode},
+         else: (_ -> nil)
   end
 end

@@ -66,8 +66,14 @@ defmodule Skillbook.CLI.Terminal do
     if failed?, do: 1, else: 0
   end
 
-  @doc "Writes a message about the run itself to standard error."
-  def complain(text), do: note(["skillbook: ", text])
+  # Messages of the library name options of Elixir.
+  @store ~r/(Start the book with|set) the option `?:?store:?`?, for example store: "skillbook.db"/
+
+  @doc "Writes a message about the run itself to standard error, in the words of a command line."
+  def complain(text) do
+    text = text |> IO.iodata_to_binary() |> String.replace(@store, "add --db FILE")
+    note(["skillbook: ", text])
+  end
 
   @doc "Writes an error, a text or an exception; returns its exit status, 1."
   def failed(error) do
@@ -98,6 +104,18 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Whether a person sees standard error."
   # Set by bin/skillbook, because the virtual machine cannot check it.
   def progress?, do: System.get_env("SKILLBOOK_PROGRESS") == "1"
+
+  @doc "Asks a person; returns the line, or an empty text without one."
+  @spec ask(String.t()) :: String.t()
+  def ask(question) do
+    write("#{question}> ")
+    line = IO.read(:stdio, :line)
+    if is_binary(line), do: line, else: ""
+  end
+
+  @doc "Whether input is that of a person at a terminal: bin/skillbook checks it."
+  @spec person?() :: boolean()
+  def person?, do: System.get_env("SKILLBOOK_PERSON") == "1"
 
   @doc "Adds a style of `IO.ANSI`, for example `:red` or `:bright`, if colours are on."
   def style(%{color: true}, style, text), do: [apply(IO.ANSI, style, []), text, IO.ANSI.reset()]

@@ -54,7 +54,7 @@ defmodule Skillbook.CLI.Test do
           do: Evaluations.run(book_options, Session.view(book, options), targets, evaluate)
 
       put(test, run, options)
-      if Evaluations.failed?(run), do: 1, else: status(test, options.flags)
+      if Evaluations.failed?(run), do: 1, else: status(test, run, options)
     end)
   rescue
     error in EmbedderError ->
@@ -87,9 +87,21 @@ defmodule Skillbook.CLI.Test do
         do: entry.name
   end
 
-  defp status(nil, _flags), do: 0
+  # A test that tests nothing does not pass.
+  defp status(test, nil, options) when test == nil or test.results == [] do
+    wanted =
+      case options.flags[:only] do
+        :examples -> "`examples` in the frontmatter of skills"
+        :evaluations -> "evaluations beside skills, such as evals.yaml"
+        nil -> "`examples` in the frontmatter of skills, or evaluations beside them"
+      end
 
-  defp status(test, flags) do
+    Terminal.usage_error("nothing was tested: expected #{wanted}", "test --help")
+  end
+
+  defp status(nil, _run, _options), do: 0
+
+  defp status(test, _run, %{flags: flags}) do
     picked? = Enum.any?(test.results, &(&1.not and not &1.passed))
 
     limits = [

@@ -11,6 +11,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
              command: CLI.List,
              args: [],
              dirs: ["test"],
+             named: true,
              vaults: [],
              db: nil,
              profile: "default",
@@ -45,7 +46,7 @@ defmodule Skillbook.CLI.ArgumentsTest do
                profile_given: true,
                color: :never,
                builtins: false,
-               flags: [json: true]
+               flags: [json: true, format: :json]
              } = options
     end
   end
@@ -101,12 +102,24 @@ defmodule Skillbook.CLI.ArgumentsTest do
     end
   end
 
+  test "--json and --format json mean the same" do
+    for {command, formats} <- [{"list", ~w(text json)}, {"lint", ~w(text json sarif)}],
+        argv <- [["--json"] | for(format <- formats, do: ["--format", format])] do
+      {:ok, %{flags: flags}} = Arguments.parse([command, "--dir", "test" | argv])
+      assert {argv, flags[:json] || false} == {argv, "json" in argv or "--json" in argv}
+      assert flags[:json] == nil or flags[:format] == :json
+    end
+
+    {:ok, %{flags: flags}} = Arguments.parse(~w(prompt --format tools))
+    assert flags == [format: :tools]
+  end
+
   test "wrong usage names the expected and the given value" do
     commands =
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
         "schedule, breaker, approvals, servers, serve, token, mcp, connect, disconnect, " <>
-        "connections, lint, test, route, explain, install, update, outdated, restore, " <>
-        "remove, export, publish, import, completions, help."
+        "connections, init, new, lint, test, route, explain, install, update, outdated, " <>
+        "restore, remove, export, publish, import, completions, help."
 
     for {argv, message} <- [
           {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},
@@ -144,7 +157,8 @@ defmodule Skillbook.CLI.ArgumentsTest do
              "skill_list, " <>
              "available_skills, quick_reference, inline_skills, notes, notes_list, " <>
              "skill_catalog, preloaded_skills, other, other_notes, got: x"},
-          {~w(lint --format xml), "--format expects one of text, json, sarif, got: xml"},
+          {~w(lint --format xml), "--format expects one of text, json, sarif, github, got: xml"},
+          {~w(list --format yaml), "--format expects one of text, json, got: yaml"},
           {~w(list --dir mix.exs), "--dir expects a folder, got: mix.exs, which is a file"},
           {~w(lint no/such),
            "`lint` expects folders or files, got: no/such, which does not exist"},
@@ -175,7 +189,8 @@ defmodule Skillbook.CLI.ArgumentsTest do
     for {name, module} <- [{"", nil} | Arguments.commands()] do
       text = CLI.Help.text(module)
       assert text =~ ~r/\AUsage: skillbook \[OPTIONS\] #{name}/
-      assert text =~ "\nGlobal options:\n"
+      pointer = if module, do: "\nskillbook --help lists them.", else: "\nGlobal options:\n"
+      assert text =~ pointer
       assert text =~ "\nExamples:\n  skillbook "
       for line <- String.split(text, "\n"), do: assert(String.length(line) <= 100, line)
     end

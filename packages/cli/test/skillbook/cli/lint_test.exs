@@ -87,7 +87,8 @@ defmodule Skillbook.CLI.LintTest do
     write(folder, %{
       "mail/send.md" => @page,
       "mail/read.md" =>
-        "---\nname: mail.read\ndescription: Reads a whole message\n---\n## Usage\n\nmail.send\n"
+        "---\nname: mail.read\ndescription: Reads a whole message\n---\n" <>
+          "## Usage\n\nmail.read\nmail.send\n"
     })
 
     assert {"No problems found.\n", 0} = lint([Path.join(folder, "mail/read.md")])
@@ -109,7 +110,7 @@ defmodule Skillbook.CLI.LintTest do
   test "--profile checks only pages that the profile can see", %{tmp_dir: folder} do
     page = fn name, more, usage ->
       "---\nname: mail.#{name}\ndescription: About messages to people\n#{more}---\n" <>
-        "## Usage\n\n#{usage}\n"
+        "## Usage\n\nmail.#{name}\n#{usage}\n"
     end
 
     write(folder, %{
@@ -139,7 +140,8 @@ defmodule Skillbook.CLI.LintTest do
   test "checks a path below --dir as part of that folder", %{tmp_dir: folder} do
     write(folder, %{
       "mail/send.md" =>
-        "---\nname: post.send\ndescription: Sends a message to people\n---\n## Usage\n\nread\n",
+        "---\nname: post.send\ndescription: Sends a message to people\n---\n" <>
+          "## Usage\n\npost.send\nread\n",
       "read.md" =>
         "---\nname: read\ndescription: Reads a message of people\n---\n```cmd\npost.send\n```\n"
     })

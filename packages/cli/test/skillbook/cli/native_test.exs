@@ -58,8 +58,8 @@ defmodule Skillbook.CLI.NativeTest do
   end
 
   @names ~w(run shell chat prompt tools grammar get list search usage schedule breaker approvals
-    servers serve token mcp connect disconnect connections lint test route explain install update
-    outdated restore remove export publish import completions)
+    servers serve token mcp connect disconnect connections init new lint test route explain
+    install update outdated restore remove export publish import completions)
 
   test "help and version", context do
     compare(
@@ -130,7 +130,9 @@ defmodule Skillbook.CLI.NativeTest do
         "lint no/such",
         "lint",
         "lint --format xml",
-        "lint . --strct"
+        "lint . --strct",
+        "list --format xml",
+        "search x --format yaml"
       ],
       context
     )
@@ -204,6 +206,8 @@ defmodule Skillbook.CLI.NativeTest do
             [],
             ["--strict"],
             ["--format", "json"],
+            ["--format", "github"],
+            ["--json", "--profile", "guest"],
             ["--strict", "--format", "sarif"],
             ["--color", "always"],
             ["--profile", "guest"],
@@ -247,7 +251,7 @@ defmodule Skillbook.CLI.NativeTest do
 
     lines =
       for path <- [odd | folders(folder)],
-          more <- [[], ["--json"], ["--diagnostics"], ["--diagnostics", "--json"]],
+          more <- [[], ["--format", "json"], ["--diagnostics"], ["--diagnostics", "--json"]],
           do: ["--dir", path, "list" | more]
 
     compare(
@@ -269,6 +273,42 @@ defmodule Skillbook.CLI.NativeTest do
         ],
       context
     )
+  end
+
+  test "the conventional folders are read", %{tmp_dir: folder} = context do
+    page = "---\nname: NAME\ndescription: Says what to do\nhandler: Other.App.Run\n---\nText.\n"
+    skill = fn name -> String.replace(page, "NAME", name) end
+
+    write(folder, %{
+      ".claude/skills/tea/SKILL.md" => skill.("tea"),
+      ".claude/skills/both/SKILL.md" => skill.("both"),
+      ".agents/skills/mate/SKILL.md" => skill.("mate"),
+      ".agents/skills/skills.lock.json" => "{}",
+      "skills/own.md" => skill.("own"),
+      "skills/both.md" => skill.("both")
+    })
+
+    lines = ["list", "list --json", "list --diagnostics", "get tea", "explain both", "lint"]
+    compare(lines ++ ["--dir .claude/skills list --json", "--dir .agents/skills lint"], context)
+    {list, 0, _errors} = run_cli(~w(--no-builtins list --json))
+    {:ok, entries} = Skillbook.Support.JSON.decode(list)
+
+    assert for(entry <- entries, do: {entry["name"], entry["source"]}) ==
+             [{"both", "skills"}, {"mate", ".agents"}, {"own", "skills"}, {"tea", ".claude"}]
+
+    # Those that nobody named have low trust.
+    {found, _status, _errors} = run_cli(~w(--no-builtins list --diagnostics))
+    untrusted = Regex.scan(~r/(\w+)\/SKILL.md.* \[untrusted_field\]/, found)
+    assert untrusted |> Enum.map(&List.last/1) |> Enum.sort() == ~w(both mate tea)
+
+    # Installed skills are not the author's to mend, unless they are named.
+    {linted, 0, _errors} = run_cli(~w(lint))
+    refute linted =~ ".agents"
+
+    # Two folders may be one.
+    File.rm_rf!(Path.join(folder, ".agents"))
+    File.ln_s!(".claude", Path.join(folder, ".agents"))
+    compare(["list", "list --diagnostics", "lint"], context)
   end
 
   test "list fits into a terminal", context do

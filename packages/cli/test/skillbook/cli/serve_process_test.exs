@@ -75,6 +75,26 @@ defmodule Skillbook.CLI.ServeProcessTest do
 
   defp system, do: [env: [{"MIX_ENV", "test"}], stderr_to_stdout: true]
 
+  test "runs schedules with --schedules", %{folder: folder, cli: cli, start: start} do
+    page =
+      "---\nname: a.late\ndescription: What is late\nschedule: 0 0 1 1 *\n---\n" <>
+        "## Behavior\n\n```cmd\ntasks.search\n```\n"
+
+    write(folder, %{"skills/a/late.md" => page})
+    {port, output} = start.(["--port", "0", "--no-auth"])
+    assert output =~ "\n1 scheduled skill does not run here; --schedules runs them.\nCtrl-C"
+    Port.close(port)
+
+    {_port, output} = start.(["--port", "0", "--no-auth", "--schedules"])
+    assert output =~ "\n1 skill on a schedule.\nCtrl-C"
+    {_asked, 0} = System.cmd(@skillbook, cli ++ ~w(schedule run a.late), system())
+
+    assert Skillbook.Eventually.eventually(fn ->
+             {output, 0} = System.cmd(@skillbook, cli ++ ~w(schedule --json), system())
+             output =~ ~s("status":"ok")
+           end)
+  end
+
   test "answers the requests that have begun when SIGTERM ends it", context do
     {port, output} = context.start.(["--port", "0", "--no-auth", "--serve", "api,page"])
     [_all, url] = Regex.run(~r{at (http://127\.0\.0\.1:\d+)\n\n  http}, output)

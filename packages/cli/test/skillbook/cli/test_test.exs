@@ -59,7 +59,10 @@ defmodule Skillbook.CLI.TestTest do
               """, 1, ""}
   end
 
-  test "a folder of skills without examples shows the pairs", %{tmp_dir: folder} do
+  @nothing "skillbook: nothing was tested: expected `examples` in the frontmatter of skills, " <>
+             "or evaluations beside them\nSee: skillbook test --help\n"
+
+  test "a folder of skills without examples shows the pairs, and fails", %{tmp_dir: folder} do
     rows = [a: "Sends long letters", b: "Sends long letters to aunts", c: "Cuts hair", d: "Sings"]
     write(folder, Map.new(rows, fn {name, description} -> skill(name, description, []) end))
 
@@ -70,11 +73,11 @@ defmodule Skillbook.CLI.TestTest do
                   alike by N: sends, long, letters
 
               None of 4 skills has examples.
-              """, 0, ""}
+              """, 2, @nothing}
 
-    assert {"None of 4 skills has examples.\n", 0, ""} = run([folder, "--pairs", "0"])
+    assert {"None of 4 skills has examples.\n", 2, @nothing} = run([folder, "--pairs", "0"])
     # Nothing was measured, so a limit is not kept.
-    assert {_, 1, ""} = run([folder, "--min-hit1", "1"])
+    assert {_, 2, @nothing} = run([folder, "--min-hit1", "1"])
   end
 
   test "tests the paths, and all skills compete", %{tmp_dir: folder} do

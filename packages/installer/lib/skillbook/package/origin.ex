@@ -26,6 +26,8 @@ defmodule Skillbook.Package.Origin do
   @max_archive_size 64 * 1024 * 1024
   # No user name and no query: they may hold secrets, and the lock file records the address.
   @archive_address ~r{\Ahttps://[^@?#\s]+\.(?i:zip|tar|tar\.gz|tgz)\z}
+  # `owner/name` of GitHub.
+  @repository ~r"\A[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\z"
   @max_redirects 5
   @max_file_size Item.max_file_size()
 
@@ -55,6 +57,9 @@ defmodule Skillbook.Package.Origin do
           do: with(:ok <- Git.check(path, asked), do: {:ok, {:git, path}}),
           else: {:ok, {:folder, path}}
 
+      source =~ @repository and not File.exists?(path) ->
+        identify("https://github.com/" <> source, asked)
+
       asked != %{} ->
         PackageError.new(
           :option,
@@ -80,7 +85,8 @@ defmodule Skillbook.Package.Origin do
           "does not exist",
           "name a folder, an archive (#{Enum.join(@archives, ", ")}), " <>
             "the https address of one, a git repository, for example " <>
-            "https://example.com/skills.git, or a website, for example https://example.com"
+            "https://example.com/skills.git or OWNER/NAME of GitHub, or a website, for " <>
+            "example https://example.com"
         )
     end
   end

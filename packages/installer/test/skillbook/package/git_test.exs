@@ -4,6 +4,7 @@ defmodule Skillbook.Package.GitTest do
   import Skillbook.Test.Packages
 
   alias Skillbook.Package
+  alias Skillbook.Package.Origin
 
   @moduletag :tmp_dir
 
@@ -28,6 +29,22 @@ defmodule Skillbook.Package.GitTest do
         ] do
       assert {:error, error} = Package.install(source, [to: to] ++ options ++ accept_all())
       assert Exception.message(error) =~ text
+    end
+  end
+
+  test "OWNER/NAME is a repository of GitHub, unless there is a folder" do
+    for {source, expected} <- [
+          {"anthropics/skills", {:git, "https://github.com/anthropics/skills"}},
+          {"a-b/c.d_e", {:git, "https://github.com/a-b/c.d_e"}},
+          {"lib/skillbook", {:folder, Path.expand("lib/skillbook")}}
+        ],
+        do: assert(Origin.identify(source, %{}) == {:ok, expected})
+
+    assert Origin.identify("a/b", %{tag: "v1"}) == {:ok, {:git, "https://github.com/a/b"}}
+
+    for source <- ["./a/b", "a/b/c", "a/-b", "a b/c", "skills"] do
+      assert {:error, error} = Origin.identify(source, %{})
+      assert Exception.message(error) =~ "does not exist; name a folder"
     end
   end
 

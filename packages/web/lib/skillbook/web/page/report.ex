@@ -75,13 +75,14 @@ defmodule Skillbook.Web.Page.Report do
   """
   @spec submit(Request.t(), (Request.t() -> View.t()), [String.t()], operations) :: Response.t()
         when operations: %{(String.t() | nil) => atom()}
-  def submit(request, view, back, operations) do
+  def submit(request, view, back, operations, told \\ fn _text, _fields -> %{} end) do
     for_operators(request, fn ->
       Rights.with_writes(request, fn ->
         with {:ok, fields} <- Request.form(request),
              {:ok, name} <- Map.fetch(operations, fields["action"]),
              %{caller: :operator} = operation = Part.operation(name),
              text when is_binary(text) <- fields[Atom.to_string(operation.subject)] do
+          back = Layout.path(request, back, told.(text, fields))
           submit(request, view, back, operation, text, fields)
         else
           _other -> Layout.failed(request, 400, "The form could not be read.")
@@ -97,7 +98,7 @@ defmodule Skillbook.Web.Page.Report do
          {:ok, result} <- operation.run.(view.(request), text, input ++ by) do
       if Request.wants_json?(request),
         do: Response.json(200, Operation.outcome(operation, text, result)),
-        else: Response.redirect(303, Layout.path(request, back))
+        else: Response.redirect(303, back)
     else
       {:refused, text} -> Layout.failed(request, 422, text)
       {:error, %UnknownSkillError{}} -> Layout.not_found(request)

@@ -19,6 +19,7 @@ defmodule Skillbook.Web.Page.Runs do
   @max_marks 100
   @times 3
   @max_next 200
+  @runner "that runs schedules, such as skillbook serve --schedules"
   @actions %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
   def index(request, _values) do
@@ -34,7 +35,8 @@ defmodule Skillbook.Web.Page.Runs do
         hours: hours,
         runs: Enum.map(runs, &%{&1 | started_at: time(&1.started_at)}),
         firings: agenda.last,
-        next: Enum.take(agenda.next, @max_next)
+        # Those that are off never run.
+        next: agenda.next |> Enum.reject(& &1.off) |> Enum.take(@max_next)
       }
 
       reply(request, data, :happened, :runs, "Runs and schedules", fn ->
@@ -44,7 +46,11 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
-  def operate(request, _values), do: submit(request, &Caller.view/1, ["runs"], @actions)
+  def operate(request, _values) do
+    # The page says what the button has done.
+    asked = &%{"asked" => &1, "action" => &2["action"]}
+    submit(request, &Caller.view/1, ["runs"], @actions, asked)
+  end
 
   defp default, do: List.keyfind(@periods, @default, 0)
 
@@ -70,6 +76,7 @@ defmodule Skillbook.Web.Page.Runs do
   defp content(request, view, data, id) do
     [
       form(request, id),
+      asked(request, view, data.next),
       Parts.live("runs", "runs", [
         time_line(data),
         next(request, view, data.next),
@@ -77,6 +84,20 @@ defmodule Skillbook.Web.Page.Runs do
         runs(request, data.runs)
       ])
     ]
+  end
+
+  # What became of the last button; only for a skill that the table has.
+  defp asked(request, view, rows) do
+    name = field(request, "asked")
+    runs? = Book.of!(view).of_parts.scheduler != false
+
+    case Enum.any?(rows, &(&1.name == name)) && field(request, "action") do
+      "pause" -> Parts.done("#{name} is paused.")
+      "resume" -> Parts.done("#{name} runs on its schedule again.")
+      "run" when runs? -> Parts.done("#{name} runs now; the result comes under Last firings.")
+      "run" -> Parts.done([name, " waits for a process with this database ", @runner, "."])
+      _none -> nil
+    end
   end
 
   defp form(request, id) do
@@ -156,7 +177,7 @@ defmodule Skillbook.Web.Page.Runs do
           tag(:p, [class: "help"], [
             "This book runs no schedules. At these times they run only in another process " <>
               "with this database, such as ",
-            tag(:code, [], "skillbook schedule --run"),
+            tag(:code, [], "skillbook serve --schedules"),
             "."
           ])
       ),
@@ -191,7 +212,6 @@ defmodule Skillbook.Web.Page.Runs do
     ]
   end
 
-  defp times(%{off: true}), do: Parts.badge("off", :plain)
   defp times(%{at: []}), do: "never"
   defp times(row), do: row.at |> Enum.map(&Parts.time/1) |> Enum.intersperse(", ")
 

@@ -150,9 +150,16 @@ defmodule Skillbook.Web.Page.HappenedTest do
       do: Requests.call(web, "POST", "/runs" <> query, as: as, form: fields)
 
     test "an operator pauses and resumes a schedule, and runs it", %{web: web, book: book} do
-      for {action, paused?} <- [{"pause", true}, {"run", true}, {"resume", false}] do
+      for {action, paused?, said} <- [
+            {"pause", true, "x.flow is paused."},
+            {"run", true, "x.flow runs now; the result comes under Last firings."},
+            {"resume", false, "x.flow runs on its schedule again."}
+          ] do
         response = operate(web, %{"name" => "x.flow", "action" => action}, @operator)
-        assert {response.status, Requests.header(response, "location")} == {303, "/runs"}
+        path = "/runs?action=#{action}&asked=x.flow"
+        assert {response.status, Requests.header(response, "location")} == {303, path}
+        assert get(web, path, @operator) =~ ~s(role="status"><p>#{said}</p>)
+        refute get(web, String.replace(path, "x.flow", "other"), @operator) =~ "other"
         [row] = json(web, "/runs", @operator)["next"]
         assert {action, row["paused"] != nil} == {action, paused?}
         body = get(web, "/runs", @operator)
