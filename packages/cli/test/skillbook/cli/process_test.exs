@@ -124,7 +124,7 @@ defmodule Skillbook.CLI.ProcessTest do
     )
 
     assert {output, 0} = skillbook(folder, ["install", "from", "--yes"])
-    assert output =~ ~r/\nmail  installed\n\z/
+    assert output =~ ~r/\nmail  installed\nNext: skillbook get mail\n\z/
     assert {"mail  current\n", 0} = skillbook(folder, ["outdated"])
     assert {"mail  unchanged\n", 0} = skillbook(folder, ["update"])
     assert {"mail  unchanged\n", 0} = skillbook(folder, ["restore"])
@@ -293,7 +293,7 @@ defmodule Skillbook.CLI.ProcessTest do
     search = &skillbook(folder, ["search", "--vault", "my notes" | &1])
 
     assert {"plans/q1.md  Q1  " <> rest, 0} = search.(["quarterly plan", "--tag", "work"])
-    assert rest =~ ~r/\A\d\.\d{3}\n  # Q1 The quarterly plans\. #work\n\z/
+    assert rest =~ ~r/\A\d\.\d{3}\n  Q1 The quarterly plans\. #work\n\z/
     assert errors(folder) == ""
 
     for {args, status, output, errors} <- [

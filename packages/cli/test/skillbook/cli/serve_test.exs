@@ -36,6 +36,12 @@ defmodule Skillbook.CLI.ServeTest do
          "--origins expects origins such as http://localhost:6274, with commas and without a " <>
            "path, got: https://a.example,*"},
         {~w(serve --tls-cert a), "--tls-cert and --tls-key are needed together"},
+        {~w(serve --model x),
+         "--api, --model-url, --model, --key-env and --cacert need --schedules"},
+        {~w(serve --schedules --model x),
+         "`serve` needs --model-url URL, the model's server, for example " <>
+           "http://localhost:8080, or --api NAME for that of a vendor"},
+        {~w(serve --enable x), "--enable needs --schedules"},
         {~w(serve --url example.com),
          "--url expects a URL such as https://skills.example.com, got: example.com"},
         {~w(token make), "expected add, list, remove or link, got: make"},

@@ -273,6 +273,22 @@ defmodule Skillbook.Web.Page.SkillsTest do
   end
 
   describe "an entry" do
+    test "has what loading says of its page", %{web: web, book: book, tmp_dir: folder} do
+      steps = "## Behaviour\n\n```cmd\nmail.read --to {nmae}\n```\n"
+      write(folder, %{"mail/late.md" => page("mail.late", [shedule: "0 9 * * 1"], steps)})
+      :ok = Skillbook.reload(book)
+      body = shown(web, "/skills/mail.late", "ann")
+
+      for text <- [
+            "expected the field `schedule`, got `shedule`, which has no effect",
+            "expected the heading `Behavior`, got `Behaviour`; read as `Behavior`",
+            "step 1 has the unknown placeholder {nmae}, so no call runs"
+          ],
+          do: assert(body =~ text)
+
+      refute shown(web, "/skills/mail.read", "ann") =~ "expected the"
+    end
+
     test "is shown rendered and as it is written", %{web: web} do
       html = shown(web, "/skills/pdf", "ann")
       assert html =~ ~s(<div class="rendered"><h2>PDF</h2>)
