@@ -567,10 +567,7 @@ mod tests {
         for (line, advice) in [
             ("completion", "did you mean `completions`?"),
             ("ls", "did you mean `list`?"),
-            (
-                "init",
-                "there is nothing to set up: write skills/NAME/SKILL.md, then run `skillbook lint`",
-            ),
+            ("create", "did you mean `new`?"),
         ] {
             let Parsed::Wrong(message, _) = parsed(line) else { panic!("{line}") };
             let start = format!("unknown command `{line}`; {advice}\nThe commands are run, ");

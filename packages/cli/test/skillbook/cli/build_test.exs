@@ -24,7 +24,7 @@ defmodule Skillbook.CLI.BuildTest do
 
     File.write!(Path.join(folder, "Cargo.toml"), ~s([workspace.package]\nversion = "1.2.3"\n))
 
-    for name <- ~w(overview run list connect parts/global),
+    for name <- ~w(overview run list connect parts/global parts/pointer),
         do:
           File.write!(
             Path.join(folder, "native/skillbook_cli/help/#{name}.txt"),
@@ -112,7 +112,7 @@ defmodule Skillbook.CLI.BuildTest do
 
   test "help and the version need no build", %{tmp_dir: folder} do
     all = "The text of overview\n\nThe text of parts/global\n"
-    connect = "The text of connect\n\nThe text of parts/global\n"
+    connect = "The text of connect\n\nThe text of parts/pointer\n"
 
     for {args, output} <- [
           {[], all},

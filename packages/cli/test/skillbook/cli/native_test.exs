@@ -87,7 +87,6 @@ defmodule Skillbook.CLI.NativeTest do
       [
         "lst",
         "xyzzy",
-        "init",
         "completion",
         "help ls",
         "--dri x list",
