@@ -5,8 +5,8 @@
 #     bin/bench scale [SIZE...]                 by default 1000 10000 100000
 #     bin/postgres-for-tests run bin/bench scale 1000 10000
 #
-# With a PostgreSQL server, which runs without fsync here, it measures both databases. The peer of a
-# write is an insert by a prepared statement of the same driver.
+# With a PostgreSQL server, which runs without fsync here, it measures both databases. The peer of
+# a write is an insert by a prepared statement of the same driver.
 
 Code.require_file("measure.exs", __DIR__)
 

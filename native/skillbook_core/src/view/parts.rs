@@ -1,12 +1,12 @@
 //! The catalogs of a book's readers, each made of the parts that its readers may see.
 //!
-//! What all readers have in common, such as files and code, is the base. Records of the store belong
-//! to [classes](crate::catalog::records::Class), and a profile reads some of them. Its catalog is
-//! the base with the records of these classes. So a write to one tenant's store leaves the catalogs
-//! of others as they are, and what a reader costs depends on what it sees.
+//! What all readers have in common, such as files and code, is the base. Records of the store
+//! belong to [classes](crate::catalog::records::Class), and a profile reads some of them. Its
+//! catalog is the base with the records of these classes. So a write to one tenant's store leaves
+//! the catalogs of others as they are, and what a reader costs depends on what it sees.
 //!
-//! A catalog is made when a reader comes and its parts have changed, from the one before. Readers of
-//! the same classes share it. Those that were not read for a while are forgotten.
+//! A catalog is made when a reader comes and its parts have changed, from the one before. Readers
+//! of the same classes share it. Those that were not read for a while are forgotten.
 //!
 //! ```
 //! use std::sync::Arc;

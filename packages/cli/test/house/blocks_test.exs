@@ -25,6 +25,7 @@ defmodule Skillbook.House.BlocksTest do
     },
     "docs/connections.md" => %{"needs Phoenix" => 1, "needs an account of Google" => 3},
     "docs/development.md" => %{
+      "installs Sphinx" => 1,
       "needs cargo-fuzz" => 1,
       "runs a bench" => 1,
       "runs a test" => 1,

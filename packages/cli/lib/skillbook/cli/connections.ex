@@ -35,15 +35,18 @@ defmodule Skillbook.CLI.Connections do
     end)
   end
 
-  defp put(connections, %{flags: [json: true]}),
-    do: :connections |> Part.json(connections) |> Terminal.put_json()
-
-  defp put([], _options),
-    do: Terminal.put("No connections. `skillbook connect --help` says how to make one.")
-
   defp put(connections, options) do
-    terminal = Terminal.new(options.color)
-    connections |> Enum.map_intersperse("\n", &text(&1, terminal)) |> Terminal.put()
+    cond do
+      options.flags[:json] ->
+        :connections |> Part.json(connections) |> Terminal.put_json()
+
+      connections == [] ->
+        Terminal.put("No connections. `skillbook connect --help` says how to make one.")
+
+      true ->
+        terminal = Terminal.new(options.color)
+        connections |> Enum.map_intersperse("\n", &text(&1, terminal)) |> Terminal.put()
+    end
   end
 
   defp text(connection, terminal) do

@@ -215,7 +215,10 @@ defmodule Skillbook.CLI.EvaluationsTest do
       assert errors == "skillbook: #{message}\nSee: skillbook test --help\n"
     end
 
-    assert {"There are no evaluations.\n", 0, ""} = run(folder, ["--only", "evaluations"])
+    assert {"There are no evaluations.\n", 2, errors} = run(folder, ["--only", "evaluations"])
+
+    assert errors =~
+             "nothing was tested: expected evaluations beside skills, such as evals.yaml\n"
   end
 
   test "mix skillbook.test runs the same command", %{tmp_dir: folder} do
