@@ -1,6 +1,5 @@
 # Measures what a write, a view and a search cost as the store grows: stored entries of 0.9 KB, 50
-# for each tenant, apart by `tenant:` or only by a label and a grant. Aims are the same at every
-# size:
+# for each tenant, apart by `tenant:` or only by a label and a grant:
 #
 #     bin/bench scale [SIZE...]                 by default 1000 10000 100000
 #     bin/postgres-for-tests run bin/bench scale 1000 10000
