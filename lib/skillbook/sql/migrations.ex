@@ -54,7 +54,7 @@ defmodule Skillbook.SQL.Migrations do
     {17, "approvals of MCP servers", Skillbook.SQL.Migrations.V17},
     {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18},
     {19, "tenants", Skillbook.SQL.Migrations.V19},
-    {20, "spellings of names", Skillbook.SQL.Migrations.V20},
+    {20, "spellings of titles", Skillbook.SQL.Migrations.V20},
     {21, "ages of rows", Skillbook.SQL.Migrations.V21}
   ]
 

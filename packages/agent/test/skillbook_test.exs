@@ -24,7 +24,7 @@ defmodule SkillbookTest do
                ":store, :store_poll, :profiles, :roles, :assigns, :write_to, :timeout, " <>
                ":drain, :ask, :ask_timeout, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
-               ":max_result, :breaker, :usage, " <>
+               ":max_result, :breaker, :usage, :keep, " <>
                ":sections, :telemetry_flags, :watch, :embedder, " <>
                ":embedder_timeout, :parts, :approvals, :agent, :preflight, :conversations, " <>
                ":scheduler, :schedules"},

@@ -273,7 +273,8 @@ defmodule Skillbook.SQL.EctoTest do
                  "11 (vectors), 12 (digests of searched texts), 13 (approvals), " <>
                  "14 (connections), 15 (tokens and sessions of the web), " <>
                  "16 (conversations of agents), 17 (approvals of MCP servers), " <>
-                 "18 (operations on schedules and breakers), 19 (tenants); " <>
+                 "18 (operations on schedules and breakers), 19 (tenants), " <>
+                 "20 (spellings of titles), 21 (ages of rows); " <>
                  "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>

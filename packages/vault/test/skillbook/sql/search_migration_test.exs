@@ -13,6 +13,10 @@ for dialect <- [:sqlite, :postgres] do
     @moduletag dialect: dialect
     @moduletag timeout: 300_000
 
+    @from_9 Enum.to_list(9..21)
+    @from_10 tl(@from_9)
+    @back_to_9 Enum.reverse(@from_9)
+    @back_to_10 Enum.reverse(@from_10)
     @time "2026-02-17T12:00:00Z"
 
     # Referenced tables come first. Values of a row other than the texts "x" and the numbers 1.
@@ -227,8 +231,8 @@ for dialect <- [:sqlite, :postgres] do
             do: {table, for([name, _] <- columns(sql, table), do: name)}
 
       before = rows(sql, columns)
-      {:ok, [9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]} = Migrations.run(sql)
-      {:ok, [19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9]} = Migrations.undo(sql, 9)
+      {:ok, @from_9} = Migrations.run(sql)
+      {:ok, @back_to_9} = Migrations.undo(sql, 9)
 
       assert rows(sql, columns) == before
       # The old index contains them again.
@@ -239,7 +243,7 @@ for dialect <- [:sqlite, :postgres] do
 
       from = if SQL.dialect(sql) == :sqlite, do: "skillbook_tasks_fts", else: "skillbook_tasks"
       assert [[1]] = SQL.query!(sql, "select count(*) from #{from} where #{match}").rows
-      {:ok, [9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]} = Migrations.run(sql)
+      {:ok, @from_9} = Migrations.run(sql)
     end
 
     test "existing tasks and runs keep their ids, and have no labels", context do
@@ -258,20 +262,20 @@ for dialect <- [:sqlite, :postgres] do
 
     test "undoing the migration deletes tasks with labels", context do
       {sql, _place, _store} = old_database(context)
-      {:ok, [9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]} = Migrations.run(sql)
+      {:ok, @from_9} = Migrations.run(sql)
       ann = %Skillbook.Profile{id: "ann", grants: ["private"]}
       view = %View{ref: nil, profile: ann, generation: 1}
       context = %{context(sql: sql) | profile: ann, view: view}
       run(context, "tasks.create --title Secret --labels private")
       run(context, "tasks.create --title Open --parent T-2")
-      {:ok, [19, 18, 17, 16, 15, 14, 13, 12, 11, 10]} = Migrations.undo(sql, 10)
+      {:ok, @back_to_10} = Migrations.undo(sql, 10)
 
       assert SQL.query!(sql, "select title, parent_id from skillbook_tasks order by id").rows ==
                [["Water the beans", nil], ["Open", nil]]
 
       segments = "select labels from skillbook_search_segments where kind = 'task'"
       assert SQL.query!(sql, segments).rows == [["[]"]]
-      {:ok, [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]} = Migrations.run(sql)
+      {:ok, @from_10} = Migrations.run(sql)
     end
 
     @many 2_000

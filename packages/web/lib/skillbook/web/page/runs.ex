@@ -95,7 +95,7 @@ defmodule Skillbook.Web.Page.Runs do
       "pause" -> Parts.done("#{name} is paused.")
       "resume" -> Parts.done("#{name} runs on its schedule again.")
       "run" when runs? -> Parts.done("#{name} runs now; the result comes under Last firings.")
-      "run" -> Parts.done([name, " waits for a process with this database ", @runner, "."])
+      "run" -> Parts.done("#{name} waits for a process with this database #{@runner}.")
       _none -> nil
     end
   end
