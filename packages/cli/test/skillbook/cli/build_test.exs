@@ -84,7 +84,9 @@ defmodule Skillbook.CLI.BuildTest do
         [{"SKILLBOOK_NATIVE", nil}, {"SKILLBOOK_PREBUILT", nil}] ++
         for name <- ~w(NIF SQL PG HTTP EMBED CONNECT), do: {"SKILLBOOK_#{name}", nil}
 
-    options = [env: env ++ more, stderr_to_stdout: true] ++ options
+    # A database in the current folder would give the line to Elixir.
+    defaults = [env: env ++ more, stderr_to_stdout: true, cd: folder]
+    options = Keyword.merge(defaults, options)
     {errors, status} = System.cmd(Path.join(folder, "bin/#{script}"), args, options)
 
     lines = if File.exists?(calls), do: calls |> File.read!() |> String.split("\n", trim: true)

@@ -40,7 +40,7 @@ defmodule Skillbook.CLI.ModulesTest do
   end
 
   defp cli(args) do
-    {output, status, _errors} = run_cli(["--no-builtins" | args])
+    {output, status, _errors} = run_cli(["--no-builtins", "--db", ":memory:" | args])
     {output, status}
   end
 
