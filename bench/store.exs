@@ -216,7 +216,7 @@ defmodule Bench.Store do
 
             # Stores the version at the revision of the row.
             {:ok, stored} =
-              Table.write(sql, nil, fn sql, revision, _named ->
+              Table.write(sql, nil, nil, fn sql, revision, _named ->
                 Table.put(sql, stored, :create, :user, revision)
               end)
 
