@@ -20,6 +20,9 @@ defmodule Skillbook.Catalog.Watcher do
 
   @few_problems 1_000
 
+  # A burst of writes is looked at once.
+  @log_after 100
+
   @doc "Starts the watcher of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
@@ -81,7 +84,9 @@ defmodule Skillbook.Catalog.Watcher do
       # Those of the generation `:logged`, and how many there were when all were looked at.
       problems: problems,
       found: MapSet.size(problems),
-      logged: generation
+      logged: generation,
+      # The generation since which problems are logged soon; 0 for all, `nil` for none.
+      log_since: nil
     }
 
     {:ok, Map.put(state, :watch, watch(book))}
@@ -106,7 +111,7 @@ defmodule Skillbook.Catalog.Watcher do
 
   def handle_call(:refresh_pages, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh_pages(&1), []})
-    {:reply, change, state, {:continue, {:log_problems, nil}}}
+    {:reply, change, log_later(state, 0)}
   end
 
   def handle_call({:put_stored, rows, which}, _from, state) do
@@ -117,13 +122,8 @@ defmodule Skillbook.Catalog.Watcher do
       do: publish(state.book, {:skillbook_disabled, state.book, :changed})
 
     # A writer does not wait for the log.
-    since = if which == :some, do: before
-    {:reply, unread, state, {:continue, {:log_problems, since}}}
+    {:reply, unread, log_later(state, if(which == :some, do: before, else: 0))}
   end
-
-  @impl true
-  def handle_continue({:log_problems, since}, state),
-    do: {:noreply, log_problems(state, since)}
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
@@ -132,6 +132,9 @@ defmodule Skillbook.Catalog.Watcher do
     if subscribed(state.book) != [], do: publish_files(state, paths, change)
     {:noreply, log_problems(state)}
   end
+
+  def handle_info(:log_problems, %{log_since: since} = state),
+    do: {:noreply, log_problems(%{state | log_since: nil}, if(since not in [nil, 0], do: since))}
 
   def handle_info({:skillbook_polling, reason}, state) do
     Logger.warning(
@@ -188,6 +191,15 @@ defmodule Skillbook.Catalog.Watcher do
 
     {made, %{state | generation: change.generation, entries: entries}}
   end
+
+  defp log_later(%{generation: generation, logged: generation} = state, _since), do: state
+
+  defp log_later(%{log_since: nil} = state, since) do
+    Process.send_after(self(), :log_problems, @log_after)
+    %{state | log_since: since}
+  end
+
+  defp log_later(state, since), do: %{state | log_since: min(state.log_since, since)}
 
   defp log_problems(state, since \\ nil)
 
