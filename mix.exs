@@ -48,7 +48,7 @@ defmodule Skillbook.MixProject do
   end
 
   @guides ~w(first-assistant authoring skills finding tenants approvals ci production scaling mcp) ++
-            ~w(connections agent-skills peers)
+            ~w(connections agent-skills peers figures)
 
   @reference [
     Pages: ~w(frontmatter flags workflows handlers sources repairs diagnostics),
