@@ -44,6 +44,17 @@ defmodule Bench.Measure do
     )
   end
 
+  @doc "The nanoseconds of an insert and of a read by prepared statements of the driver."
+  def driver(place, writes, reads) do
+    arguments =
+      ~w(run --quiet --release -p skillbook_drivers --example peer --) ++
+        ~w(#{place} #{writes} #{reads})
+
+    {output, 0} = System.cmd("cargo", arguments)
+    [write, read] = output |> String.split() |> Enum.map(&String.to_float/1)
+    [write * 1_000_000_000 / writes, read * 1_000_000_000 / reads]
+  end
+
   # Ranking quality. A query is three words of an entry's description. Prints how often the
   # entry is among the first three results (hit@3), and the mean reciprocal rank (MRR, 0 beyond
   # the first ten). One row is for the words themselves, one with the last word cut to four

@@ -12,7 +12,7 @@ Code.require_file("measure.exs", __DIR__)
 defmodule Bench.Scale do
   @moduledoc false
 
-  import Bench.Measure, only: [duration: 1, rate: 1, resident: 0]
+  import Bench.Measure, only: [driver: 3, duration: 1, rate: 1, resident: 0]
 
   alias Skillbook.SQL.{Postgres, SQLite}
   alias Skillbook.Store.Table
@@ -93,7 +93,7 @@ defmodule Bench.Scale do
     {:ok, book} = start(store)
     Supervisor.stop(book)
     SQL.query!(sql, "delete from bench")
-    insert = peer(place)
+    [insert, _read] = driver(place, @writes, 10)
     bytes = fill(sql, by, size)
 
     before = resident()
@@ -115,17 +115,6 @@ defmodule Bench.Scale do
   end
 
   defp start(store), do: Skillbook.start_link(name: :scale, store: store, watch: false)
-
-  # The nanoseconds of an insert.
-  defp peer(place) do
-    arguments =
-      ~w(run --quiet --release -p skillbook_drivers --example peer --) ++
-        [place, "#{@writes}", "10"]
-
-    {output, 0} = System.cmd("cargo", arguments)
-    [writes, _reads] = output |> String.split() |> Enum.map(&String.to_float/1)
-    writes * 1_000_000_000 / @writes
-  end
 
   defp profile(:tenant, at), do: Profile.new!(id: "user", tenant: "tenant-#{at}")
 
@@ -195,25 +184,11 @@ defmodule Bench.Scale do
     first = each(Enum.take(profiles, 20), turn)
     again = best(fn -> each(1..100, fn _ -> turn.(one) end) end)
 
-    other =
-      best(fn ->
-        middle(1..20, fn at ->
-          create(two, "other-#{at}")
-          fn -> turn.(one) end
-        end)
-      end)
-
+    other = best(fn -> after_writes(two, fn -> turn.(one) end) end)
     searched = each(Enum.take(profiles, 20), search)
     again_searched = best(fn -> each(1..100, fn _ -> search.(one) end) end)
 
-    written =
-      best(fn ->
-        middle(1..20, fn at ->
-          create(one, "own-#{at}")
-          fn -> search.(one) end
-        end)
-      end)
-
+    written = best(fn -> after_writes(one, fn -> search.(one) end) end)
     created = each(1..@writes, fn at -> create(one, "one-#{at}") end)
     together = together(profiles)
 
@@ -284,11 +259,11 @@ defmodule Bench.Scale do
     time * 1000 / Enum.count(items)
   end
 
-  # The median of what is measured after a step that is not.
-  defp middle(items, step) do
+  # The median over 20 writes of the nanoseconds that a function takes after one.
+  defp after_writes(writer, fun) do
     times =
-      for item <- items do
-        fun = step.(item)
+      for at <- 1..20 do
+        create(writer, "written-#{at}")
         {time, _} = :timer.tc(fun)
         time * 1000
       end

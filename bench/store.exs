@@ -79,7 +79,7 @@ defmodule Bench.Store do
     rounds =
       for _ <- 1..@rounds do
         SQL.query!(sql, "delete from bench")
-        [writes, reads] = peer(place)
+        [writes, reads] = driver(place, @writes, @reads)
         SQL.query!(sql, "delete from bench")
 
         [
@@ -105,16 +105,6 @@ defmodule Bench.Store do
     )
 
     %{write: plain_write, read: plain_read}
-  end
-
-  defp peer(place) do
-    arguments =
-      ~w(run --quiet --release -p skillbook_drivers --example peer --) ++
-        ~w(#{place} #{@writes} #{@reads})
-
-    {output, 0} = System.cmd("cargo", arguments)
-    [writes, reads] = output |> String.split() |> Enum.map(&String.to_float/1)
-    [writes * 1_000_000_000 / @writes, reads * 1_000_000_000 / @reads]
   end
 
   # The nanoseconds per item.

@@ -134,7 +134,7 @@ defmodule Skillbook.Catalog.Watcher do
   end
 
   def handle_info(:log_problems, %{log_since: since} = state),
-    do: {:noreply, log_problems(%{state | log_since: nil}, if(since not in [nil, 0], do: since))}
+    do: {:noreply, log_problems(%{state | log_since: nil}, if(since > 0, do: since))}
 
   def handle_info({:skillbook_polling, reason}, state) do
     Logger.warning(

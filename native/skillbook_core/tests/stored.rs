@@ -11,7 +11,6 @@ use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::records::{Records, Written};
-use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
@@ -23,7 +22,7 @@ use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::value::Value;
 use skillbook_core::view::search::Query;
-use skillbook_core::view::{sees, CachedCatalog, Profile, View};
+use skillbook_core::view::{sees, CachedCatalog, Parts, Profile, View};
 
 fn skill(name: &str, description: &str) -> Record {
     Record { is_skill: true, description: description.into(), ..record(name, "Body") }
@@ -301,22 +300,23 @@ fn each_record_runs_by_its_schedule_and_files_where_no_record_is() {
     let later = source("late", SourceKind::Skills, &[], &files);
     let records =
         [daily(1, "n", &["a"]), daily(2, "n", &["b"]), skill("q", "D"), daily(4, "r", &[])];
-    let catalog = Catalog::build(1, vec![earlier, later, assembled(&records)]);
+    let parts = Parts::new(Some(store()));
+    parts.publish(vec![Some(earlier), Some(later), None], Arc::default());
+    parts.put(records.iter().map(|record| parts.read(record)).collect(), &[]);
     let found = |name| {
-        let ids = scheduled(&catalog, name).into_iter();
-        let told = |id| {
-            (
-                catalog.entry(id).document.path.as_str(),
-                catalog.entry(id).document.of_record().map(|r| r.id),
-            )
+        let told = |entry: &Arc<Entry>| {
+            (entry.document.path.clone(), entry.document.of_record().map(|record| record.id))
         };
-        ids.map(told).collect::<Vec<_>>()
+        parts.scheduled(name).iter().map(told).collect::<Vec<_>>()
     };
     let n = [("/late/n/SKILL.md", None), ("store/n.md", Some(1)), ("store/n.md", Some(2))];
     let all = [&n[..], &[("/late/o/SKILL.md", None), ("store/r.md", Some(4))]].concat();
+    let owned = |rows: &[(&str, Option<i64>)]| {
+        rows.iter().map(|(path, id)| (path.to_string(), *id)).collect::<Vec<_>>()
+    };
     assert_eq!(
         (found(None), found(Some("n")), found(Some("q")), found(Some("x"))),
-        (all, n.to_vec(), vec![], vec![])
+        (owned(&all), owned(&n), vec![], vec![])
     );
 }
 

@@ -47,22 +47,30 @@ struct EntryTerms {
 
 /// The `%Skillbook.Entry{}` of an entry.
 pub fn entry_term<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
-    let build = || FrozenTerm::new(|env| entry::encode(env, entry));
-    match entry.kept.get_or_init(EntryTerms::default) {
-        Some(terms) => terms.entry.get_or_init(build).copy(env),
-        None => entry::encode(env, entry),
-    }
+    kept(env, entry, |terms| &terms.entry, entry::encode)
 }
 
 /// The declaration of an entry's page, or `nil`.
 pub fn declaration_term<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
-    let encoded = |env| declaration::encode(env, entry.declaration());
+    kept(
+        env,
+        entry,
+        |terms| &terms.declaration,
+        |env, entry| declaration::encode(env, entry.declaration()),
+    )
+}
+
+fn kept<'a>(
+    env: Env<'a>,
+    entry: &Entry,
+    term: impl Fn(&EntryTerms) -> &OnceLock<FrozenTerm>,
+    encode: impl for<'b> Fn(Env<'b>, &Entry) -> Term<'b>,
+) -> Term<'a> {
     match entry.kept.get_or_init(EntryTerms::default) {
         Some(terms) => {
-            let build = || FrozenTerm::new(|env| declaration::encode(env, entry.declaration()));
-            terms.declaration.get_or_init(build).copy(env)
+            term(terms).get_or_init(|| FrozenTerm::new(|env| encode(env, entry))).copy(env)
         }
-        None => encoded(env),
+        None => encode(env, entry),
     }
 }
 

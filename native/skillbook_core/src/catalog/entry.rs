@@ -40,7 +40,7 @@ pub struct Entry {
     pub(crate) digest: OnceLock<u64>,
     /// See [`embedded`](crate::search::embedded).
     pub(crate) embedded: OnceLock<[u8; 16]>,
-    /// What the program around the core keeps with the entry.
+    /// A value of the program around the core.
     pub kept: Kept,
 }
 

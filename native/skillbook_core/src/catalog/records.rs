@@ -131,29 +131,25 @@ pub struct RecordChange {
 }
 
 impl Class {
+    /// Takes in a record that is not there.
     fn put(&mut self, id: i64, entry: Option<&Arc<Entry>>, findings: Vec<Arc<Finding>>) {
-        match (self.ids.binary_search(&id), entry) {
-            (Ok(at), Some(entry)) => self.entries[at] = entry.clone(),
-            (Ok(at), None) => {
-                self.ids.remove(at);
-                self.entries.remove(at);
-            }
+        if let Some(entry) = entry {
             // New records have the highest ids, so this is mostly the end.
-            (Err(at), Some(entry)) => {
-                self.ids.insert(at, id);
-                self.entries.insert(at, entry.clone());
-            }
-            (Err(_), None) => {}
+            let at = self.ids.partition_point(|other| *other < id);
+            self.ids.insert(at, id);
+            self.entries.insert(at, entry.clone());
         }
-        match findings.is_empty() {
-            true => self.findings.remove(&id),
-            false => self.findings.insert(id, findings),
-        };
+        if !findings.is_empty() {
+            self.findings.insert(id, findings);
+        }
     }
 
-    /// The number of entries.
-    pub fn count(&self) -> usize {
-        self.entries.len()
+    fn remove(&mut self, id: i64) {
+        if let Ok(at) = self.ids.binary_search(&id) {
+            self.ids.remove(at);
+            self.entries.remove(at);
+        }
+        self.findings.remove(&id);
     }
 }
 
@@ -289,7 +285,7 @@ impl Records {
         class.changed = number;
         class.records -= 1;
         self.empty += usize::from(class.records == 0);
-        class.put(id, None, Vec::new());
+        class.remove(id);
         if let Some(entry) = &made.entry {
             self.unname(id, entry);
         }

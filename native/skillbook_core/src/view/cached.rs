@@ -1,9 +1,9 @@
 //! A catalog with everything that is computed from it on demand.
 //!
-//! A catalog never changes, so nothing here is ever invalidated. What concerns all readers goes
-//! away with its generation, and is made once by the first reader that needs it, while others wait.
-//! What concerns one profile is [shared](Shared) by all generations and parts of a book, so that
-//! there is one limit for it. Mutexes are held only for a look.
+//! A catalog never changes, so nothing here is ever invalidated. Caches for all readers go away
+//! with their generation, and are made once by the first reader that needs them, while others wait.
+//! The caches of profiles are [shared](Shared) by all generations and parts of a book, so that they
+//! have one limit. Mutexes are held only for a look.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,8 @@ use crate::search::vectors::{Mapped, Vectors};
 const MAX_PROFILES: usize = 16_384;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is cached for profiles, for all generations and parts of a book: of each profile the last
-/// value, with the number of the catalog that it is of.
+/// The caches of profiles, for all generations and parts of a book: of each profile the last value,
+/// with the number of the catalog that it is of.
 #[derive(Debug)]
 struct Shared {
     /// The number of the next catalog.
@@ -231,6 +231,7 @@ fn numbered(shared: &Arc<Shared>) -> (Arc<Shared>, u64) {
     (shared.clone(), shared.next.fetch_add(1, Ordering::Relaxed))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The value of a mutex, also after a panic of somebody who held it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,6 +1,6 @@
 //! The catalogs of a book's readers, each made of the parts that its readers may see.
 //!
-//! What all readers have in common, such as files and code, is the base. Records of the store
+//! The base has the entries of files and code, common to all readers. Records of the store
 //! belong to [classes](crate::catalog::records::Class), and a profile reads some of them. Its
 //! catalog is the base with the records of these classes. So a write to one tenant's store leaves
 //! the catalogs of others as they are, and what a reader costs depends on what it sees.
@@ -50,11 +50,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cached::CachedCatalog;
+use super::cached::{lock, CachedCatalog};
 use super::profile::{Profile, Rule};
 use super::recent::Recent;
 use super::view::View;
@@ -483,8 +483,4 @@ impl Made {
 
 fn has_schedule(entry: &Entry) -> bool {
     entry.fields().schedule.is_some()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
