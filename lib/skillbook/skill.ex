@@ -43,7 +43,11 @@ defmodule Skillbook.Skill do
     * `:description` (text) - a sentence by which a model chooses the command. Required
     * `:flags` (keyword list) - the flags, each with its type or its keys, as `flags` of a page:
       `[limit: :integer]` or `[limit: [type: :integer, min: 1, default: 20]]`; `[]` for none.
-      Without this option any flags are passed as they were written
+      Without this option any flags are passed as they were written. Besides [the types of
+      pages](docs/flags.md) a flag may have a structure: `{:list, type}`, `{:map, fields}` with
+      fields as flags, `{:map, type}` for any keys, `{:union, types}`, `{:one_of, values}` and
+      `:any`. Such a value is checked, and arrives as JSON has it
+    * `:input_schema` (map) - the arguments as a JSON Schema, instead of `:flags`
     * `:effects` (`:read` or `:write`) - whether it changes data
     * `:examples` (list of texts) - requests that lead to it; `{:not, text}` for one that does not
     * `:title` (text), `:tags`, `:aliases`, `:requires`, `:trigger_keywords` (lists of texts)
@@ -61,6 +65,38 @@ defmodule Skillbook.Skill do
     * `:metadata` (keyword list or map) - further data
 
   [Writing skills](docs/skills.md) describes these fields of a page.
+
+  ## Structured values
+
+      iex> order =
+      ...>   Skillbook.Skill.new!(
+      ...>     name: "orders.create",
+      ...>     description: "Creates an order",
+      ...>     flags: [
+      ...>       lines: [
+      ...>         type: {:list, {:map, sku: [type: :text, required: true], count: :integer}},
+      ...>         required: true
+      ...>       ]
+      ...>     ],
+      ...>     run: fn %{"lines" => lines}, _context -> {:ok, inspect(lines)} end
+      ...>   )
+      iex> {:ok, catalog} = Skillbook.Catalog.load([order])
+      iex> view = Skillbook.View.all(catalog)
+      iex> to_string(Skillbook.run(view, """
+      ...> ```cmd
+      ...> orders.create --lines '[{"sku": "A-1", "count": 2}]'
+      ...> ```
+      ...> """))
+      ~s([1] orders.create --lines '[{"sku": "A-1", "count": 2}]'\nok\n  ) <>
+        ~s([%{"count" => 2, "sku" => "A-1"}])
+      iex> to_string(Skillbook.run(view, """
+      ...> ```cmd
+      ...> orders.create --lines '[{"count": "two"}]'
+      ...> ```
+      ...> """))
+      ~s([1] orders.create --lines '[{"count": "two"}]'\nerror\n) <>
+        ~s(  --lines needs [0].sku, which is missing\n) <>
+        ~s(  --lines must be a whole number at [0].count, got "two")
 
   ## Functions
 

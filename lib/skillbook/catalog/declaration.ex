@@ -15,8 +15,10 @@ defmodule Skillbook.Declaration do
     * `:words` - whether the command accepts other words without a flag: Usage shows some, or its
       syntax is not recognized
     * `:given` - whether the frontmatter declares the flags
-    * `:error` - the first mistake in `flags` of the frontmatter, or `nil`. With one the command
-      does not run
+    * `:schema` - the JSON Schema of all arguments, a map, if the frontmatter has `input_schema`;
+      the flags are its properties
+    * `:error` - the first mistake in `flags` or `input_schema` of the frontmatter, or `nil`. With
+      one the command does not run
   """
 
   alias Skillbook.{Entry, Flag, Frontmatter, Native}
@@ -26,10 +28,11 @@ defmodule Skillbook.Declaration do
           choices: [%{names: [String.t()], required: boolean()}],
           words: boolean(),
           given: boolean(),
+          schema: map() | nil,
           error: String.t() | nil
         }
 
-  defstruct flags: [], choices: [], words: false, given: false, error: nil
+  defstruct flags: [], choices: [], words: false, given: false, schema: nil, error: nil
 
   @doc """
   Reads the declaration from the text of a page, with or without frontmatter; `nil` if it declares
@@ -52,7 +55,7 @@ defmodule Skillbook.Declaration do
   # The declaration of an entry that may not be in a view.
   @spec of(Entry.t()) :: t() | nil
   def of(%Entry{data: data, body: body}) do
-    case Map.take(data, ["flags"]) do
+    case Map.take(data, ["flags", "input_schema"]) do
       flags when flags == %{} -> read(body)
       flags -> flags |> Frontmatter.write(body) |> read()
     end
@@ -108,12 +111,15 @@ defmodule Skillbook.Flag do
       * `:text` - text of at most `:max` characters; on a single line if `:line` is true, and
         empty or blank only if `:empty` is true. With a `:pattern`, all of it must match
       * `:switch` - no value
+      * `:json` - a value in JSON, whose `:structure` is written in short: `list of {name: text}`
       * `:value` - one or more values of any kind
       * `nil` - not declared
     * `:several` - whether it takes several values
     * `:positional` - the words before the first flag that it takes: `:one`, `:all` (the rest) or
       `nil`
     * `:values` - a list of texts, for `:one_of` and `:date`
+    * `:schema` - the JSON Schema of its value, or `nil`
+    * `:property` - its name in the schema of the whole declaration, or `nil`
     * `:min`, `:max` - integers, for `:number` also floats, or `nil` for no limit
     * `:pattern` - a regular expression without anchors, or `nil`. It has only literals, classes,
       groups, alternatives and repetitions, which all readers of JSON Schema share
@@ -136,6 +142,7 @@ defmodule Skillbook.Flag do
           | :url
           | :text
           | :switch
+          | :json
           | :value
 
   @type t :: %__MODULE__{
@@ -151,6 +158,9 @@ defmodule Skillbook.Flag do
           min: number() | nil,
           max: number() | nil,
           pattern: String.t() | nil,
+          schema: map() | nil,
+          property: String.t() | nil,
+          structure: String.t() | nil,
           line: boolean(),
           empty: boolean()
         }
@@ -163,6 +173,9 @@ defmodule Skillbook.Flag do
     :min,
     :max,
     :pattern,
+    :schema,
+    :property,
+    :structure,
     :positional,
     description: "",
     required: false,

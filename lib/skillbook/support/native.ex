@@ -94,6 +94,7 @@ defmodule Skillbook.Native do
       view_examples(view, name),
       declaration_read(text),
       pattern_check(pattern, values),
+      schema_read(schema, given, in_line, whole),
       watch_start(roots, poll, interval_ms),
       diagnostic_excerpt(line, column),
       diff_unified(from, to),

@@ -64,6 +64,7 @@ pub mod page;
 pub mod prompt;
 pub mod report;
 pub mod schedule;
+pub mod schema;
 pub mod search;
 pub mod source;
 pub mod tenant;

@@ -5,6 +5,7 @@ use skillbook_core::page::declaration::{
     Choice, Declaration, Flag, Pattern, Positional, Type, DAYS,
 };
 use skillbook_core::page::document::Document;
+use skillbook_core::schema::Schema;
 
 use crate::encode;
 
@@ -43,8 +44,12 @@ mod atoms {
         email,
         url,
         one_of,
+        json,
         min,
         max,
+        schema,
+        property,
+        structure,
     }
 }
 
@@ -92,6 +97,7 @@ fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> 
             (atoms::words(), declared.words.encode(env)),
             (atoms::given(), declared.given.encode(env)),
             (atoms::error(), encode::option(env, &declared.error)),
+            (atoms::schema(), schema(env, &declared.schema)?),
         ],
     )
 }
@@ -100,6 +106,7 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
     let nil = || atoms::nil().encode(env);
     let (kind, mut values, mut min, mut max) =
         (atoms::kind(), Vec::<&str>::new().encode(env), nil(), nil());
+    let mut structure = nil();
     let called = match &flag.kind {
         Type::Unknown => nil(),
         Type::Value => atoms::value().encode(env),
@@ -122,6 +129,10 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
         Type::Date { words } => {
             values = DAYS[..if *words { DAYS.len() } else { 0 }].encode(env);
             atoms::date().encode(env)
+        }
+        Type::Json(short) => {
+            structure = short.encode(env);
+            atoms::json().encode(env)
         }
         Type::OneOf(allowed) => {
             values = allowed.encode(env);
@@ -155,6 +166,9 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             (atoms::empty(), empty.encode(env)),
             (atoms::positional(), positional),
             (atoms::pattern(), encode::option(env, &flag.pattern.as_ref().map(Pattern::as_str))),
+            (atoms::schema(), schema(env, &flag.schema)?),
+            (atoms::property(), encode::option(env, &flag.property)),
+            (atoms::structure(), structure),
         ],
     )
 }
@@ -164,5 +178,13 @@ fn number<'a>(env: Env<'a>, bound: &Option<f64>) -> Term<'a> {
     match bound {
         Some(bound) if bound.fract() == 0.0 && bound.abs() < 1e15 => (*bound as i64).encode(env),
         bound => encode::option(env, bound),
+    }
+}
+
+/// A schema as a map, or `nil`.
+fn schema<'a>(env: Env<'a>, schema: &Option<Schema>) -> NifResult<Term<'a>> {
+    match schema {
+        Some(schema) => encode::json(env, schema.as_json()),
+        None => Ok(atoms::nil().encode(env)),
     }
 }

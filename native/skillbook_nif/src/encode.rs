@@ -85,6 +85,32 @@ fn text(term: Term) -> NifResult<Option<String>> {
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// A JSON value. Maps have string keys, `null` is `nil`.
+///
+/// The core limits the nesting of what it keeps, so this recursion is bounded.
+pub fn json<'a>(env: Env<'a>, item: &serde_json::Value) -> NifResult<Term<'a>> {
+    use serde_json::Value as Json;
+    Ok(match item {
+        Json::Null => atoms::nil().encode(env),
+        Json::Bool(value) => value.encode(env),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => number.encode(env),
+            (None, Some(number)) => number.encode(env),
+            _ => number.as_f64().unwrap_or_default().encode(env),
+        },
+        Json::String(text) => text.encode(env),
+        Json::Array(items) => {
+            items.iter().map(|item| json(env, item)).collect::<NifResult<Vec<_>>>()?.encode(env)
+        }
+        Json::Object(members) => {
+            let keys: Vec<_> = members.keys().map(|key| key.encode(env)).collect();
+            let values =
+                members.values().map(|item| json(env, item)).collect::<NifResult<Vec<_>>>()?;
+            Term::map_from_term_arrays(env, &keys, &values)?
+        }
+    })
+}
+
 /// A frontmatter or JSON value. Maps have string keys, `null` is `nil`.
 ///
 /// The parsers limit nesting to 128 levels, so this recursion is bounded.

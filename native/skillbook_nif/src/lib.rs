@@ -19,6 +19,7 @@ mod profile;
 mod report;
 mod route;
 mod schedule;
+mod schema;
 mod search;
 mod search_rows;
 mod shared;

@@ -5,49 +5,58 @@ defmodule Skillbook.Flags.Check do
   # declaration of the page. `Skillbook.Flags` documents these functions.
 
   alias Skillbook.{Declaration, FlagError, Flags}
-  alias Skillbook.Flags.Cast
+  alias Skillbook.Flags.{Cast, Structured}
   alias Skillbook.Support.{JSON, UntilError}
 
   # By names
 
   @spec known(Flags.t(), [String.t()]) :: Flags.cast()
   def known(flags, names) do
-    by_name = Map.new(names, &{normalize(&1), &1})
-    known? = fn {name, _value} -> is_map_key(by_name, normalize(name)) end
+    case named(flags, names) do
+      {_known, []} ->
+        given = Map.reject(flags, fn {_name, value} -> value in [nil, [], [nil]] end)
+        {known, []} = named(given, names)
+        by_name = Map.new(names, &{normalize(&1), &1})
 
-    {known, unknown} = flags |> Enum.sort() |> Enum.split_with(known?)
-
-    case unknown do
-      [] ->
-        given =
-          for {name, value} <- known,
-              value not in [nil, [], [nil]],
-              do: {by_name[normalize(name)], value}
-
-        case Enum.find_value(given, &one_dash(&1, by_name)) do
-          nil ->
-            {:ok,
-             Enum.reduce(given, %{}, fn {name, value}, acc ->
-               Map.update(acc, name, value, &(List.wrap(&1) ++ List.wrap(value)))
-             end)}
-
-          {name, word} ->
-            {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
+        case known |> Enum.sort() |> Enum.find_value(&one_dash(&1, by_name)) do
+          nil -> {:ok, known}
+          {name, word} -> {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
         end
 
-      unknown ->
-        unknown = Enum.map(unknown, &elem(&1, 0))
-        suggestions = unknown |> Enum.flat_map(&Cast.closest(&1, names, 0.75)) |> Enum.uniq()
-
-        {:error,
-         %FlagError{
-           kind: :unknown,
-           flag: hd(unknown),
-           flags: unknown,
-           expected: names,
-           suggestions: suggestions
-         }}
+      {_known, unknown} ->
+        {:error, unknown(unknown, names)}
     end
+  end
+
+  @doc "Renames flags to the names in `names`, and returns those that are none of them."
+  @spec named(Flags.t(), [String.t()]) :: {Flags.t(), [String.t()]}
+  def named(flags, names) do
+    by_name = Map.new(names, &{normalize(&1), &1})
+
+    {known, unknown} =
+      flags
+      |> Enum.sort()
+      |> Enum.split_with(fn {name, _value} -> is_map_key(by_name, normalize(name)) end)
+
+    known =
+      Enum.reduce(known, %{}, fn {name, value}, known ->
+        Map.update(known, by_name[normalize(name)], value, &(List.wrap(&1) ++ List.wrap(value)))
+      end)
+
+    {known, Enum.map(unknown, &elem(&1, 0))}
+  end
+
+  @spec unknown([String.t()], [String.t()]) :: FlagError.t()
+  def unknown(unknown, names) do
+    suggestions = unknown |> Enum.flat_map(&Cast.closest(&1, names, 0.75)) |> Enum.uniq()
+
+    %FlagError{
+      kind: :unknown,
+      flag: hd(unknown),
+      flags: unknown,
+      expected: names,
+      suggestions: suggestions
+    }
   end
 
   @spec cast_args(Flags.t(), [String.t()], [String.t()]) :: Flags.cast()
@@ -94,15 +103,31 @@ defmodule Skillbook.Flags.Check do
   def declared(_flags, %Declaration{error: error}, _opts) when error != nil,
     do: {:error, %FlagError{kind: :declaration, expected: error}}
 
-  def declared(flags, %Declaration{flags: declared} = declaration, opts) do
+  def declared(flags, %Declaration{} = declaration, opts) do
     opts = Keyword.validate!(opts, [:today, args: [], json: false])
-    required = for flag <- declared, flag.required, do: flag.name
 
-    with {:ok, known} <- known(flags, Enum.flat_map(declared, & &1.names)),
+    if declaration.schema,
+      do: Structured.arguments(flags, declaration, opts),
+      else: checked(flags, declaration, opts)
+  end
+
+  # All mistakes at once, so that the model corrects them in one reply.
+  defp checked(flags, %Declaration{flags: declared} = declaration, opts) do
+    names = Enum.flat_map(declared, & &1.names)
+
+    unknown =
+      case named(flags, names) do
+        {_known, []} -> []
+        {_known, unknown} -> [unknown(unknown, names)]
+      end
+
+    with {:ok, known} <- known(Map.drop(flags, Enum.flat_map(unknown, & &1.flags)), names),
          flags = known |> resolve_aliases(declared) |> clear_empty_lists(flags, declared),
-         {:ok, flags} <- positional(flags, declaration, opts[:args]),
-         :ok <- require_flags(flags, required, declaration.words and opts[:args] != []),
-         {:ok, excluded} <- choices(flags, declaration.choices) do
+         {:ok, flags} <- positional(flags, declaration, opts[:args]) do
+      other_words? = declaration.words and opts[:args] != []
+      missing = missing(flags, declared, unknown, other_words?)
+      {excluded, conflicts} = excluded(flags, declaration.choices, unknown)
+
       defaults =
         for flag <- declared,
             flag.default != [],
@@ -110,37 +135,65 @@ defmodule Skillbook.Flags.Check do
             do: {flag.name, flag.default}
 
       flags = apply_defaults(flags, Map.new(defaults))
+      {flags, invalid} = cast_flags(flags, declared, opts)
 
-      with :ok <- if(opts[:json], do: check_lists(flags, declared), else: :ok),
-           do: UntilError.reduce(declared, flags, &cast_flag(&2, &1, opts[:today]))
+      case unknown ++ missing ++ conflicts ++ invalid do
+        [] -> {:ok, flags}
+        errors -> FlagError.all(errors)
+      end
+    else
+      {:error, error} -> FlagError.all(unknown ++ [error])
     end
   end
 
-  # Several words of a line are one text, but a list of a JSON object was meant as a list.
-  defp check_lists(flags, declared) do
-    Enum.find_value(declared, :ok, fn
-      %{several: false, type: :text, name: name} ->
-        with [_, _ | _] = values <- flags[name] do
-          {:error,
-           %FlagError{kind: :too_many, flag: name, value: values, example: ~s("some text")}}
-        else
-          _ -> nil
-        end
+  # Other words may stand for required flags, and so may misspelt ones.
+  defp missing(_flags, _declared, _unknown, true), do: []
 
-      _other ->
-        nil
-    end)
+  defp missing(flags, declared, unknown, false) do
+    meant = Enum.flat_map(unknown, & &1.suggestions)
+    required = for %{required: true, name: name} <- declared, name not in meant, do: name
+    with {:error, error} <- __MODULE__.require(flags, required), do: [error], else: (:ok -> [])
   end
+
+  defp excluded(flags, choices, unknown) do
+    case choices(flags, choices) do
+      {:ok, excluded} -> {excluded, []}
+      {:error, %{kind: :missing_any}} when unknown != [] -> {[], []}
+      {:error, error} -> {[], [error]}
+    end
+  end
+
+  defp cast_flags(flags, declared, opts) do
+    {flags, errors} =
+      Enum.reduce(declared, {flags, []}, fn flag, {flags, errors} ->
+        with :ok <- if(opts[:json], do: check_list(flags, flag), else: :ok),
+             {:ok, flags} <- cast_flag(flags, flag, opts) do
+          {flags, errors}
+        else
+          {:error, error} -> {flags, [error | errors]}
+        end
+      end)
+
+    {flags, Enum.reverse(errors)}
+  end
+
+  # Several words of a line are one text, but a list of a JSON object was meant as a list.
+  defp check_list(flags, %{several: false, type: :text, schema: nil, name: name}) do
+    with [_, _ | _] = values <- flags[name] do
+      example = ~s("some text")
+      {:error, %FlagError{kind: :too_many, flag: name, value: values, example: example}}
+    else
+      _ -> :ok
+    end
+  end
+
+  defp check_list(_flags, _flag), do: :ok
 
   @spec check(Flags.t(), Declaration.t(), [String.t()]) :: Flags.check()
   def check(flags, %Declaration{} = declaration, args) do
     # Whether a word is a date does not depend on the current day.
     with {:ok, _} <- declared(flags, declaration, args: args, today: ~D[2000-01-01]), do: :ok
   end
-
-  # Other words may stand for required flags.
-  defp require_flags(_flags, _required, true), do: :ok
-  defp require_flags(flags, required, false), do: __MODULE__.require(flags, required)
 
   defp resolve_aliases(flags, declared) do
     by_alias =
@@ -174,9 +227,11 @@ defmodule Skillbook.Flags.Check do
     end
   end
 
-  defp positional(flags, %{words: true}, _args), do: {:ok, flags}
+  @doc "Gives the words before the first flag to the flags that take them."
+  @spec positional(Flags.t(), Declaration.t(), [String.t()]) :: Flags.cast()
+  def positional(flags, %{words: true}, _args), do: {:ok, flags}
 
-  defp positional(flags, declaration, args) do
+  def positional(flags, declaration, args) do
     taking =
       for %{positional: how, name: name} when how != nil <- declaration.flags, do: {name, how}
 
@@ -209,21 +264,26 @@ defmodule Skillbook.Flags.Check do
     end)
   end
 
-  defp cast_flag(flags, %{name: name}, _today) when not is_map_key(flags, name), do: {:ok, flags}
+  defp cast_flag(flags, %{name: name}, _opts) when not is_map_key(flags, name), do: {:ok, flags}
+
+  defp cast_flag(flags, %{schema: schema} = flag, opts) when schema != nil,
+    do: Structured.value(flags, flag, opts[:json])
+
+  defp cast_flag(flags, flag, opts), do: cast_type(flags, flag, opts[:today])
 
   # Texts and addresses of the web are not split at commas. Other values are, and duplicates are
   # removed.
-  defp cast_flag(flags, %{several: true, type: type, name: name} = flag, today)
+  defp cast_type(flags, %{several: true, type: type, name: name} = flag, today)
        when type in [:text, :url],
        do:
          each(
            flags,
            name,
            List.wrap(flags[name]),
-           &cast_flag(&1, %{flag | several: false}, today)
+           &cast_type(&1, %{flag | several: false}, today)
          )
 
-  defp cast_flag(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
+  defp cast_type(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
     with {:ok, flags} <- Cast.list(flags, name),
          flags =
            Map.update!(flags, name, fn values ->
@@ -233,14 +293,14 @@ defmodule Skillbook.Flags.Check do
          do: {:ok, flags}
   end
 
-  defp cast_flag(flags, %{several: true, name: name} = flag, today) do
+  defp cast_type(flags, %{several: true, name: name} = flag, today) do
     with {:ok, flags} <- Cast.list(flags, name),
          {:ok, flags} <-
-           each(flags, name, flags[name], &cast_flag(&1, %{flag | several: false}, today)),
+           each(flags, name, flags[name], &cast_type(&1, %{flag | several: false}, today)),
          do: {:ok, Map.update!(flags, name, &Enum.uniq/1)}
   end
 
-  defp cast_flag(flags, %{name: name} = flag, today) do
+  defp cast_type(flags, %{name: name} = flag, today) do
     case flag.type do
       :one_of ->
         Cast.one_of(flags, name, flag.values)

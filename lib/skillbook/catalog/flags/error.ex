@@ -16,7 +16,10 @@ defmodule Skillbook.FlagError do
       * `:one_dash` - a known flag with one dash among the values of another
       * `:conflict` - flags that exclude each other
       * `:declaration` - the page declares its flags with a mistake, so the command does not run
-    * `:flag` - the name of the flag without dashes; `nil` for `:words`
+    * `:flag` - the name of the flag without dashes; `nil` for `:words`, and for a mistake in what
+      several arguments are together
+    * `:path` - the place inside of a structured value, such as `[0].name`; `""` for the whole
+      value, `nil` for values without a schema
     * `:flags` - all flags of the error, for `:missing`, `:missing_any`, `:unknown` and
       `:conflict`
     * `:value` - the value; for `:words` the words, for `:one_dash` the word with the dash
@@ -24,6 +27,7 @@ defmodule Skillbook.FlagError do
       `:words` the list of flags whose names may be left out, for `:declaration` the mistake
     * `:example` - a valid value as written in a command, or `nil`
     * `:suggestions` - known flags that are similar to the unknown one
+    * `:more` - up to four further mistakes of the same command, each an error like this one
     * `:json` - whether the caller wrote a JSON object, so that the message shows `"limit": 5`
       instead of `--limit 5`
 
@@ -61,6 +65,8 @@ defmodule Skillbook.FlagError do
           expected: String.t() | [String.t()] | nil,
           example: String.t() | nil,
           suggestions: [String.t()],
+          path: String.t() | nil,
+          more: [t()],
           json: boolean()
         }
 
@@ -71,10 +77,23 @@ defmodule Skillbook.FlagError do
     :value,
     :expected,
     :example,
+    :path,
     flags: [],
     suggestions: [],
+    more: [],
     json: false
   ]
+
+  # With the first one.
+  @max_mistakes 5
+
+  @doc false
+  # One error for several mistakes of a command.
+  @spec all([t(), ...]) :: {:error, t()}
+  def all(errors) do
+    [first | more] = errors |> Enum.flat_map(&[%{&1 | more: []} | &1.more]) |> Enum.uniq()
+    {:error, %{first | more: Enum.take(more, @max_mistakes - 1)}}
+  end
 
   @doc false
   @spec invalid(String.t(), term(), String.t(), String.t() | nil) :: {:error, t()}
@@ -93,6 +112,22 @@ defmodule Skillbook.FlagError do
   @max_items 5
 
   @impl true
+  def message(%{more: [_ | _] = more} = e),
+    do: Enum.map_join([%{e | more: []} | more], "\n", &message(%{&1 | json: e.json}))
+
+  def message(%{kind: :missing, path: path} = e) when path != nil,
+    do: "#{subject(e)} needs #{path}, which is missing"
+
+  def message(%{kind: :unknown, path: path} = e) when path != nil do
+    known = if e.expected in [[], ""], do: "", else: ". Known: #{Enum.join(e.expected, ", ")}"
+    "#{subject(e)} has #{path}, which is unknown#{known}"
+  end
+
+  def message(%{kind: :invalid, path: path} = e) when path != nil do
+    at = if path == "", do: "", else: " at #{path}"
+    "#{subject(e)} must be #{e.expected}#{at}, got #{e.value}"
+  end
+
   def message(%{kind: :missing, flags: [flag], example: nil} = e),
     do: "#{name(e, flag)} is required and missing. Add it as: #{pair(e, flag, "VALUE")}"
 
@@ -209,6 +244,9 @@ defmodule Skillbook.FlagError do
 
     "#{name(e, flag)}: #{value}"
   end
+
+  defp subject(%{flag: nil}), do: "the whole of the arguments"
+  defp subject(e), do: name(e, e.flag)
 
   # Properties have `_` for the dashes of flags, as in the tool's schema.
   defp name(%{json: true}, flag), do: flag |> String.replace("-", "_") |> JSON.encode()

@@ -3,6 +3,7 @@ defmodule Skillbook.Skill.Page do
   # Makes the page of a `Skillbook.Skill` from options, and checks it by loading it as a book
   # would. The core alone reads pages, so options and files never differ.
 
+  alias Skillbook.Skill.Types
   alias Skillbook.Support.Options
   alias Skillbook.{Catalog, Diagnostic, Frontmatter, OptionError, Part, Skill, SkillError, View}
 
@@ -135,8 +136,24 @@ defmodule Skillbook.Skill.Page do
   # Values of Elixir as those of YAML.
   # A command without flags.
   defp value(:flags, []), do: %{}
+  defp value(:flags, flags), do: for({name, spec} <- flags, do: {to_string(name), flag(spec)})
   defp value(:timeout, milliseconds) when is_integer(milliseconds), do: "#{milliseconds}ms"
   defp value(_option, value), do: value(value)
+
+  # A flag whose values have a structure is one with a JSON Schema.
+  defp flag(type) when is_tuple(type), do: [{"schema", value(Types.schema(type))}]
+
+  defp flag([{_key, _value} | _] = spec) do
+    case List.keytake(spec, :type, 0) do
+      {{:type, type}, rest} when is_tuple(type) or type == :any ->
+        value(rest) ++ [{"schema", value(Types.schema(type))}]
+
+      _other ->
+        value(spec)
+    end
+  end
+
+  defp flag(spec), do: value(spec)
 
   defp value(value) when is_boolean(value) or is_nil(value), do: value
   defp value(value) when is_atom(value), do: Atom.to_string(value)
@@ -195,6 +212,7 @@ defmodule Skillbook.Skill.Page do
       title: text,
       description: text,
       flags: {"a keyword list of flags", &Keyword.keyword?/1},
+      input_schema: {"a JSON Schema as a map", &(is_map(&1) and not is_struct(&1))},
       effects: {":read or :write", &(&1 in [:read, :write])},
       examples: {"a list of texts and {:not, text}", &examples?/1},
       tags: texts,

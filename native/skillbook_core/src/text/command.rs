@@ -425,7 +425,7 @@ fn with_members<'a>(
     members: serde_json::Map<String, serde_json::Value>,
 ) -> Command<'a> {
     // Models that fill in every parameter write false or null for the ones that they do not use.
-    let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
+    let help = members.get("help") == Some(&serde_json::Value::Bool(true));
     let flags =
         members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
     let mut command = Command { name, flags, args: Vec::new(), placeholders: Vec::new(), help };

@@ -54,6 +54,12 @@ defmodule Skillbook.Grammar do
   host ::= [a-zA-Z0-9] [a-zA-Z0-9-]{0,40} ("." [a-zA-Z0-9] [a-zA-Z0-9-]{0,40}){1,3}
   url ::= "\"http" "s"? "://" host (":" [0-9]{1,5})? path? "\""
   path ::= [/?] [a-zA-Z0-9._~/?=&%+:@!;,*-]{0,500}
+  json ::= "'" json-value "'"
+  json-value ::= json-object | json-list | json-text | number | "true" | "false" | "null"
+  json-object ::= "{" (json-pair (", " json-pair)*)? "}"
+  json-list ::= "[" (json-value (", " json-value)*)? "]"
+  json-pair ::= json-text ": " json-value
+  json-text ::= "\"" [^"'\\\x00-\x1F\x7F-\x9F\u2028\u2029]* "\""
   any-flag ::= " --" [a-z] [a-z0-9_-]* (" " word)*
   """
   # Blanks, and other characters that cannot be seen, beside those of ASCII.
@@ -271,6 +277,7 @@ defmodule Skillbook.Grammar do
   defp value(%Flag{type: :date, values: words}),
     do: alternatives(["day" | Enum.map(words, &literal/1)])
 
+  defp value(%Flag{type: :json}), do: "json"
   defp value(%Flag{type: :datetime}), do: "time"
   defp value(%Flag{type: :email}), do: "email"
   defp value(%Flag{type: :url}), do: "url"

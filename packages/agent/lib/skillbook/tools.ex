@@ -333,7 +333,8 @@ defmodule Skillbook.Tools do
       with %Declaration{flags: flags} <- declaration(view, name), do: flags, else: (nil -> [])
 
     flags = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
-    "{#{Enum.map_join(flags, ", ", &~s("#{Schema.name(&1.name)}": #{example(&1)}))}}"
+
+    "{#{Enum.map_join(flags, ", ", &~s("#{&1.property || Schema.name(&1.name)}": #{example(&1)}))}}"
   end
 
   defp example(%Flag{type: :switch}), do: "true"
@@ -341,6 +342,8 @@ defmodule Skillbook.Tools do
   defp example(%Flag{type: :number}), do: "2.5"
   defp example(%Flag{type: :date}), do: ~s("2026-03-01")
   defp example(%Flag{type: :one_of, values: [value | _]}), do: value |> JSON.encode()
+  defp example(%Flag{type: :json, structure: "list" <> _}), do: "[]"
+  defp example(%Flag{type: :json}), do: "{}"
   defp example(_flag), do: ~s("VALUE")
 
   defp entry_name(_view, %ToolCall{name: @get_skill}), do: {:ok, @get_skill}
@@ -405,6 +408,7 @@ defmodule Skillbook.Tools do
       description:
         Hidden.visible(description(entry, declaration, delegated(view, entry, dispatch))),
       schema: Schema.object(declaration, entry.strict or entry.handler != nil),
+      renamed: Schema.renamed(declaration),
       reads: Entry.effect(entry) == :read,
       entry: entry.name
     }

@@ -22,6 +22,7 @@
 mod list;
 mod pattern;
 mod phrase;
+pub(crate) mod schema;
 pub(crate) mod text;
 mod usage;
 mod values;
@@ -32,6 +33,7 @@ use rustc_hash::FxHashMap;
 
 use crate::page::diagnostic::Diagnostic;
 use crate::page::sections;
+use crate::schema::Schema;
 use crate::text::fence;
 use crate::text::line::push_line;
 pub(crate) use list::word as flag_name;
@@ -47,6 +49,8 @@ pub struct Declaration {
     pub flags: Vec<Flag>,
     /// Whether the frontmatter declares them.
     pub given: bool,
+    /// The schema of all arguments, in `input_schema` of the frontmatter.
+    pub schema: Option<Schema>,
     /// The first mistake in `flags` of the frontmatter. With one the command does not run.
     pub error: Option<String>,
     /// Groups of alternative flags, shown in Usage as `(--a <x> | --b <y>)`.
@@ -65,6 +69,8 @@ pub struct Given {
     pub flags: Vec<Flag>,
     /// Whether one of them says which words before the first flag it takes.
     pub placed: bool,
+    /// The schema whose properties they are.
+    pub schema: Option<Schema>,
     /// The first mistake.
     pub error: Option<String>,
     /// The findings, for a command.
@@ -87,6 +93,10 @@ pub struct Flag {
     pub kind: Type,
     /// The pattern of its texts.
     pub pattern: Option<Pattern>,
+    /// The schema of its value.
+    pub schema: Option<Schema>,
+    /// The name of its property in the schema of all arguments.
+    pub property: Option<String>,
     /// Whether it takes several values.
     pub several: bool,
     /// The words before the first flag that it takes.
@@ -147,6 +157,8 @@ pub enum Type {
     Url,
     /// One of these.
     OneOf(Vec<String>),
+    /// A value in JSON, with its structure in short: `list of {name: text}`.
+    Json(String),
 }
 
 /// The number of words before the first flag that a flag takes.
@@ -208,6 +220,8 @@ impl Flag {
             default: Vec::new(),
             kind: Type::Unknown,
             pattern: None,
+            schema: None,
+            property: None,
             several: false,
             positional: None,
             offset: None,
@@ -217,6 +231,9 @@ impl Flag {
 
     /// Whether a text can be one of its values.
     pub(crate) fn takes(&self, value: &str) -> bool {
+        if let Some(schema) = &self.schema {
+            return schema::takes(schema, value);
+        }
         self.kind.takes(value) && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(value))
     }
 
@@ -366,7 +383,8 @@ fn declare(
     };
     let choices = synopsis.choices.iter().filter_map(choice).collect();
     let error = given.and_then(|given| given.error.clone());
-    Declaration { flags, given: given.is_some(), error, choices, words, contradictions }
+    let schema = given.and_then(|given| given.schema.clone());
+    Declaration { flags, given: given.is_some(), schema, error, choices, words, contradictions }
 }
 
 /// Compares a flag of the frontmatter with the facts of the section and with Usage.

@@ -12,6 +12,7 @@ pub fn usage(name: &str, flags: &[Flag]) -> String {
             Type::OneOf(words) => Some(words.join("|")),
             Type::Integer { .. } | Type::Number { .. } => Some("n".to_owned()),
             Type::Date { .. } => Some("YYYY-MM-DD".to_owned()),
+            Type::Json(_) => Some("json".to_owned()),
             _ => Some(flag.name().to_owned()),
         };
         let several = if flag.several { "..." } else { "" };
@@ -61,6 +62,7 @@ fn facts(flag: &Flag) -> String {
                 facts.push("one line".to_owned());
             }
         }
+        Type::Json(structure) => facts.push(format!("JSON: {structure}")),
         Type::Unknown | Type::Value => {}
     }
     if let Some(pattern) = &flag.pattern {

@@ -31,7 +31,8 @@ impl Type {
             Type::Email => email(value),
             Type::Url => url(value),
             Type::Switch => matches!(value, "true" | "false"),
-            Type::Unknown | Type::Value => true,
+            // Its schema says more.
+            Type::Json(_) | Type::Unknown | Type::Value => true,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::page::slip::{nearest, plain};
 use crate::value::Value;
 
 /// The fields that a slip can mean.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "aliases",
     "author",
     "compatibility",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 32] = [
     "examples",
     "flags",
     "handler",
+    "input_schema",
     "job",
     "license",
     "max_running",

@@ -10,6 +10,7 @@
 
 pub mod examples;
 mod flags;
+mod input_schema;
 pub mod misspelt;
 pub(crate) mod place;
 pub mod restrictions;

@@ -15,6 +15,9 @@ defmodule Skillbook.Tools.Schema do
   @spec object(Declaration.t() | nil, boolean()) :: map()
   def object(nil, _closed), do: %{"type" => "object", "properties" => %{}}
 
+  # As its author wrote it.
+  def object(%Declaration{schema: %{} = schema}, _closed), do: Map.put(schema, "type", "object")
+
   def object(%Declaration{flags: flags}, closed) do
     # `--help` asks for the page and belongs to every command.
     flags = Enum.reject(flags, &(&1.name == "help"))
@@ -27,9 +30,31 @@ defmodule Skillbook.Tools.Schema do
     |> put("additionalProperties", true, unnamed != [])
   end
 
+  @doc """
+  The properties of a schema whose names vendors do not allow, with the names of their flags.
+  """
+  @spec renamed(Declaration.t() | nil) :: %{optional(String.t()) => String.t()}
+  def renamed(%Declaration{schema: %{}, flags: flags}) do
+    for %{property: property, names: names} <- flags,
+        not (property =~ @property),
+        name = Enum.find(names, &(&1 =~ @property)),
+        into: %{},
+        do: {property, name}
+  end
+
+  def renamed(_declaration), do: %{}
+
   @doc "Returns the name of the property for a flag."
   @spec name(String.t()) :: String.t()
   def name(flag), do: String.replace(flag, "-", "_")
+
+  defp property(%Flag{schema: %{} = schema} = flag) do
+    described = Hidden.visible(flag.description)
+
+    schema
+    |> moved("#/properties/" <> name(flag.name))
+    |> put("description", described, described != "")
+  end
 
   defp property(%Flag{} = flag) do
     type = if flag.several, do: %{"type" => "array", "items" => item(flag)}, else: type(flag)
@@ -39,6 +64,20 @@ defmodule Skillbook.Tools.Schema do
     |> put("description", Hidden.visible(flag.description), flag.description != "")
     |> put("default", default, default != nil)
   end
+
+  # The references of a schema that is no longer the root.
+  defp moved(%{} = schema, place) do
+    Map.new(schema, fn
+      {"$ref", "#" <> pointer} when pointer == "" or binary_part(pointer, 0, 1) == "/" ->
+        {"$ref", place <> pointer}
+
+      {key, value} ->
+        {key, moved(value, place)}
+    end)
+  end
+
+  defp moved(list, place) when is_list(list), do: Enum.map(list, &moved(&1, place))
+  defp moved(value, _place), do: value
 
   defp type(%Flag{type: :switch}), do: %{"type" => "boolean"}
 

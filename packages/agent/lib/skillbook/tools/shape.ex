@@ -3,6 +3,10 @@ defmodule Skillbook.Tools.Shape do
   # Writes tools in the formats of vendors. Each accepts another part of JSON Schema, and refuses
   # a whole request for one keyword that it does not know. So a format names the keywords that it
   # keeps; every other one is dropped. The command checks all values in any case.
+  #
+  # The schema of a page or of an MCP server may have all of JSON Schema. Vendors that read JSON
+  # Schema itself get it as it is, but for the names of its properties and what no vendor allows
+  # beside them: alternatives of the whole object.
 
   alias Skillbook.Support.JSON
   alias Skillbook.Tool
@@ -15,29 +19,6 @@ defmodule Skillbook.Tools.Shape do
   def all, do: @all
 
   @spec of(Tool.t(), t()) :: map()
-  def of(%Tool{} = tool, :openai), do: function(tool, %{"parameters" => tool.schema})
-  def of(%Tool{} = tool, :llama), do: function(tool, %{"parameters" => llama(tool.schema)})
-
-  def of(%Tool{} = tool, :openai_strict), do: function(tool, strict_fields(tool.schema))
-
-  def of(%Tool{} = tool, :openai_responses) do
-    %{"type" => "function", "name" => tool.name, "description" => tool.description}
-    |> Map.merge(strict_fields(tool.schema))
-  end
-
-  def of(%Tool{} = tool, :anthropic),
-    do: %{"name" => tool.name, "description" => tool.description, "input_schema" => tool.schema}
-
-  def of(%Tool{} = tool, :gemini) do
-    declaration = %{"name" => tool.name, "description" => tool.description}
-
-    # It refuses an object without properties.
-    case gemini(tool.schema) do
-      %{"properties" => properties} when properties == %{} -> declaration
-      schema -> Map.put(declaration, "parameters", schema)
-    end
-  end
-
   def of(%Tool{} = tool, :mcp) do
     definition = %{
       "name" => tool.name,
@@ -48,6 +29,110 @@ defmodule Skillbook.Tools.Shape do
 
     if tool.title, do: Map.put(definition, "title", tool.title), else: definition
   end
+
+  def of(%Tool{} = tool, shape), do: vendor(%{tool | schema: allowed(tool)}, shape)
+
+  defp vendor(tool, :openai), do: function(tool, %{"parameters" => tool.schema})
+  defp vendor(tool, :llama), do: function(tool, %{"parameters" => llama(tool.schema)})
+
+  defp vendor(tool, :openai_strict), do: function(tool, strict_fields(tool.schema))
+
+  defp vendor(tool, :openai_responses) do
+    %{"type" => "function", "name" => tool.name, "description" => tool.description}
+    |> Map.merge(strict_fields(tool.schema))
+  end
+
+  defp vendor(tool, :anthropic),
+    do: %{"name" => tool.name, "description" => tool.description, "input_schema" => tool.schema}
+
+  defp vendor(tool, :gemini) do
+    declaration = %{"name" => tool.name, "description" => tool.description}
+
+    if rich?(tool.schema, ["anyOf"]) do
+      Map.put(declaration, "parametersJsonSchema", tool.schema)
+    else
+      # It refuses an object without properties.
+      case gemini(tool.schema) do
+        %{"properties" => properties} when properties == %{} -> declaration
+        schema -> Map.put(declaration, "parameters", schema)
+      end
+    end
+  end
+
+  @combined ~w(allOf anyOf oneOf not if then else)
+
+  # The schema of a tool that is no declaration of flags, without what no vendor allows.
+  defp allowed(%Tool{schema: schema, renamed: renamed}) do
+    properties =
+      for {name, property} <- properties(schema, schema, 2),
+          into: %{},
+          do: {Map.get(renamed, name, name), if(property == true, do: %{}, else: property)}
+
+    required = for name <- List.wrap(schema["required"]), do: Map.get(renamed, name, name)
+
+    schema =
+      schema |> Map.drop(["$schema", "$id" | @combined]) |> Map.put("properties", properties)
+
+    if required == [], do: schema, else: Map.put(schema, "required", required)
+  end
+
+  # With those of its parts and alternatives, which are dropped.
+  defp properties(schema, root, depth) do
+    parts =
+      if depth == 0,
+        do: [],
+        else: Enum.flat_map(@combined -- ["not", "if"], &List.wrap(schema[&1]))
+
+    parts
+    |> Enum.map(&referred(&1, root))
+    |> Enum.filter(&is_map/1)
+    |> Enum.reduce(%{}, &Map.merge(&2, properties(&1, root, depth - 1)))
+    |> Map.merge(with %{} = own <- schema["properties"], do: own, else: (_ -> %{}))
+  end
+
+  defp referred(%{"$ref" => "#/" <> pointer}, root) when is_binary(pointer) do
+    pointer
+    |> String.split("/")
+    |> Enum.reduce(root, fn
+      key, %{} = schema -> schema[key]
+      _key, _other -> nil
+    end)
+  end
+
+  defp referred(schema, _root), do: schema
+
+  # Keywords without which a schema means something else. Flags have none of them.
+  @structural ~w($ref $dynamicRef oneOf allOf not if prefixItems patternProperties propertyNames
+                 dependentSchemas contains unevaluatedProperties unevaluatedItems)
+
+  # Whether a schema has structures that formats of less than JSON Schema cannot show.
+  defp rich?(schema, more \\ [])
+
+  defp rich?(%{} = schema, more) do
+    Enum.any?(schema, fn
+      {"properties", %{} = properties} ->
+        Enum.any?(properties, fn {_name, schema} -> below?(schema, more) end)
+
+      {"items", items} ->
+        below?(items, more)
+
+      {"anyOf", schemas} when is_list(schemas) ->
+        "anyOf" in more or Enum.any?(schemas, &below?(&1, more))
+
+      {key, _value} ->
+        key in @structural
+    end)
+  end
+
+  defp rich?(_schema, _more), do: true
+
+  # A value that is an object of any keys.
+  defp below?(%{"additionalProperties" => more}, _keys) when more != false, do: true
+
+  defp below?(%{"type" => "object"} = schema, _) when not is_map_key(schema, "properties"),
+    do: true
+
+  defp below?(schema, more), do: rich?(schema, more)
 
   defp function(tool, fields) do
     function = Map.merge(%{"name" => tool.name, "description" => tool.description}, fields)
@@ -68,7 +153,7 @@ defmodule Skillbook.Tools.Shape do
   @max_size 120_000
 
   defp strict_fields(schema) do
-    strict = if strict?(schema), do: strict(schema)
+    strict = if strict?(schema) and not rich?(schema), do: strict(schema)
 
     if strict && fits?(strict),
       do: %{"parameters" => strict, "strict" => true},
@@ -171,7 +256,8 @@ defmodule Skillbook.Tools.Shape do
   # that it cannot read.
 
   @llama ~w(type description enum items anyOf properties required additionalProperties format
-            pattern minimum maximum minItems maxItems maxLength minLength)
+            pattern minimum maximum minItems maxItems maxLength minLength const oneOf allOf
+            prefixItems $ref $defs definitions)
   @llama_formats ~w(date date-time time uuid)
   @max_repeats 100
   # Numbers of its older versions have 32 bits.
@@ -285,11 +371,15 @@ defmodule Skillbook.Tools.Shape do
       {"properties", properties} ->
         {"properties", Map.new(properties, fn {name, schema} -> {name, shape.(schema)} end)}
 
-      {"items", items} when is_map(items) ->
-        {"items", shape.(items)}
+      {keyword, schemas} when keyword in ["$defs", "definitions"] and is_map(schemas) ->
+        {keyword, Map.new(schemas, fn {name, schema} -> {name, shape.(schema)} end)}
 
-      {"anyOf", schemas} ->
-        {"anyOf", Enum.map(schemas, shape)}
+      {keyword, %{} = schema} when keyword in ["items", "additionalProperties"] ->
+        {keyword, shape.(schema)}
+
+      {keyword, schemas}
+      when keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] and is_list(schemas) ->
+        {keyword, Enum.map(schemas, &if(is_map(&1), do: shape.(&1), else: %{}))}
 
       other ->
         other

@@ -12,6 +12,7 @@ defmodule Skillbook.Tool do
     * `:description` - text for the model, at most 1,024 characters
     * `:schema` - the arguments as JSON Schema, draft 2020-12: a map with string keys. The formats
       of some vendors have less of it
+    * `:renamed` - other names of its properties, for vendors that do not allow their own
     * `:reads` - whether it only reads; calls of such tools may run at the same time
     * `:entry` - the name of its entry; `nil` for `get_skill` and `run_command`
 
@@ -29,10 +30,11 @@ defmodule Skillbook.Tool do
           title: String.t() | nil,
           description: String.t(),
           schema: map(),
+          renamed: %{optional(String.t()) => String.t()},
           reads: boolean(),
           entry: String.t() | nil
         }
 
   @enforce_keys [:name, :description, :schema]
-  defstruct [:name, :title, :description, :schema, :entry, reads: false]
+  defstruct [:name, :title, :description, :schema, :entry, renamed: %{}, reads: false]
 end

@@ -22,6 +22,7 @@ defmodule Skillbook.Tools.ShapeTest do
     case Tools.shape(tool, shape) do
       %{"function" => %{"parameters" => schema}} -> schema
       %{"parameters" => schema} -> schema
+      %{"parametersJsonSchema" => schema} -> schema
       %{"input_schema" => schema} -> schema
       %{"inputSchema" => schema} -> schema
       %{} -> nil
@@ -96,7 +97,7 @@ defmodule Skillbook.Tools.ShapeTest do
        %{
          "anyOf" => [number("integer", [{"minimum", 1}]), text(), null],
          "description" => "D"
-       }, number("integer", [{"minimum", 1}, {"description", "D"}]),
+       }, %{"anyOf" => [number("integer", [{"minimum", 1}]), text()], "description" => "D"},
        %{"anyOf" => [number("integer", [{"minimum", 1}]), text()], "description" => "D"}},
       # Lists
       {several, null(several), several, several},

@@ -3,7 +3,7 @@ defmodule Skillbook.Tools.VendorsTest do
   # the built-in commands, of files, and of random declarations.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Catalog, Declaration, Flag, Grammar, Source, Tool, Tools, View}
+  alias Skillbook.{Catalog, Declaration, Flag, Grammar, Skill, Source, Tool, Tools, View}
   alias Skillbook.Support.JSON
   alias Skillbook.Test.{HTTPServer, Vendors}
   alias Skillbook.Tools.Schema
@@ -95,10 +95,79 @@ defmodule Skillbook.Tools.VendorsTest do
   defp default(%{type: :text}), do: Enum.random([[], ["x"]])
   defp default(_flag), do: []
 
+  # A tool for each construct of JSON Schema, as an MCP server or a page has it.
+  @constructs %{
+    "object" => %{"type" => "object", "properties" => %{"a" => %{"type" => "string"}}},
+    "open" => %{"type" => "object"},
+    "values" => %{"type" => "object", "additionalProperties" => %{"type" => "integer"}},
+    "list" => %{"type" => "array", "items" => %{"type" => "object", "required" => ["a"]}},
+    "tuple" => %{"type" => "array", "prefixItems" => [%{"type" => "string"}, true]},
+    "nullable" => %{"anyOf" => [%{"type" => "string"}, %{"type" => "null"}], "default" => nil},
+    "types" => %{"type" => ["integer", "null"], "minimum" => 1},
+    "one" => %{"oneOf" => [%{"const" => "a"}, %{"type" => "number", "multipleOf" => 0.5}]},
+    "both" => %{"allOf" => [%{"type" => "string"}, %{"minLength" => 2, "pattern" => "^a"}]},
+    "numbers" => %{"enum" => [1, 2.5, nil, "x"]},
+    "reference" => %{"$ref" => "#/$defs/node"},
+    "not" => %{"not" => %{"type" => "string"}},
+    "if" => %{"if" => %{"type" => "string"}, "then" => %{"maxLength" => 9}, "else" => true},
+    "patterns" => %{"type" => "object", "patternProperties" => %{"^x" => %{"type" => "null"}}},
+    "format" => %{"type" => "string", "format" => "uuid", "maxLength" => 36},
+    "any" => true
+  }
+
+  defp rich do
+    node = %{
+      "type" => "object",
+      "properties" => %{
+        "children" => %{"type" => "array", "items" => %{"$ref" => "#/$defs/node"}}
+      }
+    }
+
+    skills =
+      for {name, property} <- @constructs do
+        Skill.new!(
+          name: "rich.#{name}",
+          description: "Has #{name}",
+          input_schema: %{
+            "$schema" => "https://json-schema.org/draft/2020-12/schema",
+            "type" => "object",
+            "properties" => %{"x" => property, "$filter" => property, "größe" => property},
+            "required" => ["x", "$filter"],
+            "allOf" => [%{"anyOf" => [%{"required" => ["x"]}, %{"required" => ["größe"]}]}],
+            "$defs" => %{"node" => node}
+          },
+          run: fn _arguments, _context -> :ok end
+        )
+      end
+
+    {:ok, catalog} = Catalog.load(skills)
+    tools = Tools.list(View.all(catalog))
+    for %{entry: "rich." <> _} = tool <- tools, do: tool
+  end
+
   defp all, do: builtin() ++ files() ++ random()
 
+  test "a schema goes to models as it is, but for what no vendor allows" do
+    for %{entry: "rich." <> name} = tool <- rich() do
+      property = @constructs[name]
+      allowed = if property == true, do: %{}, else: property
+      assert parameters(tool, :mcp)["properties"]["größe"] == property
+      assert parameters(tool, :mcp)["required"] == ["x", "$filter"]
+
+      for shape <- [:openai, :anthropic] do
+        schema = parameters(tool, shape)
+        assert schema["properties"] == %{"x" => allowed, "filter" => allowed, "gr--e" => allowed}
+        assert schema["required"] == ["x", "filter"]
+        assert schema["$defs"] == parameters(tool, :mcp)["$defs"]
+        assert object?(schema) and not is_map_key(schema, "allOf")
+      end
+    end
+  end
+
   test "the vendors' types take them" do
-    for {vendor, shapes} <- @shapes, shape <- shapes, tools <- [builtin(), files(), random()] do
+    for {vendor, shapes} <- @shapes,
+        shape <- shapes,
+        tools <- [builtin(), files(), random(), rich()] do
       assert tools != []
       definitions = Enum.map(tools, &Tools.shape(&1, shape))
       assert {shape, Vendors.refused_tools(vendor, definitions)} == {shape, []}
@@ -205,7 +274,7 @@ defmodule Skillbook.Tools.VendorsTest do
     end
 
     test "makes a grammar of each" do
-      assert refused(for tool <- all(), do: parameters(tool, :llama)) == []
+      assert refused(for tool <- all() ++ rich(), do: parameters(tool, :llama)) == []
     end
 
     test "reads the grammar of the built-in commands" do

@@ -32,8 +32,7 @@ defmodule Skillbook.MCP.ClientJudgesTest do
     {"sep-2640-client-verify-frontmatter", nil, :passes},
     # Streams are not resumed; a call that was cut off is an error that the model sees.
     {"sse-retry", nil, :fails},
-    # A command has flags, and no copy of the schema to send back.
-    {"json-schema-2020-12-preservation", "2026-07-28", :fails}
+    {"json-schema-2020-12-preservation", "2026-07-28", :passes}
   ]
 
   setup_all do

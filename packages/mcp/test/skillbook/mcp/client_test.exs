@@ -451,10 +451,11 @@ defmodule Skillbook.MCP.ClientTest do
                ~s("tags": ["a", "b"], "text": "a b"}])
 
     assert text(book, "docs.all_types --text a --nested {") ==
-             "the MCP server docs: expected JSON as --nested"
+             ~s(--nested must be JSON: object, got "{")
 
     assert {:ok, page} = Client.read(book, "docs.all_types")
-    assert page =~ ~r/^  nested:\n    type: text\n    empty: true\n    description: As JSON\.$/m
+    assert page =~ ~s("nested":{"type":"object"})
+    assert text(book, "get_skill: docs.all_types") =~ ~r/^--nested +JSON: object$/m
 
     assert text(book, "docs.all_types --text a --limit x") =~ "limit"
     assert text(book, "docs.all_types") =~ "text"
@@ -502,13 +503,22 @@ defmodule Skillbook.MCP.ClientTest do
     end
   end
 
-  for lie <- ~w(tool_flags tool_help tool_labels tool_same_flag) do
-    test "properties that cannot be flags are one JSON object: #{lie}", %{address: address} do
-      book = book(address <> "/" <> unquote(lie), approve: :all)
-      assert text(book, ~s(docs.x --arguments '{"help": "me"}')) =~ ~s(| ["x", {"help": "me"}])
+  @spelled [
+    {"tool_flags", "--a-b me", %{"a b" => "me"}},
+    {"tool_help", "--help-2 me", %{"help" => "me"}},
+    {"tool_labels", "--visibility_labels me --include_in_prompt",
+     %{"include_in_prompt" => true, "visibility_labels" => ["me"]}},
+    {"tool_same_flag", "--a-b one --a_b-2 two", %{"a-b" => "one", "a_b" => "two"}}
+  ]
 
-      assert text(book, "docs.x --arguments 7") ==
-               "the MCP server docs: expected a JSON object as --arguments"
+  for {lie, flags, arguments} <- @spelled do
+    test "properties that cannot be flags have a spelling of their own: #{lie}",
+         %{address: address} do
+      book = book(address <> "/" <> unquote(lie), approve: :all)
+      arguments = Skillbook.Support.JSON.encode(unquote(Macro.escape(arguments)))
+      spaced = arguments |> String.replace(":", ": ") |> String.replace(",", ", ")
+      assert text(book, "docs.x #{unquote(flags)}") =~ spaced
+      assert text(book, "docs.x #{arguments}") =~ spaced
     end
   end
 

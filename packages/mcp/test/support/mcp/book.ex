@@ -13,6 +13,33 @@ defmodule Skillbook.Test.MCPBook do
     data: "This is an embedded resource content."
   }
   @pages Path.expand("pages", __DIR__)
+  # With the keywords that the suite looks for.
+  @schema %{
+    "$schema" => "https://json-schema.org/draft/2020-12/schema",
+    "type" => "object",
+    "$defs" => %{
+      "address" => %{
+        "$anchor" => "addressDef",
+        "type" => "object",
+        "properties" => %{"street" => %{"type" => "string"}, "city" => %{"type" => "string"}}
+      }
+    },
+    "properties" => %{
+      "name" => %{"type" => "string"},
+      "address" => %{"$ref" => "#/$defs/address"},
+      "contactMethod" => %{"type" => "string", "enum" => ["phone", "email"]},
+      "phone" => %{"type" => "string"},
+      "email" => %{"type" => "string"}
+    },
+    "allOf" => [%{"anyOf" => [%{"required" => ["phone"]}, %{"required" => ["email"]}]}],
+    "if" => %{
+      "properties" => %{"contactMethod" => %{"const" => "phone"}},
+      "required" => ["contactMethod"]
+    },
+    "then" => %{"required" => ["phone"]},
+    "else" => %{"required" => ["email"]},
+    "additionalProperties" => false
+  }
 
   @doc "Starts the book. Its profile `ann` is asked before a command changes something."
   def start(name, options \\ []) do
@@ -68,6 +95,15 @@ defmodule Skillbook.Test.MCPBook do
       command("streaming_elicitation", [effects: :write], fn _flags, _context ->
         {:ok, "Done."}
       end),
+      Skill.new!(
+        name: "test.json_schema",
+        tool: "json_schema_2020_12_tool",
+        aliases: ["json_schema_2020_12_tool"],
+        description: "A tool of the suite",
+        effects: :read,
+        input_schema: @schema,
+        run: fn arguments, _context -> {:ok, inspect(arguments)} end
+      ),
       # Commands whose caller is asked first.
       asked("elicitation", message: :text),
       asked("input_required_result_elicitation"),

@@ -38,6 +38,10 @@ case scenario do
     {:ok, %{"toolCalls" => calls}} = JSON.decode(System.fetch_env!("MCP_CONFORMANCE_CONTEXT"))
     for %{"name" => name, "arguments" => arguments} <- calls, do: call.(name, arguments)
 
+  "json-schema-2020-12-preservation" ->
+    {:ok, declaration} = Skillbook.View.flags(view, "suite.json_schema_2020_12_tool")
+    call.("json_schema_echo", %{"schema" => declaration.schema})
+
   "sep-2640-client-no-prefetch" ->
     IO.inspect(Client.offers(:suite))
 

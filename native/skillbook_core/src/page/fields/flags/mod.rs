@@ -18,9 +18,10 @@ use strsim::jaro_winkler;
 use super::place::line_of;
 use super::typed::{describe, meant_flag};
 use super::FieldReader;
-use crate::page::declaration::{flag_name, Flag, Given, Pattern, Positional, Type};
+use crate::page::declaration::{flag_name, schema, Flag, Given, Pattern, Positional, Type};
 use crate::page::diagnostic::{limit, Code, Diagnostic, Fix, Severity, MAX_PER_CODE};
 use crate::page::frontmatter;
+use crate::schema::{json as schema_json, Schema};
 use crate::text::line::push_line;
 use crate::value::Value;
 
@@ -39,10 +40,11 @@ const LONGEST_TEXT: i64 = 1_000_000;
 const CLOSE: f64 = 0.85;
 
 /// The end of every message.
-const CLOSED: &str = "; the command does not run, because it might take values that its author \
+pub(super) const CLOSED: &str =
+    "; the command does not run, because it might take values that its author \
                       meant to refuse";
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "type",
     "values",
     "min",
@@ -58,9 +60,10 @@ const KEYS: [&str; 15] = [
     "description",
     "aliases",
     "positional",
+    "schema",
 ];
 
-const TYPES: &str = "text, integer, number, boolean, one_of, date, datetime, email or url";
+const TYPES: &str = "text, integer, number, boolean, one_of, date, datetime, email, url or json";
 
 /// A type by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,10 +77,11 @@ enum Kind {
     Datetime,
     Email,
     Url,
+    Json,
 }
 
 /// The types by their names, the right one first.
-const KINDS: [(Kind, &[&str]); 9] = [
+const KINDS: [(Kind, &[&str]); 10] = [
     (Kind::Text, &["text", "string", "str"]),
     (Kind::Integer, &["integer", "int", "whole number"]),
     (Kind::Number, &["number", "float", "decimal"]),
@@ -87,6 +91,7 @@ const KINDS: [(Kind, &[&str]); 9] = [
     (Kind::Datetime, &["datetime", "date-time", "timestamp", "time"]),
     (Kind::Email, &["email", "e-mail"]),
     (Kind::Url, &["url", "uri"]),
+    (Kind::Json, &["json"]),
 ];
 
 impl Kind {
@@ -104,6 +109,9 @@ impl FieldReader<'_> {
     /// The flags of the field. `found` are the findings of the block's reader: a key that occurs
     /// twice below `flags` is an error here.
     pub(crate) fn flags(&mut self, found: &[Diagnostic], repeated: &[String]) -> Option<Given> {
+        if let Some(given) = self.input_schema() {
+            return Some(given);
+        }
         let mut reader =
             FlagReader { fields: self, given: Given::default(), names: FxHashSet::default() };
         let Some(value) = reader.fields.data.get(FLAGS) else {
@@ -163,7 +171,12 @@ impl FlagReader<'_, '_> {
                         let hint = format!("write for example {name}: {{values: [low, high]}}");
                         self.refuse(&[name], message, &hint);
                     }
-                    Some(kind) => flag.kind = plain(kind),
+                    Some(kind) => {
+                        flag.kind = plain(kind);
+                        if kind == Kind::Json {
+                            flag.schema = Schema::new(serde_json::Value::Bool(true)).ok();
+                        }
+                    }
                     None => {}
                 }
                 self.given.flags.push(flag);
@@ -201,6 +214,7 @@ impl FlagReader<'_, '_> {
         }
         let spec = Spec { name, pairs };
         flag.kind = self.type_of(&spec);
+        flag.schema = self.schema(&spec);
         flag.pattern = self.pattern(&spec, &flag.kind);
         flag.required = self.boolean(&spec, "required").unwrap_or(false);
         flag.several = self.boolean(&spec, "repeatable").unwrap_or(false);
@@ -215,6 +229,17 @@ impl FlagReader<'_, '_> {
         if flag.several && flag.kind == Type::Switch {
             let message = format!("expected one value for --{name}, which is a boolean");
             self.refuse(&[name, "repeatable"], message, "leave out `repeatable`");
+        }
+        if let Some(schema) = flag.schema.clone() {
+            if flag.several {
+                let message = format!("expected no `repeatable` for --{name}, which has a schema");
+                self.refuse(&[name, "repeatable"], message, "write a schema with type: array");
+            }
+            let described = std::mem::take(&mut flag.description);
+            schema::describe(&schema, &mut flag);
+            if !described.is_empty() {
+                flag.description = described;
+            }
         }
         for alias in self.texts(&spec, "aliases").unwrap_or_default() {
             self.name(name, &alias);
@@ -289,6 +314,7 @@ impl FlagReader<'_, '_> {
         let kind = match named {
             Some(kind) => kind,
             None if spec.get("values").is_some() => Kind::OneOf,
+            None if spec.get("schema").is_some() => Kind::Json,
             None if is_number => {
                 let message = format!("expected a type for --{}, which has bounds", spec.name);
                 let hint = "write type: integer or type: number; a text has max_length";
@@ -322,7 +348,7 @@ impl FlagReader<'_, '_> {
 
     /// Refuses keys that say nothing about values of this type.
     fn only_for(&mut self, spec: &Spec<'_>, kind: Kind) {
-        let rules: [(&str, &[Kind], &str); 8] = [
+        let rules: [(&str, &[Kind], &str); 9] = [
             ("values", &[Kind::OneOf], "leave out `type`, or write type: one_of"),
             ("min", &[Kind::Integer, Kind::Number], "write type: integer or type: number"),
             ("max", &[Kind::Integer, Kind::Number], "a text has max_length"),
@@ -331,6 +357,7 @@ impl FlagReader<'_, '_> {
             ("empty", &[Kind::Text], "leave it out"),
             ("pattern", &[Kind::Text], "leave it out, or write type: text"),
             ("words", &[Kind::Date], "leave it out, or write type: date"),
+            ("schema", &[Kind::Json], "leave out `type`, or write type: json"),
         ];
         let Some((_, names)) = KINDS.iter().find(|(own, _)| *own == kind) else { return };
         for (key, kinds, hint) in rules {
@@ -338,6 +365,25 @@ impl FlagReader<'_, '_> {
                 let message =
                     format!("expected no `{key}` for --{}, whose type is {}", spec.name, names[0]);
                 self.refuse(&[spec.name, key], message, hint);
+            }
+        }
+    }
+
+    /// The schema of a value in JSON: any value, if the flag has none of its own.
+    fn schema(&mut self, spec: &Spec<'_>) -> Option<Schema> {
+        let read = match spec.get("schema") {
+            Some(field) => Schema::of_field(field),
+            None => match spec.get("type").and_then(Value::as_str).and_then(Kind::named) {
+                Some((Kind::Json, _)) => Schema::new(serde_json::Value::Bool(true)),
+                _ => return None,
+            },
+        };
+        match read {
+            Ok(schema) => Some(schema),
+            Err(message) => {
+                let message = format!("{message} in `schema` of --{}", spec.name);
+                self.refuse(&[spec.name, "schema"], message, "write a JSON Schema");
+                None
             }
         }
     }
@@ -411,13 +457,17 @@ impl FlagReader<'_, '_> {
     }
 
     fn default(&mut self, spec: &Spec<'_>, flag: &mut Flag) {
+        let is_json = flag.schema.is_some();
         let text = |value: &Value| match value {
             Value::Str(text) => Some(text.clone()),
+            Value::List(_) | Value::Map(_) if is_json => Some(schema_json(value).to_string()),
             other => other.plain(),
         };
         let default: Option<Vec<String>> = match spec.get("default") {
             None | Some(Value::Null) => return,
-            Some(Value::List(items)) if flag.several => items.iter().map(text).collect(),
+            Some(Value::List(items)) if flag.several && !is_json => {
+                items.iter().map(text).collect()
+            }
             Some(value) => text(value).map(|text| vec![text]),
         };
         let default = match (default, spec.get("default")) {
@@ -625,6 +675,7 @@ fn plain(kind: Kind) -> Type {
         Kind::Datetime => Type::Datetime,
         Kind::Email => Type::Email,
         Kind::Url => Type::Url,
+        Kind::Json => Type::Json("any value".to_owned()),
     }
 }
 

@@ -152,22 +152,22 @@ fn closes_a_declaration_with_a_mistake() {
         (
             "flags:\n  x: list",
             "4:3",
-            "expected the type text, integer, number, boolean, one_of, date, datetime, email or \
-          url for --x, got \"list\"",
+            "expected the type text, integer, number, boolean, one_of, date, datetime, email, \
+          url or json for --x, got \"list\"",
             "write the type of one value, and repeatable: true",
         ),
         (
             "flags:\n  x:\n    type: intger",
             "5:5",
-            "expected the type text, integer, number, boolean, one_of, date, datetime, email or \
-          url for --x, got \"intger\"",
+            "expected the type text, integer, number, boolean, one_of, date, datetime, email, \
+          url or json for --x, got \"intger\"",
             "write for example type: integer",
         ),
         (
             "flags: {x: {type: 5}}",
             "3:13",
-            "expected text, integer, number, boolean, one_of, date, datetime, email or url for \
-          `type` of --x, got the number 5",
+            "expected text, integer, number, boolean, one_of, date, datetime, email, url or \
+          json for `type` of --x, got the number 5",
             "write for example type: integer",
         ),
         (

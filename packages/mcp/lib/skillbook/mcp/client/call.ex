@@ -12,11 +12,11 @@ defmodule Skillbook.MCP.Client.Call do
   # Milliseconds before the time limit of the handler, to tell an older server.
   @margin 250
 
-  @spec run(Settings.t(), map(), Context.t()) :: {:ok, Result.t()} | {:error, Exception.t()}
-  def run(settings, flags, %Context{entry: entry} = context) do
+  @spec run(Settings.t(), Skillbook.Flags.t(), Context.t()) ::
+          {:ok, Result.t()} | {:error, Exception.t()}
+  def run(settings, arguments, %Context{entry: entry} = context) do
     # A page of another source may name this handler; it has no tool.
-    with {:ok, tool} <- tool(settings, entry),
-         {:ok, arguments} <- arguments(settings, tool, flags) do
+    with {:ok, tool} <- tool(settings, entry) do
       params = %{"name" => tool.tool, "arguments" => arguments}
 
       options = [
@@ -38,11 +38,6 @@ defmodule Skillbook.MCP.Client.Call do
       _ ->
         Session.error(settings, :changed, "the tool #{entry.name} is not there any more")
     end
-  end
-
-  defp arguments(settings, tool, flags) do
-    with {:error, reason} <- Tools.arguments(tool, flags),
-         do: Session.error(settings, :declined, reason)
   end
 
   defp deadline(settings, %{timeout: nil}), do: Session.deadline(settings)

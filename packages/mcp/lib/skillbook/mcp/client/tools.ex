@@ -3,35 +3,30 @@ defmodule Skillbook.MCP.Client.Tools do
   # Makes a command of a tool: `label.tool`. Its page has only fields that are written here; texts
   # of the server are quoted in it.
   #
-  # A property of the input schema becomes a flag. Of the schema only types and lists of words
-  # count, since the server checks its input itself; other properties are JSON in a text.
+  # Its `input_schema` is the server's, so a property becomes a flag, and a call has the arguments
+  # that the schema allows.
 
   alias Skillbook.MCP.Client.{HTTP, Settings}
   alias Skillbook.Package.Publish
-  alias Skillbook.Support.{External, JSON, UntilError}
   alias Skillbook.Frontmatter
+  alias Skillbook.Support.{External, JSON, UntilError}
 
   @max_name 128
   @max_definition 262_144
-  @max_flags 100
-  @max_values 500
   @max_description 600
   @max_body 4_000
-  # Flags that have a meaning of their own in every command.
-  @reserved ~w(help json)
 
   @type t :: %__MODULE__{
           tool: String.t(),
           name: String.t(),
           digest: String.t(),
           about: String.t(),
-          flags: %{String.t() => {String.t(), atom()}} | :arguments,
           headers: [{[String.t()], String.t()}],
           page: Skillbook.Source.Code.page()
         }
 
-  @enforce_keys [:tool, :name, :digest, :about, :flags, :headers, :page]
-  defstruct [:tool, :name, :digest, :about, :flags, :headers, :page]
+  @enforce_keys [:tool, :name, :digest, :about, :headers, :page]
+  defstruct [:tool, :name, :digest, :about, :headers, :page]
 
   @doc "Reads the definition of a tool, or says why it cannot be used."
   @spec read(Settings.t(), term()) :: {:ok, t()} | {:error, String.t() | nil, String.t()}
@@ -51,12 +46,11 @@ defmodule Skillbook.MCP.Client.Tools do
         name: "#{settings.label}.#{tool}",
         digest: digest,
         about: text(given["description"]) || text(given["title"]) || "",
-        flags: :arguments,
         headers: headers,
         page: nil
       }
 
-      {:ok, with_page(settings, made, flags(schema), given)}
+      {:ok, %{made | page: page(settings, made, given)}}
     else
       {:error, reason} -> {:error, tool, reason}
     end
@@ -92,80 +86,6 @@ defmodule Skillbook.MCP.Client.Tools do
 
   defp object(%{"type" => "object"}), do: :ok
   defp object(_schema), do: {:error, "expected an inputSchema of the type \"object\""}
-
-  # Flags
-
-  defp flags(schema) do
-    properties = with %{} = map <- schema["properties"], do: map, else: (_ -> %{})
-    required = with list when is_list(list) <- schema["required"], do: list, else: (_ -> [])
-    names = Enum.map(Map.keys(properties), &normalize/1)
-
-    fits? =
-      map_size(properties) <= @max_flags and Enum.uniq(names) == names and
-        Enum.all?(properties, fn {name, schema} ->
-          name =~ ~r/\A[a-z][A-Za-z0-9_-]{0,63}\z/ and normalize(name) not in @reserved and
-            is_map(schema)
-        end)
-
-    if fits? do
-      read = for {name, schema} <- Enum.sort(properties), do: flag(name, schema, name in required)
-      {Enum.map(read, &elem(&1, 0)), Map.new(read, &elem(&1, 1))}
-    else
-      one_flag()
-    end
-  end
-
-  defp one_flag do
-    keys = [{"type", "text"}, {"description", "All arguments as a JSON object"}]
-    {[{"arguments", keys}], :arguments}
-  end
-
-  defp normalize(name), do: name |> String.downcase() |> String.replace("_", "-")
-
-  defp flag(name, schema, required?) do
-    {kind, keys} = type(schema)
-    about = text(schema["description"])
-    json = if kind == :json, do: "As JSON."
-    words = [json, about && External.line(about, 200)] |> Enum.filter(& &1) |> Enum.join(" ")
-
-    keys =
-      keys ++
-        if(required?, do: [{"required", true}], else: []) ++
-        if(words != "", do: [{"description", words}], else: [])
-
-    {{name, keys}, {normalize(name), {name, kind}}}
-  end
-
-  defp type(%{"enum" => values} = schema) do
-    cond do
-      words?(values) -> {:text, [{"values", values}]}
-      schema["type"] == "string" -> {:text, open_text()}
-      true -> {:json, open_text()}
-    end
-  end
-
-  defp type(%{"type" => "string"}), do: {:text, open_text()}
-  defp type(%{"type" => "integer"}), do: {:value, [{"type", "integer"}]}
-  defp type(%{"type" => "number"}), do: {:value, [{"type", "number"}]}
-  defp type(%{"type" => "boolean"}), do: {:value, [{"type", "boolean"}]}
-
-  defp type(%{"type" => "array", "items" => %{"type" => "string"} = items}) do
-    case type(items) do
-      {:text, keys} -> {:list, keys ++ [{"repeatable", true}]}
-      _other -> {:json, open_text()}
-    end
-  end
-
-  defp type(_schema), do: {:json, open_text()}
-
-  defp open_text, do: [{"type", "text"}, {"empty", true}]
-
-  # Words that can be written without quotes, and that do not differ in case alone.
-  defp words?(values) do
-    is_list(values) and values != [] and length(values) <= @max_values and
-      Enum.all?(values, &(is_binary(&1) and &1 =~ ~r/\A[A-Za-z0-9_.-]{1,64}\z/)) and
-      values |> Enum.uniq_by(&normalize/1) |> length() == length(values)
-  end
 
   # Headers that mirror arguments
 
@@ -241,51 +161,9 @@ defmodule Skillbook.MCP.Client.Tools do
     if found == false, do: "false", else: found
   end
 
-  @doc "Makes the tool's arguments of the flags of a call."
-  @spec arguments(t(), map()) :: {:ok, map()} | {:error, String.t()}
-  def arguments(%{flags: :arguments}, flags) do
-    case decode(Map.get(flags, "arguments", "{}")) do
-      {:ok, %{} = arguments} -> {:ok, arguments}
-      _ -> {:error, "expected a JSON object as --arguments"}
-    end
-  end
-
-  def arguments(%{flags: known}, flags) do
-    UntilError.reduce(flags, %{}, fn {flag, value}, arguments ->
-      case known[normalize(flag)] do
-        {name, :json} ->
-          case decode(value) do
-            {:ok, value} -> {:ok, Map.put(arguments, name, value)}
-            :error -> {:error, "expected JSON as --#{name}"}
-          end
-
-        {name, _kind} ->
-          {:ok, Map.put(arguments, name, value)}
-
-        nil ->
-          {:ok, arguments}
-      end
-    end)
-  end
-
-  defp decode(text) when is_binary(text) do
-    with {:error, _error} <- JSON.decode(text), do: :error
-  end
-
-  defp decode(value), do: {:ok, value}
-
   # The page
 
-  # A property with the name of a field that restricts, such as `labels`, cannot be a flag there.
-  defp with_page(settings, made, {declared, flags}, given) do
-    {_path, text, _lines} = page = page(settings, made, declared, given)
-
-    if flags != :arguments and match?({:error, _reason}, Frontmatter.access(text)),
-      do: with_page(settings, made, one_flag(), given),
-      else: %{made | flags: flags, page: page}
-  end
-
-  defp page(settings, made, declared, given) do
+  defp page(settings, made, given) do
     about =
       if made.about == "", do: "no description", else: External.line(made.about, @max_description)
 
@@ -296,7 +174,7 @@ defmodule Skillbook.MCP.Client.Tools do
       {"description", "A tool of #{origin} (external_input): #{about}"},
       {"effects", Atom.to_string(effects(settings, made.tool, given["annotations"]))},
       {"timeout", "#{settings.timeout + 1_000}ms"},
-      {"flags", if(declared == [], do: %{}, else: declared)},
+      {"input_schema", IO.iodata_to_binary(JSON.encode(given["inputSchema"]))},
       {"handler", handler(settings)}
     ]
 

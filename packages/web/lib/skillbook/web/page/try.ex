@@ -493,6 +493,7 @@ defmodule Skillbook.Web.Page.Try do
     do: "A date such as 2026-03-01, or #{Enum.join(words, ", ")}"
 
   defp expected(%{type: :datetime}), do: "A time such as 2026-03-01T08:00:00+01:00"
+  defp expected(%{type: :json, structure: structure}), do: "JSON: #{structure}"
   defp expected(%{type: :text, pattern: pattern}) when pattern != nil, do: "Pattern: #{pattern}"
 
   defp expected(%{type: :one_of, several: true, values: values}),

@@ -1,0 +1,216 @@
+defmodule Skillbook.Flags.StructuredTest do
+  use ExUnit.Case, async: true
+
+  alias Skillbook.{Catalog, Declaration, FlagError, Flags, Skill, View}
+  alias Skillbook.Support.JSON
+
+  @schema %{
+    "type" => "object",
+    "properties" => %{
+      "people" => %{"type" => "array", "items" => %{"$ref" => "#/$defs/person"}},
+      "author" => %{"anyOf" => [%{"type" => "string"}, %{"type" => "null"}], "default" => nil},
+      "mode" => %{"enum" => ["fast", "safe"], "type" => "string"},
+      "place" => %{"enum" => ["New York", "Rome"]},
+      "level" => %{"enum" => [1, 2, 3]},
+      "limit" => %{"type" => "integer", "minimum" => 1, "maximum" => 9},
+      "tags" => %{"type" => "array", "items" => %{"type" => "string"}},
+      "filter" => %{
+        "oneOf" => [
+          %{
+            "type" => "object",
+            "properties" => %{"kind" => %{"const" => "tag"}, "tag" => %{"type" => "string"}},
+            "required" => ["kind", "tag"]
+          },
+          %{
+            "type" => "object",
+            "properties" => %{"kind" => %{"const" => "all"}},
+            "required" => ["kind"],
+            "additionalProperties" => false
+          }
+        ]
+      },
+      "dry run" => %{"type" => "boolean"},
+      "$top" => %{"type" => ["integer", "null"]},
+      "user.name" => %{"type" => "string"},
+      "größe" => %{"type" => "number"},
+      "id" => %{"type" => "string"},
+      "ID" => %{"type" => "string"},
+      "help" => %{"type" => "string"}
+    },
+    "required" => ["people"],
+    "$defs" => %{
+      "person" => %{
+        "type" => "object",
+        "properties" => %{
+          "name" => %{"type" => "string", "minLength" => 1},
+          "friends" => %{"type" => "array", "items" => %{"$ref" => "#/$defs/person"}}
+        },
+        "required" => ["name"],
+        "additionalProperties" => false
+      }
+    }
+  }
+
+  defp view do
+    skill =
+      Skill.new!(
+        name: "crm.add",
+        description: "Adds people",
+        input_schema: @schema,
+        run: fn arguments, _context -> {:ok, JSON.encode(arguments) |> to_string()} end
+      )
+
+    {:ok, catalog} = Catalog.load([skill])
+    View.all(catalog)
+  end
+
+  # What a handler gets, as JSON, or the error.
+  defp run(line, options \\ []) do
+    [result] = Skillbook.run(view(), "```cmd\ncrm.add #{line}\n```", options).results
+    result.content
+  end
+
+  test "a line has the arguments that its words mean" do
+    rows = [
+      {~S(--people '[{"name": "Ann"}]'), %{"people" => [%{"name" => "Ann"}]}},
+      {~S(--people '{"name": "Ann"}'), %{"people" => [%{"name" => "Ann"}]}},
+      {~S(--people {"name": "Ann"}), %{"people" => [%{"name" => "Ann"}]}},
+      {~S('[{"name": "Ann"}]'), %{"people" => [%{"name" => "Ann"}]}},
+      {~S(--people [] --author ann), %{"people" => [], "author" => "ann"}},
+      {~S(--people [] --author null), %{"people" => [], "author" => nil}},
+      {~S(--people [] --author 'Ann B'), %{"people" => [], "author" => "Ann B"}},
+      {~S(--people [] --mode fast), %{"people" => [], "mode" => "fast"}},
+      {~S(--people [] --place "New York"), %{"people" => [], "place" => "New York"}},
+      {~S(--people [] --level 2), %{"people" => [], "level" => 2}},
+      {~S(--people [] --limit 9), %{"people" => [], "limit" => 9}},
+      {~S(--people [] --tags a --tags "b, c"), %{"people" => [], "tags" => ["a", "b, c"]}},
+      {~S(--people [] --tags a b), %{"people" => [], "tags" => ["a", "b"]}},
+      {~S(--people [] --filter '{"kind": "all"}'),
+       %{"people" => [], "filter" => %{"kind" => "all"}}},
+      {~S(--people [] --dry-run), %{"people" => [], "dry run" => true}},
+      {~S(--people [] --dry-run off), %{"people" => [], "dry run" => false}},
+      {~S(--people [] --top 5), %{"people" => [], "$top" => 5}},
+      {~S(--people [] --top null), %{"people" => [], "$top" => nil}},
+      {~S(--people [] --user-name ann), %{"people" => [], "user.name" => "ann"}},
+      {~S(--people [] --größe 1.5), %{"people" => [], "größe" => 1.5}},
+      {~S(--people [] --id a --ID b), %{"people" => [], "id" => "a", "ID" => "b"}},
+      {~S(--people [] --id-2 a --ID b), %{"people" => [], "id" => "a", "ID" => "b"}}
+    ]
+
+    for {line, arguments} <- rows, do: assert({line, run(line)} == {line, json(arguments)})
+  end
+
+  test "members of an object keep their names and values" do
+    for arguments <- [
+          %{"people" => [%{"name" => "Ann", "friends" => [%{"name" => "Bob"}]}]},
+          %{"people" => [], "author" => nil, "$top" => nil, "größe" => 1.5},
+          %{"people" => [], "id" => "a", "ID" => "b", "user.name" => "c", "dry run" => false},
+          %{"people" => [], "level" => 3, "help" => "me"}
+        ] do
+      assert run(json(arguments)) == json(arguments)
+    end
+
+    # As models write them.
+    assert run(~S({"people": "[{\"name\": \"Ann\"}]", "limit": "3", "dry_run": "yes"})) ==
+             json(%{"people" => [%{"name" => "Ann"}], "limit" => 3, "dry run" => true})
+
+    assert run(~S({"people": {"name": "Ann"}, "mode": null, "limit": [4]})) ==
+             json(%{"people" => [%{"name" => "Ann"}], "limit" => 4})
+  end
+
+  test "mistakes have their places, all at once" do
+    rows = [
+      {"--mode fast", "--people is required and missing. Add it as: --people VALUE"},
+      {~S(--people '[{"name": ""}, {"nam": "Ann"}]' --limit 12),
+       ~S(--limit must be a number up to 9, got 12) <>
+         "\n" <>
+         ~S(--people must be a text of at least 1 characters at [0].name, got "") <>
+         "\n--people needs [1].name, which is missing\n" <>
+         "--people has [1].nam, which is unknown. Known: friends, name"},
+      {"--people 7 --mode slow",
+       ~S(--mode must be one of "fast", "safe", got "slow") <>
+         "\n--people must be an object at [0], got 7"},
+      {"--people [] --author",
+       "--author needs a value and has none. Write for example: --author VALUE"},
+      {"--people [] --filter '{}'",
+       ~S(--filter must be JSON: {kind: "tag", tag: text} or {kind: "all"}, got {})},
+      {"--people [] --tags",
+       "--tags needs a value and has none. Write for example: --tags VALUE"},
+      {"--peopel []",
+       "unknown flag --peopel; did you mean --people? Known flags: --top, --ID, --author, " <>
+         "--dry-run, --filter, --größe, --help-2, --id-2, --level, --limit, --mode, --people, " <>
+         "--place, --tags, --user-name"}
+    ]
+
+    for {line, message} <- rows, do: assert({line, run(line)} == {line, message})
+
+    assert run(~S({"people": [{"name": 5}], "mode": "slow"}), json: true) ==
+             ~S("mode" must be one of "fast", "safe", got "slow") <>
+               "\n" <> ~S("people" must be a text at [0].name, got 5)
+  end
+
+  test "a flag can have a schema of its own" do
+    page = """
+    ---
+    name: shop.order
+    description: Orders
+    handler: Shop
+    flags:
+      lines:
+        required: true
+        schema: {type: array, items: {type: object, required: [sku]}, minItems: 1}
+      limit: {type: integer, default: 3}
+      note: json
+    ---
+    Orders.
+    """
+
+    declaration = Declaration.read(page)
+    assert [%{type: :json, structure: "list of object"}, _limit, note] = declaration.flags
+    assert {note.type, note.structure} == {:json, "any value"}
+
+    cast = &Flags.cast_declared(&1, declaration, &2)
+
+    assert cast.(%{"lines" => ~S([{"sku": "A"}])}, []) ==
+             {:ok, %{"lines" => [%{"sku" => "A"}], "limit" => 3}}
+
+    assert cast.(%{"lines" => [%{"sku" => "A"}], "note" => %{"a" => [1]}}, json: true) ==
+             {:ok, %{"lines" => [%{"sku" => "A"}], "limit" => 3, "note" => %{"a" => [1]}}}
+
+    assert {:error, %FlagError{} = error} = cast.(%{"lines" => ~S([{}]), "limit" => "x"}, [])
+
+    assert Exception.message(error) ==
+             "--lines needs [0].sku, which is missing\n" <>
+               ~S(--limit must be a whole number, got "x". Write for example: --limit 10)
+  end
+
+  test "a schema with a mistake refuses every call" do
+    for {field, message} <- [
+          {"input_schema: {type: array}", ~S(expected the type "object" in `input_schema`)},
+          {"input_schema: {properties: {a: {type: strin}}}",
+           "expected one of string, integer, number, boolean, array, object, null for `type`, " <>
+             ~S(got "strin" in `input_schema`)},
+          {"input_schema: '{'",
+           "expected JSON: EOF while parsing an object at line 1 column 1 " <>
+             "in `input_schema`"},
+          {"inputSchema: {type: object}", "expected `input_schema`, got `inputSchema`"},
+          {"input_schema: {type: object}\nflags: {}",
+           "expected `flags` or `input_schema`, got both"},
+          {"flags: {a: {schema: [1]}}", "expected an object, got [1] in `schema` of --a"}
+        ] do
+      page = "---\nname: a.b\ndescription: D\nhandler: H\n#{field}\n---\n"
+      assert {field, Declaration.read(page).error} == {field, message}
+    end
+  end
+
+  test "the page shows the structure" do
+    text = to_string(Skillbook.run(view(), "```cmd\nget_skill: crm.add\n```"))
+
+    assert text =~
+             ~r/^  --people +JSON: list of \{friends\?: list of .*name: text\}, required$/m
+
+    assert text =~ ~r/^  --place +One of: "New York" or "Rome"$/m
+  end
+
+  defp json(value), do: value |> JSON.encode() |> to_string()
+end
