@@ -67,7 +67,8 @@ defmodule Skillbook.Agent do
   refers to the earlier message instead.
 
   An unclosed block of a reply does not run, and the report says so. If the connection breaks
-  during a reply, its closed blocks run and the model is asked to continue from its last words.
+  during a reply, or the server reports that it is overloaded or has failed, its closed blocks run
+  and the model is asked to continue from its last words. The text of the result has all parts.
   The third break in a row ends the run with the error.
 
   A reply may contain text that only looks like commands (see `:notes` of `Skillbook.Report`). If

@@ -485,14 +485,57 @@ defmodule Skillbook.AgentTest do
       assert Enum.map(events(:result), & &1.command) == ["tiny"]
     end
 
+    test "that is continued has its whole text", %{book: book} do
+      for {parts, text} <- [
+            {["I lo", "ve it."], "I love it."},
+            {["One ", "two"], "One two"},
+            {["One.\n\n", "Two."], "One.\n\nTwo."},
+            {["One.", "\n\nTwo."], "One.\n\nTwo."},
+            {["One.", " ", " two."], "One.  two."},
+            {["- a\n- b", "c\n- d"], "- a\n- bc\n- d"},
+            {["Look.\n\n" <> cmd("tiny"), "So."], "Look.\n\nSo."},
+            {["All said.", ""], "All said."},
+            {[cmd("tiny"), "So."], "So."}
+          ],
+          kind <- [:cut_off, :server, :rate_limited, :connection] do
+        {last, cut} = List.pop_at(parts, -1)
+        left = :counters.new(1, [])
+
+        model =
+          Model.Function.new(fn _messages, _options, on_text ->
+            :counters.add(left, 1, 1)
+            part = Enum.at(parts, :counters.get(left, 1) - 1)
+            for letter <- String.graphemes(part), do: on_text.(letter)
+
+            if :counters.get(left, 1) <= length(cut),
+              do: {:error, %ModelError{kind: kind, reason: "broken", text: part}},
+              else: part
+          end)
+
+        result = run(book, [], model: model)
+        label = {kind, parts, last}
+        assert {label, result.status, result.text} == {label, :done, text}
+        assert {label, Enum.join(events(:text))} == {label, text}
+      end
+    end
+
+    test "that ends empty after a command is asked for again", %{book: book} do
+      cut =
+        {:error, %ModelError{kind: :cut_off, reason: "broken", text: "I look.\n" <> cmd("tiny")}}
+
+      result = run(book, [cut, "", "Done."])
+      assert {result.status, result.text, result.turns} == {:done, "Done.", 3}
+    end
+
     test "after repeated breaks ends the run", %{book: book} do
       cut = {:error, %ModelError{kind: :cut_off, reason: "broken", text: "a"}}
-      assert %{status: :error, turns: 3, error: %{kind: :cut_off}} = run(book, [cut, cut, cut])
+      result = run(book, [cut, cut, cut])
+      assert %{status: :error, turns: 3, error: %{kind: :cut_off}, text: "aaa"} = result
       assert %{status: :done, turns: 6} = run(book, [cut, cut, cmd("tiny"), cut, cut, "Done."])
     end
 
     test "after another failure ends the run without running commands", %{book: book} do
-      error = %ModelError{kind: :server, reason: "oh", text: "So.\n\n" <> cmd("tiny")}
+      error = %ModelError{kind: :bad_answer, reason: "oh", text: "So.\n\n" <> cmd("tiny")}
       result = run(book, [{:error, error}])
       assert %{status: :error, text: "So.", error: ^error} = result
       assert kinds(result) == [:prompt, :input, :reply, :note]
@@ -1049,7 +1092,7 @@ defmodule Skillbook.AgentTest do
     {_server, url} = ChatServer.start(script)
     model = Model.OpenAI.new!(url: url, model: "m", sleep: fn _ -> :ok end)
     result = run(book, [], model: model)
-    assert %{status: :done, text: "sentence.", turns: 3} = result
+    assert %{status: :done, text: "Half a sentence.", turns: 3} = result
     assert %{prompt_tokens: prompt, completion_tokens: _, estimated: true} = result.usage
     assert prompt > 30
     assert [%{attempt: 2, delay: 1000}] = events(:retry)

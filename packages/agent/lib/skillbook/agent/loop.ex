@@ -3,8 +3,8 @@ defmodule Skillbook.Agent.Loop do
   # The turns of a run: checks the limits, updates the conversation, calls the model, runs the
   # commands and calls of its reply, and decides whether there is another turn.
 
-  alias Skillbook.Agent.{Budget, Calls, Commands, Conversation, ModelCall, Preloading, Result}
-  alias Skillbook.Agent.{Settings, State}
+  alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation}
+  alias Skillbook.Agent.{ModelCall, Preloading, Result, Settings, State}
   alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
@@ -28,6 +28,8 @@ defmodule Skillbook.Agent.Loop do
   }
 
   @max_breaks 3
+  # Failures after which the same request may succeed, so a reply that they cut off is continued.
+  @breaks [:cut_off, :connection, :server, :rate_limited]
   @broken "The connection broke at the end of your reply. Go on from there, and repeat nothing."
   @not_answered "The connection broke in the middle of the reply above. Its commands did not run."
   @token_limit "Your reply reached its limit of tokens and ends there."
@@ -207,9 +209,12 @@ defmodule Skillbook.Agent.Loop do
     results = Calls.run(state, calls, finish_reason, report.results)
     ran? = report.results != [] or report.incomplete != [] or calls != []
 
+    text = Continuation.join(state, answer.text, report.text)
+    done? = state.broken != nil and not state.broken.ran? and text != ""
+
     # Results come directly after their calls.
     state =
-      %{state | text: report.text, breaks: 0}
+      %{state | text: text, breaks: 0, broken: nil}
       |> Commands.note_results(report.results ++ results, report.incomplete)
       |> Calls.add_results(calls, results)
 
@@ -224,7 +229,8 @@ defmodule Skillbook.Agent.Loop do
       cut_off? ->
         state |> State.emit_transcript() |> finish(:cut_off)
 
-      String.trim(answer.text) == "" ->
+      # The connection may break after the last word.
+      String.trim(answer.text) == "" and not done? ->
         empty(state)
 
       report.notes != [] and not state.noted ->
@@ -251,12 +257,14 @@ defmodule Skillbook.Agent.Loop do
   end
 
   # Text that was emitted cannot be taken back, so the call is not repeated; the model continues.
-  defp handle_break(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text})
-       when breaks + 1 < @max_breaks do
+  defp handle_break(%{breaks: breaks} = state, %ModelError{kind: kind, text: text})
+       when kind in @breaks and breaks + 1 < @max_breaks do
     State.emit(state, {:cut_off, :broken})
     report = Commands.run(state, text, false)
+    ran? = report.results != [] or report.incomplete != []
 
-    %{state | text: report.text, breaks: breaks + 1}
+    %{state | breaks: breaks + 1}
+    |> Continuation.broken(text, report.text, ran?)
     |> Commands.note_results(report.results, report.incomplete)
     |> Commands.add_report(report)
     |> State.add_message(:note, @broken)
@@ -268,7 +276,7 @@ defmodule Skillbook.Agent.Loop do
     {:ok, %{text: text}} =
       with {:error, _} <- Extractor.extract(error.text), do: {:ok, %{text: error.text}}
 
-    %{state | text: text}
+    %{state | text: Continuation.join(state, error.text, text)}
     |> State.add_message(:note, @not_answered)
     |> State.emit_transcript()
     |> failed(error)

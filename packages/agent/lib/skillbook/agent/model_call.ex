@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.ModelCall do
   # Calls the model once per turn: streams its reply as events, reports retries, sends the tools
   # or the grammar, and counts tokens.
 
-  alias Skillbook.Agent.{Budget, State}
+  alias Skillbook.Agent.{Budget, Continuation, State}
   alias Skillbook.{Extractor, Grammar, Model, Telemetry, Tools, Transcript}
 
   @doc "Sends the messages to the model."
@@ -33,26 +33,43 @@ defmodule Skillbook.Agent.ModelCall do
     # `Skillbook.Model.chat/4` passes no accumulator, so the extractor is kept in the process
     # dictionary between chunks.
     key = {__MODULE__, make_ref()}
-    Process.put(key, Extractor.new(Keyword.take(state.commands, [:unclosed])))
+    extractor = Extractor.new(Keyword.take(state.commands, [:unclosed]))
+    Process.put(key, {extractor, state.broken && ""})
 
     try do
       answer =
         Model.chat(state.model, messages, chat_options(state), fn chunk ->
-          emit_events(state, key, &Extractor.feed(&1, chunk))
+          emit_events(state, key, chunk, &Extractor.feed(&1, chunk))
         end)
 
-      emit_events(state, key, &Extractor.finish/1)
+      emit_events(state, key, "", &Extractor.finish/1)
       answer
     after
       Process.delete(key)
     end
   end
 
-  defp emit_events(state, key, step) do
-    {events, extractor} = step.(Process.get(key))
-    Process.put(key, extractor)
+  defp emit_events(state, key, chunk, step) do
+    {extractor, start} = Process.get(key)
+    {events, extractor} = step.(extractor)
+    {events, start} = continue(state, events, start && start <> chunk)
+    Process.put(key, {extractor, start})
     for {kind, _} = event when kind in [:text, :command] <- events, do: State.emit(state, event)
     :ok
+  end
+
+  # The first text of a reply that goes on after a break. `start` is the reply up to it.
+  defp continue(_state, events, nil), do: {events, nil}
+
+  defp continue(state, events, start) do
+    case Enum.find_index(events, &match?({:text, _}, &1)) do
+      nil ->
+        {events, start}
+
+      place ->
+        gap = &Continuation.gap(state, start, &1)
+        {List.update_at(events, place, fn {:text, text} -> {:text, gap.(text) <> text} end), nil}
+    end
   end
 
   defp chat_options(state) do

@@ -14,7 +14,8 @@ defmodule Skillbook.Agent.Result do
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
         `Skillbook.AgentError`
-    * `:text` - the text of the last reply, without command blocks
+    * `:text` - the text of the last reply, without command blocks. If its connection broke and
+      the model went on, it has all parts
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
     * `:pending` - the `Skillbook.Approval`s for which commands of the run wait.
       `Skillbook.approve/3` can resume the conversation with their results

@@ -43,6 +43,8 @@ defmodule Skillbook.Agent.State do
     turns: 0,
     # Connections that broke in a row.
     breaks: 0,
+    # The end of the reply that the next one continues, see `Skillbook.Agent.Continuation`.
+    broken: nil,
     # Whether the model knows how to write commands: it ran some, or got the note about it.
     noted: false,
     # Whether the last reply was empty, which the model was told.
