@@ -76,6 +76,9 @@ defmodule Skillbook.Agent do
   turn, once per run. A reply without any text or command gets a note too; if the next one is
   empty as well, the run ends as `:empty`.
 
+  If a call waits for an approval, the model is asked once more, to tell the user. Commands of that
+  reply are skipped, and the run ends as `:pending`.
+
   ## Events
 
   `:on_event` receives these events. During a turn, in this order:

@@ -11,6 +11,8 @@ defmodule Skillbook.Transcript do
     * `:view` - the view whose skills the model knows about, or `nil`. Not part of the JSON
     * `:tools` - the `Skillbook.Tool`s of the conversation, or `nil` if it has none or comes from
       JSON
+    * `:run` - the id under which calls of the conversation wait for approvals, or `nil`. A run that
+      continues it goes on under this id, so that their results join the conversation as it is then
     * `:prompted` - the names of the entries that its prompt and tools may tell of, a `MapSet`;
       `nil` if they are those of `:view`, and `:lost` if one of them is no longer visible. Not
       part of the JSON
@@ -23,9 +25,9 @@ defmodule Skillbook.Transcript do
       iex> transcript |> Transcript.to_json() |> Transcript.from_json() == {:ok, transcript}
       true
 
-      iex> {:error, error} = Skillbook.Transcript.from_json(~S({"version": 3}))
+      iex> {:error, error} = Skillbook.Transcript.from_json(~S({"version": 4}))
       iex> Exception.message(error)
-      "the transcript's version: expected 1 or 2, got: 3"
+      "the transcript's version: expected 1, 2 or 3, got: 4"
   """
 
   alias Skillbook.Support.{JSON, TokenCount, UntilError}
@@ -38,15 +40,18 @@ defmodule Skillbook.Transcript do
           left_out: [Message.activation()],
           view: View.t() | nil,
           tools: [Tool.t()] | nil,
-          prompted: MapSet.t(String.t()) | :lost | nil
+          prompted: MapSet.t(String.t()) | :lost | nil,
+          run: String.t() | nil
         }
 
   @enforce_keys [:profile]
-  defstruct [:profile, :view, :tools, :prompted, messages: [], left_out: []]
+  defstruct [:profile, :view, :tools, :prompted, :run, messages: [], left_out: []]
 
-  @version 2
+  @version 3
   # The fields of messages that version 1 did not have.
   @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
+  # The fields of the whole that the versions 1 and 2 did not have.
+  @new %{"run" => nil}
   @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note]
 
   @doc "Returns an empty conversation of the profile with this id."
@@ -157,7 +162,8 @@ defmodule Skillbook.Transcript do
       version: @version,
       profile: transcript.profile,
       messages: Enum.map(transcript.messages, &message_fields/1),
-      left_out: transcript.left_out
+      left_out: transcript.left_out,
+      run: transcript.run
     }
     |> JSON.encode()
   end
@@ -172,18 +178,19 @@ defmodule Skillbook.Transcript do
   Decodes the JSON of `to_json/1`.
 
   A missing, unknown or invalid field returns a `Skillbook.TranscriptError` with its place. JSON
-  of version 1, which had no tool calls, is read too.
+  of the versions 1, which had no tool calls, and 2, which had no run, is read too.
   """
   @spec from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
   def from_json(json) when is_binary(json) do
     with {:ok, value} <- decode(json),
          {:ok, version} <- version(value),
          {:ok, fields} <-
-           object(value, "",
+           object(Map.merge(@new, value), "",
              version: &whole/2,
              profile: &text/2,
              messages: &messages(&1, &2, version),
-             left_out: &activations/2
+             left_out: &activations/2,
+             run: &text_or_nil/2
            ),
          do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
   end
@@ -193,8 +200,8 @@ defmodule Skillbook.Transcript do
   end
 
   # Checked first, since another version has other fields.
-  defp version(%{"version" => version}) when version in [1, @version], do: {:ok, version}
-  defp version(%{"version" => other}), do: wrong("version", "1 or #{@version}", show(other))
+  defp version(%{"version" => version}) when version in 1..@version, do: {:ok, version}
+  defp version(%{"version" => other}), do: wrong("version", "1, 2 or #{@version}", show(other))
   defp version(_), do: wrong("", "an object with the field `version`", "none")
 
   defp messages(value, path, version) do
@@ -311,6 +318,9 @@ defmodule Skillbook.Transcript do
 
   defp text(value, _path) when is_binary(value), do: {:ok, value}
   defp text(value, path), do: wrong(path, "text", show(value))
+
+  defp text_or_nil(nil, _path), do: {:ok, nil}
+  defp text_or_nil(value, path), do: text(value, path)
 
   defp whole(value, _path) when is_integer(value) and value >= 0, do: {:ok, value}
   defp whole(value, path), do: wrong(path, "a whole number from 0", show(value))

@@ -234,30 +234,6 @@ defmodule Skillbook.Agent.Calls do
   end
 
   @doc """
-  Puts the result of a call that waited for an approval in the place of the result that says so.
-
-  `:error` if no call waited for it, or the model has replied since; then a report tells it.
-  """
-  @spec answer_waiting(State.t(), String.t(), Result.t()) :: {:ok, State.t()} | :error
-  def answer_waiting(%State{transcript: transcript} = state, ref, result) do
-    last = transcript.messages |> Enum.reverse() |> Enum.take_while(&(&1.kind != :reply))
-    waiting = Enum.find(last, &(&1.kind == :result and String.contains?(&1.content, ref)))
-
-    if waiting == nil or Enum.any?(last, &(&1.kind == :input)) do
-      :error
-    else
-      # Texts that were read after it are below it.
-      before = Enum.take_while(transcript.messages, &(&1 != waiting))
-      before = %{transcript | messages: before}
-      {[shown], activations} = SkillsRead.deduplicate([result], before)
-      error = result.status in [:error, :skipped]
-      answer = %{waiting | content: Report.answer(shown), error: error, activations: activations}
-      messages = Enum.map(transcript.messages, &if(&1 == waiting, do: answer, else: &1))
-      {:ok, %{state | transcript: %{transcript | messages: messages}}}
-    end
-  end
-
-  @doc """
   Writes calls as command blocks and their results as reports, for a conversation without tools.
   """
   @spec as_blocks(View.t(), [Model.message()]) :: [Model.message()]

@@ -5,7 +5,7 @@ defmodule Skillbook.Agent.Commands do
 
   alias Skillbook.Agent.{Budget, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.{Report, Result}
+  alias Skillbook.{Extractor, Report, Result}
 
   @doc """
   Runs the commands of a reply.
@@ -63,6 +63,27 @@ defmodule Skillbook.Agent.Commands do
         parent: state.budget
       ]
     }
+  end
+
+  @doc "The report of a reply whose commands do not run, for this reason."
+  @spec skip(State.t(), String.t(), String.t()) :: Report.t()
+  def skip(state, text, reason) do
+    case Extractor.extract(text) do
+      {:ok, extraction} ->
+        results = for line <- extraction.commands, do: skipped(state, :binary.copy(line), reason)
+        %Report{text: extraction.text, results: results}
+
+      {:error, _error} ->
+        %Report{text: text}
+    end
+  end
+
+  @doc "The result of a command that does not run, for this reason."
+  @spec skipped(State.t(), String.t(), String.t()) :: Result.t()
+  def skipped(state, line, reason) do
+    result = %{Pipeline.skipped(line) | content: reason}
+    State.emit(state, {:result, result})
+    result
   end
 
   @doc """

@@ -33,6 +33,8 @@ defmodule Skillbook.Agent.Loop do
   @broken "The connection broke at the end of your reply. Go on from there, and repeat nothing."
   @not_answered "The connection broke in the middle of the reply above. Its commands did not run."
   @token_limit "Your reply reached its limit of tokens and ends there."
+  @waits "Not run, because a call before it waits for an approval. If it is still wanted, write " <>
+           "it again when that is decided."
   @empty %{
     blocks: "Your reply was empty. Write your answer to the user, or a command.",
     tools: "Your reply was empty. Write your answer to the user, or call a tool."
@@ -63,23 +65,18 @@ defmodule Skillbook.Agent.Loop do
   """
   def resume(view, id, ref, result, options) do
     state = %{start(view, options) | id: id}
+    state = put_in(state.transcript.run, id)
 
     span(state, "", fn state ->
       state
       |> Conversation.resume("")
       |> Commands.note_results([result], [])
-      |> add_result(ref, result)
+      |> Commands.add_report(
+        %Report{results: [result]},
+        "The result of the call that waited for #{ref}:\n\n"
+      )
       |> next()
     end)
-  end
-
-  defp add_result(state, ref, result) do
-    with :error <- Calls.answer_waiting(state, ref, result) do
-      introduction = "The result of the call that waited for #{ref}:\n\n"
-      Commands.add_report(state, %Report{results: [result]}, introduction)
-    else
-      {:ok, state} -> state
-    end
   end
 
   @doc "`context.agent` for a command outside of a turn, from the options of `run/4`."
@@ -115,6 +112,8 @@ defmodule Skillbook.Agent.Loop do
       record = Conversations.start(state.book, run, state.clock)
       result = fun.(State.recorded(state, record))
       Conversations.finish(record, result)
+      # Calls of the conversation that still wait go on from here.
+      Approval.SuspendedRun.renew(state.book, result.transcript)
       {:stop, outcome(result), Map.take(result, [:status, :turns])}
     end)
   end
@@ -202,6 +201,19 @@ defmodule Skillbook.Agent.Loop do
     end
   end
 
+  # What the model still wants to run may depend on the decision.
+  defp handle_reply(%{closing: true} = state, answer, calls) do
+    report = Commands.skip(state, answer.text, @waits)
+    results = for call <- calls, do: Commands.skipped(state, Calls.line(state.view, call), @waits)
+    text = Continuation.join(state, answer.text, report.text)
+
+    %{state | text: if(text == "", do: state.text, else: text)}
+    |> Calls.add_results(calls, results)
+    |> Commands.add_report(report)
+    |> State.emit_transcript()
+    |> finish(:pending)
+  end
+
   defp handle_reply(state, %{finish_reason: finish_reason} = answer, calls) do
     cut_off? = finish_reason in [:length, :filtered]
     if cut_off?, do: State.emit(state, {:cut_off, finish_reason})
@@ -257,8 +269,9 @@ defmodule Skillbook.Agent.Loop do
   end
 
   # Text that was emitted cannot be taken back, so the call is not repeated; the model continues.
-  defp handle_break(%{breaks: breaks} = state, %ModelError{kind: kind, text: text})
-       when kind in @breaks and breaks + 1 < @max_breaks do
+  defp handle_break(%{breaks: breaks, closing: false} = state, %ModelError{} = error)
+       when error.kind in @breaks and breaks + 1 < @max_breaks do
+    %{text: text} = error
     State.emit(state, {:cut_off, :broken})
     report = Commands.run(state, text, false)
     ran? = report.results != [] or report.incomplete != []
@@ -282,10 +295,12 @@ defmodule Skillbook.Agent.Loop do
     |> failed(error)
   end
 
-  # The model is not asked again: its next words depend on the decision.
-  defp next(%{pending: [_ | _]} = state) do
-    Approval.SuspendedRun.store(state.book, state.pending, state.id, state.transcript)
-    finish(state, :pending)
+  # The model is asked once more, to tell the user that the call waits. The conversation is stored
+  # before, since it may be approved at any time.
+  defp next(%{pending: [_ | _] = pending} = state) do
+    state = put_in(state.transcript.run, state.id)
+    pending = Approval.SuspendedRun.store(state.book, pending, state.id, state.transcript)
+    guarded(%{state | pending: pending, closing: true}, &turn_as(&1, fetch_profile(&1)))
   end
 
   defp next(state) do
@@ -323,9 +338,10 @@ defmodule Skillbook.Agent.Loop do
 
   defp failed(state, error), do: finish(state, :error, error)
 
+  # Calls wait, also if a limit or a failure kept the model from saying so.
   defp finish(state, status, error \\ nil) do
     %Result{
-      status: status,
+      status: if(state.closing, do: :pending, else: status),
       text: state.text,
       transcript: state.transcript,
       usage: Budget.usage(state.budget),

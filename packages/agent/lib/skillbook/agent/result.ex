@@ -9,7 +9,8 @@ defmodule Skillbook.Agent.Result do
       * `:cut_off` - as `:done`, but the reply is incomplete: it reached its limit of tokens, or
         the server withheld the rest
       * `:empty` - the model answered twice in a row with neither text nor a command
-      * `:pending` - a command of the last reply waits for an approval, see `:pending`
+      * `:pending` - a command waits for an approval, see `:pending`. The model was asked once
+        more, and its last reply tells the user
       * `:max_turns`, `:max_time`, `:max_tokens` - the run reached this limit
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
@@ -23,7 +24,7 @@ defmodule Skillbook.Agent.Result do
       them are `:estimated`
     * `:turns` - how often the model was called
     * `:error` - the failure of the model, a `Skillbook.ModelError`, or `nil`. With `:max_time` it
-      is the call that the time limit ended
+      is the call that the time limit ended; with `:pending`, why the model did not tell the user
 
   ## Examples
 

@@ -38,8 +38,10 @@ defmodule Skillbook.Agent.State do
     :clock,
     # Identifies the run among the calls that wait for an approval.
     :id,
-    # The approvals for which commands of the last reply wait.
+    # The approvals for which commands of the last reply wait, and whether the model is asked for
+    # the words that tell it.
     pending: [],
+    closing: false,
     turns: 0,
     # Connections that broke in a row.
     breaks: 0,
@@ -88,9 +90,12 @@ defmodule Skillbook.Agent.State do
       depth: Keyword.get(options, :depth, 0),
       max_depth: Keyword.get(options, :max_depth, @default_max_depth),
       clock: options[:clock] || (&DateTime.utc_now/0),
-      id: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+      id: transcript.run || new_id()
     }
   end
+
+  defp new_id,
+    do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
 
   defp sections(view, nil), do: Sections.of_book(view)
 

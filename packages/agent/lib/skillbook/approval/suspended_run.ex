@@ -8,6 +8,7 @@ defmodule Skillbook.Approval.SuspendedRun do
   alias Skillbook.Agent.{Loop, Settings, State}
   alias Skillbook.Approval
   alias Skillbook.Approval.Table
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.{AgentError, ApprovalError, Book, OptionError, Profile, Result}
   alias Skillbook.{Transcript, View}
 
@@ -22,18 +23,55 @@ defmodule Skillbook.Approval.SuspendedRun do
           options: keyword()
         }
 
-  @doc "Stores the conversation of a run with the calls that wait. A failure is logged."
-  @spec store(atom(), [Approval.t()], String.t(), Transcript.t()) :: :ok
-  def store(_book, [], _run, _transcript), do: :ok
-
-  def store(book, pending, run, transcript) do
-    with %Book{} = book <- Book.find(book),
-         sql when sql != nil <- Book.sql(book) do
+  @doc """
+  Stores the conversation of a run with the calls that wait, and returns these as they are then.
+  A failure is logged.
+  """
+  @spec store(atom(), [Approval.t()], String.t(), Transcript.t()) :: [Approval.t()]
+  def store(name, pending, run, transcript) do
+    with_sql(name, pending, fn sql ->
       refs = Enum.map(pending, & &1.ref)
       log(Table.put_transcript(sql, refs, run, Transcript.to_json(transcript)), refs)
+
+      for approval <- pending do
+        case Table.fetch(sql, name, approval.ref) do
+          {:ok, %{approval: stored}} -> told(stored, approval)
+          _failed -> approval
+        end
+      end
+    end)
+  end
+
+  # Subscribers have the call as it was before its conversation was stored.
+  defp told(%{resumable: true} = stored, %{resumable: false}) do
+    Watcher.publish(stored.book, {:skillbook_approval, stored.book, stored})
+    stored
+  end
+
+  defp told(stored, _before), do: stored
+
+  @doc "Gives the calls of a conversation that still wait the conversation as it has gone on."
+  @spec renew(atom(), Transcript.t()) :: :ok
+  def renew(_name, %Transcript{run: nil}), do: :ok
+
+  def renew(name, %Transcript{run: run} = transcript) do
+    with_sql(name, :ok, fn sql ->
+      log(Table.renew_transcript(sql, run, Transcript.to_json(transcript)), [run])
+    end)
+  end
+
+  # The book may have stopped, and its database may have ended.
+  defp with_sql(name, otherwise, fun) do
+    with %Book{} = book <- Book.find(name),
+         sql when sql != nil <- Book.sql(book) do
+      fun.(sql)
     else
-      _stopped -> :ok
+      _stopped -> otherwise
     end
+  rescue
+    ArgumentError -> otherwise
+  catch
+    :exit, _reason -> otherwise
   end
 
   defp log(:ok, _refs), do: :ok
@@ -123,16 +161,11 @@ defmodule Skillbook.Approval.SuspendedRun do
   def resume(nil, _approval, _result), do: nil
 
   def resume(%__MODULE__{} = conversation, approval, result) do
-    %{sql: sql, run: run, options: options} = conversation
+    %{run: run, options: options} = conversation
 
-    ended =
-      case Loop.resume(view(conversation), run, approval.ref, result, options) do
-        {:ok, ended} -> ended
-        {:error, %AgentError{result: ended}} -> ended
-      end
-
-    # Other calls of the run that still wait go on from here.
-    log(Table.renew_transcript(sql, run, Transcript.to_json(ended.transcript)), [run])
-    ended
+    case Loop.resume(view(conversation), run, approval.ref, result, options) do
+      {:ok, ended} -> ended
+      {:error, %AgentError{result: ended}} -> ended
+    end
   end
 end

@@ -20,14 +20,20 @@ defmodule Skillbook.Approval.ConversationTest do
     }
   end
 
-  # A model that answers from a list, and tells the test what it was asked.
+  # What a model says to a user whose call waits.
+  @waits "It waits."
+
+  defp next_reply([reply | more]), do: {reply, more}
+  defp next_reply([]), do: {@waits, []}
+
+  # A model that answers from a list, then that a call waits, and tells the test what it was asked.
   defp model(replies) do
     test = self()
     {:ok, left} = Elixir.Agent.start_link(fn -> replies end)
 
     Model.Function.new(fn messages, _options ->
       send(test, {:asked, Enum.map(messages, &{&1.role, &1.content})})
-      Elixir.Agent.get_and_update(left, fn [reply | more] -> {reply, more} end)
+      Elixir.Agent.get_and_update(left, &next_reply/1)
     end)
   end
 
@@ -64,15 +70,18 @@ defmodule Skillbook.Approval.ConversationTest do
     end
   end
 
-  test "a run ends with what waits, without asking the model again", %{book: book} do
-    model = model([cmd("x.list\nx.send --to a\nx.list")])
+  test "a run ends with what waits, of which the model tells the user", %{book: book} do
+    model = model([cmd("x.list\nx.send --to a\nx.list"), "It waits until Bob agrees."])
     {:ok, result} = Agent.run(book, "Send it.", model: model, profile: "ann")
-    assert {result.status, result.text, result.turns} == {:pending, "On it.", 1}
+
+    assert {result.status, result.text, result.turns} ==
+             {:pending, "It waits until Bob agrees.", 2}
 
     assert [%{name: "x.send", command: "x.send --to a", status: :pending} = approval] =
              result.pending
 
-    report = List.last(result.transcript.messages)
+    assert approval.resumable
+    assert [report, %{kind: :reply}] = Enum.take(result.transcript.messages, -2)
     assert report.kind == :report
 
     assert report.content =~
@@ -93,19 +102,19 @@ defmodule Skillbook.Approval.ConversationTest do
     assert {approved.run.status, approved.run.text} == {:done, "It is sent."}
 
     assert Enum.map(approved.run.transcript.messages, & &1.kind) ==
-             [:prompt, :input, :reply, :report, :report, :reply, :report, :reply]
+             [:prompt, :input, :reply, :report, :reply, :report, :reply, :report, :reply]
 
-    content = Enum.at(approved.run.transcript.messages, 4).content
+    content = Enum.at(approved.run.transcript.messages, 5).content
 
     assert content ==
              "The result of the call that waited for #{approval.ref}:\n\n" <>
                "[1] x.send --to a\nok\n  flags: %{\"to\" => \"a\"}"
 
-    assert [{:system, _}, {:user, "Send it."}, {:assistant, _}, {:user, report} | _] =
+    assert [{:system, _}, {:user, "Send it."}, {:assistant, _}, {:user, report} | more] =
              last_asked()
 
     assert report =~ "[1] x.send --to a\npending\n"
-    assert report =~ content
+    assert [{:assistant, @waits}, {:user, ^content} | _] = more
   end
 
   test "a conversation goes on with the refusal", %{book: book} do
@@ -141,7 +150,7 @@ defmodule Skillbook.Approval.ConversationTest do
     {:ok, %{pending: [one]}} =
       Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
 
-    resume = [model: model([cmd("x.send --to b"), "Done."])]
+    resume = [model: model([cmd("x.send --to b"), @waits, "Done."])]
     {:ok, %{run: run}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
     assert %{status: :pending, pending: [two]} = run
     {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
@@ -157,6 +166,85 @@ defmodule Skillbook.Approval.ConversationTest do
     resume = [model: model(["Sent."]), transcript: longer]
     {:ok, %{run: run}} = Skillbook.approve(book, one.ref, by: "Bob", resume: resume)
     assert "And now?" in Enum.map(run.transcript.messages, & &1.content)
+  end
+
+  test "the result joins the conversation as it is then", %{book: book} do
+    for json? <- [false, true] do
+      {:ok, %{pending: [one], transcript: transcript}} =
+        Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+      {:ok, read} = transcript |> Transcript.to_json() |> Transcript.from_json()
+      transcript = if json?, do: read, else: transcript
+      options = [model: model(["Noon."]), profile: "ann", transcript: transcript]
+      {:ok, %{status: :done}} = Agent.run(book, "When is lunch?", options)
+
+      options = [by: "Bob", resume: [model: model(["Sent."])]]
+      {:ok, %{run: run}} = Skillbook.approve(book, one.ref, options)
+      texts = for m <- run.transcript.messages, m.kind in [:input, :reply], do: m.content
+      assert ["Go.", _, @waits, "When is lunch?", "Noon.", "Sent."] = texts
+      assert [{:system, _} | _] = last_asked()
+
+      # And what waits in it later has the same conversation.
+      options = [model: model([cmd("x.send --to b")]), profile: "ann"]
+      options = [transcript: run.transcript] ++ options
+      {:ok, %{pending: [two]}} = Agent.run(book, "Again.", options)
+      options = [by: "Bob", resume: [model: model(["Sent too."])]]
+      {:ok, %{run: run}} = Skillbook.approve(book, two.ref, options)
+      assert "When is lunch?" in Enum.map(run.transcript.messages, & &1.content)
+      assert run.text == "Sent too."
+    end
+  end
+
+  test "whether it can go on is the same everywhere", %{book: book} do
+    :ok = Skillbook.subscribe(book)
+
+    {:ok, %{pending: [approval]}} =
+      Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
+
+    assert approval.resumable
+    assert {:ok, [^approval]} = Skillbook.approvals(book)
+    assert {:ok, [^approval]} = Skillbook.approvals(Skillbook.view(book, "ann"))
+    # The call is there before the conversation is stored.
+    assert_receive {:skillbook_approval, ^book, %{resumable: false, status: :pending}}
+    assert_receive {:skillbook_approval, ^book, ^approval}
+    {:ok, done} = Skillbook.approve(book, approval.ref, by: "Bob")
+    assert {done.status, done.resumable} == {:done, true}
+  end
+
+  test "the words of the model run nothing, whatever they are", %{book: book} do
+    skipped =
+      "Not run, because a call before it waits for an approval. If it is still wanted, write it " <>
+        "again when that is decided."
+
+    run = fn replies, options ->
+      options = [model: tools(replies), profile: "ann"] ++ options
+      {:ok, %{status: :pending, pending: [_]} = result} = Agent.run(book, "Go.", options)
+      # Only the first reply has run something.
+      assert {:ok, [_]} = Skillbook.approvals(book)
+      result
+    end
+
+    failure = {:error, %Skillbook.ModelError{kind: :timeout, reason: "no answer"}}
+    broken = {:error, %Skillbook.ModelError{kind: :cut_off, reason: "broken", text: "It wa"}}
+    first = cmd("x.send --to a")
+    [x, y] = [cmd("x.list\nx.send --to b"), "So.\n\n```cmd\nx.list\n```"]
+
+    for {replies, options, text, last} <- [
+          {[first, "It waits."], [], "It waits.", "It waits."},
+          {[first, x], [], "On it.", "[1] x.list\nskipped\n  #{skipped}\n\n[2] x.send --to b"},
+          {[first, y], [], "So.", "[1] x.list\nskipped\n  #{skipped}"},
+          {[first, ""], [], "On it.", "[1] x.send --to a\npending"},
+          {[first, failure], [], "On it.", "[1] x.send --to a\npending"},
+          {[first, broken], [], "It wa", "The connection broke in the middle"},
+          {[first], [max_turns: 1], "On it.", "[1] x.send --to a\npending"},
+          {[first, %{text: "", tool_calls: [call("c1", "x__list")]}], [protocol: :tools],
+           "On it.", "skipped\n" <> skipped}
+        ] do
+      result = run.(replies, options)
+      assert {replies, result.text} == {replies, text}
+      assert String.starts_with?(List.last(result.transcript.messages).content, last)
+      assert {:ok, %{status: :denied}} = Skillbook.deny(book, hd(result.pending).ref, by: "Bob")
+    end
   end
 
   test "nothing runs without a conversation, a model or right options", %{book: book} do
@@ -211,8 +299,8 @@ defmodule Skillbook.Approval.ConversationTest do
     model = model([cmd("agent.dispatch --mission \"Send it\" --skills x.send"), cmd("x.send")])
     {:ok, result} = Agent.run(book, "Go.", model: model, profile: "ann", commands: [ask: &ask/1])
     assert {result.status, Enum.map(result.pending, & &1.name)} == {:pending, ["x.send"]}
-    report = List.last(result.transcript.messages).content
-    assert report =~ "pending\n  agent-1 waits for an approval, after 1 turn."
+    report = Enum.at(result.transcript.messages, -2).content
+    assert report =~ "pending\n  agent-1 waits for an approval, after 2 turns."
     assert report =~ "- x.send: pending: `x.send` has not run yet: it waits for the approval"
 
     # The agent's own conversation goes on, with its own rights.
@@ -264,18 +352,18 @@ defmodule Skillbook.Approval.ConversationTest do
 
       Model.Function.new(fn messages, _options ->
         send(test, {:asked, messages})
-        Elixir.Agent.get_and_update(left, fn [reply | more] -> {reply, more} end)
+        Elixir.Agent.get_and_update(left, &next_reply/1)
       end)
     end
 
-    test "the result takes the place of the result that said that it waits", %{book: book} do
+    test "the result is a report after the words of the model", %{book: book} do
       calls = [call("c1", "x__list"), call("c2", "x__send", ~s({"to": "a"}))]
       first = tools([{:ok, %{text: "On it.", tool_calls: calls}}])
       options = [model: first, profile: "ann", protocol: :tools]
       {:ok, %{status: :pending, pending: [approval]} = run} = Agent.run(book, "Send it.", options)
 
-      assert [_, %{kind: :result, call: %{id: "c2"}} = waiting] =
-               Enum.take(run.transcript.messages, -2)
+      assert [_, %{kind: :result, call: %{id: "c2"}} = waiting, %{kind: :reply}] =
+               Enum.take(run.transcript.messages, -3)
 
       assert waiting.content =~ "it waits for the approval #{approval.ref}"
       refute waiting.error
@@ -284,13 +372,16 @@ defmodule Skillbook.Approval.ConversationTest do
       {:ok, approved} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
       assert {approved.run.status, approved.run.text} == {:done, "It is sent."}
       assert_receive {:asked, _}
+      assert_receive {:asked, [_, _, _, %{role: :tool, id: "c1"}, %{role: :tool, id: "c2"}]}
       assert_receive {:asked, messages}
+      assert [%{role: :assistant, content: @waits}, answer] = Enum.take(messages, -2)
 
-      assert [%{role: :assistant}, %{role: :tool, id: "c1"}, %{role: :tool, id: "c2"} = answer] =
-               Enum.take(messages, -3)
-
-      assert answer.content =~ "flags: %{\"to\" => \"a\"}"
-      refute inspect(messages) =~ "waits for the approval"
+      assert answer == %{
+               role: :user,
+               content:
+                 "The result of the call that waited for #{approval.ref}:\n\n" <>
+                   ~s([1] x.send {"to":"a"}\nok\n  flags: %{"to" => "a"})
+             }
     end
 
     test "with on_error: :halt none runs after one that waits", %{book: book} do
@@ -298,12 +389,12 @@ defmodule Skillbook.Approval.ConversationTest do
       model = tools([{:ok, %{text: "", tool_calls: calls}}])
       options = [model: model, profile: "ann", protocol: :tools, commands: [on_error: :halt]]
       {:ok, run} = Agent.run(book, "Send it.", options)
-      assert [waiting, skipped] = Enum.take(run.transcript.messages, -2)
+      assert [waiting, skipped, _reply] = Enum.take(run.transcript.messages, -3)
       assert waiting.content =~ "it waits for the approval"
       assert "skipped\n" <> _ = skipped.content
     end
 
-    test "reads after a call that waits run, and only its result is replaced", %{book: book} do
+    test "reads after a call that waits run, and results stay", %{book: book} do
       calls = [
         call("c1", "x__send", ~s({"to": "a"})),
         call("c2", "x__list"),
@@ -330,34 +421,28 @@ defmodule Skillbook.Approval.ConversationTest do
       resume = [model: tools(["One is sent.", "Both are."]), protocol: :tools]
       {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
       assert run.text == "One is sent."
-      assert [^a, ^list, sent, ^page] = results.(run)
-      assert sent.content =~ ~s("to" => "b")
-      assert {sent.error, sent.call} == {false, %{id: "c3", name: "run_command"}}
+      assert [^a, ^list, ^b, ^page] = results.(run)
+      assert Enum.at(run.transcript.messages, -2).content =~ ~s("to" => "b")
       assert {:ok, [%{ref: ref}]} = Skillbook.approvals(book)
       assert ref == one.ref
     end
 
-    test "a text is not repeated if it is above the result", %{book: book} do
+    test "a text that is above is not repeated", %{book: book} do
       read = call("c1", "get_skill", ~s({"path": "x.long"}))
       ask = call("c2", "x__long")
-      result = fn run, id -> Enum.find(run.transcript.messages, &(&1.call[:id] == id)).content end
 
-      for {calls, repeated?} <- [{[read, ask], false}, {[ask, read], true}] do
+      for {calls, text} <- [
+            {[ask, read], ~s(The same is above, in the answer to `get_skill {"path":"x.long"}`)},
+            {[ask], "A long line."}
+          ] do
         first = tools([{:ok, %{text: "", tool_calls: calls}}])
         options = [model: first, profile: "bob", protocol: :tools]
-        {:ok, %{pending: [approval]} = waiting} = Agent.run(book, "Read it.", options)
-        assert result.(waiting, "c1") =~ "A long line."
-
+        {:ok, %{pending: [approval]}} = Agent.run(book, "Read it.", options)
         resume = [model: tools(["Aloud."]), protocol: :tools]
         {:ok, %{run: run}} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
         assert run.text == "Aloud."
-        assert result.(run, "c1") == result.(waiting, "c1")
-        assert "ok: instructions to follow\n" <> text = result.(run, "c2")
-
-        if repeated?,
-          do: assert(text =~ "A long line."),
-          else:
-            assert(text =~ ~s(The same is above, in the answer to `get_skill {"path":"x.long"}`))
+        report = Enum.at(run.transcript.messages, -2).content
+        assert report =~ "[1] x.long\nok: instructions to follow\n  " <> text
       end
     end
 
@@ -366,7 +451,7 @@ defmodule Skillbook.Approval.ConversationTest do
       options = [model: first, profile: "bob", protocol: :tools]
       {:ok, %{status: :pending, pending: [pay]} = run} = Agent.run(book, "Pay.", options)
       assert pay.name == "x.pay"
-      assert [_, %{content: "ok\n" <> _}] = Enum.take(run.transcript.messages, -2)
+      assert [%{content: "ok\n" <> _}, _reply] = Enum.take(run.transcript.messages, -2)
       resume = [model: tools(["Paid."]), protocol: :tools]
       {:ok, approved} = Skillbook.approve(book, pay.ref, by: "Ann", resume: resume)
       assert {approved.status, approved.run.status, approved.run.text} == {:done, :done, "Paid."}
@@ -381,11 +466,11 @@ defmodule Skillbook.Approval.ConversationTest do
 
       options = [model: first, profile: "ann", protocol: :tools, commands: [ask: &ask/1]]
       {:ok, %{status: :pending, pending: [send]} = run} = Agent.run(book, "Go.", options)
-      report = List.last(run.transcript.messages)
+      report = Enum.at(run.transcript.messages, -2)
       assert {report.kind, report.call.id} == {:result, "c1"}
-      assert report.content =~ "pending\nagent-1 waits for an approval, after 1 turn."
+      assert report.content =~ "pending\nagent-1 waits for an approval, after 2 turns."
 
-      # The agent's own conversation goes on, with the result in the place of the agent's call.
+      # The agent's own conversation goes on.
       resume = [model: tools(["Sent."]), protocol: :tools]
       {:ok, %{run: run}} = Skillbook.approve(book, send.ref, by: "Bob", resume: resume)
       assert {run.status, run.text} == {:done, "Sent."}
@@ -395,11 +480,13 @@ defmodule Skillbook.Approval.ConversationTest do
                :input,
                :reply,
                :result,
+               :reply,
+               :report,
                :reply
              ]
 
       assert %{content: "Send it"} = Enum.at(run.transcript.messages, 1)
-      assert Enum.at(run.transcript.messages, 3).content =~ ~s("to" => "a")
+      assert Enum.at(run.transcript.messages, 5).content =~ ~s("to" => "a")
     end
 
     test "a conversation with tools goes on with blocks", %{book: book} do
@@ -410,25 +497,27 @@ defmodule Skillbook.Approval.ConversationTest do
       {:ok, %{run: run}} = Skillbook.approve(book, approval.ref, by: "Bob", resume: resume)
       assert run.text == "Sent."
       assert_receive {:asked, _}
-      assert_receive {:asked, [_, _, %{role: :assistant} = reply, %{role: :user} = report]}
+      assert_receive {:asked, _}
+      assert_receive {:asked, [_, _, %{role: :assistant} = reply, %{role: :user} = report | more]}
       assert reply.content == "On it.\n\n```cmd\nx.send\n```"
-      assert report.content =~ "[1] x__send\nok\n  flags: %{}"
+      assert report.content =~ "[1] x__send\npending\n  `x.send` has not run yet"
+      assert [%{role: :assistant}, %{role: :user, content: content}] = more
+      assert content =~ "[1] x.send\nok\n  flags: %{}"
     end
 
-    test "a refusal is the result, as an error", %{book: book} do
+    test "a refusal is an error", %{book: book} do
       first = tools([{:ok, %{text: "", tool_calls: [call("c1", "x__send")]}}])
       options = [model: first, profile: "ann", protocol: :tools]
       {:ok, %{pending: [approval]}} = Agent.run(book, "Send it.", options)
       resume = [model: tools(["Then not."]), protocol: :tools]
       options = [by: "Bob", reason: "No.", resume: resume]
       {:ok, %{run: run}} = Skillbook.deny(book, approval.ref, options)
-      result = Enum.find(run.transcript.messages, &(&1.kind == :result))
-      assert result.error
-      assert result.content =~ "the user declined: No."
+      report = Enum.at(run.transcript.messages, -2)
+      assert report.content =~ ~r/x.send\nerror\n.* the user declined: No./
       assert run.text == "Then not."
     end
 
-    test "after another reply, a report has the result", %{book: book} do
+    test "calls of one reply are answered one after the other", %{book: book} do
       calls = [call("c1", "x__send", ~s({"to": "a"})), call("c2", "x__send", ~s({"to": "b"}))]
       first = tools([{:ok, %{text: "", tool_calls: calls}}])
       options = [model: first, profile: "ann", protocol: :tools]
@@ -439,7 +528,10 @@ defmodule Skillbook.Approval.ConversationTest do
       {:ok, %{run: run}} = Skillbook.approve(book, two.ref, by: "Bob", resume: resume)
       assert run.text == "Both."
       kinds = Enum.map(run.transcript.messages, & &1.kind)
-      assert Enum.take(kinds, -6) == [:reply, :result, :result, :reply, :report, :reply]
+
+      assert Enum.take(kinds, -8) ==
+               [:reply, :result, :result] ++ [:reply, :report, :reply, :report, :reply]
+
       report = Enum.at(run.transcript.messages, -2).content
       assert report =~ "The result of the call that waited for #{two.ref}:\n\n[1] x.send"
     end

@@ -330,7 +330,8 @@ defmodule Skillbook.Test.CaseTest do
 
     test "a call waits for an approval, and its result goes on", %{book: book} do
       refund = %{name: "orders__refund", arguments: %{id: 7}}
-      model = script([%{tool_calls: [refund]}, fn messages -> List.last(messages).content end])
+      echo = fn messages -> List.last(messages).content end
+      model = script([%{tool_calls: [refund]}, "It waits.", echo])
       options = [profile: "support", model: model, ask: fn _request -> :pending end]
       {:ok, %{status: :pending, pending: [%{ref: ref}]}} = Agent.run(book, "Refund", options)
       refute_ran("orders.refund")
