@@ -94,7 +94,8 @@ defmodule Skillbook.Agent do
       they are `:estimated`
     * `{:result, result}` - the result of a command, a `Skillbook.Result`
     * `{:incomplete, lines}` - the commands of an unclosed block, which do not run
-    * `{:note, text}` - the model is told that text which looks like commands did not run
+    * `{:note, text}` - the model is told that text which looks like commands did not run, or that
+      it repeats commands whose results are the same
     * `{:empty, text}` - the model is told that its reply was empty
     * `{:cut_off, reason}` - the reply is incomplete: `:length`, it reached its limit of tokens;
       `:filtered`, the server withheld the rest; `:broken`, the connection broke
@@ -173,7 +174,9 @@ defmodule Skillbook.Agent do
     * `:max_time` - milliseconds for the whole run. Default: 600,000
     * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else
       estimated. Checked between turns. Default: `nil`, no limit
-    * `:max_repeats` - how often in a row one command may fail with the same error. Default: 3
+    * `:max_repeats` - how often in a row one command may fail with the same error, and how many
+      replies in a row may run commands whose results are the same. After that many the model is
+      told, and the next such reply ends the run. Default: 3
     * `:max_context` - estimated tokens of the conversation with its tools. Above it, old messages
       are removed with `compact/2` down to half of it, and the skills read in them are restored in
       up to a quarter of it. Default: `nil`, nothing is removed

@@ -24,6 +24,8 @@ defmodule Skillbook.AgentTest do
 
     @impl true
     def execute(%{"fail" => text}, _context), do: {:error, text}
+
+    def execute(%{"poll" => true}, _context), do: {:ok, "#{System.unique_integer()}"}
     def execute(_flags, %{agent: nil}), do: {:ok, "no run"}
 
     def execute(_flags, %{agent: agent} = context) do
@@ -350,11 +352,38 @@ defmodule Skillbook.AgentTest do
             {[fail.("a"), fail.("b"), fail.("a"), fail.("b"), "Done."], [], :done},
             {[fail.("a"), fail.("a"), cmd("tiny"), fail.("a"), fail.("a"), "Done."], [], :done},
             {List.duplicate(cmd("mail.send --fail a\ntiny"), 3), [], :stuck},
-            {List.duplicate(cmd("tiny"), 4) ++ ["Done."], [], :done},
+            {List.duplicate(cmd("tiny"), 3) ++ ["Done."], [], :done},
+            {List.duplicate(cmd("tiny"), 4), [], :stuck},
+            {List.duplicate(cmd("tiny"), 3), [max_repeats: 1], :stuck},
+            {List.duplicate(cmd("tiny"), 5) ++ ["Done."], [max_repeats: 5], :done},
+            # A circle of several commands, and one that leaves it for a while.
+            {List.duplicate(cmd("tiny"), 1) ++ List.duplicate(cmd("poem\ntiny"), 4), [], :stuck},
+            {[cmd("tiny"), cmd("poem"), cmd("tiny"), cmd("poem"), cmd("tiny")], [], :stuck},
+            {[cmd("tiny"), cmd("tiny"), cmd("tiny"), cmd("poem")] ++
+               [cmd("tiny"), cmd("tiny"), "Done."], [], :done},
+            {List.duplicate(cmd("mail.send --poll"), 9) ++ ["Done."], [], :done},
             {List.duplicate("```cmd\ntiny", 3), [], :stuck}
           ] do
         assert {replies, run(book, replies, options).status} == {replies, status}
       end
+    end
+
+    test "in a circle comes after the model was told", %{book: book} do
+      result = run(book, List.duplicate(cmd("tiny"), 4))
+      assert {result.status, result.turns} == {:stuck, 4}
+
+      assert kinds(result) ==
+               [:prompt, :input] ++
+                 [:reply, :report, :reply, :report, :reply, :report, :note, :reply, :report]
+
+      told =
+        "Your last replies ran commands that gave the same results as before. Do something " <>
+          "else, or write your answer to the user: if your next reply gives nothing new, the " <>
+          "run ends."
+
+      assert events(:note) == [told]
+      assert [_, _, _, fourth] = asked()
+      assert last(fourth) =~ told
     end
 
     test "with an error of the model is an exception that tells it", %{book: book} do

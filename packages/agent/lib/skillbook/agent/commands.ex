@@ -1,11 +1,14 @@
 defmodule Skillbook.Agent.Commands do
   @moduledoc false
   # Runs the commands in the text of a reply and adds their report to the conversation. Counts
-  # repeated failures, and gives handlers the options for agents that they dispatch.
+  # repetitions, and gives handlers the options for agents that they dispatch.
 
   alias Skillbook.Agent.{Budget, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.{Extractor, Report, Result}
+  alias Skillbook.{Entry, Extractor, Report, Result}
+
+  @circle "Your last replies ran commands that gave the same results as before. Do something else, " <>
+            "or write your answer to the user: if your next reply gives nothing new, the run ends."
 
   @doc """
   Runs the commands of a reply.
@@ -106,7 +109,7 @@ defmodule Skillbook.Agent.Commands do
 
   @doc """
   Notes the results of a reply's commands and calls: how often in a row each has failed with the
-  same error, and which wait for an approval.
+  same error, how many replies in a row gave no new result, and which wait for an approval.
   """
   @spec note_results(State.t(), [Result.t()], [String.t()]) :: State.t()
   def note_results(state, [], []), do: state
@@ -116,9 +119,43 @@ defmodule Skillbook.Agent.Commands do
     failed = failed ++ Enum.map(incomplete, &{&1, :incomplete})
     failures = Map.new(failed, &{&1, Map.get(state.failures, &1, 0) + 1})
 
+    given = for result <- results, do: {result.command, Entry.digest(result.content)}
+    given = MapSet.new(given ++ Enum.map(incomplete, &{&1, :incomplete}))
+    repeats = if MapSet.subset?(given, state.results), do: state.repeats + 1, else: 0
+
     pending = Enum.flat_map(results, &Map.get(&1.metadata, :pending, []))
 
     # A model that has run commands shows other command-like text to the user on purpose.
-    %{state | failures: failures, noted: true, pending: pending}
+    %{
+      state
+      | failures: failures,
+        results: MapSet.union(state.results, given),
+        repeats: repeats,
+        noted: true,
+        pending: pending
+    }
   end
+
+  @doc """
+  Tells the model that it goes in a circle, before its next reply without a new result ends the run.
+  """
+  @spec add_circle(State.t()) :: State.t()
+  def add_circle(%{repeats: repeats} = state) do
+    if repeats == circle(state) do
+      State.emit(state, {:note, @circle})
+      State.add_message(state, :note, @circle)
+    else
+      state
+    end
+  end
+
+  @doc "Whether the model repeats a failure, or goes in a circle although it was told."
+  @spec stuck?(State.t()) :: boolean()
+  def stuck?(state) do
+    state.repeats > circle(state) or
+      Enum.any?(state.failures, fn {_command, times} -> times >= state.max_repeats end)
+  end
+
+  # The first of the results that are the same is no repetition.
+  defp circle(state), do: max(state.max_repeats - 1, 1)
 end

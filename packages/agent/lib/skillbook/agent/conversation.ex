@@ -159,7 +159,8 @@ defmodule Skillbook.Agent.Conversation do
       }
 
       State.emit(state, {:compacted, details})
-      %{state | transcript: compacted}
+      # The model may have to read again what was left out.
+      %{state | transcript: compacted, results: MapSet.new(), repeats: 0}
     end
   end
 end

@@ -235,6 +235,7 @@ defmodule Skillbook.Agent.Loop do
         %{state | empty: false}
         |> Commands.add_report(report)
         |> add_token_limit(finish_reason)
+        |> Commands.add_circle()
         |> State.emit_transcript()
         |> next()
 
@@ -304,7 +305,7 @@ defmodule Skillbook.Agent.Loop do
   end
 
   defp next(state) do
-    if stuck?(state),
+    if Commands.stuck?(state),
       do: finish(state, :stuck),
       else: guarded(state, &turn_as(&1, fetch_profile(&1)))
   end
@@ -319,9 +320,6 @@ defmodule Skillbook.Agent.Loop do
     with :error <- Profiles.fetch(Book.fetch!(book), id),
          do: {:error, %ProfileError{book: book, id: id, kind: :unknown}}
   end
-
-  defp stuck?(state),
-    do: Enum.any?(state.failures, fn {_command, times} -> times >= state.max_repeats end)
 
   defp reached_limit(state) do
     case Budget.left(state.budget) do

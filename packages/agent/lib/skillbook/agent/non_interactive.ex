@@ -91,7 +91,7 @@ defmodule Skillbook.Agent.NonInteractive do
   defp ending(%{status: :max_turns}), do: "did not finish: it had no turns left"
   defp ending(%{status: :max_time}), do: "did not finish: it had no time left"
   defp ending(%{status: :max_tokens}), do: "did not finish: it had no tokens left"
-  defp ending(%{status: :stuck}), do: "was stuck: a command kept failing with the same error"
+  defp ending(%{status: :stuck}), do: "was stuck: it repeated commands with the same results"
 
   defp ending(%{status: :error, error: error}),
     do: "ended because its model failed (#{error.kind})"

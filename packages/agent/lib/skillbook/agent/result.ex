@@ -12,7 +12,8 @@ defmodule Skillbook.Agent.Result do
       * `:pending` - a command waits for an approval, see `:pending`. The model was asked once
         more, and its last reply tells the user
       * `:max_turns`, `:max_time`, `:max_tokens` - the run reached this limit
-      * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row
+      * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row,
+        or replies gave no new result, although the model was told
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
         `Skillbook.AgentError`
     * `:text` - the text of the last reply, without command blocks. If its connection broke and

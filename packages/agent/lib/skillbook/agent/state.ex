@@ -57,7 +57,10 @@ defmodule Skillbook.Agent.State do
     # The origins of the texts from outside in the conversation, the last one first.
     shown: [],
     # How often in a row each command has failed with the same error.
-    failures: %{}
+    failures: %{},
+    # The commands with their results so far, and how many replies in a row gave no new ones.
+    results: MapSet.new(),
+    repeats: 0
   ]
 
   @type t :: %__MODULE__{}
