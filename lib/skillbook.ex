@@ -171,7 +171,7 @@ defmodule Skillbook do
       prose](docs/workflows.md) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
-      `:max_context` and `:max_depth`. Defaults to `nil`
+      `:max_context`, `:summary` and `:max_depth`. Defaults to `nil`
 
     * `:preflight` (keyword list, `false` or `nil`) - loads the skills that match a message before
       the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may

@@ -194,6 +194,14 @@ defmodule Skillbook.Profile do
   @spec same?(t(), t()) :: boolean()
   def same?(%__MODULE__{} = one, %__MODULE__{} = other), do: rights(one) == rights(other)
 
+  @doc false
+  # A hash of the id and the rights.
+  @spec fingerprint(t()) :: String.t()
+  def fingerprint(%__MODULE__{} = profile) do
+    rights = :erlang.term_to_binary(rights(profile), [:deterministic])
+    :sha256 |> :crypto.hash(rights) |> Base.encode16(case: :lower)
+  end
+
   defp rights(profile), do: %{profile | assigns: %{}, description: nil, role: nil, services: []}
 
   # A profile must see the entries that it writes. Checked after the role has added its options.

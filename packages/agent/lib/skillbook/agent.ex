@@ -111,8 +111,9 @@ defmodule Skillbook.Agent do
       gets, and those that did not fit
     * `{:context, text}` - the message with the application's sections, before the first turn
     * `{:news, text}` - the message to the model about changed skills
-    * `{:compacted, %{messages: count, restored: names, left_out: names}}` - old messages were
-      removed to save room: their number, the skills that were sent again, and those that were not
+    * `{:compacted, %{messages: count, restored: names, left_out: names, summary: text}}` - old
+      messages were removed to save room: their number, the skills that were sent again, those that
+      were not, and the summary, or `nil`
 
   While `agent.dispatch` runs, `{:agent, id, event}` carries the events of the dispatched agent.
   It is sent from the process of that command.
@@ -177,9 +178,14 @@ defmodule Skillbook.Agent do
     * `:max_repeats` - how often in a row one command may fail with the same error, and how many
       replies in a row may run commands whose results are the same. After that many the model is
       told, and the next such reply ends the run. Default: 3
-    * `:max_context` - estimated tokens of the conversation with its tools. Above it, old messages
-      are removed with `compact/2` down to half of it, and the skills read in them are restored in
-      up to a quarter of it. Default: `nil`, nothing is removed
+    * `:max_context` - tokens of the conversation with its tools, as the model's server counts
+      them, or else estimated. Above it, old messages are removed with `compact/2` down to half of
+      it, and the skills read in them are restored in up to a quarter of it. Default: `nil`,
+      nothing is removed unless the server refuses the conversation as too long
+    * `:summary` - whether a model sums up the messages that are removed: `false`, `true`, or its
+      options `:model`, `:prompt` and `:max_tokens`; see
+      [conversations](docs/conversations.md#sum-up-what-is-left-out). Default: `nil`, they are
+      dropped
     * `:max_depth` - how many levels of agents `agent.dispatch` may nest, 0 for none. Default: 1
     * `:depth` - the level of this run, for handlers. Default: 0
     * `:parent` - the budget of the run around this one, from `context.agent.options`. Handlers
@@ -202,7 +208,8 @@ defmodule Skillbook.Agent do
   defp profile(_book, options), do: Keyword.get(Options.keywords(options), :profile, "default")
 
   @doc """
-  Removes the oldest messages of a conversation that has more than `max_tokens` tokens, estimated.
+  Removes the oldest messages of a conversation that has more than `max_tokens` tokens, as its
+  model's server counted them, or else estimated.
 
   A reply is removed together with the report of its commands. The system prompt, the last input
   and the last exchange always stay, so the conversation may remain larger than `max_tokens`. A

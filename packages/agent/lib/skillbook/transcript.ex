@@ -13,6 +13,8 @@ defmodule Skillbook.Transcript do
       JSON
     * `:run` - the id under which calls of the conversation wait for approvals, or `nil`. A run that
       continues it goes on under this id, so that their results join the conversation as it is then
+    * `:seen` - of a conversation from JSON, the entries and rights of the view that it was stored
+      with, see `t:seen/0`; otherwise `nil`
     * `:prompted` - the names of the entries that its prompt and tools may tell of, a `MapSet`;
       `nil` if they are those of `:view`, and `:lost` if one of them is no longer visible. Not
       part of the JSON
@@ -32,7 +34,7 @@ defmodule Skillbook.Transcript do
 
   alias Skillbook.Support.{JSON, TokenCount, UntilError}
   alias Skillbook.Transcript.Message
-  alias Skillbook.{Model, Tool, Tools, TranscriptError, View}
+  alias Skillbook.{Model, Profile, Tool, Tools, TranscriptError, View}
 
   @type t :: %__MODULE__{
           profile: String.t(),
@@ -41,18 +43,27 @@ defmodule Skillbook.Transcript do
           view: View.t() | nil,
           tools: [Tool.t()] | nil,
           prompted: MapSet.t(String.t()) | :lost | nil,
-          run: String.t() | nil
+          run: String.t() | nil,
+          seen: seen() | nil
         }
 
+  @typedoc """
+  The rights of a profile, as a hash, and the names of the entries that it saw; `nil` for more than
+  2,000.
+  """
+  @type seen :: %{rights: String.t(), entries: [String.t()] | nil}
+
   @enforce_keys [:profile]
-  defstruct [:profile, :view, :tools, :prompted, :run, messages: [], left_out: []]
+  defstruct [:profile, :view, :tools, :prompted, :run, :seen, messages: [], left_out: []]
 
   @version 3
   # The fields of messages that version 1 did not have.
   @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
+  # An estimated token is at least such a part of a counted one.
+  @least 5
   # The fields of the whole that the versions 1 and 2 did not have.
-  @new %{"run" => nil}
-  @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note]
+  @new %{"run" => nil, "seen" => nil}
+  @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note, :summary]
 
   @doc "Returns an empty conversation of the profile with this id."
   @spec new(String.t()) :: t()
@@ -136,6 +147,25 @@ defmodule Skillbook.Transcript do
   end
 
   @doc false
+  # The tokens of the conversation with its tools as the model's server counts them, and how many
+  # of those one estimated token is. Without a count, and if the count is too small to be of the
+  # whole prompt, as servers with a cache may say, both are estimates.
+  @spec context(t()) :: {non_neg_integer(), float()}
+  def context(%__MODULE__{messages: messages} = transcript) do
+    estimated = tokens(transcript)
+    {after_count, counted} = messages |> Enum.reverse() |> Enum.split_while(&(&1.usage == nil))
+
+    with [%{usage: usage} | _] <- counted,
+         more = after_count |> Enum.map(&message_tokens/1) |> Enum.sum(),
+         count = usage.prompt_tokens + usage.completion_tokens,
+         true <- count * @least >= estimated - more do
+      {count + more, max(count / max(estimated - more, 1), 0.01)}
+    else
+      _ -> {estimated, 1.0}
+    end
+  end
+
+  @doc false
   # For messages of a transcript and those for a model.
   @spec message_tokens(Message.t() | Model.message()) :: non_neg_integer()
   def message_tokens(%{content: content} = message) do
@@ -163,10 +193,22 @@ defmodule Skillbook.Transcript do
       profile: transcript.profile,
       messages: Enum.map(transcript.messages, &message_fields/1),
       left_out: transcript.left_out,
-      run: transcript.run
+      run: transcript.run,
+      seen: seen(transcript)
     }
     |> JSON.encode()
   end
+
+  # The most names that JSON has.
+  @max_seen 2_000
+
+  defp seen(%{view: %View{} = view}) do
+    names = View.names(view)
+    names = if length(names) <= @max_seen, do: Enum.sort(names)
+    %{rights: Profile.fingerprint(view.profile), entries: names}
+  end
+
+  defp seen(%{seen: seen}), do: seen
 
   @doc false
   # A message as in the JSON.
@@ -190,7 +232,8 @@ defmodule Skillbook.Transcript do
              profile: &text/2,
              messages: &messages(&1, &2, version),
              left_out: &activations/2,
-             run: &text_or_nil/2
+             run: &text_or_nil/2,
+             seen: &seen/2
            ),
          do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
   end
@@ -321,6 +364,12 @@ defmodule Skillbook.Transcript do
 
   defp text_or_nil(nil, _path), do: {:ok, nil}
   defp text_or_nil(value, path), do: text(value, path)
+
+  defp seen(nil, _path), do: {:ok, nil}
+  defp seen(value, path), do: object(value, path, rights: &text/2, entries: &names/2)
+
+  defp names(nil, _path), do: {:ok, nil}
+  defp names(value, path), do: list(value, path, &text/2)
 
   defp whole(value, _path) when is_integer(value) and value >= 0, do: {:ok, value}
   defp whole(value, path), do: wrong(path, "a whole number from 0", show(value))

@@ -202,10 +202,13 @@ defmodule Skillbook.TranscriptTest do
     for {path, value, expected} <- [
           {["version"], 4, "the transcript's version: expected 1, 2 or 3, got: 4"},
           {["run"], 1, "the transcript's run: expected text, got: 1"},
+          {["seen"], [], "the transcript's seen: expected an object, got: []"},
+          {["seen"], %{"rights" => "a", "entries" => [1]},
+           "the transcript's seen.entries[0]: expected text, got: 1"},
           {["profile"], 1, "the transcript's profile: expected text, got: 1"},
           {["extra"], 1,
            "the transcript: expected the fields version, profile, messages, left_out, run, " <>
-             "got: also \"extra\""},
+             "seen, got: also \"extra\""},
           {["messages"], %{}, "the transcript's messages: expected a list, got: %{}"},
           {["left_out"], [1], "the transcript's left_out[0]: expected an object, got: 1"},
           {message.(0), "a", "the transcript's messages[0]: expected an object, got: \"a\""},

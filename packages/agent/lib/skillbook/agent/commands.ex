@@ -60,6 +60,7 @@ defmodule Skillbook.Agent.Commands do
         sections: [],
         max_repeats: state.max_repeats,
         max_context: state.max_context,
+        summary: state.summary,
         max_depth: state.max_depth,
         depth: state.depth + 1,
         clock: state.clock,

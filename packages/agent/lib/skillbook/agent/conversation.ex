@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Conversation do
   # Keeps the conversation up to date between turns: its system prompt and tools, messages about
   # changed skills, texts that the profile may no longer see, and compaction.
 
-  alias Skillbook.Agent.{Calls, Sections, SkillsRead, State}
+  alias Skillbook.Agent.{Calls, Sections, SkillsRead, State, Summary}
   alias Skillbook.{Model, Profile, Prompt, Tools, Transcript, View}
   alias Skillbook.Transcript.Message
 
@@ -45,9 +45,18 @@ defmodule Skillbook.Agent.Conversation do
         do: state |> renew_prompt() |> add_news() |> put_prompted(nil),
         else: add_news(state)
     else
-      state |> renew_prompt() |> Sections.remove() |> put_view()
+      state = if seen?(transcript, view), do: state, else: Sections.remove(state)
+      state |> renew_prompt() |> put_view()
     end
   end
+
+  # Whether a conversation from JSON belongs to the same rights, and all of its entries are there.
+  defp seen?(%{view: nil, seen: %{rights: rights, entries: [_ | _] = entries}}, view) do
+    rights == Profile.fingerprint(view.profile) and
+      MapSet.subset?(MapSet.new(entries), names(view))
+  end
+
+  defp seen?(_transcript, _view), do: false
 
   # They stay the same for the whole conversation, as the prompt does: servers cache both. Later
   # commands run through `run_command`.
@@ -142,20 +151,34 @@ defmodule Skillbook.Agent.Conversation do
   def compact(%{max_context: nil} = state), do: state
 
   def compact(%{max_context: max, transcript: transcript} = state) do
-    compacted =
-      if Transcript.tokens(transcript) > max,
-        do: SkillsRead.compact(transcript, div(max, 2)),
-        else: transcript
+    {tokens, _scale} = Transcript.context(transcript)
+    if tokens > max, do: compact(state, div(max, 2)), else: state
+  end
 
-    if compacted == transcript do
+  @doc "Halves a conversation that is too long for the model; `:error` if all of it has to stay."
+  @spec halve(State.t()) :: {:ok, State.t()} | :error
+  def halve(%{transcript: transcript} = state) do
+    {tokens, _scale} = Transcript.context(transcript)
+    halved = compact(state, div(min(tokens, state.max_context || tokens), 2))
+    if halved.transcript == transcript, do: :error, else: {:ok, halved}
+  end
+
+  defp compact(%{transcript: transcript} = state, max) do
+    room = Summary.room(state)
+    {compacted, dropped} = SkillsRead.leave_out(transcript, max, room)
+
+    if dropped == [] do
       state
     else
-      {compacted, restored} = SkillsRead.restore(compacted, state.view, div(max, 4))
+      {_tokens, scale} = Transcript.context(transcript)
+      {compacted, summary} = Summary.add(state, compacted, dropped)
+      {compacted, restored} = SkillsRead.restore(compacted, state.view, trunc(max / 2 / scale))
 
       details = %{
-        messages: length(transcript.messages) - length(compacted.messages) + 1,
+        messages: length(dropped),
         restored: Enum.map(restored.activations, & &1.name),
-        left_out: restored.left_out
+        left_out: restored.left_out,
+        summary: summary
       }
 
       State.emit(state, {:compacted, details})

@@ -187,9 +187,12 @@ defmodule Skillbook.Agent.Loop do
         calls = Calls.read(state, answer.tool_calls)
         for call <- calls, do: State.emit(state, {:command, Calls.line(state.view, call)})
 
-        state
+        %{state | halved: false}
         |> ModelCall.add_reply(answer, Enum.map(calls, &elem(&1, 0)), messages)
         |> guarded(&handle_reply(&1, answer, calls))
+
+      {:error, %{kind: :too_long, text: ""} = error} when not state.halved ->
+        halve(state, error)
 
       {:error, %{text: ""} = error} ->
         failed(state, error)
@@ -198,6 +201,17 @@ defmodule Skillbook.Agent.Loop do
         state
         |> ModelCall.add_reply(%{text: error.text, usage: nil, opaque: nil}, [], messages)
         |> guarded(&handle_break(&1, error))
+    end
+  end
+
+  # The server's limit is not known before, or its tokens are not those that were counted.
+  defp halve(state, error) do
+    with nil <- reached_limit(state),
+         {:ok, state} <- Conversation.halve(state) do
+      call_model(%{state | halved: true})
+    else
+      :error -> failed(state, error)
+      status -> finish(state, status, error)
     end
   end
 

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Settings do
   # Validates the options of `Skillbook.Agent.run/3`, and the subset that a book takes as `:agent`
   # for non-interactive runs.
 
-  alias Skillbook.Agent.Budget
+  alias Skillbook.Agent.{Budget, Summary}
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Model, OptionError, Preflight, Tools, Transcript}
@@ -20,11 +20,12 @@ defmodule Skillbook.Agent.Settings do
     :max_tokens,
     :max_repeats,
     :max_context,
+    :summary,
     :max_depth
   ]
 
   # Options that have options.
-  @nested [:chat, :commands, :grammar, :preflight, :prompt, :tools]
+  @nested [:chat, :commands, :grammar, :preflight, :prompt, :summary, :tools]
 
   @doc """
   The options of a run with those of the book's `:agent` as defaults.
@@ -76,12 +77,18 @@ defmodule Skillbook.Agent.Settings do
   defp validate(options, subject, schema) do
     with :ok <- Options.validate(options, subject, schema),
          :ok <- Model.validate(options[:chat] || []),
-         :ok <- validate_tools(options, subject) do
+         :ok <- validate_tools(options, subject),
+         :ok <- validate_summary(options[:summary], subject) do
       if options[:model],
         do: :ok,
         else: {:error, %OptionError{subject: subject, option: :model, problem: :missing}}
     end
   end
+
+  defp validate_summary([_ | _] = options, subject),
+    do: Options.validate(options, "the :summary of #{subject}", Summary.options())
+
+  defp validate_summary(_none, _subject), do: :ok
 
   # Tools that are not the view's would have nothing that runs them, and no server takes a grammar
   # beside tools.
@@ -149,6 +156,9 @@ defmodule Skillbook.Agent.Settings do
       max_tokens: positive_or_nil,
       max_repeats: positive,
       max_context: positive_or_nil,
+      summary:
+        {"a boolean, a keyword list or nil",
+         &(is_nil(&1) or is_boolean(&1) or Keyword.keyword?(&1))},
       depth: from_zero,
       max_depth: from_zero,
       parent:

@@ -93,15 +93,29 @@ defmodule Skillbook.Agent.SkillsRead do
   @doc "As `Skillbook.Agent.compact/2`."
   @spec compact(Transcript.t(), pos_integer()) :: Transcript.t()
   def compact(transcript, max_tokens) do
-    tokens = Transcript.tokens(transcript)
-    if tokens <= max_tokens, do: transcript, else: drop(transcript, tokens - max_tokens)
+    {transcript, _dropped} = leave_out(transcript, max_tokens, 0)
+    transcript
+  end
+
+  @doc """
+  As `compact/2`, and returns the removed messages too. `room` is for estimated tokens that will
+  be added.
+  """
+  @spec leave_out(Transcript.t(), pos_integer(), non_neg_integer()) ::
+          {Transcript.t(), [Message.t()]}
+  def leave_out(transcript, max_tokens, room) do
+    {tokens, scale} = Transcript.context(transcript)
+
+    if tokens <= max_tokens,
+      do: {transcript, []},
+      else: drop(transcript, ceil((tokens - max_tokens) / scale) + room)
   end
 
   # Only whole exchanges are removed, so reports and results follow their reply. The last input
   # and the last exchange stay.
   defp drop(transcript, excess) do
     {head, messages} = Enum.split_while(transcript.messages, &(&1.kind == :prompt))
-    {old_notes, messages} = Enum.split_while(messages, &(&1.kind == :note))
+    {old_notes, messages} = Enum.split_while(messages, &(&1.kind in [:note, :summary]))
     # Only the newest sections of the application apply. They stay.
     {contexts, messages} = Enum.split_with(messages, &(&1.kind == :context))
     {old_contexts, context} = Enum.split(contexts, -1)
@@ -119,13 +133,15 @@ defmodule Skillbook.Agent.SkillsRead do
 
     case for {:drop, exchange} <- exchanges, message <- exchange, do: message do
       [] ->
-        transcript
+        {transcript, []}
 
       dropped ->
         note = %Message{kind: :note, content: @left_out, at: List.last(dropped).at}
-        remaining = for {:keep, exchange} <- exchanges, message <- exchange, do: message
+        # The server has counted other messages before these.
+        remaining = for {:keep, exchange} <- exchanges, one <- exchange, do: %{one | usage: nil}
         left_out = left_out(old_notes ++ dropped, transcript.left_out)
-        %{transcript | messages: head ++ [note | context ++ remaining], left_out: left_out}
+        messages = head ++ [note | context ++ remaining]
+        {%{transcript | messages: messages, left_out: left_out}, old_notes ++ dropped}
     end
   end
 
@@ -313,7 +329,10 @@ defmodule Skillbook.Agent.SkillsRead do
   def remove_hidden(transcript, view, same_profile?) do
     messages =
       Enum.map(transcript.messages, fn message ->
-        if Enum.all?(message.activations, &visible?(&1, view, same_profile?)),
+        # A summary is in the model's words, also of texts that have changed since.
+        same? = same_profile? or message.kind == :summary
+
+        if Enum.all?(message.activations, &visible?(&1, view, same?)),
           do: message,
           else: %{message | content: removed(message), activations: []}
       end)
@@ -323,7 +342,7 @@ defmodule Skillbook.Agent.SkillsRead do
     %{transcript | messages: messages, left_out: left_out}
   end
 
-  defp removed(%{kind: :preloaded}), do: @removed_skills
+  defp removed(%{kind: kind}) when kind in [:preloaded, :summary], do: @removed_skills
   defp removed(_message), do: @removed
 
   defp visible?(%{name: name, hash: hash}, view, same_profile?) do

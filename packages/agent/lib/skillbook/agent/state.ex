@@ -33,6 +33,8 @@ defmodule Skillbook.Agent.State do
     :budget,
     :max_repeats,
     :max_context,
+    # Options of `Skillbook.Agent.Summary`, or `nil`.
+    :summary,
     :depth,
     :max_depth,
     :clock,
@@ -42,6 +44,8 @@ defmodule Skillbook.Agent.State do
     # the words that tell it.
     pending: [],
     closing: false,
+    # Whether the server refused the conversation of this turn as too long.
+    halved: false,
     turns: 0,
     # Connections that broke in a row.
     breaks: 0,
@@ -90,6 +94,7 @@ defmodule Skillbook.Agent.State do
       budget: Budget.new(max_turns, max_time, options[:max_tokens], options[:parent]),
       max_repeats: Keyword.get(options, :max_repeats, @default_max_repeats),
       max_context: options[:max_context],
+      summary: summary(options[:summary]),
       depth: Keyword.get(options, :depth, 0),
       max_depth: Keyword.get(options, :max_depth, @default_max_depth),
       clock: options[:clock] || (&DateTime.utc_now/0),
@@ -106,6 +111,10 @@ defmodule Skillbook.Agent.State do
     {:ok, sections} = Sections.read(sections, "a run")
     sections
   end
+
+  defp summary(no) when no in [nil, false], do: nil
+  defp summary(true), do: []
+  defp summary(options), do: options
 
   defp event_function(nil), do: fn _event -> :ok end
   defp event_function(function) when is_function(function, 1), do: function

@@ -87,7 +87,7 @@ defmodule Skillbook.Model.Answer do
 
     if byte_size(other) <= @max_json,
       do: {:cont, %{answer | other: other}},
-      else: {:halt, too_long(answer)}
+      else: {:halt, oversized(answer)}
   end
 
   def part({:data, data}, answer) do
@@ -215,7 +215,7 @@ defmodule Skillbook.Model.Answer do
   @doc "Counts bytes of an answer, which ends with an error above the limit."
   @spec grow(t(), non_neg_integer()) :: t()
   def grow(%{error: nil, size: size} = answer, more) when size + more > @max_size,
-    do: too_long(answer)
+    do: oversized(answer)
 
   def grow(answer, more), do: %{answer | size: answer.size + more}
 
@@ -279,7 +279,7 @@ defmodule Skillbook.Model.Answer do
     bad_answer(answer, "one of its events has no #{field}: #{event}")
   end
 
-  defp too_long(answer),
+  defp oversized(answer),
     do: bad_answer(answer, "it is longer than #{div(@max_size, 1024 * 1024)} MiB")
 
   # The result
@@ -395,7 +395,7 @@ defmodule Skillbook.Model.Answer do
 
   # After text was passed on, no request is repeated.
   defp failed(answer, kind, reason, retry_after \\ nil) do
-    case {answer.texts, Failure.result(ModelError, kind, reason, retry_after)} do
+    case {answer.texts, too_long(Failure.result(ModelError, kind, reason, retry_after))} do
       {[], result} -> result
       {_texts, {_how, error}} -> {:error, %{error | text: text(answer)}}
     end
@@ -412,7 +412,23 @@ defmodule Skillbook.Model.Answer do
   end
 
   defp http_error(answer, status, url),
-    do: Failure.response(ModelError, status, answer.headers, answer.other, url)
+    do: too_long(Failure.response(ModelError, status, answer.headers, answer.other, url))
+
+  # Vendors have no common code for it, and OpenAI's is in a field beside the message.
+  @too_long ~r/context[\s_-]?(length|window|size)|maximum\scontext|reduce\sthe\slength|
+    (prompt|input|request)\sis\stoo\s(long|large)|too\smany\s(input\s|prompt\s)?tokens|
+    input\stoken\scount|too\slarge\sfor\s(the\s)?model/xi
+
+  defp too_long(
+         {_how, %ModelError{kind: :refused, status: status, reason: reason} = error} = result
+       )
+       when status in [nil, 400, 413, 422] do
+    if status == 413 or reason =~ @too_long,
+      do: {:error, %{error | kind: :too_long}},
+      else: result
+  end
+
+  defp too_long(result), do: result
 
   defp text(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
 end

@@ -13,6 +13,8 @@ defmodule Skillbook.ModelError do
         answer
       * `:server` - the server failed (5xx), or reported an error in its answer
       * `:refused` - the server refused the request (another 4xx)
+      * `:too_long` - the server refused the request, since the conversation is longer than the
+        model's context
       * `:bad_answer` - the response is not a chat completion
       * `:cut_off` - the connection ended in the middle of the answer
     * `:reason` - a description, without the key
@@ -34,6 +36,7 @@ defmodule Skillbook.ModelError do
   use Skillbook.Support.ServerFailure,
     whose: "the model",
     kinds: [
+      too_long: "the conversation is too long for the model",
       bad_answer: "the model's answer cannot be read",
       cut_off: "the model's answer was cut off"
     ],

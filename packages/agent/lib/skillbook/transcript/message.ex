@@ -14,6 +14,7 @@ defmodule Skillbook.Transcript.Message do
       * `:result` - the result of a tool call. The results of a reply's calls follow it, in order
       * `:news` - changes of skills during the conversation
       * `:note` - other information for the model
+      * `:summary` - what was said in messages that were removed to save room
     * `:content` - the text, as the model gets it
     * `:at` - the time when it was added, UTC
     * `:activations` - the entries whose text it contains, see `t:activation/0`
@@ -35,7 +36,16 @@ defmodule Skillbook.Transcript.Message do
   alias Skillbook.Model
 
   @type kind ::
-          :prompt | :context | :input | :preloaded | :reply | :report | :result | :news | :note
+          :prompt
+          | :context
+          | :input
+          | :preloaded
+          | :reply
+          | :report
+          | :result
+          | :news
+          | :note
+          | :summary
 
   @typedoc """
   An entry whose text a message contains.

@@ -104,17 +104,50 @@ defmodule Skillbook.Agent.SectionsTest do
     end
   end
 
-  test "a conversation continues from JSON with new ones", %{book: book, mood: mood} do
-    {transcript, _} = run(book, "One")
+  defp through_json(transcript) do
     {:ok, read} = transcript |> Transcript.to_json() |> Transcript.from_json()
-    assert contexts(read) == contexts(transcript)
-    set(mood, "new")
-    {continued, _} = run(book, "Two", transcript: read)
-    # The rights with which the old ones were made are unknown.
-    assert contexts(continued) == [@heading <> "Mood:\n  new"]
+    read
+  end
 
-    assert Enum.map(continued.messages, & &1.kind) ==
-             [:prompt, :input, :reply, :context, :input, :reply]
+  test "a conversation from JSON keeps its messages, byte for byte", %{book: book, mood: mood} do
+    {transcript, sent} = run(book, "One")
+
+    Enum.reduce(2..8, {transcript, sent}, fn number, {transcript, sent} ->
+      if rem(number, 2) == 0, do: set(mood, "mood #{number}")
+      {transcript, more} = run(book, "Input #{number}", transcript: through_json(transcript))
+      assert List.starts_with?(more, sent)
+      {transcript, more}
+    end)
+  end
+
+  test "a conversation from JSON of other rights, or of lost entries, loses them", context do
+    %{book: book, mood: mood, folder: folder} = context
+    {transcript, _} = run(book, "One")
+    set(mood, "new")
+    read = through_json(transcript)
+    old = %{read | seen: nil}
+    other = put_in(read.seen.rights, "other")
+    many = put_in(read.seen.entries, nil)
+
+    for transcript <- [old, other, many] do
+      {continued, _} = run(book, "Two", transcript: transcript)
+      assert contexts(continued) == [@heading <> "Mood:\n  new"]
+
+      assert Enum.map(continued.messages, & &1.kind) ==
+               [:prompt, :input, :reply, :context, :input, :reply]
+    end
+
+    # More entries are no loss.
+    write(folder, %{"ode.md" => "---\nname: ode\ndescription: Ode\n---\nLong lines.\n"})
+    Skillbook.reload(book)
+    {continued, _} = run(book, "Two", transcript: read)
+    assert [@heading <> "Mood:\n  calm", @replaced <> _] = contexts(continued)
+
+    File.rm!(Path.join(folder, "haiku.md"))
+    Skillbook.reload(book)
+    {continued, messages} = run(book, "Two", transcript: read)
+    assert contexts(continued) == [@heading <> "Mood:\n  new"]
+    refute inspect(messages) =~ "calm"
   end
 
   test "a view that lost an entry removes them", %{book: book, folder: folder, mood: mood} do

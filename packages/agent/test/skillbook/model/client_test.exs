@@ -297,6 +297,30 @@ defmodule Skillbook.Model.ClientTest do
       end
     end
 
+    test "of a conversation that is too long have their kind" do
+      for {status, message, kind} <- [
+            {400, "This model's maximum context length is 8192 tokens. However, you requested",
+             :too_long},
+            {400, "Your input exceeds the context window of this model.", :too_long},
+            {400, "prompt is too long: 213462 tokens > 200000 maximum", :too_long},
+            {400, "The input token count (1200000) exceeds the maximum number of tokens allowed",
+             :too_long},
+            {400, "the request exceeds the available context size, try increasing it", :too_long},
+            {400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context",
+             :too_long},
+            {400, "Please reduce the length of the messages or completion.", :too_long},
+            {413, "Request exceeds the maximum size", :too_long},
+            {422, "input is too long", :too_long},
+            {400, "unknown field max_context", :refused},
+            {400, "max_tokens is too large", :refused},
+            {401, "prompt is too long", :refused},
+            {404, "no model with this context length", :refused}
+          ] do
+        assert {{:error, error}, [], []} = chat([ChatServer.refusal(status, message)])
+        assert {status, message, error.kind} == {status, message, kind}
+      end
+    end
+
     test "that are retried" do
       for {name, steps} <- [
             {"hung up at once", []},
