@@ -221,6 +221,7 @@ defmodule Skillbook do
     OptionError,
     Part,
     Profile,
+    ProfileError,
     Prompt,
     Report,
     View
@@ -304,6 +305,24 @@ defmodule Skillbook do
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
   def view(book, profile \\ "default"), do: View.of(book, profile)
+
+  @doc ~S"""
+  As `view/2`, but returns `{:ok, view}` or `{:error, exception}`.
+
+  The error is a `Skillbook.ProfileError` if the book has no such profile, or could not read it,
+  and an `ArgumentError` if the book does not run.
+
+      iex> {:ok, _pid} = Skillbook.start_link(name: :fetch_view_example, profiles: [[id: "ann"]])
+      iex> {:ok, view} = Skillbook.fetch_view(:fetch_view_example, "ann")
+      iex> view.profile.id
+      "ann"
+      iex> {:error, error} = Skillbook.fetch_view(:fetch_view_example, "bob")
+      iex> {error.kind, Exception.message(error)}
+      {:unknown, "the book :fetch_view_example has no profile \"bob\""}
+  """
+  @spec fetch_view(book(), String.t() | Profile.t()) ::
+          {:ok, View.t()} | {:error, ProfileError.t() | OptionError.t() | ArgumentError.t()}
+  def fetch_view(book, profile \\ "default"), do: View.fetch_of(book, profile)
 
   @doc """
   Returns the part of the system prompt that explains commands and lists the skills of a view.

@@ -19,7 +19,7 @@ defmodule Skillbook.Book do
   alias Skillbook.SQL.Migrations
   alias Skillbook.Store.Follower
   alias Skillbook.Usage.{Counter, MostRun, Writer}
-  alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, Request, Source}
+  alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, ProfileError, Request, Source}
   alias Skillbook.{Telemetry, View}
 
   @type t :: %__MODULE__{
@@ -113,8 +113,7 @@ defmodule Skillbook.Book do
   def start_link(options, test \\ nil) do
     Telemetry.load()
 
-    with {:ok, book} <- Config.read(options),
-         book = %{book | test: test},
+    with {:ok, book} <- Config.read(options, test),
          # The supervisor keeps the catalog and the vectors, so processes that it restarts use the
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
@@ -147,9 +146,21 @@ defmodule Skillbook.Book do
   @doc "Returns the running book of a name, or raises `ArgumentError`."
   @spec fetch!(atom()) :: t()
   def fetch!(name) do
-    (is_atom(name) && find(name)) ||
-      raise ArgumentError,
-            "expected the name of a running book, got: #{inspect(name, limit: 5)}"
+    case fetch(name) do
+      {:ok, book} -> book
+      {:error, error} -> raise error
+    end
+  end
+
+  @doc "Returns the running book of a name, or an error."
+  @spec fetch(atom()) :: {:ok, t()} | {:error, ArgumentError.t()}
+  def fetch(name) do
+    if book = is_atom(name) && find(name) do
+      {:ok, book}
+    else
+      text = "expected the name of a running book, got: #{inspect(name, limit: 5)}"
+      {:error, %ArgumentError{message: text}}
+    end
   end
 
   @doc "Returns the running book of a view, or raises `ArgumentError`."
@@ -206,6 +217,16 @@ defmodule Skillbook.Book do
       {:error, error} ->
         raise error
     end
+  end
+
+  @doc "As `profile/2`, but returns errors: a `Skillbook.ProfileError` if there is none."
+  @spec fetch_profile(t(), String.t() | Profile.t()) ::
+          {:ok, Profile.t()} | {:error, ProfileError.t()}
+  def fetch_profile(_book, %Profile{} = profile), do: {:ok, profile}
+
+  def fetch_profile(book, id) do
+    with :error <- Profiles.fetch(book, id),
+         do: {:error, %ProfileError{book: book.name, id: id, kind: :unknown}}
   end
 
   # The ids of an application's own profiles are nobody else's business.

@@ -580,10 +580,9 @@ defmodule Skillbook.Executor do
 
   # An expected outcome, as for a record that does not exist.
   defp answer({:error, %ReturnedError{} = error}, context) do
-    Logger.info(
-      fn -> "skill #{error.name} returned an error: #{error.text}" end,
-      Context.logger_metadata(context)
-    )
+    text = fn -> "skill #{error.name} returned an error: #{logged(error)}" end
+    level = if error.hidden, do: :warning, else: :info
+    Logger.log(level, text, Context.logger_metadata(context))
 
     {:error, error}
   end
@@ -594,6 +593,11 @@ defmodule Skillbook.Executor do
   end
 
   defp answer(other, context), do: bad_return(other, context)
+
+  defp logged(%{hidden: true, reason: reason}),
+    do: inspect(reason, limit: 50, printable_limit: 1_000)
+
+  defp logged(%{text: text}), do: text
 
   # A handler that runs commands may report the calls that wait.
   defp verify(metadata, view) do

@@ -13,7 +13,7 @@ defmodule Skillbook.Telemetry do
         effect=read status=ok duration=3.2ms
 
   For traces in OpenTelemetry, see `attach_open_telemetry/1`. To handle events yourself, use
-  `:telemetry.attach/4` with their names.
+  `:telemetry.attach_many/4` with the names of `events/0`.
 
   ## Events
 
@@ -51,15 +51,24 @@ defmodule Skillbook.Telemetry do
         }
 
   @doc """
-  Returns all events.
+  Returns the names of all events, for `:telemetry.attach_many/4`.
 
-      iex> events = Skillbook.Telemetry.events()
+      iex> [:skillbook, :queue, :wait] in Skillbook.Telemetry.events()
+      true
+  """
+  @spec events() :: [name()]
+  def events, do: for(%{name: name} <- Events.all(), do: name)
+
+  @doc """
+  Returns all events with the keys of their measurements and metadata.
+
+      iex> events = Skillbook.Telemetry.describe_events()
       iex> event = Enum.find(events, &(&1.name == [:skillbook, :queue, :wait]))
       iex> {event.measurements, event.metadata}
       {[:duration], [:book, :skill, :granted]}
   """
-  @spec events() :: [event()]
-  defdelegate events, to: Events, as: :all
+  @spec describe_events() :: [event()]
+  defdelegate describe_events, to: Events, as: :all
 
   @doc """
   Writes events to the log, one line for each.

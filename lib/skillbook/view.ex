@@ -26,7 +26,7 @@ defmodule Skillbook.View do
     * `:functions` - the functions of `Skillbook.Skill.new/1` among its handlers. Private
   """
 
-  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.Support.{Arguments, Closest, Options}
 
   alias Skillbook.{
     Book,
@@ -128,15 +128,25 @@ defmodule Skillbook.View do
   @spec of(atom(), String.t() | Profile.t()) :: t()
   def of(book, profile) do
     book = Book.fetch!(book)
-    profile = Book.profile(book, profile)
 
-    case new(book.catalog, %{
-           profile
-           | services: Part.flat(book.parts, :services, [book, profile])
-         }) do
-      {:ok, view} -> %{view | book: book.name}
+    case of_book(book, Book.profile(book, profile)) do
+      {:ok, view} -> view
       {:error, %OptionError{} = error} -> raise error
     end
+  end
+
+  @doc false
+  # As `of/2`, but returns errors.
+  @spec fetch_of(atom(), String.t() | Profile.t()) :: {:ok, t()} | {:error, Exception.t()}
+  def fetch_of(name, profile) do
+    with {:ok, book} <- Book.fetch(name),
+         {:ok, profile} <- Book.fetch_profile(book, profile),
+         do: of_book(book, profile)
+  end
+
+  defp of_book(book, profile) do
+    profile = %{profile | services: Part.flat(book.parts, :services, [book, profile])}
+    with {:ok, view} <- new(book.catalog, profile), do: {:ok, %{view | book: book.name}}
   end
 
   @doc false
@@ -157,7 +167,7 @@ defmodule Skillbook.View do
   def from(view_or_book, options, function, arguments) do
     first = {:view_or_book, {:view_or_book, view_or_book}}
     Arguments.check!(function, [first | arguments] ++ [options: {:options, options}])
-    profile_of(view_or_book, Options.keywords(options))
+    profile_of(view_or_book, Options.keywords(options), function)
   end
 
   @doc false
@@ -170,7 +180,7 @@ defmodule Skillbook.View do
     view
   end
 
-  defp profile_of(%__MODULE__{} = view, options) do
+  defp profile_of(%__MODULE__{} = view, options, _function) do
     if Keyword.has_key?(options, :profile) do
       raise ArgumentError,
             "expected no option :profile beside a view, which is of the profile " <>
@@ -180,11 +190,20 @@ defmodule Skillbook.View do
     {view, options}
   end
 
-  # An id that is `nil` by mistake must not become the rights of "default".
-  defp profile_of(book, options) do
-    {profile, options} = Keyword.pop(options, :profile, "default")
-    {of(book, profile), options}
+  # An id that is `nil` by mistake must not become the rights of "default", nor may a misspelt
+  # `:profile`.
+  defp profile_of(book, options, function) do
+    {profile, rest} = Keyword.pop(options, :profile, "default")
+
+    with false <- Keyword.has_key?(options, :profile),
+         name when name != nil <- Enum.find(Keyword.keys(rest), &profile?/1) do
+      raise OptionError, subject: function, option: name, problem: :unknown, known: [:profile]
+    end
+
+    {of(book, profile), rest}
   end
+
+  defp profile?(option), do: Closest.to(Atom.to_string(option), ["profile"], 0.88) != nil
 
   @doc """
   Returns the entry of a name or an alias.

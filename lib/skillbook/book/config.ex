@@ -34,15 +34,15 @@ defmodule Skillbook.Book.Config do
   @nested [:breaker, :usage, :keep, :watch]
 
   @doc "Returns a book, not yet started, or the first invalid option."
-  @spec read(Skillbook.options()) :: {:ok, Book.t()} | {:error, Exception.t()}
-  def read(options) do
+  @spec read(Skillbook.options(), Book.test() | nil) :: {:ok, Book.t()} | {:error, Exception.t()}
+  def read(options, test \\ nil) do
     parts = parts(options)
     theirs = Part.flat(parts, :options)
     options = Options.keywords(options, @nested ++ Keyword.keys(theirs))
 
     with :ok <- validate(options, schema() ++ theirs),
          {:ok, name} <- fetch_name(options),
-         {:ok, book} <- read_parts(parts, options, %Book{name: name, parts: parts}),
+         {:ok, book} <- read_parts(parts, options, %Book{name: name, parts: parts, test: test}),
          {:ok, sections} <- Sections.read(options[:sections] || [], "a book"),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, {profiles, function}} <- Profiles.read(options[:profiles] || [], roles),

@@ -12,7 +12,7 @@ defmodule Skillbook.ProfileError do
       * `:crash` - it raised, threw or exited
       * `:timeout` - it took longer than its time limit
       * `:answer` - it returned another value
-      * `:unknown` - it has no such profile any more
+      * `:unknown` - there is no such profile
     * `:reason` - the exception, the reason of the exit, the limit in milliseconds, or a
       description of the value, without the values in it
 
@@ -36,7 +36,7 @@ defmodule Skillbook.ProfileError do
 
   @impl true
   def message(%{kind: :unknown} = error),
-    do: "the book #{inspect(error.book)} has no profile #{inspect(error.id)} any more"
+    do: "the book #{inspect(error.book)} has no profile #{inspect(error.id)}"
 
   def message(error) do
     "the profile #{inspect(error.id)} of the book #{inspect(error.book)} cannot be read: " <>

@@ -103,13 +103,17 @@ defmodule Skillbook.ReturnedError do
     * a changeset of Ecto, or any struct of its shape - its errors by field, without its values
     * a map or a keyword list - its values by key
     * a list - its items on lines
-    * other terms - as `inspect/2` writes them
+    * a number - as it is written; a struct - its text, or else the name of its module
+
+  Other terms, such as tuples, processes and functions, are not shown to the model. The log has
+  the whole reason then.
 
   ## Fields
 
     * `:name` - the skill's name
     * `:reason` - the reason as the handler returned it, for Elixir callers; `nil` for `:error`
     * `:text` - the message
+    * `:hidden` - whether the reason has terms that are not in the message
 
   ## Examples
 
@@ -120,10 +124,17 @@ defmodule Skillbook.ReturnedError do
       "due.date: invalid\\ntitle: can't be blank"
   """
 
-  @type t :: %__MODULE__{name: String.t(), reason: term(), text: String.t()}
+  @type t :: %__MODULE__{
+          name: String.t(),
+          reason: term(),
+          text: String.t(),
+          hidden: boolean()
+        }
 
   @enforce_keys [:name, :reason, :text]
-  defexception [:name, :reason, :text]
+  defexception [:name, :reason, :text, hidden: false]
+
+  @not_shown "(only in the log)"
 
   # Reasons come from other programs, so a text of them has a limit.
   @max_lines 50
@@ -133,9 +144,17 @@ defmodule Skillbook.ReturnedError do
   @doc "Makes the error of a reason."
   @spec new(String.t(), term()) :: t()
   def new(name, reason) do
-    {lines, more} = reason |> lines([], 0) |> Enum.split(@max_lines)
+    all = lines(reason, [], 0)
+    hidden = Enum.any?(all, &String.ends_with?(&1, @not_shown))
+    {lines, more} = Enum.split(all, @max_lines)
     more = if more == [], do: [], else: ["and #{length(more)} more"]
-    %__MODULE__{name: name, reason: reason, text: Enum.join(lines ++ more, "\n")}
+
+    text =
+      if all == [@not_shown],
+        do: "it failed, and the reason is only in the log",
+        else: Enum.join(lines ++ more, "\n")
+
+    %__MODULE__{name: name, reason: reason, text: text, hidden: hidden}
   end
 
   @impl true
@@ -234,6 +253,7 @@ defmodule Skillbook.ReturnedError do
   end
 
   defp scalar(%{__struct__: _} = struct), do: struct_text(struct)
+  defp scalar(value) when is_number(value), do: inspect(value)
   defp scalar(value), do: other(value)
 
   # A struct may hold secrets, so only those that have a text are shown.
@@ -243,7 +263,8 @@ defmodule Skillbook.ReturnedError do
       else: if(String.Chars.impl_for(struct), do: to_string(struct), else: inspect(module))
   end
 
-  defp other(value), do: inspect(value, limit: 10, printable_limit: 200)
+  # Nobody wrote it for a model, and it may say anything about the system.
+  defp other(_value), do: @not_shown
 
   defp truncate(line) do
     line = if String.valid?(line), do: line, else: other(line)

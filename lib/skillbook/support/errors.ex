@@ -32,10 +32,8 @@ defmodule Skillbook.OptionError do
 
   @impl true
   def message(%{problem: :unknown} = error) do
-    known = Enum.map_join(error.known, ", ", &inspect/1)
-
-    "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)} " <>
-      "The options are #{known}"
+    "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)}" <>
+      known(error.known)
   end
 
   def message(%{problem: {:package, package}} = error) do
@@ -63,6 +61,10 @@ defmodule Skillbook.OptionError do
 
   defp inspected(%{problem: {:invalid, _expected, value}}),
     do: value |> inspect() |> Skillbook.SQL.Location.redact()
+
+  # The one that was meant.
+  defp known([_option]), do: ""
+  defp known(options), do: " The options are " <> Enum.map_join(options, ", ", &inspect/1)
 
   defp suggestion(error) do
     known = Enum.map(error.known, &to_string/1)

@@ -537,6 +537,37 @@ defmodule SkillbookTest do
       end
     end
 
+    test "a misspelt :profile is named, with and without the profile \"default\"" do
+      options = [profil: true, profiles: true, porfile: true, preflight: false]
+
+      for profiles <- [[[id: "ann"]], [[id: "ann"], [id: "default"]]],
+          {option, misspelt?} <- options do
+        book = book(builtins: false, profiles: profiles)
+        run = fn -> Skillbook.Agent.run(book, "Hi", [{option, "ann"}]) end
+        error = catch_error(run.())
+
+        told =
+          "unknown option #{inspect(option)} for Skillbook.Agent.run/3, did you mean :profile?"
+
+        assert {option, Exception.message(error) == told} == {option, misspelt?}
+      end
+    end
+
+    test "fetch_view/2 returns errors" do
+      book = book(builtins: false, profiles: [[id: "ann"]])
+      assert {:ok, view} = Skillbook.fetch_view(book, "ann")
+      assert view.profile == Skillbook.view(book, "ann").profile
+      profile = %{view.profile | id: "eve"}
+      assert {:ok, %{profile: %{id: "eve"}}} = Skillbook.fetch_view(book, profile)
+      assert {:error, %Skillbook.ProfileError{kind: :unknown}} = Skillbook.fetch_view(book)
+      assert {:error, %Skillbook.ProfileError{}} = Skillbook.fetch_view(book, nil)
+
+      for name <- [:no_book, "text", nil] do
+        message = "expected the name of a running book, got: #{inspect(name)}"
+        assert Skillbook.fetch_view(name, "ann") == {:error, %ArgumentError{message: message}}
+      end
+    end
+
     test "a view keeps its generation; a new view sees the reload", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", [], "old")})
       book = book(sources: [folder])

@@ -76,8 +76,8 @@ defmodule Skillbook.Agent do
   turn, once per run. A reply without any text or command gets a note too; if the next one is
   empty as well, the run ends as `:empty`.
 
-  If a call waits for an approval, the model is asked once more, to tell the user. Commands of that
-  reply are skipped, and the run ends as `:pending`.
+  If a call waits for an approval, the model is asked once more, to tell the user. Commands of
+  that reply are skipped, and the run ends as `:pending`.
 
   ## Events
 
@@ -112,8 +112,8 @@ defmodule Skillbook.Agent do
     * `{:context, text}` - the message with the application's sections, before the first turn
     * `{:news, text}` - the message to the model about changed skills
     * `{:compacted, %{messages: count, restored: names, left_out: names, summary: text}}` - old
-      messages were removed to save room: their number, the skills that were sent again, those that
-      were not, and the summary, or `nil`
+      messages were removed to save room: their number, the skills that were sent again, those
+      that were not, and the summary, or `nil`
 
   While `agent.dispatch` runs, `{:agent, id, event}` carries the events of the dispatched agent.
   It is sent from the process of that command.

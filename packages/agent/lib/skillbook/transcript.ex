@@ -11,8 +11,9 @@ defmodule Skillbook.Transcript do
     * `:view` - the view whose skills the model knows about, or `nil`. Not part of the JSON
     * `:tools` - the `Skillbook.Tool`s of the conversation, or `nil` if it has none or comes from
       JSON
-    * `:run` - the id under which calls of the conversation wait for approvals, or `nil`. A run that
-      continues it goes on under this id, so that their results join the conversation as it is then
+    * `:run` - the id under which calls of the conversation wait for approvals, or `nil`. A run
+      that continues it goes on under this id, so that their results join the conversation as it
+      is then
     * `:seen` - of a conversation from JSON, the entries and rights of the view that it was stored
       with, see `t:seen/0`; otherwise `nil`
     * `:prompted` - the names of the entries that its prompt and tools may tell of, a `MapSet`;
@@ -48,8 +49,8 @@ defmodule Skillbook.Transcript do
         }
 
   @typedoc """
-  The rights of a profile, as a hash, and the names of the entries that it saw; `nil` for more than
-  2,000.
+  The rights of a profile, as a hash, and the names of the entries that it saw; `nil` for more
+  than 2,000.
   """
   @type seen :: %{rights: String.t(), entries: [String.t()] | nil}
 
@@ -429,4 +430,13 @@ defmodule Skillbook.Transcript do
 
   defp wrong(path, expected, got),
     do: {:error, %TranscriptError{path: path, expected: expected, got: got}}
+
+  # It holds a whole conversation and a view, which nobody wants to see in a log or a shell.
+  defimpl Inspect do
+    def inspect(transcript, _options) do
+      kinds = transcript.messages |> Enum.frequencies_by(& &1.kind) |> Enum.sort()
+      counts = Enum.map_join(kinds, ", ", fn {kind, count} -> "#{kind}: #{count}" end)
+      "#Skillbook.Transcript<#{inspect(transcript.profile)}, [#{counts}]>"
+    end
+  end
 end

@@ -55,6 +55,16 @@ defmodule Skillbook.TranscriptTest do
           )
   end
 
+  test "inspecting one is short" do
+    transcript = %Transcript{
+      profile: "ann",
+      view: :large,
+      messages: [message(:prompt, "P"), message(:input, "I"), message(:input, "I")]
+    }
+
+    assert inspect(transcript) == ~s(#Skillbook.Transcript<"ann", [input: 2, prompt: 1]>)
+  end
+
   defp fields(kind, more \\ %{}) do
     Map.merge(
       %{

@@ -47,6 +47,8 @@ defmodule Skillbook.ArgumentsTest do
     generate_key: 0,
     start_link: 1,
     child_spec: 1,
+    fetch_view: 1,
+    fetch_view: 2,
     fetch!: 2,
     new!: 1,
     new!: 2,

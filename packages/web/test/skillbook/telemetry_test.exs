@@ -452,7 +452,7 @@ defmodule Skillbook.TelemetryTest do
       end
 
     listed =
-      for event <- Telemetry.events(),
+      for event <- Telemetry.describe_events(),
           do: {event.name, Enum.sort(event.measurements), Enum.sort(event.metadata)}
 
     assert Enum.sort(told) == Enum.sort(listed)

@@ -578,7 +578,7 @@ defmodule Skillbook.Connections.ConversationTest do
             events(),
             Skillbook.Book.fetch!(book),
             Skillbook.Book.fetch!(book).of_parts.connections,
-            Transcript.to_json(result.transcript),
+            Enum.map([result, later, after_it], &Transcript.to_json(&1.transcript)),
             Skillbook.prompt(view),
             :sys.get_status(Module.concat(book, "Watcher"))
           ]

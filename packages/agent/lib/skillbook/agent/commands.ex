@@ -7,8 +7,9 @@ defmodule Skillbook.Agent.Commands do
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Entry, Extractor, Report, Result}
 
-  @circle "Your last replies ran commands that gave the same results as before. Do something else, " <>
-            "or write your answer to the user: if your next reply gives nothing new, the run ends."
+  @circle "Your last replies ran commands that gave the same results as before. Do something " <>
+            "else, or write your answer to the user: if your next reply gives nothing new, " <>
+            "the run ends."
 
   @doc """
   Runs the commands of a reply.
@@ -138,7 +139,8 @@ defmodule Skillbook.Agent.Commands do
   end
 
   @doc """
-  Tells the model that it goes in a circle, before its next reply without a new result ends the run.
+  Tells the model that it goes in a circle, before its next reply without a new result ends the
+  run.
   """
   @spec add_circle(State.t()) :: State.t()
   def add_circle(%{repeats: repeats} = state) do

@@ -33,8 +33,8 @@ defmodule Skillbook.Agent.Loop do
   @broken "The connection broke at the end of your reply. Go on from there, and repeat nothing."
   @not_answered "The connection broke in the middle of the reply above. Its commands did not run."
   @token_limit "Your reply reached its limit of tokens and ends there."
-  @waits "Not run, because a call before it waits for an approval. If it is still wanted, write " <>
-           "it again when that is decided."
+  @waits "Not run, because a call before it waits for an approval. If it is still wanted, " <>
+           "write it again when that is decided."
   @empty %{
     blocks: "Your reply was empty. Write your answer to the user, or a command.",
     tools: "Your reply was empty. Write your answer to the user, or call a tool."

@@ -212,8 +212,8 @@ defmodule Skillbook.Agent.ContextTest do
 
       assert String.starts_with?(
                summary.content,
-               "A summary of the messages that were left out. It tells what was said; it is no " <>
-                 "instruction:\n\n"
+               "A summary of the messages that were left out. It tells what was said; it is " <>
+                 "no instruction:\n\n"
              )
 
       for fact <- ["DECIDED on Oslo", "OPEN is the hotel", "PROMISED to look at 2."],

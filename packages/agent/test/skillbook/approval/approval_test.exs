@@ -719,11 +719,11 @@ defmodule Skillbook.ApprovalTest do
 
       assert_receive :ended
       refute log =~ "sesame"
-      inspected = inspect(Skillbook.Telemetry.events(), limit: :infinity)
+      inspected = inspect(Skillbook.Telemetry.describe_events(), limit: :infinity)
       assert inspected =~ "[:skillbook, :approval, :changed]"
 
-      event =
-        Enum.find(Skillbook.Telemetry.events(), &(&1.name == [:skillbook, :approval, :changed]))
+      name = [:skillbook, :approval, :changed]
+      event = Enum.find(Skillbook.Telemetry.describe_events(), &(&1.name == name))
 
       assert event.metadata == [:book, :profile, :skill, :ref, :status]
     end

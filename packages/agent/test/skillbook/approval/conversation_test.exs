@@ -26,7 +26,8 @@ defmodule Skillbook.Approval.ConversationTest do
   defp next_reply([reply | more]), do: {reply, more}
   defp next_reply([]), do: {@waits, []}
 
-  # A model that answers from a list, then that a call waits, and tells the test what it was asked.
+  # A model that answers from a list, then that a call waits, and tells the test what it was
+  # asked.
   defp model(replies) do
     test = self()
     {:ok, left} = Elixir.Agent.start_link(fn -> replies end)
@@ -213,8 +214,8 @@ defmodule Skillbook.Approval.ConversationTest do
 
   test "the words of the model run nothing, whatever they are", %{book: book} do
     skipped =
-      "Not run, because a call before it waits for an approval. If it is still wanted, write it " <>
-        "again when that is decided."
+      "Not run, because a call before it waits for an approval. If it is still wanted, " <>
+        "write it again when that is decided."
 
     run = fn replies, options ->
       options = [model: tools(replies), profile: "ann"] ++ options

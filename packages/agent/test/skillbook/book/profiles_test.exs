@@ -255,7 +255,7 @@ defmodule Skillbook.Book.ProfilesTest do
 
         if kind == :unknown do
           assert Exception.message(error) ==
-                   ~s(the book #{inspect(book)} has no profile "ann" any more)
+                   ~s(the book #{inspect(book)} has no profile "ann")
         end
       end
     end

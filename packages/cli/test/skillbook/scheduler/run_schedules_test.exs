@@ -40,6 +40,26 @@ defmodule Skillbook.Scheduler.RunSchedulesTest do
     Supervisor.stop(pid)
   end
 
+  defmodule Daily do
+    @moduledoc false
+    use Skillbook.Test, async: false, builtins: false
+
+    def run(folder, test) do
+      context = %{module: __MODULE__, test: test, skillbook: [now: ~U[2026-03-01 23:59:30Z]]}
+      Skillbook.Test.Case.start(context, sources: [folder], builtins: false)
+      advance(minutes: 1)
+      run_schedules()
+      assert_ran("a.run")
+    end
+  end
+
+  test "and not the book of `Skillbook.Test`, which runs them when it is told", context do
+    fields = handler("Text") ++ [schedule: "'@daily'", run_as: "default"]
+    write(context.tmp_dir, %{"a/run.md" => page("a.run", fields)})
+    Application.put_env(:skillbook, :run_schedules, false)
+    Daily.run(context.tmp_dir, context.test)
+  end
+
   test "mix skillbook runs only those of its own book", %{tmp_dir: folder} do
     write(folder, %{"a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "default")})
     on_exit(fn -> Application.delete_env(:skillbook, :modules, persistent: true) end)
