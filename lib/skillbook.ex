@@ -170,8 +170,15 @@ defmodule Skillbook do
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
       prose](docs/workflows.md) outside of conversations, from a schedule or by
       `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
-      `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`,
-      `:max_context`, `:summary` and `:max_depth`. Defaults to `nil`
+      `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost`,
+      `:max_repeats`, `:max_context`, `:summary` and `:max_depth`. Defaults to `nil`
+
+    * `:prices` (map) - what a million tokens of models cost, by their names:
+      `%{"gpt-5" => [input: 1.25, output: 10, cached: 0.125]}`; see
+      [usage](docs/usage.md#count-costs). Defaults to `%{}`
+
+    * `:budget` (keyword list) - what runs of agents may cost in a day: `:day` for all of them,
+      `:tenant_day`, `:profile_day`. Needs `:prices` and a database. Defaults to `[]`, no limits
 
     * `:preflight` (keyword list, `false` or `nil`) - loads the skills that match a message before
       the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may

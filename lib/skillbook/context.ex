@@ -55,8 +55,8 @@ defmodule Skillbook.Context do
 
     * `:model` - its model
     * `:depth`, `:max_depth` - the nesting depth of agents and its limit
-    * `:turns_left`, `:time_left` (milliseconds), `:tokens_left` (or `nil`) - the rest of its
-      budget
+    * `:turns_left`, `:time_left` (milliseconds), `:tokens_left` and `:cost_left` (or `nil`) - the
+      rest of its budget
     * `:options` - options of `Skillbook.Agent.run/3` for a nested run, which shares this budget
   """
   @type agent :: %{
@@ -66,6 +66,7 @@ defmodule Skillbook.Context do
           turns_left: non_neg_integer(),
           time_left: non_neg_integer(),
           tokens_left: non_neg_integer() | nil,
+          cost_left: float() | nil,
           options: keyword()
         }
 

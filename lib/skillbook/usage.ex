@@ -39,7 +39,7 @@ defmodule Skillbook.Usage do
 
   alias Skillbook.SQL.Tenants
   alias Skillbook.Support.{Operation, Options}
-  alias Skillbook.Usage.Writer
+  alias Skillbook.Usage.{Counter, Writer}
   alias Skillbook.{Book, OptionError, Profile, SQL, View}
 
   @type group :: :name | :profile | :event | :time
@@ -59,6 +59,15 @@ defmodule Skillbook.Usage do
           rows: [row()],
           total: row(),
           unnamed: non_neg_integer()
+        }
+
+  @typedoc "What calls of models used; `:cost` is in the currency of the book's `:prices`."
+  @type cost :: %{
+          key: String.t() | [String.t(), ...] | nil,
+          prompt_tokens: non_neg_integer(),
+          completion_tokens: non_neg_integer(),
+          cached_tokens: non_neg_integer(),
+          cost: float()
         }
 
   @enforce_keys [:by, :since, :until, :rows, :total, :unnamed]
@@ -118,6 +127,85 @@ defmodule Skillbook.Usage do
     end
   end
 
+  @doc """
+  Returns what runs of `Skillbook.Agent` used of models: tokens, and their cost by the book's
+  `:prices`.
+
+  Takes the options of `report/2` except `:names`; `:by` may be `:name` (the default), `:profile`,
+  `:time`, or a list of them. The name is that of the skill that ran the agent: a workflow of
+  prose, or a command that dispatches agents. Conversations, and skills that the view does not
+  show, have the key `""`.
+
+  The rows and the total are maps with `:key`, `:prompt_tokens`, `:completion_tokens`,
+  `:cached_tokens` and `:cost`. Calls of models without a price cost nothing here.
+
+      iex> {:ok, _} = Skillbook.start_link(name: CostsExample, store: ":memory:")
+      iex> Skillbook.Usage.costs(Skillbook.view(CostsExample)) |> elem(1) |> Map.get(:total)
+      %{key: nil, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cost: 0.0}
+  """
+  @spec costs(Skillbook.view_or_book(), Skillbook.options()) ::
+          {:ok, %{rows: [cost()], total: cost(), since: DateTime.t(), until: DateTime.t()}}
+          | {:error, OptionError.t() | SQL.Error.t()}
+  def costs(view_or_book, options \\ []) do
+    {view, options} = View.from(view_or_book, options, "Skillbook.Usage.costs/2")
+    book = Book.of!(view)
+    schema = Keyword.drop(schema(), [:names])
+    schema = Keyword.put(schema, :by, {":name, :profile or :time, or a list of them", &costs?/1})
+
+    with :ok <- Options.validate(options, "a report of costs", schema),
+         {since, until} = period(options),
+         {:ok, rows} <-
+           rows(book, since, until, view.profile, Map.put(Map.new(options), :costs, true)) do
+      by = options[:by] || :name
+      rows = for [name | row] <- rows, do: [if(shows?(view, name), do: name, else: "") | row]
+      grouped = rows |> Enum.group_by(&key(&1, by)) |> Enum.map(&cost/1)
+      grouped = if time?(by), do: Enum.sort_by(grouped, & &1.key), else: dearest(grouped)
+      {:ok, %{rows: grouped, total: cost({nil, rows}), since: since, until: until}}
+    end
+  end
+
+  defp dearest(rows), do: Enum.sort_by(rows, &{-&1.cost, -&1.prompt_tokens, &1.key})
+
+  defp costs?(by), do: groups?(by) and :event not in List.wrap(by)
+
+  defp cost({key, rows}) do
+    sums = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 4))
+    of = fn event -> sums |> Map.get(event, []) |> Enum.sum() end
+
+    %{
+      key: key,
+      prompt_tokens: of.("prompt"),
+      completion_tokens: of.("completion"),
+      cached_tokens: of.("cached"),
+      cost: of.("cost") / 1_000_000_000
+    }
+  end
+
+  @doc false
+  # What runs have cost today, in UTC and billionths, of a `:tenant` and a `:profile` if given.
+  @spec cost_of_day(Book.t(), keyword()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
+  def cost_of_day(book, scope) do
+    hours = div(System.os_time(:second), @day) * 24
+    day = hours |> Kernel.*(3600) |> DateTime.from_unix!() |> DateTime.to_date()
+    columns = for {column, value} <- scope, do: {column, value(column, value)}
+    {conditions, values} = columns |> Enum.with_index(2) |> Enum.map(&condition/1) |> Enum.unzip()
+
+    statement =
+      "select cast(coalesce(sum(count), 0) as bigint) from skillbook_usage where " <>
+        Enum.join(["event = 'cost'", "bucket >= $1" | conditions], " and ")
+
+    unstored = Counter.unstored_cost(book.name, hours, scope)
+
+    with {:ok, %{rows: [[stored]]}} <-
+           SQL.query(Book.sql(book), statement, [Date.to_iso8601(day) | values]),
+         do: {:ok, stored + unstored}
+  end
+
+  defp value(:tenant, tenant), do: Tenants.to_column(tenant)
+  defp value(:profile, id), do: id
+
+  defp condition({{column, value}, number}), do: {"#{column} = $#{number}", value}
+
   defp narrow(_book, view, nil), do: {:ok, view}
   defp narrow(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
 
@@ -147,7 +235,7 @@ defmodule Skillbook.Usage do
       cast(sum(duration) as bigint)
     from skillbook_usage
     where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
-      and bucket <= $3 and #{readable} #{own}
+      and bucket <= $3 and #{readable} #{own} and event in (#{events(options)})
     group by 1, 2, 3, 4
     """
 
@@ -155,6 +243,9 @@ defmodule Skillbook.Usage do
          {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params ++ tenants),
          do: {:ok, rows}
   end
+
+  defp events(%{costs: true}), do: "'prompt', 'completion', 'cached', 'cost'"
+  defp events(_options), do: "'read', 'run', 'failed'"
 
   defp hour(time),
     do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
@@ -200,8 +291,11 @@ defmodule Skillbook.Usage do
     }
   end
 
-  defp sort(rows, by) when by == :time or hd(by) == :time, do: Enum.sort_by(rows, & &1.key)
-  defp sort(rows, _by), do: Enum.sort_by(rows, &{-&1.count, &1.key})
+  defp sort(rows, by) do
+    if time?(by), do: Enum.sort_by(rows, & &1.key), else: Enum.sort_by(rows, &{-&1.count, &1.key})
+  end
+
+  defp time?(by), do: by == :time or match?([:time | _], by)
 
   defp schema do
     [

@@ -61,6 +61,44 @@ defmodule Skillbook.Usage.Counter do
     ArgumentError -> :ok
   end
 
+  @doc """
+  Counts what a call of a model used: tokens, and the cost in billionths. `name` is the skill that
+  ran the agent, or empty.
+  """
+  @spec spend(atom(), String.t() | nil, String.t(), String.t(), keyword(non_neg_integer())) :: :ok
+  def spend(nil, _tenant, _name, _profile, _amounts), do: :ok
+
+  def spend(book, tenant, name, profile, amounts) do
+    table = name(book)
+
+    if :ets.whereis(table) != :undefined do
+      hour = div(System.os_time(:second), 3600)
+
+      for {event, amount} <- amounts, amount > 0 do
+        key = {hour, Tenants.to_column(tenant), name, profile, Atom.to_string(event)}
+        add(table, {key, amount, 0})
+      end
+    end
+
+    :ok
+  rescue
+    # The book has stopped since.
+    ArgumentError -> :ok
+  end
+
+  @doc "The costs of these hours that are not stored yet, of a tenant and a profile if given."
+  @spec unstored_cost(atom(), integer(), keyword()) :: non_neg_integer()
+  def unstored_cost(book, from_hour, scope) do
+    tenant = if Keyword.has_key?(scope, :tenant), do: Tenants.to_column(scope[:tenant]), else: :_
+
+    key = {:"$1", tenant, :_, scope[:profile] || :_, "cost"}
+    match = [{{key, :"$2", :_}, [{:>=, :"$1", from_hour}], [:"$2"]}]
+
+    if :ets.whereis(name(book)) == :undefined,
+      do: 0,
+      else: Enum.sum(:ets.select(name(book), match))
+  end
+
   @doc "Removes all counts from the table and returns them."
   @spec take(atom()) :: [row()]
   def take(book) do

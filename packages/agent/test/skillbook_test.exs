@@ -26,7 +26,8 @@ defmodule SkillbookTest do
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :keep, " <>
                ":sections, :telemetry_flags, :watch, :embedder, " <>
-               ":embedder_timeout, :parts, :approvals, :agent, :preflight, :conversations, " <>
+               ":embedder_timeout, :parts, :approvals, :prices, :budget, :agent, " <>
+               ":preflight, :conversations, " <>
                ":scheduler, :schedules"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
@@ -61,7 +62,7 @@ defmodule SkillbookTest do
              "unknown option :max_turn for a book's :agent, did you mean :max_turns? The " <>
                "options are :model, :system, :chat, " <>
                ":grammar, :protocol, :tools, :max_turns, :max_time, :max_tokens, " <>
-               ":max_repeats, :max_context, :summary, :max_depth"},
+               ":max_cost, :max_repeats, :max_context, :summary, :max_depth"},
             {[name: :x, agent: [max_turns: 0]],
              "expected a whole number from 1 as the option :max_turns of a book's :agent, " <>
                "got: 0"},

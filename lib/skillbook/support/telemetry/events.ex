@@ -17,7 +17,7 @@ defmodule Skillbook.Telemetry.Events do
   @command [:book, :profile, :tenant, :generation, :skill, :effect]
   @workflow [:book, :profile, :skill]
   @firing [:book, :profile, :skill, :at, :attempt]
-  @agent [:book, :profile, :depth, :provider, :model]
+  @agent [:book, :profile, :tenant, :skill, :depth, :provider, :model]
   @preflight [:book, :profile, :among]
   @model [:book, :profile, :turn, :provider, :model]
   @breaker [:failures, :system_time]
@@ -87,7 +87,8 @@ defmodule Skillbook.Telemetry.Events do
     {[:firing, :exception], "an error in the application's code ended it, such as its model's",
      @stop, @firing ++ [:kind]},
     {[:agent, :start], "a run of `Skillbook.Agent` begins", @start, @agent},
-    {[:agent, :stop], "it ended, for any reason", @stop, @agent ++ [:status, :turns]},
+    {[:agent, :stop], "it ended, for any reason", @stop,
+     @agent ++ [:status, :turns, :usage, :cost]},
     {[:agent, :exception], "an error in its caller's code ended it", @stop, @agent ++ [:kind]},
     {[:preflight, :start], "the router picks skills or a profile for a message", @start,
      @preflight},
@@ -100,7 +101,7 @@ defmodule Skillbook.Telemetry.Events do
      [:book, :profile, :section, :status]},
     {[:model, :start], "a run asks its model", @start, @model},
     {[:model, :stop], "the model answered", @stop,
-     @model ++ [:finish_reason, :usage, :answered_by]},
+     @model ++ [:finish_reason, :usage, :cost, :answered_by]},
     {[:model, :exception], "it did not answer, or not completely", @stop, @model ++ [:kind]},
     {[:connection, :request], "a request to the service of a connection ended, after its repeats",
      [:duration], [:book, :profile, :account, :method, :status, :kind, :attempts]},

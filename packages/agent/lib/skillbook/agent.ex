@@ -175,6 +175,8 @@ defmodule Skillbook.Agent do
     * `:max_time` - milliseconds for the whole run. Default: 600,000
     * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else
       estimated. Checked between turns. Default: `nil`, no limit
+    * `:max_cost` - what all calls may cost, by the book's `:prices`. Checked between turns.
+      Default: `nil`, no limit
     * `:max_repeats` - how often in a row one command may fail with the same error, and how many
       replies in a row may run commands whose results are the same. After that many the model is
       told, and the next such reply ends the run. Default: 3
@@ -188,12 +190,14 @@ defmodule Skillbook.Agent do
       dropped
     * `:max_depth` - how many levels of agents `agent.dispatch` may nest, 0 for none. Default: 1
     * `:depth` - the level of this run, for handlers. Default: 0
+    * `:skill` - the name under which the costs are counted, for handlers that start runs.
+      Default: `nil`
     * `:parent` - the budget of the run around this one, from `context.agent.options`. Handlers
       that start runs pass it on
     * `:clock` - a function that returns the current time. Default: `&DateTime.utc_now/0`
 
-  Dispatched agents count toward `:max_turns`, `:max_time` and `:max_tokens` of the run that
-  dispatched them.
+  Dispatched agents count toward `:max_turns`, `:max_time`, `:max_tokens` and `:max_cost` of the
+  run that dispatched them.
   """
   @spec run(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
           {:ok, Result.t()} | {:error, AgentError.t()}

@@ -93,8 +93,9 @@ defmodule Skillbook.House.ShapeTest do
           module != Skillbook.Test,
           # A book alone has those of all its profiles.
           {module, name} != {Skillbook, :approvals},
-          # Runs have tests of their own.
+          # Runs and their costs have tests of their own.
           {module, name} not in [{Skillbook.Workflow, :runs}, {Skillbook.Workflow, :fetch_run}],
+          {module, name} != {Usage, :costs},
           # Jobs need Oban; its own test has both first arguments.
           module != Skillbook.Oban do
         assert {module, name, arity} in named

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Budget do
   # Counts the turns, tokens and time of a run against its limits. A dispatched agent counts in
   # its own budget and in the parent's at once, so its use counts even if it crashes.
 
-  alias Skillbook.Agent.Result
+  alias Skillbook.Agent.{Prices, Result}
   alias Skillbook.Model
 
   @type t :: %__MODULE__{
@@ -11,11 +11,12 @@ defmodule Skillbook.Agent.Budget do
           max_turns: pos_integer(),
           deadline: integer(),
           max_tokens: pos_integer() | nil,
+          max_cost: non_neg_integer() | nil,
           parent: t() | nil
         }
 
   @enforce_keys [:used, :max_turns, :deadline]
-  defstruct [:used, :max_turns, :deadline, :max_tokens, :parent]
+  defstruct [:used, :max_turns, :deadline, :max_tokens, :max_cost, :parent]
 
   @turns 1
   @prompt 2
@@ -24,15 +25,18 @@ defmodule Skillbook.Agent.Budget do
   @agents 5
   @cached 6
   @cache_write 7
+  @cost 8
+  @unpriced 9
 
   @doc "A budget whose `max_time`, in milliseconds, starts now."
-  @spec new(pos_integer(), pos_integer(), pos_integer() | nil, t() | nil) :: t()
-  def new(max_turns, max_time, max_tokens, parent) do
+  @spec new(pos_integer(), pos_integer(), keyword(), t() | nil) :: t()
+  def new(max_turns, max_time, limits, parent) do
     %__MODULE__{
-      used: :atomics.new(7, []),
+      used: :atomics.new(9, []),
       max_turns: max_turns,
       deadline: now() + max_time,
-      max_tokens: max_tokens,
+      max_tokens: limits[:max_tokens],
+      max_cost: Prices.units(limits[:max_cost]),
       parent: parent
     }
   end
@@ -41,7 +45,8 @@ defmodule Skillbook.Agent.Budget do
   @spec left(t()) :: %{
           turns: non_neg_integer(),
           time: non_neg_integer(),
-          tokens: non_neg_integer() | nil
+          tokens: non_neg_integer() | nil,
+          cost: non_neg_integer() | nil
         }
   def left(%__MODULE__{} = budget) do
     own = %{
@@ -49,7 +54,8 @@ defmodule Skillbook.Agent.Budget do
       time: max(budget.deadline - now(), 0),
       tokens:
         budget.max_tokens &&
-          max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0)
+          max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0),
+      cost: budget.max_cost && max(budget.max_cost - get(budget, @cost), 0)
     }
 
     # Numbers sort before nil, so `min/2` takes the limit that exists.
@@ -61,12 +67,14 @@ defmodule Skillbook.Agent.Budget do
   @spec use_turn(t()) :: :ok
   def use_turn(budget), do: add(budget, @turns, 1)
 
-  @spec use_tokens(t(), Model.usage(), boolean()) :: :ok
-  def use_tokens(budget, usage, estimated) do
+  @doc "Counts the tokens of a call, and its cost, which is `nil` if it is unknown."
+  @spec use_tokens(t(), Model.usage(), boolean(), non_neg_integer() | nil) :: :ok
+  def use_tokens(budget, usage, estimated, cost) do
     add(budget, @prompt, usage.prompt_tokens)
     add(budget, @completion, usage.completion_tokens)
     add(budget, @cached, usage.cached_tokens)
     add(budget, @cache_write, usage.cache_write_tokens)
+    if cost, do: add(budget, @cost, cost), else: add(budget, @unpriced, 1)
     if estimated, do: add(budget, @estimated, 1), else: :ok
   end
 
@@ -80,6 +88,10 @@ defmodule Skillbook.Agent.Budget do
       estimated: get(budget, @estimated) > 0
     }
   end
+
+  @doc "What the calls have cost; `nil` if the price of one is unknown."
+  @spec cost(t()) :: float() | nil
+  def cost(budget), do: if(get(budget, @unpriced) == 0, do: Prices.amount(get(budget, @cost)))
 
   @doc "The number of the next agent that the run dispatches, from 1."
   @spec next_agent(t()) :: pos_integer()

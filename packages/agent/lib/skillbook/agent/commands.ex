@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Commands do
   # Runs the commands in the text of a reply and adds their report to the conversation. Counts
   # repetitions, and gives handlers the options for agents that they dispatch.
 
-  alias Skillbook.Agent.{Budget, SkillsRead, State}
+  alias Skillbook.Agent.{Budget, Prices, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Entry, Extractor, Report, Result}
 
@@ -49,6 +49,7 @@ defmodule Skillbook.Agent.Commands do
       turns_left: left.turns,
       time_left: left.time,
       tokens_left: left.tokens,
+      cost_left: left.cost && Prices.amount(left.cost),
       options: [
         model: state.model,
         on_event: state.on_event,

@@ -1,3 +1,46 @@
+defmodule Skillbook.BudgetError do
+  @moduledoc """
+  Why a run ended as `:over_budget`, in `:error` of its result.
+
+  ## Fields
+
+    * `:limit` - the option of the book's `:budget`: `:day`, `:tenant_day` or `:profile_day`
+    * `:whose` - the tenant or the id of the profile; `nil` for `:day`, and for runs without a
+      tenant
+    * `:max`, `:spent` - the limit, and what was spent since midnight in UTC
+
+  ## Examples
+
+      iex> error = %Skillbook.BudgetError{limit: :profile_day, whose: "ann", max: 2, spent: 2.03}
+      iex> Exception.message(error)
+      "the budget of the profile \\"ann\\" for today is used up: 2.03 of 2. It is renewed at " <>
+        "midnight, UTC"
+  """
+
+  @type t :: %__MODULE__{
+          limit: :day | :tenant_day | :profile_day,
+          whose: String.t() | nil,
+          max: number(),
+          spent: float()
+        }
+
+  @enforce_keys [:limit, :max, :spent]
+  defexception [:limit, :whose, :max, :spent]
+
+  @impl true
+  def message(error) do
+    spent = Float.round(error.spent, 4)
+
+    "the budget#{whose(error)} for today is used up: #{spent} of #{error.max}. It is renewed " <>
+      "at midnight, UTC"
+  end
+
+  defp whose(%{limit: :day}), do: " of the book"
+  defp whose(%{limit: :tenant_day, whose: nil}), do: " of runs without a tenant"
+  defp whose(%{limit: :tenant_day, whose: tenant}), do: " of the tenant #{inspect(tenant)}"
+  defp whose(%{limit: :profile_day, whose: id}), do: " of the profile #{inspect(id)}"
+end
+
 defmodule Skillbook.AgentError do
   @moduledoc """
   Returned by `Skillbook.Agent.run/3` when the model failed, or the run lost its profile, its book

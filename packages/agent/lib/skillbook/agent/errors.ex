@@ -12,7 +12,7 @@ defmodule Skillbook.DispatchError do
       * `:limit` - too little of the run's `:limit` is left
       * `:ended` - the agent ran, but did not finish
     * `:max_depth` - for `:depth` and `:handed_on`, how many agents may be nested
-    * `:limit` - for `:limit`: `:turns`, `:time` or `:tokens`
+    * `:limit` - for `:limit`: `:turns`, `:time`, `:tokens` or `:cost`
     * `:status` - for `:ended`, the status of its `Skillbook.Agent.Result`
     * `:text` - for `:ended`, a report of the agent's work, for the model
 
@@ -26,7 +26,7 @@ defmodule Skillbook.DispatchError do
   @type t :: %__MODULE__{
           kind: :no_run | :depth | :handed_on | :limit | :ended,
           max_depth: pos_integer() | nil,
-          limit: :turns | :time | :tokens | nil,
+          limit: :turns | :time | :tokens | :cost | nil,
           status: Skillbook.Agent.Result.status() | nil,
           text: String.t() | nil
         }
@@ -57,7 +57,7 @@ defmodule Skillbook.DispatchError do
   end
 
   def message(%{kind: :limit, limit: limit}) do
-    left = if limit == :time, do: "too little time", else: "too few #{limit}"
+    left = Map.get(%{time: "too little time", cost: "no budget"}, limit, "too few #{limit}")
 
     "`agent.dispatch` was not run: this run has #{left} left. Tell the user what is done and " <>
       "what is not"

@@ -3,8 +3,8 @@ defmodule Skillbook.Agent.Loop do
   # The turns of a run: checks the limits, updates the conversation, calls the model, runs the
   # commands and calls of its reply, and decides whether there is another turn.
 
-  alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation}
-  alias Skillbook.Agent.{ModelCall, Preloading, Result, Settings, State}
+  alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation, DailyLimits}
+  alias Skillbook.Agent.{ModelCall, Preloading, Prices, Result, Settings, State}
   alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
@@ -14,8 +14,10 @@ defmodule Skillbook.Agent.Loop do
     AgentError,
     Approval,
     Book,
+    BudgetError,
     Extractor,
     ModelError,
+    OptionError,
     Profile,
     ProfileError,
     Report,
@@ -99,7 +101,20 @@ defmodule Skillbook.Agent.Loop do
         got: "one of #{inspect(transcript.profile)}"
     end
 
-    view |> State.new(transcript, options) |> ModelCall.make_grammar()
+    view |> State.new(transcript, options) |> check_prices(options) |> ModelCall.make_grammar()
+  end
+
+  # A limit that cannot be counted is none.
+  defp check_prices(%{prices: prices} = state, options) do
+    if options[:max_cost] || state.limits != [] do
+      if name = Prices.missing(prices, state.model) do
+        expected = "a price of the model #{inspect(name)}, since costs are limited,"
+        problem = {:invalid, expected, Map.keys(prices)}
+        raise %OptionError{subject: "a book", option: :prices, problem: problem}
+      end
+    end
+
+    state
   end
 
   defp span(state, input, fun) do
@@ -114,7 +129,7 @@ defmodule Skillbook.Agent.Loop do
       Conversations.finish(record, result)
       # Calls of the conversation that still wait go on from here.
       Approval.SuspendedRun.renew(state.book, result.transcript)
-      {:stop, outcome(result), Map.take(result, [:status, :turns])}
+      {:stop, outcome(result), Map.take(result, [:status, :turns, :usage, :cost])}
     end)
   end
 
@@ -164,13 +179,16 @@ defmodule Skillbook.Agent.Loop do
   end
 
   defp next_turn(state) do
-    case reached_limit(state) do
+    case reached_limit(state) || DailyLimits.reached(state) do
       nil ->
         %{state | turns: state.turns + 1}
         |> Conversation.add_news()
         |> Conversation.compact()
         |> ModelCall.make_grammar()
         |> call_model()
+
+      %BudgetError{} = error ->
+        finish(state, :over_budget, error)
 
       status ->
         finish(state, status)
@@ -340,6 +358,7 @@ defmodule Skillbook.Agent.Loop do
       %{turns: 0} -> :max_turns
       %{time: 0} -> :max_time
       %{tokens: 0} -> :max_tokens
+      %{cost: 0} -> :max_cost
       _ -> nil
     end
   end
@@ -357,6 +376,7 @@ defmodule Skillbook.Agent.Loop do
       text: state.text,
       transcript: state.transcript,
       usage: Budget.usage(state.budget),
+      cost: Budget.cost(state.budget),
       turns: state.turns,
       pending: state.pending,
       error: error

@@ -3,14 +3,14 @@ defmodule Skillbook.Agent.ModelCall do
   # Calls the model once per turn: streams its reply as events, reports retries, sends the tools
   # or the grammar, and counts tokens.
 
-  alias Skillbook.Agent.{Budget, Continuation, State}
+  alias Skillbook.Agent.{Continuation, Prices, State}
   alias Skillbook.{Extractor, Grammar, Model, Telemetry, Tools, Transcript}
 
   @doc "Sends the messages to the model."
   def chat(state, messages) do
     Telemetry.span([:skillbook, :model], metadata(state), fn ->
       case stream(state, messages) do
-        {:ok, answer} = ok -> {:stop, ok, told(answer)}
+        {:ok, answer} = ok -> {:stop, ok, told(state, answer)}
         {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
       end
     end)
@@ -23,10 +23,13 @@ defmodule Skillbook.Agent.ModelCall do
     |> Map.merge(Model.describe(state.model))
   end
 
-  defp told(answer) do
+  defp told(state, answer) do
+    by = answer[:model]
+    cost = answer.usage && Prices.cost(state.prices, state.model, by, answer.usage)
+
     answer
     |> Map.take([:finish_reason, :usage])
-    |> Map.put(:answered_by, answer[:model])
+    |> Map.merge(%{answered_by: by, cost: cost && Prices.amount(cost)})
   end
 
   defp stream(state, messages) do
@@ -118,7 +121,7 @@ defmodule Skillbook.Agent.ModelCall do
     usage = answer.usage || estimate(state, messages, answer.text, calls)
     estimated = answer.usage == nil
     State.emit(state, {:usage, Map.put(usage, :estimated, estimated)})
-    Budget.use_tokens(state.budget, usage, estimated)
+    State.spend(state, state.model, answer[:model], usage, estimated)
 
     if calls == [] and String.trim(answer.text) == "" do
       state

@@ -4,7 +4,7 @@ defmodule Skillbook.Agent.Part do
 
   use Skillbook.Part
 
-  alias Skillbook.Agent.{Prose, Settings}
+  alias Skillbook.Agent.{Prices, Prose, Settings}
   alias Skillbook.Approval.Decision
   alias Skillbook.Model.JSONSchema
   alias Skillbook.{Approval, Book, Entry, OptionError, Preflight, Source}
@@ -19,6 +19,10 @@ defmodule Skillbook.Agent.Part do
   def options do
     [
       approvals: {"a keyword list", &Keyword.keyword?/1},
+      prices:
+        {"a map of names of models to [input: number, output: number, cached: number, " <>
+           "cache_write: number], of which the first two are needed", &Prices.valid?/1},
+      budget: {"a keyword list", &Keyword.keyword?/1},
       agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
       conversations: {"[keep: days, max: number] or false", &conversations?/1}
@@ -31,16 +35,36 @@ defmodule Skillbook.Agent.Part do
 
     with :ok <- Options.validate(approvals, "a book's :approvals", approvals()),
          {:ok, agent} <- Settings.read_book(options[:agent]),
+         {:ok, budget} <- budget(options[:budget], options),
          :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight") do
       conversations = options[:conversations] || false
 
       {:ok,
        Book.put(book,
          agent: agent,
+         prices: Map.new(options[:prices] || []),
+         budget: budget,
          preflight: options[:preflight],
          approvals: Keyword.merge(@approvals, approvals),
          conversations: conversations && Keyword.merge(@conversations, conversations)
        )}
+    end
+  end
+
+  defp budget(nil, _options), do: {:ok, []}
+
+  # What was spent is counted in the database.
+  defp budget(budget, options) do
+    amount = {"a number above 0", &(is_number(&1) and &1 > 0)}
+    limits = [day: amount, tenant_day: amount, profile_day: amount]
+
+    with :ok <- Options.validate(budget, "a book's :budget", limits) do
+      if budget != [] and (options[:store] == nil or options[:usage] == false) do
+        problem = {:invalid, "none without a :store that counts :usage,", budget}
+        {:error, %OptionError{subject: "a book", option: :budget, problem: problem}}
+      else
+        {:ok, budget}
+      end
     end
   end
 

@@ -4,7 +4,7 @@ defmodule Skillbook.Agent.Preloading do
   # the profile always gets, and those that the router picks. They are in a message after the
   # user's, since servers cache the prompt before it.
 
-  alias Skillbook.Agent.{Budget, SkillsRead, State}
+  alias Skillbook.Agent.{SkillsRead, State}
   alias Skillbook.{Native, View}
   alias Skillbook.Preflight.{Settings, Stages}
 
@@ -19,7 +19,8 @@ defmodule Skillbook.Agent.Preloading do
   defp load(%{view: view, transcript: transcript} = state, settings) do
     timeout = min(settings.timeout, max(State.time_left(state), 1))
     result = Stages.run(view, messages(transcript), %{settings | timeout: timeout}, false)
-    if result.usage, do: Budget.use_tokens(state.budget, result.usage, false)
+    model = settings.model || state.model
+    if result.usage, do: State.spend(state, model, nil, result.usage, false)
 
     names = Enum.uniq(Native.view_proactive(view.ref) ++ Enum.map(result.picks, & &1.name))
     names = Enum.reject(names, &in_prompt?(view, &1))

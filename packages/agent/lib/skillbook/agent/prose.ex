@@ -118,6 +118,7 @@ defmodule Skillbook.Agent.Prose do
     Keyword.merge(agent,
       profile: context.profile,
       system: system(agent),
+      skill: context.entry.name,
       max_time: max(Context.time_left(%{context | workflow: state}), 1),
       commands: commands ++ Keyword.take(options, [:max_result, :ask_timeout])
     )

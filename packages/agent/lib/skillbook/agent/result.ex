@@ -11,7 +11,9 @@ defmodule Skillbook.Agent.Result do
       * `:empty` - the model answered twice in a row with neither text nor a command
       * `:pending` - a command waits for an approval, see `:pending`. The model was asked once
         more, and its last reply tells the user
-      * `:max_turns`, `:max_time`, `:max_tokens` - the run reached this limit
+      * `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost` - the run reached this limit
+      * `:over_budget` - a daily limit of the book's `:budget` is used up; `:error` is a
+        `Skillbook.BudgetError`, which tells which one
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row,
         or replies gave no new result, although the model was told
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
@@ -23,6 +25,8 @@ defmodule Skillbook.Agent.Result do
       `Skillbook.approve/3` can resume the conversation with their results
     * `:usage` - the tokens of all turns, as in `t:Skillbook.Model.usage/0`, and whether some of
       them are `:estimated`
+    * `:cost` - what the calls of models have cost by the book's `:prices`, with those of agents
+      that the run dispatched; `nil` if the price of one of the models is unknown
     * `:turns` - how often the model was called
     * `:error` - the failure of the model, a `Skillbook.ModelError`, or `nil`. With `:max_time` it
       is the call that the time limit ended; with `:pending`, why the model did not tell the user
@@ -46,6 +50,8 @@ defmodule Skillbook.Agent.Result do
           | :max_turns
           | :max_time
           | :max_tokens
+          | :max_cost
+          | :over_budget
           | :stuck
           | :error
   @type usage :: %{
@@ -60,11 +66,12 @@ defmodule Skillbook.Agent.Result do
           text: String.t(),
           transcript: Transcript.t(),
           usage: usage(),
+          cost: float() | nil,
           turns: non_neg_integer(),
           pending: [Skillbook.Approval.t()],
-          error: ModelError.t() | Skillbook.ProfileError.t() | nil
+          error: ModelError.t() | Skillbook.ProfileError.t() | Skillbook.BudgetError.t() | nil
         }
 
   @enforce_keys [:status, :text, :transcript, :usage, :turns]
-  defstruct [:status, :text, :transcript, :usage, :turns, :error, pending: []]
+  defstruct [:status, :text, :transcript, :usage, :cost, :turns, :error, pending: []]
 end

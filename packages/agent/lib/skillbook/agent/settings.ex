@@ -18,6 +18,7 @@ defmodule Skillbook.Agent.Settings do
     :max_turns,
     :max_time,
     :max_tokens,
+    :max_cost,
     :max_repeats,
     :max_context,
     :summary,
@@ -154,6 +155,7 @@ defmodule Skillbook.Agent.Settings do
       max_turns: positive,
       max_time: {"a number of milliseconds", &Options.milliseconds?/1},
       max_tokens: positive_or_nil,
+      max_cost: {"a number above 0, or nil", &(is_nil(&1) or (is_number(&1) and &1 > 0))},
       max_repeats: positive,
       max_context: positive_or_nil,
       summary:
@@ -161,6 +163,7 @@ defmodule Skillbook.Agent.Settings do
          &(is_nil(&1) or is_boolean(&1) or Keyword.keyword?(&1))},
       depth: from_zero,
       max_depth: from_zero,
+      skill: {"the name of a skill or nil", &(is_nil(&1) or Options.text?(&1))},
       parent:
         {"the :parent of context.agent.options, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
       clock: {"a function without arguments", &is_function(&1, 0)}

@@ -2,10 +2,11 @@ defmodule Skillbook.Agent.State do
   @moduledoc false
   # The state of a run: its options, the view of the turn, the conversation, and counters.
 
-  alias Skillbook.Agent.{Budget, Settings}
+  alias Skillbook.Agent.{Budget, Prices, Settings}
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.External
-  alias Skillbook.{Model, Transcript}
+  alias Skillbook.Usage.Counter
+  alias Skillbook.{Book, Model, Profile, Transcript}
   alias Skillbook.Transcript.{Conversations, Message}
 
   @default_max_turns 20
@@ -31,6 +32,10 @@ defmodule Skillbook.Agent.State do
     :sections,
     :commands,
     :budget,
+    # Those of the book, its daily limits, and the skill that runs the agent, for costs.
+    :prices,
+    :limits,
+    :skill,
     :max_repeats,
     :max_context,
     # Options of `Skillbook.Agent.Summary`, or `nil`.
@@ -91,7 +96,10 @@ defmodule Skillbook.Agent.State do
       preflight: options[:preflight],
       sections: sections(view, options[:sections]),
       commands: Settings.commands(options),
-      budget: Budget.new(max_turns, max_time, options[:max_tokens], options[:parent]),
+      budget: Budget.new(max_turns, max_time, options, options[:parent]),
+      prices: part(view, :prices) || %{},
+      limits: part(view, :budget) || [],
+      skill: options[:skill],
       max_repeats: Keyword.get(options, :max_repeats, @default_max_repeats),
       max_context: options[:max_context],
       summary: summary(options[:summary]),
@@ -101,6 +109,8 @@ defmodule Skillbook.Agent.State do
       id: transcript.run || new_id()
     }
   end
+
+  defp part(view, option), do: Book.find(view.book) && Book.find(view.book).of_parts[option]
 
   defp new_id,
     do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
@@ -162,6 +172,27 @@ defmodule Skillbook.Agent.State do
 
   defp add_shown(_message, shown), do: shown
 
+  @doc """
+  Counts the tokens and the cost of a call of a model, for the run, those around it and the usage
+  of the book. Returns the cost.
+  """
+  @spec spend(t(), Model.t(), String.t() | nil, Model.usage(), boolean()) ::
+          non_neg_integer() | nil
+  def spend(state, model, answered_by, usage, estimated) do
+    cost = Prices.cost(state.prices, model, answered_by, usage)
+    Budget.use_tokens(state.budget, usage, estimated, cost)
+    profile = state.view.profile
+
+    Counter.spend(state.book, Profile.home(profile), state.skill || "", profile.id,
+      prompt: usage.prompt_tokens,
+      completion: usage.completion_tokens,
+      cached: usage.cached_tokens,
+      cost: cost || 0
+    )
+
+    cost
+  end
+
   @doc "Milliseconds that the run may still take."
   def time_left(state), do: Budget.left(state.budget).time
 
@@ -171,6 +202,8 @@ defmodule Skillbook.Agent.State do
       state
       |> metadata()
       |> Map.put(:depth, state.depth)
+      |> Map.put(:tenant, Profile.home(state.view.profile))
+      |> Map.put(:skill, state.skill)
       |> Map.merge(Model.describe(state.model))
 
   @doc "Metadata of telemetry events."

@@ -6,7 +6,7 @@ defmodule Skillbook.Agent.Summary do
 
   require Logger
 
-  alias Skillbook.Agent.{Budget, State}
+  alias Skillbook.Agent.State
   alias Skillbook.Support.Options
   alias Skillbook.{Model, Transcript}
   alias Skillbook.Transcript.Message
@@ -147,7 +147,7 @@ defmodule Skillbook.Agent.Summary do
 
     with {:ok, answer} <-
            Model.chat(options[:model] || state.model, messages, chat, fn _ -> :ok end) do
-      use_tokens(state, answer, messages)
+      use_tokens(state, options[:model] || state.model, answer, messages)
       text = answer.text |> String.trim() |> String.slice(0, 4 * max)
 
       if text == "",
@@ -156,13 +156,13 @@ defmodule Skillbook.Agent.Summary do
     end
   end
 
-  defp use_tokens(state, %{usage: nil, text: text}, messages) do
+  defp use_tokens(state, model, %{usage: nil, text: text}, messages) do
     prompt = messages |> Enum.map(&Transcript.message_tokens/1) |> Enum.sum()
     none = %{cached_tokens: 0, cache_write_tokens: 0}
     usage = %{prompt_tokens: prompt, completion_tokens: Transcript.estimate(text)}
-    Budget.use_tokens(state.budget, Map.merge(none, usage), true)
+    State.spend(state, model, nil, Map.merge(none, usage), true)
   end
 
-  defp use_tokens(state, %{usage: usage}, _messages),
-    do: Budget.use_tokens(state.budget, usage, false)
+  defp use_tokens(state, model, %{usage: usage} = answer, _messages),
+    do: State.spend(state, model, answer.model, usage, false)
 end

@@ -47,10 +47,11 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     time = share(min(agent.time_left, context.timeout))
     tokens = agent.tokens_left && share(agent.tokens_left)
 
-    left = [turns: turns, time: time, tokens: tokens || 1]
+    cost = agent.cost_left && agent.cost_left * 0.9
+    left = [turns: turns, time: time, tokens: tokens || 1, cost: if(cost == 0.0, do: 0, else: 1)]
 
     case Enum.find(left, fn {_limit, left} -> left < 1 end) do
-      nil -> {:ok, [max_turns: turns, max_time: time, max_tokens: tokens]}
+      nil -> {:ok, [max_turns: turns, max_time: time, max_tokens: tokens, max_cost: cost]}
       {limit, _} -> {:error, %DispatchError{kind: :limit, limit: limit}}
     end
   end
@@ -62,7 +63,7 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     on_event = agent.options[:on_event]
 
     system = NonInteractive.system(@opening, agent.options)
-    own = [system: system, on_event: &on_event.({:agent, id, &1})]
+    own = [system: system, skill: context.entry.name, on_event: &on_event.({:agent, id, &1})]
     options = Keyword.merge(agent.options, own ++ options)
 
     {result, results} =
