@@ -173,6 +173,10 @@ defmodule Skillbook do
       `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost`,
       `:max_repeats`, `:max_context`, `:summary` and `:max_depth`. Defaults to `nil`
 
+    * `:hooks` (list) - modules of the application that check, change, refuse or record turns,
+      calls of models and commands; see [hooks](docs/hooks.md). Profiles may have more. Defaults
+      to `[]`
+
     * `:prices` (map) - what a million tokens of models cost, by their names:
       `%{"gpt-5" => [input: 1.25, output: 10, cached: 0.125]}`; see
       [usage](docs/usage.md#count-costs). Defaults to `%{}`

@@ -48,6 +48,7 @@ defmodule Skillbook.Book do
           keep: [{:versions | :deleted | :runs, pos_integer() | :infinity}],
           schedules: keyword(),
           telemetry_flags: boolean(),
+          hooks: [module() | {module(), keyword()}],
           sections: [Sections.t()],
           watch: boolean() | [poll: pos_integer()],
           embedder: Embedder.t() | nil,
@@ -102,6 +103,7 @@ defmodule Skillbook.Book do
     # The store's rules of schedules, to which their engine adds its own.
     schedules: [run_as: nil, min_interval: 300, max_per_profile: 50, keep: 90, clock: nil],
     telemetry_flags: false,
+    hooks: [],
     sections: [],
     watch: true,
     parts: [],

@@ -49,6 +49,7 @@ defmodule Skillbook.Executor do
     Context,
     Entry,
     HandlerError,
+    Hook,
     Help,
     OutOfServiceError,
     Part,
@@ -144,19 +145,81 @@ defmodule Skillbook.Executor do
     # In an approved call, words such as "tomorrow" mean the day on which it was asked for.
     today = options[:approved][:today] || DateTime.to_date(context.now)
 
-    with {:ok, command} <- cast_flags(routed, today) do
+    hooks = if book, do: book.hooks ++ context.profile.hooks, else: context.profile.hooks
+
+    with {:ok, command} <- cast_flags(routed, today),
+         {:ok, hooked} <- before_command(hooks, %{routed | command: command}, context, today) do
       # The policy decides about exactly what the handler gets.
       options = Keyword.put(options, :written, routed.command)
-      routed = %{routed | command: command}
+      context = if hooks == [], do: context, else: %{context | command: hooked.command}
 
       answer =
-        if routed.entry.handler || stub(routed.entry, book),
-          do: run_handler(routed, %{context | command: command}, book, options),
-          else: run_page(routed, context, book, options)
+        if hooked.entry.handler || stub(hooked.entry, book),
+          do: run_handler(hooked, %{context | command: hooked.command}, book, options),
+          else: run_page(hooked, context, book, options)
 
       answer = with {:pending, approval} <- answer, do: {:ok, Result.pending(approval)}
-      observe(book, routed, context, answer)
+      answer = after_command(hooks, answer, hooked, context)
+      observe(book, hooked, context, answer)
     end
+  end
+
+  # What hooks let pass, the policy still decides about.
+  defp before_command([], routed, _context, _today), do: {:ok, routed}
+
+  defp before_command(hooks, %{command: command, entry: entry} = routed, context, today) do
+    event = event(routed, %{context | command: command}, flags: command.flags)
+
+    with {how, %{flags: flags}} <- Hook.before(hooks, :before_command, event, :flags),
+         {:ok, command} <-
+           cast_again(%{routed | command: %{command | flags: flags}}, event, today) do
+      limits = if how == :ask, do: Map.put(entry.limits, :approval, :required), else: entry.limits
+      {:ok, %{routed | command: command, entry: %{entry | limits: limits}}}
+    else
+      {:refuse, text} -> {:error, %PolicyError{kind: :hook, name: routed.name, text: text}}
+      error -> error
+    end
+  end
+
+  defp cast_again(%{command: %{flags: flags} = command}, %{flags: flags}, _today),
+    do: {:ok, command}
+
+  defp cast_again(routed, _event, today), do: cast_flags(routed, today)
+
+  defp after_command([], answer, _routed, _context), do: answer
+
+  defp after_command(_hooks, {:ok, %Result{status: :pending}} = answer, _routed, _context),
+    do: answer
+
+  defp after_command(hooks, {:ok, %Result{content: text} = result}, routed, context) do
+    event = event(routed, context, result: result, text: text)
+    {:ok, %{result | content: Hook.after_text(hooks, :after_command, event)}}
+  end
+
+  defp after_command(hooks, {:error, error} = answer, routed, context) do
+    %{content: text} = result = Result.error(error)
+
+    case Hook.after_text(
+           hooks,
+           :after_command,
+           event(routed, context, result: result, text: text)
+         ) do
+      ^text -> answer
+      other -> {:error, RuntimeError.exception(other)}
+    end
+  end
+
+  defp event(routed, context, more) do
+    Map.merge(
+      %{
+        book: context.book,
+        profile: context.profile,
+        assigns: context.assigns,
+        entry: routed.entry,
+        context: context
+      },
+      Map.new(more)
+    )
   end
 
   # The books of tests (`Skillbook.Test`) see what runs, and replace handlers.

@@ -45,6 +45,8 @@ defmodule Skillbook.Profile do
     * `:labels` (list of texts) - visibility labels for everything that the profile writes to the
       store, in addition to the labels of the command. They must be in `:grants`. The profile
       cannot edit or delete entries without them. Defaults to `[]`
+    * `:hooks` (list) - modules with callbacks of `Skillbook.Hook`, which run after those of the
+      book. Defaults to `[]`
     * `:preflight` (`false`, keyword list or `nil`) - the router for its conversations: options of
       `Skillbook.Preflight.run/3`, which take precedence over the book's; or `false` for none,
       which no call can override. Defaults to `nil`, the book's
@@ -61,7 +63,7 @@ defmodule Skillbook.Profile do
   """
 
   alias Skillbook.Support.{Options, UntilError}
-  alias Skillbook.{Native, OptionError, Part}
+  alias Skillbook.{Hook, Native, OptionError, Part}
 
   @type glob :: String.t()
   @type writes :: :run | :delegate | :ask | :deny
@@ -78,6 +80,7 @@ defmodule Skillbook.Profile do
           approved: [glob()],
           labels: [String.t()],
           preflight: keyword() | false | nil,
+          hooks: [module() | {module(), keyword()}],
           description: String.t() | nil,
           assigns: map(),
           role: String.t() | nil,
@@ -100,6 +103,7 @@ defmodule Skillbook.Profile do
     approved: [],
     labels: [],
     assigns: %{},
+    hooks: [],
     services: []
   ]
 
@@ -202,7 +206,8 @@ defmodule Skillbook.Profile do
     :sha256 |> :crypto.hash(rights) |> Base.encode16(case: :lower)
   end
 
-  defp rights(profile), do: %{profile | assigns: %{}, description: nil, role: nil, services: []}
+  defp rights(profile),
+    do: %{profile | assigns: %{}, description: nil, role: nil, services: [], hooks: []}
 
   # A profile must see the entries that it writes. Checked after the role has added its options.
   defp consistent(profile) do
@@ -338,7 +343,8 @@ defmodule Skillbook.Profile do
         writes: Enum.max_by([profile.writes, other.writes], &strictness/1),
         approved: common(profile.approved, other.approved),
         preflight: if(other.preflight == false, do: false, else: profile.preflight),
-        labels: Enum.uniq(profile.labels ++ other.labels)
+        labels: Enum.uniq(profile.labels ++ other.labels),
+        hooks: Enum.uniq(profile.hooks ++ other.hooks)
     })
   end
 
@@ -408,6 +414,9 @@ defmodule Skillbook.Profile do
     do:
       Options.text?(text) and String.trim(text) != "" and String.length(text) <= @max_description
 
+  defp hooks?([]), do: true
+  defp hooks?(hooks), do: Hook.valid?(hooks)
+
   defp preflight?(options), do: options in [nil, false] or Keyword.keyword?(options)
 
   defp schema do
@@ -427,6 +436,7 @@ defmodule Skillbook.Profile do
       approved: {"a list of globs", &(Options.texts?(&1) and Native.globs_check(&1) == :ok)},
       labels: {"a list of texts", &Options.texts?/1},
       preflight: {"false, a keyword list or nil", &preflight?/1},
+      hooks: {"a list of modules with callbacks of Skillbook.Hook", &hooks?/1},
       description:
         {"text of 1 to #{@max_description} characters or nil", &(is_nil(&1) or description?(&1))},
       assigns:

@@ -7,7 +7,7 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Prompt.Sections
   alias Skillbook.SQL.Location
   alias Skillbook.Support.{Options, UntilError}
-  alias Skillbook.{Book, Embedder, OptionError, Part, Profile, Source}
+  alias Skillbook.{Book, Embedder, Hook, OptionError, Part, Profile, Source}
 
   # Options that become fields of the same name without further work.
   @plain_fields [
@@ -25,6 +25,7 @@ defmodule Skillbook.Book.Config do
     :usage,
     :keep,
     :telemetry_flags,
+    :hooks,
     :watch,
     :embedder,
     :embedder_timeout
@@ -190,12 +191,16 @@ defmodule Skillbook.Book.Config do
       keep: {"[versions: days, deleted: days, runs: days], each or :infinity", &keep?/1},
       sections: {"a list of sections", &is_list/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
+      hooks: {"a list of modules with callbacks of Skillbook.Hook", &hooks?/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
       embedder: {"an embedder or nil", &(is_nil(&1) or Embedder.embedder?(&1))},
       embedder_timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       parts: {"a list of modules that use Skillbook.Part", &parts?/1}
     ]
   end
+
+  defp hooks?([]), do: true
+  defp hooks?(hooks), do: Hook.valid?(hooks)
 
   @doc "Whether a value can be an `:ask` callback. Its module need not be loaded yet."
   @spec ask?(term()) :: boolean()

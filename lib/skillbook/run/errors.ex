@@ -373,6 +373,7 @@ defmodule Skillbook.PolicyError do
     * `:kind` - the reason:
       * `:delegate` - an agent must run it
       * `:deny` - the profile runs no such commands
+      * `:hook` - a `Skillbook.Hook` refused it
       * `:denied` - the `:ask` callback, or `Skillbook.deny/3`, declined
       * `:unanswered` - there is no callback, or it failed
       * `:ask_timeout` - the callback did not answer within the book's or the run's `:ask_timeout`
@@ -383,8 +384,8 @@ defmodule Skillbook.PolicyError do
     * `:json` - whether the caller made a tool call, so that the message shows one
     * `:writes` - whether the command has side effects; if not, its page has `approval: required`
     * `:timeout` - for `:ask_timeout`, in milliseconds
-    * `:text` - for `:denied` the text of the decision, or `nil`; for `:waiting` the largest
-      number; for `:unstorable` the reason, for the operator
+    * `:text` - for `:hook` its text; for `:denied` that of the decision, or `nil`; for `:waiting`
+      the largest number; for `:unstorable` the reason, for the operator
 
   ## Examples
 
@@ -400,7 +401,15 @@ defmodule Skillbook.PolicyError do
   alias Skillbook.Support.{Duration, JSON}
 
   @type t :: %__MODULE__{
-          kind: :delegate | :deny | :denied | :unanswered | :ask_timeout | :waiting | :unstorable,
+          kind:
+            :delegate
+            | :deny
+            | :hook
+            | :denied
+            | :unanswered
+            | :ask_timeout
+            | :waiting
+            | :unstorable,
           name: String.t(),
           dispatch: boolean(),
           json: boolean(),
@@ -432,6 +441,8 @@ defmodule Skillbook.PolicyError do
     "it changes something, and only commands that read may run here. " <>
       "Do not try again; tell the user what you would have done."
   end
+
+  defp why(%{kind: :hook, text: text}), do: text
 
   defp why(%{kind: :denied, text: nil} = error) do
     "#{asked(error)}, and the user declined. " <>

@@ -25,7 +25,7 @@ defmodule SkillbookTest do
                ":drain, :ask, :ask_timeout, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :keep, " <>
-               ":sections, :telemetry_flags, :watch, :embedder, " <>
+               ":sections, :telemetry_flags, :hooks, :watch, :embedder, " <>
                ":embedder_timeout, :parts, :approvals, :prices, :budget, :agent, " <>
                ":preflight, :conversations, " <>
                ":scheduler, :schedules"},
@@ -97,7 +97,7 @@ defmodule SkillbookTest do
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
              "unknown option :role for a role. The options are :id, :others, :grants, " <>
-               ":skills, :within, :tools, :writes, :approved, :labels, :preflight"},
+               ":skills, :within, :tools, :writes, :approved, :labels, :preflight, :hooks"},
             {[name: :x, profiles: [[id: "p", labels: "a"]]],
              "expected a list of texts as the option :labels of a profile, got: \"a\""},
             {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],

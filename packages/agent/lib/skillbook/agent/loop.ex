@@ -16,6 +16,7 @@ defmodule Skillbook.Agent.Loop do
     Book,
     BudgetError,
     Extractor,
+    Hook,
     ModelError,
     OptionError,
     Profile,
@@ -52,6 +53,18 @@ defmodule Skillbook.Agent.Loop do
   def run(view, profile, input, options) do
     state = %{start(view, options) | profile: profile}
 
+    case before_turn(Hook.of(view), state, input) do
+      {:refuse, text} -> span(state, "", &refused(&1, text))
+      {_how, %{input: input}} -> start_turn(state, input)
+    end
+  end
+
+  defp before_turn([], _state, input), do: {:cont, %{input: input}}
+
+  defp before_turn(hooks, state, input),
+    do: Hook.before(hooks, :before_turn, State.event(state, input: input), :input)
+
+  defp start_turn(state, input) do
     span(state, input, fn state ->
       state
       |> Conversation.resume(input)
@@ -59,6 +72,8 @@ defmodule Skillbook.Agent.Loop do
       |> guarded(&(&1 |> Preloading.load() |> turn()))
     end)
   end
+
+  defp refused(state, text), do: finish(%{state | text: text}, :refused)
 
   @doc """
   Goes on with a conversation in which a call waited for an approval, with the result of the call.
@@ -125,12 +140,23 @@ defmodule Skillbook.Agent.Loop do
 
     Telemetry.span([:skillbook, :agent], metadata, fn ->
       record = Conversations.start(state.book, run, state.clock)
-      result = fun.(State.recorded(state, record))
+      result = state |> State.recorded(record) |> fun.() |> after_turn(state)
       Conversations.finish(record, result)
       # Calls of the conversation that still wait go on from here.
       Approval.SuspendedRun.renew(state.book, result.transcript)
       {:stop, outcome(result), Map.take(result, [:status, :turns, :usage, :cost])}
     end)
+  end
+
+  defp after_turn(result, %{view: view} = state) do
+    case Hook.of(view) do
+      [] ->
+        result
+
+      hooks ->
+        event = State.event(state, result: result, text: result.text)
+        %{result | text: Hook.after_text(hooks, :after_turn, event)}
+    end
   end
 
   defp outcome(%Result{status: :error, error: error} = result),
@@ -208,6 +234,9 @@ defmodule Skillbook.Agent.Loop do
         %{state | halved: false}
         |> ModelCall.add_reply(answer, Enum.map(calls, &elem(&1, 0)), messages)
         |> guarded(&handle_reply(&1, answer, calls))
+
+      {:refused, text} ->
+        refused(state, text)
 
       {:error, %{kind: :too_long, text: ""} = error} when not state.halved ->
         halve(state, error)

@@ -4,16 +4,32 @@ defmodule Skillbook.Agent.ModelCall do
   # or the grammar, and counts tokens.
 
   alias Skillbook.Agent.{Continuation, Prices, State}
-  alias Skillbook.{Extractor, Grammar, Model, Telemetry, Tools, Transcript}
+  alias Skillbook.{Extractor, Grammar, Hook, Model, Telemetry, Tools, Transcript}
 
-  @doc "Sends the messages to the model."
+  @doc "Sends the messages to the model; `{:refused, text}` if a hook refuses them."
   def chat(state, messages) do
-    Telemetry.span([:skillbook, :model], metadata(state), fn ->
-      case stream(state, messages) do
-        {:ok, answer} = ok -> {:stop, ok, told(state, answer)}
-        {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
-      end
-    end)
+    with {:ok, messages} <- check(state, messages) do
+      Telemetry.span([:skillbook, :model], metadata(state), fn ->
+        case stream(state, messages) do
+          {:ok, answer} = ok -> {:stop, ok, told(state, answer)}
+          {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
+        end
+      end)
+    end
+  end
+
+  @doc "The messages as hooks let them pass."
+  @spec check(State.t(), [Model.message()]) ::
+          {:ok, [Model.message()]} | {:refused, String.t()}
+  def check(state, messages) do
+    with [_ | _] = hooks <- Hook.of(state.view),
+         event = State.event(state, messages: messages),
+         {_how, %{messages: messages}} <- Hook.before(hooks, :before_model, event, :messages) do
+      {:ok, messages}
+    else
+      [] -> {:ok, messages}
+      {:refuse, text} -> {:refused, text}
+    end
   end
 
   defp metadata(state) do
@@ -38,17 +54,35 @@ defmodule Skillbook.Agent.ModelCall do
     key = {__MODULE__, make_ref()}
     extractor = Extractor.new(Keyword.take(state.commands, [:unclosed]))
     Process.put(key, {extractor, state.broken && ""})
+    feed = fn text -> emit_events(state, key, text, &Extractor.feed(&1, text)) end
+    hooks = Hook.of(state.view)
+    # Nobody reads a text before hooks have checked it.
+    held? = Hook.any?(hooks, :after_model)
 
     try do
-      answer =
-        Model.chat(state.model, messages, chat_options(state), fn chunk ->
-          emit_events(state, key, chunk, &Extractor.feed(&1, chunk))
-        end)
-
+      on_text = if held?, do: fn _chunk -> :ok end, else: feed
+      answer = Model.chat(state.model, messages, chat_options(state), on_text)
+      answer = if held?, do: checked(answer, hooks, state, feed), else: answer
       emit_events(state, key, "", &Extractor.finish/1)
       answer
     after
       Process.delete(key)
+    end
+  end
+
+  defp checked({_how, %{text: ""}} = answer, _hooks, _state, _feed), do: answer
+
+  defp checked({how, %{text: text} = answer}, hooks, state, feed) do
+    case Hook.after_text(hooks, :after_model, State.event(state, text: text)) do
+      ^text ->
+        feed.(text)
+        {how, answer}
+
+      other ->
+        feed.(other)
+        # The vendor's data are of the text that was.
+        answer = if how == :ok, do: %{answer | opaque: nil}, else: answer
+        {how, %{answer | text: other}}
     end
   end
 

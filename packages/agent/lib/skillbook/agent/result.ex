@@ -14,6 +14,8 @@ defmodule Skillbook.Agent.Result do
       * `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost` - the run reached this limit
       * `:over_budget` - a daily limit of the book's `:budget` is used up; `:error` is a
         `Skillbook.BudgetError`, which tells which one
+      * `:refused` - a `Skillbook.Hook` refused the input or a call of the model; its text is the
+        answer
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row,
         or replies gave no new result, although the model was told
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
@@ -52,6 +54,7 @@ defmodule Skillbook.Agent.Result do
           | :max_tokens
           | :max_cost
           | :over_budget
+          | :refused
           | :stuck
           | :error
   @type usage :: %{

@@ -193,6 +193,24 @@ defmodule Skillbook.Agent.State do
     cost
   end
 
+  @doc "An event for `Skillbook.Hook`."
+  @spec event(t(), keyword()) :: map()
+  def event(state, more) do
+    Map.merge(
+      %{
+        book: state.book,
+        profile: state.view.profile,
+        assigns: Map.new(state.commands[:assigns] || %{}),
+        run: state.id,
+        depth: state.depth,
+        turn: state.turns,
+        usage: Budget.usage(state.budget),
+        cost: Budget.cost(state.budget)
+      },
+      Map.new(more)
+    )
+  end
+
   @doc "Milliseconds that the run may still take."
   def time_left(state), do: Budget.left(state.budget).time
 

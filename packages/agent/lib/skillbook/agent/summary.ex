@@ -6,7 +6,7 @@ defmodule Skillbook.Agent.Summary do
 
   require Logger
 
-  alias Skillbook.Agent.State
+  alias Skillbook.Agent.{ModelCall, State}
   alias Skillbook.Support.Options
   alias Skillbook.{Model, Transcript}
   alias Skillbook.Transcript.Message
@@ -145,7 +145,8 @@ defmodule Skillbook.Agent.Summary do
     # Models count their thoughts too.
     chat = [timeout: max(State.time_left(state), 1), max_tokens: 4 * max]
 
-    with {:ok, answer} <-
+    with {:ok, messages} <- ModelCall.check(state, messages),
+         {:ok, answer} <-
            Model.chat(options[:model] || state.model, messages, chat, fn _ -> :ok end) do
       use_tokens(state, options[:model] || state.model, answer, messages)
       text = answer.text |> String.trim() |> String.slice(0, 4 * max)
@@ -153,6 +154,9 @@ defmodule Skillbook.Agent.Summary do
       if text == "",
         do: {:error, %Skillbook.ModelError{kind: :bad_answer, reason: "the summary is empty"}},
         else: {:ok, text}
+    else
+      {:refused, text} -> {:error, %Skillbook.ModelError{kind: :refused, reason: text}}
+      error -> error
     end
   end
 

@@ -119,7 +119,7 @@ defmodule Skillbook.Book.ProfilesTest do
                "The options are :id, :tenant, :others, :grants, :skills, :within, :tools, " <>
                ":writes, " <>
                ":approved, " <>
-               ":labels, :preflight, :description, :assigns, :role"},
+               ":labels, :preflight, :hooks, :description, :assigns, :role"},
             {{:ok, [role: "none"]},
              @closed <>
                ~s(returned an error: expected one of the roles "reader" as the option ) <>
