@@ -171,6 +171,10 @@ defmodule Skillbook.Agent do
     * `:commands` - other options of `Skillbook.run/3`, for example `[timeout: 5_000]`
     * `:on_event` - a function that is called with each event, or a process that receives
       `{:skillbook_agent, pid, event}`, where `pid` is the process of the run
+    * `:output` - the form of the answer: a JSON schema of an object, as of
+      `Skillbook.Model.complete_object/4`, or a module that uses `Skillbook.Skill`, whose flags
+      are the fields. The answer is checked, repaired once by the model, and `:output` of the
+      result has it. Default: `nil`, text
     * `:max_turns` - how often the model may be called. Default: 20
     * `:max_time` - milliseconds for the whole run. Default: 600,000
     * `:max_tokens` - tokens of all prompts and replies, as counted by the model or else

@@ -4,7 +4,7 @@ defmodule Skillbook.Agent.Loop do
   # commands and calls of its reply, and decides whether there is another turn.
 
   alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation, DailyLimits}
-  alias Skillbook.Agent.{ModelCall, Preloading, Prices, Result, Settings, State}
+  alias Skillbook.Agent.{ModelCall, Output, Preloading, Prices, Result, Settings, State}
   alias Skillbook.Book.Profiles
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
@@ -69,9 +69,15 @@ defmodule Skillbook.Agent.Loop do
       state
       |> Conversation.resume(input)
       |> State.add_message(:input, input)
+      |> add_instruction()
       |> guarded(&(&1 |> Preloading.load() |> turn()))
     end)
   end
+
+  defp add_instruction(%{output: nil} = state), do: state
+
+  defp add_instruction(%{output: output} = state),
+    do: State.add_message(state, :note, Output.instruction(output))
 
   defp refused(state, text), do: finish(%{state | text: text}, :refused)
 
@@ -311,7 +317,22 @@ defmodule Skillbook.Agent.Loop do
         note(%{state | noted: true, empty: false}, :note, not_run(state, report))
 
       true ->
-        state |> State.emit_transcript() |> finish(:done)
+        answered(state)
+    end
+  end
+
+  defp answered(%{output: nil} = state), do: state |> State.emit_transcript() |> finish(:done)
+
+  defp answered(%{output: output} = state) do
+    case Output.parse(output, state.text) do
+      {:ok, object} ->
+        state |> State.emit_transcript() |> finish(:done) |> Map.put(:output, object)
+
+      {:error, error} when state.repaired ->
+        state |> State.emit_transcript() |> finish(:invalid_output, error)
+
+      {:error, error} ->
+        note(%{state | repaired: true, empty: false}, :note, Output.repair(error))
     end
   end
 

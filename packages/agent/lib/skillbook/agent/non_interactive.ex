@@ -91,6 +91,7 @@ defmodule Skillbook.Agent.NonInteractive do
   defp ending(%{status: :max_turns}), do: "did not finish: it had no turns left"
   defp ending(%{status: :max_time}), do: "did not finish: it had no time left"
   defp ending(%{status: :max_tokens}), do: "did not finish: it had no tokens left"
+  defp ending(%{status: :invalid_output}), do: "ended with an answer in another form"
   defp ending(%{status: :refused}), do: "was refused"
   defp ending(%{status: :max_cost}), do: "did not finish: its limit of costs was reached"
   defp ending(%{status: :over_budget}), do: "did not finish: the budget of the day is used up"

@@ -16,6 +16,8 @@ defmodule Skillbook.Agent.Result do
         `Skillbook.BudgetError`, which tells which one
       * `:refused` - a `Skillbook.Hook` refused the input or a call of the model; its text is the
         answer
+      * `:invalid_output` - the answer did not match the `:output` of the run, also after the
+        model was told; `:error` says why
       * `:stuck` - the same command failed with the same error in `:max_repeats` replies in a row,
         or replies gave no new result, although the model was told
       * `:error` - the model failed. `Skillbook.Agent.run/3` returns it in a
@@ -25,6 +27,8 @@ defmodule Skillbook.Agent.Result do
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
     * `:pending` - the `Skillbook.Approval`s for which commands of the run wait.
       `Skillbook.approve/3` can resume the conversation with their results
+    * `:output` - with the option `:output`, the object of the answer in its types; otherwise
+      `nil`
     * `:usage` - the tokens of all turns, as in `t:Skillbook.Model.usage/0`, and whether some of
       them are `:estimated`
     * `:cost` - what the calls of models have cost by the book's `:prices`, with those of agents
@@ -55,6 +59,7 @@ defmodule Skillbook.Agent.Result do
           | :max_cost
           | :over_budget
           | :refused
+          | :invalid_output
           | :stuck
           | :error
   @type usage :: %{
@@ -68,13 +73,14 @@ defmodule Skillbook.Agent.Result do
           status: status(),
           text: String.t(),
           transcript: Transcript.t(),
+          output: map() | nil,
           usage: usage(),
           cost: float() | nil,
           turns: non_neg_integer(),
           pending: [Skillbook.Approval.t()],
-          error: ModelError.t() | Skillbook.ProfileError.t() | Skillbook.BudgetError.t() | nil
+          error: ModelError.t() | Exception.t() | nil
         }
 
   @enforce_keys [:status, :text, :transcript, :usage, :turns]
-  defstruct [:status, :text, :transcript, :usage, :cost, :turns, :error, pending: []]
+  defstruct [:status, :text, :transcript, :output, :usage, :cost, :turns, :error, pending: []]
 end

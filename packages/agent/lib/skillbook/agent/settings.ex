@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Settings do
   # Validates the options of `Skillbook.Agent.run/3`, and the subset that a book takes as `:agent`
   # for non-interactive runs.
 
-  alias Skillbook.Agent.{Budget, Summary}
+  alias Skillbook.Agent.{Budget, Output, Summary}
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.Options
   alias Skillbook.{Book, Model, OptionError, Preflight, Tools, Transcript}
@@ -62,6 +62,7 @@ defmodule Skillbook.Agent.Settings do
     with :ok <- validate(options, "a run", schema()),
          :ok <- Preflight.Settings.validate(options[:preflight], "a run's :preflight"),
          {:ok, _sections} <- Sections.read(options[:sections] || [], "a run"),
+         {:ok, _output} <- Output.read(options[:output]),
          do: :ok
   end
 
@@ -164,6 +165,7 @@ defmodule Skillbook.Agent.Settings do
       depth: from_zero,
       max_depth: from_zero,
       skill: {"the name of a skill or nil", &(is_nil(&1) or Options.text?(&1))},
+      output: {"a JSON schema, a module of Skillbook.Skill or nil", &(is_map(&1) or is_atom(&1))},
       parent:
         {"the :parent of context.agent.options, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
       clock: {"a function without arguments", &is_function(&1, 0)}

@@ -2,7 +2,7 @@ defmodule Skillbook.Agent.State do
   @moduledoc false
   # The state of a run: its options, the view of the turn, the conversation, and counters.
 
-  alias Skillbook.Agent.{Budget, Prices, Settings}
+  alias Skillbook.Agent.{Budget, Output, Prices, Settings}
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.External
   alias Skillbook.Usage.Counter
@@ -32,6 +32,8 @@ defmodule Skillbook.Agent.State do
     :sections,
     :commands,
     :budget,
+    # The form of the answer, and whether the model was told that an answer does not have it.
+    :output,
     # Those of the book, its daily limits, and the skill that runs the agent, for costs.
     :prices,
     :limits,
@@ -51,6 +53,7 @@ defmodule Skillbook.Agent.State do
     closing: false,
     # Whether the server refused the conversation of this turn as too long.
     halved: false,
+    repaired: false,
     turns: 0,
     # Connections that broke in a row.
     breaks: 0,
@@ -100,6 +103,7 @@ defmodule Skillbook.Agent.State do
       prices: part(view, :prices) || %{},
       limits: part(view, :budget) || [],
       skill: options[:skill],
+      output: output(options[:output]),
       max_repeats: Keyword.get(options, :max_repeats, @default_max_repeats),
       max_context: options[:max_context],
       summary: summary(options[:summary]),
@@ -120,6 +124,11 @@ defmodule Skillbook.Agent.State do
   defp sections(_view, sections) do
     {:ok, sections} = Sections.read(sections, "a run")
     sections
+  end
+
+  defp output(option) do
+    {:ok, output} = Output.read(option)
+    output
   end
 
   defp summary(no) when no in [nil, false], do: nil

@@ -109,7 +109,7 @@ defmodule Skillbook.Model.Object do
   end
 
   defp read(%{text: text} = answer, call) do
-    case find(text, call) do
+    case find(text, &check(&1, call)) do
       {:ok, object} -> {:ok, %{object: object, usage: answer.usage}}
       {:error, error} -> {:error, cut_off(error, answer), text}
     end
@@ -121,14 +121,27 @@ defmodule Skillbook.Model.Object do
 
   defp cut_off(error, _answer), do: error
 
-  # The last object that is as expected, since models think first and answer then. If none is, the
-  # error of the last one.
-  defp find(text, %{schema: schema, read: read}) do
+  defp check(value, %{schema: schema, read: read}) do
+    with %{} = object <- read.(value) do
+      with :ok <- JSONSchema.check(schema, object), do: {:ok, object}
+    else
+      _other -> nil
+    end
+  end
+
+  @doc """
+  The last object in a text that is as expected, since models think first and answer then. If none
+  is, the error of the last one. The check returns `nil` for a value that is no object at all.
+  """
+  @spec find(String.t(), (map() | list() -> {:ok, map()} | {:error, error} | nil)) ::
+          {:ok, map()} | {:error, error | ObjectError.t()}
+        when error: Exception.t()
+  def find(text, check) do
     checked =
       for {:ok, value} when is_map(value) or is_list(value) <-
             text |> candidates() |> Enum.map(&JSON.decode/1),
-          %{} = object <- [read.(value)],
-          do: with(:ok <- JSONSchema.check(schema, object), do: {:ok, object})
+          result = check.(value),
+          do: result
 
     Enum.find(checked, &match?({:ok, _}, &1)) || List.first(checked) || {:error, none(text)}
   end
