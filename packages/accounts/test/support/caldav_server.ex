@@ -81,15 +81,17 @@ defmodule Skillbook.Test.CalDAVServer do
   end
 
   @doc "Puts a file into a calendar, as another program would."
-  def put(account, name, text),
-    do: "201" = request(account.options.username, "PUT", "/own/#{name}", "text/calendar", text)
+  def put(account, name, text, calendar \\ "own") do
+    path = "/#{calendar}/#{name}"
+    "201" = request(account.options.username, "PUT", path, "text/calendar", text)
+  end
 
   @doc "A file as it is on the server."
-  def read(account, name) do
+  def read(account, name, calendar \\ "own") do
     {server, password} = server()
     user = account.options.username
     basic = "Basic " <> Base.encode64("#{user}:#{password}")
-    url = "#{server}/#{user}/own/#{name}"
+    url = "#{server}/#{user}/#{calendar}/#{name}"
 
     {:ok, %{status: 200, body: body}} =
       Skillbook.HTTP.request(url: url, headers: [{"authorization", basic}])

@@ -373,6 +373,22 @@ defmodule Skillbook.CalendarConformance do
                    [{"E", "2026-03-03 08:00 +0100"}]
         end
 
+        test "an event keeps its zone when it moves, and so does a series",
+             %{account: account} do
+          start = at("2026-03-02 09:00", "America/New_York")
+          ends = at("2026-03-02 10:00", "America/New_York")
+          moved = %{start: at("2026-03-02 17:00"), end: at("2026-03-02 18:00")}
+
+          for repeat <- [nil, "FREQ=WEEKLY;COUNT=3"] do
+            new = new("E", start, ends, repeat: repeat)
+            assert {:ok, event} = Calendar.create(account, nil, new)
+            assert {:ok, event} = Calendar.get(account, nil, event.id, "Europe/Berlin")
+            assert {:ok, event} = Calendar.update(account, nil, event, moved, options())
+            assert event.zone == "America/New_York"
+            assert :ok = Calendar.delete(account, nil, event, options(:all))
+          end
+        end
+
         test "refuses to overwrite the changes of others", %{account: account} do
           assert {:ok, event} = Calendar.create(account, nil, hour("E", "2026-03-02 12:00"))
           assert {:ok, _} = Calendar.update(account, nil, event, %{title: "other"}, options())

@@ -204,7 +204,7 @@ defmodule Skillbook.Calendar.CalDAV do
   def update(account, calendar, event, changes, options) do
     with {:ok, calendar} <- calendar(account, calendar),
          {:ok, resource} <- current(account, calendar, event) do
-      scope = if event.series, do: options.scope, else: :single
+      scope = scope(resource, event, options)
       change = fn -> change(scope, account, calendar, resource, event, changes, options) end
       budgeted(event.id, change)
     end
@@ -224,23 +224,30 @@ defmodule Skillbook.Calendar.CalDAV do
   defp readable?(resource),
     do: ICalendar.budgeted(fn -> Events.readable?(resource) end) == true
 
+  # By its own id, a series is meant as a whole.
+  defp scope(_resource, %{series: series}, options) when series != nil, do: options.scope
+
+  defp scope(resource, _event, _options),
+    do:
+      if(ICalendar.budgeted(fn -> Events.series?(resource) end) == true, do: :all, else: :single)
+
   defp change(:single, account, calendar, resource, event, changes, _options) do
     master =
-      resource |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
-
-    master =
-      if changes[:start], do: Events.put_times(master, changes.start, changes.end), else: master
+      resource
+      |> Events.master()
+      |> Events.apply_texts(changes)
+      |> Events.apply_rule(changes)
+      |> put_times(changes, resource)
 
     save(account, calendar, Events.put_master(resource, master), event)
   end
 
   defp change(:one, account, calendar, resource, event, changes, _options) do
-    override = resource |> Events.override(event) |> Events.apply_texts(changes)
-
     override =
-      if changes[:start],
-        do: Events.put_times(override, changes.start, changes.end),
-        else: override
+      resource
+      |> Events.override(event)
+      |> Events.apply_texts(changes)
+      |> put_times(changes, resource)
 
     save(account, calendar, Events.put_override(resource, override, event), event)
   end
@@ -251,23 +258,28 @@ defmodule Skillbook.Calendar.CalDAV do
       else: change_following(account, calendar, resource, event, changes, options)
   end
 
+  defp put_times(component, %{start: start, end: ends}, resource),
+    do: Events.put_times_like(component, start, ends, resource)
+
+  defp put_times(component, _changes, _resource), do: component
+
   defp change_all(account, calendar, resource, event, changes) do
     with {:ok, resource} <- move(resource, event, changes) do
+      resource = Events.put_texts(resource, changes)
+
       master =
         resource |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
 
       resource = Events.put_master(resource, master)
       # The id of one event changes with its series, so the series is shown.
-      save(account, calendar, resource, %{event | id: event.series})
+      save(account, calendar, resource, %{event | id: event.series || event.id})
     end
   end
 
   # The whole series moves by as much as its event.
   defp move(resource, event, %{start: start, end: ends} = changes) do
-    with {:ok, rule} <- moved_rule(resource, event, changes) do
-      span = Series.move(Events.span(resource), {event.start, event.end}, {start, ends})
-      {:ok, Events.move(resource, span, rule)}
-    end
+    with {:ok, rule} <- moved_rule(resource, event, changes),
+         do: {:ok, Events.move(resource, event, {start, ends}, rule)}
   end
 
   defp move(resource, _event, _changes), do: {:ok, resource}

@@ -204,7 +204,10 @@ defmodule Skillbook.Calendar.Google do
         else: {:ok, %{"etag" => event.version}}
 
     with {:ok, raw} <- raw do
-      span = if changes[:start], do: {changes.start, changes.end}
+      span =
+        if start = changes[:start],
+          do: in_zone({start, changes.end}, event.zone || zone_of(start))
+
       body = body(raw, changes, span, changes[:repeat], options.key)
       version = event.version || raw["etag"]
       patch(account, calendar, event.id, version, body, options.notify, event)

@@ -25,7 +25,10 @@ defmodule Skillbook.Calendar.ICalendar do
   @typedoc "A zone of the database, offsets of the file, or none: a floating time."
   @type zone :: String.t() | {:rules, offsets()} | nil
 
-  @typedoc "The first local second of each offset in order, and the offset before them."
+  @typedoc """
+  The changes of a clock in order, each as the second in which it happens, the first local second
+  after it and the new offset; and the offset before them.
+  """
   @type offsets :: {tuple(), integer()}
 
   @typedoc "A day, or a local time with its zone."
@@ -45,6 +48,9 @@ defmodule Skillbook.Calendar.ICalendar do
   # The end of the year 2199, in seconds.
   @far 7_258_118_400
   @day 86_400
+  # The rules of a zone are made from its changes of 80 years. At least 20 of them make a rule.
+  @ahead 80 * 366 * @day
+  @years 20
   @epoch ~N[1970-01-01 00:00:00]
 
   # Reading
@@ -246,23 +252,40 @@ defmodule Skillbook.Calendar.ICalendar do
 
   @doc "All times of a property with a list of them, such as EXDATE."
   @spec times(property(), component()) :: [time()]
-  def times({_, parameters, value}, calendar) do
+  def times(property, calendar), do: for({time, _} <- spans(property, calendar), do: time)
+
+  @doc """
+  The times of a property with a list of them. Those that are periods have an end as a time or a
+  duration, the others `nil`.
+  """
+  @spec spans(property(), component()) :: [{time(), time() | String.t() | nil}]
+  def spans({_, parameters, value}, calendar) do
     zone = zone(List.keyfind(parameters, "TZID", 0), calendar)
 
     for part <- String.split(value, ","),
-        # Of a period, the start.
-        part = part |> String.split("/") |> hd() |> String.trim(),
-        time = point(part, zone),
-        do: time
+        [start | ends] = part |> String.trim() |> String.split("/", parts: 2),
+        time = point(start, zone),
+        do: {time, span_end(ends, zone)}
   end
+
+  defp span_end([], _zone), do: nil
+  defp span_end(["P" <> _ = duration], _zone), do: duration
+  defp span_end(["+P" <> _ = duration], _zone), do: duration
+  defp span_end([ends], zone), do: point(ends, zone)
 
   @doc "The times of all properties of a name, at most `limit`."
   @spec all_times(component(), String.t(), component(), pos_integer()) :: [time()]
-  def all_times(component, name, calendar, limit \\ @max_dates) do
+  def all_times(component, name, calendar, limit \\ @max_dates),
+    do: for({time, _} <- all_spans(component, name, calendar, limit), do: time)
+
+  @doc "The same, with the ends of periods as in `spans/2`."
+  @spec all_spans(component(), String.t(), component(), pos_integer()) ::
+          [{time(), time() | String.t() | nil}]
+  def all_spans(component, name, calendar, limit \\ @max_dates) do
     properties = all(component, name)
     commas = for {_, _, value} <- properties, do: length(:binary.matches(value, ","))
     if length(properties) + Enum.sum(commas) > limit, do: throw(:budget)
-    Enum.flat_map(properties, &times(&1, calendar))
+    Enum.flat_map(properties, &spans(&1, calendar))
   end
 
   defp point(<<day::binary-8>>, _zone), do: basic(day)
@@ -336,7 +359,9 @@ defmodule Skillbook.Calendar.ICalendar do
   defp offsets(rules, deadline) do
     budgeted(fn ->
       changes = rules.components |> Enum.flat_map(&changes(&1, deadline)) |> Enum.sort()
-      {:rules, {List.to_tuple(changes), first_offset(rules)}}
+      before = with [{_, _, _, before} | _] <- changes, do: before, else: ([] -> 0)
+
+      {:rules, {List.to_tuple(for({at, local, to, _} <- changes, do: {at, local, to})), before}}
     end)
   end
 
@@ -351,50 +376,69 @@ defmodule Skillbook.Calendar.ICalendar do
     do: local |> TimeZones.local(zone) |> elem(0)
 
   def instant({local, {:rules, rules}}, _default) do
-    local |> NaiveDateTime.add(-offset(rules, local), :second) |> DateTime.from_naive!("Etc/UTC")
+    offset = offset(rules, seconds(local), 1)
+    local |> NaiveDateTime.add(-offset, :second) |> DateTime.from_naive!("Etc/UTC")
   end
 
-  # The offset that began last. A time that occurs twice is the first.
-  defp offset({changes, first}, local),
-    do: offset(changes, first, seconds(local), 0, tuple_size(changes))
+  @doc "An instant as the clocks of a zone show it. No zone stands for `default`."
+  @spec local(DateTime.t(), zone(), String.t()) :: NaiveDateTime.t()
+  def local(time, nil, default), do: local(time, default, default)
 
-  defp offset(_changes, found, _at, low, low), do: found
+  def local(time, zone, _default) when is_binary(zone),
+    do: time |> TimeZones.shift(zone) |> DateTime.to_naive()
 
-  defp offset(changes, found, at, low, high) do
+  def local(time, {:rules, rules}, _default) do
+    at = DateTime.to_unix(time)
+    naive(at + offset(rules, at, 0))
+  end
+
+  # The offset that began last, by the instants of the changes or by their local times. A time
+  # that occurs twice is the first, and one that clocks skip counts from before they change.
+  defp offset({changes, first}, at, by),
+    do: offset(changes, first, at, by, 0, tuple_size(changes))
+
+  defp offset(_changes, found, _at, _by, low, low), do: found
+
+  defp offset(changes, found, at, by, low, high) do
     middle = div(low + high, 2)
+    change = elem(changes, middle)
 
-    case elem(changes, middle) do
-      {start, offset} when start <= at -> offset(changes, offset, at, middle + 1, high)
-      _later -> offset(changes, found, at, low, middle)
-    end
+    if elem(change, by) <= at,
+      do: offset(changes, elem(change, 2), at, by, middle + 1, high),
+      else: offset(changes, found, at, by, low, middle)
   end
 
-  # The local seconds at which a part of a zone begins, each with its offset.
+  # The changes to a part of a zone: when, the first local second, the offsets after and before.
   defp changes(part, deadline) do
     with {_, _, to} <- get(part, "TZOFFSETTO"),
          offset when is_integer(offset) <- utc_offset(to),
          {start, _} <- time(get(part, "DTSTART"), part) do
+      before = offset_before(part) || offset
       start = seconds(start)
       given = for {date, _} <- all_times(part, "RDATE", part, @max_changes), do: seconds(date)
 
       repeated =
         for {_, _, rule} <- all(part, "RRULE"),
+            rule = in_offset(rule, before),
             date <- dates(rule, start, start, @far, deadline, @max_changes),
             do: date
 
-      for at <- Enum.uniq([start | given ++ repeated]), do: {at, offset}
+      for at <- Enum.uniq([start | given ++ repeated]),
+          do: {at - before, at - before + max(before, offset), offset, before}
     else
       _ -> []
     end
   end
 
-  defp first_offset(rules) do
-    Enum.find_value(rules.components, 0, fn part ->
-      with {_, _, from} <- get(part, "TZOFFSETFROM"),
-           offset when is_integer(offset) <- utc_offset(from),
-           do: offset,
-           else: (_ -> nil)
-    end)
+  # The end of a rule is in UTC, its dates are in the offset before them.
+  defp in_offset(rule, offset),
+    do: until(rule, &NaiveDateTime.add(&1, offset, :second))
+
+  defp offset_before(part) do
+    with {_, _, from} <- get(part, "TZOFFSETFROM"),
+         offset when is_integer(offset) <- utc_offset(from),
+         do: offset,
+         else: (_ -> nil)
   end
 
   defp utc_offset(<<sign, hours::binary-2, minutes::binary-2, _::binary>>)
@@ -439,53 +483,110 @@ defmodule Skillbook.Calendar.ICalendar do
 
   @doc "A rule whose UNTIL is a local time of the series, as `dates/6` expects it."
   @spec local_rule(String.t(), time()) :: String.t()
-  def local_rule(rule, {_, zone}) when is_binary(zone) do
-    Regex.replace(~r/UNTIL=(\d{8}T\d{6}Z)/, rule, fn _, until ->
-      {local, _} = point(until, nil)
-      local = local |> DateTime.from_naive!("Etc/UTC") |> TimeZones.shift(zone)
-      "UNTIL=#{Calendar.strftime(local, "%Y%m%dT%H%M%SZ")}"
-    end)
-  rescue
-    _ in [MatchError, ArgumentError] -> rule
-  end
+  def local_rule(rule, {_, zone}) when zone != nil,
+    do: until(rule, &(&1 |> DateTime.from_naive!("Etc/UTC") |> local(zone, "UTC")))
 
   def local_rule(rule, _start), do: rule
 
+  @doc "Changes the UNTIL of a rule, if it is in UTC."
+  @spec until(String.t(), (NaiveDateTime.t() -> NaiveDateTime.t())) :: String.t()
+  def until(rule, change) do
+    Regex.replace(~r/UNTIL=(\d{8}T\d{6})Z/, rule, fn all, until ->
+      case point(until, nil) do
+        {until, _} -> "UNTIL=#{until |> change.() |> basic_time()}Z"
+        nil -> all
+      end
+    end)
+  rescue
+    # Beyond the year 9999.
+    ArgumentError -> rule
+  end
+
   # Zones
 
-  @doc "The rules of a zone for a calendar, from a year before a time on, for 20 years."
+  @doc """
+  The rules of a zone for a calendar, from a year before a time on. A change of clocks that comes
+  each year is a rule without an end. Others, as those of Morocco by the moon, are listed, each in
+  a property of its own: ical.js reads the first date of a list alone.
+  """
   @spec zone_component(String.t(), DateTime.t()) :: component()
   def zone_component(zone, from) do
     start = DateTime.to_unix(from) - 366 * @day
-    stretches = TimeZones.stretches(zone, start, start + 20 * 366 * @day)
+    stretches = TimeZones.stretches(zone, start, start + @ahead)
     [{_, before, _} | _] = stretches
 
-    {rules, _} =
+    {changes, _} =
       Enum.map_reduce(stretches, before, fn {from, offset, abbreviation}, before ->
-        {{before, offset, abbreviation, from + before}, offset}
+        {{{before, offset, abbreviation}, naive(from + before)}, offset}
       end)
 
     components =
-      rules
-      |> Enum.group_by(fn {before, offset, name, _} -> {before, offset, name} end, &elem(&1, 3))
-      |> Enum.sort_by(fn {_, [first | _]} -> first end)
-      |> Enum.map(&rule_component/1)
+      changes
+      |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
+      |> Enum.flat_map(fn {part, dates} -> parts(part, dates) end)
+      |> Enum.sort_by(fn component -> component |> get("DTSTART") |> elem(2) end)
 
     %{new("VTIMEZONE") | properties: [{"TZID", [], zone}], components: components}
   end
 
-  defp rule_component({{before, offset, name}, [first | more]}) do
+  # The changes to a part of a zone: those of single years, and a rule from a year on.
+  defp parts(part, dates) do
+    yearly = dates |> Enum.reverse() |> yearly()
+    {single, ruled} = Enum.split(dates, length(dates) - length(yearly))
+    rule = if length(yearly) >= @years, do: rule(yearly)
+
+    if rule,
+      do: single_part(part, single) ++ [part(part, hd(ruled), [{"RRULE", [], rule}])],
+      else: single_part(part, dates)
+  end
+
+  defp single_part(_part, []), do: []
+
+  defp single_part(part, [first | more]),
+    do: [part(part, first, for(date <- more, do: {"RDATE", [], basic_time(date)}))]
+
+  # From the last one back, as long as one rule of years has all of them.
+  defp yearly([last | earlier]) do
+    Enum.reduce_while(earlier, [last], fn date, [next | _] = found ->
+      if date.year + 1 == next.year and rule([date | found]),
+        do: {:cont, [date | found]},
+        else: {:halt, found}
+    end)
+  end
+
+  # Such as the second or the last Sunday of a month, or the one from the 23rd on.
+  defp rule([first | _] = dates) do
+    same? = &(Enum.uniq(Enum.map(dates, &1)) |> length() == 1)
+    days = for date <- dates, do: date.day
+    {low, high} = Enum.min_max(days)
+    weekday = Enum.at(~w(MO TU WE TH FR SA SU), Date.day_of_week(first) - 1)
+
+    cond do
+      not same?.(&{&1.month, Date.day_of_week(&1), NaiveDateTime.to_time(&1)}) ->
+        nil
+
+      same?.(&div(&1.day - 1, 7)) ->
+        "FREQ=YEARLY;BYMONTH=#{first.month};BYDAY=#{div(low - 1, 7) + 1}#{weekday}"
+
+      Enum.all?(dates, &(&1.day + 7 > Date.days_in_month(&1))) ->
+        "FREQ=YEARLY;BYMONTH=#{first.month};BYDAY=-1#{weekday}"
+
+      high - low <= 6 and low + 6 <= Date.days_in_month(first) ->
+        days = Enum.join(low..(low + 6), ",")
+        "FREQ=YEARLY;BYMONTH=#{first.month};BYMONTHDAY=#{days};BYDAY=#{weekday}"
+
+      true ->
+        nil
+    end
+  end
+
+  defp part({before, offset, name}, first, dates) do
     properties = [
-      {"DTSTART", [], basic_time(naive(first))},
+      {"DTSTART", [], basic_time(first)},
       {"TZOFFSETFROM", [], offset_text(before)},
       {"TZOFFSETTO", [], offset_text(offset)},
       {"TZNAME", [], name}
     ]
-
-    dates =
-      if more == [],
-        do: [],
-        else: [{"RDATE", [], Enum.map_join(more, ",", &basic_time(naive(&1)))}]
 
     name = if offset > before, do: "DAYLIGHT", else: "STANDARD"
     %{new(name) | properties: properties ++ dates}
@@ -514,4 +615,59 @@ defmodule Skillbook.Calendar.ICalendar do
     do: {name, [], basic_time(time) <> "Z"}
 
   def time_property(name, time), do: {name, [{"TZID", time.time_zone}], basic_time(time)}
+
+  @doc """
+  A property with a time in the form of another one: in its zone, in UTC or floating. `default`
+  is the zone of floating times. A time that the form cannot say, the second of one that occurs
+  twice, is in UTC.
+  """
+  @spec property_like(String.t(), DateTime.t() | Date.t(), property(), component(), String.t()) ::
+          property()
+  def property_like(name, %Date{} = day, _like, _calendar, _default), do: time_property(name, day)
+
+  def property_like(name, time, {_, parameters, value} = like, calendar, default) do
+    utc = time_property(name, TimeZones.shift(time, "Etc/UTC"))
+
+    case time(like, calendar) do
+      {_, zone} ->
+        local = local(time, zone, default)
+        zone_only = Enum.filter(parameters, &(elem(&1, 0) == "TZID"))
+
+        cond do
+          String.ends_with?(value, "Z") -> utc
+          DateTime.compare(instant({local, zone}, default), time) != :eq -> utc
+          true -> {name, zone_only, basic_time(local)}
+        end
+
+      _day ->
+        time_property(name, time)
+    end
+  end
+
+  @doc "Changes the local times of a property, and keeps their form."
+  @spec shift(property(), component(), String.t(), (time() -> DateTime.t() | Date.t())) ::
+          property()
+  def shift({name, parameters, _} = property, calendar, default, change) do
+    value =
+      property
+      |> spans(calendar)
+      |> Enum.map_join(",", fn {start, ends} ->
+        written = &written(&1, change.(&1), parameters, default)
+
+        case ends do
+          nil -> written.(start)
+          duration when is_binary(duration) -> "#{written.(start)}/#{duration}"
+          ends -> "#{written.(start)}/#{written.(ends)}"
+        end
+      end)
+
+    {name, parameters, value}
+  end
+
+  defp written(_time, %Date{} = day, _, _), do: Date.to_iso8601(day, :basic)
+
+  defp written({_, zone}, time, parameters, default) do
+    text = time |> local(zone, default) |> basic_time()
+    if zone == "UTC" and not List.keymember?(parameters, "TZID", 0), do: text <> "Z", else: text
+  end
 end

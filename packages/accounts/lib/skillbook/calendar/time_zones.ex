@@ -81,7 +81,7 @@ defmodule Skillbook.Calendar.TimeZones do
 
   @doc false
   # The stretches of constant offset of a zone from one time to another, each as its first second
-  # (or `from`), its offset and its abbreviation; at most 100.
+  # (or `from`), its offset and its abbreviation; at most 300.
   @spec stretches(String.t(), integer(), integer()) :: [{integer(), integer(), String.t()}]
   def stretches(zone, from, to) do
     from
@@ -93,7 +93,7 @@ defmodule Skillbook.Calendar.TimeZones do
         _ -> nil
       end
     end)
-    |> Enum.take(100)
+    |> Enum.take(300)
   end
 
   @impl true

@@ -231,6 +231,155 @@ defmodule Skillbook.Calendar.CalDAVTest do
     end
   end
 
+  describe "dates of series" do
+    @weekly "DTSTART;TZID=Europe/Berlin:20260302T090000\r\n" <>
+              "DTEND;TZID=Europe/Berlin:20260302T100000\r\n" <>
+              "RRULE:FREQ=WEEKLY;COUNT=4\r\n"
+
+    defp parsed(events) do
+      :ok = Skillbook.Connections.Library.load()
+
+      events =
+        for lines <- events, do: "BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:S\r\n#{lines}END:VEVENT\r\n"
+
+      {:ok, calendar} =
+        ICalendar.parse("BEGIN:VCALENDAR\r\nVERSION:2.0\r\n#{events}END:VCALENDAR\r\n")
+
+      %{file: "a.ics", version: "1", calendar: calendar, default: @berlin}
+    end
+
+    defp dates(resource) do
+      {from, to} = {~U[2026-01-01 00:00:00Z], ~U[2027-01-01 00:00:00Z]}
+
+      for event <- Events.between(resource, from, to, @berlin, 100),
+          event = Events.in_zone(event, @berlin) do
+        minutes = div(DateTime.diff(event.end, event.start), 60)
+        "#{event.title} #{Elixir.Calendar.strftime(event.start, "%m-%d %H:%M")}+#{minutes}"
+      end
+      |> Enum.sort()
+    end
+
+    # {lines of the series, further events, what is found}
+    for {name, lines, others, found} <- [
+          {"in another zone", "RDATE;TZID=America/New_York:20260304T030000\r\n", [],
+           ["S 03-02 09:00+60", "S 03-04 09:00+60"]},
+          {"in UTC", "RDATE:20260304T080000Z,20260805T080000Z\r\n", [],
+           ["S 03-02 09:00+60", "S 03-04 09:00+60", "S 08-05 10:00+60"]},
+          {"as periods",
+           "RDATE;VALUE=PERIOD:20260304T080000Z/PT3H,20260305T080000Z/20260305T083000Z\r\n", [],
+           ["S 03-02 09:00+60", "S 03-04 09:00+180", "S 03-05 09:00+30"]},
+          {"twice the same", "RDATE:20260309T080000Z\r\nRRULE:FREQ=WEEKLY;COUNT=2\r\n", [],
+           ["S 03-02 09:00+60", "S 03-09 09:00+60"]},
+          {"of another length for this and all later ones", "RRULE:FREQ=WEEKLY;COUNT=4\r\n",
+           [
+             "RECURRENCE-ID;RANGE=THISANDFUTURE:20260309T080000Z\r\n" <>
+               "DTSTART;TZID=Europe/Berlin:20260310T110000\r\nDURATION:PT2H\r\n"
+           ],
+           ["S 03-02 09:00+60", "S 03-10 11:00+120", "S 03-17 11:00+120", "S 03-24 11:00+120"]},
+          {"of which one differs after a change for all later ones",
+           "RRULE:FREQ=WEEKLY;COUNT=4\r\n",
+           [
+             "RECURRENCE-ID;RANGE=THISANDFUTURE:20260309T080000Z\r\n" <>
+               "DTSTART:20260309T090000Z\r\nDTEND:20260309T093000Z\r\n",
+             "RECURRENCE-ID:20260316T080000Z\r\nDTSTART:20260401T080000Z\r\nDURATION:PT1H\r\n",
+             "RECURRENCE-ID;RANGE=THISANDFUTURE:20260323T080000Z\r\n" <>
+               "DTSTART:20260323T100000Z\r\nDTEND:20260323T110000Z\r\n"
+           ], ["S 03-02 09:00+60", "S 03-09 10:00+30", "S 03-23 11:00+60", "S 04-01 10:00+60"]},
+          # The clocks change on the 29th: a day has 23 hours, and 24 hours are no day.
+          {"of a day by the calendar", "RRULE:FREQ=WEEKLY;COUNT=5\r\nDURATION:P1D\r\n", [],
+           for(day <- ["02", "09", "16", "23", "30"], do: "S 03-#{day} 09:00+1440")}
+        ] do
+      @tag lines: lines, others: others, found: found
+      test "#{name}", %{lines: lines, others: others, found: found} do
+        start = "DTSTART;TZID=Europe/Berlin:20260302T090000\r\n"
+        ends = if lines =~ "DURATION", do: "", else: "DURATION:PT1H\r\n"
+        assert dates(parsed([start <> ends <> lines | others])) == found
+      end
+    end
+
+    test "a day by the calendar has 23 hours when the clocks change" do
+      start = "DTSTART;TZID=Europe/Berlin:20260328T120000\r\n"
+      assert dates(parsed([start <> "DURATION:P1D\r\n"])) == ["S 03-28 12:00+1380"]
+      assert dates(parsed([start <> "DURATION:PT24H\r\n"])) == ["S 03-28 12:00+1440"]
+    end
+
+    test "a change for all later events stays one, whatever becomes of the event it began with" do
+      range =
+        "RECURRENCE-ID;RANGE=THISANDFUTURE:20260309T080000Z\r\n" <>
+          "DTSTART;TZID=Europe/Berlin:20260309T110000\r\nDURATION:PT1H\r\n"
+
+      resource = parsed([@weekly, range])
+
+      [_, second, third, _] =
+        Events.between(resource, at("2026-03-01 00:00"), at("2026-05-01 00:00"), @berlin, 9)
+        |> Enum.sort_by(& &1.start, DateTime)
+
+      assert dates(Events.exclude(resource, second)) ==
+               ["S 03-02 09:00+60", "S 03-16 11:00+60", "S 03-23 11:00+60"]
+
+      moved =
+        Events.override(resource, second)
+        |> Events.put_times_like(at("2026-03-10 08:00"), at("2026-03-10 09:00"), resource)
+
+      assert dates(Events.put_override(resource, moved, second)) ==
+               ["S 03-02 09:00+60", "S 03-10 08:00+60", "S 03-16 11:00+60", "S 03-23 11:00+60"]
+
+      {old, later} = Events.divide(resource, third, "new")
+      assert dates(old) == ["S 03-02 09:00+60", "S 03-09 11:00+60"]
+      assert dates(later) == ["S 03-16 11:00+60", "S 03-23 11:00+60"]
+    end
+
+    test "exceptions keep their form when a series moves, and the last event stays the last" do
+      lines =
+        "EXDATE:20260309T080000Z\r\nRDATE;VALUE=PERIOD:20260304T080000Z/PT3H\r\n" <>
+          "RRULE:FREQ=WEEKLY;UNTIL=20260330T070000Z\r\n"
+
+      start = "DTSTART;TZID=Europe/Berlin:20260302T090000\r\nDURATION:PT1H\r\n"
+      resource = parsed([start <> lines])
+      event = Events.find(resource, ~U[2026-03-16 08:00:00Z], @berlin)
+      span = {at("2026-03-16 11:00"), at("2026-03-16 11:30")}
+      moved = Events.move(resource, event, span, Events.rule(resource))
+      text = ICalendar.write(moved.calendar)
+
+      for line <- [
+            "DTSTART;TZID=Europe/Berlin:20260302T110000",
+            "EXDATE:20260309T100000Z",
+            "RDATE;VALUE=PERIOD:20260304T100000Z/PT3H",
+            "RRULE:FREQ=WEEKLY;UNTIL=20260330T090000Z"
+          ],
+          do: assert(text =~ line <> "\r\n")
+
+      assert dates(moved) == [
+               "S 03-02 11:00+30",
+               "S 03-04 11:00+180",
+               "S 03-16 11:00+30",
+               "S 03-23 11:00+30",
+               "S 03-30 11:00+30"
+             ]
+    end
+
+    test "an event keeps its zone, and a floating series ends at a floating time" do
+      start = "DTSTART;TZID=America/New_York:20260302T090000\r\nDURATION:PT1H\r\n"
+      resource = parsed([start])
+
+      master =
+        resource
+        |> Events.master()
+        |> Events.put_times_like(at("2026-03-02 17:00"), at("2026-03-02 18:00"), resource)
+
+      assert {_, [{"TZID", "America/New_York"}], "20260302T110000"} =
+               ICalendar.get(master, "DTSTART")
+
+      floating = parsed(["DTSTART:20260302T090000\r\nDURATION:PT1H\r\nRRULE:FREQ=WEEKLY\r\n"])
+      event = Events.find(floating, ~U[2026-03-16 08:00:00Z], @berlin)
+      {old, later} = Events.divide(floating, event, "new")
+      assert Events.rule(old) == "FREQ=WEEKLY;UNTIL=20260316T085959"
+
+      assert {"DTSTART", [], "20260316T090000"} =
+               later |> Events.master() |> ICalendar.get("DTSTART")
+    end
+  end
+
   describe "iCalendar" do
     setup do
       :ok = Skillbook.Connections.Library.load()
@@ -306,35 +455,70 @@ defmodule Skillbook.Calendar.CalDAVTest do
     end
 
     test "the rules of a zone are those of the database" do
-      for zone <- [
-            "Europe/Berlin",
-            "America/New_York",
-            "Australia/Lord_Howe",
-            "Africa/Casablanca"
+      for {zone, year} <- [
+            {"Europe/Berlin", 2026},
+            {"America/New_York", 2004},
+            {"Australia/Lord_Howe", 2026},
+            {"Africa/Casablanca", 2010},
+            {"Asia/Jerusalem", 2026},
+            {"Asia/Gaza", 2026},
+            {"Africa/Cairo", 2026},
+            {"America/Nuuk", 2021},
+            {"Pacific/Apia", 2009}
           ] do
-        rules = ICalendar.zone_component(zone, ~U[2026-01-01 00:00:00Z])
+        rules = ICalendar.zone_component(zone, DateTime.new!(Date.new!(year, 1, 1), ~T[00:00:00]))
         # Under a name that is none of the database.
         rules = ICalendar.put_text(rules, "TZID", "Ours")
         calendar = %{name: "VCALENDAR", properties: [], components: [rules]}
         {:ok, calendar} = calendar |> ICalendar.write() |> ICalendar.parse()
 
-        for hour <- 0..20_000//37 do
+        for hour <- 0..500_000//397 do
           {time, oddity} =
-            ~N[2026-01-01 00:30:00]
+            NaiveDateTime.new!(year, 1, 1, 0, 30, 0)
             |> NaiveDateTime.add(hour * 3_600, :second)
             |> TimeZones.local(zone)
 
+          local = DateTime.to_naive(time)
+          property = {"DTSTART", [{"TZID", "Ours"}], ICalendar.basic_time(local)}
+          {_, own} = read = ICalendar.time(property, calendar)
+          assert {zone, ICalendar.local(time, own, "UTC")} == {zone, local}
+
           # Times that clocks skip or repeat have no one offset.
           if oddity == nil do
-            local = DateTime.to_naive(time)
-            property = {"DTSTART", [{"TZID", "Ours"}], ICalendar.basic_time(local)}
-            instant = property |> ICalendar.time(calendar) |> ICalendar.instant("UTC")
+            instant = ICalendar.instant(read, "UTC")
 
             assert {zone, local, DateTime.to_unix(time)} ==
                      {zone, local, DateTime.to_unix(instant)}
           end
         end
       end
+    end
+
+    # ical.js reads the first date of a list alone.
+    test "the rules of a zone are rules, and other changes are written one by one" do
+      count = fn zone, year, name ->
+        from = DateTime.new!(Date.new!(year, 1, 1), ~T[00:00:00])
+        parts = ICalendar.zone_component(zone, from).components
+        for part <- parts, {^name, _, value} <- part.properties, do: value
+      end
+
+      assert count.("Europe/Berlin", 2026, "RDATE") == []
+
+      assert count.("Europe/Berlin", 2026, "RRULE") |> Enum.sort() == [
+               "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU",
+               "FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU"
+             ]
+
+      assert "FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=23,24,25,26,27,28,29;BYDAY=FR" in count.(
+               "Asia/Jerusalem",
+               2026,
+               "RRULE"
+             )
+
+      # Until 2006, and from 2007 on.
+      assert length(count.("America/New_York", 2004, "RRULE")) == 2
+      assert [_ | _] = dates = count.("Asia/Gaza", 2026, "RDATE")
+      assert Enum.all?(dates, &(byte_size(&1) == 15))
     end
   end
 end

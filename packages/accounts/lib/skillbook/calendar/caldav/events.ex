@@ -6,7 +6,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   # An event of a series is known by its original start, as an instant: programs write it in any
   # zone. Properties that are not changed stay as they are.
 
-  alias Skillbook.Calendar.{ICalendar, Recurrence, TimeZones}
+  alias Skillbook.Calendar.{ICalendar, Recurrence, Series, TimeZones}
   alias Skillbook.Support.Number
 
   @type resource :: Skillbook.Calendar.CalDAV.Server.resource()
@@ -17,7 +17,14 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @max_attendees 50
   # Events of a series that differ from it.
   @max_overrides 2_000
+  # Changes of a series that hold for all later events.
+  @max_ranges 50
   @day 86_400
+  # The properties of a series that an event of it does not have.
+  @repeating ~w(RRULE RDATE EXDATE)
+  # How far the next event of a series is looked for.
+  @carried 5 * 366 * @day
+  @range {"RANGE", "THISANDFUTURE"}
   # Local time is less than two days from UTC.
   @reach 2 * @day
 
@@ -130,33 +137,57 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   defp instances(resource, from, to) do
     master = master(resource)
-    overrides = overrides(resource)
 
     if recurring?(master) do
+      changed = changed(resource)
       first = time(master, "DTSTART", resource)
-      {length, unit} = duration(master, first, resource)
-      seconds = if unit == :days, do: length * @day, else: length
-      low = DateTime.to_unix(from) - seconds - @reach
-      high = DateTime.to_unix(to) + @reach
+      {low, high} = originals(changed, first, resource, from, to)
       excluded = master |> times("EXDATE", resource) |> MapSet.new(&key(&1, resource))
+      periods = periods(master, first, resource)
 
       # One at a time: most callers want a few of what may be thousands.
       regular =
         master
         |> dates(first, resource, low, high)
-        |> Stream.map(&like(first, &1))
-        |> Stream.reject(fn time ->
+        |> Stream.map(&{&1, like(first, &1)})
+        |> Stream.reject(fn {_, time} ->
           key = key(time, resource)
-          key in excluded or is_map_key(overrides, key)
+          key in excluded or is_map_key(changed.single, key)
         end)
-        |> Stream.map(&event(master, resource, &1, point(&1, resource)))
+        |> Stream.map(fn {local, time} ->
+          {component, shift} = of_series(changed, key(time, resource))
+          length = if shift == 0, do: periods[local]
+          event(component, resource, like(first, local + shift), point(time, resource), length)
+        end)
 
-      moved = for {_key, {component, time}} <- overrides, do: differing(component, time, resource)
+      moved =
+        for {_key, {component, time}} <- changed.single,
+            do: differing(component, time, resource)
+
       Stream.concat(Enum.reject(moved, &is_nil/1), regular)
     else
       [event(master, resource, time(master, "DTSTART", resource), nil)]
     end
   end
+
+  # The local seconds between which events of a span have their original starts.
+  defp originals(changed, first, resource, from, to) do
+    components = [
+      {master(resource), 0} | for({_, component, shift} <- changed.later, do: {component, shift})
+    ]
+
+    lengths =
+      for {component, _} <- components, do: component |> duration_of(resource) |> in_seconds()
+
+    shifts = for {_, shift} <- components, do: shift
+    given = for {_, length} <- periods(master(resource), first, resource), do: in_seconds(length)
+    longest = Enum.max(lengths ++ given)
+
+    {DateTime.to_unix(from) - longest - @reach - Enum.max(shifts),
+     DateTime.to_unix(to) + @reach - Enum.min(shifts)}
+  end
+
+  defp in_seconds({days, seconds}), do: days * @day + seconds
 
   defp recurring?(master),
     do: ICalendar.get(master, "RRULE") != nil or ICalendar.get(master, "RDATE") != nil
@@ -171,7 +202,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
           date <- ICalendar.dates(rule, start, low, high, resource.calendar.deadline),
           do: date
 
-    given = for time <- times(master, "RDATE", resource), do: local_seconds(time)
+    given =
+      for time <- times(master, "RDATE", resource), do: series_seconds(time, first, resource)
+
     # Without a rule, the start is one of the dates.
     given = if ICalendar.get(master, "RRULE"), do: given, else: [start | given]
     (ruled ++ Enum.filter(given, &(&1 in low..high//1))) |> Enum.sort() |> Enum.dedup()
@@ -181,6 +214,30 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     do: day |> NaiveDateTime.new!(~T[00:00:00]) |> ICalendar.seconds()
 
   defp local_seconds({local, _zone}), do: ICalendar.seconds(local)
+
+  # The same, by the clock of a series.
+  defp series_seconds({_, _} = time, {_, zone}, resource) do
+    time
+    |> ICalendar.instant(default(resource))
+    |> ICalendar.local(zone, default(resource))
+    |> ICalendar.seconds()
+  end
+
+  defp series_seconds(time, _first, _resource), do: local_seconds(time)
+
+  # The lengths of dates that are given as periods, by their local seconds.
+  defp periods(master, first, resource) do
+    for {start, ends} <- ICalendar.all_spans(master, "RDATE", resource.calendar),
+        ends != nil,
+        into: %{} do
+      length =
+        if is_binary(ends),
+          do: length_of(ends),
+          else: {0, max(key(ends, resource) - key(start, resource), 0)}
+
+      {series_seconds(start, first, resource), length}
+    end
+  end
 
   defp like(%Date{}, local), do: local |> ICalendar.naive() |> NaiveDateTime.to_date()
   defp like({_, zone}, local), do: {ICalendar.naive(local), zone}
@@ -203,14 +260,62 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp point(%Date{} = day, _resource), do: day
   defp point(time, resource), do: ICalendar.instant(time, default(resource))
 
-  defp overrides(resource) do
+  # The events that differ from their series: `single` by their original starts, and `later` those
+  # of which the change holds for all later events too (RANGE=THISANDFUTURE), the last one first,
+  # with the seconds by which it moves them.
+  defp changed(resource) do
     differing = Enum.filter(resource.calendar.components, &(event?(&1) and differs?(&1)))
     if length(differing) > @max_overrides, do: throw(:budget)
 
-    for component <- differing,
-        time = time(component, "RECURRENCE-ID", resource),
-        into: %{},
-        do: {key(time, resource), {component, time}}
+    single =
+      for component <- differing,
+          time = time(component, "RECURRENCE-ID", resource),
+          into: %{},
+          do: {key(time, resource), {component, time}}
+
+    later =
+      for {key, {component, original}} <- single,
+          range?(component),
+          shift = shift(component, original, resource),
+          do: {key, component, shift}
+
+    {later, _} =
+      later |> Enum.sort_by(&key_seconds(elem(&1, 0)), :desc) |> Enum.split(@max_ranges)
+
+    %{series: master(resource), single: single, later: later}
+  end
+
+  defp range?(component) do
+    {_, parameters, _} = ICalendar.get(component, "RECURRENCE-ID")
+    @range in parameters
+  end
+
+  # By the clock of the series.
+  defp shift(component, original, resource) do
+    first = time(master(resource), "DTSTART", resource)
+
+    case {time(component, "DTSTART", resource), original, first} do
+      {%Date{} = start, %Date{}, %Date{}} ->
+        Date.diff(start, original) * @day
+
+      {{_, _} = start, {_, _}, {_, _}} ->
+        series_seconds(start, first, resource) - series_seconds(original, first, resource)
+
+      _ ->
+        nil
+    end
+  end
+
+  defp key_seconds(%Date{} = day), do: local_seconds(day)
+  defp key_seconds(seconds), do: seconds
+
+  # The event by which one without a change of its own is made, and by how much it is moved.
+  defp of_series(changed, key) do
+    at = key_seconds(key)
+
+    Enum.find_value(changed.later, {changed.series, 0}, fn {from, component, shift} ->
+      if key_seconds(from) < at, do: {component, shift}
+    end)
   end
 
   defp differing(component, original, resource) do
@@ -220,43 +325,42 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
-  # The length of an event: DTEND, DURATION, a day, or nothing.
+  # The length of an event in days and seconds: DTEND, DURATION, a day, or nothing. Days are those
+  # of a calendar, which may have 23 hours (section 3.3.6).
   defp duration(component, start, resource) do
     case {start, time(component, "DTEND", resource), ICalendar.get(component, "DURATION")} do
       {%Date{}, %Date{} = ends, _} ->
-        {max(Date.diff(ends, start), 1), :days}
+        {max(Date.diff(ends, start), 1), 0}
 
       {{_, _}, {_, _} = ends, _} ->
         [start, ends] = for time <- [start, ends], do: key(time, resource)
-        {max(ends - start, 0), :seconds}
+        {0, max(ends - start, 0)}
 
       {%Date{}, _, duration} ->
-        {max(div(seconds(duration), @day), 1), :days}
+        {duration |> length_of() |> elem(0) |> max(1), 0}
 
       {_, _, duration} ->
-        {seconds(duration), :seconds}
+        length_of(duration)
     end
   end
 
   @duration ~r/\A\+?P (?:(\d{1,4})W)? (?:(\d{1,5})D)?
                (?:T (?:(\d{1,6})H)? (?:(\d{1,7})M)? (?:(\d{1,8})S)?)?\z/x
 
-  defp seconds({_, _, value}) do
+  defp length_of(nil), do: {0, 0}
+  defp length_of({_, _, value}), do: length_of(value)
+
+  defp length_of(value) do
     case Regex.run(@duration, value) do
       [_ | parts] ->
-        parts
-        |> Enum.zip([7 * @day, @day, 3_600, 60, 1])
-        |> Enum.map(fn {text, unit} ->
-          if text == "", do: 0, else: Number.integer!(text) * unit
-        end)
-        |> Enum.sum()
+        numbers = for text <- parts, do: if(text == "", do: 0, else: Number.integer!(text))
+        [weeks, days, hours, minutes, seconds] = Enum.take(numbers ++ [0, 0, 0, 0, 0], 5)
+        {weeks * 7 + days, hours * 3_600 + minutes * 60 + seconds}
 
       nil ->
-        0
+        {0, 0}
     end
   end
-
-  defp seconds(nil), do: 0
 
   @doc "The event of an original start, or with `nil` the event or series itself."
   @spec find(resource(), point() | nil, String.t()) :: event() | nil
@@ -289,15 +393,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     "TENTATIVE" => "tentative"
   }
 
-  defp event(component, resource, start, original) do
-    {length, unit} = duration_of(component, resource)
+  defp event(component, resource, start, original, length \\ nil) do
     first = point(start, resource)
-
-    ends =
-      if unit == :days and match?(%Date{}, first),
-        do: Date.add(first, length),
-        else: DateTime.add(first, length, :second, TimeZones)
-
+    ends = later(start, length || duration_of(component, resource), resource)
     guests = ICalendar.all(component, "ATTENDEE")
     organizer = address(ICalendar.get(component, "ORGANIZER"))
 
@@ -324,6 +422,15 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   defp duration_of(component, resource),
     do: duration(component, time(component, "DTSTART", resource), resource)
+
+  # The end of an event: days by the clock of its zone, then seconds.
+  defp later(%Date{} = start, {days, _}, _resource), do: Date.add(start, days)
+
+  defp later({local, zone}, {days, seconds}, resource) do
+    {NaiveDateTime.add(local, days * @day, :second), zone}
+    |> point(resource)
+    |> DateTime.add(seconds, :second, TimeZones)
+  end
 
   defp zone_name(%Date{}, _resource), do: nil
   defp zone_name({_, zone}, _resource) when is_binary(zone), do: zone
@@ -366,14 +473,17 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @doc "The events that do not leave their time free."
   @spec busy([event()], resource()) :: [event()]
   def busy(events, resource) do
-    overrides = overrides(resource)
-    series_free? = transparent?(master(resource))
+    changed = changed(resource)
 
     Enum.reject(events, fn event ->
-      case event.original && Map.get(overrides, key_of(event.original)) do
-        {component, _} -> transparent?(component)
-        nil -> series_free?
-      end
+      component =
+        case event.original && Map.get(changed.single, key_of(event.original)) do
+          {component, _} -> component
+          nil when event.original == nil -> changed.series
+          nil -> changed |> of_series(key_of(event.original)) |> elem(0)
+        end
+
+      transparent?(component)
     end)
   end
 
@@ -487,32 +597,49 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @doc "The event of a series that differs from it, made from the series if there is none."
   @spec override(resource(), event()) :: component()
   def override(resource, event) do
-    case Map.get(overrides(resource), key_of(event.original)) do
+    changed = changed(resource)
+
+    case Map.get(changed.single, key_of(event.original)) do
       {component, _} ->
-        component
+        without_range(component)
 
       nil ->
-        Enum.reduce(~w(RRULE RDATE EXDATE), master(resource), &ICalendar.put(&2, &1, []))
+        {component, _shift} = of_series(changed, key_of(event.original))
+
+        @repeating
+        |> Enum.reduce(component, &ICalendar.put(&2, &1, []))
         |> ICalendar.put("RECURRENCE-ID", [time_like("RECURRENCE-ID", event.original, resource)])
         |> put_times_like(event.start, event.end, resource)
     end
   end
 
-  # In the zone of the series, as its own dates.
-  defp time_like(name, %DateTime{} = time, resource) do
-    case time(master(resource), "DTSTART", resource) do
-      {_, zone} when is_binary(zone) -> ICalendar.time_property(name, TimeZones.shift(time, zone))
-      _ -> ICalendar.time_property(name, TimeZones.shift(time, "UTC"))
-    end
+  defp without_range(component) do
+    {name, parameters, value} = ICalendar.get(component, "RECURRENCE-ID")
+    ICalendar.put(component, name, [{name, List.keydelete(parameters, "RANGE", 0), value}])
   end
 
-  defp time_like(name, day, _resource), do: ICalendar.time_property(name, day)
+  # In the zone of the series, as its own dates.
+  defp time_like(name, point, resource),
+    do: time_like(name, point, ICalendar.get(master(resource), "DTSTART"), resource)
 
-  defp put_times_like(component, start, ends, resource) do
+  defp time_like(name, point, like, resource),
+    do: ICalendar.property_like(name, point, like, resource.calendar, default(resource))
+
+  @doc "Sets the times of an event, in the zones that it has."
+  @spec put_times_like(component(), point(), point(), resource()) :: component()
+  def put_times_like(component, start, ends, resource) do
+    old = ICalendar.get(component, "DTSTART")
+
+    # An end may have a zone of its own.
+    old_end =
+      if match?({_, _}, time(component, "DTEND", resource)),
+        do: ICalendar.get(component, "DTEND"),
+        else: old
+
     component
     |> ICalendar.put("DURATION", [])
-    |> ICalendar.put("DTSTART", [time_like("DTSTART", start, resource)])
-    |> ICalendar.put("DTEND", [time_like("DTEND", ends, resource)])
+    |> ICalendar.put("DTSTART", [time_like("DTSTART", start, old, resource)])
+    |> ICalendar.put("DTEND", [time_like("DTEND", ends, old_end, resource)])
   end
 
   @doc "Adds or replaces an event that differs from its series."
@@ -525,7 +652,52 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   defp without_override(resource, event) do
     key = key_of(event.original)
+    changed = changed(resource)
+
+    resource =
+      case List.keyfind(changed.later, key, 0) do
+        {_, component, shift} ->
+          carry(resource, {component, shift}, next(resource, changed, event), changed)
+
+        nil ->
+          resource
+      end
+
     keep_overrides(resource, &(&1 != key))
+  end
+
+  # The next event of a series that is like the others.
+  defp next(resource, changed, event) do
+    first = time(changed.series, "DTSTART", resource)
+    at = event.original |> original_time(first, resource) |> local_seconds()
+    excluded = changed.series |> times("EXDATE", resource) |> MapSet.new(&key(&1, resource))
+
+    changed.series
+    |> dates(first, resource, at + 1, at + @carried)
+    |> Enum.find_value(fn date ->
+      key = first |> like(date) |> key(resource)
+      if key not in excluded and not is_map_key(changed.single, key), do: like(first, date)
+    end)
+  end
+
+  # A change that holds for all later events holds from another one of them on.
+  defp carry(resource, {component, shift}, original, changed) do
+    if original == nil or component == changed.series or
+         is_map_key(changed.single, key(original, resource)) do
+      resource
+    else
+      start = like(original, local_seconds(original) + shift)
+      ends = later(start, duration_of(component, resource), resource)
+      id = time_like("RECURRENCE-ID", point(original, resource), resource)
+
+      component =
+        component
+        |> ICalendar.put("RECURRENCE-ID", [put_elem(id, 1, [@range | elem(id, 1)])])
+        |> put_times_like(point(start, resource), ends, resource)
+
+      components = resource.calendar.components ++ [component]
+      %{resource | calendar: %{resource.calendar | components: components}}
+    end
   end
 
   defp keep_overrides(resource, keep?) do
@@ -534,6 +706,16 @@ defmodule Skillbook.Calendar.CalDAV.Events do
         time when time in [nil, false] -> component
         time -> if keep?.(key(time, resource)), do: component
       end
+    end)
+  end
+
+  @doc "Changes the texts of a series, also where a change holds for all later events."
+  @spec put_texts(resource(), Skillbook.Calendar.changes()) :: resource()
+  def put_texts(resource, changes) do
+    replace(resource, fn component ->
+      if event?(component) and differs?(component) and range?(component),
+        do: component |> apply_texts(changes) |> touch(),
+        else: component
     end)
   end
 
@@ -562,7 +744,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   def apply_rule(component, _changes), do: component
 
   defp put_rule(component, nil),
-    do: Enum.reduce(~w(RRULE RDATE EXDATE), component, &ICalendar.put(&2, &1, []))
+    do: Enum.reduce(@repeating, component, &ICalendar.put(&2, &1, []))
 
   defp put_rule(component, rule), do: ICalendar.put(component, "RRULE", [{"RRULE", [], rule}])
 
@@ -586,20 +768,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
-  @doc "The times of the first event of a series, in its zone."
-  @spec span(resource()) :: {point(), point()}
-  def span(resource) do
-    master = master(resource)
-    first = time(master, "DTSTART", resource)
-    event = event(master, resource, first, nil)
-
-    # A zone of the file alone has no name in the database; then it is the calendar's from now on.
-    case first do
-      {_, {:rules, _}} -> in_zone(event, default(resource))
-      _ -> event
-    end
-    |> then(&{&1.start, &1.end})
-  end
+  @doc "Whether the file has a series."
+  @spec series?(resource()) :: boolean()
+  def series?(resource), do: recurring?(master(resource))
 
   @doc "Whether an event is the first of its series."
   @spec first?(resource(), event()) :: boolean()
@@ -608,38 +779,87 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     key(start, resource) == key_of(event.original)
   end
 
-  @doc "Moves a series, with its exceptions, so that its first event has these times."
-  @spec move(resource(), {point(), point()}, String.t() | nil) :: resource()
-  def move(resource, {start, ends}, rule) do
-    old = master(resource)
-    first = time(old, "DTSTART", resource)
+  @doc """
+  Moves a series with its exceptions by as much as one of its events moves, by the clock of the
+  series, and gives it another rule or none.
+  """
+  @spec move(resource(), event(), {point(), point()}, String.t() | nil) :: resource()
+  def move(resource, event, {start, ends}, rule) do
+    first = time(master(resource), "DTSTART", resource)
 
-    if match?(%Date{}, first) == match?(%Date{}, start) do
-      shift = local_seconds(local(start)) - local_seconds(local(elem(span(resource), 0)))
-      resource = replace(resource, &shift_exceptions(&1, shift, resource))
-      master = resource |> master() |> put_times(start, ends)
-      put_master(resource, if(rule, do: put_rule(master, rule), else: master))
-    else
-      # Exceptions of days are none of times.
-      resource = keep_overrides(resource, fn _ -> false end)
-      master = Enum.reduce(~w(RDATE EXDATE), master(resource), &ICalendar.put(&2, &1, []))
-      master = put_times(master, start, ends)
-      put_master(resource, if(rule, do: put_rule(master, rule), else: master))
+    case {first, event.start, start} do
+      {%Date{}, %Date{} = old, %Date{}} ->
+        move_by(resource, Date.diff(start, old) * @day, {Date.diff(ends, start), 0}, rule)
+
+      {{_, zone}, %DateTime{} = old, %DateTime{}} ->
+        [to, from] = for time <- [start, old], do: ICalendar.local(time, zone, default(resource))
+        shift = NaiveDateTime.diff(to, from, :second)
+        move_by(resource, shift, {0, DateTime.diff(ends, start)}, rule)
+
+      _ ->
+        # Exceptions of days are none of times.
+        resource = keep_overrides(resource, fn _ -> false end)
+        span = Series.move({point(first, resource), nil}, {event.start, nil}, {start, ends})
+        master = Enum.reduce(~w(RDATE EXDATE), master(resource), &ICalendar.put(&2, &1, []))
+        master = put_times(master, elem(span, 0), elem(span, 1))
+        put_master(resource, put_rule_of(master, rule))
     end
   end
 
-  defp local(%Date{} = day), do: day
-  defp local(time), do: {DateTime.to_naive(time), time.time_zone}
+  defp move_by(resource, shift, length, rule) do
+    master = master(resource)
+    first = time(master, "DTSTART", resource)
+    moved = like(first, local_seconds(first) + shift)
+    rule = rule && moved_until(rule, shift, first, resource)
+    ends = later(moved, length, resource)
+    times = &put_times_like(&1, point(moved, resource), ends, resource)
+    resource = replace(resource, &shift_exceptions(&1, shift, resource))
+    put_master(resource, resource |> master() |> times.() |> put_rule_of(rule))
+  end
+
+  defp put_rule_of(master, nil), do: master
+  defp put_rule_of(master, rule), do: put_rule(master, rule)
+
+  # The last event of a rule stays the last one.
+  defp moved_until(rule, shift, {_, zone}, resource) do
+    ICalendar.until(rule, fn until ->
+      local =
+        until
+        |> DateTime.from_naive!("Etc/UTC")
+        |> ICalendar.local(zone, default(resource))
+        |> NaiveDateTime.add(shift, :second)
+
+      {local, zone} |> point(resource) |> TimeZones.shift("Etc/UTC") |> DateTime.to_naive()
+    end)
+  end
+
+  defp moved_until(rule, shift, %Date{}, _resource) do
+    Regex.replace(~r/UNTIL=(\d{8})(?=;|\z)/, rule, fn all, day ->
+      case ICalendar.time({"", [], day}, %{name: "", properties: [], components: []}) do
+        %Date{} = day -> "UNTIL=" <> Date.to_iso8601(Date.add(day, div(shift, @day)), :basic)
+        _ -> all
+      end
+    end)
+  end
 
   @dates ~w(EXDATE RDATE RECURRENCE-ID)
   @own ~w(DTSTART DTEND)
 
   defp shift_exceptions(%{name: "VEVENT"} = component, shift, resource) do
     names = if ICalendar.get(component, "RECURRENCE-ID"), do: @dates ++ @own, else: @dates
+    first = time(master(resource), "DTSTART", resource)
 
     properties =
-      Enum.flat_map(component.properties, fn {name, _, _} = property ->
-        if name in names, do: shifted(property, shift, resource), else: [property]
+      Enum.map(component.properties, fn {name, _, _} = property ->
+        if name in names,
+          do:
+            ICalendar.shift(
+              property,
+              resource.calendar,
+              default(resource),
+              &shifted(&1, shift, first, resource)
+            ),
+          else: property
       end)
 
     %{component | properties: properties}
@@ -647,32 +867,20 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   defp shift_exceptions(component, _shift, _resource), do: component
 
-  defp shifted({name, _, _} = property, shift, resource) do
-    {_, zone} = local(elem(span(resource), 0)) |> zone_of()
+  defp shifted(%Date{} = day, shift, _first, _resource), do: Date.add(day, div(shift, @day))
 
-    for time <- ICalendar.times(property, resource.calendar) do
-      case time do
-        %Date{} = day ->
-          ICalendar.time_property(name, Date.add(day, div(shift, @day)))
+  defp shifted(time, shift, {_, _} = first, resource),
+    do: first |> like(series_seconds(time, first, resource) + shift) |> point(resource)
 
-        time ->
-          local = time |> ICalendar.instant(default(resource)) |> TimeZones.shift(zone)
-          local = local |> DateTime.to_naive() |> NaiveDateTime.add(shift, :second)
-          ICalendar.time_property(name, local |> TimeZones.local(zone) |> elem(0))
-      end
-    end
-  end
-
-  defp zone_of(%Date{} = day), do: {day, "UTC"}
-  defp zone_of({local, zone}), do: {local, zone}
+  defp shifted(time, shift, %Date{}, resource),
+    do: time |> point(resource) |> DateTime.add(shift, :second, TimeZones)
 
   @doc "Divides a series at an event: the part before it, and the rest with a name of its own."
   @spec divide(resource(), event(), String.t()) :: {resource(), resource()}
   def divide(resource, event, key) do
-    at = key_of(event.original)
-    earlier? = &(compare(&1, at) == :lt)
-    master = master(resource)
-    first = time(master, "DTSTART", resource)
+    at = key_seconds(key_of(event.original))
+    earlier? = &(key_seconds(&1) < at)
+    first = time(master(resource), "DTSTART", resource)
     rule = rule(resource)
 
     old =
@@ -680,30 +888,25 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       |> keep_overrides(earlier?)
       |> then(fn old ->
         master = old |> master() |> keep_dates(earlier?, resource)
-        rule = rule && Recurrence.before(rule, event.original)
-        put_master(old, if(rule, do: put_rule(master, rule), else: master))
+        put_master(old, put_rule_of(master, rule && ended(rule, event.original, resource)))
       end)
 
-    {length, _} = duration(master, first, resource)
-    original = original_point(event.original, first)
-
-    ends =
-      if match?(%Date{}, original),
-        do: Date.add(original, length),
-        else: DateTime.add(original, length, :second, TimeZones)
+    changed = changed(resource)
+    original = original_time(event.original, first, resource)
+    ends = later(original, duration_of(changed.series, resource), resource)
 
     later =
       resource
+      |> carry(of_series(changed, key_of(event.original)), original, changed)
       |> keep_overrides(&(not earlier?.(&1)))
       |> then(fn later ->
         master =
           later
           |> master()
           |> keep_dates(&(not earlier?.(&1)), resource)
-          |> put_times(original, ends)
+          |> put_times_like(event.original, ends, resource)
 
-        rule = rule && rest(rule, first, event, resource)
-        put_master(later, if(rule, do: put_rule(master, rule), else: master))
+        put_master(later, put_rule_of(master, rule && rest(rule, first, event, resource)))
       end)
       |> replace(fn component ->
         if component.name == "VEVENT",
@@ -714,22 +917,40 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     {old, %{later | file: key <> ".ics"}}
   end
 
-  defp compare(%Date{} = one, %Date{} = other), do: Date.compare(one, other)
-  defp compare(one, other) when is_integer(one) and is_integer(other) and one < other, do: :lt
-  defp compare(_, _), do: :gt
+  defp original_time(%Date{} = day, _first, _resource), do: day
 
-  defp original_point(%DateTime{} = time, {_, zone}) when is_binary(zone),
-    do: TimeZones.shift(time, zone)
+  defp original_time(time, {_, zone}, resource),
+    do: {ICalendar.local(time, zone, default(resource)), zone}
 
-  defp original_point(original, _first), do: original
+  # A rule ends in UTC, or for a floating series at a floating time (section 3.3.10).
+  defp ended(rule, original, resource) do
+    rule = Recurrence.before(rule, original)
+
+    case ICalendar.get(master(resource), "DTSTART") do
+      {_, parameters, <<_::binary-15>>} when is_struct(original, DateTime) ->
+        if List.keymember?(parameters, "TZID", 0), do: rule, else: floating(rule, resource)
+
+      _ ->
+        rule
+    end
+  end
+
+  defp floating(rule, resource) do
+    local = &(&1 |> DateTime.from_naive!("Etc/UTC") |> ICalendar.local(nil, default(resource)))
+    rule |> ICalendar.until(local) |> String.replace(~r/(UNTIL=\d{8}T\d{6})Z/, "\\1")
+  end
 
   defp keep_dates(component, keep?, resource) do
     properties =
-      Enum.flat_map(component.properties, fn {name, _, _} = property ->
+      Enum.flat_map(component.properties, fn {name, parameters, value} = property ->
         if name in ["EXDATE", "RDATE"] do
-          for time <- ICalendar.times(property, resource.calendar),
+          for part <- String.split(value, ","),
+              time = ICalendar.time({name, parameters, part}, resource.calendar),
               keep?.(key(time, resource)),
-              do: time_like(name, point(time, resource), resource)
+              reduce: [] do
+            [] -> [{name, parameters, part}]
+            [{_, _, kept}] -> [{name, parameters, kept <> "," <> part}]
+          end
         else
           [property]
         end
@@ -746,9 +967,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
       count ->
         start = local_seconds(first)
-        original = local(original_point(event.original, first))
+        original = event.original |> original_time(first, resource) |> local_seconds()
         deadline = resource.calendar.deadline
-        earlier = ICalendar.dates(rule, start, start, local_seconds(original), deadline)
+        earlier = ICalendar.dates(rule, start, start, original, deadline)
         Recurrence.put_count(rule, max(count - length(earlier), 1))
     end
   end
