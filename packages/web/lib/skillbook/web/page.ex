@@ -26,6 +26,7 @@ defmodule Skillbook.Web.Page do
     Entry,
     Events,
     Explain,
+    Home,
     Import,
     Layout,
     Prompt,
@@ -47,7 +48,7 @@ defmodule Skillbook.Web.Page do
         }
 
   @routes [
-    {"GET", [], Skills, :home},
+    {"GET", [], Home, :show},
     {"GET", ["skills"], Skills, :index},
     {"GET", ["prompt"], Prompt, :show},
     {"GET", ["tools"], Tools, :show},

@@ -8,6 +8,7 @@ defmodule Skillbook.Web.HtmlTest do
 
   doctest Skillbook.Web.Html
   doctest Page.Parts
+  doctest Page.Excerpt
 
   # One of each rule of HTML, of URLs and of Unicode.
   @hostile [

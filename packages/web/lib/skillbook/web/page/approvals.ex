@@ -37,7 +37,7 @@ defmodule Skillbook.Web.Page.Approvals do
           approvals: Enum.map(shown, &fields/1)
         }
 
-        reply(request, data, :happened, :approvals, "Approvals", fn ->
+        reply(request, data, :activity, :approvals, "Approvals", fn ->
           [
             content(request, shown, all?),
             Parts.pages(request, ["approvals"], query(all?), page, pages)
@@ -121,8 +121,8 @@ defmodule Skillbook.Web.Page.Approvals do
   defp without(request, %ApprovalError{kind: :unknown}), do: Layout.not_found(request)
 
   defp without(request, %ApprovalError{kind: :store}) do
-    reply(request, %{approvals: []}, :happened, :approvals, "Approvals", fn ->
-      Parts.empty("This book has no database, so no call can wait for an approval.")
+    reply(request, %{approvals: []}, :activity, :approvals, "Approvals", fn ->
+      Parts.empty("Approvals need a database.")
     end)
   end
 
@@ -136,12 +136,12 @@ defmodule Skillbook.Web.Page.Approvals do
     [
       tag(:p, [], [
         if(all?,
-          do: tag(:a, [href: Layout.path(request, ["approvals"])], "Only those that wait"),
+          do: tag(:a, [href: Layout.path(request, ["approvals"])], "Waiting only"),
           else:
             tag(
               :a,
               [href: Layout.path(request, ["approvals"], status: "all")],
-              "Also those that are decided"
+              "Decided too"
             )
         )
       ]),
@@ -149,8 +149,8 @@ defmodule Skillbook.Web.Page.Approvals do
     ]
   end
 
-  defp list_of(_request, [], true), do: Parts.empty("No call has waited for an approval.")
-  defp list_of(_request, [], false), do: Parts.empty("No call waits for an approval.")
+  defp list_of(_request, [], true), do: Parts.empty("No approvals yet.")
+  defp list_of(_request, [], false), do: Parts.empty("Nothing waits for an approval.")
 
   defp list_of(request, approvals, _all?) do
     Parts.table(
@@ -180,7 +180,7 @@ defmodule Skillbook.Web.Page.Approvals do
       ]
     end
 
-    reply(request, data, :happened, :approvals, "Approval #{approval.ref}", content,
+    reply(request, data, :activity, :approvals, "Approval #{approval.ref}", content,
       back: {"Approvals", Layout.path(request, ["approvals"])},
       errors: error && Parts.failure(Exception.message(error)),
       status: status

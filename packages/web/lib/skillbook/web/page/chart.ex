@@ -4,13 +4,15 @@ defmodule Skillbook.Web.Page.Chart do
   # dark, and no chart has an inline style. Each is an image with a title and a description for
   # screen readers; the page that shows it has the same values as a table.
   #
-  # A chart is 480 units wide, which fits narrow screens, and scales with its place.
+  # A chart is 480 units wide, which fits narrow screens, and scales with its place. A time line is
+  # drawn a second time for wide screens, and app.css shows one of them.
 
   import Skillbook.Web.Html, only: [tag: 3]
 
   alias Skillbook.Web.Html
 
   @width 480
+  @wide 1_000
   @left 44
   @right 8
   @colours 5
@@ -119,20 +121,32 @@ defmodule Skillbook.Web.Page.Chart do
   """
   @spec time_line(about(), {DateTime.t(), DateTime.t()}, DateTime.t(), [row]) :: Html.safe()
         when row: {String.t(), [mark()]}
-  def time_line(about, {first, last}, now, rows) do
-    {row, head} = {34, 22}
+  def time_line(about, span, now, rows) do
+    for {width, class} <- [{@width, "narrow"}, {@wide, "broad"}] do
+      about = if width == @wide, do: %{about | id: about.id <> "-broad"}, else: about
+      tag(:figure, [class: "chart #{class}"], time_line(about, span, now, rows, width))
+    end
+  end
+
+  # Names stand above their marks, or beside them if there is room.
+  defp time_line(about, {first, last}, now, rows, width) do
+    broad? = width == @wide
+    {row, head, left} = if broad?, do: {26, 22, 190}, else: {34, 22, @right}
     height = head + row * length(rows) + 8
     seconds = max(DateTime.diff(last, first), 1)
 
     x = fn time ->
       part = (DateTime.diff(time, first, :millisecond) / (seconds * 1000)) |> max(0) |> min(1)
-      @right + part * (@width - 2 * @right)
+      left + part * (width - left - @right)
     end
 
+    parts = if broad?, do: [0, 1, 2, 3, 4], else: [0, 2, 4]
+
     ticks =
-      for {part, anchor} <- [{0, "start"}, {1, "middle"}, {2, "end"}] do
-        time = DateTime.add(first, div(seconds * part, 2))
+      for part <- parts do
+        time = DateTime.add(first, div(seconds * part, 4))
         place = x.(time)
+        anchor = %{0 => "start", 4 => "end"}[part] || "middle"
 
         [
           line(place, head - 4, place, height, "grid"),
@@ -143,11 +157,8 @@ defmodule Skillbook.Web.Page.Chart do
     lines =
       for {{name, marks}, number} <- Enum.with_index(rows) do
         y = head + number * row
-
-        [
-          text(@right, y + 12, "start", shorten(name)),
-          for(mark <- marks, do: mark(mark, x, y + 17))
-        ]
+        name = text(@right, y + if(broad?, do: 17, else: 12), "start", shorten(name, broad?))
+        [name, for(mark <- marks, do: mark(mark, x, y + if(broad?, do: 8, else: 17)))]
       end
 
     current =
@@ -155,7 +166,7 @@ defmodule Skillbook.Web.Page.Chart do
         do: line(x.(now), head - 4, x.(now), height, "now"),
         else: []
 
-    tag(:figure, [class: "chart"], svg(about, height, [ticks, lines, current]))
+    svg(about, height, [ticks, lines, current], width)
   end
 
   defp mark(%{to: nil} = mark, x, y), do: dot(mark, x, y)
@@ -211,11 +222,11 @@ defmodule Skillbook.Web.Page.Chart do
   defp sign(:fail), do: {"✗", "fail"}
   defp sign(:open), do: {"–", "open"}
 
-  defp svg(about, height, children) do
+  defp svg(about, height, children, width \\ @width) do
     {title, description} = {about.id <> "-title", about.id <> "-description"}
 
     attributes = [
-      viewBox: "0 0 #{@width} #{number(height)}",
+      viewBox: "0 0 #{width} #{number(height)}",
       role: "img",
       aria_labelledby: "#{title} #{description}"
     ]
@@ -246,8 +257,10 @@ defmodule Skillbook.Web.Page.Chart do
   end
 
   # Text that is longer is only in the table.
-  defp shorten(text),
-    do: if(String.length(text) > 56, do: String.slice(text, 0, 55) <> "…", else: text)
+  defp shorten(text, broad? \\ false) do
+    most = if broad?, do: 26, else: 56
+    if String.length(text) > most, do: String.slice(text, 0, most - 1) <> "…", else: text
+  end
 
   defp number(number) when is_integer(number), do: Integer.to_string(number)
   defp number(number), do: :erlang.float_to_binary(number / 1, [:compact, decimals: 2])

@@ -89,7 +89,7 @@ defmodule Skillbook.Web.Page.Connections do
       reply(
         request,
         data,
-        :wrong,
+        :accounts,
         :connections,
         "Connections",
         fn -> content(request, %{data | connections: shown}) end,

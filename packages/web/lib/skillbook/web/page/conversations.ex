@@ -22,7 +22,7 @@ defmodule Skillbook.Web.Page.Conversations do
         conversations = Enum.map(conversations, &times/1)
         data = %{stored: book.of_parts.conversations != false, conversations: conversations}
 
-        reply(request, data, :happened, :conversations, "Conversations", fn ->
+        reply(request, data, :activity, :conversations, "Conversations", fn ->
           list(request, data)
         end)
       end
@@ -39,7 +39,7 @@ defmodule Skillbook.Web.Page.Conversations do
         data = %{conversation: conversation, parts: parts}
         content = fn -> conversation(request, conversation, parts) end
         back = {"Conversations", Layout.path(request, ["conversations"])}
-        reply(request, data, :happened, :conversations, "Conversation", content, back: back)
+        reply(request, data, :activity, :conversations, "Conversation", content, back: back)
       else
         {:ok, nil} -> Layout.not_found(request)
         {:error, error} -> {:error, error}

@@ -39,7 +39,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
       diagnostics: shown |> Enum.flat_map(&:erlang.binary_to_term/1) |> lines(request, view)
     }
 
-    reply(request, data, :wrong, :diagnostics, "Diagnostics", fn ->
+    reply(request, data, :health, :diagnostics, "Problems", fn ->
       content(request, data, query(choice), list)
     end)
   end
@@ -228,8 +228,8 @@ defmodule Skillbook.Web.Page.Diagnostics do
       ]
     end
 
-    reply(request, data, :wrong, :diagnostics, "Fixes of #{Path.basename(fix.path)}", content,
-      back: {"Diagnostics", Layout.path(request, ["diagnostics"])},
+    reply(request, data, :health, :diagnostics, "Fixes of #{Path.basename(fix.path)}", content,
+      back: {"Problems", Layout.path(request, ["diagnostics"])},
       errors: problem && Parts.failure(problem),
       status: if(problem, do: 409, else: 200)
     )
@@ -246,10 +246,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
       fix_list(request, list),
       Parts.live("diagnostics", "diagnostics", [
         if(data.diagnostics == [],
-          do:
-            Parts.empty(
-              if(data.total == 0, do: "Nothing is wrong.", else: "Nothing of this kind.")
-            ),
+          do: Parts.empty(if(data.total == 0, do: "No problems.", else: "None of this kind.")),
           else: tag(:ul, [class: "diagnostics"], Enum.map(data.diagnostics, &item(request, &1)))
         ),
         Parts.pages(request, ["diagnostics"], query, data.page, data.pages)
@@ -269,7 +266,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
     query_form(request, ["diagnostics"], [
       select("severity", "Severity", query["severity"] || "", [all | severities]),
       select("code", "Code", query["code"] || "", [{"", "all"} | codes]),
-      tick("advice", "Check the pages too", query["advice"] != nil)
+      tick("advice", "With advice", query["advice"] != nil)
     ])
   end
 

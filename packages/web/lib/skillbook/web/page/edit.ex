@@ -81,7 +81,7 @@ defmodule Skillbook.Web.Page.Edit do
       form_of(request, ["new"], ["skills"], fields, inputs, [save: "Create"] ++ shown),
       section: :skills,
       status: if(errors == [], do: 200, else: 422),
-      back: {"Skills and notes", Layout.path(request, ["skills"])},
+      back: {"Skills", Layout.path(request, ["skills"])},
       errors: errors(errors)
     )
   end
@@ -502,7 +502,7 @@ defmodule Skillbook.Web.Page.Edit do
 
   defp preview(nil, %Stored{} = entry) do
     tag(:section, [aria_labelledby: "preview"], [
-      tag(:h2, [id: "preview"], "It would be"),
+      tag(:h2, [id: "preview"], "Preview"),
       facts([
         {"Name", entry.name},
         {"Kind", Atom.to_string(entry.kind)},
@@ -525,7 +525,7 @@ defmodule Skillbook.Web.Page.Edit do
       tag(:h2, [id: "preview"], "The change"),
       diff(Diff.unified(before.content, entry.content), "Text"),
       table_of(differences(before, entry), "Other fields"),
-      tag(:details, [], [tag(:summary, [], "The text as it would be rendered"), rendered(entry)])
+      tag(:details, [], [tag(:summary, [], "Rendered"), rendered(entry)])
     ])
   end
 

@@ -26,6 +26,7 @@ defmodule Skillbook.Web.Page.Entries do
   @keys for {key, _label} <- @facets, do: {key, Atom.to_string(key)}
   @most_hits 1_000
   @most_query 500
+  @builtin "builtin"
   # Fields of a row that are not in its entry.
   @own_fields [:author, :by, :version, :updated_at, :stored?, :snippet]
 
@@ -36,12 +37,17 @@ defmodule Skillbook.Web.Page.Entries do
   Reads a page, of `size` rows, of the list of a query: `:rows`, the best first; `:total`, how
   many match; `:page` and `:pages`; `:counts`, for each facet its values with how many rows they
   would leave; `:chosen`, the values that are set; `:query`.
+
+  Built-in entries are left out, unless the query has `builtin=1` or a text, or nothing else
+  matches its filters; `:builtin` is how many they are, and `:builtin?` whether they are shown.
+  They come last, except in a search.
   """
   @spec read(View.t(), map(), pos_integer()) :: map()
   def read(view, query, size) do
     text = query |> Map.get("q", "") |> text() |> String.trim() |> String.slice(0, @most_query)
     chosen = for {key, name} <- @keys, value = chosen(query[name]), into: %{}, do: {key, value}
-    kept = kept(view, text, chosen, size)
+    all? = query["builtin"] == "1" or text != ""
+    kept = kept(view, text, chosen, all?, size)
     pages = max(1, length(kept.pages))
     at = page_number(query["page"], pages)
 
@@ -56,6 +62,8 @@ defmodule Skillbook.Web.Page.Entries do
       chosen: chosen,
       rows: rows,
       total: kept.total,
+      builtin: kept.builtin,
+      builtin?: kept.builtin?,
       page: at,
       pages: pages,
       counts: :erlang.binary_to_term(kept.counts)
@@ -69,32 +77,45 @@ defmodule Skillbook.Web.Page.Entries do
     end
   end
 
-  defp kept(view, text, chosen, size) do
-    make = fn -> make(view, text, chosen, size) end
+  defp kept(view, text, chosen, all?, size) do
+    make = fn -> make(view, text, chosen, all?, size) end
 
     # Before the rows: those may be newer than their key, but never older.
-    with {:ok, key} <- key(view, text, chosen, size),
+    with {:ok, key} <- key(view, text, chosen, all?, size),
          do: Cache.keep(view.book, key, make),
          else: ({:error, _database} -> make.())
   end
 
-  defp make(view, text, chosen, size) do
-    {rows, counts} = view |> all() |> search(view, text) |> filter(chosen)
+  defp make(view, text, chosen, all?, size) do
+    found = view |> all() |> search(view, text)
+    {builtin, own} = Enum.split_with(found, &(&1.source == @builtin))
+    {rows, counts} = filter(own, chosen)
+    others = if builtin == [], do: [], else: builtin |> filter(chosen) |> elem(0)
+    all? = all? or (rows == [] and chosen != %{})
+    # The order of a search is that of its hits.
+    found = if text == "", do: own ++ builtin, else: found
+    {rows, counts} = if all? and builtin != [], do: filter(found, chosen), else: {rows, counts}
 
     pages =
       rows
       |> Enum.chunk_every(size)
       |> Enum.map(&(&1 |> Enum.map(fn row -> pack(row) end) |> :erlang.term_to_binary()))
 
-    %{total: length(rows), pages: pages, counts: :erlang.term_to_binary(counts)}
+    %{
+      total: length(rows),
+      builtin: length(others),
+      builtin?: all?,
+      pages: pages,
+      counts: :erlang.term_to_binary(counts)
+    }
   end
 
   # Vectors, which a search reads too, are made in the background.
-  defp key(view, text, chosen, size) do
+  defp key(view, text, chosen, all?, size) do
     vectors = if text != "", do: Embedded.progress(view)
 
     with {:ok, revision} <- revision(view),
-         do: {:ok, {:entries, View.state(view), revision, vectors, text, chosen, size}}
+         do: {:ok, {:entries, View.state(view), revision, vectors, text, chosen, all?, size}}
   end
 
   # Each write to the store raises its revision, also one to a disabled entry, which the view does

@@ -180,7 +180,7 @@ defmodule Skillbook.Web.Page.Entry do
         ])
       ],
       section: :skills,
-      back: {"Skills and notes", Layout.path(request, ["skills"])},
+      back: {"Skills", Layout.path(request, ["skills"])},
       actions: actions(request, found)
     )
   end

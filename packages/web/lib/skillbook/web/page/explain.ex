@@ -28,7 +28,7 @@ defmodule Skillbook.Web.Page.Explain do
       files: for(file <- files, do: Map.put(file, :stages, stages(file, profile)))
     }
 
-    reply(request, data, :sees, :explain, "Explain a name", fn -> content(request, data) end)
+    reply(request, data, :try, :explain, "Name", fn -> content(request, data) end)
   end
 
   # An operator may ask for another profile than its own, as with `as`, and still sees why a file

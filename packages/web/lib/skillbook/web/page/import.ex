@@ -65,7 +65,7 @@ defmodule Skillbook.Web.Page.Import do
     Layout.page(request, "Import", [tag(:p, [], intro()), form],
       section: :skills,
       status: if(errors == [], do: 200, else: 422),
-      back: {"Skills and notes", Layout.path(request, ["skills"])},
+      back: {"Skills", Layout.path(request, ["skills"])},
       errors: errors(errors)
     )
   end
@@ -356,7 +356,7 @@ defmodule Skillbook.Web.Page.Import do
         if(imported? and labels != [], do: tag(:p, [], hidden(labels)))
       ],
       section: :skills,
-      back: {"Skills and notes", Layout.path(request, ["skills"])}
+      back: {"Skills", Layout.path(request, ["skills"])}
     )
   end
 end

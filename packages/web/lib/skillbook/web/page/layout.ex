@@ -1,20 +1,24 @@
 defmodule Skillbook.Web.Page.Layout do
   @moduledoc false
-  # The frame of every page: head, navigation, the choice of the profile to see the book as, and
+  # The frame of every page: head, the rooms, the choice of the profile to see the book as, and
   # the places where the script announces changes.
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3, html: 1]
 
   alias Skillbook.Book
   alias Skillbook.Web.{Caller, Html, Request, Response}
-  alias Skillbook.Web.Page.Assets
+  alias Skillbook.Web.Page.{Assets, Attention}
 
-  # The sections of the navigation: an id, the text and the path.
-  @sections [
-    {:skills, "Skills and notes", ["skills"]},
-    {:sees, "Model", ["prompt"]},
-    {:happened, "Activity", ["usage"]},
-    {:wrong, "Problems", ["diagnostics"]}
+  @book "M3 3h4.5v10H3ZM7.5 3h3v10h-3ZM10.6 3.6l2.3-.5 1.9 9.6-2.3.5Z"
+  # The rooms: an id, the text, the path, and the path of the icon in 16 by 16 units.
+  @rooms [
+    {:home, "Home", [], "M2.5 7.5 8 3l5.5 4.5V13H10V9.5H6V13H2.5Z"},
+    {:skills, "Skills", ["skills"], @book},
+    {:try, "Try", ["try"], "M2.5 3h11v7.5H7.5L4.5 13v-2.5h-2ZM5 5.8h6M5 7.8h4"},
+    {:activity, "Activity", ["runs"], "M1.5 8.5H4.5L6.5 3l3 10 2-4.5h3"},
+    {:accounts, "Accounts", ["connections"], "M6 2.5v3M10 2.5v3M4 5.5h8V8a4 4 0 0 1-8 0ZM8 12v2"},
+    {:health, "Health", ["diagnostics"],
+     "M8 13.2 3.2 8.4a3 3 0 0 1 4.3-4.2L8 4.7l.5-.5a3 3 0 0 1 4.3 4.2Z"}
   ]
 
   @doc """
@@ -23,9 +27,10 @@ defmodule Skillbook.Web.Page.Layout do
   ## Options
 
     * `:status` - 200 by default
-    * `:section` - the section that the navigation marks
+    * `:section` - the room that the navigation marks
     * `:actions` - content beside the title, such as links to its actions
     * `:back` - `{text, path}` of the page above
+    * `:attention` - `false` leaves out the counts of the rooms
     * `:errors` - content of `Skillbook.Web.Page.Parts.errors/1`, above the rest
   """
   @spec page(Request.t(), String.t(), Html.content(), keyword()) :: Response.t()
@@ -38,13 +43,14 @@ defmodule Skillbook.Web.Page.Layout do
 
     body = [
       tag(:a, [class: "skip", href: "#main"], "Skip to the content"),
-      header(request, options[:section]),
-      seen_as_notice(request),
+      header(request, options),
       tag(:main, [id: "main", tabindex: "-1"], [
+        seen_as_notice(request),
         heading(title, options),
         options[:errors],
         content
       ]),
+      tools(request),
       tag(:p, id: "status", class: "hidden", role: "status", aria_live: "polite"),
       tag(:p, id: "connection", class: "connection", role: "status", hidden: true)
     ]
@@ -68,8 +74,11 @@ defmodule Skillbook.Web.Page.Layout do
   @spec plain(Request.t(), 200..599, String.t(), Html.content(), Html.content()) :: Response.t()
   def plain(request, status, title, content, head \\ nil) do
     body = [
-      tag(:header, [class: "top"], tag(:span, [class: "brand"], "Skillbook")),
-      tag(:main, [id: "main"], [tag(:div, [class: "heading"], tag(:h1, [], title)), content])
+      tag(:main, [id: "main", class: "alone"], [
+        tag(:p, [class: "brand"], "Skillbook"),
+        tag(:div, [class: "heading"], tag(:h1, [], title)),
+        content
+      ])
     ]
 
     document(request, status, [if(status >= 400, do: "Error: "), title], head, body)
@@ -103,32 +112,65 @@ defmodule Skillbook.Web.Page.Layout do
     ])
   end
 
-  defp header(request, section) do
-    tag(:header, [class: "top"], [
-      tag(:a, [class: "brand", href: path(request, [])], "Skillbook"),
-      tag(:nav, [aria_label: "Sections"], [
-        tag(
-          :ul,
-          [],
-          for({id, text, segments} <- @sections, do: item(request, id, text, segments, section))
-        )
+  defp header(request, options) do
+    counts = if options[:attention] == false, do: %{}, else: Attention.counts(request)
+    rooms = for room <- @rooms, do: room(request, room, options[:section], counts)
+
+    tag(:header, [class: "side"], [
+      tag(:a, [class: "brand", href: path(request, []), tabindex: "-1", aria_hidden: "true"], [
+        icon(@book),
+        "Skillbook"
       ]),
-      tag(:div, [class: "tools"], [
-        tenant(request),
-        seen_as(request),
-        tag(
-          :button,
-          [type: "button", class: "theme", data_theme_button: true, hidden: true],
-          "Theme: system"
-        ),
-        log_out(request)
+      # The ids of live regions differ.
+      tag(:nav, [id: "rooms", aria_label: "Rooms", data_live: ["approvals", "diagnostics"]], [
+        tag(:ul, [], rooms)
       ])
     ])
   end
 
-  defp item(request, id, text, segments, section) do
+  defp room(request, {id, text, segments, icon}, section, counts) do
     current = if id == section, do: "page"
-    tag(:li, [], tag(:a, [href: path(request, segments), aria_current: current], text))
+    {count, meaning} = counts[id] || {0, nil}
+
+    tag(
+      :li,
+      [],
+      tag(:a, [href: path(request, segments), aria_current: current], [
+        icon(icon),
+        tag(:span, [], text),
+        if(count > 0,
+          do: [
+            tag(:span, [class: "attention", aria_hidden: "true"], shown_count(count)),
+            tag(:span, [class: "hidden"], [", ", meaning])
+          ]
+        )
+      ])
+    )
+  end
+
+  defp shown_count(count) when count > 99, do: "99+"
+  defp shown_count(count), do: count
+
+  defp icon(path) do
+    tag(
+      :svg,
+      [class: "icon", viewBox: "0 0 16 16", aria_hidden: "true"],
+      tag(:path, [d: path], "")
+    )
+  end
+
+  # Below the rooms, and on narrow screens below the page.
+  defp tools(request) do
+    tag(:footer, [class: "tools"], [
+      tenant(request),
+      seen_as(request),
+      tag(
+        :button,
+        [type: "button", class: "theme", data_theme_button: true, hidden: true],
+        "Theme: system"
+      ),
+      log_out(request)
+    ])
   end
 
   defp log_out(%Request{caller: %{via: :session}} = request) do
@@ -246,9 +288,11 @@ defmodule Skillbook.Web.Page.Layout do
         title(status),
         [
           tag(:p, [], text),
-          tag(:p, [], tag(:a, [href: path(request, ["skills"])], "All skills and notes"))
+          tag(:p, [], tag(:a, [href: path(request, ["skills"])], "All skills"))
         ],
-        status: status
+        status: status,
+        # A database may have failed, and pages of hidden and of missing entries are the same.
+        attention: false
       )
     end
   end

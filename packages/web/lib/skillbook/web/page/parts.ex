@@ -22,6 +22,10 @@ defmodule Skillbook.Web.Page.Parts do
   @spec badge(Html.content(), atom()) :: Html.safe()
   def badge(text, kind \\ :plain), do: tag(:span, [class: ["badge", "badge-#{kind}"]], text)
 
+  @doc "The kind of an entry."
+  @spec kind(atom()) :: Html.safe()
+  def kind(kind), do: tag(:span, [class: ["kind", "kind-#{kind}"]], Atom.to_string(kind))
+
   @doc "A time, to the minute and in UTC; the exact one is its attribute."
   @spec time(DateTime.t() | nil) :: Html.content()
   def time(nil), do: nil
@@ -29,6 +33,23 @@ defmodule Skillbook.Web.Page.Parts do
   def time(%DateTime{} = time) do
     shown = Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
     tag(:time, [datetime: DateTime.to_iso8601(time)], shown)
+  end
+
+  @doc ~S"""
+  The same in few characters: the time of day if it is within a day of `now`, else the date too.
+
+      iex> alias Skillbook.Web.{Html, Page.Parts}
+      iex> now = ~U[2026-11-28 15:14:00Z]
+      iex> for time <- [~U[2026-11-29 02:00:00Z], ~U[2026-12-01 07:00:00Z]] do
+      ...>   Html.text(Parts.short_time(time, now)) =~ ">02:00 UTC<"
+      ...> end
+      [true, false]
+  """
+  @spec short_time(DateTime.t(), DateTime.t()) :: Html.safe()
+  def short_time(time, now) do
+    near? = abs(DateTime.diff(time, now)) < 86_400
+    format = if near?, do: "%H:%M UTC", else: "%a %d %b, %H:%M UTC"
+    tag(:time, [datetime: DateTime.to_iso8601(time)], Calendar.strftime(time, format))
   end
 
   @doc """
@@ -292,5 +313,5 @@ defmodule Skillbook.Web.Page.Parts do
 
   @doc "The text in place of an empty list."
   @spec empty(Html.content()) :: Html.safe()
-  def empty(content), do: tag(:p, [class: "empty"], content)
+  def empty(content), do: tag(:div, [class: "empty"], content)
 end

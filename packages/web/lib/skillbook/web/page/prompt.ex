@@ -38,7 +38,7 @@ defmodule Skillbook.Web.Page.Prompt do
       text: text
     }
 
-    reply(request, data, :sees, :prompt, "Prompt", fn -> content(request, data, parts) end)
+    reply(request, data, :try, :prompt, "Prompt", fn -> content(request, data, parts) end)
   end
 
   # A limit that is no number is none, as in an empty field.

@@ -10,26 +10,28 @@ defmodule Skillbook.Web.Page.Report do
   alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights}
 
-  # The pages of each section: its id, text, path, and whether only operators may see it.
+  # The pages of each room: its id, text, path, and whether only operators may see it.
   @pages %{
-    sees: [
+    try: [
+      {:try, "Command", ["try"], false},
+      {:route, "Request", ["route"], false},
       {:prompt, "Prompt", ["prompt"], false},
       {:tools, "Tools", ["tools"], false},
-      {:explain, "Explain a name", ["explain"], false},
-      {:route, "Route a request", ["route"], false},
-      {:try, "Try a command", ["try"], false}
+      {:explain, "Name", ["explain"], false}
     ],
-    happened: [
-      {:usage, "Usage", ["usage"], false},
-      {:runs, "Runs and schedules", ["runs"], false},
+    activity: [
+      {:runs, "Runs", ["runs"], false},
       {:approvals, "Approvals", ["approvals"], false},
-      {:conversations, "Conversations", ["conversations"], true}
+      {:conversations, "Conversations", ["conversations"], true},
+      {:usage, "Usage", ["usage"], false}
     ],
-    wrong: [
-      {:diagnostics, "Diagnostics", ["diagnostics"], false},
-      {:status, "Status", ["status"], true},
-      {:servers, "MCP servers", ["servers"], true},
-      {:connections, "Connections", ["connections"], false}
+    accounts: [
+      {:connections, "Accounts", ["connections"], false},
+      {:servers, "Servers", ["servers"], true}
+    ],
+    health: [
+      {:diagnostics, "Problems", ["diagnostics"], false},
+      {:status, "Status", ["status"], true}
     ]
   }
 
@@ -49,7 +51,7 @@ defmodule Skillbook.Web.Page.Report do
     end
   end
 
-  # The other pages of the section.
+  # The pages of the room.
   defp pages(request, section, page) do
     items =
       for {id, text, segments, operators?} <- @pages[section],
@@ -59,7 +61,9 @@ defmodule Skillbook.Web.Page.Report do
         tag(:li, [], link)
       end
 
-    tag(:nav, [class: "tabs", aria_label: "Pages of this section"], tag(:ul, [], items))
+    # A single page needs no tabs.
+    if length(items) > 1,
+      do: tag(:nav, [class: "tabs", aria_label: "Pages of this room"], tag(:ul, [], items))
   end
 
   @doc "Runs a function for operators; for others the page does not exist."

@@ -40,7 +40,7 @@ defmodule Skillbook.Web.Page.Routing do
       stages: Enum.map(result.stages, &stage(request, &1))
     }
 
-    reply(request, data, :sees, :route, "Route a request", fn -> content(request, data) end)
+    reply(request, data, :try, :route, "Request", fn -> content(request, data) end)
   end
 
   # Times may depend on entries that the profile does not see.

@@ -39,7 +39,7 @@ defmodule Skillbook.Web.Page.Runs do
         next: agenda.next |> Enum.reject(& &1.off) |> Enum.take(@max_next)
       }
 
-      reply(request, data, :happened, :runs, "Runs and schedules", fn ->
+      reply(request, data, :activity, :runs, "Runs", fn ->
         content(request, view, data, id)
       end)
     end
@@ -62,11 +62,11 @@ defmodule Skillbook.Web.Page.Runs do
          {:ok, %{results: steps} = run} <- Workflow.fetch_run(view, id) do
       run = %{Map.delete(run, :results) | started_at: time(run.started_at)}
       data = %{run: run, steps: steps}
-      back = {"Runs and schedules", Layout.path(request, ["runs"])}
+      back = {"Runs", Layout.path(request, ["runs"])}
       title = "Run R-#{run.id} of #{run.name}"
 
       content = fn -> run(request, run, steps) end
-      reply(request, data, :happened, :runs, title, content, back: back)
+      reply(request, data, :activity, :runs, title, content, back: back)
     else
       {:error, error} -> {:error, error}
       _none -> Layout.not_found(request)
@@ -78,7 +78,14 @@ defmodule Skillbook.Web.Page.Runs do
       form(request, id),
       asked(request, view, data.next),
       Parts.live("runs", "runs", [
-        time_line(data),
+        section(
+          "time-line",
+          "Time line",
+          time_line(
+            marks(data.runs, %{last: data.firings, next: data.next}, data.now, data.hours),
+            data.now
+          )
+        ),
         next(request, view, data.next),
         firings(request, data.firings),
         runs(request, data.runs)
@@ -105,22 +112,21 @@ defmodule Skillbook.Web.Page.Runs do
     query_form(request, ["runs"], select("hours", "Time line", id, periods))
   end
 
-  defp time_line(data) do
-    {first, last} =
-      {DateTime.add(data.now, -data.hours * 3600), DateTime.add(data.now, data.hours * 3600)}
+  @doc """
+  The span of a time line around `now`, its rows of marks by name, and how many more there are.
+  """
+  def marks(runs, agenda, now, hours) do
+    {first, last} = {DateTime.add(now, -hours * 3600), DateTime.add(now, hours * 3600)}
 
     marks =
       Enum.concat([
+        for(run <- runs, do: {run.name, mark(run.started_at, run.duration, run.status, "run")}),
         for(
-          run <- data.runs,
-          do: {run.name, mark(run.started_at, run.duration, run.status, "run")}
-        ),
-        for(
-          one <- data.firings,
+          one <- agenda.last,
           do: {one.name, mark(one.started_at, one.duration, one.status, "firing")}
         ),
         for(
-          one <- data.next,
+          one <- agenda.next,
           one.paused == nil,
           at <- one.at,
           do: {one.name, %{from: at, to: nil, class: "mark next", text: "next firing at #{at}"}}
@@ -134,26 +140,28 @@ defmodule Skillbook.Web.Page.Runs do
 
     {rows, more} = Enum.split(marks, @max_lines)
     rows = for {name, marks} <- rows, do: {name, Enum.take(marks, @max_marks)}
+    {{first, last}, rows, length(more)}
+  end
 
+  @doc "The time line of such marks."
+  def time_line({_span, [], _more}, _now),
+    do: Parts.empty("Nothing ran, and nothing is due.")
+
+  def time_line({span, rows, more}, now) do
     about = %{
       id: "time-line",
       title: "Runs and firings over time",
-      description:
-        "#{Parts.count(length(marks), "skill", "skills")} ran or will run in this time. " <>
-          "The tables have all of them."
+      description: "#{Parts.count(length(rows) + more, "skill", "skills")} ran or will run."
     }
 
-    tag(:section, [aria_labelledby: "time-line-heading"], [
-      tag(:h2, [id: "time-line-heading"], "Time line"),
-      if(rows == [],
-        do: Parts.empty("Nothing ran, and nothing will run, in this time."),
-        else: [
-          Chart.time_line(about, {first, last}, data.now, rows),
-          if(more != [], do: tag(:p, [], "and #{length(more)} more skills"))
-        ]
-      )
-    ])
+    [
+      Chart.time_line(about, span, now, rows),
+      if(more > 0, do: tag(:p, [], "and #{more} more skills"))
+    ]
   end
+
+  @doc "Whether a status of a run or of a firing is a failure."
+  def failed?(status), do: class(status) == "bad"
 
   defp mark(from, duration, status, kind) do
     to = if duration, do: DateTime.add(from, round(duration), :millisecond)
@@ -182,7 +190,7 @@ defmodule Skillbook.Web.Page.Runs do
           ])
       ),
       if(rows == [],
-        do: Parts.empty("No skill that this profile sees has a schedule."),
+        do: Parts.empty("Nothing is scheduled."),
         else:
           Parts.table(
             "Scheduled skills, the soonest first",
@@ -243,7 +251,7 @@ defmodule Skillbook.Web.Page.Runs do
   defp firings(request, rows) do
     section("firings", "Last firings", [
       if(rows == [],
-        do: Parts.empty("Nothing has fired yet."),
+        do: Parts.empty("Nothing has run on its schedule yet."),
         else:
           Parts.table(
             "Firings, the newest first",

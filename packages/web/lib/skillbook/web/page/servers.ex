@@ -28,7 +28,7 @@ defmodule Skillbook.Web.Page.Servers do
       offers = offers(request)
       {page, pages, shown} = page_of(request, offers, @page_size)
       data = %{total: length(offers), page: page, pages: pages, offers: shown}
-      reply(request, data, :wrong, :servers, "MCP servers", fn -> content(request, data) end)
+      reply(request, data, :accounts, :servers, "Servers", fn -> content(request, data) end)
     end)
   end
 
@@ -108,7 +108,7 @@ defmodule Skillbook.Web.Page.Servers do
     data = Map.merge(offer, %{file: file, text: text(text), error: problem || failure(text)})
     problem = problem || failure(text)
 
-    reply(request, data, :wrong, :servers, offer.name, fn -> offer(request, data) end,
+    reply(request, data, :accounts, :servers, offer.name, fn -> offer(request, data) end,
       back: {"MCP servers", Layout.path(request, ["servers"])},
       errors: problem && Parts.failure(problem),
       status: if(problem, do: 409, else: 200)

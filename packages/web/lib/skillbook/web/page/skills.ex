@@ -1,19 +1,16 @@
 defmodule Skillbook.Web.Page.Skills do
   @moduledoc false
-  # The list of skills and notes, and the page of each.
+  # The list of skills, notes and commands: one's own first, the built-in ones behind a switch.
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Entries, Entry, Layout, Report, Rights}
+  alias Skillbook.Web.Page.{Entries, Entry, Excerpt, Layout, Report, Rights}
 
   @on_page 50
   # Values of a filter before the rest is folded.
   @few 10
-
-  @doc "The first page leads to the list."
-  def home(request, _values), do: Response.redirect(303, Layout.path(request, ["skills"]))
 
   @doc "The list, searched and filtered by the query."
   def index(request, _values) do
@@ -28,6 +25,7 @@ defmodule Skillbook.Web.Page.Skills do
         total: total,
         page: at,
         pages: pages,
+        builtin: list.builtin,
         filters: Map.new(list.counts, fn {key, counts} -> {key, Map.new(counts)} end)
       })
     else
@@ -35,7 +33,7 @@ defmodule Skillbook.Web.Page.Skills do
 
       Layout.page(
         request,
-        "Skills and notes",
+        "Skills",
         [
           switched(request, query),
           search_form(request, list, set),
@@ -67,8 +65,11 @@ defmodule Skillbook.Web.Page.Skills do
   end
 
   # The fields of the query that choose the list, for links.
-  defp set(%{query: "", chosen: chosen}), do: Map.new(chosen, fn {k, v} -> {to_string(k), v} end)
-  defp set(%{query: text} = list), do: Map.put(set(%{list | query: ""}), "q", text)
+  defp set(%{query: text, chosen: chosen} = list) do
+    set = Map.new(chosen, fn {key, value} -> {to_string(key), value} end)
+    set = if text == "", do: set, else: Map.put(set, "q", text)
+    if list.builtin? and text == "", do: Map.put(set, "builtin", "1"), else: set
+  end
 
   defp actions(request) do
     [
@@ -88,7 +89,7 @@ defmodule Skillbook.Web.Page.Skills do
         data_search: "list"
       ],
       [
-        tag(:label, [for: "q", class: "hidden"], "Search skills and notes"),
+        tag(:label, [for: "q", class: "hidden"], "Search skills"),
         tag(:input,
           type: "search",
           id: "q",
@@ -110,6 +111,7 @@ defmodule Skillbook.Web.Page.Skills do
   defp summary(request, list, set, total) do
     tag(:div, [class: "summary"], [
       tag(:p, [], count(total, "entry", "entries")),
+      builtin(request, list, set),
       for {key, label} <- Entries.facets(), value = list.chosen[key] do
         href = Layout.path(request, ["skills"], Map.delete(set, to_string(key)))
 
@@ -127,13 +129,44 @@ defmodule Skillbook.Web.Page.Skills do
     ])
   end
 
-  defp entries(_request, [], %{query: "", chosen: chosen}, _query) when chosen == %{},
-    do: empty("There are no skills and notes that you may see.")
+  # The switch of the built-in entries. A search has them anyway.
+  defp builtin(_request, %{builtin: 0}, _set), do: nil
+  defp builtin(_request, %{query: text}, _set) when text != "", do: nil
+
+  defp builtin(request, list, set) do
+    {set, text, pressed} =
+      if list.builtin?,
+        do: {Map.delete(set, "builtin"), "Hide built-in", "true"},
+        else: {Map.put(set, "builtin", "1"), "Show #{number(list.builtin)} built-in", nil}
+
+    href = Layout.path(request, ["skills"], set)
+    tag(:a, [class: "builtin", href: href, aria_current: pressed], text)
+  end
+
+  defp entries(request, [], %{query: "", chosen: chosen} = list, query) when chosen == %{} do
+    empty([
+      tag(:strong, [], "No skills yet"),
+      tag(:p, [], "A skill is a page of Markdown that tells the assistant how to do something."),
+      tag(:p, [class: "buttons"], [
+        if(query,
+          do: tag(:a, [class: "button primary", href: Layout.path(request, ["new"])], "New skill")
+        ),
+        if(list.builtin > 0,
+          do:
+            tag(
+              :a,
+              [class: "button", href: Layout.path(request, ["skills"], builtin: 1)],
+              "Show #{number(list.builtin)} built-in"
+            )
+        )
+      ])
+    ])
+  end
 
   defp entries(request, [], _list, _query) do
     empty([
-      "Nothing matches. ",
-      tag(:a, [href: Layout.path(request, ["skills"])], "Show all entries")
+      tag(:p, [], "Nothing matches."),
+      tag(:a, [class: "button", href: Layout.path(request, ["skills"])], "Show all")
     ])
   end
 
@@ -142,24 +175,33 @@ defmodule Skillbook.Web.Page.Skills do
     tag(:ul, [class: "entries"], rows)
   end
 
+  # A kind, a state and a source look each like themselves: a tinted word, a badge, plain text.
   defp entry(request, row, query) do
     [
-      tag(:div, [class: "entry-head"], [
+      kind(row.kind),
+      tag(:div, [class: "entry-main"], [
         tag(:p, [class: "entry-name"], [
           tag(:a, [href: Layout.path(request, ["skills", row.name])], row.name),
           if(row.title not in [nil, row.name], do: tag(:span, [class: "entry-title"], row.title))
         ]),
-        tag(:p, [class: "entry-marks"], marks(row)),
-        if(row.switch? and query != nil, do: switch(request, row, query), else: state(row))
+        tag(:p, [class: "entry-text"], excerpt(row))
       ]),
-      tag(:p, [class: "entry-text"], excerpt(row))
+      tag(:p, [class: "entry-mark"], mark(row)),
+      tag(:p, [class: "entry-by"], written(row)),
+      if(row.switch? and query != nil, do: switch(request, row, query), else: state(row))
     ]
   end
+
+  # One state of a row; the switch shows whether it is off.
+  defp mark(%{trust: :low}), do: badge("low trust", :warn)
+  defp mark(%{schedule: schedule}) when schedule != nil, do: badge("scheduled", :info)
+  defp mark(_row), do: nil
 
   # The switch
 
   # Fields of the query that a list keeps when one of its entries is switched.
-  @kept ["q", "page"] ++ for({key, _label} <- Entries.facets(), do: Atom.to_string(key))
+  @kept ["q", "page", "builtin"] ++
+          for({key, _label} <- Entries.facets(), do: Atom.to_string(key))
 
   defp switch(request, row, query) do
     action = if row.enabled, do: "disable", else: "enable"
@@ -209,35 +251,16 @@ defmodule Skillbook.Web.Page.Skills do
 
   defp switched(_request, _query), do: nil
 
-  defp excerpt(%{snippet: {text, highlights}}) when text != "",
-    do: highlighted(text, 0, highlights)
+  defp excerpt(%{snippet: {text, highlights}}) when text != "" do
+    for part <- Excerpt.sentence(text, highlights) do
+      case part do
+        {:mark, text} -> tag(:mark, [], text)
+        text -> text
+      end
+    end
+  end
 
   defp excerpt(%{description: text}), do: String.slice(text, 0, 300)
-
-  defp highlighted(text, from, [{at, length} | rest]) do
-    [
-      binary_part(text, from, at - from),
-      tag(:mark, [], binary_part(text, at, length)),
-      highlighted(text, at + length, rest)
-    ]
-  end
-
-  defp highlighted(text, from, []), do: binary_part(text, from, byte_size(text) - from)
-
-  defp marks(row) do
-    [
-      badge(Atom.to_string(row.kind)),
-      badge(written(row)),
-      unless(row.enabled, do: badge("disabled", :warn)),
-      if(row.trust == :low, do: badge("low trust", :warn)),
-      if(row.schedule, do: badge("scheduled", :info)),
-      for(label <- Enum.take(row.labels, 8), do: badge(["label: ", label], :info)),
-      for(tag <- Enum.take(row.tags, 8), do: badge(["#", tag])),
-      with at when at != nil <- row.updated_at do
-        tag(:span, [class: "entry-time"], ["changed ", time(at)])
-      end
-    ]
-  end
 
   # An entry of the store has an author of a kind. A file has a source, and may name anybody.
   @max_author 60

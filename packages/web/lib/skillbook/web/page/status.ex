@@ -41,7 +41,7 @@ defmodule Skillbook.Web.Page.Status do
         operations: operations(book, all)
       }
 
-      reply(request, data, :wrong, :status, "Status", fn -> content(request, data) end)
+      reply(request, data, :health, :status, "Status", fn -> content(request, data) end)
     end)
   end
 
@@ -127,7 +127,7 @@ defmodule Skillbook.Web.Page.Status do
       do: Parts.count(count, "tool or skill is", "tools and skills are") <> " not approved"
   end
 
-  defp store(%{store: nil}), do: service("Database", :off, "none: nothing is stored")
+  defp store(%{store: nil}), do: service("Database", :off, "none")
 
   defp store(book) do
     {adapter, options} = book.store
@@ -155,7 +155,7 @@ defmodule Skillbook.Web.Page.Status do
   end
 
   defp scheduler(%{of_parts: %{scheduler: false}}, _all),
-    do: service("Schedules", :off, "no engine")
+    do: service("Schedules", :off, "off: nothing runs on its schedule")
 
   defp scheduler(book, all) do
     {engine, _argument} = book.of_parts.scheduler
@@ -165,7 +165,7 @@ defmodule Skillbook.Web.Page.Status do
     :exit, _reason -> service("Schedules", :failed, "the scheduler does not answer")
   end
 
-  defp embedder(%{embedder: nil}, _all), do: service("Embedder", :off, "search goes by words")
+  defp embedder(%{embedder: nil}, _all), do: service("Embedder", :off, "off: search by words")
 
   defp embedder(book, all) do
     %{done: done, total: total} = Entries.progress(all)
@@ -176,7 +176,7 @@ defmodule Skillbook.Web.Page.Status do
   end
 
   defp agent(%{of_parts: %{agent: nil}}),
-    do: service("Agent", :off, "pages of prose are not followed")
+    do: service("Agent", :off, "off: no model is configured")
 
   defp agent(%{of_parts: %{agent: options}}) do
     model = options[:model]
@@ -249,7 +249,7 @@ defmodule Skillbook.Web.Page.Status do
     ]
   end
 
-  defp breaker(_request, []), do: Parts.empty("No skill has failed since its last success.")
+  defp breaker(_request, []), do: Parts.empty("All skills work.")
 
   # A row for each skill, since a reset is for all of its profiles.
   defp breaker(request, rows) do
@@ -298,7 +298,7 @@ defmodule Skillbook.Web.Page.Status do
     Parts.button(request, ["status"], text, class: "quiet", fields: [name: name])
   end
 
-  defp done([]), do: Parts.empty("No schedule was paused or run, and no breaker reset.")
+  defp done([]), do: Parts.empty("No operator has changed anything.")
 
   defp done(rows) do
     Parts.table(

@@ -33,7 +33,7 @@ defmodule Skillbook.Web.Page.Tools do
       tools: tools
     }
 
-    reply(request, data, :sees, :tools, "Tools", fn -> content(request, data) end)
+    reply(request, data, :try, :tools, "Tools", fn -> content(request, data) end)
   end
 
   defp content(request, data) do
@@ -42,7 +42,7 @@ defmodule Skillbook.Web.Page.Tools do
       Parts.live("summary", "skills", [
         tag(:p, [class: "lead"], [
           tag(:strong, [], Parts.count(length(data.tools), "tool", "tools")),
-          " with #{tokens(data.tokens)}, estimated, for the profile ",
+          ", about #{tokens(data.tokens)}, for the profile ",
           tag(:strong, [], data.profile),
           "."
         ]),

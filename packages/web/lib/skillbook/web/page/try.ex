@@ -51,7 +51,7 @@ defmodule Skillbook.Web.Page.Try do
       commands: commands
     }
 
-    reply(request, data, :sees, :try, "Try a command", fn -> commands(request, data) end)
+    reply(request, data, :try, :try, "Command", fn -> commands(request, data) end)
   end
 
   # All commands are read once for each state of the view; a page reads its own.
@@ -86,7 +86,7 @@ defmodule Skillbook.Web.Page.Try do
   defp query(%{query: query}), do: %{"q" => query}
 
   defp list(_request, %{commands: [], query: ""}),
-    do: Parts.empty("This profile may not call any command.")
+    do: Parts.empty("No commands yet.")
 
   defp list(_request, %{commands: []}), do: Parts.empty("No command has a name with this text.")
 
@@ -301,8 +301,8 @@ defmodule Skillbook.Web.Page.Try do
       ]
     end
 
-    reply(request, data, :sees, :try, entry.name, content,
-      back: {"Try a command", Layout.path(request, ["try"])},
+    reply(request, data, :try, :try, entry.name, content,
+      back: {"Command", Layout.path(request, ["try"])},
       errors: problems(errors),
       status: if(errors == [], do: 200, else: 422)
     )

@@ -50,7 +50,7 @@ defmodule Skillbook.Web.Page.Usage do
         breaker: CircuitBreaker.list(book, view)
       }
 
-      reply(request, data, :happened, :usage, "Usage", fn -> content(request, data, id, text) end)
+      reply(request, data, :activity, :usage, "Usage", fn -> content(request, data, id, text) end)
     end
   end
 
@@ -219,7 +219,7 @@ defmodule Skillbook.Web.Page.Usage do
     section(
       "breaker",
       "Circuit breaker",
-      Parts.empty("No skill has failed since its last success.")
+      Parts.empty("All skills work.")
     )
   end
 

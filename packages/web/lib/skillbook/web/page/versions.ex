@@ -36,7 +36,7 @@ defmodule Skillbook.Web.Page.Versions do
           section: :skills,
           back:
             if(deleted?,
-              do: {"Skills and notes", Layout.path(request, ["skills"])},
+              do: {"Skills", Layout.path(request, ["skills"])},
               else: {name, Layout.path(request, ["skills", name])}
             )
         )

@@ -88,19 +88,29 @@ defmodule Skillbook.Web.Page.ChartTest do
       %{from: at.(48), to: nil, class: "mark", text: "after"}
     ]
 
-    elements = @about |> Chart.time_line({first, last}, at.(6), [{"x.run", marks}]) |> elements()
+    # For narrow screens, and for broad ones.
+    charts = Chart.time_line(@about, {first, last}, at.(6), [{"x.run", marks}])
 
-    assert [{%{"x" => "8.0", "width" => "232.0", "class" => "mark good"}, _}] =
-             named(elements, "rect")
+    for {chart, {left, width, middle, right, now}} <-
+          Enum.zip(charts, [
+            {"8.0", "232.0", 240.0, 472.0, "124.0"},
+            {"190.0", "401.0", 591.0, 992.0, "390.5"}
+          ]) do
+      elements = elements(chart)
 
-    places =
-      for {%{"cx" => place}, [{"title", _, [text]}]} <- named(elements, "circle"),
-          do: {text, number(place)}
+      assert [{%{"x" => ^left, "width" => ^width, "class" => "mark good"}, _}] =
+               named(elements, "rect")
 
-    assert places == [{"short", 240.0}, {"point", 472.0}, {"before", 8.0}, {"after", 472.0}]
+      places =
+        for {%{"cx" => place}, [{"title", _, [text]}]} <- named(elements, "circle"),
+            do: {text, number(place)}
 
-    assert [{%{"x1" => "124.0"}, _}] =
-             for({%{"class" => "now"}, _} = line <- named(elements, "line"), do: line)
+      first = number(left)
+      assert places == [{"short", middle}, {"point", right}, {"before", first}, {"after", right}]
+
+      assert [{%{"x1" => ^now}, _}] =
+               for({%{"class" => "now"}, _} = line <- named(elements, "line"), do: line)
+    end
   end
 
   test "stages differ by a sign, not only by a class" do

@@ -57,7 +57,7 @@ defmodule Skillbook.Web.Page.EditTest do
 
       shown = post(web, "/new", form)
       assert shown.status == 200
-      assert shown.body =~ "It would be"
+      assert shown.body =~ ~s(<h2 id="preview">Preview</h2>)
       assert shown.body =~ "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>"
       assert {:error, %{kind: :not_found}} = Store.fetch(view, "weekly-b-report-b")
 

@@ -282,7 +282,7 @@ defmodule Skillbook.Web.Page.HappenedTest do
       assert {response.status, Requests.header(response, "location")} == {303, "/status"}
       assert json(web, "/status", @operator)["breaker"] == []
       body = get(web, "/status", @operator)
-      assert body =~ "No skill has failed since its last success."
+      assert body =~ "All skills work."
       assert body =~ "breaker reset"
     end
   end
@@ -483,7 +483,7 @@ defmodule Skillbook.Web.Page.HappenedTest do
     for {target, text} <- [
           {"/usage", "This book has no database"},
           {"/runs", "No workflow has run yet"},
-          {"/approvals", "This book has no database"},
+          {"/approvals", "Approvals need a database."},
           {"/conversations", "This book does not store conversations"}
         ],
         do: assert(get(web, target, @operator) =~ text)

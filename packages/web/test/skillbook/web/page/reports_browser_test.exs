@@ -94,7 +94,7 @@ defmodule Skillbook.Web.Page.ReportsBrowserTest do
       Browser.goto(page, "/status")
       Browser.wait(page, text: "out of service")
       Browser.click(page, role: "button", name: "Reset mail.fails")
-      Browser.wait(page, text: "No skill has failed since its last success.")
+      Browser.wait(page, text: "All skills work.")
       if unquote(script), do: Browser.assert_sound(page)
     end
   end
@@ -115,7 +115,7 @@ defmodule Skillbook.Web.Page.ReportsBrowserTest do
     runs = Browser.open(url) |> Browser.goto("/runs")
     approvals = Browser.open(url) |> Browser.goto("/approvals")
     Browser.wait(runs, text: "No workflow has run yet.")
-    Browser.wait(approvals, text: "No call waits for an approval.")
+    Browser.wait(approvals, text: "Nothing waits for an approval.")
     Skillbook.run(book, "```cmd\nmail.digest\nmail.send --to a@b.co\n```")
     Browser.wait(runs, text: "2 of 2")
     Browser.wait(approvals, text: "mail.send --to a@b.co")

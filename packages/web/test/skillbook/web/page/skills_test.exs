@@ -75,9 +75,28 @@ defmodule Skillbook.Web.Page.SkillsTest do
   # Of the names of a list those of this test, sorted; the built-in commands are in it too.
   defp own(names), do: Enum.filter(@names, &(&1 in names))
 
-  test "the first page leads to the list", %{web: web} do
-    response = get(web, "/", "ann")
-    assert {response.status, Requests.header(response, "location")} == {303, "/skills"}
+  test "built-in entries are behind a switch, except in a search and alone", %{web: web} do
+    for {query, shown?} <- [
+          {"", false},
+          {"?kind=command", false},
+          {"?builtin=1", true},
+          {"?builtin=1&kind=command", true},
+          {"?q=memory.save", true},
+          # Nothing else matches.
+          {"?domain=memory", true},
+          {"?source=builtin", true}
+        ] do
+      target = "/skills" <> query
+      list = json(web, target, "ann")
+      names = for entry <- list["entries"], do: entry["name"]
+      assert {query, "memory.save" in names} == {query, shown?}
+      assert list["builtin"] > 0
+    end
+
+    [first | _] = json(web, "/skills?builtin=1", "ann")["entries"]
+    assert first["name"] == "mail.read"
+    assert shown(web, "/skills", "ann") =~ ~r{href="/skills\?builtin=1"[^>]*>Show \d+ built-in<}
+    assert shown(web, "/skills?builtin=1", "ann") =~ ~r{href="/skills" [^>]*>Hide built-in<}
   end
 
   describe "the list" do
@@ -163,7 +182,7 @@ defmodule Skillbook.Web.Page.SkillsTest do
           elements = HtmlChecker.elements(row),
           [{"p", _, [{"a", _, _} = link | _]}] <- [with_class(elements, "p", "entry-name")],
           into: %{} do
-        [{"p", _, [_kind, written | _]}] = with_class(elements, "p", "entry-marks")
+        [{"p", _, _} = written] = with_class(elements, "p", "entry-by")
 
         state =
           case with_class(elements, "button", "switch") do
@@ -268,7 +287,7 @@ defmodule Skillbook.Web.Page.SkillsTest do
     end
 
     test "has a way out when it is empty", %{web: web} do
-      assert shown(web, "/skills?q=xyzzyqwx", "ann") =~ "Nothing matches. "
+      assert shown(web, "/skills?q=xyzzyqwx", "ann") =~ "<p>Nothing matches.</p>"
     end
   end
 

@@ -52,19 +52,19 @@ defmodule Skillbook.Web.Page.TenantsTest do
   defp post(web, target, as, form),
     do: Requests.call(web, "POST", target, as: as, form: form).status
 
-  test "the header has the tenant", %{web: web} do
+  test "the frame has the tenant", %{web: web} do
     for {as, text, shown?} <- [
           {@near, "Tenant <strong>near</strong>", true},
           {@all, "All tenants", true},
           {@common, "enant", false}
         ],
-        do: assert({as, header(get(web, "/skills", as)) =~ text} == {as, shown?})
+        do: assert({as, frame(get(web, "/skills", as)) =~ text} == {as, shown?})
 
-    header = header(get(web, "/skills?as=near", @all))
-    assert {header =~ "Tenant <strong>near", header =~ "All tenants"} == {true, false}
+    frame = frame(get(web, "/skills?as=near", @all))
+    assert {frame =~ "Tenant <strong>near", frame =~ "All tenants"} == {true, false}
   end
 
-  defp header(page), do: page |> String.split("</header>") |> hd()
+  defp frame(page), do: page |> String.split("</main>") |> List.last()
 
   test "schedules", %{web: web} do
     # The skill, and the answer to each of the operators.

@@ -1,0 +1,315 @@
+defmodule Skillbook.Web.Page.Home do
+  @moduledoc false
+  # The first page: what needs the reader, what ran and failed in the last day, what is due and
+  # what a request costs, each with its action. A book without skills or runs has steps instead.
+
+  import Skillbook.Web.Html, only: [tag: 3]
+  import Skillbook.Web.Page.Report
+
+  alias Skillbook.Book.Cache
+  alias Skillbook.{Book, Prompt, Tools, Usage, View, Workflow}
+  alias Skillbook.Web.{Caller, Request, Response}
+  alias Skillbook.Web.Page.{Attention, Entries, Layout, Parts, Rights, Runs}
+
+  # Firings and runs that are read, and rows of a list.
+  @max_read 50
+  @max_rows 5
+  @day 86_400
+
+  @doc "The first page."
+  def show(request, %{web: web}) do
+    view = Caller.view(request)
+    book = Book.of!(view)
+    now = Book.now(book)
+    since = DateTime.add(now, -@day)
+
+    with {:ok, runs} <- Workflow.runs(view, limit: @max_read),
+         {:ok, agenda} <- Skillbook.schedule(view, now: now, times: 3, last: @max_read),
+         {:ok, usage} <- Usage.report(view, since: since, until: now) do
+      runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
+      own = Entries.read(view, %{}, 1).total
+
+      data = %{
+        profile: view.profile.id,
+        now: now,
+        own: own,
+        new: own == 0 or (usage.rows == [] and runs == [] and agenda.last == []),
+        ran: usage.total.run,
+        failed: failed(agenda.last, runs, usage, since),
+        approvals: Enum.map(Attention.approvals(request), &approval/1),
+        errors: Attention.errors(request).severities[:error] || 0,
+        offers: length(Attention.offers(request)),
+        revoked: for(one <- Attention.revoked(request), do: one.account),
+        due: scheduled(agenda.next, book),
+        tokens: tokens(view)
+      }
+
+      answer(request, data, Runs.marks(runs, agenda, now, 24), web)
+    end
+  end
+
+  # What a request costs before the model has read it. A change of the catalog makes it anew.
+  defp tokens(view) do
+    Cache.keep(view.book, {:tokens, View.state(view)}, fn ->
+      %{
+        prompt: view |> Prompt.parts([]) |> Map.fetch!(:text) |> Prompt.tokens(),
+        tools: view |> Tools.list(run_command: true) |> Tools.tokens()
+      }
+    end)
+  end
+
+  defp approval(one), do: Map.take(one, [:ref, :name, :command, :profile, :asked_at])
+
+  # Those that another process runs are not due here.
+  defp scheduled(_rows, %{of_parts: %{scheduler: false}}), do: []
+
+  defp scheduled(rows, _book) do
+    for %{off: false, paused: nil, at: [at | _]} = row <- rows,
+        row.run_as != nil,
+        do: %{name: row.name, at: at, means: row.means, run_as: row.run_as}
+  end
+
+  # The last failure of each skill. A firing and a run of it have the reason.
+  defp failed(firings, runs, usage, since) do
+    late? = &(DateTime.compare(&1, since) != :lt)
+
+    firings =
+      for one <- firings, Runs.failed?(one.status), late?.(one.started_at) do
+        %{name: one.name, at: one.started_at, text: one.text, run: nil, count: 1}
+      end
+
+    runs =
+      for run <- runs, Runs.failed?(run.status), late?.(run.started_at) do
+        %{name: run.name, at: run.started_at, text: run.report, run: run.id, count: 1}
+      end
+
+    known = Enum.sort_by(firings ++ runs, & &1.at, {:desc, DateTime})
+
+    counted =
+      for %{failed: count, key: name} when count > 0 <- usage.rows,
+          do: %{name: name, at: nil, text: nil, run: nil, count: count}
+
+    counts = Map.new(counted, &{&1.name, &1.count})
+
+    (known ++ counted)
+    |> Enum.uniq_by(& &1.name)
+    |> Enum.map(&%{&1 | count: Map.get(counts, &1.name, &1.count)})
+  end
+
+  defp answer(request, data, marks, web) do
+    if Request.wants_json?(request) do
+      Response.json(200, data)
+    else
+      content = if data.new, do: steps(request, data, web), else: state(request, data, marks)
+
+      Layout.page(request, "Home", Parts.live("home", topics(), content), section: :home)
+    end
+  end
+
+  defp topics, do: ["skills", "runs", "approvals", "diagnostics"]
+
+  # A new book
+
+  defp steps(request, data, web) do
+    link = fn text, segments, primary? ->
+      class = if primary?, do: "button primary", else: "button"
+      tag(:a, [class: class, href: Layout.path(request, segments)], text)
+    end
+
+    write? = Rights.check(request) == :ok
+
+    [
+      tag(:p, [class: "lead"], "Four steps to a working assistant"),
+      tag(:ol, [class: "first-steps"], [
+        step(data.own > 0, "Write a skill", "A page of Markdown: its purpose, and what to do.", [
+          if(write?, do: link.("New skill", ["new"], data.own == 0)),
+          if(write?, do: link.("Import", ["import"], false))
+        ]),
+        step(false, "Ask for it", "Talk to the model, and see which skills it reads.", [
+          link.("Try a request", ["route"], data.own > 0)
+        ]),
+        step(data.ran > 0, "See it run", "Each run, with its steps and results.", [
+          link.("Open the runs", ["runs"], false)
+        ]),
+        step(false, "Connect a client", client(request, web), [
+          link.("Accounts and servers", ["connections"], false)
+        ])
+      ])
+    ]
+  end
+
+  defp step(done?, title, text, actions) do
+    tag(:li, [class: if(done?, do: "done")], [
+      tag(:div, [], [
+        tag(:h2, [], [title, if(done?, do: [" ", Parts.badge("done", :good)])]),
+        tag(:p, [], text)
+      ]),
+      tag(:p, [class: "buttons"], actions)
+    ])
+  end
+
+  defp client(request, web) do
+    if :mcp in web.serve do
+      ["Clients of MCP connect to ", tag(:code, [], Request.url(request, web, ["mcp"])), "."]
+    else
+      "This server has no MCP. Start one with the area mcp."
+    end
+  end
+
+  # How things are
+
+  defp state(request, data, marks) do
+    [
+      tag(:ul, [class: "figures"], figures(request, data)),
+      needs(request, data),
+      time_line(request, marks, data.now),
+      tag(:div, [class: "beside"], [due(request, data), recent(request, data)])
+    ]
+  end
+
+  defp figures(request, data) do
+    failed = data.failed |> Enum.map(& &1.count) |> Enum.sum()
+    waiting = length(data.approvals) + data.offers + length(data.revoked)
+
+    for {text, value, help, path, kind} <- [
+          {"Ran", data.ran, "in 24 hours", Layout.path(request, ["usage"], days: 1), nil},
+          {"Failed", failed, "in 24 hours", "#failed", if(failed > 0, do: "bad")},
+          {"Waiting", waiting, "for you", "#needs", if(waiting > 0, do: "warn")},
+          {"Due", length(data.due), "scheduled", "#due", nil},
+          {"Cost", data.tokens.prompt + data.tokens.tools, "tokens a request",
+           Layout.path(request, ["prompt"]), nil}
+        ] do
+      tag(:li, [class: kind], [
+        tag(:a, [href: path], [
+          tag(:span, [class: "figure-name"], text),
+          tag(:strong, [], Parts.number(value)),
+          tag(:span, [class: "help"], help)
+        ])
+      ])
+    end
+  end
+
+  # Approvals, failures and errors, each with what to do.
+  defp needs(request, data) do
+    approvals =
+      for one <- Enum.take(data.approvals, @max_rows) do
+        need(
+          Parts.badge("waits", :warn),
+          [tag(:code, [], one.command), tag(:span, [class: "help"], [" for ", one.profile])],
+          one.asked_at,
+          Layout.path(request, ["approvals", one.ref]),
+          {"Review", one.ref},
+          data.now
+        )
+      end
+
+    failed =
+      for one <- Enum.take(data.failed, @max_rows) do
+        times = if one.count > 1, do: " #{Parts.number(one.count)} times", else: ""
+
+        need(
+          Parts.badge("failed", :bad),
+          [
+            entry(request, one.name),
+            times,
+            if(one.text, do: tag(:span, [class: "help"], [" ", String.slice(one.text, 0, 160)]))
+          ],
+          one.at,
+          path_of(request, one),
+          {"See why", one.name},
+          data.now
+        )
+      end
+
+    others =
+      for {count, one, more, segments, action} <- [
+            {data.errors, "document with an error", "documents with errors", ["diagnostics"],
+             "Mend"},
+            {data.offers, "tool of a server is new", "tools of servers are new", ["servers"],
+             "Review"},
+            {length(data.revoked), "account was withdrawn", "accounts were withdrawn",
+             ["connections"], "Connect again"}
+          ],
+          count > 0 do
+        mark = Parts.badge(if(segments == ["diagnostics"], do: "error", else: "waits"), :warn)
+        path = Layout.path(request, segments)
+        need(mark, Parts.count(count, one, more), nil, path, {action, hd(segments)}, nil)
+      end
+
+    section("needs", "Needs you", [
+      if(approvals ++ failed ++ others == [],
+        do: tag(:p, [class: "calm"], "Nothing failed, and nothing waits for you."),
+        else: tag(:ul, [class: "needs", id: "failed"], approvals ++ failed ++ others)
+      )
+    ])
+  end
+
+  defp need(mark, text, at, path, {action, about}, now) do
+    tag(:li, [], [
+      tag(:span, [class: "need-mark"], mark),
+      tag(:span, [class: "need-text"], text),
+      tag(:span, [class: "need-time"], if(at, do: Parts.short_time(at, now))),
+      # Buttons with one text need different names.
+      tag(:a, [class: "button", href: path], [action, tag(:span, [class: "hidden"], [" ", about])])
+    ])
+  end
+
+  defp path_of(request, %{run: nil, at: nil, name: name}),
+    do:
+      Layout.path(request, ["usage"], days: 1) <> "#" <> if(name, do: "failed-heading", else: "")
+
+  defp path_of(request, %{run: nil}), do: Layout.path(request, ["runs"]) <> "#firings-heading"
+  defp path_of(request, %{run: id}), do: Layout.path(request, ["runs", "#{id}"])
+
+  defp time_line(request, marks, now) do
+    section("day", "The day", [
+      Runs.time_line(marks, now),
+      tag(:p, [class: "more"], tag(:a, [href: Layout.path(request, ["runs"])], "All runs"))
+    ])
+  end
+
+  defp due(request, data) do
+    section("due", "Due next", [
+      if(data.due == [],
+        do:
+          Parts.empty([
+            tag(:p, [], "Nothing is scheduled."),
+            tag(:a, [class: "button", href: Layout.path(request, ["runs"])], "Schedules")
+          ]),
+        else:
+          tag(
+            :ul,
+            [class: "needs", id: "due"],
+            for one <- Enum.take(data.due, @max_rows) do
+              tag(:li, [], [
+                tag(:span, [class: "need-text"], [
+                  entry(request, one.name),
+                  tag(:span, [class: "help"], [" ", one.means, " as ", one.run_as])
+                ]),
+                tag(:span, [class: "need-time"], Parts.short_time(one.at, data.now))
+              ])
+            end
+          )
+      )
+    ])
+  end
+
+  defp recent(request, data) do
+    cost = fn count -> Parts.count(count, "token", "tokens") end
+
+    section("cost", "Each request", [
+      tag(:ul, [class: "needs"], [
+        tag(:li, [], [
+          tag(:span, [class: "need-text"], "System prompt"),
+          tag(:span, [class: "need-time"], cost.(data.tokens.prompt)),
+          tag(:a, [class: "button", href: Layout.path(request, ["prompt"])], "Open the prompt")
+        ]),
+        tag(:li, [], [
+          tag(:span, [class: "need-text"], "Tools"),
+          tag(:span, [class: "need-time"], cost.(data.tokens.tools)),
+          tag(:a, [class: "button", href: Layout.path(request, ["tools"])], "Open the tools")
+        ])
+      ])
+    ])
+  end
+end
