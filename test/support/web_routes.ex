@@ -39,6 +39,8 @@ defmodule Skillbook.Test.Routes do
       {"POST", "/runs", form: %{"name" => "NAME", "action" => "pause"}, as: operator()},
       {"POST", "/runs?format=json", form: %{"name" => "NAME", "action" => "run"}, as: operator()},
       {"POST", "/status", form: %{"name" => "NAME"}},
+      {"POST", "/chat/NAME", form: %{"text" => "x"}},
+      {"POST", "/chat/NAME", form: %{"decision" => "yes", "ref" => "NAME"}, as: operator()},
       {"POST", "/try/NAME", form: %{"step" => "show"}},
       {"POST", "/try/NAME?format=json", form: %{"step" => "show"}},
       {"POST", "/connections/google/connect", form: %{"for[]" => "NAME"}},
@@ -57,7 +59,7 @@ defmodule Skillbook.Test.Routes do
        /skills?by=user&q=NAME /skills?done=disabled&name=NAME
        /skills?as=NAME /skills/NAME /skills/NAME/files/notes/hoof.md /skills/NAME/edit
        /skills/NAME/change /skills/NAME/versions /skills/NAME/versions/1 /skills/NAME/delete
-       /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME /try
+       /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME /chat /chat/NAME /try
        /try/NAME /route?request=NAME /usage /runs /approvals /conversations /diagnostics
        /diagnostics?advice=1 /diagnostics/fix?path=NAME /status /connections
        /connections?connected=NAME /connections/NAME/finish

@@ -10,6 +10,7 @@ defmodule Skillbook.Book.Cache do
   #   * `SkillDigests` - the digests of skills' files, by their paths, with the state of the file
   #   * `EntryLists` - lists that were made from a view (`keep/3`): the entries that the page
   #     showed, as names, and the pages of tools, skills and diagnostics
+  #   * `PageChats` - the conversations of the page, which `Skillbook.Web.Page.Chats` limits itself
   #   * `PublishedSkills` - the rows of `Skillbook.Web.Published.Cache`, which limits them itself
 
   @tables [
@@ -17,6 +18,7 @@ defmodule Skillbook.Book.Cache do
     {PromptShown, 64},
     {SkillDigests, 20_000},
     {EntryLists, 1_000},
+    {PageChats, :infinity},
     {PublishedSkills, :infinity}
   ]
 
@@ -166,6 +168,6 @@ defmodule Skillbook.Book.Cache do
   end
 
   @doc "The name of a table."
-  @spec name(atom(), table() | EntryLists | PublishedSkills) :: atom()
+  @spec name(atom(), table() | EntryLists | PageChats | PublishedSkills) :: atom()
   def name(book, table), do: Module.concat(book, table)
 end

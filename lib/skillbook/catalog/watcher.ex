@@ -48,9 +48,10 @@ defmodule Skillbook.Catalog.Watcher do
   def put_stored(book, rows, which),
     do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
-  @spec subscribe(atom()) :: :ok
-  def subscribe(book) do
-    if self() in subscribed(book), do: :ok, else: :pg.join(scope(book), :changes, self())
+  @doc "Subscribes to the changes of a book, or to the messages of another group."
+  @spec subscribe(atom(), term()) :: :ok
+  def subscribe(book, group \\ :changes) do
+    if self() in subscribed(book, group), do: :ok, else: :pg.join(scope(book), group, self())
   end
 
   @spec unsubscribe(atom()) :: :ok
@@ -59,11 +60,12 @@ defmodule Skillbook.Catalog.Watcher do
     :ok
   end
 
-  @doc "Sends a message to the subscribers of a book."
-  @spec publish(atom(), term()) :: :ok
-  def publish(book, message), do: Enum.each(subscribed(book), &send(&1, message))
+  @doc "Sends a message to the subscribers of a book, or of another group."
+  @spec publish(atom(), term(), term()) :: :ok
+  def publish(book, message, group \\ :changes),
+    do: Enum.each(subscribed(book, group), &send(&1, message))
 
-  defp subscribed(book), do: :pg.get_local_members(scope(book), :changes)
+  defp subscribed(book, group \\ :changes), do: :pg.get_local_members(scope(book), group)
   defp name(book), do: Module.concat(book, Watcher)
   defp scope(book), do: Module.concat(book, Subscribers)
 

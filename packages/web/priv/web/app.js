@@ -74,7 +74,10 @@
       if (location.href !== href) return;
       for (const region of regions) {
         const other = fetched.getElementById(region.id);
-        if (other && !busy(region) && replace(region, other)) announce(other.dataset.announce);
+        if (!other || busy(region) || !replace(region, other)) continue;
+        announce(other.dataset.announce);
+        // What came last in a conversation.
+        region.querySelector(".talk > :last-child")?.scrollIntoView({ block: "nearest" });
       }
     } catch {
       // The stream notices that the server has gone.
@@ -86,7 +89,7 @@
     const address = document.querySelector('meta[name="events"]');
     if (!address || !document.querySelector("[data-live]")) return;
     const line = document.getElementById("connection");
-    const topics = ["skills", "runs", "approvals", "diagnostics"];
+    const topics = ["skills", "runs", "approvals", "diagnostics", "chat"];
     let source = null;
     let tries = 0;
     let timer = 0;
@@ -255,6 +258,15 @@
           field.select();
         }
       }
+    });
+
+    // A conversation goes on with Enter; Shift and Enter make a line.
+    document.querySelectorAll("textarea[data-send]").forEach((field) => {
+      field.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        field.form.requestSubmit();
+      });
     });
 
     // A text that was changed and not sent.

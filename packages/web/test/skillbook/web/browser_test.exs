@@ -123,6 +123,7 @@ defmodule Skillbook.Web.BrowserTest do
          [id: "guest", writes: :deny]
        ],
        conversations: [],
+       agent: [model: Model.Function.new(fn _messages, _options -> @attack end)],
        schedules: [run_as: "default"],
        ask: fn _request -> :pending end}
     )
@@ -232,6 +233,8 @@ defmodule Skillbook.Web.BrowserTest do
           "/skills/minutes/edit",
           "/import",
           "/skills/mail.send",
+          "/",
+          "/chat",
           "/prompt",
           "/try/mail.send",
           "/runs",
@@ -256,7 +259,10 @@ defmodule Skillbook.Web.BrowserTest do
 
   # One path of each route that answers with a page, for each entry.
   defp crawl(url) do
-    page = Browser.open(url)
+    page = Browser.open(url) |> Browser.goto("/chat")
+    Browser.fill(page, "#text", @attack)
+    Browser.click(page, role: "button", name: "Send")
+    Browser.wait_url(page, "**/chat/*")
     visit(page, url, ["/"], %{}, MapSet.new())
   end
 

@@ -39,7 +39,7 @@ defmodule Skillbook.Web.SessionBrowserTest do
     %{book: book, url: url} = context
     link = link(book)
     page = Browser.open(url) |> Browser.goto(link)
-    Browser.wait_url(page, "**/skills")
+    Browser.wait_url(page, "**/")
     # No script reads the cookie.
     assert Browser.evaluate(page, "document.cookie") == ""
     assert [%{"httpOnly" => true, "sameSite" => "Strict"} = cookie] = Browser.cookies(page)
@@ -78,17 +78,17 @@ defmodule Skillbook.Web.SessionBrowserTest do
     website = website(%{"mail" => ~s(<a href="#{url}#{link(book)}">open</a>)})
     page = Browser.open(website) |> Browser.goto("/mail")
     Browser.click(page, text: "open")
-    Browser.wait_url(page, url <> "/skills")
+    Browser.wait_url(page, url <> "/")
   end
 
   test "without script the link and the form work too", %{book: book, url: url} do
     page = Browser.open(url, script: false) |> Browser.goto(link(book))
-    Browser.wait_url(page, "**/skills")
+    Browser.wait_url(page, "**/")
     Browser.click(page, role: "button", name: "Sign out")
     {:ok, token} = Tokens.create(book, scopes: [:page])
     Browser.fill(page, [label: "Token"], token.secret.())
     Browser.click(page, role: "button", name: "Sign in")
-    Browser.wait_url(page, "**/skills")
+    Browser.wait_url(page, "**/")
   end
 
   test "another website changes and reads nothing", %{book: book, url: url} do
@@ -111,7 +111,7 @@ defmodule Skillbook.Web.SessionBrowserTest do
     page = Browser.open(website) |> Browser.goto("/empty")
     # The victim is signed in, in the same browser.
     Browser.evaluate(page, "location.href = '#{url}#{link(book)}'")
-    Browser.wait_url(page, url <> "/skills")
+    Browser.wait_url(page, url <> "/")
 
     for path <- ["delete", "login"] do
       Browser.evaluate(page, "location.href = '#{website}/#{path}'")

@@ -82,7 +82,8 @@ defmodule Skillbook.Web.Page.Approvals do
   defp operation("no"), do: {:ok, Part.operation(:deny)}
   defp operation(_other), do: {:refused, "Expected the decision yes or no."}
 
-  defp check_tenant(request, approval),
+  @doc "`:ok` if an operator may decide about a call, else `:common`."
+  def check_tenant(request, approval),
     do: if(Caller.writes?(request.caller, approval.tenant), do: :ok, else: :common)
 
   defp decide(request, ref, %{run: run} = operation, options) do
@@ -108,7 +109,8 @@ defmodule Skillbook.Web.Page.Approvals do
     Skillbook.approvals(whose, [status: statuses, limit: @limit] ++ options)
   end
 
-  defp fetch(request, ref) do
+  @doc "A call that the caller may see."
+  def fetch(request, ref) do
     {whose, options} = whose(request)
     Part.call(:approval, [whose, ref, options])
   end

@@ -6,10 +6,10 @@ defmodule Skillbook.Web.Page.Events do
   # An event goes out only if the caller's own view has changed, so the stream says nothing about
   # entries that it may not see. Changes that come together are one event.
 
-  alias Skillbook.Catalog.ChangedFiles
+  alias Skillbook.Catalog.{ChangedFiles, Watcher}
   alias Skillbook.Store.Read
   alias Skillbook.Web.{Caller, Response}
-  alias Skillbook.Web.Page.Findings
+  alias Skillbook.Web.Page.{Chats, Findings, Layout}
   alias Skillbook.{Profile, View}
 
   # Milliseconds in which changes are collected.
@@ -18,7 +18,7 @@ defmodule Skillbook.Web.Page.Events do
   # The messages of a book; those after which values are compared, and those that have what they
   # are about.
   @remembered [:skillbook, :skillbook_approval, :skillbook_disabled]
-  @tags @remembered ++ [:skillbook_run, :skillbook_files]
+  @tags @remembered ++ [:skillbook_run, :skillbook_files, :skillbook_chat]
 
   @doc "Answers with the stream."
   def stream(request, _values) do
@@ -27,6 +27,8 @@ defmodule Skillbook.Web.Page.Events do
 
     Response.events(fn send_event ->
       :ok = Skillbook.subscribe(book)
+      # Only those of the caller's own conversations come.
+      if Layout.writes?(request), do: Watcher.subscribe(book, Chats.group(request.caller))
       remember(Enum.flat_map(@remembered, &topics(&1, caller)))
       send_event.("ready", "")
 
@@ -47,7 +49,8 @@ defmodule Skillbook.Web.Page.Events do
     now = for tag <- @remembered, tag in tags, topic <- topics(tag, caller), do: topic
     runs = if Enum.any?(messages, &run?(&1, caller)), do: ["runs"], else: []
     files = if Enum.any?(messages, &files?(&1, caller)), do: ["skills"], else: []
-    for topic <- Enum.uniq(remember(now) ++ runs ++ files), do: send_event.(topic, "")
+    chats = if :skillbook_chat in tags, do: ["chat"], else: []
+    for topic <- Enum.uniq(remember(now) ++ runs ++ files ++ chats), do: send_event.(topic, "")
   end
 
   # Whether a file of an entry in the view has changed.

@@ -9,7 +9,7 @@ defmodule Skillbook.Web.Page.Home do
   alias Skillbook.Book.Cache
   alias Skillbook.{Book, Prompt, Tools, Usage, View, Workflow}
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Attention, Entries, Layout, Parts, Rights, Runs}
+  alias Skillbook.Web.Page.{Attention, Entries, Layout, Parts, Rights, Runs, Skills}
 
   # Firings and runs that are read, and rows of a list.
   @max_read 50
@@ -24,10 +24,10 @@ defmodule Skillbook.Web.Page.Home do
     since = DateTime.add(now, -@day)
 
     with {:ok, runs} <- Workflow.runs(view, limit: @max_read),
-         {:ok, agenda} <- Skillbook.schedule(view, now: now, times: 3, last: @max_read),
+         {:ok, agenda} <- Skillbook.schedule(view, now: now, last: @max_read),
          {:ok, usage} <- Usage.report(view, since: since, until: now) do
       runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
-      own = Entries.read(view, %{}, 1).total
+      own = Entries.read(view, %{}, Skills.page_size()).total
 
       data = %{
         profile: view.profile.id,
@@ -126,7 +126,7 @@ defmodule Skillbook.Web.Page.Home do
           if(write?, do: link.("Import", ["import"], false))
         ]),
         step(false, "Ask for it", "Talk to the model, and see which skills it reads.", [
-          link.("Try a request", ["route"], data.own > 0)
+          link.("Start a conversation", ["chat"], data.own > 0)
         ]),
         step(data.ran > 0, "See it run", "Each run, with its steps and results.", [
           link.("Open the runs", ["runs"], false)

@@ -14,7 +14,7 @@ defmodule Skillbook.Web.Page.Layout do
   @rooms [
     {:home, "Home", [], "M2.5 7.5 8 3l5.5 4.5V13H10V9.5H6V13H2.5Z"},
     {:skills, "Skills", ["skills"], @book},
-    {:try, "Try", ["try"], "M2.5 3h11v7.5H7.5L4.5 13v-2.5h-2ZM5 5.8h6M5 7.8h4"},
+    {:try, "Try", ["chat"], "M2.5 3h11v7.5H7.5L4.5 13v-2.5h-2ZM5 5.8h6M5 7.8h4"},
     {:activity, "Activity", ["runs"], "M1.5 8.5H4.5L6.5 3l3 10 2-4.5h3"},
     {:accounts, "Accounts", ["connections"], "M6 2.5v3M10 2.5v3M4 5.5h8V8a4 4 0 0 1-8 0ZM8 12v2"},
     {:health, "Health", ["diagnostics"],
@@ -30,6 +30,7 @@ defmodule Skillbook.Web.Page.Layout do
     * `:section` - the room that the navigation marks
     * `:actions` - content beside the title, such as links to its actions
     * `:back` - `{text, path}` of the page above
+    * `:head` - content of the document's head
     * `:attention` - `false` leaves out the counts of the rooms
     * `:errors` - content of `Skillbook.Web.Page.Parts.errors/1`, above the rest
   """
@@ -38,7 +39,8 @@ defmodule Skillbook.Web.Page.Layout do
     head = [
       tag(:meta, name: "events", content: path(request, ["events"])),
       # Not deferred: it sets the theme before anything is drawn.
-      tag(:script, src: Assets.path(request, "app.js"))
+      tag(:script, src: Assets.path(request, "app.js")),
+      options[:head]
     ]
 
     body = [
@@ -117,10 +119,7 @@ defmodule Skillbook.Web.Page.Layout do
     rooms = for room <- @rooms, do: room(request, room, options[:section], counts)
 
     tag(:header, [class: "side"], [
-      tag(:a, [class: "brand", href: path(request, []), tabindex: "-1", aria_hidden: "true"], [
-        icon(@book),
-        "Skillbook"
-      ]),
+      tag(:p, [class: "brand"], [icon(@book), "Skillbook"]),
       # The ids of live regions differ.
       tag(:nav, [id: "rooms", aria_label: "Rooms", data_live: ["approvals", "diagnostics"]], [
         tag(:ul, [], rooms)

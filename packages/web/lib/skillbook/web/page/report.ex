@@ -13,6 +13,7 @@ defmodule Skillbook.Web.Page.Report do
   # The pages of each room: its id, text, path, and whether only operators may see it.
   @pages %{
     try: [
+      {:chat, "Conversation", ["chat"], false},
       {:try, "Command", ["try"], false},
       {:route, "Request", ["route"], false},
       {:prompt, "Prompt", ["prompt"], false},

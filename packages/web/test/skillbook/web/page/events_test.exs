@@ -41,6 +41,27 @@ defmodule Skillbook.Web.Page.EventsTest do
     end
   end
 
+  test "only the owner of a conversation hears of its answer", %{folder: folder} do
+    model = Skillbook.Model.Function.new(fn _messages, _options -> "Hello." end)
+    profiles = [[id: "ann"], [id: "bob"]]
+    {:ok, context} = served(sources: [folder], profiles: profiles, agent: [model: model])
+    web = context[:web]
+
+    [{_, ann}, {_, bob}] =
+      for as <- ["ann", "bob"] do
+        {_response, pid} = Requests.stream(web, "GET", "/events", as: as)
+        assert topics(pid, "ready") == ["ready"]
+        {as, pid}
+      end
+
+    assert Requests.call(web, "POST", "/chat", as: "ann", form: %{"text" => "Hi"}).status == 303
+
+    assert topics(ann, "chat") == ["chat"]
+    # The other one hears of a later change, and of nothing before.
+    {:ok, _} = Skillbook.Store.put_note(Skillbook.view(context[:book], "bob"), "Tea", "Green.")
+    refute "chat" in topics(bob, "skills")
+  end
+
   test "each caller hears of its own runs, approvals and entries", context do
     %{book: book, web: web, folder: folder} = context
 

@@ -30,7 +30,7 @@ defmodule Skillbook.Web.Page.SignInBrowserTest do
     {:ok, link} = Tokens.link(context.book, profile: "ann", url: context.url)
     page = Browser.open(context.url, options)
     Browser.goto(page, String.replace_prefix(link.(), context.url, ""))
-    Browser.wait_url(page, "**/skills")
+    Browser.wait_url(page, "**/")
     Browser.goto(page, "/connections")
   end
 
