@@ -28,6 +28,12 @@ defmodule Skillbook.Test.Routes do
   defp page do
     forms = [
       {"POST", "/skills/NAME/edit", form: %{"content" => "x", "description" => "x"}},
+      {"POST", "/skills/NAME/source", form: %{"content" => "x", "digest" => "x"}},
+      {"POST", "/skills/NAME/source", form: %{"content" => "x", "digest" => "x"}, as: operator()},
+      {"GET", "/skills/NAME/source", as: operator()},
+      {"GET", "/skills/NAME/history", as: operator()},
+      {"POST", "/skills/NAME/fire", form: %{}},
+      {"POST", "/skills/NAME/fire", form: %{}, as: operator()},
       {"POST", "/skills/NAME/change", form: %{"find" => "a", "replace" => "b"}},
       {"POST", "/skills/NAME/restore", form: %{"version" => "1"}},
       {"POST", "/skills/NAME/enable", form: %{}},
@@ -58,6 +64,7 @@ defmodule Skillbook.Test.Routes do
     ~w(/skills /skills?q=NAME /skills?tag=NAME /skills?domain=NAME /skills?label=NAME
        /skills?by=user&q=NAME /skills?done=disabled&name=NAME
        /skills?as=NAME /skills/NAME /skills/NAME/files/notes/hoof.md /skills/NAME/edit
+       /skills/NAME/source /skills/NAME/history /new/file
        /skills/NAME/change /skills/NAME/versions /skills/NAME/versions/1 /skills/NAME/delete
        /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME /chat /chat/NAME /try
        /try/NAME /route?request=NAME /usage /runs /approvals /conversations /diagnostics

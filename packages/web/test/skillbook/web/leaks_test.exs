@@ -237,7 +237,8 @@ defmodule Skillbook.Web.LeaksTest do
   defp as_staff(options),
     do: Keyword.merge(options, as: [profile: "staff", operator: true], publish: "staff")
 
-  @without_entries ~w(/chat /chat/NAME /new /import /nothing /diagnostics/fix /servers /servers/offer
+  @without_entries ~w(/chat /chat/NAME /skills/NAME/source /skills/NAME/history
+                      /skills/NAME/fire /new /new/file /import /nothing /diagnostics/fix /servers /servers/offer
                       /connections/NAME/finish /connections/NAME/callback
                       /connections/NAME/connect /.well-known/agent-skills/NAME)
 

@@ -10,7 +10,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   alias Skillbook.Support.{Diff, ReadFile}
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Findings, Layout, Parts}
+  alias Skillbook.Web.Page.{Files, Findings, Layout, Parts}
   alias Skillbook.{Book, Diagnostic, Lint, View}
 
   @page_size 50
@@ -23,7 +23,7 @@ defmodule Skillbook.Web.Page.Diagnostics do
     view = Caller.view(request)
     severity = Enum.find(Findings.severities(), &(to_string(&1) == field(request, "severity")))
     code = with "" <- field(request, "code", 100), do: nil
-    folder = if request.caller.operator?, do: folder(request)
+    folder = if request.caller.operator?, do: Files.folder(request)
     advice? = field(request, "advice") == "1"
     choice = %{severity: severity, code: code, advice?: advice?, folder: folder}
     list = Findings.list(request.caller, choice, @page_size, @max_fixable)
@@ -132,23 +132,6 @@ defmodule Skillbook.Web.Page.Diagnostics do
 
   # Fixes
 
-  # The folder of the option `:write_to`, unless it belongs to another tenant, or to all tenants
-  # and the caller to one.
-  defp folder(request) do
-    with path when path != nil <- Book.fetch!(book(request)).write_to,
-         folder = Path.expand(path),
-         true <- Enum.all?(own(request, folder), &Caller.writes?(request.caller, &1.tenant)),
-         do: folder,
-         else: (_none -> nil)
-  end
-
-  defp own(request, folder) do
-    Enum.filter(
-      Book.fetch!(book(request)).sources,
-      &(&1.kind != :stored and &1.path != nil and Path.expand(&1.path) == folder)
-    )
-  end
-
   @doc "The difference that the fixes of a file make."
   def preview(request, _values) do
     for_operators(request, fn ->
@@ -179,9 +162,9 @@ defmodule Skillbook.Web.Page.Diagnostics do
     readable =
       Enum.filter(Book.fetch!(book(request)).sources, &Caller.reads?(request.caller, &1.tenant))
 
-    with folder when folder != nil <- folder(request),
+    with folder when folder != nil <- Files.folder(request),
          true <- Findings.below?(path, folder) and Path.expand(path) == path,
-         [_ | _] = own <- own(request, folder),
+         [_ | _] = own <- Files.own(request, folder),
          diagnostics = Lint.run(own, context: readable -- own),
          {:ok, old, new, count} when count > 0 <- Lint.preview(path, diagnostics) do
       {:ok,

@@ -480,10 +480,13 @@ defmodule Skillbook.Web.Page.Edit do
       |> Enum.map(&String.trim/1)
       |> Enum.reject(&(&1 == ""))
 
-  # Browsers send texts with the line ends of mails. A text keeps those that it had.
-  defp line_ends(nil, _stored), do: ""
+  @doc """
+  A text of a form. Browsers send the line ends of mails; a text keeps those that it had.
+  """
+  @spec line_ends(String.t() | nil, %{content: String.t()} | nil) :: String.t()
+  def line_ends(nil, _stored), do: ""
 
-  defp line_ends(text, stored) do
+  def line_ends(text, stored) do
     text = String.replace(text, ["\r\n", "\r"], "\n")
 
     if stored != nil and stored.content =~ "\r\n" and not (stored.content =~ ~r/(?<!\r)\n/),

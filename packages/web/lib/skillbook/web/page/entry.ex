@@ -5,10 +5,10 @@ defmodule Skillbook.Web.Page.Entry do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Parts
 
-  alias Skillbook.{Diagnostic, Entry, StoreError, Stored, View}
+  alias Skillbook.{Book, Diagnostic, Entry, StoreError, Stored, View}
   alias Skillbook.Store.{Edit, Read}
   alias Skillbook.Web.{Caller, Html, Markdown, Request, Response}
-  alias Skillbook.Web.Page.{Entries, Layout, Rights}
+  alias Skillbook.Web.Page.{Entries, Files, Layout, Report, Rights, Runs}
 
   # Profiles that are listed with whether they see the entry, and files of a skill.
   @max_profiles 100
@@ -165,6 +165,7 @@ defmodule Skillbook.Web.Page.Entry do
       name,
       [
         notice(request),
+        Runs.fired(request, name),
         live("entry", "skills", [
           if(title != name, do: tag(:p, [class: "lead"], title)),
           state(request, found),
@@ -175,7 +176,7 @@ defmodule Skillbook.Web.Page.Entry do
             frontmatter <> body
           ),
           files(request, found),
-          problems(view, found),
+          problems(request, view, found),
           seen_by(request, found)
         ])
       ],
@@ -272,6 +273,15 @@ defmodule Skillbook.Web.Page.Entry do
       ),
       if(found.entry, do: tag(:a, [class: "button", href: path.(["export"])], "Export")),
       if(found.stored, do: tag(:a, [class: "button", href: path.(["versions"])], "Versions")),
+      if(scheduled?(request, found),
+        do: button(request, ["skills", found.name, "fire"], "Run as scheduled")
+      ),
+      if Files.writable?(request, found.entry) do
+        [
+          tag(:a, [class: "button", href: path.(["history"])], "History"),
+          tag(:a, [class: "button primary", href: path.(["source"])], "Edit")
+        ]
+      end,
       if writes? and editable?(found) do
         [
           if(found.stored.enabled,
@@ -285,6 +295,11 @@ defmodule Skillbook.Web.Page.Entry do
       end
     ]
   end
+
+  defp scheduled?(request, %{entry: %{schedule: schedule}}) when schedule != nil,
+    do: Report.operates?(request) and Book.of!(Caller.view(request)).store != nil
+
+  defp scheduled?(_request, _found), do: false
 
   # Facts
 
@@ -436,16 +451,23 @@ defmodule Skillbook.Web.Page.Entry do
 
   # Diagnostics
 
-  defp problems(_view, %{entry: nil}), do: nil
+  defp problems(_request, _view, %{entry: nil}), do: nil
 
-  defp problems(view, %{entry: entry}) do
+  defp problems(request, view, %{entry: entry}) do
     case for one <- View.diagnostics(view), one.path == entry.path, do: one do
       [] ->
         nil
 
       diagnostics ->
         items = Enum.map(diagnostics, &tag(:li, [], problem(&1)))
-        part("problems", "Diagnostics", tag(:ul, [class: "problems"], items))
+
+        mend =
+          if Enum.any?(diagnostics, & &1.fix) and Files.writable?(request, entry) do
+            href = Layout.path(request, ["diagnostics", "fix"], path: entry.path)
+            tag(:p, [], tag(:a, [class: "button", href: href], "Mend"))
+          end
+
+        part("problems", "Problems", [tag(:ul, [class: "problems"], items), mend])
     end
   end
 

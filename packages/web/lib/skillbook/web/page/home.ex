@@ -40,7 +40,7 @@ defmodule Skillbook.Web.Page.Home do
         errors: Attention.errors(request).severities[:error] || 0,
         offers: length(Attention.offers(request)),
         revoked: for(one <- Attention.revoked(request), do: one.account),
-        due: scheduled(agenda.next, book),
+        due: scheduled(view, agenda.next),
         tokens: tokens(view)
       }
 
@@ -61,11 +61,10 @@ defmodule Skillbook.Web.Page.Home do
   defp approval(one), do: Map.take(one, [:ref, :name, :command, :profile, :asked_at])
 
   # Those that another process runs are not due here.
-  defp scheduled(_rows, %{of_parts: %{scheduler: false}}), do: []
-
-  defp scheduled(rows, _book) do
-    for %{off: false, paused: nil, at: [at | _]} = row <- rows,
-        row.run_as != nil,
+  defp scheduled(view, rows) do
+    for %{paused: nil, at: [at | _]} = row <- rows,
+        Book.of!(view).of_parts.scheduler != false,
+        Runs.runs?(view, row),
         do: %{name: row.name, at: at, means: row.means, run_as: row.run_as}
   end
 
@@ -284,7 +283,7 @@ defmodule Skillbook.Web.Page.Home do
               tag(:li, [], [
                 tag(:span, [class: "need-text"], [
                   entry(request, one.name),
-                  tag(:span, [class: "help"], [" ", one.means, " as ", one.run_as])
+                  tag(:span, [class: "help"], [" ", one.means, one.run_as && " as #{one.run_as}"])
                 ]),
                 tag(:span, [class: "need-time"], Parts.short_time(one.at, data.now))
               ])

@@ -7,9 +7,9 @@ defmodule Skillbook.Web.Page.Runs do
   import Skillbook.Web.Page.Report
 
   alias Skillbook.Support.Number
-  alias Skillbook.Web.Caller
-  alias Skillbook.Web.Page.{Chart, Layout, Parts}
-  alias Skillbook.{Book, View, Workflow}
+  alias Skillbook.Web.{Caller, Html, Request, Response}
+  alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
+  alias Skillbook.{Book, Profile, UnknownSkillError, View, Workflow}
 
   @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
   @default "24"
@@ -35,8 +35,7 @@ defmodule Skillbook.Web.Page.Runs do
         hours: hours,
         runs: Enum.map(runs, &%{&1 | started_at: time(&1.started_at)}),
         firings: agenda.last,
-        # Those that are off never run.
-        next: agenda.next |> Enum.reject(& &1.off) |> Enum.take(@max_next)
+        next: agenda.next |> Enum.filter(&runs?(view, &1)) |> Enum.take(@max_next)
       }
 
       reply(request, data, :activity, :runs, "Runs", fn ->
@@ -50,6 +49,105 @@ defmodule Skillbook.Web.Page.Runs do
     # The page says what the button has done.
     asked = &%{"asked" => &1, "action" => &2["action"]}
     submit(request, &Caller.view/1, ["runs"], @actions, asked)
+  end
+
+  @doc """
+  Whether a row of the agenda will run: it is on, and this book runs it as somebody. Another
+  process may have a profile for it, and a restricted profile is not told.
+  """
+  @spec runs?(View.t(), map()) :: boolean()
+  def runs?(_view, %{off: true}), do: false
+
+  def runs?(view, %{run_as: run_as}) do
+    run_as != nil or Book.of!(view).of_parts.scheduler == false or
+      not Profile.unrestricted?(view.profile)
+  end
+
+  # Milliseconds that the result of a firing is waited for.
+  @wait 20_000
+
+  @doc "Runs a skill as its schedule would, and shows the result on its page."
+  def fire(request, %{name: name}) do
+    view = Caller.view(request)
+
+    for_operators(request, fn ->
+      Rights.with_writes(request, fn ->
+        by = [by: Caller.by(request.caller), operator: true]
+        # A process of its own gets the messages of the book.
+        task = Task.async(fn -> fire(view, name, by) end)
+
+        case Task.await(task, :infinity) do
+          {:ok, firing} ->
+            at = DateTime.to_iso8601(firing.at)
+            Response.redirect(303, Layout.path(request, ["skills", name], fired: at))
+
+          {:error, %UnknownSkillError{}} ->
+            Layout.not_found(request)
+
+          {:error, error} ->
+            refused(request, 409, error)
+        end
+      end)
+    end)
+  end
+
+  defp fire(view, name, by) do
+    :ok = Skillbook.subscribe(view.book)
+
+    with {:ok, firing} <- Skillbook.run_schedule(view, name, by) do
+      if Book.of!(view).of_parts.scheduler != false,
+        do: await(view, firing, System.monotonic_time(:millisecond) + @wait)
+
+      {:ok, firing}
+    end
+  end
+
+  defp await(%{book: book} = view, %{name: name} = firing, until) do
+    unless match?(%{finished_at: %DateTime{}}, firing_of(view, name, firing.at)) do
+      receive do
+        {:skillbook_run, ^book, %{name: ^name}} -> await(view, firing, until)
+      after
+        max(until - System.monotonic_time(:millisecond), 0) -> :ok
+      end
+    end
+  end
+
+  # A firing that the view shows.
+  defp firing_of(view, name, at) do
+    case Skillbook.schedule(view, names: [name], last: 20) do
+      {:ok, %{last: last}} ->
+        Enum.find(last, &(&1.name == name and DateTime.compare(&1.at, at) == :eq))
+
+      {:error, _error} ->
+        nil
+    end
+  end
+
+  @doc "What became of the firing that the query names."
+  @spec fired(Request.t(), String.t()) :: Html.content()
+  def fired(request, name) do
+    view = Caller.view(request)
+
+    with {:ok, at, _offset} <- DateTime.from_iso8601(field(request, "fired", 40)) do
+      case firing_of(view, name, at) do
+        %{finished_at: %DateTime{}} = one ->
+          kind = if failed?(one.status), do: "bad", else: "good"
+
+          tag(:div, [class: "notice #{kind}", role: "status"], [
+            tag(:p, [], [
+              tag(:strong, [], if(failed?(one.status), do: "It failed", else: "It ran")),
+              " as #{one.profile}, in #{milliseconds(one.duration)}."
+            ]),
+            if(one.text, do: tag(:pre, [class: "result", tabindex: "0"], one.text))
+          ])
+
+        _not_yet ->
+          runs? = Book.of!(view).of_parts.scheduler != false
+          Parts.done(if(runs?, do: "It runs now.", else: "It waits for a process #{@runner}."))
+      end
+    else
+      _none -> nil
+    end
   end
 
   defp default, do: List.keyfind(@periods, @default, 0)
@@ -200,7 +298,7 @@ defmodule Skillbook.Web.Page.Runs do
               [
                 entry(request, row.name),
                 [row.means, " ", tag(:code, [], row.schedule)],
-                row.run_as || if(runs?, do: "nobody", else: "–"),
+                row.run_as || if(runs?, do: "–", else: "the profile of that process"),
                 times(row),
                 try_link(request, view, row.name)
               ] ++ if(operates?, do: [buttons(request, row)], else: [])

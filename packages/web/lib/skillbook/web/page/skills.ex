@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.Skills do
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Entries, Entry, Excerpt, Layout, Report, Rights}
+  alias Skillbook.Web.Page.{Entries, Entry, Excerpt, Files, Layout, Report, Rights}
 
   @on_page 50
   # Values of a filter before the rest is folded.
@@ -77,6 +77,9 @@ defmodule Skillbook.Web.Page.Skills do
   defp actions(request) do
     [
       tag(:a, [class: "button", href: Layout.path(request, ["import"])], "Import"),
+      if(request.caller.operator? and Files.folder(request) != nil,
+        do: tag(:a, [class: "button", href: Layout.path(request, ["new", "file"])], "New file")
+      ),
       tag(:a, [class: "button primary", href: Layout.path(request, ["new"])], "New")
     ]
   end
