@@ -448,12 +448,13 @@ start_test_services() {
 test_mcp() {
   SKILLBOOK_MCP=$tests_folder/mcp
   export SKILLBOOK_MCP
-  [ ! -e "$SKILLBOOK_MCP/installed-2" ] || return 0
+  [ ! -e "$SKILLBOOK_MCP/installed-3" ] || return 0
   python_environment "$SKILLBOOK_MCP"
   step "Installing the Python packages of MCP" "$SKILLBOOK_MCP/bin/pip" install \
-    --constraint "$root/packages/mcp/test/support/mcp/constraints.txt" fastmcp mcp || exit 3
+    --constraint "$root/packages/mcp/test/support/mcp/constraints.txt" \
+    fastmcp mcp mcp-server-fetch mcp-server-git mcp-server-time || exit 3
   npm_packages mcp
-  touch "$SKILLBOOK_MCP/installed-2"
+  touch "$SKILLBOOK_MCP/installed-3"
 }
 
 # python_server ENVIRONMENT NAME FOLDER: starts test/support/NAME/server.py of a

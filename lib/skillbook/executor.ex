@@ -184,7 +184,11 @@ defmodule Skillbook.Executor do
   defp cast_again(%{command: %{flags: flags} = command}, %{flags: flags}, _today),
     do: {:ok, command}
 
-  defp cast_again(routed, _event, today), do: cast_flags(routed, today)
+  # A hook writes values, not words.
+  defp cast_again(%{command: %{json: json} = command} = routed, _event, today) do
+    with {:ok, command} <- cast_flags(%{routed | command: %{command | json: true}}, today),
+         do: {:ok, %{command | json: json}}
+  end
 
   defp after_command([], answer, _routed, _context), do: answer
 

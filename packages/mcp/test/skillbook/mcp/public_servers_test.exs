@@ -1,0 +1,206 @@
+defmodule Skillbook.MCP.PublicServersTest do
+  # Each tool of public servers that others have made, called in each way that a model has.
+  # `bin/mcp-for-tests run mix test FILE` installs them.
+  use ExUnit.Case, async: false
+
+  import Skillbook.Test.HostileServer, only: [book: 2]
+
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Tools, View}
+
+  @moduletag :capture_log
+  @moduletag :tmp_dir
+
+  # A tool with arguments, and a part of its answer. `FOLDER` is the test's folder. The flags are
+  # those of a line.
+  @memory [
+    {"create_entities",
+     %{"entities" => [%{"name" => "Ann", "entityType" => "person", "observations" => ["tea"]}]},
+     ~S(--entities '[{"name": "Ann", "entityType": "person", "observations": ["tea"]}]'), "["},
+    {"create_relations",
+     %{"relations" => [%{"from" => "Ann", "to" => "Ann", "relationType" => "is"}]},
+     ~S(--relations '{"from": "Ann", "to": "Ann", "relationType": "is"}'), "["},
+    {"add_observations", %{"observations" => [%{"entityName" => "Ann", "contents" => ["milk"]}]},
+     ~S(--observations '[{"entityName": "Ann", "contents": ["milk"]}]'), "Ann"},
+    {"read_graph", %{}, "", "Ann"},
+    {"search_nodes", %{"query" => "tea"}, "tea", "Ann"},
+    {"open_nodes", %{"names" => ["Ann", "Bob"]}, "--names Ann Bob", "Ann"},
+    {"delete_observations",
+     %{"deletions" => [%{"entityName" => "Ann", "observations" => ["coffee"]}]},
+     ~S(--deletions '[{"entityName": "Ann", "observations": ["coffee"]}]'), "deleted"},
+    {"delete_relations",
+     %{"relations" => [%{"from" => "Ann", "to" => "Bob", "relationType" => "is"}]},
+     ~S(--relations '[{"from": "Ann", "to": "Bob", "relationType": "is"}]'), "deleted"},
+    {"delete_entities", %{"entityNames" => ["Bob"]}, "Bob", "deleted"}
+  ]
+
+  @filesystem [
+    {"read_text_file", %{"path" => "FOLDER/a.txt", "head" => 1}, "FOLDER/a.txt --head 1",
+     "one line"},
+    {"read_file", %{"path" => "FOLDER/a.txt"}, "FOLDER/a.txt", "one line"},
+    {"read_multiple_files", %{"paths" => ["FOLDER/a.txt", "FOLDER/a.txt"]},
+     "--paths FOLDER/a.txt FOLDER/a.txt", "one line"},
+    {"write_file", %{"path" => "FOLDER/b.txt", "content" => "7"},
+     "--path FOLDER/b.txt --content 7", "b.txt"},
+    {"edit_file",
+     %{
+       "path" => "FOLDER/a.txt",
+       "edits" => [%{"oldText" => "one", "newText" => "two"}],
+       "dryRun" => true
+     }, ~S(FOLDER/a.txt --edits '[{"oldText": "one", "newText": "two"}]' --dryRun), "+two line"},
+    {"create_directory", %{"path" => "FOLDER/c"}, "FOLDER/c", "c"},
+    {"list_directory", %{"path" => "FOLDER"}, "FOLDER", "a.txt"},
+    {"list_directory_with_sizes", %{"path" => "FOLDER", "sortBy" => "size"},
+     "FOLDER --sortBy size", "a.txt"},
+    {"directory_tree", %{"path" => "FOLDER", "excludePatterns" => ["*.md"]},
+     "FOLDER --excludePatterns *.md", "a.txt"},
+    {"search_files", %{"path" => "FOLDER", "pattern" => "*.txt"}, "FOLDER --pattern *.txt",
+     "a.txt"},
+    {"get_file_info", %{"path" => "FOLDER/a.txt"}, "FOLDER/a.txt", "size"},
+    {"list_allowed_directories", %{}, "", "Allowed"}
+  ]
+
+  @everything [
+    {"echo", %{"message" => "5"}, "5", "Echo: 5"},
+    {"get-sum", %{"a" => 2, "b" => 2.5}, "2 2.5", "4.5"},
+    {"get-structured-content", %{"location" => "New York"}, ~S(--location "New York"), "33"},
+    {"get-annotated-message", %{"messageType" => "error", "includeImage" => false},
+     "error --includeImage off", "Error"},
+    {"get-resource-reference", %{"resourceType" => "Text", "resourceId" => 2},
+     "--resourceType Text --resourceId 2", "resource"},
+    {"get-resource-links", %{"count" => 2}, "--count 2", "resource"},
+    {"get-tiny-image", %{}, "", "image"},
+    {"get-env", %{}, "", "PATH"}
+  ]
+
+  @git [
+    {"git_add", %{"repo_path" => "FOLDER", "files" => ["a.txt"]}, "FOLDER --files a.txt",
+     "staged"},
+    {"git_status", %{"repo_path" => "FOLDER"}, "FOLDER", "a.txt"},
+    {"git_diff_staged", %{"repo_path" => "FOLDER", "context_lines" => 1},
+     "FOLDER --context_lines 1", ""},
+    {"git_log", %{"repo_path" => "FOLDER", "max_count" => 2, "start_timestamp" => nil},
+     "FOLDER --max_count 2 --start_timestamp null", "first"},
+    {"git_branch", %{"repo_path" => "FOLDER", "branch_type" => "local", "contains" => nil},
+     "--repo_path FOLDER --branch_type local", "main"},
+    {"git_diff_unstaged", %{"repo_path" => "FOLDER"}, "FOLDER", "nstaged"},
+    {"git_diff", %{"repo_path" => "FOLDER", "target" => "main"}, "FOLDER main", "one line"},
+    {"git_reset", %{"repo_path" => "FOLDER"}, "FOLDER", "reset"},
+    {"git_show", %{"repo_path" => "FOLDER", "revision" => "HEAD"}, "FOLDER HEAD", "first"}
+  ]
+
+  @time [
+    {"get_current_time", %{"timezone" => "Europe/Berlin"}, "Europe/Berlin", "Europe/Berlin"},
+    {"convert_time",
+     %{"source_timezone" => "UTC", "time" => "12:30", "target_timezone" => "Asia/Tokyo"},
+     "--source_timezone UTC --time 12:30 --target_timezone Asia/Tokyo", "21:30"}
+  ]
+
+  @fetch [
+    {"fetch", %{"url" => "http://127.0.0.1:1/", "max_length" => 10, "raw" => true},
+     "http://127.0.0.1:1/ --max_length 10 --raw", "127.0.0.1"}
+  ]
+
+  setup_all do
+    folder =
+      System.get_env("SKILLBOOK_MCP") ||
+        raise "SKILLBOOK_MCP is not set. To install the programs and set it: " <>
+                "bin/mcp-for-tests run mix test FILE"
+
+    %{programs: folder}
+  end
+
+  for {server, rows} <- [
+        memory: @memory,
+        filesystem: @filesystem,
+        everything: @everything,
+        git: @git,
+        time: @time,
+        fetch: @fetch
+      ] do
+    @rows rows
+
+    test "each tool of #{server}, in each way", %{programs: programs, tmp_dir: folder} do
+      File.write!(Path.join(folder, "a.txt"), "one line\n")
+      if unquote(server) == :git, do: repository(folder)
+      {command, env} = program(unquote(server), programs, folder)
+      book = book(command, approve: :all, env: env, timeout: 60_000)
+      assert Skillbook.diagnostics(book) == []
+      view = View.all(book)
+
+      for {tool, arguments, flags, expected} <- @rows do
+        arguments = in_folder(arguments, folder)
+        flags = String.replace(flags, "FOLDER", folder)
+        name = "docs.#{tool}"
+
+        for {how, text} <- ways(view, name, flags, arguments) do
+          ok? = unquote(server) == :fetch or not (text =~ "has failed")
+          assert {tool, how, ok? and text =~ expected, text} == {tool, how, true, text}
+        end
+      end
+    end
+  end
+
+  # What the model reads after a call, in each way that it has.
+  defp ways(view, name, flags, arguments) do
+    json = arguments |> JSON.encode() |> IO.iodata_to_binary()
+    entry = Enum.find(Tools.list(view), &(&1.entry == name))
+    assert entry, "no tool for #{name}"
+
+    native = [
+      openai: %{"id" => "1", "function" => %{"name" => entry.name, "arguments" => json}},
+      responses: %{
+        "type" => "function_call",
+        "call_id" => "1",
+        "name" => entry.name,
+        "arguments" => json
+      },
+      anthropic: %{
+        "type" => "tool_use",
+        "id" => "1",
+        "name" => entry.name,
+        "input" => arguments
+      },
+      mcp: %{"name" => entry.name, "arguments" => arguments},
+      run_command: %{"name" => "run_command", "arguments" => %{"command" => "#{name} #{flags}"}}
+    ]
+
+    lines =
+      for {how, line} <- [line: "#{name} #{flags}", object: "#{name} #{json}"],
+          do: {how, hd(Skillbook.run(view, "```cmd\n#{line}\n```").results).content}
+
+    lines ++ for {how, call} <- native, do: {how, elem(Tools.call(view, call), 0).content}
+  end
+
+  defp program(server, programs, folder) when server in [:memory, :filesystem, :everything] do
+    script = "node_modules/@modelcontextprotocol/server-#{server}/dist/index.js"
+    command = [Path.join(programs, "node_modules/.bin/node"), Path.join(programs, script)]
+
+    case server do
+      :memory -> {command, %{"MEMORY_FILE_PATH" => Path.join(folder, "memory.json")}}
+      :filesystem -> {command ++ [folder], %{}}
+      :everything -> {command, %{}}
+    end
+  end
+
+  defp program(server, programs, _folder),
+    do: {[Path.join(programs, "bin/mcp-server-#{server}")], %{}}
+
+  defp repository(folder) do
+    git = fn arguments ->
+      identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+      {_, 0} = System.cmd("git", ["-C", folder] ++ identity ++ arguments, stderr_to_stdout: true)
+    end
+
+    git.(["init", "-q", "-b", "main"])
+    git.(["commit", "-q", "--allow-empty", "-m", "first"])
+  end
+
+  defp in_folder(text, folder) when is_binary(text), do: String.replace(text, "FOLDER", folder)
+  defp in_folder(list, folder) when is_list(list), do: Enum.map(list, &in_folder(&1, folder))
+
+  defp in_folder(%{} = map, folder),
+    do: Map.new(map, fn {key, value} -> {key, in_folder(value, folder)} end)
+
+  defp in_folder(other, _folder), do: other
+end
