@@ -83,3 +83,43 @@ defmodule Skillbook.AgentError do
   def message(%{error: error, result: result}),
     do: "the run ended in turn #{result.turns}: #{Exception.message(error)}"
 end
+
+defmodule Skillbook.ConversationError do
+  @moduledoc """
+  Returned by `Skillbook.Conversation`.
+
+  ## Fields
+
+    * `:kind` - `:full`, as many inputs wait as may; `:stopped`, the turn was stopped; `:crashed`,
+      its process crashed, with the `:reason`
+    * `:id` - of the conversation
+    * `:max` - for `:full`, how many may wait
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.ConversationError{kind: :full, id: "c-17", max: 10})
+      "the conversation \\"c-17\\" has 10 inputs that wait already; say it again later"
+  """
+
+  @type t :: %__MODULE__{
+          kind: :full | :stopped | :crashed,
+          id: String.t(),
+          max: pos_integer() | nil,
+          reason: term()
+        }
+
+  @enforce_keys [:kind, :id]
+  defexception [:kind, :id, :max, :reason]
+
+  @impl true
+  def message(%{kind: :full} = error) do
+    "the conversation #{inspect(error.id)} has #{error.max} inputs that wait already; say it " <>
+      "again later"
+  end
+
+  def message(%{kind: :stopped} = error),
+    do: "the turn of the conversation #{inspect(error.id)} was stopped"
+
+  def message(%{kind: :crashed} = error),
+    do: "the turn of the conversation #{inspect(error.id)} crashed; the log has the reason"
+end

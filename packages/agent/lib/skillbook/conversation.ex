@@ -1,0 +1,439 @@
+defmodule Skillbook.Conversation do
+  @moduledoc """
+  A conversation as a process: runs one turn of its user after the other and keeps the transcript.
+
+  `Skillbook.Agent.run/3` is the function below it, and needs no process. A conversation adds a
+  queue, subscribers, and an end when nobody has said anything for a while.
+
+      iex> {:ok, _pid} = Skillbook.start_link(name: :conversation_example, store: ":memory:")
+      iex> model = Skillbook.Model.Function.new(fn messages, _options ->
+      ...>   "You said: " <> List.last(messages).content
+      ...> end)
+      iex> alias Skillbook.Conversation
+      iex> {:ok, pid} =
+      ...>   Conversation.start_link(book: :conversation_example, id: "c-17", run: [model: model])
+      iex> {:ok, result} = Conversation.ask(pid, "Hello")
+      iex> result.text
+      "You said: Hello"
+      iex> Conversation.info(pid)
+      %{id: "c-17", status: :idle, queue: 0, pending: []}
+
+  ## Supervision
+
+  Start conversations under a `DynamicSupervisor`, and find them in a `Registry`:
+
+      name = {:via, Registry, {MyApp.Registry, "c-17"}}
+
+      DynamicSupervisor.start_child(
+        MyApp.Chats,
+        {Skillbook.Conversation, book: MyApp.Skills, id: "c-17", name: name, profile: "ann"}
+      )
+
+  A conversation that ends by itself is not restarted. One that crashed is, with the `:transcript`
+  of its options; pass it as a function that reads the one that `:save` has stored.
+
+  ## Events
+
+  Subscribers receive `{:skillbook_conversation, id, event}`:
+
+    * `{:queued, turn, text}` - an input waits for its turn, whose reference is `turn`
+    * `{:started, turn, text}` - its turn begins
+    * `{:event, turn, event}` - an event of `Skillbook.Agent`, such as `{:text, text}`
+    * `{:ended, turn, outcome}` - the turn is over: what `Skillbook.Agent.run/3` returned, or
+      `{:error, reason}` if its process crashed
+    * `{:stopped, turn}` - the turn was stopped
+    * `{:approval, approval}` - the status of a call that waits in this conversation has changed
+    * `:continued` - the queue goes on
+    * `:idle` - nobody has said anything for `:idle` milliseconds; the process ends
+  """
+
+  use GenServer, restart: :transient
+
+  alias Skillbook.Run.Worker
+  alias Skillbook.Support.{Arguments, Options}
+  alias Skillbook.{Agent, Approval, ConversationError, OptionError, StoppedError, Transcript}
+
+  @max_queue 10
+  @idle 900_000
+
+  @type conversation :: GenServer.server()
+  @type turn :: reference()
+
+  defstruct [
+    :book,
+    :id,
+    :run,
+    :transcript,
+    :save,
+    :max_queue,
+    :idle,
+    # The turn that runs: `%{turn:, task:, callers:}`.
+    :current,
+    :timer,
+    queue: :queue.new(),
+    stopped: false,
+    pending: [],
+    subscribers: %{}
+  ]
+
+  @doc """
+  Starts a conversation, linked to the calling process.
+
+  ## Options
+
+    * `:book` - the name of the book. Required
+    * `:id` (text) - of the conversation, in its events. Defaults to a random one
+    * `:name` - the name of the process, as of `GenServer.start_link/3`
+    * `:profile` - as of `Skillbook.Agent.run/3`. Defaults to `"default"`
+    * `:run` (keyword list) - other options of `Skillbook.Agent.run/3` for each turn
+    * `:transcript` - a `Skillbook.Transcript` to continue, or a function that returns one or
+      `nil`
+    * `:save` (function of one argument) - gets the transcript after each turn, in the turn's
+      process
+    * `:max_queue` (integer) - the most inputs that wait. Defaults to `#{@max_queue}`
+    * `:idle` (milliseconds or `:infinity`) - after which the process ends. Defaults to
+      `900_000`
+  """
+  @spec start_link(Skillbook.options()) :: GenServer.on_start() | {:error, OptionError.t()}
+  def start_link(options) do
+    options = Options.keywords(options, [:run])
+
+    with :ok <- Options.validate(options, "a conversation", schema()),
+         :ok <- required(options) do
+      GenServer.start_link(__MODULE__, options, Keyword.take(options, [:name]))
+    end
+  end
+
+  @doc false
+  def child_spec(options) do
+    id = Options.keywords(options)[:id] || make_ref()
+    %{id: {__MODULE__, id}, start: {__MODULE__, :start_link, [options]}, restart: :transient}
+  end
+
+  defp required(options) do
+    if Keyword.has_key?(options, :book),
+      do: :ok,
+      else: {:error, %OptionError{subject: "a conversation", option: :book, problem: :missing}}
+  end
+
+  defp schema do
+    [
+      book: {"the name of a book", &(is_atom(&1) and &1 not in [nil, true, false])},
+      id: {"text", &Options.text?/1},
+      name: {"a name of a process", &(is_atom(&1) or is_tuple(&1))},
+      profile: {"the id of a profile or a profile", &(Options.text?(&1) or is_map(&1))},
+      run: {"a keyword list", &Keyword.keyword?/1},
+      transcript:
+        {"a transcript, a function without arguments or nil",
+         &(is_nil(&1) or is_struct(&1, Transcript) or is_function(&1, 0))},
+      save: {"a function of one argument", &is_function(&1, 1)},
+      max_queue: {"a whole number from 1", &Options.positive?/1},
+      idle:
+        {"a number of milliseconds or :infinity", &(&1 == :infinity or Options.milliseconds?(&1))}
+    ]
+  end
+
+  @doc """
+  Says something: its turn runs at once, or after those before it.
+
+  Returns the reference of the turn, or a `Skillbook.ConversationError` if too many inputs wait.
+  """
+  @spec say(conversation(), String.t()) :: {:ok, turn()} | {:error, ConversationError.t()}
+  def say(conversation, text) do
+    Arguments.check!("Skillbook.Conversation.say/2", text: {:text, text})
+    GenServer.call(conversation, {:say, text})
+  end
+
+  @doc """
+  Says something, and waits for the end of its turn.
+
+  Returns what `Skillbook.Agent.run/3` returns; or a `Skillbook.ConversationError` if too many
+  inputs wait, the turn was stopped, or its process crashed.
+  """
+  @spec ask(conversation(), String.t(), timeout()) ::
+          {:ok, Agent.Result.t()} | {:error, Skillbook.AgentError.t() | ConversationError.t()}
+  def ask(conversation, text, timeout \\ :infinity) do
+    Arguments.check!("Skillbook.Conversation.ask/3", text: {:text, text})
+    GenServer.call(conversation, {:ask, text}, timeout)
+  end
+
+  @doc """
+  Approves a call that waits in the conversation. Its result is the next turn.
+
+  Takes the options of `Skillbook.approve/3` except `:resume`, and returns the reference of the
+  turn. The `outcome` of the turn is the `Skillbook.Approval`, with the run in `:run`.
+  """
+  @spec approve(conversation(), String.t(), keyword()) ::
+          {:ok, turn()} | {:error, ConversationError.t()}
+  def approve(conversation, ref, options),
+    do: GenServer.call(conversation, {:decide, :approve, ref, options})
+
+  @doc "Denies a call that waits in the conversation, as `approve/3`."
+  @spec deny(conversation(), String.t(), keyword()) ::
+          {:ok, turn()} | {:error, ConversationError.t()}
+  def deny(conversation, ref, options),
+    do: GenServer.call(conversation, {:decide, :deny, ref, options})
+
+  @doc """
+  Stops the turn that runs, with its request and its commands, and holds the queue back.
+
+  The transcript keeps the exchanges that were complete.
+  """
+  @spec stop(conversation()) :: :ok
+  def stop(conversation), do: GenServer.call(conversation, :stop)
+
+  @doc "Goes on with the queue after `stop/1`."
+  @spec continue(conversation()) :: :ok
+  def continue(conversation), do: GenServer.call(conversation, :continue)
+
+  @doc "Sends the events of the conversation to the calling process, until it ends."
+  @spec subscribe(conversation()) :: :ok
+  def subscribe(conversation), do: GenServer.call(conversation, {:subscribe, self()})
+
+  @doc "Returns the transcript, up to the last complete exchange."
+  @spec transcript(conversation()) :: Transcript.t() | nil
+  def transcript(conversation), do: GenServer.call(conversation, :transcript)
+
+  @doc """
+  Describes the conversation: its `:id`; its `:status`, `:idle`, `:running` or `:stopped`; how
+  many inputs wait as `:queue`; and the `Skillbook.Approval`s for which calls wait as `:pending`.
+  """
+  @spec info(conversation()) :: %{
+          id: String.t(),
+          status: :idle | :running | :stopped,
+          queue: non_neg_integer(),
+          pending: [Approval.t()]
+        }
+  def info(conversation), do: GenServer.call(conversation, :info)
+
+  # The process
+
+  @impl true
+  def init(options) do
+    id = 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+    transcript = options[:transcript]
+    :ok = Skillbook.subscribe(options[:book])
+
+    state = %__MODULE__{
+      book: options[:book],
+      id: options[:id] || id,
+      run: Keyword.merge(options[:run] || [], Keyword.take(options, [:profile])),
+      transcript: if(is_function(transcript), do: transcript.(), else: transcript),
+      save: options[:save] || fn _transcript -> :ok end,
+      max_queue: options[:max_queue] || @max_queue,
+      idle: options[:idle] || @idle
+    }
+
+    {:ok, wait(state)}
+  end
+
+  @impl true
+  def handle_call({:say, text}, _from, state), do: add(state, {:input, text}, [], nil)
+  def handle_call({:ask, text}, from, state), do: add(state, {:input, text}, [from], from)
+
+  def handle_call({:decide, how, ref, options}, _from, state),
+    do: add(state, {how, ref, options}, [], nil)
+
+  def handle_call(:stop, _from, %{current: nil} = state),
+    do: {:reply, :ok, %{state | stopped: true}}
+
+  def handle_call(:stop, _from, %{current: current} = state) do
+    Task.shutdown(current.task, :brutal_kill)
+    tell(state, {:stopped, current.turn})
+    error = {:error, %ConversationError{kind: :stopped, id: state.id}}
+    for from <- current.callers, do: GenServer.reply(from, error)
+    {:reply, :ok, wait(%{state | current: nil, stopped: true})}
+  end
+
+  def handle_call(:continue, _from, state) do
+    if state.stopped, do: tell(state, :continued)
+    {:reply, :ok, next(%{state | stopped: false})}
+  end
+
+  def handle_call({:subscribe, pid}, _from, state) do
+    subscribers = Map.put_new_lazy(state.subscribers, pid, fn -> Process.monitor(pid) end)
+    {:reply, :ok, %{state | subscribers: subscribers}}
+  end
+
+  def handle_call(:transcript, _from, state), do: {:reply, state.transcript, state}
+
+  def handle_call(:info, _from, state) do
+    info = %{
+      id: state.id,
+      status: status(state),
+      queue: :queue.len(state.queue),
+      pending: state.pending
+    }
+
+    {:reply, info, state}
+  end
+
+  defp status(%{current: %{}}), do: :running
+  defp status(%{stopped: true}), do: :stopped
+  defp status(_state), do: :idle
+
+  @impl true
+  def handle_info({:turn, turn, event}, %{current: %{turn: turn}} = state) do
+    tell(state, {:event, turn, event})
+
+    case event do
+      {:transcript, transcript} -> {:noreply, %{state | transcript: transcript}}
+      _other -> {:noreply, state}
+    end
+  end
+
+  # Of a turn that was stopped.
+  def handle_info({:turn, _turn, _event}, state), do: {:noreply, state}
+
+  def handle_info({ref, outcome}, %{current: %{task: %{ref: ref}}} = state) do
+    Process.demonitor(ref, [:flush])
+    {:noreply, ended(state, outcome, outcome)}
+  end
+
+  def handle_info({:DOWN, ref, :process, _, reason}, %{current: %{task: %{ref: ref}}} = state) do
+    error = %ConversationError{kind: :crashed, id: state.id, reason: reason}
+    {:noreply, ended(state, {:error, reason}, {:error, error})}
+  end
+
+  def handle_info({:DOWN, _, :process, pid, _}, state),
+    do: {:noreply, %{state | subscribers: Map.delete(state.subscribers, pid)}}
+
+  def handle_info({:skillbook_approval, _book, %Approval{ref: ref} = approval}, state) do
+    if Enum.any?(state.pending, &(&1.ref == ref)) do
+      tell(state, {:approval, approval})
+      pending = Enum.map(state.pending, &if(&1.ref == ref, do: approval, else: &1))
+      {:noreply, %{state | pending: Enum.filter(pending, &(&1.status in [:pending, :running]))}}
+    else
+      {:noreply, state}
+    end
+  end
+
+  def handle_info({:idle, timer}, %{timer: {_reference, timer}, current: nil} = state) do
+    # What somebody has said is not forgotten.
+    if :queue.is_empty(state.queue) do
+      tell(state, :idle)
+      {:stop, :normal, state}
+    else
+      {:noreply, wait(state)}
+    end
+  end
+
+  def handle_info(_message, state), do: {:noreply, state}
+
+  # The queue
+
+  defp add(state, what, callers, from) do
+    if :queue.len(state.queue) >= state.max_queue do
+      error = %ConversationError{kind: :full, id: state.id, max: state.max_queue}
+      {:reply, {:error, error}, state}
+    else
+      turn = make_ref()
+      tell(state, {:queued, turn, text(what)})
+      queue = :queue.in(%{turn: turn, what: what, callers: callers}, state.queue)
+      state = next(%{state | queue: queue})
+      if from, do: {:noreply, state}, else: {:reply, {:ok, turn}, state}
+    end
+  end
+
+  defp text({:input, text}), do: text
+  defp text({_how, ref, _options}), do: ref
+
+  defp next(%{current: nil, stopped: false} = state) do
+    case :queue.out(state.queue) do
+      {:empty, _queue} -> wait(state)
+      {{:value, item}, queue} -> start(%{state | queue: queue}, item)
+    end
+  end
+
+  defp next(state), do: state
+
+  defp start(state, %{turn: turn, what: what} = item) do
+    tell(state, {:started, turn, text(what)})
+    server = self()
+    %{book: book, save: save, run: run, transcript: transcript} = state
+    given = event_function(run[:on_event])
+
+    on_event = fn event ->
+      send(server, {:turn, turn, event})
+      given.(event)
+    end
+
+    options = Keyword.merge(run, on_event: on_event, transcript: transcript)
+    current = %{turn: turn, task: nil, callers: item.callers}
+
+    case begin(book, fn ->
+           outcome = work(book, what, options)
+           with %Transcript{} = transcript <- transcript_of(outcome), do: save.(transcript)
+           outcome
+         end) do
+      {:ok, task} ->
+        %{state | current: %{current | task: task}}
+
+      {:error, reason} ->
+        error = %ConversationError{kind: :crashed, id: state.id, reason: reason}
+        ended(%{state | current: current}, {:error, reason}, {:error, error})
+    end
+  end
+
+  defp begin(book, fun) do
+    {:ok, Task.Supervisor.async_nolink(Worker.supervisor(book), fun)}
+  catch
+    :exit, _reason -> {:error, %StoppedError{book: book}}
+  end
+
+  defp event_function(nil), do: fn _event -> :ok end
+  defp event_function(function) when is_function(function, 1), do: function
+
+  defp event_function(pid) when is_pid(pid) do
+    run = self()
+    &send(pid, {:skillbook_agent, run, &1})
+  end
+
+  defp work(book, {:input, text}, options), do: Agent.run(book, text, options)
+
+  defp work(book, {:approve, ref, decision}, options),
+    do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
+
+  defp work(book, {:deny, ref, decision}, options),
+    do: Skillbook.deny(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
+
+  defp ended(%{current: current} = state, outcome, reply) do
+    tell(state, {:ended, current.turn, outcome})
+    for from <- current.callers, do: GenServer.reply(from, reply)
+    result = result(outcome)
+    transcript = if result, do: result.transcript, else: state.transcript
+    # Calls of earlier turns may still wait.
+    refs = for approval <- (result && result.pending) || [], do: approval.ref
+    before = Enum.reject(state.pending, &(&1.ref in refs))
+    pending = before ++ ((result && result.pending) || [])
+    next(%{state | current: nil, transcript: transcript, pending: pending})
+  end
+
+  defp transcript_of(outcome),
+    do: with(%{transcript: transcript} <- result(outcome), do: transcript)
+
+  defp result({:ok, %Agent.Result{} = result}), do: result
+  defp result({:ok, %Approval{run: run}}), do: run
+  defp result({:error, %Skillbook.AgentError{result: result}}), do: result
+  defp result(_error), do: nil
+
+  # The time to idle begins anew.
+  defp wait(state) do
+    with {reference, _timer} when reference != nil <- state.timer,
+         do: Process.cancel_timer(reference)
+
+    timer = make_ref()
+
+    reference =
+      if state.idle != :infinity, do: Process.send_after(self(), {:idle, timer}, state.idle)
+
+    %{state | timer: {reference, timer}}
+  end
+
+  defp tell(state, event) do
+    for {pid, _monitor} <- state.subscribers,
+        do: send(pid, {:skillbook_conversation, state.id, event})
+
+    :ok
+  end
+end

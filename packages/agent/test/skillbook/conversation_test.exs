@@ -1,0 +1,223 @@
+defmodule Skillbook.ConversationDocTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Conversation
+  doctest Skillbook.ConversationError
+end
+
+defmodule Skillbook.ConversationTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Conversation, ConversationError, Eventually, Model, ModelError, OptionError}
+  alias Skillbook.Transcript
+
+  setup do
+    profiles = [[id: "ann", writes: :ask]]
+    options = [store: ":memory:", watch: false, profiles: profiles]
+    {:ok, book: book(options ++ [ask: fn _request -> :pending end])}
+  end
+
+  # A model that tells the test what it was asked, and answers when the test says so.
+  defp held do
+    test = self()
+
+    Model.Function.new(fn messages, _options, on_text ->
+      send(test, {:asked, self(), List.last(messages).content})
+
+      receive do
+        {:answer, text} ->
+          on_text.(text)
+          text
+      end
+    end)
+  end
+
+  defp answer(text) do
+    assert_receive {:asked, pid, input}
+    send(pid, {:answer, text})
+    input
+  end
+
+  defp start(book, options) do
+    options =
+      Keyword.merge([book: book, id: "c-1", profile: "ann", run: [model: held()]], options)
+
+    pid = start_supervised!({Conversation, options})
+    :ok = Conversation.subscribe(pid)
+    pid
+  end
+
+  defmacrop receives(event) do
+    quote do: assert_receive({:skillbook_conversation, "c-1", unquote(event)})
+  end
+
+  test "turns run one at a time, in their order, on one transcript", %{book: book} do
+    pid = start(book, [])
+    {:ok, one} = Conversation.say(pid, "One")
+    {:ok, two} = Conversation.say(pid, "Two")
+    receives({:queued, ^one, "One"})
+    receives({:started, ^one, "One"})
+    receives({:queued, ^two, "Two"})
+    assert %{status: :running, queue: 1} = Conversation.info(pid)
+    assert answer("First.") == "One"
+    receives({:event, ^one, {:text, "First."}})
+    receives({:ended, ^one, {:ok, %{text: "First.", status: :done}}})
+    receives({:started, ^two, "Two"})
+    assert answer("Second.") == "Two"
+    receives({:ended, ^two, {:ok, %{text: "Second."}}})
+    assert %{status: :idle, queue: 0} = Conversation.info(pid)
+    texts = for m <- Conversation.transcript(pid).messages, m.kind != :prompt, do: m.content
+    assert texts == ["One", "First.", "Two", "Second."]
+  end
+
+  test "the queue has a limit", %{book: book} do
+    pid = start(book, max_queue: 2)
+    for text <- ~w(one two three), do: assert({:ok, _} = Conversation.say(pid, text))
+    error = %ConversationError{kind: :full, id: "c-1", max: 2}
+    assert Conversation.say(pid, "four") == {:error, error}
+    assert Conversation.ask(pid, "four") == {:error, error}
+  end
+
+  test "ask/3 waits for its turn", %{book: book} do
+    pid = start(book, [])
+    task = Task.async(fn -> Conversation.ask(pid, "One") end)
+    answer("First.")
+    assert {:ok, %{text: "First."}} = Task.await(task, :infinity)
+  end
+
+  test "a turn is stopped, and the queue goes on", %{book: book} do
+    pid = start(book, [])
+    task = Task.async(fn -> Conversation.ask(pid, "One") end)
+    assert_receive {:asked, asked, "One"}
+    monitor = Eventually.monitor(asked)
+    {:ok, two} = Conversation.say(pid, "Two")
+    :ok = Conversation.stop(pid)
+    assert_receive {:DOWN, ^monitor, :process, _, _}
+    assert {:error, %ConversationError{kind: :stopped}} = Task.await(task, :infinity)
+    receives({:stopped, _one})
+    assert %{status: :stopped, queue: 1} = Conversation.info(pid)
+    assert Conversation.transcript(pid) == nil
+    :ok = Conversation.continue(pid)
+    receives(:continued)
+    answer("Second.")
+    receives({:ended, ^two, {:ok, %{text: "Second."}}})
+    assert %{status: :idle} = Conversation.info(pid)
+  end
+
+  test "a failure ends a turn, and not the conversation", %{book: book} do
+    error = {:error, %ModelError{kind: :refused, reason: "no"}}
+    crash = Model.Function.new(fn _messages, _options -> raise "oh" end)
+    failing = Model.Function.new(fn _messages, _options -> error end)
+
+    for {model, check} <- [
+          {failing, &match?({:error, %Skillbook.AgentError{}}, &1)},
+          {crash, &match?({:error, %ConversationError{kind: :crashed}}, &1)}
+        ] do
+      pid =
+        start_supervised!({Conversation, book: book, profile: "ann", run: [model: model]},
+          id: model
+        )
+
+      ExUnit.CaptureLog.capture_log(fn ->
+        assert check.(Conversation.ask(pid, "One"))
+      end)
+
+      assert %{status: :idle} = Conversation.info(pid)
+    end
+  end
+
+  test "calls that wait are decided in it", %{book: book} do
+    for {decide, text} <- [approve: "ok", deny: "the user declined"] do
+      pid = start(book, [])
+      Conversation.say(pid, "Remember tea")
+      answer("```cmd\nmemory.save --content tea\n```")
+      answer("It waits.")
+      receives({:ended, _turn, {:ok, %{status: :pending, pending: [%{ref: ref}]}}})
+      assert %{pending: [%{ref: ^ref, resumable: true}]} = Conversation.info(pid)
+
+      # The user goes on meanwhile.
+      Conversation.say(pid, "And milk?")
+      answer("Milk too.")
+      receives({:ended, _turn, {:ok, %{text: "Milk too."}}})
+
+      {:ok, turn} = apply(Conversation, decide, [pid, ref, [by: "Bob"]])
+      assert answer("Done.") =~ text
+      receives({:approval, %{ref: ^ref}})
+      receives({:ended, ^turn, {:ok, %{run: %{text: "Done."}}}})
+      assert %{pending: []} = Conversation.info(pid)
+
+      texts =
+        for %{kind: :input, content: text} <- Conversation.transcript(pid).messages, do: text
+
+      assert texts == ["Remember tea", "And milk?"]
+      :ok = stop_supervised({Conversation, "c-1"})
+    end
+  end
+
+  test "the transcript is saved, and continued", %{book: book} do
+    test = self()
+    pid = start(book, save: &send(test, {:saved, &1}))
+    Conversation.say(pid, "One")
+    answer("First.")
+    assert_receive {:saved, %Transcript{} = transcript}
+    :ok = stop_supervised({Conversation, "c-1"})
+
+    for given <- [transcript, fn -> transcript end] do
+      pid = start(book, transcript: given)
+      {:ok, two} = Conversation.say(pid, "Two")
+      answer("Second.")
+      receives({:ended, ^two, {:ok, %{transcript: %{messages: messages}}}})
+      assert Enum.map(messages, & &1.kind) == [:prompt, :input, :reply, :input, :reply]
+      :ok = stop_supervised({Conversation, "c-1"})
+    end
+  end
+
+  test "it ends when nobody says anything", %{book: book} do
+    pid = start(book, idle: 1)
+    monitor = Eventually.monitor(pid)
+    assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}
+  end
+
+  test "it does not end while a turn runs, and has a name", %{book: book} do
+    name = {:global, {__MODULE__, make_ref()}}
+    pid = start(book, name: name, idle: 200)
+    Conversation.say(name, "One")
+    assert_receive {:asked, asked, "One"}
+    send(pid, {:idle, elem(:sys.get_state(pid).timer, 1)})
+    assert %{status: :running} = Conversation.info(name)
+    send(asked, {:answer, "First."})
+    receives({:ended, _turn, {:ok, _result}})
+    receives(:idle)
+  end
+
+  test "an input that is held back outlives the time to idle", %{book: book} do
+    pid = start(book, [])
+    :ok = Conversation.stop(pid)
+    {:ok, one} = Conversation.say(pid, "One")
+    send(pid, {:idle, elem(:sys.get_state(pid).timer, 1)})
+    assert %{status: :stopped, queue: 1} = Conversation.info(pid)
+    :ok = Conversation.continue(pid)
+    answer("First.")
+    receives({:ended, ^one, {:ok, _result}})
+  end
+
+  test "the end of the book ends turns, and not the conversation" do
+    {:ok, supervisor} = Skillbook.start_link(name: :conversation_stops, builtins: false)
+    pid = start_supervised!({Conversation, book: :conversation_stops, run: [model: held()]})
+    Supervisor.stop(supervisor)
+    assert {:error, %ConversationError{kind: :crashed} = error} = Conversation.ask(pid, "One")
+    assert error.reason == %Skillbook.StoppedError{book: :conversation_stops}
+  end
+
+  test "options are checked", %{book: book} do
+    for {options, message} <- [
+          {[], "a conversation needs the option :book"},
+          {[book: book, queue: 1], "unknown option :queue for a conversation"},
+          {[book: book, idle: 0],
+           "expected a number of milliseconds or :infinity as the option :idle of a conversation"}
+        ] do
+      assert {:error, %OptionError{} = error} = Conversation.start_link(options)
+      assert String.starts_with?(Exception.message(error), message)
+    end
+  end
+end
