@@ -4,7 +4,7 @@
 //! # Limits
 //!
 //! A [`Stream`] hands out a limited number of bytes, so no answer of a server can fill the memory.
-//! Nothing here has a time limit of its own: callers stop the future.
+//! Callers stop the future when the time is up.
 //!
 //! STARTTLS reads one byte at a time until the server's consent, so that no answer that was
 //! injected before the encryption is read after it. A server that does not offer it is an error.
@@ -15,18 +15,25 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::ClientConfig;
+use rustls::{ClientConfig, InvalidMessage};
 use skillbook_net::{authorities, certificate, plain, NO_AUTHORITIES};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 /// The longest line before STARTTLS, and the most lines of an answer there.
 const LINE: usize = 2_000;
 const LINES: usize = 100;
+
+/// How long a greeting may take before another connection finds out whether the port is encrypted
+/// from the start, and how long that may take.
+const GREETING: Duration = Duration::from_millis(1_000);
+const HANDSHAKE: Duration = Duration::from_millis(900);
 
 /// The longest text of a server in an error, in bytes.
 const EXCERPT: usize = 300;
@@ -43,6 +50,8 @@ pub enum Kind {
     Login,
     /// The server refused a command.
     Refused,
+    /// The server refused a command for now.
+    Later,
     /// The connection broke.
     Closed,
     /// The server's answer is not valid.
@@ -77,7 +86,7 @@ impl Fault {
 
     /// Whether the connection can be used after it.
     pub fn keeps_connection(&self) -> bool {
-        matches!(self.kind, Kind::Refused | Kind::Request)
+        matches!(self.kind, Kind::Refused | Kind::Later | Kind::Request)
     }
 }
 
@@ -207,12 +216,55 @@ where
         .map_err(|error| Fault::new(Kind::Connect, connect_text(&error)))?;
     // Commands are small, and each waits for its answer.
     let _ = tcp.set_nodelay(true);
+    let connector = TlsConnector::from(config);
     if server.tls == Tls::StartTls {
+        check_greeting(server, &tcp, &connector, &name).await?;
         starttls(&mut tcp).await?;
     }
-    let tls =
-        TlsConnector::from(config).connect(name, tcp).await.map_err(|error| tls_fault(&error))?;
+    let tls = connector.connect(name, tcp).await.map_err(|error| match server.tls {
+        Tls::Implicit if !speaks_tls(&error) => {
+            let text = "the port begins without encryption; write tls: :starttls";
+            Fault::new(Kind::StartTls, text)
+        }
+        _ => tls_fault(&error),
+    })?;
     Ok(Stream::new(tls, left))
+}
+
+/// A server whose port is encrypted from the start waits for the client, and would do so until the
+/// time is up. One without a greeting for a while is asked in a second connection.
+async fn check_greeting(
+    server: &Server,
+    tcp: &TcpStream,
+    connector: &TlsConnector,
+    name: &ServerName<'static>,
+) -> Result<()> {
+    if timeout(GREETING, tcp.readable()).await.is_ok() {
+        return Ok(());
+    }
+    let handshake = async {
+        let tcp = TcpStream::connect((server.host.as_str(), server.port)).await?;
+        connector.connect(name.clone(), tcp).await
+    };
+    match timeout(HANDSHAKE, handshake).await {
+        Ok(Ok(_)) => {}
+        // A certificate that is not trusted is one.
+        Ok(Err(error)) if is_tls(&error) && speaks_tls(&error) => {}
+        _ => return Ok(()),
+    }
+    let text = "the port is encrypted from the start; write tls: :implicit";
+    Err(Fault::new(Kind::StartTls, text))
+}
+
+fn is_tls(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|source| source.is::<rustls::Error>())
+}
+
+/// Whether the error is another one than an answer that is no TLS.
+fn speaks_tls(error: &io::Error) -> bool {
+    let tls = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+    let no_tls = InvalidMessage::InvalidContentType;
+    !matches!(tls, Some(rustls::Error::InvalidMessage(message)) if *message == no_tls)
 }
 
 /// Sends a line. Only for the part before STARTTLS, where nothing is secret.

@@ -53,6 +53,19 @@ pub async fn send(server: &Server, login: &Login, letter: &Letter, limit: Durati
     Ok(())
 }
 
+/// Whether the server takes addresses with letters outside ASCII (SMTPUTF8, RFC 6531).
+pub async fn takes_utf8(server: &Server, login: &Login, limit: Duration) -> Result<bool> {
+    let asked = async {
+        let mut connection = open(server, login).await?;
+        let takes = connection.server_info().supports_feature(Extension::SmtpUtfEight);
+        let _ = timeout_at(Instant::now() + FAREWELL, connection.quit()).await;
+        Ok(takes)
+    };
+    timeout_at(Instant::now() + limit, asked)
+        .await
+        .unwrap_or_else(|_| Err(Fault::new(Kind::Timeout, "the server did not answer in time")))
+}
+
 /// Everything up to the server's consent to take the text.
 async fn prepare(server: &Server, login: &Login, letter: &Letter) -> Result<AsyncSmtpConnection> {
     let from = address(&letter.from)?;
@@ -60,6 +73,27 @@ async fn prepare(server: &Server, login: &Login, letter: &Letter) -> Result<Asyn
         letter.recipients.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
     check_line_ends(&letter.bytes)?;
 
+    let mut connection = open(server, login).await?;
+    let parameters = parameters(&connection, &from, &recipients, &letter.bytes)?;
+    let done = Severity::PositiveCompletion;
+    run(&mut connection, Mail::new(Some(from), parameters), done).await?;
+    for (address, text) in recipients.into_iter().zip(&letter.recipients) {
+        run(&mut connection, Rcpt::new(address, vec![]), done).await.map_err(
+            |fault| match fault.kind {
+                Kind::Refused | Kind::Later => {
+                    Fault { text: format!("it refused the recipient {text}"), ..fault }
+                }
+                _ => fault,
+            },
+        )?;
+    }
+    // Without its consent the server would take the lines of the mail for commands.
+    run(&mut connection, Data, Severity::PositiveIntermediate).await?;
+    Ok(connection)
+}
+
+/// A connection that is encrypted and signed in.
+async fn open(server: &Server, login: &Login) -> Result<AsyncSmtpConnection> {
     let stream = net::connect(server, ANSWERS, starttls).await?;
     let stream = match server.tls {
         Tls::Implicit => stream,
@@ -72,22 +106,6 @@ async fn prepare(server: &Server, login: &Login, letter: &Letter) -> Result<Asyn
             .await
             .map_err(|error| fault(&error, Kind::Connect))?;
     sign_in(&mut connection, login).await?;
-
-    let parameters = parameters(&connection, &from, &recipients, &letter.bytes)?;
-    let done = Severity::PositiveCompletion;
-    run(&mut connection, Mail::new(Some(from), parameters), done).await?;
-    for (address, text) in recipients.into_iter().zip(&letter.recipients) {
-        run(&mut connection, Rcpt::new(address, vec![]), done).await.map_err(
-            |fault| match fault.kind {
-                Kind::Refused => {
-                    Fault { text: format!("it refused the recipient {text}"), ..fault }
-                }
-                _ => fault,
-            },
-        )?;
-    }
-    // Without its consent the server would take the lines of the mail for commands.
-    run(&mut connection, Data, Severity::PositiveIntermediate).await?;
     Ok(connection)
 }
 
@@ -225,7 +243,11 @@ fn fault(error: &lettre::transport::smtp::Error, refused: Kind) -> Fault {
             Some(cause) => format!("{status} {cause}"),
             None => status.to_string(),
         };
-        return Fault::quoting(refused, "", &text);
+        let kind = match error.is_transient() {
+            true => Kind::Later,
+            false => refused,
+        };
+        return Fault::quoting(kind, "", &text);
     }
     match causes.iter().find_map(|cause| cause.downcast_ref::<io::Error>()) {
         Some(error) if error.kind() == io::ErrorKind::InvalidData => malformed(),

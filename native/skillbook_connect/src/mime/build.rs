@@ -8,6 +8,7 @@ use mail_builder::mime::{BodyPart, MimePart};
 use mail_builder::MessageBuilder;
 
 use super::Mailbox;
+use crate::charset;
 
 /// The most mailboxes and ids of one header, and the most bytes of a subject, a name, an address
 /// and an id.
@@ -15,6 +16,8 @@ pub const MAX_LIST: usize = 2000;
 pub const MAX_WORDS: usize = 2000;
 const MAX_ADDRESS: usize = 254;
 const MAX_ID: usize = 900;
+/// The longest line of a mail (RFC 5322, section 2.1.1).
+const MAX_LINE: usize = 998;
 
 /// A mail to write.
 #[derive(Debug, Clone, Default)]
@@ -36,16 +39,19 @@ pub struct Draft<'a> {
     pub attachments: Vec<File<'a>>,
 }
 
-/// An attachment. Its type is a media type such as `text/csv`.
+/// An attachment. Its type is a media type such as `text/csv`, and its character set is that of a
+/// text.
 #[derive(Debug, Clone)]
 pub struct File<'a> {
     pub name: String,
     pub r#type: String,
+    pub charset: Option<String>,
     pub data: &'a [u8],
 }
 
 /// Writes a mail: text, or text and HTML as alternatives, then the attachments. Lines end with
-/// CRLF, have at most 78 bytes where that is possible, and all is ASCII. The error is text.
+/// CRLF, have at most 78 bytes where that is possible, and all is ASCII, except for names of
+/// mailboxes and attached mails that are not. The error is text.
 pub fn build(draft: &Draft) -> Result<Vec<u8>, String> {
     let mut message = MessageBuilder::new();
     if let Some(from) = &draft.from {
@@ -94,7 +100,7 @@ fn mailboxes<'a>(name: &str, boxes: &'a [Mailbox]) -> Result<Address<'a>, String
 fn mailbox<'a>(field: &str, mailbox: &'a Mailbox) -> Result<Address<'a>, String> {
     if !is_address(&mailbox.address) {
         return Err(format!(
-            "expected an address such as \"ann@example.com\", in ASCII, as {field}, got: {:?}",
+            "expected an address such as \"ann@example.com\" as {field}, got: {:?}",
             short(&mailbox.address)
         ));
     }
@@ -104,15 +110,14 @@ fn mailbox<'a>(field: &str, mailbox: &'a Mailbox) -> Result<Address<'a>, String>
     Ok(Address::new_address(mailbox.name.as_deref(), mailbox.address.as_str()))
 }
 
-/// Whether an address is a local part and a domain without quotes, comments and the signs that
-/// headers and commands of SMTP give a meaning.
+/// Whether an address is a local part and a domain in ASCII without quotes, comments and the signs
+/// that headers and commands of SMTP give a meaning. Letters of a local part outside ASCII need a
+/// server with SMTPUTF8.
 pub fn is_address(address: &str) -> bool {
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let atom = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
+        let is_sign = |char: char| char.is_ascii() && "!#$%&'*+-/=?^_`{|}~".contains(char);
+        !part.is_empty() && part.chars().all(|char| char.is_alphanumeric() || is_sign(char))
     };
     let label = |label: &str| {
         !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -148,15 +153,46 @@ fn file<'a>(file: &'a File) -> Result<MimePart<'a>, String> {
             short(&file.r#type)
         ));
     }
-    // Base64 keeps all bytes, and must not be used for mails and multiparts; these stay files.
+    // Base64 keeps all bytes, and must not be used for mails and multiparts (RFC 2046, sections 5.1
+    // and 5.2.1). Mails are sent as they are; what cannot be stays a file.
     let kind = match file.r#type.split_once('/') {
-        Some(("multipart" | "message", _)) => "application/octet-stream",
+        Some(("message", _)) => match mail(file.data) {
+            Some(mail) => return Ok(attached(file, mail)),
+            None => "application/octet-stream",
+        },
+        Some(("multipart", _)) => "application/octet-stream",
         _ => file.r#type.as_str(),
     };
-    let kind = ContentType::new(kind).attribute("name", file.name.as_str());
+    let mut kind = ContentType::new(kind).attribute("name", file.name.as_str());
+    if let Some(charset) = file.charset.as_deref().filter(|name| charset::known(name)) {
+        kind = kind.attribute("charset", charset.trim().to_owned());
+    }
     Ok(MimePart::new(kind, BodyPart::Binary(MIME.encode(file.data).into_bytes().into()))
         .attachment(file.name.as_str())
         .transfer_encoding("base64"))
+}
+
+/// A mail as a part of another one: lines that end with CRLF and have at most 998 bytes.
+fn mail(data: &[u8]) -> Option<Vec<u8>> {
+    let mut mail = Vec::with_capacity(data.len());
+    for line in data.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.len() > MAX_LINE || text.iter().any(|byte| b"\r\0".contains(byte)) {
+            return None;
+        }
+        mail.extend_from_slice(text);
+        mail.extend_from_slice(b"\r\n");
+    }
+    Some(mail)
+}
+
+fn attached<'a>(file: &'a File, mail: Vec<u8>) -> MimePart<'a> {
+    let encoding = if mail.is_ascii() { "7bit" } else { "8bit" };
+    let kind = ContentType::new(file.r#type.as_str()).attribute("name", file.name.as_str());
+    MimePart::new(kind, BodyPart::Binary(mail.into()))
+        .attachment(file.name.as_str())
+        .transfer_encoding(encoding)
 }
 
 fn is_media_type(kind: &str) -> bool {

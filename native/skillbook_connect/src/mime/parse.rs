@@ -41,13 +41,14 @@ pub struct Mail {
 }
 
 /// A part that is not shown as text. `size` is in bytes; `inline` parts are shown within the
-/// text, such as images.
+/// text, such as images. `charset` is the character set of a text, as the mail names it.
 #[derive(Debug, PartialEq)]
 #[cfg_attr(feature = "nif", derive(rustler::NifMap))]
 pub struct Attachment {
     pub part: u32,
     pub name: Option<String>,
     pub r#type: String,
+    pub charset: Option<String>,
     pub size: usize,
     pub inline: bool,
 }
@@ -290,6 +291,8 @@ fn attachment(number: usize, part: &Part, problems: &mut Problems) -> Attachment
             .map(|name| words(&name, "the name of an attachment", problems))
             .filter(|name| !name.is_empty()),
         r#type: words(&part.media_type, "a media type", problems),
+        charset: (part.media_type.starts_with("text/") && charset::known(&part.charset))
+            .then(|| part.charset.clone()),
         size: part.decoded(&mut Problems::default()).len(),
         inline: part.disposition == Disposition::Inline,
     }

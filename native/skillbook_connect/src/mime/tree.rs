@@ -10,6 +10,7 @@ use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders};
 use memchr::memmem;
 
 use super::problems::Problems;
+use crate::charset;
 
 /// The most parts of a mail, and the deepest nesting of parts.
 pub const MAX_PARTS: usize = 1000;
@@ -86,7 +87,18 @@ impl<'a> Part<'a> {
 
 /// The header of a mail or of a part.
 pub fn header<'a>(parser: &MessageParser, raw: &'a [u8]) -> Option<Message<'a>> {
-    parser.parse_headers(split(raw).0)
+    fields(parser, split(raw).0)
+}
+
+/// Bytes that are neither encoded nor UTF-8 are read as those of a text without a character set,
+/// each line by itself.
+fn fields<'a>(parser: &MessageParser, header: &'a [u8]) -> Option<Message<'a>> {
+    if simdutf8::basic::from_utf8(header).is_ok() {
+        return parser.parse_headers(header);
+    }
+    let lines = header.split_inclusive(|byte| *byte == b'\n');
+    let text: String = lines.map(|line| charset::decode(line, "")).collect();
+    parser.parse_headers(text.as_bytes()).map(Message::into_owned)
 }
 
 /// A part that was not read yet.
@@ -160,7 +172,7 @@ fn read<'a>(
         problems.add("a header is very long; only its beginning is read");
     }
     let header = header.get(..MAX_HEADER).unwrap_or(header);
-    let message = parser.parse_headers(header);
+    let message = fields(parser, header);
     let message = message.as_ref();
     let content_type = message.and_then(|message| message.content_type());
     let media_type = match content_type {

@@ -38,6 +38,7 @@ struct Fields<'a> {
 struct Attachment<'a> {
     name: String,
     r#type: String,
+    charset: Option<String>,
     data: Binary<'a>,
 }
 
@@ -50,6 +51,7 @@ fn mime_build<'a>(env: Env<'a>, mail: Fields<'a>) -> Result<Term<'a>, String> {
         .map(|file| File {
             name: file.name.clone(),
             r#type: file.r#type.clone(),
+            charset: file.charset.clone(),
             data: file.data.as_slice(),
         })
         .collect();

@@ -7,8 +7,8 @@ use crate::net::{Fault, Kind, Login, Server, Tls};
 pub(super) mod atoms {
     rustler::atoms! {
         ok, error,
-        connect, certificate, starttls, login, refused, closed, malformed, too_large, timeout,
-        unclear, request,
+        connect, certificate, starttls, login, refused, later, closed, malformed, too_large,
+        timeout, unclear, request,
     }
 }
 
@@ -48,6 +48,7 @@ pub(super) fn encode_fault<'a>(env: Env<'a>, fault: &Fault) -> Term<'a> {
         Kind::StartTls => atoms::starttls(),
         Kind::Login => atoms::login(),
         Kind::Refused => atoms::refused(),
+        Kind::Later => atoms::later(),
         Kind::Closed => atoms::closed(),
         Kind::Malformed => atoms::malformed(),
         Kind::TooLarge => atoms::too_large(),

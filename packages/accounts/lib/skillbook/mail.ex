@@ -139,13 +139,21 @@ defmodule Skillbook.Mail do
           problems: [String.t()]
         }
 
-  @typedoc "A file. `:type` is its media type, such as `text/csv`."
-  @type file :: %{name: String.t(), type: String.t(), data: binary()}
+  @typedoc """
+  A file. `:type` is its media type, such as `text/csv`, and `:charset` the character set of a
+  text, if it is known.
+  """
+  @type file :: %{
+          required(:name) => String.t(),
+          required(:type) => String.t(),
+          required(:data) => binary(),
+          optional(:charset) => String.t() | nil
+        }
 
   @typedoc """
   A mail to send.
 
-    * `:to`, `:cc`, `:bcc` - addresses
+    * `:to`, `:cc`, `:bcc` - addresses, such as `bob@example.com` or `Bob <bob@example.com>`
     * `:text` - the body in Markdown. It is sent as it is, and as HTML made from it
     * `:reply` - the message that it answers, or `nil`. Its `:message_id`, `:references` and
       `:thread` are used
@@ -212,6 +220,9 @@ defmodule Skillbook.Mail do
   @doc "Returns the account's own address, the sender of its mails."
   @callback address(Account.t()) :: {:ok, String.t()} | {:error, Exception.t()}
 
+  @doc "Whether the service sends to addresses with letters outside ASCII before the `@`."
+  @callback utf8?(Account.t()) :: {:ok, boolean()} | {:error, Exception.t()}
+
   @doc "The most bytes that the attachments of a mail may have together."
   @callback max_attachments(Account.t()) :: pos_integer()
 
@@ -255,6 +266,10 @@ defmodule Skillbook.Mail do
   @doc false
   @spec address(Account.t()) :: {:ok, String.t()} | {:error, Exception.t()}
   def address(account), do: adapter(account).address(account)
+
+  @doc false
+  @spec utf8?(Account.t()) :: {:ok, boolean()} | {:error, Exception.t()}
+  def utf8?(account), do: adapter(account).utf8?(account)
 
   @doc false
   @spec max_attachments(Account.t()) :: pos_integer()

@@ -12,6 +12,36 @@ defmodule Skillbook.MailConformance do
     quote do
       import Skillbook.MailConformance
 
+      test "recipients have names" do
+        {ann, bob} = people()
+        {:ok, address} = Mail.address(bob)
+        to = ~s("B, Bob" <#{address}>)
+        {_sent, summary} = deliver(ann, bob, to: [to])
+        assert [%{name: "B, Bob", address: ^address}] = summary.to
+      end
+
+      test "a mail that is attached is sent as it is, and a text with its character set" do
+        {ann, bob} = people()
+        raw = "From: Eve <eve@example.org>\r\nSubject: Inner\r\n\r\nHello\r\n"
+
+        files = [
+          %{name: "inner.eml", type: "message/rfc822", data: raw},
+          %{name: "latin.txt", type: "text/plain", charset: "iso-8859-1", data: "gr\xfc\xdfe"}
+        ]
+
+        {_sent, summary} = deliver(ann, bob, attachments: files)
+        {:ok, [message]} = Mail.read(bob, summary.id)
+        [inner, latin] = message.attachments
+        assert {inner.type, inner.name} == {"message/rfc822", "inner.eml"}
+        assert {:ok, %{data: data}} = Mail.attachment(bob, summary.id, inner.part)
+        # The service of Gmail in tests has other line ends.
+        assert data |> String.replace("\r\n", "\n") |> String.trim_trailing() ==
+                 raw |> String.replace("\r\n", "\n") |> String.trim_trailing()
+
+        assert {:ok, latin} = Mail.attachment(bob, summary.id, latin.part)
+        assert latin.data == "gr\xfc\xdfe"
+      end
+
       test "a mail arrives with its subject, its text and its attachments" do
         arrives(people())
       end

@@ -23,6 +23,7 @@ defmodule Skillbook.Connections.Library do
       imap_call(session, reference, command, milliseconds),
       imap_leave(session),
       smtp_send(reference, account, from, recipients, raw, milliseconds),
+      smtp_utf8(reference, account, milliseconds),
       ical_dates(rule, start, from, to, limit, milliseconds),
       xml_elements(xml)
     ]
@@ -61,6 +62,9 @@ defmodule Skillbook.Connections.Library do
   # Sends a mail. The message is `{reference, :ok}` or a failure.
   @spec smtp_send(reference(), map(), String.t(), [String.t()], binary(), non_neg_integer()) ::
           :ok
+
+  # Asks an SMTP server for SMTPUTF8. The message is `{reference, {:ok, boolean}}` or a failure.
+  @spec smtp_utf8(reference(), map(), non_neg_integer()) :: :ok
 
   # The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found within
   # some milliseconds, and whether there may be more. All are seconds since 1970 of local time.

@@ -10,6 +10,8 @@ defmodule Skillbook.MailError do
       * `:unsaved` - it was sent, and its copy could not be stored among the sent ones
       * `:too_large` - the attachments have more bytes together than the service takes
       * `:recipients` - there are more recipients than one mail may have
+      * `:international` - the service takes no addresses with letters outside ASCII before the
+        `@`
       * `:address` - the message to answer has no sender
       * `:reply_to` - the message to answer asks that answers go to somebody else than its sender
       * `:invalid` - a value cannot be written into a mail
@@ -18,7 +20,8 @@ defmodule Skillbook.MailError do
     * `:reason` - more about `:invalid`, `:unreadable` and `:library`, or `nil`
     * `:size`, `:limit` - bytes, for `:too_large`; numbers, for `:recipients`
     * `:id` - the message to answer, for `:address` and `:reply_to`
-    * `:addresses` - the sender and the other one, for `:reply_to`
+    * `:addresses` - the sender and the other one, for `:reply_to`; those that the service does
+      not take, for `:international`
 
   ## Examples
 
@@ -36,6 +39,7 @@ defmodule Skillbook.MailError do
             | :unsaved
             | :too_large
             | :recipients
+            | :international
             | :address
             | :reply_to
             | :invalid
@@ -71,6 +75,11 @@ defmodule Skillbook.MailError do
   def message(%{kind: :recipients} = error) do
     "the mail has #{error.size} recipients, and one mail takes at most #{error.limit}. Send " <>
       "it to a mailing list, or in several mails"
+  end
+
+  def message(%{kind: :international, addresses: addresses}) do
+    "the account's server takes no addresses with letters outside ASCII before the @: " <>
+      "#{Enum.map_join(addresses, ", ", &External.line(&1, 254))}. Ask for another address"
   end
 
   def message(%{kind: :address, id: id}) do

@@ -47,6 +47,9 @@ defmodule Skillbook.Mail.Gmail do
   def max_attachments(_account), do: @max_attachments
 
   @impl true
+  def utf8?(_account), do: {:ok, true}
+
+  @impl true
   def address(%{identity: address}) when is_binary(address), do: {:ok, address}
 
   def address(account) do

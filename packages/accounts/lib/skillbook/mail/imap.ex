@@ -35,6 +35,7 @@ defmodule Skillbook.Mail.IMAP do
 
   @behaviour Skillbook.Mail
 
+  alias Skillbook.Mail.Address
   alias Skillbook.Mail.IMAP.{Folders, Id, Labels, Messages, Search, Session}
   alias Skillbook.Mail.MIME
   alias Skillbook.{MailError, NotFoundError}
@@ -46,13 +47,20 @@ defmodule Skillbook.Mail.IMAP do
   def max_attachments(_account), do: @max_attachments
 
   @impl true
+  def utf8?(account), do: Session.run(account, "smtp.utf8", &Session.utf8?/1)
+
+  @impl true
   def address(account), do: {:ok, address_of(sender(account))}
 
-  # "Ann <ann@example.org>"
-  defp address_of(text) do
-    case Regex.run(~r/<([^<>]*)>\s*\z/, text) do
-      [_, address] -> address
-      nil -> text
+  defp address_of(text), do: Address.mailbox(text).address
+
+  # As SMTP takes it.
+  defp wire(text) do
+    address = address_of(text)
+
+    case Address.wire(address) do
+      {:ok, address} -> address
+      :error -> address
     end
   end
 
@@ -131,8 +139,8 @@ defmodule Skillbook.Mail.IMAP do
         folders = Folders.list(session)
         sent = Folders.ensure(session, folders, :sent)
         old = old_draft(session, folders, mail.draft)
-        from = address_of(sender(account))
-        recipients = for list <- [mail.to, mail.cc, mail.bcc], text <- list, do: address_of(text)
+        from = wire(sender(account))
+        recipients = for list <- [mail.to, mail.cc, mail.bcc], text <- list, do: wire(text)
 
         case Session.submit(session, from, Enum.uniq(recipients), raw) do
           :ok -> kept(session, sent, copy, mail, old)

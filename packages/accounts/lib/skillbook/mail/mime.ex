@@ -7,6 +7,7 @@ defmodule Skillbook.Mail.MIME do
   # may have hidden characters.
 
   alias Skillbook.Connections.Library
+  alias Skillbook.Mail.Address
   alias Skillbook.{Mail, MailError}
 
   @most_references 50
@@ -19,7 +20,7 @@ defmodule Skillbook.Mail.MIME do
     * `:text`, `:html` - its parts of plain text and of HTML, or `nil`. Parts that are no
       alternatives of each other are in both, if there are both
     * `:attachments` - `:part` is for `part/2`, `:size` is in bytes, and `:inline` is whether the
-      part is shown within the text
+      part is shown within the text. `:charset` is the known character set of a text
     * `:problems` - what is broken about it, in words
   """
   @type t :: %{
@@ -40,6 +41,7 @@ defmodule Skillbook.Mail.MIME do
               part: pos_integer(),
               name: String.t() | nil,
               type: String.t(),
+              charset: String.t() | nil,
               size: non_neg_integer(),
               inline: boolean()
             }
@@ -85,7 +87,7 @@ defmodule Skillbook.Mail.MIME do
       references: thread,
       text: mail.text,
       html: nil,
-      attachments: mail.attachments
+      attachments: Enum.map(mail.attachments, &Map.put_new(&1, :charset, nil))
     }
 
     call(:invalid, fn ->
@@ -143,16 +145,15 @@ defmodule Skillbook.Mail.MIME do
 
   defp id?(id), do: id =~ ~r/\A[!-;=?-~]{1,900}\z/
 
-  # `Ann <ann@example.com>` or an address.
+  # The domain is sent in ASCII.
   defp address(text) do
-    case Regex.run(~r/\A\s*(.*?)\s*<([^<>]*)>\s*\z/su, text) do
-      [_, name, address] -> %{name: name(name), address: String.trim(address)}
-      nil -> %{name: nil, address: String.trim(text)}
+    mailbox = Address.mailbox(text)
+
+    case Address.wire(mailbox.address) do
+      {:ok, address} -> %{mailbox | address: address}
+      :error -> mailbox
     end
   end
-
-  defp name(""), do: nil
-  defp name(name), do: Regex.replace(~r/\A"(.*)"\z/s, name, "\\1")
 
   defp call(kind, fun) do
     with :ok <- loaded(), {:error, reason} <- fun.() do

@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.EmailTest do
   alias Skillbook.Handlers.Email
   alias Skillbook.{Command, Extractor, Flags, View}
   alias Skillbook.Test.Connections, as: Accounts
-  alias Skillbook.Test.{GoogleVendor, Services}
+  alias Skillbook.Test.{GoogleVendor, MailScript, MailServer, Services}
 
   doctest Email.Show
   doctest Skillbook.MailError
@@ -424,6 +424,78 @@ defmodule Skillbook.Handlers.EmailTest do
       assert [%{"thread" => "m2"} = mail] = sent(test)
       assert header(mail, "in-reply-to") == ["<q1@example.com>"]
     end
+  end
+
+  describe "recipients" do
+    test "have names, in quotes or in words of their own, and come in lists" do
+      test = start()
+      names = ~s("Bob B <bob@example.com>, 'A' <ann@example.com>")
+
+      line = ~s(email.send --to #{names} --cc Kim K <kim@example.org> --subject Hi --body Hi)
+
+      assert run(test, line) ==
+               "Sent to Bob B <bob@example.com>, 'A' <ann@example.com>; " <>
+                 "cc Kim K <kim@example.org>. Its id is m1."
+
+      assert [mail] = sent(test)
+      assert header(mail, "cc") == ["Kim K <kim@example.org>"]
+    end
+
+    test "that are none are errors" do
+      test = start()
+
+      for to <- ["bob", ~s("Bob <bob>"), ~s("bob@example.com eve"), "a@b@c.com"] do
+        assert run(test, "email.send --to #{to} --subject Hi --body Hi") =~ ~r/\Aerror: .*--to/
+      end
+
+      refute_received {:asked, _}
+    end
+
+    # The account's server that sends has no SMTPUTF8.
+    test "that the server cannot take are an error before anybody is asked" do
+      settings = MailServer.settings()
+      steps = MailScript.submission()
+      place = [host: "localhost", port: MailScript.start(List.duplicate([:tls | steps], 2))]
+
+      post = [
+        vendor: :imap,
+        host: "localhost",
+        port: settings.imaps,
+        username: MailServer.address("ann"),
+        password: fn -> settings.password end,
+        cacertfile: settings.cacertfile,
+        smtp: place
+      ]
+
+      test = start([], book: [connections: [post: post]])
+      line = "email.send --to jürgen@bücher.example --subject Hi --body Hi"
+
+      assert run(test, line) ==
+               "error: the account's server takes no addresses with letters outside ASCII " <>
+                 "before the @: \"jürgen@bücher.example\". Ask for another address"
+
+      refute_received {:asked, _}
+    end
+  end
+
+  test "a mail in a mail is shown with its headers, its text and its files" do
+    {:ok, mail} =
+      Skillbook.Mail.MIME.parse(
+        "From: Eve <eve@example.org>\r\nTo: ann@example.com\r\nSubject: Inner\r\n" <>
+          "Date: Mon, 16 Feb 2026 09:12:00 +0000\r\n" <>
+          "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nHello\r\n" <>
+          "--b\r\nContent-Type: text/csv; name=a.csv\r\n\r\n1\r\n--b--\r\n"
+      )
+
+    assert Email.Show.attached(mail) == """
+           From: Eve <eve@example.org>
+           To: ann@example.com
+           Date: 2026-02-16 09:12 UTC
+           Subject: Inner
+
+           Hello
+           Attachment: a.csv\
+           """
   end
 
   describe "email.draft" do

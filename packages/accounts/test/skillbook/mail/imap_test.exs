@@ -44,6 +44,35 @@ defmodule Skillbook.Mail.IMAPTest do
       end
     end
 
+    test "with the wrong encryption names the right one within two seconds" do
+      settings = MailServer.settings()
+      late = "the port begins without encryption; write tls: :starttls"
+      early = "the port is encrypted from the start; write tls: :implicit"
+
+      for {options, hint} <- [
+            {[port: settings.imap], late},
+            {[port: settings.imaps, tls: :starttls], early},
+            {[smtp: [port: settings.smtp]], late},
+            {[smtp: [port: settings.smtps, tls: :starttls]], early}
+          ] do
+        account = account("ann", options)
+        mail = mail(to: [MailServer.address("bob")])
+        {time, {:error, error}} = :timer.tc(fn -> IMAP.send(account, mail) end)
+
+        assert {error.kind, error.hint} ==
+                 {:connection, hint <> "; the account's settings have to be mended"}
+
+        assert {options, time < 2_500_000} == {options, true}
+      end
+    end
+
+    test "asks the server that sends whether it takes addresses outside ASCII" do
+      # Postfix does, the script does not.
+      assert IMAP.utf8?(account("ann")) == {:ok, true}
+      place = [host: "localhost", port: MailScript.start([[:tls | MailScript.submission()]])]
+      assert IMAP.utf8?(account("ann", smtp: place)) == {:ok, false}
+    end
+
     test "fails with a wrong password or token, for each protocol, without showing it" do
       good = MailServer.settings().password
       password = fn -> "wrong-" <> good end

@@ -299,7 +299,7 @@ defmodule Skillbook.Mail.LyingServersTest do
             {Enum.take(submission, 8) ++ [{:send, "334 x\r\n"}, :silent], :bad_answer},
             {Enum.take(submission, 8) ++ [{:send, "250-x\r\n554 x\r\n"}, :silent], :bad_answer},
             {no_consent ++ [:silent], :bad_answer},
-            {submission ++ @consent ++ [:data, {:send, "421 4.3.2 going\r\n"}], :invalid},
+            {submission ++ @consent ++ [:data, {:send, "421 4.3.2 going\r\n"}], :rate_limited},
             {submission ++ @consent ++ [:data, {:send, "354 go\r\n"}, :silent], :unclear},
             {submission ++ @consent ++ [:data, {:send, "250-ok\r\n554 no\r\n"}, :silent],
              :unclear},
@@ -313,11 +313,27 @@ defmodule Skillbook.Mail.LyingServersTest do
       # The answer may be lost with the connection that ends in the middle of the text.
       for steps <- [[{:send, "421 going\r\n"}], [{:read, ""}, {:send, "421 going\r\n"}]] do
         {_time, {:error, error}} = send_mail(submission ++ @consent ++ steps)
-        assert error.kind in [:invalid, :unclear]
+        assert error.kind in [:rate_limited, :unclear]
       end
 
       # The lines of a mail were not sent as commands.
       refute_receive {:unexpected, "RSET" <> _}, 10
+    end
+
+    # {the steps, the reason to try again}
+    test "that refuses a mail for now is tried again later" do
+      submission = MailScript.submission()
+      recipient = "it refused the recipient bob@example.org for now; try again later"
+
+      for {steps, hint} <- [
+            {Enum.take(submission, 6) ++ [{:send, "451 4.7.1 greylisted\r\n"}], nil},
+            {Enum.take(submission, 8) ++ [{:send, "451 4.7.1 greylisted\r\n"}], recipient},
+            {submission ++ @consent ++ [:data, {:send, "452 4.3.1 full\r\n"}], nil}
+          ] do
+        {_time, {:error, error}} = send_mail(steps)
+        assert {error.kind, error.hint, error.unclear} == {:rate_limited, hint, false}
+        assert Exception.message(error) =~ "try again later"
+      end
     end
 
     test "that drips does not outlast the time" do

@@ -54,7 +54,14 @@ defmodule Skillbook.Mail.MIMETest do
              text: "**Hello**",
              html: "<p><strong>Hello</strong></p>\n",
              attachments: [
-               %{part: 4, name: "Ä.bin", type: "application/x-a", size: 4, inline: false}
+               %{
+                 part: 4,
+                 name: "Ä.bin",
+                 type: "application/x-a",
+                 size: 4,
+                 charset: nil,
+                 inline: false
+               }
              ],
              problems: []
            }
@@ -87,14 +94,26 @@ defmodule Skillbook.Mail.MIMETest do
     assert read.in_reply_to == ["80@example.com"]
   end
 
+  test "names are encoded, and domains are sent in ASCII" do
+    to = [~s("B, Bob" <bob@example.com>), "Jürgen <jürgen@bücher.example>"]
+    {:ok, raw} = MIME.build(mail(%{to: to}))
+    assert raw =~ "jürgen@xn--bcher-kva.example"
+    {:ok, read} = MIME.parse(raw)
+
+    assert read.to == [
+             %{name: "B, Bob", address: "bob@example.com"},
+             %{name: "Jürgen", address: "jürgen@xn--bcher-kva.example"}
+           ]
+  end
+
   test "values that could begin another header are errors" do
     for {fields, message} <- [
           {%{subject: "a\nBcc: eve@example.com"},
            "the mail cannot be written: expected one line without control characters as " <>
              ~S(subject, got: "a\nBcc: eve@example.com")},
           {%{to: ["bob"]},
-           "the mail cannot be written: expected an address such as \"ann@example.com\", in " <>
-             ~S(ASCII, as to, got: "bob")},
+           "the mail cannot be written: expected an address such as \"ann@example.com\" as " <>
+             ~S(to, got: "bob")},
           {%{to: ["Bob\r\nX: y <bob@example.com>"]},
            "the mail cannot be written: expected one line without control characters as a " <>
              ~S(name in to, got: "Bob\r\nX: y")},

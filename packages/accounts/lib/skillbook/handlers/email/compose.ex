@@ -5,7 +5,8 @@ defmodule Skillbook.Handlers.Email.Compose do
   alias Skillbook.Connections.Account
   alias Skillbook.Handlers.Email.Attachments
   alias Skillbook.Support.{Hidden, JSON, UntilError}
-  alias Skillbook.{Command, Context, Flags, Mail, MailError}
+  alias Skillbook.Mail.Address
+  alias Skillbook.{Command, Connections, Context, FlagError, Flags, Mail, MailError}
 
   @addresses ~w(to cc bcc)
   # Flags that `email.send` takes, in the order of its page.
@@ -24,7 +25,7 @@ defmodule Skillbook.Handlers.Email.Compose do
        %{
          to: to,
          cc: cc,
-         bcc: (flags["bcc"] || []) -- (to ++ cc),
+         bcc: without(flags["bcc"] || [], to ++ cc),
          subject: subject,
          text: flags["body"],
          attachments: files,
@@ -36,11 +37,15 @@ defmodule Skillbook.Handlers.Email.Compose do
     end
   end
 
-  @doc "Checks the flags of a mail as far as neither the account nor other mails are needed."
-  @spec check(Flags.t()) :: :ok | {:error, Exception.t()}
-  def check(flags) do
+  @doc """
+  Checks the flags of a mail as far as no other mails are needed. The server is asked only for an
+  address that not every server takes.
+  """
+  @spec check(Flags.t(), Context.t()) :: :ok | {:error, Exception.t()}
+  def check(flags, context) do
     with :ok <- check_all(flags),
-         {:ok, _flags} <- cast_all(flags, &(&1 != "me")),
+         {:ok, cast} <- cast_all(flags, &(&1 != "me")),
+         :ok <- international(cast, context),
          {:ok, _subject} <- if(flags["reply-to"], do: {:ok, ""}, else: subject(flags, nil)),
          do: :ok
   end
@@ -72,9 +77,46 @@ defmodule Skillbook.Handlers.Email.Compose do
     UntilError.reduce(@addresses, flags, fn name, flags ->
       case flags[name] |> List.wrap() |> Enum.filter(wanted?) do
         [] -> {:ok, flags}
-        addresses -> flags |> Map.put(name, addresses) |> Flags.cast_emails(name)
+        values -> cast(flags, name, values)
       end
     end)
+  end
+
+  # A name may stand before its address in words of its own.
+  defp cast(flags, name, values) do
+    text = Enum.map_join(values, &if(&1 =~ "@", do: &1 <> ", ", else: &1 <> " "))
+
+    case Address.list(text) do
+      {:ok, mailboxes} ->
+        {:ok, Map.put(flags, name, mailboxes |> Enum.map(&Address.text/1) |> Enum.uniq())}
+
+      :error ->
+        with {:ok, _} <- flags |> Map.put(name, values) |> Flags.cast_emails(name),
+             do: FlagError.invalid(name, hd(values), "e-mail addresses", "bob@example.com")
+    end
+  end
+
+  # Letters outside ASCII before the @ need a server with SMTPUTF8 (RFC 6531).
+  defp international(flags, context) do
+    texts = for name <- @addresses, text <- flags[name] || [], text != "me", do: text
+
+    case for text <- texts,
+             %{address: one} = Address.mailbox(text),
+             Address.international?(one),
+             do: one do
+      [] ->
+        :ok
+
+      addresses ->
+        with {:ok, account} <- Connections.account(context, :mail),
+             {:ok, false} <- Mail.utf8?(account),
+             do: {:error, %MailError{kind: :international, addresses: addresses}},
+             else:
+               (
+                 {:ok, true} -> :ok
+                 error -> error
+               )
+    end
   end
 
   # Only drafts take recipients from the mail that they answer: the page of `email.send` requires
@@ -86,7 +128,14 @@ defmodule Skillbook.Handlers.Email.Compose do
   defp recipients(account, flags, reply) do
     with {:ok, to} <- answered(flags["to"], reply),
          {:ok, others} <- others(account, flags["all"], reply),
-         do: {:ok, to, Enum.uniq((flags["cc"] || []) ++ others) -- to}
+         do: {:ok, to, without((flags["cc"] || []) ++ others, to)}
+  end
+
+  # By their addresses, each once.
+  defp without(texts, others) do
+    address = &Address.mailbox(&1).address
+    known = MapSet.new(others, address)
+    texts |> Enum.uniq_by(address) |> Enum.reject(&(address.(&1) in known))
   end
 
   defp answered([_ | _] = to, _reply), do: {:ok, to}
@@ -106,7 +155,7 @@ defmodule Skillbook.Handlers.Email.Compose do
   end
 
   # An address of a stranger that is none could look like another one, or like words of ours.
-  defp address?(text), do: match?({:ok, _}, Flags.cast_emails(%{"to" => text}, "to"))
+  defp address?(text), do: Address.valid?(text)
 
   defp same?(%{address: a}, %{address: b}), do: String.downcase(a) == String.downcase(b)
 

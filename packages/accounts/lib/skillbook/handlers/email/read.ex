@@ -137,9 +137,20 @@ defmodule Skillbook.Handlers.Email.Read do
     "#{type}, #{Show.size(size)}"
   end
 
-  # HTML as mails are read; PDF and office files by the program for documents.
+  # Mails and HTML as mails are read; PDF and office files by the program for documents.
+  defp file_text(%{type: type, data: data}, _account)
+       when type in ["message/rfc822", "message/global"] do
+    with {:ok, mail} <- MIME.parse(data), do: {:ok, Show.attached(mail)}
+  end
+
   defp file_text(%{type: "text/html" <> _} = file, _account) do
-    with {:ok, %{text: text}} <- MIME.html_text(MIME.decode(file.data, "utf-8")), do: {:ok, text}
+    html = MIME.decode(file.data, file[:charset] || "utf-8")
+    with {:ok, %{text: text}} <- MIME.html_text(html), do: {:ok, text}
+  end
+
+  defp file_text(%{charset: charset} = file, account) do
+    file = %{file | data: MIME.decode(file.data, charset)}
+    Drive.Text.read(file, account.deadline)
   end
 
   defp file_text(file, account), do: Drive.Text.read(file, account.deadline)

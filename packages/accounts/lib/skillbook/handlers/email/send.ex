@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Email.Send do
   alias Skillbook.Handlers.Email.{Compose, Show}
 
   @impl true
-  def check(flags, _context), do: Compose.check(flags)
+  def check(flags, context), do: Compose.check(flags, context)
 
   @impl true
   def execute(flags, context) do

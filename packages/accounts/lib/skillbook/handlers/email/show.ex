@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.Email.Show do
   @moduledoc false
   # Mails in words, for the results of `email.*`. Texts of strangers pass `External` here.
 
-  alias Skillbook.Mail.MIME
+  alias Skillbook.Mail.{Address, MIME}
   alias Skillbook.Support.External
 
   # A thousand recipients of a mail are of no use to a model.
@@ -89,6 +89,35 @@ defmodule Skillbook.Handlers.Email.Show do
     text = Enum.join(text, "\n\n")
     {if(options[:quotes], do: text, else: fold(text)), Enum.uniq(notes)}
   end
+
+  @doc "A mail that is attached to another one, as it was written by a stranger."
+  def attached(mail) do
+    date = mail.date && DateTime.from_unix!(mail.date)
+
+    heads =
+      for {name, value} <- [
+            {"From", mail.from |> boxes()},
+            {"To", mail.to |> boxes()},
+            {"Cc", mail.cc |> boxes()},
+            {"Date", date && time(date)},
+            {"Subject", mail.subject}
+          ],
+          value not in [nil, ""],
+          do: "#{name}: #{value}"
+
+    body =
+      case mail do
+        %{text: text} when is_binary(text) -> text
+        %{html: html} when is_binary(html) -> html |> html() |> elem(0)
+        _none -> "(no text)"
+      end
+
+    files = for file <- mail.attachments, do: "Attachment: #{file.name || file.type}"
+    Enum.join(heads ++ ["", body] ++ files, "\n")
+  end
+
+  defp boxes(boxes),
+    do: boxes |> Enum.take(@max_addresses) |> Enum.map_join(", ", &Address.text/1)
 
   defp part({:plain, text}, _html?), do: {unwind(text), []}
   defp part({:html, html}, _html?), do: html(html)

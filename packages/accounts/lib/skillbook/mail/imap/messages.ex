@@ -301,7 +301,8 @@ defmodule Skillbook.Mail.IMAP.Messages do
     with {number, ""} <- Number.integer(part),
          %{} = found <- Enum.find(parsed(raw).attachments, &(&1.part == number)),
          {:ok, data} <- MIME.part(raw, number) do
-      found |> listed() |> Map.take([:name, :type]) |> Map.put(:data, data)
+      file = found |> listed() |> Map.take([:name, :type]) |> Map.put(:data, data)
+      if found.charset, do: Map.put(file, :charset, found.charset), else: file
     else
       _none ->
         find = "email.read #{id}"

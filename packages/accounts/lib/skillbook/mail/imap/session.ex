@@ -160,6 +160,19 @@ defmodule Skillbook.Mail.IMAP.Session do
     end
   end
 
+  @doc "Whether the SMTP server takes addresses with letters outside ASCII before the `@`."
+  @spec utf8?(t()) :: boolean()
+  def utf8?(%{account: account} = session) do
+    reference = make_ref()
+    server = smtp(account, session.token)
+    native(fn -> Library.smtp_utf8(reference, server, Account.time_left(account)) end)
+
+    case answer(reference) do
+      {:ok, takes?} -> takes?
+      {:error, kind, text, said} -> fail(failure(account, session.token, kind, text, said))
+    end
+  end
+
   # The library answers before the limit that it was given.
   defp answer(reference) do
     receive do
@@ -214,6 +227,10 @@ defmodule Skillbook.Mail.IMAP.Session do
 
       :refused ->
         error(account, :invalid, reason: said, hint: if(text != "", do: text))
+
+      :later ->
+        hint = if text != "", do: "#{text} for now; try again later"
+        error(account, :rate_limited, reason: said, hint: hint)
 
       :request ->
         error(account, :invalid, hint: text)
