@@ -94,8 +94,9 @@ defmodule Skillbook.Agent do
       they are `:estimated`
     * `{:result, result}` - the result of a command, a `Skillbook.Result`
     * `{:incomplete, lines}` - the commands of an unclosed block, which do not run
-    * `{:note, text}` - the model is told that text which looks like commands did not run, or that
-      it repeats commands whose results are the same
+    * `{:note, text}` - the model is told that text which looks like commands did not run
+    * `{:repeated, text}` - the model is told that it repeats commands whose results are the same
+    * `{:invalid_output, text}` - the model is told that its answer does not match `:output`
     * `{:empty, text}` - the model is told that its reply was empty
     * `{:cut_off, reason}` - the reply is incomplete: `:length`, it reached its limit of tokens;
       `:filtered`, the server withheld the rest; `:broken`, the connection broke

@@ -381,7 +381,7 @@ defmodule Skillbook.AgentTest do
           "else, or write your answer to the user: if your next reply gives nothing new, the " <>
           "run ends."
 
-      assert events(:note) == [told]
+      assert events(:repeated) == [told]
       assert [_, _, _, fourth] = asked()
       assert last(fourth) =~ told
     end

@@ -146,7 +146,7 @@ defmodule Skillbook.Agent.Commands do
   @spec add_circle(State.t()) :: State.t()
   def add_circle(%{repeats: repeats} = state) do
     if repeats == circle(state) do
-      State.emit(state, {:note, @circle})
+      State.emit(state, {:repeated, @circle})
       State.add_message(state, :note, @circle)
     else
       state

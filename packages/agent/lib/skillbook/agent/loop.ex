@@ -332,7 +332,7 @@ defmodule Skillbook.Agent.Loop do
         state |> State.emit_transcript() |> finish(:invalid_output, error)
 
       {:error, error} ->
-        note(%{state | repaired: true, empty: false}, :note, Output.repair(error))
+        note(%{state | repaired: true, empty: false}, :invalid_output, Output.repair(error))
     end
   end
 

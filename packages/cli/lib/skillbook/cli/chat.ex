@@ -224,7 +224,9 @@ defmodule Skillbook.CLI.Chat do
   end
 
   defp ending(%{status: :empty}), do: "stopped: the model answers with nothing"
-  defp ending(%{status: :stuck}), do: "stopped: the model repeats a command that fails"
+  defp ending(%{status: :stuck}), do: "stopped: the model repeats commands with the same results"
+  defp ending(%{status: :refused, text: text}), do: "refused: #{text}"
+  defp ending(%{status: :over_budget, error: error}), do: Exception.message(error)
   defp ending(%{status: status}), do: "stopped: #{status} is reached"
 
   defp advice(%{kind: :connection}, flags),

@@ -88,6 +88,9 @@ defmodule Skillbook.CLI.Chat.Screen do
         "the reply has commands outside a cmd block; the model is told that they did not run"
       )
 
+  defp show_event(screen, {:repeated, _text}),
+    do: note(screen, :yellow, "the replies repeat the same commands; the model is told")
+
   defp show_event(screen, {:empty, _text}),
     do: note(screen, :yellow, "the reply is empty; the model is asked again")
 
