@@ -56,6 +56,37 @@ defmodule Skillbook.Embedding.Indexer do
     if Book.fetch!(book).embedder, do: GenServer.call(name(book), :progress)
   end
 
+  @doc """
+  Waits until all texts of a book have a vector, except those that the embedder refuses. Documents
+  that were written before the call are among them.
+
+  Returns the error of the embedder or the database if one fails. Meanwhile the function gets the
+  progress. The book has an embedder.
+  """
+  @spec await(atom(), (progress() -> term())) :: :ok | {:error, Exception.t()}
+  def await(book, fun) do
+    # In a process of its own, since the caller may have subscribed too.
+    Task.await(
+      Task.async(fn ->
+        :ok = Watcher.subscribe(book)
+        %{ref: ref} = Task.async(fn -> GenServer.call(name(book), :await, :infinity) end)
+        await_answer(ref, fun)
+      end),
+      :infinity
+    )
+  end
+
+  defp await_answer(ref, fun) do
+    receive do
+      {^ref, result} ->
+        result
+
+      {:skillbook_embedding, _book, progress} ->
+        fun.(progress)
+        await_answer(ref, fun)
+    end
+  end
+
   @doc "Looks for texts without a vector."
   @spec refresh(atom()) :: :ok
   def refresh(book), do: GenServer.cast(name(book), :refresh)
@@ -75,6 +106,9 @@ defmodule Skillbook.Embedding.Indexer do
       # The task that embeds, and whether texts have changed since it began.
       task: nil,
       changed: false,
+      # Callers of `await/2`: for the end of this task, and for that of the next one.
+      waiting: [],
+      later: [],
       # The pause after the last failure.
       pause: nil,
       # Digests of texts that the embedder refuses.
@@ -92,6 +126,15 @@ defmodule Skillbook.Embedding.Indexer do
 
   @impl true
   def handle_call(:progress, _from, state), do: {:reply, state.progress, state}
+
+  def handle_call(:await, from, %{task: nil, pause: nil} = state),
+    do: {:noreply, begin(%{state | waiting: [from]})}
+
+  # The task may have looked for texts before they were written.
+  def handle_call(:await, from, %{pause: nil} = state),
+    do: {:noreply, %{state | changed: true, later: [from | state.later]}}
+
+  def handle_call(:await, _from, state), do: {:reply, {:error, state.progress.error}, state}
 
   @impl true
   def handle_cast(:refresh, state), do: {:noreply, changed(state)}
@@ -162,6 +205,8 @@ defmodule Skillbook.Embedding.Indexer do
 
   defp ended(state, :ok) do
     state = if state.pause, do: recovered(state), else: state
+    for from <- state.waiting, do: GenServer.reply(from, :ok)
+    state = %{state | waiting: state.later, later: []}
     if state.changed, do: begin(state), else: state
   end
 
@@ -182,6 +227,8 @@ defmodule Skillbook.Embedding.Indexer do
     measurements = %{delay: System.convert_time_unit(wait, :millisecond, :native)}
     Telemetry.event([:skillbook, :embedding, :retry], measurements, metadata)
     Process.send_after(self(), :retry, wait)
+    for from <- state.waiting ++ state.later, do: GenServer.reply(from, {:error, error})
+    state = %{state | waiting: [], later: []}
     publish(%{state | pause: pause, progress: %{state.progress | error: error}})
   end
 

@@ -52,7 +52,7 @@ defmodule Skillbook.CLI.Session do
         try do
           Client.await(@name)
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name), shown)
-          with :ok <- index(vaults), :ok <- embed(options.embedder, mode), do: fun.(@name)
+          with :ok <- index(vaults), :ok <- embed(options.embedder, mode, vaults), do: fun.(@name)
         after
           stop(pid)
         end
@@ -204,20 +204,27 @@ defmodule Skillbook.CLI.Session do
 
   # A single command waits for the vectors, so that it always has the same result. In a
   # conversation searches use those that are there.
-  defp embed(embedder, mode) do
+  defp embed(embedder, mode, vaults) do
     if embedder != nil and waits?(mode) do
-      view = Skillbook.View.all(@name)
-      result = Embedding.Entries.await(view, &progress("skills embedded", &1))
+      {texts, result} = embedded(vaults)
       Terminal.clear_progress()
 
       with {:error, error} <- result do
-        Terminal.complain(["the skills cannot be embedded: ", reason(error)])
+        Terminal.complain(["the #{texts} cannot be embedded: ", reason(error)])
         3
       end
     else
       :ok
     end
   end
+
+  defp embedded([]) do
+    view = Skillbook.View.all(@name)
+    {"skills", Embedding.Entries.await(view, &progress("skills embedded", &1))}
+  end
+
+  defp embedded(_vaults),
+    do: {"texts", Embedding.Indexer.await(@name, &progress("texts embedded", &1))}
 
   defp waits?(mode), do: mode in [:read, :write] or match?({:decide, _agent}, mode)
 

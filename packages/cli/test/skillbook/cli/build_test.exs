@@ -122,6 +122,8 @@ defmodule Skillbook.CLI.BuildTest do
           {["-h"], all},
           {["help"], all},
           {["help", "connect"], connect},
+          {["help", "help"], all},
+          {["--dir", "x", "--help"], all},
           {["connect", "--help"], connect},
           {["--dir", "x", "connect", "--port", "1", "-h"], connect},
           {["--version"], "skillbook 1.2.3\n"},
@@ -129,6 +131,11 @@ defmodule Skillbook.CLI.BuildTest do
         ] do
       assert {args, call(folder, "skillbook", args)} == {args, {[], output, 0}}
     end
+
+    unknown = "skillbook: unknown command `rnu`\nSee: skillbook --help\n"
+
+    for args <- [["rnu", "--help"], ["help", "rnu"], ["--dir", "x", "rnu", "a", "-h"]],
+        do: assert({args, call(folder, "skillbook", args)} == {args, {[], unknown, 2}})
 
     assert {[_, _, _], _, 0} = call(folder, "skillbook", ["connect", "--", "-h"])
   end

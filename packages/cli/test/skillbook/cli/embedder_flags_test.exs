@@ -58,6 +58,28 @@ defmodule Skillbook.CLI.EmbedderFlagsTest do
     assert output =~ ~r/\Aweather  skill  /
   end
 
+  # The first search too: it waits until the notes are indexed and have vectors.
+  test "search finds notes of a vault that share no word", %{options: options, tmp_dir: folder} do
+    notes = Path.join(folder, "notes")
+    File.mkdir_p!(notes)
+    File.write!(Path.join(notes, "cats.md"), "# Felines\n\nCats purr when they are content.\n")
+    File.write!(Path.join(notes, "money.md"), "# Budget\n\nExpenses of the office.\n")
+    search = ["search", "happy kittens", "--vault", notes]
+    assert {"", 1, errors} = run(options, search)
+    assert errors =~ "no note found"
+    File.write!(Path.join(notes, "food.md"), "# Cooking\n\nBoil pasta in salted water.\n")
+
+    for _time <- 1..2 do
+      assert {output, 0, ""} = run(options, search ++ ["--embedder", TestModel.folder!()])
+      assert output =~ ~r/\Acats\.md  Felines  /
+    end
+
+    server = ["--embedder", "http://127.0.0.1:1", "--embedder-model", "m"]
+    File.write!(Path.join(notes, "new.md"), "# New\n")
+    assert {"", 3, errors} = run(options, search ++ server)
+    assert errors =~ "skillbook: the texts cannot be embedded: "
+  end
+
   test "vectors are kept in the database, and read from it", %{options: options} = context do
     args = ["test", "--embedder", TestModel.folder!()]
     assert {_output, 0, ""} = run(options, args)
