@@ -38,6 +38,8 @@ defmodule Skillbook.Connections.Google do
     "email.read" => @read_mail,
     "email.draft" => @write_mail,
     "email.send" => ["#{@gmail}send" | @write_mail],
+    # It also reads the mail.
+    "email.forward" => ["#{@gmail}modify", @mail],
     "email.label" => ["#{@gmail}modify", @mail],
     "email.archive" => ["#{@gmail}modify", @mail],
     "email.delete" => ["#{@gmail}modify", @mail],

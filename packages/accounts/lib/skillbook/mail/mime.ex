@@ -67,8 +67,9 @@ defmodule Skillbook.Mail.MIME do
   def part(raw, number), do: call(:unreadable, fn -> Library.mime_part(raw, number) end)
 
   @doc """
-  Writes a mail: its text in Markdown as plain text and as HTML, and the attachments. `:from` is
-  an address or `nil`. Values that could begin another header are errors.
+  Writes a mail: its text in Markdown as plain text and as HTML, below it a text that is sent on
+  (`:forwarded`, optional), and the attachments. `:from` is an address or `nil`. Values that could
+  begin another header are errors.
   """
   @spec build(map()) :: {:ok, binary()} | {:error, MailError.t()}
   def build(mail) do
@@ -85,14 +86,28 @@ defmodule Skillbook.Mail.MIME do
       message_id: mail.message_id,
       in_reply_to: replied,
       references: thread,
-      text: mail.text,
+      text: Enum.join([mail.text | List.wrap(mail[:forwarded])], "\n\n"),
       html: nil,
       attachments: Enum.map(mail.attachments, &Map.put_new(&1, :charset, nil))
     }
 
     call(:invalid, fn ->
-      Library.mime_build(%{fields | html: Library.markdown_html(mail.text)})
+      html = Library.markdown_html(mail.text)
+      Library.mime_build(%{fields | html: html <> forwarded_html(mail[:forwarded])})
     end)
+  end
+
+  # A stranger's text is no Markdown.
+  defp forwarded_html(nil), do: ""
+
+  defp forwarded_html(text) do
+    escaped =
+      text
+      |> String.replace("&", "&amp;")
+      |> String.replace("<", "&lt;")
+      |> String.replace(">", "&gt;")
+
+    ~s(<hr>\n<pre style="white-space: pre-wrap">#{escaped}</pre>\n)
   end
 
   @doc """

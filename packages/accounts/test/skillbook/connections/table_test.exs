@@ -62,6 +62,8 @@ defmodule Skillbook.Connections.TableTest do
     {"email.delete", ["email.delete m1"], nil},
     {"email.draft", ["email.draft --to bob@example.com --subject Plan --body Hi"],
      {"gmail.drafts", [user: @ann], "Plan"}},
+    {"email.forward", ["email.forward m1 --to bob@example.com"],
+     {"gmail.messages", [user: @ann, q: "in:sent"], "Fwd: Numbers"}},
     {"email.label", ["email.label m1 --add starred", "email.label m1 --add Work --create"], nil},
     {"email.read", ["email.read m1", "email.read m1 --attachment 1"], nil},
     {"email.search", ["email.search --unread --after yesterday --limit 5"], nil},

@@ -71,6 +71,7 @@ defmodule Skillbook.Handlers.EmailTest do
                {"email.archive", :write, nil},
                {"email.delete", :write, :required},
                {"email.draft", :write, nil},
+               {"email.forward", :write, :required},
                {"email.label", :write, nil},
                {"email.read", :read, nil},
                {"email.search", :read, nil},
@@ -423,6 +424,49 @@ defmodule Skillbook.Handlers.EmailTest do
       # Gmail begins a conversation for another subject.
       assert [%{"thread" => "m2"} = mail] = sent(test)
       assert header(mail, "in-reply-to") == ["<q1@example.com>"]
+    end
+  end
+
+  describe "email.forward" do
+    test "sends a mail on with its text and its attachments" do
+      mail =
+        mail(
+          subject: "Invoice",
+          to: "ann@example.com",
+          text: "See *below*.\n<b>",
+          attachments: [%{name: "a.csv", type: "text/csv", data: "1,2"}]
+        )
+
+      test = start([mail])
+      line = "email.forward m1 --to Kim K <kim@example.org> --body \"Please *pay* this.\""
+
+      assert run(test, line) ==
+               "Sent with 1 attachment to Kim K <kim@example.org>. Its id is m2."
+
+      assert_receive {:asked, ^line}
+      assert [mail] = sent(test)
+      assert header(mail, "subject") == ["Fwd: Invoice"]
+
+      assert text(mail) == """
+             Please *pay* this.
+
+             ---------- Forwarded message ----------
+             From: Bob <bob@example.com>
+             To: ann@example.com
+             Date: 2026-02-16 09:12 UTC
+             Subject: Invoice
+
+             See *below*.
+             <b>\
+             """
+
+      # A stranger's text is no Markdown and no HTML.
+      assert mail["html"] =~ "<em>pay</em>"
+      assert mail["html"] =~ "See *below*.\r\n&lt;b&gt;</pre>"
+    end
+
+    test "of an unknown mail is an error" do
+      assert run(start(), "email.forward m9 --to bob@example.com") =~ "error: "
     end
   end
 

@@ -26,6 +26,17 @@ defmodule Skillbook.Handlers.Email.Attachments do
     with {:ok, {files, _size}} <- result, do: {:ok, Enum.reverse(files)}
   end
 
+  @doc "Fetches the attachments of a mail."
+  @spec of_mail(Account.t(), Mail.message()) :: {:ok, [Mail.file()]} | {:error, Exception.t()}
+  def of_mail(account, %{id: id, attachments: files}) do
+    limit = Mail.max_attachments(account)
+    size = files |> Enum.map(& &1.size) |> Enum.sum()
+
+    if size > limit,
+      do: too_large(size, limit),
+      else: UntilError.map(files, &Mail.attachment(account, id, &1.part))
+  end
+
   defp file(account, "mail:" <> place = name, _context, _limit) do
     case String.split(place, "/", parts: 2) do
       [id, part] -> Mail.attachment(account, id, part)

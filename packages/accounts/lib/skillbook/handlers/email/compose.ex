@@ -3,10 +3,20 @@ defmodule Skillbook.Handlers.Email.Compose do
   # The mail that `email.send` and `email.draft` describe by the same flags.
 
   alias Skillbook.Connections.Account
-  alias Skillbook.Handlers.Email.Attachments
+  alias Skillbook.Handlers.Email.{Attachments, Show}
   alias Skillbook.Support.{Hidden, JSON, UntilError}
   alias Skillbook.Mail.Address
-  alias Skillbook.{Command, Connections, Context, FlagError, Flags, Mail, MailError}
+
+  alias Skillbook.{
+    Command,
+    Connections,
+    Context,
+    FlagError,
+    Flags,
+    Mail,
+    MailError,
+    NotFoundError
+  }
 
   @addresses ~w(to cc bcc)
   # Flags that `email.send` takes, in the order of its page.
@@ -37,6 +47,41 @@ defmodule Skillbook.Handlers.Email.Compose do
     end
   end
 
+  @doc "Returns a mail that sends another one on, with its attachments."
+  @spec forward(Account.t(), Flags.t(), Context.t()) ::
+          {:ok, Mail.mail()} | {:error, Exception.t()}
+  def forward(account, %{"id" => id} = flags, context) do
+    with {:ok, flags} <- cast_addresses(account, flags),
+         {:ok, to, cc} <- recipients(account, flags, nil),
+         {:ok, messages} <- Mail.read(account, id),
+         %{} = message <- Enum.find(messages, &(&1.id == id)) || missing(id),
+         {:ok, files} <- Attachments.of_mail(account, message) do
+      {:ok,
+       %{
+         to: to,
+         cc: cc,
+         bcc: without(flags["bcc"] || [], to ++ cc),
+         subject: "Fwd: " <> subject_of(message, ~r/\A(fwd?:\s*)+/i),
+         text: flags["body"] || "",
+         forwarded: Show.forwarded(message),
+         attachments: files,
+         reply: nil,
+         draft: nil,
+         message_id: message_id(account),
+         date: context.now
+       }}
+    end
+  end
+
+  defp missing(id),
+    do: {:error, %NotFoundError{kind: "mail", id: id, find: "email.search"}}
+
+  @doc "Checks the recipients of a mail as far as no other mails are needed."
+  @spec check_recipients(Flags.t(), Context.t()) :: :ok | {:error, Exception.t()}
+  def check_recipients(flags, context) do
+    with {:ok, cast} <- cast_all(flags, &(&1 != "me")), do: international(cast, context)
+  end
+
   @doc """
   Checks the flags of a mail as far as no other mails are needed. The server is asked only for an
   address that not every server takes.
@@ -44,8 +89,7 @@ defmodule Skillbook.Handlers.Email.Compose do
   @spec check(Flags.t(), Context.t()) :: :ok | {:error, Exception.t()}
   def check(flags, context) do
     with :ok <- check_all(flags),
-         {:ok, cast} <- cast_all(flags, &(&1 != "me")),
-         :ok <- international(cast, context),
+         :ok <- check_recipients(flags, context),
          {:ok, _subject} <- if(flags["reply-to"], do: {:ok, ""}, else: subject(flags, nil)),
          do: :ok
   end
@@ -179,9 +223,14 @@ defmodule Skillbook.Handlers.Email.Compose do
   defp subject(%{"subject" => subject}, _reply), do: {:ok, subject}
   defp subject(flags, nil), do: with(:ok <- Flags.require(flags, ["subject"]), do: {:ok, ""})
 
-  defp subject(_flags, reply) do
-    subject = reply.subject |> String.replace(~r/[\p{Cc}\p{Zl}\p{Zp}\s]+/u, " ") |> String.trim()
-    {:ok, "Re: " <> String.replace(subject, ~r/\A(re:\s*)+/i, "")}
+  defp subject(_flags, reply), do: {:ok, "Re: " <> subject_of(reply, ~r/\A(re:\s*)+/i)}
+
+  # On one line, without its first words.
+  defp subject_of(message, first) do
+    message.subject
+    |> String.replace(~r/[\p{Cc}\p{Zl}\p{Zp}\s]+/u, " ")
+    |> String.trim()
+    |> String.replace(first, "")
   end
 
   # Unique, and unlike one that anybody else could guess.

@@ -19,7 +19,9 @@ defmodule Skillbook.Handlers.Email.Send do
     end
   end
 
-  defp text(mail, sent) do
+  @doc "What was sent, to whom."
+  @spec text(Mail.mail(), %{id: String.t(), thread: String.t()}) :: String.t()
+  def text(mail, sent) do
     files = length(mail.attachments)
 
     with_files =

@@ -90,20 +90,29 @@ defmodule Skillbook.Handlers.Email.Show do
     {if(options[:quotes], do: text, else: fold(text)), Enum.uniq(notes)}
   end
 
+  @doc "A mail that is sent on: its headers and its text, as they are."
+  def forwarded(message) do
+    {text, _notes} = text(message, quotes: true)
+    heads = heads(message, List.wrap(message.from), message.date)
+    Enum.join(["---------- Forwarded message ----------"] ++ heads ++ ["", text], "\n")
+  end
+
+  # Without line breaks, with which a stranger could write another header.
+  defp heads(mail, from, date) do
+    for {name, value} <- [
+          {"From", boxes(from)},
+          {"To", boxes(mail.to)},
+          {"Cc", boxes(mail.cc)},
+          {"Date", date && time(date)},
+          {"Subject", mail.subject}
+        ],
+        value not in [nil, ""],
+        do: "#{name}: #{String.replace(value, ~r/[\r\n]+/, " ")}"
+  end
+
   @doc "A mail that is attached to another one, as it was written by a stranger."
   def attached(mail) do
-    date = mail.date && DateTime.from_unix!(mail.date)
-
-    heads =
-      for {name, value} <- [
-            {"From", mail.from |> boxes()},
-            {"To", mail.to |> boxes()},
-            {"Cc", mail.cc |> boxes()},
-            {"Date", date && time(date)},
-            {"Subject", mail.subject}
-          ],
-          value not in [nil, ""],
-          do: "#{name}: #{value}"
+    heads = heads(mail, mail.from, mail.date && DateTime.from_unix!(mail.date))
 
     body =
       case mail do
