@@ -113,7 +113,9 @@
       clearTimeout(timer);
       source = new EventSource(address.content);
       source.addEventListener("ready", () => {
-        if (tries > 0) last = last.then(() => update());
+        // An answer may have come between the page and its stream.
+        const missed = tries > 0 ? undefined : ["chat"];
+        last = last.then(() => update(missed));
         tries = 0;
         line.hidden = true;
       });

@@ -91,7 +91,7 @@ defmodule Skillbook.Web.Page.Connections do
         data,
         :accounts,
         :connections,
-        "Connections",
+        "Accounts",
         fn -> content(request, %{data | connections: shown}) end,
         errors: failure[:problem] && notice(failure),
         status: failure[:status] || 200

@@ -9,12 +9,14 @@ defmodule Skillbook.Web.Page.Home do
   alias Skillbook.Book.Cache
   alias Skillbook.{Book, Prompt, Tools, Usage, View, Workflow}
   alias Skillbook.Web.{Caller, Request, Response}
-  alias Skillbook.Web.Page.{Attention, Entries, Layout, Parts, Rights, Runs, Skills}
+  alias Skillbook.Web.Page.{Attention, Layout, Parts, Rights, Runs}
 
   # Firings and runs that are read, and rows of a list.
   @max_read 50
   @max_rows 5
   @day 86_400
+  # Entries that are read at once.
+  @some 50
 
   @doc "The first page."
   def show(request, %{web: web}) do
@@ -27,13 +29,13 @@ defmodule Skillbook.Web.Page.Home do
          {:ok, agenda} <- Skillbook.schedule(view, now: now, last: @max_read),
          {:ok, usage} <- Usage.report(view, since: since, until: now) do
       runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
-      own = Entries.read(view, %{}, Skills.page_size()).total
+      own = own?(view, nil)
 
       data = %{
         profile: view.profile.id,
         now: now,
         own: own,
-        new: own == 0 or (usage.rows == [] and runs == [] and agenda.last == []),
+        new: not own or (usage.rows == [] and runs == [] and agenda.last == []),
         ran: usage.total.run,
         failed: failed(agenda.last, runs, usage, since),
         approvals: Enum.map(Attention.approvals(request), &approval/1),
@@ -45,6 +47,14 @@ defmodule Skillbook.Web.Page.Home do
       }
 
       answer(request, data, Runs.marks(runs, agenda, now, 24), web)
+    end
+  end
+
+  # Whether the view has an entry that is not built in. The first ones nearly always say.
+  defp own?(view, last) do
+    case View.entries(view, limit: @some, after: last) do
+      [] -> false
+      some -> Enum.any?(some, &(&1.source != "builtin")) or own?(view, List.last(some).name)
     end
   end
 
@@ -120,12 +130,12 @@ defmodule Skillbook.Web.Page.Home do
     [
       tag(:p, [class: "lead"], "Four steps to a working assistant"),
       tag(:ol, [class: "first-steps"], [
-        step(data.own > 0, "Write a skill", "A page of Markdown: its purpose, and what to do.", [
-          if(write?, do: link.("New skill", ["new"], data.own == 0)),
+        step(data.own, "Write a skill", "A page of Markdown: its purpose, and what to do.", [
+          if(write?, do: link.("New skill", ["new"], not data.own)),
           if(write?, do: link.("Import", ["import"], false))
         ]),
         step(false, "Ask for it", "Talk to the model, and see which skills it reads.", [
-          link.("Start a conversation", ["chat"], data.own > 0)
+          link.("Start a conversation", ["chat"], data.own)
         ]),
         step(data.ran > 0, "See it run", "Each run, with its steps and results.", [
           link.("Open the runs", ["runs"], false)

@@ -9,7 +9,7 @@ defmodule Skillbook.Web.Page.Prompt do
   alias Skillbook.Web.Page.Shown
   alias Skillbook.Support.{Diff, Number}
   alias Skillbook.Web.Caller
-  alias Skillbook.Web.Page.{Chart, Parts}
+  alias Skillbook.Web.Page.Parts
   alias Skillbook.{Book, Prompt}
 
   @max_tokens 1_000_000
@@ -115,39 +115,32 @@ defmodule Skillbook.Web.Page.Prompt do
   defp sizes(data) do
     total = data.sections |> Enum.map(& &1.tokens) |> Enum.sum()
 
-    columns =
-      for %{section: section, tokens: tokens} <- data.sections, do: {name(section), [tokens]}
-
-    largest = Enum.max_by(data.sections, & &1.tokens)
-
-    about = %{
-      id: "sizes",
-      title: "Tokens of each section",
-      description:
-        "#{name(largest.section)} is the largest section, with #{largest.tokens} of #{total} " <>
-          "tokens."
-    }
-
     rows =
       for part <- data.sections do
         [
           name(part.section),
           tokens(part.tokens),
-          "#{div(part.tokens * 100, max(total, 1))} %",
+          [
+            tag(
+              :meter,
+              [min: 0, max: max(total, 1), value: part.tokens, aria_hidden: "true"],
+              ""
+            ),
+            " #{div(part.tokens * 100, max(total, 1))} %"
+          ],
           if(part.cut == [], do: "–", else: lines(length(part.cut)))
         ]
       end
 
-    beside = [
-      Chart.bars(about, ["tokens, before the limit"], columns),
+    section(
+      "sizes",
+      "Sections",
       Parts.table(
         "Sections in their order, before the limit",
         ["Section", "Size", "Part", "Left out"],
         rows
       )
-    ]
-
-    section("sizes", "Sections", tag(:div, [class: "beside"], beside))
+    )
   end
 
   defp name(section), do: section |> Atom.to_string() |> String.replace("_", " ")

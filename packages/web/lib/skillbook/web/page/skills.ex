@@ -12,9 +12,6 @@ defmodule Skillbook.Web.Page.Skills do
   # Values of a filter before the rest is folded.
   @few 10
 
-  @doc "The number of rows on a page of the list."
-  def page_size, do: @on_page
-
   @doc "The list, searched and filtered by the query."
   def index(request, _values) do
     query = Request.query(request)

@@ -22,8 +22,6 @@ defmodule Skillbook.Web.Page.Usage do
   @max_rows 200
   # Rows of the tables of failures and of the slowest.
   @max_highest 10
-  # Longer tables of a chart are folded.
-  @max_open 10
 
   def show(request, _values) do
     view = Caller.view(request)
@@ -68,15 +66,19 @@ defmodule Skillbook.Web.Page.Usage do
     {first, others} = names |> Enum.map(& &1.key) |> Enum.split(Chart.max_series() - 1)
     series = first ++ if(others == [], do: [], else: ["others"])
 
-    counts =
-      Enum.reduce(rows, %{}, fn %{key: [time, name], count: count}, counts ->
+    sums = fn value ->
+      Enum.reduce(rows, %{}, fn %{key: [time, name]} = row, sums ->
         name = if name in first, do: name, else: "others"
-        Map.update(counts, {String.slice(time, 0, letters), name}, count, &(&1 + count))
+        Map.update(sums, {String.slice(time, 0, letters), name}, value.(row), &(&1 + value.(row)))
       end)
+    end
+
+    {counts, failed} = {sums.(& &1.count), sums.(& &1.failed)}
+    of = fn sums, bucket -> Enum.map(series, &Map.get(sums, {bucket, &1}, 0)) end
 
     columns =
       for bucket <- buckets(period, letters),
-          do: %{time: bucket, counts: Enum.map(series, &Map.get(counts, {bucket, &1}, 0))}
+          do: %{time: bucket, counts: of.(counts, bucket), failed: of.(failed, bucket)}
 
     %{series: series, columns: columns}
   end
@@ -130,31 +132,37 @@ defmodule Skillbook.Web.Page.Usage do
 
   defp chart(data) do
     %{series: series, columns: columns} = data.columns
-    sums = for column <- columns, do: {column.time, Enum.sum(column.counts)}
-    {time, most} = Enum.max_by(sums, &elem(&1, 1))
-
-    about = %{
-      id: "usage",
-      title: "Reads, runs and failures of each skill over time",
-      description: "The most were #{most}, in #{time} (UTC). The table has all values."
-    }
 
     rows =
       for column <- columns, Enum.sum(column.counts) > 0 do
         [column.time | Enum.map(column.counts ++ [Enum.sum(column.counts)], &Parts.number/1)]
       end
 
-    table = [
-      tag(:summary, [], "The values as a table"),
-      Parts.table("Reads, runs and failures", ["Time, UTC" | series] ++ ["All"], rows)
-    ]
+    charts =
+      for {id, title, values} <- [
+            {"usage", "Reads, runs and failures", & &1.counts},
+            {"failures", "Failures", & &1.failed}
+          ] do
+        {time, most} =
+          columns |> Enum.map(&{&1.time, Enum.sum(values.(&1))}) |> Enum.max_by(&elem(&1, 1))
 
-    beside = [
-      Chart.bars(about, series, for(column <- columns, do: {short(column.time), column.counts})),
-      tag(:details, [open: length(columns) <= @max_open], table)
-    ]
+        about = %{
+          id: id,
+          title: title <> " of each skill over time",
+          description: "The most were #{most}, in #{time} (UTC)."
+        }
 
-    section("chart", "Over time", tag(:div, [class: "beside"], beside))
+        columns = for column <- columns, do: {short(column.time), values.(column)}
+        tag(:div, [], [tag(:h3, [], title), Chart.bars(about, series, columns)])
+      end
+
+    section("chart", "Over time", [
+      tag(:div, [class: "beside"], charts),
+      tag(:details, [], [
+        tag(:summary, [], "As a table"),
+        Parts.table("Reads, runs and failures", ["Time, UTC" | series] ++ ["All"], rows)
+      ])
+    ])
   end
 
   # The month and day, or the hour.
