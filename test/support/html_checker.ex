@@ -9,9 +9,9 @@ defmodule Skillbook.Test.HtmlChecker do
   @known @void ++
            ~w(a aside blockquote body button caption circle code dd del desc details dialog div
               dl dt em fieldset figcaption figure footer form g h1 h2 h3 h4 h5 h6 head header
-              html ins label legend li line main mark meter nav noscript ol option output p path pre
-              rect script section select small span strong summary svg table tbody td text textarea
-              th thead time title tr ul polyline polygon)
+              html ins label legend li line main mark meter nav noscript ol option output p path
+              pre rect script section select small span strong summary svg table tbody td text
+              textarea th thead time title tr ul polyline polygon)
   # Elements that cannot stand in a paragraph or a heading.
   @blocks ~w(aside blockquote details div dl fieldset figure footer form h1 h2 h3 h4 h5 h6 header
              hr main nav ol p pre section table ul)

@@ -66,7 +66,8 @@ defmodule Skillbook.Test.Routes do
        /skills?as=NAME /skills/NAME /skills/NAME/files/notes/hoof.md /skills/NAME/edit
        /skills/NAME/source /skills/NAME/history /new/file
        /skills/NAME/change /skills/NAME/versions /skills/NAME/versions/1 /skills/NAME/delete
-       /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME /chat /chat/NAME /try
+       /skills/NAME/export /prompt /prompt?format_of=notes /tools /explain?name=NAME
+       /chat /chat/NAME /try
        /try/NAME /route?request=NAME /usage /runs /approvals /conversations /diagnostics
        /diagnostics?advice=1 /diagnostics/fix?path=NAME /status /connections
        /connections?connected=NAME /connections/NAME/finish

@@ -10,7 +10,7 @@ defmodule Skillbook.Book.Cache do
   #   * `SkillDigests` - the digests of skills' files, by their paths, with the state of the file
   #   * `EntryLists` - lists that were made from a view (`keep/3`): the entries that the page
   #     showed, as names, and the pages of tools, skills and diagnostics
-  #   * `PageChats` - the conversations of the page, which `Skillbook.Web.Page.Chats` limits itself
+  #   * `PageChats` - the conversations of the page, limited by `Skillbook.Web.Page.Chats`
   #   * `PublishedSkills` - the rows of `Skillbook.Web.Published.Cache`, which limits them itself
 
   @tables [

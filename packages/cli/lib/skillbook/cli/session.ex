@@ -168,17 +168,23 @@ defmodule Skillbook.CLI.Session do
 
   defp schedules({:web, agent}, options) do
     web = Keyword.delete(schedules(:web, options), :scheduler)
-    web ++ [schedules: runs(options), agent: agent]
+    web ++ [agent: agent]
   end
 
   defp schedules({:decide, agent}, options),
-    do: [profiles: profiles(options), scheduler: false, agent: agent]
+    do: [agent: agent] ++ schedules(:read, options)
 
   # Tokens are made for profiles that this command line does not name.
   defp schedules(:web, options),
-    do: [profiles: profiles(options) ++ [fn id -> {:ok, [id: id]} end], scheduler: false]
+    do: [
+      profiles: profiles(options) ++ [fn id -> {:ok, [id: id]} end],
+      scheduler: false,
+      schedules: runs(options)
+    ]
 
-  defp schedules(_mode, options), do: [profiles: profiles(options), scheduler: false]
+  # Its lists say as whom the commands that run schedules would run them.
+  defp schedules(_mode, options),
+    do: [profiles: profiles(options), scheduler: false, schedules: runs(options)]
 
   defp runs(options),
     do: [run_as: options.profile, builtins: Keyword.get_values(options.flags, :enable)]

@@ -83,7 +83,12 @@ defmodule Skillbook.CLI.ScheduleTest do
 
   @tag :tmp_dir
   test "the command runs nothing and creates no database", %{tmp_dir: folder} do
-    write(folder, %{"skills/a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "default")})
+    write(folder, %{
+      "skills/a/SKILL.md" => page("a", schedule: "'@daily'", run_as: "default"),
+      # As the profile of the command.
+      "skills/c/SKILL.md" => page("c", schedule: "'@daily'")
+    })
+
     skills = Path.join(folder, "skills")
 
     run = fn arguments ->
@@ -95,10 +100,11 @@ defmodule Skillbook.CLI.ScheduleTest do
     end
 
     assert run.(["--profile", "default"]) =~
-             ~r/^a +\d{4}-\d\d-\d\d 00:00 \+00:00  default  at 00:00 every day, UTC$/m
+             ~r/^a +\d{4}-\d\d-\d\d 00:00 \+00:00  default  at 00:00 every day, UTC\nc .+default/m
 
     {:ok, json} = run.(["--json", "--times", "3"]) |> Skillbook.Support.JSON.decode()
-    assert %{"next" => [%{"name" => "a", "at" => [_, _, _]}], "last" => []} = json
+    assert %{"next" => [%{"name" => "a", "at" => [_, _, _]}, %{"name" => "c"}]} = json
+    assert json["last"] == []
     assert run.(["b*"]) =~ "No skill has a schedule."
     assert File.ls!(folder) == ["skills"]
   end

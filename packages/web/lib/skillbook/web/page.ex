@@ -8,7 +8,7 @@ defmodule Skillbook.Web.Page do
   # `as=ID` an operator reads as another profile, and changes nothing.
   #
   # A new page needs a row here; a tab in `@pages` of `Skillbook.Web.Page.Report`, or an item in
-  # `Skillbook.Web.Page.Layout` if it begins a section; rows in the library's
+  # `Skillbook.Web.Page.Layout` if it begins a room; rows in the library's
   # `test/support/web_routes.ex`; and a sentence in `docs/page.md`. `Report.reply/7` answers,
   # `Report.for_operators/2` hides it from others, and tests use `Skillbook.PageCase`. The path
   # `/events` is that of the stream of changes.

@@ -238,7 +238,8 @@ defmodule Skillbook.Web.LeaksTest do
     do: Keyword.merge(options, as: [profile: "staff", operator: true], publish: "staff")
 
   @without_entries ~w(/chat /chat/NAME /skills/NAME/source /skills/NAME/history
-                      /skills/NAME/fire /new /new/file /import /nothing /diagnostics/fix /servers /servers/offer
+                      /skills/NAME/fire /new /new/file /import /nothing /diagnostics/fix
+                      /servers /servers/offer
                       /connections/NAME/finish /connections/NAME/callback
                       /connections/NAME/connect /.well-known/agent-skills/NAME)
 

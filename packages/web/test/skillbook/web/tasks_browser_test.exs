@@ -17,10 +17,13 @@ defmodule Skillbook.Web.TasksBrowserTest do
 
     write(folder, %{
       "refunds.md" =>
-        "---\nname: refunds\ndescription: When we pay money back\ninclude_in_prompt: false\n---\n" <>
+        "---\nname: refunds\ndescription: When we pay back\ninclude_in_prompt: false\n---\n" <>
           refunds,
       "mail/send.md" =>
-        page("mail.send", handler("Text") ++ [approval: "required", flags: "{to: {type: email}}"]),
+        page(
+          "mail.send",
+          [approval: "required", flags: "{to: {type: email}}"] ++ handler("Text")
+        ),
       "nightly.md" => page("nightly", [schedule: "\"0 2 * * *\""] ++ handler("Raise")),
       "letter.md" => "---\nname: letter\ndescription: Writes: a letter\n---\nDear.\n"
     })
@@ -172,7 +175,8 @@ defmodule Skillbook.Web.TasksBrowserTest do
 
       assert Browser.evaluate(page, """
              (() => {
-               const { top, height, width } = document.querySelector(".side").getBoundingClientRect();
+               const bar = document.querySelector(".side");
+               const { top, height, width } = bar.getBoundingClientRect();
                return [top, height, width];
              })()
              """) == [732, 48, 390]

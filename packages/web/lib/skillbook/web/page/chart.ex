@@ -4,8 +4,8 @@ defmodule Skillbook.Web.Page.Chart do
   # dark, and no chart has an inline style. Each is an image with a title and a description for
   # screen readers; the page that shows it has the same values as a table.
   #
-  # A chart is 480 units wide, which fits narrow screens, and scales with its place. A time line is
-  # drawn a second time for wide screens, and app.css shows one of them.
+  # A chart is 480 units wide, which fits narrow screens, and scales with its place. A time line
+  # is drawn a second time for wide screens, and app.css shows one of them.
 
   import Skillbook.Web.Html, only: [tag: 3]
 

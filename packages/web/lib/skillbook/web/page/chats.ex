@@ -4,9 +4,9 @@ defmodule Skillbook.Web.Page.Chats do
   # of the book, so it goes on when its page is closed. They are kept in the memory of the node:
   # the newest of the book, each up to a size.
   #
-  # A conversation belongs to the profile with the rights and the token that began it, so a profile
-  # with other rights never reads the texts of before. A change is told to the streams of events of
-  # its owner.
+  # A conversation belongs to the profile with the rights and the token that began it, so a
+  # profile with other rights never reads the texts of before. A change is told to the streams of
+  # events of its owner.
 
   alias Skillbook.Book.Cache
   alias Skillbook.Catalog.Watcher

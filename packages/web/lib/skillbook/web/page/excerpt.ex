@@ -12,7 +12,7 @@ defmodule Skillbook.Web.Page.Excerpt do
   @doc ~S"""
   The texts of the sentence with the first match; a match is `{:mark, text}`.
 
-      iex> text = "# Refunds Up to **50 EUR** you [refund](a.md) at once. Else ask."
+      iex> text = "# Refunds Up to **50 EUR** you [refund](https://a.b) at once. Else ask."
       iex> Skillbook.Web.Page.Excerpt.sentence(text, [{32, 6}])
       ["Refunds Up to 50 EUR you ", {:mark, "refund"}, " at once. Else ask."]
       iex> Skillbook.Web.Page.Excerpt.sentence("One. *Two* has a long tail", [{6, 3}])

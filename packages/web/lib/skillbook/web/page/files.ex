@@ -1,8 +1,8 @@
 defmodule Skillbook.Web.Page.Files do
   @moduledoc false
-  # Pages in files: operators change those in the folder that the book writes to (`:write_to`), and
-  # write new ones. As an entry of the store, a file is changed in two steps: the first shows the
-  # difference and what loading would find, the second writes it, if the form and the file are
+  # Pages in files: operators change those in the folder that the book writes to (`:write_to`),
+  # and write new ones. As an entry of the store, a file is changed in two steps: the first shows
+  # the difference and what loading would find, the second writes it, if the form and the file are
   # still those that were shown.
   #
   # A page gets no labels that its writer lacks, and runs on its schedule as no other profile than
@@ -483,7 +483,8 @@ defmodule Skillbook.Web.Page.Files do
          task = Task.async(fn -> log(git, folder, path) end),
          {:ok, {output, 0}} <- Task.yield(task, @git_time) || Task.shutdown(task, :brutal_kill) do
       for line <- String.split(output, "\0", trim: true),
-          [commit, author, at, subject] <- [String.split(String.trim(line, "\n"), "\t", parts: 4)],
+          fields = line |> String.trim("\n") |> String.split("\t", parts: 4),
+          [commit, author, at, subject] <- [fields],
           do: %{commit: commit, author: author, at: time(at), subject: subject}
     else
       _none -> []
@@ -495,7 +496,15 @@ defmodule Skillbook.Web.Page.Files do
       ["-C", folder, "-c", "core.fsmonitor=false", "log", "--no-show-signature"] ++
         ["-n", "#{@max_commits}", "--format=%h%x09%an%x09%aI%x09%s%x00", "--", path]
 
-    System.cmd(git, arguments, stderr_to_stdout: true, env: [{"GIT_TERMINAL_PROMPT", "0"}])
+    # Nothing is fetched or locked, and the repository is that of the folder.
+    environment = [
+      {"GIT_TERMINAL_PROMPT", "0"},
+      {"GIT_NO_LAZY_FETCH", "1"},
+      {"GIT_OPTIONAL_LOCKS", "0"},
+      {"GIT_DIR", nil}
+    ]
+
+    System.cmd(git, arguments, stderr_to_stdout: true, env: environment)
   rescue
     error in [ErlangError, ArgumentError] -> {Exception.message(error), 1}
   end

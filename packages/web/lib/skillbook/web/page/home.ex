@@ -259,7 +259,10 @@ defmodule Skillbook.Web.Page.Home do
       tag(:span, [class: "need-text"], text),
       tag(:span, [class: "need-time"], if(at, do: Parts.short_time(at, now))),
       # Buttons with one text need different names.
-      tag(:a, [class: "button", href: path], [action, tag(:span, [class: "hidden"], [" ", about])])
+      tag(:a, [class: "button", href: path], [
+        action,
+        tag(:span, [class: "hidden"], [" ", about])
+      ])
     ])
   end
 

@@ -131,9 +131,9 @@ defmodule Skillbook.Web.Page.ChatTest do
     refused = post(web, path, %{"text" => "Kept?"}, "ann")
     assert refused.status == 422
     assert refused.body =~ "The model is still answering." and refused.body =~ "Kept?"
-    monitor = Process.monitor(model)
+    monitor = monitor(model)
     assert post(web, path, %{"action" => "stop"}, "ann").status == 303
-    assert_receive {:DOWN, ^monitor, :process, _pid, :killed}
+    assert_receive {:DOWN, ^monitor, :process, _pid, _killed}
     assert json(web, path, "ann")["status"] == "stopped"
     # No more than two at once.
     for _ <- 1..2, do: post(web, "/chat", %{"text" => "Wait"}, "ann")

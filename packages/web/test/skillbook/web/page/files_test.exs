@@ -99,8 +99,8 @@ defmodule Skillbook.Web.Page.FilesTest do
     # A profile that runs it already stays.
     text = file(own, "late.md") <> "More.\n"
 
-    assert post(web, "/skills/late/source", form(web, "/skills/late/source", text), @operator).status ==
-             200
+    form = form(web, "/skills/late/source", text)
+    assert post(web, "/skills/late/source", form, @operator).status == 200
   end
 
   test "only operators that see the entry may, and only in the folder", %{web: web} do
