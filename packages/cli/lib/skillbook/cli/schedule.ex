@@ -104,8 +104,9 @@ defmodule Skillbook.CLI.Schedule do
   The options of the agent that follows prose, or `nil` without a model. `switch` is the one with
   which schedules run.
   """
-  @spec agent(String.t(), keyword(), atom()) :: {:ok, keyword() | nil} | {:error, String.t()}
-  def agent(command, flags, switch) do
+  @spec agent(String.t(), keyword(), atom(), boolean()) ::
+          {:ok, keyword() | nil} | {:error, String.t()}
+  def agent(command, flags, switch, always? \\ false) do
     given = Enum.filter(Keyword.keys(ModelFlags.switches()), &flags[&1])
 
     with :ok <- check_enable(flags, switch) do
@@ -113,7 +114,7 @@ defmodule Skillbook.CLI.Schedule do
         given == [] ->
           {:ok, nil}
 
-        flags[switch] ->
+        flags[switch] || always? ->
           with {:ok, model} <- ModelFlags.model(command, flags), do: {:ok, [model: model]}
 
         true ->

@@ -40,7 +40,7 @@ defmodule Skillbook.CLI.Serve do
   def run(options) do
     with {:ok, given} <- read(options),
          {:ok, agent} <- agent(options.flags) do
-      mode = if options.flags[:schedules], do: {:web, agent}, else: :web
+      mode = if options.flags[:schedules], do: {:web, agent}, else: {:show, agent}
       Session.with_book(options, mode, &serve(&1, given, options), [:problems, :offers])
     else
       {:error, message} ->
@@ -54,7 +54,8 @@ defmodule Skillbook.CLI.Serve do
   defp agent(flags) do
     model = Keyword.delete(flags, :url) ++ if(url = flags[:model_url], do: [url: url], else: [])
 
-    with {:error, message} <- Schedule.agent("serve", model, :schedules),
+    # The page talks to the model too, without schedules.
+    with {:error, message} <- Schedule.agent("serve", model, :schedules, true),
          do: {:error, String.replace(message, "--url", "--model-url")}
   end
 

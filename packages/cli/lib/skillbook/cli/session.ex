@@ -34,6 +34,7 @@ defmodule Skillbook.CLI.Session do
       they are not `nil`
     * `:web` - as `:converse`, and every id is a profile: without visibility labels, except
       that of the options
+    * `{:show, agent}` - as `:web`, with a model for the page's conversations
     * `{:web, agent}` - as `:web`, and scheduled skills run as in `{:serve, agent}`
     * `{:serve, agent}` - as `:converse`, and scheduled skills run; prose runs with the agent's
       options, if they are not `nil`
@@ -170,6 +171,8 @@ defmodule Skillbook.CLI.Session do
     web = Keyword.delete(schedules(:web, options), :scheduler)
     web ++ [agent: agent]
   end
+
+  defp schedules({:show, agent}, options), do: schedules(:web, options) ++ [agent: agent]
 
   defp schedules({:decide, agent}, options),
     do: [agent: agent] ++ schedules(:read, options)

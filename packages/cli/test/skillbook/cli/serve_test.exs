@@ -37,8 +37,6 @@ defmodule Skillbook.CLI.ServeTest do
            "path, got: https://a.example,*"},
         {~w(serve --tls-cert a), "--tls-cert and --tls-key are needed together"},
         {~w(serve --model x),
-         "--api, --model-url, --model, --key-env and --cacert need --schedules"},
-        {~w(serve --schedules --model x),
          "`serve` needs --model-url URL, the model's server, for example " <>
            "http://localhost:8080, or --api NAME for that of a vendor"},
         {~w(serve --enable x), "--enable needs --schedules"},

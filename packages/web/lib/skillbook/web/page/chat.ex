@@ -44,7 +44,13 @@ defmodule Skillbook.Web.Page.Chat do
   defp without_model do
     Parts.empty([
       tag(:strong, [], "No model is configured"),
-      tag(:p, [], ["The option ", tag(:code, [], "agent: [model: …]"), " gives the book one."])
+      tag(:p, [], [
+        "The option ",
+        tag(:code, [], "agent: [model: …]"),
+        " gives the book one, and ",
+        tag(:code, [], "--model"),
+        " does on the command line."
+      ])
     ])
   end
 
