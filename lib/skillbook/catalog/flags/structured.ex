@@ -39,8 +39,8 @@ defmodule Skillbook.Flags.Structured do
     end
   end
 
-  # JSON Schema is open unless it says otherwise. Then a misspelt name would do nothing, so it must
-  # say that it is open, or name no property.
+  # JSON Schema is open unless it says otherwise. Then a misspelt name would do nothing, so it
+  # must say that it is open, or name no property.
   defp open?(schema) do
     more = schema["additionalProperties"]
 

@@ -118,10 +118,16 @@ impl<'i, 's> Reading<'i, 's> {
                 return Some(single);
             }
             let whole = json(&text).filter(Json::is_array);
-            if let Some(list) = whole.filter(|list| self.checker.fits(node, list)) {
-                return Some(list);
-            }
             let core = self.reader.core(node);
+            // One word that is a list is the only item of a list of lists, and else all of it.
+            let of_lists = item(core, 0)
+                .map(|item| self.reader.types(item))
+                .is_some_and(|types| types.has_list() && !types.has_others());
+            if let Some(list) = whole {
+                if self.checker.fits(node, &list) || words.len() == 1 && !of_lists {
+                    return Some(list);
+                }
+            }
             let items = words.iter().enumerate().map(|(at, word)| {
                 let item = item(core, at).unwrap_or(&ANY);
                 self.word(item, word)

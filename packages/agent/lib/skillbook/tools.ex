@@ -334,7 +334,8 @@ defmodule Skillbook.Tools do
 
     flags = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
 
-    "{#{Enum.map_join(flags, ", ", &~s("#{&1.property || Schema.name(&1.name)}": #{example(&1)}))}}"
+    pair = &~s("#{&1.property || Schema.name(&1.name)}": #{example(&1)})
+    "{#{Enum.map_join(flags, ", ", pair)}}"
   end
 
   defp example(%Flag{type: :switch}), do: "true"
