@@ -12,38 +12,60 @@ defmodule Skillbook.Flags.Check do
 
   @spec known(Flags.t(), [String.t()]) :: Flags.cast()
   def known(flags, names) do
-    case named(flags, names) do
-      {_known, []} ->
-        given = Map.reject(flags, fn {_name, value} -> value in [nil, [], [nil]] end)
-        {known, []} = named(given, names)
-        by_name = Map.new(names, &{normalize(&1), &1})
+    by_name = by_name(names)
 
-        case known |> Enum.sort() |> Enum.find_value(&one_dash(&1, by_name)) do
-          nil -> {:ok, known}
-          {name, word} -> {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
-        end
-
-      {_known, unknown} ->
-        {:error, unknown(unknown, names)}
+    case split(flags, by_name) do
+      {known, []} -> with :ok <- dashes(known, by_name), do: {:ok, given(known)}
+      {_known, unknown} -> {:error, unknown(unknown, names)}
     end
   end
 
   @doc "Renames flags to the names in `names`, and returns those that are none of them."
   @spec named(Flags.t(), [String.t()]) :: {Flags.t(), [String.t()]}
   def named(flags, names) do
-    by_name = Map.new(names, &{normalize(&1), &1})
+    {known, unknown} = split(flags, by_name(names))
+    {Enum.reduce(known, %{}, &add/2), unknown}
+  end
 
+  # The names by their spellings. The exact ones need no look at their letters.
+  defp by_name(names),
+    do: Enum.reduce(names, Map.new(names, &{normalize(&1), &1}), &Map.put(&2, &1, &1))
+
+  # The known flags with their names, as they were given, and the unknown names.
+  defp split(flags, by_name) do
     {known, unknown} =
       flags
       |> Enum.sort()
-      |> Enum.split_with(fn {name, _value} -> is_map_key(by_name, normalize(name)) end)
-
-    known =
-      Enum.reduce(known, %{}, fn {name, value}, known ->
-        Map.update(known, by_name[normalize(name)], value, &(List.wrap(&1) ++ List.wrap(value)))
+      |> Enum.reduce({[], []}, fn {name, value}, {known, unknown} ->
+        case by_name do
+          %{^name => name} -> {[{name, value} | known], unknown}
+          _ -> spelled(by_name[normalize(name)], name, value, known, unknown)
+        end
       end)
 
-    {known, Enum.map(unknown, &elem(&1, 0))}
+    {Enum.reverse(known), Enum.reverse(unknown)}
+  end
+
+  defp spelled(nil, given, _value, known, unknown), do: {known, [given | unknown]}
+  defp spelled(name, _given, value, known, unknown), do: {[{name, value} | known], unknown}
+
+  defp given(known) do
+    for {_name, value} = flag <- known, value not in [nil, [], [nil]], reduce: %{} do
+      given -> add(flag, given)
+    end
+  end
+
+  # The values of two spellings are those of one flag.
+  defp add({name, value}, flags) when is_map_key(flags, name),
+    do: %{flags | name => List.wrap(flags[name]) ++ List.wrap(value)}
+
+  defp add({name, value}, flags), do: Map.put(flags, name, value)
+
+  defp dashes(known, by_name) do
+    case Enum.find_value(known, &one_dash(&1, by_name)) do
+      nil -> :ok
+      {name, word} -> {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
+    end
   end
 
   @spec unknown([String.t()], [String.t()]) :: FlagError.t()
@@ -114,28 +136,17 @@ defmodule Skillbook.Flags.Check do
   # All mistakes at once, so that the model corrects them in one reply.
   defp checked(flags, %Declaration{flags: declared} = declaration, opts) do
     names = Enum.flat_map(declared, & &1.names)
+    by_name = by_name(names)
+    {known, unknown} = split(flags, by_name)
+    unknown = if unknown == [], do: [], else: [unknown(unknown, names)]
 
-    unknown =
-      case named(flags, names) do
-        {_known, []} -> []
-        {_known, unknown} -> [unknown(unknown, names)]
-      end
-
-    with {:ok, known} <- known(Map.drop(flags, Enum.flat_map(unknown, & &1.flags)), names),
-         flags = known |> resolve_aliases(declared) |> clear_empty_lists(flags, declared),
-         {:ok, flags} <- positional(flags, declaration, opts[:args]) do
-      other_words? = declaration.words and opts[:args] != []
-      missing = missing(flags, declared, unknown, other_words?)
-      {excluded, conflicts} = excluded(flags, declaration.choices, unknown)
-
-      defaults =
-        for flag <- declared,
-            flag.default != [],
-            flag.name not in excluded,
-            do: {flag.name, flag.default}
-
-      flags = apply_defaults(flags, Map.new(defaults))
-      {flags, invalid} = cast_flags(flags, declared, opts)
+    with :ok <- dashes(known, by_name),
+         given =
+           known |> given() |> resolve_aliases(declared) |> clear_empty_lists(flags, declared),
+         {:ok, given} <- positional(given, declaration, opts[:args]) do
+      missing = missing(given, declared, unknown, declaration.words and opts[:args] != [])
+      {excluded, conflicts} = excluded(given, declaration.choices, unknown)
+      {flags, invalid} = given |> with_defaults(declared, excluded) |> cast_flags(declared, opts)
 
       case unknown ++ missing ++ conflicts ++ invalid do
         [] -> {:ok, flags}
@@ -144,6 +155,16 @@ defmodule Skillbook.Flags.Check do
     else
       {:error, error} -> FlagError.all(unknown ++ [error])
     end
+  end
+
+  defp with_defaults(flags, declared, excluded) do
+    defaults =
+      for flag <- declared,
+          flag.default != [],
+          flag.name not in excluded,
+          do: {flag.name, flag.default}
+
+    apply_defaults(flags, Map.new(defaults))
   end
 
   # Other words may stand for required flags, and so may misspelt ones.

@@ -11,7 +11,7 @@ defmodule Skillbook.Web.Page.Files do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report, only: [for_operators: 2, book: 1]
 
-  alias Skillbook.Support.Diff
+  alias Skillbook.Support.{Diff, Scaffold}
   alias Skillbook.Web.{Caller, Markdown, Request, Response}
   alias Skillbook.Web.Page.Entry, as: PageEntry
   alias Skillbook.Web.Page.{Edit, Findings, Layout, Parts, Rights}
@@ -21,47 +21,7 @@ defmodule Skillbook.Web.Page.Files do
   @max_text 256 * 1024
   @max_name 100
 
-  @templates %{
-    "command" => """
-    ---
-    name: NAME
-    description: What it does, and when to use it
-    effects: read
-    handler: MyApp.Handler
-    flags:
-      to:
-        type: string
-        required: true
-        description: What it is for
-    ---
-    # Command
-
-    ## Examples
-
-    - `NAME --to somebody`
-    """,
-    "workflow" => """
-    ---
-    name: NAME
-    description: What it does, and when to use it
-    workflow: true
-    ---
-    ## Behavior
-
-    ```cmd
-    tasks.search --status todo
-    ```
-    """,
-    "skill" => """
-    ---
-    name: NAME
-    description: What it does, and when to use it
-    ---
-    # Skill
-
-    1. Do this.
-    """
-  }
+  @described "What it does, and when to use it"
 
   @doc "The kinds of new files, with their names."
   def kinds, do: [{"command", "Command"}, {"workflow", "Workflow"}, {"skill", "Skill"}]
@@ -361,7 +321,7 @@ defmodule Skillbook.Web.Page.Files do
   end
 
   defp new_page(request, kind, name, error) do
-    kind = if is_map_key(@templates, kind), do: kind, else: "command"
+    kind = if List.keymember?(kinds(), kind, 0), do: kind, else: "command"
 
     form =
       Parts.form(request, ["new", "file"], [
@@ -390,19 +350,32 @@ defmodule Skillbook.Web.Page.Files do
       with_form(request, fn fields ->
         name = String.trim(fields["name"] || "")
 
-        if name =~ ~r/\A[a-z0-9_-]+(\.[a-z0-9_-]+)?\z/ and String.length(name) <= @max_name do
-          path = String.replace(name, ".", "/") <> ".md"
-          file = %{name: name, folder: folder, path: path, text: "", entry: nil}
-          create_file(request, file, fields)
-        else
-          error = "expected a name such as mail.send or weekly-report, got: #{inspect(name)}"
-          new_page(request, fields["kind"], name, error)
+        case template(fields["kind"], String.slice(name, 0, @max_name)) do
+          {:ok, {path, text}} ->
+            file = %{name: name, folder: folder, path: path, text: "", entry: nil}
+            create_file(request, file, fields, text)
+
+          {:error, error} ->
+            new_page(request, fields["kind"], name, error)
         end
       end)
     end)
   end
 
-  defp create_file(request, file, %{"content" => content} = fields) do
+  # The path and text of a new page, as `skillbook new` makes it.
+  defp template(kind, name) do
+    kind = Enum.find([:skill, :workflow], :command, &(Atom.to_string(&1) == kind))
+
+    with :ok <- Scaffold.check(kind, name) do
+      step = if kind == :workflow, do: ["tasks.search --status todo"], else: []
+      {:ok, apply(Scaffold, kind, [name, @described, "" | step])}
+    end
+  end
+
+  defp create_file(request, file, fields, text) when not is_map_key(fields, "content"),
+    do: page(request, file, Map.put(fields, "content", text), [])
+
+  defp create_file(request, file, %{"content" => content} = fields, _text) do
     content = Edit.line_ends(content, nil)
     fields = Map.put(fields, "content", content)
 
@@ -419,12 +392,6 @@ defmodule Skillbook.Web.Page.Files do
       true ->
         page(request, file, fields, preview: preview(request, file, content))
     end
-  end
-
-  defp create_file(request, file, fields) do
-    template = Map.get(@templates, fields["kind"], @templates["command"])
-    content = String.replace(template, "NAME", file.name)
-    page(request, file, Map.put(fields, "content", content), [])
   end
 
   defp with_folder(request, fun) do

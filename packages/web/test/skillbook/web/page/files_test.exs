@@ -132,16 +132,16 @@ defmodule Skillbook.Web.Page.FilesTest do
     refute get(closed[:web], "/skills", @operator) =~ "/new/file"
   end
 
-  test "a command and a workflow are written", %{web: web, own: own} do
+  test "a command, a workflow and a skill are written", %{web: web, own: own} do
     for {kind, name, file} <- [
           {"command", "mail.send", "mail/send.md"},
-          {"workflow", "weekly", "weekly.md"}
+          {"workflow", "reports.weekly", "reports/weekly.md"},
+          {"skill", "tea-rules", "tea-rules/SKILL.md"}
         ] do
       begun = post(web, "/new/file", %{"kind" => kind, "name" => name}, @operator)
       assert begun.body =~ "name: #{name}"
-      text = Regex.replace(~r/^handler: .*\n/m, sent(begun.body, "preview", %{})["content"], "")
-      form = sent(begun.body, "preview", %{"content" => text})
-      shown = checked(post(web, "/new/file", form, @operator))
+      # As `skillbook new` makes it: right at once.
+      shown = checked(post(web, "/new/file", sent(begun.body, "preview", %{}), @operator))
       assert {kind, shown.status} == {kind, 200}
       response = post(web, "/new/file", sent(shown.body, "save", %{}), @operator)
       assert Requests.header(response, "location") == "/skills/#{name}?done=created"
