@@ -208,7 +208,7 @@ defmodule Skillbook.ViewTest do
       {[id: "a", grant: []],
        "unknown option :grant for a profile, did you mean :grants? The options are :id, " <>
          ":tenant, :others, :grants, :skills, :within, :tools, :writes, :approved, :labels, " <>
-         ":preflight, :description, :assigns, :role"},
+         ":preflight, :hooks, :description, :assigns, :role"},
       {[id: "a", skills: ["["]],
        "expected globs (unclosed character class; missing ']') as the option :skills of a " <>
          "profile, got: \"[\""}

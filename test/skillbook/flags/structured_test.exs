@@ -137,8 +137,8 @@ defmodule Skillbook.Flags.StructuredTest do
       {"--people [] --tags",
        "--tags needs a value and has none. Write for example: --tags VALUE"},
       {"--peopel []",
-       "unknown flag --peopel; did you mean --people? Known flags: --top, --ID, --author, " <>
-         "--dry-run, --filter, --größe, --help-2, --id-2, --level, --limit, --mode, --people, " <>
+       "unknown flag --peopel; did you mean --people? Known flags: --people, --top, --ID, " <>
+         "--author, --dry-run, --filter, --größe, --help-2, --id-2, --level, --limit, --mode, " <>
          "--place, --tags, --user-name"}
     ]
 

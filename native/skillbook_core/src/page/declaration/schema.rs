@@ -19,7 +19,11 @@ pub(crate) fn flags(schema: &Schema) -> Result<Vec<Flag>, String> {
         if !reader.types(root).has_object() {
             return Err("expected the type \"object\"".to_owned());
         }
-        let properties = reader.properties(root);
+        // Words take the required ones in their order, which lists keep wherever they come from.
+        let mut properties = reader.properties(root);
+        let required = root.get("required").and_then(Json::as_array).map_or(&[][..], |list| list);
+        let place = |name: &str| required.iter().position(|own| own == name);
+        properties.sort_by_key(|(name, ..)| place(name).unwrap_or(usize::MAX));
         if properties.len() > MOST_PROPERTIES {
             return Err(format!("expected at most {MOST_PROPERTIES} properties"));
         }

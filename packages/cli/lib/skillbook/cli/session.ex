@@ -189,8 +189,11 @@ defmodule Skillbook.CLI.Session do
   defp schedules(_mode, options),
     do: [profiles: profiles(options), scheduler: false, schedules: runs(options)]
 
-  defp runs(options),
-    do: [run_as: options.profile, builtins: Keyword.get_values(options.flags, :enable)]
+  # An empty id is an error of the profile.
+  defp runs(%{profile: profile, flags: flags}) do
+    run_as = if profile != "", do: profile
+    [run_as: run_as, builtins: Keyword.get_values(flags, :enable)]
+  end
 
   # Waits until all notes are indexed, so that a search is complete.
   defp index([]), do: :ok

@@ -82,7 +82,7 @@ defmodule Skillbook.MCP.PublicServersTest do
     {"git_log", %{"repo_path" => "FOLDER", "max_count" => 2, "start_timestamp" => nil},
      "FOLDER --max_count 2 --start_timestamp null", "first"},
     {"git_branch", %{"repo_path" => "FOLDER", "branch_type" => "local", "contains" => nil},
-     "--repo_path FOLDER --branch_type local", "main"},
+     "FOLDER local", "main"},
     {"git_diff_unstaged", %{"repo_path" => "FOLDER"}, "FOLDER", "nstaged"},
     {"git_diff", %{"repo_path" => "FOLDER", "target" => "main"}, "FOLDER main", "one line"},
     {"git_reset", %{"repo_path" => "FOLDER"}, "FOLDER", "reset"},
@@ -93,7 +93,7 @@ defmodule Skillbook.MCP.PublicServersTest do
     {"get_current_time", %{"timezone" => "Europe/Berlin"}, "Europe/Berlin", "Europe/Berlin"},
     {"convert_time",
      %{"source_timezone" => "UTC", "time" => "12:30", "target_timezone" => "Asia/Tokyo"},
-     "--source_timezone UTC --time 12:30 --target_timezone Asia/Tokyo", "21:30"}
+     "UTC 12:30 Asia/Tokyo", "21:30"}
   ]
 
   @fetch [
