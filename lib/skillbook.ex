@@ -332,7 +332,7 @@ defmodule Skillbook do
       {:unknown, "the book :fetch_view_example has no profile \"bob\""}
   """
   @spec fetch_view(book(), String.t() | Profile.t()) ::
-          {:ok, View.t()} | {:error, ProfileError.t() | OptionError.t() | ArgumentError.t()}
+          {:ok, View.t()} | {:error, Exception.t()}
   def fetch_view(book, profile \\ "default"), do: View.fetch_of(book, profile)
 
   @doc """

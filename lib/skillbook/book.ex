@@ -155,7 +155,7 @@ defmodule Skillbook.Book do
   end
 
   @doc "Returns the running book of a name, or an error."
-  @spec fetch(atom()) :: {:ok, t()} | {:error, ArgumentError.t()}
+  @spec fetch(atom()) :: {:ok, t()} | {:error, Exception.t()}
   def fetch(name) do
     if book = is_atom(name) && find(name) do
       {:ok, book}

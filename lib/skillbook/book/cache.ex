@@ -27,7 +27,7 @@ defmodule Skillbook.Book.Cache do
   @max_list 8 * 1024 * 1024
   @max_lists 64 * 1024 * 1024
 
-  @type table :: PreflightCache | PromptShown | SkillDigests
+  @type table :: PreflightCache | PromptShown | SkillDigests | PageChats
 
   @spec new(atom()) :: :ok
   def new(book) do
@@ -168,6 +168,6 @@ defmodule Skillbook.Book.Cache do
   end
 
   @doc "The name of a table."
-  @spec name(atom(), table() | EntryLists | PageChats | PublishedSkills) :: atom()
+  @spec name(atom(), table() | EntryLists | PublishedSkills) :: atom()
   def name(book, table), do: Module.concat(book, table)
 end

@@ -154,7 +154,12 @@ defmodule Skillbook.Drive do
         }
 
   @typedoc "The content of a file. `:type` is its media type, such as `text/csv`."
-  @type content :: %{name: String.t(), type: String.t(), data: binary()}
+  @type content :: %{
+          required(:name) => String.t(),
+          required(:type) => String.t(),
+          required(:data) => binary(),
+          optional(:charset) => String.t() | nil
+        }
 
   @doc """
   Finds files. `:more` is whether there are more than the limit.

@@ -6,7 +6,7 @@ defmodule Skillbook.Calendar.Series do
   alias Skillbook.Calendar.TimeZones
 
   @type time :: DateTime.t() | Date.t()
-  @type span :: {time(), time()}
+  @type span :: {time(), time() | nil}
 
   @doc """
   Returns the times of the first event, `first`, after an event of the series moves from `old` to

@@ -119,7 +119,7 @@ defmodule Skillbook.Web.Page.Chart do
   A time line from `first` to `last`: a row for each name, with its marks. A mark without an end,
   or shorter than it can be seen, is a dot. `now` is a line across.
   """
-  @spec time_line(about(), {DateTime.t(), DateTime.t()}, DateTime.t(), [row]) :: Html.safe()
+  @spec time_line(about(), {DateTime.t(), DateTime.t()}, DateTime.t(), [row]) :: [Html.safe()]
         when row: {String.t(), [mark()]}
   def time_line(about, span, now, rows) do
     for {width, class} <- [{@width, "narrow"}, {@wide, "broad"}] do

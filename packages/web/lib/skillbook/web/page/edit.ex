@@ -483,7 +483,7 @@ defmodule Skillbook.Web.Page.Edit do
   @doc """
   A text of a form. Browsers send the line ends of mails; a text keeps those that it had.
   """
-  @spec line_ends(String.t() | nil, %{content: String.t()} | nil) :: String.t()
+  @spec line_ends(String.t() | nil, Stored.t() | %{content: String.t()} | nil) :: String.t()
   def line_ends(nil, _stored), do: ""
 
   def line_ends(text, stored) do

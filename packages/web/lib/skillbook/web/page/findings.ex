@@ -49,7 +49,7 @@ defmodule Skillbook.Web.Page.Findings do
   def severities, do: @severities
 
   @doc "Returns a list in pages of `size`, with at most `max_fixable` files to fix."
-  @spec list(caller(), choice(), pos_integer(), pos_integer()) :: t()
+  @spec list(caller(), choice(), pos_integer(), non_neg_integer()) :: t()
   def list(caller, choice, size, max_fixable) do
     {view, state} = current(caller)
     running = running(caller, view)
