@@ -232,7 +232,6 @@ defmodule Skillbook do
     OptionError,
     Part,
     Profile,
-    ProfileError,
     Prompt,
     Report,
     View
