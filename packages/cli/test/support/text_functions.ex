@@ -53,6 +53,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook, :approve} => "a reference, which the database looks up",
     {Skillbook, :approvals} => "the id of a profile is compared",
     {Skillbook, :deny} => "a reference, which the database looks up",
+    {Skillbook, :fetch_view} => "the id of a profile is compared",
     {Skillbook, :pause_schedule} => "a name, as of View.fetch/2",
     {Skillbook, :reset_breaker} => "a name, as of View.fetch/2",
     {Skillbook, :resume_schedule} => "a name, as of View.fetch/2",
@@ -75,6 +76,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Connections.Google, :scopes} => "the name of a command is compared",
     {Skillbook.Connections.HubSpot, :scopes} => "the name of a command is compared",
     {Library, :imap_open} => "an account of the application",
+    {Library, :smtp_utf8} => "opens a connection of an account",
     {Library, :smtp_send} => "opens a connection, and sends a mail of mime_build/1",
     {Skillbook.Catalog, :refresh} => "paths of changed files",
     {Skillbook.Calendar.TimeZones, :fetch} => "the name of a zone; only 40 bytes are compared",
@@ -125,6 +127,10 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Test, :refute_asked} => "words of a test",
     {Skillbook.Test, :refute_ran} => "words of a test",
     {Skillbook.Test, :run_skill} => "words of a test",
+    {Skillbook.Conversation, :approve} => "a reference, as of Skillbook.approve/3",
+    {Skillbook.Conversation, :ask} => "a text, as of Agent.run/3",
+    {Skillbook.Conversation, :deny} => "a reference, as of Skillbook.deny/3",
+    {Skillbook.Conversation, :say} => "a text, as of Agent.run/3",
     {Skillbook.Test, :view} => "words of a test",
     {Skillbook.Transcript.Log, :read} => "a path",
     {Skillbook.Vault, :sync} => "the name of a vault",
@@ -507,6 +513,9 @@ defmodule Skillbook.TextFunctions do
     words = &String.split(&1, " ", parts: 2_000)
     many = fn text -> for word <- words.(text), into: %{}, do: {word, text} end
 
+    schema = "{anyOf: [{type: array, items: {pattern: '^(a+)+$'}}, {type: object}]}"
+    structured = Declaration.read("---\nflags: {x: {schema: #{schema}}}\n---\n")
+
     [
       {{Flags, :cast}, "", &Flags.cast(flags.(&1), "x", "a", "b", fn _ -> :error end)},
       {{Flags, :cast_args}, "", &Flags.cast_args(%{}, words.(&1), ["x"])},
@@ -519,6 +528,7 @@ defmodule Skillbook.TextFunctions do
       {{Flags, :apply_defaults}, "", &Flags.apply_defaults(many.(&1), flags.(&1))},
       {{Flags, :check}, "", &Flags.check(many.(&1), declaration, words.(&1))},
       {{Flags, :cast_declared}, "", &Flags.cast_declared(many.(&1), declaration, today: today)},
+      {{Flags, :cast_declared}, "structured", &Flags.cast_declared(%{"x" => &1}, structured)},
       {{Flags, :cast_declared}, "value",
        &Flags.cast_declared(
          %{"text" => &1, "date" => &1, "count" => &1, "one" => &1, "switch" => &1},
