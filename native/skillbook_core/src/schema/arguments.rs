@@ -11,7 +11,7 @@ use super::{with_stack, Mistake, Schema, Wrong};
 /// The schema of every value.
 static ANY: Json = Json::Bool(true);
 
-/// What was given for a value.
+/// The words or the member that a caller gave for a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
     /// The words behind a flag, perhaps none.
@@ -95,7 +95,7 @@ struct Reading<'i, 's> {
 
 impl<'i, 's> Reading<'i, 's> {
     fn new(index: &'i Index<'s>) -> Reading<'i, 's> {
-        Reading { reader: Reader { index }, checker: Checker::new(index) }
+        Reading { reader: Reader::new(index), checker: Checker::new(index) }
     }
 
     /// `None` if a value is needed and none is given, `Some(None)` to leave it out.

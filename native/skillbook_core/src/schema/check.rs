@@ -17,7 +17,7 @@ const PATTERN: usize = 1 << 20;
 /// The check cannot go on within its limits.
 pub(super) struct Stop;
 
-/// What a schema has looked at, if the value fits.
+/// The parts of a value that a schema has looked at, if the value fits.
 type Checked<'v> = Result<Option<Seen<'v>>, Stop>;
 
 /// Where mistakes are collected, if they are shown.
@@ -121,6 +121,35 @@ impl<'i, 's> Checker<'i, 's> {
         let resource = self.index.of(schema, 0);
         (self.nested, self.scope) = (0, Vec::new());
         matches!(self.check(schema, resource, value, Path::Whole, None), Ok(Some(_)))
+    }
+
+    /// Whether a part of the value fits.
+    fn part(
+        &mut self,
+        node: &'s Json,
+        resource: usize,
+        value: &Json,
+        at: Path,
+        out: &mut Out,
+    ) -> Result<bool, Stop> {
+        Ok(self.check(node, resource, value, at, out.as_deref_mut())?.is_some())
+    }
+
+    /// Whether a member that no other keyword knows fits.
+    fn more(
+        &mut self,
+        node: &'s Json,
+        resource: usize,
+        value: &Json,
+        at: Path,
+        out: &mut Out,
+        known: Option<&Map<String, Json>>,
+    ) -> Result<bool, Stop> {
+        if node == &Json::Bool(false) {
+            wrong(out, at, || Wrong::Unknown(names(known)));
+            return Ok(false);
+        }
+        self.part(node, resource, value, at, out)
     }
 
     fn step(&mut self, steps: usize) -> Result<(), Stop> {
@@ -442,9 +471,7 @@ impl<'i, 's> Checker<'i, 's> {
         if let Some(node) = schema.get("propertyNames") {
             for name in members.keys() {
                 let key = Json::from(name.as_str());
-                fits &= self
-                    .check(node, resource, &key, Path::Key(&at, name), out.as_deref_mut())?
-                    .is_some();
+                fits &= self.part(node, resource, &key, Path::Key(&at, name), out)?;
             }
         }
         let known = schema.get("properties").and_then(Json::as_object);
@@ -458,23 +485,17 @@ impl<'i, 's> Checker<'i, 's> {
             let mut found = false;
             if let Some(node) = known.and_then(|known| known.get(name)) {
                 found = true;
-                fits &= self.check(node, resource, value, below, out.as_deref_mut())?.is_some();
+                fits &= self.part(node, resource, value, below, out)?;
             }
             for (pattern, node) in patterns.into_iter().flatten() {
                 if self.matches(pattern, name)? {
                     found = true;
-                    fits &= self.check(node, resource, value, below, out.as_deref_mut())?.is_some();
+                    fits &= self.part(node, resource, value, below, out)?;
                 }
             }
             if let (false, Some(node)) = (found, additional) {
                 found = true;
-                fits &= match node {
-                    Json::Bool(false) => {
-                        wrong(out, below, || Wrong::Unknown(names(known)));
-                        false
-                    }
-                    node => self.check(node, resource, value, below, out.as_deref_mut())?.is_some(),
-                };
+                fits &= self.more(node, resource, value, below, out, known)?;
             }
             if found && self.index.unevaluated {
                 seen.keys.insert(name);
@@ -482,14 +503,7 @@ impl<'i, 's> Checker<'i, 's> {
         }
         if let Some(node) = schema.get("unevaluatedProperties") {
             for (name, value) in members.iter().filter(|(name, _)| !seen.keys.contains(&***name)) {
-                let below = Path::Key(&at, name);
-                fits &= match node {
-                    Json::Bool(false) => {
-                        wrong(out, below, || Wrong::Unknown(Vec::new()));
-                        false
-                    }
-                    node => self.check(node, resource, value, below, out.as_deref_mut())?.is_some(),
-                };
+                fits &= self.more(node, resource, value, Path::Key(&at, name), out, None)?;
             }
             seen.keys.extend(members.keys().map(String::as_str));
         }
@@ -569,7 +583,7 @@ impl<'i, 's> Checker<'i, 's> {
             }
             let Some(node) = prefix.get(place).or(rest) else { break };
             let below = Path::Item(&at, place);
-            fits &= self.check(node, resource, item, below, out.as_deref_mut())?.is_some();
+            fits &= self.part(node, resource, item, below, out)?;
         }
         let looked_at = if rest.is_some() { items.len() } else { prefix.len() };
         seen.items = seen.items.max(looked_at);
@@ -595,7 +609,7 @@ impl<'i, 's> Checker<'i, 's> {
             for (place, item) in items.iter().enumerate().skip(seen.items) {
                 if !seen.others.contains(&place) {
                     let below = Path::Item(&at, place);
-                    fits &= self.check(node, resource, item, below, out.as_deref_mut())?.is_some();
+                    fits &= self.part(node, resource, item, below, out)?;
                 }
             }
             seen.items = items.len();

@@ -4,9 +4,10 @@
 //! A schema is kept as it was written, and goes to models unchanged. Its values are checked here,
 //! not by a crate: schemas of strangers can ask for time without limit (a tree of references that
 //! doubles at each level), so a check counts its steps; and its errors are for models. Nothing is
-//! loaded from elsewhere. What is not understood, such as a reference to a document that is not
-//! here or a pattern with a look-ahead, holds for every value. The words of drafts 4 to 7 that are
-//! still written (`definitions`, a list of `items`, `dependencies`) have their meaning.
+//! loaded from elsewhere. A reference to a document that is not here holds for every value, and so
+//! does a pattern with a look-ahead or another thing that is not understood. The words of drafts 4
+//! to 7 that are still written (`definitions`, a list of `items`, `dependencies`) have their
+//! meaning.
 //!
 //! ```
 //! use serde_json::json;
@@ -63,7 +64,7 @@ pub struct Schema {
 pub struct Mistake {
     /// The place of the value, such as `people[0].name`; empty for the whole value.
     pub path: String,
-    /// What is wrong there.
+    /// The mistake.
     pub wrong: Wrong,
 }
 
@@ -119,6 +120,11 @@ impl Schema {
         Ok(Schema { root: Arc::new(root) })
     }
 
+    /// A schema that [`Schema::new`] has made before, without another look at its limits.
+    pub fn known(root: Json) -> Schema {
+        Schema { root: Arc::new(root) }
+    }
+
     /// The schema in a field of frontmatter: a mapping, or JSON in a text.
     pub(crate) fn of_field(field: &Value) -> Result<Schema, String> {
         match field {
@@ -141,7 +147,7 @@ impl Schema {
     /// Calls a function with a reader of the schema.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Reader, &Json) -> T) -> T {
         let index = Index::new(&self.root, &[]);
-        read(&Reader { index: &index }, &self.root)
+        read(&Reader::new(&index), &self.root)
     }
 
     /// Checks a value. An error has one to five mistakes.

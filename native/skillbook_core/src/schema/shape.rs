@@ -1,6 +1,9 @@
 //! What a schema means for a command line: the flags of its properties, and a short notation of
 //! structures for people and models.
 
+use std::cell::Cell;
+
+use rustc_hash::FxHashSet;
 use serde_json::{Map, Value as Json};
 
 use super::index::Index;
@@ -16,6 +19,9 @@ pub(crate) const MOST_PROPERTIES: usize = 500;
 const HOPS: usize = 16;
 /// The values of a choice that a notation lists.
 const MOST_VALUES: usize = 50;
+/// The steps of one reader: a schema that it looks at, or a name in it. References that lead to
+/// several others would make them grow without limit.
+const STEPS: usize = 200_000;
 
 /// The types that values of a schema may have, as bits in the order of `TYPES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +106,26 @@ impl Types {
 
 /// Reads a schema beside its index.
 pub(crate) struct Reader<'i, 's> {
-    pub(super) index: &'i Index<'s>,
+    index: &'i Index<'s>,
+    left: Cell<usize>,
 }
 
 impl<'i, 's> Reader<'i, 's> {
+    pub(super) fn new(index: &'i Index<'s>) -> Reader<'i, 's> {
+        Reader { index, left: Cell::new(STEPS) }
+    }
+
+    /// Whether the schema takes more steps than a reader has, so that its answers are not whole.
+    pub fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Whether there was a step left.
+    fn steps(&self, steps: usize) -> bool {
+        self.left.set(self.left.get().saturating_sub(steps));
+        !self.is_spent()
+    }
+
     /// The description of a schema, or of the one that it refers to.
     pub fn description(&self, node: &'s Json) -> Option<&'s str> {
         let Json::Object(members) = node else { return None };
@@ -120,7 +142,7 @@ impl<'i, 's> Reader<'i, 's> {
         let Json::Object(members) = node else {
             return if node == &Json::Bool(false) { 0 } else { ALL };
         };
-        if hops == 0 {
+        if hops == 0 || !self.steps(members.len() + 1) {
             return ALL;
         }
         let mut bits = ALL;
@@ -191,9 +213,14 @@ impl<'i, 's> Reader<'i, 's> {
         let mut open = vec![(node, true, HOPS)];
         while let Some((node, always, hops)) = open.pop() {
             let (Json::Object(members), true) = (node, hops > 0) else { continue };
-            let required = |name: &str| {
-                always && list(members, "required").any(|own| own.as_str() == Some(name))
+            let names: FxHashSet<_> = match always {
+                true => list(members, "required").filter_map(Json::as_str).collect(),
+                false => FxHashSet::default(),
             };
+            if !self.steps(members.len() + names.len() + found.len()) {
+                break;
+            }
+            let required = |name: &str| names.contains(name);
             let own = members.get("properties").and_then(Json::as_object).into_iter().flatten();
             for (name, schema) in own {
                 match found.iter_mut().find(|(known, ..)| known == name) {
@@ -234,7 +261,7 @@ impl<'i, 's> Reader<'i, 's> {
     /// `inner` puts alternatives in parentheses.
     fn write(&self, node: &'s Json, out: &mut String, hops: usize, inner: bool) {
         let Json::Object(members) = node else { return out.push_str("any value") };
-        if out.len() > 4 * LONGEST || hops == 0 {
+        if out.len() > 4 * LONGEST || hops == 0 || !self.steps(members.len() + 1) {
             return out.push('…');
         }
         if let Some(values) = members.get("enum").and_then(Json::as_array) {

@@ -189,6 +189,28 @@ fn checks_end() {
     }
 }
 
+/// What is read of a schema before a call ends too, for references that lead to ten others each.
+#[test]
+fn reading_ends() {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let wide = |n: usize| {
+            let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+            (format!("d{n}"), json!({keyword: vec![next; 10]}))
+        };
+        let definitions: serde_json::Map<_, _> = (0..60).map(wide).collect();
+        let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+        let schema = Schema::new(schema).unwrap();
+        let spent = schema.read(|reader, root| {
+            reader.types(root);
+            reader.properties(root);
+            reader.notation(root);
+            reader.is_spent()
+        });
+        assert!(spent, "{keyword}");
+        let _ = value(&schema, words(&["a"]));
+    }
+}
+
 #[test]
 fn schemas_have_limits() {
     let deep = (0..70).fold(json!({}), |schema, _| json!({"not": schema}));

@@ -45,7 +45,11 @@ pub(crate) fn flags(schema: &Schema) -> Result<Vec<Flag>, String> {
             flag.property = Some((*name).to_owned());
             flag
         });
-        Ok(flags.collect())
+        let flags = flags.collect();
+        match reader.is_spent() {
+            true => Err("expected fewer references, got a schema that takes too long".to_owned()),
+            false => Ok(flags),
+        }
     })
 }
 
