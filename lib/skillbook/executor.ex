@@ -145,6 +145,7 @@ defmodule Skillbook.Executor do
     # In an approved call, words such as "tomorrow" mean the day on which it was asked for.
     today = options[:approved][:today] || DateTime.to_date(context.now)
 
+    # As `Hook.of/1`, whose module a command without hooks does not need.
     hooks = if book, do: book.hooks ++ context.profile.hooks, else: context.profile.hooks
 
     with {:ok, command} <- cast_flags(routed, today),
@@ -164,7 +165,7 @@ defmodule Skillbook.Executor do
     end
   end
 
-  # What hooks let pass, the policy still decides about.
+  # The policy decides afterwards, also about calls that hooks let pass.
   defp before_command([], routed, _context, _today), do: {:ok, routed}
 
   defp before_command(hooks, %{command: command, entry: entry} = routed, context, today) do

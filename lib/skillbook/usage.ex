@@ -182,7 +182,7 @@ defmodule Skillbook.Usage do
   end
 
   @doc false
-  # What runs have cost today, in UTC and billionths, of a `:tenant` and a `:profile` if given.
+  # The costs of today's runs, in UTC and billionths, of a `:tenant` and a `:profile` if given.
   @spec cost_of_day(Book.t(), keyword()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def cost_of_day(book, scope) do
     hours = div(System.os_time(:second), @day) * 24

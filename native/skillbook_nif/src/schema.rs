@@ -20,8 +20,8 @@ fn schema_read<'a>(
     whole: bool,
 ) -> NifResult<Term<'a>> {
     let read = |text: &str| serde_json::from_str::<Json>(text).map_err(|_| rustler::Error::BadArg);
-    // The page was read with it, so it is one.
-    let schema = Schema::new(read(schema)?).map_err(|_| rustler::Error::BadArg)?;
+    // It comes from the declaration of a page.
+    let schema = Schema::known(read(schema)?);
     let given = read(given)?;
     let value = match given {
         Json::Object(members) if whole => {

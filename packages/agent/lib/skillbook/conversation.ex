@@ -49,6 +49,7 @@ defmodule Skillbook.Conversation do
 
   use GenServer, restart: :transient
 
+  alias Skillbook.Agent.State
   alias Skillbook.Run.Worker
   alias Skillbook.Support.{Arguments, Options}
   alias Skillbook.{Agent, Approval, ConversationError, OptionError, StoppedError, Transcript}
@@ -309,7 +310,7 @@ defmodule Skillbook.Conversation do
   end
 
   def handle_info({:idle, timer}, %{timer: {_reference, timer}, current: nil} = state) do
-    # What somebody has said is not forgotten.
+    # Inputs that wait are not forgotten.
     if :queue.is_empty(state.queue) do
       tell(state, :idle)
       {:stop, :normal, state}
@@ -351,7 +352,7 @@ defmodule Skillbook.Conversation do
     tell(state, {:started, turn, text(what)})
     server = self()
     %{book: book, save: save, run: run, transcript: transcript} = state
-    given = event_function(run[:on_event])
+    given = State.event_function(run[:on_event])
 
     on_event = fn event ->
       send(server, {:turn, turn, event})
@@ -379,14 +380,6 @@ defmodule Skillbook.Conversation do
     {:ok, Task.Supervisor.async_nolink(Worker.supervisor(book), fun)}
   catch
     :exit, _reason -> {:error, %StoppedError{book: book}}
-  end
-
-  defp event_function(nil), do: fn _event -> :ok end
-  defp event_function(function) when is_function(function, 1), do: function
-
-  defp event_function(pid) when is_pid(pid) do
-    run = self()
-    &send(pid, {:skillbook_agent, run, &1})
   end
 
   defp work(book, {:input, text}, options), do: Agent.run(book, text, options)

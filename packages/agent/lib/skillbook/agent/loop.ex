@@ -268,7 +268,7 @@ defmodule Skillbook.Agent.Loop do
     end
   end
 
-  # What the model still wants to run may depend on the decision.
+  # Further commands of the model may depend on the decision, so they do not run.
   defp handle_reply(%{closing: true} = state, answer, calls) do
     report = Commands.skip(state, answer.text, @waits)
     results = for call <- calls, do: Commands.skipped(state, Calls.line(state.view, call), @waits)

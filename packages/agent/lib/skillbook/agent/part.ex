@@ -53,7 +53,7 @@ defmodule Skillbook.Agent.Part do
 
   defp budget(nil, _options), do: {:ok, []}
 
-  # What was spent is counted in the database.
+  # Costs are counted in the database.
   defp budget(budget, options) do
     amount = {"a number above 0", &(is_number(&1) and &1 > 0)}
     limits = [day: amount, tenant_day: amount, profile_day: amount]

@@ -135,10 +135,12 @@ defmodule Skillbook.Agent.State do
   defp summary(true), do: []
   defp summary(options), do: options
 
-  defp event_function(nil), do: fn _event -> :ok end
-  defp event_function(function) when is_function(function, 1), do: function
+  @doc "The function of the option `:on_event`. Made in the process of the run."
+  @spec event_function(nil | pid() | (term() -> term())) :: (term() -> term())
+  def event_function(nil), do: fn _event -> :ok end
+  def event_function(function) when is_function(function, 1), do: function
 
-  defp event_function(pid) when is_pid(pid) do
+  def event_function(pid) when is_pid(pid) do
     run = self()
     &send(pid, {:skillbook_agent, run, &1})
   end

@@ -4,24 +4,28 @@ defmodule Skillbook.Handlers.Email.Send do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Connections, Mail, Result}
+  alias Skillbook.Connections.Account
+  alias Skillbook.{Connections, Context, Mail, Result}
   alias Skillbook.Handlers.Email.{Compose, Show}
 
   @impl true
   def check(flags, context), do: Compose.check(flags, context)
 
   @impl true
-  def execute(flags, context) do
+  def execute(flags, context), do: deliver(context, &Compose.mail(&1, flags, context))
+
+  @doc "Sends the mail that a function makes for the caller's account."
+  @spec deliver(Context.t(), (Account.t() -> {:ok, Mail.mail()} | {:error, Exception.t()})) ::
+          {:ok, Result.t()} | {:error, Exception.t()}
+  def deliver(context, compose) do
     with {:ok, account} <- Connections.account(context, :mail),
-         {:ok, mail} <- Compose.mail(account, flags, context),
+         {:ok, mail} <- compose.(account),
          {:ok, sent} <- Mail.send(account, mail) do
       {:ok, Result.ok(text(mail, sent), data: sent, effects: [:mail_sent])}
     end
   end
 
-  @doc "What was sent, to whom."
-  @spec text(Mail.mail(), %{id: String.t(), thread: String.t()}) :: String.t()
-  def text(mail, sent) do
+  defp text(mail, sent) do
     files = length(mail.attachments)
 
     with_files =

@@ -1,8 +1,8 @@
 defmodule Skillbook.Web.Page.Attention do
   @moduledoc false
-  # What needs the reader: calls that wait for an approval, documents with errors, accounts that
-  # were withdrawn, and offers of servers. The navigation counts them, and the first page lists
-  # them. Calls and offers are for operators, who decide about them.
+  # The things that need the reader: calls that wait for an approval, documents with errors,
+  # accounts that were withdrawn, and offers of servers. The navigation counts them, and the first
+  # page lists them. Calls and offers are for operators, who decide about them.
 
   alias Skillbook.{Book, Connections, Profile}
   alias Skillbook.MCP.Client
@@ -14,14 +14,37 @@ defmodule Skillbook.Web.Page.Attention do
   # As the list of diagnostics asks, so that both are made once.
   @errors %{severity: :error, code: nil, advice?: false, folder: nil}
 
-  @doc "For each room, how many things need the reader, with the same in words."
-  @spec counts(Request.t()) :: %{atom() => {non_neg_integer(), String.t()}}
-  def counts(%Request{caller: nil}), do: %{}
+  @typedoc """
+  The calls that wait for an operator, the number of errors in documents that the caller sees, the
+  withdrawn accounts of its own profile, and the offers of servers that wait for an operator.
+  """
+  @type t :: %{
+          approvals: [Skillbook.Approval.t()],
+          errors: non_neg_integer(),
+          revoked: [map()],
+          offers: [map()]
+        }
 
-  def counts(request) do
-    approvals = length(approvals(request))
-    errors = errors(request).severities[:error] || 0
-    accounts = length(revoked(request)) + length(offers(request))
+  @doc "Reads them; `nil` without a caller."
+  @spec read(Request.t()) :: t() | nil
+  def read(%Request{caller: nil}), do: nil
+
+  def read(request) do
+    %{
+      approvals: approvals(request),
+      errors: Findings.list(request.caller, @errors, 5, 0).severities[:error] || 0,
+      revoked: revoked(request),
+      offers: offers(request)
+    }
+  end
+
+  @doc "For each room, how many things need the reader, with the same in words."
+  @spec counts(t() | nil) :: %{atom() => {non_neg_integer(), String.t()}}
+  def counts(nil), do: %{}
+
+  def counts(%{errors: errors} = found) do
+    approvals = length(found.approvals)
+    accounts = length(found.revoked) + length(found.offers)
 
     %{
       activity: {approvals, Parts.count(approvals, "call waits", "calls wait")},
@@ -30,9 +53,7 @@ defmodule Skillbook.Web.Page.Attention do
     }
   end
 
-  @doc "The calls that wait for an approval, for an operator."
-  @spec approvals(Request.t()) :: [Skillbook.Approval.t()]
-  def approvals(%{caller: %{operator?: true} = caller} = request) do
+  defp approvals(%{caller: %{operator?: true} = caller} = request) do
     options = [tenant: caller.profile.tenant, limit: @max]
 
     guarded(fn ->
@@ -41,15 +62,9 @@ defmodule Skillbook.Web.Page.Attention do
     end)
   end
 
-  def approvals(_request), do: []
+  defp approvals(_request), do: []
 
-  @doc "The errors of the documents that the caller sees, as `Findings.list/4`."
-  @spec errors(Request.t()) :: Findings.t()
-  def errors(request), do: Findings.list(request.caller, @errors, 5, 0)
-
-  @doc "The accounts of the caller's own profile that were withdrawn."
-  @spec revoked(Request.t()) :: [map()]
-  def revoked(request) do
+  defp revoked(request) do
     view = Caller.view(request)
 
     guarded(fn ->
@@ -63,9 +78,7 @@ defmodule Skillbook.Web.Page.Attention do
     end)
   end
 
-  @doc "The tools and skills of servers that wait for an operator."
-  @spec offers(Request.t()) :: [map()]
-  def offers(%{caller: %{operator?: true} = caller}) do
+  defp offers(%{caller: %{operator?: true} = caller}) do
     book = Book.fetch!(caller.view.book)
 
     servers =
@@ -82,7 +95,7 @@ defmodule Skillbook.Web.Page.Attention do
         )
   end
 
-  def offers(_request), do: []
+  defp offers(_request), do: []
 
   # While the database restarts, a page shows the rest.
   defp guarded(fun) do

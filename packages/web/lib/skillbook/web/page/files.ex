@@ -80,12 +80,9 @@ defmodule Skillbook.Web.Page.Files do
         new = Edit.line_ends(fields["content"], %{content: file.text})
         fields = Map.put(fields, "content", new)
 
-        cond do
-          fields["digest"] != digest(file.text) -> conflict(request, file, fields)
-          error = problem(request, file, new) -> page(request, file, fields, error: error)
-          saves?(fields) -> write(request, file, fields)
-          true -> page(request, file, fields, preview: preview(request, file, new))
-        end
+        if fields["digest"] == digest(file.text),
+          do: checked(request, file, fields, &Document.replace/3, "saved"),
+          else: conflict(request, file, fields)
       end)
     end)
   end
@@ -137,10 +134,21 @@ defmodule Skillbook.Web.Page.Files do
   defp saves?(fields),
     do: fields["step"] == "save" and fields["previewed"] == digest(fields["content"])
 
-  defp write(request, file, fields) do
-    case Document.replace(file.folder, file.path, fields["content"]) do
-      {:ok, path} -> saved(request, path, "saved")
-      {:error, error} -> page(request, file, fields, error: Exception.message(error))
+  # Shows a text, or writes it with a function of `Skillbook.Document` if it was shown.
+  defp checked(request, file, %{"content" => text} = fields, write, done) do
+    with {:ok, findings} <- check(request, file, text),
+         {:save, true, _findings} <- {:save, saves?(fields), findings},
+         {:ok, path} <- write.(file.folder, file.path, text) do
+      saved(request, path, done)
+    else
+      {:save, false, findings} ->
+        page(request, file, fields, preview: preview(file, text, findings))
+
+      {:error, error} when is_binary(error) ->
+        page(request, file, fields, error: error)
+
+      {:error, error} ->
+        page(request, file, fields, error: Exception.message(error))
     end
   end
 
@@ -179,22 +187,25 @@ defmodule Skillbook.Web.Page.Files do
 
   defp token, do: 9 |> :crypto.strong_rand_bytes() |> Base.url_encode64(padding: false)
 
-  # Why a text must not be written, or nil.
-  defp problem(request, file, text) do
+  # The findings of a text, or why it must not be written.
+  defp check(request, file, text) do
     profile = Caller.view(request).profile
 
     cond do
       not String.valid?(text) or String.contains?(text, <<0>>) ->
-        "expected text in UTF-8 without NUL"
+        {:error, "expected text in UTF-8 without NUL"}
 
       byte_size(text) > @max_text ->
-        "expected at most #{@max_text} bytes, got: #{byte_size(text)}"
+        {:error, "expected at most #{@max_text} bytes, got: #{byte_size(text)}"}
 
       true ->
-        case tried(request, file, text) do
-          {nil, findings} -> first_error(findings) || "the page would not be loaded"
-          {entry, findings} -> first_error(findings) || right(profile, file.entry, entry)
-        end
+        {entry, findings} = tried(request, file, text)
+
+        loaded =
+          if entry, do: right(profile, file.entry, entry), else: "the page would not be loaded"
+
+        error = first_error(findings) || loaded
+        if error, do: {:error, error}, else: {:ok, findings}
     end
   end
 
@@ -226,9 +237,7 @@ defmodule Skillbook.Web.Page.Files do
 
   # The page
 
-  defp preview(request, file, new) do
-    {_entry, findings} = tried(request, file, new)
-
+  defp preview(file, new, findings) do
     tag(:section, [aria_labelledby: "preview"], [
       tag(:h2, [id: "preview"], "Preview"),
       Parts.diff(Diff.unified(file.text, new), "Text"),
@@ -376,22 +385,8 @@ defmodule Skillbook.Web.Page.Files do
     do: page(request, file, Map.put(fields, "content", text), [])
 
   defp create_file(request, file, %{"content" => content} = fields, _text) do
-    content = Edit.line_ends(content, nil)
-    fields = Map.put(fields, "content", content)
-
-    cond do
-      error = problem(request, file, content) ->
-        page(request, file, fields, error: error)
-
-      saves?(fields) ->
-        case Document.create(file.folder, file.path, content) do
-          {:ok, path} -> saved(request, path, "created")
-          {:error, error} -> page(request, file, fields, error: Exception.message(error))
-        end
-
-      true ->
-        page(request, file, fields, preview: preview(request, file, content))
-    end
+    fields = Map.put(fields, "content", Edit.line_ends(content, nil))
+    checked(request, file, fields, &Document.create/3, "created")
   end
 
   defp with_folder(request, fun) do

@@ -30,6 +30,7 @@ defmodule Skillbook.Web.Page.Home do
          {:ok, usage} <- Usage.report(view, since: since, until: now) do
       runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
       own = own?(view, nil)
+      needs = Attention.read(request)
 
       data = %{
         profile: view.profile.id,
@@ -38,15 +39,15 @@ defmodule Skillbook.Web.Page.Home do
         new: not own or (usage.rows == [] and runs == [] and agenda.last == []),
         ran: usage.total.run,
         failed: failed(agenda.last, runs, usage, since),
-        approvals: Enum.map(Attention.approvals(request), &approval/1),
-        errors: Attention.errors(request).severities[:error] || 0,
-        offers: length(Attention.offers(request)),
-        revoked: for(one <- Attention.revoked(request), do: one.account),
+        approvals: Enum.map(needs.approvals, &approval/1),
+        errors: needs.errors,
+        offers: length(needs.offers),
+        revoked: for(one <- needs.revoked, do: one.account),
         due: scheduled(view, agenda.next),
         tokens: tokens(view)
       }
 
-      answer(request, data, Runs.marks(runs, agenda, now, 24), web)
+      answer(request, data, Runs.marks(runs, agenda, now, 24), needs, web)
     end
   end
 
@@ -58,7 +59,7 @@ defmodule Skillbook.Web.Page.Home do
     end
   end
 
-  # What a request costs before the model has read it. A change of the catalog makes it anew.
+  # The tokens of a request before the user's text. A change of the catalog makes them anew.
   defp tokens(view) do
     Cache.keep(view.book, {:tokens, View.state(view)}, fn ->
       %{
@@ -105,13 +106,14 @@ defmodule Skillbook.Web.Page.Home do
     |> Enum.map(&%{&1 | count: Map.get(counts, &1.name, &1.count)})
   end
 
-  defp answer(request, data, marks, web) do
+  defp answer(request, data, marks, needs, web) do
     if Request.wants_json?(request) do
       Response.json(200, data)
     else
       content = if data.new, do: steps(request, data, web), else: state(request, data, marks)
 
-      Layout.page(request, "Home", Parts.live("home", topics(), content), section: :home)
+      content = Parts.live("home", topics(), content)
+      Layout.page(request, "Home", content, section: :home, attention: needs)
     end
   end
 

@@ -31,7 +31,8 @@ defmodule Skillbook.Web.Page.Layout do
     * `:actions` - content beside the title, such as links to its actions
     * `:back` - `{text, path}` of the page above
     * `:head` - content of the document's head
-    * `:attention` - `false` leaves out the counts of the rooms
+    * `:attention` - the things that need the reader, if they are read already; `nil` leaves out
+      the counts of the rooms
     * `:errors` - content of `Skillbook.Web.Page.Parts.errors/1`, above the rest
   """
   @spec page(Request.t(), String.t(), Html.content(), keyword()) :: Response.t()
@@ -115,7 +116,8 @@ defmodule Skillbook.Web.Page.Layout do
   end
 
   defp header(request, options) do
-    counts = if options[:attention] == false, do: %{}, else: Attention.counts(request)
+    found = Keyword.get_lazy(options, :attention, fn -> Attention.read(request) end)
+    counts = Attention.counts(found)
     rooms = for room <- @rooms, do: room(request, room, options[:section], counts)
 
     tag(:header, [class: "side"], [
@@ -291,7 +293,7 @@ defmodule Skillbook.Web.Page.Layout do
         ],
         status: status,
         # A database may have failed, and pages of hidden and of missing entries are the same.
-        attention: false
+        attention: nil
       )
     end
   end
