@@ -17,6 +17,7 @@ defmodule SupportBot.ConversationTest do
       start([
         [{"orders__find", ~s({"number": 7})}, {"tickets__list", "{}"}],
         [{"orders__refund", ~s({"number": 7, "reason": "broken"})}],
+        "I asked for your refund.",
         "You get 40 euros back."
       ])
 
@@ -31,6 +32,9 @@ defmodule SupportBot.ConversationTest do
     assert_receive {:request, second}
     assert second =~ "2 lamps, 40.0 EUR" and second =~ "No tickets."
 
+    # The model tells the customer that a person decides.
+    assert_receive {:request, _third}
+    assert answer.text == "I asked for your refund."
     assert [%{ref: ref, name: "orders.refund", profile: "lamps/ann"}] = answer.pending
     assert SupportBot.Shop.order("lamps", 7).status == :paid
 
@@ -38,8 +42,8 @@ defmodule SupportBot.ConversationTest do
     assert approval.result.content == "Refunded 40.0 EUR (broken)."
     assert approval.run.text == "You get 40 euros back."
     assert SupportBot.Shop.order("lamps", 7).status == :refunded
-    assert_receive {:request, third}
-    assert third =~ "Refunded 40.0 EUR (broken)."
+    assert_receive {:request, fourth}
+    assert fourth =~ "Refunded 40.0 EUR (broken)."
   end
 
   test "a memory of one customer is in no prompt of another" do

@@ -134,6 +134,12 @@ fn fixes_unambiguous_mistakes() {
             "name: send\ndescription: d\ntags: a, b # c",
             "name: send\ndescription: d\ntags: a, b # c",
         ),
+        ("only a glued field", "description:glued", "name: send\ndescription: glued"),
+        (
+            "a glued field and a tab",
+            "description:glued\n# comment\n\t",
+            "name: send\ndescription: glued\n# comment\n",
+        ),
         ("a name in a flow mapping", "{description: d}", "{description: d}"),
         ("an empty name", "name:\ndescription: d", "name:\ndescription: d"),
         ("another name", "name: other\ndescription: d", "name: other\ndescription: d"),

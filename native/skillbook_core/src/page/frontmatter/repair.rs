@@ -37,7 +37,9 @@ const EXCERPT: usize = 160;
 
 /// Repairs and reads a block. Returns a diagnostic for every repaired line.
 pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diagnostic>)> {
-    if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
+    // A block whose only fields are `key:value` is a scalar to YAML.
+    let may_repair = matches!(failure.kind, ErrorKind::Invalid | ErrorKind::NotMapping);
+    if !may_repair || block.len() > MAX_BROKEN {
         return None;
     }
     // Each of these lines would be repaired, and one with a control character.

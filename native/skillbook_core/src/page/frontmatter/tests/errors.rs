@@ -28,7 +28,7 @@ fn what_could_mean_several_things_is_refused() {
              (write `key: value` lines)",
         ),
         (
-            "name:x",
+            "my name:x",
             "not_mapping 2:1 expected `key: value` lines, got a single value or a list \
              (write a space after the colon: `key: value`)",
         ),

@@ -143,6 +143,11 @@ fn other_slips_that_are_mended() {
                \"long text that goes on\""],
         ),
         (
+            "a:b",
+            map(&[("a", text("b"))]),
+            &["2:3 expected a space after the colon; read as: a: b"],
+        ),
+        (
             "b: 1\na:c d",
             map(&[("b", Value::Int(1)), ("a", text("c d"))]),
             &["3:3 expected a space after the colon; read as: a: c d"],
