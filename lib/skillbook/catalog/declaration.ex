@@ -185,4 +185,9 @@ defmodule Skillbook.Flag do
     line: false,
     empty: false
   ]
+
+  @doc false
+  # The key of its value in the map that a handler gets.
+  @spec key(t()) :: String.t()
+  def key(%__MODULE__{property: property, name: name}), do: property || name
 end

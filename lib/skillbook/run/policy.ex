@@ -14,6 +14,7 @@ defmodule Skillbook.Run.Policy do
     Command,
     Context,
     Entry,
+    Flag,
     Part,
     PolicyError,
     Profile,
@@ -59,18 +60,21 @@ defmodule Skillbook.Run.Policy do
   """
   @spec approval?(RoutedCommand.t() | Request.t()) :: boolean()
   def approval?(%RoutedCommand{entry: entry, command: command, declaration: declaration}) do
-    declared = if declaration, do: Enum.map(declaration.flags, & &1.name), else: []
-
     case entry.limits do
       %{approval: :required} -> true
-      %{approval: names} -> names -- declared != [] or Enum.any?(names, &given?(command, &1))
+      %{approval: names} -> Enum.any?(names, &asked?(command, &1, declaration))
       _none -> false
     end
   end
 
   def approval?(%Request{approval: approval}), do: approval
 
-  defp given?(%Command{flags: flags}, name), do: Map.get(flags, name) not in [nil, false, []]
+  defp asked?(%Command{flags: flags}, name, declaration) do
+    case declaration && Enum.find(declaration.flags, &(&1.name == name)) do
+      nil -> true
+      flag -> Map.get(flags, Flag.key(flag)) not in [nil, false, []]
+    end
+  end
 
   @doc "Whether a call by the profile is asked about."
   @spec asks?(RoutedCommand.t(), Profile.t()) :: boolean()

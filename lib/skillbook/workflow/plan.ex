@@ -5,7 +5,7 @@ defmodule Skillbook.Workflow.Plan do
 
   alias Skillbook.Reply.Placeholder
   alias Skillbook.Support.{Count, JSON, Number}
-  alias Skillbook.{Command, Context, Declaration, Entry, Flags, Native, Router, View}
+  alias Skillbook.{Command, Context, Declaration, Entry, Flag, Flags, Native, Router, View}
   alias Skillbook.WorkflowError
 
   @max_steps 100
@@ -210,14 +210,17 @@ defmodule Skillbook.Workflow.Plan do
   defp flag_values(declaration, flags) do
     for flag <- declaration.flags, name <- flag.names, into: %{} do
       missing = if flag.type == :switch, do: false, else: :none
-      {name, flags |> Map.get(flag.name, missing) |> to_value()}
+      {name, flags |> Map.get(Flag.key(flag), missing) |> to_value(flag.type)}
     end
   end
 
   # Commands given as JSON may have numbers, booleans and objects as values.
-  defp to_value(value) when value in [true, :none], do: value
-  defp to_value(values) when is_list(values), do: Enum.map(values, &to_text/1)
-  defp to_value(value), do: to_text(value)
+  defp to_value(value, _type) when value in [true, :none], do: value
+
+  defp to_value(values, type) when is_list(values) and type != :json,
+    do: Enum.map(values, &to_text/1)
+
+  defp to_value(value, _type), do: to_text(value)
 
   defp to_text(text) when is_binary(text), do: text
   defp to_text(%Date{} = day), do: Date.to_iso8601(day)

@@ -1,8 +1,20 @@
 defmodule Skillbook.Flags.StructuredTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.{Catalog, Declaration, FlagError, Flags, Skill, View}
+  alias Skillbook.Run.Policy
   alias Skillbook.Support.JSON
+
+  alias Skillbook.{
+    Catalog,
+    Command,
+    Declaration,
+    Entry,
+    FlagError,
+    Flags,
+    RoutedCommand,
+    Skill,
+    View
+  }
 
   @schema %{
     "type" => "object",
@@ -136,6 +148,12 @@ defmodule Skillbook.Flags.StructuredTest do
        ~S(--filter must be JSON: {kind: "tag", tag: text} or {kind: "all"}, got {})},
       {"--people [] --tags",
        "--tags needs a value and has none. Write for example: --tags VALUE"},
+      {"--peopel [] --limit 12 --mode",
+       "unknown flag --peopel; did you mean --people? Known flags: --people, --top, --ID, " <>
+         "--author, --dry-run, --filter, --größe, --help-2, --id-2, --level, --limit, --mode, " <>
+         "--place, --tags, --user-name\n" <>
+         "--mode needs a value and has none. Write for example: --mode VALUE\n" <>
+         "--limit must be a number up to 9, got 12"},
       {"--peopel []",
        "unknown flag --peopel; did you mean --people? Known flags: --people, --top, --ID, " <>
          "--author, --dry-run, --filter, --größe, --help-2, --id-2, --level, --limit, --mode, " <>
@@ -201,6 +219,79 @@ defmodule Skillbook.Flags.StructuredTest do
       page = "---\nname: a.b\ndescription: D\nhandler: H\n#{field}\n---\n"
       assert {field, Declaration.read(page).error} == {field, message}
     end
+  end
+
+  test "an approval by a flag holds for its property, however it is written" do
+    page = """
+    ---
+    name: crm.drop
+    description: Drops
+    handler: MyApp.Drop
+    approval: [--top]
+    input_schema: {properties: {$top: {type: integer}, id: {type: string}}}
+    ---
+    Drops.
+    """
+
+    declaration = Declaration.read(page)
+
+    entry = %Entry{
+      name: "crm.drop",
+      kind: :command,
+      description: "Drops",
+      path: "drop.md",
+      source: ".",
+      body: "",
+      limits: %{approval: ["top"]}
+    }
+
+    for {flags, json?, asked?} <- [
+          {%{"top" => "5"}, false, true},
+          {%{"$top" => 5}, true, true},
+          {%{"top" => 5}, true, true},
+          {%{"id" => "a"}, true, false}
+        ] do
+      {:ok, cast} = Flags.cast_declared(flags, declaration, json: json?)
+      command = %Command{name: "crm.drop", raw: "", flags: cast}
+
+      routed = %RoutedCommand{
+        name: "crm.drop",
+        command: command,
+        entry: entry,
+        declaration: declaration
+      }
+
+      assert {flags, Policy.approval?(routed)} == {flags, asked?}
+    end
+
+    undeclared = %{entry | limits: %{approval: ["$top"]}}
+    command = %Command{name: "crm.drop", raw: "", flags: %{}}
+    routed = %RoutedCommand{name: "crm.drop", command: command, entry: undeclared}
+    assert Policy.approval?(routed)
+    assert Policy.approval?(%{routed | declaration: declaration})
+  end
+
+  @tag :tmp_dir
+  test "a placeholder has the value of its property", %{tmp_dir: folder} do
+    page = """
+    ---
+    name: crm.plan
+    description: Plans
+    input_schema:
+      properties:
+        people: {type: array, items: {type: object}}
+        tags: {type: array, items: {type: string}}
+        $top: {type: integer}
+      required: [people]
+    ---
+    Of {people}: {tags}, {top}.
+    """
+
+    File.write!(Path.join(folder, "plan.md"), page)
+    {:ok, catalog} = Catalog.load([folder])
+    line = ~S(crm.plan --people '[{"a": 1}, {"b": 2}]' --tags x y --top 7)
+    [result] = Skillbook.run(View.all(catalog), "```cmd\n#{line}\n```").results
+    assert result.content == ~S(Of "[{\"a\":1},{\"b\":2}]": x, y, 7.)
   end
 
   test "the page shows the structure" do

@@ -15,27 +15,38 @@ defmodule Skillbook.Flags.Structured do
   def arguments(flags, %Declaration{schema: schema, flags: declared} = declaration, opts) do
     {exact, others} = Map.split(flags, Enum.map(declared, & &1.property))
 
-    with {:ok, named, more} <- named(others, declared, schema),
-         names = Map.new(declared, &{&1.property, &1.name}),
+    {named, more, unknown} = named(others, declared, schema)
+
+    with names = Map.new(declared, &{&1.property, &1.name}),
          exact = Map.new(exact, fn {key, value} -> {names[key], value} end),
          given = Map.merge(named, exact, fn _, one, two -> List.wrap(one) ++ List.wrap(two) end),
          {:ok, given} <- Check.positional(given, declaration, opts[:args]),
          properties = Map.new(declared, &{&1.name, &1.property}),
          given = Map.new(given, fn {name, value} -> {properties[name], value} end),
-         {:error, mistakes} <- read(schema, Map.merge(more, given), opts[:json], true),
-         do: FlagError.all(errors(mistakes, declared))
+         {:ok, arguments} <- read(schema, Map.merge(more, given), opts[:json], true) do
+      if unknown == [], do: {:ok, arguments}, else: FlagError.all(unknown)
+    else
+      {:error, %FlagError{} = error} ->
+        FlagError.all(unknown ++ [error])
+
+      {:error, mistakes} ->
+        # A misspelt flag may be the missing one.
+        meant = Enum.flat_map(unknown, & &1.suggestions)
+        FlagError.all(unknown ++ errors(mistakes, declared, meant))
+    end
   end
 
-  # The flags that other spellings mean, and properties that have none. An open schema takes any.
+  # The flags that other spellings mean, properties that have none, and an error for unknown flags.
+  # An open schema takes any.
   defp named(others, declared, schema) do
     names = for flag <- declared, name <- flag.names, into: %{}, do: {name, flag.name}
     {known, unknown} = Check.named(others, Map.keys(names))
     known = Map.new(known, fn {name, value} -> {names[name], value} end)
 
     cond do
-      unknown == [] -> {:ok, known, %{}}
-      open?(schema) -> {:ok, known, Map.take(others, unknown)}
-      true -> {:error, Check.unknown(unknown, Enum.map(declared, & &1.name))}
+      unknown == [] -> {known, %{}, []}
+      open?(schema) -> {known, Map.take(others, unknown), []}
+      true -> {known, %{}, [Check.unknown(unknown, Enum.map(declared, & &1.name))]}
     end
   end
 
@@ -77,10 +88,11 @@ defmodule Skillbook.Flags.Structured do
   end
 
   # Missing flags are one error.
-  defp errors(mistakes, declared) do
+  defp errors(mistakes, declared, meant) do
     missing =
       for {path, :missing, _, _} <- mistakes,
           flag = Enum.find(declared, &(&1.property == path)),
+          flag.name not in meant,
           do: flag.name
 
     missing =

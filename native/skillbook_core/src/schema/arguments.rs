@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 use super::check::Checker;
 use super::index::Index;
 use super::shape::Reader;
-use super::{with_stack, Mistake, Schema, Wrong};
+use super::{with_stack, Mistake, Schema, Wrong, MISTAKES};
 
 /// The schema of every value.
 static ANY: Json = Json::Bool(true);
@@ -57,8 +57,13 @@ pub fn arguments(
             }
         }
         let arguments = Json::Object(arguments);
-        if mistakes.is_empty() {
-            reading.checker.mistakes(&schema.root, &arguments)?;
+        if let Err(found) = reading.checker.mistakes(&schema.root, &arguments) {
+            // A flag without a value is not missing too.
+            let known =
+                |found: &Mistake| mistakes.iter().any(|own: &Mistake| own.path == found.path);
+            let found: Vec<_> = found.into_iter().filter(|found| !known(found)).collect();
+            mistakes.extend(found);
+            mistakes.truncate(MISTAKES);
         }
         match arguments {
             Json::Object(arguments) if mistakes.is_empty() => Ok(arguments),
