@@ -9,7 +9,7 @@ defmodule Skillbook.Connections.HubSpot do
 
   @behaviour Skillbook.Connections.Vendor
 
-  # Notes and tasks have no scopes of their own. A private app needs in addition
+  # Notes, tasks, calls and meetings have no scopes of their own. A private app needs in addition
   # `crm.objects.owners.read` for `--owner`.
   @commands %{
     "hubspot.contacts" => ["crm.objects.contacts.read"],
@@ -21,12 +21,21 @@ defmodule Skillbook.Connections.HubSpot do
     "hubspot.deals" => ["crm.objects.deals.read"],
     "hubspot.create_deal" => ["crm.objects.deals.write"],
     "hubspot.update_deal" => ["crm.objects.deals.write"],
+    "hubspot.tickets" => ["tickets"],
+    "hubspot.create_ticket" => ["tickets"],
+    "hubspot.update_ticket" => ["tickets"],
     "hubspot.notes" => ["crm.objects.contacts.read"],
     "hubspot.create_note" => ["crm.objects.contacts.write"],
     "hubspot.update_note" => ["crm.objects.contacts.write"],
     "hubspot.tasks" => ["crm.objects.contacts.read"],
     "hubspot.create_task" => ["crm.objects.contacts.write"],
-    "hubspot.update_task" => ["crm.objects.contacts.write"]
+    "hubspot.update_task" => ["crm.objects.contacts.write"],
+    "hubspot.calls" => ["crm.objects.contacts.read"],
+    "hubspot.create_call" => ["crm.objects.contacts.write"],
+    "hubspot.update_call" => ["crm.objects.contacts.write"],
+    "hubspot.meetings" => ["crm.objects.contacts.read"],
+    "hubspot.create_meeting" => ["crm.objects.contacts.write"],
+    "hubspot.update_meeting" => ["crm.objects.contacts.write"]
   }
 
   @impl true

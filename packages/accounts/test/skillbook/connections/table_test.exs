@@ -1,17 +1,15 @@
 defmodule Skillbook.Connections.TableTest do
-  # The commands on Google's services and HubSpot: the vendor's methods that each calls, the scope
-  # that suffices for it, and faults of the server at each of its methods.
+  # The commands on Google's services: Google's methods that each calls, the scope that suffices for
+  # it, and faults of the server at each of its methods.
   use ExUnit.Case, async: true
 
-  alias Skillbook.Connections.{Google, HubSpot}
+  alias Skillbook.Connections.Google
   alias Skillbook.Test.Services
 
   @moduletag timeout: 900_000
   @now ~U[2026-03-02 08:00:00Z]
   @ann "ann@example.com"
   @bob "bob@example.com"
-
-  @time "2026-03-01T08:00:00Z"
 
   @seed %{
     gmail: %{
@@ -44,13 +42,6 @@ defmodule Skillbook.Connections.TableTest do
         %{id: "txt1", name: "q1.txt", mimeType: "text/plain", text: "Q1: 4"},
         %{id: "dir1", name: "Plans", mimeType: "application/vnd.google-apps.folder"}
       ]
-    },
-    hubspot: %{
-      contacts: [%{id: "101", properties: %{email: "bo@example.com", firstname: "Bo"}}],
-      companies: [%{id: "55", properties: %{name: "Acme", domain: "acme.example"}}],
-      deals: [%{id: "301", properties: %{dealname: "Renewal"}}],
-      notes: [%{id: "901", properties: %{hs_note_body: "Called.", hs_timestamp: @time}}],
-      tasks: [%{id: "801", properties: %{hs_task_subject: "Call", hs_timestamp: @time}}]
     }
   }
 
@@ -89,25 +80,7 @@ defmodule Skillbook.Connections.TableTest do
     {"drive.share", ["drive.share doc1 --to bob@example.com"],
      {"drive.permissions", [user: @ann, id: "doc1"], @bob}},
     {"drive.update", ["drive.update doc1 --name Minutes", "drive.update doc1 --folder Plans"],
-     nil},
-    {"hubspot.companies", ["hubspot.companies acme", "hubspot.companies --id 55"], nil},
-    {"hubspot.contacts", ["hubspot.contacts bo", "hubspot.contacts --id 101"], nil},
-    {"hubspot.create_company", ["hubspot.create_company --name Plan"],
-     {"hubspot.companies", [], "Plan"}},
-    {"hubspot.create_contact", ["hubspot.create_contact --email plan@example.com"],
-     {"hubspot.contacts", [], "plan@example.com"}},
-    {"hubspot.create_deal", ["hubspot.create_deal --name Plan"], {"hubspot.deals", [], "Plan"}},
-    {"hubspot.create_note", ["hubspot.create_note --body Plan"], {"hubspot.notes", [], "Plan"}},
-    {"hubspot.create_task", ["hubspot.create_task --title Plan --due tomorrow"],
-     {"hubspot.tasks", [], "Plan"}},
-    {"hubspot.deals", ["hubspot.deals renewal", "hubspot.deals --id 301"], nil},
-    {"hubspot.notes", ["hubspot.notes called"], nil},
-    {"hubspot.tasks", ["hubspot.tasks --status not_started"], nil},
-    {"hubspot.update_company", ["hubspot.update_company 55 --city Hamburg"], nil},
-    {"hubspot.update_contact", ["hubspot.update_contact 101 --lastname Lee"], nil},
-    {"hubspot.update_deal", ["hubspot.update_deal 301 --amount 15000"], nil},
-    {"hubspot.update_note", ["hubspot.update_note 901 --body Later"], nil},
-    {"hubspot.update_task", ["hubspot.update_task 801 --status completed"], nil}
+     nil}
   ]
 
   # {name, fault, the result of a command that reads, and of one that writes}. A command that
@@ -136,36 +109,20 @@ defmodule Skillbook.Connections.TableTest do
     {"404", [status: 404, reason: "notFound", times: nil], :error, :error}
   ]
 
-  # HubSpot has other reasons, and a token that does not expire.
-  @google_only ["403 rateLimitExceeded", "403 userRateLimitExceeded", "401"] ++
-                 ["403 insufficientPermissions", "403 quotaExceeded"]
-  @hubspot_faults Enum.reject(@faults, &(elem(&1, 0) in @google_only)) ++
-                    [
-                      {"401 without end",
-                       [status: 401, reason: "INVALID_AUTHENTICATION", times: nil], :error,
-                       :error},
-                      {"403 MISSING_SCOPES", [status: 403, reason: "MISSING_SCOPES", times: nil],
-                       :error, :error}
-                    ]
-
   # A mail that is gone before it is read is left out; a folder is looked for by its name, too.
   @not_found [
     {"email.search --unread --after yesterday --limit 5", "gmail.users.messages.get"},
     {"drive.list Plans", "drive.files.get"}
   ]
 
-  # Deals are shown without the names of their stages if these cannot be read.
-  @names ["hubspot.deals", "hubspot.update_deal"]
-
   # Milliseconds of a command, with a fault that ends and with one that does not.
   @limit 30_000
   @short 3_000
 
-  @pat "pat-eu1-table"
   @table Skillbook.Test.Checkout.path("docs/connections-reference.md")
 
   test "the table of the docs: each command, the vendor's methods, the scope that suffices" do
-    pages = Path.wildcard("priv/connections/*/*.md")
+    pages = Path.wildcard("priv/connections/{email,calendar,drive}/*.md")
     names = for page <- pages, Path.basename(page) != "SKILL.md", do: name(page)
     assert Enum.sort(for {command, _, _} <- @rows, do: command) == Enum.sort(names)
 
@@ -174,8 +131,7 @@ defmodule Skillbook.Connections.TableTest do
     written = for "| `" <> _ = line <- String.split(docs, "\n"), do: line
     assert Enum.sort(written) == Enum.sort(rows)
 
-    for {name, _, _, _} <- @faults ++ @hubspot_faults,
-        do: assert(String.contains?(one_line(docs), name), name)
+    for {name, _, _, _} <- @faults, do: assert(String.contains?(one_line(docs), name), name)
   end
 
   defp name(page), do: page |> Path.rootname() |> Path.split() |> Enum.take(-2) |> Enum.join(".")
@@ -183,12 +139,11 @@ defmodule Skillbook.Connections.TableTest do
 
   # The methods of a command that may use only its first scope.
   defp methods(command, lines) do
-    [least | _] = scopes(command)
+    [least | _] = Google.scopes(command)
 
     lines
     |> Enum.flat_map(fn line ->
-      world = @seed |> Map.merge(%{delegated: [least], hubspot_tokens: %{@pat => [least]}})
-      world = Services.make(world)
+      world = Services.make(Map.put(@seed, :delegated, [least]))
       result = run(world, line)
       assert {line, result.status, result.content} == {line, :ok, result.content}
       Services.check(world)
@@ -197,12 +152,9 @@ defmodule Skillbook.Connections.TableTest do
     |> Enum.uniq_by(& &1["method"])
   end
 
-  defp scopes("hubspot." <> _ = command), do: HubSpot.scopes(command)
-  defp scopes(command), do: Google.scopes(command)
-
   defp row(command, entries) do
     names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Enum.map_join(", ", &"`#{&1}`")
-    scope = command |> scopes() |> hd() |> String.split("/") |> List.last()
+    scope = command |> Google.scopes() |> hd() |> String.split("/") |> List.last()
     "| `#{command}` | #{names} | `#{scope}` |"
   end
 
@@ -211,7 +163,7 @@ defmodule Skillbook.Connections.TableTest do
       for {command, lines, change} <- @rows,
           {line, index} <- Enum.with_index(lines),
           entry <- methods(command, [line]),
-          {name, fault, _reads, _writes} = row <- faults(command),
+          {name, fault, _reads, _writes} = row <- @faults,
           # A call of a batch has no connection of its own.
           !entry["batch"] or not Enum.any?([:cut, :silent], &Keyword.has_key?(fault, &1)) do
         {line, if(index == 0, do: change), entry["method"], name, fault,
@@ -240,16 +192,9 @@ defmodule Skillbook.Connections.TableTest do
     assert length(runs) > 500
   end
 
-  defp faults("hubspot." <> _), do: @hubspot_faults
-  defp faults(_command), do: @faults
-
-  defp expected(command, line, method, {name, fault, reads, writes}) do
+  defp expected(command, line, method, {name, _fault, reads, writes}) do
     cond do
       name == "404" and {line, method} in @not_found ->
-        :ok
-
-      method == "hubspot.pipelines.get_all" and command in @names and
-          Keyword.has_key?(fault, :times) ->
         :ok
 
       writes?(command) ->
@@ -266,7 +211,7 @@ defmodule Skillbook.Connections.TableTest do
   end
 
   defp fault({line, change, method, name, fault, expected}) do
-    world = Services.make(Map.put(@seed, :hubspot_tokens, %{@pat => ["all"]}))
+    world = Services.make(@seed)
     before = count(world, change)
     Services.fault(world, [method: method] ++ fault)
     began = System.monotonic_time(:millisecond)
@@ -313,12 +258,9 @@ defmodule Skillbook.Connections.TableTest do
     {:ok, pid} =
       Skillbook.start_link(
         name: book,
-        builtins: [:google, :hubspot],
+        builtins: [:google],
         profiles: [[id: "ann", approved: ["*"]]],
-        connections: [
-          google: Services.google(world),
-          hubspot: [url: world.url, token: fn -> @pat end]
-        ]
+        connections: [google: Services.google(world)]
       )
 
     options = [now: @now, timeout: limit]

@@ -21,6 +21,15 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
     tasks: [
       %{id: "801", properties: %{hs_task_subject: "Old", hs_timestamp: "2026-02-16T12:00:00Z"}}
     ],
+    tickets: [
+      %{id: "401", properties: %{subject: "Old", hs_pipeline: "0", hs_pipeline_stage: "1"}}
+    ],
+    calls: [
+      %{id: "951", properties: %{hs_call_title: "Old", hs_timestamp: "2026-02-16T12:00:00Z"}}
+    ],
+    meetings: [
+      %{id: "971", properties: %{hs_meeting_title: "Old", hs_timestamp: "2026-02-16T12:00:00Z"}}
+    ],
     labels: [%{from: "deals", to: "contacts", id: 17, label: "Buyer"}]
   }
 
@@ -82,7 +91,47 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
      "tasks"},
     {"hubspot.update_task",
      ["hubspot.update_task 801 --status waiting --set hubspot_owner_id= --associate contact:101"],
-     nil}
+     nil},
+    {"hubspot.tickets",
+     [
+       "hubspot.tickets old --stage new --sort createdate",
+       "hubspot.tickets --id 401",
+       "hubspot.tickets --id 401 402"
+     ], nil},
+    {"hubspot.create_ticket",
+     ["hubspot.create_ticket --title New --set source_type=x --associate contact:101"],
+     "tickets"},
+    {"hubspot.update_ticket",
+     ["hubspot.update_ticket 401 --stage closed --set source_type=x --associate contact:101"],
+     nil},
+    {"hubspot.calls",
+     [
+       "hubspot.calls old --where hs_timestamp<today",
+       "hubspot.calls --id 951",
+       "hubspot.calls --id 951 952"
+     ], nil},
+    {"hubspot.create_call",
+     ["hubspot.create_call --title New --set hubspot_owner_id= --associate contact:101"],
+     "calls"},
+    {"hubspot.update_call",
+     ["hubspot.update_call 951 --status busy --set hubspot_owner_id= --associate contact:101"],
+     nil},
+    {"hubspot.meetings",
+     [
+       "hubspot.meetings old --where hs_timestamp<today",
+       "hubspot.meetings --id 971",
+       "hubspot.meetings --id 971 972"
+     ], nil},
+    {"hubspot.create_meeting",
+     [
+       "hubspot.create_meeting --title New --start 2026-02-16T15:00:00Z " <>
+         "--set hubspot_owner_id= --associate contact:101"
+     ], "meetings"},
+    {"hubspot.update_meeting",
+     [
+       "hubspot.update_meeting 971 --outcome no_show --set hubspot_owner_id= " <>
+         "--associate contact:101"
+     ], nil}
   ]
 
   # {name, fault, the result of a command that reads, and of one that writes}.
@@ -98,17 +147,18 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
     {"no answer after the change", [cut: 0, applied: true], :ok, :any},
     {"a part of an answer", [cut: 95, applied: true], :ok, :any},
     {"HTML in place of JSON", [body: "<html>Sign in</html>", applied: true], :any, :any},
-    {"429 without end", [status: 429, reason: "TEN_SECONDLY_ROLLING", times: nil], :any, :any},
+    {"429 without end", [status: 429, reason: "TEN_SECONDLY_ROLLING", times: nil], :error,
+     :error},
     {"429 with Retry-After of an hour",
-     [status: 429, reason: "SECONDLY", retry_after: 3600, times: nil], :any, :any},
-    {"503 without end", [status: 503, times: nil], :any, :any},
-    {"silence", [silent: true, times: nil], :any, :any},
-    {"429 DAILY", [status: 429, reason: "DAILY", times: nil], :any, :any},
-    {"401", [status: 401, reason: "EXPIRED_AUTHENTICATION", times: nil], :any, :any},
-    {"403 MISSING_SCOPES", [status: 403, reason: "MISSING_SCOPES", times: nil], :any, :any},
-    {"400", [status: 400, reason: "VALIDATION_ERROR", times: nil], :any, :any},
-    {"404", [status: 404, reason: "OBJECT_NOT_FOUND", times: nil], :any, :any},
-    {"409", [status: 409, reason: "CONFLICT", times: nil], :any, :any}
+     [status: 429, reason: "SECONDLY", retry_after: 3600, times: nil], :error, :error},
+    {"503 without end", [status: 503, times: nil], :error, :error},
+    {"silence", [silent: true, times: nil], :error, :error},
+    {"429 DAILY", [status: 429, reason: "DAILY", times: nil], :error, :error},
+    {"401", [status: 401, reason: "EXPIRED_AUTHENTICATION", times: nil], :error, :error},
+    {"403 MISSING_SCOPES", [status: 403, reason: "MISSING_SCOPES", times: nil], :error, :error},
+    {"400", [status: 400, reason: "VALIDATION_ERROR", times: nil], :error, :error},
+    {"404", [status: 404, reason: "OBJECT_NOT_FOUND", times: nil], :error, :error},
+    {"409", [status: 409, reason: "CONFLICT", times: nil], :error, :error}
   ]
 
   # Milliseconds of a command, with a fault that ends and with one that does not.
@@ -164,7 +214,10 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
           line <- lines,
           method <- methods([line], command),
           {name, fault, reads, writes} <- @faults do
-        {line, kind, method, name, fault, if(command =~ "_", do: writes, else: reads)}
+        # Labels are left out if they cannot be read.
+        labels? = method == "hubspot.pipelines.get_all" and Keyword.has_key?(fault, :times)
+        expected = if command =~ "_", do: writes, else: reads
+        {line, kind, method, name, fault, if(labels?, do: :any, else: expected)}
       end
 
     wrong =
@@ -187,12 +240,13 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
     made = count(world, kind) - before
     %{"broken" => broken, "log" => log} = Services.state(world)
     violations = for %{"violation" => reason} <- log, do: reason
-    unclear = result.content =~ ~r/made all the same|are set, but/
+    # A busy machine may stop a command at its limit, which says that it may have done its work.
+    unclear = result.content =~ ~r/made all the same|are set, but|may have done part/
 
     problems = [
       {expected != :any and result.status != expected, "#{result.status}"},
       {result.status not in [:ok, :error], "#{result.status}"},
-      {result.content =~ ~r/crashed|took longer/, "crashed"},
+      {result.content =~ "crashed", "crashed"},
       {String.trim(result.content) == "", "no text"},
       {took > limit + 60_000, "took #{took} ms"},
       {kind != nil and result.status == :ok and made != 1, "ok, and #{made} records"},

@@ -79,7 +79,43 @@ defmodule Skillbook.Handlers.HubSpotTest do
         }
       }
     ],
+    tickets: [
+      %{
+        id: "401",
+        properties: %{
+          subject: "Lamp is broken",
+          content: "It flickers.",
+          hs_pipeline: "0",
+          hs_pipeline_stage: "2",
+          hs_ticket_priority: "HIGH"
+        }
+      }
+    ],
+    calls: [
+      %{
+        id: "951",
+        properties: %{
+          hs_call_title: "Call with Ann",
+          hs_call_status: "NO_ANSWER",
+          hs_call_direction: "OUTBOUND",
+          hs_timestamp: "2026-02-12T09:00:00Z"
+        }
+      }
+    ],
+    meetings: [
+      %{
+        id: "971",
+        properties: %{
+          hs_meeting_title: "Review",
+          hs_meeting_outcome: "SCHEDULED",
+          hs_meeting_start_time: "2026-02-18T15:00:00Z",
+          hs_timestamp: "2026-02-18T15:00:00Z"
+        }
+      }
+    ],
     associations: [
+      ["tickets", "401", "companies", "55"],
+      ["calls", "951", "tickets", "401"],
       ["contacts", "101", "companies", "55"],
       ["notes", "901", "contacts", "101"],
       ["deals", "301", "companies", "55"]
@@ -180,7 +216,20 @@ defmodule Skillbook.Handlers.HubSpotTest do
       {"hubspot.notes offer", ["901"]},
       {"hubspot.tasks --status not_started in_progress", ["801"]},
       {"hubspot.tasks --status completed", []},
-      {"hubspot.tasks --where hs_timestamp<today", ["801"]}
+      {"hubspot.tasks --where hs_timestamp<today", ["801"]},
+      {"hubspot.tickets lamp",
+       """
+       1 ticket at HubSpot #{@notice}:
+       | 401 "Lamp is broken", hs_pipeline "Support Pipeline", hs_pipeline_stage "Waiting on us", \
+       hs_ticket_priority "HIGH"\
+       """},
+      {~s(hubspot.tickets --stage "waiting on us" --priority high urgent --company 55), ["401"]},
+      {"hubspot.tickets --priority low", []},
+      {"hubspot.tickets --stage closed", []},
+      {"hubspot.calls --status no_answer --direction outbound", ["951"]},
+      {"hubspot.calls --direction inbound", []},
+      {"hubspot.meetings --outcome scheduled --where hs_meeting_start_time>=today", ["971"]},
+      {"hubspot.meetings --outcome no_show", []}
     ]
 
     for {line, expected} <- rows do
@@ -219,13 +268,19 @@ defmodule Skillbook.Handlers.HubSpotTest do
     note = text(context, "hubspot.notes --id 901")
     assert note =~ "\n| contacts: 101\n|\n| Wants 10 % & an offer\n| x"
 
+    ticket = text(context, "hubspot.tickets --id 401")
+    assert ticket =~ "\n| calls: 951\n| companies: 55\n|\n| It flickers."
+    # The token of another command may be without the scope of tickets.
+    refute text(context, "hubspot.companies --id 55") =~ "tickets"
+
     assert [first, second, "HubSpot has no contacts with these ids: 999"] =
              String.split(text(context, "hubspot.contacts --id 101 102 999"), "\n\n")
 
     assert {first, second} |> inspect() =~ ~r/"contact 101 .*"contact 102 /s
 
     assert methods(context) |> Enum.uniq() ==
-             ~w(hubspot.contacts.get hubspot.notes.get hubspot.contacts.batch_read)
+             ~w(hubspot.contacts.get hubspot.notes.get hubspot.tickets.get
+                hubspot.pipelines.get_all hubspot.companies.get hubspot.contacts.batch_read)
   end
 
   test "creates records, as HubSpot's own client reads them back", context do
@@ -271,7 +326,39 @@ defmodule Skillbook.Handlers.HubSpotTest do
          "hs_task_type" => "CALL",
          "hs_task_priority" => "HIGH",
          "hs_task_status" => "NOT_STARTED"
-       }, %{"contacts" => [["101", nil]]}}
+       }, %{"contacts" => [["101", nil]]}},
+      {~s|hubspot.create_ticket --title "No light" --body "a <b>" --priority urgent | <>
+         ~s|--stage closed --associate contact:101 company:55|, "tickets", :ticket_created,
+       %{
+         "subject" => "No light",
+         "content" => "a <b>",
+         "hs_ticket_priority" => "URGENT",
+         "hs_pipeline" => "0",
+         "hs_pipeline_stage" => "4"
+       }, %{"contacts" => [["101", nil]], "companies" => [["55", nil]]}},
+      {"hubspot.create_ticket --title Small", "tickets", :ticket_created,
+       %{"hs_pipeline" => "0", "hs_pipeline_stage" => "1"}, %{}},
+      {~s|hubspot.create_call --title "With Ann" --body "a <b>" --minutes 1.5 | <>
+         ~s|--direction inbound --associate contact:101 ticket:401|, "calls", :call_created,
+       %{
+         "hs_call_title" => "With Ann",
+         "hs_call_body" => "a &lt;b&gt;",
+         "hs_call_duration" => "90000",
+         "hs_call_direction" => "INBOUND",
+         "hs_call_status" => "COMPLETED",
+         "hs_timestamp" => "2026-02-17T12:00:00Z"
+       }, %{"contacts" => [["101", nil]], "tickets" => [["401", nil]]}},
+      {~s|hubspot.create_meeting --title Review --start 2026-02-16T15:00:00+01:00 | <>
+         ~s|--end 2026-02-16T16:00:00+01:00 --location "Room 3" --outcome completed | <>
+         ~s|--associate deal:301|, "meetings", :meeting_created,
+       %{
+         "hs_meeting_title" => "Review",
+         "hs_meeting_start_time" => "2026-02-16T14:00:00Z",
+         "hs_timestamp" => "2026-02-16T14:00:00Z",
+         "hs_meeting_end_time" => "2026-02-16T15:00:00Z",
+         "hs_meeting_location" => "Room 3",
+         "hs_meeting_outcome" => "COMPLETED"
+       }, %{"deals" => [["301", nil]]}}
     ]
 
     for {line, kind, effect, properties, associations} <- rows do
@@ -312,7 +399,20 @@ defmodule Skillbook.Handlers.HubSpotTest do
       {~s(hubspot.update_note 901 --body New --associate deal:301), "notes", "901",
        %{"hs_note_body" => "New"}, %{"deals" => [["301", nil]]}},
       {"hubspot.update_task 801 --status completed", "tasks", "801",
-       %{"hs_task_status" => "COMPLETED", "hs_task_subject" => "Call Ann"}, %{}}
+       %{"hs_task_status" => "COMPLETED", "hs_task_subject" => "Call Ann"}, %{}},
+      {"hubspot.update_ticket 401 --stage closed --priority low", "tickets", "401",
+       %{"hs_pipeline_stage" => "4", "hs_ticket_priority" => "LOW", "content" => "It flickers."},
+       %{}},
+      {"hubspot.update_call 951 --minutes 20 --status completed --associate deal:301", "calls",
+       "951", %{"hs_call_duration" => "1200000", "hs_call_status" => "COMPLETED"},
+       %{"deals" => [["301", nil]]}},
+      {"hubspot.update_meeting 971 --start 2026-02-19T15:00:00Z --outcome rescheduled",
+       "meetings", "971",
+       %{
+         "hs_timestamp" => "2026-02-19T15:00:00Z",
+         "hs_meeting_start_time" => "2026-02-19T15:00:00Z",
+         "hs_meeting_outcome" => "RESCHEDULED"
+       }, %{}}
     ]
 
     for {line, kind, id, properties, associations} <- rows do
@@ -385,7 +485,7 @@ defmodule Skillbook.Handlers.HubSpotTest do
        ~s(--pipeline must be a pipeline: "Sales Pipeline", "Partners", got "none".)},
       {"hubspot.create_note --body x --associate person:101",
        ~s|--associate must be KIND:ID or KIND:ID:LABEL, with one of the kinds contact, | <>
-         ~s|company, deal, got "person:101". Write for example: --associate contact:101|},
+         ~s|company, deal, ticket, got "person:101". Write for example: --associate contact:101|},
       {"hubspot.update_deal 301 --associate contact:101:boss",
        ~s|--associate must be KIND:ID:LABEL with one of the labels "Decision maker", got | <>
          ~s|"boss".|},
@@ -404,6 +504,13 @@ defmodule Skillbook.Handlers.HubSpotTest do
        "--phone and --clear contradict each other: both change phone"},
       {"hubspot.update_contact 101 --set city=a city=b",
        "--set contradict each other: city is set twice"},
+      {"hubspot.tickets --stage lost",
+       ~s(--stage must be a stage of a pipeline: "New", "Waiting on us", "Closed", got "lost".)},
+      {"hubspot.update_meeting 971",
+       ~s|one of --title, --body, --start, --end, --location, --outcome, --owner, --set, | <>
+         ~s|--clear or --associate is required. Add for example: --title VALUE|},
+      {"hubspot.update_meeting 971 --start 2026-02-19T15:00:00Z --set hs_timestamp=1",
+       "--start and --set contradict each other: both change hs_timestamp"},
       {"hubspot.create_contact --email a@b.example --owner eve@example.com",
        ~s(--owner must be the address of a user of HubSpot, got "eve@example.com".)},
       {"hubspot.contacts --where city=a city=b city=c city=d city=e city=f city=g",

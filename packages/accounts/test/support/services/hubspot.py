@@ -1,12 +1,14 @@
-"""HubSpot, in memory: contacts, companies, deals, notes and tasks, with their properties,
-associations, pipelines and owners.
+"""HubSpot, in memory: contacts, companies, deals, tickets, notes, tasks, calls and meetings, with
+their properties, associations, pipelines and owners.
 
 A seed has, each of which may be left out:
 
-    contacts, companies, deals, notes, tasks   [{"id", "properties"}]; ids default to 1, 2, ...
+    contacts, companies, deals, tickets, notes, tasks, calls, meetings
+                  [{"id", "properties"}]; ids default to 1, 2, ...
     associations  [["contacts", "1", "companies", "2"]]
     properties    {"contacts": [definition]}: properties of this account
-    pipelines     [{"id", "label", "stages": [{"id", "label"}]}]; default: "Sales Pipeline"
+    pipelines     [{"id", "label", "stages": [{"id", "label"}]}] of deals; default: "Sales
+                  Pipeline". Tickets have the "Support Pipeline".
     owners        [{"id", "email"}]; default: 7, bob@example.com
     labels        [{"from", "to", "id", "label"}]: the labels that this account gave
 """
@@ -15,23 +17,26 @@ import datetime
 import re
 
 import hubspot_routes as routes
+from hubspot.crm.association_type import AssociationType
 from service import Broken, Refused, need
 
-KINDS = {"contacts": "contact", "companies": "company", "deals": "deal", "notes": "note",
-         "tasks": "task"}
+KINDS = {"contacts": "contact", "companies": "company", "deals": "deal", "tickets": "ticket",
+         "notes": "note", "tasks": "task", "calls": "call", "meetings": "meeting"}
 
-# Notes and tasks have the scopes of contacts.
-SCOPES = {"notes": "contacts", "tasks": "contacts"}
+# These have the scopes of contacts.
+SCOPES = {kind: "contacts" for kind in ("notes", "tasks", "calls", "meetings")}
 
-# The ids of associations without a label, as HubSpot documents them.
-TYPES = {("contacts", "companies"): 279, ("contacts", "deals"): 4, ("contacts", "contacts"): 449,
-         ("contacts", "notes"): 201, ("contacts", "tasks"): 203, ("companies", "contacts"): 280,
-         ("companies", "deals"): 342, ("companies", "companies"): 450,
-         ("companies", "notes"): 189, ("companies", "tasks"): 191, ("deals", "contacts"): 3,
-         ("deals", "companies"): 341, ("deals", "deals"): 451, ("deals", "notes"): 213,
-         ("deals", "tasks"): 215, ("notes", "contacts"): 202, ("notes", "companies"): 190,
-         ("notes", "deals"): 214, ("tasks", "contacts"): 204, ("tasks", "companies"): 192,
-         ("tasks", "deals"): 216}
+# The ids of associations without a label: those that the package names, and of a kind with itself
+# as HubSpot documents them.
+TYPES = {("contacts", "contacts"): 449, ("companies", "companies"): 450, ("deals", "deals"): 451}
+for one, one_name in KINDS.items():
+    for other, other_name in KINDS.items():
+        number = getattr(AssociationType, f"{one_name}_to_{other_name}".upper(), None)
+        if number is not None:
+            TYPES[one, other] = number
+
+# The properties with the ids of a record's pipeline and stage.
+PIPELINES = {"deals": ("pipeline", "dealstage"), "tickets": ("hs_pipeline", "hs_pipeline_stage")}
 
 
 def definition(name, type_="string", field="text", label=None, options=(), read_only=False):
@@ -86,21 +91,55 @@ PROPERTIES = {
               definition("hs_task_type", "enumeration", "select", "Task Type",
                          [(name, name.title()) for name in ("TODO", "CALL", "EMAIL")])]
     + times("hs_createdate", "hs_lastmodifieddate"),
+    "tickets": texts("subject", "content", "hs_pipeline", "hs_pipeline_stage", "source_type")
+    + [OWNER, definition("hs_ticket_priority", "enumeration", "select", "Priority",
+                         [(name, name.title()) for name in ("LOW", "MEDIUM", "HIGH", "URGENT")]),
+       definition("hs_ticket_category", "enumeration", "checkbox", "Category",
+                  [("BILLING_ISSUE", "Billing issue"), ("PRODUCT_ISSUE", "Product Issue")])]
+    + times("createdate", "hs_lastmodifieddate"),
+    "calls": texts("hs_call_title", "hs_call_from_number", "hs_call_to_number",
+                   "hs_call_disposition")
+    + [definition("hs_call_body", field="html"), OWNER,
+       definition("hs_timestamp", "datetime", "date"),
+       definition("hs_call_duration", "number", "number"),
+       definition("hs_call_direction", "enumeration", "select", "Direction",
+                  [(name, name.title()) for name in ("INBOUND", "OUTBOUND")]),
+       definition("hs_call_status", "enumeration", "select", "Status",
+                  [(name, name.title()) for name in
+                   ("BUSY", "CALLING_CRM_USER", "CANCELED", "COMPLETED", "CONNECTING", "FAILED",
+                    "IN_PROGRESS", "NO_ANSWER", "QUEUED", "RINGING")])]
+    + times("hs_createdate", "hs_lastmodifieddate"),
+    "meetings": texts("hs_meeting_title", "hs_meeting_location", "hs_internal_meeting_notes",
+                      "hs_meeting_external_url")
+    + [definition("hs_meeting_body", field="html"), OWNER,
+       definition("hs_timestamp", "datetime", "date"),
+       definition("hs_meeting_start_time", "datetime", "date"),
+       definition("hs_meeting_end_time", "datetime", "date"),
+       definition("hs_meeting_outcome", "enumeration", "select", "Outcome",
+                  [(name, name.title()) for name in
+                   ("SCHEDULED", "COMPLETED", "RESCHEDULED", "NO_SHOW", "CANCELED")])]
+    + times("hs_createdate", "hs_lastmodifieddate"),
 }
 
 # Those that every account must have before a record can be created.
-REQUIRED = {"notes": ["hs_timestamp"], "tasks": ["hs_timestamp"], "deals": ["dealname"]}
+REQUIRED = {"deals": ["dealname"], "tickets": ["subject", "hs_pipeline_stage"],
+            **{kind: ["hs_timestamp"] for kind in ("notes", "tasks", "calls", "meetings")}}
 SEARCHED = {"contacts": ["firstname", "lastname", "email", "phone", "company"],
             "companies": ["name", "domain", "phone"], "deals": ["dealname"],
-            "notes": ["hs_note_body"], "tasks": ["hs_task_subject", "hs_task_body"]}
+            "tickets": ["subject", "content"], "notes": ["hs_note_body"],
+            "tasks": ["hs_task_subject", "hs_task_body"],
+            "calls": ["hs_call_title", "hs_call_body"],
+            "meetings": ["hs_meeting_title", "hs_meeting_body"]}
 DEFAULT = {"contacts": ["firstname", "lastname", "email"], "companies": ["name", "domain"],
            "deals": ["dealname", "amount", "closedate", "pipeline", "dealstage"],
-           "notes": [], "tasks": []}
+           "tickets": ["subject", "content", "hs_pipeline", "hs_pipeline_stage",
+                       "hs_ticket_priority", "hs_ticket_category"],
+           "notes": [], "tasks": [], "calls": [], "meetings": []}
 CHANGED = {"contacts": ("createdate", "lastmodifieddate"),
-           "companies": ("createdate", "hs_lastmodifieddate"),
-           "deals": ("createdate", "hs_lastmodifieddate"),
-           "notes": ("hs_createdate", "hs_lastmodifieddate"),
-           "tasks": ("hs_createdate", "hs_lastmodifieddate")}
+           **{kind: ("createdate", "hs_lastmodifieddate")
+              for kind in ("companies", "deals", "tickets")},
+           **{kind: ("hs_createdate", "hs_lastmodifieddate")
+              for kind in ("notes", "tasks", "calls", "meetings")}}
 
 
 def iso(seconds):
@@ -139,11 +178,14 @@ class HubSpot:
                            for kind, list_ in PROPERTIES.items()}
         self.owners = seed.get("owners", [{"id": "7", "email": "bob@example.com"}])
         self.labels = seed.get("labels", [])
-        self.pipelines = seed.get("pipelines") or [
-            {"id": "default", "label": "Sales Pipeline",
-             "stages": [{"id": "appointmentscheduled", "label": "Appointment Scheduled"},
-                        {"id": "contractsent", "label": "Contract Sent"},
-                        {"id": "closedwon", "label": "Closed Won"}]}]
+        deals = [{"id": "default", "label": "Sales Pipeline",
+                  "stages": [{"id": "appointmentscheduled", "label": "Appointment Scheduled"},
+                             {"id": "contractsent", "label": "Contract Sent"},
+                             {"id": "closedwon", "label": "Closed Won"}]}]
+        tickets = [{"id": "0", "label": "Support Pipeline",
+                    "stages": [{"id": "1", "label": "New"}, {"id": "2", "label": "Waiting on us"},
+                               {"id": "4", "label": "Closed"}]}]
+        self.pipelines = {"deals": seed.get("pipelines") or deals, "tickets": tickets}
         for kind, list_ in seed.get("properties", {}).items():
             for fields in list_:
                 self.properties[kind][fields["name"]] = {**definition(fields["name"]), **fields}
@@ -198,8 +240,10 @@ class HubSpot:
             return
         reads = http == "GET" or action in ("search", "batch_read")
         name = SCOPES.get(kind, kind)
-        wanted = "crm.objects.owners.read" if subject == "owners" else (
-            f"crm.objects.{name}.{'read' if reads else 'write'}")
+        wanted = f"crm.objects.{name}.{'read' if reads else 'write'}"
+        wanted = {"owners": "crm.objects.owners.read"}.get(subject, wanted)
+        # Tickets have one scope for everything.
+        wanted = "tickets" if name == "tickets" else wanted
         # A token that may write may also read the definitions.
         enough = {wanted}
         if subject in ("properties", "pipelines", "labels"):
@@ -278,10 +322,12 @@ class HubSpot:
                 raise invalid(f"Owner {value} does not exist")
             if len(value) > 65536:
                 raise invalid(f"{name} is too long")
-        if "dealstage" in properties or "pipeline" in properties:
-            stages = {stage["id"]: one["id"] for one in self.pipelines for stage in one["stages"]}
-            pipeline = properties.get("pipeline", "default")
-            if stages.get(properties.get("dealstage")) != pipeline:
+        in_pipeline, in_stage = PIPELINES.get(kind, (None, None))
+        if in_stage in properties or in_pipeline in properties:
+            stages = {stage["id"]: one["id"] for one in self.pipelines[kind]
+                      for stage in one["stages"]}
+            pipeline = properties.get(in_pipeline, self.pipelines[kind][0]["id"])
+            if stages.get(properties.get(in_stage)) != pipeline:
                 raise invalid("the stage is not one of the pipeline")
         if creates:
             for name in REQUIRED.get(kind, []):
@@ -478,14 +524,14 @@ class HubSpot:
     def properties_get_all(self, kind, _path, _query, _body):
         return 200, {"results": list(self.properties[kind].values())}
 
-    def pipelines_get_all(self, _kind, _path, _query, _body):
+    def pipelines_get_all(self, kind, _path, _query, _body):
         now = iso(self.world.now())
         dates = {"createdAt": now, "updatedAt": now, "archived": False}
         return 200, {"results": [
             {**dates, "id": one["id"], "label": one["label"], "displayOrder": n,
              "stages": [{**dates, "displayOrder": m, "metadata": {}, **stage}
                         for m, stage in enumerate(one["stages"])]}
-            for n, one in enumerate(self.pipelines)]}
+            for n, one in enumerate(self.pipelines[kind])]}
 
     def owners_get_page(self, _kind, _path, query, _body):
         now = iso(self.world.now())

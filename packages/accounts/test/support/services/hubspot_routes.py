@@ -11,11 +11,14 @@ import hubspot.crm.associations.v4.schema as schema
 import hubspot.crm.companies as companies
 import hubspot.crm.contacts as contacts
 import hubspot.crm.deals as deals
+import hubspot.crm.objects.calls as calls
+import hubspot.crm.objects.meetings as meetings
 import hubspot.crm.objects.notes as notes
 import hubspot.crm.objects.tasks as tasks
 import hubspot.crm.owners as owners
 import hubspot.crm.pipelines as pipelines
 import hubspot.crm.properties as properties
+import hubspot.crm.tickets as tickets
 from service import Broken, Violation, need
 
 # The name of a method in the log and of faults: hubspot.contacts.search, with the kind of records
@@ -62,7 +65,8 @@ def routes(name, package, api):
 
 ROUTES = []
 for kind, package in [("contacts", contacts), ("companies", companies), ("deals", deals),
-                      ("notes", notes), ("tasks", tasks)]:
+                      ("tickets", tickets), ("notes", notes), ("tasks", tasks), ("calls", calls),
+                      ("meetings", meetings)]:
     for api in (package.BasicApi, package.BatchApi, package.SearchApi):
         ROUTES += routes(f"hubspot.{kind}", package, api)
 ROUTES += routes("hubspot.associations", associations, associations.BasicApi)

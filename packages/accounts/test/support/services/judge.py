@@ -11,7 +11,7 @@ the modules that keep the state.
     drive.permissions [permission] of the file `id`
 
     hubspot.contacts  [{"id", "properties", "associations": {kind: [[id, label or null]]}}], as
-                      HubSpot's own client reads them; companies, deals, notes and tasks likewise
+                      HubSpot's own client reads them; the other kinds likewise
 
 It has a test of the server too:
 
@@ -55,7 +55,7 @@ def judge(what, url, token, query):
     return JUDGES[what](client(name, url, token), query)
 
 
-KINDS = ["contacts", "companies", "deals", "notes", "tasks"]
+KINDS = ["contacts", "companies", "deals", "tickets", "notes", "tasks", "calls", "meetings"]
 
 
 def records(url, token, kind):
@@ -66,7 +66,7 @@ def records(url, token, kind):
         return api
 
     properties = [one.name for one in at(own.crm.properties.core_api).get_all(kind).results]
-    part = own.crm if kind in ("contacts", "companies", "deals") else own.crm.objects
+    part = own.crm if kind in KINDS[:4] else own.crm.objects
     basic, linked = at(getattr(part, kind).basic_api), at(own.crm.associations.v4.basic_api)
     found, after = [], None
     while True:

@@ -34,7 +34,9 @@ defmodule Skillbook.Handlers.HubSpot.API do
   @doc "A record by its id, or a contact by its address, with the ids of associated records."
   @spec get(call(), String.t(), [String.t()]) :: {:ok, crm_record()} | {:error, Exception.t()}
   def get(call, id, properties) do
-    associations = for name <- Object.associated(call.object), do: Object.fetch!(name).many
+    # Tickets have a scope of their own, so other commands do not ask for them.
+    names = Object.associated(call.object) -- ["ticket"]
+    associations = for name <- names, do: Object.fetch!(name).many
 
     query =
       by(id) ++
@@ -107,9 +109,10 @@ defmodule Skillbook.Handlers.HubSpot.API do
   def properties(call),
     do: list(call, "/crm/v3/properties/#{call.object.many}", [], "hubspot.properties.get_all")
 
-  @doc "The pipelines of deals."
+  @doc "The pipelines of a kind of records: deals or tickets."
   @spec pipelines(call()) :: {:ok, [map()]} | {:error, Exception.t()}
-  def pipelines(call), do: list(call, "/crm/v3/pipelines/deals", [], "hubspot.pipelines.get_all")
+  def pipelines(call),
+    do: list(call, "/crm/v3/pipelines/#{call.object.many}", [], "hubspot.pipelines.get_all")
 
   @doc "The users of the account with an address."
   @spec owners(call(), String.t()) :: {:ok, [map()]} | {:error, Exception.t()}

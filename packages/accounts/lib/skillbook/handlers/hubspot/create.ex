@@ -20,7 +20,8 @@ defmodule Skillbook.Handlers.HubSpot.Create do
          links = Associations.for_create(call, associations),
          {:ok, record} <- call |> API.create(properties, links) |> look(call, properties) do
       head = "Created #{object.one} #{record["id"]} at HubSpot"
-      {:ok, Show.written(head, object, record, Pipelines.labels_by_id(call), effect(object))}
+      effect = Object.effect(object, :created)
+      {:ok, Show.written(head, object, record, Pipelines.labels_by_id(call), effect)}
     end
   end
 
@@ -59,17 +60,13 @@ defmodule Skillbook.Handlers.HubSpot.Create do
 
   defp look(result, _call, _properties), do: result
 
-  # Notes and tasks need a time.
-  defp with_time(properties, %{object: %{one: one}, now: now}) when one in ["note", "task"] do
-    now = now |> DateTime.truncate(:second) |> DateTime.to_iso8601()
-    Map.put_new(properties, "hs_timestamp", now)
+  # Notes, tasks, calls and meetings need a time.
+  defp with_time(properties, %{object: object, now: now}) do
+    if Enum.any?(object.flags, &(elem(&1, 1) == "hs_timestamp")) do
+      now = now |> DateTime.truncate(:second) |> DateTime.to_iso8601()
+      Map.put_new(properties, "hs_timestamp", now)
+    else
+      properties
+    end
   end
-
-  defp with_time(properties, _call), do: properties
-
-  defp effect(%{one: "contact"}), do: :contact_created
-  defp effect(%{one: "company"}), do: :company_created
-  defp effect(%{one: "deal"}), do: :deal_created
-  defp effect(%{one: "note"}), do: :note_created
-  defp effect(%{one: "task"}), do: :task_created
 end

@@ -14,12 +14,14 @@ defmodule Skillbook.Handlers.HubSpot.Object do
           line: [String.t()],
           more: [String.t()],
           body: String.t() | nil,
-          sort: String.t()
+          sort: String.t(),
+          pipeline: {String.t(), String.t()} | nil
         }
 
   # `flags`: {flag, property, form of the value}. `title` names a record, `line` follows it in
-  # lists, `more` and `body` are shown only for a record alone.
-  defstruct [:one, :many, :flags, :title, :line, :more, :body, :sort]
+  # lists, `more` and `body` are shown only for a record alone. `pipeline`: the properties with the
+  # ids of its pipeline and its stage.
+  defstruct [:one, :many, :flags, :title, :line, :more, :body, :sort, :pipeline]
 
   @objects [
     %{
@@ -69,7 +71,23 @@ defmodule Skillbook.Handlers.HubSpot.Object do
       line: ~w(amount pipeline dealstage closedate),
       more: ~w(dealtype description hubspot_owner_id createdate hs_lastmodifieddate),
       body: nil,
-      sort: "-hs_lastmodifieddate"
+      sort: "-hs_lastmodifieddate",
+      pipeline: {"pipeline", "dealstage"}
+    },
+    %{
+      one: "ticket",
+      many: "tickets",
+      flags: [
+        {"title", "subject", :text},
+        {"body", "content", :text},
+        {"priority", "hs_ticket_priority", :upper}
+      ],
+      title: ["subject"],
+      line: ~w(hs_pipeline hs_pipeline_stage hs_ticket_priority),
+      more: ~w(hs_ticket_category source_type hubspot_owner_id createdate hs_lastmodifieddate),
+      body: "content",
+      sort: "-hs_lastmodifieddate",
+      pipeline: {"hs_pipeline", "hs_pipeline_stage"}
     },
     %{
       one: "note",
@@ -97,8 +115,55 @@ defmodule Skillbook.Handlers.HubSpot.Object do
       more: ~w(hs_task_type hubspot_owner_id hs_createdate hs_lastmodifieddate),
       body: "hs_task_body",
       sort: "hs_timestamp"
+    },
+    %{
+      one: "call",
+      many: "calls",
+      flags: [
+        {"title", "hs_call_title", :text},
+        {"body", "hs_call_body", :html},
+        {"time", "hs_timestamp", :time},
+        {"minutes", "hs_call_duration", :minutes},
+        {"direction", "hs_call_direction", :upper},
+        {"status", "hs_call_status", :upper}
+      ],
+      title: ["hs_call_title"],
+      line: ~w(hs_timestamp hs_call_direction hs_call_status),
+      more: ~w(hs_call_duration hs_call_from_number hs_call_to_number hs_call_disposition
+           hubspot_owner_id hs_createdate hs_lastmodifieddate),
+      body: "hs_call_body",
+      sort: "-hs_timestamp"
+    },
+    %{
+      one: "meeting",
+      many: "meetings",
+      # HubSpot wants the beginning in both properties.
+      flags: [
+        {"title", "hs_meeting_title", :text},
+        {"body", "hs_meeting_body", :html},
+        {"start", "hs_meeting_start_time", :time},
+        {"start", "hs_timestamp", :time},
+        {"end", "hs_meeting_end_time", :time},
+        {"location", "hs_meeting_location", :text},
+        {"outcome", "hs_meeting_outcome", :upper}
+      ],
+      title: ["hs_meeting_title"],
+      line: ~w(hs_meeting_start_time hs_meeting_end_time hs_meeting_outcome),
+      more: ~w(hs_meeting_location hs_internal_meeting_notes hs_meeting_external_url
+           hubspot_owner_id hs_createdate hs_lastmodifieddate),
+      body: "hs_meeting_body",
+      sort: "-hs_timestamp"
     }
   ]
+
+  @effects for %{one: one} <- @objects,
+               verb <- [:created, :updated],
+               into: %{},
+               do: {{one, verb}, :"#{one}_#{verb}"}
+
+  @doc "The name of the effect of a command on a record."
+  @spec effect(t(), :created | :updated) :: atom()
+  def effect(object, verb), do: Map.fetch!(@effects, {object.one, verb})
 
   @doc "The kind of records of a name in the singular or the plural."
   @spec fetch!(String.t()) :: t()
@@ -168,6 +233,8 @@ defmodule Skillbook.Handlers.HubSpot.Object do
   # A day has no time zone there; noon is the same day in nearly all of them.
   defp value(:day, date), do: Date.to_iso8601(date) <> "T12:00:00Z"
 
+  defp value(:minutes, minutes), do: to_string(round(minutes * 60_000))
+
   defp value(:number, number) do
     if number == trunc(number),
       do: to_string(trunc(number)),
@@ -177,27 +244,53 @@ defmodule Skillbook.Handlers.HubSpot.Object do
   # The ids of associations without a label, which HubSpot defines:
   # https://developers.hubspot.com/docs/api/crm/associations#association-type-id-values
   @types %{
+    {"contact", "contact"} => 449,
     {"contact", "company"} => 279,
     {"contact", "deal"} => 4,
-    {"contact", "contact"} => 449,
+    {"contact", "ticket"} => 15,
     {"contact", "note"} => 201,
     {"contact", "task"} => 203,
+    {"contact", "call"} => 193,
+    {"contact", "meeting"} => 199,
     {"company", "contact"} => 280,
-    {"company", "deal"} => 342,
     {"company", "company"} => 450,
+    {"company", "deal"} => 342,
+    {"company", "ticket"} => 340,
     {"company", "note"} => 189,
     {"company", "task"} => 191,
+    {"company", "call"} => 181,
+    {"company", "meeting"} => 187,
     {"deal", "contact"} => 3,
     {"deal", "company"} => 341,
     {"deal", "deal"} => 451,
+    {"deal", "ticket"} => 27,
     {"deal", "note"} => 213,
     {"deal", "task"} => 215,
+    {"deal", "call"} => 205,
+    {"deal", "meeting"} => 211,
+    {"ticket", "contact"} => 16,
+    {"ticket", "company"} => 339,
+    {"ticket", "deal"} => 28,
+    {"ticket", "note"} => 227,
+    {"ticket", "task"} => 229,
+    {"ticket", "call"} => 219,
+    {"ticket", "meeting"} => 225,
     {"note", "contact"} => 202,
     {"note", "company"} => 190,
     {"note", "deal"} => 214,
+    {"note", "ticket"} => 228,
     {"task", "contact"} => 204,
     {"task", "company"} => 192,
-    {"task", "deal"} => 216
+    {"task", "deal"} => 216,
+    {"task", "ticket"} => 230,
+    {"call", "contact"} => 194,
+    {"call", "company"} => 182,
+    {"call", "deal"} => 206,
+    {"call", "ticket"} => 220,
+    {"meeting", "contact"} => 200,
+    {"meeting", "company"} => 188,
+    {"meeting", "deal"} => 212,
+    {"meeting", "ticket"} => 226
   }
 
   @doc "The id of the association between two kinds of records, or `nil` if there is none."

@@ -1,6 +1,6 @@
 defmodule Skillbook.Handlers.HubSpot.Pipelines do
   @moduledoc false
-  # Pipelines and stages of deals by their labels, which people see; HubSpot itself takes ids.
+  # Pipelines and stages of deals and tickets by their labels, which people see; HubSpot itself takes ids.
 
   alias Skillbook.FlagError
   alias Skillbook.Handlers.HubSpot.API
@@ -9,17 +9,17 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
   @max 20
 
   @doc """
-  The properties for `--pipeline` and `--stage` of a new deal, or of the deal `id`. Without a
-  pipeline a stage is one of the deal's own, or else of the first pipeline.
+  The properties for `--pipeline` and `--stage` of a new record, or of the record `id`. Without a
+  pipeline a stage is one of the record's own, or else of the first pipeline.
   """
   @spec properties(API.call(), map(), String.t() | nil) :: {:ok, map()} | {:error, Exception.t()}
-  def properties(%{object: %{one: "deal"}} = call, flags, id)
+  def properties(%{object: %{pipeline: {in_pipeline, in_stage}}} = call, flags, id)
       when is_map_key(flags, "stage") or is_map_key(flags, "pipeline") or id == nil do
     with {:ok, pipelines} <- sorted(call),
          {:ok, own} <- own(call, flags, id),
-         {:ok, pipeline} <- pipeline(pipelines, flags["pipeline"] || own),
+         {:ok, pipeline} <- pipeline(call, pipelines, flags["pipeline"] || own),
          {:ok, stage} <- stage(pipeline, flags["stage"]) do
-      {:ok, %{"pipeline" => pipeline["id"], "dealstage" => stage["id"]}}
+      {:ok, %{in_pipeline => pipeline["id"], in_stage => stage["id"]}}
     end
   end
 
@@ -33,14 +33,16 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
   defp own(_call, %{"pipeline" => _named}, _id), do: {:ok, nil}
   defp own(_call, _flags, nil), do: {:ok, nil}
 
-  defp own(call, _flags, id) do
-    with {:ok, deal} <- API.get(call, id, ["pipeline"]),
-         do: {:ok, deal["properties"]["pipeline"]}
+  defp own(%{object: %{pipeline: {property, _stage}}} = call, _flags, id) do
+    with {:ok, record} <- API.get(call, id, [property]),
+         do: {:ok, record["properties"][property]}
   end
 
-  defp pipeline([], nil), do: {:error, "HubSpot has no pipeline for deals"}
-  defp pipeline([first | _], nil), do: {:ok, first}
-  defp pipeline(pipelines, name), do: find(pipelines, name, "pipeline", "a pipeline")
+  defp pipeline(call, [], nil),
+    do: {:error, "HubSpot has no pipeline for #{call.object.many}"}
+
+  defp pipeline(_call, [first | _], nil), do: {:ok, first}
+  defp pipeline(_call, pipelines, name), do: find(pipelines, name, "pipeline", "a pipeline")
 
   defp stage(pipeline, nil), do: pipeline |> stages() |> hd_or("a stage")
 
@@ -80,11 +82,17 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
   def filters(call, flags)
       when is_map_key(flags, "stage") or is_map_key(flags, "pipeline") do
     with {:ok, pipelines} <- sorted(call),
-         {:ok, pipelines} <- narrowed(pipelines, flags["pipeline"]),
-         {:ok, stages} <- all_stages(pipelines, flags["stage"]) do
+         {:ok, pipelines} <- narrowed(call, pipelines, flags["pipeline"]),
+         {:ok, stages} <- all_stages(call, pipelines, flags["stage"]) do
       one =
         if flags["pipeline"],
-          do: [%{propertyName: "pipeline", operator: "EQ", value: hd(pipelines)["id"]}],
+          do: [
+            %{
+              propertyName: elem(call.object.pipeline, 0),
+              operator: "EQ",
+              value: hd(pipelines)["id"]
+            }
+          ],
           else: []
 
       {:ok, one ++ stages}
@@ -93,15 +101,15 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
 
   def filters(_call, _flags), do: {:ok, []}
 
-  defp narrowed(pipelines, nil), do: {:ok, pipelines}
+  defp narrowed(_call, pipelines, nil), do: {:ok, pipelines}
 
-  defp narrowed(pipelines, name),
-    do: with({:ok, pipeline} <- pipeline(pipelines, name), do: {:ok, [pipeline]})
+  defp narrowed(call, pipelines, name),
+    do: with({:ok, pipeline} <- pipeline(call, pipelines, name), do: {:ok, [pipeline]})
 
-  defp all_stages(_pipelines, nil), do: {:ok, []}
+  defp all_stages(_call, _pipelines, nil), do: {:ok, []}
 
   # Several pipelines may have a stage of this name.
-  defp all_stages(pipelines, name) do
+  defp all_stages(call, pipelines, name) do
     stages = Enum.flat_map(pipelines, &stages/1)
 
     case matching(stages, name) do
@@ -110,18 +118,18 @@ defmodule Skillbook.Handlers.HubSpot.Pipelines do
 
       found ->
         ids = found |> Enum.map(& &1["id"]) |> Enum.uniq()
-        {:ok, [%{propertyName: "dealstage", operator: "IN", values: ids}]}
+        {:ok, [%{propertyName: elem(call.object.pipeline, 1), operator: "IN", values: ids}]}
     end
   end
 
   @doc "The labels of pipelines and stages by their ids, for answers; empty if they are not read."
   @spec labels_by_id(API.call()) :: %{optional({String.t(), String.t()}) => String.t()}
-  def labels_by_id(%{object: %{one: "deal"}} = call) do
+  def labels_by_id(%{object: %{pipeline: {in_pipeline, in_stage}}} = call) do
     case API.pipelines(call) do
       {:ok, pipelines} ->
         for pipeline <- pipelines,
             {name, one} <- [
-              {"pipeline", pipeline} | Enum.map(stages(pipeline), &{"dealstage", &1})
+              {in_pipeline, pipeline} | Enum.map(stages(pipeline), &{in_stage, &1})
             ],
             into: %{},
             do: {{name, one["id"]}, to_string(one["label"])}

@@ -1,14 +1,15 @@
 defmodule Skillbook.Handlers.HubSpot.Read do
   @moduledoc false
-  # `hubspot.contacts`, `hubspot.companies`, `hubspot.deals`, `hubspot.notes`, `hubspot.tasks`:
-  # finds records, or shows some of them.
+  # `hubspot.contacts`, `hubspot.deals` and so on: finds records, or shows some of them.
 
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.HubSpot.{API, Object, Pipelines, Properties, Show}
   alias Skillbook.FlagError
 
-  @searching ~w(query where sort contact company deal stage pipeline status)
+  # Flags of words that a property has.
+  @words ~w(status priority direction outcome)
+  @searching ~w(query where sort contact company deal stage pipeline) ++ @words
 
   @impl true
   def execute(flags, context) do
@@ -70,7 +71,7 @@ defmodule Skillbook.Handlers.HubSpot.Read do
     with {:ok, sorts} <- sorts(call, flags, definitions),
          {:ok, filters} <- Properties.filters(conditions, definitions, call),
          {:ok, stages} <- Pipelines.filters(call, flags),
-         filters = filters ++ stages ++ associated(flags) ++ status(flags),
+         filters = filters ++ stages ++ associated(flags) ++ words(call.object, flags),
          :ok <- few(filters),
          body = body(flags, filters, sorts, Object.shown(call.object, :list) ++ names),
          {:ok, records, total} <- API.search(call, body) do
@@ -106,12 +107,11 @@ defmodule Skillbook.Handlers.HubSpot.Read do
     end
   end
 
-  defp status(%{"status" => words}),
-    do: [
-      %{propertyName: "hs_task_status", operator: "IN", values: Enum.map(words, &String.upcase/1)}
-    ]
-
-  defp status(_flags), do: []
+  defp words(object, flags) do
+    for {flag, property, :upper} <- object.flags, flag in @words, words = flags[flag] do
+      %{propertyName: property, operator: "IN", values: Enum.map(words, &String.upcase/1)}
+    end
+  end
 
   # A group of filters has at most six: they all have to be true.
   defp few(filters) when length(filters) <= 6, do: :ok

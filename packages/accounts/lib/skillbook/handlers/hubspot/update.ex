@@ -22,13 +22,14 @@ defmodule Skillbook.Handlers.HubSpot.Update do
          {:ok, record} <- API.update(call, flags["id"], Map.merge(properties, pipeline)),
          :ok <- associate(call, record["id"], associations) do
       head = "Changed #{object.one} #{record["id"]} at HubSpot"
-      {:ok, Show.written(head, object, record, Pipelines.labels_by_id(call), effect(object))}
+      effect = Object.effect(object, :updated)
+      {:ok, Show.written(head, object, record, Pipelines.labels_by_id(call), effect)}
     end
   end
 
   defp something(object, flags) do
-    own = Enum.map(object.flags, &elem(&1, 0))
-    pipeline = if object.one == "deal", do: ["stage", "pipeline"], else: []
+    own = object.flags |> Enum.map(&elem(&1, 0)) |> Enum.uniq()
+    pipeline = if object.pipeline, do: ["stage", "pipeline"], else: []
     names = own ++ pipeline ++ ~w(owner set clear associate)
 
     if Enum.any?(names, &Map.has_key?(flags, &1)),
@@ -46,10 +47,4 @@ defmodule Skillbook.Handlers.HubSpot.Update do
       end
     end)
   end
-
-  defp effect(%{one: "contact"}), do: :contact_updated
-  defp effect(%{one: "company"}), do: :company_updated
-  defp effect(%{one: "deal"}), do: :deal_updated
-  defp effect(%{one: "note"}), do: :note_updated
-  defp effect(%{one: "task"}), do: :task_updated
 end
