@@ -129,6 +129,7 @@ defmodule Skillbook.Drive do
     * `:name` - its new name
     * `:content` - its new content. For a document it is Markdown
     * `:folder` - the id of the folder that it is moved to
+    * `:trashed` - whether it is in the trash
     * `:revision` - the `:revision` that the change is based on. If the content is another by now,
       nothing changes and the error is a `Skillbook.DriveError` of the kind `:changed`
   """
@@ -136,6 +137,7 @@ defmodule Skillbook.Drive do
           optional(:name) => String.t() | nil,
           optional(:content) => binary() | nil,
           optional(:folder) => String.t() | nil,
+          optional(:trashed) => boolean() | nil,
           optional(:revision) => String.t() | nil
         }
 
@@ -147,10 +149,23 @@ defmodule Skillbook.Drive do
     * `:notify` - whether the service tells people and groups by mail, with `:message`
   """
   @type grant :: %{
-          to: {:user | :group | :domain, String.t()} | :anyone,
+          to: grantee(),
           role: :reader | :commenter | :writer,
           notify: boolean(),
           message: String.t() | nil
+        }
+
+  @type grantee :: {:user | :group | :domain, String.t()} | :anyone
+
+  @typedoc """
+  A permission that somebody has. `:id` names it at the service, `:name` is a person's or group's
+  name.
+  """
+  @type permission :: %{
+          id: String.t(),
+          to: grantee(),
+          role: :owner | :reader | :commenter | :writer,
+          name: String.t() | nil
         }
 
   @typedoc "The content of a file. `:type` is its media type, such as `text/csv`."
@@ -195,6 +210,12 @@ defmodule Skillbook.Drive do
   @doc "Gives a permission. A permission that exists gets the new role."
   @callback share(Account.t(), file(), grant()) :: :ok | {:error, Exception.t()}
 
+  @doc "Lists the permissions of a file, those of its folders included."
+  @callback permissions(Account.t(), file()) :: {:ok, [permission()]} | {:error, Exception.t()}
+
+  @doc "Takes a permission away. One that is gone is no error."
+  @callback unshare(Account.t(), file(), permission()) :: :ok | {:error, Exception.t()}
+
   @doc """
   Returns everything in folders, without the trash: files, and folders with their ids only one
   level deep. At most `limit` of them; more are a `Skillbook.DriveError` of the kind `:too_many`.
@@ -228,14 +249,21 @@ defmodule Skillbook.Drive do
   # A file, not in the trash, by its id or address.
   @spec file(Account.t(), String.t()) :: {:ok, file()} | {:error, Exception.t()}
   def file(account, id) do
+    case any_file(account, id) do
+      {:ok, %{trashed: true}} -> {:error, missing(id)}
+      result -> result
+    end
+  end
+
+  @doc false
+  # As `file/2`, also of the trash.
+  @spec any_file(Account.t(), String.t()) :: {:ok, file()} | {:error, Exception.t()}
+  def any_file(account, id) do
     adapter = adapter(account)
 
-    with {:ok, known} <- adapter.id(id),
-         {:ok, %{trashed: false} = file} <- adapter.file(account, known) do
-      {:ok, file}
-    else
-      {:error, error} -> {:error, error}
-      _not_an_id_or_trashed -> {:error, missing(id)}
+    case adapter.id(id) do
+      {:ok, known} -> adapter.file(account, known)
+      :error -> {:error, missing(id)}
     end
   end
 
@@ -265,6 +293,15 @@ defmodule Skillbook.Drive do
   @doc false
   @spec share(Account.t(), file(), grant()) :: :ok | {:error, Exception.t()}
   def share(account, file, grant), do: adapter(account).share(account, file, grant)
+
+  @doc false
+  @spec permissions(Account.t(), file()) :: {:ok, [permission()]} | {:error, Exception.t()}
+  def permissions(account, file), do: adapter(account).permissions(account, file)
+
+  @doc false
+  @spec unshare(Account.t(), file(), permission()) :: :ok | {:error, Exception.t()}
+  def unshare(account, file, permission),
+    do: adapter(account).unshare(account, file, permission)
 
   @doc false
   @spec children(Account.t(), [file()], pos_integer()) ::

@@ -62,7 +62,10 @@ defmodule Skillbook.Connections.Google do
     # In a folder that the application has not made, it needs the scope of `drive.update`.
     "drive.create" => ["#{@drive}.file", @drive],
     "drive.update" => [@drive],
-    "drive.share" => [@drive]
+    "drive.share" => [@drive],
+    "drive.access" => @read_drive,
+    "drive.unshare" => [@drive],
+    "drive.trash" => [@drive]
   }
 
   @impl true

@@ -17,9 +17,11 @@ defmodule Skillbook.DriveError do
       * `:too_many` - the folder has more files than the limit
       * `:shared` - others see the folder, so a new file there would be shared with them
       * `:shared_in_part` - some permissions were given, and others not; `:reason` says which
+      * `:no_access` - those in `:reason` have no access of their own; `:ids` has the file's id
+      * `:owner` - the owner in `:reason` keeps access
       * `:not_built` - the program that reads documents is not built
     * `:name` - the name of the file or folder
-    * `:ids` - the ids of the folders, for `:which`, or of the file, for `:unread`
+    * `:ids` - the ids of the folders, for `:which`, or of the file
     * `:limit` - in bytes, or a number of files
     * `:reason` - text, or nil
 
@@ -97,6 +99,13 @@ defmodule Skillbook.DriveError do
   end
 
   def message(%{kind: :shared_in_part} = error), do: "#{name(error)}: #{error.reason}"
+
+  def message(%{kind: :no_access, ids: [id]} = error) do
+    "#{name(error)} is not shared with #{error.reason}; `drive.access #{id}` lists who has access"
+  end
+
+  def message(%{kind: :owner} = error),
+    do: "#{error.reason} owns #{name(error)}, and keeps access to it"
 
   def message(%{kind: :not_built} = error) do
     "the text of #{name(error)} cannot be read: the program that reads documents is not " <>

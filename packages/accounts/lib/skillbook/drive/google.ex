@@ -356,7 +356,12 @@ defmodule Skillbook.Drive.Google do
   def update(account, file, changes) do
     with {:ok, now} <- current(account, file, changes),
          {:ok, media} <- media(now, changes[:content]) do
-      metadata = if changes[:name], do: %{"name" => changes[:name]}, else: %{}
+      metadata =
+        for {key, name} <- [name: "name", trashed: "trashed"],
+            changes[key] != nil,
+            into: %{},
+            do: {name, changes[key]}
+
       moved = moved(now, changes[:folder])
 
       # Replacing a text by the same text twice is replacing it once.
@@ -432,6 +437,58 @@ defmodule Skillbook.Drive.Google do
   defp grantee({:group, address}), do: {"group", %{"emailAddress" => address}}
   defp grantee({:domain, name}), do: {"domain", %{"domain" => name}}
   defp grantee(:anyone), do: {"anyone", %{}}
+
+  @permissions "permissions(id,type,role,emailAddress,domain,displayName,deleted)"
+
+  @impl true
+  def permissions(account, file) do
+    url = url(file.id) <> "/permissions"
+    request = [method: :get, url: url, query: [supportsAllDrives: true, pageSize: 100]]
+
+    options = [
+      scopes: scopes(@read),
+      method: "drive.permissions.list",
+      items: "permissions",
+      limit: 1_000,
+      max_pages: 20,
+      fields: "nextPageToken," <> @permissions
+    ]
+
+    with {:ok, %{items: found}} <-
+           known(Client.pages(as(account, @read), request, options), file.id),
+         do: {:ok, for(one <- found, one["deleted"] != true, do: permission(one))}
+  end
+
+  defp permission(%{"id" => id, "type" => type} = one) do
+    to =
+      case type do
+        "anyone" -> :anyone
+        "domain" -> {:domain, one["domain"] || ""}
+        "group" -> {:group, one["emailAddress"] || ""}
+        _user -> {:user, one["emailAddress"] || ""}
+      end
+
+    %{id: id, to: to, role: role(one["role"]), name: one["displayName"]}
+  end
+
+  # Shared drives have more kinds of people who write.
+  defp role("reader"), do: :reader
+  defp role("commenter"), do: :commenter
+  defp role("owner"), do: :owner
+  defp role(_writer_organizer), do: :writer
+
+  @impl true
+  def unshare(account, file, permission) do
+    id = URI.encode(permission.id, &URI.char_unreserved?/1)
+    url = url(file.id) <> "/permissions/" <> id
+    request = [method: :delete, url: url, query: [supportsAllDrives: true]]
+
+    case request(account, @write, request, method: "drive.permissions.delete", repeat: true) do
+      {:ok, _answer} -> :ok
+      {:error, %ServiceError{kind: :not_found}} -> :ok
+      error -> error
+    end
+  end
 
   # Changes
 

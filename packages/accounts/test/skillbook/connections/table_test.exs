@@ -39,6 +39,7 @@ defmodule Skillbook.Connections.TableTest do
     drive: %{
       files: [
         %{id: "doc1", name: "Notes", mimeType: "application/vnd.google-apps.document", text: "A"},
+        %{id: "doc2", name: "Old", permissions: [%{type: "anyone", role: "reader"}]},
         %{id: "txt1", name: "q1.txt", mimeType: "text/plain", text: "Q1: 4"},
         %{id: "dir1", name: "Plans", mimeType: "application/vnd.google-apps.folder"}
       ]
@@ -79,6 +80,9 @@ defmodule Skillbook.Connections.TableTest do
     {"drive.search", ["drive.search Q1"], nil},
     {"drive.share", ["drive.share doc1 --to bob@example.com"],
      {"drive.permissions", [user: @ann, id: "doc1"], @bob}},
+    {"drive.access", ["drive.access doc2"], nil},
+    {"drive.unshare", ["drive.unshare doc2 --anyone"], nil},
+    {"drive.trash", ["drive.trash doc1"], nil},
     {"drive.update", ["drive.update doc1 --name Minutes", "drive.update doc1 --folder Plans"],
      nil}
   ]

@@ -384,6 +384,16 @@ class Drive:
         self.stamp(file, False, seen)
         return permission(one)
 
+    def permissions_delete(self, call):
+        file = self.writable(call, call.params["fileId"])
+        id_ = call.params["permissionId"]
+        left = [one for one in file["permissions"] if permission(one)["id"] != id_]
+        if len(left) == len(file["permissions"]):
+            raise Refused(404, "notFound", f"Permission not found: {id_}.")
+        seen = self.seen_by(file)
+        file["permissions"] = left
+        self.stamp(file, False, seen)
+
     # changes
 
     def changes_getStartPageToken(self, call):

@@ -4,23 +4,21 @@ defmodule Skillbook.Handlers.Drive.Share do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.Handlers.Drive.Files
+  alias Skillbook.Handlers.Drive.{Files, Grantees}
   alias Skillbook.{Connections, Drive, DriveError, Flags, Result}
-
-  @domain ~r/\A(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}\z/i
 
   @roles %{"reader" => :reader, "commenter" => :commenter, "writer" => :writer}
 
   @impl true
   def check(flags, _context) do
     with :ok <- Flags.require_any(flags, ~w(to group domain anyone)),
-         {:ok, _flags} <- cast_domain(flags),
+         {:ok, _flags} <- Grantees.cast(flags),
          do: :ok
   end
 
   @impl true
   def execute(flags, context) do
-    with {:ok, flags} <- cast_domain(flags),
+    with {:ok, flags} <- Grantees.cast(flags),
          grants = grants(flags),
          {:ok, account} <- Connections.account(context, :drive),
          {:ok, file} <- Drive.file(account, flags["id"]),
@@ -30,19 +28,8 @@ defmodule Skillbook.Handlers.Drive.Share do
     end
   end
 
-  defp cast_domain(flags),
-    do: Flags.cast(flags, "domain", "a domain's name", "example.com", &domain/1)
-
-  defp domain(text), do: if(text =~ @domain, do: {:ok, String.downcase(text)}, else: :error)
-
   defp grants(flags) do
-    to =
-      for(address <- flags["to"] || [], do: {:user, address}) ++
-        for(address <- flags["group"] || [], do: {:group, address}) ++
-        if(flags["domain"], do: [{:domain, flags["domain"]}], else: []) ++
-        if(flags["anyone"], do: [:anyone], else: [])
-
-    for grantee <- Enum.uniq(to) do
+    for grantee <- Grantees.of(flags) do
       %{
         to: grantee,
         role: @roles[flags["role"]],
@@ -74,11 +61,5 @@ defmodule Skillbook.Handlers.Drive.Share do
     end
   end
 
-  defp names(grants) do
-    Enum.map_join(grants, ", ", fn
-      %{to: :anyone} -> "everyone who has the link"
-      %{to: {:domain, name}} -> "everyone of #{name}"
-      %{to: {_kind, address}} -> address
-    end)
-  end
+  defp names(grants), do: Grantees.names(Enum.map(grants, & &1.to))
 end
