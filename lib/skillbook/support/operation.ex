@@ -3,8 +3,8 @@ defmodule Skillbook.Support.Operation do
   # Declares an operation of a book: its input, who may ask for it, the function that does it, and
   # its output. `c:Skillbook.Part.operations/0` lists those of a package.
   #
-  # The API, forms of the page, and switches and JSON of the command line are made from these
-  # declarations, so an operation is added, and its limits change, in one place.
+  # The API and its description, forms of the page, and switches and JSON of the command line are
+  # made from these declarations, so an operation is added, and its limits change, in one place.
   #
   # Rights stay with the function: a view shows what its caller may see, and an operator's
   # operation checks `operator: true`. `:caller` says who an interface lets through.
@@ -115,6 +115,48 @@ defmodule Skillbook.Support.Operation do
          do: {:ok, value},
          else: (_ -> {:error, "#{expected} as #{name}"})
   end
+
+  @doc "The JSON Schema of a field of the input, as the text of a query."
+  @spec input_schema(type()) :: map()
+  def input_schema({:text, max}), do: %{type: :string, maxLength: max}
+  def input_schema({:one_of, atoms}), do: %{type: :string, enum: atoms}
+  def input_schema({:number, min, max}), do: %{type: :integer, minimum: min, maximum: max}
+  def input_schema({:parsed, _expected, _fun}), do: %{type: :string}
+  def input_schema(:boolean), do: %{type: :string, enum: ["0", "1"]}
+
+  def input_schema({:texts, max}),
+    do: %{type: :array, maxItems: max, items: %{type: :string, minLength: 1}}
+
+  @doc "The JSON Schema of a result, as `json/2` makes it."
+  @spec output_schema(shape()) :: map()
+  def output_schema([shape]) when is_list(shape), do: list(output_schema(shape))
+
+  def output_schema(shape) do
+    fields = for {type, fields} <- shape, field <- fields, do: property(type, field)
+    %{type: :object, properties: Map.new(fields), required: Keyword.keys(fields)}
+  end
+
+  defp property(_type, {name, shape}) when is_list(hd(shape)), do: {name, output_schema(shape)}
+  defp property(:object, {name, shape}), do: {name, output_schema(shape)}
+  defp property(:object?, {name, shape}), do: {name, optional(output_schema(shape))}
+  defp property(type, name), do: {name, plain_schema(type)}
+
+  @plain %{
+    text: %{type: :string},
+    number: %{type: :number},
+    boolean: %{type: :boolean},
+    map: %{type: :object},
+    time: %{type: :string, format: "date-time"}
+  }
+  @lists %{texts: :text, times: :time, objects: :map}
+  @optional Map.new(Map.keys(@plain), &{:"#{&1}?", &1})
+
+  defp plain_schema(type) when is_map_key(@plain, type), do: @plain[type]
+  defp plain_schema(type) when is_map_key(@lists, type), do: list(@plain[@lists[type]])
+  defp plain_schema(type), do: optional(@plain[@optional[type]])
+
+  defp list(schema), do: %{type: :array, items: schema}
+  defp optional(schema), do: %{schema | type: [schema.type, :null]}
 
   @doc "The result of an operation as maps for JSON: the fields of its shape, times as text."
   @spec json(shape(), term()) :: term()

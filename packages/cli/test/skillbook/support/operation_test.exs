@@ -19,15 +19,26 @@ defmodule Skillbook.Support.OperationTest do
     for operation <- operations do
       assert operation.caller in [:reader, :operator, :trusted]
       assert operation.doc =~ ~r/\A[A-Z].*\.\z/s
-      for {_name, {_type, doc}} <- operation.input, do: assert(doc =~ ~r/[^.]\z/)
+
+      for {_name, {type, doc}} <- operation.input do
+        assert doc =~ ~r/[^.]\z/
+        assert %{type: _} = Operation.input_schema(type)
+      end
+
       types(operation.output)
     end
   end
 
   defp types({name, shape}) when is_atom(name), do: types(shape)
-  defp types([shape]) when is_list(shape), do: types(shape)
+
+  defp types([shape]) when is_list(shape) do
+    assert %{type: :array} = Operation.output_schema([shape])
+    types(shape)
+  end
 
   defp types(shape) do
+    assert %{type: :object} = Operation.output_schema(shape)
+
     for {type, fields} <- shape do
       assert required(type) in (@types ++ Map.keys(@many))
       for {_name, shape} <- fields, do: types(shape)
@@ -86,6 +97,50 @@ defmodule Skillbook.Support.OperationTest do
         end
       end
     end
+  end
+
+  for {type, schema} <- [
+        {{:text, 3}, %{type: :string, maxLength: 3}},
+        {{:texts, 2}, %{type: :array, maxItems: 2, items: %{type: :string, minLength: 1}}},
+        {{:one_of, [:a, :b]}, %{type: :string, enum: [:a, :b]}},
+        {{:number, 1, 9}, %{type: :integer, minimum: 1, maximum: 9}},
+        {:boolean, %{type: :string, enum: ["0", "1"]}}
+      ] do
+    test "input_schema/1 of #{inspect(type)}" do
+      assert Operation.input_schema(unquote(Macro.escape(type))) == unquote(Macro.escape(schema))
+    end
+  end
+
+  test "output_schema/1" do
+    text = %{type: :string}
+    time = %{type: :string, format: "date-time"}
+    one = %{type: :object, properties: %{a: text}, required: [:a]}
+
+    for {shape, schema} <- [
+          {[text: [:x]], text},
+          {[text?: [:x]], %{type: [:string, :null]}},
+          {[texts: [:x]], %{type: :array, items: text}},
+          {[number: [:x]], %{type: :number}},
+          {[number?: [:x]], %{type: [:number, :null]}},
+          {[boolean: [:x]], %{type: :boolean}},
+          {[map: [:x]], %{type: :object}},
+          {[map?: [:x]], %{type: [:object, :null]}},
+          {[time: [:x]], time},
+          {[time?: [:x]], %{time | type: [:string, :null]}},
+          {[times: [:x]], %{type: :array, items: time}},
+          {[object: [x: [text: [:a]]]], one},
+          {[object?: [x: [text: [:a]]]], %{one | type: [:object, :null]}},
+          {[objects: [x: [[text: [:a]]]]], %{type: :array, items: one}},
+          {[objects: [:x]], %{type: :array, items: %{type: :object}}}
+        ] do
+      whole = %{type: :object, properties: %{x: schema}, required: [:x]}
+      assert {shape, Operation.output_schema(shape)} == {shape, whole}
+      assert Operation.output_schema([shape]) == %{type: :array, items: whole}
+    end
+
+    assert Operation.output_schema([]) == %{type: :object, properties: %{}, required: []}
+    both = %{type: :object, properties: %{x: text, y: text, n: time}, required: [:x, :y, :n]}
+    assert Operation.output_schema(text: [:x, :y], time: [:n]) == both
   end
 
   test "status/2" do

@@ -3,34 +3,51 @@ defmodule Skillbook.Web.API do
   # The read-only API: the skills of the caller's view as JSON, for code that a model runs
   # elsewhere. It runs nothing, and lists the skills that a model of the profile is offered.
   #
-  # | request | answer |
-  # |---|---|
-  # | `GET /api/skills?q=&kind=&tag=&limit=&cursor=` | `{"skills": […], "next": cursor or null}` |
-  # | `GET /api/skills/NAME` | the skill with its content, or 404 |
-  #
   # Each route is an operation for readers (`Skillbook.Support.Operation`), so a new one needs a
-  # path here and nothing else.
+  # path here and nothing else. `GET /api/openapi.json` describes all of them.
 
   alias Skillbook.Support.Operation
   alias Skillbook.{Part, UnknownSkillError}
+  alias Skillbook.Web.API.Description
   alias Skillbook.Web.{Caller, Request, Response}
 
   # The operations of a path, and of a subject below it.
-  @paths %{"skills" => {:skills, :skill}}
+  @paths %{"openapi.json" => [:openapi], "skills" => [:skills, :skill]}
 
   @doc false
   @spec handle(Request.t(), Skillbook.Web.t()) :: Response.t()
-  def handle(%Request{path: ["api", path | subject]} = request, _web)
-      when is_map_key(@paths, path) and length(subject) <= 1 do
-    {list, read} = @paths[path]
-    operation = Part.operation(if subject == [], do: list, else: read)
+  def handle(%Request{path: ["api", path | subject]} = request, web)
+      when is_map_key(@paths, path) do
+    case Enum.at(@paths[path], length(subject)) do
+      nil ->
+        missing()
 
-    if request.method == "GET",
-      do: answer(operation, subject, request),
-      else: Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
+      name when request.method == "GET" ->
+        name |> operation(request, web) |> answer(subject, request)
+
+      _name ->
+        Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")
+    end
   end
 
-  def handle(_request, _web), do: error(404, "Not found. The API has /api/skills.")
+  def handle(_request, _web), do: missing()
+
+  defp missing, do: error(404, "Not found. /api/openapi.json describes the API.")
+
+  defp operation(:openapi, request, web) do
+    %Operation{
+      name: :openapi,
+      doc: "Describes the API by OpenAPI 3.1.",
+      output: [text: [:openapi], map: ~w(info paths components)a, objects: ~w(servers security)a],
+      run: fn _view, [] -> {:ok, Description.make(operations(request, web), request, web)} end
+    }
+  end
+
+  defp operation(name, _request, _web), do: Part.operation(name)
+
+  defp operations(request, web) do
+    for {path, names} <- @paths, name <- names, do: {path, operation(name, request, web)}
+  end
 
   defp answer(%Operation{caller: :reader} = operation, subject, request) do
     with {:ok, input} <- input(operation, Request.query(request)),

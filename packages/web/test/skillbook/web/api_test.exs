@@ -215,9 +215,9 @@ defmodule Skillbook.Web.APITest do
       assert Requests.header(response, "allow") == "GET, HEAD"
     end
 
-    for target <- ["/api", "/api/skills/tea/files", "/api/Skills", "/api/run"] do
+    for target <- ["/api", "/api/skills/tea/files", "/api/Skills", "/api/openapi.json/x"] do
       response = Requests.call(web, "GET", target, as: "guest")
-      error = ~s({"error":"Not found. The API has /api/skills."})
+      error = ~s({"error":"Not found. /api/openapi.json describes the API."})
       assert {response.status, response.body} == {404, error}
     end
   end
