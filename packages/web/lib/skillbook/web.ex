@@ -315,7 +315,13 @@ defmodule Skillbook.Web do
          :ok <- running(request, web),
          {:ok, caller} <- caller(request, route, web) do
       handled = %{request | caller: caller, method: handled(request.method)}
-      response = route |> handle(handled, web) |> end_with_caller(handled, web)
+
+      response =
+        route
+        |> handle(handled, web)
+        |> Response.conditional(handled)
+        |> end_with_caller(handled, web)
+
       {caller, Streams.limit(response, %{handled | method: request.method}, web)}
     else
       {kind, response} when kind in [:refused, :preflight] -> {nil, response}
@@ -450,15 +456,20 @@ defmodule Skillbook.Web do
   defp finish(response, request, route, web) do
     headers = @headers ++ Access.https_only(request, web) ++ CORS.headers(request, route, web)
 
-    headers =
-      for {name, value} <- headers,
-          not List.keymember?(response.headers, name, 0),
-          do: {name, value}
-
-    response = %{response | headers: response.headers ++ headers}
+    response = Enum.reduce(headers, response, &put_default/2)
     if request.method == "HEAD", do: without_body(response), else: response
   end
 
+  defp put_default({"vary", names}, response), do: Response.vary(response, names)
+
+  defp put_default({name, value}, %{headers: headers} = response) do
+    if List.keymember?(headers, name, 0),
+      do: response,
+      else: %{response | headers: headers ++ [{name, value}]}
+  end
+
+  # The length would be that of 200, which nobody has counted.
+  defp without_body(%{status: 304} = response), do: response
   defp without_body(%{body: {:stream, _fun}} = response), do: %{response | body: ""}
 
   defp without_body(response) do

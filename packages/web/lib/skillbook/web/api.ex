@@ -23,7 +23,7 @@ defmodule Skillbook.Web.API do
         missing()
 
       name when request.method == "GET" ->
-        name |> operation(request, web) |> answer(subject, request)
+        name |> operation(request, web) |> answer(subject, request) |> Response.private()
 
       _name ->
         Response.put_header(error(405, "The API is read-only: GET."), "allow", "GET, HEAD")

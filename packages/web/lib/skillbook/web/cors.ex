@@ -15,9 +15,9 @@ defmodule Skillbook.Web.CORS do
 
   # Headers of requests that browsers ask about. MCP: the session and the version, those of the
   # revision without sessions, and the one that clients of older revisions send after a broken
-  # stream.
+  # stream. The API: the etag of an answer.
   @headers "authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, " <>
-             "mcp-name, last-event-id"
+             "mcp-name, last-event-id, if-none-match"
 
   # Headers of responses that scripts may read.
   @exposed "mcp-session-id, www-authenticate, retry-after, etag, allow"

@@ -28,9 +28,10 @@ defmodule Skillbook.Web.Published do
     path = if Enum.any?(path, &String.contains?(&1, "/")), do: "", else: Enum.join(path, "/")
 
     case find(path, view, web.book) do
-      {:ok, type, digest, bytes} -> answer(request, type, digest, bytes)
-      :error -> request |> Response.error(404, "Not found.") |> shared(request)
+      {:ok, type, digest, bytes} -> answer(type, digest, bytes)
+      :error -> Response.error(request, 404, "Not found.")
     end
+    |> shared(request)
   end
 
   def handle(%Request{method: "PUT"} = request, _web) do
@@ -154,41 +155,18 @@ defmodule Skillbook.Web.Published do
 
   # Answers
 
-  defp answer(request, type, digest, bytes) do
-    etag = ~s("#{digest}")
-    response = %Response{status: 200, headers: [{"content-type", type}], body: bytes}
-
-    response =
-      if matches?(Request.header(request, "if-none-match"), etag),
-        do: %Response{status: 304},
-        else: response
-
-    response |> Response.put_header("etag", etag) |> shared(request)
-  end
-
-  defp matches?(nil, _etag), do: false
-
-  defp matches?(header, etag) do
-    header
-    |> String.split(",")
-    |> Enum.any?(
-      &(&1
-        |> String.trim()
-        |> String.replace_prefix("W/", "")
-        |> Kernel.in([etag, "*"]))
-    )
-  end
+  defp answer(type, digest, bytes),
+    do: %Response{headers: [{"content-type", type}, {"etag", ~s("#{digest}")}], body: bytes}
 
   # The public may be answered by caches and read by the pages of other websites; a caller of the
   # book may not.
   defp shared(response, %Request{caller: %Caller{via: :open, scopes: [:discovery]}}) do
     response
     |> Response.put_header("cache-control", "public, max-age=#{@max_age}")
-    |> Response.put_header("vary", "authorization, cookie")
+    |> Response.vary("authorization, cookie")
     |> Response.put_header("access-control-allow-origin", "*")
     |> Response.put_header("cross-origin-resource-policy", "cross-origin")
   end
 
-  defp shared(response, _request),
-    do: Response.put_header(response, "cache-control", "private, no-cache")
+  defp shared(response, _request), do: Response.private(response)
 end

@@ -97,6 +97,74 @@ defmodule Skillbook.Web.Response do
   end
 
   @doc """
+  Says that the response depends on headers of the request, beside those of before.
+
+      iex> response = Skillbook.Web.Response.vary(%Skillbook.Web.Response{}, "cookie")
+      iex> Skillbook.Web.Response.vary(response, "origin").headers
+      [{"vary", "cookie, origin"}]
+  """
+  @spec vary(t(), String.t()) :: t()
+  def vary(%__MODULE__{headers: headers} = response, names) do
+    case List.keyfind(headers, "vary", 0) do
+      nil -> put_header(response, "vary", names)
+      {_name, others} -> put_header(response, "vary", "#{others}, #{names}")
+    end
+  end
+
+  @doc """
+  Lets the caller alone keep an answer, and ask each time whether it still holds, by its `etag`.
+  Errors stay as they are.
+
+  Without an `etag` it gets one of its body, a weak one: proxies and servers may compress it then.
+  `Skillbook.Web.call/2` answers 304 to a client that has it already.
+
+      iex> response = Skillbook.Web.Response.private(Skillbook.Web.Response.text(200, "hi"))
+      iex> List.keyfind(response.headers, "cache-control", 0)
+      {"cache-control", "private, no-cache"}
+  """
+  @spec private(t()) :: t()
+  def private(%__MODULE__{status: 200} = response) do
+    response
+    |> put_etag()
+    |> put_header("cache-control", "private, no-cache")
+    |> vary("authorization, cookie")
+  end
+
+  def private(response), do: response
+
+  defp put_etag(response) do
+    if List.keymember?(response.headers, "etag", 0) do
+      response
+    else
+      hash = :sha256 |> :crypto.hash(response.body) |> Base.url_encode64(padding: false)
+      put_header(response, "etag", ~s(W/"#{hash}"))
+    end
+  end
+
+  @doc false
+  # The answer for a client that may have it already, by its etag (RFC 9110, 13.1.2).
+  @spec conditional(t(), Request.t()) :: t()
+  def conditional(%__MODULE__{status: 200} = response, %Request{method: "GET"} = request) do
+    with {_name, etag} <- List.keyfind(response.headers, "etag", 0),
+         given when given != nil <- Request.header(request, "if-none-match"),
+         true <- matches?(given, etag) do
+      headers = List.keydelete(response.headers, "content-type", 0)
+      %{response | status: 304, headers: headers, body: ""}
+    else
+      _none -> response
+    end
+  end
+
+  def conditional(response, _request), do: response
+
+  # Weak tags are compared like strong ones.
+  defp matches?(given, etag) do
+    etag = String.replace_prefix(etag, "W/", "")
+    given = for tag <- String.split(given, ","), do: String.trim(tag)
+    Enum.any?(given, &(&1 == "*" or String.replace_prefix(&1, "W/", "") == etag))
+  end
+
+  @doc """
   A stream of server-sent events.
 
   `start` runs in the process of the connection and gets a function that sends an event. It may

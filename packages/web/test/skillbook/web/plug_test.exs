@@ -56,14 +56,16 @@ defmodule Skillbook.Web.PlugTest do
   end
 
   test "the function of the application gets the connection", %{book: book} do
-    for {answer, status} <- [
-          {{:ok, "ann"}, 200},
-          {{:ok, "gone"}, 401},
-          {:error, 401}
+    for {answer, headers, status, kept} <- [
+          {{:ok, "ann"}, [], 200, "private, no-cache"},
+          {{:ok, "ann"}, [{"if-none-match", "*"}], 304, "private, no-cache"},
+          {{:ok, "gone"}, [], 401, "no-store"},
+          {:error, [], 401, "no-store"}
         ] do
-      conn = WebPlug.call(conn(assigns: %{answer: answer}), init(book))
-      assert conn.status == status
-      assert header(conn, "cache-control") == "no-store"
+      fields = [assigns: %{answer: answer}, req_headers: headers]
+      conn = WebPlug.call(conn(fields), init(book))
+      assert {conn.status, header(conn, "cache-control")} == {status, kept}
+      if status == 304, do: assert(conn.resp_body == "")
     end
 
     conn =

@@ -17,6 +17,14 @@ defmodule Skillbook.Web.API.Description do
     503 => "The book is not running, or its database does not answer."
   }
 
+  @etag %{etag: %{description: "Changes with the answer.", schema: %{type: :string}}}
+  @known %{
+    name: "if-none-match",
+    in: :header,
+    description: "the `etag` of the answer that the client has",
+    schema: %{type: :string}
+  }
+
   @doc "Describes the operations, each with the first segment of its path."
   @spec make([{String.t(), Operation.t()}], Request.t(), Skillbook.Web.t()) :: map()
   def make(operations, request, web) do
@@ -53,7 +61,8 @@ defmodule Skillbook.Web.API.Description do
        get: %{
          operationId: operation.name,
          summary: operation.doc,
-         parameters: subject(operation.subject) ++ Enum.map(operation.input, &field/1),
+         parameters:
+           subject(operation.subject) ++ Enum.map(operation.input, &field/1) ++ [@known],
          responses: responses(operation)
        }
      }}
@@ -74,8 +83,13 @@ defmodule Skillbook.Web.API.Description do
         {"#{status}", %{"$ref": "#/components/responses/#{status}"}}
       end)
 
-    schema = Operation.output_schema(operation.output)
-    answers = Map.put(refused, "200", response("The result.", schema))
+    result = response("The result.", Operation.output_schema(operation.output))
+
+    answers =
+      Map.merge(refused, %{
+        "200" => Map.put(result, :headers, @etag),
+        "304" => %{description: "The client has this answer already.", headers: @etag}
+      })
 
     if operation.subject,
       do: Map.put(answers, "404", error("There is none of this #{operation.subject}.")),
