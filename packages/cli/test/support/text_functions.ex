@@ -297,6 +297,8 @@ defmodule Skillbook.TextFunctions do
       {{Web, :call}, "cookie", &Web.call(get.(["a"], [{"cookie", &1}]), web)},
       {{Web, :call}, "token",
        &Web.call(get.(["api"], [{"authorization", "Bearer sb_" <> &1}]), web)},
+      {{Web, :call}, "if-none-match",
+       &Web.call(get.(["api", "skills"], [{"if-none-match", &1}]), %{web | authenticate: :none})},
       {{Web, :call}, "form", &Web.call(login.(form, &1), web)},
       {{Request, :query}, "", &Request.query(%Request{query: &1})},
       {{Request, :form}, "", &Request.form(login.(form, &1))},
@@ -317,7 +319,9 @@ defmodule Skillbook.TextFunctions do
       {{Web.Response, :error}, "", &Web.Response.error(%Request{}, 400, &1)},
       {{Web.Response, :redirect}, "", &rescued(fn -> Web.Response.redirect(303, &1) end)},
       {{Web.Response, :put_header}, "",
-       &rescued(fn -> Web.Response.put_header(%Web.Response{}, "a", &1) end)}
+       &rescued(fn -> Web.Response.put_header(%Web.Response{}, "a", &1) end)},
+      {{Web.Response, :vary}, "",
+       &rescued(fn -> Web.Response.vary(%Web.Response{headers: [{"vary", &1}]}, &1) end)}
     ]
   end
 

@@ -33,7 +33,8 @@ defmodule Skillbook.Web do
     * `:profile` (text) - the id of the profile for one-time links and for `authenticate: :none`.
       Defaults to `"default"`
     * `:publish` (text or `nil`) - the id of a profile whose skills everyone may see below
-      `/.well-known/agent-skills`, without authentication. Defaults to `nil`
+      `/.well-known/agent-skills`, without authentication; a token that is sent is ignored.
+      Defaults to `nil`
     * `:url` (URL or `nil`) - the address as browsers see it, such as
       `"https://skills.example.com"`. Sign-ins to accounts lead back to it. Required behind a
       proxy, and with `Skillbook.Web.Plug`

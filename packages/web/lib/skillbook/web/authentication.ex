@@ -3,7 +3,8 @@ defmodule Skillbook.Web.Authentication do
   # Finds the caller of a request: by a token, by the function of the application, by the session
   # of a browser, or, where nothing is asked, the profile of the options.
   #
-  # A wrong token is refused, and nothing else is tried then.
+  # A wrong token is refused, and nothing else is tried then. Of those who read what is published
+  # for everyone nobody is asked: what they send is not looked at.
 
   alias Skillbook.{Book, SQL}
   alias Skillbook.Web.{Attempts, Caller, Cookie, Request, Response, Secrets, Sessions, Tokens}
@@ -11,22 +12,16 @@ defmodule Skillbook.Web.Authentication do
   @doc "Returns the caller of a request for an area."
   @spec caller(Request.t(), Skillbook.Web.area(), Skillbook.Web.t()) ::
           {:ok, Caller.t()} | {:refused, Response.t()}
+  def caller(request, :discovery, %{publish: profile} = web)
+      when profile != nil and request.method != "PUT",
+      do: published(request, web)
+
   def caller(request, area, web) do
     case identify(request, area, web) do
-      {:ok, caller} ->
-        {:ok, caller}
-
-      {:refused, response} ->
-        {:refused, response}
-
-      nobody when nobody != :wrong and area == :discovery and web.publish != nil ->
-        published(request, web)
-
-      none when none in [:none, :wrong] ->
-        {:refused, unauthorized(request, area, web)}
-
-      {:redirect, url} ->
-        {:refused, sign_in(request, area, url, web)}
+      {:ok, caller} -> {:ok, caller}
+      {:refused, response} -> {:refused, response}
+      none when none in [:none, :wrong] -> {:refused, unauthorized(request, area, web)}
+      {:redirect, url} -> {:refused, sign_in(request, area, url, web)}
     end
   end
 

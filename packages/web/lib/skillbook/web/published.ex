@@ -2,7 +2,8 @@ defmodule Skillbook.Web.Published do
   @moduledoc false
   # Publishes the entries that a caller sees as skills of the Agent Skills Discovery format:
   # `/.well-known/agent-skills/index.json` and the artifacts that it names. All else is missing,
-  # and so is everything that the caller does not see.
+  # and so is everything that the caller does not see. With the option `:publish` every reader is
+  # the same caller, whatever it sends.
   #
   # `PUT` of a `SKILL.md` imports it into the store, for callers who may write. It gets low trust
   # and the label `imported`, whatever the sender says.
@@ -34,21 +35,13 @@ defmodule Skillbook.Web.Published do
     |> shared(request)
   end
 
-  def handle(%Request{method: "PUT"} = request, _web) do
-    case request do
-      %{caller: %{via: :open, scopes: [:discovery]}} ->
-        request
-        |> Response.error(401, "Send a token: authorization: Bearer sb_….")
-        |> Response.put_header("www-authenticate", "Bearer")
-
-      %{path: [_, _, name, "SKILL.md"]} ->
-        with {:refused, status, text} <- receive_skill(request, name),
-             do: Response.error(request, status, text)
-
-      _ ->
-        Response.error(request, 404, "Only NAME/SKILL.md is written.")
-    end
+  def handle(%Request{method: "PUT", path: [_, _, name, "SKILL.md"]} = request, _web) do
+    with {:refused, status, text} <- receive_skill(request, name),
+         do: Response.error(request, status, text)
   end
+
+  def handle(%Request{method: "PUT"} = request, _web),
+    do: Response.error(request, 404, "Only NAME/SKILL.md is written.")
 
   def handle(request, _web) do
     request
@@ -158,12 +151,11 @@ defmodule Skillbook.Web.Published do
   defp answer(type, digest, bytes),
     do: %Response{headers: [{"content-type", type}, {"etag", ~s("#{digest}")}], body: bytes}
 
-  # The public may be answered by caches and read by the pages of other websites; a caller of the
-  # book may not.
+  # What is published for everyone may be answered by caches and read by the pages of other
+  # websites; what a caller of the book sees may not.
   defp shared(response, %Request{caller: %Caller{via: :open, scopes: [:discovery]}}) do
     response
     |> Response.put_header("cache-control", "public, max-age=#{@max_age}")
-    |> Response.vary("authorization, cookie")
     |> Response.put_header("access-control-allow-origin", "*")
     |> Response.put_header("cross-origin-resource-policy", "cross-origin")
   end

@@ -112,7 +112,7 @@ defmodule Skillbook.Web.PublishedTest do
     end
   end
 
-  test "the public is answered for caches and other websites, a caller is not", %{
+  test "what everyone reads is for caches and other websites, what a caller reads is not", %{
     tmp_dir: folder
   } do
     {book, public} = start(folder, %{"one/SKILL.md" => skill("one")}, publish: "default")
@@ -123,18 +123,21 @@ defmodule Skillbook.Web.PublishedTest do
     seen = fn response -> Enum.map(headers, &header(response, &1)) end
 
     for path <- ["index.json", "one/SKILL.md", "missing"] do
-      assert seen.(get(public, path)) == ["public, max-age=60", "*", "cross-origin"]
-      assert header(get(public, path), "vary") == "authorization, cookie"
+      kept = if path == "missing", do: "no-store", else: "private, no-cache"
+
+      for response <- [get(public, path), get(public, path, as: "default")] do
+        assert seen.(response) == ["public, max-age=60", "*", "cross-origin"]
+        assert header(response, "vary") == nil
+      end
 
       # Without authentication, a page of another website must not read a server on loopback.
-      for response <- [get(public, path, as: "default"), get(open, path)],
-          do: assert([_private, nil, "same-origin"] = seen.(response))
+      for response <- [get(private, path, as: "default"), get(open, path)] do
+        assert seen.(response) == [kept, nil, "same-origin"]
+        if path != "missing", do: assert(header(response, "vary") == "authorization, cookie")
+      end
 
       assert get(private, path).status == 401
     end
-
-    assert header(get(private, "index.json", as: "default"), "cache-control") ==
-             "private, no-cache"
   end
 
   test "shows the entries that the profile sees, and nothing of the others", %{tmp_dir: folder} do
@@ -152,23 +155,26 @@ defmodule Skillbook.Web.PublishedTest do
       [id: "team", grants: :all, skills: ["team"]]
     ]
 
-    {_book, web} = start(folder, files, publish: "default", profiles: profiles)
-    assert names(web, []) == ["one", "team"]
+    {book, public} = start(folder, files, publish: "default", profiles: profiles)
+    web = web(book)
+    assert names(public, []) == ["one", "team"]
+    assert names(web, as: "default") == ["one", "team"]
     assert names(web, as: "board") == ["one", "secret", "team"]
     assert names(web, as: "team") == ["team"]
     assert get(web, "secret.tar.gz", as: "board").status == 200
 
     for path <- ["secret.tar.gz", "secret/SKILL.md", "secret/notes.md"] do
       missing = String.replace(path, "secret", "absent")
+      assert get(public, path) == get(public, missing)
 
-      for options <- [[], [as: "default"], [as: "team"]],
+      for options <- [[as: "default"], [as: "team"]],
           do: assert(get(web, path, options) == get(web, missing, options))
     end
 
     # The hidden entry changes nothing for those who do not see it.
     without = Map.drop(files, ["secret/SKILL.md", "secret/notes.md"])
     {_book, other} = start(folder <> "-2", without, publish: "default", profiles: profiles)
-    assert get(other, "index.json") == get(web, "index.json")
+    assert get(other, "index.json") == get(public, "index.json")
   end
 
   test "the index follows the catalog and the files of skills", %{tmp_dir: folder} do
@@ -260,14 +266,14 @@ defmodule Skillbook.Web.PublishedTest do
         String.replace(skill("secret"), "---\n#", "visibility_labels: [board]\n---\n#")
     }
 
-    {_book, web} =
+    {book, web} =
       start(folder, files,
         publish: "default",
         profiles: [[id: "default", grants: []], [id: "board", grants: ["board"]]]
       )
 
-    etag = header(get(web, "secret/SKILL.md", as: "board"), "etag")
-    index = header(get(web, "index.json", as: "board"), "etag")
+    etag = header(get(web(book), "secret/SKILL.md", as: "board"), "etag")
+    index = header(get(web(book), "index.json", as: "board"), "etag")
 
     for {name, value} <- [
           {"if-none-match", etag},

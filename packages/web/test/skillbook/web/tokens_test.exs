@@ -4,7 +4,7 @@ defmodule Skillbook.Web.TokensTest do
 
   alias Skillbook.{Book, OptionError, SQL, TokenError}
   alias Skillbook.Test.Requests
-  alias Skillbook.Web.{Secrets, Token, Tokens}
+  alias Skillbook.Web.{Attempts, Secrets, Token, Tokens}
 
   doctest Skillbook.Web.Tokens
   doctest Skillbook.TokenError
@@ -228,25 +228,86 @@ defmodule Skillbook.Web.TokensTest do
     assert Requests.call(web, "GET", "/api/skills", bearer("eyJhbGci")).status == 200
   end
 
-  test "what is published is for everyone, except with a wrong token", context do
-    %{book: book} = context
-    token = create!(book, profile: "ann")
-    index = "/.well-known/agent-skills/index.json"
+  describe "what is published" do
+    @index "/.well-known/agent-skills/index.json"
 
-    for authenticate <- [:tokens, fn _ -> :error end, fn _ -> {:redirect, "/sign-in"} end],
-        {publish, options, status} <- [
-          {"bob", [], 200},
-          {"bob", bearer(token), 200},
-          {"bob", bearer(Secrets.token().()) ++ [peer: :unix], 401},
-          {nil, [], 401},
-          {nil, bearer(token), 200}
+    # What the request has, and the statuses of the index, of a skill and of one that the profile
+    # does not see: where they are published, and where they are not.
+    for {given, published, not_published} <- [
+          {"no token", {200, 200, 404}, {401, 401, 401}},
+          {"a token of the published profile", {200, 200, 404}, {200, 200, 404}},
+          {"a token of a profile that sees more", {200, 200, 404}, {200, 200, 200}},
+          {"a token of another tenant", {200, 200, 404}, {200, 200, 404}},
+          {"a token for other areas", {200, 200, 404}, {403, 403, 403}},
+          {"a revoked token", {200, 200, 404}, {401, 401, 401}},
+          {"a wrong token", {200, 200, 404}, {401, 401, 401}},
+          {"a token of others", {200, 200, 404}, {401, 401, 401}},
+          {"another scheme", {200, 200, 404}, {401, 401, 401}}
         ] do
-      web = Requests.web(book, authenticate: authenticate, publish: publish)
-      assert Requests.call(web, "GET", index, options).status == status
-      # Nothing else is open by that.
-      without = Keyword.delete(options, :headers)
-      assert Requests.call(web, "GET", "/api/skills", without).status == 401
+      @tag :tmp_dir
+      test "is the same for everyone, also with #{given}", %{tmp_dir: folder} do
+        label = "visibility_labels: [a]\n"
+
+        write(folder, %{
+          "one/SKILL.md" => "---\nname: one\ndescription: One\n---\nOne.\n",
+          "two/SKILL.md" => "---\nname: two\ndescription: Two\n#{label}---\nTwo.\n"
+        })
+
+        profiles = [[id: "ann", grants: ["a"]], [id: "bob"], [id: "far", tenant: "far"]]
+        options = [sources: [folder], builtins: false, store: ":memory:", profiles: profiles]
+        book = book(options)
+        headers = headers(unquote(given), book)
+        peer = {10, :rand.uniform(255), :rand.uniform(255), :rand.uniform(255)}
+        plain = published(Requests.web(book, authenticate: :tokens, publish: "bob"), [], peer)
+
+        for authenticate <- [:tokens, fn _ -> :error end, fn _ -> {:redirect, "/sign-in"} end] do
+          web = Requests.web(book, authenticate: authenticate, publish: "bob")
+          got = published(web, headers, peer)
+          assert statuses(got) == unquote(Macro.escape(published))
+          # All bytes and headers, for caches.
+          assert got == plain
+          # Nothing else is open by that.
+          assert Requests.call(web, "GET", "/api/skills").status == 401
+          assert Requests.call(web, "PUT", @index).status == 401
+        end
+
+        # Nobody has counted a wrong one.
+        for _ <- 1..50, do: published(Requests.web(book, publish: "bob"), headers, peer)
+        assert Attempts.wait(peer) == 0
+
+        private = Requests.web(book, authenticate: :tokens)
+        expected = unquote(Macro.escape(not_published))
+        assert statuses(published(private, headers, :unix)) == expected
+      end
     end
+
+    defp headers("no token", _book), do: []
+    defp headers("a token of others", _book), do: bearer("eyJhbGci")[:headers]
+    defp headers("another scheme", _book), do: [{"authorization", "Basic YTpi"}]
+    defp headers("a wrong token", _book), do: bearer(Secrets.token().())[:headers]
+
+    defp headers("a revoked token", book) do
+      token = create!(book, profile: "ann")
+      :ok = Tokens.revoke(book, token.id)
+      bearer(token)[:headers]
+    end
+
+    defp headers("a token for other areas", book),
+      do: bearer(create!(book, profile: "ann", scopes: [:api]))[:headers]
+
+    defp headers(given, book) do
+      profile = %{"published" => "bob", "more" => "ann", "tenant" => "far"}
+      {_word, id} = Enum.find(profile, fn {word, _id} -> given =~ word end)
+      bearer(create!(book, profile: id))[:headers]
+    end
+
+    defp published(web, headers, peer) do
+      for target <- [@index, "/.well-known/agent-skills/one/SKILL.md"] ++ two(),
+          do: Requests.call(web, "GET", target, headers: headers, peer: peer)
+    end
+
+    defp two, do: ["/.well-known/agent-skills/two/SKILL.md"]
+    defp statuses(responses), do: responses |> Enum.map(& &1.status) |> List.to_tuple()
   end
 
   describe "wrong tokens of one address" do
