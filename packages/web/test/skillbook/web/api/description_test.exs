@@ -33,8 +33,8 @@ defmodule Skillbook.Web.API.DescriptionTest do
     description
   end
 
-  # The mistakes of the description and of `:changed` ones, whether `:fields` are as described, and
-  # the mistakes of `:answers`.
+  # The mistakes of the description and of `:changed` ones, whether `:fields` are as described,
+  # and the mistakes of `:answers`.
   defp judged(description, given) do
     folder =
       System.get_env("SKILLBOOK_MCP") ||
