@@ -157,12 +157,9 @@ defmodule Skillbook.Web.Response do
 
   def conditional(response, _request), do: response
 
-  # Weak tags are compared like strong ones.
-  defp matches?(given, etag) do
-    etag = String.replace_prefix(etag, "W/", "")
-    given = for tag <- String.split(given, ","), do: String.trim(tag)
-    Enum.any?(given, &(&1 == "*" or String.replace_prefix(&1, "W/", "") == etag))
-  end
+  # A list of tags, each in quotes, which no tag has in it. Weak ones are compared as strong ones.
+  defp matches?(given, "W/" <> etag), do: matches?(given, etag)
+  defp matches?(given, etag), do: String.contains?(given, etag) or String.trim(given) == "*"
 
   @doc """
   A stream of server-sent events.
