@@ -36,8 +36,8 @@ defmodule Skillbook.Flags.Structured do
     end
   end
 
-  # The flags that other spellings mean, properties that have none, and an error for unknown flags.
-  # An open schema takes any.
+  # The flags that other spellings mean, properties that have none, and an error for unknown
+  # flags. An open schema takes any.
   defp named(others, declared, schema) do
     names = for flag <- declared, name <- flag.names, into: %{}, do: {name, flag.name}
     {known, unknown} = Check.named(others, Map.keys(names))

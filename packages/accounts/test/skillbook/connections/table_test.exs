@@ -1,5 +1,5 @@
 defmodule Skillbook.Connections.TableTest do
-  # The commands on Google's services: Google's methods that each calls, the scope that suffices for
+  # The commands on Google's services: the methods that each calls, the scope that suffices for
   # it, and faults of the server at each of its methods.
   use ExUnit.Case, async: true
 
@@ -113,8 +113,10 @@ defmodule Skillbook.Connections.TableTest do
     {"404", [status: 404, reason: "notFound", times: nil], :error, :error}
   ]
 
-  # A mail that is gone before it is read is left out; a folder is looked for by its name, too.
+  # A mail that is gone before it is read is left out; a folder is looked for by its name, too; a
+  # permission that is gone is taken away.
   @not_found [
+    {"drive.unshare doc2 --anyone", "drive.permissions.delete"},
     {"email.search --unread --after yesterday --limit 5", "gmail.users.messages.get"},
     {"drive.list Plans", "drive.files.get"}
   ]

@@ -220,8 +220,8 @@ defmodule Skillbook.Handlers.HubSpotTest do
       {"hubspot.tickets lamp",
        """
        1 ticket at HubSpot #{@notice}:
-       | 401 "Lamp is broken", hs_pipeline "Support Pipeline", hs_pipeline_stage "Waiting on us", \
-       hs_ticket_priority "HIGH"\
+       | 401 "Lamp is broken", hs_pipeline "Support Pipeline", hs_pipeline_stage "Waiting on \
+       us", hs_ticket_priority "HIGH"\
        """},
       {~s(hubspot.tickets --stage "waiting on us" --priority high urgent --company 55), ["401"]},
       {"hubspot.tickets --priority low", []},

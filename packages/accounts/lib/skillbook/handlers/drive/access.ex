@@ -16,10 +16,9 @@ defmodule Skillbook.Handlers.Drive.Access do
       count = Count.text(length(permissions), "permission", "permissions")
       head = "#{Files.named(file)}, #{count}"
       lines = Enum.map_join(permissions, "\n", &line/1)
+      text = External.block(head, lines, max: 40_000)
       data = %{file: file, permissions: permissions}
-
-      {:ok,
-       Result.ok(External.block(head, lines, max: 40_000), data: data, metadata: %{external: true})}
+      {:ok, Result.ok(text, data: data, metadata: %{external: true})}
     end
   end
 

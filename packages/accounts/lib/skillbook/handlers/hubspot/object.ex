@@ -19,8 +19,8 @@ defmodule Skillbook.Handlers.HubSpot.Object do
         }
 
   # `flags`: {flag, property, form of the value}. `title` names a record, `line` follows it in
-  # lists, `more` and `body` are shown only for a record alone. `pipeline`: the properties with the
-  # ids of its pipeline and its stage.
+  # lists, `more` and `body` are shown only for a record alone. `pipeline`: the properties with
+  # the ids of its pipeline and its stage.
   defstruct [:one, :many, :flags, :title, :line, :more, :body, :sort, :pipeline]
 
   @objects [

@@ -1,6 +1,7 @@
 defmodule Skillbook.Handlers.HubSpot.Pipelines do
   @moduledoc false
-  # Pipelines and stages of deals and tickets by their labels, which people see; HubSpot itself takes ids.
+  # Pipelines and stages of deals and tickets by their labels, which people see; HubSpot itself
+  # takes ids.
 
   alias Skillbook.FlagError
   alias Skillbook.Handlers.HubSpot.API
