@@ -53,11 +53,12 @@ defmodule Skillbook.Hook do
   @type event :: map()
 
   @doc """
-  Before a turn of the user: a run of `Skillbook.Agent`, with the text in `:input`. `{:cont,
-  text}` replaces it; with `{:refuse, text}` no model is called, and the text is the answer.
+  Before a turn of the user: a run of `Skillbook.Agent`, with the input in `:input`, text or a
+  list of texts, images, files and audio. `{:cont, input}` replaces it; with `{:refuse, text}` no
+  model is called, and the text is the answer.
   """
   @callback before_turn(event(), keyword()) ::
-              :cont | {:cont, String.t()} | {:refuse, String.t()}
+              :cont | {:cont, String.t() | [String.t() | struct()]} | {:refuse, String.t()}
 
   @doc """
   After a turn, with its `Skillbook.Agent.Result` in `:result` and its text in `:text`.
@@ -211,6 +212,9 @@ defmodule Skillbook.Hook do
 
   defp withheld({:failed, :ignore}, event), do: event
   defp withheld({:failed, :refuse}, event), do: %{event | text: @withheld}
+
+  defp value?(:input, [_ | _] = parts),
+    do: Enum.all?(parts, &(is_struct(&1) or value?(:input, &1)))
 
   defp value?(:input, text), do: is_binary(text) and String.valid?(text)
   defp value?(:flags, flags), do: is_map(flags) and not is_struct(flags)

@@ -195,7 +195,7 @@ defmodule Skillbook.Prompt do
   defp own_sections(_view, [], _options), do: ""
 
   defp own_sections(view, sections, options) do
-    inputs = for %{role: :user, content: content} <- options[:messages] || [], do: content
+    inputs = Candidates.inputs(options[:messages] || [])
     Sections.text(view, sections: sections, message: List.last(inputs) || "")
   end
 

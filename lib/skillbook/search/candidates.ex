@@ -27,7 +27,21 @@ defmodule Skillbook.Search.Candidates do
   @spec messages?(term()) :: boolean()
   def messages?(messages) do
     is_list(messages) and
-      Enum.all?(messages, &match?(%{role: role, content: <<_::binary>>} when role in @roles, &1))
+      Enum.all?(
+        messages,
+        &match?(
+          %{role: role, content: content}
+          when role in @roles and (is_binary(content) or is_list(content)),
+          &1
+        )
+      )
+  end
+
+  @doc "The words of the user in messages, without images, files and audio."
+  @spec inputs([map()]) :: [String.t()]
+  def inputs(messages) do
+    for %{role: :user, content: content} <- messages,
+        do: content |> List.wrap() |> Enum.filter(&is_binary/1) |> Enum.join("\n")
   end
 
   @doc """
@@ -44,9 +58,8 @@ defmodule Skillbook.Search.Candidates do
 
   # The newest comes first, since a search may ignore the end of a long text.
   defp last_inputs(messages) do
-    inputs = for %{role: :user, content: content} <- messages, do: content
-
-    inputs
+    messages
+    |> inputs()
     |> Enum.take(-@max_inputs)
     |> Enum.reverse()
     |> Enum.map_join("\n", &String.slice(&1, 0, @max_input))

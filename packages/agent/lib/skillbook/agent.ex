@@ -121,12 +121,17 @@ defmodule Skillbook.Agent do
   """
 
   alias Skillbook.Agent.{Loop, Result, Settings, SkillsRead}
+  alias Skillbook.Model.Content
   alias Skillbook.Support.Options
   alias Skillbook.{AgentError, Book, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @doc """
   Sends `input` to a model on behalf of a profile, and runs turns until the model has answered.
+
+  The input is text, or a list of texts and `Skillbook.Model.Media`: images, files and audio. One
+  that the model does not take, or that is over its limits, is an error, and the conversation
+  stays without it.
 
   The options of the book's `:agent` are the defaults of these:
 
@@ -204,11 +209,12 @@ defmodule Skillbook.Agent do
   Dispatched agents count toward `:max_turns`, `:max_time`, `:max_tokens` and `:max_cost` of the
   run that dispatched them.
   """
-  @spec run(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+  @spec run(Skillbook.view_or_book(), Skillbook.Model.content(), Skillbook.options()) ::
           {:ok, Result.t()} | {:error, AgentError.t()}
   def run(view_or_book, input, options \\ []) do
     function = "Skillbook.Agent.run/3"
-    {view, rest} = View.from(view_or_book, options, function, input: {:text, input})
+    Content.check!(function, :input, input)
+    {view, rest} = View.from(view_or_book, options, function)
     rest = Settings.with_book(rest, Book.of!(view))
     Loop.run(view, profile(view_or_book, options), input, rest)
   end

@@ -36,8 +36,8 @@ defmodule Skillbook.Conversation do
 
   Subscribers receive `{:skillbook_conversation, id, event}`:
 
-    * `{:queued, turn, text}` - an input waits for its turn, whose reference is `turn`
-    * `{:started, turn, text}` - its turn begins
+    * `{:queued, turn, input}` - an input waits for its turn, whose reference is `turn`
+    * `{:started, turn, input}` - its turn begins
     * `{:event, turn, event}` - an event of `Skillbook.Agent`, such as `{:text, text}`
     * `{:ended, turn, outcome}` - the turn is over: what `Skillbook.Agent.run/3` returned, or
       `{:error, reason}` if its process crashed
@@ -50,9 +50,19 @@ defmodule Skillbook.Conversation do
   use GenServer, restart: :transient
 
   alias Skillbook.Agent.State
+  alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
-  alias Skillbook.Support.{Arguments, Options}
-  alias Skillbook.{Agent, Approval, ConversationError, OptionError, StoppedError, Transcript}
+  alias Skillbook.Support.Options
+
+  alias Skillbook.{
+    Agent,
+    Approval,
+    ConversationError,
+    Model,
+    OptionError,
+    StoppedError,
+    Transcript
+  }
 
   @max_queue 10
   @idle 900_000
@@ -135,14 +145,15 @@ defmodule Skillbook.Conversation do
   end
 
   @doc """
-  Says something: its turn runs at once, or after those before it.
+  Says something, text or a list of texts and `Skillbook.Model.Media`: its turn runs at once, or
+  after those before it.
 
   Returns the reference of the turn, or a `Skillbook.ConversationError` if too many inputs wait.
   """
-  @spec say(conversation(), String.t()) :: {:ok, turn()} | {:error, ConversationError.t()}
-  def say(conversation, text) do
-    Arguments.check!("Skillbook.Conversation.say/2", text: {:text, text})
-    GenServer.call(conversation, {:say, text})
+  @spec say(conversation(), Model.content()) :: {:ok, turn()} | {:error, ConversationError.t()}
+  def say(conversation, input) do
+    Content.check!("Skillbook.Conversation.say/2", :input, input)
+    GenServer.call(conversation, {:say, input})
   end
 
   @doc """
@@ -151,11 +162,11 @@ defmodule Skillbook.Conversation do
   Returns what `Skillbook.Agent.run/3` returns; or a `Skillbook.ConversationError` if too many
   inputs wait, the turn was stopped, or its process crashed.
   """
-  @spec ask(conversation(), String.t(), timeout()) ::
+  @spec ask(conversation(), Model.content(), timeout()) ::
           {:ok, Agent.Result.t()} | {:error, Skillbook.AgentError.t() | ConversationError.t()}
-  def ask(conversation, text, timeout \\ :infinity) do
-    Arguments.check!("Skillbook.Conversation.ask/3", text: {:text, text})
-    GenServer.call(conversation, {:ask, text}, timeout)
+  def ask(conversation, input, timeout \\ :infinity) do
+    Content.check!("Skillbook.Conversation.ask/3", :input, input)
+    GenServer.call(conversation, {:ask, input}, timeout)
   end
 
   @doc """
@@ -229,8 +240,8 @@ defmodule Skillbook.Conversation do
   end
 
   @impl true
-  def handle_call({:say, text}, _from, state), do: add(state, {:input, text}, [], nil)
-  def handle_call({:ask, text}, from, state), do: add(state, {:input, text}, [from], from)
+  def handle_call({:say, input}, _from, state), do: add(state, {:input, input}, [], nil)
+  def handle_call({:ask, input}, from, state), do: add(state, {:input, input}, [from], from)
 
   def handle_call({:decide, how, ref, options}, _from, state),
     do: add(state, {how, ref, options}, [], nil)
@@ -329,15 +340,15 @@ defmodule Skillbook.Conversation do
       {:reply, {:error, error}, state}
     else
       turn = make_ref()
-      tell(state, {:queued, turn, text(what)})
+      tell(state, {:queued, turn, input(what)})
       queue = :queue.in(%{turn: turn, what: what, callers: callers}, state.queue)
       state = next(%{state | queue: queue})
       if from, do: {:noreply, state}, else: {:reply, {:ok, turn}, state}
     end
   end
 
-  defp text({:input, text}), do: text
-  defp text({_how, ref, _options}), do: ref
+  defp input({:input, input}), do: input
+  defp input({_how, ref, _options}), do: ref
 
   defp next(%{current: nil, stopped: false} = state) do
     case :queue.out(state.queue) do
@@ -349,7 +360,7 @@ defmodule Skillbook.Conversation do
   defp next(state), do: state
 
   defp start(state, %{turn: turn, what: what} = item) do
-    tell(state, {:started, turn, text(what)})
+    tell(state, {:started, turn, input(what)})
     server = self()
     %{book: book, save: save, run: run, transcript: transcript} = state
     given = State.event_function(run[:on_event])
@@ -382,7 +393,7 @@ defmodule Skillbook.Conversation do
     :exit, _reason -> {:error, %StoppedError{book: book}}
   end
 
-  defp work(book, {:input, text}, options), do: Agent.run(book, text, options)
+  defp work(book, {:input, input}, options), do: Agent.run(book, input, options)
 
   defp work(book, {:approve, ref, decision}, options),
     do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])

@@ -19,11 +19,14 @@ defmodule Skillbook.Model do
 
   # Models that call a server share an engine, model/client.ex, which says how to add a vendor.
 
-  alias Skillbook.Model.Object
+  alias Skillbook.Model.{Media, Object}
   alias Skillbook.Support.Options
   alias Skillbook.{ModelError, ObjectError, OptionError}
 
   @type t :: struct()
+
+  @typedoc "Text, or a list of texts with images, files and audio, in their order."
+  @type content :: String.t() | [String.t() | Media.t(), ...]
 
   @typedoc """
   A message of a conversation.
@@ -34,7 +37,8 @@ defmodule Skillbook.Model do
   after another.
   """
   @type message ::
-          %{required(:role) => :system | :user, required(:content) => String.t()}
+          %{required(:role) => :system, required(:content) => String.t()}
+          | %{required(:role) => :user, required(:content) => content()}
           | %{
               required(:role) => :assistant,
               required(:content) => String.t(),
@@ -135,7 +139,14 @@ defmodule Skillbook.Model do
   """
   @callback provider(t()) :: String.t()
 
-  @optional_callbacks tools?: 1, provider: 1
+  @doc """
+  Checks the images, files and audio of messages (`Skillbook.Model.Media`), before `c:chat/4` and
+  before a run takes an input into its conversation. The error is of the kind `:media`, or
+  `:too_long` if older messages may be left out. Without this function the model takes all.
+  """
+  @callback check(t(), [message()]) :: :ok | {:error, ModelError.t()}
+
+  @optional_callbacks tools?: 1, provider: 1, check: 2
 
   @answer %{text: "", tool_calls: [], usage: nil, finish_reason: :stop, opaque: nil, model: nil}
   @usage %{prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cache_write_tokens: 0}
@@ -170,7 +181,8 @@ defmodule Skillbook.Model do
     options = Options.keywords(options)
     with {:error, error} <- validate(options), do: raise(error)
 
-    with {:ok, answer} <- module.chat(model, messages, options, on_text),
+    with :ok <- check(model, messages),
+         {:ok, answer} <- module.chat(model, messages, options, on_text),
          do: {:ok, complete(answer, model)}
   end
 
@@ -259,6 +271,14 @@ defmodule Skillbook.Model do
     do:
       Code.ensure_loaded?(module) and function_exported?(module, :tools?, 1) and
         module.tools?(model)
+
+  @doc false
+  @spec check(t(), [message()]) :: :ok | {:error, ModelError.t()}
+  def check(%module{} = model, messages) do
+    if Code.ensure_loaded?(module) and function_exported?(module, :check, 2),
+      do: module.check(model, messages),
+      else: :ok
+  end
 
   @doc false
   @spec validate(keyword()) :: :ok | {:error, OptionError.t()}

@@ -33,6 +33,7 @@ defmodule Skillbook.Transcript do
       "the transcript's version: expected 1, 2 or 3, got: 4"
   """
 
+  alias Skillbook.Model.{Content, Media}
   alias Skillbook.Support.{JSON, TokenCount, UntilError}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Model, Profile, Tool, Tools, TranscriptError, View}
@@ -114,7 +115,8 @@ defmodule Skillbook.Transcript do
     do: [Map.merge(call, %{role: :tool, content: result.content, error: result.error})]
 
   defp merged([first | _] = group) do
-    message = %{role: Message.role(first), content: Enum.map_join(group, "\n\n", & &1.content)}
+    content = group |> Enum.map(& &1.content) |> Content.join()
+    message = %{role: Message.role(first), content: content}
     calls = if first.tool_calls == [], do: %{}, else: %{tool_calls: first.tool_calls}
     opaque = if first.opaque == nil, do: %{}, else: %{opaque: first.opaque}
     [message |> Map.merge(calls) |> Map.merge(opaque)]
@@ -172,7 +174,7 @@ defmodule Skillbook.Transcript do
   def message_tokens(%{content: content} = message) do
     calls = for call <- Map.get(message, :tool_calls, []), do: call.name <> call.arguments
     opaque = message |> Map.get(:opaque) |> List.wrap() |> Enum.map(&JSON.encode/1)
-    Enum.reduce(calls ++ opaque, estimate(content), &(estimate(&1) + &2))
+    Enum.reduce(calls ++ opaque, Content.tokens(content) + 4, &(estimate(&1) + &2))
   end
 
   @doc false
@@ -185,14 +187,15 @@ defmodule Skillbook.Transcript do
   @doc """
   Encodes the conversation as JSON, to store it and continue it later.
 
-  It contains everything that the profile has read. Protect it accordingly.
+  It contains everything that the profile has read, and images, files and audio in Base64.
+  Protect it accordingly.
   """
   @spec to_json(t()) :: String.t()
   def to_json(%__MODULE__{} = transcript) do
     %{
       version: @version,
       profile: transcript.profile,
-      messages: Enum.map(transcript.messages, &message_fields/1),
+      messages: for(m <- transcript.messages, do: %{message_fields(m) | content: content(m)}),
       left_out: transcript.left_out,
       run: transcript.run,
       seen: seen(transcript)
@@ -211,11 +214,21 @@ defmodule Skillbook.Transcript do
 
   defp seen(%{seen: seen}), do: seen
 
+  defp content(%{content: text}) when is_binary(text), do: text
+  defp content(%{content: parts}), do: Enum.map(parts, &part/1)
+
+  defp part(%Media{type: type, source: {source, value}, name: name}) do
+    value = if source == :data, do: Base.encode64(value), else: value
+    %{:type => type, :name => name, source => value}
+  end
+
+  defp part(text), do: text
+
   @doc false
-  # A message as in the JSON.
+  # A message as in the JSON, for logs, which have no bytes of images, files and audio.
   @spec message_fields(Message.t()) :: map()
-  def message_fields(message),
-    do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}
+  def message_fields(%{content: content, at: at} = message),
+    do: %{Map.from_struct(message) | content: Content.text(content), at: DateTime.to_iso8601(at)}
 
   @doc """
   Decodes the JSON of `to_json/1`.
@@ -291,7 +304,7 @@ defmodule Skillbook.Transcript do
   defp message(value, path) do
     checks = [
       kind: &kind/2,
-      content: &text/2,
+      content: &content/2,
       at: &time/2,
       activations: &activations/2,
       usage: &usage/2,
@@ -306,6 +319,9 @@ defmodule Skillbook.Transcript do
          do: {:ok, struct!(Message, fields)}
   end
 
+  defp of_kind(%{kind: kind, content: [_ | _]}, path) when kind != :input,
+    do: wrong("#{path}.content", "text, for it is no input", "a list")
+
   defp of_kind(%{kind: :result, call: nil}, path),
     do: wrong("#{path}.call", "the call of the result", "nil")
 
@@ -316,6 +332,28 @@ defmodule Skillbook.Transcript do
     do: wrong("#{path}.tool_calls", "none, for it is no reply", "some")
 
   defp of_kind(_fields, _path), do: :ok
+
+  defp content([_ | _] = parts, path), do: list(parts, path, &part/2)
+  defp content(value, path), do: text(value, path)
+
+  defp part(%{} = part, path) do
+    source = if is_map_key(part, "data"), do: [data: &base64/2], else: [url: &text/2]
+
+    with {:ok, fields} <-
+           object(part, path, [type: &text/2, name: &text_or_nil/2] ++ source),
+         {:error, %{option: option, problem: {:invalid, expected, got}}} <- Media.new(fields),
+         do: wrong(join(path, option), expected, show(got))
+  end
+
+  defp part(value, path), do: text(value, path)
+
+  defp base64(value, path) do
+    with true <- is_binary(value), {:ok, bytes} <- Base.decode64(value) do
+      {:ok, bytes}
+    else
+      _ -> wrong(path, "bytes in Base64", show(value))
+    end
+  end
 
   defp tool_calls(value, path), do: list(value, path, &tool_call/2)
 

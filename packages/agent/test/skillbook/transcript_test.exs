@@ -1,6 +1,7 @@
 defmodule Skillbook.TranscriptTest do
   use ExUnit.Case, async: true
 
+  alias Skillbook.Model.Media
   alias Skillbook.Support.JSON
   alias Skillbook.Transcript
   alias Skillbook.Transcript.Message
@@ -53,6 +54,66 @@ defmodule Skillbook.TranscriptTest do
           assert(
             Transcript.to_json(Map.merge(transcript, fields)) == Transcript.to_json(transcript)
           )
+  end
+
+  # Of any bytes, types, URLs and names.
+  defp random_part do
+    type = Enum.random(["image/png", "application/pdf", "audio/wav", "application/x-a.b+c"])
+    name = Enum.random([nil, "a.png", "é \"😀\" \\.pdf"])
+
+    case :rand.uniform(4) do
+      1 -> Media.new!(type: type, name: name, url: "https://a.example/%22?b='c'#d")
+      2 -> Enum.random(["", "é😀\n\"", "text"])
+      _ -> Media.new!(type: type, name: name, data: :rand.bytes(:rand.uniform(400)))
+    end
+  end
+
+  test "JSON with images, files and audio can be read again" do
+    :rand.seed(:exsss, {1, 2, 3})
+
+    for _ <- 1..200 do
+      parts = for _ <- 1..:rand.uniform(5), do: random_part()
+      transcript = %Transcript{profile: "ann", messages: [message(:input, parts)]}
+      json = Transcript.to_json(transcript)
+      assert Transcript.from_json(json) == {:ok, transcript}
+      assert json |> Transcript.from_json() |> elem(1) |> Transcript.to_json() == json
+    end
+  end
+
+  test "parts of a message in JSON are checked" do
+    part = &Map.merge(%{"type" => "image/png", "name" => nil}, &1)
+    data = part.(%{"data" => "AAEC"})
+
+    for {kind, content, expected} <- [
+          {"input", ["a", data], :ok},
+          {"input", [part.(%{"url" => "https://a"})], :ok},
+          {"note", ["a"], ": expected text, for it is no input, got: a list"},
+          {"input", [], ": expected text, got: []"},
+          {"input", ["a", 1], "[1]: expected text, got: 1"},
+          {"input", [part.(%{})], "[0]: expected the field `url`, got: none"},
+          {"input", [part.(%{"data" => "AAEC", "url" => "https://a"})],
+           ~s([0]: expected the fields type, name, data, got: also "url")},
+          {"input", [Map.delete(data, "name")], "[0]: expected the field `name`, got: none"},
+          {"input", [part.(%{"data" => "?"})], ~s([0].data: expected bytes in Base64, got: "?")},
+          {"input", [part.(%{"data" => ""})], ~s([0].data: expected bytes, got: "")},
+          {"input", [%{data | "type" => "png"}],
+           ~s([0].type: expected a media type such as "image/png", got: "png")},
+          {"input", [part.(%{"url" => "http://a"})],
+           "[0].url: expected an https URL without a login, of at most 8192 bytes, " <>
+             ~s(got: "http://a")}
+        ] do
+      messages = [fields(kind, %{"content" => content})]
+      value = %{"version" => 3, "profile" => "a", "messages" => messages, "left_out" => []}
+      value = Map.merge(value, %{"run" => nil, "seen" => nil})
+
+      case value |> JSON.encode() |> Transcript.from_json() do
+        {:ok, _} ->
+          assert expected == :ok
+
+        {:error, error} ->
+          assert Exception.message(error) == "the transcript's messages[0].content" <> expected
+      end
+    end
   end
 
   test "inspecting one is short" do

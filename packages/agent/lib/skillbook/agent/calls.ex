@@ -6,6 +6,7 @@ defmodule Skillbook.Agent.Calls do
   # the limits of the book; any other call waits for those before it.
 
   alias Skillbook.Agent.{Commands, SkillsRead, State}
+  alias Skillbook.Model.Content
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.Hidden
 
@@ -246,7 +247,7 @@ defmodule Skillbook.Agent.Calls do
     end)
     |> Enum.chunk_by(&{&1.role, is_map_key(&1, :opaque) && make_ref()})
     |> Enum.map(fn [first | _] = group ->
-      %{first | content: Enum.map_join(group, "\n\n", & &1.content)}
+      %{first | content: group |> Enum.map(& &1.content) |> Content.join()}
     end)
   end
 

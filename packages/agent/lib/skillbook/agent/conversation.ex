@@ -4,12 +4,13 @@ defmodule Skillbook.Agent.Conversation do
   # changed skills, texts that the profile may no longer see, and compaction.
 
   alias Skillbook.Agent.{Calls, Sections, SkillsRead, State, Summary}
+  alias Skillbook.Model.Content
   alias Skillbook.{Model, Profile, Prompt, Tools, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @doc "Starts a conversation, or prepares the one of the option `:transcript` for more input."
   def resume(state, input),
-    do: state |> put_first_input(input) |> resume() |> Sections.add(input)
+    do: state |> put_first_input(input) |> resume() |> Sections.add(Content.text(input))
 
   # A prompt that is too long keeps the entries nearest to the first input, so that it is the same
   # for all inputs.
@@ -18,7 +19,8 @@ defmodule Skillbook.Agent.Conversation do
       state
     else
       first = Enum.find_value(transcript.messages, input, &(&1.kind == :input && &1.content))
-      %{state | prompt: Keyword.put(options, :messages, [%{role: :user, content: first}])}
+      message = %{role: :user, content: Content.text(first)}
+      %{state | prompt: Keyword.put(options, :messages, [message])}
     end
   end
 

@@ -6,6 +6,7 @@ defmodule Skillbook.Agent.Loop do
   alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation, DailyLimits}
   alias Skillbook.Agent.{ModelCall, Output, Preloading, Prices, Result, Settings, State}
   alias Skillbook.Book.Profiles
+  alias Skillbook.Model.Content
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
   alias Skillbook.Transcript.Conversations
@@ -17,6 +18,7 @@ defmodule Skillbook.Agent.Loop do
     BudgetError,
     Extractor,
     Hook,
+    Model,
     ModelError,
     OptionError,
     Profile,
@@ -65,13 +67,23 @@ defmodule Skillbook.Agent.Loop do
     do: Hook.before(hooks, :before_turn, State.event(state, input: input), :input)
 
   defp start_turn(state, input) do
-    span(state, input, fn state ->
-      state
-      |> Conversation.resume(input)
-      |> State.add_message(:input, input)
-      |> add_instruction()
-      |> guarded(&(&1 |> Preloading.load() |> turn()))
+    Content.check!("the callback before_turn/2 of a hook", :input, input)
+
+    span(state, Content.text(input), fn state ->
+      # A conversation with an input that the model does not take could not be continued.
+      case Model.check(state.model, [%{role: :user, content: input}]) do
+        :ok -> take(state, input)
+        {:error, error} -> failed(state, error)
+      end
     end)
+  end
+
+  defp take(state, input) do
+    state
+    |> Conversation.resume(input)
+    |> State.add_message(:input, input)
+    |> add_instruction()
+    |> guarded(&(&1 |> Preloading.load() |> turn()))
   end
 
   defp add_instruction(%{output: nil} = state), do: state

@@ -5,6 +5,7 @@ defmodule Skillbook.Agent.Preloading do
   # user's, since servers cache the prompt before it.
 
   alias Skillbook.Agent.{SkillsRead, State}
+  alias Skillbook.Model.Content
   alias Skillbook.{Native, View}
   alias Skillbook.Preflight.{Settings, Stages}
 
@@ -39,7 +40,10 @@ defmodule Skillbook.Agent.Preloading do
   # The words of the user and the model; reports and notes are no request.
   defp messages(transcript) do
     for %{kind: kind, content: content} when kind in [:input, :reply] <- transcript.messages,
-        do: %{role: if(kind == :input, do: :user, else: :assistant), content: content}
+        do: %{
+          role: if(kind == :input, do: :user, else: :assistant),
+          content: Content.text(content)
+        }
   end
 
   # All formats of the prompt have the inline entries whole.

@@ -7,6 +7,7 @@ defmodule Skillbook.Agent.Summary do
   require Logger
 
   alias Skillbook.Agent.{ModelCall, State}
+  alias Skillbook.Model.Content
   alias Skillbook.Support.Options
   alias Skillbook.{Model, Transcript}
   alias Skillbook.Transcript.Message
@@ -126,7 +127,7 @@ defmodule Skillbook.Agent.Summary do
 
   defp text(%{kind: kind, content: content, tool_calls: calls}) do
     calls = for call <- calls, do: "\n#{call.name} #{call.arguments}"
-    content = String.trim("#{content}#{calls}")
+    content = String.trim("#{Content.text(content)}#{calls}")
     cut = if String.length(content) > @max_message, do: " …", else: ""
     ["## #{who(kind)}\n\n" <> String.slice(content, 0, @max_message) <> cut]
   end

@@ -20,6 +20,8 @@ defmodule Skillbook.Model.Anthropic do
     * `:cache` - whether the prompt is marked for the server's cache: `true`, for five minutes
       after its last use; `[ttl: "1h"]`, for an hour; or `false`. Marked are the last tool, the
       system prompt, and the ends of the last two messages of the user. Default: `true`
+    * `:media` - limits of images, files and audio: `:types`, `:max_bytes`, `:max_total` and
+      `:max_parts`, as in `Skillbook.Model.OpenAI`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
       example `%{"thinking" => %{"type" => "adaptive"}}`
     * `:connect_timeout`, `:idle_timeout`, `:timeout`, `:retries`, `:backoff`, `:cacertfile`,
@@ -37,13 +39,16 @@ defmodule Skillbook.Model.Anthropic do
       false
   """
 
-  alias Skillbook.Model.{Answer, Client, Messages}
+  alias Skillbook.Model.{Answer, Client, Media, Messages}
   alias Skillbook.Support.{JSON, Options}
 
   use Skillbook.Model.Client,
     vendor: "anthropic",
     home: {"https://api.anthropic.com", "ANTHROPIC_API_KEY"},
     path: "messages",
+    media:
+      {~w(image/jpeg image/png image/gif image/webp application/pdf text/plain),
+       ~w(image/jpeg image/png image/gif image/webp application/pdf)},
     missing: [:grammar],
     options: [
       max_tokens: {pos_integer(), 16_000, {"a whole number from 1", &Options.positive?/1}},
@@ -134,7 +139,23 @@ defmodule Skillbook.Model.Anthropic do
   end
 
   defp blocks(message, _model),
-    do: if(blank?(message.content), do: [], else: [text(message.content)])
+    do: for(part <- List.wrap(message.content), block = part(part), do: block)
+
+  defp part(text) when is_binary(text), do: if(blank?(text), do: nil, else: text(text))
+
+  defp part(%Media{type: "image/" <> _} = media),
+    do: %{"type" => "image", "source" => source(media)}
+
+  defp part(%Media{name: nil} = media), do: %{"type" => "document", "source" => source(media)}
+  defp part(media), do: %{media | name: nil} |> part() |> Map.put("title", media.name)
+
+  defp source(%{source: {:url, url}}), do: %{"type" => "url", "url" => url}
+
+  defp source(%{type: "text/plain" = type, source: {:data, text}}),
+    do: %{"type" => "text", "media_type" => type, "data" => text}
+
+  defp source(%{type: type, source: {:data, data}}),
+    do: %{"type" => "base64", "media_type" => type, "data" => Base.encode64(data)}
 
   defp block({:data, data}), do: data
   defp block({:text, text, _fields}), do: if(blank?(text), do: nil, else: text(text))

@@ -36,12 +36,15 @@ defmodule Skillbook.Model.Client do
   #   * `:provider` - its name in telemetry, if that is another one
   #   * `:home` - the vendor's own server, and the variable with its key: the defaults of `:url`
   #     and `:key`. `defaults/1` may say something else
+  #   * `:media` - the media types that the interface takes: a list of those by their data, and
+  #     one of those by a URL. Without it, text alone
   #   * `:missing` - the options of `Skillbook.Model.chat/4` that the interface does not have
   #   * `:path`, `:options` - as in `Skillbook.HTTP.Service`. `:extra` is added
   #
-  # Another address or another header needs `endpoint/2` or `headers/2`, which get the struct, so
-  # they may depend on an option. An interface like OpenAI's delegates `event/2` and `whole/2` to
-  # `Skillbook.Model.OpenAI`. Names of errors that no vendor had so far are added to
+  # The content of a user's message is text or a list with media, for which `content.ex` has
+  # functions. Another address or another header needs `endpoint/2` or `headers/2`, which get the
+  # struct, so they may depend on an option. An interface like OpenAI's delegates `event/2` and
+  # `whole/2` to `Skillbook.Model.OpenAI`. Names of errors that no vendor had so far are added to
   # `Skillbook.HTTP.Failure.reported/1`, a form of tools to `Skillbook.Tools.Shape`.
   #
   # Its test is a `use Skillbook.ModelConformance`, which has all that vendors have in common.
@@ -55,7 +58,7 @@ defmodule Skillbook.Model.Client do
   # `docs/models.md`.
 
   alias Skillbook.HTTP.Service
-  alias Skillbook.Model.{Answer, JSONSchema}
+  alias Skillbook.Model.{Answer, Content, JSONSchema}
   alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Model, ModelError, Tools}
 
@@ -79,15 +82,22 @@ defmodule Skillbook.Model.Client do
 
   @doc false
   defmacro __using__(vendor) do
-    extra = quote do: {map(), %{}, unquote(__MODULE__).extra()}
+    more =
+      quote do
+        [
+          media: {keyword(), [], unquote(Content).option()},
+          extra: {map(), %{}, unquote(__MODULE__).extra()}
+        ]
+      end
+
     provider = vendor[:provider] || vendor[:vendor]
 
     quote do
       use Service,
         subject: "a model",
         path: unquote(vendor[:path]),
-        nested: [:cache],
-        options: unquote(vendor[:options] ++ [extra: extra])
+        nested: [:cache, :media],
+        options: unquote(vendor[:options] ++ more)
 
       @behaviour Model
       @behaviour unquote(__MODULE__)
@@ -109,6 +119,10 @@ defmodule Skillbook.Model.Client do
 
       @impl Model
       defdelegate chat(model, messages, options, on_text), to: unquote(__MODULE__)
+
+      @impl Model
+      def check(model, messages),
+        do: unquote(Content).check(model, unquote(vendor[:media] || {[], []}), messages)
 
       @impl Model
       def tools?(_model), do: true

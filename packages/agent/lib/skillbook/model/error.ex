@@ -14,7 +14,9 @@ defmodule Skillbook.ModelError do
       * `:server` - the server failed (5xx), or reported an error in its answer
       * `:refused` - the server refused the request (another 4xx)
       * `:too_long` - the server refused the request, since the conversation is longer than the
-        model's context
+        model's context; or its images, files and audio are more than the model's `:media` allows
+      * `:media` - the model does not take an image, a file or audio of the messages, or it is too
+        large; nothing was sent
       * `:bad_answer` - the response is not a chat completion
       * `:cut_off` - the connection ended in the middle of the answer
     * `:reason` - a description, without the key
@@ -37,6 +39,7 @@ defmodule Skillbook.ModelError do
     whose: "the model",
     kinds: [
       too_long: "the conversation is too long for the model",
+      media: "the model does not take the messages",
       bad_answer: "the model's answer cannot be read",
       cut_off: "the model's answer was cut off"
     ],

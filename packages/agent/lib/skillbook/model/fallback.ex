@@ -104,6 +104,11 @@ defmodule Skillbook.Model.Fallback do
   @impl true
   def tools?(%__MODULE__{models: models}), do: Enum.all?(models, &Model.tools?/1)
 
+  @doc "Whether all of its models take the images, files and audio of messages."
+  @impl true
+  def check(%__MODULE__{models: models}, messages),
+    do: Enum.find_value(models, :ok, &with(:ok <- Model.check(&1, messages), do: nil))
+
   @impl true
   def chat(%__MODULE__{} = fallback, messages, options, on_text) do
     # A model may pass text on and not have it in its error.

@@ -21,6 +21,8 @@ defmodule Skillbook.Model.Gemini do
       `:json_schema`, as its `responseJsonSchema`, or `:prompt`, not at all. Default:
       `:json_schema`
     * `:cache` - `true` or `false`; no field is sent for the cache in either case
+    * `:media` - limits of images, files and audio: `:types`, `:max_bytes`, `:max_total` and
+      `:max_parts`, as in `Skillbook.Model.OpenAI`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
       example `%{"generationConfig" => %{"thinkingConfig" => %{"thinkingLevel" => "LOW"}}}`
     * `:connect_timeout`, `:idle_timeout`, `:timeout`, `:retries`, `:backoff`, `:cacertfile`,
@@ -38,14 +40,18 @@ defmodule Skillbook.Model.Gemini do
   """
 
   alias Skillbook.HTTP.Service
-  alias Skillbook.Model.{Answer, Client, Messages}
+  alias Skillbook.Model.{Answer, Client, Media, Messages}
   alias Skillbook.Support.JSON
+
+  @media ~w(image/jpeg image/png image/webp image/heic image/heif application/pdf text/plain
+    audio/wav audio/mpeg audio/aiff audio/aac audio/ogg audio/flac)
 
   use Skillbook.Model.Client,
     vendor: "gemini",
     provider: "gcp.gemini",
     home: {"https://generativelanguage.googleapis.com", "GEMINI_API_KEY"},
     missing: [:grammar],
+    media: {@media, @media},
     options: [
       structured: [:json_schema, :prompt],
       cache: true
@@ -125,8 +131,20 @@ defmodule Skillbook.Model.Gemini do
     message |> Messages.parts(vendor(), model.model) |> Enum.map(&part/1) |> sign(model.model)
   end
 
-  defp parts(%{content: ""}, _model), do: []
-  defp parts(message, _model), do: [%{"text" => message.content}]
+  defp parts(message, _model),
+    do: for(content when content != "" <- List.wrap(message.content), do: user_part(content))
+
+  defp user_part(text) when is_binary(text), do: %{"text" => text}
+
+  defp user_part(%Media{source: {:url, url}} = media),
+    do: %{"fileData" => %{"mimeType" => mime(media), "fileUri" => url}}
+
+  defp user_part(%Media{source: {:data, data}} = media),
+    do: %{"inlineData" => %{"mimeType" => mime(media), "data" => Base.encode64(data)}}
+
+  # The name of Gemini.
+  defp mime(%{type: "audio/mpeg"}), do: "audio/mp3"
+  defp mime(%{type: type}), do: type
 
   defp part({:data, data}), do: data
   defp part({:text, text, fields}), do: Map.put(fields, "text", text)

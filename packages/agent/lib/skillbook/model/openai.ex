@@ -40,6 +40,10 @@ defmodule Skillbook.Model.OpenAI do
       requests with the same beginning share. The key is made from the tools and the system prompt
       otherwise. Fields for it are sent to `api.openai.com` and where one of them is set; other
       servers need none. Default: `true`
+    * `:media` - limits of the images, files and audio in messages, a list of `:types` (the media
+      types that the model takes; default: those of the interface), `:max_bytes` (of one; default:
+      10,000,000), `:max_parts` (in a message; default: 20) and `:max_total` (the bytes of all in
+      a request; default: 15,000,000). Default: `[]`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`
     * `:connect_timeout` - milliseconds to open a connection. Default: 10,000
     * `:idle_timeout` - milliseconds to wait for more data, and for the first word. Default:
@@ -86,7 +90,7 @@ defmodule Skillbook.Model.OpenAI do
         ~s(got: "localhost:8080")
   """
 
-  alias Skillbook.Model.{Answer, Client, Messages, ObjectGrammar}
+  alias Skillbook.Model.{Answer, Client, Content, Media, Messages, ObjectGrammar}
   alias Skillbook.Model.JSONSchema
   alias Skillbook.Support.JSON
 
@@ -94,6 +98,9 @@ defmodule Skillbook.Model.OpenAI do
     vendor: "openai",
     home: {"https://api.openai.com/v1", "OPENAI_API_KEY"},
     path: "chat/completions",
+    media:
+      {~w(image/jpeg image/png image/gif image/webp application/pdf audio/wav audio/mpeg),
+       ~w(image/jpeg image/png image/gif image/webp)},
     options: [
       system_role: [:system, :user],
       structured: [:json_schema, :grammar, :prompt],
@@ -166,7 +173,26 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp message(message),
-    do: %{"role" => to_string(message.role), "content" => message.content}
+    do: %{"role" => to_string(message.role), "content" => content(message.content)}
+
+  defp content(text) when is_binary(text), do: text
+  defp content(parts), do: Enum.map(parts, &part(&1, is_struct(&1, Media) and Content.kind(&1)))
+
+  defp part(text, false), do: %{"type" => "text", "text" => text}
+
+  defp part(media, :image),
+    do: %{"type" => "image_url", "image_url" => %{"url" => Content.url(media)}}
+
+  defp part(media, :file) do
+    file = %{"filename" => Content.name(media), "file_data" => Content.url(media)}
+    %{"type" => "file", "file" => file}
+  end
+
+  defp part(%{type: "audio/" <> format, source: {:data, data}}, :audio) do
+    format = if format == "mpeg", do: "mp3", else: format
+    audio = %{"data" => Base.encode64(data), "format" => format}
+    %{"type" => "input_audio", "input_audio" => audio}
+  end
 
   defp structured(%{structured: :grammar}, options),
     do: if(schema = options[:schema], do: %{"grammar" => ObjectGrammar.gbnf(schema)}, else: %{})
@@ -211,7 +237,7 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp put_system_role([%{role: :system, content: system}, %{role: :user} = first | rest], :user),
-    do: [%{first | content: system <> "\n\n" <> first.content} | rest]
+    do: [%{first | content: Content.join([system, first.content])} | rest]
 
   defp put_system_role([%{role: :system} = system | rest], :user),
     do: [%{system | role: :user} | rest]

@@ -141,6 +141,10 @@ defmodule Skillbook.Model.Recording do
   def tools?(%__MODULE__{tools: tools}), do: tools
 
   @impl true
+  def check(%__MODULE__{record: true, model: model}, messages), do: Model.check(model, messages)
+  def check(_recording, _messages), do: :ok
+
+  @impl true
   def chat(%__MODULE__{record: true} = recording, messages, options, on_text) do
     with {:ok, answer} <- Model.chat(recording.model, messages, options, on_text) do
       secrets = Text.secrets(recording)

@@ -22,6 +22,8 @@ defmodule Skillbook.Model.Responses do
       it; or `[ttl: "12h", key: "my-app"]`, the least time that an entry stays (`"30m"` or
       `"12h"`) and the key that requests with the same beginning share. The key is made from the
       tools and the system prompt otherwise. Default: `true`
+    * `:media` - limits of images, files and audio: `:types`, `:max_bytes`, `:max_total` and
+      `:max_parts`, as in `Skillbook.Model.OpenAI`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
       example `%{"reasoning" => %{"effort" => "low"}}`
     * `:connect_timeout`, `:idle_timeout`, `:timeout`, `:retries`, `:backoff`, `:cacertfile`,
@@ -38,13 +40,16 @@ defmodule Skillbook.Model.Responses do
       false
   """
 
-  alias Skillbook.Model.{Answer, Client, Messages, OpenAI}
+  alias Skillbook.Model.{Answer, Client, Content, Media, Messages, OpenAI}
 
   use Skillbook.Model.Client,
     vendor: "responses",
     provider: "openai",
     home: {"https://api.openai.com/v1", "OPENAI_API_KEY"},
     path: "responses",
+    media:
+      {~w(image/jpeg image/png image/gif image/webp application/pdf),
+       ~w(image/jpeg image/png image/gif image/webp application/pdf)},
     missing: [:grammar, :stop],
     options: [
       structured: [:json_schema, :prompt],
@@ -95,7 +100,22 @@ defmodule Skillbook.Model.Responses do
     do: message |> Messages.parts(vendor(), model.model) |> Enum.map(&item/1)
 
   defp items(message, _model),
-    do: [%{"role" => to_string(message.role), "content" => message.content}]
+    do: [%{"role" => to_string(message.role), "content" => content(message.content)}]
+
+  defp content(text) when is_binary(text), do: text
+  defp content(parts), do: Enum.map(parts, &part/1)
+
+  defp part(text) when is_binary(text), do: %{"type" => "input_text", "text" => text}
+
+  defp part(%Media{type: "image/" <> _} = media),
+    do: %{"type" => "input_image", "detail" => "auto", "image_url" => Content.url(media)}
+
+  defp part(%Media{source: {:url, url}}), do: %{"type" => "input_file", "file_url" => url}
+
+  defp part(%Media{} = media) do
+    file = %{"filename" => Content.name(media), "file_data" => Content.url(media)}
+    Map.put(file, "type", "input_file")
+  end
 
   defp item({:data, data}), do: data
 

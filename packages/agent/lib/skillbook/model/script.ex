@@ -32,7 +32,7 @@ defmodule Skillbook.Model.Script do
 
   @behaviour Skillbook.Model
 
-  alias Skillbook.Model.Function
+  alias Skillbook.Model.{Content, Function}
   alias Skillbook.Support.Options
   alias Skillbook.{ModelError, ScriptError}
 
@@ -111,7 +111,7 @@ defmodule Skillbook.Model.Script do
     call = :atomics.add_get(used, 1, 1)
 
     if call > tuple_size(answers) do
-      last = with %{content: content} <- List.last(messages), do: content
+      last = with %{content: content} <- List.last(messages), do: Content.text(content)
       raise ScriptError, answers: tuple_size(answers), calls: call, message: last
     end
 

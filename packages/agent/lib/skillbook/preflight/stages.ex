@@ -4,6 +4,7 @@ defmodule Skillbook.Preflight.Stages do
   # combines their picks. Nothing that happens in a stage reaches the caller.
 
   alias Skillbook.Book.Cache
+  alias Skillbook.Model.Content
   alias Skillbook.Preflight
   alias Skillbook.Preflight.{Choice, Pick, ProfileCatalog, Retrieval, Settings}
   alias Skillbook.Preflight.{Shortlist, Subject}
@@ -72,9 +73,9 @@ defmodule Skillbook.Preflight.Stages do
 
   defp recent(messages) do
     for(
-      %{role: role, content: content} when role in [:user, :assistant] and is_binary(content) <-
-        messages,
-      do: %{role: role, content: cut(content)}
+      %{role: role, content: content}
+      when role in [:user, :assistant] and (is_binary(content) or is_list(content)) <- messages,
+      do: %{role: role, content: content |> Content.text() |> cut()}
     )
     |> Enum.take(-@max_messages)
   end

@@ -6,6 +6,7 @@ defmodule Skillbook.Test.Judge do
   # indented, and the judge is told that it is data.
 
   alias Skillbook.Model
+  alias Skillbook.Model.Content
   alias Skillbook.Test.{Checks, Match, Run}
 
   @schema %{
@@ -67,7 +68,8 @@ defmodule Skillbook.Test.Judge do
       |> Enum.with_index(1)
       |> Enum.map_join("\n", fn {statement, number} -> "#{number}. #{indented(statement)}" end)
 
-    conversation = Enum.map_join(messages, "\n", &"#{&1.kind}:\n  #{indented(&1.content)}")
+    conversation =
+      Enum.map_join(messages, "\n", &"#{&1.kind}:\n  #{indented(Content.text(&1.content))}")
 
     calls =
       if run.calls == [],

@@ -13,7 +13,8 @@ defmodule Skillbook.Transcript.Log do
 
   A line is written as soon as its message is added, so it is there even if the run fails. It has
   the fields `version`, `conversation`, `profile`, `agent` (the id of a dispatched agent, or
-  `null`) and `message`, a message of `Skillbook.Transcript.to_json/1`.
+  `null`) and `message`, a message of `Skillbook.Transcript.to_json/1`. Images, files and audio
+  are only named in it.
 
   ## Secrets
 

@@ -513,7 +513,7 @@ defmodule Skillbook.Model.ClientTest do
              "expected a map with texts as keys as the option :extra of a model, got: 1"},
             {[verison: "1"],
              "unknown option :verison for a model, did you mean :version? The options are " <>
-               ":url, :model, :key, :auth, :version, :extra, :connect_timeout, " <>
+               ":url, :model, :key, :auth, :version, :media, :extra, :connect_timeout, " <>
                ":idle_timeout, :timeout, :retries, :backoff, :cacertfile, :proxy, :http, :sleep"}
           ] do
         assert {:error, error} = CloudModel.new([model: "m"] ++ options)

@@ -3,7 +3,7 @@ defmodule Skillbook.Model.OpenAITest do
 
   use Skillbook.ModelConformance,
     vendor: "openai",
-    own: [:system_role, :structured, :tools, :strict, :cache, :extra],
+    own: [:system_role, :structured, :tools, :strict, :cache, :media, :extra],
     urls: [
       {"http://a", "http://a/v1/chat/completions"},
       {"http://a/", "http://a/v1/chat/completions"},

@@ -3,7 +3,7 @@ defmodule Skillbook.Model.ResponsesTest do
 
   use Skillbook.ModelConformance,
     vendor: "responses",
-    own: [:structured, :cache, :extra],
+    own: [:structured, :cache, :media, :extra],
     urls: [{"https://a", "https://a/v1/responses"}, {"https://a/v1", "https://a/v1/responses"}],
     interface: %{
       fields: %{"temperature" => 0.5, "max_output_tokens" => 50, "store" => false},

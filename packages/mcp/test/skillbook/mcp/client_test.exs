@@ -555,7 +555,8 @@ defmodule Skillbook.MCP.ClientTest do
       "the answer of the tool search of the MCP server docs (#{@notice}):\n| Hi\n| ```cmd\n" <>
         "| tasks.delete T-1\n| ```\n\nIt also sent:\n- an image (\"image/png\", 3 bytes)\n" <>
         "- a link to the resource \"file:///etc/passwd\" named \"x y\"\n" <>
-        "- a part of an unknown type\n- the resource \"skill://a\" (#{@notice}):\n| inner",
+        "- a part of an unknown type\n- the resource \"skill://a\" (#{@notice}):\n| inner\n" <>
+        "- the resource \"a://b\" (\"application/pdf\", 6 bytes)",
     "call_empty" => "Done: the tool search of the MCP server docs sent no text.",
     "call_no_content" => "Done: the tool search of the MCP server docs sent no text.",
     "call_content_text" => "Done: the tool search of the MCP server docs sent no text.",

@@ -193,7 +193,8 @@ def call(lie, params):
         "call_structured": {"content": [], "structuredContent": {"a": 1}},
         "call_parts": {"content": [text("Hi\n```cmd\ntasks.delete T-1\n```"), {"type": "image", "data": "AAAA", "mimeType": "image/png"},
                                    {"type": "resource_link", "uri": "file:///etc/passwd", "name": "x\ny"}, {"type": "odd"},
-                                   {"type": "resource", "resource": {"uri": "skill://a", "text": "inner"}}]},
+                                   {"type": "resource", "resource": {"uri": "skill://a", "text": "inner"}},
+                                   {"type": "resource", "resource": {"uri": "a://b", "mimeType": "application/pdf", "blob": "AAAAAAAA"}}]},
         "call_empty": {"content": []}, "call_no_content": {}, "call_content_text": {"content": "text"},
         "call_result_type": {"resultType": "odd", "content": []},
     }

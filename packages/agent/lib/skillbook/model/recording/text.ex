@@ -2,6 +2,7 @@ defmodule Skillbook.Model.Recording.Text do
   @moduledoc false
   # Requests and answers as JSON values: how they are compared, shown and cleaned of secrets.
 
+  alias Skillbook.Model.{Content, Messages}
   alias Skillbook.Support.{Diff, JSON}
 
   @redacted "[redacted]"
@@ -38,11 +39,17 @@ defmodule Skillbook.Model.Recording.Text do
   end
 
   defp message(message) do
-    %{"role" => to_string(message.role), "content" => message.content}
+    %{"role" => to_string(message.role), "content" => Content.text(message.content, &media/1)}
     |> put("tool_calls", calls(message[:tool_calls]))
     |> put("id", message[:id])
     |> put("name", message[:name])
     |> put("error", if(message[:error], do: true))
+  end
+
+  # Other bytes or another URL are another request.
+  defp media(media) do
+    {_kind, source} = media.source
+    Content.note(media) <> " sha256: " <> Messages.hash(source, 32)
   end
 
   defp calls(calls) when calls in [nil, []], do: nil

@@ -91,7 +91,7 @@ defmodule Skillbook.MCP.Client.Call do
 
   defp other(%{"type" => kind, "data" => data} = block)
        when kind in ["image", "audio"] and is_binary(data),
-       do: "an #{kind} (#{External.line(mime(block), 80)}, #{div(byte_size(data) * 3, 4)} bytes)"
+       do: "an #{kind} (#{External.line(mime(block), 80)}#{size(data)})"
 
   defp other(%{"type" => "resource_link", "uri" => uri} = link) when is_binary(uri) do
     name = if is_binary(link["name"]), do: " named #{External.line(link["name"], 100)}", else: ""
@@ -104,9 +104,15 @@ defmodule Skillbook.MCP.Client.Call do
 
   defp other(%{"type" => "resource", "resource" => %{"uri" => uri} = resource})
        when is_binary(uri),
-       do: "the resource #{External.line(uri)} (#{External.line(mime(resource), 80)})"
+       do:
+         "the resource #{External.line(uri)} " <>
+           "(#{External.line(mime(resource), 80)}#{size(resource["blob"])})"
 
   defp other(_block), do: "a part of an unknown type"
+
+  # Of bytes in Base64.
+  defp size(data) when is_binary(data), do: ", #{div(byte_size(data) * 3, 4)} bytes"
+  defp size(_none), do: ""
 
   defp mime(%{"mimeType" => type}) when is_binary(type), do: type
   defp mime(_block), do: "unknown"
