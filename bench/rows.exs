@@ -44,7 +44,8 @@ defmodule Bench.Rows do
   end
 
   defp database(label, store, count) do
-    {:ok, book} = Skillbook.start_link(name: :bench_rows, store: store, watch: false)
+    options = [builtins: ["tasks", "memory"], store: store, watch: false]
+    {:ok, book} = Skillbook.start_link([name: :bench_rows] ++ options)
     sql = Book.sql(Book.fetch!(:bench_rows))
     fill(sql, count)
     {indexed, :ok} = time(fn -> Backfill.index(sql) end)

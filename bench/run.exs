@@ -237,8 +237,8 @@ defmodule Bench do
   defp usage do
     [counted, not_counted] =
       for {name, usage} <- [bench_counted: [], bench_not_counted: false] do
-        {:ok, _pid} =
-          Skillbook.start_link(name: name, store: ":memory:", usage: usage, watch: false)
+        options = [builtins: ["tasks"], store: ":memory:", usage: usage, watch: false]
+        {:ok, _pid} = Skillbook.start_link([name: name] ++ options)
 
         Skillbook.view(name)
       end

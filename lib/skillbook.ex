@@ -8,9 +8,11 @@ defmodule Skillbook do
 
   ## Example
 
-  A running instance is called a book. This one has the built-in skills and a database in memory:
+  A running instance is called a book. This one has two built-in skills, those of the domain
+  `memory`, and a database in memory:
 
-      iex> {:ok, _pid} = Skillbook.start_link(name: :example, store: ":memory:")
+      iex> options = [name: :example, builtins: ["memory"], store: ":memory:"]
+      iex> {:ok, _pid} = Skillbook.start_link(options)
       iex> view = Skillbook.view(:example)
       iex> Skillbook.prompt(view) =~ "memory.save --content"
       true
@@ -63,12 +65,13 @@ defmodule Skillbook do
       its source is `optional: true`. If two sources have an entry of the same name, the later
       source wins. Defaults to `[]`
     * `:builtins` (boolean, or list of domains and globs) - which built-in skills are loaded, as
-      the first source: all, none, or for example `["tasks", "memory.*"]`. A list shortens the
-      prompt: five commands take half of it. Those of the domain `markdown` are only loaded with
-      `:vaults`. Those of `email`, `calendar`, `drive` and `hubspot` are only loaded for the
-      services of `:connections`, or if the list names them; `:google` means the first three.
-      `:assistant` adds [skills of instructions](skills.md#begin-with-the-assistant-pack), as in
-      `["*", :assistant]`. Defaults to `true`
+      the first source: none, all, or for example `["tasks", "memory.*"]`. Each command is one
+      more tool, or a line in the prompt, so name those that the assistant needs. Those of
+      `markdown` need `:vaults`. Those of `email`, `calendar`, `drive` and `hubspot` are for
+      `:connections`; `:google` means the first three, and `true` and `"*"` only those of the
+      services that are connected. `:assistant` adds [skills of
+      instructions](skills.md#begin-with-the-assistant-pack), as in `["tasks", :assistant]`, which
+      `true` and `"*"` do not. Defaults to `false`
     * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as
       the last source if `:sources` does not list it. Defaults to `nil`
     * `:watch` (boolean or `[poll: milliseconds]`) - whether changed files are read again
@@ -451,6 +454,7 @@ defmodule Skillbook do
       ...>   Skillbook.start_link(
       ...>     name: :carried_out,
       ...>     sources: [folder],
+      ...>     builtins: ["memory"],
       ...>     store: ":memory:",
       ...>     agent: [model: model]
       ...>   )

@@ -37,8 +37,8 @@ defmodule Skillbook.Hook do
       ...>   def after_command(%{text: text}, _options),
       ...>     do: {:cont, String.replace(text, ~r/\bsk-\w+/, "[key]")}
       ...> end
-      iex> {:ok, _pid} =
-      ...>   Skillbook.start_link(name: :hook_example, store: ":memory:", hooks: [NoSecrets])
+      iex> options = [builtins: ["memory"], store: ":memory:", hooks: [NoSecrets]]
+      iex> {:ok, _pid} = Skillbook.start_link([name: :hook_example] ++ options)
       iex> reply = "```cmd\nmemory.save --content \"The key is sk-123\"\nmemory.search key\n```"
       iex> to_string(Skillbook.run(:hook_example, reply)) =~ "The key is [key]"
       true

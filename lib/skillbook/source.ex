@@ -497,9 +497,9 @@ defmodule Skillbook.Source do
   }
 
   @doc """
-  Returns the source of the built-in skills: `:skills`, those of every book; `:vaults` or
-  `:connections`, those for books with vaults or connections; or `:assistant`, [instructions for
-  an assistant](skills.md#begin-with-the-assistant-pack), only for books that name them.
+  Returns a source of built-in skills: `:skills`; `:vaults` or `:connections`, those for books
+  with vaults or connections; `:agent`; or `:assistant`, [instructions for an
+  assistant](skills.md#begin-with-the-assistant-pack).
 
       iex> Skillbook.Source.builtin().trust
       :high

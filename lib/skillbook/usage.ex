@@ -106,7 +106,8 @@ defmodule Skillbook.Usage do
 
   A book without a database, or with `usage: false`, counts nothing, and its reports are empty.
 
-      iex> {:ok, _} = Skillbook.start_link(name: UsageExample, store: ":memory:")
+      iex> options = [name: UsageExample, builtins: ["memory"], store: ":memory:"]
+      iex> {:ok, _} = Skillbook.start_link(options)
       iex> view = Skillbook.view(UsageExample)
       iex> Skillbook.run(view, "```cmd\\nmemory.save --content Milk\\nmemory.save\\n```")
       iex> {:ok, report} = Skillbook.Usage.report(view)

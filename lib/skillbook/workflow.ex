@@ -13,7 +13,8 @@ defmodule Skillbook.Workflow do
       iex> folder = Path.join(System.tmp_dir!(), "skillbook_workflow/notes")
       iex> File.mkdir_p!(folder)
       iex> File.write!(Path.join(folder, "start.md"), page)
-      iex> options = [sources: [Path.dirname(folder)], store: ":memory:"]
+      iex> sources = [Path.dirname(folder)]
+      iex> options = [sources: sources, builtins: ["memory"], store: ":memory:"]
       iex> {:ok, _pid} = Skillbook.start_link([name: :workflow_example] ++ options)
       iex> view = Skillbook.view(:workflow_example)
       iex> [result] = Skillbook.run(view, "```cmd\nnotes.start\n```").results
@@ -184,7 +185,8 @@ defmodule Skillbook.Workflow do
       iex> File.write!(Path.join(folder, "tea.md"), "---\\nname: home.tea\\n" <>
       ...>   "description: Tea\\n---\\n## Behavior\\n\\n" <>
       ...>   "```cmd\\nmemory.search --query tea\\n```\\n")
-      iex> options = [sources: [Path.dirname(folder)], store: ":memory:"]
+      iex> sources = [Path.dirname(folder)]
+      iex> options = [sources: sources, builtins: ["memory"], store: ":memory:"]
       iex> {:ok, _pid} = Skillbook.start_link([name: :workflow_runs] ++ options)
       iex> Skillbook.run(:workflow_runs, "```cmd\\nhome.tea\\n```")
       iex> {:ok, [run]} = Skillbook.Workflow.runs(Skillbook.view(:workflow_runs))

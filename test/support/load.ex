@@ -70,6 +70,7 @@ defmodule Skillbook.Load do
     [
       name: @book,
       sources: [folder],
+      builtins: true,
       watch: false,
       max_running: 100,
       max_wait: 600_000,

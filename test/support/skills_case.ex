@@ -57,9 +57,10 @@ defmodule Skillbook.SkillsCase do
     end
   end
 
-  @doc "A running book under a name of its own."
+  @doc "A running book under a name of its own, with all built-in skills if it names none."
   def book(options) do
     name = :"book_#{System.unique_integer([:positive])}"
+    options = Keyword.put_new(options, :builtins, true)
     start_supervised!({Skillbook, [name: name] ++ options}, id: name)
     name
   end

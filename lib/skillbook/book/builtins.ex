@@ -1,7 +1,7 @@
 defmodule Skillbook.Book.Builtins do
   @moduledoc false
-  # The sources of a book's built-in skills: all of them, none, or those that the option
-  # `:builtins` names.
+  # The sources of a book's built-in skills: none, all of them, or those that the option
+  # `:builtins` names. None is the default, since each of them is one more tool for the model.
   #
   # Commands that need vaults or connections are left out of books without these, since they would
   # only fill the prompt. A list may name the domains of connections all the same. The skills of
@@ -17,7 +17,7 @@ defmodule Skillbook.Book.Builtins do
   """
   @spec sources(keyword(), [Part.pack()]) :: {:ok, [Source.t()]} | {:error, OptionError.t()}
   def sources(options, packs) do
-    wanted = Keyword.get(options, :builtins, true)
+    wanted = Keyword.get(options, :builtins, false)
     packs_of = Enum.flat_map(packs, &pack(&1, wanted))
     sources = [{Source.builtin(), :all}] ++ packs_of ++ assistant(wanted, packs)
 
@@ -32,6 +32,23 @@ defmodule Skillbook.Book.Builtins do
     case Enum.uniq(pack.of ++ named(wanted, pack)) do
       [] -> []
       domains -> [{pack.source, domains}]
+    end
+  end
+
+  @doc """
+  Returns the item of `:builtins` that adds a built-in skill, or a domain of them; `nil` if none
+  has the name.
+  """
+  @spec item(String.t(), [Part.pack()]) :: String.t() | nil
+  def item(name, packs) do
+    sources = [{Source.builtin(), :all} | Enum.map(packs, &{&1.source, &1.domains})]
+    names = for source <- sources, {_source, names} = names(source), name <- names, do: name
+
+    cond do
+      name in skills() -> name
+      name in names -> name |> String.split(".") |> hd()
+      Enum.any?(names, &in_domain?(&1, name)) -> name
+      true -> nil
     end
   end
 

@@ -14,6 +14,8 @@ defmodule Skillbook.Explanation do
     * `:files` - a map for each file whose entry, alias, file name or folder matches the name;
       files that are used come first
     * `:close` - similar names, if no file matches
+    * `:builtin` - the item of the option `:builtins` that adds this name, if it is a built-in
+      skill that the book leaves out
     * `:text` - all of it as text
 
   The map of a file has:
@@ -48,7 +50,8 @@ defmodule Skillbook.Explanation do
       "task.get: no file has this name; similar names: tasks.get, notes.get"
   """
 
-  alias Skillbook.{Book, Catalog, Native, OptionError, Prompt, View}
+  alias Skillbook.Book.Builtins
+  alias Skillbook.{Book, Catalog, Native, OptionError, Part, Prompt, View}
 
   @type file :: %{
           path: Path.t(),
@@ -66,11 +69,12 @@ defmodule Skillbook.Explanation do
           profile: String.t(),
           files: [file()],
           close: [String.t()],
+          builtin: String.t() | nil,
           text: String.t()
         }
 
   @enforce_keys [:name, :profile, :text]
-  defstruct [:name, :profile, :text, files: [], close: []]
+  defstruct [:name, :profile, :text, :builtin, files: [], close: []]
 
   @doc false
   @spec new(Catalog.t() | atom(), String.t(), keyword()) :: t()
@@ -91,8 +95,24 @@ defmodule Skillbook.Explanation do
     profile =
       if is_binary(profile) or is_nil(profile), do: Book.profile(book, profile), else: profile
 
-    new(book.catalog, name, Keyword.put(options, :profile, profile))
+    book.catalog
+    |> new(name, Keyword.put(options, :profile, profile))
+    |> left_out(Part.flat(book.parts, :builtins, [book]))
   end
+
+  # No profile sees a built-in skill that the book leaves out, so only its operator is told.
+  defp left_out(%{files: []} = explanation, packs) do
+    case Builtins.item(explanation.name, packs) do
+      nil ->
+        explanation
+
+      item ->
+        more = "; it is built in, and the option builtins: [#{inspect(item)}] of the book adds it"
+        %{explanation | builtin: item, text: explanation.text <> more}
+    end
+  end
+
+  defp left_out(explanation, _packs), do: explanation
 
   defp of(view, tenant, name, prompt) do
     prompt = Prompt.to_native(view, prompt)

@@ -9,6 +9,7 @@ defmodule Skillbook.Approval do
       iex> ask = fn _request -> :pending end
       iex> {:ok, _pid} = Skillbook.start_link(
       ...>   name: :approval_example,
+      ...>   builtins: ["memory"],
       ...>   store: ":memory:",
       ...>   profiles: [[id: "ann", writes: :ask]],
       ...>   ask: ask

@@ -35,7 +35,7 @@ defmodule Skillbook.Run.DatabaseTest do
   defp start(folder, options \\ []) do
     name = :"database_#{System.unique_integer([:positive])}"
     store = Path.join(folder, "a.db")
-    start_supervised!({Skillbook, [name: name, store: store] ++ options})
+    start_supervised!({Skillbook, [name: name, store: store, builtins: true] ++ options})
     name
   end
 

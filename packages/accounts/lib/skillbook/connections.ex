@@ -6,6 +6,7 @@ defmodule Skillbook.Connections do
 
       {Skillbook,
        name: MyApp.Skills,
+       builtins: ["email", "calendar", "drive", "hubspot"],
        store: "skills.db",
        connections: [
          key: {:env, "SKILLBOOK_CONNECTIONS_KEY"},
@@ -19,7 +20,8 @@ defmodule Skillbook.Connections do
          ]
        ]}
 
-  The list may also be a function without arguments that returns it.
+  The list may also be a function without arguments that returns it. `:builtins` names the domains
+  of the commands that use the accounts.
 
   ## Options of an account
 

@@ -5,7 +5,8 @@ defmodule Skillbook.Agent do
   commands as tools.
 
       iex> alias Skillbook.{Agent, Model}
-      iex> {:ok, _pid} = Skillbook.start_link(name: :agent_example, store: ":memory:")
+      iex> book = [name: :agent_example, builtins: ["memory"], store: ":memory:"]
+      iex> {:ok, _pid} = Skillbook.start_link(book)
       iex> model = Model.Function.new(fn messages, _options ->
       ...>   case List.last(messages).content do
       ...>     "Remember that I like tea." ->
@@ -29,7 +30,8 @@ defmodule Skillbook.Agent do
   `:tools` it gets the tools of its view (`Skillbook.Tools.list/2`) and calls them:
 
       iex> alias Skillbook.{Agent, Model}
-      iex> {:ok, _pid} = Skillbook.start_link(name: :agent_tools, store: ":memory:")
+      iex> book = [name: :agent_tools, builtins: ["memory"], store: ":memory:"]
+      iex> {:ok, _pid} = Skillbook.start_link(book)
       iex> model = Model.Function.new(fn messages, _options ->
       ...>   case List.last(messages) do
       ...>     %{role: :user} ->

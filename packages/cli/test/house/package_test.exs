@@ -28,7 +28,8 @@ defmodule Skillbook.House.PackageTest do
 
     env = [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", Path.join(folder, "_build")} | prebuilt]
 
-    code = ~s|{:ok, _} = Skillbook.start_link(name: :packed, store: ":memory:")
+    code = ~s|options = [name: :packed, builtins: ["tasks"], store: ":memory:"]
+    {:ok, _} = Skillbook.start_link(options)
     %{results: [%{status: :ok}]} = Skillbook.run(:packed, "```cmd\\ntasks.search\\n```")
     IO.puts("It runs.")|
 

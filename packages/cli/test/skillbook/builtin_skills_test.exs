@@ -341,6 +341,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
       options = [
         name: book,
+        builtins: true,
         store: ":memory:",
         sources: sources,
         vaults: [vault(name, files, book)],

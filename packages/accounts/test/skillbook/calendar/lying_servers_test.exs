@@ -164,6 +164,7 @@ defmodule Skillbook.Calendar.LyingServersTest do
       start_supervised!(
         {Skillbook,
          name: book,
+         builtins: ["calendar"],
          breaker: [failures: 1],
          connections: [
            calendar: [

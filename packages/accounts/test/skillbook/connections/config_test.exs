@@ -16,7 +16,7 @@ defmodule Skillbook.Connections.ConfigTest do
     name = :"connections_#{System.unique_integer([:positive])}"
 
     start_supervised!(
-      {Skillbook, [name: name, watch: false, connections: connections] ++ more},
+      {Skillbook, [name: name, builtins: true, watch: false, connections: connections] ++ more},
       id: name
     )
 

@@ -58,6 +58,7 @@ defmodule Skillbook.Drive.FolderTest do
 
     options = [
       name: name,
+      builtins: ["drive", "markdown"],
       store: more[:store] || ":memory:",
       connections: [google: Drives.options(world)],
       profiles: [[id: "ann", grants: ["ann"]], [id: "eve"]],
@@ -315,6 +316,7 @@ defmodule Skillbook.Drive.FolderTest do
 
     [
       name: Module.concat(__MODULE__, "#{name}#{System.unique_integer([:positive])}"),
+      builtins: ["drive"],
       store: ":memory:",
       connections: [key: fn -> Skillbook.Test.Connections.key() end, google: google],
       profiles: [[id: "ann", grants: ["ann"]]],

@@ -23,7 +23,8 @@ defmodule Skillbook.Handlers.CalendarTest do
       [id: "lost", assigns: %{timezone: "Atlantis"}]
     ]
 
-    start_supervised!({Skillbook, name: book, connections: [google: account], profiles: profiles})
+    options = [builtins: ["calendar"], connections: [google: account], profiles: profiles]
+    start_supervised!({Skillbook, [name: book] ++ options})
 
     %{world: world, book: book}
   end

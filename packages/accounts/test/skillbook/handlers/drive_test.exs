@@ -20,7 +20,7 @@ defmodule Skillbook.Handlers.DriveTest do
 
     options =
       [name: name, connections: [google: Drives.options(world)], profiles: [[id: "ann"]]] ++
-        [ask: fn _request -> :allow end] ++
+        [builtins: ["drive"], ask: fn _request -> :allow end] ++
         options
 
     start_supervised!({Skillbook, options}, id: name)
@@ -64,7 +64,8 @@ defmodule Skillbook.Handlers.DriveTest do
     name = Module.concat(__MODULE__, "Two#{System.unique_integer([:positive])}")
     profiles = [[id: "ann"], [id: "eve"]]
 
-    start_supervised!({Skillbook, name: name, connections: [google: options], profiles: profiles})
+    options = [builtins: ["drive"], connections: [google: options], profiles: profiles]
+    start_supervised!({Skillbook, [name: name] ++ options})
 
     assert Skillbook.prompt(Skillbook.view(name, "ann")) =~ "drive.search"
     refute Skillbook.prompt(Skillbook.view(name, "eve")) =~ "drive.search"

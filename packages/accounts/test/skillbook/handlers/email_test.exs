@@ -32,6 +32,7 @@ defmodule Skillbook.Handlers.EmailTest do
 
     own = [
       name: name,
+      builtins: ["email", "results"],
       watch: false,
       ask: fn request ->
         send(test, {:asked, request.command.raw})

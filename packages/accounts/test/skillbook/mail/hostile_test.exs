@@ -18,6 +18,7 @@ defmodule Skillbook.Mail.HostileTest do
     start_supervised!(
       {Skillbook,
        name: name,
+       builtins: ["email"],
        watch: false,
        ask: fn _ -> :allow end,
        connections: [google: [vendor: GoogleVendor, token: fn -> token end, url: world.url]]},

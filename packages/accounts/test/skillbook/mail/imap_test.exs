@@ -649,6 +649,7 @@ defmodule Skillbook.Mail.IMAPTest do
       start_supervised!(
         {Skillbook,
          name: name,
+         builtins: ["email"],
          watch: false,
          ask: fn _request -> :allow end,
          profiles: for(id <- ~w(ann bob eve), do: [id: id]),

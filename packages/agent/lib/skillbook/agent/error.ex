@@ -57,7 +57,7 @@ defmodule Skillbook.AgentError do
 
   ## Examples
 
-      iex> {:ok, _pid} = Skillbook.start_link(name: :agent_error, store: ":memory:")
+      iex> {:ok, _pid} = Skillbook.start_link(name: :agent_error, builtins: ["memory"])
       iex> error = %Skillbook.ModelError{kind: :timeout, reason: "no answer within 5 s"}
       iex> model = Skillbook.Model.Function.new(fn _messages, _options -> {:error, error} end)
       iex> {:error, error} = Skillbook.Agent.run(:agent_error, "Hi", model: model)

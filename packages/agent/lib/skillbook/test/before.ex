@@ -37,7 +37,7 @@ defmodule Skillbook.Test.Before do
   defp all(sources, book) do
     builtin = Source.builtin()
 
-    if Keyword.get(book, :builtins, true) == false or builtin in sources,
+    if Keyword.get(book, :builtins, false) in [false, []] or builtin in sources,
       do: sources,
       else: [builtin | sources]
   end

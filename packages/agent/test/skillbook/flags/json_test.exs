@@ -142,7 +142,8 @@ defmodule Skillbook.Flags.JSONTest do
   test "tasks.update and skills.update clear lists", %{tmp_dir: folder} do
     name = :"json_#{System.unique_integer([:positive])}"
     store = Path.join(folder, "a.db")
-    start_supervised!({Skillbook, name: name, store: store, scheduler: false})
+    options = [builtins: ["tasks", "skills"], store: store, scheduler: false]
+    start_supervised!({Skillbook, [name: name] ++ options})
     call = &elem(Tools.call(Skillbook.view(name), %{"name" => &1, "arguments" => &2}), 0)
 
     created = call.("tasks__create", %{"title" => "Milk", "tags" => ["a", "b"]})

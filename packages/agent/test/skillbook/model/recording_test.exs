@@ -300,9 +300,14 @@ defmodule Skillbook.Model.RecordingTest do
     end
   end
 
+  defp start_book(name) do
+    options = [builtins: ["memory", "tasks"], store: ":memory:", scheduler: false]
+    start_supervised!({Skillbook, [name: name] ++ options})
+  end
+
   test "a run with tools is the same from its recording", %{path: path} do
     book = :recorded_tools
-    start_supervised!({Skillbook, name: book, store: ":memory:", scheduler: false})
+    start_book(book)
     call = %{name: "memory__save", arguments: %{content: "Likes tea"}}
 
     last = fn messages ->
@@ -315,7 +320,7 @@ defmodule Skillbook.Model.RecordingTest do
     {:ok, %{text: "Noted."}} = Agent.run(book, "I like tea", model: recorder)
     stop_supervised!({Skillbook, book})
 
-    start_supervised!({Skillbook, name: book, store: ":memory:", scheduler: false})
+    start_book(book)
     recording = Recording.new!(path: path)
     assert Model.tools?(recording)
     assert {:ok, %{text: "Noted."} = result} = Agent.run(book, "I like tea", model: recording)
@@ -324,7 +329,7 @@ defmodule Skillbook.Model.RecordingTest do
   end
 
   test "a run is the same from its recording", %{path: path} do
-    start_supervised!({Skillbook, name: :recorded, store: ":memory:", scheduler: false})
+    start_book(:recorded)
 
     created = fn messages ->
       [id] = Regex.run(~r/T-\d+/, List.last(messages).content)
@@ -336,7 +341,7 @@ defmodule Skillbook.Model.RecordingTest do
     {:ok, first} = Agent.run(:recorded, "Tea", model: Recording.new!(options))
     stop_supervised!({Skillbook, :recorded})
 
-    start_supervised!({Skillbook, name: :recorded, store: ":memory:", scheduler: false})
+    start_book(:recorded)
     recording = Recording.new!(path: path)
     {:ok, second} = Agent.run(:recorded, "Tea", model: recording)
     assert Recording.verify!(recording) == :ok

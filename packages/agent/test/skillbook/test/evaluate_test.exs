@@ -134,7 +134,11 @@ defmodule Skillbook.Test.EvaluateTest do
     ]
 
     answers = [cmd(["orders.find --id 9", "orders.report", "tasks.search"]), echo]
-    assert [] = failures(evaluate(folder, fields, answers, book: [sources: [@shop]]))
+
+    assert [] =
+             failures(
+               evaluate(folder, fields, answers, book: [sources: [@shop], builtins: ["tasks"]])
+             )
 
     stubs = %{"orders.find" => "A chair", "orders.report" => "A page"}
     fields = ["stubs: {orders.find: A desk}", "answer: [A desk, A page]"]
@@ -218,7 +222,7 @@ defmodule Skillbook.Test.EvaluateTest do
 
   test "the database of an application is not used", %{tmp_dir: folder} do
     file = Path.join(folder, "skills.db")
-    book = [sources: [@shop], store: file]
+    book = [sources: [@shop], builtins: ["tasks"], store: file]
     answers = [cmd("tasks.create --title Tea"), "Done."]
     assert [] = failures(evaluate(folder, ["calls: [tasks.create]"], answers, book: book))
     refute File.exists?(file)

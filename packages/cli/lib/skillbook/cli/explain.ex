@@ -4,6 +4,7 @@ defmodule Skillbook.CLI.Explain do
 
   @behaviour Skillbook.CLI.Subcommand
 
+  alias Skillbook.Book
   alias Skillbook.CLI.{Prompt, Session, Terminal}
 
   @impl true
@@ -18,8 +19,9 @@ defmodule Skillbook.CLI.Explain do
   def run(%{args: [name]} = options) do
     Prompt.with_flags(options, "explain", fn flags ->
       Session.with_book(options, :read, fn book ->
-        explanation =
-          Skillbook.explain(book, path(name), [profile: Session.profile(options)] ++ flags)
+        # Of the catalog: a book's hint is for an application's options.
+        options = [profile: Session.profile(options)] ++ flags
+        explanation = Skillbook.explain(Book.fetch!(book).catalog, path(name), options)
 
         Terminal.put(Terminal.safe(to_string(explanation)))
         if explanation.files == [], do: 1, else: 0

@@ -5,6 +5,7 @@ defmodule Skillbook.Book.BuiltinsTest do
 
   @memory ["memory.save", "memory.search"]
 
+  # `book/1` of tests has all of them by default.
   defp names(options),
     do: options |> book() |> View.all() |> View.entries() |> Enum.map(& &1.name)
 
@@ -13,8 +14,6 @@ defmodule Skillbook.Book.BuiltinsTest do
 
     for {builtins, expected} <- [
           {true, all},
-          {false, []},
-          {[], []},
           {["memory"], @memory},
           {["memory.*"], @memory},
           {["memory", "memory"], @memory},
@@ -24,6 +23,46 @@ defmodule Skillbook.Book.BuiltinsTest do
         ] do
       assert {builtins, names(builtins: builtins)} == {builtins, expected}
     end
+  end
+
+  test "there are none by default" do
+    for {options, number} <- [{[], 0}, {[builtins: []], 0}, {[builtins: false], 0}] do
+      name = :"none_#{System.unique_integer([:positive])}"
+      start_supervised!({Skillbook, [name: name] ++ options}, id: name)
+      view = View.all(name)
+      assert {options, length(View.entries(view))} == {options, number}
+      assert Skillbook.prompt(view) == ""
+      assert [%{name: "get_skill"}] = Tools.list(view)
+    end
+  end
+
+  test "an explanation says how to add one that the book leaves out" do
+    for {builtins, name, item} <- [
+          {[], "tasks.get", "tasks"},
+          {[], "tasks", "tasks"},
+          {["memory"], "agent.dispatch", "agent"},
+          {["memory"], "email.send", "email"},
+          {["memory"], "meeting-notes", "meeting-notes"},
+          {["memory"], "memory.save", nil},
+          {[], "task", nil},
+          {[], "tasks.git", nil},
+          {[], "", nil}
+        ] do
+      explanation = Skillbook.explain(book(builtins: builtins), name)
+      assert {name, explanation.builtin} == {name, item}
+
+      if item do
+        assert to_string(explanation) ==
+                 "#{name}: no file has this name; it is built in, and the option " <>
+                   ~s(builtins: ["#{item}"] of the book adds it)
+      end
+    end
+
+    # What a model reads says nothing of them.
+    {:error, error} = Skillbook.get(Skillbook.view(book(builtins: [])), "tasks.get")
+
+    assert Exception.message(error) ==
+             ~s(unknown skill "tasks.get". To list all skills, write: get_skill)
   end
 
   test "a name that selects nothing is an error" do
@@ -156,13 +195,13 @@ defmodule Skillbook.Book.BuiltinsTest do
   end
 
   test "an application that wants few has a short prompt" do
-    size = fn builtins ->
-      view = View.all(book(builtins: builtins))
+    size = fn options ->
+      view = View.all(book(options))
       {String.length(Skillbook.prompt(view)), length(Tools.list(view))}
     end
 
-    {all, tools} = size.(true)
-    {few, five} = size.(["memory", "tasks.create", "tasks.search", "tasks.update"])
+    {all, tools} = size.(builtins: true)
+    {few, five} = size.(builtins: ["memory", "tasks.create", "tasks.search", "tasks.update"])
     assert five == 6 and tools > 30
     assert few < all * 0.6
   end

@@ -290,8 +290,8 @@ defmodule Skillbook.SQL.EctoTest do
       for options <- [[], [migrate: true]] do
         name = :"ecto_book_#{map_size(Map.new(options))}"
 
-        {:ok, pid} =
-          Skillbook.start_link(name: name, store: {SQL.Ecto, [repo: EctoRepo] ++ options})
+        store = {SQL.Ecto, [repo: EctoRepo] ++ options}
+        {:ok, pid} = Skillbook.start_link(name: name, builtins: ["memory"], store: store)
 
         report =
           Skillbook.run(
@@ -308,7 +308,7 @@ defmodule Skillbook.SQL.EctoTest do
     test "refuses commands inside a transaction, at once and before they write", %{sql: sql} do
       {:ok, _} = Migrations.run(sql)
       store = {SQL.Ecto, repo: EctoRepo}
-      start_supervised!({Skillbook, name: :ecto_inside, store: store})
+      start_supervised!({Skillbook, name: :ecto_inside, builtins: ["tasks"], store: store})
       view = Skillbook.view(:ecto_inside)
       run = fn command -> hd(Skillbook.run(view, "```cmd\n#{command}\n```").results) end
 

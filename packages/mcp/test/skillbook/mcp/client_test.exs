@@ -734,7 +734,8 @@ defmodule Skillbook.MCP.ClientTest do
       began = System.monotonic_time(:millisecond)
       name = :"mcp_client_#{unquote(lie)}"
       source = {:mcp, "#{address}/#{unquote(lie)}", label: "docs", timeout: 8_000}
-      {:ok, _} = Skillbook.start_link(name: name, watch: false, sources: [source])
+      options = [builtins: true, watch: false, sources: [source]]
+      {:ok, _} = Skillbook.start_link([name: name] ++ options)
       assert {:ok, _} = Skillbook.get(View.all(name), "tasks.get")
       assert System.monotonic_time(:millisecond) - began < 7_000
       Client.await(name)

@@ -48,7 +48,7 @@ defmodule Skillbook.Test.HostileServer do
     name = :"mcp_client_#{System.unique_integer([:positive])}"
     source = {:mcp, place, Keyword.merge([label: "docs", timeout: 5_000], options)}
     sources = Keyword.get(more, :before, []) ++ [source] ++ Keyword.get(more, :after, [])
-    more = Keyword.drop(more, [:before, :after])
+    more = more |> Keyword.drop([:before, :after]) |> Keyword.put_new(:builtins, true)
 
     {:ok, pid} = Skillbook.start_link([name: name, watch: false, sources: sources] ++ more)
     on_exit(fn -> stop(pid) end)

@@ -30,9 +30,8 @@ defmodule Skillbook.MCP.ClientOwnServerTest do
 
     served = :"served_#{System.unique_integer([:positive])}"
 
-    start_supervised!(
-      {Skillbook, name: served, sources: [folder], store: ":memory:", profiles: [[id: "default"]]}
-    )
+    options = [sources: [folder], builtins: true, store: ":memory:", profiles: [[id: "default"]]]
+    start_supervised!({Skillbook, [name: served] ++ options})
 
     server = start_supervised!({Server, book: served, port: 0, authenticate: :none})
     url = Server.info(server).url <> "/mcp"

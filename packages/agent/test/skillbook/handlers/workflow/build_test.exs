@@ -521,7 +521,11 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
       book = :"workflows_#{System.unique_integer([:positive])}"
 
       start_supervised!(
-        {Skillbook, name: book, sources: [hidden], write_to: Path.join(root, "skills")}
+        {Skillbook,
+         name: book,
+         sources: [hidden],
+         builtins: ["workflow"],
+         write_to: Path.join(root, "skills")}
       )
 
       {:ok, book: book}
@@ -585,7 +589,8 @@ defmodule Skillbook.Handlers.Workflow.BuildTest do
 
             book = :"hidden_#{System.unique_integer([:positive])}"
             options = [sources: [Path.join(root, "far")], write_to: Path.join(root, "skills")]
-            start_supervised!({Skillbook, [name: book, watch: false] ++ options}, id: book)
+            options = [name: book, builtins: true, watch: false] ++ options
+            start_supervised!({Skillbook, options}, id: book)
             {book, root}
           end
 

@@ -19,12 +19,14 @@ defmodule Skillbook.Web.Page.Explain do
     view = Caller.view(request)
     name = field(request, "name", 200)
     profile = profile(request, view)
-    {files, close} = if name == "", do: {[], []}, else: files(request, view, name, profile)
+    found = if name == "", do: {[], [], nil}, else: files(request, view, name, profile)
+    {files, close, builtin} = found
 
     data = %{
       name: name,
       profile: profile.id,
       close: close,
+      builtin: builtin,
       files: for(file <- files, do: Map.put(file, :stages, stages(file, profile)))
     }
 
@@ -47,7 +49,7 @@ defmodule Skillbook.Web.Page.Explain do
   defp files(%{caller: %{operator?: true} = caller}, view, name, profile) do
     options = [profile: profile, tenant: caller.profile.tenant]
     explanation = Skillbook.explain(view.book, name, options)
-    {Enum.take(explanation.files, @max_files), explanation.close}
+    {Enum.take(explanation.files, @max_files), explanation.close, explanation.builtin}
   end
 
   defp files(_request, view, name, profile) do
@@ -58,10 +60,10 @@ defmodule Skillbook.Web.Page.Explain do
                 Skillbook.explain(Book.of!(view).name, entry.name, profile: profile).files,
               do: %{file | path: nil, by: nil, diagnostics: []}
 
-        {files, []}
+        {files, [], nil}
 
       {:error, error} ->
-        {[], error.suggestions}
+        {[], error.suggestions, nil}
     end
   end
 
@@ -116,13 +118,24 @@ defmodule Skillbook.Web.Page.Explain do
           Parts.empty("Write the name of a skill, a command, a note or a file.")
 
         data.files == [] ->
-          [Parts.empty("No file has this name."), close(request, data.close)]
+          [
+            Parts.empty("No file has this name."),
+            builtin(data.builtin),
+            close(request, data.close)
+          ]
 
         true ->
           for {file, number} <- Enum.with_index(data.files, 1),
               do: file(request, file, number)
       end
     ]
+  end
+
+  defp builtin(nil), do: nil
+
+  defp builtin(item) do
+    option = tag(:code, [], "builtins: [#{inspect(item)}]")
+    tag(:p, [], ["It is built in, and the option ", option, " of the book adds it."])
   end
 
   defp close(_request, []), do: nil

@@ -15,6 +15,7 @@ defmodule Skillbook.Web.Page.EditTest do
     start_supervised!(
       {Skillbook,
        name: book,
+       builtins: true,
        store: ":memory:",
        profiles: [
          [id: "ann", grants: ["family"]],

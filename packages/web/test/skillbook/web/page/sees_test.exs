@@ -168,6 +168,22 @@ defmodule Skillbook.Web.Page.SeesTest do
 
       assert get(web, "/explain?name=taa", @operator) =~ ">tea</a>"
       assert json(web, "/explain?name=taa", "ann")["close"] == ["tea"]
+
+      # Only an operator can change the options of the book.
+      for {name, as, item} <- [
+            {"tasks.get", @operator, "tasks"},
+            {"tasks", @operator, "tasks"},
+            {"tasks.git", @operator, nil},
+            {"tea", @operator, nil},
+            {"tasks.get", "ann", nil}
+          ],
+          do:
+            assert(
+              {name, as, json(web, "/explain?name=#{name}", as)["builtin"]} == {name, as, item}
+            )
+
+      assert get(web, "/explain?name=tasks.get", @operator) =~
+               ~s(<code>builtins: [&quot;tasks&quot;]</code>)
     end
 
     test "takes a profile only from an operator", %{web: web} do

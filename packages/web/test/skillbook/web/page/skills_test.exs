@@ -26,6 +26,7 @@ defmodule Skillbook.Web.Page.SkillsTest do
     start_supervised!({Skillbook,
      name: book,
      sources: [[path: folder, name: "files"]],
+     builtins: true,
      store: ":memory:",
      watch: false,
      profiles: [
