@@ -166,8 +166,9 @@ defmodule Skillbook.Agent do
     * `:protocol` - `:blocks`, `:tools` or `:auto`: see [Protocols](#module-protocols). `:auto`
       means `:tools` for a model whose module says that it takes them
       (`c:Skillbook.Model.tools?/1`), unless there is a `:grammar`. Default: `:auto`
-    * `:tools` - `:names` and `:limit` of `Skillbook.Tools.list/2`, for `protocol: :tools`. Over
-      the limit, the tools nearest to the first input of the conversation stay. Default: `[]`
+    * `:tools` - `:names`, `:limit`, `:form` and `:max_tokens` of `Skillbook.Tools.list/2`, for
+      `protocol: :tools`. Over the limit, the tools nearest to the first input of the conversation
+      stay. Default: `[form: :auto]`
     * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that
       match `input` before the model reads it, and those that are proactive for the profile.
       Default: `nil`, as the book and the profile say. Dispatched agents and runs inside handlers

@@ -53,6 +53,10 @@ defmodule Skillbook.Tools do
   @command "command"
   @run_example ~S({"command": "domain.action --flag VALUE"})
   @dispatch "agent.dispatch"
+  @search "skills.search"
+
+  # The budget of `form: :auto`, in tokens.
+  @max_tokens 10_000
 
   # OpenAI's limits, the lowest of all vendors.
   @max_tools 128
@@ -112,6 +116,12 @@ defmodule Skillbook.Tools do
     * `:run_command` (boolean) - whether the second tool is `run_command`, which runs any command,
       written as in a `cmd` block: `{"command": "tasks.search --status todo"}`. With it a
       conversation can keep its tools when skills are added. Defaults to `false`
+    * `:form` - `:each`, a tool for each command and skill, up to the limit; `:few`, only
+      `get_skill`, `run_command`, and `skills.search` if the view has it: the model looks a
+      command up and calls it through `run_command`; or `:auto`, which means `:few` if the tools
+      of `:each` have more than `:max_tokens`. Defaults to `:each`
+    * `:max_tokens` (from 1) - the budget of `form: :auto`, in estimated tokens of all names,
+      descriptions and schemas. Defaults to `#{@max_tokens}`
 
   ## Examples
 
@@ -125,8 +135,6 @@ defmodule Skillbook.Tools do
   def list(view_or_book, options \\ []) do
     {view, options} = View.from(view_or_book, options, "Skillbook.Tools.list/2")
     validate(options)
-    max = Keyword.get(options, :limit, @max_tools)
-    own = if options[:run_command] && max > 1, do: [run_command()], else: []
 
     names =
       for kind <- [:command, :skill],
@@ -135,7 +143,28 @@ defmodule Skillbook.Tools do
           do: name
 
     names = names |> matching(options[:names]) |> Enum.sort()
-    stay = nearest(names, view, options[:messages] || [], max - 1 - length(own))
+    few = fn -> list(view, names, [@search], [run_command: true] ++ options) end
+
+    case options[:form] do
+      :few ->
+        few.()
+
+      :auto ->
+        tools = list(view, names, names, options)
+        max = Keyword.get(options, :max_tokens, @max_tokens)
+        if tokens(tools) > max, do: few.(), else: tools
+
+      _each ->
+        list(view, names, names, options)
+    end
+  end
+
+  # The tools of those names that may become one.
+  defp list(view, names, offered, options) do
+    max = Keyword.get(options, :limit, @max_tools)
+    own = if options[:run_command] && max > 1, do: [run_command()], else: []
+    offered = if offered == names, do: names, else: Enum.filter(names, &(&1 in offered))
+    stay = nearest(offered, view, options[:messages] || [], max - 1 - length(own))
     listed = Enum.map(stay, &View.fetch!(view, &1))
     dispatch = Enum.find(listed, &(&1.name == @dispatch))
     left_out = length(names) - length(stay)
@@ -533,7 +562,9 @@ defmodule Skillbook.Tools do
       names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))},
       limit: {"an integer from 1", &Options.positive?/1},
       messages: {"a list of messages with :role and :content", &Candidates.messages?/1},
-      run_command: {"a boolean", &is_boolean/1}
+      run_command: {"a boolean", &is_boolean/1},
+      form: {":each, :few or :auto", &(&1 in [:each, :few, :auto])},
+      max_tokens: {"an integer from 1", &Options.positive?/1}
     ]
   end
 end

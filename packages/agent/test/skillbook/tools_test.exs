@@ -416,6 +416,152 @@ defmodule Skillbook.ToolsTest do
     end
   end
 
+  describe "few tools" do
+    @few ["get_skill", "run_command", "search_skills"]
+
+    # Commands of an application beside the built-in search, as trusted code or a profile sees them.
+    defp many(folder, number, profile \\ nil) do
+      about = "What it does, in a sentence of eighty characters, as pages of commands have one."
+      flags = "## Flags\n\n--id  The id (required)\n--limit  How many, from 1 to 100\n"
+      fields = [handler: "Skillbook.TestHandlers.Text", strict: true, description: about]
+
+      for n <- 1..number//1 do
+        name = "many.act#{String.pad_leading("#{n}", 3, "0")}"
+
+        fields =
+          Enum.map_join([name: name] ++ fields, "\n", fn {key, value} -> "#{key}: #{value}" end)
+
+        text = "---\n#{fields}\n---\n# #{name}\n\n#{flags}"
+        write(folder, %{(String.replace(name, ".", "/") <> ".md") => text})
+      end
+
+      search = %{Source.builtin() | available: ["skills.search"]}
+      {:ok, catalog} = Catalog.load([search, folder])
+      if profile, do: elem(View.new(catalog, profile), 1), else: View.all(catalog)
+    end
+
+    defp names(view, options), do: for(tool <- Tools.list(view, options), do: tool.name)
+
+    test "are chosen by :auto above its budget", %{tmp_dir: folder} do
+      view = many(folder, 20)
+      each = names(view, run_command: true)
+      tokens = Tools.tokens(Tools.list(view, run_command: true))
+      assert length(each) == 23
+
+      for {options, expected} <- [
+            {[], each},
+            {[max_tokens: 1], each},
+            {[form: :each, max_tokens: 1], each},
+            {[form: :few], @few},
+            {[form: :few, max_tokens: 1_000_000], @few},
+            {[form: :auto], each},
+            {[form: :auto, max_tokens: tokens + 1], each},
+            {[form: :auto, max_tokens: tokens], each},
+            {[form: :auto, max_tokens: tokens - 1], @few},
+            {[form: :auto, max_tokens: 1], @few},
+            # The budget is for the tools that the limit leaves.
+            {[form: :auto, max_tokens: tokens - 1, limit: 22], Enum.take(each, 22)},
+            {[form: :few, limit: 2], ["get_skill", "run_command"]},
+            {[form: :few, names: ["many.*"]], ["get_skill", "run_command"]},
+            {[form: :few, names: ["skills.*"]], @few}
+          ] do
+        assert {options, names(view, [run_command: true] ++ options)} == {options, expected}
+      end
+
+      assert names(view, form: :few) == @few
+      assert names(view, form: :auto, max_tokens: 1) == @few
+    end
+
+    test "have a budget by default", %{tmp_dir: folder} do
+      view = many(folder, 120)
+
+      for {limit, few?} <- [{90, false}, {120, true}] do
+        tools = Tools.list(view, limit: limit)
+        assert {limit, Tools.tokens(tools) > 10_000} == {limit, few?}
+        assert {limit, names(view, limit: limit, form: :auto) == @few} == {limit, few?}
+      end
+    end
+
+    test "are as short for 200 commands as for one, and say how many there are", context do
+      for number <- [1, 200] do
+        view = many(Path.join(context.tmp_dir, "#{number}"), number)
+        [get_skill | _] = tools = Tools.list(view, form: :few)
+        assert get_skill.description =~ "skill. #{number} more are no tools for lack of room."
+        assert Tools.tokens(tools) < 500
+      end
+    end
+
+    test "have a search only for profiles that see it", %{tmp_dir: folder} do
+      for {skills, expected} <- [
+            {["*"], @few},
+            {["many.*", "skills.search"], @few},
+            {["many.*"], ["get_skill", "run_command"]}
+          ] do
+        view = many(folder, 2, id: "ann", skills: skills)
+        assert {skills, names(view, form: :few)} == {skills, expected}
+      end
+    end
+
+    # Each row: a call of the command's own tool, and its line. What runs is the same.
+    test "run what the tool of the command runs", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/put.md" => page("x.put", handler: "Skillbook.TestHandlers.Text"),
+        "x/raise.md" => page("x.raise", handler: "Skillbook.TestHandlers.Raise"),
+        "x/asks.md" =>
+          page("x.asks", handler: "Skillbook.TestHandlers.Text", approval: "required"),
+        "x/secret.md" => page("x.secret", visibility_labels: "[red]"),
+        "poem.md" => page("poem", [], "Instructions.")
+      })
+
+      many(folder, 1)
+
+      book =
+        book(
+          sources: [folder],
+          store: ":memory:",
+          watch: false,
+          profiles: [[id: "ann"], [id: "reader", writes: :deny]]
+        )
+
+      rows = [
+        {"many__act001", %{id: "7", limit: 9}, "many.act001 --id 7 --limit 9"},
+        {"many__act001", %{}, "many.act001"},
+        {"many__act001", %{id: "7", limit: 101}, "many.act001 --id 7 --limit 101"},
+        {"many__act001", %{id: "7", odd: 1}, "many.act001 --id 7 --odd 1"},
+        {"x__put", %{a: "1"}, "x.put --a 1"},
+        {"x__raise", %{}, "x.raise"},
+        {"x__asks", %{}, "x.asks"},
+        {"poem", %{}, "poem"},
+        {"get_skill", %{path: "poem"}, "get_skill poem"},
+        {"get_skill", %{path: "x.secret"}, "get_skill x.secret"}
+      ]
+
+      statuses =
+        for {tool, arguments, line} <- rows, profile <- ["ann", "reader"] do
+          view = Skillbook.view(book, profile)
+
+          [direct, by_line] =
+            for {name, arguments} <- [{tool, arguments}, {"run_command", %{command: line}}] do
+              call = %{"name" => name, "arguments" => JSON.encode(arguments)}
+              {result, _answer} = capture(fn -> Tools.call(view, call) end)
+              error = result.error && result.error.__struct__
+              {result.name, result.status, error, result.effects}
+            end
+
+          assert {line, profile, by_line} == {line, profile, direct}
+          elem(direct, 1)
+        end
+
+      assert Enum.sort(Enum.uniq(statuses)) == [:error, :help, :ok, :pending, :template]
+    end
+
+    defp capture(work) do
+      ExUnit.CaptureLog.capture_log(fn -> send(self(), {:worked, work.()}) end)
+      assert_received {:worked, value}
+      value
+    end
+  end
+
   describe "a list that is too long" do
     test "keeps the tools nearest to the messages, in their order", %{tmp_dir: folder} do
       write(folder, %{

@@ -65,7 +65,8 @@ defmodule Skillbook.Agent.Conversation do
   defp put_tools(%{protocol: :blocks} = state), do: put_in(state.transcript.tools, nil)
 
   defp put_tools(%{protocol: :tools, view: view} = state) do
-    options = [run_command: true, messages: state.prompt[:messages] || []] ++ state.tools
+    defaults = [run_command: true, form: :auto, messages: state.prompt[:messages] || []]
+    options = Keyword.merge(defaults, state.tools)
     tools = if View.listed(view) == [], do: [], else: Tools.list(view, options)
     put_in(state.transcript.tools, tools)
   end

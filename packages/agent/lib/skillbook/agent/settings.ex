@@ -113,7 +113,7 @@ defmodule Skillbook.Agent.Settings do
   defp invalid(subject, option, expected, value),
     do: %OptionError{subject: subject, option: option, problem: {:invalid, expected, value}}
 
-  defp tools, do: Keyword.take(Tools.options(), [:names, :limit])
+  defp tools, do: Keyword.take(Tools.options(), [:names, :limit, :form, :max_tokens])
 
   @doc """
   The protocol of a run: how its model calls commands.

@@ -775,6 +775,107 @@ defmodule Skillbook.Agent.ToolsTest do
       assert names.([tools: [names: ["box.g*"]]], "x") == ["get_skill", "run_command", "box__get"]
     end
 
+    # The model reads names and lines only from results.
+    test "are few for many commands, each of which is found, read and run", context do
+      folder = Path.join(context.tmp_dir, "many")
+      about = String.duplicate("Moves a parcel of the shop from one shelf to another. ", 6)
+
+      for n <- 1..200 do
+        write(folder, %{
+          "shop/act#{n}.md" =>
+            "---\nname: shop.act#{n}\ndescription: Parcel p#{n}q. #{about}\n" <>
+              "handler: Skillbook.TestHandlers.Text\n---\n## Usage\n\n" <>
+              "shop.act#{n} --code CODE\n\n## Flags\n\n--code  The code (required)\n"
+        })
+      end
+
+      write(folder, %{
+        "shop/hush.md" =>
+          "---\nname: shop.hush\ndescription: Parcel hushq\nvisibility_labels: [inner]\n---\nHush.\n"
+      })
+
+      builtins = ["skills.search"]
+
+      book =
+        book(sources: [folder], builtins: builtins, watch: false, profiles: [[id: "default"]])
+
+      find = &call("search_skills", %{query: "p#{&1}q", limit: 1})
+      read = &call("get_skill", %{path: &1})
+      line = &call("run_command", %{command: &1})
+      test = self()
+
+      # 100 calls of a reply may run.
+      halves = &Enum.chunk_every(&1, 100)
+      matches = fn results, pattern -> for r <- results, do: hd(Regex.run(pattern, r)) end
+
+      model =
+        Model.Function.new(fn messages, options ->
+          send(test, {:asked, messages, options})
+          results = for %{role: :tool, content: content} <- messages, do: content
+
+          case length(results) do
+            done when done < 200 ->
+              calls(for(n <- (done + 1)..(done + 100), do: find.(n)))
+
+            done when done < 400 ->
+              names = results |> Enum.take(200) |> matches.(~r/shop\.act\d+/)
+              calls(names |> halves.() |> Enum.at(div(done - 200, 100)) |> Enum.map(read))
+
+            done when done < 600 ->
+              usages = results |> Enum.slice(200, 200) |> matches.(~r/shop\.act\d+ --code CODE/)
+              lines = for usage <- usages, do: String.replace(usage, "CODE", "c-" <> usage)
+              lines = for line <- lines, do: String.replace(line, ~r/c-\S+act(\d+).*/, "c\\1")
+              calls(lines |> halves.() |> Enum.at(div(done - 400, 100)) |> Enum.map(line))
+
+            600 ->
+              calls([
+                call("search_skills", %{query: "hushq"}),
+                read.("shop.hush"),
+                read.("shop.hash"),
+                line.("shop.hush"),
+                line.("shop.hash")
+              ])
+
+            605 ->
+              "Done."
+          end
+        end)
+
+      result = run(book, [], model: model)
+      assert {result.status, result.turns} == {:done, 8}
+
+      for {_messages, options} <- asked(),
+          do:
+            assert(
+              for(t <- options[:tools], do: t.name) == ~w(get_skill run_command search_skills)
+            )
+
+      {ran, [search, read, missing, ran_hidden, ran_missing]} =
+        result |> results() |> Enum.drop(400) |> Enum.split(200)
+
+      assert Enum.sort(ran) == Enum.sort(for n <- 1..200, do: ~s(ok\nflags: %{"code" => "c#{n}"}))
+      refute search =~ "hush."
+      # A hidden command is one that does not exist.
+      for {hidden, none} <- [{read, missing}, {ran_hidden, ran_missing}] do
+        assert "error\nunknown skill" <> _ = hidden
+        assert hidden == String.replace(none, "shop.hash", "shop.hush")
+      end
+    end
+
+    test "are few by the budget of the run", %{book: book} do
+      for {tools, few?} <- [
+            {[], false},
+            {[max_tokens: 100_000], false},
+            {[max_tokens: 100], true},
+            {[form: :each, max_tokens: 100], false},
+            {[form: :few], true}
+          ] do
+        run = run(book, ["Done."], tools: tools)
+        names = for tool <- run.transcript.tools, do: tool.name
+        assert {tools, names == ["get_skill", "run_command"]} == {tools, few?}
+      end
+    end
+
     test "a profile that sees nothing has none", %{tmp_dir: folder} do
       book = start(Path.join(folder, "none") |> tap(&File.mkdir_p!/1))
       run(book, ["Done."])
@@ -849,7 +950,8 @@ defmodule Skillbook.Agent.ToolsTest do
           {[tools: [limit: 0]],
            "expected an integer from 1 as the option :limit of the :tools of a run, got: 0"},
           {[tools: [shape: :mcp]],
-           "unknown option :shape for the :tools of a run. The options are :names, :limit"},
+           "unknown option :shape for the :tools of a run. The options are :names, :limit, :form, " <>
+             ":max_tokens"},
           {[chat: [tools: []]],
            "expected no :tools, which the run sets, as the option :chat of a run, " <>
              "got: [tools: []]"}

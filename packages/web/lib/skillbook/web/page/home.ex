@@ -64,7 +64,7 @@ defmodule Skillbook.Web.Page.Home do
     Cache.keep(view.book, {:tokens, View.state(view)}, fn ->
       %{
         prompt: view |> Prompt.parts([]) |> Map.fetch!(:text) |> Prompt.tokens(),
-        tools: view |> Tools.list(run_command: true) |> Tools.tokens()
+        tools: view |> Tools.list(run_command: true, form: :auto) |> Tools.tokens()
       }
     end)
   end
