@@ -263,23 +263,27 @@ defmodule Skillbook.Executor do
   defp run_page(%RoutedCommand{entry: entry} = routed, context, book, options) do
     with :ok <- if(Workflow.workflow?(entry), do: connected(routed, context), else: :ok),
          :ok <- Policy.check(routed, context, permission(book, options)) do
-      started(options)
-
-      cond do
-        Workflow.workflow?(entry) ->
-          Workflow.run(entry, context, Keyword.take(options, [:timeout, :ask, :ask_timeout]))
-
-        # No person reviews the steps of a workflow, so text of low trust is data there.
-        entry.trust == :low and context.workflow != nil ->
-          text(routed, context, :ok, @low_trust_notice)
-
-        # Without a workflow the status says that nothing ran.
-        entry.trust == :low ->
-          text(routed, context, :template, low_trust_steps(entry) <> @low_trust_notice)
-
-        true ->
-          text(routed, context, :template, "")
+      with :ok <- started(entry, options) do
+        page(routed, context, options)
       end
+    end
+  end
+
+  defp page(%RoutedCommand{entry: entry} = routed, context, options) do
+    cond do
+      Workflow.workflow?(entry) ->
+        Workflow.run(entry, context, Keyword.take(options, [:timeout, :ask, :ask_timeout]))
+
+      # No person reviews the steps of a workflow, so text of low trust is data there.
+      entry.trust == :low and context.workflow != nil ->
+        text(routed, context, :ok, @low_trust_notice)
+
+      # Without a workflow the status says that nothing ran.
+      entry.trust == :low ->
+        text(routed, context, :template, low_trust_steps(entry) <> @low_trust_notice)
+
+      true ->
+        text(routed, context, :template, "")
     end
   end
 
@@ -329,10 +333,17 @@ defmodule Skillbook.Executor do
          timeout = context.timeout,
          {:ok, worker} <-
            unless_stopped(context, fn -> start(book, context, module, :execute) end) do
-      started(options)
-      answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
-      leave(book, worker, context, module, if(failed?(answer), do: :failed, else: :answered))
-      answer
+      case started(entry, options) do
+        :ok ->
+          answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
+          leave(book, worker, context, module, if(failed?(answer), do: :failed, else: :answered))
+          answer
+
+        error ->
+          Worker.stop(worker)
+          leave(book, worker, context, module, :unused)
+          error
+      end
     end
   end
 
@@ -432,9 +443,10 @@ defmodule Skillbook.Executor do
   end
 
   # An approved call that was refused before this point has not run, and may run later.
-  defp started(options) do
+  # The journal of a durable run has the call before it runs.
+  defp started(entry, options) do
     if approved = options[:approved], do: :counters.add(approved.started, 1, 1)
-    :ok
+    if begin = options[:begin], do: begin.(entry), else: :ok
   end
 
   defp outside_transaction(%{sql: nil}), do: :ok

@@ -234,7 +234,8 @@ defmodule Skillbook.Part do
   @packages [
     skillbook_vault: [:vaults],
     skillbook_agent:
-      [:agent, :preflight, :conversations, :approvals, :approve, :deny, :carry_out] ++
+      [:agent, :preflight, :conversations, :durable] ++
+        [:approvals, :approve, :deny, :carry_out] ++
         [:scheduler, :schedules, :schedule, :pause_schedule, :resume_schedule, :run_schedule],
     skillbook_accounts: [:connections],
     skillbook_mcp: [:mcp],

@@ -58,7 +58,13 @@ defmodule Skillbook.Reply.Pipeline do
     end
   end
 
-  @doc "Runs commands, one after the other. Takes the options of `run/3` except `:unclosed`."
+  @doc """
+  Runs commands, one after the other. Takes the options of `run/3` except `:unclosed`.
+
+  The `:journal` of a durable run gets the number of a command, its line, and a function that runs
+  it with the options that the journal adds. It returns `{:ran, answer}`, or `{:known, answer}`
+  for a command that ran before.
+  """
   @spec commands(View.t(), [String.t()], keyword()) :: [Result.t()]
   def commands(%View{} = view, lines, options \\ []) do
     check(options, schema())
@@ -82,17 +88,27 @@ defmodule Skillbook.Reply.Pipeline do
 
   defp each(view, lines, options) do
     {on_error, options} = Keyword.pop(options, :on_error, :continue)
+    {journal, options} = Keyword.pop(options, :journal)
 
     {results, _} =
-      Enum.map_reduce(lines, {view, false, %{}}, fn
-        line, {view, true, before} ->
+      lines
+      |> Enum.with_index(1)
+      |> Enum.map_reduce({view, false, %{}}, fn
+        {line, _number}, {view, true, before} ->
           {notify(skipped(own(line)), options), {view, true, before}}
 
-        line, {view, false, before} ->
+        {line, number}, {view, false, before} ->
           line = own(line)
           view = with {:written, view} <- view, do: renew(view)
-          {result, full_text} = command(view, line, &fill(&1, before), options)
-          result = notify(result, options)
+          run = &command(view, line, fn command -> fill(command, before) end, &1 ++ options)
+
+          {result, full_text} =
+            case if(journal, do: journal.(number, line, run), else: {:ran, run.([])}) do
+              # Told when it ran.
+              {:known, known} -> known
+              {:ran, {result, full_text}} -> {notify(result, options), full_text}
+            end
+
           before = Map.put(before, map_size(before) + 1, {result.status, full_text})
           view = if written?(result), do: {:written, view}, else: view
           {result, {view, on_error == :halt and result.status in [:error, :pending], before}}
@@ -307,7 +323,8 @@ defmodule Skillbook.Reply.Pipeline do
       on_result: {"a function of one argument", &is_function(&1, 1)},
       json: {"whether errors are about a JSON object", &is_boolean/1},
       progress: {"a function of three arguments or nil", &(is_nil(&1) or is_function(&1, 3))},
-      workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))}
+      workflow: {"the :workflow of a Skillbook.Context", &(is_nil(&1) or is_map(&1))},
+      journal: {"the :journal of a durable run, or nil", &(is_nil(&1) or is_function(&1, 3))}
     ]
   end
 end

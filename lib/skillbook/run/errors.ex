@@ -18,6 +18,8 @@ defmodule Skillbook.HandlerError do
       * `:stopped` - the book was stopping before the handler ran
       * `:interrupted` - the book stopped while the handler ran, which took longer than the
         book's `:drain`
+      * `:unknown_end` - the call had begun in a durable run that was interrupted; it did not run
+        again
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
@@ -44,7 +46,8 @@ defmodule Skillbook.HandlerError do
             | :database
             | :in_transaction
             | :stopped
-            | :interrupted,
+            | :interrupted
+            | :unknown_end,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -66,6 +69,11 @@ defmodule Skillbook.HandlerError do
 
   def message(%{kind: :interrupted} = error),
     do: "`#{error.name}` was interrupted: the skills are being shut down. #{@partly}"
+
+  def message(%{kind: :unknown_end} = error) do
+    "`#{error.name}` had begun when the run was interrupted, and whether it was done is unknown. " <>
+      "It was not run again: check before you call it again, or tell the user."
+  end
 
   def message(%{kind: :crash} = error),
     do: "`#{error.name}` failed: its handler crashed. #{@partly}"

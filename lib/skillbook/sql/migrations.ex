@@ -55,7 +55,8 @@ defmodule Skillbook.SQL.Migrations do
     {18, "operations on schedules and breakers", Skillbook.SQL.Migrations.V18},
     {19, "tenants", Skillbook.SQL.Migrations.V19},
     {20, "spellings of titles", Skillbook.SQL.Migrations.V20},
-    {21, "ages of rows", Skillbook.SQL.Migrations.V21}
+    {21, "ages of rows", Skillbook.SQL.Migrations.V21},
+    {22, "durable runs", Skillbook.SQL.Migrations.V22}
   ]
 
   @doc """

@@ -27,7 +27,7 @@ defmodule SkillbookTest do
                ":max_result, :breaker, :usage, :keep, " <>
                ":sections, :telemetry_flags, :hooks, :watch, :embedder, " <>
                ":embedder_timeout, :parts, :approvals, :prices, :budget, :agent, " <>
-               ":preflight, :conversations, " <>
+               ":preflight, :conversations, :durable, " <>
                ":scheduler, :schedules"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],

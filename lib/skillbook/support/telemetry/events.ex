@@ -17,7 +17,7 @@ defmodule Skillbook.Telemetry.Events do
   @command [:book, :profile, :tenant, :generation, :skill, :effect]
   @workflow [:book, :profile, :skill]
   @firing [:book, :profile, :skill, :at, :attempt]
-  @agent [:book, :profile, :tenant, :skill, :depth, :provider, :model]
+  @agent [:book, :profile, :tenant, :skill, :depth, :continued, :provider, :model]
   @preflight [:book, :profile, :among]
   @model [:book, :profile, :turn, :provider, :model]
   @breaker [:failures, :system_time]

@@ -32,12 +32,17 @@ defmodule Skillbook.Conversation do
   A conversation that ends by itself is not restarted. One that crashed is, with the `:transcript`
   of its options; pass it as a function that reads the one that `:save` has stored.
 
+  In a book with the option `:durable`, a conversation with an `:id` needs neither. When it starts,
+  on any node, it has the transcript of its last turn, and first goes on with a turn that was
+  interrupted; see `Skillbook.Agent.Runs`. Inputs that waited in its queue are lost.
+
   ## Events
 
   Subscribers receive `{:skillbook_conversation, id, event}`:
 
     * `{:queued, turn, input}` - an input waits for its turn, whose reference is `turn`
-    * `{:started, turn, input}` - its turn begins
+    * `{:started, turn, input}` - its turn begins. For an interrupted turn that goes on, `input` is
+      the `:ref` of its run
     * `{:event, turn, event}` - an event of `Skillbook.Agent`, such as `{:text, text}`
     * `{:ended, turn, outcome}` - the turn is over: what `Skillbook.Agent.run/3` returned, or
       `{:error, reason}` if its process crashed
@@ -49,21 +54,15 @@ defmodule Skillbook.Conversation do
 
   use GenServer, restart: :transient
 
-  alias Skillbook.Agent.State
+  alias Skillbook.Agent.{Journal, Result, Runs, State}
   alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Options
+  alias Skillbook.{Agent, Approval, Book, ConversationError, Model, OptionError, Profile, RunError}
+  alias Skillbook.{StoppedError, Transcript}
 
-  alias Skillbook.{
-    Agent,
-    Approval,
-    ConversationError,
-    Model,
-    OptionError,
-    StoppedError,
-    Transcript
-  }
-
+  # How often a turn that another process runs is looked at, in milliseconds.
+  @look 200
   @max_queue 10
   @idle 900_000
 
@@ -93,7 +92,8 @@ defmodule Skillbook.Conversation do
   ## Options
 
     * `:book` - the name of the book. Required
-    * `:id` (text) - of the conversation, in its events. Defaults to a random one
+    * `:id` (text) - of the conversation, in its events, and for its profile the name of its
+      durable runs. Defaults to a random one
     * `:name` - the name of the process, as of `GenServer.start_link/3`
     * `:profile` - as of `Skillbook.Agent.run/3`. Defaults to `"default"`
     * `:run` (keyword list) - other options of `Skillbook.Agent.run/3` for each turn
@@ -236,8 +236,43 @@ defmodule Skillbook.Conversation do
       idle: options[:idle] || @idle
     }
 
-    {:ok, wait(state)}
+    if options[:id], do: {:ok, wait(state), {:continue, :durable}}, else: {:ok, wait(state)}
   end
+
+  @impl true
+  def handle_continue(:durable, state) do
+    with true <- durable?(state),
+         {run, transcript} <-
+           Runs.of_conversation(Book.fetch!(state.book), state.id, profile_id(state)) do
+      state = %{state | transcript: later(transcript, state.transcript)}
+
+      if run.status in [:running, :interrupted],
+        do:
+          {:noreply, start(state, %{turn: make_ref(), what: {:continue, run.ref}, callers: []})},
+        else: {:noreply, state}
+    else
+      _none -> {:noreply, state}
+    end
+  end
+
+  defp durable?(%{book: book, run: run}), do: Journal.durable?(Book.fetch!(book), run)
+
+  defp profile_id(%{run: run}) do
+    case Keyword.get(run, :profile, "default") do
+      %Profile{id: id} -> id
+      id -> id
+    end
+  end
+
+  # That of `:transcript` is older if its messages are.
+  defp later(nil, given), do: given
+  defp later(stored, nil), do: stored
+
+  defp later(stored, given),
+    do: if(DateTime.compare(last(given), last(stored)) == :gt, do: given, else: stored)
+
+  defp last(%{messages: []}), do: ~U[0000-01-01 00:00:00Z]
+  defp last(%{messages: messages}), do: List.last(messages).at
 
   @impl true
   def handle_call({:say, input}, _from, state), do: add(state, {:input, input}, [], nil)
@@ -250,6 +285,8 @@ defmodule Skillbook.Conversation do
     do: {:reply, :ok, %{state | stopped: true}}
 
   def handle_call(:stop, _from, %{current: current} = state) do
+    # Before its process ends, since the book would continue it.
+    if durable?(state), do: Runs.stop_conversation(state.book, state.id, profile_id(state))
     Task.shutdown(current.task, :brutal_kill)
     tell(state, {:stopped, current.turn})
     error = {:error, %ConversationError{kind: :stopped, id: state.id}}
@@ -348,6 +385,7 @@ defmodule Skillbook.Conversation do
   end
 
   defp input({:input, input}), do: input
+  defp input({:continue, ref}), do: ref
   defp input({_how, ref, _options}), do: ref
 
   defp next(%{current: nil, stopped: false} = state) do
@@ -371,6 +409,7 @@ defmodule Skillbook.Conversation do
     end
 
     options = Keyword.merge(run, on_event: on_event, transcript: transcript)
+    options = Keyword.put(options, :conversation, state.id)
     current = %{turn: turn, task: nil, callers: item.callers}
 
     case begin(book, fn ->
@@ -395,11 +434,43 @@ defmodule Skillbook.Conversation do
 
   defp work(book, {:input, input}, options), do: Agent.run(book, input, options)
 
+  # Another process may be at it: the task of a conversation that has crashed, or the book.
+  defp work(book, {:continue, ref}, options) do
+    own = Keyword.drop(options, [:profile, :transcript, :durable, :conversation])
+
+    case Runs.continue(book, ref, own) do
+      {:error, %RunError{kind: :running}} ->
+        Process.sleep(@look)
+        work(book, {:continue, ref}, options)
+
+      {:error, %RunError{kind: :ended} = error} ->
+        ended_elsewhere(Book.fetch!(book), options, error)
+
+      outcome ->
+        outcome
+    end
+  end
+
   defp work(book, {:approve, ref, decision}, options),
     do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
 
   defp work(book, {:deny, ref, decision}, options),
     do: Skillbook.deny(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
+
+  # Its events went to another process.
+  defp ended_elsewhere(book, options, error) do
+    id = profile_id(%{run: options})
+
+    with {%{text: text} = run, %Transcript{} = transcript} when text != nil <-
+           Runs.of_conversation(book, options[:conversation], id) do
+      usage = %{prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cache_write_tokens: 0}
+      usage = Map.put(usage, :estimated, true)
+      fields = Map.take(run, [:status, :text, :turns])
+      {:ok, struct!(Result, Map.merge(fields, %{transcript: transcript, usage: usage}))}
+    else
+      _stopped -> {:error, error}
+    end
+  end
 
   defp ended(%{current: current} = state, outcome, reply) do
     tell(state, {:ended, current.turn, outcome})

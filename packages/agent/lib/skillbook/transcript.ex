@@ -237,14 +237,21 @@ defmodule Skillbook.Transcript do
   of the versions 1, which had no tool calls, and 2, which had no run, is read too.
   """
   @spec from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
-  def from_json(json) when is_binary(json) do
+  def from_json(json) when is_binary(json), do: from_json(json, [])
+
+  @doc false
+  # The same for a conversation whose last reply may have calls without results.
+  @spec open_from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
+  def open_from_json(json) when is_binary(json), do: from_json(json, :open)
+
+  defp from_json(json, calls) do
     with {:ok, value} <- decode(json),
          {:ok, version} <- version(value),
          {:ok, fields} <-
            object(Map.merge(@new, value), "",
              version: &whole/2,
              profile: &text/2,
-             messages: &messages(&1, &2, version),
+             messages: &messages(&1, &2, version, calls),
              left_out: &activations/2,
              run: &text_or_nil/2,
              seen: &seen/2
@@ -261,10 +268,10 @@ defmodule Skillbook.Transcript do
   defp version(%{"version" => other}), do: wrong("version", "1, 2 or #{@version}", show(other))
   defp version(_), do: wrong("", "an object with the field `version`", "none")
 
-  defp messages(value, path, version) do
+  defp messages(value, path, version, calls) do
     with {:ok, messages} <- list(value, path, &message(upgrade(&1, version), &2)),
          nil <- messages |> Enum.drop(1) |> Enum.find_index(&(&1.kind == :prompt)),
-         :ok <- answered(messages, [], path, 0) do
+         :ok <- answered(closed(messages, calls), [], path, 0) do
       {:ok, messages}
     else
       {:error, _} = error ->
@@ -277,6 +284,15 @@ defmodule Skillbook.Transcript do
 
   defp upgrade(%{} = message, 1), do: Map.merge(@new_fields, message)
   defp upgrade(message, _version), do: message
+
+  defp closed(messages, []), do: messages
+
+  defp closed(messages, :open) do
+    case List.last(messages) do
+      %{kind: :reply} -> Enum.drop(messages, -1)
+      _other -> messages
+    end
+  end
 
   # No model accepts a call without its result, or a result without its call.
   defp answered([%{kind: :result, call: call} | rest], [call | calls], path, place),

@@ -27,12 +27,13 @@ defmodule Skillbook.Agent.Budget do
   @cache_write 7
   @cost 8
   @unpriced 9
+  @counters 9
 
   @doc "A budget whose `max_time`, in milliseconds, starts now."
   @spec new(pos_integer(), pos_integer(), keyword(), t() | nil) :: t()
   def new(max_turns, max_time, limits, parent) do
     %__MODULE__{
-      used: :atomics.new(9, []),
+      used: :atomics.new(@counters, []),
       max_turns: max_turns,
       deadline: now() + max_time,
       max_tokens: limits[:max_tokens],
@@ -92,6 +93,20 @@ defmodule Skillbook.Agent.Budget do
   @doc "What the calls have cost; `nil` if the price of one is unknown."
   @spec cost(t()) :: float() | nil
   def cost(budget), do: if(get(budget, @unpriced) == 0, do: Prices.amount(get(budget, @cost)))
+
+  @doc "Its counts, and the milliseconds that it has taken of `max_time`, for a journal."
+  @spec counters(t(), pos_integer()) :: [non_neg_integer()]
+  def counters(budget, max_time),
+    do: [max_time - max(budget.deadline - now(), 0) | Enum.map(1..@counters, &get(budget, &1))]
+
+  @doc "The budget of a run that goes on with these counts."
+  @spec restore(t(), [non_neg_integer()]) :: t()
+  def restore(budget, [taken | counts]) do
+    for {count, counter} <- Enum.with_index(Enum.take(counts, @counters), 1),
+        do: :atomics.put(budget.used, counter, count)
+
+    %{budget | deadline: budget.deadline - taken}
+  end
 
   @doc "The number of the next agent that the run dispatches, from 1."
   @spec next_agent(t()) :: pos_integer()

@@ -5,7 +5,7 @@ defmodule Skillbook.Agent.Calls do
   # Calls run in order. Those that follow each other and only read run at the same time, within
   # the limits of the book; any other call waits for those before it.
 
-  alias Skillbook.Agent.{Commands, SkillsRead, State}
+  alias Skillbook.Agent.{Commands, Journal, SkillsRead, State}
   alias Skillbook.Model.Content
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.Hidden
@@ -98,10 +98,12 @@ defmodule Skillbook.Agent.Calls do
   @spec run(State.t(), [t()], atom(), [Result.t()]) :: [Result.t()]
   def run(state, calls, finish_reason, before) do
     last = length(calls)
+    # In the journal, the calls follow the commands of the text.
+    offset = length(before)
 
     steps =
       for {call, number} <- Enum.with_index(calls, 1),
-          do: {call, refusal(finish_reason, number, last)}
+          do: {call, refusal(finish_reason, number, last), offset + number}
 
     run_next(steps, Pipeline.view_after(state.view, before), state, halted?(state, before))
   end
@@ -118,7 +120,7 @@ defmodule Skillbook.Agent.Calls do
 
   defp run_next([], _view, _state, _halted), do: []
 
-  defp run_next([{call, _refusal} | rest], view, state, true) do
+  defp run_next([{call, _refusal, _number} | rest], view, state, true) do
     result = Pipeline.skipped(line(view, call))
     State.emit(state, {:result, result})
     [result | run_next(rest, view, state, true)]
@@ -158,8 +160,8 @@ defmodule Skillbook.Agent.Calls do
   end
 
   # Routed with the view of its batch, since a call before it may have written its skill.
-  defp prepare({{call, written} = id, refusal}, view) do
-    step = %{call: id, name: nil, reads: true, max_running: :infinity}
+  defp prepare({{call, written} = id, refusal, number}, view) do
+    step = %{call: id, number: number, name: nil, reads: true, max_running: :infinity}
 
     with nil <- refusal,
          {:ok, line, json?} <- Tools.line(view, tool_call(call, written)) do
@@ -185,7 +187,8 @@ defmodule Skillbook.Agent.Calls do
   defp refused(:too_many), do: %ToolCallError{kind: :too_many, most: @max_calls}
   defp refused(kind), do: %ToolCallError{kind: kind}
 
-  defp run_batch([step], view, state), do: [step |> run_step(view, options(state)) |> emit(state)]
+  defp run_batch([step], view, state),
+    do: [step |> run_step(view, options(state)) |> emit(step, state)]
 
   defp run_batch(batch, view, state) do
     options = options(state)
@@ -195,14 +198,16 @@ defmodule Skillbook.Agent.Calls do
       max_concurrency: length(batch),
       timeout: :infinity
     )
-    |> Enum.map(fn {:ok, result} -> emit(result, state) end)
+    |> Enum.zip_with(batch, fn {:ok, result}, step -> emit(result, step, state) end)
   end
 
-  defp options(state),
-    do: state |> Commands.options() |> Keyword.drop([:on_result, :on_error, :unclosed])
+  defp options(state) do
+    options = state |> Commands.options() |> Keyword.drop([:on_result, :on_error, :unclosed])
+    [journal: Journal.calls(state, 0)] ++ options
+  end
 
-  defp emit(result, state) do
-    State.emit(state, {:result, result})
+  defp emit(result, step, state) do
+    unless Journal.known?(state, step.number), do: State.emit(state, {:result, result})
     result
   end
 
@@ -211,8 +216,10 @@ defmodule Skillbook.Agent.Calls do
     %{result | content: Hidden.visible(result.content), command: line(view, call), duration: 0}
   end
 
-  defp run_step(%{call: {:run, line, json?}}, view, options) do
-    [result] = Pipeline.commands(view, [line], [{:json, json?} | options])
+  defp run_step(%{call: {:run, line, json?}, number: number}, view, options) do
+    {journal, options} = Keyword.pop(options, :journal)
+    journal = journal && fn 1, line, run -> journal.(number, line, run) end
+    [result] = Pipeline.commands(view, [line], [journal: journal, json: json?] ++ options)
     result
   end
 

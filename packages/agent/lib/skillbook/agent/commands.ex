@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Commands do
   # Runs the commands in the text of a reply and adds their report to the conversation. Counts
   # repetitions, and gives handlers the options for agents that they dispatch.
 
-  alias Skillbook.Agent.{Budget, Prices, SkillsRead, State}
+  alias Skillbook.Agent.{Budget, Journal, Prices, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Entry, Extractor, Report, Result}
 
@@ -18,7 +18,7 @@ defmodule Skillbook.Agent.Commands do
   a block (`unclosed: :run`).
   """
   def run(state, text, complete?) do
-    options = options(state)
+    options = [journal: Journal.calls(state, 0)] ++ options(state)
     options = if complete?, do: options, else: Keyword.delete(options, :unclosed)
     report = Pipeline.run(state.view, text, options)
     if report.incomplete != [], do: State.emit(state, {:incomplete, report.incomplete})

@@ -52,6 +52,8 @@ defmodule Skillbook.AgentError do
       * a `Skillbook.ProfileError`, if the application had no profile for the next turn
       * a `Skillbook.StoppedError`, if the book stops or has stopped
       * a `Skillbook.SQL.Error`, if the book's database has ended
+      * a `Skillbook.RunError`, if a durable run was stopped, continued elsewhere, or became too
+        large for its journal
     * `:result` - the `Skillbook.Agent.Result` up to the failure. Its `:transcript` has all turns
       before it and can be continued
 
@@ -72,7 +74,8 @@ defmodule Skillbook.AgentError do
             Skillbook.ModelError.t()
             | Skillbook.ProfileError.t()
             | Skillbook.StoppedError.t()
-            | Skillbook.SQL.Error.t(),
+            | Skillbook.SQL.Error.t()
+            | Skillbook.RunError.t(),
           result: Skillbook.Agent.Result.t()
         }
 
@@ -82,6 +85,91 @@ defmodule Skillbook.AgentError do
   @impl true
   def message(%{error: error, result: result}),
     do: "the run ended in turn #{result.turns}: #{Exception.message(error)}"
+end
+
+defmodule Skillbook.RunError do
+  @moduledoc """
+  Why a durable run of an agent cannot go on.
+
+  ## Fields
+
+    * `:kind` - the cause:
+      * `:off` - the book has no option `:durable`
+      * `:unknown` - there is no such run
+      * `:running` - another process or node runs it
+      * `:ended` - it has ended, with the `:status`
+      * `:lost` - it was stopped, or another process or node continues it
+      * `:too_large` - its conversation is too large for the journal
+      * `:model` - there is no model to continue it with
+      * `:profile` - its `:profile` is gone
+      * `:unreadable` - its journal cannot be read
+      * `:attempts` - it was continued as often as may be, `:max`
+    * `:ref` - that of the run
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.RunError{kind: :ended, ref: "r1", status: :done})
+      "the run r1 has ended already (done)"
+  """
+
+  @type t :: %__MODULE__{
+          kind:
+            :off
+            | :unknown
+            | :running
+            | :ended
+            | :lost
+            | :too_large
+            | :model
+            | :profile
+            | :unreadable
+            | :attempts,
+          ref: String.t() | nil,
+          status: atom(),
+          profile: String.t() | nil,
+          max: pos_integer() | nil
+        }
+
+  alias Skillbook.Support.Count
+
+  @enforce_keys [:kind, :ref]
+  defexception [:kind, :ref, :status, :profile, :max]
+
+  @impl true
+  def message(%{kind: :off}),
+    do: "the book keeps no durable runs; give it the options store: … and durable: true"
+
+  def message(%{kind: :unknown, ref: ref}), do: "no durable run has the ref #{inspect(ref)}"
+  def message(%{kind: :running, ref: ref}), do: "the run #{ref} is running now"
+
+  def message(%{kind: :ended, ref: ref, status: status}),
+    do: "the run #{ref} has ended already (#{status})"
+
+  def message(%{kind: :lost, ref: ref}),
+    do: "the run #{ref} was stopped, or is continued by another process; it does not go on here"
+
+  def message(%{kind: :too_large, ref: ref}) do
+    "the conversation of the run #{ref} is too large for its journal; give the run a " <>
+      ":max_context, or durable: false"
+  end
+
+  def message(%{kind: :model, ref: ref}) do
+    "the run #{ref} needs a model; give the book agent: [model: …], or the option :model here"
+  end
+
+  def message(%{kind: :profile, ref: ref, profile: profile}),
+    do:
+      "the run #{ref} was not continued: its profile #{inspect(profile)} does not exist any more"
+
+  def message(%{kind: :unreadable, ref: ref}) do
+    "the run #{ref} was not continued: its journal cannot be read by this release; continue it " <>
+      "with the release that wrote it, or stop it"
+  end
+
+  def message(%{kind: :attempts, ref: ref, max: max}) do
+    "the run #{ref} was given up: it was continued #{Count.text(max, "time")}, and each time its " <>
+      "process or node ended before it did"
+  end
 end
 
 defmodule Skillbook.ConversationError do

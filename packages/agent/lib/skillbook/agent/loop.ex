@@ -4,7 +4,7 @@ defmodule Skillbook.Agent.Loop do
   # commands and calls of its reply, and decides whether there is another turn.
 
   alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation, DailyLimits}
-  alias Skillbook.Agent.{ModelCall, Output, Preloading, Prices, Result, Settings, State}
+  alias Skillbook.Agent.{Journal, ModelCall, Output, Preloading, Prices, Result, Settings, State}
   alias Skillbook.Book.Profiles
   alias Skillbook.Model.Content
   alias Skillbook.Reply.Pipeline
@@ -54,6 +54,7 @@ defmodule Skillbook.Agent.Loop do
   """
   def run(view, profile, input, options) do
     state = %{start(view, options) | profile: profile}
+    state = %{state | journal: Journal.new(state, profile, options)}
 
     case before_turn(Hook.of(view), state, input) do
       {:refuse, text} -> span(state, "", &refused(&1, text))
@@ -83,7 +84,18 @@ defmodule Skillbook.Agent.Loop do
     |> Conversation.resume(input)
     |> State.add_message(:input, input)
     |> add_instruction()
-    |> guarded(&(&1 |> Preloading.load() |> turn()))
+    |> guarded(fn state ->
+      open = &Journal.open(&1, :input, Content.text(input))
+      journalled(state, open, &(&1 |> Preloading.load() |> turn()))
+    end)
+  end
+
+  # A run without its journal could not be continued without harm.
+  defp journalled(state, write, fun) do
+    case write.(state) do
+      {:ok, state} -> fun.(state)
+      {:error, error} -> finish(state, :error, error)
+    end
   end
 
   defp add_instruction(%{output: nil} = state), do: state
@@ -100,6 +112,7 @@ defmodule Skillbook.Agent.Loop do
   """
   def resume(view, id, ref, result, options) do
     state = %{start(view, options) | id: id}
+    state = %{state | journal: Journal.new(state, view.profile, options)}
     state = put_in(state.transcript.run, id)
 
     span(state, "", fn state ->
@@ -110,8 +123,42 @@ defmodule Skillbook.Agent.Loop do
         %Report{results: [result]},
         "The result of the call that waited for #{ref}:\n\n"
       )
-      |> next()
+      |> guarded(fn state ->
+        journalled(state, &Journal.open(&1, :turn, result.command || ""), &next/1)
+      end)
     end)
+  end
+
+  @doc """
+  Goes on with a durable run from its journal: prepares its conversation, and handles the last
+  answer of the model once more.
+  """
+  def continue(view, profile, journal, stored, options) do
+    state = start(view, options)
+    state = %{state | id: journal.values.run, profile: profile}
+    {state, stage} = Journal.restore(state, journal, stored)
+
+    span(state, "", fn state -> guarded(state, &go_on(&1, stage)) end)
+  end
+
+  defp go_on(state, :input),
+    do: state |> Conversation.resume("") |> Preloading.load() |> turn()
+
+  defp go_on(state, :turn), do: state |> Conversation.resume("") |> next()
+
+  defp go_on(state, {:reply, %{message: message} = reply}) do
+    state = Conversation.resume(state, "")
+    state = if message, do: State.restore_message(state, message), else: state
+    text = if message, do: message.content, else: ""
+
+    case reply do
+      %{broken: kind, reason: reason} ->
+        handle_break(state, %ModelError{kind: kind, reason: reason, text: text})
+
+      %{finish_reason: reason, names: names} ->
+        calls = if message, do: Enum.zip(message.tool_calls, names), else: []
+        handle_reply(state, %{text: text, finish_reason: reason}, calls)
+    end
   end
 
   @doc "`context.agent` for a command outside of a turn, from the options of `run/4`."
@@ -158,7 +205,12 @@ defmodule Skillbook.Agent.Loop do
 
     Telemetry.span([:skillbook, :agent], metadata, fn ->
       record = Conversations.start(state.book, run, state.clock)
-      result = state |> State.recorded(record) |> fun.() |> after_turn(state)
+
+      result =
+        Journal.run(state.journal, fn ->
+          state |> State.recorded(record) |> fun.() |> after_turn(state)
+        end)
+
       Conversations.finish(record, result)
       # Calls of the conversation that still wait go on from here.
       Approval.SuspendedRun.renew(state.book, result.transcript)
@@ -251,7 +303,11 @@ defmodule Skillbook.Agent.Loop do
 
         %{state | halved: false}
         |> ModelCall.add_reply(answer, Enum.map(calls, &elem(&1, 0)), messages)
-        |> guarded(&handle_reply(&1, answer, calls))
+        |> guarded(fn state ->
+          reply = %{finish_reason: answer.finish_reason, names: Enum.map(calls, &elem(&1, 1))}
+          reply = Map.put(reply, :added, calls != [] or String.trim(answer.text) != "")
+          journalled(state, &Journal.reply(&1, reply), &handle_reply(&1, answer, calls))
+        end)
 
       {:refused, text} ->
         refused(state, text)
@@ -265,7 +321,11 @@ defmodule Skillbook.Agent.Loop do
       {:error, error} ->
         state
         |> ModelCall.add_reply(%{text: error.text, usage: nil, opaque: nil}, [], messages)
-        |> guarded(&handle_break(&1, error))
+        |> guarded(fn state ->
+          reply = %{broken: error.kind, reason: to_string(error.reason)}
+          reply = Map.put(reply, :added, String.trim(error.text) != "")
+          journalled(state, &Journal.reply(&1, reply), &handle_break(&1, error))
+        end)
     end
   end
 

@@ -57,6 +57,8 @@ defmodule Skillbook.Agent.NonInteractive do
     end
 
     own = [prompt: [sections: @sections], preflight: false, sections: [], on_event: collect]
+    # What runs it, a command or a firing, has its own record.
+    own = [durable: false] ++ own
     options = Keyword.merge(options, own)
 
     result =

@@ -4,7 +4,7 @@ defmodule Skillbook.Agent.Part do
 
   use Skillbook.Part
 
-  alias Skillbook.Agent.{Prices, Prose, Settings}
+  alias Skillbook.Agent.{Prices, Prose, Runs, Settings}
   alias Skillbook.Approval.Decision
   alias Skillbook.Model.JSONSchema
   alias Skillbook.{Approval, Book, Entry, OptionError, Preflight, Source}
@@ -14,6 +14,7 @@ defmodule Skillbook.Agent.Part do
   @approvals [expire: 604_800, keep: 90, max_waiting: 100, lease: 60_000]
   # Those of stored conversations, which are off by default.
   @conversations [keep: 30, max: 200]
+  @durable [keep: 7, lease: 60_000, max_continued: 3, max_running: 5, continue: true]
 
   @impl true
   def options do
@@ -25,7 +26,8 @@ defmodule Skillbook.Agent.Part do
       budget: {"a keyword list", &Keyword.keyword?/1},
       agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       preflight: {"a keyword list, false or nil", &(&1 in [nil, false] or Keyword.keyword?(&1))},
-      conversations: {"[keep: days, max: number] or false", &conversations?/1}
+      conversations: {"[keep: days, max: number] or false", &conversations?/1},
+      durable: {"a boolean or a keyword list", &(is_boolean(&1) or Keyword.keyword?(&1))}
     ]
   end
 
@@ -36,6 +38,7 @@ defmodule Skillbook.Agent.Part do
     with :ok <- Options.validate(approvals, "a book's :approvals", approvals()),
          {:ok, agent} <- Settings.read_book(options[:agent]),
          {:ok, budget} <- budget(options[:budget], options),
+         {:ok, durable} <- durable(options[:durable], options[:store]),
          :ok <- Preflight.Settings.validate(options[:preflight], "a book's :preflight") do
       conversations = options[:conversations] || false
 
@@ -46,7 +49,8 @@ defmodule Skillbook.Agent.Part do
          budget: budget,
          preflight: options[:preflight],
          approvals: Keyword.merge(@approvals, approvals),
-         conversations: conversations && Keyword.merge(@conversations, conversations)
+         conversations: conversations && Keyword.merge(@conversations, conversations),
+         durable: durable
        )}
     end
   end
@@ -68,6 +72,28 @@ defmodule Skillbook.Agent.Part do
     end
   end
 
+  defp durable(no, _store) when no in [nil, false], do: {:ok, false}
+
+  defp durable(durable, nil) do
+    problem = {:invalid, "false for a book without a :store,", durable}
+    {:error, %OptionError{subject: "a book", option: :durable, problem: problem}}
+  end
+
+  defp durable(true, _store), do: {:ok, @durable}
+
+  defp durable(options, _store) do
+    schema = [
+      keep: {"a number of days from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_continued: {"a whole number from 1", &Options.positive?/1},
+      max_running: {"a whole number from 1", &Options.positive?/1},
+      continue: {"a boolean", &is_boolean/1}
+    ]
+
+    with :ok <- Options.validate(options, "a book's :durable", schema),
+         do: {:ok, Keyword.merge(@durable, options)}
+  end
+
   defp approvals do
     [
       expire: {"a number of seconds from 1", &Options.positive?/1},
@@ -84,12 +110,17 @@ defmodule Skillbook.Agent.Part do
       Enum.all?(options, fn {key, value} -> key in [:keep, :max] and Options.positive?(value) end)
   end
 
-  # Conversations may be left of a time when the book stored them.
   @impl true
-  def ages(%{of_parts: %{approvals: approvals, conversations: conversations}}) do
+  def children(%{of_parts: %{durable: false}}), do: []
+  def children(book), do: [{Runs.Server, book}]
+
+  # Conversations and runs may be left of a time when the book stored them.
+  @impl true
+  def ages(%{of_parts: %{approvals: approvals, conversations: conversations, durable: durable}}) do
     [
       {:approvals, approvals[:keep], &Approval.Table.prune/3},
-      {:conversations, (conversations || @conversations)[:keep], &Conversations.prune/3}
+      {:conversations, (conversations || @conversations)[:keep], &Conversations.prune/3},
+      {:agent_runs, (durable || @durable)[:keep], &Runs.Table.prune/3}
     ]
   end
 

@@ -39,6 +39,10 @@ defmodule Skillbook.Agent.Settings do
     if options[:parent], do: options, else: Keyword.merge(agent || [], options)
   end
 
+  @doc "The options of a run as keyword lists."
+  @spec options(Skillbook.options()) :: keyword()
+  def options(options), do: Options.keywords(options, @nested)
+
   @doc "The options of the run's commands: `:commands`, and those that are options of a run too."
   @spec commands(keyword()) :: keyword()
   def commands(options) do
@@ -165,6 +169,8 @@ defmodule Skillbook.Agent.Settings do
       depth: from_zero,
       max_depth: from_zero,
       skill: {"the name of a skill or nil", &(is_nil(&1) or Options.text?(&1))},
+      durable: {"a boolean or nil", &(is_nil(&1) or is_boolean(&1))},
+      conversation: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       output: {"a JSON schema, a module of Skillbook.Skill or nil", &(is_map(&1) or is_atom(&1))},
       parent:
         {"the :parent of context.agent.options, or nil", &(is_nil(&1) or is_struct(&1, Budget))},

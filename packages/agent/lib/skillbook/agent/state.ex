@@ -32,6 +32,9 @@ defmodule Skillbook.Agent.State do
     :sections,
     :commands,
     :budget,
+    :max_time,
+    # Of a durable run, or `nil`.
+    :journal,
     # The form of the answer, and whether the model was told that an answer does not have it.
     :output,
     # Those of the book, its daily limits, and the skill that runs the agent, for costs.
@@ -99,6 +102,7 @@ defmodule Skillbook.Agent.State do
       preflight: options[:preflight],
       sections: sections(view, options[:sections]),
       commands: Settings.commands(options),
+      max_time: max_time,
       budget: Budget.new(max_turns, max_time, options, options[:parent]),
       prices: part(view, :prices) || %{},
       limits: part(view, :budget) || [],
@@ -172,6 +176,11 @@ defmodule Skillbook.Agent.State do
     %{state | transcript: Transcript.add(state.transcript, message), shown: shown}
   end
 
+  @doc "Puts a message of a journal back, which was told before."
+  @spec restore_message(t(), Message.t()) :: t()
+  def restore_message(state, message),
+    do: %{state | transcript: Transcript.add(state.transcript, message)}
+
   @max_shown 100
 
   @doc "The origins of the texts from outside in a conversation, the last one first."
@@ -233,7 +242,12 @@ defmodule Skillbook.Agent.State do
       |> Map.put(:depth, state.depth)
       |> Map.put(:tenant, Profile.home(state.view.profile))
       |> Map.put(:skill, state.skill)
+      |> Map.put(:continued, continued(state.journal))
       |> Map.merge(Model.describe(state.model))
+
+  # How often a durable run was continued.
+  defp continued(%{values: %{continued: count}}), do: max(count, 0)
+  defp continued(_new), do: 0
 
   @doc "Metadata of telemetry events."
   def metadata(state), do: %{book: state.book, profile: state.view.profile.id}

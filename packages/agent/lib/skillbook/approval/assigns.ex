@@ -12,13 +12,13 @@ defmodule Skillbook.Approval.Assigns do
   @max_bytes 100_000
 
   @doc "Encodes assigns, or describes the first value that cannot be stored."
-  @spec encode(map()) :: {:ok, String.t()} | {:error, String.t()}
-  def encode(assigns) do
+  @spec encode(map(), pos_integer()) :: {:ok, String.t()} | {:error, String.t()}
+  def encode(assigns, max \\ @max_bytes) do
     json = JSON.encode(value(assigns, []))
 
-    if byte_size(json) <= @max_bytes,
+    if byte_size(json) <= max,
       do: {:ok, json},
-      else: {:error, "expected assigns of at most #{@max_bytes} bytes, got #{byte_size(json)}"}
+      else: {:error, "expected assigns of at most #{max} bytes, got #{byte_size(json)}"}
   catch
     {__MODULE__, path, value} ->
       place = path |> Enum.reverse() |> Enum.map_join(".", &to_string/1)

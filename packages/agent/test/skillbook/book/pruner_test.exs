@@ -168,6 +168,32 @@ defmodule Skillbook.Book.PrunerTest do
     {"conversation_parts", "run, content", stay}
   end
 
+  defp agent_runs(sql) do
+    rows =
+      for number <- 1..@rows do
+        status = Enum.random(~w(running done failed))
+        lease = Enum.random([0, DateTime.to_unix(@now, :millisecond)])
+        at = text(random(7))
+        ["R-#{number}", "r", "ann", "", "t", "{}", "{}", "{}", status, 1, 0, lease, at]
+      end
+
+    insert(
+      sql,
+      "agent_runs",
+      "ref, run, profile, tenant, title, rights, assigns, options, status, turns, continued, " <>
+        "lease_until, started_at",
+      rows
+    )
+
+    # Those whose node is gone are old too.
+    stay =
+      for [ref, _, _, _, _, _, _, _, status, _, _, lease, at] <- rows,
+          at >= text(days_ago(7)) or (status == "running" and lease > 0),
+          do: [ref]
+
+    {"agent_runs", "ref", stay}
+  end
+
   # By day, since old hours are combined.
   defp usage(sql) do
     rows =
@@ -276,7 +302,7 @@ defmodule Skillbook.Book.PrunerTest do
     {"entry_versions", "entry_id, version", stay}
   end
 
-  @fill [:runs, :firings, :approvals, :conversations, :usage, :versions]
+  @fill [:runs, :firings, :approvals, :conversations, :agent_runs, :usage, :versions]
 
   defp fill(sql) do
     for fill <- @fill do
@@ -286,6 +312,7 @@ defmodule Skillbook.Book.PrunerTest do
           :firings -> firings(sql)
           :approvals -> approvals(sql)
           :conversations -> conversations(sql)
+          :agent_runs -> agent_runs(sql)
           :usage -> usage(sql)
           :versions -> versions(sql)
         end
@@ -353,8 +380,8 @@ defmodule Skillbook.Book.PrunerTest do
   end
 
   defp count(sql) do
-    tables =
-      ~w(runs firings approvals conversations conversation_parts usage entries entry_versions)
+    tables = ~w(runs firings approvals conversations conversation_parts agent_runs usage entries
+         entry_versions)
 
     tables |> Enum.map(&hd(hd(all(sql, &1, "count(*)")))) |> Enum.sum()
   end
@@ -363,6 +390,7 @@ defmodule Skillbook.Book.PrunerTest do
     {book, sql} = start(context, keep: [versions: :infinity, runs: 10, deleted: :infinity])
 
     assert Enum.sort(for {name, _, _} <- Pruner.rules(book), do: name) == [
+             :agent_runs,
              :approvals,
              :conversations,
              :firings,

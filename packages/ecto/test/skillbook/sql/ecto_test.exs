@@ -274,7 +274,8 @@ defmodule Skillbook.SQL.EctoTest do
                  "14 (connections), 15 (tokens and sessions of the web), " <>
                  "16 (conversations of agents), 17 (approvals of MCP servers), " <>
                  "18 (operations on schedules and breakers), 19 (tenants), " <>
-                 "20 (spellings of titles), 21 (ages of rows); " <>
+                 "20 (spellings of titles), 21 (ages of rows), " <>
+                 "22 (durable runs); " <>
                  "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>

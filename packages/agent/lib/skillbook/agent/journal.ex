@@ -1,0 +1,383 @@
+defmodule Skillbook.Agent.Journal do
+  @moduledoc false
+  # The journal of a durable run, with which another process or node continues it.
+  #
+  # It has the conversation as a call that waits for an approval has it, and the counters of the
+  # run: stored with the input, and again with each answer of the model, before any of its commands
+  # runs. Each command has a row, stored before its handler begins and again with its result. So a
+  # run that is continued handles the last answer once more: it takes the results that are known,
+  # does not run again what had begun, and runs the rest.
+  #
+  # A run without a journal has `nil` for it.
+
+  alias Skillbook.Agent.{Budget, Runs, Settings, State}
+  alias Skillbook.Agent.Runs.{Server, Table}
+  alias Skillbook.Approval
+  alias Skillbook.Approval.{Assigns, Rights}
+
+  alias Skillbook.{
+    Book,
+    Entry,
+    HandlerError,
+    OptionError,
+    Profile,
+    Result,
+    RunError,
+    SQL,
+    StoppedError,
+    Transcript,
+    Workflow
+  }
+
+  @enforce_keys [:sql, :book, :ref, :values]
+  defstruct [:sql, :book, :ref, :values, :holder, known: %{}]
+
+  @type t :: %__MODULE__{
+          sql: SQL.t(),
+          book: Book.t(),
+          ref: String.t(),
+          # The columns that stay the same.
+          values: map(),
+          holder: String.t() | nil,
+          # The calls of the answer that is handled once more, by their numbers.
+          known: %{pos_integer() => map()}
+        }
+
+  # Options of a run that are stored, and those of its commands.
+  @options ~w(system protocol max_turns max_time max_tokens max_cost max_repeats max_context
+              max_depth skill output)a
+  @commands ~w(by on_error timeout max_result unclosed)a
+  # Bytes of a state, which has the text of an answer.
+  @max_state 1024 * 1024
+  @max_title 200
+  # How often a row is stored again if the database fails.
+  @attempts 5
+
+  @doc """
+  The journal of a new run, or `nil`. `profile` is the one of the run, or its id.
+
+  Raises an `OptionError` for a run that could not be continued.
+  """
+  @spec new(State.t(), Profile.t() | String.t(), keyword()) :: t() | nil
+  def new(state, profile, options) do
+    book = state.book && Book.find(state.book)
+
+    cond do
+      not durable?(book, options) -> nil
+      book == nil or book.of_parts.durable == false -> invalid("nil for a book without :durable")
+      SQL.in_transaction?(Book.sql(book)) -> invalid("false inside of a transaction")
+      true -> new(book, state, profile, options)
+    end
+  end
+
+  @doc "Whether a run with these options is durable in a book."
+  @spec durable?(Book.t() | nil, keyword()) :: boolean()
+  def durable?(book, options) do
+    case options[:durable] do
+      nil -> options[:parent] == nil and book != nil and book.of_parts.durable != false
+      durable -> durable
+    end
+  end
+
+  defp new(book, state, profile, options) do
+    commands = Settings.commands(options)
+
+    with {:rights, {:ok, rights}} <- {:rights, Rights.encode(book, state.view.profile)},
+         {:ok, assigns} <- Assigns.encode(Map.new(commands[:assigns] || %{})),
+         {:ok, stored} <- stored(options, commands, is_binary(profile)) do
+      values = %{
+        ref: random(),
+        run: state.id,
+        conversation: options[:conversation],
+        profile: state.view.profile.id,
+        tenant: Profile.home(state.view.profile),
+        rights: rights,
+        assigns: assigns,
+        options: stored
+      }
+
+      %__MODULE__{sql: Book.sql(book), book: book, ref: values.ref, values: values}
+    else
+      {:rights, _unknown} ->
+        invalid("false for a profile that is not one of the book's")
+
+      {:error, expected} ->
+        invalid("false for options that cannot be stored (#{expected})")
+    end
+  end
+
+  defp stored(options, commands, by_id?) do
+    options = options |> Keyword.take(@options) |> Map.new()
+    commands = commands |> Keyword.take(@commands) |> Map.new()
+    Assigns.encode(%{options: options, commands: commands, by_id: by_id?})
+  end
+
+  @spec invalid(String.t()) :: no_return()
+  defp invalid(expected) do
+    problem = {:invalid, expected <> ",", true}
+    raise %OptionError{subject: "a run", option: :durable, problem: problem}
+  end
+
+  defp random,
+    do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+
+  # Writing
+
+  @doc "Stores the start of a run, from which it may be continued, with its input."
+  @spec open(State.t(), :input | :turn, String.t()) :: {:ok, State.t()} | {:error, Exception.t()}
+  def open(%{journal: nil} = state, _stage, _input), do: {:ok, state}
+
+  def open(%{journal: journal} = state, stage, input) do
+    lease = Server.enter(journal.book, journal.ref)
+
+    with {:ok, fields} <- fields(state, %{stage: stage}) do
+      run =
+        Map.merge(journal.values, %{
+          title: title(input),
+          started_at: DateTime.truncate(state.clock.(), :second),
+          lease: lease
+        })
+
+      with :ok <- again(fn -> Table.insert(journal.sql, Map.merge(run, fields)) end) do
+        Runs.publish(journal.book, journal.ref)
+        {:ok, %{state | journal: %{journal | holder: lease.holder}}}
+      end
+    end
+    |> named(journal)
+  end
+
+  defp title(input) do
+    [first | _] = input |> String.trim() |> String.split("\n", parts: 2)
+    String.slice(first, 0, @max_title)
+  end
+
+  @doc """
+  Stores an answer of the model, of which nothing has run. `reply` has all that `Loop` needs to
+  handle it once more.
+  """
+  @spec reply(State.t(), map()) :: {:ok, State.t()} | {:error, Exception.t()}
+  def reply(%{journal: nil} = state, _reply), do: {:ok, state}
+
+  def reply(%{journal: journal} = state, reply) do
+    with {:ok, fields} <- fields(state, %{stage: :reply, reply: reply}),
+         fields = Map.put(fields, :turns, state.turns),
+         :ok <- again(fn -> Table.put(journal.sql, journal.ref, journal.holder, fields) end) do
+      {:ok, %{state | journal: %{journal | known: %{}}}}
+    end
+    |> named(journal)
+  end
+
+  # What the caller gets.
+  defp named({:error, %SQL.Error{}} = error, _journal), do: error
+  defp named({:error, kind}, journal), do: {:error, %RunError{kind: kind, ref: journal.ref}}
+  defp named(ok, _journal), do: ok
+
+  # The state as JSON. Counts of repeated results begin anew.
+  defp fields(state, stage) do
+    values =
+      state
+      |> Map.take([:turns, :breaks, :broken, :noted, :empty, :repaired, :closing, :text])
+      |> Map.merge(stage)
+      |> Map.put(:pending, for(approval <- state.pending, do: approval.ref))
+      |> Map.put(:budget, Budget.counters(state.budget, state.max_time))
+
+    case Assigns.encode(values, @max_state) do
+      {:ok, json} -> {:ok, %{state: json, transcript: Transcript.to_json(state.transcript)}}
+      {:error, _expected} -> {:error, :too_large}
+    end
+  end
+
+  # A database that restarts is there again after a moment.
+  defp again(fun, attempts \\ @attempts) do
+    case fun.() do
+      {:error, %SQL.Error{}} when attempts > 1 ->
+        Process.sleep(200)
+        again(fun, attempts - 1)
+
+      other ->
+        other
+    end
+  end
+
+  # Calls
+
+  @typedoc "The `:journal` of `Skillbook.Reply.Pipeline`."
+  @type calls :: (pos_integer(), String.t(), (keyword() -> answer()) -> {:ran | :known, answer()})
+  @type answer :: {Result.t(), String.t()}
+
+  @doc "The journal of the commands of an answer, whose numbers begin after `offset`."
+  @spec calls(State.t(), non_neg_integer()) :: calls() | nil
+  def calls(%{journal: nil}, _offset), do: nil
+
+  def calls(%{journal: journal, turns: turn}, offset),
+    do: fn number, line, run -> call(journal, {turn, offset + number}, line, run) end
+
+  @doc "Whether the result of a call was known before this process began, and was told."
+  @spec known?(State.t(), pos_integer()) :: boolean()
+  def known?(%{journal: %{known: known}}, number),
+    do: match?(%{status: <<_::binary>>}, known[number])
+
+  def known?(_state, _number), do: false
+
+  defp call(journal, {_turn, number} = place, line, run) do
+    case journal.known do
+      %{^number => %{status: nil, again: false, name: name}} ->
+        error = %HandlerError{kind: :unknown_end, name: name}
+        result = %{Result.error(error) | name: name, command: line, duration: 0}
+        ended(journal, place, {result, result.content})
+
+      %{^number => %{status: <<_::binary>>} = known} ->
+        {:known, answer(journal, known, line)}
+
+      _new_or_again ->
+        ended(journal, place, run.(begin: &begin(journal, place, &1)))
+    end
+  end
+
+  defp begin(journal, place, entry) do
+    again? = idempotent?(entry)
+
+    case Table.begin(journal.sql, journal.ref, journal.holder, place, entry.name, again?) do
+      :ok -> :ok
+      {:error, :lost} -> {:error, %RunError{kind: :lost, ref: journal.ref}}
+      {:error, error} -> {:error, %HandlerError{kind: :database, name: entry.name, reason: error}}
+    end
+  end
+
+  # The steps of a workflow may write.
+  defp idempotent?(%Entry{} = entry) do
+    entry.data["idempotent"] == true or
+      (Entry.effect(entry) == :read and not Workflow.workflow?(entry))
+  end
+
+  # A result that cannot be stored is in the conversation that is stored with the next answer.
+  defp ended(journal, place, {result, text} = answer) do
+    with {:ok, fields} <- Assigns.encode(result_fields(result)) do
+      row = %{
+        status: Atom.to_string(result.status),
+        content: result.content,
+        text: if(text != result.content, do: text),
+        fields: fields
+      }
+
+      again(fn -> Table.finish_call(journal.sql, journal.ref, journal.holder, place, row) end)
+    end
+
+    {:ran, answer}
+  end
+
+  defp result_fields(result) do
+    metadata = Map.take(result.metadata, [:activates, :parts, :path, :external])
+    pending = for %Approval{ref: ref} <- Map.get(result.metadata, :pending, []), do: ref
+
+    Map.merge(Map.take(result, [:name, :effects, :duration]), %{
+      metadata: metadata,
+      pending: pending
+    })
+  end
+
+  defp answer(journal, known, line) do
+    fields =
+      with {:ok, fields} <- Assigns.decode(known.fields),
+           do: fields,
+           else:
+             (_other_release ->
+                %{name: nil, effects: [], duration: 0, metadata: %{}, pending: []})
+
+    pending = approvals(journal, fields.pending)
+    more = if pending == [], do: %{}, else: %{pending: pending}
+
+    result = %Result{
+      status: String.to_existing_atom(known.status),
+      content: known.content,
+      command: line,
+      name: fields.name,
+      effects: fields.effects,
+      duration: fields.duration,
+      metadata: Map.merge(fields.metadata, more)
+    }
+
+    {result, known.text || known.content}
+  end
+
+  defp approvals(%{sql: sql, book: book}, refs) do
+    for ref <- refs,
+        {:ok, %{approval: approval}} <- [Approval.Table.fetch(sql, book.name, ref)],
+        do: approval
+  end
+
+  # The end
+
+  @doc """
+  Calls the function, which runs the turns, and stores how the run ended.
+
+  A run that ends with its book, or whose process fails, is given back for another one.
+  """
+  @spec run(t() | nil, (() -> Skillbook.Agent.Result.t())) :: Skillbook.Agent.Result.t()
+  def run(nil, fun), do: fun.()
+
+  def run(journal, fun) do
+    result = fun.()
+    finish(journal, result)
+    result
+  catch
+    kind, reason ->
+      Server.leave(journal.book, journal.ref, :gone)
+      :erlang.raise(kind, reason, __STACKTRACE__)
+  end
+
+  defp finish(journal, %{status: :error, error: %StoppedError{}}),
+    do: Server.leave(journal.book, journal.ref, :stopping)
+
+  defp finish(journal, %{status: :error, error: %SQL.Error{}}),
+    do: Server.leave(journal.book, journal.ref, :gone)
+
+  defp finish(journal, %{error: %RunError{kind: :lost}}),
+    do: Server.leave(journal.book, journal.ref, :lost)
+
+  defp finish(journal, result) do
+    kept? = journal.values.conversation != nil
+
+    ended = %{
+      status: result.status,
+      at: DateTime.truncate(Book.now(journal.book), :second),
+      text: result.text,
+      turns: result.turns,
+      reason: result.error && Exception.message(result.error),
+      transcript: if(kept?, do: Transcript.to_json(result.transcript))
+    }
+
+    Server.finish(journal.book, journal.ref, ended)
+  end
+
+  # Continuing
+
+  @doc """
+  The state of a run as it was stored, and from where it goes on: `:input`, `:turn` or
+  `{:reply, reply}`.
+
+  The last answer is not in the conversation, which is prepared for its model first; `reply` has
+  its message.
+  """
+  @spec restore(State.t(), t(), map()) :: {State.t(), :input | :turn | {:reply, map()}}
+  def restore(state, journal, stored) do
+    fields =
+      Map.take(stored, [:turns, :breaks, :broken, :noted, :empty, :repaired, :closing, :text])
+
+    state = struct!(state, Map.put(fields, :journal, journal))
+    state = %{state | budget: Budget.restore(state.budget, stored.budget)}
+    state = %{state | pending: approvals(journal, stored.pending)}
+
+    case stored do
+      %{stage: :reply, reply: %{added: true} = reply} ->
+        {messages, [message]} = Enum.split(state.transcript.messages, -1)
+        {put_in(state.transcript.messages, messages), {:reply, Map.put(reply, :message, message)}}
+
+      %{stage: :reply, reply: reply} ->
+        {state, {:reply, Map.put(reply, :message, nil)}}
+
+      %{stage: stage} ->
+        {state, stage}
+    end
+  end
+end
