@@ -44,15 +44,14 @@ defmodule Skillbook.SQL.Migrations.V22 do
       "create index skillbook_agent_runs_conversation_index on skillbook_agent_runs " <>
         "(conversation, id)",
       "create index skillbook_agent_runs_time_index on skillbook_agent_runs (started_at, id)",
-      # `again` is 1 if a call whose end is unknown may run once more. `status` is null until it
-      # has ended. `text` is the whole text of its result, if it has less.
+      # `status` is null until the call has ended. `text` is the whole text of its result, if
+      # `content` has less.
       """
       create table skillbook_agent_calls (
         ref #{text} not null references skillbook_agent_runs (ref) on delete cascade,
         turn bigint not null,
         number bigint not null,
         name #{text},
-        again bigint not null,
         status #{text},
         content #{text},
         text #{text},

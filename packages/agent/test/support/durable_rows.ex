@@ -122,6 +122,12 @@ defmodule Skillbook.DurableRows do
 
   defp check_next(_last), do: :ok
 
+  @doc "Starts a run, and returns without waiting for its end."
+  def run_later(book, input) do
+    spawn(fn -> Skillbook.Agent.run(book, input, profile: "ann") end)
+    :ok
+  end
+
   @doc "Creates the table of the rows."
   def create(book) do
     SQL.query!(sql(book), "create table ran (name text not null)")

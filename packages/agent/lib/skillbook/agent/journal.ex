@@ -10,7 +10,7 @@ defmodule Skillbook.Agent.Journal do
   #
   # A run without a journal has `nil` for it.
 
-  alias Skillbook.Agent.{Budget, Runs, Settings, State}
+  alias Skillbook.Agent.{Budget, Loop, Runs, Settings, State}
   alias Skillbook.Agent.Runs.{Server, Table}
   alias Skillbook.Approval
   alias Skillbook.Approval.{Assigns, Rights}
@@ -19,6 +19,7 @@ defmodule Skillbook.Agent.Journal do
     Book,
     Entry,
     HandlerError,
+    Model,
     OptionError,
     Profile,
     Result,
@@ -221,7 +222,7 @@ defmodule Skillbook.Agent.Journal do
 
   defp call(journal, {_turn, number} = place, line, run) do
     case journal.known do
-      %{^number => %{status: nil, again: false, name: name}} ->
+      %{^number => %{status: nil, name: name}} ->
         error = %HandlerError{kind: :unknown_end, name: name}
         result = %{Result.error(error) | name: name, command: line, duration: 0}
         ended(journal, place, {result, result.content})
@@ -229,18 +230,20 @@ defmodule Skillbook.Agent.Journal do
       %{^number => %{status: <<_::binary>>} = known} ->
         {:known, answer(journal, known, line)}
 
-      _new_or_again ->
+      _new ->
         ended(journal, place, run.(begin: &begin(journal, place, &1)))
     end
   end
 
-  defp begin(journal, place, entry) do
-    again? = idempotent?(entry)
-
-    case Table.begin(journal.sql, journal.ref, journal.holder, place, entry.name, again?) do
-      :ok -> :ok
-      {:error, :lost} -> {:error, %RunError{kind: :lost, ref: journal.ref}}
-      {:error, error} -> {:error, %HandlerError{kind: :database, name: entry.name, reason: error}}
+  # A call that may run once more needs no row before its end.
+  defp begin(%{ref: ref} = journal, place, %{name: name} = entry) do
+    with false <- idempotent?(entry),
+         {:error, error} <- Table.begin(journal.sql, ref, journal.holder, place, name) do
+      if error == :lost,
+        do: {:error, %RunError{kind: :lost, ref: ref}},
+        else: {:error, %HandlerError{kind: :database, name: name, reason: error}}
+    else
+      _began -> :ok
     end
   end
 
@@ -266,19 +269,31 @@ defmodule Skillbook.Agent.Journal do
     {:ran, answer}
   end
 
+  @doc """
+  Decodes what a journal encoded.
+
+  A node that has just started has loaded few modules, and only their atoms are known.
+  """
+  @spec decode(String.t() | nil) :: {:ok, map()} | :error
+  def decode(nil), do: :error
+
+  def decode(json) do
+    for module <- [Loop, Model.Answer, Settings, State], do: Code.ensure_loaded(module)
+    Assigns.decode(json)
+  end
+
   defp result_fields(result) do
     metadata = Map.take(result.metadata, [:activates, :parts, :path, :external])
     pending = for %Approval{ref: ref} <- Map.get(result.metadata, :pending, []), do: ref
 
-    Map.merge(Map.take(result, [:name, :effects, :duration]), %{
-      metadata: metadata,
-      pending: pending
-    })
+    fields = Map.take(result, [:name, :duration])
+    effects = Enum.map(result.effects, &Atom.to_string/1)
+    Map.merge(fields, %{effects: effects, metadata: metadata, pending: pending})
   end
 
   defp answer(journal, known, line) do
     fields =
-      with {:ok, fields} <- Assigns.decode(known.fields),
+      with {:ok, fields} <- decode(known.fields),
            do: fields,
            else:
              (_other_release ->
@@ -292,12 +307,19 @@ defmodule Skillbook.Agent.Journal do
       content: known.content,
       command: line,
       name: fields.name,
-      effects: fields.effects,
+      effects: Enum.flat_map(fields.effects, &effect/1),
       duration: fields.duration,
       metadata: Map.merge(fields.metadata, more)
     }
 
     {result, known.text || known.content}
+  end
+
+  # That of a handler whose module is not loaded is not known, and has no meaning here.
+  defp effect(text) do
+    [String.to_existing_atom(text)]
+  rescue
+    ArgumentError -> []
   end
 
   defp approvals(%{sql: sql, book: book}, refs) do

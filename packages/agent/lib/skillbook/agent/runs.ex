@@ -309,9 +309,9 @@ defmodule Skillbook.Agent.Runs do
 
   # Atoms of another release, for example.
   defp read(stored, ref) do
-    with {:ok, %{turns: _} = state} <- Assigns.decode(stored.state || ""),
+    with {:ok, %{turns: _} = state} <- Journal.decode(stored.state),
          {:ok, assigns} <- Assigns.decode(stored.assigns),
-         {:ok, own} <- Assigns.decode(stored.options),
+         {:ok, own} <- Journal.decode(stored.options),
          {:ok, transcript} <- Transcript.open_from_json(stored.transcript || "") do
       {:ok, state, transcript, assigns, own}
     else

@@ -133,4 +133,278 @@ defmodule Skillbook.Agent.RunsTest do
       assert Enum.count(counts, &(&1 == :not_begun)) < 5
     end
   end
+
+  # A run that is killed at a point, and stays with nobody, since the book continues none.
+  defp interrupted(context, options \\ []) do
+    points = DurableRows.points(:"points_#{System.unique_integer([:positive])}", 0)
+    {more, options} = Keyword.split(options, [:flags])
+    model = DurableRows.model(points, [tell: self()] ++ more)
+    options = Keyword.merge([agent: [model: model], durable: [continue: false]], options)
+    book = durable_book(context.tmp_dir, options)
+    DurableRows.create(book)
+    {book, points}
+  end
+
+  # The points: the prompt and the input, turn, before and after the answer, its parts, ...; the
+  # first handler is the first one after an answer.
+  defp kill_in_handler(book, points, name, options) do
+    at =
+      Enum.find(1..100, fn at ->
+        DurableRows.reset(points, at)
+        :killed = run(book, "#{name}#{at}x", points, options)
+        DurableRows.ran(book, "#{name}#{at}x") == %{"a" => 1}
+      end)
+
+    "#{name}#{at}x"
+  end
+
+  defp killed_in_handler(context, name, options \\ [], run_options \\ []) do
+    {book, points} = interrupted(context, options)
+    name = kill_in_handler(book, points, name, run_options)
+    assert eventually(fn -> named(book, name).status == :interrupted end)
+    {book, name, named(book, name).ref}
+  end
+
+  test "continue/3 goes on in the calling process, once", context do
+    {book, name, ref} = killed_in_handler(context, "n")
+    test = self()
+    {:ok, result} = Runs.continue(book, ref, on_event: &send(test, &1))
+    assert {result.status, result.text, result.turns} == {:done, "All done, #{name}.", 3}
+    assert DurableRows.ran(book, name) == Map.new(~w(a b c d e f), &{&1, 1})
+    assert last_asked(name) =~ "[1] x.add --name #{name}a\nerror\n  `x.add` #{@unknown}"
+    # What it knew is not told again.
+    assert_received {:result, %{status: :error, error: %{kind: :unknown_end}}}
+    refute_received {:turn, 1}
+    assert_received {:turn, 2}
+
+    {:error, error} = Runs.continue(book, ref)
+    assert Exception.message(error) == "the run #{ref} has ended already (done)"
+    assert %{status: :done, continued: 1} = named(book, name)
+  end
+
+  test "stop/3 ends it for good", context do
+    {book, name, ref} = killed_in_handler(context, "s")
+    :ok = Skillbook.subscribe(book)
+    assert Runs.stop(book, ref) == :ok
+    assert_received {:skillbook_agent_run, ^book, %{ref: ^ref, status: :stopped}}
+    assert %{status: :stopped, text: nil} = named(book, name)
+    {:error, error} = Runs.stop(book, ref)
+    assert Exception.message(error) == "the run #{ref} has ended already (stopped)"
+    {:error, error} = Runs.continue(book, ref)
+    assert Exception.message(error) == "the run #{ref} has ended already (stopped)"
+    assert DurableRows.ran(book, name) == %{"a" => 1}
+  end
+
+  test "a run that is stopped elsewhere calls nothing more", context do
+    {book, _points} = interrupted(context)
+    ref = fn -> named(book, "w").ref end
+    stop = fn event -> with {:result, _first} <- event, do: Runs.stop(book, ref.()) end
+
+    options = [profile: "ann", on_event: stop]
+    {:error, error} = Agent.run(book, "Go w.", options)
+    assert error.error.kind == :lost
+
+    assert Exception.message(error.error) ==
+             "the run #{ref.()} was stopped, or is continued by another process; it does not go " <>
+               "on here"
+
+    # Reads have no effect, so they are not checked.
+    assert DurableRows.ran(book, "w") == %{"a" => 1, "b" => 1}
+    assert named(book, "w").status == :stopped
+  end
+
+  test "a run that ends its process again and again is given up", context do
+    {book, points} = interrupted(context, durable: [max_continued: 2])
+    DurableRows.reset(points, 0)
+    # Its model always ends the process.
+    dying = Skillbook.Model.Function.new(fn _, _ -> Process.exit(self(), :kill) end)
+    :killed = run(book, "g", nil, model: dying)
+    # The book's own model would end it well, so it is continued with the dying one.
+    assert %{status: status} = ended(book, "g")
+    assert status == :done
+
+    other = durable_book(context.tmp_dir, agent: [model: dying], durable: [max_continued: 2])
+    :killed = run(other, "h", nil)
+    run = ended(other, "h")
+    assert {run.status, run.continued} == {:failed, 3}
+
+    assert run.reason ==
+             "the run #{run.ref} was given up: it was continued 2 times, and each time its " <>
+               "process or node ended before it did"
+
+    # Somebody may still continue it.
+    {:ok, result} = Runs.continue(other, run.ref, model: DurableRows.model(points))
+    assert result.text == "All done, h."
+    assert named(other, "h").status == :done
+  end
+
+  test "the rights are those that the profile has when it is continued", context do
+    {book, name, ref} = killed_in_handler(context, "r")
+    profiles = [[id: "ann", skills: ["x.get", "x.twice"]]]
+    folder = context.tmp_dir
+    :ok = stop_supervised(book)
+    model = DurableRows.model(nil, tell: self())
+    options = [agent: [model: model], durable: [continue: false], profiles: profiles]
+    later = durable_book(folder, options)
+    {:ok, result} = Runs.continue(later, ref)
+    assert result.status == :done
+    # The first call is known to have begun; the third is not allowed any more.
+    assert DurableRows.ran(later, name) == Map.new(~w(a b d e f), &{&1, 1})
+    assert last_asked(name) =~ "[3] x.add --name #{name}c\nerror\n  unknown"
+  end
+
+  test "a profile that is gone gives the run up", context do
+    {book, name, ref} = killed_in_handler(context, "p")
+    :ok = stop_supervised(book)
+    model = DurableRows.model(nil)
+    later = durable_book(context.tmp_dir, agent: [model: model], profiles: [[id: "bob"]])
+    run = ended(later, name)
+    assert {run.ref, run.status} == {ref, :failed}
+
+    assert run.reason ==
+             "the run #{ref} was not continued: its profile \"ann\" does not exist any more"
+  end
+
+  test "a book that stops gives its runs back at once, any number of times", context do
+    {book, points} = interrupted(context, durable: [continue: false, lease: 60_000])
+    DurableRows.reset(points, 0)
+    test = self()
+
+    waits =
+      Skillbook.Model.Function.new(fn _, _ ->
+        send(test, {:waits, self()})
+        Process.sleep(:infinity)
+      end)
+
+    pid = spawn(fn -> Agent.run(book, "Go v.", profile: "ann", model: waits) end)
+    assert_receive {:waits, ^pid}, 60_000
+    assert named(book, "v").status == :running
+    :ok = stop_supervised(book)
+
+    model = DurableRows.model(nil)
+    later = durable_book(context.tmp_dir, agent: [model: model], durable: [max_continued: 1])
+    assert %{status: :done, continued: 0} = ended(later, "v")
+    Process.exit(pid, :kill)
+  end
+
+  test "lists are of a profile and its tenant, in pages", context do
+    {book, _points} = interrupted(context)
+    for name <- ~w(one two three), do: :normal = run(book, name, nil)
+    :normal = run(book, "four", nil, profile: "bob")
+    {:ok, [four, three | _]} = Runs.list(book)
+    assert {four.title, four.tenant, three.tenant} == {"Go four.", "b", nil}
+    titles = fn {:ok, runs} -> Enum.map(runs, & &1.title) end
+    ann = Skillbook.view(book, "ann")
+    assert titles.(Runs.list(ann)) == ["Go three.", "Go two.", "Go one."]
+    assert titles.(Runs.list(ann, limit: 1, after: three.ref)) == ["Go two."]
+    assert titles.(Runs.list(book, tenant: nil)) == ["Go three.", "Go two.", "Go one."]
+    assert titles.(Runs.list(Skillbook.view(book, "bob"))) == ["Go four."]
+    {:error, error} = Runs.list(ann, after: four.ref)
+    assert Exception.message(error) == ~s(no durable run has the ref "#{four.ref}")
+  end
+
+  test "a run that could not be continued is refused", context do
+    {book, _points} = interrupted(context)
+    off = durable_book(context.tmp_dir, durable: false)
+    model = DurableRows.model(nil)
+    stranger = %Skillbook.Profile{id: "eve"}
+
+    for {book, options, message} <- [
+          {off, [durable: true],
+           "expected nil for a book without :durable, as the option :durable of a run, got: true"},
+          {book, [profile: stranger],
+           "expected false for a profile that is not one of the book's, as the option " <>
+             ":durable of a run, got: true"},
+          {book, [assigns: %{pid: self()}],
+           "expected false for options that cannot be stored (expected assigns of texts, " <>
+             "numbers, booleans, nil, atoms, times, lists and maps, got a process as `pid`), as " <>
+             "the option :durable of a run, got: true"}
+        ] do
+      error =
+        assert_raise Skillbook.OptionError, fn ->
+          Agent.run(book, "Go.", [model: model] ++ Keyword.put_new(options, :profile, "ann"))
+        end
+
+      assert Exception.message(error) == message
+      # Without a journal it runs.
+      assert {:ok, %{status: :done}} =
+               Agent.run(
+                 book,
+                 "Go z.",
+                 [model: model, profile: "ann"]
+                 |> Keyword.merge(options)
+                 |> Keyword.put(:durable, false)
+               )
+    end
+
+    {:error, error} = Runs.list(off)
+
+    assert Exception.message(error) ==
+             "the book keeps no durable runs; give it the options store: … and durable: true"
+
+    {:error, error} = Runs.continue(book, "no")
+    assert Exception.message(error) == ~s(no durable run has the ref "no")
+    {:error, error} = Runs.continue(book, "no", profile: "ann")
+
+    assert Exception.message(error) ==
+             "expected no value, since the run has its own, as the option :profile of a " <>
+               "continued run, got: \"ann\""
+  end
+
+  describe "a conversation" do
+    alias Skillbook.Conversation
+
+    defp start_conversation(book) do
+      {:ok, pid} = Conversation.start_link(book: book, id: "c-1", profile: "ann", idle: :infinity)
+
+      pid
+    end
+
+    test "has its transcript again, and goes on with its turn", context do
+      {book, points} = interrupted(context)
+      pid = start_conversation(book)
+      {:ok, %{text: "All done, q."}} = Conversation.ask(pid, "Go q.")
+      GenServer.stop(pid)
+
+      # Another process, as on another node.
+      pid = start_conversation(book)
+      assert length(Conversation.transcript(pid).messages) == 7
+      GenServer.stop(pid)
+
+      # Killed in the middle of its turn.
+      DurableRows.reset(points, 8)
+      options = [conversation: "c-1", transcript: nil]
+      assert run(book, "u", points, options) == :killed
+      assert eventually(fn -> named(book, "u").status == :interrupted end)
+      pid = start_conversation(book)
+      {:ok, result} = Conversation.ask(pid, "Go u.")
+      # The interrupted turn came first.
+      assert named(book, "u").status == :done
+
+      assert [%{content: "Go u."}, %{content: "Go u."}] =
+               Enum.filter(result.transcript.messages, &(&1.kind == :input))
+    end
+
+    test "that is stopped is not continued", context do
+      test = self()
+
+      waits =
+        Skillbook.Model.Function.new(fn _, _ ->
+          send(test, :waits)
+          Process.sleep(:infinity)
+        end)
+
+      {book, _points} = interrupted(context, agent: [model: waits], durable: true)
+      pid = start_conversation(book)
+      {:ok, _turn} = Conversation.say(pid, "Go i.")
+      assert_receive :waits, 60_000
+      :ok = Conversation.stop(pid)
+      :ok = Runs.Server.sweep(book)
+      assert named(book, "i").status == :stopped
+      GenServer.stop(pid)
+      pid = start_conversation(book)
+      assert %{status: :idle} = Conversation.info(pid)
+      assert [%{kind: :prompt}, %{kind: :input}] = Conversation.transcript(pid).messages
+    end
+  end
 end

@@ -107,17 +107,16 @@ defmodule Skillbook.Agent.Runs.Table do
 
   # Calls
 
-  @doc "Stores that a call begins, which may run `again` or not."
-  @spec begin(SQL.t(), String.t(), String.t(), place(), String.t(), boolean()) ::
+  @doc "Stores that a call begins."
+  @spec begin(SQL.t(), String.t(), String.t(), place(), String.t()) ::
           :ok | {:error, :lost | SQL.Error.t()}
-  def begin(sql, ref, holder, {turn, number}, name, again?) do
+  def begin(sql, ref, holder, {turn, number}, name) do
     insert = """
-    insert into skillbook_agent_calls (ref, turn, number, name, again)
-    select $1, $3, $4, $5, $6 where #{@own}
-    on conflict (ref, turn, number) do update set name = excluded.name, again = excluded.again
+    insert into skillbook_agent_calls (ref, turn, number, name)
+    select $1, $3, $4, $5 where #{@own}
     """
 
-    one(SQL.query(sql, insert, [ref, holder, turn, number, name, if(again?, do: 1, else: 0)]))
+    one(SQL.query(sql, insert, [ref, holder, turn, number, name]))
   end
 
   @doc "Stores the result of a call."
@@ -125,8 +124,8 @@ defmodule Skillbook.Agent.Runs.Table do
           :ok | {:error, :lost | SQL.Error.t()}
   def finish_call(sql, ref, holder, {turn, number}, result) do
     insert = """
-    insert into skillbook_agent_calls (ref, turn, number, again, status, content, text, fields)
-    select $1, $3, $4, 0, $5, $6, $7, $8 where #{@own}
+    insert into skillbook_agent_calls (ref, turn, number, status, content, text, fields)
+    select $1, $3, $4, $5, $6, $7, $8 where #{@own}
     on conflict (ref, turn, number) do update set status = excluded.status,
       content = excluded.content, text = excluded.text, fields = excluded.fields
     """
@@ -142,15 +141,14 @@ defmodule Skillbook.Agent.Runs.Table do
           {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
   def calls(sql, ref, turn) do
     query = """
-    select number, name, again, status, content, text, fields from skillbook_agent_calls
+    select number, name, status, content, text, fields from skillbook_agent_calls
     where ref = $1 and turn = $2
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [ref, turn]) do
       {:ok,
-       Map.new(rows, fn [number, name, again, status, content, text, fields] ->
-         call = %{name: name, status: status, content: content, text: text, fields: fields}
-         {number, Map.put(call, :again, again == 1)}
+       Map.new(rows, fn [number, name, status, content, text, fields] ->
+         {number, %{name: name, status: status, content: content, text: text, fields: fields}}
        end)}
     end
   end
