@@ -42,8 +42,8 @@ defmodule Skillbook.Entry do
     * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
     * `:limits` - limits of the page: `:timeout` of its handler in milliseconds, `:max_running`,
       the number of concurrent calls, `:approval`, which is `:required` if each call needs an
-      approval, or the flags, without dashes, whose calls do; and its `:tenant`, if it has one;
-      see `tenant/1`
+      approval, or the flags, without dashes, whose calls do; `:idempotent`, `true` if a call
+      whose end is unknown may run again; and its `:tenant`, if it has one; see `tenant/1`
     * `:strict` - whether the flags of a command without a handler are checked too
     * `:allowed_tools` - patterns of tools; see `Skillbook.View.tools/2`
     * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if invalid.
@@ -81,6 +81,7 @@ defmodule Skillbook.Entry do
             optional(:timeout) => pos_integer(),
             optional(:max_running) => pos_integer(),
             optional(:approval) => :required | [String.t(), ...],
+            optional(:idempotent) => true,
             optional(:tenant) => String.t()
           },
           strict: boolean(),

@@ -54,6 +54,8 @@ defmodule Skillbook.Skill do
     * `:labels` (list of texts) - its visibility labels
     * `:timeout` (milliseconds) - the time limit of `execute/2`
     * `:max_running` (integer) - how many calls may run at once
+    * `:idempotent` (boolean) - whether a call whose end is unknown may run again, in a [durable
+      run](docs/agent.md#durable-runs)
     * `:approval` (`:required`) - whether each call needs an approval
     * `:schedule`, `:timezone`, `:run_as` (texts) - [when it runs](docs/schedules.md), and as whom
     * `:job` (keyword list) - how a queue runs it; see `Skillbook.Oban`

@@ -24,6 +24,7 @@ mod atoms {
         requires,
         effects,
         limits,
+        idempotent,
         timeout,
         max_running,
         approval,
@@ -115,7 +116,9 @@ fn limits<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         Approval::Flags(flags) => Some(flags.encode(env)),
     };
     let approval = approval.map(|approval| (atoms::approval(), approval));
-    Term::map_from_pairs(env, &limits.chain(approval).chain(tenant).collect::<Vec<_>>())
+    let idempotent = fields.idempotent.then(|| (atoms::idempotent(), true.encode(env)));
+    let pairs = limits.chain(approval).chain(idempotent).chain(tenant);
+    Term::map_from_pairs(env, &pairs.collect::<Vec<_>>())
 }
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {

@@ -222,6 +222,7 @@ defmodule Skillbook.Skill.Page do
       trigger_keywords: texts,
       timeout: {"milliseconds", &Options.milliseconds?/1},
       max_running: {"a number above 0", &Options.positive?/1},
+      idempotent: boolean,
       approval: {":required", &(&1 == :required)},
       schedule: text,
       timezone: text,

@@ -14,7 +14,7 @@ use crate::page::slip::{nearest, plain};
 use crate::value::Value;
 
 /// The fields that a slip can mean.
-const FIELDS: [&str; 33] = [
+const FIELDS: [&str; 34] = [
     "aliases",
     "author",
     "compatibility",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 33] = [
     "examples",
     "flags",
     "handler",
+    "idempotent",
     "input_schema",
     "job",
     "license",

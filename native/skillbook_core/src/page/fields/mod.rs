@@ -66,6 +66,8 @@ pub struct Fields {
     pub timeout: Option<u32>,
     /// `max_running`: the concurrency limit of its handler.
     pub max_running: Option<u32>,
+    /// `idempotent`: whether a call whose end is unknown may run once more.
+    pub idempotent: bool,
     /// `strict`: check flags against the page even if no handler receives them.
     pub strict: bool,
     /// `replaces`: whether it may take the place of another entry of its name.
@@ -161,6 +163,7 @@ impl FieldReader<'_> {
             approval: self.approval(),
             timeout: self.timeout(),
             max_running: self.max_running(),
+            idempotent: self.flag("idempotent").unwrap_or(false),
             strict: self.flag("strict").unwrap_or(false),
             replaces: self.flag("replaces").unwrap_or(true),
             low_trust: self.low_trust(),

@@ -272,6 +272,21 @@ fn reads_flags_and_effects() {
 }
 
 #[test]
+fn only_true_means_idempotent() {
+    for (value, expected, codes) in [
+        ("true", true, vec![]),
+        ("false", false, vec![]),
+        ("yes", true, vec!["field_mended"]),
+        ("sometimes", false, vec!["field_ignored"]),
+        ("", false, vec![]),
+    ] {
+        let yaml = format!("idempotent: {value}");
+        assert_eq!(field(&yaml, |fields| fields.idempotent), (expected, codes), "{yaml}");
+    }
+    assert_eq!(field("title: A", |fields| fields.idempotent), (false, vec![]));
+}
+
+#[test]
 fn reads_limits() {
     let ignored = || vec!["field_ignored"];
     let rows = [

@@ -167,8 +167,8 @@ defmodule Skillbook.RunError do
   end
 
   def message(%{kind: :attempts, ref: ref, max: max}) do
-    "the run #{ref} was given up: it was continued #{Count.text(max, "time")}, and each time its " <>
-      "process or node ended before it did"
+    "the run #{ref} was given up: it was continued #{Count.text(max, "time")}, and each time " <>
+      "its process or node ended before it did"
   end
 end
 

@@ -249,7 +249,7 @@ defmodule Skillbook.Agent.Journal do
 
   # The steps of a workflow may write.
   defp idempotent?(%Entry{} = entry) do
-    entry.data["idempotent"] == true or
+    entry.limits[:idempotent] == true or
       (Entry.effect(entry) == :read and not Workflow.workflow?(entry))
   end
 

@@ -105,7 +105,7 @@ defmodule Skillbook.Package.Export do
   # They name code, tools and profiles of this book, and labels of which the command tells.
   @left_out ~w(domain handler tool on_error run_as visibility_labels labels)
   # They are about the run of a command, and of no use to a text.
-  @of_runs ~w(aliases effects approval timeout max_running strict)
+  @of_runs ~w(aliases effects approval timeout max_running idempotent strict)
   # Columns of the store that a text need not have.
   @columns ~w(source include_in_prompt)
 
