@@ -58,7 +58,18 @@ defmodule Skillbook.Conversation do
   alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Options
-  alias Skillbook.{Agent, Approval, Book, ConversationError, Model, OptionError, Profile, RunError}
+
+  alias Skillbook.{
+    Agent,
+    Approval,
+    Book,
+    ConversationError,
+    Model,
+    OptionError,
+    Profile,
+    RunError
+  }
+
   alias Skillbook.{StoppedError, Transcript}
 
   # How often a turn that another process runs is looked at, in milliseconds.
