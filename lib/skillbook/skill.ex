@@ -55,7 +55,7 @@ defmodule Skillbook.Skill do
     * `:timeout` (milliseconds) - the time limit of `execute/2`
     * `:max_running` (integer) - how many calls may run at once
     * `:idempotent` (boolean) - whether a call whose end is unknown may run again, in a [durable
-      run](docs/agent.md#durable-runs)
+      run](docs/durable-runs.md)
     * `:approval` (`:required`) - whether each call needs an approval
     * `:schedule`, `:timezone`, `:run_as` (texts) - [when it runs](docs/schedules.md), and as whom
     * `:job` (keyword list) - how a queue runs it; see `Skillbook.Oban`

@@ -71,8 +71,8 @@ defmodule Skillbook.HandlerError do
     do: "`#{error.name}` was interrupted: the skills are being shut down. #{@partly}"
 
   def message(%{kind: :unknown_end} = error) do
-    "`#{error.name}` had begun when the run was interrupted, and whether it was done is unknown. " <>
-      "It was not run again: check before you call it again, or tell the user."
+    "`#{error.name}` had begun when the run was interrupted, and whether it was done is " <>
+      "unknown. It was not run again: check before you call it again, or tell the user."
   end
 
   def message(%{kind: :crash} = error),

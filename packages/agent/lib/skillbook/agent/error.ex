@@ -162,8 +162,8 @@ defmodule Skillbook.RunError do
       "the run #{ref} was not continued: its profile #{inspect(profile)} does not exist any more"
 
   def message(%{kind: :unreadable, ref: ref}) do
-    "the run #{ref} was not continued: its journal cannot be read by this release; continue it " <>
-      "with the release that wrote it, or stop it"
+    "the run #{ref} was not continued: its journal cannot be read by this release; continue " <>
+      "it with the release that wrote it, or stop it"
   end
 
   def message(%{kind: :attempts, ref: ref, max: max}) do

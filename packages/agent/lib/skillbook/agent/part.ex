@@ -116,11 +116,11 @@ defmodule Skillbook.Agent.Part do
 
   # Conversations and runs may be left of a time when the book stored them.
   @impl true
-  def ages(%{of_parts: %{approvals: approvals, conversations: conversations, durable: durable}}) do
+  def ages(%{of_parts: %{approvals: approvals, conversations: conversations} = parts}) do
     [
       {:approvals, approvals[:keep], &Approval.Table.prune/3},
       {:conversations, (conversations || @conversations)[:keep], &Conversations.prune/3},
-      {:agent_runs, (durable || @durable)[:keep], &Runs.Table.prune/3}
+      {:agent_runs, (parts.durable || @durable)[:keep], &Runs.Table.prune/3}
     ]
   end
 

@@ -12,8 +12,8 @@ defmodule Skillbook.Agent.RunsTest do
 
   @moduletag :tmp_dir
 
-  @unknown "had begun when the run was interrupted, and whether it was done is unknown. It was " <>
-             "not run again: check before you call it again, or tell the user."
+  @unknown "had begun when the run was interrupted, and whether it was done is unknown. It " <>
+             "was not run again: check before you call it again, or tell the user."
 
   defp store(:sqlite, folder), do: Path.join(folder, "book.db")
   defp store(:postgres, _folder), do: {SQL.Postgres, url: PostgresCase.database(), pool_size: 4}

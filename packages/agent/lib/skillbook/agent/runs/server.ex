@@ -4,8 +4,8 @@ defmodule Skillbook.Agent.Runs.Server do
   # is gone, and continues runs that nobody holds, some at a time.
   #
   # A book that stops gives its runs back at once; those of a node that died wait for the end of
-  # their leases. A run is continued a few times only, since one that ends its node would end every
-  # node in turn.
+  # their leases. A run is continued a few times only, since one that ends its node would end
+  # every node in turn.
 
   use GenServer
 

@@ -32,10 +32,6 @@ defmodule Skillbook.Agent.Runs.Table do
   # Characters of an answer.
   @max_answer 100_000
 
-  @doc "The statuses of rows."
-  @spec statuses() :: [atom()]
-  def statuses, do: Map.values(@statuses)
-
   @doc "Stores the start of a run. An earlier run of its conversation is not needed any more."
   @spec insert(SQL.t(), map()) :: :ok | {:error, SQL.Error.t() | :too_large}
   def insert(_sql, %{transcript: json}) when byte_size(json) > @max_transcript,
@@ -44,8 +40,8 @@ defmodule Skillbook.Agent.Runs.Table do
   def insert(sql, run) do
     insert = """
     insert into skillbook_agent_runs
-      (ref, run, conversation, profile, tenant, title, rights, assigns, options, state, transcript,
-      status, turns, continued, holder, lease_until, started_at)
+      (ref, run, conversation, profile, tenant, title, rights, assigns, options, state,
+      transcript, status, turns, continued, holder, lease_until, started_at)
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'running', 0, 0, $12, $13, $14)
     """
 
