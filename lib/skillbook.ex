@@ -208,11 +208,12 @@ defmodule Skillbook do
       that was said: stored in the `:store` for `:keep` days, at most `:max` of each profile. `[]`
       means `[keep: 30, max: 200]`. Defaults to `false`
     * `:durable` (boolean or keyword list) - whether runs of agents are journalled in the
-      `:store`, and continued after their process or node has ended; see `Skillbook.Agent.Runs`. The list
-      has `:lease`, the milliseconds after which another node continues the runs of one that died;
-      `:max_continued`, how often a run is continued, at most `:max_running` at a time, or none
-      with `continue: false`; and for how many days to `:keep` it. `true` means `[lease: 60_000,
-      max_continued: 3, max_running: 5, continue: true, keep: 7]`. Defaults to `false`
+      `:store`, and continued after their process or node has ended; see `Skillbook.Agent.Runs`.
+      The list has `:lease`, the milliseconds after which another node continues the runs of one
+      that died; `:max_continued`, how often a run is continued, at most `:max_running` at a
+      time, or none with `continue: false`; and for how many days to `:keep` it. `true` means
+      `[lease: 60_000, max_continued: 3, max_running: 5, continue: true, keep: 7]`. Defaults to
+      `false`
     * `:keep` (keyword list) - for how many days the `:store` keeps `:versions` of entries that
       are not among the newest 20 of their entry, `:deleted` entries with their versions, and
       `:runs` of workflows; each a number or `:infinity`. [What a database

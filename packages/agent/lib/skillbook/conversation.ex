@@ -33,8 +33,8 @@ defmodule Skillbook.Conversation do
   of its options; pass it as a function that reads the one that `:save` has stored.
 
   In a book with the option `:durable`, a conversation with an `:id` needs neither. When it
-  starts, on any node, it has the transcript of its last turn, and first goes on with a turn that was
-  interrupted; see `Skillbook.Agent.Runs`. Inputs that waited in its queue are lost.
+  starts, on any node, it has the transcript of its last turn, and first goes on with a turn that
+  was interrupted; see `Skillbook.Agent.Runs`. Inputs that waited in its queue are lost.
 
   ## Events
 

@@ -5,8 +5,8 @@ defmodule Skillbook.Agent.Journal do
   # It has the conversation as a call that waits for an approval has it, and the counters of the
   # run: stored with the input, and again with each answer of the model, before any of its
   # commands runs. Each command has a row, stored before its handler begins and again with its
-  # result. So a run that is continued handles the last answer once more: it takes the results that are known,
-  # does not run again what had begun, and runs the rest.
+  # result. So a run that is continued handles the last answer once more: it takes the results
+  # that are known, does not run again what had begun, and runs the rest.
   #
   # A run without a journal has `nil` for it.
 

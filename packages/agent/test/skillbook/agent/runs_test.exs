@@ -205,8 +205,8 @@ defmodule Skillbook.Agent.RunsTest do
     assert error.error.kind == :lost
 
     assert Exception.message(error.error) ==
-             "the run #{ref.()} was stopped, or is continued by another process; it does not go " <>
-               "on here"
+             "the run #{ref.()} was stopped, or is continued by another process; it does not " <>
+               "go on here"
 
     # Reads have no effect, so they are not checked.
     assert DurableRows.ran(book, "w") == %{"a" => 1, "b" => 1}
