@@ -311,14 +311,15 @@ defmodule Skillbook.Agent.RunsTest do
 
     for {book, options, message} <- [
           {off, [durable: true],
-           "expected nil for a book without :durable, as the option :durable of a run, got: true"},
+           "expected nil for a book without :durable, as the option :durable of a run, " <>
+             "got: true"},
           {book, [profile: stranger],
            "expected false for a profile that is not one of the book's, as the option " <>
              ":durable of a run, got: true"},
           {book, [assigns: %{pid: self()}],
            "expected false for options that cannot be stored (expected assigns of texts, " <>
-             "numbers, booleans, nil, atoms, times, lists and maps, got a process as `pid`), as " <>
-             "the option :durable of a run, got: true"}
+             "numbers, booleans, nil, atoms, times, lists and maps, got a process as `pid`), " <>
+             "as the option :durable of a run, got: true"}
         ] do
       error =
         assert_raise Skillbook.OptionError, fn ->
