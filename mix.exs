@@ -52,7 +52,8 @@ defmodule Skillbook.MixProject do
 
   @reference [
     Pages: ~w(frontmatter flags workflows handlers sources repairs diagnostics),
-    Conversations: ~w(commands prompt agent conversations hooks models routing tools testing),
+    Conversations:
+      ~w(commands prompt agent conversations durable-runs hooks models routing tools testing),
     Books:
       ~w(installation profiles running store ecto schedules oban telemetry usage embeddings) ++
         ["vaults"],

@@ -41,8 +41,8 @@ defmodule Skillbook.Conversation do
   Subscribers receive `{:skillbook_conversation, id, event}`:
 
     * `{:queued, turn, input}` - an input waits for its turn, whose reference is `turn`
-    * `{:started, turn, input}` - its turn begins. For an interrupted turn that goes on, `input` is
-      the `:ref` of its run
+    * `{:started, turn, input}` - its turn begins. For an interrupted turn that goes on, `input`
+      is the `:ref` of its run
     * `{:event, turn, event}` - an event of `Skillbook.Agent`, such as `{:text, text}`
     * `{:ended, turn, outcome}` - the turn is over: what `Skillbook.Agent.run/3` returned, or
       `{:error, reason}` if its process crashed

@@ -419,7 +419,8 @@ defmodule Skillbook.ToolsTest do
   describe "few tools" do
     @few ["get_skill", "run_command", "search_skills"]
 
-    # Commands of an application beside the built-in search, as trusted code or a profile sees them.
+    # Commands of an application beside the built-in search, as trusted code or a profile sees
+    # them.
     defp many(folder, number, profile \\ nil) do
       about = "What it does, in a sentence of eighty characters, as pages of commands have one."
       flags = "## Flags\n\n--id  The id (required)\n--limit  How many, from 1 to 100\n"

@@ -95,6 +95,7 @@ defmodule Skillbook.House.ShapeTest do
           {module, name} != {Skillbook, :approvals},
           # Runs and their costs have tests of their own.
           {module, name} not in [{Skillbook.Workflow, :runs}, {Skillbook.Workflow, :fetch_run}],
+          {module, name} != {Skillbook.Agent.Runs, :list},
           {module, name} != {Usage, :costs},
           # Jobs need Oban; its own test has both first arguments.
           module != Skillbook.Oban do

@@ -247,10 +247,10 @@ defmodule Skillbook.Agent.Journal do
     end
   end
 
-  # The steps of a workflow may write.
+  # That a command only reads is not guessed by its name. The steps of a workflow may write.
   defp idempotent?(%Entry{} = entry) do
     entry.limits[:idempotent] == true or
-      (Entry.effect(entry) == :read and not Workflow.workflow?(entry))
+      ((entry.effects == :read or entry.handler == nil) and not Workflow.workflow?(entry))
   end
 
   # A result that cannot be stored is in the conversation that is stored with the next answer.

@@ -19,8 +19,8 @@ defmodule Skillbook.Agent.Runs do
 
     * A command whose result is known does not run again; the model gets this result.
     * A command that had begun, and is not known to have ended, does not run again either. The
-      model reads that its end is unknown. Only commands that read, and those whose page has
-      `idempotent: true`, run once more.
+      model reads that its end is unknown. Only commands whose page has `effects: read` or
+      `idempotent: true` run once more.
     * The others run, with the rights that the profile has now.
 
   A call of the model whose answer was not stored is made again. `agent.dispatch` and workflows

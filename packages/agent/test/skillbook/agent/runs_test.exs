@@ -45,7 +45,7 @@ defmodule Skillbook.Agent.RunsTest do
     on_event = fn _event -> DurableRows.point(points, self()) end
     options = Keyword.merge([profile: "ann", assigns: assigns, on_event: on_event], options)
     pid = spawn(fn -> Agent.run(book, "Go #{name}.", options) end)
-    monitor = Process.monitor(pid)
+    monitor = monitor(pid)
 
     receive do
       {:DOWN, ^monitor, :process, _pid, reason} -> reason

@@ -791,7 +791,8 @@ defmodule Skillbook.Agent.ToolsTest do
 
       write(folder, %{
         "shop/hush.md" =>
-          "---\nname: shop.hush\ndescription: Parcel hushq\nvisibility_labels: [inner]\n---\nHush.\n"
+          "---\nname: shop.hush\ndescription: Parcel hushq\n" <>
+            "visibility_labels: [inner]\n---\nHush.\n"
       })
 
       builtins = ["skills.search"]
@@ -950,8 +951,8 @@ defmodule Skillbook.Agent.ToolsTest do
           {[tools: [limit: 0]],
            "expected an integer from 1 as the option :limit of the :tools of a run, got: 0"},
           {[tools: [shape: :mcp]],
-           "unknown option :shape for the :tools of a run. The options are :names, :limit, :form, " <>
-             ":max_tokens"},
+           "unknown option :shape for the :tools of a run. The options are :names, :limit, " <>
+             ":form, :max_tokens"},
           {[chat: [tools: []]],
            "expected no :tools, which the run sets, as the option :chat of a run, " <>
              "got: [tools: []]"}
