@@ -400,11 +400,12 @@ JSON
 # are there.
 vendors_installed() {
   vendors=$tests_folder/vendors
-  [ ! -e "$vendors/installed-1" ] || return 0
+  [ ! -e "$vendors/installed-2" ] || return 0
   python_environment "$vendors"
   step "Installing the packages of models' vendors" "$vendors/bin/pip" install \
-    openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0 pydantic==2.14.3 || exit 3
-  touch "$vendors/installed-1"
+    openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0 pydantic==2.14.3 \
+    botocore==1.44.8 || exit 3
+  touch "$vendors/installed-2"
 }
 
 # Starts a server that checks requests by the types of these packages, and stops when the calling

@@ -24,8 +24,8 @@ defmodule Skillbook.Test.CloudModel do
   end
 
   @impl true
-  def headers(%{auth: :api_key}, key) when key != nil, do: [{"api-key", key.()}]
-  def headers(_model, key), do: Service.bearer(key)
+  def headers(%{auth: :api_key}, key, _body) when key != nil, do: [{"api-key", key.()}]
+  def headers(_model, key, _body), do: Service.bearer(key)
 
   @impl true
   def body(_model, messages, options),

@@ -273,7 +273,7 @@ defmodule Skillbook.ModelConformance do
             url: model.url,
             headers:
               [{"content-type", "application/json"}, {"accept", "text/event-stream"}] ++
-                model.__struct__.headers(model, nil),
+                model.__struct__.headers(model, nil, ""),
             body: Model.Client.encode(model, @hello, [])
           ]
 

@@ -29,8 +29,17 @@ defmodule Skillbook.Test.Vendors do
   def start(vendor, answers, fields \\ []) do
     script = Map.merge(Map.new(fields), %{vendor: vendor, answers: answers})
     {_module, path} = @modules[vendor]
+    path = path_on(fields[:platform], path, vendor)
     number = post("/scripts", script)
     %{vendor: vendor, number: number, url: "#{server()}/s/#{number}#{path}"}
+  end
+
+  defp path_on(nil, path, _vendor), do: path
+  defp path_on(:bedrock, _path, _vendor), do: ""
+
+  defp path_on(:vertex, _path, vendor) do
+    publisher = if vendor == "gemini", do: "google", else: vendor
+    "/v1/projects/p/locations/l/publishers/" <> publisher
   end
 
   @doc "A model of a script's vendor."

@@ -5,7 +5,7 @@ defmodule Skillbook.Model.Answer do
   # (see `Skillbook.Model.Client`), with the functions here.
 
   alias Skillbook.HTTP.{Failure, Response}
-  alias Skillbook.Model.{Messages, SSE}
+  alias Skillbook.Model.{EventStream, Messages, SSE}
   alias Skillbook.ModelError
   alias Skillbook.Support.JSON
 
@@ -33,7 +33,8 @@ defmodule Skillbook.Model.Answer do
     :model,
     headers: %{},
     other: "",
-    sse: SSE.new(),
+    # The parser of the stream.
+    stream: nil,
     texts: [],
     # By the key that the server uses: the index, id, name and arguments of each call.
     calls: %{},
@@ -58,7 +59,8 @@ defmodule Skillbook.Model.Answer do
   def part({:head, status, headers}, answer) do
     type = String.downcase(Response.header(headers, "content-type") || "")
     ok? = status in 200..299
-    stream? = ok? and String.starts_with?(type, "text/event-stream")
+    stream = if ok?, do: stream(type)
+    stream? = stream != nil
 
     mode =
       cond do
@@ -67,7 +69,7 @@ defmodule Skillbook.Model.Answer do
         true -> {:other, status}
       end
 
-    answer = %{answer | mode: mode, status: status, headers: headers}
+    answer = %{answer | mode: mode, stream: stream, status: status, headers: headers}
 
     case String.downcase(Response.header(headers, "content-encoding") || "identity") do
       "identity" -> {:cont, answer}
@@ -75,10 +77,11 @@ defmodule Skillbook.Model.Answer do
     end
   end
 
-  def part({:data, data}, %{mode: :stream} = answer) do
-    case SSE.feed(answer.sse, data) do
-      {:ok, events, sse} -> events(events, %{answer | sse: sse})
+  def part({:data, data}, %{mode: :stream, stream: %parser{} = stream} = answer) do
+    case parser.feed(stream, data) do
+      {:ok, events, stream} -> events(events, %{answer | stream: stream})
       :error -> {:halt, bad_answer(answer, "one of its events is too large")}
+      :damaged -> {:halt, bad_answer(answer, "one of its events is damaged")}
     end
   end
 
@@ -94,6 +97,10 @@ defmodule Skillbook.Model.Answer do
     other = answer.other <> data
     {if(byte_size(other) < Failure.max_body(), do: :cont, else: :halt), %{answer | other: other}}
   end
+
+  defp stream("text/event-stream" <> _), do: SSE.new()
+  defp stream("application/vnd.amazon.eventstream" <> _), do: EventStream.new()
+  defp stream(_other), do: nil
 
   # The status of an error response is enough to report it.
   defp reject_encoding(answer, true, encoding),

@@ -12,7 +12,8 @@ defmodule Skillbook.Model.Anthropic do
 
     * `:url` - the server. Default: `"https://api.anthropic.com"`
     * `:model` - the name of the model. Required
-    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "ANTHROPIC_API_KEY"}`
+    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "ANTHROPIC_API_KEY"}`; none on
+      platforms
     * `:max_tokens` - the limit of tokens of an answer, thoughts included, for calls without one
       of their own; the interface requires it. Default: 16,000
     * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
@@ -20,6 +21,11 @@ defmodule Skillbook.Model.Anthropic do
     * `:cache` - whether the prompt is marked for the server's cache: `true`, for five minutes
       after its last use; `[ttl: "1h"]`, for an hour; or `false`. Marked are the last tool, the
       system prompt, and the ends of the last two messages of the user. Default: `true`
+    * `:platform` - `:vertex` or `:bedrock`, if a cloud serves the model. Default: as the host of
+      `:url` says. See [Platforms](#module-platforms)
+    * `:credentials` - for Bedrock without a `:key`: a function that returns `:access_key_id`,
+      `:secret_access_key` and, if there is one, `:session_token`. Default: `nil`, the variables
+      `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`
     * `:media` - limits of images, files and audio: `:types`, `:max_bytes`, `:max_total` and
       `:max_parts`, as in `Skillbook.Model.OpenAI`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
@@ -30,6 +36,28 @@ defmodule Skillbook.Model.Anthropic do
   `:temperature` of `Skillbook.Model.chat/4` is not sent, since the interface has no such field
   any more; for older models, put it into `:extra`. `:grammar` is refused.
 
+  ## Platforms
+
+  On Google's Vertex AI the URL has the project and the location, and the key is an access token:
+
+      Skillbook.Model.Anthropic.new!(
+        url:
+          "https://us-east5-aiplatform.googleapis.com/v1/projects/PROJECT/" <>
+            "locations/us-east5/publishers/anthropic",
+        model: "claude-sonnet-4-5@20250929",
+        key: fn -> MyApp.Google.token() end
+      )
+
+  On Amazon's Bedrock the key is one of Bedrock. Without a key, requests are signed with
+  `:credentials`:
+
+      Skillbook.Model.Anthropic.new!(
+        url: "https://bedrock-runtime.eu-central-1.amazonaws.com",
+        model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
+      )
+
+  Fields that a platform does not take yet can be left out: `structured: :prompt`, `cache: false`.
+
   ## Examples
 
       iex> {:ok, model} = Skillbook.Model.Anthropic.new(model: "claude-sonnet-4-5")
@@ -39,13 +67,13 @@ defmodule Skillbook.Model.Anthropic do
       false
   """
 
-  alias Skillbook.Model.{Answer, Client, Media, Messages}
+  alias Skillbook.HTTP.Service
+  alias Skillbook.Model.{Answer, AWS, Client, Media, Messages, Platform}
   alias Skillbook.Support.{JSON, Options}
 
   use Skillbook.Model.Client,
     vendor: "anthropic",
     home: {"https://api.anthropic.com", "ANTHROPIC_API_KEY"},
-    path: "messages",
     media:
       {~w(image/jpeg image/png image/gif image/webp application/pdf text/plain),
        ~w(image/jpeg image/png image/gif image/webp application/pdf)},
@@ -53,16 +81,57 @@ defmodule Skillbook.Model.Anthropic do
     options: [
       max_tokens: {pos_integer(), 16_000, {"a whole number from 1", &Options.positive?/1}},
       structured: [:json_schema, :prompt],
-      cache: {boolean() | keyword(), true, Client.cache(["5m", "1h"])}
+      cache: {boolean() | keyword(), true, Client.cache(["5m", "1h"])},
+      platform: {:vertex | :bedrock | nil, nil, Platform.option([:vertex, :bedrock])},
+      credentials: {(() -> map() | keyword()) | nil, nil, Platform.credentials()}
     ]
 
   # The request
 
   @version "2023-06-01"
 
+  # Platforms have the version in the body.
+  @versions %{vertex: "vertex-2023-10-16", bedrock: "bedrock-2023-05-31"}
+
   @impl true
-  def headers(_model, nil), do: [{"anthropic-version", @version}]
-  def headers(model, key), do: [{"x-api-key", key.()} | headers(model, nil)]
+  def defaults(url) do
+    case Platform.of(url) do
+      nil -> [url: elem(home(), 0), key: {:env, elem(home(), 1)}]
+      platform -> [platform: platform]
+    end
+  end
+
+  @impl true
+  def endpoint(url, %{platform: :vertex, model: model}),
+    do: Service.endpoint(url, "models/#{encode(model)}:streamRawPredict")
+
+  def endpoint(url, %{platform: :bedrock, model: model}) do
+    url = URI.parse(url)
+    path = "/model/#{encode(model)}/invoke-with-response-stream"
+    %{url | path: String.trim_trailing(url.path || "", "/") <> path}
+  end
+
+  def endpoint(url, _model), do: Service.endpoint(url, "messages")
+
+  defp encode(model), do: URI.encode(model, &(URI.char_unreserved?(&1) or &1 in ':@'))
+
+  @impl true
+  def provider(model), do: Platform.provider(model, vendor())
+
+  @impl true
+  def secret(model), do: Platform.key(model)
+
+  @impl true
+  def headers(%{platform: :bedrock, key: nil, url: url} = model, _key, body) do
+    place = {AWS.region(url), "bedrock"}
+    AWS.sign(url, body, model.credentials.(), place, DateTime.utc_now())
+  end
+
+  def headers(%{platform: platform}, key, _body) when platform != nil, do: Service.bearer(key)
+  def headers(_model, nil, _body), do: [{"anthropic-version", @version}]
+
+  def headers(_model, key, _body),
+    do: [{"x-api-key", key.()}, {"anthropic-version", @version}]
 
   # The keywords that its structured output refuses.
   @refused ~w(minimum maximum maxLength minItems maxItems)
@@ -84,6 +153,15 @@ defmodule Skillbook.Model.Anthropic do
       "output_config" => output(Client.schema(model, options, @refused)),
       "stream" => true
     }
+    |> on_platform(model.platform)
+  end
+
+  # The address has the model, and on Bedrock the stream.
+  defp on_platform(body, nil), do: body
+
+  defp on_platform(body, platform) do
+    named = if platform == :bedrock, do: ["model", "stream"], else: ["model"]
+    body |> Map.drop(named) |> Map.put("anthropic_version", @versions[platform])
   end
 
   defp mark(false), do: %{}

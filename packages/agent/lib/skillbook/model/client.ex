@@ -42,7 +42,7 @@ defmodule Skillbook.Model.Client do
   #   * `:path`, `:options` - as in `Skillbook.HTTP.Service`. `:extra` is added
   #
   # The content of a user's message is text or a list with media, for which `content.ex` has
-  # functions. Another address or another header needs `endpoint/2` or `headers/2`, which get the
+  # functions. Another address or another header needs `endpoint/2` or `headers/3`, which get the
   # struct, so they may depend on an option. An interface like OpenAI's delegates `event/2` and
   # `whole/2` to `Skillbook.Model.OpenAI`. Names of errors that no vendor had so far are added to
   # `Skillbook.HTTP.Failure.reported/1`, a form of tools to `Skillbook.Tools.Shape`.
@@ -76,6 +76,9 @@ defmodule Skillbook.Model.Client do
 
   @doc "Reads an answer that is not streamed; `nil` if it is something else."
   @callback whole(term(), Answer.t()) :: Answer.t() | nil
+
+  @doc "The model with all that its requests need, and the secret that no error may have."
+  @callback secret(struct()) :: {:ok, struct(), Service.key()} | {:error, String.t()}
 
   @doc "The options of `Skillbook.Model.chat/4` that the interface does not have."
   @callback missing_options() :: [atom()]
@@ -130,7 +133,10 @@ defmodule Skillbook.Model.Client do
       @impl Model
       def provider(_model), do: unquote(provider)
 
-      defoverridable defaults: 1, tools?: 1
+      @impl unquote(__MODULE__)
+      def secret(model), do: with({:ok, key} <- Service.key(model), do: {:ok, model, key})
+
+      defoverridable defaults: 1, tools?: 1, provider: 1, secret: 1
     end
   end
 
@@ -161,7 +167,7 @@ defmodule Skillbook.Model.Client do
           {:ok, map()} | {:error, ModelError.t()}
   def chat(%module{} = model, messages, options, on_text) do
     with [] <- for(option <- module.missing_options(), options[option] != nil, do: option),
-         {:ok, key} <- Service.key(model) do
+         {:ok, model, key} <- module.secret(model) do
       request = [
         deadline: Service.deadline(model, options[:timeout]),
         accept: "text/event-stream",

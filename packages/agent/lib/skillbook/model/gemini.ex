@@ -16,11 +16,15 @@ defmodule Skillbook.Model.Gemini do
 
     * `:url` - the server. Default: `"https://generativelanguage.googleapis.com"`
     * `:model` - the name of the model. Required
-    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "GEMINI_API_KEY"}`
+    * `:key` - as in `Skillbook.Model.OpenAI`. Default: `{:env, "GEMINI_API_KEY"}`; none on
+      Vertex AI
     * `:structured` - how the server gets the schema of `Skillbook.Model.complete_object/4`:
       `:json_schema`, as its `responseJsonSchema`, or `:prompt`, not at all. Default:
       `:json_schema`
     * `:cache` - `true` or `false`; no field is sent for the cache in either case
+    * `:platform` - `:vertex`, if Google's Vertex AI serves the model. Default: as the host of
+      `:url` says. The URL then ends with the project and the location, as in [Google's Vertex
+      AI](models.md#clouds), and the key is an access token
     * `:media` - limits of images, files and audio: `:types`, `:max_bytes`, `:max_total` and
       `:max_parts`, as in `Skillbook.Model.OpenAI`
     * `:extra` - a map of further fields of each request, as in `Skillbook.Model.chat/4`, for
@@ -40,7 +44,7 @@ defmodule Skillbook.Model.Gemini do
   """
 
   alias Skillbook.HTTP.Service
-  alias Skillbook.Model.{Answer, Client, Media, Messages}
+  alias Skillbook.Model.{Answer, Client, Media, Messages, Platform}
   alias Skillbook.Support.JSON
 
   @media ~w(image/jpeg image/png image/webp image/heic image/heif application/pdf text/plain
@@ -54,10 +58,22 @@ defmodule Skillbook.Model.Gemini do
     media: {@media, @media},
     options: [
       structured: [:json_schema, :prompt],
-      cache: true
+      cache: true,
+      platform: {:vertex | nil, nil, Platform.option([:vertex])}
     ]
 
   # The request
+
+  @impl true
+  def defaults(url) do
+    case Platform.of(url) do
+      :vertex -> [platform: :vertex]
+      _own -> [url: elem(home(), 0), key: {:env, elem(home(), 1)}]
+    end
+  end
+
+  @impl true
+  def provider(model), do: Platform.provider(model, "gcp.gemini")
 
   # A tuned model has a path of its own.
   @impl true
@@ -70,8 +86,9 @@ defmodule Skillbook.Model.Gemini do
   end
 
   @impl true
-  def headers(_model, nil), do: []
-  def headers(_model, key), do: [{"x-goog-api-key", key.()}]
+  def headers(%{platform: :vertex}, key, _body), do: Service.bearer(key)
+  def headers(_model, nil, _body), do: []
+  def headers(_model, key, _body), do: [{"x-goog-api-key", key.()}]
 
   @impl true
   def body(model, messages, options) do

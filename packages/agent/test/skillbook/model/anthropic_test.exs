@@ -3,7 +3,7 @@ defmodule Skillbook.Model.AnthropicTest do
 
   use Skillbook.ModelConformance,
     vendor: "anthropic",
-    own: [:max_tokens, :structured, :cache, :media, :extra],
+    own: [:max_tokens, :structured, :cache, :platform, :credentials, :media, :extra],
     urls: [
       {"https://a", "https://a/v1/messages"},
       {"https://a/x/v1", "https://a/x/v1/messages"}

@@ -3,7 +3,7 @@ defmodule Skillbook.Model.GeminiTest do
 
   use Skillbook.ModelConformance,
     vendor: "gemini",
-    own: [:structured, :cache, :media, :extra],
+    own: [:structured, :cache, :platform, :media, :extra],
     urls: [
       {"https://a", "https://a/v1beta/models/m:streamGenerateContent?alt=sse"},
       {"https://a/v1/publishers/google?b=c",

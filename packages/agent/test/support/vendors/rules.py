@@ -28,10 +28,10 @@ def key_of(vendor, headers):
 
 
 def check_head(vendor, path, headers):
-    need(re.fullmatch(PATHS[vendor], path), f"path {path}")
+    need(path is None or re.fullmatch(PATHS[vendor], path), f"path {path}")
     need(headers.get("content-type") == "application/json", "content-type")
     need(headers.get("accept") == "text/event-stream", "accept")
-    if vendor == "anthropic":
+    if vendor == "anthropic" and path is not None:
         need(headers.get("anthropic-version") == "2023-06-01", "anthropic-version")
 
 

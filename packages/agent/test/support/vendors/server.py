@@ -1,7 +1,8 @@
 """A server of all vendors for tests. It plays scripts, checks every request by the vendor's types and
 rules, and builds every answer from the vendor's types.
 
-    POST /scripts         {"vendor", "key", "keeps", "answers": [answer]}: the number of a script
+    POST /scripts         {"vendor", "platform", "key", "keeps", "answers": [answer]}: the number
+                          of a script; the platform is vertex, bedrock or none
     ANY  /s/NUMBER/...    the vendor's server, whose next answer is the script's
     GET  /scripts/NUMBER  {"requests": [body], "refused": [reason], "sent": [bytes]}
     POST /tools           {"vendor", "tools": [tool]}: [reason or null]
@@ -19,6 +20,7 @@ import time
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import platforms
 import rules
 from answers import STREAMS, WHOLE
 from anthropic.types.beta_error_response import BetaErrorResponse
@@ -31,6 +33,7 @@ UNKNOWN = {"zz_unknown": {"a": [1, None, {"b": "c"}]}}
 class Script:
     def __init__(self, fields):
         self.vendor = fields["vendor"]
+        self.platform = fields.get("platform")
         self.key = fields.get("key")
         self.keeps = fields.get("keeps", False)
         self.answers = fields["answers"]
@@ -42,18 +45,20 @@ class Script:
         return {"requests": self.bodies, "refused": self.refused, "sent": self.sent}
 
     def check(self, path, headers, text):
-        rules.check_head(self.vendor, path, headers)
+        rules.check_head(self.vendor, None if self.platform else path, headers)
         body = json.loads(text)
+        if self.platform:
+            body = platforms.request(self.vendor, self.platform, path, body)
         check_request(self.vendor, body)
         rules.check_body(self.vendor, body, self.issued)
         if self.keeps:
             need(rules.given_back(self.vendor, body) == self.issued, "data is missing or moved")
 
-    def next(self, path, headers, text):
+    def next(self, path, headers, text, signed):
         with self.lock:
             self.bodies.append(text)
             try:
-                if self.key is not None and rules.key_of(self.vendor, headers) != self.key:
+                if self.key is not None and self.key_of(signed, headers, text) != self.key:
                     return {"status": 401, "error": error(self.vendor, 401, "wrong key")}
                 self.check(path, headers, text)
             except (Refused, json.JSONDecodeError) as reason:
@@ -70,6 +75,11 @@ class Script:
                 return {**answer, "error": named}
             return answer
 
+    def key_of(self, path, headers, text):
+        if self.platform:
+            return platforms.key_of(headers, path, text)
+        return rules.key_of(self.vendor, headers)
+
     def body(self, answer):
         """The pieces of the body."""
         if answer.get("whole"):
@@ -81,7 +91,7 @@ class Script:
         pieces = [as_event(self.vendor, event, answer.get("unknown")) for event in events]
         for place, text in reversed(answer.get("insert", [])):
             pieces.insert(place, text.encode("latin-1"))
-        return pieces
+        return list(platforms.stream(pieces)) if self.platform == "bedrock" else pieces
 
 
 def as_event(vendor, event, unknown):
@@ -165,7 +175,9 @@ class Handler(BaseHTTPRequestHandler):
         _, _, number, rest = self.path.split("/", 3)
         script = self.scripts[int(number)]
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.play(script, script.next("/" + rest, headers, text))
+        # A signature is of the whole path.
+        signed = script.platform == "bedrock" and self.path
+        self.play(script, script.next("/" + rest, headers, text, signed or "/" + rest))
 
     @staticmethod
     def tool(vendor, tool):
@@ -182,7 +194,9 @@ class Handler(BaseHTTPRequestHandler):
         if answer.get("whole"):
             return self.send_all(200, "application/json", [], b"".join(pieces))
         self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        bedrock = script.platform == "bedrock"
+        self.send_header("content-type", "application/vnd.amazon.eventstream" if bedrock
+                         else "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self.send_header("connection", "close")
         self.end_headers()

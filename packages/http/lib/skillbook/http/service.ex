@@ -44,8 +44,8 @@ defmodule Skillbook.HTTP.Service do
   @doc "The URL of requests to a server."
   @callback endpoint(url :: String.t(), t()) :: URI.t()
 
-  @doc "The headers of a request."
-  @callback headers(t(), key()) :: [{String.t(), String.t()}]
+  @doc "The headers of a request, which may sign its body."
+  @callback headers(t(), key(), body :: iodata()) :: [{String.t(), String.t()}]
 
   # Milliseconds.
   @max_backoff 30_000
@@ -122,9 +122,9 @@ defmodule Skillbook.HTTP.Service do
         do: unquote(__MODULE__).endpoint(url, unquote(frame[:path]), "v1")
 
       @impl unquote(__MODULE__)
-      def headers(_service, key), do: unquote(__MODULE__).bearer(key)
+      def headers(_service, key, _body), do: unquote(__MODULE__).bearer(key)
 
-      defoverridable defaults: 1, endpoint: 2, headers: 2
+      defoverridable defaults: 1, endpoint: 2, headers: 3
     end
   end
 
@@ -319,7 +319,7 @@ defmodule Skillbook.HTTP.Service do
     # A function, so that crash reports do not show the key.
     headers = fn ->
       [{"content-type", "application/json"}, {"accept", options[:accept]}] ++
-        module.headers(service, key)
+        module.headers(service, key, body)
     end
 
     request = [method: :post, url: service.url, headers: headers, body: body]
