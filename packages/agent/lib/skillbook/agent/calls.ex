@@ -3,7 +3,8 @@ defmodule Skillbook.Agent.Calls do
   # Runs the tool calls of a reply and adds their results to the conversation.
   #
   # Calls run in order. Those that follow each other and only read run at the same time, within
-  # the limits of the book; any other call waits for those before it.
+  # the limits of the book, and so do agents that they dispatch; any other call waits for those
+  # before it.
 
   alias Skillbook.Agent.{Commands, Journal, SkillsRead, State}
   alias Skillbook.Model.Content
@@ -128,23 +129,23 @@ defmodule Skillbook.Agent.Calls do
 
   defp run_next([step | rest], view, state, false) do
     first = prepare(step, view)
-    room = if first.reads, do: max_parallel(state) - 1, else: 0
-    {more, rest} = take(rest, view, room, %{first.name => 1}, [])
+    room = if first.sort == :write, do: 0, else: max_parallel(state) - 1
+    {more, rest} = take(rest, view, first.sort, room, %{first.name => 1}, [])
     results = run_batch([first | more], view, state)
     results ++ run_next(rest, Pipeline.view_after(view, results), state, halted?(state, results))
   end
 
   # The calls that may run at the same time as the first one, and the rest.
-  defp take([step | rest] = steps, view, room, counts, taken) when room > 0 do
+  defp take([step | rest] = steps, view, sort, room, counts, taken) when room > 0 do
     step = prepare(step, view)
     count = Map.get(counts, step.name, 0) + 1
 
-    if step.reads and count <= step.max_running,
-      do: take(rest, view, room - 1, Map.put(counts, step.name, count), [step | taken]),
+    if step.sort == sort and count <= step.max_running,
+      do: take(rest, view, sort, room - 1, Map.put(counts, step.name, count), [step | taken]),
       else: {Enum.reverse(taken), steps}
   end
 
-  defp take(steps, _view, _room, _counts, taken), do: {Enum.reverse(taken), steps}
+  defp take(steps, _view, _sort, _room, _counts, taken), do: {Enum.reverse(taken), steps}
 
   # More calls than the book runs at once would wait for each other, and fail after a while. A
   # nested run has only the slot of its caller. With `on_error: :halt` each call decides about the
@@ -161,7 +162,7 @@ defmodule Skillbook.Agent.Calls do
 
   # Routed with the view of its batch, since a call before it may have written its skill.
   defp prepare({{call, written} = id, refusal, number}, view) do
-    step = %{call: id, number: number, name: nil, reads: true, max_running: :infinity}
+    step = %{call: id, number: number, name: nil, sort: :read, max_running: :infinity}
 
     with nil <- refusal,
          {:ok, line, json?} <- Tools.line(view, tool_call(call, written)) do
@@ -175,13 +176,18 @@ defmodule Skillbook.Agent.Calls do
   defp limits(view, line) do
     case Router.find(view, line) do
       {:ok, %RoutedCommand{entry: entry}} ->
-        # The steps of a workflow may write.
-        reads = Entry.effect(entry) == :read and not Workflow.workflow?(entry)
-        %{name: entry.name, reads: reads, max_running: Executor.max_running(view, entry)}
+        %{name: entry.name, sort: sort(entry), max_running: Executor.max_running(view, entry)}
 
       _help_or_error ->
         %{}
     end
+  end
+
+  defp sort(%Entry{name: "agent.dispatch"}), do: :agent
+
+  # The steps of a workflow may write.
+  defp sort(entry) do
+    if Entry.effect(entry) == :read and not Workflow.workflow?(entry), do: :read, else: :write
   end
 
   defp refused(:too_many), do: %ToolCallError{kind: :too_many, most: @max_calls}
@@ -191,7 +197,7 @@ defmodule Skillbook.Agent.Calls do
     do: [step |> run_step(view, options(state)) |> emit(step, state)]
 
   defp run_batch(batch, view, state) do
-    options = options(state)
+    options = batch |> hd() |> shared(options(state), length(batch))
 
     batch
     |> Task.async_stream(&run_step(&1, view, options),
@@ -200,6 +206,14 @@ defmodule Skillbook.Agent.Calls do
     )
     |> Enum.zip_with(batch, fn {:ok, result}, step -> emit(result, step, state) end)
   end
+
+  # Agents at the same time share what is left.
+  defp shared(%{sort: :agent}, options, number) do
+    agent = Commands.share(options[:agent].(), number)
+    Keyword.put(options, :agent, fn -> agent end)
+  end
+
+  defp shared(_step, options, _number), do: options
 
   defp options(state) do
     options = state |> Commands.options() |> Keyword.drop([:on_result, :on_error, :unclosed])

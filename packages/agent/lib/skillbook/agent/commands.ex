@@ -71,6 +71,17 @@ defmodule Skillbook.Agent.Commands do
     }
   end
 
+  @doc "`context.agent` of one of several agents at the same time. Their caller keeps a turn."
+  @spec share(map(), pos_integer()) :: map()
+  def share(agent, number) do
+    %{
+      agent
+      | turns_left: div(agent.turns_left - 1, number) + 1,
+        tokens_left: agent.tokens_left && div(agent.tokens_left, number),
+        cost_left: agent.cost_left && agent.cost_left / number
+    }
+  end
+
   @doc "The report of a reply whose commands do not run, for this reason."
   @spec skip(State.t(), String.t(), String.t()) :: Report.t()
   def skip(state, text, reason) do

@@ -654,16 +654,74 @@ defmodule Skillbook.Agent.DispatchTest do
                  "without arguments"
     end
 
-    test "several agents of a reply run one after the other", %{tmp_dir: folder} do
+    # A model whose agents answer when all of them were asked, with their missions.
+    defp together(parent, number) do
+      test = self()
+      turn = :counters.new(1, [])
+
+      Model.Function.new(fn
+        [%{content: "You are an agent with one mission." <> _} | messages], _options ->
+          send(test, {:agent_asked, self()})
+          assert_receive :answer
+          "Did: " <> List.last(messages).content
+
+        _messages, _options ->
+          :counters.add(turn, 1, 1)
+          Enum.at(parent, :counters.get(turn, 1) - 1)
+      end)
+      |> then(&{&1, fn -> answer(number) end})
+    end
+
+    defp answer(number) do
+      pids = for _ <- 1..number, do: assert_receive({:agent_asked, _pid}) |> elem(1)
+      for pid <- pids, do: send(pid, :answer)
+    end
+
+    test "agents that a reply dispatches run at the same time", %{tmp_dir: folder} do
       book = start(folder)
-      replies = [calls([dispatch(%{id: "one"}), dispatch(%{id: "two"})]), "Done."]
+      one = dispatch(%{id: "one", mission: "First."})
+      two = dispatch(%{id: "two", mission: "Second."})
+      write = call("mail__send", %{to: "bob"})
+      three = dispatch(%{id: "three", mission: "Third."})
+      {model, answer} = together([calls([one, two, write, three]), "Done."], 2)
+      task = Task.async(fn -> run(book, [], [], protocol: :tools, model: model) end)
+      answer.()
+      # The third one waits for the command before it.
+      refute_received {:agent_asked, _pid}
+      answer(1)
+
+      assert ["ok\none is done" <> one, "ok\ntwo is done" <> two, _sent, "ok\nthree" <> three] =
+               results_of(Task.await(task, :infinity))
+
+      assert {one =~ "Did: First.", two =~ "Did: Second.", three =~ "Did: Third."} ==
+               {true, true, true}
+    end
+
+    test "agents at the same time share what is left of the run", %{tmp_dir: folder} do
+      book = start(folder)
+      both = calls([dispatch(%{id: "one"}), dispatch(%{id: "two"})])
       search = calls([call("mail__search", %{})])
-      result = run(book, replies, [search, "First.", search, "Second."], protocol: :tools)
 
-      assert ["ok\none is done, after 2 turns." <> one, "ok\ntwo is done" <> two] =
-               results_of(result)
+      # {turns of the run, turns of each agent}
+      for {max, each} <- [{20, 9}, {6, 2}, {4, 1}] do
+        endless = List.duplicate(search, 40)
+        options = [protocol: :tools, max_turns: max, max_repeats: 100]
+        result = run(book, [both, "Enough."], endless, options)
+        assert {max, result.status, result.text} == {max, :done, "Enough."}
 
-      assert one =~ "First." and two =~ "Second."
+        for text <- results_of(result) do
+          turns = if each == 1, do: "1 turn", else: "#{each} turns"
+          assert text =~ "did not finish: it had no turns left, after #{turns}"
+        end
+      end
+    end
+
+    test "agents of cmd blocks run one after the other", %{tmp_dir: folder} do
+      book = start(folder)
+      mission = "agent.dispatch --mission Do. --skills mail.search"
+      search = cmd("mail.search")
+      replies = [cmd("#{mission} --id one\n#{mission} --id two"), "Done."]
+      run(book, replies, [search, "First.", search, "Second."])
       agents = for {:agent, id, {:turn, _}} <- events(), do: id
       assert agents == ["one", "one", "two", "two"]
     end
