@@ -12,7 +12,7 @@ const OVERVIEW: &str = include_str!("../help/overview.txt");
 
 const COMMANDS: &[(&str, &str)] = texts!("":
     "run" "shell" "chat" "prompt" "tools" "grammar" "get" "list" "search" "usage" "schedule"
-    "breaker" "approvals" "servers" "serve" "token" "mcp" "connect" "disconnect" "connections"
+    "breaker" "approvals" "runs" "servers" "serve" "token" "mcp" "connect" "disconnect" "connections"
     "init" "new" "lint" "test" "route" "explain" "install" "update" "outdated" "restore" "remove"
     "export" "publish" "import" "completions"
 );

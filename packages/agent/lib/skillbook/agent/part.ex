@@ -146,7 +146,7 @@ defmodule Skillbook.Agent.Part do
   def operations do
     doc = "Runs a command. The agent follows a page of prose."
     carry_out = %Operation{name: :carry_out, doc: doc, subject: :line, run: &Prose.carry_out/3}
-    [%{carry_out | caller: :trusted} | Decision.operations()]
+    [%{carry_out | caller: :trusted} | Decision.operations() ++ Runs.operations()]
   end
 
   @impl true

@@ -62,7 +62,7 @@ defmodule Skillbook.Agent.Runs do
   alias Skillbook.Book.Profiles
   alias Skillbook.Catalog.Watcher
   alias Skillbook.SQL.Tenants
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Operation, Options}
 
   alias Skillbook.{
     AgentError,
@@ -78,6 +78,26 @@ defmodule Skillbook.Agent.Runs do
 
   @default_limit 100
   @max_limit 1_000
+
+  @fields [text: ~w(ref book profile run title status)a, text?: ~w(tenant conversation)a] ++
+            [text?: ~w(text reason)a, number: ~w(turns continued)a] ++
+            [time: [:started_at], time?: [:ended_at]]
+
+  @doc false
+  def operations do
+    limit = {{:number, 1, @max_limit}, "the most of them, #{@default_limit} by default"}
+    last = {{:text, 100}, "the `ref` of the last one of the page before"}
+
+    [
+      %Operation{
+        name: :durable_runs,
+        doc: "Lists durable runs of agents, the newest first.",
+        input: [limit: limit, after: last],
+        output: [@fields],
+        run: &list/2
+      }
+    ]
+  end
 
   @doc """
   Lists the durable runs of a view's profile, or of all profiles of a book, the newest first.

@@ -20,6 +20,7 @@ defmodule Skillbook.CLI.Arguments do
     {"schedule", CLI.Schedule},
     {"breaker", CLI.Breaker},
     {"approvals", CLI.Approvals},
+    {"runs", CLI.Runs},
     {"servers", CLI.Servers},
     {"serve", CLI.Serve},
     {"token", CLI.Token},

@@ -9,7 +9,8 @@ defmodule Skillbook.CLI.Libraries do
   # These use HTTP with any options.
   @http [CLI.Serve, CLI.Connect, CLI.Disconnect]
   # These run commands, which use the accounts.
-  @runs [CLI.Run, CLI.Shell, CLI.Chat, CLI.Serve, CLI.MCP, CLI.Schedule, CLI.Approvals]
+  @runs [CLI.Run, CLI.Shell, CLI.Chat, CLI.Serve, CLI.MCP, CLI.Schedule] ++
+          [CLI.Approvals, CLI.Runs]
 
   @doc "Loads the libraries; the error is a text."
   @spec load(Arguments.t()) :: :ok | {:error, String.t()}

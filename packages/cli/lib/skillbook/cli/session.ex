@@ -32,6 +32,8 @@ defmodule Skillbook.CLI.Session do
     * `:converse` - as `:write`, and changed files are reloaded
     * `{:decide, agent}` - as `:write`, for `approvals`; prose runs with the agent's options, if
       they are not `nil`
+    * `:runs` - as `:read`, with durable runs, of which the book continues none by itself
+    * `{:continue, agent}` - as `:runs`, but commands may run, with the agent's options
     * `:web` - as `:converse`, and every id is a profile: without visibility labels, except
       that of the options
     * `{:show, agent}` - as `:web`, with a model for the page's conversations
@@ -47,7 +49,7 @@ defmodule Skillbook.CLI.Session do
            {:ok, accounts} <- Accounts.read(),
            options = %{options | connections: accounts},
            {:ok, book} <- book(options),
-           vaults = if(mode == :read, do: [], else: options.vaults),
+           vaults = if(mode in [:read, :runs], do: [], else: options.vaults),
            book = Keyword.merge(book, store: store, vaults: vaults),
            {:ok, pid} <- start(book, options, mode) do
         try do
@@ -153,13 +155,19 @@ defmodule Skillbook.CLI.Session do
     Logger.put_module_level(ProblemLog, :none)
 
     try do
-      Skillbook.start_link(book ++ more ++ timeout(mode) ++ schedules(mode, options))
+      more = more ++ timeout(mode) ++ durable(mode, book[:store])
+      Skillbook.start_link(book ++ more ++ schedules(mode, options))
     after
       Logger.delete_module_level(ProblemLog)
     end
   end
 
   defp timeout(mode), do: if(waits?(mode), do: [embedder_timeout: @embedder_timeout], else: [])
+
+  defp durable(_mode, nil), do: []
+  defp durable(:runs, _store), do: [durable: [continue: false]]
+  defp durable({:continue, _agent}, _store), do: [durable: [continue: false]]
+  defp durable(_mode, _store), do: []
 
   # A call that waits for an approval runs as a profile of the book.
   defp profiles(options), do: [[id: options.profile, grants: options.grants]]
@@ -174,7 +182,7 @@ defmodule Skillbook.CLI.Session do
 
   defp schedules({:show, agent}, options), do: schedules(:web, options) ++ [agent: agent]
 
-  defp schedules({:decide, agent}, options),
+  defp schedules({how, agent}, options) when how in [:decide, :continue],
     do: [agent: agent] ++ schedules(:read, options)
 
   # Tokens are made for profiles that this command line does not name.
@@ -238,7 +246,8 @@ defmodule Skillbook.CLI.Session do
   defp embedded(_vaults),
     do: {"texts", Embedding.Indexer.await(@name, &progress("texts embedded", &1))}
 
-  defp waits?(mode), do: mode in [:read, :write] or match?({:decide, _agent}, mode)
+  defp waits?({how, _agent}), do: how in [:decide, :continue]
+  defp waits?(mode), do: mode in [:read, :write, :runs]
 
   @doc "Shows how much of some work is done."
   @spec progress(String.t(), %{done: non_neg_integer(), total: non_neg_integer()}) :: :ok
@@ -283,7 +292,9 @@ defmodule Skillbook.CLI.Session do
   end
 
   # Reading creates no database in the current folder.
-  defp store(nil, :read), do: {:ok, if(File.exists?(@database), do: @database)}
+  defp store(nil, mode) when mode in [:read, :runs],
+    do: {:ok, if(File.exists?(@database), do: @database)}
+
   defp store(nil, mode), do: store(@database, mode)
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 

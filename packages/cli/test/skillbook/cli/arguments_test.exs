@@ -117,8 +117,8 @@ defmodule Skillbook.CLI.ArgumentsTest do
   test "wrong usage names the expected and the given value" do
     commands =
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
-        "schedule, breaker, approvals, servers, serve, token, mcp, connect, disconnect, " <>
-        "connections, init, new, lint, test, route, explain, install, update, outdated, " <>
+        "schedule, breaker, approvals, runs, servers, serve, token, mcp, connect, " <>
+        "disconnect, connections, init, new, lint, test, route, explain, install, update, outdated, " <>
         "restore, remove, export, publish, import, completions, help."
 
     for {argv, message} <- [

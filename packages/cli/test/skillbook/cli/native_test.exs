@@ -58,7 +58,7 @@ defmodule Skillbook.CLI.NativeTest do
   end
 
   @names ~w(run shell chat prompt tools grammar get list search usage schedule breaker approvals
-    servers serve token mcp connect disconnect connections init new lint test route explain
+    runs servers serve token mcp connect disconnect connections init new lint test route explain
     install update outdated restore remove export publish import completions)
 
   test "help and version", context do
