@@ -127,6 +127,8 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Test, :refute_asked} => "words of a test",
     {Skillbook.Test, :refute_ran} => "words of a test",
     {Skillbook.Test, :run_skill} => "words of a test",
+    {Skillbook.Agent.Runs, :continue} => "a reference, which the database looks up",
+    {Skillbook.Agent.Runs, :stop} => "a reference, which the database looks up",
     {Skillbook.Conversation, :approve} => "a reference, as of Skillbook.approve/3",
     {Skillbook.Conversation, :ask} => "a text, as of Agent.run/3",
     {Skillbook.Conversation, :deny} => "a reference, as of Skillbook.deny/3",
