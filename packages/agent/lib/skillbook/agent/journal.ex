@@ -83,8 +83,9 @@ defmodule Skillbook.Agent.Journal do
   defp new(book, state, profile, options) do
     commands = Settings.commands(options)
 
-    with {:rights, {:ok, rights}} <- {:rights, Rights.encode(book, state.view.profile)},
-         {:ok, assigns} <- Assigns.encode(Map.new(commands[:assigns] || %{})),
+    rights = rights(book, state.view.profile)
+
+    with {:ok, assigns} <- Assigns.encode(Map.new(commands[:assigns] || %{})),
          {:ok, stored} <- stored(options, commands, is_binary(profile)) do
       values = %{
         ref: random(),
@@ -99,11 +100,15 @@ defmodule Skillbook.Agent.Journal do
 
       %__MODULE__{sql: Book.sql(book), book: book, ref: values.ref, values: values}
     else
-      {:rights, _unknown} ->
-        invalid("false for a profile that is not one of the book's")
-
       {:error, expected} ->
         invalid("false for options that cannot be stored (#{expected})")
+    end
+  end
+
+  defp rights(book, profile) do
+    case Rights.encode(book, profile) do
+      {:ok, rights} -> rights
+      _unknown -> invalid("false for a profile that is not one of the book's")
     end
   end
 
