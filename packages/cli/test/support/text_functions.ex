@@ -251,6 +251,7 @@ defmodule Skillbook.TextFunctions do
 
     start.(
       name: book,
+      builtins: true,
       store: ":memory:",
       breaker: false,
       watch: false,
@@ -795,6 +796,7 @@ defmodule Skillbook.TextFunctions do
     start.(
       name: book,
       sources: [Path.dirname(skills)],
+      builtins: true,
       store: ":memory:",
       vaults: [[path: notes, name: "notes"], [name: "drive"]],
       watch: false

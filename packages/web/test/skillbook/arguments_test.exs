@@ -80,6 +80,7 @@ defmodule Skillbook.ArgumentsTest do
     {:ok, routed} = Router.route(view, "tasks.get T-1")
     context = Executor.context(view, routed)
     text = {"text", :text, ":text", "; write it as a string"}
+    content = {"text, or a list of texts and Skillbook.Model.Media,", :text, ":text", ""}
 
     keyword =
       {"a keyword list", %{a: 1}, "%{a: 1}", "; write [key: value] instead of %{key: value}"}
@@ -142,7 +143,7 @@ defmodule Skillbook.ArgumentsTest do
        [view_or_book: view_or_book, name: text, options: options]},
       {Skillbook, :schedule, [view, []], [view_or_book: view_or_book, options: options]},
       {Skillbook, :explain, [catalog, "a", [profile: [id: "a"]]], [name: text, options: options]},
-      {Agent, :run, [view, "", []], [view_or_book: view_or_book, input: text, options: options]},
+      {Agent, :run, [view, "", []], [view_or_book: view_or_book, input: content, options: options]},
       {Agent, :rehydrate, [view, Transcript.new("a"), []],
        [
          view_or_book: view_or_book,
