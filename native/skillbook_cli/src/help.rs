@@ -12,9 +12,9 @@ const OVERVIEW: &str = include_str!("../help/overview.txt");
 
 const COMMANDS: &[(&str, &str)] = texts!("":
     "run" "shell" "chat" "prompt" "tools" "grammar" "get" "list" "search" "usage" "schedule"
-    "breaker" "approvals" "runs" "servers" "serve" "token" "mcp" "connect" "disconnect" "connections"
-    "init" "new" "lint" "test" "route" "explain" "install" "update" "outdated" "restore" "remove"
-    "export" "publish" "import" "completions"
+    "breaker" "approvals" "runs" "servers" "serve" "token" "mcp" "connect" "disconnect"
+    "connections" "init" "new" "lint" "test" "route" "explain" "install" "update" "outdated"
+    "restore" "remove" "export" "publish" "import" "completions"
 );
 
 const PARTS: &[(&str, &str)] =

@@ -143,7 +143,8 @@ defmodule Skillbook.ArgumentsTest do
        [view_or_book: view_or_book, name: text, options: options]},
       {Skillbook, :schedule, [view, []], [view_or_book: view_or_book, options: options]},
       {Skillbook, :explain, [catalog, "a", [profile: [id: "a"]]], [name: text, options: options]},
-      {Agent, :run, [view, "", []], [view_or_book: view_or_book, input: content, options: options]},
+      {Agent, :run, [view, "", []],
+       [view_or_book: view_or_book, input: content, options: options]},
       {Agent, :rehydrate, [view, Transcript.new("a"), []],
        [
          view_or_book: view_or_book,

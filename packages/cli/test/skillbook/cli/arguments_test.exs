@@ -118,8 +118,8 @@ defmodule Skillbook.CLI.ArgumentsTest do
     commands =
       "\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, " <>
         "schedule, breaker, approvals, runs, servers, serve, token, mcp, connect, " <>
-        "disconnect, connections, init, new, lint, test, route, explain, install, update, outdated, " <>
-        "restore, remove, export, publish, import, completions, help."
+        "disconnect, connections, init, new, lint, test, route, explain, install, update, " <>
+        "outdated, restore, remove, export, publish, import, completions, help."
 
     for {argv, message} <- [
           {~w(lst), "unknown command `lst`; did you mean `list`?" <> commands},

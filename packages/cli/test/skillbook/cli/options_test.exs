@@ -45,8 +45,8 @@ defmodule Skillbook.CLI.OptionsTest do
   # These show no entries, or only to clients. They start their book in the same way, in a mode of
   # `Session`, unless they work with the folder of installed skills.
   @without_entries ~w(usage schedule breaker approvals runs servers serve mcp token connect
-                      disconnect connections install update outdated restore remove import completions init
-                      new)
+                      disconnect connections install update outdated restore remove import
+                      completions init new)
 
   setup context do
     folder = context.tmp_dir
