@@ -97,12 +97,12 @@ defmodule Skillbook.Explanation do
 
     book.catalog
     |> new(name, Keyword.put(options, :profile, profile))
-    |> left_out(Part.flat(book.parts, :builtins, [book]))
+    |> left_out(book)
   end
 
   # No profile sees a built-in skill that the book leaves out, so only its operator is told.
-  defp left_out(%{files: []} = explanation, packs) do
-    case Builtins.item(explanation.name, packs) do
+  defp left_out(%{files: []} = explanation, book) do
+    case Builtins.item(explanation.name, Part.flat(book.parts, :builtins, [book])) do
       nil ->
         explanation
 
@@ -112,7 +112,7 @@ defmodule Skillbook.Explanation do
     end
   end
 
-  defp left_out(explanation, _packs), do: explanation
+  defp left_out(explanation, _book), do: explanation
 
   defp of(view, tenant, name, prompt) do
     prompt = Prompt.to_native(view, prompt)

@@ -16,11 +16,11 @@ defmodule Skillbook.Flags.Structured do
     {exact, others} = Map.split(flags, Enum.map(declared, & &1.property))
 
     {named, more, unknown} = named(others, declared, schema)
+    names = Map.new(declared, &{&1.property, &1.name})
+    exact = Map.new(exact, fn {key, value} -> {names[key], value} end)
+    given = Map.merge(named, exact, fn _, one, two -> List.wrap(one) ++ List.wrap(two) end)
 
-    with names = Map.new(declared, &{&1.property, &1.name}),
-         exact = Map.new(exact, fn {key, value} -> {names[key], value} end),
-         given = Map.merge(named, exact, fn _, one, two -> List.wrap(one) ++ List.wrap(two) end),
-         {:ok, given} <- Check.positional(given, declaration, opts[:args]),
+    with {:ok, given} <- Check.positional(given, declaration, opts[:args]),
          properties = Map.new(declared, &{&1.name, &1.property}),
          given = Map.new(given, fn {name, value} -> {properties[name], value} end),
          {:ok, arguments} <- read(schema, Map.merge(more, given), opts[:json], true) do

@@ -189,7 +189,7 @@ fn checks_end() {
     }
 }
 
-/// What is read of a schema before a call ends too, for references that lead to ten others each.
+/// Reading a schema before a call ends too, for references that lead to ten others each.
 #[test]
 fn reading_ends() {
     for keyword in ["allOf", "anyOf", "oneOf"] {

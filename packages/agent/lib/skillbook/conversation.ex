@@ -233,13 +233,12 @@ defmodule Skillbook.Conversation do
 
   @impl true
   def init(options) do
-    id = 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
     transcript = options[:transcript]
     :ok = Skillbook.subscribe(options[:book])
 
     state = %__MODULE__{
       book: options[:book],
-      id: options[:id] || id,
+      id: options[:id] || State.new_id(),
       run: Keyword.merge(options[:run] || [], Keyword.take(options, [:profile])),
       transcript: if(is_function(transcript), do: transcript.(), else: transcript),
       save: options[:save] || fn _transcript -> :ok end,

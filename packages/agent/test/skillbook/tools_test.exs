@@ -503,7 +503,7 @@ defmodule Skillbook.ToolsTest do
       end
     end
 
-    # Each row: a call of the command's own tool, and its line. What runs is the same.
+    # Each row: a call of the command's own tool, and its line. Both run the same.
     test "run what the tool of the command runs", %{tmp_dir: folder} do
       write(folder, %{
         "x/put.md" => page("x.put", handler: "Skillbook.TestHandlers.Text"),

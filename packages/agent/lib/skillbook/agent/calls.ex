@@ -217,7 +217,7 @@ defmodule Skillbook.Agent.Calls do
 
   defp options(state) do
     options = state |> Commands.options() |> Keyword.drop([:on_result, :on_error, :unclosed])
-    [journal: Journal.calls(state, 0)] ++ options
+    [journal: Journal.calls(state)] ++ options
   end
 
   defp emit(result, step, state) do

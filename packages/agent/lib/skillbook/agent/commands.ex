@@ -18,7 +18,7 @@ defmodule Skillbook.Agent.Commands do
   a block (`unclosed: :run`).
   """
   def run(state, text, complete?) do
-    options = [journal: Journal.calls(state, 0)] ++ options(state)
+    options = [journal: Journal.calls(state)] ++ options(state)
     options = if complete?, do: options, else: Keyword.delete(options, :unclosed)
     report = Pipeline.run(state.view, text, options)
     if report.incomplete != [], do: State.emit(state, {:incomplete, report.incomplete})

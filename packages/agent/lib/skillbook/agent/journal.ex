@@ -88,7 +88,7 @@ defmodule Skillbook.Agent.Journal do
     with {:ok, assigns} <- Assigns.encode(Map.new(commands[:assigns] || %{})),
          {:ok, stored} <- stored(options, commands, is_binary(profile)) do
       values = %{
-        ref: random(),
+        ref: State.new_id(),
         run: state.id,
         conversation: options[:conversation],
         profile: state.view.profile.id,
@@ -123,9 +123,6 @@ defmodule Skillbook.Agent.Journal do
     problem = {:invalid, expected <> ",", true}
     raise %OptionError{subject: "a run", option: :durable, problem: problem}
   end
-
-  defp random,
-    do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
 
   # Writing
 
@@ -173,7 +170,7 @@ defmodule Skillbook.Agent.Journal do
     |> named(journal)
   end
 
-  # What the caller gets.
+  # The error of the run.
   defp named({:error, %SQL.Error{}} = error, _journal), do: error
   defp named({:error, kind}, journal), do: {:error, %RunError{kind: kind, ref: journal.ref}}
   defp named(ok, _journal), do: ok
@@ -211,12 +208,12 @@ defmodule Skillbook.Agent.Journal do
   @type calls :: (pos_integer(), String.t(), (keyword() -> answer()) -> {:ran | :known, answer()})
   @type answer :: {Result.t(), String.t()}
 
-  @doc "The journal of the commands of an answer, whose numbers begin after `offset`."
-  @spec calls(State.t(), non_neg_integer()) :: calls() | nil
-  def calls(%{journal: nil}, _offset), do: nil
+  @doc "The journal of the commands of an answer."
+  @spec calls(State.t()) :: calls() | nil
+  def calls(%{journal: nil}), do: nil
 
-  def calls(%{journal: journal, turns: turn}, offset),
-    do: fn number, line, run -> call(journal, {turn, offset + number}, line, run) end
+  def calls(%{journal: journal, turns: turn}),
+    do: fn number, line, run -> call(journal, {turn, number}, line, run) end
 
   @doc "Whether the result of a call was known before this process began, and was told."
   @spec known?(State.t(), pos_integer()) :: boolean()

@@ -221,9 +221,9 @@ defmodule Skillbook.Agent.Runs do
 
     with :ok <- own(options),
          :ok <- model(options[:model] || defaults[:model], ref),
-         :ok <- claim(book, ref, which) do
+         {:ok, holder} <- claim(book, ref, which) do
       try do
-        goes_on(book, ref, options, defaults, which)
+        goes_on(book, ref, holder, options, defaults, which)
       catch
         kind, reason ->
           Server.leave(book, ref, :gone)
@@ -251,9 +251,8 @@ defmodule Skillbook.Agent.Runs do
 
   defp claim(book, ref, which) do
     case Server.claim(book, ref, which) do
-      :ok -> :ok
       {:error, :lost} -> {:error, ended(Book.sql(book), book, ref)}
-      error -> error
+      result -> result
     end
   end
 
@@ -273,7 +272,7 @@ defmodule Skillbook.Agent.Runs do
     end
   end
 
-  defp goes_on(book, ref, options, defaults, which) do
+  defp goes_on(book, ref, holder, options, defaults, which) do
     sql = Book.sql(book)
 
     with {:ok, stored} <- Table.load(sql, ref),
@@ -304,7 +303,7 @@ defmodule Skillbook.Agent.Runs do
         book: book,
         ref: ref,
         values: stored,
-        holder: Server.holder(book),
+        holder: holder,
         known: calls
       }
 

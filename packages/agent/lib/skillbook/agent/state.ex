@@ -120,7 +120,9 @@ defmodule Skillbook.Agent.State do
 
   defp part(view, option), do: Book.find(view.book) && Book.find(view.book).of_parts[option]
 
-  defp new_id,
+  @doc "A random id."
+  @spec new_id() :: String.t()
+  def new_id,
     do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
 
   defp sections(view, nil), do: Sections.of_book(view)

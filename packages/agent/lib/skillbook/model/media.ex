@@ -123,7 +123,7 @@ defmodule Skillbook.Model.Media do
         not (name =~ ~r/[\p{C}\p{Zl}\p{Zp}]/u)
 
   @doc false
-  # What it is and how large, in words: it stands for the bytes wherever only text is wanted.
+  # Its name, type and size in words, which stand for the bytes wherever only text is wanted.
   @spec describe(t()) :: String.t()
   def describe(%__MODULE__{type: type, source: source, name: name}) do
     name = if name, do: [inspect(name)], else: []

@@ -38,13 +38,13 @@ defmodule Skillbook.Model.Platform do
   def provider(%{platform: platform}, own), do: Map.get(@providers, platform, own)
 
   @doc """
-  The model with what its requests need, and the secret that no error may have: the key, or the
-  secret of credentials that sign.
+  The model with all that its requests need, and the secret that no error may have: the key, or of
+  credentials the token, which is sent, and without one the secret, which only signs.
   """
   @spec key(struct()) :: {:ok, struct(), Service.key()} | {:error, String.t()}
   def key(%{platform: :bedrock, key: nil} = model) do
     with {:ok, credentials} <- AWS.credentials(model.credentials) do
-      secret = credentials.secret_access_key
+      secret = credentials.session_token || credentials.secret_access_key
       {:ok, %{model | credentials: fn -> credentials end}, fn -> secret end}
     end
   end

@@ -172,7 +172,7 @@ defmodule Skillbook.Agent.RunsTest do
     assert {result.status, result.text, result.turns} == {:done, "All done, #{name}.", 3}
     assert DurableRows.ran(book, name) == Map.new(~w(a b c d e f), &{&1, 1})
     assert last_asked(name) =~ "[1] x.add --name #{name}a\nerror\n  `x.add` #{@unknown}"
-    # What it knew is not told again.
+    # Events that it knew are not told again.
     assert_received {:result, %{status: :error, error: %{kind: :unknown_end}}}
     refute_received {:turn, 1}
     assert_received {:turn, 2}

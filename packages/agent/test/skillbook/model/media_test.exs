@@ -105,7 +105,7 @@ defmodule Skillbook.Model.MediaTest do
     @pdf %{"filename" => "r.pdf", "file_data" => "data:application/pdf;base64,#{@base64}"}
     @url "https://media.example/a?key=secret"
 
-    # What each interface gets of each kind by its data and by a URL; `nil` is refused.
+    # The part of a request, for each interface and kind, by data and by a URL; `nil` is refused.
     @table [
       {"openai", "image/png", :data,
        %{

@@ -83,6 +83,13 @@ defmodule Skillbook.Model.PlatformTest do
     assert {:error, error} = result
     refute inspect(error) =~ "other-secret"
 
+    # The token is sent, so a server may repeat it.
+    echo = %{status: 403, error: %{type: "permission_error", message: "bad session+token"}}
+    options = [key: nil, credentials: fn -> @credentials end, retries: 0]
+    {{:error, error}, _record} = ask(vendor, platform, name, [echo], [], options)
+    refute inspect(error) =~ "session+token"
+    assert Exception.message(error) =~ "bad [key]"
+
     for {given, reason} <- [
           {nil, "the function in the option :credentials did not return"},
           {[access_key_id: "A"], "the function in the option :credentials did not return"},

@@ -5,10 +5,7 @@ defmodule Skillbook.CLI.Approvals do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Arguments, ModelFlags, Run, Schedule, Session, Terminal}
-  alias Skillbook.Support.Closest
   alias Skillbook.{Approval, Part}
-
-  @actions ~w(list show approve deny)
 
   @impl true
   def switches do
@@ -17,19 +14,7 @@ defmodule Skillbook.CLI.Approvals do
   end
 
   @impl true
-  def args([]), do: {:ok, ["list"]}
-  def args(["list"]), do: {:ok, ["list"]}
-  def args([action, ref]) when action in ~w(show approve deny), do: {:ok, [action, ref]}
-  def args([action]) when action in ~w(show approve deny), do: {:error, "`#{action}` needs a REF"}
-
-  def args([action | more]) when action in @actions,
-    do: {:error, "`#{action}` takes no more arguments, got: #{List.last(more)}"}
-
-  def args([other | _]) do
-    close = Closest.to(other, @actions, 0.7)
-    hint = if close, do: "; did you mean `#{close}`?", else: ""
-    {:error, "expected list, show, approve or deny, got: #{other}#{hint}"}
-  end
+  def args(args), do: Arguments.action(args, ~w(show approve deny))
 
   @impl true
   def run(%{args: [action | ref]} = options) do
@@ -123,13 +108,14 @@ defmodule Skillbook.CLI.Approvals do
     |> Terminal.put()
   end
 
-  defp state(%{status: :pending} = approval), do: "waits until #{time(approval.expires_at)}"
+  defp state(%{status: :pending} = approval),
+    do: "waits until #{Terminal.time(approval.expires_at)}"
 
   defp state(%{by: nil} = approval),
-    do: "#{approval.status}, called on #{time(approval.asked_at)}"
+    do: "#{approval.status}, called on #{Terminal.time(approval.asked_at)}"
 
   defp state(approval),
-    do: "#{approval.status}, decided by #{approval.by} on #{time(approval.decided_at)}"
+    do: "#{approval.status}, decided by #{approval.by} on #{Terminal.time(approval.decided_at)}"
 
   defp put(approval, %{flags: flags} = options) do
     if flags[:json] do
@@ -143,6 +129,4 @@ defmodule Skillbook.CLI.Approvals do
       :ok
     end
   end
-
-  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
 end

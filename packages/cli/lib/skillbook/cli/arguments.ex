@@ -116,6 +116,29 @@ defmodule Skillbook.CLI.Arguments do
   def inputs(names),
     do: for(name <- names, {field, {type, _doc}} <- Part.operation(name).input, do: {field, type})
 
+  @doc """
+  Reads the action of a command that lists without one, and whose others need a reference.
+  """
+  @spec action([String.t()], [String.t()]) :: {:ok, [String.t()]} | {:error, String.t()}
+  def action([], _others), do: {:ok, ["list"]}
+  def action(["list"], _others), do: {:ok, ["list"]}
+
+  def action([action | more], others) do
+    case {action in ["list" | others], more} do
+      {true, []} -> {:error, "`#{action}` needs a REF"}
+      {true, [_ref]} when action != "list" -> {:ok, [action | more]}
+      {true, more} -> {:error, "`#{action}` takes no more arguments, got: #{List.last(more)}"}
+      {false, _more} -> {:error, unknown_action(action, ["list" | others])}
+    end
+  end
+
+  defp unknown_action(action, actions) do
+    {others, [last]} = Enum.split(actions, -1)
+
+    "expected #{Enum.join(others, ", ")} or #{last}, got: #{action}" <>
+      suggestion(action, actions, 0.7)
+  end
+
   @doc "Parses the arguments. An error has a message and the arguments that print its help."
   @spec parse([String.t()]) ::
           {:ok, t()}
@@ -330,8 +353,8 @@ defmodule Skillbook.CLI.Arguments do
 
   defp dashed(key), do: key |> to_string() |> String.replace("_", "-")
 
-  defp suggestion(given, known) do
-    case Skillbook.Support.Closest.to(given, known, 0.8) do
+  defp suggestion(given, known, least \\ 0.8) do
+    case Skillbook.Support.Closest.to(given, known, least) do
       nil -> ""
       close -> "; did you mean `#{close}`?"
     end

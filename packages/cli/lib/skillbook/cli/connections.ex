@@ -76,8 +76,7 @@ defmodule Skillbook.CLI.Connections do
   defp state(%{status: :revoked} = one),
     do: "withdrawn, #{profile(one)}; connect again with `skillbook connect #{one.account}`"
 
-  defp state(one), do: "connected on #{time(one.connected_at)}, #{profile(one)}"
+  defp state(one), do: "connected on #{Terminal.time(one.connected_at)}, #{profile(one)}"
 
   defp profile(connection), do: "for the profile #{connection.profile}"
-  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
 end

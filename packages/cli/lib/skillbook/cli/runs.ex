@@ -6,29 +6,14 @@ defmodule Skillbook.CLI.Runs do
 
   alias Skillbook.Agent.Runs
   alias Skillbook.CLI.{Arguments, ModelFlags, Session, Terminal}
-  alias Skillbook.Support.Closest
   alias Skillbook.{Part, RunError}
-
-  @actions ~w(list continue stop)
 
   @impl true
   def switches,
     do: [json: :boolean] ++ Arguments.inputs([:durable_runs]) ++ ModelFlags.switches()
 
   @impl true
-  def args([]), do: {:ok, ["list"]}
-  def args(["list"]), do: {:ok, ["list"]}
-  def args([action, ref]) when action in ~w(continue stop), do: {:ok, [action, ref]}
-  def args([action]) when action in ~w(continue stop), do: {:error, "`#{action}` needs a REF"}
-
-  def args([action | more]) when action in @actions,
-    do: {:error, "`#{action}` takes no more arguments, got: #{List.last(more)}"}
-
-  def args([other | _]) do
-    close = Closest.to(other, @actions, 0.7)
-    hint = if close, do: "; did you mean `#{close}`?", else: ""
-    {:error, "expected list, continue or stop, got: #{other}#{hint}"}
-  end
+  def args(args), do: Arguments.action(args, ~w(continue stop))
 
   @impl true
   def run(%{args: [action | ref]} = options) do
@@ -98,12 +83,10 @@ defmodule Skillbook.CLI.Runs do
   end
 
   defp state(%{status: status, ended_at: nil, started_at: began}) when status != :interrupted,
-    do: "#{status}, since #{time(began)}"
+    do: "#{status}, since #{Terminal.time(began)}"
 
   defp state(%{status: :interrupted, started_at: began}),
-    do: "interrupted, began on #{time(began)}"
+    do: "interrupted, began on #{Terminal.time(began)}"
 
-  defp state(%{status: status, ended_at: ended}), do: "#{status} on #{time(ended)}"
-
-  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
+  defp state(%{status: status, ended_at: ended}), do: "#{status} on #{Terminal.time(ended)}"
 end

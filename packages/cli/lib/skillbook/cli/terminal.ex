@@ -135,6 +135,10 @@ defmodule Skillbook.CLI.Terminal do
   @doc "The same on one line."
   def line(text), do: text |> safe() |> String.replace(["\r\n", "\n"], "\\n")
 
+  @doc "A time, to the minute."
+  @spec time(DateTime.t()) :: String.t()
+  def time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
+
   @doc """
   Indents the lines of a text, for output that has lines of ours too.
 

@@ -131,7 +131,9 @@ defmodule Skillbook.CLI.Token do
   end
 
   defp times(token) do
-    used = if token.last_used, do: "last used #{time(token.last_used)}", else: "never used"
+    used =
+      if token.last_used, do: "last used #{Terminal.time(token.last_used)}", else: "never used"
+
     ["\n  ", used, ends(token.expires_at)]
   end
 
@@ -140,7 +142,7 @@ defmodule Skillbook.CLI.Token do
   # It is deleted when the next one of its profile is made.
   defp ends(at) do
     word = if DateTime.compare(at, DateTime.utc_now()) == :gt, do: "until", else: "expired"
-    ", #{word} #{time(at)}"
+    ", #{word} #{Terminal.time(at)}"
   end
 
   defp json(token) do
@@ -158,5 +160,4 @@ defmodule Skillbook.CLI.Token do
 
   defp iso(nil), do: nil
   defp iso(time), do: DateTime.to_iso8601(time)
-  defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
 end

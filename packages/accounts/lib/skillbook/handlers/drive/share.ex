@@ -5,7 +5,7 @@ defmodule Skillbook.Handlers.Drive.Share do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Drive.{Files, Grantees}
-  alias Skillbook.{Connections, Drive, DriveError, Flags, Result}
+  alias Skillbook.{Connections, Drive, Flags, Result}
 
   @roles %{"reader" => :reader, "commenter" => :commenter, "writer" => :writer}
 
@@ -39,26 +39,10 @@ defmodule Skillbook.Handlers.Drive.Share do
     end
   end
 
-  # The service takes one grant at a time. After a failure the rest is not tried, and the error
-  # says which were given.
-  defp share(account, file, grants, done \\ [])
-  defp share(_account, _file, [], _done), do: :ok
-
-  defp share(account, file, [grant | rest], done) do
-    case Drive.share(account, file, grant) do
-      :ok ->
-        share(account, file, rest, [grant | done])
-
-      {:error, error} when done == [] ->
-        {:error, error}
-
-      {:error, error} ->
-        reason =
-          "it is shared with #{names(Enum.reverse(done))}, and not with " <>
-            "#{names([grant | rest])}: #{Exception.message(error)}"
-
-        {:error, %DriveError{kind: :shared_in_part, name: file.name, reason: reason}}
-    end
+  defp share(account, file, grants) do
+    pairs = for grant <- grants, do: {grant.to, grant}
+    reason = &"it is shared with #{&1}, and not with #{&2}"
+    Grantees.each(file, pairs, &Drive.share(account, file, &1), reason)
   end
 
   defp names(grants), do: Grantees.names(Enum.map(grants, & &1.to))

@@ -21,7 +21,7 @@ defmodule Skillbook.Handlers.Drive.Unshare do
          {:ok, file} <- Drive.file(account, flags["id"]),
          {:ok, permissions} <- Drive.permissions(account, file),
          {:ok, taken} <- taken(file, permissions, wanted(flags)),
-         :ok <- unshare(account, file, taken, []) do
+         :ok <- unshare(account, file, taken) do
       text = "#{Files.named(file)} is no longer shared with #{names(taken)}."
 
       {:ok,
@@ -38,9 +38,8 @@ defmodule Skillbook.Handlers.Drive.Unshare do
   # All of them are found before any is taken.
   defp taken(file, permissions, wanted) do
     found = Enum.map(wanted, fn one -> Enum.find(permissions, &same?(&1.to, one)) end)
-    missing = for {one, nil} <- Enum.zip(wanted, found), do: one
-
     pairs = Enum.zip(wanted, found)
+    missing = for {one, nil} <- pairs, do: one
 
     cond do
       missing != [] ->
@@ -63,23 +62,9 @@ defmodule Skillbook.Handlers.Drive.Unshare do
   defp error(file, kind, reason),
     do: {:error, %DriveError{kind: kind, name: file.name, ids: [Files.id(file)], reason: reason}}
 
-  defp unshare(_account, _file, [], _done), do: :ok
-
-  defp unshare(account, file, [{_wanted, permission} = one | rest], done) do
-    case Drive.unshare(account, file, permission) do
-      :ok ->
-        unshare(account, file, rest, [one | done])
-
-      {:error, error} when done == [] ->
-        {:error, error}
-
-      {:error, error} ->
-        reason =
-          "it is no longer shared with #{names(Enum.reverse(done))}, but still with " <>
-            "#{names([one | rest])}: #{Exception.message(error)}"
-
-        error(file, :shared_in_part, reason)
-    end
+  defp unshare(account, file, pairs) do
+    reason = &"it is no longer shared with #{&1}, but still with #{&2}"
+    Grantees.each(file, pairs, &Drive.unshare(account, file, &1), reason)
   end
 
   defp names(pairs), do: pairs |> Enum.map(&elem(&1, 0)) |> Grantees.names()

@@ -11,7 +11,7 @@ defmodule Skillbook.Agent.Runs.Server do
 
   require Logger
 
-  alias Skillbook.Agent.Runs
+  alias Skillbook.Agent.{Runs, State}
   alias Skillbook.Agent.Runs.Table
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.SQL.Error
@@ -36,15 +36,11 @@ defmodule Skillbook.Agent.Runs.Server do
   @spec finish(Book.t(), String.t(), map()) :: :ok
   def finish(book, ref, ended), do: call(book, {:finish, ref, ended})
 
-  @doc "Takes a run that nobody holds for the calling process."
+  @doc "Takes a run that nobody holds for the calling process, and returns its holder."
   @spec claim(Book.t(), String.t(), :any | :interrupted) ::
-          :ok | {:error, :lost | Error.t()}
+          {:ok, String.t()} | {:error, :lost | Error.t()}
   def claim(book, ref, which),
     do: GenServer.call(name(book.name), {:claim, ref, which, self()}, :infinity)
-
-  @doc "The holder of the leases of this book."
-  @spec holder(Book.t()) :: String.t()
-  def holder(book), do: GenServer.call(name(book.name), :holder, :infinity)
 
   @doc "Gives a run up."
   @spec fail(Book.t(), String.t(), String.t()) :: :ok
@@ -68,10 +64,9 @@ defmodule Skillbook.Agent.Runs.Server do
   @impl true
   def init(book) do
     Process.flag(:trap_exit, true)
-    holder = 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
     # `runs` has the monitors of processes by the references of their runs; `tasks` the runs that
     # are continued here by the monitors of their tasks.
-    state = %{book: book, holder: holder, runs: %{}, tasks: %{}, failed: false}
+    state = %{book: book, holder: State.new_id(), runs: %{}, tasks: %{}, failed: false}
     {:ok, state, {:continue, :sweep}}
   end
 
@@ -90,12 +85,10 @@ defmodule Skillbook.Agent.Runs.Server do
     times = Runs.times(state.book)
 
     case query(state, &Table.claim(&1, ref, lease(state), times, which)) do
-      :ok -> {:reply, :ok, put_in(state.runs[ref], Process.monitor(pid))}
+      :ok -> {:reply, {:ok, state.holder}, put_in(state.runs[ref], Process.monitor(pid))}
       error -> {:reply, error, state}
     end
   end
-
-  def handle_call(:holder, _from, state), do: {:reply, state.holder, state}
 
   def handle_call({:fail, ref, reason}, _from, state) do
     now = DateTime.truncate(Book.now(state.book), :second)
