@@ -148,10 +148,12 @@ defmodule Bench.Scale do
                   hash: Entry.digest(content)
                 }
 
-                {:ok, _} =
-                  Table.write(sql, nil, nil, fn sql, revision, _named ->
+                {statements, fun} =
+                  Table.transaction(nil, nil, fn sql, revision, _named ->
                     Table.put(sql, stored, :create, :user, revision)
                   end)
+
+                {:ok, _} = SQL.transaction(sql, statements, fun)
 
                 byte_size(content)
               end

@@ -205,10 +205,12 @@ defmodule Bench.Store do
             }
 
             # Stores the version at the revision of the row.
-            {:ok, stored} =
-              Table.write(sql, nil, nil, fn sql, revision, _named ->
+            {statements, fun} =
+              Table.transaction(nil, nil, fn sql, revision, _named ->
                 Table.put(sql, stored, :create, :user, revision)
               end)
+
+            {:ok, stored} = SQL.transaction(sql, statements, fun)
 
             byte_size(stored.content)
           end

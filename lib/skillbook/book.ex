@@ -17,7 +17,7 @@ defmodule Skillbook.Book do
   alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Drain, Worker}
   alias Skillbook.Search.Backfill
   alias Skillbook.SQL.Migrations
-  alias Skillbook.Store.Follower
+  alias Skillbook.Store.{Follower, Write}
   alias Skillbook.Usage.{Counter, MostRun, Writer}
   alias Skillbook.{Catalog, Embedder, Embedding, Part, Profile, ProfileError, Request, Source}
   alias Skillbook.{Telemetry, View}
@@ -287,7 +287,11 @@ defmodule Skillbook.Book do
   defp follower(%{store: nil}), do: []
 
   defp follower(book),
-    do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}, {Pruner, book}]
+    do: [
+      %{id: Follower, start: {__MODULE__, :start_follower, [book.name]}},
+      %{id: Write, start: {Write, :start_link, [book.name]}},
+      {Pruner, book}
+    ]
 
   defp usage(%{store: store, usage: usage}) when store == nil or usage == false, do: []
 

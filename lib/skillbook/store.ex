@@ -60,6 +60,7 @@ defmodule Skillbook.Store do
 
   alias Skillbook.{OptionError, SQL, ScheduleError, StoreError, Stored, View}
   alias Skillbook.Store.{Read, ScheduleRules, Version, Write}
+  alias Skillbook.Support.Arguments
 
   @typedoc "A change of a text: the first place that equals a text, or all with `all?: true`."
   @type edit ::
@@ -272,6 +273,39 @@ defmodule Skillbook.Store do
   end
 
   @doc """
+  Adds or changes many entries, such as those of an import, in few transactions.
+
+  Each item has the fields of `create/3`. If the profile sees an entry of the store with its name,
+  the item changes that entry as `update/4` does, with the item's content; the kind stays. Otherwise
+  it is added.
+
+  Returns a result for each item, in their order: `{:ok, %{entry: entry, before: before}}` as
+  `put_note/4`, or `{:error, error}`. An error concerns its item only; the other items are written.
+  It takes the options `:by`, `:now` and `:dry_run` of all functions that write.
+
+  ## Examples
+
+      iex> {:ok, _} = Skillbook.start_link(name: PutAllExample, store: ":memory:")
+      iex> view = Skillbook.view(PutAllExample, "default")
+      iex> notes = for name <- ["Milk", "Bread"], do: %{title: name, kind: :note, content: "Two."}
+      iex> {:ok, [{:ok, milk}, {:ok, _bread}]} = Skillbook.Store.put_all(view, notes)
+      iex> {milk.entry.name, milk.before}
+      {"milk", nil}
+      iex> notes = [%{title: "Milk", content: "Three."}, %{title: "Rye"}]
+      iex> {:ok, [{:ok, milk}, {:error, error}]} = Skillbook.Store.put_all(view, notes)
+      iex> {milk.before.content, milk.entry.content, Exception.message(error)}
+      {"Two.", "Three.", "an entry needs the content: the text"}
+  """
+  @spec put_all(Skillbook.view_or_book(), [Skillbook.options()], Skillbook.options()) ::
+          {:ok, [{:ok, %{entry: Stored.t(), before: Stored.t() | nil}} | {:error, error()}]}
+          | {:error, error()}
+  def put_all(view_or_book, entries, options \\ []) do
+    {view, options} = from(view_or_book, options, "put_all/3", entries: {:list, entries})
+    for entry <- entries, do: check!("put_all/3", entries: {:fields, entry})
+    Write.put_all(view, entries, options)
+  end
+
+  @doc """
   Returns an entry, enabled or disabled.
 
       iex> {:ok, _} = Skillbook.start_link(name: FetchExample, store: ":memory:")
@@ -411,6 +445,9 @@ defmodule Skillbook.Store do
 
   defp from(view_or_book, options, function, arguments \\ []),
     do: View.from(view_or_book, options, "Skillbook.Store." <> function, arguments)
+
+  defp check!(function, arguments),
+    do: Arguments.check!("Skillbook.Store." <> function, arguments)
 
   defp only_from(view_or_book, options, function, arguments),
     do: View.only_from(view_or_book, options, "Skillbook.Store." <> function, arguments)

@@ -793,6 +793,8 @@ defmodule Skillbook.SQLConformance do
         end
       end
 
+      use Skillbook.GroupCommitConformance
+
       describe "migrations" do
         test "run once, in order, and are recorded", %{sql: sql} do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}

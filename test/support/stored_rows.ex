@@ -22,10 +22,7 @@ defmodule Skillbook.StoredRows do
   end
 
   @doc "Entries as rows of a query."
-  def rows(entries) do
-    columns = Enum.map(Table.columns(), &Atom.to_string/1)
-    %{columns: columns, rows: Enum.flat_map(entries, &Table.row(&1).rows)}
-  end
+  defdelegate rows(entries), to: Table
 
   @doc "Inserts or replaces entries (by id) in one write, and returns its revision."
   def write_rows(sql, entries) do

@@ -97,24 +97,21 @@ defmodule Skillbook.Store.Follower do
   After `timeout` milliseconds it returns an error, because a database that became unreachable
   right after the write may stay so. The write is stored, and shown once the database answers.
   Must not be called inside a transaction, because it would wait for the commit.
-
-  `entry` is the entry that was written at the revision, if it is known, so that it need not be
-  read.
   """
-  @spec sync(atom(), pos_integer(), Stored.t() | nil, pos_integer()) :: :ok | {:error, Error.t()}
-  def sync(book, revision, entry \\ nil, timeout \\ @timeout) do
+  @spec sync(atom(), pos_integer(), pos_integer()) :: :ok | {:error, Error.t()}
+  def sync(book, revision, timeout \\ @timeout) do
     case Process.whereis(book) do
       nil ->
         {:error, stopped(book, revision)}
 
       supervisor ->
-        sync(book, supervisor, revision, entry, System.monotonic_time(:millisecond) + timeout)
+        sync(book, supervisor, revision, System.monotonic_time(:millisecond) + timeout)
     end
   end
 
-  defp sync(book, supervisor, revision, entry, deadline) do
+  defp sync(book, supervisor, revision, deadline) do
     left = max(deadline - System.monotonic_time(:millisecond), 0)
-    GenServer.call(name(book), {:sync, revision, entry}, left)
+    GenServer.call(name(book), {:sync, revision}, left)
   catch
     :exit, {:timeout, _call} ->
       {:error, late(book, revision)}
@@ -123,11 +120,18 @@ defmodule Skillbook.Store.Follower do
       if Process.alive?(supervisor) do
         # The follower crashed and is being restarted.
         Process.sleep(10)
-        sync(book, supervisor, revision, entry, deadline)
+        sync(book, supervisor, revision, deadline)
       else
         {:error, stopped(book, revision)}
       end
   end
+
+  @doc """
+  Passes entries that this node has just written, each with its revision, in their order, so that
+  they need not be read.
+  """
+  @spec written(atom(), [{pos_integer(), Stored.t()}]) :: :ok
+  def written(book, entries), do: GenServer.cast(name(book), {:written, entries})
 
   @doc """
   Says that a change of the database has no revision of an entry, such as one of connections or
@@ -180,20 +184,17 @@ defmodule Skillbook.Store.Follower do
   def handle_continue(:follow, state), do: {:noreply, state |> listen() |> refresh()}
 
   @impl true
-  def handle_call({:sync, revision, entry}, from, state) do
-    before = current(state)
-
-    if before >= revision do
-      {:reply, :ok, state}
-    else
-      state = %{state | waiting: [{revision, from} | state.waiting]}
-      state = if entry, do: put_entry(state, revision, entry), else: refresh(state)
-      if current(state) > before, do: notify_others(state)
-      {:noreply, state}
-    end
+  def handle_call({:sync, revision}, from, state) do
+    if current(state) >= revision,
+      do: {:reply, :ok, state},
+      else:
+        {:noreply, notifying(%{state | waiting: [{revision, from} | state.waiting]}, &refresh/1)}
   end
 
   @impl true
+  def handle_cast({:written, entries}, state),
+    do: {:noreply, notifying(state, &put_written(&1, entries))}
+
   def handle_cast(:changed, state) do
     for pid <- members(state), do: send(pid, :refresh)
     {:noreply, refresh(state)}
@@ -228,8 +229,13 @@ defmodule Skillbook.Store.Follower do
     :exit, _reason -> %{state | listening: false}
   end
 
-  defp notify_others(state) do
-    for pid <- members(state), do: send(pid, {:skillbook_revision, current(state)})
+  # Tells connected nodes of a write of this one.
+  defp notifying(state, change) do
+    before = current(state)
+    state = change.(state)
+    now = current(state)
+    if now > before, do: for(pid <- members(state), do: send(pid, {:skillbook_revision, now}))
+    state
   end
 
   defp members(state), do: :pg.get_members(@nodes, state.group) -- [self()]
@@ -254,18 +260,24 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  # Takes an entry without reading it, if its revision is the next one. Before the first query the
-  # database's id is unknown, and with it the group of nodes to notify.
-  defp put_entry(%{group: group} = state, revision, entry) when group != nil do
-    with true <- current(state) == revision - 1,
-         :ok <- put(state, %{revision: revision, rows: Table.row(entry), which: :some}) do
-      reply(%{state | seen: {entry.id, entry.version, entry.updated_at}})
+  # Takes entries without reading them, if their revisions are the next ones. Otherwise their
+  # writers, who ask for the revisions next, have them read. Before the first query the database's
+  # id is unknown, and with it the group of nodes to notify.
+  defp put_written(%{group: nil} = state, _entries), do: state
+
+  defp put_written(state, entries) do
+    current = current(state)
+    {revision, last} = List.last(entries)
+    # Of an entry that was written twice, the newest state.
+    newest = entries |> Enum.map(&elem(&1, 1)) |> Map.new(&{&1.id, &1}) |> Map.values()
+
+    with true <- Enum.map(entries, &elem(&1, 0)) == Enum.to_list((current + 1)..revision//1),
+         :ok <- put(state, %{revision: revision, rows: Table.rows(newest), which: :some}) do
+      reply(%{state | seen: {last.id, last.version, last.updated_at}})
     else
-      _ -> refresh(state)
+      _ -> state
     end
   end
-
-  defp put_entry(state, _revision, _entry), do: refresh(state)
 
   defp catch_up(state) do
     with {:ok, settings} <- settings(state.book, state.seen),

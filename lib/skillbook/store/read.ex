@@ -267,14 +267,18 @@ defmodule Skillbook.Store.Read do
   @doc "The live entry with a name or a title, or nil."
   def find(at, name) do
     with true <- storable?(name),
-         {:ok, %{live: entries}} <- named(at, String.normalize(name, :nfc)),
-         {:ok, nil} <- first_visible({:ok, entries}, at.view),
+         {:ok, nil} <- find_named(at, String.normalize(name, :nfc)),
          {:ok, nil} <- first_visible(Table.titled(at.sql, at.view.profile, name), at.view) do
       {:ok, nil}
     else
       false -> {:ok, nil}
       found_or_error -> found_or_error
     end
+  end
+
+  @doc "The live entry with a name, or nil."
+  def find_named(at, name) do
+    with {:ok, %{live: entries}} <- named(at, name), do: first_visible({:ok, entries}, at.view)
   end
 
   @doc "All entries of a name in the view's tenants, live and deleted, visible or not."

@@ -72,18 +72,19 @@ defmodule Skillbook.Store.Table do
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
   @doc """
-  Runs `fun` in a transaction that first raises the revision.
+  The arguments of `Skillbook.SQL.transaction/3` for a transaction that first raises the revision.
 
   The raised row is locked, so writers run one after another and each sees the previous writes.
   `fun` gets the handle, the revision and the entries of `name` as `named/3` (none for `nil`).
   """
-  def write(sql, profile, name, fun) do
+  def transaction(profile, name, fun) do
     named = if name, do: [named_query(profile, name)], else: []
 
-    SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [next | named] ->
-      %{rows: [[revision]]} = next
-      fun.(sql, Number.integer!(revision), named |> Enum.flat_map(& &1.rows) |> split())
-    end)
+    {[{@next_revision, []} | named],
+     fn sql, [next | named] ->
+       %{rows: [[revision]]} = next
+       fun.(sql, Number.integer!(revision), named |> Enum.flat_map(& &1.rows) |> split())
+     end}
   end
 
   @doc "The entries of a name, live and deleted."
@@ -412,12 +413,12 @@ defmodule Skillbook.Store.Table do
   @spec columns() :: [atom()]
   def columns, do: @columns
 
-  @doc "An entry as a row for the catalog, which takes field values as they are."
-  @spec row(Stored.t()) :: %{columns: [String.t()], rows: [[term()]]}
-  def row(%Stored{} = stored) do
+  @doc "Entries as rows for the catalog, which takes field values as they are."
+  @spec rows([Stored.t()]) :: %{columns: [String.t()], rows: [[term()]]}
+  def rows(entries) do
     %{
       columns: Enum.map(@columns, &Atom.to_string/1),
-      rows: [Enum.map(@columns, &Map.fetch!(stored, &1))]
+      rows: for(%Stored{} = stored <- entries, do: Enum.map(@columns, &Map.fetch!(stored, &1)))
     }
   end
 

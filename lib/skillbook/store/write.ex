@@ -15,6 +15,7 @@ defmodule Skillbook.Store.Write do
   # `test/support/store_conformance.ex` and calls in the two `random_call` functions, from which
   # the properties about hidden entries draw.
 
+  alias Skillbook.SQL.GroupCommit
   alias Skillbook.Store.{Authors, Edit, Fields, Follower, Read, ScheduleRules, Table}
   alias Skillbook.Support.Options
   alias Skillbook.{Entry, Native, Profile, SQL, StoreError, Stored, View}
@@ -117,13 +118,53 @@ defmodule Skillbook.Store.Write do
                do: put_note_in(write, before, title, Map.put(fields, :edit, {:replace, content}))
         end)
 
-      case result do
-        {:ok, {:added, entry}} -> {:ok, %{entry: entry, before: nil}}
-        {:ok, {before, entry}} -> {:ok, %{entry: entry, before: before}}
-        error -> explain_missing(view, error)
-      end
+      with {:error, _} = error <- both(result), do: explain_missing(view, error)
     end
   end
+
+  def put_all(%View{} = view, entries, options \\ []) when is_list(entries) do
+    with {:ok, options} <- read_options(options, [:by, :now, :dry_run]) do
+      checked = Enum.map(entries, &Fields.create(Map.new(&1)))
+      writes = for {:ok, fields} <- checked, do: {fields.name, &put_in_place(&1, fields)}
+
+      with {:ok, written} <- transact_all(view, options, writes),
+           do: {:ok, merge(checked, written)}
+    end
+  end
+
+  defp put_in_place(write, fields) do
+    with {:ok, before} <- Read.find_named(write, fields.name) do
+      if before,
+        do:
+          change_entry(
+            write,
+            before,
+            :update,
+            &apply_changes(write.view, &1, changes(write, fields))
+          ),
+        else: insert(write, fields)
+    end
+  end
+
+  defp changes(write, fields) do
+    {content, changes} = fields |> Map.drop([:name, :kind]) |> Map.pop!(:content)
+    changes = Map.put(changes, :edit, {:replace, content})
+
+    if is_map_key(changes, :labels),
+      do: Map.update!(changes, :labels, &Enum.uniq(&1 ++ write.view.profile.labels)),
+      else: changes
+  end
+
+  # The results of the writes, and the errors of those that were not tried, in order.
+  defp merge([{:ok, _fields} | checked], [result | written]),
+    do: [both(result) | merge(checked, written)]
+
+  defp merge([error | checked], written), do: [error | merge(checked, written)]
+  defp merge([], []), do: []
+
+  defp both({:ok, {:added, entry}}), do: {:ok, %{entry: entry, before: nil}}
+  defp both({:ok, {before, entry}}), do: {:ok, %{entry: entry, before: before}}
+  defp both(error), do: error
 
   defp explain_missing(view, error) do
     with {:ok, _book, sql} <- Read.database(view),
@@ -168,45 +209,53 @@ defmodule Skillbook.Store.Write do
 
   # The transaction
 
-  # `fun` returns the entry before and after, or `:added` and a new entry; or
-  # `{:error, {:not_found, name}}`. `name` is the name that it looks up first.
-  defp transact(view, options, name, fun) do
-    name = if Read.storable?(name), do: String.normalize(name, :nfc)
+  @doc "Starts the process that runs the writes of a book."
+  def start_link(book) do
+    GroupCommit.start_link(name(book), fn written ->
+      Follower.written(book, for({{_before, entry}, revision} <- written, do: {revision, entry}))
+    end)
+  end
 
+  defp name(book), do: Module.concat(book, Write)
+
+  defp transact(view, options, name, fun) do
+    with {:ok, [result]} <- transact_all(view, options, [{name, fun}]), do: result
+  end
+
+  # Each function returns the entry before and after, or `:added` and a new entry; or
+  # `{:error, {:not_found, name}}`. The name is the one that it looks up first.
+  defp transact_all(view, options, writes) do
     with {:ok, book, sql} <- Read.database(view),
          :ok <- check_no_transaction(sql),
          {:ok, writer} <- Authors.writer(view.profile, book) do
-      at = Map.merge(options, %{sql: sql, book: book, view: view, writer: writer})
-
-      result =
-        Table.write(sql, view.profile, name, fn sql, revision, {live, deleted} ->
-          named = %{name: name, live: live, deleted: deleted}
-          write = Map.merge(at, %{sql: sql, revision: revision, named: named})
-
-          case fun.(write) do
-            {:ok, {same, same}} -> {:error, {:unchanged, same}}
-            {:ok, written} when options.dry_run -> {:error, {:dry_run, written}}
-            {:ok, written} -> {:ok, {written, revision}}
-            error -> error
-          end
-        end)
-
-      case result do
-        {:ok, {{_before, entry} = written, revision}} ->
-          Follower.sync(view.book, revision, entry)
-          {:ok, written}
-
-        {:error, {:unchanged, entry}} ->
-          {:ok, {entry, entry}}
-
-        {:error, {:dry_run, written}} ->
-          {:ok, written}
-
-        error ->
-          error
-      end
+      at = Map.merge(options, %{book: book, view: view, writer: writer})
+      transactions = for {name, fun} <- writes, do: transaction(at, name, fun)
+      results = GroupCommit.run(name(view.book), sql, transactions)
+      revisions = for {:ok, {_written, revision}} <- results, do: revision
+      if revisions != [], do: Follower.sync(view.book, Enum.max(revisions))
+      {:ok, Enum.map(results, &written/1)}
     end
   end
+
+  defp transaction(at, name, fun) do
+    name = if Read.storable?(name), do: String.normalize(name, :nfc)
+
+    Table.transaction(at.view.profile, name, fn sql, revision, {live, deleted} ->
+      named = %{name: name, live: live, deleted: deleted}
+
+      case fun.(Map.merge(at, %{sql: sql, revision: revision, named: named})) do
+        {:ok, {same, same}} -> {:error, {:unchanged, same}}
+        {:ok, written} when at.dry_run -> {:error, {:dry_run, written}}
+        {:ok, written} -> {:ok, {written, revision}}
+        error -> error
+      end
+    end)
+  end
+
+  defp written({:ok, {written, _revision}}), do: {:ok, written}
+  defp written({:error, {:unchanged, entry}}), do: {:ok, {entry, entry}}
+  defp written({:error, {:dry_run, written}}), do: {:ok, written}
+  defp written(error), do: error
 
   # Inside the caller's transaction the write would be invisible to the follower, and waiting for
   # the catalog to show it would never end.

@@ -234,8 +234,7 @@ defmodule Skillbook.Store.FollowerTest do
 
     log =
       capture_log(fn ->
-        assert {:error, %SQL.Error{kind: :timeout} = error} =
-                 Follower.sync(book, revision, nil, 10)
+        assert {:error, %SQL.Error{kind: :timeout} = error} = Follower.sync(book, revision, 10)
 
         assert Exception.message(error) == text
       end)

@@ -82,6 +82,7 @@ defmodule Skillbook.StoreConformance do
       {:update, [name, random_changes(labels), guarded]},
       {:put_note,
        [Enum.random(@titles), Enum.random(@texts), guarded ++ [fields: random_note(labels)]]},
+      {:put_all, [for(_ <- 1..3, do: random_fields(labels)), options]},
       {:delete, [name, guarded]},
       {:enable, [name, guarded]},
       {:disable, [name, guarded]},
@@ -717,6 +718,96 @@ defmodule Skillbook.StoreConformance do
         end
       end
 
+      describe "put_all/3" do
+        test "adds and changes, with a result for each item", %{book: book, ann: ann} do
+          milk = note(ann, %{tags: ["a"]})
+
+          {:ok, common} =
+            Store.create(Skillbook.view(book, "boss"), %{
+              title: "Plan",
+              kind: :note,
+              content: "P",
+              labels: ["secret"]
+            })
+
+          items = [
+            [title: "Milk", content: "Three bottles.\n", kind: :skill, now: nil],
+            %{title: "Bread", content: "White."},
+            %{title: "Milk", content: "Three bottles.\n"},
+            %{title: "Rye", kind: :note, content: "Dark."},
+            %{name: "rye", title: "Dark rye", content: "Darker."},
+            %{title: "Plan", kind: :note, content: "Of ann."},
+            %{title: "Milk", content: "Three bottles.\n", labels: ["nobody's"]},
+            %{title: "Last", kind: :note, content: ""}
+          ]
+
+          assert {:ok, results} = Store.put_all(ann, items, now: @later, by: :import)
+
+          assert [
+                   {:error, %StoreError{kind: :unknown, field: :now}},
+                   {:error, %StoreError{kind: :invalid, field: :description}},
+                   {:ok,
+                    %{entry: %{version: 2, tags: ["a"], kind: :note} = changed, before: ^milk}},
+                   {:ok, %{entry: %{name: "rye", version: 1} = rye, before: nil}},
+                   {:ok, %{entry: %{name: "rye", version: 2, title: "Dark rye"}, before: rye}},
+                   {:ok, %{entry: %{name: "plan", version: 1}, before: nil}},
+                   {:error, %StoreError{kind: :label_not_held}},
+                   {:ok, %{entry: %{name: "last"}, before: nil}}
+                 ] = results
+
+          assert rye.content == "Dark."
+
+          assert {changed.content, changed.source, changed.updated_at} ==
+                   {"Three bottles.\n", :import, @later}
+
+          assert Store.fetch(ann, "milk") == {:ok, changed}
+          assert shown(book, "ann", "rye") == "Darker."
+
+          assert {:ok, [%{version: 2, action: :update}, %{version: 1}]} =
+                   Store.history(ann, "rye")
+
+          assert {:ok, %{content: "P"}} =
+                   Store.version(Skillbook.view(book, "boss"), common.name, 1)
+                   |> then(fn {:ok, version} -> {:ok, version.entry} end)
+
+          # What is the same makes no version.
+          assert {:ok, [{:ok, %{entry: same, before: same}}]} =
+                   Store.put_all(ann, [%{title: "Milk", content: "Three bottles.\n"}])
+
+          assert same == changed
+        end
+
+        test "writes nothing in a dry run, and checks the options first", %{ann: ann} do
+          assert {:ok, [{:ok, %{entry: %{name: "milk"}}}]} =
+                   Store.put_all(ann, [%{title: "Milk", kind: :note, content: ""}], dry_run: true)
+
+          assert Store.put_all(ann, []) == {:ok, []}
+          assert Store.list(ann) == {:ok, []}
+
+          assert {:error, %OptionError{option: :expected_version}} =
+                   Store.put_all(ann, [%{title: "Milk", kind: :note, content: ""}],
+                     expected_version: 1
+                   )
+
+          message =
+            "expected a map or a keyword list as the argument `entries` of " <>
+              "Skillbook.Store.put_all/3, got: \"milk\""
+
+          assert_raise ArgumentError, message, fn -> Store.put_all(ann, ["milk"]) end
+        end
+
+        test "takes more than one transaction has", %{book: book, ann: ann} do
+          items = for at <- 1..150, do: %{title: "Item #{at}", kind: :note, content: "#{at}"}
+          assert {:ok, results} = Store.put_all(ann, items)
+
+          assert for({:ok, %{entry: entry}} <- results, do: entry.content) ==
+                   Enum.map(1..150, &"#{&1}")
+
+          assert revision(book) == 150
+          assert shown(book, "ann", "item-150") == "150"
+        end
+      end
+
       describe "versions" do
         setup %{ann: ann} do
           note(ann, %{tags: ["a"]})
@@ -1052,13 +1143,14 @@ defmodule Skillbook.StoreConformance do
                  Store.create(ann, %{title: "Bread", kind: :note, content: ""}),
                  Store.update(ann, "milk", %{tags: ["a"]}),
                  Store.put_note(ann, "milk", "x"),
+                 Store.put_all(ann, [%{title: "Milk", content: "x"}]),
                  Store.delete(ann, "milk"),
                  Store.disable(ann, "milk"),
                  Store.restore(ann, "milk", 1)
                ]}
             end)
 
-          assert Enum.map(results, &error_text/1) == List.duplicate(message, 6)
+          assert Enum.map(results, &error_text/1) == List.duplicate(message, 7)
           assert Store.list(ann, include_disabled: true) == {:ok, [%{milk | content: nil}]}
         end
       end

@@ -403,6 +403,7 @@ defmodule Skillbook.Store.LeaksTest do
       {:update, [name, changes(), guarded]},
       {:update, [name, changes(), guarded]},
       {:put_note, [one_of(@titles), one_of(@texts), guarded]},
+      {:put_all, [[fields(), fields()], options]},
       {:delete, [name, guarded]},
       {:enable, [name, options]},
       {:disable, [name, guarded]},
