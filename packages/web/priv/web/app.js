@@ -89,7 +89,7 @@
     const address = document.querySelector('meta[name="events"]');
     if (!address || !document.querySelector("[data-live]")) return;
     const line = document.getElementById("connection");
-    const topics = ["skills", "runs", "approvals", "diagnostics", "chat"];
+    const topics = ["skills", "runs", "agents", "approvals", "diagnostics", "chat"];
     let source = null;
     let tries = 0;
     let timer = 0;

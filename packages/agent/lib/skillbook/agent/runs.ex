@@ -122,16 +122,32 @@ defmodule Skillbook.Agent.Runs do
     end
   end
 
+  @doc """
+  Returns a durable run of a view's profile, or of any profile of a book.
+
+  The option `:tenant` is that of `list/2`.
+  """
+  @spec fetch(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, Run.t()} | {:error, RunError.t() | OptionError.t() | SQL.Error.t()}
+  def fetch(view_or_book, ref, options \\ []) do
+    options = Options.keywords(options)
+    {book, readable} = readable(view_or_book, options)
+
+    with :ok <- Options.validate(options, "a run", Keyword.take(list_schema(), [:tenant])),
+         {:ok, book, sql} <- available(book),
+         do: fetch(sql, book, ref, readable)
+  end
+
+  defp fetch(sql, book, ref, readable) do
+    with {:error, :unknown} <- Table.fetch(sql, book.name, ref, readable, times(book)),
+         do: {:error, %RunError{kind: :unknown, ref: ref}}
+  end
+
   # Of a run that the caller cannot list, there is no page.
   defp known(_sql, _book, nil, _readable), do: :ok
 
-  defp known(sql, book, ref, readable) do
-    case Table.fetch(sql, book.name, ref, readable, times(book)) do
-      {:ok, _run} -> :ok
-      {:error, :unknown} -> {:error, %RunError{kind: :unknown, ref: ref}}
-      error -> error
-    end
-  end
+  defp known(sql, book, ref, readable),
+    do: with({:ok, _run} <- fetch(sql, book, ref, readable), do: :ok)
 
   defp readable(%View{book: book, profile: profile}, _options) do
     {tenants, values} = Tenants.readable(profile, "tenant", 2)

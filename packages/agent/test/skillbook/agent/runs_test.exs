@@ -301,6 +301,20 @@ defmodule Skillbook.Agent.RunsTest do
     assert titles.(Runs.list(Skillbook.view(book, "bob"))) == ["Go four."]
     {:error, error} = Runs.list(ann, after: four.ref)
     assert Exception.message(error) == ~s(no durable run has the ref "#{four.ref}")
+
+    # `fetch/3` returns what the lists have.
+    assert Runs.fetch(book, four.ref) == {:ok, four}
+    assert Runs.fetch(ann, three.ref) == {:ok, three}
+    assert Runs.fetch(book, four.ref, tenant: "b") == {:ok, four}
+
+    for result <- [
+          Runs.fetch(ann, four.ref),
+          Runs.fetch(book, four.ref, tenant: nil),
+          Runs.fetch(book, four.ref, tenant: "c")
+        ],
+        do: assert(result == {:error, error})
+
+    assert {:error, %{option: :limit}} = Runs.fetch(book, four.ref, limit: 1)
   end
 
   test "a run that could not be continued is refused", context do

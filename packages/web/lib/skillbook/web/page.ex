@@ -17,6 +17,7 @@ defmodule Skillbook.Web.Page do
 
   alias Skillbook.Web.Page.{
     Actions,
+    Agents,
     Approvals,
     Assets,
     Chat,
@@ -70,6 +71,9 @@ defmodule Skillbook.Web.Page do
     {"GET", ["approvals"], Approvals, :index},
     {"GET", ["approvals", :ref], Approvals, :show},
     {"POST", ["approvals", :ref], Approvals, :decide},
+    {"GET", ["agents"], Agents, :index},
+    {"GET", ["agents", :ref], Agents, :show},
+    {"POST", ["agents", :ref], Agents, :operate},
     {"GET", ["conversations"], Conversations, :index},
     {"GET", ["conversations", :run], Conversations, :show},
     {"GET", ["diagnostics"], Diagnostics, :index},

@@ -123,6 +123,7 @@ defmodule Skillbook.Web.BrowserTest do
          [id: "guest", writes: :deny]
        ],
        conversations: [],
+       durable: true,
        agent: [model: Model.Function.new(fn _messages, _options -> @attack end)],
        schedules: [run_as: "default"],
        ask: fn _request -> :pending end}

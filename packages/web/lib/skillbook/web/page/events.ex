@@ -18,7 +18,8 @@ defmodule Skillbook.Web.Page.Events do
   # The messages of a book; those after which values are compared, and those that have what they
   # are about.
   @remembered [:skillbook, :skillbook_approval, :skillbook_disabled]
-  @tags @remembered ++ [:skillbook_run, :skillbook_files, :skillbook_chat]
+  @tags @remembered ++
+          [:skillbook_run, :skillbook_agent_run, :skillbook_files, :skillbook_chat]
 
   @doc "Answers with the stream."
   def stream(request, _values) do
@@ -50,7 +51,9 @@ defmodule Skillbook.Web.Page.Events do
     runs = if Enum.any?(messages, &run?(&1, caller)), do: ["runs"], else: []
     files = if Enum.any?(messages, &files?(&1, caller)), do: ["skills"], else: []
     chats = if :skillbook_chat in tags, do: ["chat"], else: []
-    for topic <- Enum.uniq(remember(now) ++ runs ++ files ++ chats), do: send_event.(topic, "")
+    agents = if Enum.any?(messages, &agent_run?(&1, caller)), do: ["agents"], else: []
+    topics = remember(now) ++ runs ++ agents ++ files ++ chats
+    for topic <- Enum.uniq(topics), do: send_event.(topic, "")
   end
 
   # Whether a file of an entry in the view has changed.
@@ -68,6 +71,11 @@ defmodule Skillbook.Web.Page.Events do
   end
 
   defp run?(_other, _caller), do: false
+
+  defp agent_run?({:skillbook_agent_run, _book, run}, caller),
+    do: caller.operator? and Profile.reads?(caller.view.profile, run.tenant)
+
+  defp agent_run?(_other, _caller), do: false
 
   # The other changes that have come.
   defp more(book) do

@@ -23,6 +23,7 @@ defmodule Skillbook.Web.Page.Report do
     activity: [
       {:runs, "Runs", ["runs"], false},
       {:approvals, "Approvals", ["approvals"], false},
+      {:agents, "Agents", ["agents"], true},
       {:conversations, "Conversations", ["conversations"], true},
       {:usage, "Usage", ["usage"], false}
     ],

@@ -26,7 +26,7 @@ defmodule Skillbook.Web.Page.EventsTest do
       [id: "bob"]
     ]
 
-    {:ok, context} = served(sources: [folder], profiles: profiles)
+    {:ok, context} = served(sources: [folder], profiles: profiles, durable: true)
     {:ok, context ++ [folder: folder]}
   end
 
@@ -79,6 +79,9 @@ defmodule Skillbook.Web.Page.EventsTest do
 
     run = fn id, line -> Skillbook.run(Skillbook.view(book, id), "```cmd\n#{line}\n```") end
 
+    model = Skillbook.Model.Function.new(fn _messages, _options -> "Hello." end)
+    agent = fn id -> {:ok, _} = Skillbook.Agent.run(book, "Hi", profile: id, model: model) end
+
     # A change that all see ends each step: then nothing else comes.
     step = fn number, change, expected ->
       change.()
@@ -106,7 +109,8 @@ defmodule Skillbook.Web.Page.EventsTest do
             {fn -> run.("ann", "s.ask") end,
              [ann: ["approvals"], bob: [], all: [], root: ["approvals"]]},
             {fn -> run.("bob", "x.ask") end,
-             [ann: [], bob: ["approvals"], all: [], root: ["approvals"]]}
+             [ann: [], bob: ["approvals"], all: [], root: ["approvals"]]},
+            {fn -> agent.("ann") end, [ann: [], bob: [], all: [], root: ["agents"]]}
           ]) do
       heard = for {id, topics} <- step.(number, change, expected), do: {id, Enum.uniq(topics)}
       assert {number, heard} == {number, expected}
