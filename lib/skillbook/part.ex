@@ -110,6 +110,44 @@ defmodule Skillbook.Part do
   @doc "Returns those that a profile of a book is connected to."
   @callback services(book(), Profile.t()) :: [String.t()]
 
+  @typedoc """
+  A server at which a person signs in by OAuth, and which tells where.
+
+    * `:name` - the name of the sign-in, beside those of the accounts
+    * `:profile` - the id of the profile whose connection it uses
+    * `:url` - the address of the server
+    * `:http` - options of the HTTP client
+    * `:options` - `:client_id`, `:client_secret`, `:issuer` and `:client_metadata`, if given
+    * `:challenge` - a function that returns what the server asks for: the address of its metadata
+      and scopes, each `nil` if it does not say
+  """
+  @type sign_in :: %{
+          name: String.t(),
+          profile: String.t(),
+          url: String.t(),
+          http: keyword(),
+          options: keyword(),
+          challenge: (() -> {:ok, challenge()} | {:error, Exception.t()})
+        }
+
+  @type challenge :: %{metadata: String.t() | nil, scopes: [String.t()] | nil}
+
+  @typedoc "Why the last token did not suffice: the server refused it, or it lacks scopes."
+  @type refusal :: {:refused, token()} | {:scopes, [String.t()], token()}
+
+  @type token :: (() -> String.t())
+
+  @doc "Returns the servers at which people sign in."
+  @callback sign_ins(book()) :: [sign_in()]
+
+  @doc """
+  Returns the token for a server of `c:sign_ins/1`, `{:ok, nil}` if nobody has signed in; `:other`
+  if it keeps no tokens. With a refusal another token, or an error. `deadline` is in milliseconds
+  of monotonic time.
+  """
+  @callback token(book :: atom(), name :: String.t(), refusal() | nil, deadline :: integer()) ::
+              {:ok, token() | nil} | {:error, Exception.t()} | :other
+
   @doc "Reads the text of a path whose page is kept elsewhere; `:other` for any other path."
   @callback text(View.t(), path :: String.t()) ::
               {:ok, String.t()} | {:error, Exception.t()} | :other
@@ -162,6 +200,8 @@ defmodule Skillbook.Part do
                       pages: 1,
                       services: 0,
                       services: 2,
+                      sign_ins: 1,
+                      token: 4,
                       text: 2,
                       check_call: 1,
                       store_call: 4,

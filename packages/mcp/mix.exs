@@ -32,16 +32,17 @@ defmodule Skillbook.MCP.MixProject do
   defp deps do
     [
       dep(:skillbook_agent, "../agent"),
-      dep(:skillbook_installer, "../installer")
+      dep(:skillbook_installer, "../installer"),
+      dep(:skillbook_accounts, "../accounts", only: :test)
     ]
   end
 
   # In a checkout the folder of the other package, else its version on Hex. `mix hex.build` needs
   # SKILLBOOK_HEX=1.
-  defp dep(name, path) do
+  defp dep(name, path, options \\ []) do
     if System.get_env("SKILLBOOK_HEX") == nil and checkout?(),
-      do: {name, path: path, env: Mix.env()},
-      else: {name, "~> " <> @version}
+      do: {name, [path: path, env: Mix.env()] ++ options},
+      else: {name, "~> " <> @version, options}
   end
 
   defp checkout?, do: File.dir?(Path.expand("../../native/skillbook_core", __DIR__))

@@ -52,10 +52,10 @@ defmodule Skillbook.Connections do
   """
 
   alias Skillbook.Book.Profiles
-  alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, SignIn}
+  alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, Server, SignIn}
   alias Skillbook.Connections.{Table, Tokens, Vendor}
   alias Skillbook.Support.{Arguments, Options, Secret, UntilError}
-  alias Skillbook.{Book, Connection, ConnectionError, Context, OptionError, Profile, SQL}
+  alias Skillbook.{Book, Connection, ConnectionError, Context, OptionError, Part, Profile, SQL}
 
   @typedoc "A token, in a function, so that no report shows it."
   @type token :: (() -> String.t())
@@ -76,7 +76,7 @@ defmodule Skillbook.Connections do
           {:ok, Account.t()} | {:error, ConnectionError.t()}
   def account(%Context{} = context, service) do
     book = context.book && Book.find(context.book)
-    offering = for account <- accounts(book), service in account.services, do: account
+    offering = for account <- Config.accounts(book), service in account.services, do: account
     allowed = Enum.filter(offering, &allowed?(&1, Profile.ids(context.profile)))
 
     case Enum.find(allowed, &(service in connected(&1, context.profile))) do
@@ -94,7 +94,8 @@ defmodule Skillbook.Connections do
   @spec check(Context.t()) :: :ok | {:error, ConnectionError.t()}
   def check(%Context{entry: %{name: name, data: %{"connection" => service}}} = context)
       when is_binary(service) do
-    known = for account <- accounts(Book.find(context.book)), known <- account.services, do: known
+    accounts = Config.accounts(Book.find(context.book))
+    known = for account <- accounts, known <- account.services, do: known
     service = Enum.find(known ++ Vendor.services(), service, &(Atom.to_string(&1) == service))
 
     with {:ok, account} <- account(context, service) do
@@ -105,9 +106,6 @@ defmodule Skillbook.Connections do
   end
 
   def check(%Context{}), do: :ok
-
-  defp accounts(%Book{of_parts: %{connections: %Config{accounts: accounts}}}), do: accounts
-  defp accounts(_none), do: []
 
   defp of_call(account, context) do
     limit = context.timeout || @timeout
@@ -257,13 +255,74 @@ defmodule Skillbook.Connections do
   @spec services_of(atom(), Profile.t()) :: [String.t()]
   def services_of(book, profile) do
     for(
-      account <- accounts(Book.find(book)),
+      account <- Config.accounts(Book.find(book)),
       allowed?(account, Profile.ids(profile)),
       service <- connected(account, profile),
       do: Atom.to_string(service)
     )
     |> Enum.uniq()
     |> Enum.sort()
+  end
+
+  # For servers at which people sign in
+
+  @doc false
+  # See `c:Skillbook.Part.token/4`.
+  @spec server_token(atom(), String.t(), Part.refusal() | nil, integer()) ::
+          {:ok, token() | nil} | {:error, ConnectionError.t()}
+  def server_token(book, name, refusal, deadline) do
+    with %Book{} = book <- Book.find(book),
+         %Account{profiles: [profile]} = account <-
+           Enum.find(Server.accounts(book), &(&1.name == name)) do
+      account = %{account | profile: profile, deadline: deadline}
+
+      cond do
+        Book.sql(book) == nil -> unsigned(account, refusal, :store)
+        Config.keys(book) == [] -> unsigned(account, refusal, :none)
+        true -> signed(account, refusal)
+      end
+    else
+      nil -> {:error, %ConnectionError{kind: :account, account: name}}
+    end
+  end
+
+  # It may answer without a token.
+  defp unsigned(_account, nil, _kind), do: {:ok, nil}
+  defp unsigned(account, _refusal, kind), do: {:error, error(account, kind)}
+
+  defp signed(account, nil) do
+    with {:error, %ConnectionError{kind: :none}} <- Tokens.fetch(account, []), do: {:ok, nil}
+  end
+
+  defp signed(account, {:refused, nil}), do: Tokens.fetch(account, [])
+
+  defp signed(account, {:refused, token}) do
+    :ok = Tokens.refuse(account, token)
+    other(account, token, error(account, :revoked))
+  end
+
+  # Another sign-in is of use only for scopes that the connection lacks.
+  defp signed(account, {:scopes, scopes, token}) do
+    granted =
+      case Tokens.fact(account.book, account.profile, account.name) do
+        {:connected, granted, _identity} -> granted
+        _none -> []
+      end
+
+    case scopes -- granted do
+      [] ->
+        reason = "it asks for the scopes #{Enum.join(scopes, ", ")}, which the connection has"
+        other(account, token, error(account, :discovery, reason))
+
+      missing ->
+        {:error, %{error(account, :scope) | scopes: missing}}
+    end
+  end
+
+  # Another process may have renewed it meanwhile.
+  defp other(account, token, error) do
+    with {:ok, next} <- Tokens.fetch(account, []),
+         do: if(token != nil and next.() == token.(), do: {:error, error}, else: {:ok, next})
   end
 
   # For people
@@ -292,7 +351,7 @@ defmodule Skillbook.Connections do
          {:ok, rows} <- rows(book, options[:profile]) do
       reader = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
       rows = Enum.filter(rows, &Profile.reads?(reader, &1.tenant))
-      {:ok, Enum.flat_map(accounts(book), &listed(&1, rows, options[:profile]))}
+      {:ok, Enum.flat_map(Config.all(book), &listed(&1, rows, options[:profile]))}
     end
   end
 
@@ -309,7 +368,7 @@ defmodule Skillbook.Connections do
   defp listed(account, rows, profile) do
     case auth(account) do
       :oauth ->
-        for row <- rows, row.account == Atom.to_string(account.name), do: connection(account, row)
+        for row <- rows, row.account == to_string(account.name), do: connection(account, row)
 
       _secret ->
         if profile == nil or allowed?(account, [profile]),
@@ -331,7 +390,8 @@ defmodule Skillbook.Connections do
           {:ok,
            [
              %{
-               account: atom(),
+               account: atom() | String.t(),
+               server: String.t() | nil,
                connection: Connection.t() | nil,
                services: [Vendor.service()],
                commands: [String.t()],
@@ -343,7 +403,7 @@ defmodule Skillbook.Connections do
     book = Book.fetch!(book)
 
     accounts =
-      for account <- accounts(book),
+      for account <- Config.all(book),
           account = %{account | profile: id},
           auth(account) == :oauth,
           check_allowed(book, account, :allowed) == :ok,
@@ -371,6 +431,7 @@ defmodule Skillbook.Connections do
 
     %{
       account: account.name,
+      server: account.server && account.server.url,
       connection: connection,
       services: account.services,
       commands: commands,
@@ -394,6 +455,7 @@ defmodule Skillbook.Connections do
       Required
     * `:for` (list of names) - the commands that the connection is for. Defaults to those of the
       account that the profile may use
+    * `:scopes` (list of texts) - more scopes to ask for, for an MCP server that names them
     * `:session` (text) - a secret that only the browser has in which the person begins, such as
       one in a cookie. The answer then counts only with the same text. Defaults to none
   """
@@ -401,13 +463,13 @@ defmodule Skillbook.Connections do
           {:ok, %{url: String.t(), state: String.t(), expires_at: DateTime.t()}}
           | {:error, Exception.t()}
   def authorize(book, account, options) do
-    names = [:profile, :redirect, :for, :session]
+    names = [:profile, :redirect, :for, :scopes, :session]
 
     with {:ok, book, options} <-
            start("Skillbook.Connections.authorize/3", book, options, names, account),
          {:ok, redirect} <- Keyword.fetch(options, :redirect) |> required(:redirect),
          {:ok, account} <- fetch(book, account, options[:profile] || "default"),
-         do: SignIn.begin(book, account, redirect, options[:for], options[:session])
+         do: SignIn.begin(book, account, redirect, options)
   end
 
   defp required({:ok, value}, _option), do: {:ok, value}
@@ -419,7 +481,8 @@ defmodule Skillbook.Connections do
   @doc """
   Ends a sign-in with the parameters of the vendor's redirect, and stores its tokens.
 
-  `parameters` is a map with the texts `"state"`, and `"code"` or `"error"`. The option `:profile`
+  `parameters` is a map with the texts `"state"`, `"iss"` if it came, and `"code"` or `"error"`.
+  The option `:profile`
   must be the profile that began it: the application takes it from its own session, so that nobody
   connects an account of somebody else. It defaults to `"default"`.
 
@@ -455,7 +518,7 @@ defmodule Skillbook.Connections do
            start("Skillbook.Connections.disconnect/3", book, options, [:profile], account),
          {:ok, account} <- fetch(book, account, options[:profile] || "default", :any),
          {:ok, sql} <- sql(book, account),
-         key = {account.profile, Atom.to_string(account.name)},
+         key = {account.profile, to_string(account.name)},
          {:ok, row} <- row(sql, key, account),
          # First at the vendor: if this node is killed between the two, the row still shows it.
          revoked = revoke(book, account, row),
@@ -480,9 +543,11 @@ defmodule Skillbook.Connections do
   defp revoke(_book, _account, %{status: :revoked}), do: :ok
 
   defp revoke(book, account, row) do
-    with {:ok, keys} <- Cipher.keys(book.of_parts.connections.keys),
-         {:ok, tokens} <- Renewal.open(keys, row),
-         do: OAuth.revoke(account, fn -> tokens.().refresh || tokens.().access end, @request)
+    with {:ok, keys} <- Cipher.keys(Config.keys(book)),
+         {:ok, tokens} <- Renewal.open(keys, row) do
+      account = %{account | oauth: tokens.().oauth}
+      OAuth.revoke(account, fn -> tokens.().refresh || tokens.().access end, @request)
+    end
   end
 
   @doc """
@@ -530,7 +595,7 @@ defmodule Skillbook.Connections do
   end
 
   defp keys(book, account) do
-    with {:error, reason} <- Cipher.keys((book.of_parts.connections || %Config{}).keys),
+    with {:error, reason} <- Cipher.keys(Config.keys(book)),
          do: {:error, error(account, :key, reason)}
   end
 
@@ -560,9 +625,12 @@ defmodule Skillbook.Connections do
       tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
       redirect: {~s(a URL such as "https://example.com/callback"), &redirect?/1},
       for: {"a list of names of commands", &Options.texts?/1},
+      scopes: {"a list of scopes", &scopes?/1},
       session: {"a text", &(is_binary(&1) and &1 != "")}
     ]
   end
+
+  defp scopes?(list), do: is_list(list) and Enum.all?(list, &OAuth.scope?/1)
 
   defp redirect?(url) do
     Options.text?(url) and byte_size(url) <= 2_000 and
@@ -600,8 +668,8 @@ defmodule Skillbook.Connections do
   end
 
   defp find(book, name) do
-    with :error <- Config.find(book.of_parts.connections, name) do
-      names = book |> accounts() |> Enum.map_join(", ", & &1.name)
+    with :error <- Config.find(book, name) do
+      names = book |> Config.all() |> Enum.map_join(", ", & &1.name)
       reason = if names != "", do: names
       name = if is_atom(name), do: name, else: String.slice(name, 0, 100)
       {:error, %ConnectionError{kind: :account, account: name, reason: reason}}

@@ -18,6 +18,9 @@ defmodule Skillbook.Connections.Account do
     * `:command` - the name of the command, or `nil`
     * `:profiles` - the ids of the profiles that may use it, or `:all`
     * `:services` - the services that it is used for
+    * `:server` - the server at which the person signs in, such as an MCP server, or `nil`. It
+      has a text as its name
+    * `:oauth` - the endpoints and the client of a sign-in at a server, or `nil`
 
   Inspecting it shows neither options nor addresses.
   """
@@ -26,7 +29,7 @@ defmodule Skillbook.Connections.Account do
 
   @type t :: %__MODULE__{
           book: atom(),
-          name: atom(),
+          name: atom() | String.t(),
           vendor: module(),
           profile: String.t() | nil,
           options: map(),
@@ -36,7 +39,9 @@ defmodule Skillbook.Connections.Account do
           identity: String.t() | nil,
           command: String.t() | nil,
           profiles: :all | [String.t()],
-          services: [Skillbook.Connections.Vendor.service()]
+          services: [Skillbook.Connections.Vendor.service()],
+          server: Skillbook.Part.sign_in() | nil,
+          oauth: Skillbook.Connections.Discovery.t() | nil
         }
 
   @derive {Inspect, only: [:book, :name, :vendor, :profile, :command]}
@@ -50,6 +55,8 @@ defmodule Skillbook.Connections.Account do
     :deadline,
     :identity,
     :command,
+    :server,
+    :oauth,
     options: %{},
     http: Skillbook.HTTP.Native,
     profiles: :all,

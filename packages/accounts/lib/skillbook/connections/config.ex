@@ -2,7 +2,8 @@ defmodule Skillbook.Connections.Config do
   @moduledoc false
   # Reads a book's option `:connections`. `Skillbook.Connections` documents it.
 
-  alias Skillbook.Connections.{Account, Vendor}
+  alias Skillbook.Book
+  alias Skillbook.Connections.{Account, Server, Vendor}
   alias Skillbook.Connections.Client.Quota
   alias Skillbook.{HTTP, OptionError}
   alias Skillbook.Support.{Options, Secret, UntilError}
@@ -26,7 +27,7 @@ defmodule Skillbook.Connections.Config do
 
     with :ok <- check_form(options),
          {key, accounts} = Keyword.pop(options, :key, []),
-         {:ok, keys} <- keys(key),
+         {:ok, keys} <- read_keys(key),
          :ok <- unique(Keyword.keys(accounts)),
          {:ok, accounts} <- UntilError.map(accounts, &account(&1, book)),
          do: {:ok, %__MODULE__{accounts: accounts, keys: keys}}
@@ -46,7 +47,7 @@ defmodule Skillbook.Connections.Config do
     end
   end
 
-  defp keys(key) do
+  defp read_keys(key) do
     keys = List.wrap(key)
 
     if Enum.all?(keys, &Secret.valid?/1),
@@ -162,13 +163,32 @@ defmodule Skillbook.Connections.Config do
   def services(%__MODULE__{accounts: accounts}),
     do: accounts |> Enum.flat_map(& &1.services) |> Enum.uniq()
 
-  @doc "The account of a name."
-  @spec find(t() | nil, atom() | String.t()) :: {:ok, Account.t()} | :error
-  def find(nil, _name), do: :error
+  @doc "The accounts of a book's option, in its order."
+  @spec accounts(Book.t() | nil) :: [Account.t()]
+  def accounts(%Book{of_parts: %{connections: %__MODULE__{accounts: accounts}}}), do: accounts
+  def accounts(_none), do: []
 
+  @doc "All accounts of a book: those of its option, and the servers of other parts."
+  @spec all(Book.t()) :: [Account.t()]
+  def all(book), do: accounts(book) ++ Server.accounts(book)
+
+  @doc "Whether a book has any."
+  @spec any?(Book.t()) :: boolean()
+  def any?(book), do: book.of_parts[:connections] != nil or Server.accounts(book) != []
+
+  @doc "The keys of a book."
+  @spec keys(Book.t()) :: [Secret.t()]
+  def keys(%{of_parts: parts}), do: (parts[:connections] || %__MODULE__{}).keys
+
+  @doc "An error if a server has the name of an account."
+  @spec check(Book.t()) :: :ok | {:error, OptionError.t()}
+  def check(book), do: book |> all() |> Enum.map(&to_string(&1.name)) |> unique()
+
+  @doc "The account of a name."
+  @spec find(Book.t(), atom() | String.t()) :: {:ok, Account.t()} | :error
   # By text, so that no name of a command line becomes an atom.
-  def find(%__MODULE__{accounts: accounts}, name) do
-    case Enum.find(accounts, &(to_string(&1.name) == to_string(name))) do
+  def find(book, name) do
+    case book |> all() |> Enum.find(&(to_string(&1.name) == to_string(name))) do
       nil -> :error
       account -> {:ok, account}
     end

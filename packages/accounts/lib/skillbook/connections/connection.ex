@@ -4,7 +4,7 @@ defmodule Skillbook.Connection do
 
   ## Fields
 
-    * `:account` - the name of the account, such as `:google`
+    * `:account` - the name of the account, such as `:google`; a text for an MCP server
     * `:vendor` - the module of the vendor
     * `:profile` - the id of the profile; `nil` for an account with a secret of the application
       that is listed without a profile
@@ -22,7 +22,7 @@ defmodule Skillbook.Connection do
   alias Skillbook.Connections.Account
 
   @type t :: %__MODULE__{
-          account: atom(),
+          account: atom() | String.t(),
           vendor: module(),
           profile: String.t() | nil,
           tenant: String.t() | nil,

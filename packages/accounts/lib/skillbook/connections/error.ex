@@ -22,11 +22,13 @@ defmodule Skillbook.ConnectionError do
       * `:state` - the answer of a sign-in that was not begun here, is used, or expired
       * `:denied` - the person has not allowed it
       * `:command` - no command of this name needs the account
+      * `:discovery` - a server, or its authorization server, does not sign in as MCP demands
     * `:account` - the name of the account, or `nil`
     * `:profile` - the id of the profile, or `nil`
     * `:service` - the service, such as `:mail`, or `nil`
     * `:command` - the name of the command, or `nil`
     * `:scopes` - the scopes that are missing; any one of them suffices
+    * `:server` - the address of the MCP server that is the account, or `nil`
     * `:reason` - more about it, or `nil`
 
   ## Examples
@@ -60,6 +62,7 @@ defmodule Skillbook.ConnectionError do
           | :state
           | :denied
           | :command
+          | :discovery
 
   @type t :: %__MODULE__{
           kind: kind(),
@@ -68,11 +71,12 @@ defmodule Skillbook.ConnectionError do
           service: atom(),
           command: String.t() | nil,
           scopes: [String.t()],
+          server: String.t() | nil,
           reason: String.t() | nil
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :account, :profile, :service, :command, :reason, scopes: []]
+  defexception [:kind, :account, :profile, :service, :command, :server, :reason, scopes: []]
 
   @doc false
   # An error about an account as a profile uses it.
@@ -83,9 +87,13 @@ defmodule Skillbook.ConnectionError do
       account: account.name,
       profile: account.profile,
       command: account.command,
+      server: account.server && place(account.server.url),
       reason: reason
     }
   end
+
+  # A query may have a secret.
+  defp place(url), do: to_string(%{URI.parse(url) | query: nil, fragment: nil})
 
   @impl true
   def message(%{kind: :none, account: nil} = error) do
@@ -162,10 +170,14 @@ defmodule Skillbook.ConnectionError do
       "got: #{name(error.command)}"
   end
 
+  def message(%{kind: :discovery} = error),
+    do: "the sign-in of #{account(error)} cannot be used: #{error.reason}"
+
   defp of(nil), do: ""
   defp of(more), do: " (#{more})"
 
   defp account(%{account: nil}), do: "a connection"
+  defp account(%{server: url} = error) when url != nil, do: "the MCP server #{error.account}"
   defp account(error), do: "the account #{error.account}"
 
   defp connection(%{account: nil}), do: "the book's connections"
@@ -185,8 +197,16 @@ defmodule Skillbook.ConnectionError do
       if error.profile in [nil, "default"], do: "", else: " --profile #{word(error.profile)}"
 
     command = if error.command, do: " --for #{error.command}", else: ""
-    "`bin/skillbook connect #{error.account}#{profile}#{command}`"
+    {server, scopes} = at_server(error)
+    "`bin/skillbook #{server}connect #{error.account}#{profile}#{command}#{scopes}`"
   end
+
+  defp at_server(%{server: url} = error) when url != nil do
+    scopes = for scope <- error.scopes, into: "", do: " --scope #{word(scope)}"
+    {"--mcp #{word("#{error.account}=#{url}")} ", scopes}
+  end
+
+  defp at_server(_error), do: {"", ""}
 
   # A word of a shell's command line.
   defp word(text),

@@ -3,7 +3,7 @@ defmodule Skillbook.Connections.OAuth do
   # OAuth 2 by RFC 6749, with PKCE by RFC 7636 and revocation by RFC 7009: addresses of sign-ins,
   # and requests to the vendor's token endpoint. It stores nothing.
 
-  alias Skillbook.Connections.Account
+  alias Skillbook.Connections.{Account, Discovery}
   alias Skillbook.HTTP
   alias Skillbook.HTTP.{Failure, Response}
   alias Skillbook.Support.{Hidden, JSON, Number, Redact, Secret}
@@ -29,6 +29,7 @@ defmodule Skillbook.Connections.OAuth do
           | {:refused, code :: String.t() | nil, String.t()}
           | {:unavailable, String.t(), non_neg_integer() | nil}
           | {:secret, String.t()}
+          | {:discovery, String.t()}
 
   @max_body 64 * 1024
   # Without `expires_in` a token is used for so long (RFC 6749, 5.1: recommended, not required).
@@ -70,25 +71,31 @@ defmodule Skillbook.Connections.OAuth do
   @doc "The address at which a person signs in (RFC 6749, 4.1.1)."
   @spec address(Account.t(), keyword()) :: {:ok, String.t()} | {:error, failure()}
   def address(account, request) do
-    oauth = account.vendor.oauth()
+    oauth = endpoints(account)
 
     # A secret that cannot be read is an error before the person signs in, not after.
-    with {:ok, _client} <- client(account), {:ok, id} <- value(account, :client_id) do
+    with {:ok, client} <- client(account) do
+      scope = Enum.join(request[:scopes], " ")
+
       query =
         [
           {"response_type", "code"},
-          {"client_id", id.()},
-          {"redirect_uri", request[:redirect]},
-          {"scope", Enum.join(request[:scopes], " ")},
-          {"state", request[:state]},
-          {"code_challenge", challenge(request[:verifier].())},
-          {"code_challenge_method", "S256"}
+          {"client_id", client.() |> List.keyfind!("client_id", 0) |> elem(1)},
+          {"redirect_uri", request[:redirect]}
         ] ++
+          if(scope == "", do: [], else: [{"scope", scope}]) ++
+          [
+            {"state", request[:state]},
+            {"code_challenge", challenge(request[:verifier].())},
+            {"code_challenge_method", "S256"}
+          ] ++
           oauth.parameters ++
           if(request[:consent], do: oauth.consent, else: []) ++
           if request[:identity], do: [{"login_hint", request[:identity]}], else: []
 
-      {:ok, Account.url(account, oauth.authorize) <> "?" <> URI.encode_query(query, :rfc3986)}
+      url = Account.url(account, oauth.authorize)
+      mark = if String.contains?(url, "?"), do: "&", else: "?"
+      {:ok, url <> mark <> URI.encode_query(query, :rfc3986)}
     end
   end
 
@@ -105,11 +112,11 @@ defmodule Skillbook.Connections.OAuth do
           {"code", code.()},
           {"redirect_uri", redirect},
           {"code_verifier", verifier.()}
-          | client.()
+          | resource(account) ++ client.()
         ]
       end
 
-      request_token(account, account.vendor.oauth().token, form, timeout)
+      request_token(account, endpoints(account).token, form, timeout)
     end
   end
 
@@ -119,12 +126,21 @@ defmodule Skillbook.Connections.OAuth do
   def refresh(account, refresh, timeout) do
     with {:ok, client} <- client(account) do
       form = fn ->
-        [{"grant_type", "refresh_token"}, {"refresh_token", refresh.()} | client.()]
+        [{"grant_type", "refresh_token"}, {"refresh_token", refresh.()}] ++
+          resource(account) ++ client.()
       end
 
-      request_token(account, account.vendor.oauth().token, form, timeout)
+      request_token(account, endpoints(account).token, form, timeout)
     end
   end
+
+  # Those of the vendor, or of the authorization server of a server.
+  defp endpoints(%{oauth: nil} = account), do: account.vendor.oauth()
+  defp endpoints(%{oauth: oauth}), do: oauth
+
+  # The server that the token is for (RFC 8707).
+  defp resource(%{oauth: nil}), do: []
+  defp resource(%{oauth: %{resource: resource}}), do: [{"resource", resource}]
 
   @doc "Asks a token endpoint for a token with the pairs of a form."
   @spec request_token(Account.t(), String.t(), (() -> [{String.t(), String.t()}]), timeout()) ::
@@ -140,30 +156,37 @@ defmodule Skillbook.Connections.OAuth do
   @doc "Revokes a token at the vendor (RFC 7009). A token that is not valid is revoked."
   @spec revoke(Account.t(), (() -> String.t()), timeout()) :: :ok | {:error, String.t()}
   def revoke(account, token, timeout) do
-    case account.vendor.oauth().revoke do
-      nil ->
-        {:error, "the vendor has no way to do it"}
+    with url when url != nil <- endpoints(account).revoke,
+         {:ok, form} <- revocation(account, token) do
+      case post(account, url, form, timeout) do
+        {:ok, %{status: 200}} ->
+          :ok
 
-      url ->
-        form = fn -> [{"token", token.()}] end
+        {:ok, response} ->
+          if code(response, form) in ["invalid_token", "invalid_grant"],
+            do: :ok,
+            else: {:error, text(failure(response, form))}
 
-        case post(account, url, form, timeout) do
-          {:ok, %{status: 200}} ->
-            :ok
-
-          {:ok, response} ->
-            if code(response, form) in ["invalid_token", "invalid_grant"],
-              do: :ok,
-              else: {:error, text(failure(response, form))}
-
-          {:error, error} ->
-            {:error, text(broken(error))}
-        end
+        {:error, error} ->
+          {:error, text(broken(error))}
+      end
+    else
+      nil -> {:error, "the vendor has no way to do it"}
+      {:error, failure} -> {:error, text(failure)}
     end
+  end
+
+  defp revocation(%{oauth: nil}, token), do: {:ok, fn -> [{"token", token.()}] end}
+
+  defp revocation(account, token) do
+    with {:ok, client} <- client(account),
+         do: {:ok, fn -> [{"token", token.()} | client.()] end}
   end
 
   @doc "The person's address, from the id token or the vendor's userinfo; `nil` if unknown."
   @spec identity(Account.t(), grant(), timeout()) :: String.t() | nil
+  def identity(%{oauth: oauth}, _grant, _timeout) when oauth != nil, do: nil
+
   def identity(account, grant, timeout) do
     with nil <- grant.id && claimed(account, grant.id), do: userinfo(account, grant, timeout)
   end
@@ -198,6 +221,12 @@ defmodule Skillbook.Connections.OAuth do
   defp address_in(_claims), do: nil
 
   # The client
+
+  # One that an authorization server has registered, or knows by its address.
+  defp client(%{oauth: %{client: %{id: id, secret: secret}}}) when id != nil do
+    {:ok,
+     fn -> [{"client_id", id} | if(secret, do: [{"client_secret", secret.()}], else: [])] end}
+  end
 
   # Its secret is in the form, which all vendors here take (RFC 6749, 2.3.1).
   defp client(account) do
@@ -235,13 +264,37 @@ defmodule Skillbook.Connections.OAuth do
       [
         {"content-type", "application/x-www-form-urlencoded"},
         {"accept", "application/json"}
+        | basic(account, form)
       ]
     end
 
-    body = URI.encode_query(form.())
+    body = URI.encode_query(in_form(account, form.()))
     request = [method: :post, url: Account.url(account, url), headers: headers, body: body]
     HTTP.request(request, options(account, timeout))
   end
+
+  # RFC 6749, 2.3.1
+  defp basic(%{oauth: %{client: %{method: :client_secret_basic}}}, form) do
+    with {_, secret} <- List.keyfind(form.(), "client_secret", 0),
+         {_, id} <- List.keyfind(form.(), "client_id", 0) do
+      pair = URI.encode_www_form(id) <> ":" <> URI.encode_www_form(secret)
+      [{"authorization", "Basic " <> Base.encode64(pair)}]
+    else
+      nil -> []
+    end
+  end
+
+  defp basic(_account, _form), do: []
+
+  # Servers look for the id there, too.
+  defp in_form(%{oauth: %{client: %{method: :client_secret_basic}}}, form) do
+    List.keydelete(form, "client_secret", 0)
+  end
+
+  defp in_form(_account, form), do: form
+
+  defp options(%{server: server} = account, timeout) when server != nil,
+    do: Discovery.options(account, timeout, @max_body)
 
   defp options(account, timeout) do
     [
@@ -276,8 +329,9 @@ defmodule Skillbook.Connections.OAuth do
     end
   end
 
-  # A header cannot hold other bytes.
-  defp token?(text),
+  @doc "Whether a text can be a token, which a header has to hold."
+  @spec token?(term()) :: boolean()
+  def token?(text),
     do: is_binary(text) and byte_size(text) <= @max_token and text =~ ~r/\A[\x21-\x7e]+\z/
 
   defp hidden(text), do: if(token?(text), do: fn -> text end)
@@ -303,8 +357,12 @@ defmodule Skillbook.Connections.OAuth do
 
   defp scopes(_none), do: nil
 
-  defp scope?(text),
-    do: byte_size(text) <= @max_scope and text =~ ~r/\A[\x21\x23-\x5b\x5d-\x7e]+\z/
+  @doc "Whether a text can be a scope."
+  @spec scope?(term()) :: boolean()
+  def scope?(text),
+    do:
+      is_binary(text) and byte_size(text) <= @max_scope and
+        text =~ ~r/\A[\x21\x23-\x5b\x5d-\x7e]+\z/
 
   # RFC 6749, 5.2
   defp failure(response, form) do
@@ -354,7 +412,7 @@ defmodule Skillbook.Connections.OAuth do
     "status #{response.status}#{if code, do: ", #{code}"}#{description}"
   end
 
-  @public ["grant_type", "client_id", "redirect_uri"]
+  @public ["grant_type", "client_id", "redirect_uri", "resource"]
 
   defp redacted(text, form) do
     secrets = for {name, value} <- form.(), name not in @public, do: value
@@ -376,4 +434,5 @@ defmodule Skillbook.Connections.OAuth do
   def text({:refused, _code, reason}), do: reason
   def text({:unavailable, reason, _after}), do: reason
   def text({:secret, reason}), do: reason
+  def text({:discovery, reason}), do: reason
 end

@@ -44,21 +44,26 @@ defmodule Skillbook.Connections.Part do
   def shared, do: [Client.Quota]
 
   @impl true
-  def init(book), do: if(book.of_parts.connections, do: Tokens.new(book.name))
+  def init(book), do: if(Config.any?(book), do: Tokens.new(book.name))
 
   @impl true
-  def load(book), do: if(book.of_parts.connections, do: Tokens.load(book), else: :ok)
+  def load(book) do
+    with :ok <- Config.check(book), do: if(Config.any?(book), do: Tokens.load(book), else: :ok)
+  end
 
   @impl true
   # Before the process that follows the database, which tells it about changes.
-  def before_catalog(book), do: if(book.of_parts.connections, do: [{Tokens, book}], else: [])
+  def before_catalog(book), do: if(Config.any?(book), do: [{Tokens, book}], else: [])
 
   @impl true
   def settings, do: ["connections"]
 
   @impl true
   def changed(book, "connections"),
-    do: if(book.of_parts.connections, do: Tokens.follow(book.name))
+    do: if(Config.any?(book), do: Tokens.follow(book.name))
+
+  @impl true
+  defdelegate token(book, name, refusal, deadline), to: Connections, as: :server_token
 
   @impl true
   def services, do: Enum.map(Vendor.services(), &Atom.to_string/1)

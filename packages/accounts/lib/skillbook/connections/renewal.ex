@@ -9,7 +9,7 @@ defmodule Skillbook.Connections.Renewal do
 
   require Logger
 
-  alias Skillbook.Connections.{Account, Cipher, OAuth, Table}
+  alias Skillbook.Connections.{Account, Cipher, Discovery, OAuth, Table}
   alias Skillbook.Support.JSON
   alias Skillbook.{ConnectionError, SQL}
 
@@ -99,15 +99,23 @@ defmodule Skillbook.Connections.Renewal do
 
   defp opened(run, row), do: run.keys |> open(row) |> or_error(run, :key)
 
-  @doc "The tokens of a row: its `access` and `refresh` token, and the life of the first."
-  @spec open([Cipher.key(), ...], Table.row()) ::
-          {:ok, (() -> %{access: String.t(), refresh: String.t() | nil, lasts: pos_integer()})}
-          | {:error, String.t()}
+  @typedoc "The tokens of a row, the life of the first, and the endpoints of a server's sign-in."
+  @type opened ::
+          (() -> %{
+                   access: String.t(),
+                   refresh: String.t() | nil,
+                   lasts: pos_integer(),
+                   oauth: Discovery.t() | nil
+                 })
+
+  @doc "The tokens of a row."
+  @spec open([Cipher.key(), ...], Table.row()) :: {:ok, opened()} | {:error, String.t()}
   def open(keys, row) when is_list(keys) do
     with {:ok, text} <- Cipher.decrypt(keys, row.key_id, place(row), row.secret) do
       case JSON.decode(text.()) do
-        {:ok, %{"access" => access, "refresh" => refresh, "lasts" => lasts}} ->
-          {:ok, fn -> %{access: access, refresh: refresh, lasts: lasts} end}
+        {:ok, %{"access" => access, "refresh" => refresh, "lasts" => lasts} = kept} ->
+          oauth = Discovery.decode(kept["oauth"])
+          {:ok, fn -> %{access: access, refresh: refresh, lasts: lasts, oauth: oauth} end}
 
         _other ->
           {:error, "it has no token; connect again"}
@@ -174,7 +182,9 @@ defmodule Skillbook.Connections.Renewal do
   end
 
   defp request(run, row, secret, number) do
-    case OAuth.refresh(run.account, fn -> secret.().refresh end, @request) do
+    account = %{run.account | oauth: secret.().oauth}
+
+    case OAuth.refresh(account, fn -> secret.().refresh end, @request) do
       {:ok, grant} ->
         store(run, row, secret, grant)
 
@@ -217,7 +227,8 @@ defmodule Skillbook.Connections.Renewal do
 
   defp store(run, row, secret, grant) do
     rotated? = grant.refresh != nil and grant.refresh.() != secret.().refresh
-    new = %{access: grant.access, refresh: grant.refresh || fn -> secret.().refresh end}
+    refresh = grant.refresh || fn -> secret.().refresh end
+    new = %{access: grant.access, refresh: refresh, oauth: secret.().oauth}
     new = seal(run.keys, place(row), new, grant.lasts)
     until = System.monotonic_time(:millisecond) + run.lease - @request
     token = %{access: grant.access, expires_at: new.expires_at, lasts: grant.lasts}
@@ -295,7 +306,9 @@ defmodule Skillbook.Connections.Renewal do
         }
   def seal(keys, place, tokens, lasts) do
     refresh = if tokens.refresh, do: tokens.refresh.()
-    text = JSON.encode(%{access: tokens.access.(), refresh: refresh, lasts: lasts})
+    text = %{access: tokens.access.(), refresh: refresh, lasts: lasts}
+    oauth = Discovery.encode(tokens[:oauth])
+    text = JSON.encode(if oauth, do: Map.put(text, :oauth, oauth), else: text)
     {id, secret} = Cipher.encrypt(keys, place, text)
     %{key_id: id, secret: secret, expires_at: System.os_time(:millisecond) + lasts}
   end
@@ -308,7 +321,7 @@ defmodule Skillbook.Connections.Renewal do
         }) :: Cipher.place()
   def place(row), do: ["connection", row.profile, row.account]
 
-  defp key(run), do: {run.account.profile, Atom.to_string(run.account.name)}
+  defp key(run), do: {run.account.profile, to_string(run.account.name)}
 
   defp or_error({:ok, value}, _run, _kind), do: {:ok, value}
   defp or_error({:error, reason}, run, kind), do: {:error, error(run, kind, reason)}

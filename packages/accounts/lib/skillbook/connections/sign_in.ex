@@ -7,9 +7,11 @@ defmodule Skillbook.Connections.SignIn do
   # the vendor was given, and with the session if it began with one.
 
   alias Skillbook.Book.Profiles
-  alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, Table, Tokens, Vendor}
+  alias Skillbook.Connections.{Account, Cipher, Config, Discovery, OAuth, Renewal, Table, Tokens}
+  alias Skillbook.Connections.Vendor
   alias Skillbook.{Book, ConnectionError, Profile, SQL, View}
-  alias Skillbook.Support.Closest
+  alias Skillbook.HTTP.Failure
+  alias Skillbook.Support.{Closest, JSON}
 
   # Milliseconds: the life of a state, and the limit of a request to the vendor.
   @lasts 600_000
@@ -19,28 +21,31 @@ defmodule Skillbook.Connections.SignIn do
   @max_code 4_096
 
   @doc """
-  Begins a sign-in for commands; for `nil`, for those that the profile may use. `session` is a
-  secret of the browser that begins, or `nil`.
+  Begins a sign-in with the options of `Skillbook.Connections.authorize/3`: `:for` commands, or
+  those that the profile may use, and more `:scopes`. `:session` is a secret of the browser that
+  begins.
   """
-  @spec begin(Book.t(), Account.t(), String.t(), [String.t()] | nil, String.t() | nil) ::
+  @spec begin(Book.t(), Account.t(), String.t(), keyword()) ::
           {:ok, %{url: String.t(), state: String.t(), expires_at: DateTime.t()}}
           | {:error, Exception.t()}
-  def begin(book, account, redirect, commands, session) do
+  def begin(book, account, redirect, options) do
     with {:ok, sql} <- sql(book, account),
          {:ok, keys} <- keys(book, account),
-         {:ok, commands} <- commands(book, account, commands),
-         {:ok, row} <- Table.get(sql, key(account)) |> store_error(account) do
+         {:ok, commands} <- commands(book, account, options[:for]),
+         {:ok, row} <- Table.get(sql, key(account)) |> store_error(account),
+         scopes = Enum.uniq(scopes(account, commands, row) ++ (options[:scopes] || [])),
+         {:ok, account, scopes} <- discover(account, redirect, scopes) |> failed(account) do
       now = System.os_time(:millisecond)
       state = OAuth.state()
       verifier = OAuth.verifier()
-      scopes = scopes(account.vendor, commands, row)
-      hash = hash(state, session)
-      {key_id, sealed} = Cipher.encrypt(keys, place(account, hash), verifier)
+      hash = hash(state, options[:session])
+      text = JSON.encode(%{verifier: verifier, oauth: Discovery.encode(account.oauth)})
+      {key_id, sealed} = Cipher.encrypt(keys, place(account, hash), text)
 
       sign_in = %{
         state: hash,
         profile: account.profile,
-        account: Atom.to_string(account.name),
+        account: to_string(account.name),
         scopes: scopes,
         redirect: redirect,
         key_id: key_id,
@@ -65,6 +70,9 @@ defmodule Skillbook.Connections.SignIn do
     end
   end
 
+  defp discover(%{server: nil} = account, _redirect, scopes), do: {:ok, account, scopes}
+  defp discover(account, redirect, scopes), do: Discovery.run(account, redirect, scopes)
+
   # The person is asked again only if there is no token that renews the connection.
   defp consent?(_keys, nil), do: true
   defp consent?(_keys, %{status: :revoked}), do: true
@@ -79,12 +87,15 @@ defmodule Skillbook.Connections.SignIn do
   end
 
   # Those that the connection has stay, and the commands that they cover need no more.
-  defp scopes(vendor, commands, row) do
+  defp scopes(%{vendor: vendor} = account, commands, row) do
     granted = if row && row.status == :connected, do: row.scopes, else: []
     covered? = fn command -> Enum.any?(Vendor.scopes(vendor, command), &(&1 in granted)) end
     new = Vendor.least(vendor, Enum.reject(commands, covered?))
-    Enum.uniq(vendor.oauth().identity_scopes ++ granted ++ new)
+    identity = if account.server, do: [], else: vendor.oauth().identity_scopes
+    Enum.uniq(identity ++ granted ++ new)
   end
+
+  defp commands(_book, %{server: server}, nil) when server != nil, do: {:ok, []}
 
   defp commands(book, account, nil) do
     case visible(book, account, Book.profile(book, account.profile)) do
@@ -103,6 +114,7 @@ defmodule Skillbook.Connections.SignIn do
       other ->
         close = Closest.to(other, used, 0.7)
         reason = if close, do: "did you mean #{close}?", else: Enum.join(used, ", ")
+        reason = if reason != "", do: reason
         error = ConnectionError.new(account, :command, reason)
         {:error, %{error | command: String.slice(other, 0, 100)}}
     end
@@ -140,8 +152,9 @@ defmodule Skillbook.Connections.SignIn do
          {:ok, sign_in} <- take(sql, hash, unknown),
          :ok <- check_redirect(sign_in, redirect),
          {:ok, account} <- account(book, sign_in, profile),
+         {:ok, account, verifier} <- verifier(keys, sign_in, account, hash),
+         :ok <- check_issuer(parameters, account),
          {:ok, code} <- code(parameters, account),
-         {:ok, verifier} <- verifier(keys, sign_in, account, hash),
          {:ok, grant} <-
            OAuth.exchange(account, code, sign_in.redirect, verifier, @request) |> failed(account),
          identity = OAuth.identity(account, grant, @request),
@@ -182,7 +195,7 @@ defmodule Skillbook.Connections.SignIn do
 
   # The options may have changed since the sign-in began.
   defp account(book, sign_in, profile) do
-    with {:ok, account} <- Config.find(book.of_parts.connections, sign_in.account),
+    with {:ok, account} <- Config.find(book, sign_in.account),
          true <- account.profiles == :all or profile in account.profiles,
          :oauth <- account.vendor.auth(account.options) do
       {:ok, %{account | profile: profile}}
@@ -211,16 +224,54 @@ defmodule Skillbook.Connections.SignIn do
   end
 
   defp verifier(keys, sign_in, account, hash) do
-    with {:error, reason} <-
-           Cipher.decrypt(keys, sign_in.key_id, place(account, hash), sign_in.verifier),
-         do: {:error, ConnectionError.new(account, :key, reason)}
+    case Cipher.decrypt(keys, sign_in.key_id, place(account, hash), sign_in.verifier) do
+      {:ok, text} -> opened(text, account)
+      {:error, reason} -> {:error, ConnectionError.new(account, :key, reason)}
+    end
+  end
+
+  # An account may have become a server of the same name since, or the other way round.
+  defp opened(text, %{server: server} = account) do
+    case JSON.decode(text.()) do
+      {:ok, %{"verifier" => verifier, "oauth" => oauth}} when oauth == nil == (server == nil) ->
+        {:ok, %{account | oauth: Discovery.decode(oauth)}, fn -> verifier end}
+
+      _other ->
+        state_error(:error)
+    end
+  end
+
+  # Compared without any change of their spelling, and before anything else of the answer is read
+  # (RFC 9207, 2.4).
+  defp check_issuer(_parameters, %{oauth: nil}), do: :ok
+
+  defp check_issuer(parameters, %{oauth: %{issuer: issuer, iss: iss}} = account) do
+    case {parameters, iss} do
+      {%{"iss" => ^issuer}, _iss} ->
+        :ok
+
+      {%{"iss" => other}, _iss} ->
+        issuer_error(account, if(is_binary(other), do: Failure.excerpt(other), else: "a list"))
+
+      {_none, true} ->
+        issuer_error(account, "none")
+
+      {_none, false} ->
+        :ok
+    end
+  end
+
+  defp issuer_error(account, got) do
+    reason = "expected the issuer #{account.oauth.issuer} in the answer, got: #{inspect(got)}"
+    {:error, ConnectionError.new(account, :discovery, reason)}
   end
 
   defp store(sql, keys, account, sign_in, grant, identity) do
     row = fn kept ->
       with {:ok, refresh} <- renewing(keys, account, grant, kept, identity) do
         place = Renewal.place(%{profile: account.profile, account: sign_in.account})
-        sealed = Renewal.seal(keys, place, %{access: grant.access, refresh: refresh}, grant.lasts)
+        tokens = %{access: grant.access, refresh: refresh, oauth: account.oauth}
+        sealed = Renewal.seal(keys, place, tokens, grant.lasts)
         scopes = grant.scopes || sign_in.scopes
         tenant = tenant(account)
         connected = %{status: :connected, tenant: tenant, identity: identity, scopes: scopes}
@@ -241,6 +292,10 @@ defmodule Skillbook.Connections.SignIn do
   defp renewing(_keys, _account, %{refresh: refresh}, _kept, _identity) when refresh != nil,
     do: {:ok, refresh}
 
+  # A server need not give one.
+  defp renewing(_keys, %{server: server}, _grant, _kept, _identity) when server != nil,
+    do: {:ok, nil}
+
   defp renewing(keys, account, _grant, kept, identity) do
     with %{identity: ^identity, status: :connected} when identity != nil <- kept,
          {:ok, tokens} <- Renewal.open(keys, kept),
@@ -256,9 +311,9 @@ defmodule Skillbook.Connections.SignIn do
     end
   end
 
-  defp key(account), do: {account.profile, Atom.to_string(account.name)}
+  defp key(account), do: {account.profile, to_string(account.name)}
 
-  defp place(account, hash), do: ["sign-in", account.profile, Atom.to_string(account.name), hash]
+  defp place(account, hash), do: ["sign-in", account.profile, to_string(account.name), hash]
 
   # The database has no state that could be used. One with a session is not found without it, nor
   # used up.
@@ -272,11 +327,8 @@ defmodule Skillbook.Connections.SignIn do
     end
   end
 
-  defp keys(%{of_parts: %{connections: nil}}, account),
-    do: {:error, ConnectionError.new(account, :account)}
-
   defp keys(book, account) do
-    with {:error, reason} <- Cipher.keys(book.of_parts.connections.keys),
+    with {:error, reason} <- Cipher.keys(Config.keys(book)),
          do: {:error, ConnectionError.new(account, :key, reason)}
   end
 
@@ -290,6 +342,11 @@ defmodule Skillbook.Connections.SignIn do
 
   defp failed({:error, {:secret, reason}}, account),
     do: {:error, ConnectionError.new(account, :secret, reason)}
+
+  defp failed({:error, {:discovery, reason}}, account),
+    do: {:error, ConnectionError.new(account, :discovery, reason)}
+
+  defp failed({:error, %{__exception__: true} = error}, _account), do: {:error, error}
 
   defp failed({:error, failure}, account),
     do: {:error, ConnectionError.new(account, :refused, OAuth.text(failure))}

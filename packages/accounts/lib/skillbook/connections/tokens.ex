@@ -11,7 +11,7 @@ defmodule Skillbook.Connections.Tokens do
 
   require Logger
 
-  alias Skillbook.Connections.{Account, OAuth, Renewal, ServiceAccount, Table}
+  alias Skillbook.Connections.{Account, Config, OAuth, Renewal, ServiceAccount, Table}
   alias Skillbook.Run.Worker
   alias Skillbook.{Book, ConnectionError, Profile, SQL, Telemetry}
   alias Skillbook.Store.Follower
@@ -36,7 +36,7 @@ defmodule Skillbook.Connections.Tokens do
   end
 
   @doc "The status, scopes and address of a connection; `nil` if there is none."
-  @spec fact(atom(), String.t(), atom()) ::
+  @spec fact(atom(), String.t(), atom() | String.t()) ::
           {:connected | :revoked, [String.t()], String.t() | nil} | nil
   def fact(book, profile, account) do
     with {fact, _tenant} <- lookup_fact(book, profile, account), do: fact
@@ -51,7 +51,7 @@ defmodule Skillbook.Connections.Tokens do
   end
 
   defp lookup_fact(book, profile, account) do
-    case lookup(book, {:fact, {profile, Atom.to_string(account)}}) do
+    case lookup(book, {:fact, {profile, to_string(account)}}) do
       [{_key, status, scopes, identity, _version, tenant}] -> {{status, scopes, identity}, tenant}
       [] -> nil
     end
@@ -144,7 +144,7 @@ defmodule Skillbook.Connections.Tokens do
   end
 
   defp key(account, scopes) do
-    name = Atom.to_string(account.name)
+    name = to_string(account.name)
 
     case account.vendor.auth(account.options) do
       :service_account -> {account.profile, name, scopes}
@@ -419,7 +419,7 @@ defmodule Skillbook.Connections.Tokens do
       :oauth ->
         book = Book.fetch!(account.book)
         changed = fn -> withdrawn(book, account) end
-        options = [keys: book.of_parts.connections.keys, on_revoked: changed]
+        options = [keys: Config.keys(book), on_revoked: changed]
         Renewal.run(Book.sql(book), account, refused, margin, options)
     end
   end

@@ -286,6 +286,16 @@ defmodule Skillbook.MCP.Client do
   def follow(sources), do: sources |> servers() |> Enum.each(&cast(&1, :decided))
 
   @doc false
+  # The database has new connections: a server that failed without one is asked again.
+  @spec signed_in([Source.t()]) :: :ok
+  def signed_in(sources) do
+    for %{oauth: oauth} = settings when oauth != nil <- servers(sources),
+        do: cast(settings, :signed_in)
+
+    :ok
+  end
+
+  @doc false
   # A server has sent a notification.
   @spec notified(Settings.t(), String.t()) :: :ok
   def notified(settings, method) do
@@ -482,6 +492,9 @@ defmodule Skillbook.MCP.Client do
   end
 
   def handle_cast(:decided, state), do: {:noreply, read_and_use(state)}
+
+  def handle_cast(:signed_in, %{error: nil, task: nil} = state), do: {:noreply, state}
+  def handle_cast(:signed_in, state), do: {:noreply, start(state)}
 
   def handle_cast({:failed, skill, path, reason}, state) do
     few = state.rejected |> Enum.take(@max_findings) |> Map.new()

@@ -4,7 +4,7 @@ defmodule Skillbook.MCP.Part do
 
   use Skillbook.Part
 
-  alias Skillbook.MCP.Client.{Call, Reader, Settings, State, Tools}
+  alias Skillbook.MCP.Client.{Auth, Call, Reader, Settings, State, Tools}
   alias Skillbook.MCP.{Client, Sessions}
   alias Skillbook.Source
 
@@ -21,10 +21,14 @@ defmodule Skillbook.MCP.Part do
   defdelegate children(book), to: Client
 
   @impl true
-  def settings, do: ["server_approvals"]
+  def sign_ins(book), do: book |> Client.settings() |> Auth.sign_ins()
+
+  @impl true
+  def settings, do: ["server_approvals", "connections"]
 
   @impl true
   def changed(book, "server_approvals"), do: Client.follow(book.sources)
+  def changed(book, "connections"), do: Client.signed_in(book.sources)
 
   @impl true
   def source({:mcp, place}), do: source({:mcp, place, []})

@@ -7,17 +7,25 @@ defmodule Skillbook.MCP.Client.HTTP do
   alias Skillbook.Support.Secret
   alias Skillbook.HTTP, as: Client
   alias Skillbook.HTTP.Response
-  alias Skillbook.MCP.Client.{Elicitation, Error, Session, Settings, State}
+  alias Skillbook.MCP.Client.{Auth, Elicitation, Error, Session, Settings, State}
   alias Skillbook.Model.SSE
   alias Skillbook.Support.JSON
 
   # Events of one answer, without comments.
   @max_events 10_000
   @unknown_method -32_601
+  # Milliseconds for the end of a session.
+  @leave 1_000
 
   @doc "Sends a request and returns its result. `answer` answers requests of the server."
   @spec request(Settings.t(), Session.t(), map(), (map() -> map()), keyword()) :: Session.answer()
   def request(settings, session, message, answer, options) do
+    Auth.attempt(settings, options[:deadline], fn token ->
+      send_request(settings, session, message, answer, [{:token, token} | options])
+    end)
+  end
+
+  defp send_request(settings, session, message, answer, options) do
     with {:ok, headers} <- headers(settings, session, message, options) do
       state = %{
         settings: settings,
@@ -45,13 +53,39 @@ defmodule Skillbook.MCP.Client.HTTP do
   @doc "Sends a notification, or the response to a request of the server."
   @spec notify(Settings.t(), Session.t(), map(), keyword()) :: :ok | {:error, Error.t()}
   def notify(settings, session, message, options) do
+    Auth.attempt(settings, options[:deadline], fn token ->
+      send_notification(settings, session, message, [{:token, token} | options])
+    end)
+  end
+
+  defp send_notification(settings, session, message, options) do
     with {:ok, headers} <- headers(settings, session, message, options) do
       send = [method: :post, url: url(settings), headers: headers, body: JSON.encode(message)]
 
       case Client.request(send, limits(settings, options) ++ [max_body: 65_536]) do
         {:ok, %{status: status}} when status in 200..299 -> :ok
-        {:ok, %{status: status}} -> status_error(settings, status)
+        {:ok, %{status: status} = response} -> status_error(settings, status, response.headers)
         {:error, error} -> failed(settings, error)
+      end
+    end
+  end
+
+  @doc "What the server asks of a request without a token (RFC 9728, 5.1)."
+  @spec challenge(Settings.t()) :: {:ok, Auth.challenge()} | {:error, Error.t()}
+  def challenge(settings) do
+    session = %Session{revision: hd(Skillbook.MCP.revisions())}
+    message = settings |> Session.message(session, "server/discover", %{}) |> Map.put("id", 1)
+
+    with {:ok, headers} <- headers(settings, session, message, []) do
+      send = [method: :post, url: url(settings), headers: headers, body: JSON.encode(message)]
+
+      # Only the head is read.
+      read = fn {:head, status, headers}, nil -> {:halt, {status, headers}} end
+
+      case Client.stream(send, limits(settings, []), nil, read) do
+        {:halted, {401, headers}} -> {:ok, Auth.challenge(headers)}
+        {:error, error, _none} -> failed(settings, error)
+        _other -> {:ok, Auth.challenge(%{})}
       end
     end
   end
@@ -64,6 +98,10 @@ defmodule Skillbook.MCP.Client.HTTP do
   @spec listen(Settings.t(), Session.t(), boolean(), (String.t() -> any())) ::
           :ended | {:error, Error.t()}
   def listen(settings, session, again?, notified) do
+    Auth.attempt(settings, nil, &listen(settings, session, again?, notified, &1))
+  end
+
+  defp listen(settings, session, again?, notified, token) do
     filter = %{"notifications" => %{"toolsListChanged" => true, "resourcesListChanged" => true}}
 
     message =
@@ -71,7 +109,7 @@ defmodule Skillbook.MCP.Client.HTTP do
       |> Session.message(session, "subscriptions/listen", filter)
       |> Map.put("id", System.unique_integer([:positive]))
 
-    with {:ok, headers} <- headers(settings, session, message, []) do
+    with {:ok, headers} <- headers(settings, session, message, token: token) do
       send =
         if Session.modern?(session),
           do: [method: :post, url: url(settings), headers: headers, body: JSON.encode(message)],
@@ -89,7 +127,7 @@ defmodule Skillbook.MCP.Client.HTTP do
               if again?, do: notified.("notifications/tools/list_changed")
               {:cont, SSE.new()}
             else
-              {:halt, {:status, status}}
+              {:halt, {:status, status, headers}}
             end
 
           {:data, data}, sse ->
@@ -105,7 +143,7 @@ defmodule Skillbook.MCP.Client.HTTP do
 
       case outcome do
         {:ok, _sse} -> :ended
-        {:halted, {:status, status}} -> status_error(settings, status)
+        {:halted, {:status, status, headers}} -> status_error(settings, status, headers)
         {:halted, :too_large} -> too_large(settings)
         {:error, error, _sse} -> failed(settings, error)
       end
@@ -243,7 +281,7 @@ defmodule Skillbook.MCP.Client.HTTP do
         Session.response(settings, response)
 
       _other ->
-        status_error(settings, state.status)
+        status_error(settings, state.status, state.headers)
     end
   end
 
@@ -277,9 +315,18 @@ defmodule Skillbook.MCP.Client.HTTP do
   defp too_large(settings),
     do: Session.error(settings, :too_large, "its answer is larger than expected")
 
+  defp status_error(%{oauth: oauth} = settings, status, headers)
+       when oauth != nil and status in [401, 403] do
+    reason = "it answered with #{status}: it does not accept the token of its sign-in for this"
+    Session.error(settings, :auth, reason, code: status, data: Auth.challenge(headers))
+  end
+
+  defp status_error(settings, status, _headers), do: status_error(settings, status)
+
   defp status_error(settings, 401) do
     reason =
-      "it answered with 401: expected a token that it accepts; set the option :token or :headers"
+      "it answered with 401: expected a token that it accepts; set the option :token, :headers " <>
+        "or :oauth"
 
     Session.error(settings, :auth, reason, code: 401)
   end
@@ -323,7 +370,7 @@ defmodule Skillbook.MCP.Client.HTTP do
   defp now, do: System.monotonic_time(:millisecond)
 
   defp headers(settings, session, message, options) do
-    with {:ok, own} <- secrets(settings) do
+    with {:ok, own} <- secrets(settings, options[:token]) do
       method = message["method"]
 
       protocol =
@@ -374,20 +421,23 @@ defmodule Skillbook.MCP.Client.HTTP do
   end
 
   # Secrets are read for each request, and stay in functions.
-  defp secrets(settings) do
-    with {:ok, token} <- token(settings),
+  defp secrets(settings, token) do
+    with {:ok, token} <- token(settings, token),
          {:ok, headers} <- own(settings),
          do: {:ok, fn -> token.() ++ headers.() end}
   end
 
-  defp token(%{token: nil}), do: {:ok, fn -> [] end}
+  defp token(_settings, signed_in) when signed_in != nil, do: {:ok, bearer(signed_in)}
+  defp token(%{token: nil}, nil), do: {:ok, fn -> [] end}
 
-  defp token(%{token: token} = settings) do
+  defp token(%{token: token} = settings, nil) do
     case Secret.read(token, nil) do
-      {:ok, value} -> {:ok, fn -> [{"authorization", "Bearer " <> value.()}] end}
+      {:ok, value} -> {:ok, bearer(value)}
       {:error, reason} -> secret(settings, "the token cannot be read: #{reason}")
     end
   end
+
+  defp bearer(token), do: fn -> [{"authorization", "Bearer " <> token.()}] end
 
   defp own(%{headers: nil}), do: {:ok, fn -> [] end}
 
@@ -416,10 +466,14 @@ defmodule Skillbook.MCP.Client.HTTP do
   @doc "Ends the session of an older server."
   @spec leave(Settings.t()) :: :ok
   def leave(settings) do
-    with %{id: id} = session when id != nil <- State.session(settings),
-         {:ok, headers} <- headers(settings, session, %{}, []) do
-      send = [method: :delete, url: url(settings), headers: without_body(headers)]
-      Client.request(send, Keyword.merge(settings.http, timeout: 1_000, connect_timeout: 1_000))
+    with %{id: id} = session when id != nil <- State.session(settings) do
+      Auth.attempt(settings, now() + @leave, fn token ->
+        with {:ok, headers} <- headers(settings, session, %{}, token: token) do
+          send = [method: :delete, url: url(settings), headers: without_body(headers)]
+          times = [timeout: @leave, connect_timeout: @leave]
+          Client.request(send, Keyword.merge(settings.http, times))
+        end
+      end)
     end
 
     :ok

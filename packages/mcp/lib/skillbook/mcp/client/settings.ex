@@ -19,6 +19,7 @@ defmodule Skillbook.MCP.Client.Settings do
     :label,
     :place,
     :token,
+    :oauth,
     :headers,
     :cd,
     :stderr,
@@ -57,18 +58,62 @@ defmodule Skillbook.MCP.Client.Settings do
     with :ok <- validate(options),
          {:ok, place} <- place(place),
          :ok <- required(options, :label),
-         :ok <- fits(place, options) do
-      {:ok, struct!(%__MODULE__{label: nil, place: place}, expand(options))}
+         :ok <- fits(place, options),
+         {:ok, oauth} <- oauth(options[:oauth] || false) do
+      options = Keyword.put(expand(options), :oauth, oauth)
+      {:ok, struct!(%__MODULE__{label: nil, place: place}, options)}
     end
+  end
+
+  # The sign-in, with the profile whose connection it is; `nil` without one.
+  defp oauth(false), do: {:ok, nil}
+  defp oauth(true), do: oauth([])
+
+  defp oauth(options) do
+    subject = "the :oauth of #{@subject}"
+
+    with :ok <- hide(Options.validate(options, subject, sign_in()), [:client_secret]),
+         :ok <- needs(options, subject, :client_secret, :client_id),
+         :ok <- needs(options, subject, :client_id, :issuer),
+         do: {:ok, Keyword.put_new(options, :profile, "default")}
+  end
+
+  # The credentials of a client are for the authorization server that gave them.
+  defp needs(options, subject, option, other) do
+    if Keyword.has_key?(options, option) and not Keyword.has_key?(options, other),
+      do: {:error, %OptionError{subject: subject, option: other, problem: :missing}},
+      else: :ok
+  end
+
+  defp sign_in do
+    [
+      profile: {"the id of a profile", &Profile.name?/1},
+      client_id: {"text", &Options.text?/1},
+      client_secret: {Secret.expected(), &Secret.valid?/1},
+      issuer: {"an https URL, http only on this machine", &url?/1},
+      client_metadata: {"an https URL with a path", &document?/1}
+    ]
+  end
+
+  defp document?(url) do
+    url?(url) and
+      match?(%{scheme: "https", path: "/" <> <<_, _::binary>>, fragment: nil}, URI.parse(url))
   end
 
   # A secret that was written in place of its name must not reach a log.
   defp validate(options) do
-    with {:error, %{option: option, problem: {:invalid, expected, _value}} = error}
-         when option in [:token, :headers, :env, :http] <-
-           Options.validate(options, @subject, schema()),
-         do: {:error, %{error | problem: {:invalid, expected, :hidden}}}
+    options
+    |> Options.validate(@subject, schema())
+    |> hide([:token, :headers, :env, :http, :oauth])
   end
+
+  defp hide({:error, %{problem: {:invalid, expected, _value}} = error} = result, secret) do
+    if error.option in secret,
+      do: {:error, %{error | problem: {:invalid, expected, :hidden}}},
+      else: result
+  end
+
+  defp hide(result, _secret), do: result
 
   @doc "The place as one text, without the query of a URL: it names the server in the lock file."
   @spec place_text(t()) :: String.t()
@@ -102,16 +147,8 @@ defmodule Skillbook.MCP.Client.Settings do
       else: {:error, %OptionError{subject: @subject, option: option, problem: :missing}}
   end
 
-  defp place(url) when is_binary(url) do
-    with true <- Options.text?(url) and not (url =~ ~r/[\s\x00-\x1f\x7f]/),
-         {:ok, %URI{scheme: scheme, host: host, userinfo: nil}} when host not in [nil, ""] <-
-           URI.new(url),
-         true <- scheme == "https" or (scheme == "http" and loopback?(host)) do
-      {:ok, {:url, url}}
-    else
-      _ -> invalid(url)
-    end
-  end
+  defp place(url) when is_binary(url),
+    do: if(url?(url), do: {:ok, {:url, url}}, else: invalid(url))
 
   defp place([program | _] = command) do
     if Enum.all?(command, &(is_binary(&1) and String.valid?(&1) and not (&1 =~ "\0"))) and
@@ -121,6 +158,16 @@ defmodule Skillbook.MCP.Client.Settings do
   end
 
   defp place(other), do: invalid(other)
+
+  defp url?(url) do
+    with true <- Options.text?(url) and not (url =~ ~r/[\s\x00-\x1f\x7f]/),
+         {:ok, %URI{scheme: scheme, host: host, userinfo: nil}} when host not in [nil, ""] <-
+           URI.new(url) do
+      scheme == "https" or (scheme == "http" and loopback?(host))
+    else
+      _ -> false
+    end
+  end
 
   # A token must not travel in clear text.
   defp loopback?(host), do: host in ["localhost", "::1"] or host =~ ~r/\A127(\.\d{1,3}){3}\z/
@@ -139,8 +186,14 @@ defmodule Skillbook.MCP.Client.Settings do
     {kind, others} =
       case place do
         {:url, _} -> {"a server at a URL", [:env, :cd, :stderr]}
-        {:command, _} -> {"a server that is a command", [:token, :headers, :http]}
+        {:command, _} -> {"a server that is a command", [:token, :headers, :http, :oauth]}
       end
+
+    # Nobody could say which of the two is sent.
+    {kind, others} =
+      if options[:oauth] not in [nil, false] and Keyword.has_key?(options, :token),
+        do: {"a server with :oauth", [:token]},
+        else: {kind, others}
 
     case Enum.find(others, &Keyword.has_key?(options, &1)) do
       nil ->
@@ -165,6 +218,7 @@ defmodule Skillbook.MCP.Client.Settings do
     [
       label: {"text of at most #{@max_label} lowercase letters, digits and `-`", &label?/1},
       token: {Secret.expected(), &Secret.valid?/1},
+      oauth: {"true, false or a list of options", &(is_boolean(&1) or Keyword.keyword?(&1))},
       headers:
         {"a list of names with {:env, name} or functions, or a function that returns a list " <>
            "of names and values", &headers?/1},

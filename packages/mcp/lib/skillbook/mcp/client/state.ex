@@ -7,6 +7,7 @@ defmodule Skillbook.MCP.Client.State do
   #   * `{:findings, label}` - the diagnostics
   #   * `{:offers, label}` - all tools and skills of the last listing, each with its status
   #   * `{:session, label}` - revision, capabilities and id of the session with the server
+  #   * `{:scopes, label}` - the scopes that the token lacked in the last call that needed more
   #   * `{:client, label}`, `{:stdio, label}` - the client, and the owner of the server's program
   #   * `{:file, digest}` - a verified file, its size, and when it was read last
 
@@ -50,6 +51,13 @@ defmodule Skillbook.MCP.Client.State do
 
   @spec put_session(Settings.t(), Session.t() | nil) :: :ok
   def put_session(settings, session), do: put(settings, :session, session)
+
+  @doc "The scopes that a server has asked for in addition."
+  @spec scopes(Settings.t()) :: [String.t()]
+  def scopes(settings), do: get(settings, :scopes, [])
+
+  @spec put_scopes(Settings.t(), [String.t()]) :: :ok
+  def put_scopes(settings, scopes), do: put(settings, :scopes, scopes)
 
   @spec stdio(Settings.t()) :: pid() | nil
   def stdio(settings), do: get(settings, :stdio, nil)
