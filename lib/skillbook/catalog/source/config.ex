@@ -220,6 +220,7 @@ defmodule Skillbook.Source.Config do
     %{
       "label" => {:label, &text(&1, &2, "text")},
       "token" => {:token, &variable/2},
+      "oauth" => {:oauth, &boolean/2},
       "lock" => {:lock, &text(&1, &2, "a path")},
       "tools" => {:tools, &boolean_or_globs/2},
       "skills" => {:skills, &boolean/2},

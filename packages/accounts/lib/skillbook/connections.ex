@@ -383,6 +383,11 @@ defmodule Skillbook.Connections do
   end
 
   @doc false
+  # Whether a book has accounts, or servers at which people sign in.
+  @spec any?(Book.t()) :: boolean()
+  defdelegate any?(book), to: Config
+
+  @doc false
   # The accounts that a profile signs in to itself: with its connection or `nil`, the commands
   # that it may use then, and those of them that the connection has no scope for, each with the
   # least scope.

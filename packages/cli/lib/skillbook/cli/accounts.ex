@@ -34,13 +34,16 @@ defmodule Skillbook.CLI.Accounts do
   @spec key_path() :: Path.t()
   def key_path, do: Path.join(Path.dirname(path()), @key_name)
 
-  @doc "The option `:connections` of the command line's book; `nil` if there are no accounts."
+  @doc """
+  The option `:connections` of the command line's book; `nil` if there are no accounts, and no key
+  for the tokens of MCP servers.
+  """
   @spec read() :: {:ok, keyword() | nil} | {:error, String.t()}
   def read do
     with {:ok, fields} <- fields(),
          {:ok, accounts} <- accounts(Map.merge(environment(), fields)),
          {:ok, keys} <- keys() do
-      if accounts == [], do: {:ok, nil}, else: {:ok, [{:key, keys} | accounts]}
+      if accounts == [] and keys == [], do: {:ok, nil}, else: {:ok, [{:key, keys} | accounts]}
     end
   end
 

@@ -209,7 +209,7 @@ defmodule Skillbook.CLI.Arguments do
 
     with {:ok, given} <- values(given, @globals ++ switches),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
-         {:ok, servers} <- CLI.Servers.sources(Keyword.get_values(given, :mcp)),
+         {:ok, servers} <- servers(given),
          {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
          :ok <- unique_names(vaults),
          {:ok, args} <- module.args(args) do
@@ -231,6 +231,9 @@ defmodule Skillbook.CLI.Arguments do
        }}
     end
   end
+
+  defp servers(given),
+    do: CLI.Servers.sources(Keyword.get_values(given, :mcp), given[:profile] || "default")
 
   @doc "The switches of a subcommand. `--json` and `--format json` mean the same in all."
   @spec switches(module()) :: keyword()

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Connect do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Accounts, Loopback, Session, Terminal}
+  alias Skillbook.CLI.{Accounts, Loopback, Servers, Session, Terminal}
   alias Skillbook.Connections
 
   # Seconds.
@@ -15,6 +15,7 @@ defmodule Skillbook.CLI.Connect do
   def switches do
     [
       for: :keep,
+      scope: :keep,
       client_id: :string,
       client_secret_file: :string,
       browser: :boolean,
@@ -29,15 +30,22 @@ defmodule Skillbook.CLI.Connect do
 
   @impl true
   def run(%{args: [account]} = options) do
-    flags = options.flags
-
-    with :ok <- Accounts.save_client(account, flags[:client_id], flags[:client_secret_file]),
-         :ok <- Accounts.check(account),
+    with :ok <- client(account, options),
          {:ok, key} <- Accounts.create_key() do
       if key == :created,
         do: Terminal.note("Made the key #{Accounts.key_path()}; without it no token can be read.")
 
       Session.with_book(options, :write, &connect(&1, account, options))
+    end
+  end
+
+  # A server names its own authorization server.
+  defp client(account, %{flags: flags} = options) do
+    if Servers.sign_in?(options.servers, account) do
+      :ok
+    else
+      with :ok <- Accounts.save_client(account, flags[:client_id], flags[:client_secret_file]),
+           do: Accounts.check(account)
     end
   end
 
@@ -64,6 +72,8 @@ defmodule Skillbook.CLI.Connect do
   defp begin(book, account, loopback, options) do
     commands = Keyword.get_values(options.flags, :for)
     more = if commands == [], do: [], else: [for: commands]
+    scopes = Keyword.get_values(options.flags, :scope)
+    more = if scopes == [], do: more, else: [scopes: scopes] ++ more
     given = [profile: options.profile, redirect: Loopback.redirect(loopback)] ++ more
     Connections.authorize(book, account, given)
   end

@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Disconnect do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Accounts, Session, Terminal}
+  alias Skillbook.CLI.{Accounts, Servers, Session, Terminal}
   alias Skillbook.Connections
 
   @impl true
@@ -17,7 +17,8 @@ defmodule Skillbook.CLI.Disconnect do
 
   @impl true
   def run(%{args: [account]} = options) do
-    with :ok <- Accounts.check(account),
+    with :ok <-
+           if(Servers.sign_in?(options.servers, account), do: :ok, else: Accounts.check(account)),
          do: Session.with_book(options, :write, &disconnect(&1, account, options))
   end
 

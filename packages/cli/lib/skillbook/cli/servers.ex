@@ -20,10 +20,11 @@ defmodule Skillbook.CLI.Servers do
   def args([]), do: {:ok, []}
   def args([word | _]), do: {:error, "`servers` takes no arguments, got: #{word}"}
 
-  @doc "The sources of the option `--mcp`."
-  @spec sources([String.t()]) :: {:ok, [Skillbook.Source.item()]} | {:error, String.t()}
-  def sources(texts) do
-    items = Enum.map(texts, &item/1)
+  @doc "The sources of the option `--mcp`. The profile's connections are theirs."
+  @spec sources([String.t()], String.t()) ::
+          {:ok, [Skillbook.Source.item()]} | {:error, String.t()}
+  def sources(texts, profile) do
+    items = Enum.map(texts, &item(&1, profile))
 
     case {Enum.find(items, &match?({:error, _}, &1)), Skillbook.Source.list(items)} do
       {{:error, message}, _} -> {:error, message}
@@ -32,11 +33,19 @@ defmodule Skillbook.CLI.Servers do
     end
   end
 
-  defp item(text) do
+  @doc "Whether the label is that of a server at which people sign in."
+  @spec sign_in?([Skillbook.Source.item()], String.t()) :: boolean()
+  def sign_in?(servers, label) do
+    Enum.any?(servers, fn {:mcp, _place, options} ->
+      options[:label] == label and options[:oauth] != nil
+    end)
+  end
+
+  defp item(text, profile) do
     with [label, place] <- String.split(text, "=", parts: 2),
          true <- Settings.label?(label) and String.trim(place) != "",
          {:ok, place} <- place(String.trim(place)) do
-      {:mcp, place, [label: label, lock: @lock] ++ token(label, place)}
+      {:mcp, place, [label: label, lock: @lock] ++ token(label, place, profile)}
     else
       _ ->
         {:error,
@@ -54,11 +63,11 @@ defmodule Skillbook.CLI.Servers do
     _error -> :error
   end
 
-  defp token(_label, place) when is_list(place), do: []
+  defp token(_label, place, _profile) when is_list(place), do: []
 
-  defp token(label, _url) do
+  defp token(label, _url, profile) do
     name = variable(label)
-    if System.get_env(name), do: [token: {:env, name}], else: []
+    if System.get_env(name), do: [token: {:env, name}], else: [oauth: [profile: profile]]
   end
 
   @doc "The variable with the token for the server of a label."

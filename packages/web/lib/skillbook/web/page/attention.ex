@@ -68,8 +68,7 @@ defmodule Skillbook.Web.Page.Attention do
     view = Caller.view(request)
 
     guarded(fn ->
-      with %{of_parts: %{connections: connections}} when connections != nil <-
-             Book.fetch!(view.book),
+      with true <- Connections.any?(Book.fetch!(view.book)),
            {:ok, accounts} <- Connections.sign_ins(view.book, view.profile) do
         {:ok, Enum.filter(accounts, &match?(%{connection: %{status: :revoked}}, &1))}
       else

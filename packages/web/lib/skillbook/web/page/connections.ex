@@ -57,7 +57,7 @@ defmodule Skillbook.Web.Page.Connections do
   defp find(connections, account, profile) do
     Enum.find(
       connections,
-      &(Atom.to_string(&1.account) == account and &1.profile == profile and &1.sign_in)
+      &(to_string(&1.account) == account and &1.profile == profile and &1.sign_in)
     )
   end
 
@@ -112,7 +112,7 @@ defmodule Skillbook.Web.Page.Connections do
       one.connection || %{status: nil, identity: nil, scopes: [], services: one.services}
 
     one
-    |> Map.take([:account, :commands, :missing])
+    |> Map.take([:account, :server, :commands, :missing])
     |> Map.merge(Map.take(connection, [:status, :identity, :scopes, :services]))
     |> Map.merge(%{redirect: redirect, problem: problem})
   end
@@ -190,7 +190,8 @@ defmodule Skillbook.Web.Page.Connections do
       Parts.facts([
         {"Status", status(one.status)},
         {"Address", one.identity},
-        {"Services", Enum.map_join(one.services, ", ", &to_string/1)},
+        {"Server", one.server},
+        {"Services", if(!one.server, do: Enum.map_join(one.services, ", ", &to_string/1))},
         {"Scopes", scopes(one.scopes), :wide},
         {"Redirect", one.redirect && tag(:code, [], one.redirect), :wide}
       ]),
@@ -205,11 +206,20 @@ defmodule Skillbook.Web.Page.Connections do
 
   defp sign_in(request, one) do
     case {Rights.check(request), one} do
-      {_rights, %{commands: []}} -> help("No command of this profile uses this account.")
-      {_rights, %{missing: []}} -> nil
-      {{:error, text}, _one} -> help(text)
-      {:ok, %{problem: text}} when text != nil -> help(text)
-      {:ok, _one} -> form(request, one)
+      {_rights, %{server: nil, commands: []}} ->
+        help("No command of this profile uses this account.")
+
+      {_rights, %{server: nil, missing: []}} ->
+        nil
+
+      {{:error, text}, _one} ->
+        help(text)
+
+      {:ok, %{problem: text}} when text != nil ->
+        help(text)
+
+      {:ok, _one} ->
+        form(request, one)
     end
   end
 
@@ -221,10 +231,17 @@ defmodule Skillbook.Web.Page.Connections do
       case one.status do
         nil -> {"Connect", true}
         :revoked -> {"Connect again", true}
-        :connected -> {"Allow more", false}
+        :connected -> {if(one.server, do: "Connect again", else: "Allow more"), false}
       end
 
     Parts.form(request, ["connections", to_string(one.account), "connect"], [
+      if(one.server, do: nil, else: commands(one, ticked?)),
+      tag(:p, [], tag(:button, [type: "submit", class: "primary"], [button, " ", hidden(one)]))
+    ])
+  end
+
+  defp commands(one, ticked?) do
+    [
       tag(:fieldset, [], [
         tag(:legend, [], "Commands that need a scope"),
         for {%{command: command, scope: scope}, at} <- Enum.with_index(one.missing) do
@@ -234,19 +251,17 @@ defmodule Skillbook.Web.Page.Connections do
           tag(:div, [class: "field check"], [tag(:input, box), tag(:label, [for: id], label)])
         end
       ]),
-      help("The vendor must know the redirect address above."),
-      tag(:p, [], tag(:button, [type: "submit", class: "primary"], [button, " ", hidden(one)]))
-    ])
+      help("The vendor must know the redirect address above.")
+    ]
   end
 
   # Several accounts have the same button.
   defp hidden(one), do: tag(:span, [class: "hidden"], to_string(one.account))
 
   defp none(request) do
-    case Book.fetch!(book(request)) do
-      %{of_parts: %{connections: nil}} -> "This book has no accounts to connect."
-      _book -> "No account is connected."
-    end
+    if Connections.any?(Book.fetch!(book(request))),
+      do: "No account is connected.",
+      else: "This book has no accounts to connect."
   end
 
   defp row(request, one) do

@@ -50,7 +50,7 @@ defmodule Skillbook.Web.Page.SignIn do
 
       with {:ok, fields} <- Request.form(request),
            {:ok, commands} <- chosen(fields, one),
-           options = [for: commands, session: session(request, browser)] ++ options,
+           options = commands ++ [session: session(request, browser)] ++ options,
            {:ok, %{url: url}} <- Connections.authorize(book(request), one.account, options) do
         request |> forward(url) |> Cookie.put(request, web, browser, @browser, :browser)
       else
@@ -68,7 +68,7 @@ defmodule Skillbook.Web.Page.SignIn do
       profile = request.caller.profile
 
       with {:ok, accounts} <- Connections.sign_ins(book(request), profile),
-           %{} = one <- Enum.find(accounts, &(Atom.to_string(&1.account) == name)),
+           %{} = one <- Enum.find(accounts, &(to_string(&1.account) == name)),
            {:ok, redirect} <- redirect(request, web, one.account) do
         function.(one, profile: profile.id, redirect: redirect)
       else
@@ -86,11 +86,13 @@ defmodule Skillbook.Web.Page.SignIn do
     Layout.forward(request, "Sign in at #{host}", url, "Go on to #{host}", help)
   end
 
-  # A name that is not one of these commands does not exist.
+  # A name that is not one of these commands does not exist. A server names its scopes itself.
+  defp chosen(_fields, %{server: server}) when server != nil, do: {:ok, []}
+
   defp chosen(fields, one) do
     case Enum.filter(one.commands, &(&1 in List.wrap(fields["for"]))) do
       [] -> {:none, "Go back, and tick the commands that the connection is for."}
-      commands -> {:ok, commands}
+      commands -> {:ok, [for: commands]}
     end
   end
 
@@ -110,7 +112,8 @@ defmodule Skillbook.Web.Page.SignIn do
   def callback(request, %{account: name, web: web}) do
     query = Request.query(request)
 
-    answer = for field <- ~w(state code error), is_binary(query[field]), do: {field, query[field]}
+    answer =
+      for field <- ~w(state code error iss), is_binary(query[field]), do: {field, query[field]}
 
     value = URI.encode_query(answer, :rfc3986)
 
@@ -185,6 +188,11 @@ defmodule Skillbook.Web.Page.SignIn do
     {502, Exception.message(error),
      "Nothing was changed. An operator has to compare the client's id and secret, and the " <>
        "redirect address below, with those at the vendor."}
+  end
+
+  defp reason(%ConnectionError{kind: :discovery} = error) do
+    {502, Exception.message(error),
+     "Nothing was changed. The operator of the server has to mend this."}
   end
 
   defp reason(error),
