@@ -58,7 +58,7 @@ defmodule Skillbook.MixProject do
       ~w(installation profiles running store ecto schedules oban telemetry usage embeddings) ++
         ["vaults"],
     Programs: ~w(command-line web page packages mcp-reference),
-    Accounts: ~w(mail calendar drive hubspot connections-reference)
+    Accounts: ~w(mail calendar drive microsoft hubspot connections-reference)
   ]
 
   # For ExDoc, of the library and all packages: the order of pages is that of the README.

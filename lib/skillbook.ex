@@ -68,8 +68,8 @@ defmodule Skillbook do
       the first source: none, all, or for example `["tasks", "memory.*"]`. Each command is one
       more tool, or a line in the prompt, so name those that the assistant needs. Those of
       `markdown` need `:vaults`. Those of `email`, `calendar`, `drive` and `hubspot` are for
-      `:connections`; `:google` means the first three, and `true` and `"*"` only those of the
-      services that are connected. `:assistant` adds [skills of
+      `:connections`; `:google` and `:microsoft` mean the first three, and `true` and `"*"` only
+      those of the services that are connected. `:assistant` adds [skills of
       instructions](skills.md#begin-with-the-assistant-pack), as in `["tasks", :assistant]`, which
       `true` and `"*"` do not. Defaults to `false`
     * `:write_to` (path or `nil`) - the folder that commands may write skills to. It is added as

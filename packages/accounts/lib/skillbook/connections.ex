@@ -25,8 +25,8 @@ defmodule Skillbook.Connections do
 
   ## Options of an account
 
-    * `:vendor` (name or module) - `:google`, `:hubspot`, `:imap`, `:caldav` or a module with the
-      behaviour `Skillbook.Connections.Vendor`. Defaults to the name of the account
+    * `:vendor` (name or module) - `:google`, `:microsoft`, `:hubspot`, `:imap`, `:caldav` or a
+      module with the behaviour `Skillbook.Connections.Vendor`. Defaults to the name of the account
     * `:profiles` (`:all` or list of ids) - the profiles that may use it. Defaults to `:all`
     * `:services` (list) - which of the vendor's services it is used for, such as `[:mail]`.
       Defaults to all of them
@@ -36,11 +36,12 @@ defmodule Skillbook.Connections do
       rate limit. Defaults to 4
     * `:quota` (keyword list) - how much a node may ask of a service, `{units, seconds}` or
       `:infinity`, instead of the limit that the vendor publishes: `[hubspot: {190, 10}]`. The
-      names are `:gmail`, `:calendar` and `:drive` for Google, and `:hubspot` and `:search` for
-      HubSpot
+      names are `:gmail`, `:calendar` and `:drive` for Google, `:outlook` for Microsoft, and
+      `:hubspot` and `:search` for HubSpot
 
-  and those of the vendor: `Skillbook.Connections.Google`, `Skillbook.Connections.HubSpot`,
-  `Skillbook.Connections.IMAP` and `Skillbook.Connections.CalDAV` describe them.
+  and those of the vendor: `Skillbook.Connections.Google`, `Skillbook.Connections.Microsoft`,
+  `Skillbook.Connections.HubSpot`, `Skillbook.Connections.IMAP` and `Skillbook.Connections.CalDAV`
+  describe them.
 
   The option `:key` encrypts the tokens of people in the `:store`: a secret with 32 bytes in
   base64, which `generate_key/0` makes, or a list of secrets. The first key encrypts and all of
@@ -175,7 +176,7 @@ defmodule Skillbook.Connections do
   # Whether any command of a service can run with these scopes.
   defp granted?(vendor, service, scopes) do
     Enum.any?(vendor.commands(), fn {command, any} ->
-      Vendor.service(command) == service and Enum.any?(any, &(&1 in scopes))
+      Vendor.service(command) == service and Vendor.granted?(any, scopes)
     end)
   end
 
@@ -211,7 +212,7 @@ defmodule Skillbook.Connections do
         {:error, error(account, :revoked)}
 
       {:connected, granted, _identity} ->
-        if scopes == [] or Enum.any?(scopes, &(&1 in granted)),
+        if scopes == [] or Vendor.granted?(scopes, granted),
           do: :ok,
           else: {:error, %{error(account, :scope) | scopes: scopes}}
     end
@@ -431,7 +432,7 @@ defmodule Skillbook.Connections do
     missing =
       for command <- commands,
           [least | _] = any <- [Vendor.scopes(account.vendor, command)],
-          not Enum.any?(any, &(&1 in granted)),
+          not Vendor.granted?(any, granted),
           do: %{command: command, scope: least}
 
     %{

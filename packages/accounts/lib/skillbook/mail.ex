@@ -3,8 +3,8 @@ defmodule Skillbook.Mail do
   Behaviour for mail services, and the functions that call the one of an account.
 
   The commands `email.search`, `email.read`, `email.send` and so on work with every module that
-  implements it: `Skillbook.Mail.Gmail` uses Gmail's interface, `Skillbook.Mail.IMAP` any server
-  with IMAP and SMTP. The vendor of an account names its module under `mail` (see
+  implements it: `Skillbook.Mail.Gmail` uses Gmail's interface, `Skillbook.Mail.Outlook` that of
+  Microsoft 365, `Skillbook.Mail.IMAP` any server with IMAP and SMTP. The vendor of an account names its module under `mail` (see
   `Skillbook.Connections.Vendor`).
 
   ## Ids
@@ -176,6 +176,9 @@ defmodule Skillbook.Mail do
           date: DateTime.t()
         }
 
+  @typedoc "Where a mail that was sent is kept, if the service says so."
+  @type sent :: %{id: String.t() | nil, thread: String.t() | nil}
+
   @doc "Finds messages, the latest first. `:more` is whether there are more than the limit."
   @callback search(Account.t(), query()) ::
               {:ok, %{messages: [summary()], more: boolean()}} | {:error, Exception.t()}
@@ -192,10 +195,9 @@ defmodule Skillbook.Mail do
   @doc """
   Sends a mail. It is never sent twice: if the service does not answer, the mail is looked up
   among the sent ones, and if it is not there, the error is a `Skillbook.MailError` of the kind
-  `:unclear`.
+  `:unclear`. A service that does not say under which id it keeps the mail returns `nil`.
   """
-  @callback send(Account.t(), mail()) ::
-              {:ok, %{id: String.t(), thread: String.t()}} | {:error, Exception.t()}
+  @callback send(Account.t(), mail()) :: {:ok, sent()} | {:error, Exception.t()}
 
   @doc "Stores a draft."
   @callback draft(Account.t(), mail()) :: {:ok, %{id: String.t()}} | {:error, Exception.t()}
@@ -240,8 +242,7 @@ defmodule Skillbook.Mail do
   def read(account, id), do: adapter(account).read(account, id)
 
   @doc false
-  @spec send(Account.t(), mail()) ::
-          {:ok, %{id: String.t(), thread: String.t()}} | {:error, Exception.t()}
+  @spec send(Account.t(), mail()) :: {:ok, sent()} | {:error, Exception.t()}
   def send(account, mail),
     do: with(:ok <- check_recipients(mail), do: adapter(account).send(account, mail))
 

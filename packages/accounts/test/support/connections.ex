@@ -24,7 +24,7 @@ defmodule Skillbook.Test.Connections do
     @impl true
     defdelegate services(options), to: Connections.Google
     @impl true
-    defdelegate oauth, to: Connections.Google
+    defdelegate oauth(options), to: Connections.Google
 
     @impl true
     def commands do

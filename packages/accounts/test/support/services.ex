@@ -1,7 +1,7 @@
 defmodule Skillbook.Test.Services do
   @moduledoc false
-  # Gmail, Google Calendar, Google Drive, HubSpot and Google's authorization server, played by a
-  # server that checks requests and answers by the vendors' descriptions. Seeds, faults, entries
+  # Gmail, Google Calendar, Google Drive, Outlook, HubSpot and the authorization servers of Google
+  # and Microsoft, played by a server that checks requests and answers by the vendors' descriptions. Seeds, faults, entries
   # of the log and judges are those of test/support/services/server.py.
 
   import ExUnit.Assertions, only: [flunk: 1]
@@ -66,6 +66,9 @@ defmodule Skillbook.Test.Services do
       client_secret: fn -> secret end
     ]
   end
+
+  @doc "Options of an account of Microsoft in a book, whose people sign in."
+  def microsoft(world), do: world |> google_client() |> Keyword.put(:vendor, :microsoft)
 
   @doc "Fails unless all requests were allowed, and the server did not fail."
   def check(world, violations? \\ false) do

@@ -74,6 +74,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Connections.Account, :url} => "a URL of a vendor's client",
     {Skillbook.Connections.Plug, :call} => "a request, whose size the application limits",
     {Skillbook.Connections.Google, :scopes} => "the name of a command is compared",
+    {Skillbook.Connections.Microsoft, :scopes} => "the name of a command is compared",
     {Skillbook.Connections.HubSpot, :scopes} => "the name of a command is compared",
     {Library, :imap_open} => "an account of the application",
     {Library, :smtp_utf8} => "opens a connection of an account",

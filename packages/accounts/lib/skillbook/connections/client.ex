@@ -409,18 +409,20 @@ defmodule Skillbook.Connections.Client do
   Reads pages until there are `:limit` items, and says whether there are more.
 
   `:items` is the name of the list in an answer. The options of `request/3` apply to each page.
-  `:last` of the result is the body of the last page. A server that goes round in a circle, or has
+  `:keep` is a function that says which items count; by default all do. `:last` of the result is
+  the body of the last page. A server that goes round in a circle, or has
   more than 100 pages, does not keep the caller.
   """
   @spec pages(Account.t(), request(), keyword()) ::
           {:ok, %{items: [term()], more: boolean(), last: term()}} | {:error, Exception.t()}
   def pages(account, request, options) do
-    {own, options} = Keyword.split(options, [:items, :limit, :max_pages])
+    {own, options} = Keyword.split(options, [:items, :limit, :max_pages, :keep])
 
     state = %{
       name: Keyword.fetch!(own, :items),
       limit: Keyword.get(own, :limit, 100),
       pages: Keyword.get(own, :max_pages, @max_pages),
+      keep: Keyword.get(own, :keep, fn _item -> true end),
       rules: Rules.of(account.vendor),
       seen: MapSet.new(),
       items: [],
@@ -459,7 +461,7 @@ defmodule Skillbook.Connections.Client do
 
     case is_map(body) && Map.get(body, state.name, []) do
       items when is_list(items) ->
-        {:ok, items, state.rules.next(body)}
+        {:ok, Enum.filter(items, state.keep), state.rules.next(body)}
 
       _ ->
         hint = "its list `#{state.name}` is missing"

@@ -104,7 +104,7 @@ defmodule Skillbook.Connections.Google do
   def scopes(command), do: Map.get(@commands, command, [])
 
   @impl true
-  def oauth do
+  def oauth(_options) do
     %{
       authorize: "https://accounts.google.com/o/oauth2/v2/auth",
       token: "https://oauth2.googleapis.com/token",

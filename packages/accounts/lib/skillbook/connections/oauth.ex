@@ -135,7 +135,7 @@ defmodule Skillbook.Connections.OAuth do
   end
 
   # Those of the vendor, or of the authorization server of a server.
-  defp endpoints(%{oauth: nil} = account), do: account.vendor.oauth()
+  defp endpoints(%{oauth: nil} = account), do: account.vendor.oauth(account.options)
   defp endpoints(%{oauth: oauth}), do: oauth
 
   # The server that the token is for (RFC 8707).
@@ -147,7 +147,7 @@ defmodule Skillbook.Connections.OAuth do
           {:ok, grant()} | {:error, failure()}
   def request_token(account, url, form, timeout) do
     case post(account, url, form, timeout) do
-      {:ok, %{status: 200} = response} -> grant(response, form)
+      {:ok, %{status: 200} = response} -> grant(account, response, form)
       {:ok, response} -> {:error, failure(response, form)}
       {:error, error} -> {:error, broken(error)}
     end
@@ -199,26 +199,32 @@ defmodule Skillbook.Connections.OAuth do
          {:ok, json} <- Base.url_decode64(claims, padding: false),
          {:ok, %{"aud" => audience} = claims} <- JSON.decode(json),
          true <- client.() in List.wrap(audience),
-         do: address_in(claims),
+         do: address_in(claims, endpoints(account)[:claims]),
          else: (_ -> nil)
   end
 
   defp userinfo(account, grant, timeout) do
-    with url when url != nil <- account.vendor.oauth().userinfo,
+    with url when url != nil <- endpoints(account).userinfo,
          headers = fn -> [{"authorization", "Bearer " <> grant.access.()}] end,
          request = [url: Account.url(account, url), headers: headers],
          {:ok, %{status: 200, body: body}} <- HTTP.request(request, options(account, timeout)),
          {:ok, claims} <- JSON.decode(body),
-         do: address_in(claims),
+         do: address_in(claims, endpoints(account)[:claims]),
          else: (_ -> nil)
   end
 
-  defp address_in(%{"email" => email} = claims) when is_binary(email) do
-    if claims["email_verified"] in [true, "true"] and email =~ ~r/\A[^\s\p{C}]{1,320}\z/u,
-      do: email
+  defp address_in(claims, nil) do
+    if is_map(claims) and claims["email_verified"] in [true, "true"] and
+         address?(claims["email"]),
+       do: claims["email"]
   end
 
-  defp address_in(_claims), do: nil
+  defp address_in(claims, names) when is_map(claims),
+    do: names |> Enum.map(&claims[&1]) |> Enum.find(&(address?(&1) and &1 =~ "@"))
+
+  defp address_in(_claims, _names), do: nil
+
+  defp address?(text), do: is_binary(text) and text =~ ~r/\A[^\s\p{C}]{1,320}\z/u
 
   # The client
 
@@ -307,7 +313,7 @@ defmodule Skillbook.Connections.OAuth do
   end
 
   # RFC 6749, 5.1
-  defp grant(response, form) do
+  defp grant(account, response, form) do
     with {:ok, %{"access_token" => access} = fields} <- JSON.decode(response.body),
          true <- token?(access),
          type when is_binary(type) <- Map.get(fields, "token_type", "Bearer"),
@@ -318,7 +324,7 @@ defmodule Skillbook.Connections.OAuth do
          refresh: hidden(fields["refresh_token"]),
          id: hidden(fields["id_token"]),
          lasts: lasts(fields["expires_in"]) * 1000,
-         scopes: scopes(fields["scope"])
+         scopes: scopes(fields["scope"], endpoints(account)[:scope_prefix] || "")
        }}
     else
       _ ->
@@ -352,10 +358,16 @@ defmodule Skillbook.Connections.OAuth do
   defp lasts(_none), do: @lasts
 
   # RFC 6749, 3.3
-  defp scopes(text) when is_binary(text) and byte_size(text) <= @max_body,
-    do: text |> String.split() |> Enum.filter(&scope?/1) |> Enum.uniq() |> Enum.sort()
+  defp scopes(text, resource) when is_binary(text) and byte_size(text) <= @max_body do
+    text
+    |> String.split()
+    |> Enum.filter(&scope?/1)
+    |> Enum.map(&String.replace_prefix(&1, resource, ""))
+    |> Enum.uniq()
+    |> Enum.sort()
+  end
 
-  defp scopes(_none), do: nil
+  defp scopes(_none, _resource), do: nil
 
   @doc "Whether a text can be a scope."
   @spec scope?(term()) :: boolean()

@@ -31,7 +31,7 @@ defmodule Skillbook.Connections.ServiceAccount do
     assertion = assertion(key, subject, scope)
     form = fn -> [{"grant_type", @grant_type}, {"assertion", assertion}] end
 
-    case OAuth.request_token(account, account.vendor.oauth().token, form, left) do
+    case OAuth.request_token(account, account.vendor.oauth(account.options).token, form, left) do
       {:error, {:refused, code, _reason}}
       when code in ["unauthorized_client", "access_denied", "invalid_scope"] and rest != [] ->
         first_of(rest, account, key, subject, deadline)

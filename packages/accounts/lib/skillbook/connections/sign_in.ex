@@ -89,9 +89,9 @@ defmodule Skillbook.Connections.SignIn do
   # Those that the connection has stay, and the commands that they cover need no more.
   defp scopes(%{vendor: vendor} = account, commands, row) do
     granted = if row && row.status == :connected, do: row.scopes, else: []
-    covered? = fn command -> Enum.any?(Vendor.scopes(vendor, command), &(&1 in granted)) end
+    covered? = fn command -> Vendor.granted?(Vendor.scopes(vendor, command), granted) end
     new = Vendor.least(vendor, Enum.reject(commands, covered?))
-    identity = if account.server, do: [], else: vendor.oauth().identity_scopes
+    identity = if account.server, do: [], else: vendor.oauth(account.options).identity_scopes
     Enum.uniq(identity ++ granted ++ new)
   end
 

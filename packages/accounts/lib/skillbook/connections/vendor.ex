@@ -2,8 +2,8 @@ defmodule Skillbook.Connections.Vendor do
   @moduledoc """
   A vendor of accounts: the options of an account, how it signs in, and the scopes of commands.
 
-  An account of a book's `:connections` names its vendor by `:vendor`: `:google`, `:hubspot`,
-  `:imap`, `:caldav`, or a module with this behaviour.
+  An account of a book's `:connections` names its vendor by `:vendor`: `:google`, `:microsoft`,
+  `:hubspot`, `:imap`, `:caldav`, or a module with this behaviour.
 
       defmodule MyApp.Vendor do
         @behaviour Skillbook.Connections.Vendor
@@ -15,7 +15,7 @@ defmodule Skillbook.Connections.Vendor do
       end
   """
 
-  alias Skillbook.Connections.{CalDAV, Google, HubSpot, IMAP}
+  alias Skillbook.Connections.{CalDAV, Google, HubSpot, IMAP, Microsoft}
 
   @typedoc "A service that commands use, and the field `connection` of their pages."
   @type service :: :mail | :calendar | :drive | :hubspot
@@ -50,15 +50,20 @@ defmodule Skillbook.Connections.Vendor do
     * `:identity_scopes` - the scopes that it needs
     * `:parameters` - of the authorization request
     * `:consent` - more of them, if no refresh token is kept yet
+    * `:claims` - claims of the id token that hold the person's address, in order. Without them,
+      the claim `email` of OpenID Connect counts, if the vendor says that it is verified
+    * `:scope_prefix` - the beginning of a scope's full name, if answers may have it
   """
   @type oauth :: %{
-          authorize: String.t(),
-          token: String.t(),
-          revoke: String.t() | nil,
-          userinfo: String.t() | nil,
-          identity_scopes: [String.t()],
-          parameters: [{String.t(), String.t()}],
-          consent: [{String.t(), String.t()}]
+          required(:authorize) => String.t(),
+          required(:token) => String.t(),
+          required(:revoke) => String.t() | nil,
+          required(:userinfo) => String.t() | nil,
+          required(:identity_scopes) => [String.t()],
+          required(:parameters) => [{String.t(), String.t()}],
+          required(:consent) => [{String.t(), String.t()}],
+          optional(:claims) => [String.t()],
+          optional(:scope_prefix) => String.t()
         }
 
   @doc "The options of an account, besides those that all accounts have."
@@ -71,13 +76,16 @@ defmodule Skillbook.Connections.Vendor do
   @callback services(options :: map()) :: keyword(module())
 
   @doc """
-  The scopes of each command. Any one of them suffices; the first is the least. Commands without
-  scopes are not listed.
+  The scopes of each command. Any one of them suffices; the first is the least. One with blanks in
+  it is several scopes, all of which are needed. Commands without scopes are not listed.
   """
   @callback commands() :: %{String.t() => [String.t(), ...]}
 
-  @doc "The endpoints of OAuth 2, for vendors with the sign-in `:oauth` or `:service_account`."
-  @callback oauth() :: oauth()
+  @doc """
+  The endpoints of OAuth 2 for an account with these options, for vendors with the sign-in `:oauth`
+  or `:service_account`.
+  """
+  @callback oauth(options :: map()) :: oauth()
 
   @doc """
   The module with the rules of the vendor's interface: its failures, quotas and pages. Without it,
@@ -85,14 +93,24 @@ defmodule Skillbook.Connections.Vendor do
   """
   @callback rules() :: module()
 
-  @optional_callbacks oauth: 0, rules: 0
+  @optional_callbacks oauth: 1, rules: 0
 
-  @known [google: Google, hubspot: HubSpot, imap: IMAP, caldav: CalDAV]
+  @known [
+    google: Google,
+    microsoft: Microsoft,
+    hubspot: HubSpot,
+    imap: IMAP,
+    caldav: CalDAV
+  ]
 
   @services ~w(mail calendar drive hubspot)a
 
   # The services whose commands the name of a vendor means in the option `:builtins` of a book.
-  @packs %{"google" => ~w(mail calendar drive)a, "hubspot" => [:hubspot]}
+  @packs %{
+    "google" => ~w(mail calendar drive)a,
+    "microsoft" => ~w(mail calendar drive)a,
+    "hubspot" => [:hubspot]
+  }
 
   @doc false
   @spec services() :: [service()]
@@ -155,14 +173,18 @@ defmodule Skillbook.Connections.Vendor do
   @spec least(module(), [String.t()]) :: [String.t()]
   def least(vendor, commands) do
     table = for command <- commands, [_ | _] = any <- [scopes(vendor, command)], do: any
-    first = table |> Enum.map(&hd/1) |> Enum.uniq()
+    first = table |> Enum.flat_map(&String.split(hd(&1))) |> Enum.uniq()
 
     Enum.reduce(first, first, fn scope, kept ->
       others = List.delete(kept, scope)
-      if Enum.all?(table, &covered?(&1, others)), do: others, else: kept
+      if Enum.all?(table, &granted?(&1, others)), do: others, else: kept
     end)
     |> Enum.sort()
   end
 
-  defp covered?(any, scopes), do: Enum.any?(any, &(&1 in scopes))
+  @doc false
+  # Whether one of a command's scopes is granted.
+  @spec granted?([String.t()], [String.t()]) :: boolean()
+  def granted?(any, granted),
+    do: Enum.any?(any, fn scope -> Enum.all?(String.split(scope), &(&1 in granted)) end)
 end

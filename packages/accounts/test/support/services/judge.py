@@ -10,6 +10,8 @@ the modules that keep the state.
                       Sheets as CSV), and "permissions"; `q` filters
     drive.permissions [permission] of the file `id`
 
+    outlook.messages  [{"id", "thread", "folder", ...}], the rest as for Gmail, from the mail in MIME
+
     hubspot.contacts  [{"id", "properties", "associations": {kind: [[id, label or null]]}}], as
                       HubSpot's own client reads them; the other kinds likewise
 
@@ -25,6 +27,8 @@ import email
 import email.policy
 import hashlib
 import io
+import json
+import urllib.request
 
 import google.oauth2.credentials
 import hubspot
@@ -50,6 +54,8 @@ def judge(what, url, token, query):
     name = what.split(".")[0]
     if name == "client":
         return uses(url, token)
+    if name == "outlook":
+        return outlook(url + "/v1.0/me", token)
     if name == "hubspot":
         return records(url, token, what.split(".")[1])
     return JUDGES[what](client(name, url, token), query)
@@ -96,9 +102,34 @@ def pages(resource, first, name):
         request = getattr(resource, f"{method}_next")(request, answer)
 
 
+def graph(url, token, decode=json.loads):
+    headers = {"authorization": f"Bearer {token}", "prefer": 'IdType="ImmutableId"'}
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+        return decode(answer.read())
+
+
+def graph_list(url, token):
+    while url:
+        answer = graph(url, token)
+        yield from answer["value"]
+        url = answer.get("@odata.nextLink")
+
+
+def outlook(me, token):
+    folders = {one["id"]: one["displayName"]
+               for one in graph_list(f"{me}/mailFolders/delta()?$top=100", token)}
+    return [{"id": one["id"], "thread": one["conversationId"],
+             "folder": folders[one["parentFolderId"]],
+             **mail(graph(f"{me}/messages/{one['id']}/$value", token, decode=bytes))}
+            for one in graph_list(f"{me}/messages?$top=100", token)]
+
+
+def gmail_raw(raw):
+    return base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4))
+
+
 def mail(raw):
-    message = email.message_from_bytes(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)),
-                                       policy=email.policy.default)
+    message = email.message_from_bytes(raw, policy=email.policy.default)
     found = {"headers": {}, "text": None, "html": None, "attachments": []}
     for name, value in message.items():
         found["headers"].setdefault(name.lower(), []).append(str(value))
@@ -133,7 +164,7 @@ def messages(gmail, query):
     for one in pages(resource, first, "messages"):
         raw = resource.get(userId="me", id=one["id"], format="raw").execute()
         found.append({"id": raw["id"], "thread": raw["threadId"],
-                      "labels": sorted(raw.get("labelIds", [])), **mail(raw["raw"])})
+                      "labels": sorted(raw.get("labelIds", [])), **mail(gmail_raw(raw["raw"]))})
     return found
 
 
@@ -145,7 +176,7 @@ def drafts(gmail, query):
         draft = resource.get(userId="me", id=one["id"], format="raw").execute()
         raw = draft["message"]
         found.append({"draft": draft["id"], "id": raw["id"], "thread": raw["threadId"],
-                      "labels": sorted(raw.get("labelIds", [])), **mail(raw["raw"])})
+                      "labels": sorted(raw.get("labelIds", [])), **mail(gmail_raw(raw["raw"]))})
     return found
 
 

@@ -25,7 +25,10 @@ from service import Answer, Instead, Refused, Violation, as_json, need, query_pa
 OPENID = {"openid", "email", "profile", "https://www.googleapis.com/auth/userinfo.email",
           "https://www.googleapis.com/auth/userinfo.profile"}
 GOOGLE_SCOPES = {scope for api in APIS.values() for scope in api.doc["auth"]["oauth2"]["scopes"]}
-KNOWN = GOOGLE_SCOPES | OPENID
+# Those of Microsoft Graph (entra.py).
+MICROSOFT_SCOPES = {"Mail.Read", "Mail.ReadWrite", "Mail.Send", "Calendars.Read",
+                    "Calendars.ReadWrite", "Files.Read", "Files.ReadWrite"}
+KNOWN = GOOGLE_SCOPES | OPENID | MICROSOFT_SCOPES
 
 AUTH_PARAMETERS = {
     "client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge",
@@ -271,7 +274,7 @@ class OAuth:
         need(fields.get("include_granted_scopes", "false") in ("true", "false"),
              "include_granted_scopes")
         scopes = fields.get("scope", "").split(" ")
-        unknown = [scope for scope in scopes if scope not in KNOWN]
+        unknown = [scope for scope in scopes if scope not in GOOGLE_SCOPES | OPENID]
         if unknown or len(scopes) != len(set(scopes)):
             raise OAuthError("invalid_scope", f"unknown or repeated scopes {unknown or scopes}")
 

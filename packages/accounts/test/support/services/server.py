@@ -1,8 +1,8 @@
-"""A server for tests that plays the services of Google and HubSpot, with OAuth 2.
+"""A server for tests that plays the services of Google, Microsoft and HubSpot, with OAuth 2.
 
 It refuses every request that the vendor's published description does not allow, and checks its own
-answers by the same description: Google's discovery documents (discovery.py) and HubSpot's package
-(hubspot.py). OAuth is in oauth.py. State belongs to a world, so that tests run at once.
+answers by the same description: Google's discovery documents (discovery.py), Microsoft's package
+(graph.py) and HubSpot's (hubspot.py). OAuth is in oauth.py and entra.py. State belongs to a world, so that tests run at once.
 
     POST /worlds              a seed (below): {"url": "http://127.0.0.1:PORT/w/7", ...}
     ANY  /w/7/...             the vendors' interfaces: the vendor's path, whatever the host was, so
@@ -28,7 +28,7 @@ A seed is an object, and each field may be left out:
     expires_in seconds that an access token lasts; default 3600
     rotate     true: each refresh gives a new refresh token, and using an old one revokes the grant
     hubspot_tokens  {"pat-1": [scopes]}: the tokens of private apps; scopes may be "all"
-    gmail, calendar, drive, hubspot  data for that service's module, in its own form
+    gmail, calendar, drive, hubspot, outlook  data for that service's module, in its own form
     echo       true: Google's services give the smallest valid answers, for tests of this server
 
 The answer to POST /worlds has `url`, `tokens` ({user: access token with all scopes, which lasts}),

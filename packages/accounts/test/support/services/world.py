@@ -7,13 +7,16 @@ import threading
 import time
 
 import discovery
+import entra
+import graph
 from echo import Echo
 from oauth import KNOWN, OAuth
 from service import Broken, Refused, Violation, as_json
 
 # The class of each service, and its file.
 MODULES = {"gmail": ("gmail", "Gmail"), "calendar": ("gcalendar", "Calendar"),
-           "drive": ("gdrive", "Drive"), "hubspot": ("hubspot", "HubSpot")}
+           "drive": ("gdrive", "Drive"), "hubspot": ("hubspot", "HubSpot"),
+           "outlook": ("outlook", "Outlook")}
 HUBSPOT = ("/crm/", "/account-info/")
 FIELDS = {"users", "clients", "browser", "expires_in", "rotate", "hubspot_tokens", "delegated",
           "echo", *MODULES}
@@ -52,6 +55,7 @@ class World:
         self.ahead = 0.0
         self.counts, self.faults, self.log, self.uploads, self.broken = {}, [], [], {}, []
         self.oauth = OAuth(self)
+        self.entra, self.graph = entra.Entra(self), graph.Graph(self)
         self.services = {}
         for name, class_ in CLASSES.items():
             self.services[name] = class_(self)
@@ -122,6 +126,10 @@ class World:
             answer = self.oauth.handle(request)
         elif discovery.claims(request.path):
             answer = discovery.serve(request)
+        elif entra.PATH.fullmatch(request.path):
+            answer = self.entra.handle(request)
+        elif graph.claims(request.path):
+            answer = self.graph.handle(request)
         elif request.path.startswith(HUBSPOT) and "hubspot" in self.services:
             answer = self.hubspot(request)
         else:

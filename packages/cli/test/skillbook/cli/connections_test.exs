@@ -252,7 +252,7 @@ defmodule Skillbook.CLI.ConnectionsTest do
            ~s(the account "Google": expected a name of lower-case letters, digits and _, ) <>
              "other than key"},
           {%{mail: %{}},
-           ~s(the account "mail": expected one of google, hubspot, imap, caldav as its ) <>
+           ~s(the account "mail": expected one of google, microsoft, hubspot, imap, caldav as its ) <>
              ~s(vendor, got: "mail")},
           {[1], "expected an object with at most 100 accounts"}
         ] do

@@ -35,6 +35,7 @@ defmodule Skillbook.Handlers.Email.Send do
         _ -> " with #{files} attachments"
       end
 
-    "Sent#{with_files} to #{Show.recipients(mail)}. Its id is #{sent.id}."
+    id = if sent.id, do: " Its id is #{sent.id}.", else: ""
+    "Sent#{with_files} to #{Show.recipients(mail)}.#{id}"
   end
 end

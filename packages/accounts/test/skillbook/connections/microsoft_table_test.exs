@@ -1,0 +1,247 @@
+defmodule Skillbook.Connections.MicrosoftTableTest do
+  # The commands on Microsoft's services: the requests that each sends, the scope that suffices for
+  # it, and faults of the server at each of them. A person signs in for each run, with that scope.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Connections.Microsoft
+  alias Skillbook.Test.Connections, as: SignIns
+  alias Skillbook.Test.Services
+
+  @moduletag timeout: 900_000
+  @now ~U[2026-03-02 08:00:00Z]
+  @ann "ann@example.com"
+  @bob "bob@example.com"
+
+  @mail "AAkAL-1="
+
+  @seed %{
+    clients: [%{id: "app", redirects: ["http://127.0.0.1"]}],
+    outlook: %{
+      folders: %{@ann => ["Projects"]},
+      messages: %{
+        @ann => [
+          %{
+            from: "Bob <bob@example.com>",
+            to: @ann,
+            subject: "Numbers",
+            text: "See the file.",
+            attachments: [%{name: "n.txt", type: "text/plain", data: "1 2 3"}]
+          },
+          %{subject: "Old", folder: "Projects", categories: ["Work"]}
+        ]
+      }
+    }
+  }
+
+  # {command, lines, change}: `change` is {judge, its query, a text}: a line changes the number of
+  # things with this text by one; `nil` for a command that only reads, or whose change is the same
+  # however often it is made.
+  @rows [
+    {"email.archive", ["email.archive #{@mail}"], nil},
+    {"email.delete", ["email.delete #{@mail}"], nil},
+    {"email.draft", ["email.draft --to bob@example.com --subject Plan --body Hi"],
+     {"outlook.messages", [user: @ann], "Plan"}},
+    {"email.forward", ["email.forward #{@mail} --to bob@example.com"],
+     {"outlook.messages", [user: @bob], "Fwd: Numbers"}},
+    {"email.label",
+     [
+       "email.label #{@mail} --add starred",
+       "email.label #{@mail} --add Projects",
+       "email.label #{@mail} --add New --create"
+     ], nil},
+    {"email.read", ["email.read #{@mail}", "email.read #{@mail} --attachment 1"], nil},
+    {"email.search",
+     ["email.search --unread --after yesterday --limit 5", "email.search --label Projects"], nil},
+    {"email.send", ["email.send --to bob@example.com --subject Plan --body Hi"],
+     {"outlook.messages", [user: @bob], "Plan"}}
+  ]
+
+  # {name, fault, the result of a command that reads, and of one that writes}. A command that
+  # writes may fail where Microsoft leaves open whether the change was made.
+  @faults [
+    {"429", [status: 429, reason: "TooManyRequests", retry_after: 0], :ok, :ok},
+    {"503 activityLimitReached", [status: 503, reason: "activityLimitReached", retry_after: 0],
+     :ok, :ok},
+    {"401", [status: 401, reason: "InvalidAuthenticationToken"], :ok, :ok},
+    {"503", [status: 503, reason: "serviceNotAvailable"], :ok, :any},
+    {"500 after the change", [status: 500, reason: "generalException", applied: true], :ok, :any},
+    {"no answer", [cut: 0], :ok, :any},
+    {"no answer after the change", [cut: 0, applied: true], :ok, :any},
+    {"a part of an answer", [cut: 95, applied: true], :ok, :any},
+    {"HTML in place of JSON", [body: "<html>Sign in</html>", applied: true], :any, :any},
+    {"429 without end", [status: 429, reason: "TooManyRequests", times: nil], :error, :error},
+    {"429 with Retry-After of an hour",
+     [status: 429, reason: "TooManyRequests", retry_after: 3600, times: nil], :error, :error},
+    {"503 without end", [status: 503, reason: "serviceNotAvailable", times: nil], :error, :error},
+    {"silence", [silent: true, times: nil], :error, :error},
+    {"403 ErrorAccessDenied", [status: 403, reason: "ErrorAccessDenied", times: nil], :error,
+     :error},
+    {"507 insufficientStorage", [status: 507, reason: "insufficientStorage", times: nil], :error,
+     :error},
+    {"400", [status: 400, reason: "BadRequest", times: nil], :error, :error},
+    {"404", [status: 404, reason: "ErrorItemNotFound", times: nil], :error, :error}
+  ]
+
+  # A folder that a mailbox does not have is left out.
+  @not_found ["GET /me/mailFolders/{id}"]
+
+  # Milliseconds of a command, with a fault that ends and with one that does not.
+  @limit 30_000
+  @short 3_000
+
+  @table Skillbook.Test.Checkout.path("docs/microsoft.md")
+
+  test "the table of the docs: each command, the requests, the scope that suffices" do
+    assert Enum.sort(for {command, _, _} <- @rows, do: command) ==
+             Enum.sort(Map.keys(Microsoft.commands()))
+
+    rows = for {command, lines, _change} <- @rows, do: row(command, methods(command, lines))
+    docs = File.read!(@table)
+    written = for "| `" <> _ = line <- String.split(docs, "\n"), line =~ "/me", do: line
+    assert Enum.sort(written) == Enum.sort(rows)
+
+    for {name, _, _, _} <- @faults, do: assert(String.contains?(one_line(docs), name), name)
+  end
+
+  defp one_line(text), do: String.replace(text, ~r/\s+/, " ")
+
+  # The requests of a command that may use only its first scope.
+  defp methods(command, lines) do
+    lines
+    |> Enum.flat_map(fn line ->
+      world = Services.make(@seed)
+      result = run(world, command, line)
+      assert {line, result.status, result.content} == {line, :ok, result.content}
+      Services.check(world)
+
+      for %{"method" => name} = entry <- Services.log(world),
+          not String.starts_with?(name, "microsoft."),
+          do: entry
+    end)
+    |> Enum.uniq_by(& &1["method"])
+  end
+
+  defp row(command, entries) do
+    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Enum.map_join(", ", &"`#{&1}`")
+    scopes = command |> Microsoft.scopes() |> hd() |> String.replace(" ", "`, `")
+    "| `#{command}` | #{names} | `#{scopes}` |"
+  end
+
+  test "each fault at each request: no command hangs, crashes, or makes a change twice" do
+    runs =
+      for {command, lines, change} <- @rows,
+          {line, index} <- Enum.with_index(lines),
+          entry <- methods(command, [line]),
+          {name, fault, _reads, _writes} = row <- @faults,
+          # A part of a batch has no connection of its own.
+          !entry["batch"] or not Enum.any?([:cut, :silent], &Keyword.has_key?(fault, &1)) do
+        {command, line, if(index == 0, do: change), entry["method"], name, fault,
+         expected(command, entry["method"], row)}
+      end
+
+    tokens =
+      for {command, [line | _], change} <- @rows,
+          command in ["email.send", "email.read"],
+          {name, fault, _reads, _writes} <- @faults,
+          do: {command, line, change, "microsoft.token", name, fault, :any}
+
+    wrong =
+      (runs ++ tokens)
+      |> Task.async_stream(&fault/1, max_concurrency: 30, timeout: 300_000)
+      |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
+
+    assert wrong == [], Enum.join(wrong, "\n")
+    assert length(runs) > 300
+  end
+
+  defp expected(command, method, {name, _fault, reads, writes}) do
+    cond do
+      name == "404" and method in @not_found -> :ok
+      # The mail is sent, and only its id is not known.
+      command == "email.forward" and method == "GET /me/mailFolders/{id}/messages" -> :any
+      writes?(command) -> writes
+      true -> reads
+    end
+  end
+
+  defp writes?(command) do
+    [domain, action] = String.split(command, ".")
+    File.read!("priv/connections/#{domain}/#{action}.md") =~ "\neffects: write\n"
+  end
+
+  defp fault({command, line, change, method, name, fault, expected}) do
+    world = Services.make(@seed)
+    before = count(world, change)
+    began = System.monotonic_time(:millisecond)
+    # The faults that a command waits for.
+    endless = Keyword.has_key?(fault, :times) and fault[:status] in [nil, 429, 503]
+    limit = if endless, do: @short, else: @limit
+    result = run(world, command, line, limit, [method: method] ++ fault)
+    took = System.monotonic_time(:millisecond) - began
+    made = count(world, change) - before
+    %{"broken" => broken, "log" => log} = Services.state(world)
+    violations = for %{"violation" => reason} <- log, do: reason
+    unclear = result.content =~ ~r/not known|made all the same|may have/
+
+    problems = [
+      {expected != :any and result.status != expected, "#{result.status}"},
+      {result.status not in [:ok, :error], "#{result.status}"},
+      {result.content =~ "crashed", "crashed"},
+      {String.trim(result.content) == "", "no text"},
+      {took > limit + 60_000, "took #{took} ms"},
+      {change != nil and result.status == :ok and made != 1, "ok, and #{made} changes"},
+      {made > 1, "#{made} changes"},
+      {result.status == :error and made == 1 and not unclear, "made, and not said"},
+      {violations != [], "#{inspect(violations)}"},
+      {broken != [], "#{broken}"}
+    ]
+
+    for {true, problem} <- problems,
+        do: "#{line} | #{method} | #{name} | #{problem} | #{result.content}"
+  end
+
+  defp count(_world, nil), do: 0
+
+  defp count(world, {judge, query, text}) do
+    world
+    |> Services.judge(judge, query)
+    |> Enum.count(&(inspect(&1, limit: :infinity) =~ text))
+  end
+
+  defp run(world, command, line, limit \\ @limit, fault \\ nil) do
+    book = :"microsoft_#{System.unique_integer([:positive])}"
+
+    {:ok, pid} =
+      Skillbook.start_link(
+        name: book,
+        watch: false,
+        builtins: [:microsoft],
+        store: ":memory:",
+        profiles: [[id: "ann", approved: ["*"]]],
+        connections: [
+          key: &SignIns.key/0,
+          microsoft: [vendor: :microsoft, url: world.url, client_id: "app"]
+        ]
+      )
+
+    {:ok, connection} = SignIns.connect(book, :microsoft, profile: "ann", for: [command])
+    # Nothing else was asked for.
+    assert connection.scopes -- ~w(openid profile email) ==
+             command |> Microsoft.scopes() |> hd() |> String.split()
+
+    if fault, do: fault(world, book, fault)
+    options = [now: @now, timeout: limit]
+    report = Skillbook.run(Skillbook.view(book, "ann"), "```cmd\n#{line}\n```", options)
+    Supervisor.stop(pid)
+    [result] = report.results
+    result
+  end
+
+  # The authorization server fails when the token is renewed.
+  defp fault(world, book, [{:method, "microsoft." <> _} | _] = fault) do
+    SignIns.expire(book)
+    Services.fault(world, fault)
+  end
+
+  defp fault(world, _book, fault), do: Services.fault(world, fault)
+end
