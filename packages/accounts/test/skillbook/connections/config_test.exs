@@ -67,7 +67,7 @@ defmodule Skillbook.Connections.ConfigTest do
             {[a: @secret],
              "expected a keyword list or a map with atoms as keys for #{@subject}, got: :hidden"},
             {[a: [token: secret()]],
-             "expected :google, :hubspot, :imap, :caldav or a module of " <>
+             "expected :google, :microsoft, :hubspot, :imap, :caldav or a module of " <>
                "Skillbook.Connections.Vendor as the option :vendor of #{@subject}, got: :a"},
             {[a: [vendor: :hubspot]], "#{@subject} needs the option :token"},
             {[a: [vendor: :hubspot, token: @secret]],
