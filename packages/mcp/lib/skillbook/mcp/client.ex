@@ -242,8 +242,8 @@ defmodule Skillbook.MCP.Client do
 
   @doc false
   # The settings of a book's servers.
-  @spec settings(Book.t()) :: [Settings.t()]
-  def settings(%Book{sources: sources}), do: servers(sources)
+  @spec settings(Book.t() | map()) :: [Settings.t()]
+  def settings(%{sources: sources}), do: servers(sources)
 
   defp servers(sources),
     do: for(%{kind: :mcp, trust: :low, code: {:mcp, settings}} <- sources, do: settings)

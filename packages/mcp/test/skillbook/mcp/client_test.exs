@@ -681,9 +681,11 @@ defmodule Skillbook.MCP.ClientTest do
     "list_object" => "expected a list tools in the answer to tools/list",
     "tool_many" => "expected at most 500 tools, got more",
     "unauthorized" =>
-      "it answered with 401: expected a token that it accepts; set the option :token or :headers",
+      "it answered with 401: expected a token that it accepts; set the option :token, " <>
+        ":headers or :oauth",
     "token" =>
-      "it answered with 401: expected a token that it accepts; set the option :token or :headers",
+      "it answered with 401: expected a token that it accepts; set the option :token, " <>
+        ":headers or :oauth",
     "forbidden" => "it answered with 403: the token does not have the rights for this",
     "broken" => "it answered with the status 500",
     "gone" => "it answered with the status 404",
