@@ -277,19 +277,17 @@ defmodule Skillbook.Connections do
            Enum.find(Server.accounts(book), &(&1.name == name)) do
       account = %{account | profile: profile, deadline: deadline}
 
-      cond do
-        Book.sql(book) == nil -> unsigned(account, refusal, :store)
-        Config.keys(book) == [] -> unsigned(account, refusal, :none)
-        true -> signed(account, refusal)
-      end
+      if Book.sql(book) == nil or Config.keys(book) == [],
+        do: unsigned(account, refusal),
+        else: signed(account, refusal)
     else
       nil -> {:error, %ConnectionError{kind: :account, account: name}}
     end
   end
 
-  # It may answer without a token.
-  defp unsigned(_account, nil, _kind), do: {:ok, nil}
-  defp unsigned(account, _refusal, kind), do: {:error, error(account, kind)}
+  # It may answer without a token. The sign-in says what the book lacks.
+  defp unsigned(_account, nil), do: {:ok, nil}
+  defp unsigned(account, _refusal), do: {:error, error(account, :none)}
 
   defp signed(account, nil) do
     with {:error, %ConnectionError{kind: :none}} <- Tokens.fetch(account, []), do: {:ok, nil}

@@ -355,12 +355,14 @@ defmodule Skillbook.CLI.Session do
          do: IO.write(:stderr, text)
   end
 
-  # The message names options of Elixir; here a variable has the token.
+  # The message names options of Elixir; here a variable has the token, in place of a sign-in.
   defp named_here(%{code: :server_unavailable, path: "mcp:" <> label} = diagnostic) do
-    option = "the option :token or :headers"
+    variable = "the variable #{Servers.variable(label)}"
 
     message =
-      String.replace(diagnostic.message, option, "the variable #{Servers.variable(label)}")
+      diagnostic.message
+      |> String.replace("the option :token, :headers or :oauth", variable)
+      |> String.replace(~r/ connect #{label}[^`]*`/, "\\0, or set #{variable}")
 
     %{diagnostic | message: message}
   end

@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.ConnectionsTest do
 
   alias Skillbook.CLI
   alias Skillbook.Support.JSON
-  alias Skillbook.Test.{Connections, Services}
+  alias Skillbook.Test.{Connections, MCPJudges, Services}
 
   @moduletag :tmp_dir
 
@@ -168,6 +168,42 @@ defmodule Skillbook.CLI.ConnectionsTest do
     assert {"", 1,
             "skillbook: the profile default has no connection for google; a person can " <> _} =
              run_cli(context.cli ++ ["disconnect", "google"])
+  end
+
+  test "signs in to an MCP server, and uses its token", context do
+    url = MCPJudges.start("python", [MCPJudges.path("oauth_server.py")])
+    cli = ["--mcp", "docs=#{url}" | context.cli]
+    {"", 1, errors} = run_cli(cli ++ ["servers"])
+    command = "`bin/skillbook --mcp 'docs=#{url}' connect docs`"
+    assert errors =~ "a person can make it with #{command}, or set the variable"
+
+    visit =
+      browser(fn url ->
+        {:ok, %{status: 302} = response} = Skillbook.HTTP.request(url)
+        Skillbook.HTTP.request(hd(response.headers["location"]))
+      end)
+
+    assert {output, 0, errors} = run_cli(cli ++ ["connect", "docs", "--scope", "docs:write"])
+    assert {:ok, %{status: 200}} = Task.await(visit, :infinity)
+    assert output == "Connected docs, for the profile default\n"
+    assert errors =~ "Made the key "
+
+    {output, 0, ""} = run_cli(cli ++ ["servers"])
+    assert output =~ "docs.search  tool  new"
+
+    {output, 0, _errors} = run_cli(cli ++ ["connections"])
+    assert output =~ "scopes: docs:read, docs:write"
+
+    # Another profile has no part in it.
+    {"", 1, errors} = run_cli(["--profile", "ann"] ++ cli ++ ["servers"])
+    assert errors =~ "the profile ann has no connection for docs"
+
+    assert {"Disconnected docs, for the profile default\n", 0, _errors} =
+             run_cli(cli ++ ["disconnect", "docs"])
+
+    # Without the server, there is no such account.
+    assert {"", 1, errors} = run_cli(context.cli ++ ["disconnect", "docs"])
+    assert errors =~ ~s(there is no account "docs")
   end
 
   test "connects with an address that is pasted, on a machine without a browser", context do

@@ -111,8 +111,9 @@ defmodule Skillbook.CLI.ServersTest do
     assert output == ""
 
     assert errors =~
-             "the MCP server docs: it answered with 401: expected a token that it accepts; " <>
-               "set the variable SKILLBOOK_MCP_TOKEN_DOCS; it has no tools"
+             "the MCP server docs: the profile default has no connection for docs; a person can " <>
+               "make it with `bin/skillbook --mcp 'docs=#{context.address}/unauthorized' " <>
+               "connect docs`, or set the variable SKILLBOOK_MCP_TOKEN_DOCS; it has no tools"
 
     assert {output, 1, _errors} = cli(context, "unauthorized", ["list", "--diagnostics"])
     assert output =~ "[server_unavailable]"
@@ -124,6 +125,11 @@ defmodule Skillbook.CLI.ServersTest do
     assert {output, 0, errors} = cli(context, "token", ["servers"])
     assert output =~ "docs.search"
     refute output <> errors =~ "s3cret"
+    assert {"", 1, errors} = cli(context, "unauthorized", ["servers"])
+
+    assert errors =~
+             "the MCP server docs: it answered with 401: expected a token that it accepts; " <>
+               "set the variable SKILLBOOK_MCP_TOKEN_DOCS; it has no tools"
   end
 
   @expected "--mcp expects LABEL=URL or LABEL=COMMAND, with lowercase letters, digits " <>

@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse
 
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
+listener.listen(64)
 HOME = f"http://127.0.0.1:{listener.getsockname()[1]}"
 LOG = []
 
