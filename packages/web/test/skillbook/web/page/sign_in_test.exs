@@ -6,7 +6,7 @@ defmodule Skillbook.Web.Page.SignInTest do
   import Skillbook.Test.Connections
 
   alias Skillbook.{Book, Connections, SQL}
-  alias Skillbook.Test.{HtmlChecker, Requests, Services}
+  alias Skillbook.Test.{HtmlChecker, Requests, Services, SignInWorld}
   alias Skillbook.Web.Tokens
 
   @moduletag :capture_log
@@ -529,5 +529,53 @@ defmodule Skillbook.Web.Page.SignInTest do
       ])
 
     for secret <- secrets, do: refute(seen =~ secret)
+  end
+
+  test "an MCP server is connected by the profile whose connection it uses" do
+    advertised = %{"authorization_response_iss_parameter_supported" => true}
+    metadata = "GET #{SignInWorld.issuer()}/.well-known/oauth-authorization-server"
+    world = SignInWorld.start(%{metadata => {200, SignInWorld.metadata(advertised)}})
+    http = [adapter: {SignInWorld, world: world}]
+    source = {:mcp, SignInWorld.server(), label: "docs", oauth: [profile: "ann"], http: http}
+
+    book =
+      book([],
+        sources: [source],
+        profiles: [[id: "ann", writes: :run], [id: "eve", writes: :run]]
+      )
+
+    :ok = Skillbook.MCP.Client.await(book)
+    context = %{book: book, web: Requests.web(book, authenticate: :tokens)}
+    browser = browser(context)
+    page = text(get(browser, "/connections"))
+    assert page =~ "Status not connected Server #{SignInWorld.server()} Redirect"
+    refute page =~ "Commands that need a scope"
+    refute text(get(browser(context, "eve"), "/connections")) =~ "docs"
+
+    # The answer of the authorization server names it.
+    answer = fn more ->
+      url = browser |> post("/connections/docs/connect", []) |> leads_to()
+      asked = url |> URI.parse() |> Map.fetch!(:query) |> URI.decode_query()
+      assert asked["redirect_uri"] == @host <> "/connections/docs/callback"
+      answer = Map.merge(%{"state" => asked["state"], "code" => asked["scope"]}, more)
+      "/connections/docs/callback?" <> URI.encode_query(answer)
+    end
+
+    refused = finish(browser, answer.(%{"iss" => "https://a.example"}))
+    assert refused.status == 502
+
+    assert text(refused) =~
+             "The sign-in of the MCP server docs cannot be used: expected the issuer " <>
+               "#{SignInWorld.issuer()} in the answer, got: \"https://a.example\". Nothing was " <>
+               "changed. The operator of the server has to mend this."
+
+    assert connected(book) == []
+    assert finish(browser, answer.(%{"iss" => SignInWorld.issuer()})).status == 303
+    assert [%{account: "docs", profile: "ann", scopes: ["read"]}] = connected(book)
+    page = text(get(browser, "/connections?connected=docs"))
+    assert page =~ "docs is connected. Its commands can run."
+    assert page =~ "Connect again docs"
+    assert post(browser, "/connections/docs", profile: "ann").status == 303
+    assert connected(book) == []
   end
 end
