@@ -57,6 +57,8 @@ defmodule Skillbook.Context do
     * `:depth`, `:max_depth` - the nesting depth of agents and its limit
     * `:turns_left`, `:time_left` (milliseconds), `:tokens_left` and `:cost_left` (or `nil`) - the
       rest of its budget
+    * `:hand_over` - says whether a profile may lead the conversation, see
+      `Skillbook.Agent.hand_over/3`
     * `:options` - options of `Skillbook.Agent.run/3` for a nested run, which shares this budget
   """
   @type agent :: %{
@@ -67,6 +69,7 @@ defmodule Skillbook.Context do
           time_left: non_neg_integer(),
           tokens_left: non_neg_integer() | nil,
           cost_left: float() | nil,
+          hand_over: (String.t() -> :ok | {:error, Exception.t()}),
           options: keyword()
         }
 

@@ -30,7 +30,8 @@ defmodule Skillbook.Profile do
     * `:within` (list of lists of globs) - further restrictions: a name must match one glob of
       each list; see `narrow/2`. Defaults to `[]`
     * `:others` (list of texts) - the ids of other profiles that it also acts for. Entries that
-      exclude one of them exclude this profile too; see `meet/2`. Defaults to `[]`
+      exclude one of them exclude this profile too, and those that are proactive for one of them
+      are for it; see `meet/2`. Defaults to `[]`
     * `:tools` (`:all` or list of patterns) - the tools that it may use; see
       `Skillbook.View.tools/2`. Defaults to `:all`
     * `:writes` - the rule for commands with side effects (`Skillbook.Entry.effect/1`). Defaults
@@ -303,7 +304,7 @@ defmodule Skillbook.Profile do
   @doc """
   Restricts a profile to the rights that another profile has too.
 
-  It keeps its id. Entries that exclude the other profile exclude it too. Patterns in `:tools` and
+  It keeps its id, and acts for the other profile too (`:others`). Patterns in `:tools` and
   `:approved` are kept if both profiles have them. A profile without a tenant gets that of the
   other. Returns an error if the two have different tenants, or if the result could not see the
   labels that it must write.

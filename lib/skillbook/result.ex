@@ -32,6 +32,8 @@ defmodule Skillbook.Result do
         with the bytes as `:data` and their type as `:type`, such as `"image/png"`, of at most
         8 MiB together. With a `:uri` it is a file
       * `:parts` - the same for entries of which the content holds a part, or a file
+      * `:hand_over` - the profile that leads the conversation from now on, as
+        `Skillbook.Agent.hand_over/3` returns it
       * `:pending` - for `:pending`, a list of the `Skillbook.Approval`s that wait
       * `:cut` - the range of a truncated content, as described in
         [running commands](docs/running.md)

@@ -492,19 +492,21 @@ defmodule Skillbook.Source do
     skills: :skillbook,
     assistant: :skillbook,
     agent: :skillbook_agent,
+    hand_over: :skillbook_agent,
     vaults: :skillbook_vault,
     connections: :skillbook_accounts
   }
 
   @doc """
   Returns a source of built-in skills: `:skills`; `:vaults` or `:connections`, those for books
-  with vaults or connections; `:agent`; or `:assistant`, [instructions for an
+  with vaults or connections; `:agent`, and `:hand_over` for books whose agents may hand
+  conversations over; or `:assistant`, [instructions for an
   assistant](skills.md#begin-with-the-assistant-pack).
 
       iex> Skillbook.Source.builtin().trust
       :high
   """
-  @spec builtin(:skills | :agent | :vaults | :connections | :assistant) :: t()
+  @spec builtin(:skills | :agent | :hand_over | :vaults | :connections | :assistant) :: t()
   def builtin(which \\ :skills) when is_map_key(@builtins, which),
     do: builtin(Map.fetch!(@builtins, which), which)
 

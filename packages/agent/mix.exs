@@ -14,7 +14,7 @@ defmodule Skillbook.Agent.MixProject do
       deps: deps(),
       description: "Agents for Skillbook: models, the router, approvals, schedules and tests.",
       package: [
-        files: ~w(lib priv/agent mix.exs README.md),
+        files: ~w(lib priv/agent priv/hand_over mix.exs README.md),
         licenses: ["MIT"],
         links: %{"Documentation" => "https://hexdocs.pm/skillbook"}
       ]

@@ -13,6 +13,8 @@ defmodule Skillbook.ProfileError do
       * `:timeout` - it took longer than its time limit
       * `:answer` - it returned another value
       * `:unknown` - there is no such profile
+      * `:leader` - it cannot lead a conversation of another profile, whose `:reason` is a
+        `Skillbook.OptionError`
     * `:reason` - the exception, the reason of the exit, the limit in milliseconds, or a
       description of the value, without the values in it
 
@@ -27,7 +29,7 @@ defmodule Skillbook.ProfileError do
   @type t :: %__MODULE__{
           book: atom(),
           id: String.t(),
-          kind: :error | :crash | :timeout | :answer | :unknown,
+          kind: :error | :crash | :timeout | :answer | :unknown | :leader,
           reason: Exception.t() | term()
         }
 
@@ -37,6 +39,11 @@ defmodule Skillbook.ProfileError do
   @impl true
   def message(%{kind: :unknown} = error),
     do: "the book #{inspect(error.book)} has no profile #{inspect(error.id)}"
+
+  def message(%{kind: :leader} = error) do
+    "the profile #{inspect(error.id)} of the book #{inspect(error.book)} cannot lead this " <>
+      "conversation: #{Exception.message(error.reason)}"
+  end
 
   def message(error) do
     "the profile #{inspect(error.id)} of the book #{inspect(error.book)} cannot be read: " <>

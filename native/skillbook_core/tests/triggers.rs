@@ -6,7 +6,7 @@ use common::{all, cached, doc, skills, source_of, view};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::triggers::LONGEST;
-use skillbook_core::view::View;
+use skillbook_core::view::{Profile, View};
 
 fn triggered(view: &View, text: &str) -> Vec<(String, String)> {
     let named = |id| view.entry(id).unwrap().name.to_string();
@@ -107,14 +107,24 @@ fn only_skills_and_commands_of_the_prompt_are_picked() {
         ],
     ));
 
-    // The profile, the entries that may be picked, those with the keyword, those it always gets.
-    type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
-    let rows: [Row; 2] = [
-        ("ann", &["d.run", "low", "mine", "skill"], &["d.run", "mine", "skill"], &["mine"]),
-        ("bob", &["d.run", "low", "not", "skill"], &["d.run", "not", "skill"], &[]),
+    // The profile and those that it acts for; the entries that may be picked, those with the
+    // keyword, those it always gets.
+    type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+    let rows: [Row; 3] = [
+        (&["ann"], &["d.run", "low", "mine", "skill"], &["d.run", "mine", "skill"], &["mine"]),
+        (&["bob"], &["d.run", "low", "not", "skill"], &["d.run", "not", "skill"], &[]),
+        (
+            &["bob", "ann"],
+            &["d.run", "low", "mine", "skill"],
+            &["d.run", "mine", "skill"],
+            &["mine"],
+        ),
     ];
-    for (profile, pickable, with_keyword, proactive) in rows {
-        let view = view(&catalog, profile, &[], None);
+    for (ids, pickable, with_keyword, proactive) in rows {
+        let profile = ids.join(" for ");
+        let others = ids[1..].iter().map(|id| id.to_string()).collect();
+        let own = view(&catalog, ids[0], &[], None).profile().clone();
+        let view = View::new(catalog.clone(), &Profile { others, ..own }).unwrap();
         let name = |id| &*view.entry(id).unwrap().name;
         let may = view.entries().filter(|(id, _)| view.may_pick(*id));
         assert_eq!(may.map(|(_, entry)| &*entry.name).collect::<Vec<_>>(), pickable, "{profile}");

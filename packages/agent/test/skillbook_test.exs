@@ -61,8 +61,8 @@ defmodule SkillbookTest do
             {[name: :x, agent: [max_turn: 1]],
              "unknown option :max_turn for a book's :agent, did you mean :max_turns? The " <>
                "options are :model, :system, :chat, " <>
-               ":grammar, :protocol, :tools, :max_turns, :max_time, :max_tokens, " <>
-               ":max_cost, :max_repeats, :max_context, :summary, :max_depth"},
+               ":grammar, :protocol, :tools, :leader, :hand_over, :max_turns, " <>
+               ":max_time, :max_tokens, :max_cost, :max_repeats, :max_context, :summary, :max_depth"},
             {[name: :x, agent: [max_turns: 0]],
              "expected a whole number from 1 as the option :max_turns of a book's :agent, " <>
                "got: 0"},

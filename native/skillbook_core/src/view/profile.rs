@@ -26,8 +26,8 @@ pub struct Profile {
     /// Its id. Entries name it in `proactive_for_profile_ids` and
     /// `exclude_from_prompt_profile_ids`.
     pub id: String,
-    /// The ids of profiles that it acts for, as an agent acts for a user. An exclusion of one of
-    /// them applies to it too.
+    /// The ids of profiles that it acts for, as an agent acts for a user. What an entry says of
+    /// one of them applies to it too.
     pub others: Vec<String>,
     /// Its tenant.
     pub tenant: Tenant,
@@ -55,9 +55,9 @@ impl Profile {
         }
     }
 
-    /// Whether a list of excluded ids has this profile or one that it acts for.
-    pub(crate) fn is_among(&self, excluded: &[String]) -> bool {
-        excluded.contains(&self.id) || self.others.iter().any(|id| excluded.contains(id))
+    /// Whether a list of ids has this profile or one that it acts for.
+    pub(crate) fn is_among(&self, ids: &[String]) -> bool {
+        ids.contains(&self.id) || self.others.iter().any(|id| ids.contains(id))
     }
 }
 
@@ -115,7 +115,7 @@ impl Rule {
     }
 
     pub fn is_proactive(&self, fields: &Fields) -> bool {
-        fields.proactive_for.contains(&self.profile.id)
+        self.profile.is_among(&fields.proactive_for)
     }
 
     /// Whether a model may be shown the document.

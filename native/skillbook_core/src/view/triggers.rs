@@ -46,9 +46,9 @@ impl View {
 
     /// The entries that may be loaded and name the profile in `proactive_for_profile_ids`.
     pub fn proactive(&self) -> impl Iterator<Item = EntryId> + '_ {
-        let id = &self.profile().id;
+        let profile = self.profile();
         self.trusted()
-            .filter(move |(_, entry)| entry.fields().proactive_for.contains(id))
+            .filter(|(_, entry)| profile.is_among(&entry.fields().proactive_for))
             .map(|(id, _)| id)
     }
 

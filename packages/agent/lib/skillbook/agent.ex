@@ -102,6 +102,8 @@ defmodule Skillbook.Agent do
     * `{:empty, text}` - the model is told that its reply was empty
     * `{:cut_off, reason}` - the reply is incomplete: `:length`, it reached its limit of tokens;
       `:filtered`, the server withheld the rest; `:broken`, the connection broke
+    * `{:handed_over, %{from: id, to: id, reason: text}}` - another profile leads the conversation
+      from the next turn on, see `hand_over/3`
     * `{:transcript, transcript}` - the conversation, including this turn
 
   Whenever a message is added to the conversation, `{:message, message}` has the
@@ -122,10 +124,10 @@ defmodule Skillbook.Agent do
   It is sent from the process of that command.
   """
 
-  alias Skillbook.Agent.{Loop, Result, Settings, SkillsRead}
+  alias Skillbook.Agent.{Leader, Loop, Result, Settings, SkillsRead}
   alias Skillbook.Model.Content
   alias Skillbook.Support.Options
-  alias Skillbook.{AgentError, Book, Transcript, View}
+  alias Skillbook.{AgentError, Book, Context, HandOverError, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @doc """
@@ -169,6 +171,10 @@ defmodule Skillbook.Agent do
     * `:tools` - `:names`, `:limit`, `:form` and `:max_tokens` of `Skillbook.Tools.list/2`, for
       `protocol: :tools`. Over the limit, the tools nearest to the first input of the conversation
       stay. Default: `[form: :auto]`
+    * `:hand_over` - the ids of the profiles that the conversation may be handed over to, see
+      `hand_over/3`. Default: `[]`, none
+    * `:leader` - the id of the profile that leads the conversation until it is handed over.
+      Default: `nil`, the profile of the run
     * `:preflight` - options of `Skillbook.Preflight.run/3`, or `false`: loads the skills that
       match `input` before the model reads it, and those that are proactive for the profile.
       Default: `nil`, as the book and the profile say. Dispatched agents and runs inside handlers
@@ -229,6 +235,25 @@ defmodule Skillbook.Agent do
 
   defp profile(%View{profile: profile}, _options), do: profile
   defp profile(_book, options), do: Keyword.get(Options.keywords(options), :profile, "default")
+
+  @doc """
+  Hands the conversation of a handler's run over to another profile, for a reason.
+
+  The command `agent.hand_over` calls it too. The result of the handler has to be the one that it
+  returns, or to have its `:metadata`. The profile leads the conversation from the next turn on:
+  with its prompt, skills and tools, and the rights that it and the profile of the run both have.
+
+  Returns a `Skillbook.HandOverError` if the profile is not in `:hand_over` of the run, or the run
+  was handed over five times already.
+
+      def execute(%{"order" => _id}, context),
+        do: Skillbook.Agent.hand_over(context, "returns", "Wants to return an order")
+  """
+  @spec hand_over(Context.t(), String.t(), String.t()) ::
+          {:ok, Skillbook.Result.t()} | {:error, HandOverError.t()}
+  def hand_over(%Context{} = context, profile, reason \\ "")
+      when is_binary(profile) and is_binary(reason),
+      do: Leader.hand_over(context, profile, reason)
 
   @doc """
   Removes the oldest messages of a conversation that has more than `max_tokens` tokens, as its

@@ -16,7 +16,7 @@ defmodule Skillbook.Conversation do
       iex> result.text
       "You said: Hello"
       iex> Conversation.info(pid)
-      %{id: "c-17", status: :idle, queue: 0, pending: []}
+      %{id: "c-17", status: :idle, queue: 0, pending: [], leader: "default"}
 
   ## Supervision
 
@@ -54,7 +54,7 @@ defmodule Skillbook.Conversation do
 
   use GenServer, restart: :transient
 
-  alias Skillbook.Agent.{Journal, Result, Runs, State}
+  alias Skillbook.Agent.{Journal, Result, Runs, Settings, State}
   alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Options
@@ -86,6 +86,8 @@ defmodule Skillbook.Conversation do
     :run,
     :transcript,
     :save,
+    # That of the options, before the first turn.
+    :leader,
     :max_queue,
     :idle,
     # The turn that runs: `%{turn:, task:, callers:}`.
@@ -219,13 +221,15 @@ defmodule Skillbook.Conversation do
 
   @doc """
   Describes the conversation: its `:id`; its `:status`, `:idle`, `:running` or `:stopped`; how
-  many inputs wait as `:queue`; and the `Skillbook.Approval`s for which calls wait as `:pending`.
+  many inputs wait as `:queue`; the `Skillbook.Approval`s for which calls wait as `:pending`; and
+  the id of the profile that leads it as `:leader`.
   """
   @spec info(conversation()) :: %{
           id: String.t(),
           status: :idle | :running | :stopped,
           queue: non_neg_integer(),
-          pending: [Approval.t()]
+          pending: [Approval.t()],
+          leader: String.t()
         }
   def info(conversation), do: GenServer.call(conversation, :info)
 
@@ -236,10 +240,13 @@ defmodule Skillbook.Conversation do
     transcript = options[:transcript]
     :ok = Skillbook.subscribe(options[:book])
 
+    run = Keyword.merge(options[:run] || [], Keyword.take(options, [:profile]))
+
     state = %__MODULE__{
       book: options[:book],
       id: options[:id] || State.new_id(),
-      run: Keyword.merge(options[:run] || [], Keyword.take(options, [:profile])),
+      run: run,
+      leader: Settings.with_book(run, Book.fetch!(options[:book]))[:leader],
       transcript: if(is_function(transcript), do: transcript.(), else: transcript),
       save: options[:save] || fn _transcript -> :ok end,
       max_queue: options[:max_queue] || @max_queue,
@@ -273,6 +280,11 @@ defmodule Skillbook.Conversation do
       id -> id
     end
   end
+
+  defp leader(%{transcript: %Transcript{messages: [_ | _]} = transcript} = state),
+    do: transcript.leader || profile_id(state)
+
+  defp leader(state), do: state.leader || profile_id(state)
 
   # That of `:transcript` is older if its messages are.
   defp later(nil, given), do: given
@@ -321,7 +333,8 @@ defmodule Skillbook.Conversation do
       id: state.id,
       status: status(state),
       queue: :queue.len(state.queue),
-      pending: state.pending
+      pending: state.pending,
+      leader: leader(state)
     }
 
     {:reply, info, state}
@@ -476,7 +489,9 @@ defmodule Skillbook.Conversation do
       usage = %{prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cache_write_tokens: 0}
       usage = Map.put(usage, :estimated, true)
       fields = Map.take(run, [:status, :text, :turns])
-      {:ok, struct!(Result, Map.merge(fields, %{transcript: transcript, usage: usage}))}
+      leader = transcript.leader || id
+      more = %{transcript: transcript, usage: usage, leader: leader}
+      {:ok, struct!(Result, Map.merge(fields, more))}
     else
       _stopped -> {:error, error}
     end

@@ -5,6 +5,7 @@ defmodule Skillbook.Transcript do
   ## Fields
 
     * `:profile` - the id of its profile. Another profile cannot continue it
+    * `:leader` - the id of the profile that it was handed over to and that leads it, or `nil`
     * `:messages` - a list of `Skillbook.Transcript.Message`, the oldest first
     * `:left_out` - the texts of entries in messages that were removed to save room, each as a
       `t:Skillbook.Transcript.Message.activation/0`, the most recent first
@@ -40,6 +41,7 @@ defmodule Skillbook.Transcript do
 
   @type t :: %__MODULE__{
           profile: String.t(),
+          leader: String.t() | nil,
           messages: [Message.t()],
           left_out: [Message.activation()],
           view: View.t() | nil,
@@ -56,15 +58,16 @@ defmodule Skillbook.Transcript do
   @type seen :: %{rights: String.t(), entries: [String.t()] | nil}
 
   @enforce_keys [:profile]
-  defstruct [:profile, :view, :tools, :prompted, :run, :seen, messages: [], left_out: []]
+  defstruct [:profile, :leader, :view, :tools, :prompted, :run, :seen, messages: [], left_out: []]
 
   @version 3
   # The fields of messages that version 1 did not have.
   @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
   # An estimated token is at least such a part of a counted one.
   @least 5
-  # The fields of the whole that the versions 1 and 2 did not have.
-  @new %{"run" => nil, "seen" => nil}
+  # The fields of the whole that the versions 1 and 2 did not have, and that only a conversation
+  # that was handed over has.
+  @new %{"run" => nil, "seen" => nil, "leader" => nil}
   @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note, :summary]
 
   @doc "Returns an empty conversation of the profile with this id."
@@ -200,6 +203,7 @@ defmodule Skillbook.Transcript do
       run: transcript.run,
       seen: seen(transcript)
     }
+    |> Map.merge(if transcript.leader, do: %{leader: transcript.leader}, else: %{})
     |> JSON.encode()
   end
 
@@ -254,7 +258,8 @@ defmodule Skillbook.Transcript do
              messages: &messages(&1, &2, version, calls),
              left_out: &activations/2,
              run: &text_or_nil/2,
-             seen: &seen/2
+             seen: &seen/2,
+             leader: &text_or_nil/2
            ),
          do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
   end

@@ -109,8 +109,11 @@ defmodule Skillbook.HiddenTest do
   defp book(folder, files, options \\ []) do
     write(folder, files)
 
+    profiles = [[id: "default"], [id: "helper", grants: :all]]
+    breaker = [failures: 1, cooldown: 6_000_000]
+
     Skillbook.SkillsCase.book(
-      [sources: [folder], breaker: [failures: 1, cooldown: 6_000_000], max_result: 200] ++ options
+      [sources: [folder], breaker: breaker, max_result: 200, profiles: profiles] ++ options
     )
   end
 
@@ -162,7 +165,10 @@ defmodule Skillbook.HiddenTest do
         if length(messages) < 3, do: "```cmd\n#{Enum.join(lines, "\n")}\n```", else: "Done."
       end)
 
-    {:ok, run} = Agent.run(book, "Hello", model: model, profile: profile, commands: assigns())
+    options = [model: model, profile: profile, commands: assigns()]
+    {:ok, run} = Agent.run(book, "Hello", options)
+    # The profile that leads sees everything; the one of the run does not.
+    {:ok, led} = Agent.run(book, "Hello", [leader: "helper"] ++ options)
 
     {calls, report, to_string(report),
      for(
@@ -171,8 +177,12 @@ defmodule Skillbook.HiddenTest do
        do: Tools.definitions(view, shape: shape, limit: limit)
      ), Grammar.gbnf(view), Skillbook.prompt(view), Skillbook.prompt(view, format: :notes),
      Enum.map(Skillbook.search(view, "#{word} send"), & &1.name),
-     {run.status, run.text, run.turns},
-     Enum.map(run.transcript.messages, &{&1.kind, &1.content, &1.activations})}
+     for(
+       run <- [run, led],
+       do:
+         {run.status, run.text, run.turns, run.leader,
+          Enum.map(run.transcript.messages, &{&1.kind, &1.content, &1.activations})}
+     )}
   end
 
   test "all answers are the same with and without a hidden entry", %{tmp_dir: folder} do

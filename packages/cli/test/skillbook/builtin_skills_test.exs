@@ -9,7 +9,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   setup_all do
     {:ok, catalog} =
-      Catalog.load([Source.builtin(), Source.builtin(:agent), Source.builtin(:vaults)])
+      Catalog.load(Enum.map([:skills, :agent, :hand_over, :vaults], &Source.builtin/1))
 
     view = View.all(catalog)
     {:ok, catalog: catalog, view: view, entries: View.entries(view)}
@@ -124,7 +124,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     assert Catalog.diagnostics(catalog) == []
 
     assert Enum.map(entries, & &1.name) == ~w(
-             agent.dispatch
+             agent.dispatch agent.hand_over
              markdown.create markdown.edit markdown.read markdown.search
              memory.save memory.search
              notes.add notes.delete notes.get notes.list
@@ -309,8 +309,8 @@ defmodule Skillbook.BuiltinSkillsTest do
         {line, number} <- Enum.with_index(commands(body)),
         # Its id is made when a result is cut.
         not String.starts_with?(line, "results.read --id"),
-        # It needs a run, and has its own tests.
-        not String.starts_with?(line, "agent.dispatch") do
+        # They need a run, and have their own tests.
+        not String.starts_with?(line, "agent.") do
       line = fill(line)
       assert {:ok, %Command{name: name}} = Command.parse(line)
 

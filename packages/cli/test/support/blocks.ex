@@ -545,7 +545,8 @@ defmodule Skillbook.Test.Blocks do
 
   # With the commands of the page, of all packages and of all connections.
   defp everything do
-    sources = Enum.map([:skills, :agent, :vaults, :connections, :assistant], &Source.builtin/1)
+    packs = [:skills, :agent, :hand_over, :vaults, :connections, :assistant]
+    sources = Enum.map(packs, &Source.builtin/1)
     {:ok, catalog} = Catalog.load(sources ++ [[path: "skills"]])
     View.all(catalog)
   end

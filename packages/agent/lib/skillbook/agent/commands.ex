@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Commands do
   # Runs the commands in the text of a reply and adds their report to the conversation. Counts
   # repetitions, and gives handlers the options for agents that they dispatch.
 
-  alias Skillbook.Agent.{Budget, Journal, Prices, SkillsRead, State}
+  alias Skillbook.Agent.{Budget, Journal, Leader, Prices, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Entry, Extractor, Report, Result}
 
@@ -46,6 +46,7 @@ defmodule Skillbook.Agent.Commands do
       model: state.model,
       depth: state.depth,
       max_depth: state.max_depth,
+      hand_over: Leader.check(state),
       turns_left: left.turns,
       time_left: left.time,
       tokens_left: left.tokens,

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Conversation do
   # Keeps the conversation up to date between turns: its system prompt and tools, messages about
   # changed skills, texts that the profile may no longer see, and compaction.
 
-  alias Skillbook.Agent.{Calls, Sections, SkillsRead, State, Summary}
+  alias Skillbook.Agent.{Calls, Leader, Sections, SkillsRead, State, Summary}
   alias Skillbook.Model.Content
   alias Skillbook.{Model, Profile, Prompt, Tools, Transcript, View}
   alias Skillbook.Transcript.Message
@@ -110,7 +110,9 @@ defmodule Skillbook.Agent.Conversation do
   end
 
   defp prompt(state) do
-    [state.system, Prompt.text(state.view, [protocol: state.protocol] ++ state.prompt)]
+    text = Prompt.text(state.view, [protocol: state.protocol] ++ state.prompt)
+
+    [state.system, text, Leader.section(state)]
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.join("\n\n")
   end
@@ -132,7 +134,20 @@ defmodule Skillbook.Agent.Conversation do
     else
       # The profile has other rights than in the last turn.
       transcript = SkillsRead.remove_hidden(transcript, view, false)
-      %{state | transcript: transcript} |> renew_prompt() |> put_view()
+
+      %{state | transcript: transcript}
+      |> Sections.remove()
+      |> renew_prompt()
+      |> put_view()
+      |> add_sections()
+    end
+  end
+
+  # Those of the last input, as the profile may read them now.
+  defp add_sections(%{transcript: %{messages: messages}} = state) do
+    case messages |> Enum.reverse() |> Enum.find(&(&1.kind == :input)) do
+      nil -> state
+      %{content: input} -> Sections.add(state, Content.text(input))
     end
   end
 

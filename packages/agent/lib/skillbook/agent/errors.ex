@@ -69,6 +69,76 @@ defmodule Skillbook.DispatchError do
   defp nested(max), do: "no more than #{max} agents"
 end
 
+defmodule Skillbook.HandOverError do
+  @moduledoc """
+  Returned when a conversation is not handed over to another profile.
+
+  ## Fields
+
+    * `:kind` - the reason:
+      * `:no_run` - the command is not part of a run of `Skillbook.Agent`
+      * `:workflow` - it is a step of a workflow
+      * `:closed` - the run has no `:hand_over`
+      * `:unknown` - the `:profile` is not in it; `:reason` has those that are
+      * `:leads` - the `:profile` leads the conversation already
+      * `:limit` - the run was handed over as often as may be, `:max`
+      * `:profile` - the `:profile` does not exist, or cannot lead this conversation; `:reason`
+        is the `Skillbook.ProfileError`
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.HandOverError{kind: :leads, profile: "billing"})
+      "billing leads the conversation already. Answer the user yourself"
+  """
+
+  @type t :: %__MODULE__{
+          kind: :no_run | :workflow | :closed | :unknown | :leads | :limit | :profile,
+          profile: String.t() | nil,
+          max: pos_integer() | nil,
+          reason: [String.t()] | Skillbook.ProfileError.t() | nil
+        }
+
+  alias Skillbook.Support.Count
+
+  @enforce_keys [:kind]
+  defexception [:kind, :profile, :max, :reason]
+
+  @impl true
+  def message(%{kind: :no_run}) do
+    "the conversation was not handed over: this command is not part of a run with a model. " <>
+      "Runs with a model: `Skillbook.Agent.run/3` and `skillbook chat`"
+  end
+
+  def message(%{kind: :workflow}) do
+    "the conversation was not handed over: a step of a workflow cannot do it. Call " <>
+      "`agent.hand_over` yourself"
+  end
+
+  def message(%{kind: :closed}) do
+    "the conversation was not handed over: this run may not do it. Answer the user yourself, " <>
+      "or say what you cannot do"
+  end
+
+  def message(%{kind: :unknown, profile: profile, reason: profiles}) do
+    "the conversation was not handed over: expected one of the profiles " <>
+      "#{Enum.join(profiles, ", ")}, got: #{inspect(profile, printable_limit: 100)}"
+  end
+
+  def message(%{kind: :leads, profile: profile}),
+    do: "#{profile} leads the conversation already. Answer the user yourself"
+
+  def message(%{kind: :limit, max: max}) do
+    "the conversation was not handed over: that was done #{Count.text(max, "time")} already. " <>
+      "Answer the user yourself, or say what you cannot do"
+  end
+
+  # Its reasons are for the application.
+  def message(%{kind: :profile, profile: profile}) do
+    "the conversation was not handed over: #{profile} cannot lead it. Answer the user " <>
+      "yourself, or say what you cannot do"
+  end
+end
+
 defmodule Skillbook.TranscriptError do
   @moduledoc """
   Returned for text that is not a valid transcript, and raised for a transcript of another

@@ -46,11 +46,13 @@ defmodule Skillbook.Agent.Journal do
 
   # Options of a run that are stored, and those of its commands.
   @options ~w(system protocol max_turns max_time max_tokens max_cost max_repeats max_context
-              max_depth skill output)a
+              max_depth skill output leader hand_over)a
   @commands ~w(by on_error timeout max_result unclosed)a
   # Bytes of a state, which has the text of an answer.
   @max_state 1024 * 1024
   @max_title 200
+  # Fields of the state that are stored.
+  @counted [:turns, :hand_overs, :breaks, :broken, :noted, :empty, :repaired, :closing, :text]
   # How often a row is stored again if the database fails.
   @attempts 5
 
@@ -179,7 +181,7 @@ defmodule Skillbook.Agent.Journal do
   defp fields(state, stage) do
     values =
       state
-      |> Map.take([:turns, :breaks, :broken, :noted, :empty, :repaired, :closing, :text])
+      |> Map.take(@counted)
       |> Map.merge(stage)
       |> Map.put(:pending, for(approval <- state.pending, do: approval.ref))
       |> Map.put(:budget, Budget.counters(state.budget, state.max_time))
@@ -285,7 +287,7 @@ defmodule Skillbook.Agent.Journal do
   end
 
   defp result_fields(result) do
-    metadata = Map.take(result.metadata, [:activates, :parts, :path, :external])
+    metadata = Map.take(result.metadata, [:activates, :parts, :path, :external, :hand_over])
     pending = for %Approval{ref: ref} <- Map.get(result.metadata, :pending, []), do: ref
 
     fields = Map.take(result, [:name, :duration])
@@ -385,8 +387,7 @@ defmodule Skillbook.Agent.Journal do
   """
   @spec restore(State.t(), t(), map()) :: {State.t(), :input | :turn | {:reply, map()}}
   def restore(state, journal, stored) do
-    fields =
-      Map.take(stored, [:turns, :breaks, :broken, :noted, :empty, :repaired, :closing, :text])
+    fields = Map.take(stored, @counted)
 
     state = struct!(state, Map.put(fields, :journal, journal))
     state = %{state | budget: Budget.restore(state.budget, stored.budget)}

@@ -4,8 +4,8 @@ defmodule Skillbook.Agent.Loop do
   # commands and calls of its reply, and decides whether there is another turn.
 
   alias Skillbook.Agent.{Budget, Calls, Commands, Continuation, Conversation, DailyLimits}
-  alias Skillbook.Agent.{Journal, ModelCall, Output, Preloading, Prices, Result, Settings, State}
-  alias Skillbook.Book.Profiles
+  alias Skillbook.Agent.{Journal, Leader, ModelCall, Output, Preloading, Prices, Result, Settings}
+  alias Skillbook.Agent.State
   alias Skillbook.Model.Content
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.Drain
@@ -22,7 +22,6 @@ defmodule Skillbook.Agent.Loop do
     ModelError,
     OptionError,
     Profile,
-    ProfileError,
     Report,
     SQL,
     StoppedError,
@@ -54,9 +53,9 @@ defmodule Skillbook.Agent.Loop do
   """
   def run(view, profile, input, options) do
     state = %{start(view, options) | profile: profile}
-    state = %{state | journal: Journal.new(state, profile, options)}
+    state = %{state | journal: Journal.new(state, profile, options)} |> Leader.begin(options)
 
-    case before_turn(Hook.of(view), state, input) do
+    case before_turn(Hook.of(state.view), state, input) do
       {:refuse, text} -> span(state, "", &refused(&1, text))
       {_how, %{input: input}} -> start_turn(state, input)
     end
@@ -112,13 +111,14 @@ defmodule Skillbook.Agent.Loop do
   """
   def resume(view, id, ref, result, options) do
     state = %{start(view, options) | id: id}
-    state = %{state | journal: Journal.new(state, view.profile, options)}
+    state = %{state | journal: Journal.new(state, view.profile, options)} |> Leader.begin(options)
     state = put_in(state.transcript.run, id)
 
     span(state, "", fn state ->
       state
       |> Conversation.resume("")
       |> Commands.note_results([result], [])
+      |> Leader.note([result])
       |> Commands.add_report(
         %Report{results: [result]},
         "The result of the call that waited for #{ref}:\n\n"
@@ -137,6 +137,7 @@ defmodule Skillbook.Agent.Loop do
     state = start(view, options)
     state = %{state | id: journal.values.run, profile: profile}
     {state, stage} = Journal.restore(state, journal, stored)
+    state = Leader.begin(state, options)
 
     span(state, "", fn state -> guarded(state, &go_on(&1, stage)) end)
   end
@@ -367,6 +368,7 @@ defmodule Skillbook.Agent.Loop do
     state =
       %{state | text: text, breaks: 0, broken: nil}
       |> Commands.note_results(report.results ++ results, report.incomplete)
+      |> Leader.note(report.results ++ results)
       |> Calls.add_results(calls, results)
 
     cond do
@@ -434,6 +436,7 @@ defmodule Skillbook.Agent.Loop do
     %{state | breaks: breaks + 1}
     |> Continuation.broken(text, report.text, ran?)
     |> Commands.note_results(report.results, report.incomplete)
+    |> Leader.note(report.results)
     |> Commands.add_report(report)
     |> State.add_message(:note, @broken)
     |> State.emit_transcript()
@@ -455,25 +458,17 @@ defmodule Skillbook.Agent.Loop do
   defp next(%{pending: [_ | _] = pending} = state) do
     state = put_in(state.transcript.run, state.id)
     pending = Approval.SuspendedRun.store(state.book, pending, state.id, state.transcript)
-    guarded(%{state | pending: pending, closing: true}, &turn_as(&1, fetch_profile(&1)))
+    guarded(%{state | pending: pending, closing: true}, &turn_as(&1, Leader.profile(&1)))
   end
 
   defp next(state) do
     if Commands.stuck?(state),
       do: finish(state, :stuck),
-      else: guarded(state, &turn_as(&1, fetch_profile(&1)))
+      else: guarded(state, &turn_as(&1, Leader.profile(&1)))
   end
 
   defp turn_as(state, {:ok, profile}), do: turn(%{state | view: View.of(state.book, profile)})
   defp turn_as(state, {:error, error}), do: finish(state, :error, error)
-
-  # The rights of an application's profile are those of each turn.
-  defp fetch_profile(%{profile: %Profile{} = profile}), do: {:ok, profile}
-
-  defp fetch_profile(%{book: book, profile: id}) do
-    with :error <- Profiles.fetch(Book.fetch!(book), id),
-         do: {:error, %ProfileError{book: book, id: id, kind: :unknown}}
-  end
 
   defp reached_limit(state) do
     case Budget.left(state.budget) do
@@ -501,6 +496,7 @@ defmodule Skillbook.Agent.Loop do
       cost: Budget.cost(state.budget),
       turns: state.turns,
       pending: state.pending,
+      leader: Leader.id(state),
       error: error
     }
   end

@@ -58,7 +58,7 @@ defmodule Skillbook.Agent.NonInteractive do
 
     own = [prompt: [sections: @sections], preflight: false, sections: [], on_event: collect]
     # What runs it, a command or a firing, has its own record.
-    own = [durable: false] ++ own
+    own = [durable: false, leader: nil, hand_over: []] ++ own
     options = Keyword.merge(options, own)
 
     result =

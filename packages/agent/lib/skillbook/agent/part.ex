@@ -129,17 +129,13 @@ defmodule Skillbook.Agent.Part do
     do: Preflight.Settings.validate(options[:preflight], "the :preflight of #{subject}")
 
   @impl true
-  def builtins(_book) do
+  def builtins(book) do
     domains = ["agent", "workflow", "workflows"]
-
-    [
-      %{
-        source: Source.builtin(:agent),
-        of: domains,
-        domains: domains,
-        names: %{}
-      }
-    ]
+    agent = %{source: Source.builtin(:agent), of: domains, domains: domains, names: %{}}
+    # A command that could never succeed would only fill the prompt.
+    if (book.of_parts[:agent] || [])[:hand_over] in [nil, []],
+      do: [agent],
+      else: [agent, %{agent | source: Source.builtin(:hand_over), of: ["agent"]}]
   end
 
   @impl true

@@ -25,6 +25,8 @@ defmodule Skillbook.Agent.Result do
     * `:text` - the text of the last reply, without command blocks. If its connection broke and
       the model went on, it has all parts
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
+    * `:leader` - the id of the profile that leads the conversation: that of the run, or the one
+      that it was handed over to
     * `:pending` - the `Skillbook.Approval`s for which commands of the run wait.
       `Skillbook.approve/3` can resume the conversation with their results
     * `:output` - with the option `:output`, the object of the answer in its types; otherwise
@@ -78,9 +80,11 @@ defmodule Skillbook.Agent.Result do
           cost: float() | nil,
           turns: non_neg_integer(),
           pending: [Skillbook.Approval.t()],
+          leader: String.t() | nil,
           error: ModelError.t() | Exception.t() | nil
         }
 
   @enforce_keys [:status, :text, :transcript, :usage, :turns]
-  defstruct [:status, :text, :transcript, :output, :usage, :cost, :turns, :error, pending: []]
+  defstruct [:status, :text, :transcript, :output, :usage, :cost, :turns, :error, :leader] ++
+              [pending: []]
 end

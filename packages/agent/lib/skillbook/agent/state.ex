@@ -28,6 +28,8 @@ defmodule Skillbook.Agent.State do
     :grammar,
     :protocol,
     :tools,
+    # The ids of the profiles that the conversation may be handed over to.
+    :hand_over,
     :preflight,
     :sections,
     :commands,
@@ -58,6 +60,8 @@ defmodule Skillbook.Agent.State do
     halved: false,
     repaired: false,
     turns: 0,
+    # How often it was handed over.
+    hand_overs: 0,
     # Connections that broke in a row.
     breaks: 0,
     # The end of the reply that the next one continues, see `Skillbook.Agent.Continuation`.
@@ -99,6 +103,7 @@ defmodule Skillbook.Agent.State do
       grammar: options[:grammar],
       protocol: Settings.protocol(options),
       tools: options[:tools] || [],
+      hand_over: options[:hand_over] || [],
       preflight: options[:preflight],
       sections: sections(view, options[:sections]),
       commands: Settings.commands(options),

@@ -104,6 +104,9 @@ defmodule Skillbook.CLI.Chat.Screen do
   defp show_event(screen, {:preloaded, %{loaded: loaded, left_out: left_out}}),
     do: note(screen, :faint, preloaded(loaded, left_out))
 
+  defp show_event(screen, {:handed_over, %{to: to, reason: reason}}),
+    do: note(screen, :faint, "#{to} leads the conversation: #{line(reason)}")
+
   defp show_event(screen, {:news, _text}),
     do: note(screen, :faint, "the model is told which skills changed")
 
