@@ -60,28 +60,63 @@ defmodule Skillbook.Calendar do
 
     * `:calendar` - the id of a calendar, or `nil`
     * `:text` - words that title, description, location or guests have, or `nil`
+    * `:unanswered` - whether only invitations are listed that the user has not answered, a series
+      once
     * `:limit` - the maximum number of events, 1 to 100
     * `:zone` - the zone of the times that are returned
   """
   @type query :: %{
-          calendar: String.t() | nil,
-          from: DateTime.t(),
-          to: DateTime.t(),
-          text: String.t() | nil,
-          limit: pos_integer(),
-          zone: String.t()
+          required(:calendar) => String.t() | nil,
+          required(:from) => DateTime.t(),
+          required(:to) => DateTime.t(),
+          required(:text) => String.t() | nil,
+          required(:limit) => pos_integer(),
+          required(:zone) => String.t(),
+          optional(:unanswered) => boolean()
         }
 
   @typedoc """
   A person who is invited.
 
     * `:response` - `"accepted"`, `"declined"`, `"tentative"` or `"needs_action"`
+    * `:comment` - a text with the response, or `nil`
+    * `:self` - whether this is the user of the account
   """
   @type attendee :: %{
           email: String.t(),
           name: String.t() | nil,
           response: String.t(),
-          optional: boolean()
+          comment: String.t() | nil,
+          optional: boolean(),
+          self: boolean()
+        }
+
+  @typedoc """
+  A reminder of an event.
+
+    * `:method` - `"display"`, `"email"`, `"audio"` or another word of the service
+    * `:minutes` - how long before the start, below 0 after it; `nil` for a reminder at a time
+    * `:at` - that time, or `nil`
+  """
+  @type reminder :: %{
+          method: String.t(),
+          minutes: integer() | nil,
+          at: DateTime.t() | nil
+        }
+
+  @typedoc """
+  A file of an event: a link, or bytes in the event.
+
+    * `:part` - its number in the event, from 1 on
+    * `:size` - in bytes, if it is known
+    * `:url` - the link, or `nil` for bytes, which `attachment/4` returns
+  """
+  @type attachment :: %{
+          part: pos_integer(),
+          name: String.t() | nil,
+          type: String.t() | nil,
+          size: non_neg_integer() | nil,
+          url: String.t() | nil
         }
 
   @typedoc """
@@ -94,12 +129,15 @@ defmodule Skillbook.Calendar do
     * `:start`, `:end` - both a `DateTime` or both a `Date`
     * `:zone` - the zone that the event was written in, or `nil` for an event of whole days
     * `:repeat` - the rule of its series (RFC 5545, section 3.3.10), if it is known
-    * `:attendees` - at most 50 of them
+    * `:attendees` - at most 50 of them, with the user if the user is invited
     * `:more_attendees` - whether there are more
     * `:organizer` - the address of the organizer, or `nil`
     * `:mine` - whether the account organizes it, so that others see its changes
+    * `:answer` - the user's own response (`t:attendee/0`), or `nil` if the user is not invited
     * `:status` - `"confirmed"`, `"tentative"` or `"cancelled"`
     * `:conference` - the address of its video conference, or `nil`
+    * `:reminders` - at most 20 of them, or `:default` for those of the calendar
+    * `:attachments` - at most 50 of them
   """
   @type event :: %{
           id: String.t(),
@@ -117,8 +155,11 @@ defmodule Skillbook.Calendar do
           more_attendees: boolean(),
           organizer: String.t() | nil,
           mine: boolean(),
+          answer: String.t() | nil,
           status: String.t(),
-          conference: String.t() | nil
+          conference: String.t() | nil,
+          reminders: [reminder()] | :default,
+          attachments: [attachment()]
         }
 
   @typedoc """
@@ -129,6 +170,8 @@ defmodule Skillbook.Calendar do
     * `:repeat` - a rule (RFC 5545, section 3.3.10), or `nil`
     * `:attendees` - the addresses of others
     * `:conference` - whether to add a video conference
+    * `:reminders` - minutes before the start, or `nil` for the reminders of the calendar
+    * `:attach` - addresses of files
     * `:notify` - whether the service sends invitations
   """
   @type new :: %{
@@ -141,13 +184,16 @@ defmodule Skillbook.Calendar do
           repeat: String.t() | nil,
           attendees: [String.t()],
           conference: boolean(),
+          reminders: [non_neg_integer()] | nil,
+          attach: [String.t()],
           notify: boolean()
         }
 
   @typedoc """
   Fields to change, and no others. `:start` and `:end` are given together; for a whole series they
   are those of the event that was read, and the others move by as much. `:repeat` is a rule, or
-  `nil` for none.
+  `nil` for none. `:reminders` replaces the reminders on the screen, and `nil` brings back those of
+  the calendar; `:attach` adds addresses of files.
   """
   @type changes :: %{
           optional(:title) => String.t(),
@@ -158,8 +204,18 @@ defmodule Skillbook.Calendar do
           optional(:repeat) => String.t() | nil,
           optional(:add_attendees) => [String.t()],
           optional(:remove_attendees) => [String.t()],
-          optional(:conference) => true
+          optional(:conference) => true,
+          optional(:reminders) => [non_neg_integer()] | nil,
+          optional(:attach) => [String.t()]
         }
+
+  @typedoc """
+  The answer to an invitation.
+
+    * `:response` - `"accepted"`, `"declined"` or `"tentative"`
+    * `:comment` - a text for the organizer, or `nil`
+  """
+  @type answer :: %{response: String.t(), comment: String.t() | nil}
 
   @typedoc """
   The events of a series that are meant, and whether guests are told.
@@ -227,6 +283,17 @@ defmodule Skillbook.Calendar do
               :ok | {:error, Exception.t()}
 
   @doc """
+  Answers the invitation to an event that was read before. Returns the event as it is now, and
+  whether the service tells the organizer.
+  """
+  @callback answer(Account.t(), calendar :: String.t() | nil, event(), answer(), options()) ::
+              {:ok, event(), told :: boolean()} | {:error, Exception.t()}
+
+  @doc "Returns the bytes of an attachment that is no link, by its number in the event of an id."
+  @callback attachment(Account.t(), calendar :: String.t() | nil, id :: String.t(), pos_integer()) ::
+              {:ok, Skillbook.Drive.content()} | {:error, Exception.t()}
+
+  @doc """
   Returns the busy times of people by their addresses, from one time to another. The address
   `"me"` is the account itself.
   """
@@ -271,6 +338,26 @@ defmodule Skillbook.Calendar do
           :ok | {:error, Exception.t()}
   def delete(account, calendar, event, options),
     do: adapter(account).delete(account, calendar, event, options)
+
+  @doc false
+  @spec answer(Account.t(), String.t() | nil, event(), answer(), options()) ::
+          {:ok, event(), boolean()} | {:error, Exception.t()}
+  def answer(account, calendar, event, answer, options),
+    do: adapter(account).answer(account, calendar, event, answer, options)
+
+  @doc false
+  @spec attachment(Account.t(), String.t() | nil, String.t(), pos_integer()) ::
+          {:ok, Skillbook.Drive.content()} | {:error, Exception.t()}
+  def attachment(account, calendar, id, part),
+    do: adapter(account).attachment(account, calendar, id, part)
+
+  @doc false
+  @spec unanswered([event()]) :: [event()]
+  def unanswered(events) do
+    events
+    |> Enum.filter(&(&1.answer == "needs_action" and &1.status != "cancelled"))
+    |> Enum.uniq_by(&(&1.series || &1.id))
+  end
 
   @doc false
   @spec busy(Account.t(), [String.t()], DateTime.t(), DateTime.t()) ::

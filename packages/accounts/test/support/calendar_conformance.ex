@@ -35,6 +35,8 @@ defmodule Skillbook.CalendarConformance do
         repeat: nil,
         attendees: [],
         conference: false,
+        reminders: nil,
+        attach: [],
         notify: true
       },
       Map.new(fields)
@@ -76,6 +78,9 @@ defmodule Skillbook.CalendarConformance do
   def listed(account, from, to, zone \\ @berlin, fields \\ []) do
     for event <- events(account, from, to, zone, fields), do: {event.title, shown(event.start)}
   end
+
+  @doc "The minutes of the reminders of an event."
+  def reminders(event), do: for(%{method: "display"} = one <- event.reminders, do: one.minutes)
 
   @doc "A time with its offset, or a day."
   def shown(%Date{} = day), do: Date.to_iso8601(day)
@@ -400,6 +405,76 @@ defmodule Skillbook.CalendarConformance do
                    Calendar.delete(account, nil, event, options())
 
           assert [{"other", _}] = listed(account, "2026-03-02", "2026-03-03")
+        end
+
+        test "reminders are set, replaced and removed", %{account: account} do
+          new = hour("E", "2026-03-02 12:00", reminders: [15, 1440])
+          assert {:ok, event} = Calendar.create(account, nil, new)
+          assert reminders(event) == [15, 1440]
+
+          for {minutes, expected} <- [
+                {[60, 15, 0, 20], [60, 15, 0, 20]},
+                {[20], [20]},
+                {[], []}
+              ] do
+            assert {:ok, event} = Calendar.get(account, nil, event.id, "Europe/Berlin")
+            changes = %{reminders: minutes}
+            assert {:ok, event} = Calendar.update(account, nil, event, changes, options())
+            assert {minutes, Enum.sort(reminders(event))} == {minutes, Enum.sort(expected)}
+            assert [same] = events(account, "2026-03-02", "2026-03-03")
+            assert reminders(same) == reminders(event)
+          end
+
+          # Those of the calendar.
+          assert {:ok, event} = Calendar.get(account, nil, event.id, "Europe/Berlin")
+          changes = %{reminders: nil}
+          assert {:ok, event} = Calendar.update(account, nil, event, changes, options())
+          assert event.reminders in [:default, []]
+        end
+
+        test "a reminder of one event of a series, and of all of them", %{account: account} do
+          new = hour("E", "2026-03-02 12:00", repeat: "FREQ=DAILY;COUNT=3", reminders: [10])
+          assert {:ok, _} = Calendar.create(account, nil, new)
+          [_, second, _] = events(account, "2026-03-02", "2026-03-06")
+          changes = %{reminders: [5]}
+          assert {:ok, _} = Calendar.update(account, nil, second, changes, options())
+          listed = events(account, "2026-03-02", "2026-03-06")
+          assert Enum.map(listed, &reminders/1) == [[10], [5], [10]]
+          [first | _] = listed
+          changes = %{reminders: [30]}
+          assert {:ok, _} = Calendar.update(account, nil, first, changes, options(:all))
+          listed = events(account, "2026-03-02", "2026-03-06")
+          assert [[30], _, [30]] = Enum.map(listed, &reminders/1)
+        end
+
+        test "links are attached, once, and stay", %{account: account} do
+          [first, second] = for n <- 1..2, do: "https://example.com/files/agenda%20#{n}.pdf?x=1"
+          new = hour("E", "2026-03-02 12:00", attach: [first])
+          assert {:ok, event} = Calendar.create(account, nil, new)
+          changes = %{attach: [first, second]}
+          assert {:ok, event} = Calendar.update(account, nil, event, changes, options())
+          assert {:ok, event} = Calendar.update(account, nil, event, %{title: "F"}, options())
+
+          assert for(file <- event.attachments, do: {file.part, file.url}) == [
+                   {1, first},
+                   {2, second}
+                 ]
+
+          assert {:error, %NotFoundError{}} = Calendar.attachment(account, nil, event.id, 1)
+          assert {:error, %NotFoundError{}} = Calendar.attachment(account, nil, event.id, 3)
+        end
+
+        test "an event without the user among its guests has nothing to answer",
+             %{account: account} do
+          assert {:ok, event} = Calendar.create(account, nil, hour("E", "2026-03-02 12:00"))
+          assert {event.answer, event.mine} == {nil, true}
+          answer = %{response: "accepted", comment: nil}
+
+          assert {:error, %Skillbook.CalendarError{kind: :not_invited}} =
+                   Calendar.answer(account, nil, event, answer, options())
+
+          assert events(account, "2026-03-02", "2026-03-03", "Europe/Berlin", unanswered: true) ==
+                   []
         end
 
         test "deleted and unknown events do not exist", %{account: account} do

@@ -17,6 +17,7 @@ defmodule Skillbook.Calendar.CalDAV do
 
   @behaviour Skillbook.Calendar
 
+  alias Skillbook.Calendar
   alias Skillbook.Calendar.CalDAV.{Events, Server}
   alias Skillbook.Calendar.{ICalendar, Series, TimeZones}
   alias Skillbook.Connections.Library
@@ -38,7 +39,8 @@ defmodule Skillbook.Calendar.CalDAV do
   @impl true
   def calendars(account) do
     with :ok <- Library.load(), {:ok, [own | others]} <- Server.calendars(account) do
-      {:ok, Enum.map([%{own | primary: true} | others], &Map.drop(&1, [:path]))}
+      drop = [:path, :addresses, :tells]
+      {:ok, Enum.map([%{own | primary: true} | others], &Map.drop(&1, drop))}
     else
       {:ok, []} -> {:ok, []}
       error -> error
@@ -70,7 +72,7 @@ defmodule Skillbook.Calendar.CalDAV do
          {:ok, files} <- Server.files(account, calendar, query.from, query.to) do
       default = calendar.zone || query.zone
       between = &Events.between(&1, query.from, query.to, default, query.limit + 1)
-      {events, unreadable} = read(files, account, between)
+      {events, unreadable} = read(files, account, calendar, between)
 
       events =
         events
@@ -78,6 +80,7 @@ defmodule Skillbook.Calendar.CalDAV do
         |> Enum.map(&Events.in_zone(&1, query.zone))
         |> Enum.sort_by(&{DateTime.to_unix(Events.start(&1, query.zone)), &1.id})
 
+      events = if query[:unanswered], do: Calendar.unanswered(events), else: events
       {shown, rest} = Enum.split(events, query.limit)
       {:ok, %{events: shown, more: rest != [], unreadable: unreadable}}
     end
@@ -85,14 +88,14 @@ defmodule Skillbook.Calendar.CalDAV do
 
   # What a function makes of each file, and the files that cannot be read. One of them takes no
   # more than its budget, and never keeps the others from being shown.
-  defp read(files, account, function) do
+  defp read(files, account, calendar, function) do
     until = now() + min(@budget, div(account.deadline - now(), 2))
 
     {found, unreadable} =
       Enum.reduce(files, {[], []}, fn file, {found, unreadable} ->
-        case read_file(file, until - now(), function) do
-          {:error, calendar, reason} ->
-            {found, [Events.unreadable(file, calendar, reason) | unreadable]}
+        case read_file(file, calendar, until - now(), function) do
+          {:error, parsed, reason} ->
+            {found, [Events.unreadable(file, parsed, reason) | unreadable]}
 
           items ->
             {[items | found], unreadable}
@@ -102,9 +105,10 @@ defmodule Skillbook.Calendar.CalDAV do
     {Enum.concat(found), Enum.reverse(unreadable)}
   end
 
-  defp read_file(%{file: file, version: version, text: text}, milliseconds, function) do
+  defp read_file(%{text: text} = file, %{addresses: addresses}, milliseconds, function) do
     with {:ok, calendar} <- ICalendar.parse(text, milliseconds) do
-      resource = %{file: file, version: version, calendar: calendar}
+      resource = %{file: file.file, version: file.version, calendar: calendar}
+      resource = Map.put(resource, :addresses, addresses)
 
       ICalendar.budgeted(fn ->
         cond do
@@ -159,7 +163,8 @@ defmodule Skillbook.Calendar.CalDAV do
     {file, original} = Events.split_id(id)
 
     with true <- Events.file?(file), {:ok, resource} <- Server.get(account, calendar, file) do
-      {:ok, Map.put(resource, :default, calendar.zone || "UTC"), original}
+      more = %{default: calendar.zone || "UTC", addresses: calendar.addresses}
+      {:ok, Map.merge(resource, more), original}
     else
       false -> {:error, missing(id)}
       {:error, %ServiceError{status: status}} when status in [404, 410] -> {:error, missing(id)}
@@ -235,21 +240,21 @@ defmodule Skillbook.Calendar.CalDAV do
     master =
       resource
       |> Events.master()
-      |> Events.apply_texts(changes)
+      |> Events.apply_fields(changes, resource)
       |> Events.apply_rule(changes)
       |> put_times(changes, resource)
 
-    save(account, calendar, Events.put_master(resource, master), event)
+    save(account, calendar, Events.put_master(resource, master, changes), event)
   end
 
   defp change(:one, account, calendar, resource, event, changes, _options) do
     override =
       resource
       |> Events.override(event)
-      |> Events.apply_texts(changes)
+      |> Events.apply_fields(changes, resource)
       |> put_times(changes, resource)
 
-    save(account, calendar, Events.put_override(resource, override, event), event)
+    save(account, calendar, Events.put_override(resource, override, event, changes), event)
   end
 
   defp change(scope, account, calendar, resource, event, changes, options) do
@@ -265,12 +270,15 @@ defmodule Skillbook.Calendar.CalDAV do
 
   defp change_all(account, calendar, resource, event, changes) do
     with {:ok, resource} <- move(resource, event, changes) do
-      resource = Events.put_texts(resource, changes)
+      resource = Events.put_fields(resource, changes)
 
       master =
-        resource |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
+        resource
+        |> Events.master()
+        |> Events.apply_fields(changes, resource)
+        |> Events.apply_rule(changes)
 
-      resource = Events.put_master(resource, master)
+      resource = Events.put_master(resource, master, changes)
       # The id of one event changes with its series, so the series is shown.
       save(account, calendar, resource, %{event | id: event.series || event.id})
     end
@@ -305,7 +313,10 @@ defmodule Skillbook.Calendar.CalDAV do
 
     with {:ok, later} <- move(later, event, changes) do
       master =
-        later |> Events.master() |> Events.apply_texts(changes) |> Events.apply_rule(changes)
+        later
+        |> Events.master()
+        |> Events.apply_fields(changes, later)
+        |> Events.apply_rule(changes)
 
       text = later |> Events.put_master(master) |> Map.fetch!(:calendar) |> ICalendar.write()
 
@@ -357,6 +368,38 @@ defmodule Skillbook.Calendar.CalDAV do
     end
   end
 
+  # Answers
+
+  @impl true
+  def answer(account, calendar, event, answer, options) do
+    with {:ok, calendar} <- calendar(account, calendar),
+         {:ok, resource} <- current(account, calendar, event),
+         told = calendar.tells and Events.told?(resource),
+         :ok <- quiet(told, options),
+         scope = if(event.series, do: options.scope, else: :all),
+         answered = fn -> Events.answer(resource, event, scope, answer) end,
+         {:ok, resource} <- budgeted(event.id, answered),
+         # Of a series the first event is shown.
+         event = if(scope == :all, do: %{event | id: event.series || event.id}, else: event),
+         {:ok, event} <- save(account, calendar, resource, event) do
+      {:ok, event, told}
+    else
+      :error -> {:error, %CalendarError{kind: :not_invited, id: event.id}}
+      error -> error
+    end
+  end
+
+  defp quiet(true, %{notify: false}), do: {:error, %CalendarError{kind: :told}}
+  defp quiet(_told, _options), do: :ok
+
+  @impl true
+  def attachment(account, calendar, id, part) do
+    with {:ok, calendar} <- calendar(account, calendar),
+         {:ok, resource, original} <- fetch(account, calendar, id),
+         :error <- budgeted(id, fn -> Events.attachment(resource, original, part) end),
+         do: {:error, %NotFoundError{kind: "attachment", id: "#{part}", find: "calendar.get"}}
+  end
+
   # Free and busy
 
   @impl true
@@ -369,7 +412,7 @@ defmodule Skillbook.Calendar.CalDAV do
         |> Enum.filter(& &1.writable)
         |> UntilError.map(fn calendar ->
           with {:ok, files} <- Server.files(account, calendar, from, to),
-               do: {:ok, read(files, account, &spans(&1, calendar, from, to))}
+               do: {:ok, read(files, account, calendar, &spans(&1, calendar, from, to))}
         end)
 
       with {:ok, found} <- found do

@@ -10,6 +10,8 @@ defmodule Skillbook.CalendarError do
       * `:long_series` - the later part of a series cannot be counted
       * `:guests` - the service tells nobody about events, so nobody can be invited
       * `:conference` - the service makes no video conferences
+      * `:not_invited` - the user is not among the guests of the event that is answered
+      * `:told` - the service tells the organizer of every answer, so it cannot be kept back
       * `:unreadable` - the event is not valid
       * `:budget` - the dates of the event take too long to work out
       * `:no_calendar` - the account has no calendar
@@ -30,6 +32,8 @@ defmodule Skillbook.CalendarError do
             | :long_series
             | :guests
             | :conference
+            | :not_invited
+            | :told
             | :unreadable
             | :budget
             | :no_calendar,
@@ -61,6 +65,15 @@ defmodule Skillbook.CalendarError do
 
   def message(%{kind: :conference}),
     do: "this calendar's server makes no video conferences; leave out --conference"
+
+  def message(%{kind: :not_invited} = error) do
+    "the user is not among the guests of the event #{error.id}, so there is nothing to answer; " <>
+      "`calendar.list --unanswered` lists the invitations"
+  end
+
+  def message(%{kind: :told}) do
+    "this calendar's server tells the organizer of every answer; leave out --notify none"
+  end
 
   def message(%{kind: :unreadable} = error) do
     "the event #{error.id} is not valid, so it is left as it is; change it in another program"

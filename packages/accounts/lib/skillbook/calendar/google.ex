@@ -9,6 +9,7 @@ defmodule Skillbook.Calendar.Google do
 
   @behaviour Skillbook.Calendar
 
+  alias Skillbook.Calendar
   alias Skillbook.Calendar.{Recurrence, Series, TimeZones}
   alias Skillbook.Connections.Client
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
@@ -21,11 +22,15 @@ defmodule Skillbook.Calendar.Google do
   @max_attendees 50
   # Google may return short or empty pages.
   @max_pages 10
+  @max_attachments 50
   @max_counted 2_500
-  @person "email,displayName,responseStatus,optional,resource,self"
+  @person "email,displayName,responseStatus,comment,optional,resource,self"
   @event "id,etag,status,summary,description,location,start,end,recurrence,recurringEventId," <>
            "originalStartTime,attendees(#{@person}),attendeesOmitted,organizer(email,self)," <>
-           "hangoutLink,conferenceData(entryPoints(entryPointType,uri))"
+           "hangoutLink,conferenceData(entryPoints(entryPointType,uri))," <>
+           "reminders(useDefault,overrides(method,minutes)),attachments(fileUrl,title,mimeType)"
+  # A page of which few events are wanted.
+  @page 250
 
   @impl true
   def conferences?(_account), do: true
@@ -90,17 +95,27 @@ defmodule Skillbook.Calendar.Google do
          do: {:ok, %{events: Enum.map(items, &event(&1, query.zone)), more: more}}
   end
 
+  # Google has no filter for the answers of the user.
+  defp wanted(items, %{unanswered: true} = query) do
+    kept =
+      items |> Enum.map(&event(&1, query.zone)) |> Calendar.unanswered() |> MapSet.new(& &1.id)
+
+    Enum.filter(items, &(&1["id"] in kept))
+  end
+
+  defp wanted(items, _query), do: items
+
   # Google leaves out cancelled events, but not the guests' own refusals.
   defp pages(account, query, params, page, found, pages) do
     wanted = query.limit - length(found)
-    params = Keyword.put(params, :maxResults, wanted + 1)
+    params = Keyword.put(params, :maxResults, if(query[:unanswered], do: @page, else: wanted + 1))
     request = [url: events(query.calendar), query: page(params, page)]
     fields = "nextPageToken,items(#{@event})"
 
     options = [scopes: read(), fields: fields]
 
     with {:ok, body} <- found(account, request, options, query.calendar) do
-      items = found ++ (body["items"] || [])
+      items = wanted(found ++ (body["items"] || []), query)
 
       case body["nextPageToken"] do
         _ when length(items) > query.limit -> {:ok, Enum.take(items, query.limit), true}
@@ -147,7 +162,9 @@ defmodule Skillbook.Calendar.Google do
         "end" => time(new.end),
         "recurrence" => new.repeat && ["RRULE:" <> new.repeat],
         "attendees" => if(new.attendees != [], do: Enum.map(new.attendees, &%{"email" => &1})),
-        "conferenceData" => if(new.conference, do: conference(new.key))
+        "conferenceData" => if(new.conference, do: conference(new.key)),
+        "reminders" => new.reminders && reminders(new.reminders),
+        "attachments" => if(new.attach != [], do: Enum.map(new.attach, &attachment/1))
       }
       |> Map.reject(fn {_, value} -> is_nil(value) end)
 
@@ -170,6 +187,18 @@ defmodule Skillbook.Calendar.Google do
         answer
     end
   end
+
+  defp reminders(nil), do: %{"useDefault" => true, "overrides" => []}
+
+  defp reminders(minutes) do
+    overrides = for before <- minutes, do: %{"method" => "popup", "minutes" => before}
+    %{"useDefault" => false, "overrides" => overrides}
+  end
+
+  defp attachment(url), do: %{"fileUrl" => url, "title" => url |> URI.parse() |> file_name(url)}
+
+  defp file_name(%{path: path}, url) when path in [nil, "", "/"], do: url
+  defp file_name(%{path: path}, _url), do: Path.basename(path)
 
   defp conference(key) do
     %{
@@ -197,9 +226,9 @@ defmodule Skillbook.Calendar.Google do
   end
 
   defp patch_event(account, calendar, event, changes, options) do
-    # All guests are needed to add some.
+    # All guests are needed to add some, and so are attachments and reminders of other kinds.
     raw =
-      if guests?(changes),
+      if guests?(changes) or changes[:attach] || changes[:reminders],
         do: fetch(account, calendar, event.id, write(), []),
         else: {:ok, %{"etag" => event.version}}
 
@@ -241,7 +270,7 @@ defmodule Skillbook.Calendar.Google do
   end
 
   @copied ~w(summary description location attendees transparency visibility colorId reminders
-             guestsCanInviteOthers guestsCanModify guestsCanSeeOtherGuests)
+             attachments guestsCanInviteOthers guestsCanModify guestsCanSeeOtherGuests)
 
   defp new_series(series, changes, {start, ends}, rule, key) do
     series
@@ -375,6 +404,23 @@ defmodule Skillbook.Calendar.Google do
     end)
     |> put(guests?(changes), fn -> %{"attendees" => guests(raw, changes)} end)
     |> put(changes[:conference] == true, fn -> %{"conferenceData" => conference(key)} end)
+    |> put(Map.has_key?(changes, :reminders), fn ->
+      %{"reminders" => changed_reminders(raw, changes.reminders)}
+    end)
+    |> put(changes[:attach] != nil, fn -> %{"attachments" => attachments(raw, changes.attach)} end)
+  end
+
+  # Mails that remind of the event stay.
+  defp changed_reminders(raw, minutes) do
+    others = for %{"method" => "email"} = mail <- raw["reminders"]["overrides"] || [], do: mail
+    changed = reminders(minutes)
+    if minutes, do: Map.update!(changed, "overrides", &(&1 ++ others)), else: changed
+  end
+
+  defp attachments(raw, urls) do
+    old = raw["attachments"] || []
+    known = MapSet.new(old, & &1["fileUrl"])
+    old ++ for(url <- Enum.uniq(urls), url not in known, do: attachment(url))
   end
 
   defp put(body, true, fields), do: Map.merge(body, fields.())
@@ -462,6 +508,41 @@ defmodule Skillbook.Calendar.Google do
     end
   end
 
+  # Answers
+
+  @impl true
+  def answer(account, calendar, event, answer, options) do
+    series? = event.series != nil and options.scope != :one
+
+    with %{email: email} <- Enum.find(event.attendees, & &1.self),
+         {:ok, raw} <- answered(account, calendar, event, series?),
+         id = if(series?, do: event.series, else: event.id),
+         body = own_answer(email, answer),
+         {:ok, event} <- patch(account, calendar, id, raw["etag"], body, options.notify, event) do
+      {:ok, event, options.notify and not event.mine}
+    else
+      nil -> {:error, %CalendarError{kind: :not_invited, id: event.id}}
+      error -> error
+    end
+  end
+
+  defp answered(account, calendar, event, true),
+    do: fetch(account, calendar, event.series, write(), [])
+
+  defp answered(_account, _calendar, event, false), do: {:ok, %{"etag" => event.version}}
+
+  # The other guests stay as they are.
+  defp own_answer(email, answer) do
+    guest = %{"email" => email, "responseStatus" => answer.response}
+    guest = if answer.comment, do: Map.put(guest, "comment", answer.comment), else: guest
+    %{"attendees" => [guest], "attendeesOmitted" => true}
+  end
+
+  # Attachments are links.
+  @impl true
+  def attachment(_account, _calendar, _id, part),
+    do: {:error, %NotFoundError{kind: "attachment", id: "#{part}", find: "calendar.get"}}
+
   # Free and busy
 
   @impl true
@@ -518,6 +599,7 @@ defmodule Skillbook.Calendar.Google do
 
   defp event(raw, zone) do
     attendees = Enum.reject(raw["attendees"] || [], &(&1["resource"] == true))
+    own = Enum.find(attendees, &(&1["self"] == true))
 
     %{
       id: raw["id"],
@@ -535,8 +617,11 @@ defmodule Skillbook.Calendar.Google do
       more_attendees: raw["attendeesOmitted"] == true or length(attendees) > @max_attendees,
       organizer: raw["organizer"]["email"],
       mine: raw["organizer"] == nil or raw["organizer"]["self"] == true,
+      answer: own && attendee(own).response,
       status: raw["status"] || "confirmed",
-      conference: raw["hangoutLink"] || video(raw["conferenceData"])
+      conference: raw["hangoutLink"] || video(raw["conferenceData"]),
+      reminders: shown_reminders(raw["reminders"]),
+      attachments: shown_attachments(raw["attachments"] || [])
     }
   end
 
@@ -549,8 +634,31 @@ defmodule Skillbook.Calendar.Google do
       email: guest["email"] || "",
       name: guest["displayName"],
       response: Map.get(@responses, response, response),
-      optional: guest["optional"] == true
+      comment: guest["comment"],
+      optional: guest["optional"] == true,
+      self: guest["self"] == true
     }
+  end
+
+  @methods %{"popup" => "display"}
+
+  defp shown_reminders(%{"useDefault" => false} = reminders) do
+    for %{"method" => method, "minutes" => minutes} <- reminders["overrides"] || [],
+        do: %{method: Map.get(@methods, method, method), minutes: minutes, at: nil}
+  end
+
+  defp shown_reminders(_), do: :default
+
+  defp shown_attachments(files) do
+    for {file, part} <- files |> Enum.take(@max_attachments) |> Enum.with_index(1) do
+      %{
+        part: part,
+        name: file["title"],
+        type: file["mimeType"],
+        size: nil,
+        url: file["fileUrl"]
+      }
+    end
   end
 
   defp video(%{"entryPoints" => points}),
@@ -586,6 +694,7 @@ defmodule Skillbook.Calendar.Google do
     [
       sendUpdates: if(notify, do: "all", else: "none"),
       conferenceDataVersion: 1,
+      supportsAttachments: true,
       maxAttendees: @max_attendees
     ]
   end

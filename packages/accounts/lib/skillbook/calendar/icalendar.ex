@@ -135,7 +135,7 @@ defmodule Skillbook.Calendar.ICalendar do
       [_, name, parameters, value] ->
         parameters =
           for [_, name, value] <- Regex.scan(@parameter, parameters),
-              do: {String.upcase(name), String.replace(value, "\"", "")}
+              do: {String.upcase(name), parameter(value)}
 
         {String.upcase(name), parameters, value}
 
@@ -143,6 +143,16 @@ defmodule Skillbook.Calendar.ICalendar do
         :error
     end
   end
+
+  # A list keeps its quotes, by which it differs from one value with commas.
+  defp parameter(value) do
+    case Regex.scan(~r/"[^"]*"|[^",]+/, value) do
+      [_, _ | _] = list -> Enum.map_join(list, ",", fn [part] -> ~s("#{unquoted(part)}") end)
+      _ -> unquoted(value)
+    end
+  end
+
+  defp unquoted(value), do: String.replace(value, "\"", "")
 
   # Writing
 
@@ -165,8 +175,8 @@ defmodule Skillbook.Calendar.ICalendar do
   end
 
   defp quoted(value) do
-    value = String.replace(value, ~r/["\r\n]/, "")
-    if value =~ ~r/[:;,]/, do: ~s("#{value}"), else: value
+    value = String.replace(value, ~r/[\r\n]/, "")
+    if value =~ ~r/\A[^"]*[:;,][^"]*\z/, do: ~s("#{value}"), else: value
   end
 
   defp fold(text, size) when byte_size(text) <= size, do: [text, "\r\n"]

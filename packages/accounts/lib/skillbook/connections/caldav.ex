@@ -7,6 +7,8 @@ defmodule Skillbook.Connections.CalDAV do
     * `:url` (URL) - the address of the server, or of a calendar. Required
     * `:username` (text) - required
     * `:password` (secret) - required
+    * `:address` (text) - the user's e-mail address, by which invitations name the user. Defaults
+      to those that the server knows, and the `:username`
   """
 
   @behaviour Skillbook.Connections.Vendor
@@ -19,7 +21,8 @@ defmodule Skillbook.Connections.CalDAV do
     [
       url: {~s(a URL such as "https://example.com/dav"), &Account.url?/1, :required},
       username: {"text", &Options.text?/1, :required},
-      password: {:secret, :required}
+      password: {:secret, :required},
+      address: {"text", &Options.text?/1, :optional}
     ]
   end
 

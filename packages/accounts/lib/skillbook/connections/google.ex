@@ -54,6 +54,7 @@ defmodule Skillbook.Connections.Google do
     "calendar.invite" => @events,
     "calendar.update" => @events,
     "calendar.delete" => @events,
+    "calendar.answer" => @events,
     # `calendar.freebusy` would do for the busy times, but not for the calendar's time zone.
     "calendar.free" => ["#{@calendar}.events.freebusy", "#{@calendar}.readonly", @calendar],
     "drive.search" => @read_drive,

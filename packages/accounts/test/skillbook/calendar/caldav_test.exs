@@ -4,7 +4,7 @@ defmodule Skillbook.Calendar.CalDAVTest do
 
   alias Skillbook.Calendar.CalDAV.Events
   alias Skillbook.Calendar.ICalendar
-  alias Skillbook.Test.CalDAVServer
+  alias Skillbook.Test.{CalDAVServer, HTTPServer}
 
   use Skillbook.CalendarConformance, start: &CalDAVServer.account/0
 
@@ -165,7 +165,9 @@ defmodule Skillbook.Calendar.CalDAVTest do
                  email: "ann@example.com",
                  name: "Ann, A",
                  response: "accepted",
-                 optional: false
+                 comment: nil,
+                 optional: false,
+                 self: false
                }
              ]
 
@@ -385,6 +387,258 @@ defmodule Skillbook.Calendar.CalDAVTest do
   describe "iCalendar" do
     setup do
       :ok = Skillbook.Connections.Library.load()
+    end
+
+    @invitation """
+    BEGIN:VCALENDAR
+    VERSION:2.0
+    PRODID:x
+    BEGIN:VEVENT
+    UID:i1
+    DTSTAMP:20260101T000000Z
+    SEQUENCE:4
+    DTSTART:20260302T090000Z
+    DTEND:20260302T100000Z
+    RRULE:FREQ=DAILY;COUNT=3
+    SUMMARY:Review
+    COMMENT:By the organizer
+    ORGANIZER;CN=Bob:mailto:bob@example.com
+    ATTENDEE;CN="Ann, A.";PARTSTAT=NEEDS-ACTION;RSVP=TRUE;MEMBER="mailto:a@x.org","mailto:b@x
+     .org":MAILTO:Ann@Example.com
+    ATTENDEE;PARTSTAT=ACCEPTED:mailto:eve@example.com
+    END:VEVENT
+    END:VCALENDAR
+    """
+
+    # An account that is invited, by its option `address:`.
+    defp invited(text \\ @invitation) do
+      account = CalDAVServer.account()
+      account = put_in(account.options[:address], "ann@example.com")
+      CalDAVServer.put(account, "i.ics", String.replace(text, "\n", "\r\n"))
+      account
+    end
+
+    test "answers: of one event of a series and of all, and nothing else changes" do
+      account = invited()
+      unanswered = &events(&1, "2026-03-02", "2026-03-06", @berlin, unanswered: true)
+      # The series once.
+      assert [%{answer: "needs_action", mine: false, organizer: "bob@example.com"} = event] =
+               unanswered.(account)
+
+      assert {:ok, %{"me" => {:ok, [_, _, _]}}} = busy(account)
+      answer = %{response: "declined", comment: "On a train;\nsorry"}
+      assert {:ok, changed, false} = Calendar.answer(account, nil, event, answer, options())
+      assert {changed.answer, changed.id} == {"declined", event.id}
+
+      assert Enum.map(events(account, "2026-03-02", "2026-03-06"), & &1.answer) ==
+               ["declined", "needs_action", "needs_action"]
+
+      # Others are still waiting, and the time of the declined one is free.
+      assert [%{start: start}] = unanswered.(account)
+      assert shown(start) == "2026-03-03 10:00 +0100"
+      assert {:ok, %{"me" => {:ok, [_, _]}}} = busy(account)
+
+      answer = %{response: "accepted", comment: nil}
+      [event] = unanswered.(account)
+      assert {:ok, series, false} = Calendar.answer(account, nil, event, answer, options(:all))
+      assert {series.answer, series.series, series.id} == {"accepted", nil, event.series}
+      assert unanswered.(account) == []
+
+      text = account |> CalDAVServer.read("i.ics") |> String.replace("\r\n ", "")
+      own = ~r/^ATTENDEE;CN="Ann, A.";(.*):MAILTO:Ann@Example.com\r$/im
+
+      for [_, parameters] <- Regex.scan(own, text) do
+        assert parameters =~ "PARTSTAT=ACCEPTED"
+        assert parameters =~ "RSVP=TRUE"
+      end
+
+      assert length(Regex.scan(own, text)) == 2
+      assert length(Regex.scan(~r/^ATTENDEE;PARTSTAT=ACCEPTED:mailto:eve/m, text)) == 2
+      assert length(Regex.scan(~r/^SEQUENCE:4\r$/m, text)) == 2
+      assert length(Regex.scan(~r/^COMMENT:By the organizer\r$/m, text)) == 2
+      assert length(Regex.scan(~r/^COMMENT:On a train\\;\\nsorry\r$/m, text)) == 1
+    end
+
+    defp busy(account),
+      do: Calendar.busy(account, ["me"], at("2026-03-02 00:00"), at("2026-03-06 00:00"))
+
+    # {the organizer, the answer's `notify`, the result}
+    @told [
+      {"ORGANIZER:mailto:bob@example.com", true, {:ok, true}},
+      {"ORGANIZER;SCHEDULE-AGENT=SERVER:mailto:bob@example.com", true, {:ok, true}},
+      {"ORGANIZER;SCHEDULE-AGENT=CLIENT:mailto:bob@example.com", true, {:ok, false}},
+      {"ORGANIZER;SCHEDULE-AGENT=NONE:mailto:bob@example.com", false, {:ok, false}},
+      {"ORGANIZER:mailto:bob@example.com", false, {:error, :told}}
+    ]
+
+    for {organizer, notify, expected} <- @told do
+      test "a server that schedules: #{organizer}, notify #{notify}" do
+        text = String.replace(@invitation, ~r/ORGANIZER.*/, unquote(organizer))
+        account = scheduling(String.replace(text, "\n", "\r\n"))
+        assert {:ok, event} = Calendar.get(account, nil, "i.ics", @berlin)
+        assert {event.answer, event.mine} == {"needs_action", false}
+        answer = %{response: "tentative", comment: nil}
+        options = options(:all, notify: unquote(notify))
+
+        result =
+          case Calendar.answer(account, nil, event, answer, options) do
+            {:ok, %{answer: "tentative"}, told} -> {:ok, told}
+            {:error, error} -> {:error, error.kind}
+          end
+
+        assert result == unquote(Macro.escape(expected))
+      end
+    end
+
+    # A server with RFC 6638, which knows the address of the user.
+    defp scheduling(text) do
+      file = start_supervised!({Agent, fn -> text end})
+
+      response =
+        &("<d:response><d:href>#{&1}</d:href>" <>
+            "<d:propstat><d:prop>#{&2}</d:prop></d:propstat></d:response>")
+
+      check = fn %{line: line, body: body} ->
+        answer =
+          case String.split(line, " ") do
+            ["PROPFIND", "/own/", _] ->
+              kind = "<d:resourcetype><d:collection/><c:calendar/></d:resourcetype>"
+              user = "<d:current-user-principal><d:href>/ann/</d:href></d:current-user-principal>"
+              multistatus(response.("/own/", kind <> user))
+
+            ["PROPFIND", "/ann/", _] ->
+              outbox = "<c:schedule-outbox-URL><d:href>/out/</d:href></c:schedule-outbox-URL>"
+              set = "<d:href>/ann/</d:href><d:href>mailto:ann@example.com</d:href>"
+              set = "<c:calendar-user-address-set>#{set}</c:calendar-user-address-set>"
+              multistatus(response.("/ann/", outbox <> set))
+
+            ["GET", _, _] ->
+              HTTPServer.answer(Agent.get(file, & &1), [{"etag", "1"}])
+
+            ["PUT", _, _] ->
+              Agent.update(file, fn _ -> body end)
+              [{:head, 204, []}]
+          end
+
+        {:instead, answer}
+      end
+
+      {_pid, url} = HTTPServer.start(List.duplicate([], 20), check: check)
+      account = CalDAVServer.user()
+      %{account | options: %{account.options | url: url <> "/own/"}}
+    end
+
+    defp multistatus(text) do
+      names = ~s(xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav")
+      body = "<d:multistatus #{names}>#{text}</d:multistatus>"
+      [{:head, 207, [{"content-length", "#{byte_size(body)}"}]}, {:raw, body}]
+    end
+
+    @alarms """
+    BEGIN:VALARM
+    UID:a1
+    ACTION:DISPLAY
+    TRIGGER:-PT15M
+    ACKNOWLEDGED:20260301T000000Z
+    X-MOZ-LASTACK:1
+    DESCRIPTION:Old
+    END:VALARM
+    BEGIN:VALARM
+    ACTION:DISPLAY
+    TRIGGER;RELATED=END:-PT5M
+    DESCRIPTION:Old
+    END:VALARM
+    BEGIN:VALARM
+    ACTION:EMAIL
+    TRIGGER:-P1DT2H
+    SUMMARY:S
+    DESCRIPTION:D
+    ATTENDEE:mailto:ann@example.com
+    END:VALARM
+    BEGIN:VALARM
+    ACTION:AUDIO
+    TRIGGER;VALUE=DATE-TIME:20260302T080000Z
+    ATTACH;FMTTYPE=audio/basic:https://example.com/a.au
+    END:VALARM
+    BEGIN:VALARM
+    ACTION:DISPLAY
+    TRIGGER:PT10M
+    DESCRIPTION:After
+    END:VALARM
+    """
+
+    test "reminders of other programs are read, and kept but for those on the screen" do
+      account = invited(String.replace(@invitation, "END:VEVENT\n", @alarms <> "END:VEVENT\n"))
+      [event | _] = events(account, "2026-03-02", "2026-03-06")
+
+      unix = &if(&1.at, do: %{&1 | at: DateTime.to_unix(&1.at)}, else: &1)
+
+      assert Enum.map(event.reminders, unix) == [
+               %{method: "display", minutes: 15, at: nil},
+               %{method: "display", minutes: -55, at: nil},
+               %{method: "email", minutes: 1_560, at: nil},
+               %{method: "audio", minutes: nil, at: 1_772_438_400},
+               %{method: "display", minutes: -10, at: nil}
+             ]
+
+      changes = %{reminders: [30, 15]}
+      assert {:ok, _} = Calendar.update(account, nil, event, changes, options(:all))
+      text = CalDAVServer.read(account, "i.ics")
+
+      for line <- [
+            "UID:a1",
+            "ACKNOWLEDGED:20260301T000000Z",
+            "X-MOZ-LASTACK:1",
+            "ACTION:EMAIL",
+            "TRIGGER:-P1DT2H",
+            "ACTION:AUDIO",
+            "TRIGGER:-PT30M",
+            "SEQUENCE:4"
+          ],
+          do: assert(text =~ "\r\n#{line}\r\n", line)
+
+      refute text =~ "RELATED=END"
+      refute text =~ "After"
+      assert {:ok, event} = Calendar.get(account, nil, event.series, @berlin)
+      assert reminders(event) == [15, 30]
+      assert {:ok, _} = Calendar.update(account, nil, event, %{reminders: []}, options(:all))
+      text = CalDAVServer.read(account, "i.ics")
+      refute text =~ "ACTION:DISPLAY"
+      assert text =~ "ACTION:EMAIL" and text =~ "ACTION:AUDIO"
+    end
+
+    test "attachments: links and bytes, which stay when the event changes" do
+      data = Base.encode64("Agenda: überall")
+
+      lines = """
+      ATTACH;FMTTYPE=application/pdf;FILENAME="a, b.pdf";SIZE=5000:https://example.com/a.pdf
+      ATTACH;ENCODING=BASE64;VALUE=BINARY;FMTTYPE=text/plain;X-FILENAME=agenda.txt:#{data}
+      ATTACH;ENCODING=BASE64;VALUE=BINARY:???
+      """
+
+      account = invited(String.replace(@invitation, "RRULE", lines <> "RRULE"))
+      [event | _] = events(account, "2026-03-02", "2026-03-06")
+
+      assert [
+               %{part: 1, name: "a, b.pdf", type: "application/pdf", size: 5_000} = link,
+               %{part: 2, name: "agenda.txt", type: "text/plain", size: 16, url: nil},
+               %{part: 3, name: nil, url: nil}
+             ] = event.attachments
+
+      assert link.url == "https://example.com/a.pdf"
+      changes = %{title: "New", attach: ["https://example.com/c"]}
+      assert {:ok, event} = Calendar.update(account, nil, event, changes, options())
+      assert length(event.attachments) == 4
+      # Also of another event of the series.
+      for id <- [event.id, event.series] do
+        assert Calendar.attachment(account, nil, id, 2) ==
+                 {:ok, %{name: "agenda.txt", type: "text/plain", data: "Agenda: überall"}}
+
+        for part <- [1, 3, 5],
+            do: assert({:error, %NotFoundError{}} = Calendar.attachment(account, nil, id, part))
+      end
+
+      assert CalDAVServer.read(account, "i.ics") =~ ~s(FILENAME="a, b.pdf")
     end
 
     test "texts read back as themselves, whatever they are" do

@@ -321,6 +321,15 @@ defmodule Skillbook.Calendar.GoogleTest do
         "calendar.invite" =>
           &Calendar.create(&1, nil, hour("E", "2026-03-02 09:00", attendees: [@bob])),
         "calendar.update" => &Calendar.update(&1, nil, event.(full), %{title: "F"}, options()),
+        # Nobody has invited the user, which is known before a request.
+        "calendar.answer" => fn account ->
+          guests = [%{email: @ann, self: true}]
+          event = %{event.(full) | attendees: guests}
+          answer = %{response: "accepted", comment: nil}
+
+          with {:ok, event, _} <- Calendar.answer(account, nil, event, answer, options()),
+               do: {:ok, event}
+        end,
         "calendar.delete" => &Calendar.delete(&1, nil, event.(full), options()),
         "calendar.free" => &Calendar.busy(&1, ["me"], from, at("2026-03-03 00:00"))
       }

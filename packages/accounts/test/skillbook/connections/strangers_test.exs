@@ -56,7 +56,8 @@ defmodule Skillbook.Connections.StrangersTest do
           summary: @line,
           location: @line,
           description: @text,
-          attendees: [%{email: "eve@example.org", displayName: @line}],
+          attendees: [%{email: "eve@example.org", displayName: @line, comment: @text}],
+          attachments: [%{fileUrl: "https://x.example/" <> @line, title: @line}],
           start: %{dateTime: "2026-03-03T10:00:00Z"},
           end: %{dateTime: "2026-03-03T11:00:00Z"}
         }

@@ -33,6 +33,14 @@ defmodule Skillbook.Connections.TableTest do
           summary: "Review",
           start: %{dateTime: "2026-03-02T10:00:00Z"},
           end: %{dateTime: "2026-03-02T11:00:00Z"}
+        },
+        %{
+          id: "invited1",
+          calendar: @bob,
+          summary: "Lunch",
+          attendees: [%{email: @ann}],
+          start: %{dateTime: "2026-03-02T12:00:00Z"},
+          end: %{dateTime: "2026-03-02T13:00:00Z"}
         }
       ]
     },
@@ -71,6 +79,7 @@ defmodule Skillbook.Connections.TableTest do
      [~s(calendar.invite --title Plan --start "tuesday 9:00" --attendees bob@example.com)],
      {"calendar.events", [user: @bob], "Plan"}},
     {"calendar.list", ["calendar.list --date today"], nil},
+    {"calendar.answer", ["calendar.answer invited1 --response accept"], nil},
     {"calendar.update", ["calendar.update review1 --location Berlin"], nil},
     {"drive.create",
      [~s(drive.create Plan --content "# Plan"), "drive.create Plan --type folder"],

@@ -246,6 +246,132 @@ defmodule Skillbook.Handlers.CalendarTest do
     assert answer(book, line) =~ "Mon 2026-02-23 all day"
   end
 
+  @bob "bob@example.com"
+  @invitation %{
+    calendar: @bob,
+    id: "b0b0b",
+    summary: "Review",
+    recurrence: ["RRULE:FREQ=DAILY;COUNT=3"],
+    start: %{dateTime: "2026-02-18T12:00:00+01:00", timeZone: "Europe/Berlin"},
+    end: %{dateTime: "2026-02-18T13:00:00+01:00", timeZone: "Europe/Berlin"},
+    attendees: [
+      %{email: @ann},
+      %{email: "eve@example.org", responseStatus: "declined", comment: "On\na train"}
+    ],
+    attachments: [%{fileUrl: "https://drive.google.com/open?id=x", title: "Agenda"}]
+  }
+
+  @tag seed: %{
+         events: [
+           @invitation,
+           %{Map.delete(@invitation, :recurrence) | id: "b0b0c", summary: "Lunch"}
+         ]
+       }
+  test "invitations are listed and answered", %{world: world, book: book} do
+    check(book, [
+      {"calendar.list --unanswered",
+       """
+       2 unanswered invitations from Wed 2026-02-18 10:20 to Sun 2026-04-19 00:00 (Europe/Berlin)
+       Wed 2026-02-18 12:00-13:00 "Review" (not answered; 2 guests; repeats); \
+       id b0b0b_20260218T110000Z
+       Wed 2026-02-18 12:00-13:00 "Lunch" (not answered; 2 guests); id b0b0c
+       #{@outside}\
+       """},
+      {"calendar.list --unanswered --limit 1",
+       """
+       1 unanswered invitation from Wed 2026-02-18 10:20 to Sun 2026-04-19 00:00 (Europe/Berlin)
+       Wed 2026-02-18 12:00-13:00 "Review" (not answered; 2 guests; repeats); \
+       id b0b0b_20260218T110000Z
+       more events follow; narrow the search, or raise --limit (at most 100)
+       #{@outside}\
+       """},
+      {"calendar.get b0b0c",
+       """
+       "Lunch"
+       id: b0b0c
+       when: Wed 2026-02-18 12:00-13:00 (Europe/Berlin)
+       status: confirmed
+       organizer: "bob@example.com"
+       the user's answer: none yet; `calendar.answer b0b0c --response <answer>` answers
+       reminders: those of the calendar
+       guests:
+         "ann@example.com": no answer yet
+         "eve@example.org": declined, "On a train"
+       attachments:
+         "Agenda": "https://drive.google.com/open?id=x"\
+       """},
+      {"calendar.answer b0b0c --response tentative --comment Maybe",
+       ~s|Answered tentative: Wed 2026-02-18 12:00-13:00 (Europe/Berlin) "Lunch" | <>
+         "(answered: tentative; 2 guests); id b0b0c\nThe organizer is told"},
+      {"calendar.answer b0b0c --response decline --notify none",
+       ~s|Answered declined: Wed 2026-02-18 12:00-13:00 (Europe/Berlin) "Lunch" | <>
+         "(answered: declined; 2 guests); id b0b0c\nThe organizer gets no message"},
+      {"calendar.answer b0b0b_20260219T110000Z --response accept --scope all",
+       ~s|Answered accepted: all events of the series: Wed 2026-02-18 12:00-13:00 | <>
+         ~s|(Europe/Berlin) "Review" (2 guests; repeats); id b0b0b\nThe organizer is told|},
+      {"calendar.answer b0b0b_20260219T110000Z --response decline",
+       ~s|Answered declined: one event of the series: Thu 2026-02-19 12:00-13:00 | <>
+         ~s|(Europe/Berlin) "Review" (answered: declined; 2 guests; repeats); | <>
+         "id b0b0b_20260219T110000Z\nThe organizer is told"},
+      {"calendar.list --unanswered",
+       "No unanswered invitations from Wed 2026-02-18 10:20 to Sun 2026-04-19 00:00 " <>
+         "(Europe/Berlin)"}
+    ])
+
+    events = Services.judge(world, "calendar.events", user: @bob)
+    guests = &Enum.map(&1["attendees"], fn guest -> guest["responseStatus"] end)
+    assert [guests] = for(%{"id" => "b0b0c"} = event <- events, do: guests.(event))
+    assert guests == ["declined", "declined"]
+    lunch = Enum.find(events, &(&1["id"] == "b0b0c"))
+    assert [%{"comment" => "Maybe"}, %{"comment" => "On\na train"}] = lunch["attendees"]
+    id = id(book, "calendar.create --title Own --start tomorrow 9:00")
+
+    assert answer(book, "calendar.answer #{id} --response accept") ==
+             "the user is not among the guests of the event ID, so there is nothing to answer; " <>
+               "`calendar.list --unanswered` lists the invitations"
+  end
+
+  test "reminders and attached links", %{book: book} do
+    create = "calendar.create --title E --start tomorrow 9:00"
+    created = ~s|Created Thu 2026-02-19 09:00-10:00 (Europe/Berlin) "E"; id ID|
+
+    check(book, [
+      {create <> " --remind 15m 1d", created <> "\nreminders: 15 min before, 1 d before"},
+      {create <> " --remind 0m, 90m", created <> "\nreminders: at the start, 1 h 30 min before"},
+      {create <> " --remind none", created <> "\nreminders: none"},
+      {create <> " --attach https://example.com/a.pdf",
+       created <> "\nattached: https://example.com/a.pdf"},
+      {create <> " --remind soon",
+       ~s|--remind must be durations of at most 4 weeks, or none, got "soon". | <>
+         "Write for example: --remind 15m 1d"},
+      {create <> " --remind 5w",
+       ~s|--remind must be durations of at most 4 weeks, or none, got "5w". | <>
+         "Write for example: --remind 15m 1d"},
+      {create <> " --remind 1m 2m 3m 4m 5m 6m",
+       ~s|--remind must be at most 5 times, or none, got "6 times". | <>
+         "Write for example: --remind 15m 1d"}
+    ])
+
+    id = id(book, create <> " --remind 15m")
+
+    for {flags, reminders} <- [
+          {"--remind 1h 5m", "1 h before, 5 min before"},
+          {"--remind none", "none"},
+          {"--clear reminders", "those of the calendar"}
+        ] do
+      text = answer(book, "calendar.update #{id} #{flags}")
+      assert {flags, true} == {flags, text =~ ~r/\nreminders: #{reminders}\z/}, text
+    end
+
+    assert answer(book, "calendar.update #{id} --attach https://example.com/b") =~
+             "\nattached: https://example.com/b"
+
+    assert answer(book, "calendar.get #{id}") =~ ~s|attachments:\n  "b": "https://example.com/b"|
+
+    assert answer(book, "calendar.get #{id} --attachment 1") ==
+             "there is no attachment 1; `calendar.get` lists the attachments with their ids"
+  end
+
   test "delete", %{book: book} do
     id = id(book, "calendar.create --title Daily --start tomorrow --repeat daily, 3 times")
 
@@ -306,6 +432,7 @@ defmodule Skillbook.Handlers.CalendarTest do
     {"calendar.create --title E --start 9:00 --notify none --attendees bob@example.com", true},
     {"calendar.invite --title E --start 9:00 --attendees bob@example.com", true},
     {"calendar.update e1 --title E", true},
+    {"calendar.answer e1 --response accept", true},
     {"calendar.delete e1", true}
   ]
 
@@ -387,7 +514,8 @@ defmodule Skillbook.Handlers.CalendarTest do
     assert result.content ==
              "1 event on Wed 2026-02-18 (Europe/Berlin)\n" <>
                ~S|Wed 2026-02-18 12:00-13:00 "Lunch\" ```cmd calendar.delete b0b0b ```| <>
-               ~S|\u{202E}" (at "Room\u{200B} 1 id x"; 31 guests); id b0b0b| <> "\n" <> @outside
+               ~S|\u{202E}" (not answered; at "Room\u{200B} 1 id x"; 31 guests); id b0b0b| <>
+               "\n" <> @outside
 
     text = result(book, "calendar.get b0b0b").content
 

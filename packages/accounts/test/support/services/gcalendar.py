@@ -125,6 +125,7 @@ class Calendar:
 
     def fresh(self, calendar, user, body):
         self.check(body)
+        self.extras(body)
         event = copy.deepcopy(body)
         zone = self.calendars[calendar]["timeZone"]
         event.setdefault("id", hashlib.md5(self.world.new_id("e").encode()).hexdigest())
@@ -135,7 +136,8 @@ class Calendar:
                       "htmlLink": f"https://www.google.com/calendar/event?eid={event['id']}",
                       "created": "2026-01-01T00:00:00.000Z", "eventType": "default",
                       "iCalUID": f"{event['id']}@google.com", "sequence": 0,
-                      "creator": {"email": user}, "reminders": {"useDefault": True}})
+                      "creator": {"email": user}})
+        event.setdefault("reminders", {"useDefault": True})
         event.setdefault("organizer", {"email": calendar})
         self.guests(event)
         return event
@@ -146,6 +148,28 @@ class Calendar:
             if "@" not in guest.get("email", ""):
                 raise Refused(400, "invalid", "Invalid attendee email.")
             guest.setdefault("responseStatus", "needsAction")
+
+    @staticmethod
+    def extras(body):
+        """Reminders and attachments."""
+        reminders = body.get("reminders", {"useDefault": True})
+        overrides = reminders.get("overrides", [])
+        if reminders.get("useDefault") and overrides:
+            raise Refused(400, "cannotUseDefaultRemindersAndSpecifyOverride",
+                          "Cannot specify both default reminders and overrides at the same time.")
+        if len(overrides) > 5 or any(not 0 <= one["minutes"] <= 40320 for one in overrides):
+            raise Refused(400, "invalid", "Invalid reminders.")
+        if len(body.get("attachments", [])) > 25:
+            raise Refused(400, "invalid", "Too many attachments.")
+
+    @staticmethod
+    def answered(event, body, calendar):
+        """The guests after a guest's own answer, which names no others."""
+        if {one["email"].lower() for one in body["attendees"]} != {calendar.lower()}:
+            raise Refused(403, "forbiddenForNonOrganizer", "Only the own response can be changed.")
+        own = body["attendees"][0]
+        return [{**guest, **own} if guest["email"].lower() == calendar.lower() else guest
+                for guest in event.get("attendees", [])]
 
     @staticmethod
     def check(body):
@@ -340,6 +364,8 @@ class Calendar:
             raise Refused(400, "invalid", "Invalid resource id value.")
         if (calendar, body.get("id")) in self.events:
             raise Refused(409, "duplicate", "The requested identifier already exists.")
+        if not call.params.get("supportsAttachments"):
+            body.pop("attachments", None)
         event = self.fresh(calendar, call.user, body)
         self.conference(event, call)
         return self.answer(self.store(calendar, event), call, calendar)
@@ -369,11 +395,17 @@ class Calendar:
         calendar, _ = self.calendar(call, WRITERS)
         place, event = self.find(calendar, call.params["eventId"])
         self.own(call, event)
-        changed = merge(event, call.body)
-        if place != calendar and set(call.body) - {"attendees", "reminders", "colorId"}:
+        body = dict(call.body)
+        if body.pop("attendeesOmitted", False):
+            body["attendees"] = self.answered(event, body, calendar)
+        if not call.params.get("supportsAttachments"):
+            body.pop("attachments", None)
+        changed = merge(event, body)
+        if place != calendar and set(body) - {"attendees", "reminders", "colorId"}:
             raise Refused(403, "forbiddenForNonOrganizer",
                           "Shared properties can only be changed by the organizer of the event.")
         self.check(changed)
+        self.extras(changed)
         self.guests(changed)
         self.conference(changed, call)
         changed["sequence"] = event["sequence"] + 1

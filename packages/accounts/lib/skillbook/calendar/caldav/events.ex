@@ -15,6 +15,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @type point :: DateTime.t() | Date.t()
 
   @max_attendees 50
+  @max_reminders 20
+  @max_attachments 50
   # Events of a series that differ from it.
   @max_overrides 2_000
   # Changes of a series that hold for all later events.
@@ -397,7 +399,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     first = point(start, resource)
     ends = later(start, length || duration_of(component, resource), resource)
     guests = ICalendar.all(component, "ATTENDEE")
-    organizer = address(ICalendar.get(component, "ORGANIZER"))
+    own = Enum.find(guests, &own?(&1, resource))
+    named = named(guests, own)
+    organizer = ICalendar.get(component, "ORGANIZER")
 
     %{
       id: id(resource.file, original),
@@ -411,12 +415,15 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       end: ends,
       zone: zone_name(start, resource),
       repeat: nil,
-      attendees: for(guest <- Enum.take(guests, @max_attendees), do: attendee(guest)),
+      attendees: for(guest <- named, do: attendee(guest, resource)),
       more_attendees: length(guests) > @max_attendees,
-      organizer: organizer,
-      mine: organizer == nil,
+      organizer: address(organizer),
+      mine: organizer == nil or own?(organizer, resource),
+      answer: own && attendee(own, resource).response,
       status: status(component),
-      conference: conference(component)
+      conference: conference(component),
+      reminders: reminders(component, first, ends, resource),
+      attachments: component |> attachments() |> Enum.map(&Map.delete(&1, :data))
     }
   end
 
@@ -437,14 +444,38 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp zone_name({_, nil}, resource), do: default(resource)
   defp zone_name({_, _rules}, _resource), do: nil
 
-  defp attendee({_, parameters, _} = guest) do
+  # The user is among those that are shown.
+  defp named(guests, own) do
+    case Enum.split(guests, @max_attendees) do
+      {shown, []} -> shown
+      {shown, _} -> if own == nil or own in shown, do: shown, else: [own | tl(shown)]
+    end
+  end
+
+  defp attendee({_, parameters, _} = guest, resource) do
+    response = parameters |> parameter("PARTSTAT") |> to_string() |> String.upcase()
+
     %{
       email: address(guest),
       name: parameter(parameters, "CN"),
-      response: Map.get(@responses, parameter(parameters, "PARTSTAT"), "needs_action"),
-      optional: parameter(parameters, "ROLE") == "OPT-PARTICIPANT"
+      response: Map.get(@responses, response, "needs_action"),
+      comment: nil,
+      optional: parameter(parameters, "ROLE") == "OPT-PARTICIPANT",
+      self: own?(guest, resource)
     }
   end
+
+  # Whether a guest or organizer is the user, by one of the addresses of the account. Some servers
+  # write an address of their own, and the one of mail beside it.
+  defp own?({_, parameters, value}, resource) do
+    own = Map.get(resource, :addresses, [])
+    own != [] and Enum.any?([value, parameter(parameters, "EMAIL")], &(&1 && bare(&1) in own))
+  end
+
+  @doc "An address as it is compared with others."
+  @spec bare(String.t()) :: String.t()
+  def bare(address),
+    do: address |> String.trim() |> String.downcase() |> String.replace_prefix("mailto:", "")
 
   defp parameter(parameters, name) do
     case List.keyfind(parameters, name, 0) do
@@ -476,18 +507,145 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     changed = changed(resource)
 
     Enum.reject(events, fn event ->
-      component =
-        case event.original && Map.get(changed.single, key_of(event.original)) do
-          {component, _} -> component
-          nil when event.original == nil -> changed.series
-          nil -> changed |> of_series(key_of(event.original)) |> elem(0)
-        end
-
-      transparent?(component)
+      event.answer == "declined" or transparent?(component(changed, event.original))
     end)
   end
 
+  # The component by which an event is made.
+  defp component(changed, nil), do: changed.series
+
+  defp component(changed, original) do
+    case Map.get(changed.single, key_of(original)) do
+      {component, _} -> component
+      nil -> changed |> of_series(key_of(original)) |> elem(0)
+    end
+  end
+
   defp transparent?(component), do: ICalendar.text(component, "TRANSP") == "TRANSPARENT"
+
+  # Reminders (RFC 5545, section 3.6.6)
+
+  defp alarms(component), do: Enum.filter(component.components, &(&1.name == "VALARM"))
+
+  defp reminders(component, start, ends, resource) do
+    for alarm <- component |> alarms() |> Enum.take(@max_reminders),
+        {minutes, at} <- List.wrap(trigger(alarm, start, ends, resource)),
+        do: %{method: action(alarm), minutes: minutes, at: at}
+  end
+
+  defp action(alarm), do: alarm |> ICalendar.text("ACTION") |> to_string() |> String.downcase()
+
+  # Minutes before the start, or a time.
+  defp trigger(alarm, start, ends, resource) do
+    with {_, parameters, value} = property <- ICalendar.get(alarm, "TRIGGER") do
+      case {parameter(parameters, "VALUE"), parameter(parameters, "RELATED")} do
+        {"DATE-TIME", _} -> at(ICalendar.time(property, resource.calendar), resource)
+        {_, "END"} -> {before(value) - span(start, ends), nil}
+        _ -> {before(value), nil}
+      end
+    end
+  end
+
+  defp at({_, _} = time, resource), do: {nil, point(time, resource)}
+  defp at(_, _resource), do: nil
+
+  defp before("-" <> duration), do: duration |> length_of() |> in_seconds() |> div(60)
+  defp before(duration), do: -(duration |> length_of() |> in_seconds() |> div(60))
+
+  defp span(%Date{} = start, ends), do: Date.diff(ends, start) * 1_440
+  defp span(start, ends), do: ends |> DateTime.diff(start) |> div(60)
+
+  # Sets the reminders on the screen. Those that stay keep what other programs wrote into them,
+  # and reminders of other kinds are not of the user's making here.
+  defp put_reminders(component, minutes, resource) do
+    {start, ends} = ends_of(component, resource)
+    shown = &(action(&1) == "display" and &1.name == "VALARM")
+    of = &(&1 |> trigger(start, ends, resource) |> then(fn at -> at && elem(at, 0) end))
+    kept = Enum.reject(component.components, &(shown.(&1) and of.(&1) not in minutes))
+    known = for alarm <- kept, shown.(alarm), do: of.(alarm)
+    added = for before <- minutes, before not in known, do: alarm(before)
+    %{component | components: kept ++ added}
+  end
+
+  defp ends_of(component, resource) do
+    start = time(component, "DTSTART", resource)
+    {point(start, resource), later(start, duration_of(component, resource), resource)}
+  end
+
+  defp alarm(minutes) do
+    properties = [
+      {"ACTION", [], "DISPLAY"},
+      {"DESCRIPTION", [], "Reminder"},
+      {"TRIGGER", [], trigger_text(minutes)}
+    ]
+
+    %{name: "VALARM", properties: properties, components: []}
+  end
+
+  defp trigger_text(0), do: "PT0S"
+  defp trigger_text(minutes) when rem(minutes, 1_440) == 0, do: "-P#{div(minutes, 1_440)}D"
+  defp trigger_text(minutes) when rem(minutes, 60) == 0, do: "-PT#{div(minutes, 60)}H"
+  defp trigger_text(minutes), do: "-PT#{minutes}M"
+
+  # Attachments (RFC 5545, section 3.8.1.1; RFC 8607)
+
+  @names ~w(FILENAME X-FILENAME X-APPLE-FILENAME)
+
+  defp attachments(component) do
+    component
+    |> ICalendar.all("ATTACH")
+    |> Enum.take(@max_attachments)
+    |> Enum.with_index(1)
+    |> Enum.map(fn {{_, parameters, value}, part} ->
+      inline? = parameter(parameters, "VALUE") == "BINARY"
+
+      %{
+        part: part,
+        name: Enum.find_value(@names, &parameter(parameters, &1)),
+        type: parameter(parameters, "FMTTYPE"),
+        size: if(inline?, do: decoded_size(value), else: size(parameter(parameters, "SIZE"))),
+        url: unless(inline?, do: value),
+        data: if(inline?, do: value)
+      }
+    end)
+  end
+
+  defp decoded_size(value) do
+    padding = Enum.find_value([{"==", 2}, {"=", 1}, {"", 0}], &padding(&1, value))
+    max(div(byte_size(value) * 3, 4) - padding, 0)
+  end
+
+  defp padding({mark, size}, value), do: if(String.ends_with?(value, mark), do: size)
+
+  defp size(nil), do: nil
+
+  defp size(text) do
+    case Number.integer(text) do
+      {size, ""} when size >= 0 -> size
+      _ -> nil
+    end
+  end
+
+  @doc "The bytes of an attachment in an event, `:error` if there is none of this number."
+  @spec attachment(resource(), point() | nil, pos_integer()) ::
+          {:ok, Skillbook.Drive.content()} | :error
+  def attachment(resource, original, part) do
+    found = resource |> changed() |> component(original) |> attachments()
+
+    with %{data: data} = file when data != nil <- Enum.find(found, &(&1.part == part)),
+         {:ok, bytes} <- Base.decode64(data, ignore: :whitespace, padding: false) do
+      name = file.name || "attachment #{part}"
+      {:ok, %{name: name, type: file.type || "application/octet-stream", data: bytes}}
+    else
+      _ -> :error
+    end
+  end
+
+  defp add_attachments(component, urls) do
+    known = for {_, _, value} <- ICalendar.all(component, "ATTACH"), do: value
+    added = for url <- urls, url not in known, do: {"ATTACH", [], url}
+    %{component | properties: component.properties ++ Enum.uniq(added)}
+  end
 
   @doc "The file of an event that cannot be shown, with its title and the reason."
   @spec unreadable(map(), component() | nil, :budget | :invalid) ::
@@ -533,16 +691,16 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       |> ICalendar.put_text("DESCRIPTION", new.description)
       |> ICalendar.put_text("LOCATION", new.location)
       |> put_rule(new.repeat)
+      |> add_attachments(new.attach)
       |> touch()
 
     properties = [{"VERSION", [], "2.0"}, {"PRODID", [], "-//Skillbook//Skillbook//EN"}]
+    event = %{event | components: Enum.map(new.reminders || [], &alarm/1)}
     with_zones(%{name: "VCALENDAR", properties: properties, components: [event]})
   end
 
   # The number of changes, and when the last was made, which other programs compare.
   defp touch(event) do
-    now = Recurrence.utc(DateTime.utc_now())
-
     sequence =
       case ICalendar.get(event, "SEQUENCE") do
         {_, _, value} ->
@@ -557,6 +715,15 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
     event
     |> ICalendar.put("SEQUENCE", [{"SEQUENCE", [], "#{sequence}"}])
+    |> stamp()
+  end
+
+  # Answers and reminders are no changes of the event that others would have to take up (RFC 5546,
+  # section 2.1.4).
+  defp stamp(event) do
+    now = Recurrence.utc(DateTime.utc_now())
+
+    event
     |> ICalendar.put("DTSTAMP", [{"DTSTAMP", [], now}])
     |> ICalendar.put("LAST-MODIFIED", [{"LAST-MODIFIED", [], now}])
   end
@@ -582,11 +749,16 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     %{calendar | components: zones ++ calendar.components}
   end
 
-  @doc "Replaces the event or the series."
-  @spec put_master(resource(), component()) :: resource()
-  def put_master(resource, master) do
+  @doc "Replaces the event or the series, after changes of these fields."
+  @spec put_master(resource(), component(), Skillbook.Calendar.changes()) :: resource()
+  def put_master(resource, master, changes \\ %{}) do
     old = master(resource)
-    replace(resource, fn component -> if component == old, do: touch(master), else: component end)
+    new = mark(master, changes)
+    replace(resource, fn component -> if component == old, do: new, else: component end)
+  end
+
+  defp mark(component, changes) do
+    if Map.keys(changes) == [:reminders], do: stamp(component), else: touch(component)
   end
 
   defp replace(resource, change) do
@@ -642,11 +814,14 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     |> ICalendar.put("DTEND", [time_like("DTEND", ends, old_end, resource)])
   end
 
-  @doc "Adds or replaces an event that differs from its series."
-  @spec put_override(resource(), component(), event()) :: resource()
-  def put_override(resource, override, event) do
+  @doc "Adds or replaces an event that differs from its series, after changes of these fields."
+  @spec put_override(resource(), component(), event(), Skillbook.Calendar.changes()) :: resource()
+  def put_override(resource, override, event, changes \\ %{}),
+    do: with_override(resource, mark(override, changes), event)
+
+  defp with_override(resource, override, event) do
     resource = without_override(resource, event)
-    components = resource.calendar.components ++ [touch(override)]
+    components = resource.calendar.components ++ [override]
     %{resource | calendar: with_zones(%{resource.calendar | components: components})}
   end
 
@@ -709,14 +884,67 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end)
   end
 
-  @doc "Changes the texts of a series, also where a change holds for all later events."
-  @spec put_texts(resource(), Skillbook.Calendar.changes()) :: resource()
-  def put_texts(resource, changes) do
+  @doc "Changes the fields of a series, also where a change holds for all later events."
+  @spec put_fields(resource(), Skillbook.Calendar.changes()) :: resource()
+  def put_fields(resource, changes) do
     replace(resource, fn component ->
       if event?(component) and differs?(component) and range?(component),
-        do: component |> apply_texts(changes) |> touch(),
+        do: component |> apply_fields(changes, resource) |> mark(changes),
         else: component
     end)
+  end
+
+  @doc "Answers the invitation to an event, or to all of a series. `:error` if there is none."
+  @spec answer(resource(), event(), :one | :all, Skillbook.Calendar.answer()) ::
+          {:ok, resource()} | :error
+  def answer(resource, event, :one, answer) do
+    override = override(resource, event)
+
+    if invited?(override, resource),
+      do: {:ok, with_override(resource, put_answer(override, answer, resource), event)},
+      else: :error
+  end
+
+  def answer(resource, _event, :all, answer) do
+    asked? = &(event?(&1) and invited?(&1, resource))
+
+    if Enum.any?(resource.calendar.components, asked?) do
+      put = &if(asked?.(&1), do: put_answer(&1, answer, resource), else: &1)
+      {:ok, replace(resource, put)}
+    else
+      :error
+    end
+  end
+
+  defp invited?(component, resource),
+    do: component |> ICalendar.all("ATTENDEE") |> Enum.any?(&own?(&1, resource))
+
+  defp put_answer(component, %{response: response, comment: comment}, resource) do
+    answered = {"PARTSTAT", String.upcase(response)}
+
+    properties =
+      for property <- component.properties do
+        with {"ATTENDEE", parameters, value} <- property, true <- own?(property, resource) do
+          {"ATTENDEE", List.keystore(parameters, "PARTSTAT", 0, answered), value}
+        else
+          _ -> property
+        end
+      end
+
+    comment = if comment, do: [{"COMMENT", [], ICalendar.escape(comment)}], else: []
+    stamp(%{component | properties: properties ++ (comment -- properties)})
+  end
+
+  @doc """
+  Whether the server tells the organizer of answers: it does so by itself, unless the event says
+  that another program does (RFC 6638, section 7.1).
+  """
+  @spec told?(resource()) :: boolean()
+  def told?(resource) do
+    case ICalendar.get(master(resource), "ORGANIZER") do
+      {_, parameters, _} -> parameter(parameters, "SCHEDULE-AGENT") in [nil, "SERVER"]
+      nil -> false
+    end
   end
 
   @doc "Removes one event of a series."
@@ -728,14 +956,22 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     put_master(resource, %{master | properties: master.properties ++ [date]})
   end
 
-  @doc "Changes the texts that are given."
-  @spec apply_texts(component(), Skillbook.Calendar.changes()) :: component()
-  def apply_texts(component, changes) do
-    for {field, name} <- [title: "SUMMARY", description: "DESCRIPTION", location: "LOCATION"],
-        Map.has_key?(changes, field),
-        reduce: component do
-      component -> ICalendar.put_text(component, name, changes[field])
-    end
+  @doc "Changes the texts, reminders and attachments that are given."
+  @spec apply_fields(component(), Skillbook.Calendar.changes(), resource()) :: component()
+  def apply_fields(component, changes, resource) do
+    component =
+      for {field, name} <- [title: "SUMMARY", description: "DESCRIPTION", location: "LOCATION"],
+          Map.has_key?(changes, field),
+          reduce: component do
+        component -> ICalendar.put_text(component, name, changes[field])
+      end
+
+    component = add_attachments(component, Map.get(changes, :attach, []))
+
+    # A calendar has no reminders of its own.
+    if Map.has_key?(changes, :reminders),
+      do: put_reminders(component, changes.reminders || [], resource),
+      else: component
   end
 
   @doc "Changes the rule, if one is given."

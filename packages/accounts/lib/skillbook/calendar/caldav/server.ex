@@ -11,14 +11,19 @@ defmodule Skillbook.Calendar.CalDAV.Server do
   alias Skillbook.Connections.{Client, Library}
   alias Skillbook.ServiceError
 
-  @typedoc "`:path` is its address on the server."
+  @typedoc """
+  `:path` is its address on the server, `:addresses` those of the user, by which invitations name
+  them, and `:tells` whether the server sends answers to organizers (RFC 6638).
+  """
   @type calendar :: %{
           id: String.t(),
           path: String.t(),
           name: String.t(),
           zone: String.t() | nil,
           primary: boolean(),
-          writable: boolean()
+          writable: boolean(),
+          addresses: [String.t()],
+          tells: boolean()
         }
 
   @typedoc "A file of a calendar: its name, its version (an ETag) and its contents."
@@ -26,7 +31,8 @@ defmodule Skillbook.Calendar.CalDAV.Server do
           required(:file) => String.t(),
           required(:version) => String.t() | nil,
           required(:calendar) => ICalendar.component(),
-          optional(:default) => String.t() | nil
+          optional(:default) => String.t() | nil,
+          optional(:addresses) => [String.t()]
         }
 
   @type file :: %{file: String.t(), version: String.t() | nil, text: String.t()}
@@ -40,7 +46,8 @@ defmodule Skillbook.Calendar.CalDAV.Server do
 
   @properties "<d:resourcetype/><d:displayname/><d:current-user-principal/>" <>
                 "<d:current-user-privilege-set/><c:calendar-home-set/>" <>
-                "<c:calendar-timezone/><c:supported-calendar-component-set/>"
+                "<c:calendar-timezone/><c:supported-calendar-component-set/>" <>
+                "<c:calendar-user-address-set/><c:schedule-outbox-URL/>"
 
   @doc "The calendars of the user in the order of their addresses; at most 250."
   @spec calendars(struct()) :: {:ok, [calendar()]} | {:error, Exception.t()}
@@ -48,7 +55,9 @@ defmodule Skillbook.Calendar.CalDAV.Server do
     with {:ok, responses} <- first(account) do
       case responses do
         [response | _] ->
-          if calendar?(response), do: {:ok, [calendar(response)]}, else: home(account, response)
+          if calendar?(response),
+            do: {:ok, [calendar(response, account, principal(account, response))]},
+            else: home(account, response)
 
         [] ->
           {:error, bad(account, "it shows nothing at the account's URL")}
@@ -94,6 +103,15 @@ defmodule Skillbook.Calendar.CalDAV.Server do
     end
   end
 
+  # The user of a calendar, who is asked about if the server shows them.
+  defp principal(account, response) do
+    with href when is_binary(href) <- href(response, @dav <> "current-user-principal"),
+         {:ok, path} <- path(account, href),
+         {:ok, [user | _]} <- propfind(account, path, 0),
+         do: user,
+         else: (_ -> response)
+  end
+
   defp home(account, response) do
     case {href(response, @cal <> "calendar-home-set"),
           href(response, @dav <> "current-user-principal")} do
@@ -102,29 +120,32 @@ defmodule Skillbook.Calendar.CalDAV.Server do
 
       {nil, principal} ->
         with {:ok, path} <- path(account, principal),
-             {:ok, [response | _]} <- propfind(account, path, 0),
-             home when is_binary(home) <- href(response, @cal <> "calendar-home-set") do
-          in_home(account, home)
+             {:ok, [user | _]} <- propfind(account, path, 0),
+             home when is_binary(home) <- href(user, @cal <> "calendar-home-set") do
+          in_home(account, home, user)
         else
           {:error, error} -> {:error, error}
           _ -> {:error, bad(account, "it names no calendars of the user")}
         end
 
       {home, _} ->
-        in_home(account, home)
+        in_home(account, home, response)
     end
   end
 
-  defp in_home(account, home) do
+  defp in_home(account, home, user) do
     with {:ok, path} <- path(account, home), {:ok, responses} <- propfind(account, path, 1) do
       calendars =
-        for response <- responses, calendar?(response), events?(response), do: calendar(response)
+        for response <- responses,
+            calendar?(response),
+            events?(response),
+            do: calendar(response, account, user)
 
       {:ok, calendars |> Enum.sort_by(& &1.path) |> Enum.take(@max_calendars)}
     end
   end
 
-  defp calendar(response) do
+  defp calendar(response, account, user) do
     rights = names(response, @dav <> "current-user-privilege-set")
     zone = response |> text(@cal <> "calendar-timezone") |> zone()
 
@@ -134,8 +155,26 @@ defmodule Skillbook.Calendar.CalDAV.Server do
       name: text(response, @dav <> "displayname") || response.href,
       zone: zone,
       primary: false,
-      writable: rights == [] or Enum.any?(~w(all write write-content), &((@dav <> &1) in rights))
+      writable: rights == [] or Enum.any?(~w(all write write-content), &((@dav <> &1) in rights)),
+      addresses: addresses(account, user),
+      tells: href(user, @cal <> "schedule-outbox-URL") != nil
     }
+  end
+
+  @max_addresses 50
+
+  # Those that the server knows are addresses of mail, and of people on the server.
+  defp addresses(account, user) do
+    known =
+      for {_, @dav <> "href", text, _} <- inner(user, @cal <> "calendar-user-address-set"),
+          do: text
+
+    own = account.options[:address] || account.options.username
+
+    [own | Enum.take(known, @max_addresses)]
+    |> Enum.map(&Events.bare/1)
+    |> Enum.reject(&(&1 == ""))
+    |> Enum.uniq()
   end
 
   defp calendar?(response), do: (@cal <> "calendar") in names(response, @dav <> "resourcetype")

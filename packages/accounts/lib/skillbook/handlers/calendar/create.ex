@@ -12,6 +12,7 @@ defmodule Skillbook.Handlers.Calendar.Create do
   def check(flags, context) do
     with {:ok, account} <- Connections.account(context, :calendar),
          :ok <- able(flags, account),
+         {:ok, _reminders} <- Times.reminders(flags),
          {:ok, now} when now != nil <- Times.known_now(flags, context),
          {:ok, {start, _ends}, _notes} <- Times.event(flags, now),
          {:ok, _rule} <- Times.repeat(flags, start) do
@@ -28,8 +29,9 @@ defmodule Skillbook.Handlers.Calendar.Create do
          {:ok, now} <- Times.now(flags, context, account),
          {:ok, {start, ends}, notes} <- Times.event(flags, now),
          {:ok, rule} <- Times.repeat(flags, start),
-         {:ok, event} <-
-           Calendar.create(account, flags["calendar"], new(flags, start, ends, rule)) do
+         {:ok, reminders} <- Times.reminders(flags),
+         new = %{new(flags, start, ends) | repeat: rule, reminders: reminders},
+         {:ok, event} <- Calendar.create(account, flags["calendar"], new) do
       {:ok,
        Result.ok(text(event, flags, now) <> Text.notes(notes),
          data: event,
@@ -54,7 +56,7 @@ defmodule Skillbook.Handlers.Calendar.Create do
     end
   end
 
-  defp new(flags, start, ends, rule) do
+  defp new(flags, start, ends) do
     %{
       key: key(),
       title: flags["title"],
@@ -62,7 +64,9 @@ defmodule Skillbook.Handlers.Calendar.Create do
       location: flags["location"],
       start: start,
       end: ends,
-      repeat: rule,
+      repeat: nil,
+      reminders: nil,
+      attach: flags["attach"] || [],
       attendees: flags["attendees"] || [],
       conference: flags["conference"] == true,
       notify: Map.get(flags, "notify", "all") == "all"
@@ -82,7 +86,8 @@ defmodule Skillbook.Handlers.Calendar.Create do
 
     video = if event.conference, do: "\nvideo conference: #{event.conference}", else: ""
     rule = if event.repeat, do: "\nrepeats: #{event.repeat}", else: ""
-    "Created #{Text.line(event, now.time_zone, :zone)}#{rule}#{invited}#{video}"
+    remind = Text.extras(flags, event)
+    "Created #{Text.line(event, now.time_zone, :zone)}#{rule}#{invited}#{video}#{remind}"
   end
 
   defp told(%{"notify" => "none"}), do: "Added without an invitation by mail"

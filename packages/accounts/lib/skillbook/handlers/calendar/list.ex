@@ -8,15 +8,16 @@ defmodule Skillbook.Handlers.Calendar.List do
   alias Skillbook.Support.{Count, External}
   alias Skillbook.{Calendar, Connections, Result}
 
-  # Days after `--from`.
+  # Days after `--from`, and in which invitations are looked for.
   @days 7
+  @ahead 60
   @max_limit 100
 
   @impl true
   def execute(flags, context) do
     with {:ok, account} <- Connections.account(context, :calendar),
          {:ok, now} <- Times.now(flags, context, account),
-         {:ok, from, to, notes} <- Times.span(flags, now, @days),
+         {:ok, from, to, notes} <- span(flags, now),
          query = query(flags, from, to, now.time_zone),
          {:ok, %{events: events, more: more} = found} <- list(account, query) do
       unreadable = found[:unreadable] || []
@@ -30,12 +31,19 @@ defmodule Skillbook.Handlers.Calendar.List do
     end
   end
 
+  defp span(%{"unanswered" => true} = flags, now)
+       when not is_map_key(flags, "date") and not is_map_key(flags, "from"),
+       do: flags |> Map.put("from", "now") |> Times.span(now, @ahead)
+
+  defp span(flags, now), do: Times.span(flags, now, @days)
+
   defp query(flags, from, to, zone) do
     %{
       calendar: flags["calendar"],
       from: from,
       to: to,
       text: flags["query"],
+      unanswered: flags["unanswered"] == true,
       limit: flags["limit"],
       zone: zone
     }
@@ -49,7 +57,8 @@ defmodule Skillbook.Handlers.Calendar.List do
   defp text([], _more, [], %{from: same, to: same}), do: "No events"
 
   defp text(events, more, unreadable, query) do
-    head = if events == [], do: "No events", else: Count.text(length(events), "event")
+    word = if query.unanswered, do: "unanswered invitation", else: "event"
+    head = if events == [], do: "No #{word}s", else: Count.text(length(events), word)
 
     rest =
       if more,

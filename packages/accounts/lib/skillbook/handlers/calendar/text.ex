@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Calendar.Text do
   # invitation, so all of them go through `Skillbook.Support.External`.
 
   alias Skillbook.Calendar.{Recurrence, TimeZones}
+  alias Skillbook.Handlers.Email.Show
   alias Skillbook.Support.{Count, External}
 
   @max_title 120
@@ -21,6 +22,7 @@ defmodule Skillbook.Handlers.Calendar.Text do
       [
         event.status == "cancelled" && "cancelled",
         event.status == "tentative" && "tentative",
+        not event.mine && own_answer(event.answer),
         event.location not in [nil, ""] && "at " <> External.line(event.location, @max_name),
         guests(event),
         (event.series || event.repeat) && "repeats",
@@ -55,6 +57,10 @@ defmodule Skillbook.Handlers.Calendar.Text do
   @doc "The title of an event, as a text of a stranger."
   @spec title(%{required(:title) => String.t(), optional(atom()) => term()}) :: String.t()
   def title(event), do: External.line(event.title, @max_title)
+
+  defp own_answer("needs_action"), do: "not answered"
+  defp own_answer(answer) when answer in ~w(declined tentative), do: "answered: #{answer}"
+  defp own_answer(_), do: nil
 
   defp guests(%{attendees: [], more_attendees: false}), do: nil
   defp guests(%{more_attendees: true}), do: "many guests"
@@ -98,13 +104,15 @@ defmodule Skillbook.Handlers.Calendar.Text do
       {"where", unless(event.location in [nil, ""], do: External.line(event.location))},
       {"repeats", repeats(event)},
       {"organizer", organizer(event)},
-      {"video conference", event.conference && External.line(event.conference)}
+      {"the user's answer", event.answer && answer(event)},
+      {"video conference", event.conference && External.line(event.conference)},
+      {"reminders", reminders(event.reminders, zone)}
     ]
 
     Enum.join(
       [title(event)] ++
         for({name, fact} <- facts, fact, do: "#{name}: #{fact}") ++
-        guest_lines(event) ++ description(event),
+        guest_lines(event) ++ attachments(event) ++ description(event),
       "\n"
     )
   end
@@ -135,6 +143,79 @@ defmodule Skillbook.Handlers.Calendar.Text do
   defp organizer(%{organizer: nil}), do: nil
   defp organizer(%{organizer: address}), do: External.line(address, @max_name)
 
+  defp answer(%{answer: "needs_action", mine: false} = event),
+    do: "none yet; `calendar.answer #{event.id} --response <answer>` answers"
+
+  defp answer(event), do: shown_response(event.answer)
+
+  @doc "The reminders and attachments of an event, if flags changed them."
+  @spec extras(map(), Skillbook.Calendar.event()) :: String.t()
+  def extras(flags, event) do
+    remind? = flags["remind"] != nil or "reminders" in Map.get(flags, "clear", [])
+    reminders = reminders(event.reminders, "UTC") || "none"
+    remind = if remind?, do: "\nreminders: #{reminders}", else: ""
+    links = Enum.map_join(flags["attach"] || [], &"\nattached: #{&1}")
+    remind <> links
+  end
+
+  defp reminders(:default, _zone), do: "those of the calendar"
+  defp reminders([], _zone), do: nil
+
+  defp reminders(reminders, zone) do
+    Enum.map_join(reminders, ", ", fn reminder ->
+      method = if reminder.method == "display", do: "", else: " (#{method(reminder.method)})"
+      at(reminder, zone) <> method
+    end)
+  end
+
+  defp method("email"), do: "by mail"
+  defp method("audio"), do: "with a sound"
+  defp method(_), do: "otherwise"
+
+  defp at(%{at: %DateTime{} = time}, zone) do
+    time = TimeZones.shift(time, zone)
+    "#{day(time)} #{clock(time, false)}"
+  end
+
+  defp at(%{minutes: 0}, _zone), do: "at the start"
+
+  defp at(%{minutes: minutes}, _zone) when minutes < 0,
+    do: duration(-minutes) <> " after the start"
+
+  defp at(%{minutes: minutes}, _zone), do: duration(minutes) <> " before"
+
+  defp duration(minutes) do
+    {days, rest} = {div(minutes, 1_440), rem(minutes, 1_440)}
+    parts = [{days, "d"}, {div(rest, 60), "h"}, {rem(rest, 60), "min"}]
+    Enum.map_join(for({n, unit} <- parts, n > 0, do: "#{n} #{unit}"), " ", & &1)
+  end
+
+  # Files that are listed.
+  @max_files 20
+
+  defp attachments(%{attachments: []}), do: []
+
+  defp attachments(%{attachments: files, id: id}) do
+    {shown, rest} = Enum.split(files, @max_files)
+    more = if rest == [], do: [], else: ["  and #{length(rest)} more"]
+    ["attachments:"] ++ Enum.map(shown, &("  " <> file(&1, id))) ++ more
+  end
+
+  defp file(file, id) do
+    name = if file.name in [nil, ""], do: "a file", else: External.line(file.name, @max_name)
+    facts = [name, type(file.type), file.size && Show.size(file.size)]
+
+    where =
+      if file.url,
+        do: External.line(file.url),
+        else: "calendar.get #{id} --attachment #{file.part}"
+
+    "#{Enum.join(Enum.filter(facts, & &1), ", ")}: #{where}"
+  end
+
+  defp type(nil), do: nil
+  defp type(type), do: if(type =~ ~r/\A[\w.+-]+\/[\w.+-]+\z/, do: type)
+
   defp guest_lines(%{attendees: [], more_attendees: false}), do: []
 
   defp guest_lines(event) do
@@ -153,12 +234,13 @@ defmodule Skillbook.Handlers.Calendar.Text do
   defp guest(guest) do
     name = if guest.name in [nil, ""], do: "", else: External.line(guest.name, @max_name) <> " "
     optional = if guest.optional, do: ", optional", else: ""
-    response = String.replace(response(guest.response), "_", " ")
-    "#{name}#{External.line(guest.email, @max_name)}: #{response}#{optional}"
+    comment = if guest.comment in [nil, ""], do: "", else: ", " <> External.line(guest.comment)
+    response = shown_response(guest.response)
+    "#{name}#{External.line(guest.email, @max_name)}: #{response}#{optional}#{comment}"
   end
 
-  defp response(known) when known in ~w(accepted declined tentative), do: known
-  defp response(_), do: "no answer yet"
+  defp shown_response(known) when known in ~w(accepted declined tentative), do: known
+  defp shown_response(_), do: "no answer yet"
 
   defp description(%{description: text}) when text in [nil, ""], do: []
 

@@ -271,6 +271,52 @@ defmodule Skillbook.Handlers.Calendar.Times do
          do: {:ok, flags["repeat"]}
   end
 
+  # Reminders
+
+  # Google takes no more.
+  @max_reminders 5
+  @max_before 4 * 7 * 1_440
+
+  @doc """
+  Reads `--remind` as minutes before the start: `[]` for `none`, and `nil` if it is missing.
+  """
+  @spec reminders(Flags.t()) :: {:ok, [non_neg_integer()] | nil} | {:error, FlagError.t()}
+  def reminders(%{"remind" => ["none"]}), do: {:ok, []}
+
+  def reminders(%{"remind" => texts}) do
+    with {:ok, minutes} <- minutes_before(texts, []) do
+      minutes = Enum.uniq(minutes)
+
+      if length(minutes) <= @max_reminders do
+        {:ok, minutes}
+      else
+        count = "#{length(minutes)} times"
+        FlagError.invalid("remind", count, "at most #{@max_reminders} times, or none", "15m 1d")
+      end
+    end
+  end
+
+  def reminders(_flags), do: {:ok, nil}
+
+  defp minutes_before([], done), do: {:ok, Enum.reverse(done)}
+
+  defp minutes_before([text | rest], done) do
+    case before(text) do
+      minutes when minutes in 0..@max_before -> minutes_before(rest, [minutes | done])
+      _ -> FlagError.invalid("remind", text, "durations of at most 4 weeks, or none", "15m 1d")
+    end
+  end
+
+  defp before(text) when text in ["0", "0m"], do: 0
+
+  defp before(text) do
+    case Words.duration(text) do
+      {:ok, {:minutes, minutes}} -> minutes
+      {:ok, {:days, days}} -> days * 1_440
+      :error -> nil
+    end
+  end
+
   # Hours of a day
 
   @doc "Reads `--hours` as minutes of the day."

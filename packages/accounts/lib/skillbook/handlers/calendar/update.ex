@@ -9,11 +9,12 @@ defmodule Skillbook.Handlers.Calendar.Update do
 
   @times ~w(start end duration all-day)
   @changes ~w(title description location repeat conference clear) ++
-             ~w(add-attendees remove-attendees) ++ @times
+             ~w(add-attendees remove-attendees remind attach) ++ @times
 
   @impl true
   def check(flags, context) do
     with :ok <- Flags.require_any(flags, @changes),
+         {:ok, _reminders} <- Times.reminders(flags),
          {:ok, account} <- Connections.account(context, :calendar),
          do: Create.able(flags, account, "add-attendees")
   end
@@ -29,7 +30,7 @@ defmodule Skillbook.Handlers.Calendar.Update do
          {:ok, changed} <- Calendar.update(account, calendar, event, changes, options) do
       text =
         "Changed #{scope(event, options.scope)}#{Text.line(changed, now.time_zone, :zone)}" <>
-          "#{before(event, changed, now)}#{Text.notes(notes)}"
+          "#{before(event, changed, now)}#{Text.extras(flags, changed)}#{Text.notes(notes)}"
 
       {:ok,
        Result.ok(text, data: changed, effects: [:event_updated], metadata: %{external: true})}
@@ -59,6 +60,7 @@ defmodule Skillbook.Handlers.Calendar.Update do
   defp changes(flags, event, now) do
     with :ok <- check_repeat(flags, event),
          {:ok, times, notes} <- times(flags, event, now),
+         {:ok, reminders} <- Times.reminders(flags),
          {:ok, repeat} <- repeat(flags, Map.get(times, :start, event.start)) do
       texts = for name <- ~w(title description location), flags[name], do: {name, flags[name]}
       cleared = for name <- Map.get(flags, "clear", []), do: {name, nil}
@@ -73,19 +75,17 @@ defmodule Skillbook.Handlers.Calendar.Update do
             do: {field, flags[name]}
 
       conference = if flags["conference"] == true, do: %{conference: true}, else: %{}
-
-      {:ok,
-       texts
-       |> Map.merge(times)
-       |> Map.merge(repeat)
-       |> Map.merge(guests)
-       |> Map.merge(conference), notes}
+      attach = if flags["attach"], do: %{attach: flags["attach"]}, else: %{}
+      reminders = if reminders, do: %{reminders: reminders}, else: %{}
+      parts = [times, repeat, guests, conference, attach, reminders]
+      {:ok, Enum.reduce(parts, texts, &Map.merge(&2, &1)), notes}
     end
   end
 
   defp field("title"), do: :title
   defp field("description"), do: :description
   defp field("location"), do: :location
+  defp field("reminders"), do: :reminders
 
   # One event of a series has no rule of its own.
   defp check_repeat(%{"repeat" => _} = flags, %{series: series}) when series != nil do

@@ -4,9 +4,8 @@ defmodule Skillbook.Handlers.Email.Read do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Connections, Drive, FlagError, Mail, NotFoundError, Result}
+  alias Skillbook.{Connections, FlagError, Mail, NotFoundError, Result}
   alias Skillbook.Handlers.Email.Show
-  alias Skillbook.Mail.MIME
   alias Skillbook.Support.{Count, External}
 
   # Characters of one message. The run cuts a long result too, and `results.read` reads on in it.
@@ -17,11 +16,7 @@ defmodule Skillbook.Handlers.Email.Read do
   def execute(%{"attachment" => part, "id" => id}, context) do
     with {:ok, account} <- Connections.account(context, :mail),
          {:ok, file} <- Mail.attachment(account, id, part),
-         {:ok, text} <- file_text(file, account) do
-      about = "attachment #{External.line(file.name)} of the mail #{id}, #{about_file(file)}"
-      block = External.block(about, text, max: @max_one)
-      {:ok, Result.ok(block, data: file, metadata: %{external: true})}
-    end
+         do: Show.file(file, "the mail #{id}", account)
   end
 
   def execute(%{"id" => id} = flags, context) do
@@ -124,34 +119,10 @@ defmodule Skillbook.Handlers.Email.Read do
     lines =
       for file <- shown,
           do:
-            "  #{External.line(file.name, 150)}, #{about_file(file)}: " <>
+            "  #{External.line(file.name, 150)}, #{Show.about_file(file)}: " <>
               "email.read #{id} --attachment #{file.part}"
 
     more = if rest == [], do: [], else: ["  and #{length(rest)} more"]
     Enum.join(["attachments:"] ++ lines ++ more, "\n")
   end
-
-  defp about_file(file) do
-    size = Map.get_lazy(file, :size, fn -> byte_size(file.data) end)
-    type = if file.type =~ ~r/\A[\w.+-]+\/[\w.+-]+\z/, do: file.type, else: "of an unknown type"
-    "#{type}, #{Show.size(size)}"
-  end
-
-  # Mails and HTML as mails are read; PDF and office files by the program for documents.
-  defp file_text(%{type: type, data: data}, _account)
-       when type in ["message/rfc822", "message/global"] do
-    with {:ok, mail} <- MIME.parse(data), do: {:ok, Show.attached(mail)}
-  end
-
-  defp file_text(%{type: "text/html" <> _} = file, _account) do
-    html = MIME.decode(file.data, file[:charset] || "utf-8")
-    with {:ok, %{text: text}} <- MIME.html_text(html), do: {:ok, text}
-  end
-
-  defp file_text(%{charset: charset} = file, account) do
-    file = %{file | data: MIME.decode(file.data, charset)}
-    Drive.Text.read(file, account.deadline)
-  end
-
-  defp file_text(file, account), do: Drive.Text.read(file, account.deadline)
 end

@@ -2,6 +2,7 @@ defmodule Skillbook.Handlers.Email.Show do
   @moduledoc false
   # Mails in words, for the results of `email.*`. Texts of strangers pass `External` here.
 
+  alias Skillbook.{Drive, Result}
   alias Skillbook.Mail.{Address, MIME}
   alias Skillbook.Support.External
 
@@ -9,6 +10,8 @@ defmodule Skillbook.Handlers.Email.Show do
   @max_addresses 10
   # Quotes of this many lines are shown.
   @short_quote 2
+  # Characters of an attachment. The run cuts a long result too.
+  @max_file 100_000
 
   @doc "The line below lists of mails."
   def note, do: External.note("Names, subjects and beginnings of texts")
@@ -109,6 +112,40 @@ defmodule Skillbook.Handlers.Email.Show do
         value not in [nil, ""],
         do: "#{name}: #{String.replace(value, ~r/[\r\n]+/, " ")}"
   end
+
+  @doc "The result that shows an attachment, as a text of a stranger, with what it belongs to."
+  def file(file, owner, account) do
+    with {:ok, text} <- file_text(file, account) do
+      about = "attachment #{External.line(file.name)} of #{owner}, #{about_file(file)}"
+      block = External.block(about, text, max: @max_file)
+      {:ok, Result.ok(block, data: file, metadata: %{external: true})}
+    end
+  end
+
+  @doc "The type and the size of an attachment."
+  def about_file(file) do
+    size = Map.get_lazy(file, :size, fn -> byte_size(file.data) end)
+    type = if file.type =~ ~r/\A[\w.+-]+\/[\w.+-]+\z/, do: file.type, else: "of an unknown type"
+    "#{type}, #{size(size)}"
+  end
+
+  # Mails and HTML as mails are read; PDF and office files by the program for documents.
+  defp file_text(%{type: type, data: data}, _account)
+       when type in ["message/rfc822", "message/global"] do
+    with {:ok, mail} <- MIME.parse(data), do: {:ok, attached(mail)}
+  end
+
+  defp file_text(%{type: "text/html" <> _} = file, _account) do
+    html = MIME.decode(file.data, file[:charset] || "utf-8")
+    with {:ok, %{text: text}} <- MIME.html_text(html), do: {:ok, text}
+  end
+
+  defp file_text(%{charset: charset} = file, account) do
+    file = %{file | data: MIME.decode(file.data, charset)}
+    Drive.Text.read(file, account.deadline)
+  end
+
+  defp file_text(file, account), do: Drive.Text.read(file, account.deadline)
 
   @doc "A mail that is attached to another one, as it was written by a stranger."
   def attached(mail) do
