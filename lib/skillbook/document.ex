@@ -33,14 +33,19 @@ defmodule Skillbook.Document do
   @typedoc "The result of a function of this module."
   @type result(value) :: {:ok, value} | {:error, DocumentError.t()}
 
+  @typedoc "Data, or a function that writes it to a file."
+  @type content :: iodata() | (:file.io_device() -> :ok | {:error, Exception.t() | atom()})
+
   @max_name 255
 
   @doc """
   Writes a new file, and returns its full path.
 
-  An existing file is an error. Of several processes that create the same file, one succeeds.
+  An existing file is an error. Of several processes that create the same file, one succeeds. The
+  content is data, or a function that writes it to an open file, part by part, and returns `:ok`
+  or an error, which is then the result.
   """
-  @spec create(Path.t(), String.t(), iodata()) :: result(Path.t())
+  @spec create(Path.t(), String.t(), content()) :: result(Path.t())
   def create(root, path, content) do
     # Unlike a rename, a hard link fails if the name exists, which decides between two writers.
     put(root, path, content, &:file.make_link/2)
@@ -49,9 +54,9 @@ defmodule Skillbook.Document do
   @doc """
   Writes a file, replacing an existing one, and returns its full path.
 
-  The mode of an existing file is preserved.
+  The mode of an existing file is preserved. The content is that of `create/3`.
   """
-  @spec replace(Path.t(), String.t(), iodata()) :: result(Path.t())
+  @spec replace(Path.t(), String.t(), content()) :: result(Path.t())
   def replace(root, path, content) do
     put(root, path, content, fn temporary, target ->
       with {:ok, %{mode: mode}} <- File.stat(target), do: File.chmod(temporary, mode)
@@ -73,6 +78,44 @@ defmodule Skillbook.Document do
         {:ok, %{type: type}} when type in [:device, :other] -> explain({:error, :einval}, path)
         _file -> file |> ReadFile.read(@max_read) |> explain(path)
       end
+    end
+  end
+
+  @doc """
+  Opens a file for reading, and calls the function with it and its size in bytes.
+
+  The function's value is the result. A pipe or a device is an error.
+  """
+  @spec open(Path.t(), String.t(), (:file.io_device(), non_neg_integer() -> value)) ::
+          value | {:error, DocumentError.t()}
+        when value: term()
+  def open(root, path, fun) do
+    with {:ok, :regular, size} <- stat(root, path),
+         {:ok, device} <- root |> Path.join(path) |> :file.open([:read, :raw, :binary]) do
+      try do
+        fun.(device, size)
+      after
+        :file.close(device)
+      end
+    else
+      {:ok, _type, _size} -> explain({:error, :einval}, path)
+      {:error, reason} when is_atom(reason) -> explain({:error, reason}, path)
+      error -> error
+    end
+  end
+
+  @doc false
+  # The type and size of what has the path.
+  @spec stat(Path.t(), String.t()) ::
+          {:ok, atom(), non_neg_integer()} | {:error, DocumentError.t()}
+  def stat(root, path) do
+    with {:ok, names} <- names(path),
+         :ok <- each_part(root, names, &no_link/2),
+         {:ok, %{type: type, size: size}} <- root |> Path.join(path) |> File.lstat() do
+      {:ok, type, size}
+    else
+      {:error, reason} when is_atom(reason) -> explain({:error, reason}, path)
+      error -> error
     end
   end
 
@@ -214,11 +257,14 @@ defmodule Skillbook.Document do
 
   defp write_synced(path, content) do
     with {:ok, file} <- :file.open(path, [:write, :exclusive, :raw]) do
-      result = with :ok <- :file.write(file, content), do: :file.sync(file)
+      result = with :ok <- write_to(file, content), do: :file.sync(file)
       closed = :file.close(file)
       if result == :ok, do: closed, else: result
     end
   end
+
+  defp write_to(file, write) when is_function(write, 1), do: write.(file)
+  defp write_to(file, content), do: :file.write(file, content)
 
   @doc false
   # Makes a new name durable. Some file systems cannot sync a folder; the content is synced
@@ -234,6 +280,9 @@ defmodule Skillbook.Document do
 
   defp explain({:error, :eexist}, path), do: error(:exists, path)
   defp explain({:error, :enoent}, path), do: error(:missing, path)
+
+  # Of the function that writes the content.
+  defp explain({:error, error}, _path) when is_exception(error), do: {:error, error}
 
   defp explain({:error, reason}, path),
     do: {:error, %DocumentError{kind: :io, path: path, reason: reason}}

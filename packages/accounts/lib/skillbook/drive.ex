@@ -113,13 +113,14 @@ defmodule Skillbook.Drive do
 
     * `:kind` - `:document`, which is made from Markdown; `:folder`; or `:file`, whose content is
       stored as it is, with `:type`
+    * `:content` - of a file also an [open file](`t:source/0`)
     * `:folder` - the id of its folder. Default: `"root"`
   """
   @type new :: %{
           required(:name) => String.t(),
           required(:kind) => :document | :folder | :file,
           optional(:type) => String.t(),
-          optional(:content) => binary(),
+          optional(:content) => binary() | source(),
           optional(:folder) => String.t() | nil
         }
 
@@ -127,7 +128,8 @@ defmodule Skillbook.Drive do
   Changes of a file; those that are missing or `nil` change nothing.
 
     * `:name` - its new name
-    * `:content` - its new content. For a document it is Markdown
+    * `:content` - its new content. For a document it is Markdown. An [open file](`t:source/0`)
+      replaces the content of a file of any type, with `:type` as its new media type
     * `:folder` - the id of the folder that it is moved to
     * `:trashed` - whether it is in the trash
     * `:revision` - the `:revision` that the change is based on. If the content is another by now,
@@ -135,11 +137,18 @@ defmodule Skillbook.Drive do
   """
   @type changes :: %{
           optional(:name) => String.t() | nil,
-          optional(:content) => binary() | nil,
+          optional(:content) => binary() | source() | nil,
+          optional(:type) => String.t() | nil,
           optional(:folder) => String.t() | nil,
           optional(:trashed) => boolean() | nil,
           optional(:revision) => String.t() | nil
         }
+
+  @typedoc """
+  Content in an open file of the calling process, with its size in bytes. It is sent part by part,
+  so that a large file is never in memory. Services without `c:save/5` get it as bytes.
+  """
+  @type source :: {:file, :file.io_device(), non_neg_integer()}
 
   @typedoc """
   A permission to give.
@@ -197,6 +206,30 @@ defmodule Skillbook.Drive do
   """
   @callback content(Account.t(), file(), :file | :text) ::
               {:ok, content()} | {:error, Exception.t()}
+
+  @doc """
+  The extensions, such as `"pdf"`, of the formats that `c:save/5` exports a file in, the default
+  first. Empty for a file with bytes of its own, which is saved as it is.
+
+  Optional, with `c:save/5`.
+  """
+  @callback formats(file()) :: [String.t()]
+
+  @doc """
+  Writes the content of a file to an open file, in one of its formats, or `nil` if it has none. At
+  most `max` bytes; more are a `Skillbook.DriveError` of the kind `:too_large`.
+
+  Optional: without it, `c:content/3` is called for the bytes.
+  """
+  @callback save(
+              Account.t(),
+              file(),
+              format :: String.t() | nil,
+              :file.io_device(),
+              max :: pos_integer()
+            ) :: :ok | {:error, Exception.t()}
+
+  @optional_callbacks formats: 1, save: 5
 
   @doc """
   Makes a file. An unclear failure never leaves two of them: before it is repeated, the service
@@ -283,12 +316,87 @@ defmodule Skillbook.Drive do
   end
 
   @doc false
+  @spec formats(Account.t(), file()) :: [String.t()]
+  def formats(account, file) do
+    adapter = adapter(account)
+    if streams?(adapter), do: adapter.formats(file), else: []
+  end
+
+  @doc false
+  @spec save(Account.t(), file(), String.t() | nil, :file.io_device(), pos_integer()) ::
+          :ok | {:error, Exception.t()}
+  def save(account, file, format, device, max) do
+    adapter = adapter(account)
+
+    if streams?(adapter) do
+      adapter.save(account, file, format, device, max)
+    else
+      with {:ok, %{data: data}} <- adapter.content(account, file, :file) do
+        if byte_size(data) > max, do: too_large(file, max), else: write(device, data)
+      end
+    end
+  end
+
+  defp too_large(file, max),
+    do: {:error, %DriveError{kind: :too_large, name: file.name, limit: max}}
+
+  defp write(device, data) do
+    with {:error, reason} <- :file.write(device, data),
+         do: {:error, %File.Error{reason: reason, action: "write", path: "the file"}}
+  end
+
+  defp streams?(adapter),
+    do: Code.ensure_loaded?(adapter) and function_exported?(adapter, :save, 5)
+
+  @doc false
   @spec create(Account.t(), new()) :: {:ok, file()} | {:error, Exception.t()}
-  def create(account, new), do: adapter(account).create(account, new)
+  def create(account, new) do
+    adapter = adapter(account)
+    with {:ok, new} <- in_memory(adapter, new), do: adapter.create(account, new)
+  end
 
   @doc false
   @spec update(Account.t(), file(), changes()) :: {:ok, file()} | {:error, Exception.t()}
-  def update(account, file, changes), do: adapter(account).update(account, file, changes)
+  def update(account, file, changes) do
+    adapter = adapter(account)
+    with {:ok, changes} <- in_memory(adapter, changes), do: adapter.update(account, file, changes)
+  end
+
+  defp in_memory(adapter, %{content: {:file, _device, size} = source} = fields) do
+    if streams?(adapter) do
+      {:ok, fields}
+    else
+      with {:ok, data} <- part(source, 0, size), do: {:ok, %{fields | content: data}}
+    end
+  end
+
+  defp in_memory(_adapter, fields), do: {:ok, fields}
+
+  @doc false
+  @spec size(binary() | source()) :: non_neg_integer()
+  def size({:file, _device, size}), do: size
+  def size(data), do: byte_size(data)
+
+  @doc false
+  # A part of a content. The file may have been cut meanwhile.
+  @spec part(binary() | source(), non_neg_integer(), non_neg_integer()) ::
+          {:ok, binary()} | {:error, Exception.t()}
+  def part(_content, _from, 0), do: {:ok, ""}
+
+  def part({:file, device, _size}, from, size) do
+    case :file.pread(device, from, size) do
+      {:ok, data} when byte_size(data) == size ->
+        {:ok, data}
+
+      {:error, reason} ->
+        {:error, %File.Error{reason: reason, action: "read", path: "the file"}}
+
+      _shorter ->
+        {:error, %DriveError{kind: :cut}}
+    end
+  end
+
+  def part(data, from, size), do: {:ok, binary_part(data, from, size)}
 
   @doc false
   @spec share(Account.t(), file(), grant()) :: :ok | {:error, Exception.t()}

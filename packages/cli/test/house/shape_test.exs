@@ -127,7 +127,9 @@ defmodule Skillbook.House.ShapeTest do
         watch: false,
         sources: [Path.join(folder, "skills")],
         agent: [model: Model.Function.new(fn _messages, _options -> "Hello." end)],
-        vaults: [[path: Path.join(folder, "notes"), name: "notes", labels: ["private"]]],
+        vaults: [
+          [path: Path.join(folder, "notes"), name: "notes", labels: ["private"], files: true]
+        ],
         profiles: [
           [id: "default", grants: ["private", "imported"], description: "Lights of the house"],
           [id: "ann", skills: ["tasks.*"]]
@@ -149,6 +151,8 @@ defmodule Skillbook.House.ShapeTest do
     error = fn answer -> with {:error, error} <- answer, do: Exception.message(error) end
     said = fn result -> {result.status, result.content} end
     tool = %{"name" => "memory__search", "arguments" => %{"query" => "tea"}}
+    path = fn file -> {:ok, file.path} end
+    write = fn device, _max -> :file.write(device, "a") end
 
     [
       {{Skillbook, :run, 3},
@@ -221,6 +225,10 @@ defmodule Skillbook.House.ShapeTest do
       {{Vault, :search, 3}, &error.(Vault.search(&1, "beans", &2)), [limit: 1]},
       {{Vault, :read, 3}, &error.(Vault.read(&1, "Plan", &2)), [vault: "notes"]},
       {{Vault, :edit, 4}, &error.(Vault.edit(&1, "Plan", {:append, "Water."}, &2)), []},
+      {{Vault, :open_file, 4}, &error.(Vault.open_file(&1, "vault:notes/Plan.md", path, &2)),
+       [max_bytes: 100]},
+      {{Vault, :save_file, 4}, &error.(Vault.save_file(&1, "vault:notes/a.bin", write, &2)),
+       [replace: true]},
       {{Vault, :create, 3}, &error.(Vault.create(&1, [title: "Tea", content: "Hot."], &2)), []},
       {{Package, :export, 4},
        &error.(Package.export(&1, "memory.search", Path.join(folder, "out"), &2)), [force: true]},

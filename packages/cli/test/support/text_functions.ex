@@ -598,6 +598,9 @@ defmodule Skillbook.TextFunctions do
       {{Vault, :edit}, "name", &Vault.edit(view, &1, {:append, "x"})},
       {{Vault, :edit}, "text",
        &Vault.edit(view, "Plan.md", {:find_replace, &1, "x", all?: true})},
+      {{Vault, :open_file}, "path",
+       &Vault.open_file(view, "vault:notes/" <> &1, fn _file -> :ok end)},
+      {{Vault, :save_file}, "", &Vault.save_file(view, &1, fn _device, _max -> :ok end)},
       {{Vault, :search}, "", &Vault.search(view, &1)},
       {{Vault, :search}, "filters", &Vault.search(view, "plan", tags: [&1], folder: &1)},
       {{Vault.Hit, :marked}, "", &Vault.Hit.marked(hit, &1, &1)}
@@ -799,7 +802,7 @@ defmodule Skillbook.TextFunctions do
       sources: [Path.dirname(skills)],
       builtins: true,
       store: ":memory:",
-      vaults: [[path: notes, name: "notes"], [name: "drive"]],
+      vaults: [[path: notes, name: "notes", files: true], [name: "drive"]],
       watch: false
     )
 

@@ -21,6 +21,11 @@ defmodule Skillbook.Vault do
     * `:watch` - whether the index follows changes: `true` (the default), `false`, or
       `[poll: milliseconds]`
 
+    * `:files` - whether commands may save files of any type in the folder and send those that are
+      there: `true`, `[max_bytes: number]` with the largest file, or `false` (the default). `true`
+      is 25 MiB. Files have the labels of the vault alone, so leave it out if some readers of the
+      vault may not have all files in its folder
+
   A vault with neither path nor producer holds the documents that the application puts into it
   with `put/3`.
 
@@ -45,6 +50,7 @@ defmodule Skillbook.Vault do
 
   alias Skillbook.{Book, View}
   alias Skillbook.Support.Options
+  alias Skillbook.Vault.File, as: Files
   alias Skillbook.Vault.{Config, Hit, Indexer, Search, Write}
 
   @doc "The largest `:limit` of a search."
@@ -236,6 +242,88 @@ defmodule Skillbook.Vault do
   def edit(view_or_book, name, edit, options \\ []) do
     {view, options} = from_note(view_or_book, name, options, "edit/4")
     Write.edit(view, name, edit, options)
+  end
+
+  @doc """
+  Opens a file of a vault with `:files`, and returns the value of the function.
+
+  A file has the address `vault:NAME/PATH`. The function gets `%{vault: name, path: path, size:
+  bytes, device: device}`, whose device is read with functions of `:file` in the same process.
+
+  Notes are hidden from profiles that lack their labels. Other files have the labels of the vault.
+  Symbolic links are not followed.
+
+  ## Options
+
+    * `:max_bytes` - the largest file; a larger one is an error. Default: that of the vault, which
+      is the most in any case
+
+  ## Examples
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_file_#{System.pid()}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "work", files: true]
+      iex> options = [name: VaultFileExample, store: ":memory:", vaults: [vault], watch: false]
+      iex> {:ok, _} = Skillbook.start_link(options)
+      iex> view = Skillbook.view(VaultFileExample)
+      iex> write = fn device, _max -> :file.write(device, <<1, 2, 3>>) end
+      iex> Skillbook.Vault.save_file(view, "vault:work/data/a.bin", write)
+      {:ok, %{vault: "work", path: "data/a.bin", size: 3}}
+      iex> read = fn file -> :file.read(file.device, file.size) end
+      iex> Skillbook.Vault.open_file(view, "vault:work/data/a.bin", read)
+      {:ok, <<1, 2, 3>>}
+      iex> {:error, error} = Skillbook.Vault.open_file(view, "vault:work/data/b.bin", read)
+      iex> Exception.message(error)
+      ~s(there is no file "vault:work/data/b.bin"; did you mean "vault:work/data/a.bin"?)
+      iex> {:ok, _} = File.rm_rf(folder)
+  """
+  @spec open_file(
+          Skillbook.view_or_book(),
+          String.t(),
+          (Skillbook.Vault.File.opened() -> value),
+          Skillbook.options()
+        ) :: value | {:error, Exception.t()}
+        when value: term()
+  def open_file(view_or_book, address, fun, options \\ []) do
+    function = "open_file/4"
+    schema = [max_bytes: {"a number of bytes", &Options.positive?/1}]
+    {view, options} = from_address(view_or_book, address, options, function, schema)
+    Files.open(view, address, options[:max_bytes], fun)
+  end
+
+  @doc """
+  Saves a file in a vault with `:files`: `{:ok, %{vault: name, path: path, size: bytes}}`.
+
+  The function gets an open file and the most bytes that it may write. It writes them with
+  `:file.write/2` and returns `:ok`, or an error, which is then the result and leaves no file. The
+  file appears under its name in one step. Folders are made.
+
+  Names that end in `.md` and `.markdown` are refused: use `create/3` for notes.
+
+  ## Options
+
+    * `:replace` - whether an existing file is replaced; else it is an error. Default: `false`
+  """
+  @spec save_file(
+          Skillbook.view_or_book(),
+          String.t(),
+          (:file.io_device(), pos_integer() -> :ok | {:error, Exception.t()}),
+          Skillbook.options()
+        ) ::
+          {:ok, %{vault: String.t(), path: String.t(), size: non_neg_integer()}}
+          | {:error, Exception.t()}
+  def save_file(view_or_book, address, fun, options \\ []) do
+    function = "save_file/4"
+    schema = [replace: {"true or false", &is_boolean/1}]
+    {view, options} = from_address(view_or_book, address, options, function, schema)
+    Files.save(view, address, options, fun)
+  end
+
+  defp from_address(view_or_book, address, options, function, schema) do
+    function = "Skillbook.Vault." <> function
+    {view, options} = View.from(view_or_book, options, function, address: {:text, address})
+    with {:error, error} <- Options.validate(options, function, schema), do: raise(error)
+    {view, options}
   end
 
   defp from_note(view_or_book, name, options, function) do

@@ -44,6 +44,8 @@ defmodule Skillbook.Connections.Client do
     * `:decode` - `:json`, which gives `nil` for an empty body, or `:raw`. Default: `:json`
     * `:answers` - statuses outside of 200 to 299 that are answers, too. Default: `[]`
     * `:max_body` - the largest answer in bytes. Default: 8 MiB
+    * `:into` - an open file that takes the body of a success, which is then `""`. An attempt that
+      fails is repeated from the file's beginning
     * `:repeat` - whether it may be repeated after a failure that leaves open whether it was
       carried out. Default: true for GET, PUT and DELETE
     * `:changes` - whether it may change something, so that an error says if that is left open.
@@ -229,15 +231,51 @@ defmodule Skillbook.Connections.Client do
       {type, body} = body(call.request)
       headers = fn -> headers(call.request, type, token) end
 
-      HTTP.request(
-        [
-          method: method(call.request),
-          url: URI.to_string(call.url),
-          headers: headers,
-          body: body
-        ],
-        limits(call, left)
-      )
+      request = [
+        method: method(call.request),
+        url: URI.to_string(call.url),
+        headers: headers,
+        body: body
+      ]
+
+      case call.options[:into] do
+        nil -> HTTP.request(request, limits(call, left))
+        device -> download(request, limits(call, left), device)
+      end
+    end
+  end
+
+  # The body of a refusal is kept, since it says why.
+  defp download(request, limits, device) do
+    {max, limits} = Keyword.pop!(limits, :max_body)
+    empty = %HTTP.Response{status: nil, headers: %{}, body: ""}
+
+    with {:ok, _} <- :file.position(device, 0),
+         :ok <- :file.truncate(device) do
+      take = fn
+        {:head, status, headers}, _none ->
+          {:cont, {%{empty | status: status, headers: headers}, 0}}
+
+        {:data, data}, {_response, size} when size + byte_size(data) > max ->
+          {:stop, :too_large, "the response has more than #{max} bytes"}
+
+        {:data, data}, {%{status: status} = response, size} when status in 200..299 ->
+          case :file.write(device, data) do
+            :ok -> {:cont, {response, size + byte_size(data)}}
+            error -> {:halt, error}
+          end
+
+        {:data, data}, {response, size} ->
+          {:cont, {%{response | body: response.body <> data}, size + byte_size(data)}}
+      end
+
+      case HTTP.stream(request, limits, nil, take) do
+        {:ok, {response, _size}} -> {:ok, response}
+        {:halted, {:error, reason}} -> {:file, reason}
+        {:error, error, _response} -> {:error, error}
+      end
+    else
+      {:error, reason} -> {:file, reason}
     end
   end
 
@@ -279,6 +317,10 @@ defmodule Skillbook.Connections.Client do
       refused(response, call, token)
     end
   end
+
+  # The disk is full, say.
+  defp result({:file, reason}, _call, _token),
+    do: {:error, %File.Error{reason: reason, action: "write", path: "the file"}}
 
   # A connection that was never opened has sent nothing.
   defp result({:error, %HTTP.Error{} = failure}, call, _token) do

@@ -36,6 +36,7 @@ defmodule Skillbook.Connections.Google do
   @commands %{
     "email.search" => @read_mail,
     "email.read" => @read_mail,
+    "email.download" => @read_mail,
     "email.draft" => @write_mail,
     "email.send" => ["#{@gmail}send" | @write_mail],
     # It also reads the mail.
@@ -60,6 +61,7 @@ defmodule Skillbook.Connections.Google do
     "drive.search" => @read_drive,
     "drive.list" => @read_drive,
     "drive.read" => @read_drive,
+    "drive.download" => @read_drive,
     # In a folder that the application has not made, it needs the scope of `drive.update`.
     "drive.create" => ["#{@drive}.file", @drive],
     "drive.update" => [@drive],

@@ -10,18 +10,22 @@ defmodule Skillbook.DriveError do
       * `:no_folder` - no folder has the id or name
       * `:which` - several folders have the name
       * `:no_text` - files of this type have no text; `:reason` is the type
+      * `:no_bytes` - files of this type cannot be saved; `:reason` is the type
       * `:unreadable` - the text cannot be taken out of the file; `:reason` says why
       * `:folder` - a folder has no content
       * `:fixed` - files of this type cannot be written; `:reason` is the type
+      * `:own` - documents of the service's own are not replaced by files; `:ids` has the id
       * `:too_large` - the content has more bytes than the limit
       * `:too_many` - the folder has more files than the limit
       * `:shared` - others see the folder, so a new file there would be shared with them
       * `:shared_in_part` - some permissions were given, and others not; `:reason` says which
       * `:no_access` - those in `:reason` have no access of their own; `:ids` has the file's id
       * `:owner` - the owner in `:reason` keeps access
+      * `:cut` - the file to send was changed while it was sent
+      * `:format` - the file cannot be saved in the format in `:reason`; `:ids` has its formats
       * `:not_built` - the program that reads documents is not built
     * `:name` - the name of the file or folder
-    * `:ids` - the ids of the folders, for `:which`, or of the file
+    * `:ids` - the ids of the folders, for `:which`, or of the file, or its formats
     * `:limit` - in bytes, or a number of files
     * `:reason` - text, or nil
 
@@ -72,6 +76,11 @@ defmodule Skillbook.DriveError do
     "#{name(error)} has no text to read: its type is #{External.line(error.reason, @max_shown)}"
   end
 
+  def message(%{kind: :no_bytes} = error) do
+    "#{name(error)} cannot be saved as a file: its type is " <>
+      External.line(error.reason, @max_shown)
+  end
+
   def message(%{kind: :unreadable} = error),
     do: "the text of #{name(error)} cannot be read: #{error.reason}"
 
@@ -84,8 +93,27 @@ defmodule Skillbook.DriveError do
       "#{External.line(error.reason, @max_shown)}. Only documents and files of text can"
   end
 
+  def message(%{kind: :own, ids: [id]} = error) do
+    "#{name(error)} is a document of the drive's own, whose content no file replaces. Write " <>
+      "its text with `drive.update #{id} --content`, or make a new file with " <>
+      "`drive.create --file`"
+  end
+
   def message(%{kind: :too_large} = error) do
-    "#{name(error)} is too large: at most #{div(error.limit, 1_048_576)} MB can be read"
+    "#{name(error)} is too large: at most #{size(error.limit)} can be read"
+  end
+
+  def message(%{kind: :cut}),
+    do: "the file was changed while it was sent. Send it again"
+
+  def message(%{kind: :format, ids: []} = error) do
+    "#{name(error)} is saved as it is, and not as #{External.line(error.reason, @max_shown)}. " <>
+      "Leave out --type"
+  end
+
+  def message(%{kind: :format} = error) do
+    "#{name(error)} cannot be saved as #{External.line(error.reason, @max_shown)}, only as " <>
+      "#{Enum.join(error.ids, ", ")}. Write for example: --type #{hd(error.ids)}"
   end
 
   def message(%{kind: :too_many} = error) do
@@ -111,6 +139,9 @@ defmodule Skillbook.DriveError do
     "the text of #{name(error)} cannot be read: the program that reads documents is not " <>
       "built. Set `config :skillbook, connections: true` and compile again"
   end
+
+  defp size(bytes) when rem(bytes, 1_048_576) == 0, do: "#{div(bytes, 1_048_576)} MB"
+  defp size(bytes), do: "#{bytes} bytes"
 
   defp name(error), do: External.line(error.name, @max_shown)
 end

@@ -252,10 +252,30 @@ defmodule Skillbook.Drive.Google do
   end
 
   defp bytes(account, file, url, query, type, extension) do
-    max = Text.max_bytes()
+    with {:ok, data} <- fetch(account, file, url, query, Text.max_bytes(), []),
+         do: {:ok, %{name: file.name <> extension, type: type, data: data}}
+  end
+
+  @impl true
+  def formats(%{own: true, type: type}), do: Types.formats(type)
+  def formats(_file), do: []
+
+  @impl true
+  def save(account, file, format, device, max) do
+    url = url(file.id)
+
+    {url, query} =
+      if format,
+        do: {url <> "/export", [mimeType: Types.format(format)]},
+        else: {url, [alt: "media", supportsAllDrives: true]}
+
+    with {:ok, _body} <- fetch(account, file, url, query, max, into: device), do: :ok
+  end
+
+  defp fetch(account, file, url, query, max, options) do
     exported? = query[:mimeType] != nil
     method = if exported?, do: "drive.files.export", else: "drive.files.get"
-    options = [method: method, decode: :raw, max_body: max]
+    options = [method: method, decode: :raw, max_body: max] ++ options
 
     with true <- exported? or file.size == nil or file.size <= max,
          {:ok, %{body: data}} <-
@@ -263,21 +283,22 @@ defmodule Skillbook.Drive.Google do
              request(account, @read, [method: :get, url: url, query: query], options),
              file.id
            ) do
-      {:ok, %{name: file.name <> extension, type: type, data: data}}
+      {:ok, data}
     else
       {:error, error} ->
-        if too_large?(error), do: too_large(file), else: {:error, error}
+        if too_large?(error), do: too_large(file, max), else: {:error, error}
 
       false ->
-        too_large(file)
+        too_large(file, max)
     end
   end
 
   defp too_large?(error), do: is_struct(error, ServiceError) and large?(error)
   defp large?(error), do: error.kind == :too_large or error.code == "exportSizeLimitExceeded"
 
-  defp too_large(file),
-    do: {:error, %DriveError{kind: :too_large, name: file.name, limit: Text.max_bytes()}}
+  # Google exports at most 10 MB.
+  defp too_large(file, max),
+    do: {:error, %DriveError{kind: :too_large, name: file.name, limit: max}}
 
   # Writing
 
@@ -355,10 +376,10 @@ defmodule Skillbook.Drive.Google do
   @impl true
   def update(account, file, changes) do
     with {:ok, now} <- current(account, file, changes),
-         {:ok, media} <- media(now, changes[:content]) do
+         {:ok, media} <- media(now, changes[:content], changes[:type]) do
       metadata =
-        for {key, name} <- [name: "name", trashed: "trashed"],
-            changes[key] != nil,
+        for {key, name} <- [name: "name", trashed: "trashed", type: "mimeType"],
+            changes[key] not in [nil, now.type],
             into: %{},
             do: {name, changes[key]}
 
@@ -377,9 +398,15 @@ defmodule Skillbook.Drive.Google do
     end
   end
 
-  defp media(_file, nil), do: {:ok, nil}
+  defp media(_file, nil, _type), do: {:ok, nil}
 
-  defp media(%{type: type} = file, content) do
+  defp media(%{own: false} = file, {:file, _, _} = content, type),
+    do: {:ok, {type || file.type, content}}
+
+  defp media(file, {:file, _, _}, _type),
+    do: {:error, %DriveError{kind: :own, name: file.name, ids: [file.id]}}
+
+  defp media(%{type: type} = file, content, _type) do
     cond do
       type == Types.type(:document) -> {:ok, {"text/markdown", content}}
       Text.text?(type) -> {:ok, {type, content}}

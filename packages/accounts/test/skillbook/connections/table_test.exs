@@ -60,6 +60,7 @@ defmodule Skillbook.Connections.TableTest do
   @rows [
     {"email.archive", ["email.archive m1"], nil},
     {"email.delete", ["email.delete m1"], nil},
+    {"email.download", ["email.download m1 --attachment 1 --to vault:work/"], nil},
     {"email.draft", ["email.draft --to bob@example.com --subject Plan --body Hi"],
      {"gmail.drafts", [user: @ann], "Plan"}},
     {"email.forward", ["email.forward m1 --to bob@example.com"],
@@ -82,8 +83,13 @@ defmodule Skillbook.Connections.TableTest do
     {"calendar.answer", ["calendar.answer invited1 --response accept"], nil},
     {"calendar.update", ["calendar.update review1 --location Berlin"], nil},
     {"drive.create",
-     [~s(drive.create Plan --content "# Plan"), "drive.create Plan --type folder"],
-     {"drive.files", [user: @ann], "Plan"}},
+     [
+       ~s(drive.create Plan --content "# Plan"),
+       "drive.create Plan --type folder",
+       "drive.create Plan --file vault:work/plan.txt"
+     ], {"drive.files", [user: @ann], "Plan"}},
+    {"drive.download",
+     ["drive.download txt1 --to vault:work/", "drive.download doc1 --to vault:work/"], nil},
     {"drive.list", ["drive.list", "drive.list Plans"], nil},
     {"drive.read", ["drive.read doc1", "drive.read txt1"], nil},
     {"drive.search", ["drive.search Q1"], nil},
@@ -92,8 +98,12 @@ defmodule Skillbook.Connections.TableTest do
     {"drive.access", ["drive.access doc2"], nil},
     {"drive.unshare", ["drive.unshare doc2 --anyone"], nil},
     {"drive.trash", ["drive.trash doc1"], nil},
-    {"drive.update", ["drive.update doc1 --name Minutes", "drive.update doc1 --folder Plans"],
-     nil}
+    {"drive.update",
+     [
+       "drive.update doc1 --name Minutes",
+       "drive.update doc1 --folder Plans",
+       "drive.update txt1 --file vault:work/plan.txt"
+     ], nil}
   ]
 
   # {name, fault, the result of a command that reads, and of one that writes}. A command that
@@ -269,19 +279,28 @@ defmodule Skillbook.Connections.TableTest do
 
   defp run(world, line, limit \\ @limit) do
     book = :"table_#{System.unique_integer([:positive])}"
+    folder = Path.join(System.tmp_dir!(), "skillbook_#{book}_#{System.pid()}")
+    File.mkdir_p!(folder)
+    File.write!(Path.join(folder, "plan.txt"), "Beans")
 
     {:ok, pid} =
       Skillbook.start_link(
         name: book,
         builtins: [:google],
+        store: ":memory:",
+        watch: false,
+        vaults: [[path: folder, name: "work", files: true]],
         profiles: [[id: "ann", approved: ["*"]]],
         connections: [google: Services.google(world)]
       )
 
     options = [now: @now, timeout: limit]
-    report = Skillbook.run(Skillbook.view(book, "ann"), "```cmd\n#{line}\n```", options)
+    view = Skillbook.view(book, "ann")
+    %{results: [result]} = Skillbook.run(view, "```cmd\n#{line}\n```", options)
     Supervisor.stop(pid)
-    [result] = report.results
+    # A command that fails leaves no file.
+    if result.status == :error, do: ["plan.txt"] = File.ls!(folder)
+    File.rm_rf!(folder)
     result
   end
 end

@@ -439,6 +439,38 @@ defmodule Skillbook.Drive.GoogleTest do
       end
     end
 
+    @tag :tmp_dir
+    test "sends and saves an open file, part by part", context do
+      %{account: account, world: world, tmp_dir: folder} = context
+      path = Path.join(folder, "large.bin")
+      content = for(n <- 1..1_200_000, into: "", do: <<rem(n, 251), 255, "0123456789abc">>)
+      sha = :crypto.hash(:sha256, content) |> Base.encode16(case: :lower)
+      File.write!(path, content)
+      {:ok, device} = :file.open(path, [:read, :raw, :binary])
+      Services.fault(world, method: "drive.files.create.chunk", skip: 1, cut: 0, applied: true)
+      new = %{name: "large.bin", kind: :file, type: "application/octet-stream"}
+      new = Map.put(new, :content, {:file, device, byte_size(content)})
+      assert {:ok, file} = Drive.create(account, new)
+      assert [%{"id" => id}] = same(world, "large.bin", sha)
+
+      # Cut while it is sent: nothing is made.
+      longer = %{new | name: "cut.bin", content: {:file, device, byte_size(content) + 1}}
+      assert {:error, %DriveError{kind: :cut} = error} = Drive.create(account, longer)
+      assert Exception.message(error) == "the file was changed while it was sent. Send it again"
+      assert judge(world, "cut.bin") == nil
+
+      saved = Path.join(folder, "saved.bin")
+      {:ok, device} = :file.open(saved, [:write, :raw])
+      Services.fault(world, method: "drive.files.get", cut: 9_000_000)
+      assert :ok = Drive.save(account, file, nil, device, byte_size(content))
+      assert File.read!(saved) == content
+
+      assert {:error, %DriveError{kind: :too_large}} =
+               Drive.save(account, %{file | size: nil}, nil, device, byte_size(content) - 1)
+
+      assert id == file.id
+    end
+
     defp same(world, name, sha) do
       for %{"name" => ^name, "sha256" => ^sha} = file <- Services.judge(world, "drive.files"),
           do: file

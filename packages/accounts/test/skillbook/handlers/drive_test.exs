@@ -41,7 +41,7 @@ defmodule Skillbook.Handlers.DriveTest do
     view = View.all(catalog)
     folder = Source.builtin(:connections).path
     entries = for %{name: "drive." <> _} = entry <- View.entries(view), do: entry
-    assert length(entries) == 9
+    assert length(entries) == 10
 
     for finding <- Lint.run([Source.builtin(:connections)]),
         do: refute(String.starts_with?(finding.path, Path.join(folder, "drive")))
@@ -278,7 +278,8 @@ defmodule Skillbook.Handlers.DriveTest do
                "--revision"
 
     assert answer(book, "drive.update d1") ==
-             "one of --content, --name or --folder is required. Add for example: --content VALUE"
+             "one of --content, --file, --name or --folder is required. Add for example: " <>
+               "--content VALUE"
 
     [_, revision] = Regex.run(~r/revision (\S+)/, answer(book, "drive.read d1"))
     line = "drive.update d1 --revision #{revision} --content Peas"

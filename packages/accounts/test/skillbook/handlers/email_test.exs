@@ -71,6 +71,7 @@ defmodule Skillbook.Handlers.EmailTest do
       assert for(page <- pages, do: {page.name, page.effects, page.limits[:approval]}) == [
                {"email.archive", :write, nil},
                {"email.delete", :write, :required},
+               {"email.download", :write, ["overwrite"]},
                {"email.draft", :write, nil},
                {"email.forward", :write, :required},
                {"email.label", :write, nil},

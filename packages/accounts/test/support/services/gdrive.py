@@ -30,9 +30,17 @@ GOOGLE = "application/vnd.google-apps."
 FOLDER, DOCUMENT, SHEET, SLIDES, DRAWING, SHORTCUT = (GOOGLE + name for name in (
     "folder", "document", "spreadsheet", "presentation", "drawing", "shortcut"))
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-EXPORTS = {DOCUMENT: ("text/markdown", "text/plain", "application/pdf"),
-           SHEET: ("text/csv", XLSX, "application/pdf"),
-           SLIDES: ("text/plain", "application/pdf"), DRAWING: ("application/pdf",)}
+OFFICE = "application/vnd.openxmlformats-officedocument."
+OPEN = "application/vnd.oasis.opendocument."
+# As the guide "Export MIME types for Google Workspace documents" lists them.
+EXPORTS = {DOCUMENT: ("text/markdown", "text/plain", "application/pdf", "application/rtf",
+                      OFFICE + "wordprocessingml.document", OPEN + "text", "application/zip",
+                      "application/epub+zip"),
+           SHEET: ("text/csv", XLSX, "application/pdf", OPEN + "spreadsheet", "application/zip",
+                   "text/tab-separated-values"),
+           SLIDES: ("text/plain", "application/pdf", OFFICE + "presentationml.presentation",
+                    OPEN + "presentation", "image/jpeg", "image/png", "image/svg+xml"),
+           DRAWING: ("application/pdf", "image/jpeg", "image/png", "image/svg+xml")}
 ROLES = ("reader", "commenter", "writer", "fileOrganizer", "organizer", "owner")
 SCOPE = "https://www.googleapis.com/auth/"
 ALL = {SCOPE + "drive"}
@@ -346,7 +354,9 @@ class Drive:
             raise Refused(403, "cannotAddParent",
                           "Increasing the number of parents is not allowed")
         file["parents"] = left + folders
-        for name in ("name", "trashed", "appProperties"):
+        if "mimeType" in body and call.media is None:
+            raise invalid("The type changes only with the content.")
+        for name in ("name", "trashed", "appProperties", "mimeType"):
             if name in body:
                 file[name] = body[name]
         if call.media is not None:

@@ -5,8 +5,8 @@ The seed, by the address of a person of the world:
     labels    {user: [name]}
     messages  {user: [message]}: messages that the person has received. A message is {"raw64":
               base64 of the mail} or {"from", "to", "cc", "reply_to", "subject", "text", "html",
-              "headers": {name: value}, "attachments": [{"name", "type", "data"}]}, each with
-              "labels" (ids or names; default INBOX and UNREAD) and "date" (Unix seconds)
+              "headers": {name: value}, "attachments": [{"name", "type", "data" or "base64"}]},
+              each with "labels" (ids or names; default INBOX and UNREAD) and "date" (Unix seconds)
 
 A mail that is sent is delivered to the people of the world among its recipients. As Gmail does for
 its interface, it replaces the Message-ID of a mail that is sent, and keeps other headers.
@@ -324,7 +324,8 @@ class Gmail:
             mail.set_content(fields["html"], subtype="html")
         for one in fields.get("attachments", []):
             main, sub = one["type"].split("/")
-            mail.add_attachment(one["data"].encode(), maintype=main, subtype=sub,
+            data = base64.b64decode(one["base64"]) if "base64" in one else one["data"].encode()
+            mail.add_attachment(data, maintype=main, subtype=sub,
                                 filename=one["name"])
         return mail.as_bytes()
 

@@ -49,7 +49,7 @@ defmodule Skillbook.CLI.Session do
            {:ok, accounts} <- Accounts.read(),
            options = %{options | connections: accounts},
            {:ok, book} <- book(options),
-           vaults = if(mode in [:read, :runs], do: [], else: options.vaults),
+           vaults = if(mode in [:read, :runs], do: [], else: vaults(options)),
            book = Keyword.merge(book, store: store, vaults: vaults),
            {:ok, pid} <- start(book, options, mode) do
         try do
@@ -117,9 +117,12 @@ defmodule Skillbook.CLI.Session do
     with {:ok, builtins} <- builtins(options) do
       sources = Targets.others(builtins, options.tested)
       sources = sources ++ modules() ++ folders(options) ++ options.servers
-      {:ok, [sources: sources, builtins: false, vaults: options.vaults]}
+      {:ok, [sources: sources, builtins: false, vaults: vaults(options)]}
     end
   end
+
+  # The folder is the user's own, so commands may use all files in it.
+  defp vaults(options), do: for(path <- options.vaults, do: [path: path, files: true])
 
   @doc "The built-in sources of a command line."
   @spec builtins(Skillbook.CLI.Arguments.t()) ::

@@ -13,11 +13,15 @@ defmodule Skillbook.Vault.Config do
           tenant: String.t() | nil,
           producer: {module(), keyword()} | nil,
           watch: boolean(),
-          external: boolean()
+          external: boolean(),
+          files: pos_integer() | nil
         }
 
   @enforce_keys [:name]
-  defstruct [:name, :producer, :tenant, labels: [], watch: true, external: false]
+  defstruct [:name, :producer, :tenant, :files, labels: [], watch: true, external: false]
+
+  # Of a file that commands save or send, in bytes.
+  @max_file 25 * 1024 * 1024
 
   @doc "The vault of a name."
   @spec find([t()], String.t()) :: {:ok, t()} | {:error, VaultError.t()}
@@ -50,7 +54,7 @@ defmodule Skillbook.Vault.Config do
   defp new(path, book) when is_binary(path), do: new([path: path], book)
 
   defp new(options, book) do
-    options = Options.keywords(options, [:watch, :drive])
+    options = Options.keywords(options, [:watch, :drive, :files])
 
     with :ok <- Options.validate(options, "a vault", schema()),
          {:ok, producer} <- producer(options, book) do
@@ -64,6 +68,11 @@ defmodule Skillbook.Vault.Config do
           {:error,
            invalid("letters, digits, blanks, dots, _ and -, at most 100 characters", name)}
 
+        options[:files] not in [nil, false] and options[:path] == nil ->
+          expected = "false for a vault without :path"
+          problem = {:invalid, expected, options[:files]}
+          {:error, %OptionError{subject: "a vault", option: :files, problem: problem}}
+
         true ->
           labels = Keyword.get(options, :labels, [])
 
@@ -74,7 +83,8 @@ defmodule Skillbook.Vault.Config do
              labels: labels,
              tenant: options[:tenant],
              watch: options[:watch] != false,
-             external: options[:drive] != nil
+             external: options[:drive] != nil,
+             files: files(options[:files])
            }}
       end
     end
@@ -91,6 +101,10 @@ defmodule Skillbook.Vault.Config do
     end
   end
 
+  defp files(true), do: @max_file
+  defp files(max_bytes: max), do: max
+  defp files(_none), do: nil
+
   defp invalid(expected, value),
     do: %OptionError{subject: "a vault", option: :name, problem: {:invalid, expected, value}}
 
@@ -104,12 +118,16 @@ defmodule Skillbook.Vault.Config do
       tenant: {"text of 1 to 200 bytes or nil", &(is_nil(&1) or Profile.name?(&1))},
       producer: {"{module, options}", &producer?/1},
       drive: {"[profile: id, folder: id]", &Keyword.keyword?/1},
-      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1},
+      files: {"a boolean or [max_bytes: number]", &files?/1}
     ]
   end
 
   defp producer?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
   defp producer?(_other), do: false
+
+  defp files?(max_bytes: max), do: Options.positive?(max)
+  defp files?(value), do: is_boolean(value)
 
   defp watch?(poll: interval), do: Options.milliseconds?(interval)
   defp watch?(value), do: is_boolean(value)

@@ -18,9 +18,20 @@ defmodule Skillbook.VaultError do
       * `:frontmatter` - the edit would change the note's frontmatter
       * `:query` - the query is too long
       * `:unreadable` - the note cannot be read; `:reason` says why
+      * `:address` - the text is not the address of a file in a vault
+      * `:no_files` - commands may not use the files of the vault
+      * `:no_file` - no file has the address
+      * `:file_exists` - the file already exists
+      * `:file_folder` - the address is that of a folder
+      * `:file_name` - a name cannot be that of a file; `:reason` says why
+      * `:note` - the file would be a note
+      * `:labels` - the vault lacks `:available`, labels that the profile sets on all that it
+        writes
+      * `:large` - the file has more bytes than the limit
     * `:name` - the name of the vault or note in the call, or the path that is taken
     * `:available` - the names of the vaults, or of notes with similar names
     * `:reason` - text, or nil
+    * `:limit` - in bytes, or nil
 
   ## Examples
 
@@ -33,11 +44,12 @@ defmodule Skillbook.VaultError do
           kind: atom(),
           name: String.t() | nil,
           available: [String.t()],
-          reason: String.t() | nil
+          reason: String.t() | nil,
+          limit: pos_integer() | nil
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :name, :reason, available: []]
+  defexception [:kind, :name, :reason, :limit, available: []]
 
   # A long value, such as a page in the wrong field, is not repeated in full.
   @max_quoted 100
@@ -101,6 +113,63 @@ defmodule Skillbook.VaultError do
 
   def message(%{kind: :query}), do: "expected as a query " <> Skillbook.Search.Query.expected()
   def message(%{kind: :unreadable} = error), do: "#{error.name} cannot be edited: #{error.reason}"
+
+  def message(%{kind: :address} = error) do
+    "expected a file of a vault as vault:NAME/PATH, got #{quoted(error.name)}. " <>
+      "Write for example: vault:#{hd(error.available)}/report.pdf. " <>
+      "The vaults with files are #{list(error.available)}"
+  end
+
+  def message(%{kind: :no_files, name: nil}) do
+    "there is no vault whose files commands may use. Start the book with one that has a " <>
+      ~s(folder and files: true, for example vaults: [[path: "work", files: true]])
+  end
+
+  def message(%{kind: :no_files} = error) do
+    "commands may not use the files of the vault #{quoted(error.name)}. " <>
+      "Start the book with files: true for this vault"
+  end
+
+  def message(%{kind: :no_file, available: []} = error),
+    do: "there is no file #{quoted(error.name)}"
+
+  def message(%{kind: :no_file} = error) do
+    "there is no file #{quoted(error.name)}; did you mean " <>
+      "#{error.available |> Enum.map(&quoted/1) |> either()}?"
+  end
+
+  def message(%{kind: :file_exists} = error) do
+    "the file #{quoted(error.name)} already exists. Write another name, or add --overwrite to " <>
+      "replace it"
+  end
+
+  def message(%{kind: :file_folder} = error) do
+    "#{quoted(error.name)} is a folder. To keep the file's own name, write: #{error.name}/"
+  end
+
+  def message(%{kind: :file_name} = error) do
+    why = if error.reason, do: ": it #{error.reason}", else: ""
+
+    "#{quoted(error.name)} cannot be a file name#{why}. " <>
+      "Write the name that it shall have, such as vault:NAME/report.pdf"
+  end
+
+  def message(%{kind: :note} = error) do
+    "#{quoted(error.name)} would be a note of the vault, and texts of others do not become " <>
+      "notes. Write a name with another extension, such as .txt"
+  end
+
+  def message(%{kind: :labels} = error) do
+    "the vault #{quoted(error.name)} lacks #{list(error.available)}, which this profile must " <>
+      "set on all that it writes. Name another vault"
+  end
+
+  def message(%{kind: :large} = error) do
+    "#{quoted(error.name)} is too large: at most #{size(error.limit)} are allowed"
+  end
+
+  defp size(bytes) when rem(bytes, 1_048_576) == 0, do: "#{div(bytes, 1_048_576)} MB"
+  defp size(bytes), do: "#{bytes} bytes"
 
   defp list(names), do: Enum.join(names, ", ")
 

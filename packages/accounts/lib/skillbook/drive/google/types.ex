@@ -48,6 +48,35 @@ defmodule Skillbook.Drive.Google.Types do
     (@google <> "script") => {@google <> "script+json", ".json", @google <> "script+json"}
   }
 
+  # The extensions of the formats that Google exports its documents in, the default first.
+  # Markdown is left out: vaults take no notes of others.
+  @formats %{
+    (@google <> "document") => ~w(pdf docx odt rtf txt epub),
+    (@google <> "spreadsheet") => ~w(xlsx ods csv tsv pdf),
+    (@google <> "presentation") => ~w(pdf pptx odp txt jpg png svg),
+    (@google <> "drawing") => ~w(pdf png jpg svg),
+    (@google <> "script") => ~w(json)
+  }
+
+  @format_types %{
+    "csv" => "text/csv",
+    "docx" => @office <> "wordprocessingml.document",
+    "epub" => "application/epub+zip",
+    "jpg" => "image/jpeg",
+    "json" => @google <> "script+json",
+    "odp" => @open <> "presentation",
+    "ods" => @open <> "spreadsheet",
+    "odt" => @open <> "text",
+    "pdf" => "application/pdf",
+    "png" => "image/png",
+    "pptx" => @office <> "presentationml.presentation",
+    "rtf" => "application/rtf",
+    "svg" => "image/svg+xml",
+    "tsv" => "text/tab-separated-values",
+    "txt" => "text/plain",
+    "xlsx" => @workbook
+  }
+
   @doc "The types of a kind."
   @spec of(Skillbook.Drive.kind()) :: [String.t(), ...]
   def of(kind), do: Keyword.fetch!(@kinds, kind)
@@ -75,6 +104,14 @@ defmodule Skillbook.Drive.Google.Types do
       _ -> if google?(type), do: :none, else: :bytes
     end
   end
+
+  @doc "The formats that a document of a type is saved in; none for files with bytes."
+  @spec formats(String.t()) :: [String.t()]
+  def formats(type), do: Map.get(@formats, type, [])
+
+  @doc "The type of a format."
+  @spec format(String.t()) :: String.t()
+  def format(extension), do: Map.fetch!(@format_types, extension)
 
   @doc "Whether the type is one of Google's own, whose files have no bytes."
   @spec google?(String.t()) :: boolean()

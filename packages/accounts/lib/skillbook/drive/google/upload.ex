@@ -4,7 +4,7 @@ defmodule Skillbook.Drive.Google.Upload do
   # and above that in parts, which go on where they stopped.
 
   alias Skillbook.Connections.{Account, Client}
-  alias Skillbook.ServiceError
+  alias Skillbook.{Drive, ServiceError}
   alias Skillbook.Support.{JSON, Number}
 
   @max_multipart 5 * 1024 * 1024
@@ -20,15 +20,20 @@ defmodule Skillbook.Drive.Google.Upload do
           keyword(),
           map(),
           String.t(),
-          binary(),
+          binary() | Drive.source(),
           keyword()
         ) :: {:ok, Client.answer()} | {:error, Exception.t()}
   def send(account, method, url, query, metadata, type, content, options) do
     url = String.replace(url, "/drive/v3/", "/upload/drive/v3/")
 
-    if byte_size(content) <= @max_multipart,
-      do: multipart(account, method, url, query, metadata, type, content, options),
-      else: resumable(account, method, url, query, metadata, type, content, options)
+    size = Drive.size(content)
+
+    if size <= @max_multipart do
+      with {:ok, data} <- Drive.part(content, 0, size),
+           do: multipart(account, method, url, query, metadata, type, data, options)
+    else
+      resumable(account, method, url, query, metadata, type, content, options)
+    end
   end
 
   defp multipart(account, method, url, query, metadata, type, content, options) do
@@ -52,7 +57,7 @@ defmodule Skillbook.Drive.Google.Upload do
   end
 
   defp resumable(account, method, url, query, metadata, type, content, options) do
-    size = byte_size(content)
+    size = Drive.size(content)
 
     request = [
       method: method,
@@ -71,6 +76,7 @@ defmodule Skillbook.Drive.Google.Upload do
         query: [uploadType: "resumable", upload_id: id],
         type: type,
         content: content,
+        size: size,
         options: options
       }
 
@@ -91,11 +97,15 @@ defmodule Skillbook.Drive.Google.Upload do
   defp broken(hint), do: %ServiceError{kind: :bad_answer, service: "Google Drive", hint: hint}
 
   defp parts(upload, from, resumes) do
-    size = byte_size(upload.content)
-    part = binary_part(upload.content, from, min(@part, size - from))
-    range = "bytes #{from}-#{from + byte_size(part) - 1}/#{size}"
-    request = request(upload, {upload.type, part}, range)
+    size = min(@part, upload.size - from)
 
+    with {:ok, part} <- Drive.part(upload.content, from, size) do
+      range = "bytes #{from}-#{from + size - 1}/#{upload.size}"
+      put(upload, request(upload, {upload.type, part}, range), from, resumes)
+    end
+  end
+
+  defp put(upload, request, from, resumes) do
     # The part is not repeated as it is: Drive may have some of it.
     case Client.request(upload.account, request, options(upload, false)) do
       {:ok, %{status: 308} = answer} -> more(upload, answer, from, resumes)
@@ -107,7 +117,7 @@ defmodule Skillbook.Drive.Google.Upload do
   # Progress gives new attempts.
   defp more(upload, answer, from, resumes) do
     case received(answer) do
-      {:ok, next} when next > from and next < byte_size(upload.content) ->
+      {:ok, next} when next > from and next < upload.size ->
         parts(upload, next, @resumes)
 
       {:ok, next} when next == from and resumes > 0 ->
@@ -121,7 +131,7 @@ defmodule Skillbook.Drive.Google.Upload do
   defp resume(_upload, error, 0), do: {:error, error}
 
   defp resume(upload, _error, resumes) do
-    request = request(upload, {upload.type, ""}, "bytes */#{byte_size(upload.content)}")
+    request = request(upload, {upload.type, ""}, "bytes */#{upload.size}")
 
     case Client.request(upload.account, request, options(upload, true)) do
       {:ok, %{status: 308} = answer} ->

@@ -42,6 +42,11 @@ defmodule Skillbook.Handlers.Drive.Files do
     end)
   end
 
+  @doc "A file of a vault, as commands name it, and its size."
+  @spec saved(%{vault: String.t(), path: String.t(), size: non_neg_integer()}) :: String.t()
+  def saved(saved),
+    do: External.line("vault:#{saved.vault}/#{saved.path}", 1_000) <> size(saved)
+
   # Quotes around what a service is not expected to send.
   defp plain(text), do: if(text =~ ~r/\A[\w.:!~+-]+\z/, do: text, else: External.line(text))
 

@@ -1,24 +1,43 @@
 defmodule Skillbook.Handlers.Drive.Update do
   @moduledoc false
-  # `drive.update`: replaces the text of a file, renames it or moves it.
+  # `drive.update`: replaces the text or the bytes of a file, renames it or moves it.
 
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Drive.Files
-  alias Skillbook.{Connections, Drive, DriveError, Flags, Result}
+  alias Skillbook.Support.MediaType
+  alias Skillbook.{Connections, Drive, DriveError, FlagError, Flags, Result, Vault}
 
   @impl true
   def execute(flags, context) do
-    with :ok <- Flags.require_any(flags, ~w(content name folder)),
+    with :ok <- Flags.require_any(flags, ~w(content file name folder)),
+         :ok <- one_content(flags),
          {:ok, account} <- Connections.account(context, :drive),
          {:ok, file} <- Drive.file(account, flags["id"]),
          {:ok, flags} <- put_revision(flags, file, context.shown),
          {:ok, folder} <- folder(account, flags["folder"]),
-         {:ok, changed} <- Drive.update(account, file, changes(flags, folder)) do
+         {:ok, changed} <-
+           update(account, file, changes(flags, file, folder, context.shown), flags, context) do
       text = "#{did(flags)} #{Files.named(changed)}, now revision #{Files.revision(changed)}."
       {:ok, Result.ok(text, data: changed, effects: [:file_updated])}
     end
   end
+
+  defp one_content(flags) do
+    if Map.has_key?(flags, "content") and Map.has_key?(flags, "file"),
+      do: FlagError.conflict(["file", "content"], "the file has one content"),
+      else: :ok
+  end
+
+  defp update(account, file, changes, %{"file" => address}, context) do
+    Vault.open_file(context.view, address, fn opened ->
+      content = {:file, opened.device, opened.size}
+      type = MediaType.of(opened.path)
+      Drive.update(account, file, Map.merge(changes, %{content: content, type: type}))
+    end)
+  end
+
+  defp update(account, file, changes, _flags, _context), do: Drive.update(account, file, changes)
 
   # A text replaces all of the text before, so it must have been read.
   defp put_revision(%{"content" => _} = flags, file, shown)
@@ -34,18 +53,25 @@ defmodule Skillbook.Handlers.Drive.Update do
   defp folder(_account, nil), do: {:ok, nil}
   defp folder(account, text), do: Drive.folder(account, text)
 
-  defp changes(flags, folder) do
+  # What the conversation has read last of a file is known without a flag. A file may have no text
+  # to read, so bytes are replaced without a revision too.
+  defp changes(flags, file, folder, shown) do
     %{
       name: flags["name"],
       content: flags["content"],
       folder: folder && folder.id,
-      revision: flags["revision"]
+      revision: flags["revision"] || (flags["file"] && Files.shown_revision(file, shown))
     }
   end
 
   defp did(flags) do
     done =
-      for {flag, word} <- [{"content", "Wrote"}, {"name", "renamed"}, {"folder", "moved"}],
+      for {flag, word} <- [
+            {"content", "wrote"},
+            {"file", "wrote"},
+            {"name", "renamed"},
+            {"folder", "moved"}
+          ],
           Map.has_key?(flags, flag),
           do: word
 

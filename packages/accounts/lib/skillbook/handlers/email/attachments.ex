@@ -1,13 +1,25 @@
 defmodule Skillbook.Handlers.Email.Attachments do
   @moduledoc false
   # The files behind `--attachments`: a note or skill of the book, a file of a skill, an
-  # attachment of a mail (`mail:ID/PART`), or a file of a drive by its id.
+  # attachment of a mail (`mail:ID/PART`), a file of a vault (`vault:NAME/PATH`), or a file of a
+  # drive by its id.
 
   alias Skillbook.Catalog.SkillFile
   alias Skillbook.Connections.Account
   alias Skillbook.Handlers.Skills.Load
   alias Skillbook.Support.{MediaType, UntilError}
-  alias Skillbook.{Connections, Context, Drive, Entry, Mail, MailError, NotFoundError, View}
+
+  alias Skillbook.{
+    Connections,
+    Context,
+    Drive,
+    Entry,
+    Mail,
+    MailError,
+    NotFoundError,
+    Vault,
+    View
+  }
 
   @doc "Fetches all files. The error is of the first one that cannot be had."
   @spec fetch(Account.t(), [String.t()], Context.t()) ::
@@ -42,6 +54,20 @@ defmodule Skillbook.Handlers.Email.Attachments do
       [id, part] -> Mail.attachment(account, id, part)
       _ -> missing(name)
     end
+  end
+
+  defp file(_account, "vault:" <> _ = address, context, limit) do
+    Vault.open_file(
+      context.view,
+      address,
+      fn file ->
+        with {:ok, data} <- Drive.part({:file, file.device, file.size}, 0, file.size) do
+          type = MediaType.of(file.path) || "application/octet-stream"
+          {:ok, %{name: Path.basename(file.path), type: type, data: data}}
+        end
+      end,
+      max_bytes: limit
+    )
   end
 
   defp file(_account, name, context, limit) do
