@@ -384,7 +384,7 @@ defmodule Skillbook.Connections do
   @doc false
   # Whether a book has accounts, or servers at which people sign in.
   @spec any?(Book.t()) :: boolean()
-  defdelegate any?(book), to: Config
+  defdelegate any?(book), to: Skillbook.Connections.Part
 
   @doc false
   # The accounts that a profile signs in to itself: with its connection or `nil`, the commands

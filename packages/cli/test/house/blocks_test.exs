@@ -43,7 +43,7 @@ defmodule Skillbook.House.BlocksTest do
       "the library is built in tests" => 1
     },
     "docs/mail.md" => %{"needs an account of Google" => 1, "needs an account with mail" => 1},
-    "docs/mcp.md" => %{"needs Claude Code" => 1, "needs a server of MCP" => 2},
+    "docs/mcp.md" => %{"needs Claude Code" => 1, "needs a server of MCP" => 4},
     "docs/models.md" => %{"needs an account of Anthropic" => 2},
     "docs/oban.md" => %{"needs Oban" => 3},
     "docs/packages.md" => %{

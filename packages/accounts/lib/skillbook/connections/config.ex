@@ -172,10 +172,6 @@ defmodule Skillbook.Connections.Config do
   @spec all(Book.t()) :: [Account.t()]
   def all(book), do: accounts(book) ++ Server.accounts(book)
 
-  @doc "Whether a book has any."
-  @spec any?(Book.t()) :: boolean()
-  def any?(book), do: book.of_parts[:connections] != nil or Server.accounts(book) != []
-
   @doc "The keys of a book."
   @spec keys(Book.t()) :: [Secret.t()]
   def keys(%{of_parts: parts}), do: (parts[:connections] || %__MODULE__{}).keys

@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.Part do
 
   alias Skillbook.Connections.{Client, Config, Tokens, Vendor}
   alias Skillbook.Support.Operation
-  alias Skillbook.{Book, Connections, Drive, OptionError, Source}
+  alias Skillbook.{Book, Connections, Drive, OptionError, Part, Source}
 
   @impl true
   # Its values may be secret, so it is checked where errors do not show them.
@@ -44,23 +44,28 @@ defmodule Skillbook.Connections.Part do
   def shared, do: [Client.Quota]
 
   @impl true
-  def init(book), do: if(Config.any?(book), do: Tokens.new(book.name))
+  def init(book), do: if(any?(book), do: Tokens.new(book.name))
 
   @impl true
   def load(book) do
-    with :ok <- Config.check(book), do: if(Config.any?(book), do: Tokens.load(book), else: :ok)
+    if any?(book), do: with(:ok <- Config.check(book), do: Tokens.load(book)), else: :ok
   end
+
+  @doc "Whether a book has accounts, or servers at which people sign in."
+  @spec any?(Part.book() | map()) :: boolean()
+  def any?(book),
+    do: book.of_parts.connections != nil or Part.flat(book.parts, :sign_ins, [book]) != []
 
   @impl true
   # Before the process that follows the database, which tells it about changes.
-  def before_catalog(book), do: if(Config.any?(book), do: [{Tokens, book}], else: [])
+  def before_catalog(book), do: if(any?(book), do: [{Tokens, book}], else: [])
 
   @impl true
   def settings, do: ["connections"]
 
   @impl true
   def changed(book, "connections"),
-    do: if(Config.any?(book), do: Tokens.follow(book.name))
+    do: if(any?(book), do: Tokens.follow(book.name))
 
   @impl true
   defdelegate token(book, name, refusal, deadline), to: Connections, as: :server_token

@@ -111,8 +111,8 @@ defmodule Skillbook.CLI.ServersTest do
     assert output == ""
 
     assert errors =~
-             "the MCP server docs: the profile default has no connection for docs; a person can " <>
-               "make it with `bin/skillbook --mcp 'docs=#{context.address}/unauthorized' " <>
+             "the MCP server docs: the profile default has no connection for docs; a person " <>
+               "can make it with `bin/skillbook --mcp 'docs=#{context.address}/unauthorized' " <>
                "connect docs`, or set the variable SKILLBOOK_MCP_TOKEN_DOCS; it has no tools"
 
     assert {output, 1, _errors} = cli(context, "unauthorized", ["list", "--diagnostics"])

@@ -21,7 +21,9 @@ defmodule Skillbook.MCP.Part do
   defdelegate children(book), to: Client
 
   @impl true
-  def sign_ins(book), do: book |> Client.settings() |> Auth.sign_ins()
+  def sign_ins(book) do
+    with [_ | _] = servers <- Client.settings(book), do: Auth.sign_ins(servers)
+  end
 
   @impl true
   def settings, do: ["server_approvals", "connections"]

@@ -69,9 +69,9 @@ defmodule Skillbook.MCP.ClientOAuthTest do
     assert [%{code: :server_unavailable, message: message}] = Skillbook.diagnostics(book)
 
     assert message ==
-             "the MCP server docs: the profile default has no connection for docs; a person can " <>
-               "make it with `bin/skillbook --mcp 'docs=#{context.url}' connect docs`; it has " <>
-               "no tools and skills until it answers"
+             "the MCP server docs: the profile default has no connection for docs; a person " <>
+               "can make it with `bin/skillbook --mcp 'docs=#{context.url}' connect docs`; it " <>
+               "has no tools and skills until it answers"
 
     assert {:ok, connection} = sign_in(book)
     assert {connection.account, connection.status} == {"docs", :connected}

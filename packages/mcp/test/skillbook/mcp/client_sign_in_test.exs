@@ -263,8 +263,8 @@ defmodule Skillbook.MCP.ClientSignInTest do
 
     assert message(begin(book(world, options))) ==
              @prefix <>
-               ~s(its authorization servers \("https://203.0.113.8"\) do not include the option ) <>
-               "`issuer`"
+               ~s(its authorization servers \("https://203.0.113.8"\) do not include the ) <>
+               "option `issuer`"
   end
 
   test "an answer counts only with the issuer that was asked" do
@@ -375,9 +375,9 @@ defmodule Skillbook.MCP.ClientSignInTest do
 
     for _ <- 1..2 do
       assert run(book, "docs.search").content =~
-               "the MCP server docs: the connection docs of the profile default was withdrawn; " <>
-                 "a person can renew it with `bin/skillbook --mcp 'docs=#{World.server()}' " <>
-                 "connect docs`"
+               "the MCP server docs: the connection docs of the profile default was " <>
+                 "withdrawn; a person can renew it with `bin/skillbook --mcp " <>
+                 "'docs=#{World.server()}' connect docs`"
     end
 
     # It was tried once.

@@ -14,7 +14,10 @@ defmodule Skillbook.Test.SignInWorld do
   def server, do: @server
   def issuer, do: @issuer
 
-  @doc "Starts a world. `changes` are answers by `\"METHOD URL\"`: `{status, body}` or headers too."
+  @doc """
+  Starts a world. `changes` are answers by `"METHOD URL"`: `{status, body}`, or with headers
+  between them.
+  """
   def start(changes \\ %{}) do
     {:ok, world} =
       Agent.start_link(fn ->

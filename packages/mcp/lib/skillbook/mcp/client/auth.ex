@@ -101,9 +101,9 @@ defmodule Skillbook.MCP.Client.Auth do
   @doc """
   Reads the challenge for bearer tokens in the headers `www-authenticate` (RFC 9110, 11.6.1).
 
-      iex> header = ~s(Basic realm="a", Bearer scope="files:read b", resource_metadata="https://a")
+      iex> header = ~s(Basic realm="a", Bearer scope="read b", resource_metadata="https://a")
       iex> Skillbook.MCP.Client.Auth.challenge(%{"www-authenticate" => [header]})
-      %{metadata: "https://a", scopes: ["files:read", "b"], error: nil}
+      %{metadata: "https://a", scopes: ["read", "b"], error: nil}
       iex> Skillbook.MCP.Client.Auth.challenge(%{})
       %{metadata: nil, scopes: nil, error: nil}
   """

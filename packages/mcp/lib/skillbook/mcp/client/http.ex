@@ -325,8 +325,8 @@ defmodule Skillbook.MCP.Client.HTTP do
 
   defp status_error(settings, 401) do
     reason =
-      "it answered with 401: expected a token that it accepts; set the option :token, :headers " <>
-        "or :oauth"
+      "it answered with 401: expected a token that it accepts; set the option :token, " <>
+        ":headers or :oauth"
 
     Session.error(settings, :auth, reason, code: 401)
   end

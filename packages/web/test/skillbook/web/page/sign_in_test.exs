@@ -566,8 +566,8 @@ defmodule Skillbook.Web.Page.SignInTest do
 
     assert text(refused) =~
              "The sign-in of the MCP server docs cannot be used: expected the issuer " <>
-               "#{SignInWorld.issuer()} in the answer, got: \"https://a.example\". Nothing was " <>
-               "changed. The operator of the server has to mend this."
+               "#{SignInWorld.issuer()} in the answer, got: \"https://a.example\". Nothing " <>
+               "was changed. The operator of the server has to mend this."
 
     assert connected(book) == []
     assert finish(browser, answer.(%{"iss" => SignInWorld.issuer()})).status == 303
