@@ -53,8 +53,8 @@ defmodule Skillbook.Connections do
   """
 
   alias Skillbook.Book.Profiles
-  alias Skillbook.Connections.{Account, Cipher, Config, OAuth, Renewal, Server, SignIn}
-  alias Skillbook.Connections.{Table, Tokens, Vendor}
+  alias Skillbook.Connections.{Account, Cipher, Config, Discovery, OAuth, Renewal, Server}
+  alias Skillbook.Connections.{SignIn, Table, Tokens, Vendor}
   alias Skillbook.Support.{Arguments, Options, Secret, UntilError}
   alias Skillbook.{Book, Connection, ConnectionError, Context, OptionError, Part, Profile, SQL}
 
@@ -548,9 +548,13 @@ defmodule Skillbook.Connections do
 
   defp revoke(book, account, row) do
     with {:ok, keys} <- Cipher.keys(Config.keys(book)),
-         {:ok, tokens} <- Renewal.open(keys, row) do
+         {:ok, tokens} <- Renewal.open(keys, row),
+         true <- Discovery.of?(tokens.().oauth, account) do
       account = %{account | oauth: tokens.().oauth}
       OAuth.revoke(account, fn -> tokens.().refresh || tokens.().access end, @request)
+    else
+      false -> {:error, "they are of another server, which had this name before"}
+      {:error, reason} -> {:error, reason}
     end
   end
 

@@ -368,6 +368,17 @@ defmodule Skillbook.Connections.Discovery do
 
   # With a connection
 
+  @doc """
+  Whether the endpoints and tokens of a connection are those of an account: a server of the same
+  name may have another address or client now, which must not get them.
+  """
+  @spec of?(t() | nil, Account.t()) :: boolean()
+  def of?(nil, %{server: server}), do: server == nil
+  def of?(_oauth, %{server: nil}), do: false
+
+  def of?(oauth, %{server: server, options: options}),
+    do: covers?(oauth.resource, server.url) and options[:issuer] in [nil, oauth.issuer]
+
   @doc "As a map for JSON. It has the secret of a registered client."
   @spec encode(t() | nil) :: map() | nil
   def encode(nil), do: nil

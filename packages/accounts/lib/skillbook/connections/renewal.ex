@@ -97,7 +97,13 @@ defmodule Skillbook.Connections.Renewal do
     end
   end
 
-  defp opened(run, row), do: run.keys |> open(row) |> or_error(run, :key)
+  defp opened(run, row) do
+    with {:ok, secret} <- run.keys |> open(row) |> or_error(run, :key) do
+      if Discovery.of?(secret.().oauth, run.account),
+        do: {:ok, secret},
+        else: {:error, error(run, :none)}
+    end
+  end
 
   @typedoc "The tokens of a row, the life of the first, and the endpoints of a server's sign-in."
   @type opened ::

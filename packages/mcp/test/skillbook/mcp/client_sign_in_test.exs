@@ -28,12 +28,14 @@ defmodule Skillbook.MCP.ClientSignInTest do
 
     source = {:mcp, place, label: "docs", oauth: oauth, approve: :all, read: ["*"], http: http}
 
+    key = Keyword.get(options, :key, key)
+
     options = [
       name: name,
       watch: false,
       builtins: false,
       usage: false,
-      store: ":memory:",
+      store: Keyword.get(options, :store, ":memory:"),
       sources: [source],
       connections: [key: fn -> key end]
     ]
@@ -339,6 +341,37 @@ defmodule Skillbook.MCP.ClientSignInTest do
     for %{url: url, body: body} <- World.log(world),
         url =~ "/token",
         do: assert(URI.decode_query(body)["resource"] == World.server())
+  end
+
+  @tag :tmp_dir
+  test "a server of the same name at another address gets no token", %{tmp_dir: folder} do
+    world = World.start()
+    kept = [store: Path.join(folder, "book.db"), key: Connections.generate_key()]
+    assert {:ok, _connection} = sign_in(book(world, true, kept))
+
+    tokens = fn url ->
+      for one <- World.log(world), one.url == url, do: one.headers["authorization"]
+    end
+
+    # The same server, and two others: another host, and another path.
+    assert Client.refresh(book(world, true, kept)) == []
+    assert Enum.any?(tokens.(World.server()))
+
+    for url <- ["https://203.0.113.7/mcp", "https://203.0.113.5/mcp2"] do
+      other = book(world, true, [place: url] ++ kept)
+      assert [{"docs", error}] = Client.refresh(other)
+      assert Exception.message(error) =~ "404"
+      assert Enum.uniq(tokens.(url)) == [nil]
+    end
+
+    # Nor does the authorization server get the client of another one.
+    own = [client_id: "own", client_secret: fn -> "s3cret-own" end, issuer: "https://203.0.113.8"]
+    other = book(world, own, kept)
+    World.update(world, &%{&1 | tokens: %{}})
+    assert [{"docs", _error}] = Client.refresh(other)
+    assert {:ok, %{revoked: false, reason: reason}} = Connections.disconnect(other, "docs")
+    assert reason == "they are of another server, which had this name before"
+    refute inspect(World.log(world), limit: :infinity, printable_limit: :infinity) =~ "-own"
   end
 
   test "an expired token is renewed once by many callers, with a new refresh token each time" do
