@@ -448,18 +448,19 @@ start_test_services() {
 
 # Sets SKILLBOOK_MCP to the folder of the programs that judge the MCP server and client, and
 # installs them if they are missing: Node, the conformance suite, the Inspector, the official
-# clients and servers, and the validator of the API's description, which needs packages that are
-# there already. They have the versions of the tests. No package runs a script of its own.
+# clients and servers, the validator of the API's description, which needs packages that are there
+# already, and Vercel's AI SDK. They have the versions of the tests. No package runs a script of its
+# own.
 test_mcp() {
   SKILLBOOK_MCP=$tests_folder/mcp
   export SKILLBOOK_MCP
-  [ ! -e "$SKILLBOOK_MCP/installed-4" ] || return 0
+  [ ! -e "$SKILLBOOK_MCP/installed-5" ] || return 0
   python_environment "$SKILLBOOK_MCP"
   step "Installing the Python packages of MCP" "$SKILLBOOK_MCP/bin/pip" install \
     --constraint "$root/packages/mcp/test/support/mcp/constraints.txt" \
     fastmcp mcp mcp-server-fetch mcp-server-git mcp-server-time openapi-spec-validator || exit 3
   npm_packages mcp
-  touch "$SKILLBOOK_MCP/installed-4"
+  touch "$SKILLBOOK_MCP/installed-5"
 }
 
 # python_server ENVIRONMENT NAME FOLDER: starts test/support/NAME/server.py of a

@@ -85,7 +85,9 @@ defmodule Skillbook.Run.Worker do
     end)
   end
 
-  defp exit_with(caller) do
+  @doc "Kills the calling process when another one exits."
+  @spec exit_with(pid()) :: pid()
+  def exit_with(caller) do
     worker = self()
 
     spawn(fn ->

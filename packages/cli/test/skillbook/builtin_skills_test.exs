@@ -416,7 +416,8 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert reads ==
              ~w(
-               markdown.read markdown.search memory.search notes.get notes.list results.read
+               agent.hand_over
+             markdown.read markdown.search memory.search notes.get notes.list results.read
                skills.diff skills.history skills.list skills.load skills.read skills.search
                tasks.get tasks.search
                workflow.list workflow.run workflow.show workflows.daily_digest

@@ -11,6 +11,7 @@ defmodule Skillbook.Web do
   |---|---|---|
   | `/mcp` | `:mcp` | the Model Context Protocol |
   | `/api` | `:api` | skills as JSON, read-only |
+  | `/api/chat` | `:chat` | conversations with the book's model, for `useChat` of Vercel's AI SDK |
   | `/.well-known/agent-skills` | `:discovery` | skills for other books to install |
   | all others | `:page` | the page |
 
@@ -45,7 +46,7 @@ defmodule Skillbook.Web do
       `-host` or `forwarded` say where a request comes from: addresses, networks such as
       `"10.0.0.0/8"`, and `:unix` for those that connect to a unix socket. Defaults to `[]`: the
       headers are ignored. Not for `Skillbook.Web.Plug`
-    * `:serve` (list) - the areas above. Defaults to all
+    * `:serve` (list) - the areas above. Defaults to all but `:chat`, in which callers run commands
     * `:sessions` (keyword list) - how long a session of a browser lasts, in seconds: `:idle`
       without a request, and `:expire` at most. Defaults to `[idle: 43_200, expire: 604_800]`
     * `:max_streams_per_caller` (from 1) - how many event streams a token, a session of a browser,
@@ -71,7 +72,7 @@ defmodule Skillbook.Web do
   alias Skillbook.Web.{Access, Authentication, Caller, CORS, Proxies, Request, Response, Streams}
   alias Skillbook.{Book, OptionError, Telemetry}
 
-  @type area :: :page | :mcp | :api | :discovery
+  @type area :: :page | :mcp | :api | :chat | :discovery
 
   @typedoc "Where a server listens; `nil` before it does."
   @type listener :: {:tcp, :inet.ip_address(), :inet.port_number()} | :unix | :plug | nil
@@ -104,7 +105,7 @@ defmodule Skillbook.Web do
           listener: listener()
         }
 
-  @areas [:page, :mcp, :api, :discovery]
+  @areas [:page, :mcp, :api, :chat, :discovery]
   @sessions [idle: 43_200, expire: 604_800]
 
   @enforce_keys [:book]
@@ -118,7 +119,7 @@ defmodule Skillbook.Web do
     hosts: [],
     origins: [],
     trusted_proxies: [],
-    serve: @areas,
+    serve: @areas -- [:chat],
     sessions: @sessions,
     max_streams_per_caller: 100,
     authorization_servers: [],
@@ -287,6 +288,7 @@ defmodule Skillbook.Web do
     mcp: :mcp,
     metadata: :mcp,
     api: :api,
+    chat: :chat,
     discovery: :discovery,
     session: :page,
     callback: :page,
@@ -297,6 +299,7 @@ defmodule Skillbook.Web do
 
   defp route(["mcp"]), do: :mcp
   defp route([".well-known", "oauth-protected-resource" | _]), do: :metadata
+  defp route(["api", "chat"]), do: :chat
   defp route(["api" | _]), do: :api
   defp route([".well-known", "agent-skills" | _]), do: :discovery
   defp route([".well-known" | _]), do: :none
@@ -397,6 +400,7 @@ defmodule Skillbook.Web do
     mcp: Skillbook.Web.MCP,
     metadata: Skillbook.Web.MCP,
     api: Skillbook.Web.API,
+    chat: Skillbook.Web.API.Chat,
     discovery: Skillbook.Web.Published,
     session: Skillbook.Web.Session,
     callback: Skillbook.Web.Page,

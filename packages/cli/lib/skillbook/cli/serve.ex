@@ -9,7 +9,7 @@ defmodule Skillbook.CLI.Serve do
   alias Skillbook.Support.{Count, Duration}
   alias Skillbook.Web.{Access, CORS, Proxies, Server, Sessions, Tokens}
 
-  @areas [:page, :mcp, :api, :discovery]
+  @areas [:page, :mcp, :api, :chat, :discovery]
   @port 4004
   @model [model_url: :string] ++ Keyword.delete(ModelFlags.switches(), :url)
 
@@ -106,7 +106,8 @@ defmodule Skillbook.CLI.Serve do
     end
   end
 
-  defp areas(nil), do: {:ok, @areas}
+  # Callers of the chat run commands, so it has to be named.
+  defp areas(nil), do: {:ok, @areas -- [:chat]}
 
   defp areas(text) do
     areas = for name <- list(text), do: Enum.find(@areas, &(to_string(&1) == name))
@@ -243,6 +244,7 @@ defmodule Skillbook.CLI.Serve do
   defp name(:page), do: "the page"
   defp name(:mcp), do: "MCP"
   defp name(:api), do: "the API"
+  defp name(:chat), do: "conversations"
   defp name(:discovery), do: "discovery"
 
   # Tokens and cookies could be read on the way.

@@ -9,7 +9,7 @@ defmodule Skillbook.CLI.Token do
   alias Skillbook.Web.{Access, Tokens}
 
   @actions ~w(add list remove link)
-  @scopes [:page, :mcp, :api, :discovery]
+  @scopes [:page, :mcp, :api, :chat, :discovery]
   @units %{"s" => 1, "m" => 60, "h" => 3_600, "d" => 86_400}
   @url "http://127.0.0.1:4004"
 

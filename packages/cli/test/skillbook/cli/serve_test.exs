@@ -47,7 +47,7 @@ defmodule Skillbook.CLI.ServeTest do
         {~w(token remove), "`token remove` needs an ID; `token list` lists them"},
         {~w(token add x), "`token add` takes no more arguments, got: x"},
         {~w(token add --scope admin),
-         "--scope expects one of page, mcp, api, discovery, got: admin"},
+         "--scope expects one of page, mcp, api, chat, discovery, got: admin"},
         {~w(token add --expires 10),
          "--expires expects a time such as 10m, 12h or 30d, up to 3650d, got: 10"},
         {~w(token add --expires 4000d),

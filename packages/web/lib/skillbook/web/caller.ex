@@ -10,8 +10,8 @@ defmodule Skillbook.Web.Caller do
       profile reads, with all diagnostics and runs. Others get those of their own view
     * `:via` - `:application` (its `authenticate:`), `:token`, `:session` (a browser that has
       signed in), or `:open` (nothing was asked)
-    * `:scopes` - the areas that it may ask: `:all` or a list of `:page`, `:mcp`, `:api` and
-      `:discovery`
+    * `:scopes` - the areas that it may ask: `:all` or a list of `:page`, `:mcp`, `:api`, `:chat`
+      and `:discovery`
     * `:csrf` - the value of the field `_csrf` in forms; `nil` if none is needed
     * `:token` - the id of the token, for a token and for a session that began with one
   """

@@ -10,6 +10,7 @@ defmodule Skillbook.Web.CORS do
   @routes %{
     mcp: "GET, POST, DELETE",
     api: "GET, HEAD",
+    chat: "POST",
     metadata: "GET, HEAD"
   }
 

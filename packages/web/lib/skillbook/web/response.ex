@@ -33,8 +33,8 @@ defmodule Skillbook.Web.Response do
 
   defstruct status: 200, headers: [], body: ""
 
-  @typedoc "Sends an event: its name, and text or a term that becomes JSON."
-  @type send_event :: (String.t(), String.t() | term() -> :ok)
+  @typedoc "Sends an event: its name or `nil`, and text or a term that becomes JSON."
+  @type send_event :: (String.t() | nil, String.t() | term() -> :ok)
 
   # Milliseconds without an event after which a comment is sent, so that proxies keep the stream
   # open and a client that has gone is noticed.
@@ -166,7 +166,7 @@ defmodule Skillbook.Web.Response do
 
   `start` runs in the process of the connection and gets a function that sends an event. It may
   subscribe to messages and return a function, which then gets every message of the process until
-  the client has gone; with any other value the stream ends. While nothing is sent, a comment goes
+  the client has gone or it returns `:done`; with any other value the stream ends. While nothing is sent, a comment goes
   out every 15 seconds.
 
       Response.events(fn send_event ->
@@ -198,8 +198,11 @@ defmodule Skillbook.Web.Response do
   defp listen(handle, write, deadline) when is_function(handle, 1) do
     receive do
       message ->
-        handle.(message)
-        if now() >= deadline, do: beat(handle, write), else: listen(handle, write, deadline)
+        cond do
+          handle.(message) == :done -> :ok
+          now() >= deadline -> beat(handle, write)
+          true -> listen(handle, write, deadline)
+        end
     after
       max(deadline - now(), 0) -> beat(handle, write)
     end
@@ -217,8 +220,14 @@ defmodule Skillbook.Web.Response do
 
   defp event(name, data) do
     data = if is_binary(data), do: data, else: JSON.encode(data)
+    [name(name), for(line <- lines(data), do: ["data: ", line, "\n"]), "\n"]
+  end
+
+  defp name(nil), do: []
+
+  defp name(name) do
     if name =~ ~r/[\r\n]/, do: raise(ArgumentError, "expected one line as the name of an event")
-    ["event: ", name, "\n", for(line <- lines(data), do: ["data: ", line, "\n"]), "\n"]
+    ["event: ", name, "\n"]
   end
 
   defp lines(data), do: String.split(data, ["\r\n", "\r", "\n"])

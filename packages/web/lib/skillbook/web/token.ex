@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Token do
     * `:id` - names it in lists, and to revoke it; not secret
     * `:profile` - the id of its profile
     * `:operator?` - whether it may see the book as every profile
-    * `:scopes` - the areas that it opens: `:page`, `:mcp`, `:api`, `:discovery`
+    * `:scopes` - the areas that it opens: `:page`, `:mcp`, `:api`, `:chat`, `:discovery`
     * `:label` - a note for people, or `nil`
     * `:created_at`, `:expires_at`, `:last_used` - `DateTime`s in UTC. `:expires_at` is `nil` for
       a token without an end; `:last_used` is `nil` before its first use, and may be a minute old

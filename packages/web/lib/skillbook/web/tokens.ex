@@ -29,7 +29,7 @@ defmodule Skillbook.Web.Tokens do
   alias Skillbook.Support.{Arguments, Options}
   alias Skillbook.Web.{Access, Secrets, Sessions, Token}
 
-  @scopes [:page, :mcp, :api, :discovery]
+  @scopes [:page, :mcp, :api, :chat, :discovery]
   @names Map.new(@scopes, &{Atom.to_string(&1), &1})
   @columns "id, profile, operator, scopes, label, created_at, expires_at, used_at"
   # Tokens of a profile, characters of a label, and seconds between two writes of `last_used`.
@@ -84,7 +84,7 @@ defmodule Skillbook.Web.Tokens do
   defp schema do
     [
       profile: {"the id of a profile", &Options.text?/1},
-      scopes: {"a list of :page, :mcp, :api, :discovery", &scopes?/1},
+      scopes: {"a list of :page, :mcp, :api, :chat, :discovery", &scopes?/1},
       operator: {"true or false", &is_boolean/1},
       label:
         {"text of at most #{@max_label} characters or nil",

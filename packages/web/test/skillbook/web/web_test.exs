@@ -21,7 +21,7 @@ defmodule Skillbook.WebTest do
     for {options, message} <- [
           {[], "Skillbook.Web needs the option :book"},
           {[book: :b, serve: []],
-           "expected a list of :page, :mcp, :api, :discovery as the option :serve of " <>
+           "expected a list of :page, :mcp, :api, :chat, :discovery as the option :serve of " <>
              "Skillbook.Web, got: []"},
           {[book: :b, authenticate: :nobody],
            "expected :tokens, :none, a function of the request or {module, function} as " <>

@@ -10,7 +10,7 @@ defmodule Skillbook.Web.API.Description do
   @refusals %{
     400 => "The query or the path cannot be read, or a field of the query is wrong.",
     401 => "There is no token, or a wrong one.",
-    403 => "The token does not have the scope `api`.",
+    403 => "The token does not have the scope `api`; for conversations, `chat`.",
     414 => "The query is too long.",
     421 => "The header `host` names another server.",
     429 => "Too many wrong tokens came from this address.",
@@ -38,13 +38,15 @@ defmodule Skillbook.Web.API.Description do
       servers: [%{url: Request.url(request, web, ["api"])}],
       # An empty requirement is none.
       security: if(web.authenticate == :none, do: [%{}], else: []) ++ [%{token: []}],
-      paths: Map.new(operations, fn {path, operation} -> path(path, operation) end),
+      paths:
+        operations |> Map.new(fn {path, operation} -> path(path, operation) end) |> chat(web),
       components: %{
         securitySchemes: %{
           token: %{
             type: :http,
             scheme: :bearer,
-            description: "A token with the scope `api`. The application may accept others."
+            description:
+              "A token with the scope `api`, or `chat`. The application may accept others."
           }
         },
         schemas: %{Error: Operation.output_schema(text: [:error])},
@@ -68,6 +70,73 @@ defmodule Skillbook.Web.API.Description do
      }}
   end
 
+  # Its requests and answers are those of `Skillbook.Web.API.Chat`.
+  defp chat(paths, web),
+    do: if(:chat in web.serve, do: Map.put(paths, "/chat", chat()), else: paths)
+
+  defp chat do
+    text = fn more -> Map.merge(%{type: :string}, more) end
+
+    part = %{
+      type: :object,
+      required: [:type, :text],
+      properties: %{type: text.(%{const: "text"})}
+    }
+
+    %{
+      post: %{
+        operationId: :chat,
+        summary: "Answers in a conversation, as a UI message stream of Vercel's AI SDK.",
+        requestBody: %{
+          required: true,
+          content: %{
+            "application/json" => %{
+              schema: %{
+                type: :object,
+                required: [:id, :messages],
+                properties: %{
+                  id: text.(%{minLength: 1, maxLength: 200}),
+                  trigger: text.(%{const: "submit-message"}),
+                  messages: %{
+                    type: :array,
+                    minItems: 1,
+                    maxItems: 1_000,
+                    description: "Messages of the SDK, of which the last one is read.",
+                    items: %{
+                      type: :object,
+                      required: [:role, :parts],
+                      properties: %{role: text.(%{}), parts: %{type: :array, items: %{}}}
+                    },
+                    contains: %{
+                      type: :object,
+                      properties: %{role: %{const: "user"}, parts: %{items: part}}
+                    }
+                  }
+                }
+              }
+            }
+          }
+        },
+        responses:
+          Map.merge(refused(), %{
+            "200" => %{
+              description: "The chunks of the answer, and `[DONE]`.",
+              content: %{"text/event-stream" => %{schema: text.(%{})}}
+            },
+            "409" => error("The server no longer keeps the conversation."),
+            "413" => error("The body is too large."),
+            "422" => error("A field of the body is wrong.")
+          })
+      }
+    }
+  end
+
+  defp refused do
+    Map.new(@refusals, fn {status, _text} ->
+      {"#{status}", %{"$ref": "#/components/responses/#{status}"}}
+    end)
+  end
+
   defp subject(nil), do: []
   defp subject(name), do: [%{name: name, in: :path, required: true, schema: %{type: :string}}]
 
@@ -78,15 +147,10 @@ defmodule Skillbook.Web.API.Description do
   end
 
   defp responses(operation) do
-    refused =
-      Map.new(@refusals, fn {status, _text} ->
-        {"#{status}", %{"$ref": "#/components/responses/#{status}"}}
-      end)
-
     result = response("The result.", Operation.output_schema(operation.output))
 
     answers =
-      Map.merge(refused, %{
+      Map.merge(refused(), %{
         "200" => Map.put(result, :headers, @etag),
         "304" => %{description: "The client has this answer already.", headers: @etag}
       })

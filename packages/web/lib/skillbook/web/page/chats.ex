@@ -1,7 +1,8 @@
 defmodule Skillbook.Web.Page.Chats do
   @moduledoc false
-  # The conversations that people have with the book's model on the page. Each is run by a process
-  # of the book, so it goes on when its page is closed. They are kept in the memory of the node:
+  # The conversations that people have with the book's model on the page, and that clients of the
+  # API have. Each is run by a process of the book. One of the page goes on when its page is
+  # closed; an answer that a client reads as it comes ends with its reader. They are kept in the memory of the node:
   # the newest of the book, each up to a size.
   #
   # A conversation belongs to the profile with the rights and the token that began it, so a
@@ -100,12 +101,23 @@ defmodule Skillbook.Web.Page.Chats do
   @spec begin(Caller.t(), String.t()) :: {:ok, chat()} | {:error, String.t()}
   def begin(caller, input) do
     id = 16 |> :crypto.strong_rand_bytes() |> Base.url_encode64(padding: false)
+    say(caller, input, new(owner(caller), id))
+  end
 
-    say(caller, input, %{
+  @doc "The conversation that a caller knows by a name of its own; a new one has the status `:new`."
+  @spec open(Caller.t(), String.t()) :: chat()
+  def open(caller, name) do
+    owner = owner(caller)
+    id = :sha256 |> :crypto.hash([owner, name]) |> Base.url_encode64(padding: false)
+    with :error <- fetch(caller, id), do: new(owner, id), else: ({:ok, chat} -> chat)
+  end
+
+  defp new(owner, id) do
+    %{
       id: id,
-      owner: owner(caller),
+      owner: owner,
       at: System.monotonic_time(),
-      title: input |> String.trim() |> String.slice(0, 80),
+      title: "",
       input: nil,
       pid: nil,
       status: :new,
@@ -116,12 +128,17 @@ defmodule Skillbook.Web.Page.Chats do
       usage: nil,
       error: nil,
       live: []
-    })
+    }
   end
 
-  @doc "Says something in a conversation, whose answer then comes."
-  @spec say(Caller.t(), String.t(), chat()) :: {:ok, chat()} | {:error, String.t()}
-  def say(caller, input, chat) do
+  @doc """
+  Says something in a conversation, whose answer then comes.
+
+  A process that reads it gets `{:skillbook_chat_event, pid, event}` of the process of the answer:
+  the events of `Skillbook.Agent`, and `{:ended, chat}`. The answer ends with it.
+  """
+  @spec say(Caller.t(), String.t(), chat(), pid() | nil) :: {:ok, chat()} | {:error, String.t()}
+  def say(caller, input, chat, reader \\ nil) do
     input = String.trim(input)
 
     cond do
@@ -135,9 +152,9 @@ defmodule Skillbook.Web.Page.Chats do
         {:error, "expected at most #{@max_input} characters, got: #{String.length(input)}"}
 
       true ->
-        run(caller, %{chat | input: input}, fn view, options ->
-          Agent.run(view, input, options)
-        end)
+        title = if chat.title == "", do: String.slice(input, 0, 80), else: chat.title
+        ask = &Agent.run(&1, input, &2)
+        run(caller, %{chat | input: input, title: title}, ask, reader)
     end
   end
 
@@ -172,7 +189,7 @@ defmodule Skillbook.Web.Page.Chats do
 
   def stop(_caller, _chat), do: :ok
 
-  defp run(%Caller{view: view} = caller, chat, ask) do
+  defp run(%Caller{view: view} = caller, chat, ask, reader \\ nil) do
     book = Book.fetch!(view.book)
     running = for %{status: :running} = one <- Enum.map(all(view.book), &checked/1), do: one
 
@@ -191,18 +208,20 @@ defmodule Skillbook.Web.Page.Chats do
         {:error, "too many answers are awaited; try again in a minute"}
 
       true ->
-        {:ok, start(caller, book, chat, ask)}
+        {:ok, start(caller, book, chat, ask, reader)}
     end
   end
 
-  defp start(caller, book, chat, ask) do
+  defp start(caller, book, chat, ask, reader) do
     chat = %{chat | status: :running, error: nil, live: [], at: System.monotonic_time()}
     parent = self()
 
     {:ok, pid} =
       Task.Supervisor.start_child(Worker.supervisor(book.name), fn ->
         receive do
-          {^parent, :begin, chat} -> answer(caller, book, chat, ask)
+          {^parent, :begin, chat} ->
+            if reader, do: Worker.exit_with(reader)
+            answer(caller, book, chat, ask, reader)
         end
       end)
 
@@ -215,13 +234,17 @@ defmodule Skillbook.Web.Page.Chats do
 
   # In the process of the conversation
 
-  defp answer(%Caller{view: %{profile: profile}}, book, chat, ask) do
+  defp answer(%Caller{view: %{profile: profile}}, book, chat, ask, reader) do
     Process.put(__MODULE__, chat)
     view = View.of(book.name, profile)
-    result = ask.(view, options(book, chat))
-    chat = Process.get(__MODULE__)
-    put(book.name, ended(%{chat | pid: nil, live: []}, result))
+    result = ask.(view, options(book, chat, reader))
+    chat = ended(%{Process.get(__MODULE__) | pid: nil, live: []}, result)
+    put(book.name, chat)
+    tell(reader, {:ended, chat})
   end
+
+  defp tell(nil, _event), do: :ok
+  defp tell(reader, event), do: send(reader, {:skillbook_chat_event, self(), event})
 
   defp ended(chat, {:ok, %Agent.Result{} = result}) do
     chat = with_transcript(chat, result.transcript)
@@ -238,7 +261,7 @@ defmodule Skillbook.Web.Page.Chats do
   defp ended(chat, {:decided, ref}),
     do: %{chat | status: :done, pending: List.delete(chat.pending, ref)}
 
-  defp options(book, chat) do
+  defp options(book, chat, reader) do
     process = self()
     agent = book.of_parts.agent
     transcript = with {:ok, transcript} <- from_json(chat.json), do: transcript, else: (_ -> nil)
@@ -248,7 +271,12 @@ defmodule Skillbook.Web.Page.Chats do
       max_turns: min(agent[:max_turns] || @max_turns, @max_turns),
       max_time: min(agent[:max_time] || @max_time, @max_time),
       # Events of dispatched agents come from other processes.
-      on_event: fn event -> if self() == process, do: event(book.name, event) end
+      on_event: fn event ->
+        if self() == process do
+          event(book.name, event)
+          tell(reader, event)
+        end
+      end
     ] ++ ask(book)
   end
 

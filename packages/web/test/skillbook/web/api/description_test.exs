@@ -97,6 +97,13 @@ defmodule Skillbook.Web.API.DescriptionTest do
     end
   end
 
+  test "has conversations if they are served", %{web: web, book: book} do
+    refute is_map_key(described(web)["paths"], "/chat")
+    description = described(Requests.web(book, serve: [:api, :chat]))
+    assert {[], [], []} = judged(description, [])
+    assert %{"post" => %{"operationId" => "chat"}} = description["paths"]["/chat"]
+  end
+
   # Values of fields that are described as right, and those that are not. `cursor` is a text, of
   # which only those of an answer are right.
   @fields [
