@@ -62,7 +62,8 @@ defmodule SkillbookTest do
              "unknown option :max_turn for a book's :agent, did you mean :max_turns? The " <>
                "options are :model, :system, :chat, " <>
                ":grammar, :protocol, :tools, :leader, :hand_over, :max_turns, " <>
-               ":max_time, :max_tokens, :max_cost, :max_repeats, :max_context, :summary, :max_depth"},
+               ":max_time, :max_tokens, :max_cost, :max_repeats, :max_context, " <>
+               ":summary, :max_depth"},
             {[name: :x, agent: [max_turns: 0]],
              "expected a whole number from 1 as the option :max_turns of a book's :agent, " <>
                "got: 0"},

@@ -18,6 +18,7 @@ defmodule Skillbook.House.BlocksTest do
     },
     "docs/authoring.md" => %{"serves until it is stopped" => 1},
     "docs/calendar.md" => %{"needs an account with a calendar" => 1},
+    "docs/chat.md" => %{"needs React" => 1},
     "docs/command-line.md" => %{
       "builds a program" => 1,
       "needs an application" => 1,

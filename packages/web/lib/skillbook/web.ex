@@ -11,7 +11,7 @@ defmodule Skillbook.Web do
   |---|---|---|
   | `/mcp` | `:mcp` | the Model Context Protocol |
   | `/api` | `:api` | skills as JSON, read-only |
-  | `/api/chat` | `:chat` | conversations with the book's model, for `useChat` of Vercel's AI SDK |
+  | `/api/chat` | `:chat` | conversations with the book's model, for Vercel's AI SDK |
   | `/.well-known/agent-skills` | `:discovery` | skills for other books to install |
   | all others | `:page` | the page |
 
@@ -46,7 +46,7 @@ defmodule Skillbook.Web do
       `-host` or `forwarded` say where a request comes from: addresses, networks such as
       `"10.0.0.0/8"`, and `:unix` for those that connect to a unix socket. Defaults to `[]`: the
       headers are ignored. Not for `Skillbook.Web.Plug`
-    * `:serve` (list) - the areas above. Defaults to all but `:chat`, in which callers run commands
+    * `:serve` (list) - the areas above. Defaults to all but `:chat`, whose callers run commands
     * `:sessions` (keyword list) - how long a session of a browser lasts, in seconds: `:idle`
       without a request, and `:expire` at most. Defaults to `[idle: 43_200, expire: 604_800]`
     * `:max_streams_per_caller` (from 1) - how many event streams a token, a session of a browser,

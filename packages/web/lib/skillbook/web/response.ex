@@ -166,8 +166,8 @@ defmodule Skillbook.Web.Response do
 
   `start` runs in the process of the connection and gets a function that sends an event. It may
   subscribe to messages and return a function, which then gets every message of the process until
-  the client has gone or it returns `:done`; with any other value the stream ends. While nothing is sent, a comment goes
-  out every 15 seconds.
+  the client has gone or it returns `:done`; with any other value the stream ends. While nothing
+  is sent, a comment goes out every 15 seconds.
 
       Response.events(fn send_event ->
         :ok = Skillbook.subscribe(MyApp.Skills)

@@ -59,11 +59,11 @@ defmodule Skillbook.Web.TokensTest do
          ~s(expected one of the profiles ann, bob, default as the option :profile of a token, ) <>
            ~s(got: "eve")},
         {[scopes: []],
-         "expected a list of :page, :mcp, :api, :chat, :discovery as the option :scopes of a token, " <>
-           "got: []"},
+         "expected a list of :page, :mcp, :api, :chat, :discovery as the option :scopes of a " <>
+           "token, got: []"},
         {[scopes: [:admin]],
-         "expected a list of :page, :mcp, :api, :chat, :discovery as the option :scopes of a token, " <>
-           "got: [:admin]"},
+         "expected a list of :page, :mcp, :api, :chat, :discovery as the option :scopes of a " <>
+           "token, got: [:admin]"},
         {[expires_in: 0],
          "expected a number of seconds up to 315360000 or nil as the option :expires_in of a " <>
            "token, got: 0"},

@@ -2,8 +2,8 @@ defmodule Skillbook.Web.Page.Chats do
   @moduledoc false
   # The conversations that people have with the book's model on the page, and that clients of the
   # API have. Each is run by a process of the book. One of the page goes on when its page is
-  # closed; an answer that a client reads as it comes ends with its reader. They are kept in the memory of the node:
-  # the newest of the book, each up to a size.
+  # closed; an answer that a client reads as it comes ends with its reader. They are kept in the
+  # memory of the node: the newest of the book, each up to a size.
   #
   # A conversation belongs to the profile with the rights and the token that began it, so a
   # profile with other rights never reads the texts of before. A change is told to the streams of
@@ -104,7 +104,7 @@ defmodule Skillbook.Web.Page.Chats do
     say(caller, input, new(owner(caller), id))
   end
 
-  @doc "The conversation that a caller knows by a name of its own; a new one has the status `:new`."
+  @doc "The conversation that a caller has by this name; a new one has the status `:new`."
   @spec open(Caller.t(), String.t()) :: chat()
   def open(caller, name) do
     owner = owner(caller)
