@@ -24,7 +24,11 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
     move_following: {:update, :following, :move},
     move_all: {:update, :all, :move},
     delete_one: {:delete, :one, nil},
-    delete_following: {:delete, :following, nil}
+    delete_following: {:delete, :following, nil},
+    remind_one: {:update, :one, %{reminders: [30]}},
+    remind_all: {:update, :all, %{reminders: [5, 15]}},
+    answer_one: {:answer, :one, "declined"},
+    answer_all: {:answer, :all, "accepted"}
   ]
 
   # {name, digest of the file, events} as other programs read a file.
@@ -39,7 +43,7 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
   # A server that keeps files as they are, since Radicale writes them anew.
   defp plain(file) do
     files = if file, do: %{"series.ics" => File.read!(file)}, else: %{}
-    files = start_supervised!({Agent, fn -> files end})
+    {:ok, files} = Agent.start_link(fn -> files end)
 
     check = fn %{line: line, body: body} ->
       [method, path, _] = String.split(line, " ")
@@ -54,11 +58,14 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
       vendor: Skillbook.Connections.CalDAV,
       profile: "ann",
       deadline: System.monotonic_time(:millisecond) + 60_000,
-      options: %{url: url <> "/own/", username: "ann", password: fn -> "secret" end}
+      options: options(url <> "/own/")
     }
 
     {account, files}
   end
+
+  defp options(url),
+    do: %{url: url, username: "ann", password: fn -> "secret" end, address: "ann@example.com"}
 
   defp answer("PROPFIND", _name, _body, _files) do
     kind = "<d:resourcetype><d:collection/><c:calendar/></d:resourcetype>"
@@ -98,7 +105,12 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
 
   # An account on Radicale for each file, with a calendar for each test: it has few users.
   setup_all do
-    {:ok, accounts: Map.new(@files, &{&1, CalDAVServer.user()})}
+    accounts =
+      Map.new(@files, fn file ->
+        {file, put_in(CalDAVServer.user().options[:address], "ann@example.com")}
+      end)
+
+    {:ok, accounts: accounts}
   end
 
   defp on_radicale(%{accounts: accounts, ics: file} = context, files) do
@@ -118,15 +130,27 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
     events
   end
 
-  defp shown(events) do
-    for event <- events do
-      minutes = div(DateTime.diff(event.end, event.start), 60)
-      Elixir.Calendar.strftime(event.start, "%Y%m%dT%H%MZ") <> "+#{minutes}"
-    end
-    |> Enum.sort()
+  defp shown(events), do: events |> Enum.map(&text/1) |> Enum.sort()
+
+  # With what differs from the series as it was made, as make.py shows events.
+  defp text(event) do
+    minutes = div(DateTime.diff(event.end, event.start), 60)
+    title = if event.title == "Series", do: "", else: "/" <> event.title
+    answer = if event.answer == "needs_action", do: "", else: "/" <> (event.answer || "-")
+
+    reminders =
+      case event |> CalendarConformance.reminders() |> Enum.sort() do
+        [15] -> ""
+        minutes -> "/r" <> Enum.join(minutes, ",")
+      end
+
+    start = Elixir.Calendar.strftime(event.start, "%Y%m%dT%H%MZ")
+    "#{start}+#{minutes}#{title}#{reminders}#{answer}"
   end
 
-  defp zone(file), do: file |> Path.basename(".ics") |> String.replace("-", "/")
+  defp zone(file) do
+    file |> Path.basename() |> String.split(".") |> hd() |> String.replace("-", "/")
+  end
 
   describe "series of other programs" do
     for file <- @files do
@@ -145,28 +169,42 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
       @tag ics: file, change: change, what: what
       test "#{Path.basename(file)}: #{change}", context do
         %{ics: file, change: change, what: what} = context
-        {account, files} = plain(file)
-        before = read(account)
-        event = Enum.at(before, 3)
-        changes = changes(what, event)
-        options = %{scope: elem(what, 1), notify: true, key: @key}
-
-        case what do
-          {:update, _, _} ->
-            assert {:ok, _} = Calendar.update(account, nil, event, changes, options)
-
-          {:delete, _, _} ->
-            assert :ok = Calendar.delete(account, nil, event, options)
-        end
-
-        later = account |> read() |> shown()
-        assert later == before |> expected(what, zone(file)) |> shown()
-        files = Agent.get(files, & &1)
+        {later, expected, files} = changed(file, what)
+        assert later == expected
         assert on_radicale(context, files) == later
 
         name = "#{Path.basename(file, ".ics")}.#{change}"
         assert as_others(name, files) == later
       end
+    end
+
+    # The events after a change, those that are expected, and the files.
+    defp changed(file, {kind, scope, what} = change) do
+      {account, files} = plain(file)
+      before = read(account)
+      event = chosen(before)
+      options = %{scope: scope, notify: true, key: @key}
+
+      case kind do
+        :update ->
+          assert {:ok, _} = Calendar.update(account, nil, event, changes(change, event), options)
+
+        :delete ->
+          assert :ok = Calendar.delete(account, nil, event, options)
+
+        :answer ->
+          answer = %{response: what, comment: nil}
+          assert {:ok, _, false} = Calendar.answer(account, nil, event, answer, options)
+      end
+
+      later = account |> read() |> shown()
+      {later, before |> expected(change, zone(file)) |> shown(), Agent.get(files, & &1)}
+    end
+
+    # The fourth event that is like its series, or the last of few.
+    defp chosen(events) do
+      like = Enum.filter(events, &(&1.title == "Series"))
+      Enum.at(like, min(3, length(like) - 1))
     end
 
     defp changes({:update, _, :move}, event) do
@@ -180,10 +218,11 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
 
     # What becomes of the events: moved by the clock of the zone, or gone.
     defp expected(events, {_, scope, what}, zone) do
-      changed = Enum.at(events, 3)
+      changed = chosen(events)
+      daily = changed.start |> TimeZones.shift(zone) |> DateTime.to_time()
 
       Enum.flat_map(events, fn event ->
-        if meant?(scope, event, changed), do: become(event, what, zone), else: [event]
+        if meant?(scope, event, changed), do: become(event, what, {zone, daily}), else: [event]
       end)
     end
 
@@ -193,14 +232,73 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
     defp meant?(:following, event, changed),
       do: DateTime.compare(event.original, changed.original) != :lt
 
-    defp become(_event, nil, _zone), do: []
-    defp become(event, %{title: _}, _zone), do: [event]
+    defp become(_event, nil, _clock), do: []
+    # An answer is for whom is asked.
+    defp become(%{answer: nil} = event, answer, _clock) when is_binary(answer), do: [event]
+    defp become(event, answer, _clock) when is_binary(answer), do: [%{event | answer: answer}]
+    # An event that differs from its series keeps its own fields.
+    defp become(%{title: "Moved"} = event, %{}, _clock), do: [event]
+    defp become(event, %{title: title}, _clock), do: [%{event | title: title}]
 
-    defp become(event, :move, zone) do
-      local = event.start |> TimeZones.shift(zone) |> DateTime.to_naive()
+    defp become(event, %{reminders: minutes}, _clock) do
+      reminders = for before <- minutes, do: %{method: "display", minutes: before, at: nil}
+      [%{event | reminders: reminders}]
+    end
+
+    defp become(event, :move, {zone, daily}) do
+      local = local(event.start, zone, daily)
       {start, _} = local |> NaiveDateTime.add(@minutes * 60, :second) |> TimeZones.local(zone)
       ends = DateTime.add(start, DateTime.diff(event.end, event.start), :second, TimeZones)
       [%{event | start: TimeZones.shift(start, "UTC"), end: TimeZones.shift(ends, "UTC")}]
+    end
+
+    # The time by the rule, also where the clocks skip it.
+    defp local(start, zone, daily) do
+      local = start |> TimeZones.shift(zone) |> DateTime.to_naive()
+      ruled = local |> NaiveDateTime.to_date() |> NaiveDateTime.new!(daily)
+
+      if DateTime.compare(start, elem(TimeZones.local(ruled, zone), 0)) == :eq,
+        do: ruled,
+        else: local
+    end
+  end
+
+  # The 300 series of make.py, which compares our reading after each change with those of others.
+  if folder = System.get_env("SKILLBOOK_SERIES") do
+    @tag timeout: :infinity
+    test "all kinds of changes of all series" do
+      folder = unquote(folder)
+      File.mkdir_p!(Path.join(folder, "changed"))
+
+      wrong =
+        folder
+        |> Path.join("*.ics")
+        |> Path.wildcard()
+        |> Enum.flat_map(&all_changes(&1, folder))
+
+      assert wrong == []
+    end
+
+    defp all_changes(file, folder) do
+      name = Path.basename(file, ".ics")
+      {account, files} = plain(file)
+      events = account |> read() |> shown()
+      written(folder, "#{name}.read", events, Agent.get(files, & &1))
+
+      for {change, what} <- @changes,
+          {later, expected, files} = changed(file, what),
+          written(folder, "#{name}.#{change}", later, files),
+          later != expected,
+          do: {name, change, later -- expected, expected -- later}
+    end
+
+    # The files, and the events as we read them.
+    defp written(folder, case, events, files) do
+      path = &Path.join([folder, "changed", &1])
+      File.write!(path.(case <> ".txt"), Enum.join(events, " "))
+
+      for {{_, text}, part} <- Enum.with_index(files),
+          do: File.write!(path.("#{case}.#{part}.ics"), text)
     end
   end
 
@@ -219,7 +317,8 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
 
         events = account |> read() |> shown()
         assert [first | _] = events
-        assert first == shown([%{start: TimeZones.shift(start, "UTC"), end: ends}]) |> hd()
+        start = start |> TimeZones.shift("UTC") |> Elixir.Calendar.strftime("%Y%m%dT%H%MZ")
+        assert first == start <> "+60/New/r/-"
         files = Agent.get(files, & &1)
         assert on_radicale(context, files) == events
         assert as_others(Path.basename(context.ics, ".ics") <> ".new", files) == events
