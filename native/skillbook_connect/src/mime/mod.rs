@@ -9,6 +9,7 @@ mod problems;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod words;
 
 /// A mailbox of a header. An address without a domain is kept as it is written.
 #[derive(Debug, Clone, PartialEq)]

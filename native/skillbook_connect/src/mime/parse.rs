@@ -1,6 +1,6 @@
 //! Reads mails.
 
-use mail_parser::{Address, HeaderName, HeaderValue, Message, MessageParser};
+use mail_parser::{Address, DateTime, HeaderName, HeaderValue, Message, MessageParser};
 
 use super::problems::Problems;
 use super::tree::{self, Disposition, Kind, Part};
@@ -105,7 +105,7 @@ fn headers(message: &Message, problems: &mut Problems) -> Mail {
             problems.add(format!("{count} headers are named {label}; the last one is shown"));
         }
     }
-    let date = message.date().filter(|date| date.is_valid());
+    let date = message.date().filter(|date| date.is_valid() && is_day(date));
     if date.is_none() && message.header(HeaderName::Date).is_some() {
         problems.add("its date cannot be read");
     }
@@ -126,6 +126,12 @@ fn headers(message: &Message, problems: &mut Problems) -> Mail {
     }
 }
 
+/// Whether the month has the day.
+fn is_day(date: &DateTime) -> bool {
+    let (year, month, day) = (date.year.into(), date.month.into(), date.day.into());
+    chrono::NaiveDate::from_ymd_opt(year, month, day).is_some()
+}
+
 fn mailboxes(list: Option<&Address>, header: &str, problems: &mut Problems) -> Vec<Mailbox> {
     let Some(list) = list else { return Vec::new() };
     let mut boxes = Vec::new();
@@ -136,12 +142,37 @@ fn mailboxes(list: Option<&Address>, header: &str, problems: &mut Problems) -> V
         }
         let name = mailbox.name().map(|name| words(name, "a name", problems));
         let address = words(mailbox.address().unwrap_or_default(), "an address", problems);
-        let name = name.filter(|name| !name.is_empty());
+        let (name, address) = mended(name.filter(|name| !name.is_empty()), address);
         if name.is_some() || !address.is_empty() {
             boxes.push(Mailbox { name, address });
         }
     }
     boxes
+}
+
+/// Addresses of old mails: a quoted part before the `@`, which the parser takes for a name, a
+/// route before the address, and blanks beside dots.
+fn mended(name: Option<String>, address: String) -> (Option<String>, String) {
+    let Some(domain) = address.strip_prefix('@') else { return (name, without_blanks(&address)) };
+    match (name, domain.rsplit_once(':')) {
+        (name, Some((_route, address))) => (name, without_blanks(address)),
+        (Some(name), None) => {
+            let local = name.replace('\\', "\\\\").replace('"', "\\\"");
+            (None, format!("\"{local}\"@{domain}"))
+        }
+        (None, None) => (None, address),
+    }
+}
+
+fn without_blanks(address: &str) -> String {
+    let mut text = String::with_capacity(address.len());
+    for word in address.split_ascii_whitespace() {
+        if !(text.is_empty() || text.ends_with(['.', '@']) || word.starts_with(['.', '@'])) {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+    text
 }
 
 fn identifiers(value: &HeaderValue, header: &str, problems: &mut Problems) -> Vec<String> {

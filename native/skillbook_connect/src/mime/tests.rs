@@ -373,9 +373,14 @@ fn tells_what_is_broken() {
             &["a part is not encoded as it says; what can be read is shown"],
         ),
         (
-            "Content-Transfer-Encoding: x-uuencode\n\na".into(),
+            "Content-Transfer-Encoding: x-unknown\n\na".into(),
             "a",
             &["a part has an unknown encoding, and is shown as it is"],
+        ),
+        (
+            "Content-Transfer-Encoding: x-uuencode\n\na".into(),
+            "a",
+            &["a part is not encoded as it says; what can be read is shown"],
         ),
         (
             "Content-Type: text/plain; charset=klingon\n\na".into(),
@@ -594,6 +599,9 @@ fn withstands_hostile_mails() {
         ("delimiters", format!("{}{}", nested("multipart/mixed", 1), mebibytes("--b0", 4))),
         ("one header", format!("Subject: {}\n\na", mebibytes("a b ", 4))),
         ("encoded words", format!("Subject: {}\n\na", mebibytes("=?utf-8?q?a?= ", 1))),
+        ("parts of words", format!("Subject: {}\n\na", mebibytes("=?utf-8?q?=C3?= ", 1))),
+        ("words without an end", format!("Subject: {}\n\na", mebibytes("=?a", 1))),
+        ("one line of fields", mebibytes("a: b", 4)),
         ("addresses", format!("To: {}\n\na", mebibytes("a@b.c, ", 1))),
         ("groups", format!("To: {}\n\na", mebibytes("a:", 1))),
         ("comments", format!("To: {}\n\na", mebibytes("(", 1))),

@@ -10,6 +10,7 @@ use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders};
 use memchr::memmem;
 
 use super::problems::Problems;
+use super::words;
 use crate::charset;
 
 /// The most parts of a mail, and the deepest nesting of parts.
@@ -49,6 +50,7 @@ pub enum Encoding {
     None,
     Base64,
     QuotedPrintable,
+    Uuencode,
     Unknown,
 }
 
@@ -75,6 +77,13 @@ impl<'a> Part<'a> {
                 }
                 qp::BODY.decode(self.body).unwrap_or(Cow::Borrowed(self.body))
             }
+            Encoding::Uuencode => match uudecoded(self.body) {
+                Some(content) => Cow::Owned(content),
+                None => {
+                    problems.add(broken);
+                    Cow::Borrowed(self.body)
+                }
+            },
             Encoding::Base64 => Cow::Owned(base64::MIME.decode(self.body).unwrap_or_else(|_| {
                 problems.add(broken);
                 let symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
@@ -93,8 +102,12 @@ pub fn header<'a>(parser: &MessageParser, raw: &'a [u8]) -> Option<Message<'a>> 
 /// Bytes that are neither encoded nor UTF-8 are read as those of a text without a character set,
 /// each line by itself.
 fn fields<'a>(parser: &MessageParser, header: &'a [u8]) -> Option<Message<'a>> {
-    if simdutf8::basic::from_utf8(header).is_ok() {
-        return parser.parse_headers(header);
+    let header = words::mended(header);
+    if simdutf8::basic::from_utf8(&header).is_ok() {
+        return match header {
+            Cow::Borrowed(header) => parser.parse_headers(header),
+            Cow::Owned(header) => parser.parse_headers(&header).map(Message::into_owned),
+        };
     }
     let lines = header.split_inclusive(|byte| *byte == b'\n');
     let text: String = lines.map(|line| charset::decode(line, "")).collect();
@@ -202,6 +215,7 @@ fn read<'a>(
             None | Some("" | "7bit" | "8bit" | "binary") => Encoding::None,
             Some("base64") => Encoding::Base64,
             Some("quoted-printable") => Encoding::QuotedPrintable,
+            Some("x-uuencode" | "uuencode" | "x-uue" | "uue") => Encoding::Uuencode,
             Some(_) => Encoding::Unknown,
         },
         disposition: match disposition {
@@ -237,7 +251,45 @@ fn split(raw: &[u8]) -> (&[u8], &[u8]) {
         Some([b'\n', _]) => Some(at + 2),
         _ => (raw.get(at + 1..) == Some(&b"\n"[..])).then_some(at + 2),
     });
-    raw.split_at(ends.next().unwrap_or(raw.len()))
+    match ends.next() {
+        Some(end) => raw.split_at(end),
+        None => raw.split_at(last_field(raw)),
+    }
+}
+
+/// The end of the header of a text without a blank line: the body begins with the first line that
+/// is no field.
+fn last_field(raw: &[u8]) -> usize {
+    let mut end = 0;
+    for line in raw.split_inclusive(|&byte| byte == b'\n') {
+        if !(begins_with_field(line) || line.starts_with(b" ") || line.starts_with(b"\t")) {
+            break;
+        }
+        end += line.len();
+    }
+    end
+}
+
+/// The content of a uuencoded text, between its lines `begin` and `end`.
+fn uudecoded(body: &[u8]) -> Option<Vec<u8>> {
+    let mut lines = body.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    lines.find(|line| line.starts_with(b"begin "))?;
+    let mut content = Vec::with_capacity(body.len() / 4 * 3);
+    for line in lines {
+        if line == b"end" {
+            return Some(content);
+        }
+        let value = |byte: &u8| byte.wrapping_sub(b' ') & 63;
+        let Some((length, symbols)) = line.split_first() else { continue };
+        let length = usize::from(value(length));
+        // Blanks at the end of a line may be lost.
+        let bytes = symbols.chunks(4).flat_map(|four| {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|at| four.get(at).map_or(0, value));
+            [a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]
+        });
+        content.extend(bytes.chain(std::iter::repeat(0)).take(length));
+    }
+    None
 }
 
 /// Whether the first line is `Name: value`.

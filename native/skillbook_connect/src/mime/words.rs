@@ -1,0 +1,167 @@
+//! Encoded words (RFC 2047) that the parser of headers does not read, as mails have them: a
+//! character in two words, Base64 without its padding, bytes outside ASCII. They become one word.
+
+use std::borrow::Cow;
+
+use encodify::base64;
+use memchr::memmem;
+
+use crate::charset;
+
+/// An encoded word, and the bytes that it stands for.
+struct Word<'a> {
+    charset: &'a [u8],
+    bytes: Vec<u8>,
+    /// Whether the parser reads it alone.
+    whole: bool,
+    /// The place after it.
+    end: usize,
+}
+
+/// A header whose encoded words can be read one by one.
+pub fn mended(header: &[u8]) -> Cow<'_, [u8]> {
+    let mut mended: Option<Vec<u8>> = None;
+    let (mut at, mut kept) = (0, 0);
+    while let Some(found) = header.get(at..).and_then(|rest| memmem::find(rest, b"=?")) {
+        let start = at + found;
+        let Some(first) = word(header, start) else {
+            at = start + 2;
+            continue;
+        };
+        let run = run(header, first);
+        at = run.end;
+        if run.whole {
+            continue;
+        }
+        let name = String::from_utf8_lossy(run.charset);
+        let text = charset::decode(&run.bytes, &name);
+        let mended = mended.get_or_insert_with(Vec::new);
+        mended.extend_from_slice(header.get(kept..start).unwrap_or_default());
+        mended.extend_from_slice(b"=?utf-8?B?");
+        mended.extend_from_slice(base64::STANDARD.encode(text).as_bytes());
+        mended.extend_from_slice(b"?=");
+        kept = at;
+    }
+    match mended {
+        None => Cow::Borrowed(header),
+        Some(mut mended) => {
+            mended.extend_from_slice(header.get(kept..).unwrap_or_default());
+            Cow::Owned(mended)
+        }
+    }
+}
+
+/// A word with those after it of the same character set, if they are only whole together.
+fn run<'a>(header: &'a [u8], mut first: Word<'a>) -> Word<'a> {
+    while let Some(next) = after(header, first.end) {
+        if !next.charset.eq_ignore_ascii_case(first.charset) {
+            break;
+        }
+        first.bytes.extend_from_slice(&next.bytes);
+        first.whole &= next.whole;
+        first.end = next.end;
+    }
+    first
+}
+
+/// The word after blanks and folds.
+fn after(header: &[u8], at: usize) -> Option<Word<'_>> {
+    let rest = header.get(at..)?;
+    let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    (blanks > 0).then(|| word(header, at + blanks)).flatten()
+}
+
+/// The word at a place, if there is one.
+fn word(header: &[u8], at: usize) -> Option<Word<'_>> {
+    let rest = header.get(at..)?.strip_prefix(b"=?")?;
+    let mut fields = rest.splitn(3, |byte| *byte == b'?');
+    let (set, encoding, data) = (fields.next()?, fields.next()?, fields.next()?);
+    let data = data.get(..memchr::memchr(b'?', data)?)?;
+    if data.contains(&b'\n') {
+        return None;
+    }
+    let end = at + 2 + set.len() + 1 + encoding.len() + 1 + data.len() + 2;
+    if header.get(end - 1) != Some(&b'=') || set.is_empty() || !set.iter().all(u8::is_ascii_graphic)
+    {
+        return None;
+    }
+    // A language may follow (RFC 2231).
+    let charset = set.split(|byte| *byte == b'*').next()?;
+    let (bytes, encoded) = match encoding {
+        b"Q" | b"q" => (quoted(data), data.is_ascii()),
+        b"B" | b"b" => based(data),
+        _ => return None,
+    };
+    let (_, readable) = charset::decode_checked(&bytes, &String::from_utf8_lossy(charset));
+    Some(Word { charset, bytes, whole: encoded && readable, end })
+}
+
+fn quoted(data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(data.len());
+    let mut rest = data;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = hex.filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match (first, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'=', Some(byte)) => {
+                bytes.push(byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            (b'_', _) => bytes.push(b' '),
+            (byte, _) => bytes.push(*byte),
+        }
+    }
+    bytes
+}
+
+/// Bytes of Base64, and whether it has its padding.
+fn based(data: &[u8]) -> (Vec<u8>, bool) {
+    let symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
+    let mut symbols: Vec<u8> = data.iter().copied().filter(symbol).collect();
+    let padded = data.len() % 4 == 0 && symbols.len().next_multiple_of(4) == data.len();
+    // One symbol is less than a byte.
+    if symbols.len() % 4 == 1 {
+        symbols.pop();
+    }
+    while symbols.len() % 4 != 0 {
+        symbols.push(b'=');
+    }
+    (base64::LENIENT.decode(&symbols).unwrap_or_default(), padded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mended;
+
+    #[test]
+    fn mends() {
+        let rows: [(&[u8], &str); 16] = [
+            (b"Subject: plain\r\n", "Subject: plain\r\n"),
+            // What can be read stays as it is.
+            (b"=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?=", "=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?="),
+            (b"=?utf-8?Q?=C3=A4?= =?koi8-r?Q?=C3?=", "=?utf-8?Q?=C3=A4?= =?koi8-r?Q?=C3?="),
+            // A character in two words, also folded.
+            (b"a =?utf-8?Q?Gr=C3?= =?UTF-8?Q?=BC_n?= b", "a =?utf-8?B?R3LDvCBu?= b"),
+            (b"=?utf-8?B?R3LD?=\r\n =?utf-8?B?vG4=?=", "=?utf-8?B?R3LDvG4=?="),
+            (b"=?utf-8?B?R3LD?=\t=?utf-8?Q?=BCn?=", "=?utf-8?B?R3LDvG4=?="),
+            // Without its padding, or with too much.
+            (b"=?utf-8?B?w7w?=", "=?utf-8?B?w7w=?="),
+            (b"=?utf-8?B?YWI====?=", "=?utf-8?B?YWI=?="),
+            (b"=?utf-8?B?YWJjZ?=", "=?utf-8?B?YWJj?="),
+            // Bytes outside ASCII.
+            (b"=?iso-8859-1?Q?Fr\xf6sche?=", "=?utf-8?B?RnLDtnNjaGU=?="),
+            (b"=?iso-8859-1*de?Q?\xf6?=", "=?utf-8?B?w7Y=?="),
+            // No words.
+            (b"=?utf-8?Q?a", "=?utf-8?Q?a"),
+            (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
+            (b"=??Q?a?=", "=??Q?a?="),
+            (b"=?utf-8?Q?a?b", "=?utf-8?Q?a?b"),
+            (b"=?utf-8?Q?a\r\n b?=", "=?utf-8?Q?a\r\n b?="),
+        ];
+        for (header, expected) in rows {
+            let found = mended(header);
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{header:?}");
+        }
+    }
+}
