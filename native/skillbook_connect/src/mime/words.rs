@@ -119,12 +119,12 @@ fn quoted(data: &[u8]) -> Vec<u8> {
 fn based(data: &[u8]) -> (Vec<u8>, bool) {
     let symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
     let mut symbols: Vec<u8> = data.iter().copied().filter(symbol).collect();
-    let padded = data.len() % 4 == 0 && symbols.len().next_multiple_of(4) == data.len();
+    let padded = data.len().is_multiple_of(4) && symbols.len().next_multiple_of(4) == data.len();
     // One symbol is less than a byte.
     if symbols.len() % 4 == 1 {
         symbols.pop();
     }
-    while symbols.len() % 4 != 0 {
+    while !symbols.len().is_multiple_of(4) {
         symbols.push(b'=');
     }
     (base64::LENIENT.decode(&symbols).unwrap_or_default(), padded)
