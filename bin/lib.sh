@@ -428,7 +428,7 @@ services_installed() {
   python_environment "$services"
   step "Installing the packages of Google and HubSpot" "$services/bin/pip" install \
     google-api-python-client==2.202.0 google-auth==2.62.2 hubspot-api-client==12.0.0 \
-    cryptography==50.0.2 || exit 3
+    cryptography==50.0.2 tzlocal==5.4.5 || exit 3
   step "Downloading the package of Microsoft Graph" "$services/bin/pip" download --no-deps \
     --only-binary :all: --dest "$services/graph" msgraph-sdk==1.65.0 || exit 3
   touch "$services/installed-2"

@@ -7,6 +7,7 @@ defmodule Skillbook.CalendarError do
     * `:kind` - the reason:
       * `:rule` - a series moves to another day, and its rule names days in a way that does not
         move with it
+      * `:repeat` - the service cannot keep this repetition
       * `:long_series` - the later part of a series cannot be counted
       * `:guests` - the service tells nobody about events, so nobody can be invited
       * `:conference` - the service makes no video conferences
@@ -16,7 +17,7 @@ defmodule Skillbook.CalendarError do
       * `:budget` - the dates of the event take too long to work out
       * `:no_calendar` - the account has no calendar
     * `:id` - the event, or `nil`
-    * `:rule` - the rule of the series, for `:rule`
+    * `:rule` - the rule of the series, for `:rule` and `:repeat`
 
   ## Examples
 
@@ -29,6 +30,7 @@ defmodule Skillbook.CalendarError do
   @type t :: %__MODULE__{
           kind:
             :rule
+            | :repeat
             | :long_series
             | :guests
             | :conference
@@ -51,6 +53,12 @@ defmodule Skillbook.CalendarError do
   def message(%{kind: :rule} = error) do
     "the series of #{error.id} cannot move to another day by itself, since its rule names " <>
       "days (#{rule(error.rule)}); give the new rule too, with --repeat"
+  end
+
+  def message(%{kind: :repeat} = error) do
+    "the calendar's service cannot keep the repetition #{rule(error.rule)}; it takes daily, " <>
+      "weekly on days, and monthly or yearly on a day up to the 28th, on the last day " <>
+      "(BYMONTHDAY=-1), or on a weekday such as BYDAY=2TU"
   end
 
   def message(%{kind: :long_series} = error) do

@@ -19,6 +19,9 @@ defmodule Skillbook.Connections.Microsoft do
   @read_mail ["Mail.Read", "Mail.ReadWrite"]
   @write_mail ["Mail.ReadWrite"]
 
+  @read_events ["Calendars.Read", "Calendars.ReadWrite"]
+  @write_events ["Calendars.ReadWrite"]
+
   # Any one of a command's scopes suffices; the first is the least.
   @commands %{
     "email.search" => @read_mail,
@@ -30,7 +33,15 @@ defmodule Skillbook.Connections.Microsoft do
     "email.forward" => for(read <- @read_mail, do: read <> " Mail.Send"),
     "email.label" => @write_mail,
     "email.archive" => @write_mail,
-    "email.delete" => @write_mail
+    "email.delete" => @write_mail,
+    "calendar.list" => @read_events,
+    "calendar.get" => @read_events,
+    "calendar.calendars" => @read_events,
+    "calendar.free" => @read_events,
+    "calendar.create" => @write_events,
+    "calendar.invite" => @write_events,
+    "calendar.update" => @write_events,
+    "calendar.delete" => @write_events
   }
 
   @impl true
@@ -50,7 +61,7 @@ defmodule Skillbook.Connections.Microsoft do
   def auth(_options), do: :oauth
 
   @impl true
-  def services(_options), do: [mail: Skillbook.Mail.Outlook]
+  def services(_options), do: [mail: Skillbook.Mail.Outlook, calendar: Skillbook.Calendar.Outlook]
 
   @impl true
   def commands, do: @commands

@@ -1,5 +1,5 @@
 """Microsoft Graph: checks each request and each answer by the description (graph_routes.py), the
-token and its scopes, and hands it to the module of its service (outlook.py).
+token and its scopes, and hands it to the module of its service (outlook.py, outlook_calendar.py).
 
 A module's class has a method for each name of a request: "POST /me/messages/{id}/move" is
 `post_messages_id_move(call)`, with `call.ids`, `call.query`, `call.body` (an object, or bytes),
@@ -24,8 +24,12 @@ SCOPES = [
     (r"GET /me/(messages|mailFolders).*", READ_MAIL),
     (r"POST /me/messages/\{id\}/send", {"Mail.Send"}),
     (r"\w+ /me/(messages|mailFolders).*", {"Mail.ReadWrite"}),
+    (r"GET /me/(calendar|events).*|POST /me/calendar/getSchedule",
+     {"Calendars.Read", "Calendars.ReadWrite"}),
+    (r"\w+ /me/(calendar|events).*", {"Calendars.ReadWrite"}),
 ]
-SERVICES = [(re.compile(r"/me/(messages|mailFolders|sendMail)"), "outlook")]
+SERVICES = [(re.compile(r"/me/(messages|mailFolders|sendMail)"), "outlook"),
+            (re.compile(r"/me/(calendar|events)"), "outlook_calendar")]
 
 
 def claims(path):

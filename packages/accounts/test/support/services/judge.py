@@ -12,6 +12,8 @@ the modules that keep the state.
 
     outlook.messages  [{"id", "thread", "folder", ...}], the rest as for Gmail, from the mail in MIME
 
+    outlook.events    [event], as Graph shows them
+
     hubspot.contacts  [{"id", "properties", "associations": {kind: [[id, label or null]]}}], as
                       HubSpot's own client reads them; the other kinds likewise
 
@@ -55,7 +57,7 @@ def judge(what, url, token, query):
     if name == "client":
         return uses(url, token)
     if name == "outlook":
-        return outlook(url + "/v1.0/me", token)
+        return GRAPH[what](url + "/v1.0/me", token)
     if name == "hubspot":
         return records(url, token, what.split(".")[1])
     return JUDGES[what](client(name, url, token), query)
@@ -122,6 +124,13 @@ def outlook(me, token):
              "folder": folders[one["parentFolderId"]],
              **mail(graph(f"{me}/messages/{one['id']}/$value", token, decode=bytes))}
             for one in graph_list(f"{me}/messages?$top=100", token)]
+
+
+def outlook_events(me, token):
+    return list(graph_list(f"{me}/events?$top=100", token))
+
+
+GRAPH = {"outlook.messages": outlook, "outlook.events": outlook_events}
 
 
 def gmail_raw(raw):

@@ -16,7 +16,8 @@ from service import Broken, Refused, Violation, as_json
 # The class of each service, and its file.
 MODULES = {"gmail": ("gmail", "Gmail"), "calendar": ("gcalendar", "Calendar"),
            "drive": ("gdrive", "Drive"), "hubspot": ("hubspot", "HubSpot"),
-           "outlook": ("outlook", "Outlook")}
+           "outlook": ("outlook", "Outlook"),
+           "outlook_calendar": ("outlook_calendar", "OutlookCalendar")}
 HUBSPOT = ("/crm/", "/account-info/")
 FIELDS = {"users", "clients", "browser", "expires_in", "rotate", "hubspot_tokens", "delegated",
           "echo", *MODULES}
