@@ -3,7 +3,8 @@ defmodule Skillbook.Drive do
   Behaviour for services that store files, and the functions that call the one of an account.
 
   The commands `drive.search`, `drive.read` and so on, and vaults with the option `drive:`, work
-  with every module that implements it. `Skillbook.Drive.Google` uses Google Drive's interface.
+  with every module that implements it. `Skillbook.Drive.Google` uses Google Drive's interface,
+  `Skillbook.Drive.OneDrive` that of Microsoft 365.
   The vendor of an account names its module under `drive` (see `Skillbook.Connections.Vendor`).
 
   ## Ids

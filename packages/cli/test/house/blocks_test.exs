@@ -45,6 +45,7 @@ defmodule Skillbook.House.BlocksTest do
     },
     "docs/mail.md" => %{"needs an account of Google" => 1, "needs an account with mail" => 1},
     "docs/mcp.md" => %{"needs Claude Code" => 1, "needs a server of MCP" => 4},
+    "docs/microsoft.md" => %{"needs an account of Microsoft" => 1},
     "docs/models.md" => %{"needs an account of Anthropic" => 2},
     "docs/oban.md" => %{"needs Oban" => 3},
     "docs/packages.md" => %{

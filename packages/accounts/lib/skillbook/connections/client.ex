@@ -46,6 +46,8 @@ defmodule Skillbook.Connections.Client do
     * `:max_body` - the largest answer in bytes. Default: 8 MiB
     * `:into` - an open file that takes the body of a success, which is then `""`. An attempt that
       fails is repeated from the file's beginning
+    * `:redirects` - how many redirects to public hosts are followed. Another host gets no token.
+      Default: 0
     * `:repeat` - whether it may be repeated after a failure that leaves open whether it was
       carried out. Default: true for GET, PUT and DELETE
     * `:changes` - whether it may change something, so that an error says if that is left open.
@@ -286,6 +288,10 @@ defmodule Skillbook.Connections.Client do
       idle_timeout: min(left, 60_000),
       max_body: call.options[:max_body] || 8 * 1024 * 1024
     ]
+
+    redirects = call.options[:redirects]
+    more = if redirects, do: [redirects: redirects, addresses: :public_redirects], else: []
+    limits = limits ++ more
 
     [{:adapter, call.account.http} | limits]
   end

@@ -22,6 +22,9 @@ defmodule Skillbook.Connections.Microsoft do
   @read_events ["Calendars.Read", "Calendars.ReadWrite"]
   @write_events ["Calendars.ReadWrite"]
 
+  @read_files ["Files.Read", "Files.ReadWrite"]
+  @write_files ["Files.ReadWrite"]
+
   # Any one of a command's scopes suffices; the first is the least.
   @commands %{
     "email.search" => @read_mail,
@@ -41,7 +44,16 @@ defmodule Skillbook.Connections.Microsoft do
     "calendar.create" => @write_events,
     "calendar.invite" => @write_events,
     "calendar.update" => @write_events,
-    "calendar.delete" => @write_events
+    "calendar.delete" => @write_events,
+    "drive.search" => @read_files,
+    "drive.list" => @read_files,
+    "drive.read" => @read_files,
+    "drive.access" => @read_files,
+    "drive.create" => @write_files,
+    "drive.update" => @write_files,
+    "drive.share" => @write_files,
+    "drive.unshare" => @write_files,
+    "drive.trash" => @write_files
   }
 
   @impl true
@@ -61,7 +73,12 @@ defmodule Skillbook.Connections.Microsoft do
   def auth(_options), do: :oauth
 
   @impl true
-  def services(_options), do: [mail: Skillbook.Mail.Outlook, calendar: Skillbook.Calendar.Outlook]
+  def services(_options),
+    do: [
+      mail: Skillbook.Mail.Outlook,
+      calendar: Skillbook.Calendar.Outlook,
+      drive: Skillbook.Drive.OneDrive
+    ]
 
   @impl true
   def commands, do: @commands

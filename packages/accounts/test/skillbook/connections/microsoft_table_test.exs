@@ -31,6 +31,18 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
         ]
       }
     },
+    onedrive: %{
+      files: [
+        %{id: "DIR1", name: "Plans", type: nil},
+        %{id: "TXT1", name: "q1.txt", text: "Q1: 4"},
+        %{
+          id: "TXT2",
+          name: "open.txt",
+          text: "x",
+          permissions: [%{roles: ["read"], link: %{type: "view", scope: "anonymous"}}]
+        }
+      ]
+    },
     outlook_calendar: %{
       events: %{
         @ann => [
@@ -78,7 +90,22 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
      [~s(calendar.invite --title Plan --start "tuesday 9:00" --attendees bob@example.com)],
      {"outlook.events", [user: @bob], "Plan"}},
     {"calendar.list", ["calendar.list --date today"], nil},
-    {"calendar.update", ["calendar.update #{@event} --location Berlin"], nil}
+    {"calendar.update", ["calendar.update #{@event} --location Berlin"], nil},
+    {"drive.create",
+     [~s(drive.create Plan --content "# Plan"), "drive.create Plan --type folder"],
+     {"onedrive.files", [user: @ann], "Plan.md"}},
+    {"drive.list", ["drive.list", "drive.list Plans"], nil},
+    {"drive.read", ["drive.read TXT1"], nil},
+    {"drive.search", ["drive.search Q1", "drive.search --type folder"], nil},
+    {"drive.share", ["drive.share TXT1 --to bob@example.com", "drive.share TXT1 --anyone"], nil},
+    {"drive.access", ["drive.access TXT2"], nil},
+    {"drive.unshare", ["drive.unshare TXT2 --anyone"], nil},
+    {"drive.trash", ["drive.trash TXT1"], nil},
+    {"drive.update",
+     [
+       "drive.update TXT1 --name q2.txt --folder Plans",
+       ~s(drive.update TXT1 --content "Q1: 5" --revision c:.TXT1.1)
+     ], nil}
   ]
 
   # {name, fault, the result of a command that reads, and of one that writes}. A command that
@@ -107,8 +134,13 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     {"404", [status: 404, reason: "ErrorItemNotFound", times: nil], :error, :error}
   ]
 
-  # A folder that a mailbox does not have is left out.
-  @not_found ["GET /me/mailFolders/{id}"]
+  # A folder that a mailbox does not have is left out; a file or a permission that is gone is
+  # deleted.
+  @not_found [
+    "GET /me/mailFolders/{id}",
+    "DELETE /me/drive/items/{id}",
+    "DELETE /me/drive/items/{id}/permissions/{id}"
+  ]
 
   # Milliseconds of a command, with a fault that ends and with one that does not.
   @limit 30_000
@@ -183,6 +215,10 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     cond do
       name == "404" and method in @not_found ->
         :ok
+
+      # A folder is looked for by its name, too.
+      name == "404" and {command, method} == {"drive.list", "GET /me/drive/items/{id}"} ->
+        :any
 
       # The zone of a mailbox that has no schedules, such as a personal one, is not known.
       method == "POST /me/calendar/getSchedule" and command != "calendar.free" and

@@ -1,5 +1,6 @@
 """Microsoft Graph: checks each request and each answer by the description (graph_routes.py), the
-token and its scopes, and hands it to the module of its service (outlook.py, outlook_calendar.py).
+token and its scopes, and hands it to the module of its service (outlook.py, outlook_calendar.py,
+onedrive.py).
 
 A module's class has a method for each name of a request: "POST /me/messages/{id}/move" is
 `post_messages_id_move(call)`, with `call.ids`, `call.query`, `call.body` (an object, or bytes),
@@ -16,6 +17,8 @@ from service import (Answer, Broken, Call, Instead, Media, Refused, Violation, a
                      parse_json, query_pairs, replaces)
 
 PREFIX = "/v1.0/"
+# Where the bytes of files are.
+CONTENT = "/onedrive-content/"
 READ_MAIL = {"Mail.Read", "Mail.ReadWrite"}
 # The scopes of requests (https://learn.microsoft.com/graph/permissions-reference): the first
 # pattern that fits. Any one suffices.
@@ -27,9 +30,12 @@ SCOPES = [
     (r"GET /me/(calendar|events).*|POST /me/calendar/getSchedule",
      {"Calendars.Read", "Calendars.ReadWrite"}),
     (r"\w+ /me/(calendar|events).*", {"Calendars.ReadWrite"}),
+    (r"GET /me/drive.*", {"Files.Read", "Files.ReadWrite"}),
+    (r"\w+ /me/drive.*", {"Files.ReadWrite"}),
 ]
 SERVICES = [(re.compile(r"/me/(messages|mailFolders|sendMail)"), "outlook"),
-            (re.compile(r"/me/(calendar|events)"), "outlook_calendar")]
+            (re.compile(r"/me/(calendar|events)"), "outlook_calendar"),
+            (re.compile(r"/me/drive"), "onedrive")]
 
 
 def claims(path):
@@ -56,6 +62,17 @@ class Graph:
             return self.error(reason.status, reason.reason, reason.message, reason.headers)
         except Instead as instead:
             return self.faulty(instead.fault)
+
+    def content(self, request):
+        """The bytes of a file, at an address that is a secret by itself."""
+        request.id = "onedrive.content"
+        if "authorization" in request.headers:
+            request.entry["violation"] = "a token for another server"
+        try:
+            request.fault()
+        except Instead as instead:
+            return self.faulty(instead.fault)
+        return self.world.services["onedrive"].download(request.path[len(CONTENT):])
 
     @staticmethod
     def error(status, code, message, headers=()):

@@ -3,8 +3,8 @@ from the code of msgraph-sdk, which is generated from Microsoft's OpenAPI descri
 its archive: installed, its 17,000 files have 130 MB.
 
 Where the reference (https://learn.microsoft.com/graph/api/overview) has more than the description,
-it stands here: mails in MIME, batches, the content of an attachment, paths of a person's drive, and
-annotations."""
+it stands here: mails in MIME, batches, the content of an attachment, a file by its name in a folder, paths
+of a person's drive, and annotations."""
 
 import base64
 import datetime
@@ -91,7 +91,10 @@ def routes():
                 and not LEFT_OUT.search(name)):
             found += routes_of(name)
     found += [Route("POST", "/$batch", set(), None, "application/json", None),
-              Route("GET", "/me/messages/{id}/attachments/{id}/$value", set(), None, None, None)]
+              Route("GET", "/me/messages/{id}/attachments/{id}/$value", set(), None, None, None),
+              Route("PUT", "/me/drive/items/{id}:/{id}:/content",
+                    {"@microsoft.graph.conflictBehavior"}, None, "*",
+                    ("DriveItem", "drives/item/items/items_request_builder.py"))]
     # The longest fixed part first: /messages/delta() is no message.
     found.sort(key=lambda route: (route.name.count("{"), -len(route.name)))
     return found

@@ -13,6 +13,7 @@ the modules that keep the state.
     outlook.messages  [{"id", "thread", "folder", ...}], the rest as for Gmail, from the mail in MIME
 
     outlook.events    [event], as Graph shows them
+    onedrive.files    [file], likewise
 
     hubspot.contacts  [{"id", "properties", "associations": {kind: [[id, label or null]]}}], as
                       HubSpot's own client reads them; the other kinds likewise
@@ -56,7 +57,7 @@ def judge(what, url, token, query):
     name = what.split(".")[0]
     if name == "client":
         return uses(url, token)
-    if name == "outlook":
+    if name in ("outlook", "onedrive"):
         return GRAPH[what](url + "/v1.0/me", token)
     if name == "hubspot":
         return records(url, token, what.split(".")[1])
@@ -130,7 +131,13 @@ def outlook_events(me, token):
     return list(graph_list(f"{me}/events?$top=100", token))
 
 
-GRAPH = {"outlook.messages": outlook, "outlook.events": outlook_events}
+def onedrive_files(me, token):
+    return [one for one in graph_list(f"{me}/drive/items/root/delta()", token)
+            if "id" in one["parentReference"]]
+
+
+GRAPH = {"outlook.messages": outlook, "outlook.events": outlook_events,
+         "onedrive.files": onedrive_files}
 
 
 def gmail_raw(raw):

@@ -28,8 +28,8 @@ A seed is an object, and each field may be left out:
     expires_in seconds that an access token lasts; default 3600
     rotate     true: each refresh gives a new refresh token, and using an old one revokes the grant
     hubspot_tokens  {"pat-1": [scopes]}: the tokens of private apps; scopes may be "all"
-    gmail, calendar, drive, hubspot, outlook, outlook_calendar  data for that service's module, in
-               its own form
+    gmail, calendar, drive, hubspot, outlook, outlook_calendar, onedrive  data for that service's
+               module, in its own form
     echo       true: Google's services give the smallest valid answers, for tests of this server
 
 The answer to POST /worlds has `url`, `tokens` ({user: access token with all scopes, which lasts}),

@@ -17,7 +17,8 @@ from service import Broken, Refused, Violation, as_json
 MODULES = {"gmail": ("gmail", "Gmail"), "calendar": ("gcalendar", "Calendar"),
            "drive": ("gdrive", "Drive"), "hubspot": ("hubspot", "HubSpot"),
            "outlook": ("outlook", "Outlook"),
-           "outlook_calendar": ("outlook_calendar", "OutlookCalendar")}
+           "outlook_calendar": ("outlook_calendar", "OutlookCalendar"),
+           "onedrive": ("onedrive", "OneDrive")}
 HUBSPOT = ("/crm/", "/account-info/")
 FIELDS = {"users", "clients", "browser", "expires_in", "rotate", "hubspot_tokens", "delegated",
           "echo", *MODULES}
@@ -131,6 +132,8 @@ class World:
             answer = self.entra.handle(request)
         elif graph.claims(request.path):
             answer = self.graph.handle(request)
+        elif request.path.startswith(graph.CONTENT):
+            answer = self.graph.content(request)
         elif request.path.startswith(HUBSPOT) and "hubspot" in self.services:
             answer = self.hubspot(request)
         else:

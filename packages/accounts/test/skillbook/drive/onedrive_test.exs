@@ -1,0 +1,241 @@
+defmodule Skillbook.Drive.OneDriveTest do
+  # The adapter for OneDrive, against a server that refuses what Microsoft's description does not
+  # allow.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.{Drive, DriveError, NotFoundError, ServiceError}
+  alias Skillbook.Test.{MicrosoftVendor, Services}
+
+  @ann "ann@example.com"
+
+  @files [
+    %{id: "DIR1", name: "Plans", type: nil},
+    %{id: "DIR2", name: "Deep", type: nil, folder: "DIR1"},
+    %{id: "MD1", name: "Notes.md", text: "# Tea\n\nwith milk", folder: "DIR1"},
+    %{id: "TXT1", name: "q1.txt", text: "Q1: 4"},
+    %{id: "PDF1", name: "Report Q1.pdf", type: "application/pdf", text: "%PDF"},
+    %{
+      id: "OPEN",
+      name: "open.txt",
+      text: "x",
+      permissions: [%{roles: ["read"], link: %{type: "view", scope: "anonymous"}}]
+    }
+  ]
+
+  setup context do
+    world = Services.world(onedrive: Map.merge(%{files: @files}, context[:seed] || %{}))
+    %{world: world, account: MicrosoftVendor.account(world, @ann)}
+  end
+
+  defp names(account, query) do
+    {:ok, %{files: files, more: more}} =
+      Drive.search(account, Map.merge(%{limit: 10}, Map.new(query)))
+
+    {Enum.map(files, & &1.name), more}
+  end
+
+  defp file(account, id) do
+    {:ok, file} = Drive.file(account, id)
+    file
+  end
+
+  test "searches follow each condition", %{account: account} do
+    today = Date.utc_today()
+
+    for {query, names, more} <- [
+          {[text: "q1"], ["Report Q1.pdf", "q1.txt"], false},
+          {[text: "tea"], ["Notes.md"], false},
+          {[text: ~s("with milk")], ["Notes.md"], false},
+          {[text: "it's"], [], false},
+          {[text: "q1", kind: :pdf], ["Report Q1.pdf"], false},
+          {[text: "e", folder: "DIR1"], ["Deep", "Notes.md"], false},
+          {[name: "Plans", kind: :folder], ["Plans"], false},
+          {[name: "plan"], [], false},
+          {[folder: "root"], ["Plans", "open.txt", "q1.txt", "Report Q1.pdf"], false},
+          {[folder: "DIR1"], ["Deep", "Notes.md"], false},
+          {[folder: "DIR1", limit: 1], ["Deep"], true},
+          {[kind: :folder], ["Deep", "Plans"], false},
+          {[after: today, kind: :markdown], ["Notes.md"], false},
+          {[before: today], [], false},
+          {[owner: "me", kind: :pdf], ["Report Q1.pdf"], false},
+          {[owner: "Ann", kind: :pdf], ["Report Q1.pdf"], false},
+          {[owner: "Bob"], [], false}
+        ] do
+      {found, found_more} = names(account, query)
+      found = if query[:folder] && !query[:text], do: found, else: Enum.sort(found)
+      assert {query, found, found_more} == {query, names, more}
+    end
+
+    assert {:error, %ServiceError{kind: :invalid, hint: hint}} =
+             Drive.search(account, %{shared: true, limit: 5})
+
+    assert hint ==
+             "Microsoft lists no files that others shared with the account; ask for their addresses"
+
+    assert {:error, %NotFoundError{kind: "file", id: "NONE"}} =
+             Drive.search(account, %{folder: "NONE", limit: 5})
+  end
+
+  test "a file is shown with its kind, its folder and its revision", %{account: account} do
+    assert %{
+             name: "Notes.md",
+             kind: :markdown,
+             type: "text/plain",
+             size: 16,
+             owner: "Ann",
+             folder: "DIR1",
+             shared: false,
+             trashed: false,
+             revision: "c:.MD1.1"
+           } = file(account, "MD1")
+
+    assert %{kind: :folder, size: nil} = file(account, "DIR1")
+    assert %{shared: true} = file(account, "OPEN")
+
+    for id <- ["NONE", "a/b", "../x", "", "ümlaut", String.duplicate("9", 300)],
+        do: assert({:error, %NotFoundError{kind: "file", id: ^id}} = Drive.file(account, id))
+
+    assert Skillbook.Drive.OneDrive.id(" 1A2B!101 ") == {:ok, "1A2B!101"}
+  end
+
+  test "content comes from a server that gets no token", %{account: account, world: world} do
+    assert Drive.text(account, file(account, "MD1")) == {:ok, "# Tea\n\nwith milk"}
+    assert List.last(Services.methods(world)) == "onedrive.content"
+    assert {:ok, %{name: "Report Q1.pdf", data: "%PDF"}} = Drive.download(account, "PDF1")
+    assert {:error, %DriveError{kind: :folder}} = Drive.download(account, "DIR1")
+    large = %{file(account, "PDF1") | size: 26_214_401}
+    assert {:error, %DriveError{kind: :too_large}} = Drive.text(account, large)
+  end
+
+  describe "a new file" do
+    test "is Markdown, text or a folder, and replaces none", %{account: account} do
+      for {new, name, kind} <- [
+            {%{name: "Plan", kind: :document, content: "# Plan"}, "Plan.md", :markdown},
+            {%{name: "a.txt", kind: :file, type: "text/plain", content: "a"}, "a.txt", :text},
+            {%{name: "100% & more ü#?.txt" |> String.replace("?", ""), kind: :file, content: ""},
+             "100% & more ü#.txt", :text},
+            {%{name: "Dir", kind: :folder}, "Dir", :folder},
+            {%{name: "b.md", kind: :file, type: "text/markdown", content: "b", folder: "DIR1"},
+             "b.md", :markdown}
+          ] do
+        assert {:ok, file} = Drive.create(account, new)
+        assert {new, file.name, file.kind} == {new, name, kind}
+        other = if new.kind == :folder, do: new, else: %{new | content: "something else"}
+        assert {:error, %ServiceError{kind: :conflict}} = Drive.create(account, other)
+      end
+
+      assert {:error, %NotFoundError{kind: "file", id: "NONE"}} =
+               Drive.create(account, %{name: "x", kind: :folder, folder: "NONE"})
+    end
+
+    test "is made once, whatever happens to the answer", %{account: account, world: world} do
+      for {fault, number} <-
+            Enum.with_index([
+              [status: 503, applied: true],
+              [cut: 0, applied: true],
+              [cut: 20, applied: true],
+              [status: 429, reason: "activityLimitReached", retry_after: 0]
+            ]),
+          {method, new} <- [
+            {"PUT /me/drive/items/{id}:/{id}:/content",
+             %{kind: :document, content: "# #{number}"}},
+            {"POST /me/drive/items/{id}/children", %{kind: :folder}}
+          ] do
+        name = "#{new.kind} #{number}"
+        Services.fault(world, [method: method] ++ fault)
+
+        assert {^fault, ^new, {:ok, _}} =
+                 {fault, new, Drive.create(account, Map.put(new, :name, name))}
+
+        files = Services.judge(world, "onedrive.files", user: @ann)
+        assert {fault, Enum.count(files, &String.starts_with?(&1["name"], name))} == {fault, 1}
+      end
+    end
+  end
+
+  test "changes: name, folder, content by its revision, and the recycle bin", %{account: account} do
+    before = file(account, "TXT1")
+    assert {:ok, file} = Drive.update(account, before, %{name: "q2.txt", folder: "DIR1"})
+    assert {file.name, file.folder} == {"q2.txt", "DIR1"}
+
+    assert {:error, %DriveError{kind: :changed}} =
+             Drive.update(account, file, %{content: "x", revision: before.revision})
+
+    assert {:ok, file} = Drive.update(account, file, %{content: "Q2: 5", revision: file.revision})
+    assert Drive.text(account, file) == {:ok, "Q2: 5"}
+
+    assert {:error, %DriveError{kind: :fixed}} =
+             Drive.update(account, file(account, "PDF1"), %{content: "x"})
+
+    assert {:error, %ServiceError{kind: :conflict}} =
+             Drive.update(account, file(account, "MD1"), %{name: "Deep"})
+
+    assert {:ok, %{trashed: true}} = Drive.update(account, file, %{trashed: true})
+    assert {:error, %NotFoundError{}} = Drive.file(account, file.id)
+    assert {:error, %NotFoundError{}} = Drive.update(account, file, %{name: "x"})
+
+    assert {:ok, %{trashed: false}} =
+             Drive.update(account, before |> Map.put(:id, "MD1"), %{trashed: false})
+  end
+
+  test "access is given, listed and taken away", %{account: account} do
+    file = file(account, "TXT1")
+    grant = %{to: {:user, "bob@example.com"}, role: :reader, notify: true, message: "Look"}
+    assert :ok = Drive.share(account, file, grant)
+    assert :ok = Drive.share(account, file, %{grant | role: :writer, notify: false})
+    assert :ok = Drive.share(account, file, %{grant | to: :anyone})
+    assert {:ok, [owner, bob, anyone]} = Drive.permissions(account, file)
+    assert {owner.to, owner.role} == {{:user, @ann}, :owner}
+    assert {bob.to, bob.role} == {{:user, "bob@example.com"}, :writer}
+    assert {anyone.to, anyone.role} == {:anyone, :reader}
+    assert :ok = Drive.unshare(account, file, bob)
+    assert :ok = Drive.unshare(account, file, bob)
+    assert {:ok, [_, _]} = Drive.permissions(account, file)
+
+    for {grant, hint} <- [
+          {%{grant | role: :commenter},
+           "OneDrive has no commenters; share the file for reading or writing"},
+          {%{grant | to: {:domain, "example.com"}},
+           "OneDrive shares with people, groups or everyone who has the link, not with a domain"}
+        ],
+        do:
+          assert(
+            {:error, %ServiceError{kind: :invalid, hint: ^hint}} =
+              Drive.share(account, file, grant)
+          )
+  end
+
+  test "folders are listed, and changes since a token", %{account: account, world: world} do
+    folder = file(account, "DIR1")
+    assert {:ok, files} = Drive.children(account, [folder], 5)
+    assert Enum.sort(Enum.map(files, & &1.id)) == ["DIR2", "MD1"]
+    assert {:error, %DriveError{kind: :too_many}} = Drive.children(account, [folder], 1)
+
+    assert {:ok, %{changes: [], token: token}} = Drive.changes(account, nil, nil)
+    assert {:ok, %{changes: [], token: ^token}} = Drive.changes(account, nil, token)
+    Services.seed(world, onedrive: %{files: [%{id: "MD1", text: "new"}]})
+    {:ok, _} = Drive.update(account, file(account, "TXT1"), %{trashed: true})
+    assert {:ok, %{changes: changes, token: next}} = Drive.changes(account, nil, token)
+    assert [{"MD1", %{name: "Notes.md"}}, {"TXT1", nil}] = changes
+    assert next != token
+    assert Drive.changes(account, nil, "nonsense") == {:error, :expired}
+  end
+
+  test "answers that are no file are errors", %{account: account, world: world} do
+    for answer <- [
+          "",
+          "null",
+          "[]",
+          "{}",
+          ~s({"id": "a"}),
+          ~s({"id": "a", "name": 7}),
+          ~s({"id": "a", "name": "b", "file": []}),
+          ~s({"id": "a", "name": "b", "parentReference": {"id": 7}})
+        ] do
+      Services.fault(world, method: "GET /me/drive/items/{id}", body: answer)
+
+      assert {^answer, {:error, %ServiceError{kind: :bad_answer}}} =
+               {answer, Drive.file(account, "MD1")}
+    end
+  end
+end
