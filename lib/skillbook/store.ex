@@ -276,12 +276,12 @@ defmodule Skillbook.Store do
   Adds or changes many entries, such as those of an import, in few transactions.
 
   Each item has the fields of `create/3`. If the profile sees an entry of the store with its name,
-  the item changes that entry as `update/4` does, with the item's content; the kind stays. Otherwise
-  it is added.
+  the item changes that entry as `update/4` does, with the item's content; the kind stays.
+  Otherwise it is added.
 
   Returns a result for each item, in their order: `{:ok, %{entry: entry, before: before}}` as
-  `put_note/4`, or `{:error, error}`. An error concerns its item only; the other items are written.
-  It takes the options `:by`, `:now` and `:dry_run` of all functions that write.
+  `put_note/4`, or `{:error, error}`. An error concerns its item only; the other items are
+  written. It takes the options `:by`, `:now` and `:dry_run` of all functions that write.
 
   ## Examples
 

@@ -184,7 +184,7 @@ defmodule Skillbook.GroupCommitConformance do
           assert ids(sql) == [7]
         end
 
-        test "a transaction that has waited too long does not begin", %{sql: sql, server: server} do
+        test "one that has waited too long does not begin", %{sql: sql, server: server} do
           message = "the database was busy with other writes for too long; nothing was written"
 
           assert GroupCommit.run(server, sql, [insert(1)], -1) == [

@@ -3,9 +3,9 @@ defmodule Skillbook.SQL.GroupCommit do
   # Commits transactions that wait at the same time together.
   #
   # A commit waits for the disk or for round trips to a server, and writers of one database follow
-  # each other. So a process runs their functions in one transaction, each in a savepoint: each has
-  # its own answer, and its error or exception undoes its own changes only. A writer that is alone
-  # has a transaction of its own.
+  # each other. So a process runs their functions in one transaction, each in a savepoint: each
+  # has its own answer, and its error or exception undoes its own changes only. A writer that is
+  # alone has a transaction of its own.
   #
   # The functions run in this process. They must not depend on the caller's, and may run again: if
   # one of them fails in an unexpected way, nothing is committed, and each runs alone.
@@ -41,7 +41,7 @@ defmodule Skillbook.SQL.GroupCommit do
   end
 
   @doc """
-  Runs transactions, each as `Skillbook.SQL.transaction/3` does, and returns their results in order.
+  Runs transactions, each as `Skillbook.SQL.transaction/3`, and returns their results in order.
 
   The caller must not be in a transaction of the same database. A transaction that has not begun
   after `patience` milliseconds has the error `:busy`.

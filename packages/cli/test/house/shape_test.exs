@@ -95,7 +95,7 @@ defmodule Skillbook.House.ShapeTest do
           {module, name} != {Skillbook, :approvals},
           # Runs and their costs have tests of their own.
           {module, name} not in [{Skillbook.Workflow, :runs}, {Skillbook.Workflow, :fetch_run}],
-          {module, name} != {Skillbook.Agent.Runs, :list},
+          {module, name} not in [{Skillbook.Agent.Runs, :list}, {Skillbook.Agent.Runs, :fetch}],
           {module, name} != {Usage, :costs},
           # Jobs need Oban; its own test has both first arguments.
           module != Skillbook.Oban do
@@ -204,6 +204,8 @@ defmodule Skillbook.House.ShapeTest do
        &error.(Store.create(&1, [title: "Tea", kind: :note, content: "Hot."], &2)), now},
       {{Store, :put_note, 4}, &error.(Store.put_note(&1, "Cups", "Two.", &2)),
        [fields: [tags: ["tea"]]] ++ now},
+      {{Store, :put_all, 3},
+       &Store.put_all(&1, [[title: "Diary", kind: :note, content: "Dear me."]], &2), now},
       {{Store, :update, 4}, &error.(Store.update(&1, "diary", [tags: ["me"]], &2)), now},
       {{Store, :fetch, 3}, &error.(Store.fetch(&1, "diary", &2)), []},
       {{Store, :list, 2}, &Store.list(&1, &2), [kind: :note]},
