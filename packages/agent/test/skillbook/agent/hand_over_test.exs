@@ -465,7 +465,7 @@ defmodule Skillbook.Agent.HandOverTest do
         model = model([cmd("agent.hand_over billing Refund")])
         options = [model: model, profile: "ann", leader: "front", on_event: on_event]
         pid = spawn(fn -> Agent.run(book, "Hello.", options) end)
-        monitor = Process.monitor(pid)
+        monitor = monitor(pid)
         assert_receive {:DOWN, ^monitor, :process, _pid, :killed}
         [%{ref: ref}] = eventually(fn -> interrupted(book) != [] end) && interrupted(book)
         asked()
