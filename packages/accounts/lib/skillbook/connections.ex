@@ -23,6 +23,9 @@ defmodule Skillbook.Connections do
   The list may also be a function without arguments that returns it. `:builtins` names the domains
   of the commands that use the accounts.
 
+  An MCP server with `oauth:` is an account too, which people sign in to. Its name is the text of
+  its label. See [MCP](docs/mcp.md#servers-that-ask-for-a-sign-in).
+
   ## Options of an account
 
     * `:vendor` (name or module) - `:google`, `:microsoft`, `:hubspot`, `:imap`, `:caldav` or a

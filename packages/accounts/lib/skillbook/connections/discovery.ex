@@ -56,7 +56,7 @@ defmodule Skillbook.Connections.Discovery do
          {:ok, resource} <- resource(account, challenge.metadata),
          {:ok, issuer} <- issuer(account, resource["authorization_servers"]),
          {:ok, metadata} <- metadata(account, issuer),
-         {:ok, oauth} <- endpoints(account, metadata),
+         {:ok, oauth} <- endpoints(metadata),
          asked = challenge.scopes || scopes(resource["scopes_supported"]) || [],
          scopes = Enum.uniq(scopes ++ asked ++ offline(metadata)),
          {:ok, client} <- client(account, metadata, redirect, scopes) do
@@ -112,7 +112,7 @@ defmodule Skillbook.Connections.Discovery do
 
   defp origin(uri), do: {uri.scheme, String.downcase(uri.host || ""), uri.port}
 
-  defp issuer(%{options: options} = account, list) when is_list(list) do
+  defp issuer(%{options: options}, list) when is_list(list) do
     issuers = list |> Enum.take(@max_servers) |> Enum.filter(&text?/1)
 
     case options[:issuer] || List.first(issuers) do
@@ -130,7 +130,7 @@ defmodule Skillbook.Connections.Discovery do
             wrong("expected an issuer without a query, got: #{shown(issuer)}")
 
           true ->
-            with :ok <- check(account, issuer, "issuer"), do: {:ok, issuer}
+            with :ok <- check(issuer, "issuer"), do: {:ok, issuer}
         end
     end
   end
@@ -175,7 +175,7 @@ defmodule Skillbook.Connections.Discovery do
       else: wrong("its authorization server does not offer PKCE with S256")
   end
 
-  defp endpoints(account, found) do
+  defp endpoints(found) do
     oauth = %{
       authorize: found["authorization_endpoint"],
       token: found["token_endpoint"],
@@ -186,10 +186,10 @@ defmodule Skillbook.Connections.Discovery do
       iss: found["authorization_response_iss_parameter_supported"] == true
     }
 
-    with :ok <- check(account, oauth.authorize, "authorization_endpoint"),
-         :ok <- check(account, oauth.token, "token_endpoint"),
+    with :ok <- check(oauth.authorize, "authorization_endpoint"),
+         :ok <- check(oauth.token, "token_endpoint"),
          :ok <-
-           if(oauth.revoke, do: check(account, oauth.revoke, "revocation_endpoint"), else: :ok),
+           if(oauth.revoke, do: check(oauth.revoke, "revocation_endpoint"), else: :ok),
          do: {:ok, oauth}
   end
 
@@ -208,7 +208,7 @@ defmodule Skillbook.Connections.Discovery do
         {:ok, %{id: document, secret: nil, method: :none}}
 
       registration != nil ->
-        with :ok <- check(account, registration, "registration_endpoint"),
+        with :ok <- check(registration, "registration_endpoint"),
              do: register(account, found, redirect, scopes)
 
       true ->
@@ -298,7 +298,7 @@ defmodule Skillbook.Connections.Discovery do
   defp first(account, [url | places], whose, seen) do
     request = [url: url, headers: [{"accept", "application/json"}]]
 
-    with :ok <- check(account, url, "address of metadata"),
+    with :ok <- check(url, "address of metadata"),
          {:ok, %{status: 200, body: body}} <-
            HTTP.request(request, options(account, @timeout, @max_body)) do
       case JSON.decode(body) do
@@ -327,7 +327,7 @@ defmodule Skillbook.Connections.Discovery do
 
   # Addresses of strangers
 
-  defp check(_account, url, name) do
+  defp check(url, name) do
     with true <- text?(url) and not (url =~ ~r/[\s\x00-\x1f\x7f]/),
          {:ok, %URI{scheme: scheme, host: host, userinfo: nil, fragment: nil}} <- URI.new(url),
          true <- host not in [nil, ""],
