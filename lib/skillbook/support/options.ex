@@ -96,6 +96,17 @@ defmodule Skillbook.Support.Options do
   @spec positive?(term()) :: boolean()
   def positive?(value), do: is_integer(value) and value > 0
 
+  @doc "What the name of a process is, for errors; `process_name?/1` says whether a value is one."
+  @spec process_name() :: String.t()
+  def process_name, do: "an atom, {:global, term} or {:via, module, term}"
+
+  @spec process_name?(term()) :: boolean()
+  def process_name?({:global, _term}), do: true
+  def process_name?({:via, module, _term}), do: atom_name?(module)
+  def process_name?(name), do: atom_name?(name)
+
+  defp atom_name?(name), do: is_atom(name) and name not in [nil, true, false]
+
   # The maximum of a timer of the virtual machine, about 49 days.
   @max_milliseconds 4_294_967_295
 

@@ -144,7 +144,7 @@ defmodule Skillbook.Conversation do
     [
       book: {"the name of a book", &(is_atom(&1) and &1 not in [nil, true, false])},
       id: {"text", &Options.text?/1},
-      name: {"a name of a process", &(is_atom(&1) or is_tuple(&1))},
+      name: {Options.process_name(), &Options.process_name?/1},
       profile: {"the id of a profile or a profile", &(Options.text?(&1) or is_map(&1))},
       run: {"a keyword list", &Keyword.keyword?/1},
       transcript:

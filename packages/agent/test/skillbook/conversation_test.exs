@@ -193,6 +193,19 @@ defmodule Skillbook.ConversationTest do
     receives(:idle)
   end
 
+  test "each name of a process finds it", %{book: book} do
+    registry = :"registry_#{System.unique_integer([:positive])}"
+    start_supervised!({Registry, keys: :unique, name: registry})
+    local = :"conversation_#{System.unique_integer([:positive])}"
+
+    for name <- [local, {:global, {__MODULE__, local}}, {:via, Registry, {registry, "c-1"}}] do
+      {:ok, pid} = Conversation.start_link(book: book, id: inspect(name), name: name)
+      assert {name, GenServer.whereis(name)} == {name, pid}
+      assert Conversation.info(name).id == inspect(name)
+      assert {:error, {:already_started, ^pid}} = Conversation.start_link(book: book, name: name)
+    end
+  end
+
   test "an input that is held back outlives the time to idle", %{book: book} do
     pid = start(book, [])
     :ok = Conversation.stop(pid)
@@ -217,7 +230,12 @@ defmodule Skillbook.ConversationTest do
           {[], "a conversation needs the option :book"},
           {[book: book, queue: 1], "unknown option :queue for a conversation"},
           {[book: book, idle: 0],
-           "expected a number of milliseconds or :infinity as the option :idle of a conversation"}
+           "expected a number of milliseconds or :infinity as the option :idle of a " <>
+             "conversation"},
+          {[book: book, name: {:local, :c}],
+           "expected an atom, {:global, term} or {:via, module, term} as the option :name of a " <>
+             "conversation, got: {:local, :c}"},
+          {[book: book, name: {:via, "Registry", :c}], "expected an atom, {:global, term} or"}
         ] do
       assert {:error, %OptionError{} = error} = Conversation.start_link(options)
       assert String.starts_with?(Exception.message(error), message)

@@ -32,7 +32,8 @@ defmodule Skillbook.Transcript.Log do
   ## Options
 
     * `:path` (path) - the file. Its folder must exist. Required
-    * `:name` (atom) - the name of the process. Required for `on_event/2` with a name
+    * `:name` - the name of the process, as of `GenServer.start_link/3`. Required for `on_event/2`
+      with a name
     * `:max_bytes` (bytes) - the largest size of a file, unless one line is larger. Defaults to
       `10_000_000`
     * `:keep` (number) - how many renamed files are kept, from 0 to 1,000. Defaults to `5`
@@ -102,7 +103,7 @@ defmodule Skillbook.Transcript.Log do
   defp schema do
     [
       path: {"a path", &Options.path?/1},
-      name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
+      name: {Options.process_name(), &Options.process_name?/1},
       max_bytes: {"a whole number from 1", &Options.positive?/1},
       keep: {"a whole number from 0 to 1,000", &(&1 in 0..1000)},
       redact:

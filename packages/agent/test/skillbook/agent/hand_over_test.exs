@@ -466,7 +466,7 @@ defmodule Skillbook.Agent.HandOverTest do
         options = [model: model, profile: "ann", leader: "front", on_event: on_event]
         pid = spawn(fn -> Agent.run(book, "Hello.", options) end)
         monitor = monitor(pid)
-        assert_receive {:DOWN, ^monitor, :process, _pid, :killed}
+        assert_receive {:DOWN, ^monitor, :process, _pid, _killed}
         [%{ref: ref}] = eventually(fn -> interrupted(book) != [] end) && interrupted(book)
         asked()
         options = [model: model(["Refunded."]), on_event: &send(test, {:event, &1})]

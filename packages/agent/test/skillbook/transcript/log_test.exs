@@ -215,6 +215,7 @@ defmodule Skillbook.Transcript.LogTest do
     for {options, option} <- [
           {[], :path},
           {[path: path, keep: -1], :keep},
+          {[path: path, name: {:local, :log}], :name},
           {[path: path, max_bytes: 0], :max_bytes},
           {[path: path, redact: 1], :redact},
           {%{path: path, rotate: 1}, :rotate}

@@ -25,7 +25,7 @@ defmodule Skillbook.Web.Server do
     * `:http2` (boolean) - defaults to `true`
     * `:drain` (ms) - how long requests may go on when the server stops. Event streams end at
       once. Defaults to `5_000`
-    * `:name` - a name for the process
+    * `:name` - the name of the process, as of `GenServer.start_link/3`
     * `:handler` - a function of a `Skillbook.Web.Request` that returns a
       `Skillbook.Web.Response`, in place of a book
 
@@ -208,7 +208,7 @@ defmodule Skillbook.Web.Server do
       tls: {"a keyword list with :certfile and :keyfile", &Keyword.keyword?/1},
       http2: {"a boolean", &is_boolean/1},
       drain: {"a number of milliseconds", &Options.milliseconds?/1},
-      name: {"a name of a process", &name?/1},
+      name: {Options.process_name(), &Options.process_name?/1},
       handler: {"a function of a request", &is_function(&1, 1)}
     ] ++
       for({option, _field, _default} <- @limits, do: {option, limit(option)}) ++
@@ -225,10 +225,6 @@ defmodule Skillbook.Web.Server do
 
   # `Skillbook.Web.new/1` checks it.
   defp any?(_value), do: true
-
-  defp name?({:global, _name}), do: true
-  defp name?({:via, module, _name}), do: is_atom(module)
-  defp name?(name), do: is_atom(name) and name != nil
 
   @doc """
   Returns the port, the URL and the figures of a running server.
