@@ -53,7 +53,8 @@ defmodule Skillbook.MixProject do
   @reference [
     Pages: ~w(frontmatter flags workflows handlers sources repairs diagnostics),
     Conversations:
-      ~w(commands prompt agent conversations durable-runs hooks models routing tools testing),
+      ~w(commands prompt agent conversations durable-runs hand-overs hooks models routing tools
+         chat testing),
     Books:
       ~w(installation profiles running store ecto schedules oban telemetry usage embeddings) ++
         ["vaults"],

@@ -233,8 +233,8 @@ defmodule Skillbook.ConversationTest do
            "expected a number of milliseconds or :infinity as the option :idle of a " <>
              "conversation"},
           {[book: book, name: {:local, :c}],
-           "expected an atom, {:global, term} or {:via, module, term} as the option :name of a " <>
-             "conversation, got: {:local, :c}"},
+           "expected an atom, {:global, term} or {:via, module, term} as the option :name of " <>
+             "a conversation, got: {:local, :c}"},
           {[book: book, name: {:via, "Registry", :c}], "expected an atom, {:global, term} or"}
         ] do
       assert {:error, %OptionError{} = error} = Conversation.start_link(options)
