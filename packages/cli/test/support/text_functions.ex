@@ -128,6 +128,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Test, :refute_asked} => "words of a test",
     {Skillbook.Test, :refute_ran} => "words of a test",
     {Skillbook.Test, :run_skill} => "words of a test",
+    {Skillbook.Agent, :hand_over} => "an id, which it compares, and a reason, which it cuts",
     {Skillbook.Agent.Runs, :continue} => "a reference, which the database looks up",
     {Skillbook.Agent.Runs, :stop} => "a reference, which the database looks up",
     {Skillbook.Conversation, :approve} => "a reference, as of Skillbook.approve/3",
