@@ -447,6 +447,9 @@ defmodule Skillbook.VaultTest do
       {[store: ":memory:", vaults: [[path: folder, name: "a/b"]]], :name},
       {[store: ":memory:", vaults: [folder, folder]], :name},
       {[store: ":memory:", vaults: [[path: folder, watch: 1]]], :watch},
+      {[store: ":memory:", vaults: [[path: folder, files: 1]]], :files},
+      {[store: ":memory:", vaults: [[path: folder, files: [max_bytes: 0]]]], :files},
+      {[store: ":memory:", vaults: [[name: "drive", files: true]]], :files},
       {[store: ":memory:", vaults: folder], :vaults}
     ]
 
@@ -454,6 +457,59 @@ defmodule Skillbook.VaultTest do
       assert {:error, %OptionError{option: ^option}} =
                Skillbook.start_link([name: :vault_options] ++ options)
     end
+  end
+
+  test "saves and opens files of a folder with files: true", %{tmp_dir: folder} do
+    notes = Path.join(folder, "notes")
+    write(notes, %{"Plan.md" => "Beans", "Board.md" => "---\nlabels: [board]\n---\nPeas"})
+    vaults = [[path: notes, files: [max_bytes: 5]], [path: Path.join(folder, "b"), name: "b"]]
+    File.mkdir_p!(Path.join(folder, "b"))
+    book = book(store: ":memory:", vaults: vaults, watch: false, profiles: [[id: "ann"]])
+    view = Skillbook.view(book, "ann")
+    long = "vault:notes/" <> String.duplicate("a/", 2_048)
+    read = fn file -> :file.read(file.device, 10) end
+    save = fn data -> fn device, _max -> :file.write(device, data) end end
+    open = &Vault.open_file(view, &1, read)
+
+    assert {:ok, %{path: "a/b.bin", size: 2}} =
+             Vault.save_file(view, "vault:notes/a/b.bin", save.(<<0, 255>>))
+
+    assert {:ok, _} = Vault.save_file(view, "vault:notes/a/b.bin", save.("x"), replace: true)
+    assert open.("vault:notes/a/b.bin") == {:ok, "x"}
+    assert open.("vault:notes/Plan.md") == {:ok, "Beans"}
+    stopped = fn device, _max -> with :ok <- :file.write(device, "y"), do: {:error, :enospc} end
+
+    # A hidden note is like a missing one.
+    for {found, message} <- [
+          {open.("vault:notes/Board.md"), ~s(there is no file "vault:notes/Board.md")},
+          {open.("vault:notes/Bord.md"), ~s(there is no file "vault:notes/Bord.md")},
+          {open.("vault:notes/a"), "a: invalid argument"},
+          {open.(long <> "b"),
+           ~s(expected a file of a vault as vault:NAME/PATH, got ) <>
+             inspect(String.slice(long, 0, 100) <> "...") <>
+             ". Write for example: vault:notes/report.pdf. The vaults with files are notes"},
+          {Vault.open_file(view, "vault:notes/Plan.md", read, max_bytes: 4),
+           ~s("vault:notes/Plan.md" is too large: at most 4 bytes are allowed)},
+          {Vault.save_file(view, "vault:notes/c", save.("123456")),
+           ~s("vault:notes/c" is too large: at most 5 bytes are allowed)},
+          {Vault.save_file(view, "vault:notes/c", stopped), "c: no space left on device"},
+          {Vault.save_file(view, "vault:notes/a/b.bin", save.("z")),
+           ~s(the file "vault:notes/a/b.bin" already exists. Write another name, or add ) <>
+             "--overwrite to replace it"},
+          {Vault.save_file(view, "vault:notes/a", save.("z")),
+           ~s("vault:notes/a" is a folder. To keep the file's own name, write: vault:notes/a/)},
+          {Vault.save_file(view, "vault:b/c", save.("z")),
+           ~s(commands may not use the files of the vault "b". Start the book with files: ) <>
+             "true for this vault"}
+        ] do
+      assert {:error, error} = found
+      assert Exception.message(error) == message
+    end
+
+    names =
+      notes |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.map(&Path.basename/1)
+
+    assert Enum.sort(names) == ["Board.md", "Plan.md", "a", "b.bin"]
   end
 
   defp vault(context, files, prepare \\ & &1, options \\ []) do

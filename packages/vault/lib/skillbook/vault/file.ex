@@ -99,7 +99,20 @@ defmodule Skillbook.Vault.File do
     end
   end
 
-  @doc "Checks, as far as possible without its content, that a file could be saved."
+  @doc """
+  Checks, as far as possible without its name and content, that a file could be saved at an
+  address, which may be that of a folder and end with `/`.
+  """
+  @spec check_target(View.t(), String.t(), keyword()) :: :ok | {:error, Exception.t()}
+  def check_target(view, address, options) do
+    if String.ends_with?(address, "/") do
+      with {:ok, place} <- place(view, address <> "file"), do: check_writable(view, place)
+    else
+      with {:ok, _place} <- check(view, address, options), do: :ok
+    end
+  end
+
+  @doc "Checks that a file could be saved."
   @spec check(View.t(), String.t(), keyword()) :: {:ok, place()} | {:error, Exception.t()}
   def check(view, address, options) do
     with {:ok, place} <- place(view, address),
@@ -170,10 +183,16 @@ defmodule Skillbook.Vault.File do
 
   # Addresses
 
+  # Bytes; systems have no longer paths.
+  @max_address 4_096
+
   defp place(view, address) do
     case address do
-      "vault:" <> place -> place |> String.split("/", parts: 2) |> place(view, address)
-      _other -> wrong_address(view, address)
+      "vault:" <> place when byte_size(place) <= @max_address ->
+        place |> String.split("/", parts: 2) |> place(view, address)
+
+      _other ->
+        wrong_address(view, address)
     end
   end
 

@@ -9,11 +9,8 @@ defmodule Skillbook.Handlers.Drive.Download do
   alias Skillbook.{Connections, Drive, DriveError, Result, Vault}
 
   @impl true
-  def check(flags, context) do
-    with {:ok, address} <- Vault.File.named(flags["to"], "name"),
-         {:ok, _place} <- Vault.File.check(context.view, address, options(flags)),
-         do: :ok
-  end
+  def check(flags, context),
+    do: Vault.File.check_target(context.view, flags["to"], options(flags))
 
   @impl true
   def execute(flags, context) do
