@@ -4,8 +4,9 @@ defmodule Skillbook.Calendar do
 
   The commands `calendar.list`, `calendar.create`, `calendar.free` and so on work with every
   module that implements it: `Skillbook.Calendar.Google` uses Google Calendar's interface,
-  `Skillbook.Calendar.Outlook` that of Microsoft 365, `Skillbook.Calendar.CalDAV` any server with CalDAV. The vendor of an account names its module
-  under `calendar` (see `Skillbook.Connections.Vendor`).
+  `Skillbook.Calendar.Outlook` that of Microsoft 365, `Skillbook.Calendar.CalDAV` any server with
+  CalDAV. The vendor of an account names its module under `calendar` (see
+  `Skillbook.Connections.Vendor`).
 
   ## Times
 

@@ -29,7 +29,8 @@ defmodule Skillbook.Connections do
   ## Options of an account
 
     * `:vendor` (name or module) - `:google`, `:microsoft`, `:hubspot`, `:imap`, `:caldav` or a
-      module with the behaviour `Skillbook.Connections.Vendor`. Defaults to the name of the account
+      module with the behaviour `Skillbook.Connections.Vendor`. Defaults to the name of the
+      account
     * `:profiles` (`:all` or list of ids) - the profiles that may use it. Defaults to `:all`
     * `:services` (list) - which of the vendor's services it is used for, such as `[:mail]`.
       Defaults to all of them

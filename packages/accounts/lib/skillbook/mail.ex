@@ -4,8 +4,8 @@ defmodule Skillbook.Mail do
 
   The commands `email.search`, `email.read`, `email.send` and so on work with every module that
   implements it: `Skillbook.Mail.Gmail` uses Gmail's interface, `Skillbook.Mail.Outlook` that of
-  Microsoft 365, `Skillbook.Mail.IMAP` any server with IMAP and SMTP. The vendor of an account names its module under `mail` (see
-  `Skillbook.Connections.Vendor`).
+  Microsoft 365, `Skillbook.Mail.IMAP` any server with IMAP and SMTP. The vendor of an account
+  names its module under `mail` (see `Skillbook.Connections.Vendor`).
 
   ## Ids
 

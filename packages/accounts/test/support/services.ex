@@ -1,8 +1,9 @@
 defmodule Skillbook.Test.Services do
   @moduledoc false
-  # Gmail, Google Calendar, Google Drive, Outlook, HubSpot and the authorization servers of Google
-  # and Microsoft, played by a server that checks requests and answers by the vendors' descriptions. Seeds, faults, entries
-  # of the log and judges are those of test/support/services/server.py.
+  # Gmail, Google Calendar, Google Drive, Outlook, OneDrive, HubSpot and the authorization servers
+  # of Google and Microsoft, played by a server that checks requests and answers by the vendors'
+  # descriptions. Seeds, faults, entries of the log and judges are those of
+  # test/support/services/server.py.
 
   import ExUnit.Assertions, only: [flunk: 1]
 

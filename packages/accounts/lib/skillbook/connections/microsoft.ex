@@ -10,8 +10,9 @@ defmodule Skillbook.Connections.Microsoft do
     * `:client_id` (text or secret) - the application (client) id. Required
     * `:client_secret` (secret) - a client secret, for the platform "Web". Without one the
       application is a public client, which PKCE protects
-    * `:tenant` (text) - who may sign in: the id or a domain of an organization, `"organizations"`,
-      `"consumers"` (Outlook.com), or `"common"` for all of them. Defaults to `"common"`
+    * `:tenant` (text) - who may sign in: the id or a domain of an organization,
+      `"organizations"`, `"consumers"` (Outlook.com), or `"common"` for all of them. Defaults to
+      `"common"`
   """
 
   @behaviour Skillbook.Connections.Vendor

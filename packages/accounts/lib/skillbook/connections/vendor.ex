@@ -82,8 +82,8 @@ defmodule Skillbook.Connections.Vendor do
   @callback commands() :: %{String.t() => [String.t(), ...]}
 
   @doc """
-  The endpoints of OAuth 2 for an account with these options, for vendors with the sign-in `:oauth`
-  or `:service_account`.
+  The endpoints of OAuth 2 for an account with these options, for vendors with the sign-in
+  `:oauth` or `:service_account`.
   """
   @callback oauth(options :: map()) :: oauth()
 

@@ -227,8 +227,8 @@ defmodule Skillbook.Drive.OneDrive do
     options = [scopes: @read, decode: :raw, max_body: max, redirects: 1]
 
     with true <- file.size == nil or file.size <= max,
-         {:ok, %{body: data}} <-
-           account |> Graph.call(:get, @item <> "/content", [file.id], options) |> known(file.id) do
+         answer = Graph.call(account, :get, @item <> "/content", [file.id], options),
+         {:ok, %{body: data}} <- known(answer, file.id) do
       {:ok, %{name: file.name, type: file.type, data: data}}
     else
       {:error, %ServiceError{kind: :too_large}} -> too_large(file)
@@ -274,8 +274,8 @@ defmodule Skillbook.Drive.OneDrive do
 
   defp named(new), do: {new.name, new[:type] || "text/plain"}
 
-  # A conflict on another attempt may mean that the first one made it. The connection repeats a PUT
-  # by itself, so a file of this size that has just come is the one.
+  # A conflict on another attempt may mean that the first one made it. The connection repeats a
+  # PUT by itself, so a file of this size that has just come is the one.
   defp made({:error, %ServiceError{kind: :conflict} = error}, account, new, size)
        when size != nil or error.attempts > 1 do
     options = [limit: @page * @max_pages, keep: &(file?(&1) and &1["name"] == new.name)]

@@ -1,7 +1,8 @@
 defmodule Skillbook.Mail.Outlook do
   @moduledoc """
   Mail of Microsoft 365 and Outlook.com by
-  [Microsoft Graph](https://learn.microsoft.com/graph/api/resources/mail-api-overview), version 1.0.
+  [Microsoft Graph](https://learn.microsoft.com/graph/api/resources/mail-api-overview), version
+  1.0.
 
   ## Labels
 
@@ -33,8 +34,8 @@ defmodule Skillbook.Mail.Outlook do
   alias Skillbook.Support.{External, UntilError}
   alias Skillbook.{MailError, NotFoundError, ServiceError}
 
-  # The scopes of requests: any one of them suffices, the first is the least. Those of commands are
-  # in `Skillbook.Connections.Microsoft`.
+  # The scopes of requests: any one of them suffices, the first is the least. Those of commands
+  # are in `Skillbook.Connections.Microsoft`.
   @read ["Mail.Read", "Mail.ReadWrite"]
   @write ["Mail.ReadWrite"]
   @send ["Mail.Send"]

@@ -1,6 +1,6 @@
 defmodule Skillbook.Calendar.OutlookTest do
-  # The adapter for Outlook's calendars, against a server that refuses what Microsoft's description
-  # does not allow.
+  # The adapter for Outlook's calendars, against a server that refuses what Microsoft's
+  # description does not allow.
   use ExUnit.Case, async: true
 
   alias Skillbook.Calendar.Outlook.{Pattern, Zones}
@@ -107,8 +107,8 @@ defmodule Skillbook.Calendar.OutlookTest do
 
         assert Exception.message(error) ==
                  "the calendar's service cannot keep the repetition #{rule}; it takes daily, " <>
-                   "weekly on days, and monthly or yearly on a day up to the 28th, on the last " <>
-                   "day (BYMONTHDAY=-1), or on a weekday such as BYDAY=2TU"
+                   "weekly on days, and monthly or yearly on a day up to the 28th, on the " <>
+                   "last day (BYMONTHDAY=-1), or on a weekday such as BYDAY=2TU"
       end
 
       assert {:ok, %{"pattern" => pattern}} = Pattern.write("FREQ=MONTHLY;BYMONTHDAY=-1", @start)

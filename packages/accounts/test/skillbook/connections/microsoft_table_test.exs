@@ -1,6 +1,7 @@
 defmodule Skillbook.Connections.MicrosoftTableTest do
-  # The commands on Microsoft's services: the requests that each sends, the scope that suffices for
-  # it, and faults of the server at each of them. A person signs in for each run, with that scope.
+  # The commands on Microsoft's services: the requests that each sends, the scope that suffices
+  # for it, and faults of the server at each of them. A person signs in for each run, with that
+  # scope.
   use ExUnit.Case, async: true
 
   alias Skillbook.Connections.Microsoft

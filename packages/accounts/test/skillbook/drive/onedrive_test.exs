@@ -70,7 +70,8 @@ defmodule Skillbook.Drive.OneDriveTest do
              Drive.search(account, %{shared: true, limit: 5})
 
     assert hint ==
-             "Microsoft lists no files that others shared with the account; ask for their addresses"
+             "Microsoft lists no files that others shared with the account; ask for their " <>
+               "addresses"
 
     assert {:error, %NotFoundError{kind: "file", id: "NONE"}} =
              Drive.search(account, %{folder: "NONE", limit: 5})
@@ -153,7 +154,8 @@ defmodule Skillbook.Drive.OneDriveTest do
     end
   end
 
-  test "changes: name, folder, content by its revision, and the recycle bin", %{account: account} do
+  test "changes: name, folder, content by its revision, and the recycle bin", context do
+    %{account: account} = context
     before = file(account, "TXT1")
     assert {:ok, file} = Drive.update(account, before, %{name: "q2.txt", folder: "DIR1"})
     assert {file.name, file.folder} == {"q2.txt", "DIR1"}

@@ -317,9 +317,10 @@ defmodule Skillbook.Mail.OutlookTest do
             {~s({"id": "AAkAL-1="}), {"", nil, [], "", nil, nil}},
             {~s({"id": "AAkAL-1=", "subject": null, "from": null, "receivedDateTime": "x"}),
              {"", nil, [], "", nil, nil}},
-            {~s({"id": "AAkAL-1=", "from": {"emailAddress": {"name": "a@b.c", "address": "a@b.c"}}, ) <>
-               ~s("ccRecipients": [{"emailAddress": {"name": "No address"}}], "bodyPreview": "Hi", ) <>
-               ~s("receivedDateTime": "2026-02-16T09:12:00Z", "internetMessageId": "<x\\r\\ny@z>"}),
+            {~s({"id": "AAkAL-1=", "bodyPreview": "Hi", "internetMessageId": "<x\\r\\ny@z>", ) <>
+               ~s("from": {"emailAddress": {"name": "a@b.c", "address": "a@b.c"}}, ) <>
+               ~s("ccRecipients": [{"emailAddress": {"name": "No address"}}], ) <>
+               ~s("receivedDateTime": "2026-02-16T09:12:00Z"}),
              {"", %{name: nil, address: "a@b.c"}, [], "Hi", ~U[2026-02-16 09:12:00Z], "x y@z"}}
           ] do
         Services.fault(world, method: "GET /me/messages/{id}", body: answer)

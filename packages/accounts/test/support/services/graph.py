@@ -9,7 +9,7 @@ A module's class has a method for each name of a request: "POST /me/messages/{id
 
 import json
 import re
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import graph_routes as routes
 from discovery import bearer
@@ -100,8 +100,8 @@ class Graph:
         request.entry["method"] = route.name
         token = self.world.oauth.access(bearer(request))
         if token is None:
-            raise Refused(401, "InvalidAuthenticationToken", "Lifetime validation failed, the token "
-                          "is expired.")
+            raise Refused(401, "InvalidAuthenticationToken", "Lifetime validation failed, the "
+                          "token is expired.")
         request.entry.update(user=token.user, token=token.number, judge=token.judge,
                              scopes=self.world.oauth.shown(token.scopes))
         ids = [unquote(one, errors="strict") for one in ids]
@@ -168,8 +168,8 @@ class Graph:
         return found
 
     def call(self, route, call):
-        service = next(name for pattern, name in SERVICES if pattern.match(route.name.split(" ")[1]))
         http, path = route.name.split(" ")
+        service = next(name for pattern, name in SERVICES if pattern.match(path))
         name = re.sub(r"\W+", "_", path.removeprefix("/me/")).strip("_")
         method = getattr(self.world.services[service], f"{http.lower()}_{name}", None)
         if method is None:
@@ -195,7 +195,8 @@ class Graph:
         names = call.query.get("$select")
         if not names:
             return value
-        kept = {*names.split(","), "id", *re.findall(r"(?:^|,)(\w+)\(", call.query.get("$expand", ""))}
+        expanded = re.findall(r"(?:^|,)(\w+)\(", call.query.get("$expand", ""))
+        kept = {*names.split(","), "id", *expanded}
 
         def cut(one):
             return {name: field for name, field in one.items() if name in kept or "@" in name}
@@ -213,7 +214,6 @@ def page(call, found, most=1000, default=10):
     first = int(call.query.get("$skip", "0"))
     answer = {"value": found[first:first + size]}
     if first + size < len(found):
-        from urllib.parse import urlencode
         query = {**call.query, "$skip": str(first + size)}
         answer["@odata.nextLink"] = f"{call.base}{call.path}?{urlencode(query)}"
     return answer

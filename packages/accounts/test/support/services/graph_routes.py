@@ -3,8 +3,8 @@ from the code of msgraph-sdk, which is generated from Microsoft's OpenAPI descri
 its archive: installed, its 17,000 files have 130 MB.
 
 Where the reference (https://learn.microsoft.com/graph/api/overview) has more than the description,
-it stands here: mails in MIME, batches, the content of an attachment, a file by its name in a folder, paths
-of a person's drive, and annotations."""
+it stands here: mails in MIME, batches, the content of an attachment, a file by its name in a
+folder, paths of a person's drive, and annotations."""
 
 import base64
 import datetime
@@ -200,7 +200,8 @@ def typed(value, type_, where, nulls):
     elif kind == "bool_value":
         need(isinstance(value, bool), f"{where} is no bool: {value!r}")
     elif kind == "int_value":
-        need(isinstance(value, int) and not isinstance(value, bool), f"{where} is no int: {value!r}")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        need(whole, f"{where} is no int: {value!r}")
     elif kind == "float_value":
         need(isinstance(value, (int, float)), f"{where} is no number: {value!r}")
     elif kind == "bytes_value":

@@ -10,7 +10,7 @@ the modules that keep the state.
                       Sheets as CSV), and "permissions"; `q` filters
     drive.permissions [permission] of the file `id`
 
-    outlook.messages  [{"id", "thread", "folder", ...}], the rest as for Gmail, from the mail in MIME
+    outlook.messages  [{"id", "thread", "folder", ...}], the rest as for Gmail
 
     outlook.events    [event], as Graph shows them
     onedrive.files    [file], likewise

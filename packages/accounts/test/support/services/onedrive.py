@@ -33,8 +33,9 @@ class OneDrive:
         self.world, self.files, self.log, self.expired = world, {}, [], set()
         for number, user in enumerate(world.users):
             id_ = f"ROOT{number}"
-            self.files[id_] = {"id": id_, "name": "root", "owner": user, "folder": None, "type": None,
-                               "data": b"", "version": 1, "changed": world.now(), "permissions": []}
+            self.files[id_] = {"id": id_, "name": "root", "owner": user, "folder": None,
+                               "type": None, "data": b"", "version": 1, "changed": world.now(),
+                               "permissions": []}
         self.add(world.seed["onedrive"])
 
     def add(self, seed):
@@ -79,7 +80,8 @@ class OneDrive:
     def resource(self, file):
         shared = [one for one in file["permissions"] if one["roles"] != ["owner"]]
         found = {"id": file["id"], "name": file["name"], "size": len(file["data"]),
-                 "lastModifiedDateTime": iso(file["changed"]), "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
+                 "lastModifiedDateTime": iso(file["changed"]),
+                 "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
                  "webUrl": f"https://contoso-my.example.com/{file['id']}",
                  "createdBy": {"user": {"displayName": self.world.users[file["owner"]].get(
                      "name", file["owner"])}},
@@ -230,7 +232,7 @@ class OneDrive:
         for one in body["recipients"]:
             address = one["email"]
             same = [known for known in file["permissions"]
-                    if known.get("grantedToV2", {}).get("siteUser", {}).get("displayName") == address]
+                    if known.get("grantedToV2") == {"siteUser": person(address)}]
             for known in same:
                 known["roles"] = body["roles"]
             given += same or [self.give(file, {"roles": body["roles"],

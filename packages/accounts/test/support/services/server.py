@@ -2,7 +2,8 @@
 
 It refuses every request that the vendor's published description does not allow, and checks its own
 answers by the same description: Google's discovery documents (discovery.py), Microsoft's package
-(graph.py) and HubSpot's (hubspot.py). OAuth is in oauth.py and entra.py. State belongs to a world, so that tests run at once.
+(graph.py) and HubSpot's (hubspot.py). OAuth is in oauth.py and entra.py. State belongs to a world,
+so that tests run at once.
 
     POST /worlds              a seed (below): {"url": "http://127.0.0.1:PORT/w/7", ...}
     ANY  /w/7/...             the vendors' interfaces: the vendor's path, whatever the host was, so

@@ -1,8 +1,8 @@
 defmodule Skillbook.Calendar.Outlook.Pattern do
   @moduledoc false
   # Rules of iCalendar (RFC 5545, section 3.3.10) as Graph's `patternedRecurrence`, and back.
-  # Graph knows fewer of them. It moves the 31st to the last day of shorter months, where iCalendar
-  # leaves these months out, so days after the 28th are refused.
+  # Graph knows fewer of them. It moves the 31st to the last day of shorter months, where
+  # iCalendar leaves these months out, so days after the 28th are refused.
 
   alias Skillbook.Calendar.Outlook.Zones
   alias Skillbook.Calendar.{Recurrence, TimeZones}

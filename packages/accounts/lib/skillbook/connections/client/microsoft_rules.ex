@@ -16,7 +16,8 @@ defmodule Skillbook.Connections.Client.MicrosoftRules do
   # An id of another form than its own.
   @malformed ~w(ErrorInvalidIdMalformed ErrorInvalidIdNotAnItemAttachmentId ErrorInvalidIdEmpty
     ErrorCannotUseFolderIdForItemId ErrorCannotUseItemIdForFolderId)
-  @no_mailbox ~w(MailboxNotEnabledForRESTAPI MailboxNotSupportedForRESTAPI ErrorNonExistentMailbox)
+  @no_mailbox ~w(MailboxNotEnabledForRESTAPI MailboxNotSupportedForRESTAPI
+    ErrorNonExistentMailbox)
   @conflict ~w(ErrorIrresolvableConflict nameAlreadyExists resourceModified
     ErrorFolderExists)
 

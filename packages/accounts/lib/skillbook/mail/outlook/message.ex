@@ -13,7 +13,8 @@ defmodule Skillbook.Mail.Outlook.Message do
 
   @select ~w(id conversationId internetMessageId from replyTo toRecipients ccRecipients subject
     receivedDateTime isRead isDraft flag importance categories parentFolderId bodyPreview)
-  @headers "singleValueExtendedProperties($filter=id eq '#{@references}' or id eq '#{@in_reply_to}')"
+  @headers "singleValueExtendedProperties($filter=id eq '#{@references}' or " <>
+             "id eq '#{@in_reply_to}')"
   @files "attachments($select=id,name,contentType,size,isInline)"
 
   @doc "The parameters of a request for summaries."
@@ -116,8 +117,9 @@ defmodule Skillbook.Mail.Outlook.Message do
         &all?(message, &1, fn m -> mailbox?(m) end)
       ) and
       (is_nil(message["from"]) or mailbox?(message["from"])) and
-      all?(message, "singleValueExtendedProperties", &(is_map(&1) and texts?(&1, ~w(id value)))) and
-      all?(message, "attachments", &file?/1) and body?(message["body"] || %{})
+      all?(message, "singleValueExtendedProperties", &object?(&1, ~w(id value))) and
+      all?(message, "attachments", &file?/1) and
+      object?(message["body"] || %{}, ~w(contentType content))
   end
 
   defp message?(_message), do: false
@@ -135,8 +137,8 @@ defmodule Skillbook.Mail.Outlook.Message do
 
   defp file?(_other), do: false
 
-  defp body?(%{} = body), do: texts?(body, ~w(contentType content))
-  defp body?(_other), do: false
+  defp object?(%{} = map, names), do: texts?(map, names)
+  defp object?(_other, _names), do: false
 
   defp texts?(map, names), do: Enum.all?(names, &(is_nil(map[&1]) or is_binary(map[&1])))
 

@@ -1,11 +1,11 @@
 defmodule Skillbook.Mail.Outlook.Query do
   @moduledoc false
-  # The query of a search. Graph takes a filter, which is exact, or a search of words, and not both:
-  # https://learn.microsoft.com/graph/search-query-parameter. With words, the other conditions are
-  # checked in what the search found.
+  # The query of a search. Graph takes a filter, which is exact, or a search of words, and not
+  # both: https://learn.microsoft.com/graph/search-query-parameter. With words, the other
+  # conditions are checked in what the search found.
   #
-  # The language of searches (KQL) has no escape within quotes, so each value is in quotes, without
-  # quotes and stars of its own.
+  # The language of searches (KQL) has no escape within quotes, so each value is in quotes,
+  # without quotes and stars of its own.
 
   alias Skillbook.Connections.Graph
   alias Skillbook.Mail
@@ -14,8 +14,8 @@ defmodule Skillbook.Mail.Outlook.Query do
   @type mark :: :unread | :starred | :important | {:category, String.t()}
 
   @doc """
-  The parameters of a search for messages with these marks, and the check of what it finds; `:none`
-  if nothing can be found.
+  The parameters of a search for messages with these marks, and the check of what it finds;
+  `:none` if nothing can be found.
 
       iex> query = %{text: [with: "Q1 report", without: "draft"], from: "bob@co.com", to: nil}
       iex> query = Map.merge(query, %{subject: nil, unread: nil, before: nil, after: nil})
