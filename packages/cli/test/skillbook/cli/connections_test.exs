@@ -238,6 +238,37 @@ defmodule Skillbook.CLI.ConnectionsTest do
                     "Connected google as ann@example.com, for the profile ann: calendar\n"}
   end
 
+  test "connects an account of Microsoft, whose client has no secret", context do
+    client = %{id: "app", redirects: ["http://127.0.0.1/"]}
+    world = Services.world(clients: [client])
+
+    write_accounts(context, %{
+      microsoft: %{client_id: "app", tenant: "contoso.com", url: world.url}
+    })
+
+    test = self()
+
+    task =
+      Task.async(fn ->
+        Process.group_leader(self(), Input.start(test))
+        args = ["connect", "microsoft", "--no-browser", "--for", "email.search"]
+        CLI.run(["--profile", "ann"] ++ context.cli ++ args)
+      end)
+
+    leader = leader(task.pid)
+
+    ExUnit.CaptureIO.capture_io(:stderr, fn ->
+      {302, back} = Services.open(address())
+      send(leader, {:line, "#{back}\n"})
+      assert Task.await(task, :infinity) == 0
+    end)
+
+    assert_receive {:output,
+                    "Connected microsoft as ann@example.com, for the profile ann: mail\n"}
+
+    assert Enum.uniq(for entry <- Services.log(world), do: entry["tenant"]) == ["contoso.com"]
+  end
+
   defp leader(pid) do
     case Process.info(pid, :group_leader) do
       {:group_leader, leader} when leader != pid ->
