@@ -193,8 +193,8 @@ defmodule Skillbook.Calendar do
   @typedoc """
   Fields to change, and no others. `:start` and `:end` are given together; for a whole series they
   are those of the event that was read, and the others move by as much. `:repeat` is a rule, or
-  `nil` for none. `:reminders` replaces the reminders on the screen, and `nil` brings back those of
-  the calendar; `:attach` adds addresses of files.
+  `nil` for none. `:reminders` replaces the reminders on the screen, and `nil` brings back those
+  of the calendar; `:attach` adds addresses of files.
   """
   @type changes :: %{
           optional(:title) => String.t(),
@@ -291,7 +291,12 @@ defmodule Skillbook.Calendar do
               {:ok, event(), told :: boolean()} | {:error, Exception.t()}
 
   @doc "Returns the bytes of an attachment that is no link, by its number in the event of an id."
-  @callback attachment(Account.t(), calendar :: String.t() | nil, id :: String.t(), pos_integer()) ::
+  @callback attachment(
+              Account.t(),
+              calendar :: String.t() | nil,
+              id :: String.t(),
+              part :: pos_integer()
+            ) ::
               {:ok, Skillbook.Drive.content()} | {:error, Exception.t()}
 
   @doc """

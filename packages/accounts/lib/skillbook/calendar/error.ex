@@ -75,8 +75,8 @@ defmodule Skillbook.CalendarError do
     do: "this calendar's server makes no video conferences; leave out --conference"
 
   def message(%{kind: :not_invited} = error) do
-    "the user is not among the guests of the event #{error.id}, so there is nothing to answer; " <>
-      "`calendar.list --unanswered` lists the invitations"
+    "the user is not among the guests of the event #{error.id}, so there is nothing to " <>
+      "answer; `calendar.list --unanswered` lists the invitations"
   end
 
   def message(%{kind: :told}) do

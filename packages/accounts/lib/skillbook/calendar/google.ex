@@ -407,7 +407,9 @@ defmodule Skillbook.Calendar.Google do
     |> put(Map.has_key?(changes, :reminders), fn ->
       %{"reminders" => changed_reminders(raw, changes.reminders)}
     end)
-    |> put(changes[:attach] != nil, fn -> %{"attachments" => attachments(raw, changes.attach)} end)
+    |> put(changes[:attach] != nil, fn ->
+      %{"attachments" => attachments(raw, changes.attach)}
+    end)
   end
 
   # Mails that remind of the event stay.

@@ -327,8 +327,8 @@ defmodule Skillbook.Handlers.CalendarTest do
     id = id(book, "calendar.create --title Own --start tomorrow 9:00")
 
     assert answer(book, "calendar.answer #{id} --response accept") ==
-             "the user is not among the guests of the event ID, so there is nothing to answer; " <>
-               "`calendar.list --unanswered` lists the invitations"
+             "the user is not among the guests of the event ID, so there is nothing to " <>
+               "answer; `calendar.list --unanswered` lists the invitations"
   end
 
   test "reminders and attached links", %{book: book} do

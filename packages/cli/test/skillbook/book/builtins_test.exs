@@ -75,8 +75,8 @@ defmodule Skillbook.Book.BuiltinsTest do
           {["tasks", "memory.sav"], with_near.("memory.save") <> ~s("memory.sav")},
           {["billing"],
            "expected the domains agent, memory, notes, results, skills, tasks, workflow, " <>
-             "workflows, email, calendar, drive, hubspot, google, microsoft, assistant or globs over " <>
-             ~s(their commands as the option :builtins of a book, got: "billing")},
+             "workflows, email, calendar, drive, hubspot, google, microsoft, assistant or " <>
+             ~s(globs over their commands as the option :builtins of a book, got: "billing")},
           {["meeting-note"], with_near.("meeting-notes") <> ~s("meeting-note")},
           {[:asistant], with_near.("assistant") <> ~s("asistant")},
           {["markdown"], nil},

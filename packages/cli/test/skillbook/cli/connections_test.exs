@@ -319,8 +319,8 @@ defmodule Skillbook.CLI.ConnectionsTest do
            ~s(the account "Google": expected a name of lower-case letters, digits and _, ) <>
              "other than key"},
           {%{mail: %{}},
-           ~s(the account "mail": expected one of google, microsoft, hubspot, imap, caldav as its ) <>
-             ~s(vendor, got: "mail")},
+           ~s(the account "mail": expected one of google, microsoft, hubspot, imap, caldav as ) <>
+             ~s(its vendor, got: "mail")},
           {[1], "expected an object with at most 100 accounts"}
         ] do
       write_accounts(context, fields)
