@@ -11,6 +11,8 @@ defmodule Skillbook.CalendarError do
       * `:long_series` - the later part of a series cannot be counted
       * `:guests` - the service tells nobody about events, so nobody can be invited
       * `:conference` - the service makes no video conferences
+      * `:reminders` - the service keeps one reminder of an event
+      * `:links` - the service attaches no links to events
       * `:not_invited` - the user is not among the guests of the event that is answered
       * `:told` - the service tells the organizer of every answer, so it cannot be kept back
       * `:unreadable` - the event is not valid
@@ -34,6 +36,8 @@ defmodule Skillbook.CalendarError do
             | :long_series
             | :guests
             | :conference
+            | :reminders
+            | :links
             | :not_invited
             | :told
             | :unreadable
@@ -73,6 +77,14 @@ defmodule Skillbook.CalendarError do
 
   def message(%{kind: :conference}),
     do: "this calendar's server makes no video conferences; leave out --conference"
+
+  def message(%{kind: :reminders}),
+    do: "this calendar's service keeps one reminder of an event; give --remind one time"
+
+  def message(%{kind: :links}) do
+    "this calendar's service attaches no links to events; leave out --attach, and write the " <>
+      "links into the description"
+  end
 
   def message(%{kind: :not_invited} = error) do
     "the user is not among the guests of the event #{error.id}, so there is nothing to " <>

@@ -13,6 +13,7 @@ defmodule Skillbook.Calendar.Outlook do
 
   @behaviour Skillbook.Calendar
 
+  alias Skillbook.Calendar
   alias Skillbook.Calendar.Outlook.{Pattern, Zones}
   alias Skillbook.Calendar.{Recurrence, Series, TimeZones}
   alias Skillbook.Connections.Graph
@@ -23,6 +24,10 @@ defmodule Skillbook.Calendar.Outlook do
   @write ["Calendars.ReadWrite"]
 
   @max_attendees 50
+  @max_attachments 50
+  @max_attachment 64 * 1024 * 1024
+  # Events of a span that are looked through for invitations.
+  @max_looked 1_000
   @max_pages 10
   @max_counted 2_500
   # People in one request for busy times, and days.
@@ -35,7 +40,7 @@ defmodule Skillbook.Calendar.Outlook do
 
   @fields ~w(id subject body location start end originalStartTimeZone originalStart isAllDay
     isCancelled isOrganizer organizer attendees seriesMasterId type recurrence onlineMeeting
-    showAs transactionId)
+    showAs transactionId responseStatus isReminderOn reminderMinutesBeforeStart hasAttachments)
   @select Enum.join(@fields, ",")
 
   @impl true
@@ -104,7 +109,12 @@ defmodule Skillbook.Calendar.Outlook do
   @impl true
   def list(account, query) do
     with {:ok, %{items: items, more: more}} <- view(account, query) do
-      events = items |> Enum.map(&event(&1, query.zone)) |> Enum.sort_by(&order(&1, query.zone))
+      events =
+        items
+        |> Enum.map(&event(&1, query.zone, account))
+        |> Enum.sort_by(&order(&1, query.zone))
+
+      events = if query[:unanswered], do: Calendar.unanswered(events), else: events
       {events, rest} = Enum.split(events, query.limit)
       {:ok, %{events: events, more: more or rest != []}}
     end
@@ -118,11 +128,12 @@ defmodule Skillbook.Calendar.Outlook do
   defp midnight(day, zone),
     do: day |> NaiveDateTime.new!(~T[00:00:00]) |> TimeZones.local(zone) |> elem(0)
 
-  # Whole days have no zone, so those around the span are checked again. Words are looked for
-  # here: a view takes none.
+  # Whole days have no zone, so those around the span are checked again. Words and invitations are
+  # looked for here: a view takes no filter for them.
   defp view(account, query) do
     keep = fn raw ->
-      event?(raw) and overlaps?(event(raw, query.zone), query) and words?(raw, query.text)
+      event?(raw) and overlaps?(event(raw, query.zone), query) and words?(raw, query.text) and
+        (!query[:unanswered] or unanswered?(raw))
     end
 
     parameters = [
@@ -130,11 +141,14 @@ defmodule Skillbook.Calendar.Outlook do
       endDateTime: iso(query.to),
       "$select": @select,
       "$orderby": "start/dateTime",
-      "$top": if(query.text, do: 100, else: min(query.limit + 10, 100))
+      "$top": if(query.text || query[:unanswered], do: 100, else: min(query.limit + 10, 100))
     ]
 
+    # Those of a series count once.
+    limit = if query[:unanswered], do: @max_looked, else: query.limit + 1
+
     options = [query: parameters, headers: @prefer, scopes: @read, keep: keep]
-    options = options ++ [limit: query.limit + 1, max_pages: @max_pages]
+    options = options ++ [limit: limit, max_pages: @max_pages]
 
     with :ok <- check_calendar(query.calendar) do
       {path, ids} = place(query.calendar, "/calendarView")
@@ -160,6 +174,8 @@ defmodule Skillbook.Calendar.Outlook do
 
   defp overlaps?(_event, _query), do: true
 
+  defp unanswered?(raw), do: event(raw, "UTC").answer == "needs_action"
+
   defp words?(_raw, nil), do: true
 
   defp words?(raw, text) do
@@ -173,8 +189,72 @@ defmodule Skillbook.Calendar.Outlook do
 
   @impl true
   def get(account, _calendar, id, zone) do
-    with {:ok, raw} <- fetch(account, id, @read), do: {:ok, event(raw, zone)}
+    with {:ok, raw} <- fetch(account, id, @read),
+         {:ok, files} <- files(account, raw),
+         do: {:ok, %{event(raw, zone, account) | attachments: shown_files(files)}}
   end
+
+  defp files(account, %{"hasAttachments" => true, "id" => id}) do
+    options = [query: ["$select": "id,name,contentType,size"], headers: @prefer, scopes: @read]
+    options = options ++ [limit: @max_attachments, keep: &file?/1]
+
+    with {:ok, %{items: files}} <-
+           account |> Graph.list("/me/events/{id}/attachments", [id], options) |> there(id),
+         do: {:ok, files}
+  end
+
+  defp files(_account, _none), do: {:ok, []}
+
+  defp file?(%{"id" => id} = file),
+    do: is_binary(id) and texts?(file, ~w(@odata.type name contentType))
+
+  defp file?(_other), do: false
+
+  # Microsoft does not tell the address of a link.
+  defp shown_files(files) do
+    for {file, part} <- Enum.with_index(files, 1) do
+      size = file["size"]
+
+      %{
+        part: part,
+        name: file["name"],
+        type: file["contentType"],
+        size: if(is_integer(size) and size >= 0, do: size),
+        url: nil
+      }
+    end
+  end
+
+  @impl true
+  def attachment(account, _calendar, id, part) do
+    options = [headers: @prefer, scopes: @read, decode: :raw, max_body: @max_attachment]
+
+    with {:ok, raw} <- fetch(account, id, @read),
+         {:ok, files} <- files(account, raw),
+         {:ok, file} <- bytes(account, Enum.at(files, part - 1), part),
+         {:ok, %{body: data}} <-
+           account
+           |> Graph.call(
+             :get,
+             "/me/events/{id}/attachments/{id}/$value",
+             [id, file["id"]],
+             options
+           )
+           |> there(id) do
+      type = file["contentType"] || "application/octet-stream"
+      {:ok, %{name: file["name"] || "attachment", type: type, data: data}}
+    end
+  end
+
+  defp bytes(_account, nil, part),
+    do: {:error, %NotFoundError{kind: "attachment", id: "#{part}", find: "calendar.get"}}
+
+  defp bytes(account, %{"@odata.type" => "#microsoft.graph.referenceAttachment"}, _part) do
+    hint = "this attachment is a link, whose address Microsoft does not tell; open it in Outlook"
+    {:error, %{error(account, :invalid) | hint: hint}}
+  end
+
+  defp bytes(_account, file, _part), do: {:ok, file}
 
   defp fetch(account, id, scopes, more \\ "") do
     options = [query: ["$select": @select <> more], headers: @prefer, scopes: scopes]
@@ -191,8 +271,10 @@ defmodule Skillbook.Calendar.Outlook do
   @impl true
   def create(account, calendar, new) do
     with :ok <- check_notify(account, new.attendees, new.notify),
+         :ok <- check_kept(new),
          {:ok, recurrence} <- recurrence(new.repeat, new.start),
          fields = Map.merge(span({new.start, new.end}), conference(new.conference)),
+         fields = Map.merge(fields, if(new.reminders, do: reminders(new.reminders), else: %{})),
          body =
            Map.merge(fields, %{
              "subject" => new.title,
@@ -204,7 +286,7 @@ defmodule Skillbook.Calendar.Outlook do
            }),
          body = Map.reject(body, fn {_, value} -> is_nil(value) end),
          {:ok, raw} <- insert(account, calendar, body) do
-      {:ok, event(raw, zone_of(new.start))}
+      {:ok, event(raw, zone_of(new.start), account)}
     end
   end
 
@@ -248,6 +330,16 @@ defmodule Skillbook.Calendar.Outlook do
   defp conference(true), do: %{"isOnlineMeeting" => true}
   defp conference(_none), do: %{}
 
+  # Microsoft does not say what the reminder of the mailbox is.
+  defp reminders([minutes]),
+    do: %{"isReminderOn" => true, "reminderMinutesBeforeStart" => minutes}
+
+  defp reminders(_none), do: %{"isReminderOn" => false}
+
+  defp check_kept(%{reminders: [_, _ | _]}), do: {:error, %CalendarError{kind: :reminders}}
+  defp check_kept(%{attach: [_ | _]}), do: {:error, %CalendarError{kind: :links}}
+  defp check_kept(_fields), do: :ok
+
   defp guest(address), do: %{"emailAddress" => %{"address" => address}, "type" => "required"}
   defp text(text), do: %{"contentType" => "text", "content" => text || ""}
 
@@ -270,6 +362,7 @@ defmodule Skillbook.Calendar.Outlook do
   @impl true
   def update(account, calendar, event, changes, options) do
     with :ok <- check_notify(account, guests(event, changes), options.notify),
+         :ok <- check_kept(changes),
          do: change(account, calendar, event, changes, options)
   end
 
@@ -335,7 +428,7 @@ defmodule Skillbook.Calendar.Outlook do
              |> Graph.object(:patch, "/me/events/{id}", [raw["id"]], options)
              |> there(event.id) do
         if event?(raw),
-          do: {:ok, event(raw, zone)},
+          do: {:ok, event(raw, zone, account)},
           else: {:error, unclear(Graph.bad_answer("/me/events"))}
       end
     end
@@ -389,7 +482,7 @@ defmodule Skillbook.Calendar.Outlook do
          {:ok, raw} <- insert(account, calendar, body) do
       case end_series(account, event, series) do
         :ok ->
-          {:ok, event(raw, zone_of(event.start))}
+          {:ok, event(raw, zone_of(event.start), account)}
 
         error ->
           _ = delete_event(account, raw["id"], raw["@odata.etag"])
@@ -472,7 +565,7 @@ defmodule Skillbook.Calendar.Outlook do
   defp list(_other), do: []
 
   defp new_series(series, changes, span, recurrence, key) do
-    copied = ~w(subject body location attendees showAs)
+    copied = ~w(subject body location attendees showAs isReminderOn reminderMinutesBeforeStart)
 
     series
     |> Map.take(copied)
@@ -559,6 +652,7 @@ defmodule Skillbook.Calendar.Outlook do
   defp field(:description, text), do: [{"body", text(text)}]
   defp field(:location, place), do: [{"location", %{"displayName" => place || ""}}]
   defp field(:conference, true), do: [{"isOnlineMeeting", true}]
+  defp field(:reminders, minutes), do: Map.to_list(reminders(minutes))
   defp field(_other, _value), do: []
 
   defp guest_changes(raw, changes) do
@@ -612,6 +706,53 @@ defmodule Skillbook.Calendar.Outlook do
       {:error, %ServiceError{kind: :not_found, attempts: attempts}} when attempts > 1 -> :ok
       {:error, error} -> {:error, error}
     end
+  end
+
+  # Answers
+
+  @actions %{
+    "accepted" => "accept",
+    "declined" => "decline",
+    "tentative" => "tentativelyAccept"
+  }
+
+  # Microsoft answers without the event, and takes a declined one out of the calendar.
+  @impl true
+  def answer(_account, _calendar, %{answer: answer, mine: mine} = event, _new, _options)
+      when answer == nil or mine,
+      do: {:error, %CalendarError{kind: :not_invited, id: event.id}}
+
+  def answer(account, _calendar, event, answer, options) do
+    id = if options.scope == :one, do: event.id, else: event.series || event.id
+    path = "/me/events/{id}/" <> @actions[answer.response]
+    body = %{"SendResponse" => options.notify}
+    body = if answer.comment, do: Map.put(body, "Comment", answer.comment), else: body
+
+    # Each request may send a mail.
+    call = [json: body, headers: @prefer, scopes: @write, repeat: not options.notify]
+
+    with :ok <- check_id(id) do
+      case Graph.call(account, :post, path, [id], call) do
+        {:ok, _} ->
+          {:ok, answered(event, answer), options.notify}
+
+        # A repeated call, after the event was declined.
+        {:error, %ServiceError{kind: :not_found, attempts: attempts}}
+        when attempts > 1 and answer.response == "declined" ->
+          {:ok, answered(event, answer), options.notify}
+
+        {:error, error} ->
+          there({:error, error}, id)
+      end
+    end
+  end
+
+  defp answered(event, answer) do
+    attendees =
+      for guest <- event.attendees,
+          do: if(guest.self, do: %{guest | response: answer.response}, else: guest)
+
+    %{event | version: nil, answer: answer.response, attendees: attendees}
   end
 
   # Free and busy
@@ -778,12 +919,22 @@ defmodule Skillbook.Calendar.Outlook do
 
   defp original(_raw, _zone), do: nil
 
-  defp event(raw, zone) do
+  @answers %{
+    "accepted" => "accepted",
+    "declined" => "declined",
+    "tentativelyAccepted" => "tentative"
+  }
+  @responses Map.put(@answers, "organizer", "accepted")
+
+  defp event(raw, zone, account \\ nil) do
     attendees =
       for %{"emailAddress" => %{}} = guest <- list(raw["attendees"]),
           guest["type"] != "resource",
-          do: guest
+          do: attendee(guest, account)
 
+    # The user is among those that are shown.
+    {own, others} = Enum.split_with(attendees, & &1.self)
+    shown = if length(attendees) > @max_attendees, do: own ++ others, else: attendees
     start = point(raw, "start", zone)
 
     %{
@@ -798,14 +949,32 @@ defmodule Skillbook.Calendar.Outlook do
       end: point(raw, "end", zone),
       zone: if(is_struct(start, DateTime), do: Zones.zone(raw["originalStartTimeZone"])),
       repeat: Pattern.read(raw["recurrence"], start),
-      attendees: for(guest <- Enum.take(attendees, @max_attendees), do: attendee(guest)),
+      attendees: Enum.take(shown, @max_attendees),
       more_attendees: length(attendees) > @max_attendees,
       organizer: raw["organizer"]["emailAddress"]["address"],
       mine: raw["isOrganizer"] != false,
+      answer: own_answer(raw["responseStatus"], own),
       status: if(raw["isCancelled"] == true, do: "cancelled", else: "confirmed"),
-      conference: raw["onlineMeeting"]["joinUrl"]
+      conference: raw["onlineMeeting"]["joinUrl"],
+      reminders: shown_reminders(raw),
+      attachments: []
     }
   end
+
+  # Lists of people are invited too, so the user need not be among the guests.
+  defp own_answer(%{"response" => "notResponded"}, _own), do: "needs_action"
+
+  defp own_answer(%{"response" => response}, _own) when is_map_key(@answers, response),
+    do: @answers[response]
+
+  defp own_answer(_none, [own | _]), do: own.response
+  defp own_answer(_none, []), do: nil
+
+  defp shown_reminders(%{"isReminderOn" => true, "reminderMinutesBeforeStart" => minutes})
+       when is_integer(minutes),
+       do: [%{method: "display", minutes: minutes, at: nil}]
+
+  defp shown_reminders(_none), do: []
 
   # Exchange writes other line ends, and one more.
   defp filled(nil), do: nil
@@ -815,32 +984,31 @@ defmodule Skillbook.Calendar.Outlook do
     if text != "", do: text
   end
 
-  @responses %{
-    "accepted" => "accepted",
-    "organizer" => "accepted",
-    "declined" => "declined",
-    "tentativelyAccepted" => "tentative"
-  }
-
-  defp attendee(%{"emailAddress" => mailbox} = guest) do
+  defp attendee(%{"emailAddress" => mailbox} = guest, account) do
     address = mailbox["address"] || ""
 
     %{
       email: address,
       name: if(mailbox["name"] not in ["", address], do: mailbox["name"]),
       response: Map.get(@responses, guest["status"]["response"], "needs_action"),
-      optional: guest["type"] == "optional"
+      comment: nil,
+      optional: guest["type"] == "optional",
+      self: account != nil and self?(account.identity, address)
     }
   end
 
-  # Answers
+  defp self?(nil, _address), do: false
+  defp self?(identity, address), do: String.downcase(identity) == String.downcase(address)
+
+  # Answers of the service
 
   # Graph leaves fields out, but those that are there have a type.
   defp event?(%{"id" => id, "start" => start, "end" => ends} = raw) when is_binary(id) do
     match?({:ok, _}, time(start)) and match?({:ok, _}, time(ends)) and
       texts?(raw, ~w(@odata.etag subject seriesMasterId originalStartTimeZone)) and
       object?(raw["body"], ~w(content)) and object?(raw["location"], ~w(displayName)) and
-      object?(raw["onlineMeeting"], ~w(joinUrl)) and guest?(raw["organizer"]) and
+      object?(raw["onlineMeeting"], ~w(joinUrl)) and
+      object?(raw["responseStatus"], ~w(response)) and guest?(raw["organizer"]) and
       (is_nil(raw["attendees"]) or
          (is_list(raw["attendees"]) and Enum.all?(raw["attendees"], &guest?/1)))
   end

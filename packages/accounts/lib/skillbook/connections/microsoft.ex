@@ -44,6 +44,7 @@ defmodule Skillbook.Connections.Microsoft do
     "calendar.free" => @read_events,
     "calendar.create" => @write_events,
     "calendar.invite" => @write_events,
+    "calendar.answer" => @write_events,
     "calendar.update" => @write_events,
     "calendar.delete" => @write_events,
     "drive.search" => @read_files,

@@ -12,7 +12,9 @@ defmodule Skillbook.Calendar.OutlookTest do
   @bob "bob@example.com"
   @berlin "Europe/Berlin"
 
-  use Skillbook.CalendarConformance, start: &__MODULE__.account/0
+  use Skillbook.CalendarConformance,
+    start: &__MODULE__.account/0,
+    without: [:many_reminders, :links]
 
   def account(seed \\ %{}) do
     world = Services.world(outlook_calendar: Map.put_new(seed, :zones, %{@ann => @berlin}))
@@ -199,6 +201,34 @@ defmodule Skillbook.Calendar.OutlookTest do
       assert judge(world, @ann) == []
     end
 
+    test "more reminders than one, and links, are errors that change nothing",
+         %{world: world, account: account} do
+      for {field, value, kind, message} <- [
+            {:reminders, [15, 60], :reminders,
+             "this calendar's service keeps one reminder of an event; give --remind one time"},
+            {:attach, ["https://example.com/a.pdf"], :links,
+             "this calendar's service attaches no links to events; leave out --attach, and " <>
+               "write the links into the description"}
+          ] do
+        assert {:error, %Skillbook.CalendarError{kind: ^kind} = error} =
+                 Calendar.create(account, nil, hour("E", "2026-03-02 09:00", [{field, value}]))
+
+        assert Exception.message(error) == message
+        assert judge(world, @ann) == []
+        assert {:ok, event} = Calendar.create(account, nil, hour("E", "2026-03-02 09:00"))
+        changes = %{field => value}
+
+        assert Calendar.update(account, nil, event, changes, options()) == {:error, error}
+        assert {:ok, ^event} = Calendar.get(account, nil, event.id, @berlin)
+        assert :ok = Calendar.delete(account, nil, event, options())
+      end
+    end
+
+    test "without a reminder given, an event has that of the mailbox", %{account: account} do
+      assert {:ok, event} = Calendar.create(account, nil, hour("E", "2026-03-02 09:00"))
+      assert event.reminders == [%{method: "display", minutes: 15, at: nil}]
+    end
+
     test "the rest of a series counts deleted events too", %{account: account} do
       assert {:ok, _} =
                Calendar.create(
@@ -236,6 +266,144 @@ defmodule Skillbook.Calendar.OutlookTest do
         assert [%{"originalStartTimeZone" => ^name}] =
                  Enum.filter(judge(world, @ann), &(&1["subject"] == zone))
       end
+    end
+  end
+
+  describe "answers" do
+    setup do
+      world = Services.world(outlook_calendar: %{zones: %{@ann => @berlin, @bob => @berlin}})
+      %{world: world, account: account(world, @ann), bob: account(world, @bob)}
+    end
+
+    defp invite(account, fields \\ []) do
+      fields = [attendees: [@bob, "eve@example.org"]] ++ fields
+      {:ok, event} = Calendar.create(account, nil, hour("Plan", "2026-03-02 09:00", fields))
+      event
+    end
+
+    defp waiting(account),
+      do: listed(account, "2026-03-01", "2026-04-01", @berlin, unanswered: true)
+
+    defp responses(account) do
+      for event <- events(account, "2026-03-01", "2026-04-01"),
+          do: Enum.map(event.attendees, & &1.response)
+    end
+
+    # {answer, whether the organizer is told, the event in the user's calendar afterwards}
+    @answers [
+      {"accepted", true, ["accepted"]},
+      {"tentative", true, ["tentative"]},
+      {"declined", true, []},
+      {"accepted", false, ["accepted"]},
+      {"declined", false, []}
+    ]
+
+    for {response, notify, left} <- @answers do
+      @tag response: response, notify: notify, left: left
+      test "#{response}, told: #{notify}", %{account: account, bob: bob} = context do
+        %{response: response, notify: notify, world: world} = context
+        invite(account)
+        assert [{"Plan", _}] = waiting(bob)
+        assert [event] = events(bob, "2026-03-02", "2026-03-03")
+        assert {event.answer, event.mine} == {"needs_action", false}
+        assert [%{email: @bob, self: true, comment: nil}, %{self: false}] = event.attendees
+        answer = %{response: response, comment: "I am on a train"}
+        options = options(:one, notify: notify)
+
+        assert {:ok, answered, ^notify} = Calendar.answer(bob, nil, event, answer, options)
+        assert answered.answer == response
+        assert [^response, "needs_action"] = Enum.map(answered.attendees, & &1.response)
+        assert waiting(bob) == []
+        kept = events(bob, "2026-03-02", "2026-03-03")
+        assert Enum.map(kept, & &1.answer) == context.left
+        told = if notify, do: response, else: "needs_action"
+        assert responses(account) == [[told, "needs_action"]]
+
+        assert [%{"SendResponse" => ^notify, "Comment" => "I am on a train"}] =
+                 for(%{"body" => %{"SendResponse" => _} = body} <- Services.log(world), do: body)
+      end
+    end
+
+    # Of a daily series of three events the second is answered.
+    for {scope, answers} <- [
+          one: ~w(needs_action accepted needs_action),
+          all: ~w(accepted accepted accepted)
+        ] do
+      @tag scope: scope, answers: answers
+      test "events of a series: #{scope}", %{account: account, bob: bob} = context do
+        invite(account, repeat: "FREQ=DAILY;COUNT=3")
+        assert [{"Plan", "2026-03-02 09:00 +0100"}] = waiting(bob)
+        [_, second, _] = events(bob, "2026-03-01", "2026-04-01")
+        answer = %{response: "accepted", comment: nil}
+        options = options(context.scope)
+
+        assert {:ok, %{answer: "accepted"}, true} =
+                 Calendar.answer(bob, nil, second, answer, options)
+
+        assert Enum.map(events(bob, "2026-03-01", "2026-04-01"), & &1.answer) == context.answers
+        assert Enum.map(responses(account), &hd/1) == context.answers
+      end
+    end
+
+    test "the organizer has nothing to answer, even as a guest", %{account: account} do
+      {:ok, event} =
+        Calendar.create(account, nil, hour("E", "2026-03-02 09:00", attendees: [@ann]))
+
+      answer = %{response: "accepted", comment: nil}
+
+      assert {:error, %Skillbook.CalendarError{kind: :not_invited}} =
+               Calendar.answer(account, nil, event, answer, options())
+    end
+
+    test "an event that is gone is an error", %{account: account, bob: bob} do
+      event = invite(account)
+      [invitation] = events(bob, "2026-03-02", "2026-03-03")
+      assert :ok = Calendar.delete(account, nil, event, options())
+      answer = %{response: "declined", comment: nil}
+
+      for notify <- [true, false] do
+        assert {:error, %NotFoundError{kind: "event"}} =
+                 Calendar.answer(bob, nil, invitation, answer, options(:one, notify: notify))
+      end
+    end
+  end
+
+  describe "attachments" do
+    test "are listed with an event got by itself; files have bytes, links none" do
+      event = %{
+        id: "AAkAE-review=",
+        subject: "Review",
+        start: %{dateTime: "2026-03-02T10:00:00", timeZone: "UTC"},
+        end: %{dateTime: "2026-03-02T11:00:00", timeZone: "UTC"},
+        attachments: [
+          %{name: "n.txt", type: "text/plain", text: "1 2 3"},
+          %{name: "Plan.docx"}
+        ]
+      }
+
+      world = Services.world(outlook_calendar: %{events: %{@ann => [event]}})
+      account = account(world, @ann)
+      assert {:ok, %{attachments: files}} = Calendar.get(account, nil, event.id, @berlin)
+
+      assert files == [
+               %{part: 1, name: "n.txt", type: "text/plain", size: 5, url: nil},
+               %{part: 2, name: "Plan.docx", type: nil, size: 0, url: nil}
+             ]
+
+      assert [%{attachments: []}] = events(account, "2026-03-02", "2026-03-03")
+
+      assert Calendar.attachment(account, nil, event.id, 1) ==
+               {:ok, %{name: "n.txt", type: "text/plain", data: "1 2 3"}}
+
+      assert {:error, %ServiceError{kind: :invalid, hint: hint}} =
+               Calendar.attachment(account, nil, event.id, 2)
+
+      assert hint ==
+               "this attachment is a link, whose address Microsoft does not tell; " <>
+                 "open it in Outlook"
+
+      assert {:error, %NotFoundError{kind: "attachment", id: "3"}} =
+               Calendar.attachment(account, nil, event.id, 3)
     end
   end
 

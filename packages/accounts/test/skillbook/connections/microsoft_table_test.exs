@@ -51,7 +51,16 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
             id: "AAkAE-review=",
             subject: "Review",
             start: %{dateTime: "2026-03-02T10:00:00", timeZone: "UTC"},
-            end: %{dateTime: "2026-03-02T11:00:00", timeZone: "UTC"}
+            end: %{dateTime: "2026-03-02T11:00:00", timeZone: "UTC"},
+            attachments: [%{name: "n.txt", type: "text/plain", text: "1 2 3"}]
+          },
+          %{
+            id: "AAkAE-invited=",
+            subject: "Invited",
+            start: %{dateTime: "2026-03-03T10:00:00", timeZone: "UTC"},
+            end: %{dateTime: "2026-03-03T11:00:00", timeZone: "UTC"},
+            from: @bob,
+            attendees: [%{emailAddress: %{address: @ann}}]
           }
         ]
       }
@@ -59,6 +68,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
   }
 
   @event "AAkAE-review="
+  @invited "AAkAE-invited="
 
   # {command, lines, change}: `change` is {judge, its query, a text}: a line changes the number of
   # things with this text by one; `nil` for a command that only reads, or whose change is the same
@@ -81,12 +91,18 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
      ["email.search --unread --after yesterday --limit 5", "email.search --label Projects"], nil},
     {"email.send", ["email.send --to bob@example.com --subject Plan --body Hi"],
      {"outlook.messages", [user: @bob], "Plan"}},
+    {"calendar.answer",
+     [
+       "calendar.answer #{@invited} --response accept --comment Yes",
+       "calendar.answer #{@invited} --response decline",
+       "calendar.answer #{@invited} --response tentative --notify none"
+     ], nil},
     {"calendar.calendars", ["calendar.calendars"], nil},
     {"calendar.create", [~s(calendar.create --title Plan --start "tuesday 9:00")],
      {"outlook.events", [user: @ann], "Plan"}},
     {"calendar.delete", ["calendar.delete #{@event}"], nil},
     {"calendar.free", ["calendar.free --attendees bob@example.com --date tomorrow"], nil},
-    {"calendar.get", ["calendar.get #{@event}"], nil},
+    {"calendar.get", ["calendar.get #{@event}", "calendar.get #{@event} --attachment 1"], nil},
     {"calendar.invite",
      [~s(calendar.invite --title Plan --start "tuesday 9:00" --attendees bob@example.com)],
      {"outlook.events", [user: @bob], "Plan"}},

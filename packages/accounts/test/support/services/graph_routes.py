@@ -92,6 +92,7 @@ def routes():
             found += routes_of(name)
     found += [Route("POST", "/$batch", set(), None, "application/json", None),
               Route("GET", "/me/messages/{id}/attachments/{id}/$value", set(), None, None, None),
+              Route("GET", "/me/events/{id}/attachments/{id}/$value", set(), None, None, None),
               Route("PUT", "/me/drive/items/{id}:/{id}:/content",
                     {"@microsoft.graph.conflictBehavior"}, None, "*",
                     ("DriveItem", "drives/item/items/items_request_builder.py"))]

@@ -2,7 +2,9 @@
 
     zones      {"ann@example.com": "Europe/Berlin"}: of the people's mailboxes; default UTC
     calendars  {user: {id: {"name", "canEdit"}}}: more calendars
-    events     {user: [event, as it is posted, and "id"]}
+    events     {user: [event, as it is posted, and "id"]}; its "attachments" are
+               [{"name", "type", "text"}], a link if without a text, and "from" is the
+               organizer if another person is
     hidden     [address]: people whose busy times nobody sees
     personal   [address]: people with a personal account, which has no schedules
     page       the most events of a page
@@ -18,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.rrule import rrule
 from graph import Filter, page
-from service import Broken, Refused
+from service import Broken, Media, Refused
 from tzlocal.windows_tz import win_tz
 
 UTC = datetime.timezone.utc
@@ -161,9 +163,11 @@ class OutlookCalendar:
         number = self.world.count("event")
         event = {"subject": "", "body": {"contentType": "text", "content": ""}, "attendees": [],
                  "location": {"displayName": ""}, "isAllDay": False, "showAs": "busy",
+                 # The default of a mailbox.
+                 "isReminderOn": True, "reminderMinutesBeforeStart": 15,
                  **copy.deepcopy(body)}
         event.update({"id": id_ or f"AAkAE-{number}=", "iCalUId": f"uid{number}", "etag": self.version(),
-                      "calendar": calendar, "user": user, "organizer": user, "exceptions": {},
+                      "calendar": calendar, "user": user, "organizer": event.pop("from", user), "exceptions": {},
                       "cancelled": set()})
         check_recurrence(event)
         self.guests(event)
@@ -196,7 +200,8 @@ class OutlookCalendar:
     def resource(self, event, start=None):
         """An event as it is shown: a single one, a series, or one of a series."""
         found = {name: copy.deepcopy(event[name]) for name in
-                 ("id", "subject", "body", "location", "isAllDay", "showAs", "attendees", "iCalUId")}
+                 ("id", "subject", "body", "location", "isAllDay", "showAs", "attendees", "iCalUId",
+                  "isReminderOn", "reminderMinutesBeforeStart")}
         first = local(event["start"])
         span = local(event["end"]) - first
         series = event.get("recurrence")
@@ -226,6 +231,8 @@ class OutlookCalendar:
         found.update({
             "@odata.etag": event["etag"], "originalStartTimeZone": at,
             "originalEndTimeZone": event["end"]["timeZone"], "isCancelled": False,
+            "hasAttachments": bool(event.get("attachments")),
+            "responseStatus": {"response": "organizer" if me else self.response(event)},
             "isOrganizer": me, "transactionId": event.get("transactionId") if me else None,
             "organizer": {"emailAddress": {"name": event["organizer"],
                                            "address": event["organizer"]}},
@@ -234,6 +241,17 @@ class OutlookCalendar:
                               if event.get("isOnlineMeeting") else None)})
         found["body"]["content"] = found["body"]["content"].replace("\n", "\r\n") + "\r\n"
         return found
+
+    @staticmethod
+    def own_guest(event):
+        return [guest for guest in event["attendees"]
+                if guest["emailAddress"]["address"].lower() == event["user"]]
+
+    def response(self, event):
+        for guest in self.own_guest(event):
+            response = guest["status"]["response"]
+            return "notResponded" if response == "none" else response
+        return "none"
 
     @staticmethod
     def point(event, start, at):
@@ -362,6 +380,78 @@ class OutlookCalendar:
                           "match the current change key for the item.")
         return event, start, day
 
+    def exception(self, event, start, day):
+        """One of a series, as an event that may differ."""
+        if day in event["exceptions"]:
+            return event["exceptions"][day]
+        now = self.resource(event, start)
+        at = zone(event["start"]["timeZone"])
+
+        def here(point):
+            if event["isAllDay"]:
+                return {"dateTime": point["dateTime"][:19], "timeZone": "UTC"}
+            time = instant(point).astimezone(at).replace(tzinfo=None)
+            return {"dateTime": time.isoformat(), "timeZone": event["start"]["timeZone"]}
+
+        return {**copy.deepcopy(event), "start": here(now["start"]), "end": here(now["end"])}
+
+    # Answers
+
+    def answer(self, call, response):
+        event, start = self.find(call)
+        day = start and start.strftime("%Y-%m-%d")
+        if event["organizer"] == event["user"]:
+            raise Refused(400, "ErrorInvalidRequest", "Your request can't be completed. You can't "
+                          "respond to this meeting because you're the meeting organizer.")
+        copies = [event]
+        if call.body.get("SendResponse", True):
+            copies += [one for one in self.events.values() if one["iCalUId"] == event["iCalUId"]
+                       and one["user"] == event["organizer"]]
+        for one in copies:
+            at = one
+            if start is not None:
+                at = one["exceptions"][day] = self.exception(one, start, day)
+            for guest in self.own_guest({**at, "user": call.user}):
+                guest["status"] = {"response": response, "time": "2026-03-01T00:00:00Z"}
+            if one is not event:
+                one.setdefault("answers", []).append(call.body.get("Comment"))
+        # A declined event leaves the calendar.
+        if response == "declined":
+            if start is None:
+                del self.events[event["id"]]
+            else:
+                event["cancelled"].add(day)
+        return 202, None
+
+    def post_events_id_accept(self, call):
+        return self.answer(call, "accepted")
+
+    def post_events_id_decline(self, call):
+        return self.answer(call, "declined")
+
+    def post_events_id_tentativelyAccept(self, call):
+        return self.answer(call, "tentativelyAccepted")
+
+    # Attachments
+
+    def files(self, call):
+        event, _ = self.find(call)
+        return [({"@odata.type": "#microsoft.graph." + ("fileAttachment" if "text" in one
+                                                        else "referenceAttachment"),
+                  "id": f"{event['id']}-F{number}=", "name": one["name"],
+                  "contentType": one.get("type"), "size": len(one.get("text", "")),
+                  "isInline": False}, one)
+                for number, one in enumerate(event.get("attachments", []))]
+
+    def get_events_id_attachments(self, call):
+        return page(call, [found for found, _ in self.files(call)])
+
+    def get_events_id_attachments_id_value(self, call):
+        for found, one in self.files(call):
+            if found["id"] == call.ids[1] and "text" in one:
+                return Media(one["text"].encode(), found["contentType"])
+        raise missing()
+
     def patch_events_id(self, call):
         event, start, day = self.checked(call)
         body = copy.deepcopy(call.body)
@@ -377,18 +467,7 @@ class OutlookCalendar:
             if "recurrence" in body:
                 raise Refused(400, "ErrorPropertyValidationFailure", "An occurrence has no "
                               "recurrence.")
-            base = event["exceptions"].get(day)
-            if base is None:
-                now = self.resource(event, start)
-                at = zone(event["start"]["timeZone"])
-
-                def here(point):
-                    if event["isAllDay"]:
-                        return {"dateTime": point["dateTime"][:19], "timeZone": "UTC"}
-                    time = instant(point).astimezone(at).replace(tzinfo=None)
-                    return {"dateTime": time.isoformat(), "timeZone": event["start"]["timeZone"]}
-
-                base = {**copy.deepcopy(event), "start": here(now["start"]), "end": here(now["end"])}
+            base = self.exception(event, start, day)
             event["exceptions"][day] = {**base, **body, "etag": self.version()}
             self.guests(event["exceptions"][day])
             return self.resource(event, start)
