@@ -210,7 +210,8 @@ defmodule Skillbook.Drive do
 
   @doc """
   The extensions, such as `"pdf"`, of the formats that `c:save/5` exports a file in, the default
-  first. Empty for a file with bytes of its own, which is saved as it is.
+  first. Empty for a file with bytes of its own, which is saved as it is; if the service converts
+  it too, its own extension is the first.
 
   Optional, with `c:save/5`.
   """

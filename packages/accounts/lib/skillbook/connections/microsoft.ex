@@ -30,6 +30,7 @@ defmodule Skillbook.Connections.Microsoft do
   @commands %{
     "email.search" => @read_mail,
     "email.read" => @read_mail,
+    "email.download" => @read_mail,
     "email.draft" => @write_mail,
     # With `--draft` it needs that of `email.draft` too, and with `--reply-to` that of
     # `email.read`.
@@ -50,6 +51,7 @@ defmodule Skillbook.Connections.Microsoft do
     "drive.search" => @read_files,
     "drive.list" => @read_files,
     "drive.read" => @read_files,
+    "drive.download" => @read_files,
     "drive.access" => @read_files,
     "drive.create" => @write_files,
     "drive.update" => @write_files,

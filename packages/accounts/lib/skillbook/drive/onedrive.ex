@@ -11,6 +11,7 @@ defmodule Skillbook.Drive.OneDrive do
   @behaviour Skillbook.Drive
 
   alias Skillbook.Connections.Graph
+  alias Skillbook.Drive
   alias Skillbook.Drive.Google.Types
   alias Skillbook.Drive.Text
   alias Skillbook.Support.UntilError
@@ -21,7 +22,7 @@ defmodule Skillbook.Drive.OneDrive do
   @write ["Files.ReadWrite"]
 
   @select "id,name,size,file,folder,package,parentReference,lastModifiedDateTime,createdBy," <>
-            "shared,webUrl,cTag,deleted"
+            "shared,webUrl,cTag,eTag,deleted"
   @page 200
   # The most pages whose files are compared with the conditions of a search.
   @max_pages 20
@@ -129,15 +130,20 @@ defmodule Skillbook.Drive.OneDrive do
 
   @impl true
   def file(account, id) do
+    with {:ok, raw} <- fetch_raw(account, id), do: {:ok, to_file(raw)}
+  end
+
+  defp fetch_raw(account, id) do
     options = [query: ["$select": @select], scopes: @read]
 
     with {:ok, raw} <- account |> Graph.object(:get, @item, [id], options) |> known(id),
-         do: read_file(raw)
+         do: check_file(raw)
   end
 
-  defp read_file(raw) do
-    if file?(raw), do: {:ok, to_file(raw)}, else: {:error, Graph.bad_answer("/me/drive")}
-  end
+  defp read_file(raw), do: with({:ok, raw} <- check_file(raw), do: {:ok, to_file(raw)})
+
+  defp check_file(raw),
+    do: if(file?(raw), do: {:ok, raw}, else: {:error, Graph.bad_answer("/me/drive")})
 
   defp known({:error, %ServiceError{kind: :not_found}}, id),
     do: {:error, %NotFoundError{kind: "file", id: id, find: "drive.search"}}
@@ -156,7 +162,7 @@ defmodule Skillbook.Drive.OneDrive do
   # Graph leaves fields out, but those that are there have a type.
   defp file?(%{"id" => id, "name" => name} = raw) when is_binary(id) and is_binary(name) do
     Enum.all?(@objects, &object?(raw[&1])) and
-      Enum.all?(~w(lastModifiedDateTime webUrl cTag), &text?(raw[&1])) and
+      Enum.all?(~w(lastModifiedDateTime webUrl cTag eTag), &text?(raw[&1])) and
       object?(raw["createdBy"]["user"]) and object?(raw["shared"]["owner"]) and
       text?(raw["parentReference"]["id"]) and text?(raw["file"]["mimeType"])
   end
@@ -222,27 +228,53 @@ defmodule Skillbook.Drive.OneDrive do
     do: {:error, %DriveError{kind: :no_text, name: file.name, reason: file.type}}
 
   def content(account, file, _purpose) do
-    max = Text.max_bytes()
-    # Microsoft redirects to the server with the bytes, which gets no token.
-    options = [scopes: @read, decode: :raw, max_body: max, redirects: 1]
+    with {:ok, data} <- fetch(account, file, Text.max_bytes(), []),
+         do: {:ok, %{name: file.name, type: file.type, data: data}}
+  end
 
-    with true <- file.size == nil or file.size <= max,
-         answer = Graph.call(account, :get, @item <> "/content", [file.id], options),
-         {:ok, %{body: data}} <- known(answer, file.id) do
-      {:ok, %{name: file.name, type: file.type, data: data}}
+  # Microsoft converts these to PDF.
+  @to_pdf ~w(doc docx odp ods odt pps ppsx ppt pptx rtf xls xlsm xlsx)
+
+  @impl true
+  def formats(file) do
+    extension = extension(file)
+    if extension in @to_pdf, do: [extension, "pdf"], else: []
+  end
+
+  defp extension(file),
+    do: file.name |> Path.extname() |> String.trim_leading(".") |> String.downcase()
+
+  @impl true
+  def save(account, file, format, device, max) do
+    pdf? = format == "pdf" and "pdf" in formats(file)
+    options = if pdf?, do: [query: [format: "pdf"]], else: []
+    with {:ok, _body} <- fetch(account, file, max, [into: device] ++ options), do: :ok
+  end
+
+  # The size of a PDF is not known.
+  defp fetch(account, file, max, options) do
+    # Microsoft redirects to the server with the bytes, which gets no token.
+    call = [scopes: @read, decode: :raw, max_body: max, redirects: 1] ++ options
+
+    with true <- file.size == nil or file.size <= max or options[:query] != nil,
+         {:ok, %{body: data}} <-
+           account |> Graph.call(:get, @item <> "/content", [file.id], call) |> known(file.id) do
+      {:ok, data}
     else
-      {:error, %ServiceError{kind: :too_large}} -> too_large(file)
+      {:error, %ServiceError{kind: :too_large}} -> too_large(file, max)
       {:error, error} -> {:error, error}
-      false -> too_large(file)
+      false -> too_large(file, max)
     end
   end
 
-  defp too_large(file),
-    do: {:error, %DriveError{kind: :too_large, name: file.name, limit: Text.max_bytes()}}
+  defp too_large(file, max),
+    do: {:error, %DriveError{kind: :too_large, name: file.name, limit: max}}
 
   # Writing
 
   @conflict "@microsoft.graph.conflictBehavior"
+  # The largest content of one request.
+  @max_upload 250_000_000
 
   @impl true
   def create(account, %{kind: :folder} = new) do
@@ -256,12 +288,25 @@ defmodule Skillbook.Drive.OneDrive do
 
   def create(account, new) do
     {name, type} = named(new)
-    content = new[:content] || ""
-    options = [query: [{@conflict, "fail"}], body: {type, content}, scopes: @write]
 
-    account
-    |> Graph.object(:put, @item <> ":/{id}:/content", [parent(new), name], options)
-    |> made(account, %{new | name: name}, byte_size(content))
+    with {:ok, content} <- bytes(account, new[:content] || "") do
+      options = [query: [{@conflict, "fail"}], body: {type, content}, scopes: @write]
+
+      account
+      |> Graph.object(:put, @item <> ":/{id}:/content", [parent(new), name], options)
+      |> made(account, %{new | name: name}, byte_size(content))
+    end
+  end
+
+  defp bytes(account, content) do
+    size = Drive.size(content)
+
+    if size <= @max_upload do
+      Drive.part(content, 0, size)
+    else
+      hint = "files up to 250 MB can be sent to OneDrive; the user can send a larger one there"
+      {:error, error(account, :too_large, hint)}
+    end
   end
 
   defp parent(new), do: new[:folder] || "root"
@@ -300,55 +345,82 @@ defmodule Skillbook.Drive.OneDrive do
 
   @impl true
   def update(account, file, changes) do
-    with {:ok, now} <- current(account, file, changes),
-         {:ok, now} <- rename(account, now, changes),
-         {:ok, now} <- replace(account, now, changes[:content]),
-         do: trash(account, now, changes[:trashed])
+    with {:ok, raw} <- current(account, file, changes),
+         {:ok, raw} <- rename(account, raw, changes),
+         {:ok, raw} <- replace(account, raw, changes[:content], changes[:type]),
+         do: trash(account, to_file(raw), changes[:trashed])
   end
 
   defp current(account, file, changes) do
-    with {:ok, now} <- file(account, file.id) do
+    with {:ok, raw} <- fetch_raw(account, file.id) do
+      now = to_file(raw)
+
       cond do
         changes[:revision] not in [nil, now.revision] ->
           {:error, %DriveError{kind: :changed, name: now.name}}
 
-        changes[:content] != nil and not Text.text?(now.type) and now.kind != :markdown ->
+        not replaced?(now, changes[:content]) ->
           {:error, %DriveError{kind: :fixed, name: now.name, reason: now.type}}
 
         true ->
-          {:ok, now}
+          {:ok, raw}
       end
     end
   end
 
-  defp rename(account, file, changes) do
-    folder = if changes[:folder] not in [nil, file.folder], do: changes[:folder]
+  # An open file replaces any bytes, and a text replaces a text.
+  defp replaced?(_now, nil), do: true
+  defp replaced?(now, {:file, _device, _size}), do: now.kind != :folder and not now.own
+  defp replaced?(now, _text), do: Text.text?(now.type) or now.kind == :markdown
+
+  defp rename(account, raw, changes) do
+    folder = if changes[:folder] not in [nil, raw["parentReference"]["id"]], do: changes[:folder]
     body = if changes[:name], do: %{"name" => changes[:name]}, else: %{}
     body = if folder, do: Map.put(body, "parentReference", %{"id" => folder}), else: body
 
     if body == %{} do
-      {:ok, file}
+      {:ok, raw}
     else
       # The same change again changes nothing.
       options = [json: body, scopes: @write, repeat: true]
 
       with {:ok, raw} <-
-             account |> Graph.object(:patch, @item, [file.id], options) |> known(file.id),
-           do: read_file(raw)
+             account |> Graph.object(:patch, @item, [raw["id"]], options) |> known(raw["id"]),
+           do: check_file(raw)
     end
   end
 
-  defp replace(_account, file, nil), do: {:ok, file}
+  defp replace(_account, raw, nil, _type), do: {:ok, raw}
 
-  defp replace(account, file, content) do
-    options = [body: {file.type, content}, scopes: @write]
+  defp replace(account, %{"id" => id} = raw, content, type) do
+    # Of the state that was read; other changes since then stay.
+    version = if raw["eTag"], do: [{"if-match", raw["eTag"]}], else: []
 
-    with {:ok, raw} <-
+    with {:ok, content} <- bytes(account, content),
+         options = [
+           body: {type || to_file(raw).type, content},
+           headers: version,
+           scopes: @write
+         ],
+         {:ok, raw} <-
            account
-           |> Graph.object(:put, @item <> "/content", [file.id], options)
-           |> known(file.id),
-         do: read_file(raw)
+           |> Graph.object(:put, @item <> "/content", [id], options)
+           |> known(id)
+           |> replaced(account, raw, byte_size(content)) do
+      check_file(raw)
+    end
   end
+
+  # The connection repeats a PUT by itself, as for a new file.
+  defp replaced({:error, %ServiceError{status: 412}}, account, raw, size) do
+    with {:ok, now} <- fetch_raw(account, raw["id"]) do
+      if ours?(now, size),
+        do: {:ok, now},
+        else: {:error, %DriveError{kind: :changed, name: raw["name"]}}
+    end
+  end
+
+  defp replaced(result, _account, _raw, _size), do: result
 
   defp trash(account, file, true) do
     case Graph.call(account, :delete, @item, [file.id], scopes: @write) do

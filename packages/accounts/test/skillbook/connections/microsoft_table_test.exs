@@ -36,6 +36,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
       files: [
         %{id: "DIR1", name: "Plans", type: nil},
         %{id: "TXT1", name: "q1.txt", text: "Q1: 4"},
+        %{id: "DOC1", name: "Plan.docx", type: "application/zip", text: "PK"},
         %{
           id: "TXT2",
           name: "open.txt",
@@ -60,6 +61,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
             start: %{dateTime: "2026-03-03T10:00:00", timeZone: "UTC"},
             end: %{dateTime: "2026-03-03T11:00:00", timeZone: "UTC"},
             from: @bob,
+            attachments: [%{name: "n.txt", type: "text/plain", text: "1 2 3"}],
             attendees: [%{emailAddress: %{address: @ann}}]
           }
         ]
@@ -76,6 +78,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
   @rows [
     {"email.archive", ["email.archive #{@mail}"], nil},
     {"email.delete", ["email.delete #{@mail}"], nil},
+    {"email.download", ["email.download #{@mail} --attachment 1 --to vault:work/"], nil},
     {"email.draft", ["email.draft --to bob@example.com --subject Plan --body Hi"],
      {"outlook.messages", [user: @ann], "Plan"}},
     {"email.forward", ["email.forward #{@mail} --to bob@example.com"],
@@ -109,8 +112,14 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     {"calendar.list", ["calendar.list --date today"], nil},
     {"calendar.update", ["calendar.update #{@event} --location Berlin"], nil},
     {"drive.create",
-     [~s(drive.create Plan --content "# Plan"), "drive.create Plan --type folder"],
-     {"onedrive.files", [user: @ann], "Plan.md"}},
+     [
+       ~s(drive.create Plan --content "# Plan"),
+       "drive.create Plan --type folder",
+       "drive.create Plan --file vault:work/plan.txt"
+     ], {"onedrive.files", [user: @ann], "Plan.md"}},
+    {"drive.download",
+     ["drive.download TXT1 --to vault:work/", "drive.download DOC1 --to vault:work/plan.pdf"],
+     nil},
     {"drive.list", ["drive.list", "drive.list Plans"], nil},
     {"drive.read", ["drive.read TXT1"], nil},
     {"drive.search", ["drive.search Q1", "drive.search --type folder"], nil},
@@ -121,7 +130,8 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     {"drive.update",
      [
        "drive.update TXT1 --name q2.txt --folder Plans",
-       ~s(drive.update TXT1 --content "Q1: 5" --revision c:.TXT1.1)
+       ~s(drive.update TXT1 --content "Q1: 5" --revision c:.TXT1.1),
+       "drive.update TXT1 --file vault:work/plan.txt"
      ], nil}
   ]
 
@@ -300,6 +310,9 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
 
   defp run(world, command, line, limit \\ @limit, fault \\ nil) do
     book = :"microsoft_#{System.unique_integer([:positive])}"
+    folder = Path.join(System.tmp_dir!(), "skillbook_#{book}_#{System.pid()}")
+    File.mkdir_p!(folder)
+    File.write!(Path.join(folder, "plan.txt"), "Plan")
 
     {:ok, pid} =
       Skillbook.start_link(
@@ -307,6 +320,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
         watch: false,
         builtins: [:microsoft],
         store: ":memory:",
+        vaults: [[path: folder, name: "work", files: true]],
         profiles: [[id: "ann", approved: ["*"]]],
         connections: [
           key: &SignIns.key/0,
@@ -323,6 +337,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     options = [now: @now, timeout: limit]
     report = Skillbook.run(Skillbook.view(book, "ann"), "```cmd\n#{line}\n```", options)
     Supervisor.stop(pid)
+    File.rm_rf!(folder)
     [result] = report.results
     result
   end

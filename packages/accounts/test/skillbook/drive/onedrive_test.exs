@@ -180,6 +180,99 @@ defmodule Skillbook.Drive.OneDriveTest do
              Drive.update(account, before |> Map.put(:id, "MD1"), %{trashed: false})
   end
 
+  # An open file with content.
+  defp opened(content) do
+    path = Path.join(System.tmp_dir!(), "onedrive_#{System.unique_integer([:positive])}")
+    File.write!(path, content)
+    on_exit(fn -> File.rm(path) end)
+    {:ok, device} = :file.open(path, [:raw, :binary, :read, :write])
+    {{:file, device, byte_size(content)}, path}
+  end
+
+  @bytes <<0x89, "PNG", 0, 255, 254>>
+
+  test "open files are sent and saved", %{account: account, world: world} do
+    {source, _path} = opened(@bytes)
+    new = %{name: "Cat.png", kind: :file, type: "image/png", content: source}
+    assert {:ok, %{id: id, type: "image/png", size: 7}} = Drive.create(account, new)
+    assert {:ok, %{data: @bytes}} = Drive.download(account, id)
+
+    assert {:ok, %{id: "PDF1"}} = Drive.update(account, file(account, "PDF1"), %{content: source})
+
+    {{:file, device, 0}, path} = opened("")
+    assert :ok = Drive.save(account, file(account, "PDF1"), nil, device, 7)
+    assert File.read!(path) == @bytes
+
+    assert {:error, %DriveError{kind: :too_large, limit: 6}} =
+             Drive.save(account, %{file(account, "PDF1") | size: nil}, nil, device, 6)
+
+    before = Services.methods(world)
+    large = {:file, device, 250_000_001}
+
+    for result <- [
+          Drive.create(account, %{new | content: large, name: "x.bin"}),
+          Drive.update(account, file(account, "TXT1"), %{content: large})
+        ] do
+      assert {:error, %ServiceError{kind: :too_large, hint: hint}} = result
+
+      assert hint ==
+               "files up to 250 MB can be sent to OneDrive; the user can send a larger one there"
+    end
+
+    assert Enum.reject(Services.methods(world) -- before, &(&1 =~ "GET")) == []
+    cut = {:file, device, 9}
+    assert {:error, %DriveError{kind: :cut}} = Drive.create(account, %{new | content: cut})
+  end
+
+  # {name, its formats}
+  @formats [
+    {"Plan.docx", ["docx", "pdf"]},
+    {"BUDGET.XLSX", ["xlsx", "pdf"]},
+    {"Plan.pdf", []},
+    {"Plan", []},
+    {"docx", []}
+  ]
+
+  test "Office files are saved as PDF too", %{account: account, world: world} do
+    for {name, formats} <- @formats do
+      file = %{file(account, "PDF1") | name: name}
+      assert {name, Drive.formats(account, file)} == {name, formats}
+    end
+
+    files = [%{id: "DOC1", name: "Plan.docx", type: "application/zip", text: "PK"}]
+    Services.seed(world, onedrive: %{files: files})
+
+    for {format, content} <- [{"docx", "PK"}, {"pdf", "%PDF-1.7 PK"}] do
+      {{:file, device, 0}, path} = opened("")
+      assert :ok = Drive.save(account, file(account, "DOC1"), format, device, 20)
+      assert {format, File.read!(path)} == {format, content}
+    end
+  end
+
+  test "a content is replaced in the state that was read, and once", context do
+    %{account: account, world: world} = context
+    method = "PUT /me/drive/items/{id}/content"
+
+    for {fault, number} <-
+          Enum.with_index([[status: 503, applied: true], [cut: 0, applied: true], [cut: 20]]) do
+      Services.fault(world, [method: method] ++ fault)
+      content = String.duplicate("x", 40 + number)
+
+      assert {^fault, {:ok, file}} =
+               {fault, Drive.update(account, file(account, "TXT1"), %{content: content})}
+
+      assert Drive.text(account, file) == {:ok, content}
+    end
+
+    # Another program was faster.
+    Services.fault(world, method: method, status: 412, reason: "resourceModified")
+
+    assert {:error, %DriveError{kind: :changed, name: "q1.txt"}} =
+             Drive.update(account, file(account, "TXT1"), %{content: "mine"})
+
+    assert {:ok, "xxx" <> _} = Drive.text(account, file(account, "TXT1"))
+  end
+
   test "access is given, listed and taken away", %{account: account} do
     file = file(account, "TXT1")
     grant = %{to: {:user, "bob@example.com"}, role: :reader, notify: true, message: "Look"}

@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.CalendarTest do
   # The commands calendar.*, from a line of a model to the service, in a book with a connection.
   use ExUnit.Case, async: true
 
-  alias Skillbook.Test.{GoogleVendor, Services}
+  alias Skillbook.Test.{GoogleVendor, MicrosoftVendor, Services}
 
   @ann "ann@example.com"
   # A Wednesday, 10:20 in Berlin.
@@ -370,6 +370,83 @@ defmodule Skillbook.Handlers.CalendarTest do
 
     assert answer(book, "calendar.get #{id} --attachment 1") ==
              "there is no attachment 1; `calendar.get` lists the attachments with their ids"
+  end
+
+  test "invitations, a reminder and attachments in Outlook" do
+    point = &%{dateTime: &1, timeZone: "UTC"}
+
+    invitation = %{
+      id: "AAkAE-review",
+      subject: "Review",
+      start: point.("2026-02-18T11:00:00"),
+      end: point.("2026-02-18T12:00:00"),
+      from: "bob@example.com",
+      attendees: [%{emailAddress: %{address: @ann}}],
+      attachments: [%{name: "n.txt", type: "text/plain", text: "1 2 3"}]
+    }
+
+    seed = %{zones: %{@ann => "Europe/Berlin"}, events: %{@ann => [invitation]}}
+    world = Services.world(outlook_calendar: seed)
+    book = Module.concat(__MODULE__, "Book#{System.unique_integer([:positive])}")
+    token = world.tokens[@ann]
+    account = [vendor: MicrosoftVendor, token: fn -> token end, url: world.url]
+    profiles = [[id: "ann", approved: ["calendar.*"], assigns: %{timezone: "Europe/Berlin"}]]
+    options = [builtins: ["calendar"], connections: [microsoft: account], profiles: profiles]
+    start_supervised!({Skillbook, [name: book] ++ options}, id: :microsoft)
+    create = "calendar.create --title E --start tomorrow 9:00"
+
+    check(book, [
+      {"calendar.list --unanswered",
+       """
+       1 unanswered invitation from Wed 2026-02-18 10:20 to Sun 2026-04-19 00:00 (Europe/Berlin)
+       Wed 2026-02-18 12:00-13:00 "Review" (not answered; 1 guest); id AAkAE-review
+       #{@outside}\
+       """},
+      {"calendar.get AAkAE-review",
+       """
+       "Review"
+       id: AAkAE-review
+       when: Wed 2026-02-18 12:00-13:00 (Europe/Berlin; the event is in UTC)
+       status: confirmed
+       organizer: "bob@example.com"
+       the user's answer: none yet; `calendar.answer AAkAE-review --response <answer>` answers
+       reminders: 15 min before
+       guests:
+         "ann@example.com": no answer yet
+       attachments:
+         "n.txt", text/plain, 5 bytes: calendar.get AAkAE-review --attachment 1\
+       """},
+      {"calendar.answer AAkAE-review --response tentative --comment Maybe",
+       ~s|Answered tentative: Wed 2026-02-18 12:00-13:00 (Europe/Berlin) "Review" | <>
+         "(answered: tentative; 1 guest); id AAkAE-review\nThe organizer is told"},
+      {"calendar.answer AAkAE-review --response decline --notify none",
+       ~s|Answered declined: Wed 2026-02-18 12:00-13:00 (Europe/Berlin) "Review" | <>
+         "(answered: declined; 1 guest); id AAkAE-review\nThe organizer gets no message"},
+      {"calendar.answer AAkAE-review --response accept",
+       "there is no event AAkAE-review; `calendar.list` lists the events with their ids"},
+      {create <> " --remind 15m 1d",
+       "this calendar's service keeps one reminder of an event; give --remind one time"},
+      {create <> " --attach https://example.com/a.pdf",
+       "this calendar's service attaches no links to events; leave out --attach, and write the " <>
+         "links into the description"}
+    ])
+
+    id = id(book, create <> " --remind 1h")
+
+    for {flags, reminders} <- [
+          {"--remind 5m", "5 min before"},
+          {"--remind none", "none"},
+          {"--remind 1d", "1 d before"},
+          {"--clear reminders", "none"}
+        ] do
+      text = answer(book, "calendar.update #{id} #{flags}")
+      assert {flags, true} == {flags, text =~ ~r/\nreminders: #{reminders}\z/}, text
+    end
+
+    assert answer(book, "calendar.answer #{id} --response accept") =~
+             "the user is not among the guests of the event"
+
+    Services.check(world)
   end
 
   test "delete", %{book: book} do

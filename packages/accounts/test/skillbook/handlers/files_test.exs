@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.FilesTest do
   # `email.send --attachments vault:…`. Bytes go from file to file; no result has them.
   use ExUnit.Case, async: true
 
-  alias Skillbook.Test.Services
+  alias Skillbook.Test.{MicrosoftVendor, Services}
 
   @moduletag :tmp_dir
   # Warnings about the links in the vault.
@@ -331,6 +331,94 @@ defmodule Skillbook.Handlers.FilesTest do
              %{"name" => "cat.png", "type" => "image/png", "sha256" => ^sha},
              %{"name" => "open.md"}
            ] = sent["attachments"]
+  end
+
+  test "files of OneDrive and mails of Outlook", %{work: work} do
+    mail = %{
+      from: "Bob <bob@example.com>",
+      to: @ann,
+      subject: "Cat",
+      text: "Look.",
+      attachments: [%{name: "cat.png", type: "image/png", base64: Base.encode64(@bytes)}]
+    }
+
+    files = [
+      %{id: "P1", name: "Cat.png", type: "image/png", data: Base.encode64(@bytes)},
+      %{id: "D1", name: "Plan.docx", type: "application/zip", text: "PK"},
+      %{id: "B1", name: "big.bin", type: "application/zip", text: String.duplicate("x", 20_001)},
+      %{id: "F1", name: "Plans", type: nil}
+    ]
+
+    world = Services.world(onedrive: %{files: files}, outlook: %{messages: %{@ann => [mail]}})
+    book = Module.concat(__MODULE__, "Book#{System.unique_integer([:positive])}")
+    token = world.tokens[@ann]
+
+    options = [
+      name: book,
+      store: ":memory:",
+      watch: false,
+      builtins: ["drive", "email"],
+      vaults: [[path: work, name: "work", files: [max_bytes: 20_000]]],
+      connections: [microsoft: [vendor: MicrosoftVendor, token: fn -> token end, url: world.url]],
+      profiles: [[id: "ann"]],
+      ask: fn _request -> :allow end
+    ]
+
+    start_supervised!({Skillbook, options}, id: :microsoft)
+
+    # {arguments, path, content}
+    for {line, path, content} <- [
+          {"P1 --to vault:work/a/", "a/Cat.png", @bytes},
+          {"D1 --to vault:work/a/", "a/Plan.docx", "PK"},
+          {"D1 --to vault:work/b.pdf", "b.pdf", "%PDF-1.7 PK"},
+          {"D1 --to vault:work/a/ --type pdf", "a/Plan.pdf", "%PDF-1.7 PK"},
+          {"D1 --to vault:work/x.bin", "x.bin", "PK"}
+        ] do
+      result = run(book, "drive.download #{line}")
+      assert {line, result.status} == {line, :ok}, result.content
+      assert {line, File.read!(Path.join(work, path))} == {line, content}
+    end
+
+    check(book, [
+      {"drive.download B1 --to vault:work/",
+       ~s("big.bin" is too large: at most 20000 bytes can be read)},
+      {"drive.download P1 --to vault:work/ --type pdf",
+       ~s("Cat.png" is saved as it is, and not as "pdf". Leave out --type)},
+      {"drive.download D1 --to vault:work/ --type odt",
+       ~s("Plan.docx" cannot be saved as "odt", only as docx, pdf. Write for example: ) <>
+         "--type docx"},
+      {"drive.download F1 --to vault:work/",
+       ~s("Plans" is a folder and has no text; `drive.list` shows the files in it)}
+    ])
+
+    assert run(book, "drive.create --file vault:work/here.png").content =~
+             ~r|\ACreated \S+ image "here.png": https://|
+
+    assert run(book, "drive.create --file vault:work/here.png").status == :ok
+
+    [_, revision] =
+      Regex.run(~r/revision (\S+),/, run(book, "drive.download D1 --to vault:work/c/").content)
+
+    line = "drive.update D1 --file vault:work/open.md --revision #{revision}"
+    assert run(book, line).content =~ ~r/\AWrote D1 .* "Plan.docx", now revision /
+
+    assert run(book, line).content =~ "has changed since you read it, so nothing was written"
+    assert run(book, "drive.download D1 --to vault:work/c/d.docx").status == :ok
+    assert File.read!(Path.join(work, "c/d.docx")) == "# Open\n"
+
+    [%{"id" => id}] = Services.judge(world, "outlook.messages", user: @ann)
+
+    check(book, [
+      {"email.download #{id} --attachment 1 --to vault:work/mail/",
+       ~s(Saved the attachment "cat.png" as "vault:work/mail/cat.png", 10 B.)}
+    ])
+
+    assert File.read!(Path.join(work, "mail/cat.png")) == @bytes
+    line = "email.send --to bob@example.com --subject Cat --body Hi --attachments "
+    assert run(book, line <> "vault:work/mail/cat.png vault:work/open.md").status == :ok
+    [sent] = Services.judge(world, "outlook.messages", user: @bob)
+    assert ["cat.png", "open.md"] = Enum.map(sent["attachments"], & &1["name"])
+    Services.check(world)
   end
 
   # What a profile writes has its labels, and belongs to its tenant.

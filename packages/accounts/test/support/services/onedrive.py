@@ -1,7 +1,7 @@
 """OneDrive, in memory: each person has a drive. The seed:
 
     files  [{"id", "name", "owner" (default: the first person), "folder" (an id, default: the root),
-           "type" (None for a folder), "text", "permissions": [permission]}]
+           "type" (None for a folder), "text" or "data" in base64, "permissions": [permission]}]
     expired [token]: tokens of changes that are too old
 """
 
@@ -12,6 +12,7 @@ import re
 from graph import page
 from service import Answer, Broken, Refused
 
+OFFICE = re.compile(r"\.(docx?|od[pst]|ppsx?|pptx?|rtf|xls[mx]?)$", re.I)
 NAME = re.compile(r'[^"*:<>?/\\|]+')
 
 
@@ -53,10 +54,14 @@ class OneDrive:
                 self.touch(known)
                 continue
             file = self.make(owner, one.get("folder") or self.root(owner), one["name"],
-                             one.get("type", "text/plain"), one.get("text", "").encode(),
+                             one.get("type", "text/plain"), self.bytes(one),
                              one.get("id"))
             file["permissions"] += [{"id": f"P{self.world.count('permission')}", **permission}
                                     for permission in one.get("permissions", [])]
+
+    @staticmethod
+    def bytes(one):
+        return base64.b64decode(one["data"]) if "data" in one else one.get("text", "").encode()
 
     def root(self, user):
         return next(id_ for id_, one in self.files.items()
@@ -80,8 +85,8 @@ class OneDrive:
     def resource(self, file):
         shared = [one for one in file["permissions"] if one["roles"] != ["owner"]]
         found = {"id": file["id"], "name": file["name"], "size": len(file["data"]),
-                 "lastModifiedDateTime": iso(file["changed"]),
-                 "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
+                 "lastModifiedDateTime": iso(file["changed"]), "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
+                 "eTag": f'"{{{file["id"]}}},{file["version"]}"',
                  "webUrl": f"https://contoso-my.example.com/{file['id']}",
                  "createdBy": {"user": {"displayName": self.world.users[file["owner"]].get(
                      "name", file["owner"])}},
@@ -157,13 +162,19 @@ class OneDrive:
         file = self.file(call)
         if file["type"] is None:
             raise Refused(400, "notSupported", "A folder has no content.")
-        key = base64.urlsafe_b64encode(file["id"].encode()).decode()
+        format_ = call.query.get("$format")
+        if format_ not in (None, "pdf") or (format_ and not OFFICE.search(file["name"])):
+            raise Refused(406, "notSupported", "The format is not supported.")
+        key = base64.urlsafe_b64encode(f"{file['id']} {format_ or ''}".encode()).decode()
         # Another host than that of the interface.
         base = call.base.replace("127.0.0.1", "localhost")
         return Answer(302, [("location", f"{base}/onedrive-content/{key}")], b"")
 
     def download(self, key):
-        file = self.files[base64.urlsafe_b64decode(key).decode()]
+        id_, format_ = base64.urlsafe_b64decode(key).decode().split(" ")
+        file = self.files[id_]
+        if format_:
+            return Answer(200, [("content-type", "application/pdf")], b"%PDF-1.7 " + file["data"])
         return Answer(200, [("content-type", file["type"])], file["data"])
 
     # Writing
@@ -195,6 +206,8 @@ class OneDrive:
 
     def put_drive_items_id_content(self, call):
         file = self.file(call)
+        if call.headers.get("if-match", self.resource(file)["eTag"]) != self.resource(file)["eTag"]:
+            raise Refused(412, "resourceModified", "ETag does not match current item's value")
         file["data"] = call.body
         self.touch(file)
         return self.resource(file)

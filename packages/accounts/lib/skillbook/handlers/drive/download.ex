@@ -56,5 +56,14 @@ defmodule Skillbook.Handlers.Drive.Download do
   end
 
   defp name(file, nil), do: file.name
-  defp name(file, format), do: file.name <> "." <> format
+  defp name(%{own: true} = file, format), do: file.name <> "." <> format
+
+  # A file of another format than its own.
+  defp name(file, format) do
+    extension = Path.extname(file.name)
+
+    if String.downcase(extension) == "." <> format,
+      do: file.name,
+      else: Path.basename(file.name, extension) <> "." <> format
+  end
 end
