@@ -427,8 +427,8 @@ defmodule Skillbook.Handlers.CalendarTest do
       {create <> " --remind 15m 1d",
        "this calendar's service keeps one reminder of an event; give --remind one time"},
       {create <> " --attach https://example.com/a.pdf",
-       "this calendar's service attaches no links to events; leave out --attach, and write the " <>
-         "links into the description"}
+       "this calendar's service attaches no links to events; leave out --attach, and write " <>
+         "the links into the description"}
     ])
 
     id = id(book, create <> " --remind 1h")

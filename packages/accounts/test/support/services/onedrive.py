@@ -85,7 +85,8 @@ class OneDrive:
     def resource(self, file):
         shared = [one for one in file["permissions"] if one["roles"] != ["owner"]]
         found = {"id": file["id"], "name": file["name"], "size": len(file["data"]),
-                 "lastModifiedDateTime": iso(file["changed"]), "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
+                 "lastModifiedDateTime": iso(file["changed"]),
+                 "cTag": f'"c:{{{file["id"]}}},{file["version"]}"',
                  "eTag": f'"{{{file["id"]}}},{file["version"]}"',
                  "webUrl": f"https://contoso-my.example.com/{file['id']}",
                  "createdBy": {"user": {"displayName": self.world.users[file["owner"]].get(
