@@ -207,7 +207,8 @@ class OneDrive:
 
     def put_drive_items_id_content(self, call):
         file = self.file(call)
-        if call.headers.get("if-match", self.resource(file)["eTag"]) != self.resource(file)["eTag"]:
+        version = self.resource(file)["eTag"]
+        if call.headers.get("if-match", version) != version:
             raise Refused(412, "resourceModified", "ETag does not match current item's value")
         file["data"] = call.body
         self.touch(file)

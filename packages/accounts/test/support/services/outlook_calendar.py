@@ -167,8 +167,8 @@ class OutlookCalendar:
                  "isReminderOn": True, "reminderMinutesBeforeStart": 15,
                  **copy.deepcopy(body)}
         event.update({"id": id_ or f"AAkAE-{number}=", "iCalUId": f"uid{number}", "etag": self.version(),
-                      "calendar": calendar, "user": user, "organizer": event.pop("from", user), "exceptions": {},
-                      "cancelled": set()})
+                      "calendar": calendar, "user": user, "organizer": event.pop("from", user),
+                      "exceptions": {}, "cancelled": set()})
         check_recurrence(event)
         self.guests(event)
         self.events[event["id"]] = event
