@@ -55,7 +55,7 @@ defmodule Skillbook.Connections.Graph do
 
   @doc "The items of a list, page by page. The options are those of `Client.pages/3`."
   @spec list(Account.t(), String.t(), [String.t()], keyword()) ::
-          {:ok, %{items: [term()], more: boolean()}} | {:error, Exception.t()}
+          {:ok, %{items: [term()], more: boolean(), last: term()}} | {:error, Exception.t()}
   def list(account, path, ids, options) do
     {own, options} = Keyword.split(options, [:query, :headers])
     options = [method: name(:get, path), items: "value"] ++ options

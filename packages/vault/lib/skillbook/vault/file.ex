@@ -9,9 +9,15 @@ defmodule Skillbook.Vault.File do
 
   alias Skillbook.{Document, Profile, VaultError, View}
   alias Skillbook.Support.{Closest, FileName, ReadFile}
-  alias Skillbook.Vault.{Folder, Note, Search}
+  alias Skillbook.Vault.{Config, Folder, Note, Search}
 
-  @type place :: %{vault: String.t(), path: String.t(), root: Path.t(), max: pos_integer()}
+  @type place :: %{
+          vault: String.t(),
+          path: String.t(),
+          root: Path.t(),
+          max: pos_integer(),
+          config: Config.t()
+        }
   @type opened :: %{
           vault: String.t(),
           path: String.t(),
