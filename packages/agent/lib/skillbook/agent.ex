@@ -126,7 +126,7 @@ defmodule Skillbook.Agent do
 
   alias Skillbook.Agent.{Leader, Loop, Result, Settings, SkillsRead}
   alias Skillbook.Model.Content
-  alias Skillbook.Support.Options
+  alias Skillbook.Support.{Arguments, Options}
   alias Skillbook.{AgentError, Book, Context, HandOverError, Transcript, View}
   alias Skillbook.Transcript.Message
 
@@ -251,9 +251,11 @@ defmodule Skillbook.Agent do
   """
   @spec hand_over(Context.t(), String.t(), String.t()) ::
           {:ok, Skillbook.Result.t()} | {:error, HandOverError.t()}
-  def hand_over(%Context{} = context, profile, reason \\ "")
-      when is_binary(profile) and is_binary(reason),
-      do: Leader.hand_over(context, profile, reason)
+  def hand_over(context, profile, reason \\ "") do
+    types = [context: {Context, context}, profile: {:text, profile}, reason: {:text, reason}]
+    Arguments.check!("Skillbook.Agent.hand_over/3", types)
+    Leader.hand_over(context, profile, reason)
+  end
 
   @doc """
   Removes the oldest messages of a conversation that has more than `max_tokens` tokens, as its

@@ -145,6 +145,7 @@ defmodule Skillbook.ArgumentsTest do
       {Skillbook, :explain, [catalog, "a", [profile: [id: "a"]]], [name: text, options: options]},
       {Agent, :run, [view, "", []],
        [view_or_book: view_or_book, input: content, options: options]},
+      {Agent, :hand_over, [context, "a", "b"], [context: a_context, profile: text, reason: text]},
       {Agent, :rehydrate, [view, Transcript.new("a"), []],
        [
          view_or_book: view_or_book,
@@ -230,6 +231,7 @@ defmodule Skillbook.ArgumentsTest do
             {:disable, ["a", []], [name: text, options: options]},
             {:restore, ["a", 1, []], [name: text]},
             {:put_note, ["a", "b", []], []},
+            {:put_all, [[%{}], []], [entries: {"a list", "a", ~s("a"), ""}, options: options]},
             {:fetch, ["a", []], [name: text, options: options]},
             {:list, [[]], [options: options]},
             {:history, ["a", []], [name: text, options: options]},
