@@ -138,7 +138,7 @@ mod tests {
     fn mends() {
         let rows: [(&[u8], &str); 16] = [
             (b"Subject: plain\r\n", "Subject: plain\r\n"),
-            // What can be read stays as it is.
+            // The readable characters stay as they are.
             (b"=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?=", "=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?="),
             (b"=?utf-8?Q?=C3=A4?= =?koi8-r?Q?=C3?=", "=?utf-8?Q?=C3=A4?= =?koi8-r?Q?=C3?="),
             // A character in two words, also folded.

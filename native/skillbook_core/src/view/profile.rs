@@ -26,8 +26,8 @@ pub struct Profile {
     /// Its id. Entries name it in `proactive_for_profile_ids` and
     /// `exclude_from_prompt_profile_ids`.
     pub id: String,
-    /// The ids of profiles that it acts for, as an agent acts for a user. What an entry says of
-    /// one of them applies to it too.
+    /// The ids of profiles that it acts for, as an agent acts for a user. An exclusion of one
+    /// of them applies to it too, and so does a proactive entry.
     pub others: Vec<String>,
     /// Its tenant.
     pub tenant: Tenant,

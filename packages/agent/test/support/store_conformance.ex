@@ -770,7 +770,7 @@ defmodule Skillbook.StoreConformance do
                    Store.version(Skillbook.view(book, "boss"), common.name, 1)
                    |> then(fn {:ok, version} -> {:ok, version.entry} end)
 
-          # What is the same makes no version.
+          # The same content makes no version.
           assert {:ok, [{:ok, %{entry: same, before: same}}]} =
                    Store.put_all(ann, [%{title: "Milk", content: "Three bottles.\n"}])
 

@@ -17,6 +17,7 @@ defmodule Skillbook.Calendar.Outlook do
   alias Skillbook.Calendar.Outlook.{Pattern, Zones}
   alias Skillbook.Calendar.{Recurrence, Series, TimeZones}
   alias Skillbook.Connections.Graph
+  alias Skillbook.Support.UntilError
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
 
   # The scopes of requests: any one of them suffices, the first is the least.
@@ -206,7 +207,7 @@ defmodule Skillbook.Calendar.Outlook do
   defp files(_account, _none), do: {:ok, []}
 
   defp file?(%{"id" => id} = file),
-    do: is_binary(id) and texts?(file, ~w(@odata.type name contentType))
+    do: is_binary(id) and Graph.texts?(file, ~w(@odata.type name contentType))
 
   defp file?(_other), do: false
 
@@ -417,21 +418,19 @@ defmodule Skillbook.Calendar.Outlook do
         |> Map.merge(if(span, do: span(span), else: %{}))
         |> Map.merge(if(recurrence == :same, do: %{}, else: %{"recurrence" => recurrence}))
 
-      options = [
-        json: body,
-        headers: [{"if-match", raw["@odata.etag"]} | @prefer],
-        scopes: @write
-      ]
-
-      with {:ok, raw} <-
-             account
-             |> Graph.object(:patch, "/me/events/{id}", [raw["id"]], options)
-             |> there(event.id) do
+      with {:ok, raw} <- patch_as_read(account, raw, body, event.id) do
         if event?(raw),
           do: {:ok, event(raw, zone, account)},
           else: {:error, unclear(Graph.bad_answer("/me/events"))}
       end
     end
+  end
+
+  # Of the state that was read.
+  defp patch_as_read(account, raw, body, id) do
+    headers = [{"if-match", raw["@odata.etag"]} | @prefer]
+    options = [json: body, headers: headers, scopes: @write]
+    account |> Graph.object(:patch, "/me/events/{id}", [raw["id"]], options) |> there(id)
   end
 
   # The recurrence that a patch sets: with another start, the range begins there.
@@ -530,7 +529,10 @@ defmodule Skillbook.Calendar.Outlook do
       there = Enum.count(items, &before?(&1, original))
 
       gone =
-        Enum.count(list(series["cancelledOccurrences"]), &cancelled_before?(&1, event.original))
+        Enum.count(
+          Graph.items(series["cancelledOccurrences"]),
+          &cancelled_before?(&1, event.original)
+        )
 
       {:ok, there + gone}
     else
@@ -561,16 +563,13 @@ defmodule Skillbook.Calendar.Outlook do
   defp date(%Date{} = day), do: day
   defp date(time), do: DateTime.to_date(time)
 
-  defp list(list) when is_list(list), do: list
-  defp list(_other), do: []
-
   defp new_series(series, changes, span, recurrence, key) do
     copied = ~w(subject body location attendees showAs isReminderOn reminderMinutesBeforeStart)
 
     series
     |> Map.take(copied)
     |> Map.update("attendees", [], fn guests ->
-      Enum.map(list(guests), &Map.take(&1, ~w(emailAddress type)))
+      Enum.map(Graph.items(guests), &Map.take(&1, ~w(emailAddress type)))
     end)
     |> Map.merge(body(series, changes))
     |> Map.merge(span(span))
@@ -598,17 +597,7 @@ defmodule Skillbook.Calendar.Outlook do
 
     body = %{"recurrence" => %{"pattern" => series["recurrence"]["pattern"], "range" => old}}
 
-    options = [
-      json: body,
-      headers: [{"if-match", series["@odata.etag"]} | @prefer],
-      scopes: @write
-    ]
-
-    with {:ok, _} <-
-           account
-           |> Graph.object(:patch, "/me/events/{id}", [series["id"]], options)
-           |> there(event.id),
-         do: :ok
+    with {:ok, _} <- patch_as_read(account, series, body, event.id), do: :ok
   end
 
   defp first?(series, event) do
@@ -658,7 +647,7 @@ defmodule Skillbook.Calendar.Outlook do
   defp guest_changes(raw, changes) do
     if Map.has_key?(changes, :add_attendees) or Map.has_key?(changes, :remove_attendees) do
       removed = changes |> Map.get(:remove_attendees, []) |> MapSet.new(&String.downcase/1)
-      kept = raw["attendees"] |> list() |> Enum.reject(&(address(&1) in removed))
+      kept = raw["attendees"] |> Graph.items() |> Enum.reject(&(address(&1) in removed))
       known = MapSet.new(kept, &address/1)
 
       added =
@@ -788,11 +777,9 @@ defmodule Skillbook.Calendar.Outlook do
   defp others_busy(account, people, from, to) do
     people
     |> Enum.chunk_every(@max_people)
-    |> Enum.reduce_while({:ok, %{}}, fn chunk, {:ok, found} ->
-      case schedule(account, chunk, from, to) do
-        {:ok, schedules} -> {:cont, {:ok, Map.merge(found, schedules(chunk, schedules))}}
-        {:error, error} -> {:halt, {:error, error}}
-      end
+    |> UntilError.reduce(%{}, fn chunk, found ->
+      with {:ok, schedules} <- schedule(account, chunk, from, to),
+           do: {:ok, Map.merge(found, schedules(chunk, schedules))}
     end)
   end
 
@@ -836,7 +823,7 @@ defmodule Skillbook.Calendar.Outlook do
     options = [json: body, headers: @prefer, scopes: @read, repeat: true, changes: false]
 
     with {:ok, answer} <- Graph.object(account, :post, "/me/calendar/getSchedule", [], options),
-         do: {:ok, list(answer["value"])}
+         do: {:ok, Graph.items(answer["value"])}
   end
 
   defp utc(time),
@@ -928,7 +915,7 @@ defmodule Skillbook.Calendar.Outlook do
 
   defp event(raw, zone, account \\ nil) do
     attendees =
-      for %{"emailAddress" => %{}} = guest <- list(raw["attendees"]),
+      for %{"emailAddress" => %{}} = guest <- Graph.items(raw["attendees"]),
           guest["type"] != "resource",
           do: attendee(guest, account)
 
@@ -1002,13 +989,13 @@ defmodule Skillbook.Calendar.Outlook do
 
   # Answers of the service
 
-  # Graph leaves fields out, but those that are there have a type.
   defp event?(%{"id" => id, "start" => start, "end" => ends} = raw) when is_binary(id) do
     match?({:ok, _}, time(start)) and match?({:ok, _}, time(ends)) and
-      texts?(raw, ~w(@odata.etag subject seriesMasterId originalStartTimeZone)) and
-      object?(raw["body"], ~w(content)) and object?(raw["location"], ~w(displayName)) and
-      object?(raw["onlineMeeting"], ~w(joinUrl)) and
-      object?(raw["responseStatus"], ~w(response)) and guest?(raw["organizer"]) and
+      Graph.texts?(raw, ~w(@odata.etag subject seriesMasterId originalStartTimeZone)) and
+      Graph.object?(raw["body"], ~w(content)) and
+      Graph.object?(raw["location"], ~w(displayName)) and
+      Graph.object?(raw["onlineMeeting"], ~w(joinUrl)) and
+      Graph.object?(raw["responseStatus"], ~w(response)) and guest?(raw["organizer"]) and
       (is_nil(raw["attendees"]) or
          (is_list(raw["attendees"]) and Enum.all?(raw["attendees"], &guest?/1)))
   end
@@ -1019,15 +1006,10 @@ defmodule Skillbook.Calendar.Outlook do
 
   defp guest?(%{} = guest),
     do:
-      object?(guest["emailAddress"], ~w(address name)) and object?(guest["status"], ~w(response))
+      Graph.object?(guest["emailAddress"], ~w(address name)) and
+        Graph.object?(guest["status"], ~w(response))
 
   defp guest?(_other), do: false
-
-  defp object?(nil, _names), do: true
-  defp object?(%{} = map, names), do: texts?(map, names)
-  defp object?(_other, _names), do: false
-
-  defp texts?(map, names), do: Enum.all?(names, &(is_nil(map[&1]) or is_binary(map[&1])))
 
   defp error(account, kind),
     do: %ServiceError{kind: kind, service: "Outlook Calendar", account: account.name}

@@ -241,7 +241,7 @@ defmodule Skillbook.Connections.Discovery do
       "grant_types" => ["authorization_code", "refresh_token"],
       "response_types" => ["code"],
       "token_endpoint_auth_method" => Atom.to_string(asked),
-      "application_type" => if(loopback?(URI.parse(redirect).host), do: "native", else: "web")
+      "application_type" => application(URI.parse(redirect).host)
     }
 
     fields = if scopes == [], do: fields, else: Map.put(fields, "scope", Enum.join(scopes, " "))
@@ -259,6 +259,8 @@ defmodule Skillbook.Connections.Discovery do
       {:error, error} -> {:error, {:unavailable, Exception.message(error), nil}}
     end
   end
+
+  defp application(host), do: if(Addresses.loopback?(host), do: "native", else: "web")
 
   defp registered(body, asked) do
     with {:ok, %{"client_id" => id} = client} <- JSON.decode(body),
@@ -331,14 +333,12 @@ defmodule Skillbook.Connections.Discovery do
     with true <- text?(url) and not (url =~ ~r/[\s\x00-\x1f\x7f]/),
          {:ok, %URI{scheme: scheme, host: host, userinfo: nil, fragment: nil}} <- URI.new(url),
          true <- host not in [nil, ""],
-         true <- scheme == "https" or (scheme == "http" and loopback?(host)) do
+         true <- scheme == "https" or (scheme == "http" and Addresses.loopback?(host)) do
       :ok
     else
       _ -> wrong("expected an https URL as its #{name}, got: #{shown(url)}")
     end
   end
-
-  defp loopback?(host), do: host in ["localhost", "::1"] or host =~ ~r/\A127(\.\d{1,3}){3}\z/
 
   defp text?(text), do: Options.text?(text) and byte_size(text) <= @max_url
 

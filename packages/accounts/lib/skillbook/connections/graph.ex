@@ -71,11 +71,8 @@ defmodule Skillbook.Connections.Graph do
   def objects(account, parts, options) do
     parts
     |> Enum.chunk_every(@batch)
-    |> Enum.reduce_while({:ok, []}, fn chunk, {:ok, found} ->
-      case together(account, chunk, options) do
-        {:ok, more} -> {:cont, {:ok, found ++ more}}
-        {:error, error} -> {:halt, {:error, error}}
-      end
+    |> UntilError.reduce([], fn chunk, found ->
+      with {:ok, more} <- together(account, chunk, options), do: {:ok, found ++ more}
     end)
   end
 
@@ -91,7 +88,7 @@ defmodule Skillbook.Connections.Graph do
     batch = Keyword.take(options, [:scopes]) ++ batch
 
     with {:ok, answer} <- object(account, :post, "/$batch", [], batch) do
-      answers = for %{"id" => id} = part <- list(answer["responses"]), into: %{}, do: {id, part}
+      answers = for %{"id" => id} = part <- items(answer["responses"]), into: %{}, do: {id, part}
 
       parts
       |> Enum.with_index()
@@ -113,8 +110,22 @@ defmodule Skillbook.Connections.Graph do
     end
   end
 
-  defp list(list) when is_list(list), do: list
-  defp list(_other), do: []
+  # Graph leaves fields out, but those that are there have a type.
+
+  @doc "A list of an answer; `[]` without one."
+  @spec items(term()) :: [term()]
+  def items(list) when is_list(list), do: list
+  def items(_other), do: []
+
+  @doc "Whether a value is missing, or an object whose fields of these names are texts."
+  @spec object?(term(), [String.t()]) :: boolean()
+  def object?(nil, _names), do: true
+  def object?(%{} = object, names), do: texts?(object, names)
+  def object?(_other, _names), do: false
+
+  @doc "Whether the fields of these names are texts, as far as they are there."
+  @spec texts?(map(), [String.t()]) :: boolean()
+  def texts?(object, names), do: Enum.all?(names, &(is_nil(object[&1]) or is_binary(object[&1])))
 
   @doc "The error of an answer to a request of a path that cannot be read."
   @spec bad_answer(String.t()) :: ServiceError.t()

@@ -25,8 +25,8 @@ defmodule Skillbook.Drive.Google do
 
   alias Skillbook.Connections
   alias Skillbook.Connections.Client
-  alias Skillbook.Drive.Google.{Query, Types, Upload}
-  alias Skillbook.Drive.Text
+  alias Skillbook.Drive.Google.{Query, Upload}
+  alias Skillbook.Drive.{Text, Types}
   alias Skillbook.Support.{Number, UntilError}
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
 
@@ -164,7 +164,7 @@ defmodule Skillbook.Drive.Google do
       id: id,
       name: name,
       type: type,
-      kind: kind(type, name),
+      kind: Types.kind(type, name),
       own: Types.google?(type),
       size: size(file["size"]),
       modified: time(file["modifiedTime"]),
@@ -176,19 +176,6 @@ defmodule Skillbook.Drive.Google do
       url: file["webViewLink"],
       trashed: file["trashed"] == true
     }
-  end
-
-  # Many programs store Markdown as plain text.
-  defp kind(type, name) do
-    markdown? = String.downcase(Path.extname(name)) in [".md", ".markdown"]
-
-    case Types.kind(type) do
-      kind when kind in [:text, :other] and markdown? ->
-        if Types.google?(type), do: kind, else: :markdown
-
-      kind ->
-        kind
-    end
   end
 
   defp size(nil), do: nil

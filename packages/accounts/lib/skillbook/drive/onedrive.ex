@@ -12,8 +12,7 @@ defmodule Skillbook.Drive.OneDrive do
 
   alias Skillbook.Connections.Graph
   alias Skillbook.Drive
-  alias Skillbook.Drive.Google.Types
-  alias Skillbook.Drive.Text
+  alias Skillbook.Drive.{Text, Types}
   alias Skillbook.Support.UntilError
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
 
@@ -157,20 +156,17 @@ defmodule Skillbook.Drive.OneDrive do
     if text =~ ~r/\A[A-Za-z0-9!_-]{1,200}\z/, do: {:ok, text}, else: :error
   end
 
-  @objects ~w(file folder package parentReference createdBy shared deleted)
-
-  # Graph leaves fields out, but those that are there have a type.
   defp file?(%{"id" => id, "name" => name} = raw) when is_binary(id) and is_binary(name) do
-    Enum.all?(@objects, &object?(raw[&1])) and
-      Enum.all?(~w(lastModifiedDateTime webUrl cTag eTag), &text?(raw[&1])) and
-      object?(raw["createdBy"]["user"]) and object?(raw["shared"]["owner"]) and
-      text?(raw["parentReference"]["id"]) and text?(raw["file"]["mimeType"])
+    objects?(raw, ~w(folder package createdBy shared deleted)) and
+      Graph.object?(raw["file"], ["mimeType"]) and
+      Graph.object?(raw["parentReference"], ["id"]) and
+      Graph.texts?(raw, ~w(lastModifiedDateTime webUrl cTag eTag)) and
+      objects?(raw["createdBy"], ["user"]) and objects?(raw["shared"], ["owner"])
   end
 
   defp file?(_other), do: false
 
-  defp object?(value), do: is_nil(value) or is_map(value)
-  defp text?(value), do: is_nil(value) or is_binary(value)
+  defp objects?(raw, names), do: Enum.all?(names, &Graph.object?(raw[&1], []))
 
   defp to_file(raw) do
     type = type(raw)
@@ -199,14 +195,8 @@ defmodule Skillbook.Drive.OneDrive do
   defp type(%{"file" => %{"mimeType" => type}}) when is_binary(type), do: String.downcase(type)
   defp type(_other), do: "application/octet-stream"
 
-  # Many programs store Markdown as plain text.
   defp kind(_type, %{"folder" => %{}}), do: :folder
-
-  defp kind(type, raw) do
-    markdown? = String.downcase(Path.extname(raw["name"])) in [".md", ".markdown"]
-    kind = Types.kind(type)
-    if kind in [:text, :other] and markdown?, do: :markdown, else: kind
-  end
+  defp kind(type, raw), do: Types.kind(type, raw["name"])
 
   defp time(text) do
     case text && DateTime.from_iso8601(text) do
@@ -493,7 +483,7 @@ defmodule Skillbook.Drive.OneDrive do
   end
 
   defp permission?(%{"id" => id} = one) when is_binary(id) do
-    Enum.all?(~w(link invitation grantedTo grantedToV2), &object?(one[&1])) and
+    objects?(one, ~w(link invitation grantedTo grantedToV2)) and
       (is_nil(one["roles"]) or (is_list(one["roles"]) and Enum.all?(one["roles"], &is_binary/1)))
   end
 

@@ -89,7 +89,7 @@ defmodule Skillbook.Mail.Outlook do
            &(keep.(&1) and (place != nil or words[&1["parentFolderId"]] not in ~w(spam trash))),
          # One more says whether there are more.
          limit = query.limit + 1,
-         # What a search of words finds is checked afterwards.
+         # The results of a search of words are checked afterwards.
          top = if(parameters[:"$search"], do: 100, else: limit),
          options = [limit: limit, max_pages: @max_pages, keep: &(is_map(&1) and keep.(&1))],
          parameters = Message.summary_query() ++ ["$top": top] ++ parameters,
@@ -136,7 +136,7 @@ defmodule Skillbook.Mail.Outlook do
     end
   end
 
-  # What a name stands for: a folder, or a category of any message.
+  # A name stands for a folder, or for a category of any message.
   defp find(account, label, scopes) do
     with {:ok, folders} <- Folders.list(account, scopes, @prefer) do
       same? = &(String.downcase(&1) == String.downcase(label))
@@ -410,7 +410,7 @@ defmodule Skillbook.Mail.Outlook do
 
   @impl true
   def send(account, mail) do
-    # What it looks up before needs the scope of drafts.
+    # Its look-ups before need the scope of drafts.
     drafts = %{account | command: "email.draft"}
 
     with {:ok, body} <- build(mail),

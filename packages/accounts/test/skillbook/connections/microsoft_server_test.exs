@@ -15,6 +15,9 @@ defmodule Skillbook.Connections.MicrosoftServerTest do
   }
   @mime Base.encode64("To: bob@example.com\r\nSubject: A\r\n\r\nHi")
 
+  # The folder that has all others.
+  @top "/v1.0/me/drive/items/root"
+
   # {method, path and query, body, "violation", {status, code} or the status}
   @table [
     # Routes
@@ -22,7 +25,7 @@ defmodule Skillbook.Connections.MicrosoftServerTest do
     {:get, "/v1.0/me/letters", nil, "GET /me/letters: Graph's description has no such method"},
     {:put, @messages, nil, "PUT /me/messages: Graph's description has no such method"},
     {:get, "/v2.0/me/messages", nil, "GET /v2.0/me/messages: no service has this path"},
-    {:get, "/v1.0/me/drive/items/root/children", nil, 200},
+    {:get, @top <> "/children", nil, 200},
     {:get, "/v1.0/me/mailFolders/inbox/messages", nil, 200},
     # Queries
     {:get, @messages <> "?%24top=5&%24select=id", nil, 200},
@@ -69,7 +72,7 @@ defmodule Skillbook.Connections.MicrosoftServerTest do
      %{Schedules: ["ann@example.com"], StartTime: @event.start, EndTime: @event.end}, 200},
     {:post, "/v1.0/me/calendar/getSchedule", %{schedules: ["ann@example.com"]},
      "the body has an unknown field of GetSchedulePostRequestBody: schedules"},
-    {:post, "/v1.0/me/drive/items/root/children",
+    {:post, @top <> "/children",
      %{:name => "A", :folder => %{}, "@microsoft.graph.conflictBehavior" => "fail"}, 201},
     {:delete, "/v1.0/me/drive/items/NONE", nil, {404, "itemNotFound"}},
     # Batches

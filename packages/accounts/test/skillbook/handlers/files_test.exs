@@ -421,7 +421,7 @@ defmodule Skillbook.Handlers.FilesTest do
     Services.check(world)
   end
 
-  # What a profile writes has its labels, and belongs to its tenant.
+  # The files of a profile have its labels, and belong to its tenant.
   @tag profiles: [[id: "ann", labels: ["board"], grants: ["board"]]]
   test "a vault without the profile's labels takes no file", %{book: book, world: world} do
     check(book, [

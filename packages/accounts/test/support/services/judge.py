@@ -131,8 +131,12 @@ def outlook_events(me, token):
     return list(graph_list(f"{me}/events?$top=100", token))
 
 
+# The folder that has all others.
+TOP = "root"
+
+
 def onedrive_files(me, token):
-    return [one for one in graph_list(f"{me}/drive/items/root/delta()", token)
+    return [one for one in graph_list(f"{me}/drive/items/{TOP}/delta()", token)
             if "id" in one["parentReference"]]
 
 

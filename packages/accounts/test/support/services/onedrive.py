@@ -13,6 +13,8 @@ from graph import page
 from service import Answer, Broken, Refused
 
 OFFICE = re.compile(r"\.(docx?|od[pst]|ppsx?|pptx?|rtf|xls[mx]?)$", re.I)
+# The folder that has all others.
+TOP = "root"
 NAME = re.compile(r'[^"*:<>?/\\|]+')
 
 
@@ -34,7 +36,7 @@ class OneDrive:
         self.world, self.files, self.log, self.expired = world, {}, [], set()
         for number, user in enumerate(world.users):
             id_ = f"ROOT{number}"
-            self.files[id_] = {"id": id_, "name": "root", "owner": user, "folder": None,
+            self.files[id_] = {"id": id_, "name": TOP, "owner": user, "folder": None,
                                "type": None, "data": b"", "version": 1, "changed": world.now(),
                                "permissions": []}
         self.add(world.seed["onedrive"])
@@ -106,7 +108,7 @@ class OneDrive:
 
     def file(self, call, number=0):
         id_ = call.ids[number]
-        id_ = self.root(call.user) if id_ == "root" else id_
+        id_ = self.root(call.user) if id_ == TOP else id_
         file = self.files.get(id_)
         if file is None or file["owner"] != call.user or file.get("deleted"):
             raise missing()
@@ -137,7 +139,7 @@ class OneDrive:
     def delta(self, call, found):
         answer = page(call, found, default=200)
         if "@odata.nextLink" not in answer:
-            path = f"{call.base}/v1.0/me/drive/items/root/delta(token='T{len(self.log)}')"
+            path = f"{call.base}/v1.0/me/drive/items/{TOP}/delta(token='T{len(self.log)}')"
             answer["@odata.deltaLink"] = path
         return answer
 
@@ -217,7 +219,7 @@ class OneDrive:
     def patch_drive_items_id(self, call):
         file, body = self.file(call), call.body
         folder = body.get("parentReference", {}).get("id", file["folder"])
-        folder = self.root(call.user) if folder == "root" else folder
+        folder = self.root(call.user) if folder == TOP else folder
         if folder not in self.files or self.files[folder]["type"] is not None:
             raise missing()
         name = body.get("name", file["name"])

@@ -154,7 +154,7 @@ class Item(Message):
 
     @functools.cached_property
     def written(self):
-        """What does not change."""
+        """The fields that do not change."""
         sender = self.recipients("from")
         text = " ".join(re.sub(r"<[^>]*>", " ", self.text).split())
         return {"id": self.id, "subject": self.header("subject"),

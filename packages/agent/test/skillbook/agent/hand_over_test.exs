@@ -276,7 +276,7 @@ defmodule Skillbook.Agent.HandOverTest do
   end
 
   describe "access" do
-    # What a profile sees when it leads, and when another one does.
+    # The skills of a profile that leads, and of one that does not.
     test "a turn has the rights that both profiles have", %{tmp_dir: folder} do
       book = start(folder, agent: [hand_over: ["billing", "support", "operator", "labelled"]])
       names = ~w(desk.who billing.refund billing.audit support.reset inner)

@@ -33,6 +33,18 @@ defmodule Skillbook.HTTP.Addresses do
   end
 
   @doc """
+  Whether the host is this machine by its text, as in an address that needs no https.
+
+      iex> alias Skillbook.HTTP.Addresses
+      iex> Enum.map(["localhost", "127.0.0.1", "::1"], &Addresses.loopback?/1)
+      [true, true, true]
+      iex> Addresses.loopback?("127.0.0.1.example.com")
+      false
+  """
+  @spec loopback?(String.t()) :: boolean()
+  def loopback?(host), do: host in ["localhost", "::1"] or host =~ ~r/\A127(\.\d{1,3}){3}\z/
+
+  @doc """
   Returns an error if the host is one of a private network, or one of the addresses of its name
   is. A name that cannot be looked up has none: the connection fails, or a proxy knows it.
   """

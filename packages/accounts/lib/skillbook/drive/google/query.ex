@@ -4,7 +4,7 @@ defmodule Skillbook.Drive.Google.Query do
   # operators" describes it. Values stand in single quotes, in which only `\` and `'` have a
   # meaning, so a value can never add an operator.
 
-  alias Skillbook.Drive.Google.Types
+  alias Skillbook.Drive.Types
 
   @doc """
   The query of a search: its conditions, and that the file is not in the trash.

@@ -53,8 +53,8 @@ defmodule Skillbook.Handlers.Drive.Update do
   defp folder(_account, nil), do: {:ok, nil}
   defp folder(account, text), do: Drive.folder(account, text)
 
-  # What the conversation has read last of a file is known without a flag. A file may have no text
-  # to read, so bytes are replaced without a revision too.
+  # The revision that the conversation has read last needs no flag. A file may have no text to
+  # read, so bytes are replaced without a revision too.
   defp changes(flags, file, folder, shown) do
     %{
       name: flags["name"],

@@ -102,7 +102,6 @@ defmodule Skillbook.Mail.Outlook.Message do
          else: (_ -> nil)
   end
 
-  # Graph leaves fields out, but those that are there have a type.
   defp check(message),
     do: if(message?(message), do: :ok, else: {:error, Graph.bad_answer("/me/messages")})
 
@@ -110,16 +109,16 @@ defmodule Skillbook.Mail.Outlook.Message do
     bodyPreview)
 
   defp message?(%{"id" => id} = message) when is_binary(id) do
-    texts?(message, @texts) and
+    Graph.texts?(message, @texts) and
       all?(message, "categories", &is_binary/1) and
       Enum.all?(
         ~w(replyTo toRecipients ccRecipients),
         &all?(message, &1, fn m -> mailbox?(m) end)
       ) and
       (is_nil(message["from"]) or mailbox?(message["from"])) and
-      all?(message, "singleValueExtendedProperties", &object?(&1, ~w(id value))) and
+      all?(message, "singleValueExtendedProperties", &property?/1) and
       all?(message, "attachments", &file?/1) and
-      object?(message["body"] || %{}, ~w(contentType content))
+      Graph.object?(message["body"], ~w(contentType content))
   end
 
   defp message?(_message), do: false
@@ -129,18 +128,15 @@ defmodule Skillbook.Mail.Outlook.Message do
     is_list(list) and Enum.all?(list, fun)
   end
 
-  defp mailbox?(%{"emailAddress" => %{} = mailbox}), do: texts?(mailbox, ~w(name address))
+  defp property?(property), do: is_map(property) and Graph.texts?(property, ~w(id value))
+
+  defp mailbox?(%{"emailAddress" => %{} = mailbox}), do: Graph.texts?(mailbox, ~w(name address))
   defp mailbox?(_other), do: false
 
   defp file?(%{"id" => id} = file) when is_binary(id),
-    do: texts?(file, ~w(name contentType @odata.type)) and is_integer(file["size"] || 0)
+    do: Graph.texts?(file, ~w(name contentType @odata.type)) and is_integer(file["size"] || 0)
 
   defp file?(_other), do: false
-
-  defp object?(%{} = map, names), do: texts?(map, names)
-  defp object?(_other, _names), do: false
-
-  defp texts?(map, names), do: Enum.all?(names, &(is_nil(map[&1]) or is_binary(map[&1])))
 
   @doc "A message with its text."
   @spec message(map(), %{String.t() => String.t()}) ::

@@ -4,8 +4,8 @@ defmodule Skillbook.MCP.Client.Settings do
   #
   # Secrets stay functions or names of environment variables, and are read for each request.
 
-  alias Skillbook.Support.Secret
-  alias Skillbook.Support.Options
+  alias Skillbook.HTTP.Addresses
+  alias Skillbook.Support.{Options, Secret}
   alias Skillbook.{Native, OptionError, Profile}
 
   @subject "an MCP source"
@@ -163,14 +163,13 @@ defmodule Skillbook.MCP.Client.Settings do
     with true <- Options.text?(url) and not (url =~ ~r/[\s\x00-\x1f\x7f]/),
          {:ok, %URI{scheme: scheme, host: host, userinfo: nil}} when host not in [nil, ""] <-
            URI.new(url) do
-      scheme == "https" or (scheme == "http" and loopback?(host))
+      scheme == "https" or (scheme == "http" and Addresses.loopback?(host))
     else
       _ -> false
     end
   end
 
   # A token must not travel in clear text.
-  defp loopback?(host), do: host in ["localhost", "::1"] or host =~ ~r/\A127(\.\d{1,3}){3}\z/
 
   defp invalid(place) do
     expected =

@@ -14,7 +14,7 @@ defmodule Skillbook.Web.API.ChatTest do
 
   @serve [:page, :mcp, :api, :chat, :discovery]
 
-  # What a model answers to the last message.
+  # The answer of a model to the last message.
   defp answer("Boil" <> _text, on_text) do
     text = "I boil it.\n\n```cmd\ncup.wash --text clean\ncup.none\n```\n"
     for part <- String.split(text, ~r/(?<= )/), do: on_text.(part)

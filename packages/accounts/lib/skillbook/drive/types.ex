@@ -1,6 +1,6 @@
-defmodule Skillbook.Drive.Google.Types do
+defmodule Skillbook.Drive.Types do
   @moduledoc false
-  # Media types in Google Drive: the sort of file that each is, and the formats that Google's own
+  # Media types in drives: the sort of file that each is, and the formats that Google's own
   # documents are exported in.
 
   @google "application/vnd.google-apps."
@@ -88,6 +88,14 @@ defmodule Skillbook.Drive.Google.Types do
       if Enum.any?(types, &(&1 == type or (String.ends_with?(&1, "/") and starts?(type, &1)))),
         do: kind
     end)
+  end
+
+  @doc "The kind of a file by its type and name. Many programs store Markdown as plain text."
+  @spec kind(String.t(), String.t()) :: Skillbook.Drive.kind()
+  def kind(type, name) do
+    markdown? = String.downcase(Path.extname(name)) in [".md", ".markdown"]
+    kind = kind(type)
+    if kind in [:text, :other] and markdown? and not google?(type), do: :markdown, else: kind
   end
 
   defp starts?(type, family), do: String.starts_with?(type, family)
