@@ -49,6 +49,29 @@ defmodule Skillbook.Model.SSETest do
              [%{name: "error", data: "a"}, %{name: "", data: "b"}, %{name: "", data: "c"}]
   end
 
+  test "the last id is that of a whole event, and the pause that of the last line" do
+    long = String.duplicate("a", 1_024)
+
+    for {text, id, retry} <- [
+          {"", nil, nil},
+          {"data: a\n\n", nil, nil},
+          {"id: 1\nretry: 500\ndata: \n\n", "1", 500},
+          {"id: 1\n\n", "1", nil},
+          {"id: 1\ndata: a\n\nid: 2\ndata: b\n", "1", nil},
+          {"id: 1\ndata: a\n\ndata: b\n\n", "1", nil},
+          {"id: 1\ndata: a\n\nid\ndata: b\n\n", nil, nil},
+          {"id: a\0b\ndata: a\n\n", nil, nil},
+          {"id: é\ndata: a\n\n", nil, nil},
+          {"id: #{long}\n\n", long, nil},
+          {"id: #{long}a\n\n", nil, nil},
+          {"retry: 5\nretry: 5x\nretry: -1\nretry: 1234567890\nretry:\n", nil, 5}
+        ] do
+      {:ok, _events, state} = SSE.feed(SSE.new(), text)
+      assert {text, state.last_id, state.retry} == {text, id, retry}
+      assert %{last_id: ^id, retry: ^retry, open: []} = SSE.resumed(state)
+    end
+  end
+
   # Made of the pieces that matter, in every order that chance finds.
   @pieces [
     "\n",

@@ -30,8 +30,7 @@ defmodule Skillbook.MCP.ClientJudgesTest do
     {"sep-2640-client-verify-digest", nil, :passes},
     {"sep-2640-client-verify-size", nil, :passes},
     {"sep-2640-client-verify-frontmatter", nil, :passes},
-    # Streams are not resumed; a call that was cut off is an error that the model sees.
-    {"sse-retry", nil, :fails},
+    {"sse-retry", nil, :passes},
     {"auth/metadata-default", nil, :passes},
     {"auth/metadata-var1", nil, :passes},
     {"auth/metadata-var2", nil, :passes},
@@ -95,24 +94,13 @@ defmodule Skillbook.MCP.ClientJudgesTest do
     python = Path.join(folder, "bin/python")
     script = Path.join(@support, "fast_server.py")
     program = book([python, script, "stdio"], approve: :all, timeout: 60_000)
+    http = book(serve(python, script, "http"), approve: :all, timeout: 60_000)
+    older = book(serve(python, script, "older"), approve: :all, timeout: 60_000)
 
-    {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
-    {:ok, port} = :inet.port(socket)
-    :gen_tcp.close(socket)
+    # The server has closed the stream of the call, and keeps the rest for a GET.
+    assert text(older, "docs.slow") =~ "| the end"
 
-    server =
-      Port.open({:spawn_executable, python}, [
-        :binary,
-        :stderr_to_stdout,
-        args: [script, "http", "#{port}"]
-      ])
-
-    {:os_pid, pid} = Port.info(server, :os_pid)
-    on_exit(fn -> System.cmd("kill", ["#{pid}"]) end)
-    await(port, 300)
-    http = book("http://127.0.0.1:#{port}/mcp", approve: :all, timeout: 60_000)
-
-    for book <- [program, http] do
+    for book <- [program, http, older] do
       assert Skillbook.diagnostics(book) == []
       assert text(book, "docs.add 2 --b 3") =~ "| 5"
 
@@ -131,6 +119,19 @@ defmodule Skillbook.MCP.ClientJudgesTest do
     assert Skillbook.diagnostics(book) == []
     assert text(book, "docs.echo --text 'a b'") =~ "| a b"
     assert text(book, "get_skill: docs/greet") =~ "| # Greet"
+  end
+
+  # Its address. It ends with the test.
+  defp serve(python, script, how) do
+    {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
+    {:ok, port} = :inet.port(socket)
+    :gen_tcp.close(socket)
+    options = [:binary, :stderr_to_stdout, args: [script, how, "#{port}"]]
+    server = Port.open({:spawn_executable, python}, options)
+    {:os_pid, pid} = Port.info(server, :os_pid)
+    on_exit(fn -> System.cmd("kill", ["#{pid}"]) end)
+    await(port, 300)
+    "http://127.0.0.1:#{port}/mcp"
   end
 
   defp await(port, tries) do

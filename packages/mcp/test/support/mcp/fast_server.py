@@ -1,9 +1,15 @@
-"""A server of FastMCP: `fast_server.py stdio`, or `fast_server.py http PORT` at /mcp."""
+"""A server of FastMCP: `fast_server.py stdio`, or `fast_server.py http PORT` at /mcp.
 
+`fast_server.py older PORT` speaks the older revisions only, and its streams can be resumed.
+"""
+
+import asyncio
 import sys
 
-from fastmcp import FastMCP
+import uvicorn
+from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server.event_store import EventStore
 
 mcp = FastMCP("fast", instructions="Only a test")
 
@@ -26,7 +32,29 @@ def fail() -> str:
     raise ToolError("no luck today")
 
 
+@mcp.tool
+async def slow(ctx: Context) -> str:
+    """Closes its stream before it answers"""
+    await ctx.close_sse_stream()
+    await asyncio.sleep(0.2)
+    return "the end"
+
+
+def without_discovery(app):
+    async def serve(scope, receive, send):
+        if (b"mcp-method", b"server/discover") in scope.get("headers", []):
+            await send({"type": "http.response.start", "status": 404, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await app(scope, receive, send)
+
+    return serve
+
+
 if sys.argv[1] == "stdio":
     mcp.run(transport="stdio", show_banner=False)
+elif sys.argv[1] == "older":
+    app = mcp.http_app(event_store=EventStore(), retry_interval=100)
+    uvicorn.run(without_discovery(app), port=int(sys.argv[2]), log_level="error")
 else:
     mcp.run(transport="http", host="127.0.0.1", port=int(sys.argv[2]), show_banner=False)

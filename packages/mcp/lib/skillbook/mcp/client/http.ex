@@ -1,8 +1,9 @@
 defmodule Skillbook.MCP.Client.HTTP do
   @moduledoc false
   # The streamable HTTP transport: each message is a POST, whose answer is one JSON object or a
-  # stream of events with the response at its end. Redirects are not followed, since they would
-  # carry a token to another place.
+  # stream of events with the response at its end. A stream of an older session that ends before it
+  # is resumed after its last event; the request itself is never sent again. Redirects are not
+  # followed, since they would carry a token to another place.
 
   alias Skillbook.Support.Secret
   alias Skillbook.HTTP, as: Client
@@ -16,6 +17,12 @@ defmodule Skillbook.MCP.Client.HTTP do
   @unknown_method -32_601
   # Milliseconds for the end of a session.
   @leave 1_000
+  # How often the stream of an answer is resumed, and how often in a row without success; the pause
+  # before it in milliseconds if the server names none, and the shortest.
+  @max_resumes 100
+  @max_failures 3
+  @pause 1_000
+  @min_pause 100
 
   @doc "Sends a request and returns its result. `answer` answers requests of the server."
   @spec request(Settings.t(), Session.t(), map(), (map() -> map()), keyword()) :: Session.answer()
@@ -39,13 +46,16 @@ defmodule Skillbook.MCP.Client.HTTP do
         body: nil,
         size: 0,
         events: 0,
-        found: nil
+        found: nil,
+        resumes: 0,
+        failures: 0
       }
 
       send = [method: :post, url: url(settings), headers: headers, body: JSON.encode(message)]
 
       send
       |> Client.stream(limits(settings, options), state, &part/2)
+      |> resume()
       |> finish(settings, session, message, options)
     end
   end
@@ -176,6 +186,63 @@ defmodule Skillbook.MCP.Client.HTTP do
   defp part({:head, status, headers}, state) do
     body = if status == 200 and event_stream?(headers), do: SSE.new(), else: []
     {:cont, %{state | status: status, headers: headers, body: body}}
+  end
+
+  # Only the stream of a GET can resume another one.
+  defp resumed_part({:head, status, headers}, state) do
+    if status == 200 and event_stream?(headers),
+      do: {:cont, %{state | body: SSE.resumed(state.body), failures: 0}},
+      else: {:halt, state}
+  end
+
+  defp resumed_part(data, state), do: part(data, state)
+
+  # Without an id there is nothing to resume. Answers that failed stay as they are.
+  defp resume({_ended, %{found: nil, body: %SSE{last_id: id}} = state} = outcome)
+       when id != nil,
+       do: resume(outcome, state)
+
+  defp resume({:error, %{kind: kind}, %{found: nil, body: %SSE{last_id: id}} = state} = outcome)
+       when id != nil and kind not in [:timeout, :too_large],
+       do: resume(outcome, state)
+
+  defp resume(outcome), do: outcome
+
+  defp resume(outcome, %{settings: settings, session: session, body: sse} = state) do
+    pause = max(sse.retry || @pause, @min_pause)
+    deadline = state.options[:deadline] || Session.deadline(settings)
+    left? = state.resumes < @max_resumes and state.failures < @max_failures
+
+    if session.id != nil and left? and now() + pause < deadline do
+      Process.sleep(pause)
+      state = %{state | resumes: state.resumes + 1, failures: state.failures + 1}
+
+      # The first failure stays the reason, as long as nothing else comes.
+      case Auth.attempt(settings, deadline, &follow(state, deadline, &1)) do
+        {:ok, {:error, _error, %{failures: failures} = state}} when failures > 0 ->
+          resume(outcome, state)
+
+        {:ok, {:halted, %{found: nil}}} ->
+          outcome
+
+        {:ok, next} ->
+          resume(next)
+
+        {:error, _error} ->
+          outcome
+      end
+    else
+      outcome
+    end
+  end
+
+  defp follow(%{settings: settings, session: session, body: sse} = state, deadline, token) do
+    with {:ok, headers} <- headers(settings, session, %{}, token: token) do
+      headers = fn -> [{"last-event-id", sse.last_id} | without_body(headers).()] end
+      options = limits(settings, deadline: deadline)
+      send = [method: :get, url: url(settings), headers: headers]
+      {:ok, Client.stream(send, options, state, &resumed_part/2)}
+    end
   end
 
   defp part({:data, data}, state) do
