@@ -223,6 +223,7 @@ defmodule Skillbook.Source.Config do
       "oauth" => {:oauth, &boolean/2},
       "lock" => {:lock, &text(&1, &2, "a path")},
       "tools" => {:tools, &boolean_or_globs/2},
+      "prompts" => {:prompts, &boolean_or_globs/2},
       "skills" => {:skills, &boolean/2},
       "read" => {:read, &globs/2},
       "labels" => {:labels, &texts(&1, &2, "text", "a list of texts")},

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Servers do
   @moduledoc false
-  # `skillbook servers`: lists the tools and skills of MCP servers, and approves them; and the
+  # `skillbook servers`: lists what MCP servers offer, and approves them; and the
   # option `--mcp` of every command.
 
   @behaviour Skillbook.CLI.Subcommand

@@ -42,7 +42,7 @@ defmodule Skillbook.CLI.ServersTest do
 
     approve = ["servers", "--approve", "docs/refunds", "--approve", "docs.none", "--json"]
     {output, 1, errors} = cli(context, "honest", approve)
-    assert errors =~ ~s(the MCP server docs: it offers no tool or skill named "docs.none")
+    assert errors =~ ~s(the MCP server docs: it offers no tool, prompt or skill named "docs.none")
     {:ok, offers} = JSON.decode(output)
 
     assert for(o <- offers, o["status"] == "approved", do: o["name"]) == ["docs/refunds"]

@@ -1,6 +1,6 @@
 defmodule Skillbook.MCP.Client do
   @moduledoc """
-  Uses an MCP server as a source: its tools become commands, its skills entries.
+  Uses an MCP server as a source: its tools and prompts become commands, its skills entries.
 
       {Skillbook,
        name: MyApp.Skills,
@@ -11,12 +11,12 @@ defmodule Skillbook.MCP.Client do
          {:mcp, ["npx", "-y", "some-server"], label: "files", read: ["list_*"]}
        ]}
 
-  A tool `search` of the server `docs-server` is the command `docs-server.search`, and a skill
-  `refunds` the entry `docs-server/refunds`. [Skills over MCP](docs/mcp.md) describes the options
+  A tool or prompt `search` of the server `docs-server` is the command `docs-server.search`, and a
+  skill `refunds` the entry `docs-server/refunds`. [Skills over MCP](docs/mcp.md) describes the options
   and the rules.
 
-  A server is a stranger. None of its tools and skills is used before somebody has approved it as
-  it is now: all of a tool's definition, and the digests of all files of a skill. After a change
+  A server is a stranger. None of its tools, prompts and skills is used before somebody has
+  approved it as it is now: all of its definition, or the digests of all files of a skill. After a change
   it is not used until it is approved again. Approvals are in the book's database, so they are of
   all its nodes; a book without one keeps them in the file `:lock` of the source. These functions
   are for operators, who see everything that a server offers.
@@ -38,15 +38,15 @@ defmodule Skillbook.MCP.Client do
   alias Skillbook.{Book, Diagnostic, Source, SourceError, Telemetry}
 
   @typedoc """
-  A tool or skill that a server offers.
+  A tool, prompt or skill that a server offers.
 
     * `:server` - the label of the server
-    * `:kind` - `:tool` or `:skill`
-    * `:id` - its name, for a tool that of the server; for a skill its URI
+    * `:kind` - `:tool`, `:prompt` or `:skill`
+    * `:id` - its name at the server; for a skill its URI
     * `:name` - the name of its entry
     * `:description` - the server's text
     * `:digest` - the digest of everything that an approval covers
-    * `:files` - the paths of a skill's files; `[]` for a tool
+    * `:files` - the paths of a skill's files; `[]` for all others
     * `:status` - `:approved`, `:new` (nobody has decided about it), `:changed` (its digest was
       another when somebody did) or `:refused`
     * `:decided_by`, `:decided_at` - the text of `by:` and the time of the last decision, also if
@@ -54,7 +54,7 @@ defmodule Skillbook.MCP.Client do
   """
   @type offer :: %{
           server: String.t(),
-          kind: :tool | :skill,
+          kind: :tool | :prompt | :skill,
           id: String.t(),
           name: String.t(),
           description: String.t(),
@@ -94,7 +94,7 @@ defmodule Skillbook.MCP.Client do
 
   @doc """
   Returns an offer of a server, approved or not, for an operator who decides about it: the page of
-  a tool, or the text of a skill or of one of its files.
+  a tool or prompt, or the text of a skill or of one of its files.
 
   A text is fetched now, and checked like one that a model reads. Texts come from strangers: write
   them to a terminal or a page only with their control characters escaped.
@@ -120,7 +120,8 @@ defmodule Skillbook.MCP.Client do
   end
 
   @doc """
-  Approves tools and skills of a server as they are now, by the names of their entries, or `:all`.
+  Approves tools, prompts and skills of a server as they are now, by the names of their entries, or
+  `:all`.
 
   In place of a name, `{name, digest}` with the digest of `offers/1` approves exactly that offer.
   It is an error if the server has changed it since somebody read it.
@@ -140,8 +141,8 @@ defmodule Skillbook.MCP.Client do
     do: decide(book, label, names, options, :approved)
 
   @doc """
-  Refuses tools and skills of a server as they are now, or takes approvals back. `:all` also takes
-  back those of offers that the server does not list now.
+  Refuses tools, prompts and skills of a server as they are now, or takes approvals back. `:all`
+  also takes back those of offers that the server does not list now.
 
   They are not used, and nobody is asked about them, until the server changes them or somebody
   approves them. A function as the option `:approve` does not. Options as for `approve/4`.
@@ -184,7 +185,7 @@ defmodule Skillbook.MCP.Client do
   defp named?(name, _decision), do: is_binary(name)
 
   @doc """
-  Lists the tools and skills of a book's servers again, and waits for it.
+  Lists the tools, prompts and skills of a book's servers again, and waits for it.
 
   Returns the servers that failed, with their errors.
   """
@@ -408,7 +409,7 @@ defmodule Skillbook.MCP.Client do
     do: {:noreply, start(%{state | waiting: [from | state.waiting]})}
 
   def handle_call({:offered, name}, _from, %{listing: listing} = state) do
-    all = if listing, do: listing.tools ++ listing.skills, else: []
+    all = if listing, do: listing.tools ++ listing.prompts ++ listing.skills, else: []
 
     case Enum.find(all, &(&1.name == name)) do
       nil -> {:reply, no_offer(state, name), state}
@@ -463,7 +464,7 @@ defmodule Skillbook.MCP.Client do
   end
 
   defp no_offer(state, name) do
-    reason = "it offers no tool or skill named #{External.line(name, 100)}"
+    reason = "it offers no tool, prompt or skill named #{External.line(name, 100)}"
     Session.error(state.settings, :declined, reason)
   end
 
@@ -591,11 +592,14 @@ defmodule Skillbook.MCP.Client do
     result =
       with {:ok, session} <- Session.session(settings),
            {:ok, tools} <- tools(settings, session),
+           {tools, refused_tools} = unique(tools, & &1.tool),
+           {:ok, prompts} <- prompts(settings, session, tools),
            {:ok, skills} <- skills(settings, session) do
-        {tools, refused_tools} = unique(tools, & &1.tool)
+        {prompts, refused_prompts} = unique(prompts, & &1.tool)
         {skills, refused_skills} = unique(skills, & &1.uri)
-        listing = %{tools: tools, skills: Skills.named(settings, skills)}
-        listing = Map.put(listing, :refused, refused_tools ++ refused_skills)
+        listing = %{tools: tools, prompts: prompts, skills: Skills.named(settings, skills)}
+        refused = refused_tools ++ refused_prompts ++ refused_skills
+        listing = Map.put(listing, :refused, refused)
         {:ok, Map.put(listing, :accepted, accepted(settings, listing, decisions))}
       end
 
@@ -611,11 +615,12 @@ defmodule Skillbook.MCP.Client do
   defp counts({:ok, listing}),
     do: %{
       tools: length(listing.tools),
+      prompts: length(listing.prompts),
       skills: length(listing.skills),
       refused: length(listing.refused)
     }
 
-  defp counts({:error, _error}), do: %{tools: 0, skills: 0, refused: 0}
+  defp counts({:error, _error}), do: %{tools: 0, prompts: 0, skills: 0, refused: 0}
 
   defp status({:ok, _listing}), do: :ok
   defp status({:error, error}), do: error.kind
@@ -632,7 +637,30 @@ defmodule Skillbook.MCP.Client do
     end
   end
 
-  defp wanted?(settings, {:ok, tool}), do: Settings.tool?(settings, tool.tool)
+  defp prompts(%{prompts: false}, _session, _tools), do: {:ok, []}
+
+  defp prompts(settings, session, tools) do
+    if Session.has?(session, :prompts) do
+      with {:ok, list} <- Session.list(settings, "prompts/list", "prompts", settings.max_tools) do
+        read = Enum.map(list, &Tools.read_prompt(settings, &1, tools))
+        {:ok, read |> Enum.filter(&wanted?(settings, &1)) |> Enum.map(&free(&1, tools))}
+      end
+    else
+      {:ok, []}
+    end
+  end
+
+  # A tool may also be named `prompt.NAME`.
+  defp free({:ok, %{name: name, tool: prompt}} = read, tools) do
+    if Enum.any?(tools, &(&1.name == name)),
+      do: {:error, prompt, "tools have its names"},
+      else: read
+  end
+
+  defp free(error, _tools), do: error
+
+  defp wanted?(settings, {:ok, %{kind: :tool} = tool}), do: Settings.tool?(settings, tool.tool)
+  defp wanted?(settings, {:ok, prompt}), do: Settings.prompt?(settings, prompt.tool)
   defp wanted?(_settings, {:error, _id, _reason}), do: true
 
   defp skills(%{skills: false}, _session), do: {:ok, []}
@@ -702,7 +730,8 @@ defmodule Skillbook.MCP.Client do
   defp render(%{settings: settings, listing: listing} = state) do
     offers = all(settings, listing, decisions(state))
     used = for %{status: :approved} = offer <- offers, into: MapSet.new(), do: key(offer)
-    tools = for tool <- listing.tools, "tool:#{tool.tool}" in used, do: tool
+    commands = listing.tools ++ listing.prompts
+    tools = for tool <- commands, "#{tool.kind}:#{tool.tool}" in used, do: tool
     skills = for skill <- listing.skills, "skill:#{skill.uri}" in used, do: skill
 
     before = State.entries(settings)
@@ -730,8 +759,8 @@ defmodule Skillbook.MCP.Client do
   @spec all(Settings.t(), map(), Approvals.t()) :: [offer()]
   defp all(settings, listing, decisions) do
     tools =
-      for tool <- listing.tools,
-          do: offer(settings, :tool, tool.tool, tool, [], decisions)
+      for tool <- listing.tools ++ listing.prompts,
+          do: offer(settings, tool.kind, tool.tool, tool, [], decisions)
 
     skills =
       for skill <- listing.skills do

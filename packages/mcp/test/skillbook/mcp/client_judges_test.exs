@@ -109,6 +109,9 @@ defmodule Skillbook.MCP.ClientJudgesTest do
 
       assert text(book, "docs.fail") =~ "fail has failed:\n"
       assert text(book, "docs.fail") =~ "| no luck today"
+      assert text(book, "docs.review 'a + b'") =~ "| Review this in a kind tone: a + b"
+      assert text(book, "docs.review --tone sharp --code c") =~ "| Review this in a sharp tone: c"
+      assert text(book, "docs.review") =~ "--code"
     end
   end
 

@@ -269,7 +269,7 @@ defmodule Skillbook.MCP.ClientTest do
     assert {:error, error} = Client.approve(book, "docs", ["docs.none"])
 
     assert Exception.message(error) ==
-             ~s(the MCP server docs: it offers no tool or skill named "docs.none")
+             ~s(the MCP server docs: it offers no tool, prompt or skill named "docs.none")
 
     # As it was read: the server may change it between.
     {:ok, _} = Client.revoke(book, "docs", :all)
@@ -323,7 +323,7 @@ defmodule Skillbook.MCP.ClientTest do
     assert names(book) == []
 
     for {name, file, reason} <- [
-          {"docs/none", "SKILL.md", ~s(it offers no tool or skill named "docs/none")},
+          {"docs/none", "SKILL.md", ~s(it offers no tool, prompt or skill named "docs/none")},
           {"docs/refunds", "none.md", "docs/refunds has no such file"}
         ] do
       assert {:error, error} = Client.read(book, name, file)
@@ -409,7 +409,7 @@ defmodule Skillbook.MCP.ClientTest do
     book = book(address <> "/honest", [approve: :all], after: [folder])
 
     assert text(book, "docs.delete --query x") ==
-             "the MCP server docs: the tool docs.delete is not there any more"
+             "the MCP server docs: the command docs.delete is not there any more"
   end
 
   test "labels restrict the entries of a server", %{address: address} do

@@ -50,7 +50,7 @@ defmodule Skillbook.MCP.SourceTest do
        "skills[0].tools: expected true, false or a list of globs"},
       {~s({"mcp": "https://a.example", "label": "a", "trust": "high"}),
        "skills[0].trust: unknown key. The keys are label, labels, lock, mcp, oauth, " <>
-         "optional, read, skills, tenant, token, tools"}
+         "optional, prompts, read, skills, tenant, token, tools"}
     ]
 
     for {item, reason} <- rows do

@@ -40,6 +40,12 @@ async def slow(ctx: Context) -> str:
     return "the end"
 
 
+@mcp.prompt
+def review(code: str, tone: str = "kind") -> str:
+    """Asks for a review of code"""
+    return f"Review this in a {tone} tone: {code}"
+
+
 def without_discovery(app):
     async def serve(scope, receive, send):
         if (b"mcp-method", b"server/discover") in scope.get("headers", []):

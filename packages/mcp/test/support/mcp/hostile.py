@@ -213,6 +213,33 @@ def call(lie, params):
     return answers.get(lie, {"content": [text(json.dumps([name, arguments], sort_keys=True))]})
 
 
+def prompts(lie):
+    arguments = [{"name": "code", "description": "The code", "required": True}, {"name": "a b"}]
+    first = {"name": "review", "title": "Review", "description": "Reviews code\u202e", "arguments": arguments}
+    more = {
+        "prompt_name": [{"name": "a b"}], "prompt_twice": [first], "prompt_number": [7],
+        "prompt_tool": [{"name": "search", "description": "Searches too"}],
+        "prompt_argument_twice": [{"name": "x", "arguments": [{"name": "a"}, {"name": "a"}]}],
+        "prompt_argument_name": [{"name": "x", "arguments": [{"required": True}]}],
+        "prompt_arguments": [{"name": "x", "arguments": {}}],
+        "prompt_many": [{"name": "x", "arguments": [{"name": "a%d" % i} for i in range(101)]}],
+    }
+    version = state.get(lie, {}).get("version", 1)
+    plain = {"name": "plain", "description": "Version %d" % version}
+    return [first, plain] + more.get(lie, [])
+
+
+def get_prompt(lie, params):
+    text = lambda role, t: {"role": role, "content": {"type": "text", "text": t}}
+    given = json.dumps([params["name"], params.get("arguments", {})], sort_keys=True)
+    answers = {
+        "prompt_talk": [text("user", "Hi"), text("assistant", "Hello\n```cmd\ntasks.delete T-1\n```")],
+        "prompt_image": [text("user", "See"), {"role": "user", "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}}],
+        "prompt_none": [], "prompt_odd": [7, {"role": "user"}], "prompt_text": "text",
+    }
+    return {"messages": answers.get(lie, [text("user", given)])}
+
+
 def handle(lie, message):
     """Returns a response, or None for a notification."""
     method, params, ident = message.get("method"), message.get("params") or {}, message.get("id")
@@ -235,6 +262,8 @@ def handle(lie, message):
             result = {"supportedVersions": [MODERN], "capabilities": {"tools": {}, "resources": {}, "extensions": {EXTENSION: {}}}}
             if lie == "no_extension":
                 result["capabilities"].pop("extensions")
+            if lie.startswith("prompt"):
+                result["capabilities"]["prompts"] = {}
         elif method == "initialize" and legacy:
             revision = {"legacy_june": "2025-06-18", "legacy_old": "2024-11-05"}.get(lie, "2025-11-25")
             result = {"protocolVersion": revision, "capabilities": {"tools": {}, "resources": {}, "extensions": {EXTENSION: {}}},
@@ -260,6 +289,10 @@ def handle(lie, message):
                 result["nextCursor"] = 7
             if lie == "list_object":
                 result["tools"] = {}
+        elif method == "prompts/list":
+            result = {"prompts": prompts(lie), "ttlMs": 0, "cacheScope": "private"}
+        elif method == "prompts/get":
+            result = get_prompt(lie, params)
         elif method == "skills/list":
             result = {"skills": skills(lie), "ttlMs": 0, "cacheScope": "private"}
         elif method == "resources/read":

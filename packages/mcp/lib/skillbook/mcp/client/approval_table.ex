@@ -78,7 +78,7 @@ defmodule Skillbook.MCP.Client.ApprovalTable do
         "from skillbook_server_approvals where #{approved} order by decided_at desc, item " <>
         "limit $3)"
 
-    max = settings.max_tools + settings.max_skills + @more
+    max = 2 * settings.max_tools + settings.max_skills + @more
     with {:ok, _} <- SQL.query(sql, delete, key(settings) ++ [max]), do: :ok
   end
 

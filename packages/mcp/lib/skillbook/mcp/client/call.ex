@@ -1,7 +1,7 @@
 defmodule Skillbook.MCP.Client.Call do
   @moduledoc false
-  # The handler of the commands that are tools of a server. The executor has asked the policy
-  # before; texts of the answer are marked as those of a stranger.
+  # The handler of the commands that are tools and prompts of a server. The executor has asked the
+  # policy before; texts of the answer are marked as those of a stranger.
 
   alias Skillbook.MCP.Client.{Error, Session, Settings, State, Tools}
   alias Skillbook.Support.{External, JSON}
@@ -24,19 +24,38 @@ defmodule Skillbook.MCP.Client.Call do
         headers: Tools.call_headers(tool, arguments)
       ]
 
-      with {:ok, result} <- Session.request(settings, "tools/call", params, options),
-           do: result(settings, tool, result)
+      with {:ok, result} <- Session.request(settings, method(tool.kind), params, options),
+           do: result(settings, tool, content(tool.kind, result))
     end
   end
+
+  defp method(:tool), do: "tools/call"
+  defp method(:prompt), do: "prompts/get"
+
+  defp content(:tool, result), do: result
+
+  # The messages of a prompt, each with its role if the user does not write all of them.
+  defp content(:prompt, result) do
+    messages = with list when is_list(list) <- result["messages"], do: list, else: (_ -> [])
+    alone? = Enum.all?(messages, &(is_map(&1) and &1["role"] == "user"))
+    %{"content" => Enum.flat_map(messages, &message(&1, alone?))}
+  end
+
+  defp message(%{"content" => %{"type" => "text", "text" => text} = part, "role" => role}, false)
+       when is_binary(text) and role in ["user", "assistant"],
+       do: [%{part | "text" => "#{role}: #{text}"}]
+
+  defp message(%{"content" => part}, _alone?), do: [part]
+  defp message(_other, _alone?), do: [nil]
 
   defp tool(settings, entry) do
     with %Tools{} = tool <- State.entries(settings).tools[entry.name],
          true <- entry.source == settings.label,
-         true <- entry.path == Tools.path(settings, tool.tool) do
+         true <- entry.path == Tools.path(settings, tool.kind, tool.tool) do
       {:ok, tool}
     else
       _ ->
-        Session.error(settings, :changed, "the tool #{entry.name} is not there any more")
+        Session.error(settings, :changed, "the command #{entry.name} is not there any more")
     end
   end
 
@@ -50,7 +69,7 @@ defmodule Skillbook.MCP.Client.Call do
   defp result(settings, tool, result) do
     content = with list when is_list(list) <- result["content"], do: list, else: (_ -> [])
     structured = result["structuredContent"]
-    origin = "the tool #{tool.tool} of the MCP server #{settings.label}"
+    origin = "the #{tool.kind} #{tool.tool} of the MCP server #{settings.label}"
     {blocks, more} = Enum.split(content, @max_blocks)
 
     texts = for %{"type" => "text", "text" => text} <- blocks, is_binary(text), do: text

@@ -112,11 +112,12 @@ defmodule Skillbook.MCP.Client.HTTP do
   end
 
   defp listen(settings, session, again?, notified, token) do
-    filter = %{"notifications" => %{"toolsListChanged" => true, "resourcesListChanged" => true}}
+    lists = ~w(toolsListChanged promptsListChanged resourcesListChanged)
+    filter = Map.new(lists, &{&1, true})
 
     message =
       settings
-      |> Session.message(session, "subscriptions/listen", filter)
+      |> Session.message(session, "subscriptions/listen", %{"notifications" => filter})
       |> Map.put("id", System.unique_integer([:positive]))
 
     with {:ok, headers} <- headers(settings, session, message, token: token) do
@@ -188,6 +189,17 @@ defmodule Skillbook.MCP.Client.HTTP do
     {:cont, %{state | status: status, headers: headers, body: body}}
   end
 
+  defp part({:data, data}, state) do
+    size = state.size + byte_size(data)
+    state = %{state | size: size}
+
+    cond do
+      size > state.max -> {:halt, %{state | found: too_large(state.settings)}}
+      is_list(state.body) -> {:cont, %{state | body: [state.body, data]}}
+      true -> events(state, SSE.feed(state.body, data))
+    end
+  end
+
   # Only the stream of a GET can resume another one.
   defp resumed_part({:head, status, headers}, state) do
     if status == 200 and event_stream?(headers),
@@ -242,17 +254,6 @@ defmodule Skillbook.MCP.Client.HTTP do
       options = limits(settings, deadline: deadline)
       send = [method: :get, url: url(settings), headers: headers]
       {:ok, Client.stream(send, options, state, &resumed_part/2)}
-    end
-  end
-
-  defp part({:data, data}, state) do
-    size = state.size + byte_size(data)
-    state = %{state | size: size}
-
-    cond do
-      size > state.max -> {:halt, %{state | found: too_large(state.settings)}}
-      is_list(state.body) -> {:cont, %{state | body: [state.body, data]}}
-      true -> events(state, SSE.feed(state.body, data))
     end
   end
 

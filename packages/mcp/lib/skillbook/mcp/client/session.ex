@@ -44,8 +44,9 @@ defmodule Skillbook.MCP.Client.Session do
   def modern?(%__MODULE__{revision: revision}), do: revision == @modern
 
   @doc "Whether the server says that it has this feature."
-  @spec has?(t(), :tools | :skills) :: boolean()
+  @spec has?(t(), :tools | :prompts | :skills) :: boolean()
   def has?(%{capabilities: %{"tools" => %{}}}, :tools), do: true
+  def has?(%{capabilities: %{"prompts" => %{}}}, :prompts), do: true
   def has?(%{capabilities: %{"extensions" => %{@skills => %{}}}}, :skills), do: true
   def has?(_session, _feature), do: false
 

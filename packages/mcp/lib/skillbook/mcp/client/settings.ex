@@ -28,6 +28,7 @@ defmodule Skillbook.MCP.Client.Settings do
     :book,
     env: [],
     tools: true,
+    prompts: true,
     skills: true,
     read: [],
     approve: :ask,
@@ -127,11 +128,16 @@ defmodule Skillbook.MCP.Client.Settings do
   def tool?(%{tools: tools}, _name) when is_boolean(tools), do: tools
   def tool?(%{tools: globs}, name), do: match_any?(globs, name)
 
-  @doc "Whether the operator says that a tool only reads."
+  @doc "Whether a prompt of this name is wanted."
+  @spec prompt?(t(), String.t()) :: boolean()
+  def prompt?(%{prompts: prompts}, _name) when is_boolean(prompts), do: prompts
+  def prompt?(%{prompts: globs}, name), do: match_any?(globs, name)
+
+  @doc "Whether the operator says that a tool or prompt only reads."
   @spec reads?(t(), String.t()) :: boolean()
   def reads?(%{read: globs}, name), do: match_any?(globs, name)
 
-  # The names of tools have no characters with a meaning in globs but `*` and `?` themselves.
+  # The names have no characters with a meaning in globs but `*` and `?` themselves.
   defp match_any?(globs, name) do
     Enum.any?(globs, fn glob ->
       pattern =
@@ -225,6 +231,7 @@ defmodule Skillbook.MCP.Client.Settings do
       cd: {"a folder", &Options.path?/1},
       stderr: {"a file", &Options.path?/1},
       tools: {"true, false or a list of globs", &(is_boolean(&1) or globs?(&1))},
+      prompts: {"true, false or a list of globs", &(is_boolean(&1) or globs?(&1))},
       skills: {"true or false", &is_boolean/1},
       read: globs,
       approve: {":ask, :all or a function of one argument", &approve?/1},

@@ -3,9 +3,9 @@ defmodule Skillbook.MCP.Client.State do
   # The state of a book's MCP servers, in one table: readers wait for no process. The table
   # belongs to the supervisor of the book, so the last good entries survive a crash of a client.
   #
-  #   * `{:entries, label}` - the pages, tools and skills in use
+  #   * `{:entries, label}` - the pages, tools (with prompts) and skills in use
   #   * `{:findings, label}` - the diagnostics
-  #   * `{:offers, label}` - all tools and skills of the last listing, each with its status
+  #   * `{:offers, label}` - all tools, prompts and skills of the last listing, each with its status
   #   * `{:session, label}` - revision, capabilities and id of the session with the server
   #   * `{:scopes, label}` - the scopes that the token lacked in the last call that needed more
   #   * `{:client, label}`, `{:stdio, label}` - the client, and the owner of the server's program

@@ -1,10 +1,10 @@
 defmodule Skillbook.MCP.Client.Tools do
   @moduledoc false
-  # Makes a command of a tool: `label.tool`. Its page has only fields that are written here; texts
-  # of the server are quoted in it.
+  # Makes a command of a tool: `label.tool`, or of a prompt. Its page has only fields that are
+  # written here; texts of the server are quoted in it.
   #
   # Its `input_schema` is the server's, so a property becomes a flag, and a call has the arguments
-  # that the schema allows.
+  # that the schema allows. The arguments of a prompt are texts.
 
   alias Skillbook.MCP.Client.{HTTP, Settings}
   alias Skillbook.Package.Publish
@@ -16,7 +16,12 @@ defmodule Skillbook.MCP.Client.Tools do
   @max_description 600
   @max_body 4_000
 
+  @max_arguments 100
+
+  @type kind :: :tool | :prompt
+
   @type t :: %__MODULE__{
+          kind: kind(),
           tool: String.t(),
           name: String.t(),
           digest: String.t(),
@@ -25,35 +30,25 @@ defmodule Skillbook.MCP.Client.Tools do
           page: Skillbook.Source.Code.page()
         }
 
-  @enforce_keys [:tool, :name, :digest, :about, :headers, :page]
-  defstruct [:tool, :name, :digest, :about, :headers, :page]
+  @enforce_keys [:kind, :tool, :name, :digest, :about, :headers, :page]
+  defstruct [:kind, :tool, :name, :digest, :about, :headers, :page]
 
-  @doc "Reads the definition of a tool, or says why it cannot be used."
+  @doc """
+  Reads the definition of a tool, or says why it cannot be used.
+
+      iex> {:ok, settings} = Skillbook.MCP.Client.Settings.new("https://a.example", label: "a")
+      iex> {:ok, tool} = Skillbook.MCP.Client.Tools.read(settings, %{
+      ...>   "name" => "find", "inputSchema" => %{"type" => "object"}})
+      iex> {tool.kind, tool.name}
+      {:tool, "a.find"}
+  """
   @spec read(Settings.t(), term()) :: {:ok, t()} | {:error, String.t() | nil, String.t()}
   def read(settings, %{"name" => tool, "inputSchema" => %{} = schema} = given)
       when is_binary(tool) do
-    definition = Map.take(given, ~w(name title description inputSchema outputSchema annotations))
-    text = JSON.encode(definition)
+    fields = ~w(name title description inputSchema outputSchema annotations)
 
-    with :ok <- name(tool),
-         :ok <- size(text),
-         :ok <- object(schema),
-         {:ok, headers} <- headers(settings, schema) do
-      digest = Publish.digest(text)
-
-      made = %__MODULE__{
-        tool: tool,
-        name: "#{settings.label}.#{tool}",
-        digest: digest,
-        about: text(given["description"]) || text(given["title"]) || "",
-        headers: headers,
-        page: nil
-      }
-
-      {:ok, %{made | page: page(settings, made, given)}}
-    else
-      {:error, reason} -> {:error, tool, reason}
-    end
+    with {:ok, headers} <- headers(settings, schema) |> named(tool),
+         do: make(settings, :tool, Map.take(given, fields), schema, headers)
   end
 
   def read(_settings, %{"name" => tool}) when is_binary(tool),
@@ -61,9 +56,79 @@ defmodule Skillbook.MCP.Client.Tools do
 
   def read(_settings, _other), do: {:error, nil, "expected an object with a name"}
 
-  @doc "The path of a tool's page."
-  @spec path(Settings.t(), String.t()) :: String.t()
-  def path(settings, tool), do: "mcp:#{settings.label}/tools/#{tool}"
+  @doc """
+  Reads the definition of a prompt. Its command is `label.prompt`, or `label.prompt.NAME` if a tool
+  has its name.
+  """
+  @spec read_prompt(Settings.t(), term(), [t()]) ::
+          {:ok, t()} | {:error, String.t() | nil, String.t()}
+  def read_prompt(settings, %{"name" => prompt} = given, tools) when is_binary(prompt) do
+    with {:ok, schema} <- arguments(given["arguments"] || []) |> named(prompt),
+         given = Map.take(given, ~w(name title description arguments)),
+         {:ok, made} <- make(settings, :prompt, given, schema, []) do
+      if Enum.any?(tools, &(&1.name == made.name)),
+        do:
+          {:ok, with_page(settings, %{made | name: other_name(settings, prompt)}, schema, given)},
+        else: {:ok, made}
+    end
+  end
+
+  def read_prompt(_settings, _other, _tools),
+    do: {:error, nil, "expected an object with a name"}
+
+  defp other_name(settings, prompt), do: "#{settings.label}.prompt.#{prompt}"
+
+  defp named({:error, reason}, name), do: {:error, name, reason}
+  defp named(ok, _name), do: ok
+
+  defp arguments(list) when is_list(list) and length(list) <= @max_arguments do
+    names = for %{"name" => name} <- list, is_binary(name), do: name
+
+    if length(names) == length(list) and Enum.uniq(names) == names do
+      properties = Map.new(list, &{&1["name"], argument(&1)})
+      required = for %{"name" => name, "required" => true} <- list, do: name
+      schema = %{"type" => "object", "properties" => properties, "required" => required}
+      {:ok, Map.put(schema, "additionalProperties", false)}
+    else
+      {:error, "expected a name of each argument, each once"}
+    end
+  end
+
+  defp arguments(_other), do: {:error, "expected a list of at most #{@max_arguments} arguments"}
+
+  defp argument(given) do
+    case text(given["description"]) || text(given["title"]) do
+      nil -> %{"type" => "string"}
+      about -> %{"type" => "string", "description" => about}
+    end
+  end
+
+  defp make(settings, kind, given, schema, headers) do
+    tool = given["name"]
+    text = JSON.encode(given)
+
+    with :ok <- name(tool),
+         :ok <- size(text),
+         :ok <- object(schema) do
+      made = %__MODULE__{
+        kind: kind,
+        tool: tool,
+        name: "#{settings.label}.#{tool}",
+        digest: Publish.digest(text),
+        about: text(given["description"]) || text(given["title"]) || "",
+        headers: headers,
+        page: nil
+      }
+
+      {:ok, with_page(settings, made, schema, given)}
+    else
+      {:error, reason} -> {:error, tool, reason}
+    end
+  end
+
+  @doc "The path of the page of a tool or a prompt."
+  @spec path(Settings.t(), kind(), String.t()) :: String.t()
+  def path(settings, kind, tool), do: "mcp:#{settings.label}/#{kind}s/#{tool}"
 
   defp name(tool) do
     cond do
@@ -163,7 +228,10 @@ defmodule Skillbook.MCP.Client.Tools do
 
   # The page
 
-  defp page(settings, made, given) do
+  defp with_page(settings, made, schema, given),
+    do: %{made | page: page(settings, made, schema, given["annotations"])}
+
+  defp page(settings, made, schema, annotations) do
     about =
       if made.about == "", do: "no description", else: External.line(made.about, @max_description)
 
@@ -171,23 +239,25 @@ defmodule Skillbook.MCP.Client.Tools do
 
     fields = [
       {"name", made.name},
-      {"description", "A tool of #{origin} (external_input): #{about}"},
-      {"effects", Atom.to_string(effects(settings, made.tool, given["annotations"]))},
+      {"description", "A #{made.kind} of #{origin} (external_input): #{about}"},
+      {"effects", Atom.to_string(effects(settings, made.tool, annotations))},
       {"timeout", "#{settings.timeout + 1_000}ms"},
-      {"input_schema", IO.iodata_to_binary(JSON.encode(given["inputSchema"]))},
+      {"input_schema", IO.iodata_to_binary(JSON.encode(schema))},
       {"handler", handler(settings)}
     ]
 
     text = if made.about == "", do: "none", else: made.about
 
+    does = if made.kind == :tool, do: "runs this tool", else: "writes the text of this prompt"
+
     body =
-      "The MCP server #{settings.label} runs this tool.\n\n" <>
+      "The MCP server #{settings.label} #{does}.\n\n" <>
         External.block("its description", text, max: @max_body) <> "\n"
 
-    {path(settings, made.tool), Frontmatter.write(fields, body), nil}
+    {path(settings, made.kind, made.tool), Frontmatter.write(fields, body), nil}
   end
 
-  @doc "The name of the handler in pages of tools. Only the catalog of the server knows it."
+  @doc "The name of the handler in these pages. Only the catalog of the server knows it."
   @spec handler(Settings.t()) :: String.t()
   def handler(settings), do: "mcp #{settings.label}"
 
