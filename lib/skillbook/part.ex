@@ -114,20 +114,23 @@ defmodule Skillbook.Part do
   A server at which a person signs in by OAuth, and which tells where.
 
     * `:name` - the name of the sign-in, beside those of the accounts
-    * `:profile` - the id of the profile whose connection it uses
+    * `:profile` - the id of the profile whose connection it uses, or `:caller` for that of each
+      profile that calls it
+    * `:sees?` - a function that returns whether a profile sees the server
     * `:url` - the address of the server
     * `:http` - options of the HTTP client
     * `:options` - `:client_id`, `:client_secret`, `:issuer` and `:client_metadata`, if given
-    * `:challenge` - a function that returns what the server asks for: the address of its metadata
-      and scopes, each `nil` if it does not say
+    * `:challenge` - a function that returns what the server asks of the profile of an id: the
+      address of its metadata and scopes, each `nil` if it does not say
   """
   @type sign_in :: %{
           name: String.t(),
-          profile: String.t(),
+          profile: String.t() | :caller,
+          sees?: (Profile.t() -> boolean()),
           url: String.t(),
           http: keyword(),
           options: keyword(),
-          challenge: (() -> {:ok, challenge()} | {:error, Exception.t()})
+          challenge: (profile :: String.t() -> {:ok, challenge()} | {:error, Exception.t()})
         }
 
   @type challenge :: %{metadata: String.t() | nil, scopes: [String.t()] | nil}
@@ -141,12 +144,18 @@ defmodule Skillbook.Part do
   @callback sign_ins(book()) :: [sign_in()]
 
   @doc """
-  Returns the token for a server of `c:sign_ins/1`, `{:ok, nil}` if nobody has signed in; `:other`
-  if it keeps no tokens. With a refusal another token, or an error. `deadline` is in milliseconds
-  of monotonic time.
+  Returns the token of a profile for a server of `c:sign_ins/1`; `:other` if it keeps no tokens. A
+  calling profile without a connection of its own gets an error, and the profile of an id
+  `{:ok, nil}` as long as nobody has signed in. With a refusal another token, or an error.
+  `deadline` is in milliseconds of monotonic time.
   """
-  @callback token(book :: atom(), name :: String.t(), refusal() | nil, deadline :: integer()) ::
-              {:ok, token() | nil} | {:error, Exception.t()} | :other
+  @callback token(
+              book :: atom(),
+              name :: String.t(),
+              profile :: Profile.t() | String.t(),
+              refusal() | nil,
+              deadline :: integer()
+            ) :: {:ok, token() | nil} | {:error, Exception.t()} | :other
 
   @doc "Reads the text of a path whose page is kept elsewhere; `:other` for any other path."
   @callback text(View.t(), path :: String.t()) ::
@@ -201,7 +210,7 @@ defmodule Skillbook.Part do
                       services: 0,
                       services: 2,
                       sign_ins: 1,
-                      token: 4,
+                      token: 5,
                       text: 2,
                       check_call: 1,
                       store_call: 4,

@@ -272,20 +272,38 @@ defmodule Skillbook.Connections do
   # For servers at which people sign in
 
   @doc false
-  # See `c:Skillbook.Part.token/4`.
-  @spec server_token(atom(), String.t(), Part.refusal() | nil, integer()) ::
-          {:ok, token() | nil} | {:error, ConnectionError.t()}
-  def server_token(book, name, refusal, deadline) do
+  # See `c:Skillbook.Part.token/5`.
+  @spec server_token(
+          atom(),
+          String.t(),
+          Profile.t() | String.t(),
+          Part.refusal() | nil,
+          integer()
+        ) :: {:ok, token() | nil} | {:error, ConnectionError.t()}
+  def server_token(book, name, profile, refusal, deadline) do
     with %Book{} = book <- Book.find(book),
-         %Account{profiles: [profile]} = account <-
-           Enum.find(Server.accounts(book), &(&1.name == name)) do
-      account = %{account | profile: profile, deadline: deadline}
+         %Account{} = account <- Enum.find(Server.accounts(book), &(&1.name == name)) do
+      id = if is_binary(profile), do: profile, else: profile.id
+      account = %{account | profile: id, deadline: deadline}
 
-      if Book.sql(book) == nil or Config.keys(book) == [],
-        do: unsigned(account, refusal),
-        else: signed(account, refusal)
+      with :ok <- own(account, profile) do
+        if Book.sql(book) == nil or Config.keys(book) == [],
+          do: unsigned(account, refusal),
+          else: signed(account, refusal)
+      end
     else
       nil -> {:error, %ConnectionError{kind: :account, account: name}}
+    end
+  end
+
+  # The connection of a caller is its own: made in its tenant, and not for others that it acts for.
+  defp own(_account, id) when is_binary(id), do: :ok
+
+  defp own(account, profile) do
+    cond do
+      not allowed?(account, Profile.ids(profile)) -> {:error, error(account, :profile)}
+      Tokens.own_fact(account.book, profile, account.name) -> :ok
+      true -> {:error, error(account, :none)}
     end
   end
 
@@ -671,7 +689,8 @@ defmodule Skillbook.Connections do
 
   defp check_allowed(book, account, :allowed) do
     with true <- allowed?(account, [account.profile]),
-         {:ok, _profile} <- Profiles.fetch(book, account.profile) do
+         {:ok, profile} <- Profiles.fetch(book, account.profile),
+         true <- account.server == nil or account.server.sees?.(profile) do
       :ok
     else
       {:error, error} -> {:error, error}

@@ -3,7 +3,8 @@ defmodule Skillbook.Connections.Discovery do
   # Finds out how people sign in at a server, by the authorization of MCP (2026-07-28): the
   # metadata of the server (RFC 9728) names its authorization servers, and the metadata of one of
   # these (RFC 8414, or OpenID Connect Discovery 1.0) its endpoints. The client is the one of the
-  # options, a document of the application, or one that is registered here (RFC 7591).
+  # options, a document of the application, or one that is registered here (RFC 7591) and used for
+  # all sign-ins that it fits.
   #
   # All of it comes from strangers: addresses need https, except on this machine; they are not in
   # a private network, except for a server in one; no redirect is followed; and documents are
@@ -33,8 +34,19 @@ defmodule Skillbook.Connections.Discovery do
           client: %{
             id: String.t() | nil,
             secret: (() -> String.t()) | nil,
-            method: :client_secret_basic | :client_secret_post | :none
+            method: :client_secret_basic | :client_secret_post | :none,
+            registered: registered() | nil
           }
+        }
+
+  @typedoc """
+  What a client was registered for, and when its secret expires in seconds of Unix time, 0 if it
+  does not. `nil` for a client that was not registered here.
+  """
+  @type registered :: %{
+          redirect: String.t(),
+          scopes: [String.t()],
+          expires_at: non_neg_integer()
         }
 
   # Milliseconds for a document, and its bytes.
@@ -47,19 +59,19 @@ defmodule Skillbook.Connections.Discovery do
 
   @doc """
   The account with its endpoints and client, and the scopes to ask for: the given ones, and those
-  that the server asks for.
+  that the server asks for. `known` returns what is kept of other sign-ins at the server.
   """
-  @spec run(Account.t(), String.t(), [String.t()]) ::
+  @spec run(Account.t(), String.t(), [String.t()], (() -> [t()])) ::
           {:ok, Account.t(), [String.t()]} | {:error, OAuth.failure() | Exception.t()}
-  def run(%Account{server: server} = account, redirect, scopes) do
-    with {:ok, challenge} <- server.challenge.(),
+  def run(%Account{server: server} = account, redirect, scopes, known) do
+    with {:ok, challenge} <- server.challenge.(account.profile),
          {:ok, resource} <- resource(account, challenge.metadata),
          {:ok, issuer} <- issuer(account, resource["authorization_servers"]),
          {:ok, metadata} <- metadata(account, issuer),
          {:ok, oauth} <- endpoints(metadata),
          asked = challenge.scopes || scopes(resource["scopes_supported"]) || [],
          scopes = Enum.uniq(scopes ++ asked ++ offline(metadata)),
-         {:ok, client} <- client(account, metadata, redirect, scopes) do
+         {:ok, client} <- client(account, metadata, redirect, scopes, known) do
       consent = if "offline_access" in scopes, do: [{"prompt", "consent"}], else: []
       parameters = [{"resource", resource["resource"]}]
       own = %{client: client, resource: resource["resource"], parameters: parameters}
@@ -195,20 +207,21 @@ defmodule Skillbook.Connections.Discovery do
 
   # The client
 
-  defp client(account, found, redirect, scopes) do
+  defp client(account, found, redirect, scopes, known) do
     document = account.options[:client_metadata]
     registration = found["registration_endpoint"]
 
     cond do
       account.options[:client_id] ->
         method = if account.options[:client_secret], do: secret_method(found), else: :none
-        {:ok, %{id: nil, secret: nil, method: method}}
+        {:ok, %{id: nil, secret: nil, method: method, registered: nil}}
 
       document != nil and found["client_id_metadata_document_supported"] == true ->
-        {:ok, %{id: document, secret: nil, method: :none}}
+        {:ok, %{id: document, secret: nil, method: :none, registered: nil}}
 
       registration != nil ->
         with :ok <- check(registration, "registration_endpoint"),
+             nil <- Enum.find_value(known.(), &fitting(&1, account, found, redirect, scopes)),
              do: register(account, found, redirect, scopes)
 
       true ->
@@ -217,6 +230,17 @@ defmodule Skillbook.Connections.Discovery do
             "register one there, and set the options `client_id` and `issuer`"
         )
     end
+  end
+
+  # A client of another sign-in: of the same authorization server, address and scopes.
+  defp fitting(oauth, account, %{"issuer" => issuer}, redirect, scopes) do
+    with %{issuer: ^issuer, client: %{registered: %{redirect: ^redirect} = registered} = client} <-
+           oauth,
+         true <- of?(oauth, account),
+         [] <- scopes -- registered.scopes,
+         true <- registered.expires_at == 0 or registered.expires_at > System.os_time(:second),
+         do: {:ok, client},
+         else: (_ -> nil)
   end
 
   @methods ~w(none client_secret_post client_secret_basic)a
@@ -254,15 +278,20 @@ defmodule Skillbook.Connections.Discovery do
     ]
 
     case HTTP.request(request, options(account, @timeout, @max_body)) do
-      {:ok, %{status: status, body: body}} when status in [200, 201] -> registered(body, asked)
-      {:ok, response} -> {:error, refused(response)}
-      {:error, error} -> {:error, {:unavailable, Exception.message(error), nil}}
+      {:ok, %{status: status, body: body}} when status in [200, 201] ->
+        registered(body, asked, redirect, scopes)
+
+      {:ok, response} ->
+        {:error, refused(response)}
+
+      {:error, error} ->
+        {:error, {:unavailable, Exception.message(error), nil}}
     end
   end
 
   defp application(host), do: if(Addresses.loopback?(host), do: "native", else: "web")
 
-  defp registered(body, asked) do
+  defp registered(body, asked, redirect, scopes) do
     with {:ok, %{"client_id" => id} = client} <- JSON.decode(body),
          true <- OAuth.token?(id),
          secret when secret == nil or is_binary(secret) <- client["client_secret"],
@@ -270,11 +299,19 @@ defmodule Skillbook.Connections.Discovery do
          given = client["token_endpoint_auth_method"] || Atom.to_string(asked),
          method when method != nil <- Enum.find(@methods, &(Atom.to_string(&1) == given)) do
       method = if secret, do: method, else: :none
-      {:ok, %{id: id, secret: secret && fn -> secret end, method: method}}
+      registered = %{redirect: redirect, scopes: scopes, expires_at: expires_at(client)}
+      {:ok, %{id: id, secret: secret && fn -> secret end, method: method, registered: registered}}
     else
       _ -> wrong("its authorization server registered no client that can be used")
     end
   end
+
+  # RFC 7591, 3.2.1
+  defp expires_at(%{"client_secret_expires_at" => seconds})
+       when is_integer(seconds) and seconds > 0,
+       do: seconds
+
+  defp expires_at(_client), do: 0
 
   defp refused(response) do
     reason =
@@ -394,7 +431,12 @@ defmodule Skillbook.Connections.Discovery do
       issuer: oauth.issuer,
       iss: oauth.iss,
       resource: oauth.resource,
-      client: %{id: client.id, secret: secret, method: client.method}
+      client: %{
+        id: client.id,
+        secret: secret,
+        method: client.method,
+        registered: client.registered
+      }
     }
   end
 
@@ -415,9 +457,19 @@ defmodule Skillbook.Connections.Discovery do
       issuer: kept["issuer"],
       iss: kept["iss"],
       resource: kept["resource"],
-      client: %{id: client["id"], secret: secret && fn -> secret end, method: method}
+      client: %{
+        id: client["id"],
+        secret: secret && fn -> secret end,
+        method: method,
+        registered: decode_registered(client["registered"])
+      }
     }
   end
 
   def decode(_none), do: nil
+
+  defp decode_registered(%{"redirect" => redirect, "scopes" => scopes, "expires_at" => at}),
+    do: %{redirect: redirect, scopes: scopes, expires_at: at}
+
+  defp decode_registered(_none), do: nil
 end

@@ -68,7 +68,7 @@ defmodule Skillbook.Connections.Part do
     do: if(any?(book), do: Tokens.follow(book.name))
 
   @impl true
-  defdelegate token(book, name, refusal, deadline), to: Connections, as: :server_token
+  defdelegate token(book, name, profile, refusal, deadline), to: Connections, as: :server_token
 
   @impl true
   def services, do: Enum.map(Vendor.services(), &Atom.to_string/1)

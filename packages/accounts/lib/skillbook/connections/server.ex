@@ -19,7 +19,7 @@ defmodule Skillbook.Connections.Server do
       book: book.name,
       name: server.name,
       vendor: __MODULE__,
-      profiles: [server.profile],
+      profiles: if(server.profile == :caller, do: :all, else: [server.profile]),
       options: Map.new(server.options),
       server: server
     }

@@ -19,6 +19,8 @@ defmodule Skillbook.Connections.SignIn do
   # Bytes of a state and of a code.
   @max_state 200
   @max_code 4_096
+  # Connections in which a registered client is looked for.
+  @known 10
 
   @doc """
   Begins a sign-in with the options of `Skillbook.Connections.authorize/3`: `:for` commands, or
@@ -34,7 +36,8 @@ defmodule Skillbook.Connections.SignIn do
          {:ok, commands} <- commands(book, account, options[:for]),
          {:ok, row} <- Table.get(sql, key(account)) |> store_error(account),
          scopes = Enum.uniq(scopes(account, commands, row) ++ (options[:scopes] || [])),
-         {:ok, account, scopes} <- discover(account, redirect, scopes) |> failed(account) do
+         known = fn -> known(sql, keys, account) end,
+         {:ok, account, scopes} <- discover(account, redirect, scopes, known) |> failed(account) do
       now = System.os_time(:millisecond)
       state = OAuth.state()
       verifier = OAuth.verifier()
@@ -70,8 +73,25 @@ defmodule Skillbook.Connections.SignIn do
     end
   end
 
-  defp discover(%{server: nil} = account, _redirect, scopes), do: {:ok, account, scopes}
-  defp discover(account, redirect, scopes), do: Discovery.run(account, redirect, scopes)
+  defp discover(%{server: nil} = account, _redirect, scopes, _known),
+    do: {:ok, account, scopes}
+
+  defp discover(account, redirect, scopes, known),
+    do: Discovery.run(account, redirect, scopes, known)
+
+  # Of the last connections of any profile to the server: a client is the application's.
+  defp known(sql, keys, account) do
+    with {:ok, rows} <- Table.latest(sql, to_string(account.name), @known) do
+      for row <- rows,
+          {:ok, tokens} <- [Renewal.open(keys, row)],
+          oauth = tokens.().oauth,
+          oauth != nil,
+          do: oauth
+    else
+      # Another registration is better than no sign-in.
+      {:error, _error} -> []
+    end
+  end
 
   # The person is asked again only if there is no token that renews the connection.
   defp consent?(_keys, nil), do: true

@@ -60,6 +60,17 @@ defmodule Skillbook.Connections.Table do
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &row/1)}
   end
 
+  @doc "The rows of an account that are connected and were renewed last, of all profiles."
+  @spec latest(SQL.t(), String.t(), pos_integer()) :: {:ok, [row()]} | {:error, SQL.Error.t()}
+  def latest(sql, account, limit) do
+    query =
+      "select #{@columns} from skillbook_connections where account = $1 and " <>
+        "status = 'connected' order by renewed_at desc, profile limit $2"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [account, limit]),
+         do: {:ok, Enum.map(rows, &row/1)}
+  end
+
   @doc "The revision of the last change, the rows that changed after `last`, and their number."
   @spec changes(SQL.t(), integer()) ::
           {:ok, non_neg_integer(), [fact()], non_neg_integer()} | {:error, SQL.Error.t()}

@@ -16,12 +16,14 @@ defmodule Skillbook.Test.SignInWorld do
 
   @doc """
   Starts a world. `changes` are answers by `"METHOD URL"`: `{status, body}`, or with headers
-  between them.
+  between them. With `many: true` a grant leaves the tokens of others as they are, and with
+  `older: true` the server has the sessions of 2025-11-25, each for one token.
   """
-  def start(changes \\ %{}) do
+  def start(changes \\ %{}, options \\ []) do
     {:ok, world} =
       Agent.start_link(fn ->
-        %{changes: changes, log: [], tokens: %{}, refresh: nil, count: 0, refuses: false}
+        state = %{changes: changes, log: [], tokens: %{}, refresh: nil, count: 0, refuses: false}
+        Map.merge(state, %{many: options[:many], older: options[:older], granted: %{}})
       end)
 
     world
@@ -102,9 +104,11 @@ defmodule Skillbook.Test.SignInWorld do
         challenge = ~s(Bearer error="insufficient_scope", scope="#{needed || "write"}")
         {{403, [{"www-authenticate", challenge}], ""}, world}
 
+      world.older ->
+        {older(message, token, sent.headers["mcp-session-id"]), world}
+
       true ->
-        reply = %{jsonrpc: "2.0", id: message["id"], result: result(message["method"])}
-        {{200, [{"content-type", "application/json"}], JSON.encode(reply)}, world}
+        {reply(message, result(message["method"])), world}
     end
   end
 
@@ -134,13 +138,37 @@ defmodule Skillbook.Test.SignInWorld do
 
   defp usual(_line, _sent, world), do: {{404, [], ""}, world}
 
+  defp reply(message, result, headers \\ []) do
+    reply = %{jsonrpc: "2.0", id: message["id"], result: result}
+    {200, [{"content-type", "application/json"} | headers], JSON.encode(reply)}
+  end
+
+  defp older(%{"method" => "server/discover"}, _token, _session), do: {404, [], ""}
+
+  defp older(%{"method" => "initialize"} = message, token, _session) do
+    result = %{protocolVersion: "2025-11-25", capabilities: %{tools: %{}}}
+    reply(message, result, [{"mcp-session-id", "of-" <> token}])
+  end
+
+  # 400 says that the session is another token's.
+  defp older(message, token, session) do
+    cond do
+      session != "of-" <> token -> {400, [], ""}
+      message["id"] == nil -> {202, [], ""}
+      true -> reply(message, result(message["method"]))
+    end
+  end
+
   # Each grant replaces the tokens of the one before. A code has the scopes that it grants.
   defp grant(world, scopes) do
     count = world.count + 1
     {access, refresh} = {"s3cret-access-#{count}", "s3cret-refresh-#{count}"}
     fields = %{access_token: access, refresh_token: refresh, token_type: "Bearer"}
     fields = Map.merge(fields, %{expires_in: 3_600, scope: Enum.join(scopes, " ")})
-    world = %{world | tokens: %{access => scopes}, refresh: refresh, count: count}
+    tokens = if world.many, do: world.tokens, else: %{}
+    tokens = Map.put(tokens, access, scopes)
+    granted = Map.put(world.granted, access, Enum.find(scopes, &(&1 =~ ~r/\Ais-/)))
+    world = %{world | tokens: tokens, granted: granted, refresh: refresh, count: count}
     {{200, [], JSON.encode(fields)}, world}
   end
 

@@ -2,13 +2,13 @@ defmodule Skillbook.MCP.Client.Auth do
   @moduledoc false
   # The token of a server with the option `:oauth`. A person signs in to the server as to an
   # account, and the part of the book that keeps connections gives the token
-  # (`c:Skillbook.Part.token/4`). A request that the server refuses is repeated once, if there is
-  # another token for it.
+  # (`c:Skillbook.Part.token/5`): that of one profile for all, or that of the profile that calls.
+  # A request that the server refuses is repeated once, if there is another token for it.
 
   alias Skillbook.HTTP
   alias Skillbook.MCP.Client
   alias Skillbook.MCP.Client.{Error, Session, Settings, State}
-  alias Skillbook.Part
+  alias Skillbook.{Part, Profile}
 
   @typedoc "The challenge of a server, with its `error`."
   @type challenge :: %{
@@ -32,12 +32,19 @@ defmodule Skillbook.MCP.Client.Auth do
       %{
         name: settings.label,
         profile: profile,
+        sees?: &sees?(settings, &1),
         url: url,
         http: settings.http,
-        options: options,
-        challenge: fn -> asked(settings) end
+        options: Keyword.delete(options, :list_as),
+        challenge: fn id -> asked(Settings.called_by(settings, Profile.new!(id: id))) end
       }
     end
+  end
+
+  # Whether a profile may see entries of the server.
+  defp sees?(settings, profile) do
+    Profile.reads?(profile, settings.tenant) and
+      (profile.grants == :all or settings.labels -- profile.grants == [])
   end
 
   # With the scopes that a call has lacked.
@@ -81,7 +88,8 @@ defmodule Skillbook.MCP.Client.Auth do
   defp refusal(_code, _challenge, _token), do: nil
 
   defp token(settings, refusal, deadline) do
-    arguments = [settings.book, settings.label, refusal, deadline]
+    profile = settings.caller || Settings.lists_as(settings)
+    arguments = [settings.book, settings.label, profile, refusal, deadline]
 
     case Part.first(Part.of(settings.book), :token, arguments) do
       {:ok, token} ->

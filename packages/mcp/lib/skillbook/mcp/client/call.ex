@@ -15,6 +15,8 @@ defmodule Skillbook.MCP.Client.Call do
   @spec run(Settings.t(), Skillbook.Flags.t(), Context.t()) ::
           {:ok, Result.t()} | {:error, Exception.t()}
   def run(settings, arguments, %Context{entry: entry} = context) do
+    settings = Settings.called_by(settings, context.profile)
+
     # A page of another source may name this handler; it has no tool.
     with {:ok, tool} <- tool(settings, entry) do
       params = %{"name" => tool.tool, "arguments" => arguments}

@@ -28,7 +28,7 @@ defmodule Skillbook.MCP.Client.Reader do
     with [_ | _] = servers <- servers(view),
          {:ok, entry, file} <- find(view, String.trim(path)),
          %{} = settings <- Enum.find(servers, &own?(&1, entry)) do
-      text(settings, entry, file)
+      settings |> Settings.called_by(view.profile) |> text(entry, file)
     else
       _ -> :other
     end

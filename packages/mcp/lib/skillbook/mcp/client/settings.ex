@@ -26,6 +26,9 @@ defmodule Skillbook.MCP.Client.Settings do
     :lock,
     :elicit,
     :book,
+    # The profile that calls, for a server with a sign-in of each caller. Without one, the server is
+    # asked for its lists.
+    :caller,
     env: [],
     tools: true,
     prompts: true,
@@ -76,7 +79,36 @@ defmodule Skillbook.MCP.Client.Settings do
     with :ok <- hide(Options.validate(options, subject, sign_in()), [:client_secret]),
          :ok <- needs(options, subject, :client_secret, :client_id),
          :ok <- needs(options, subject, :client_id, :issuer),
+         :ok <- lists(options, subject),
          do: {:ok, Keyword.put_new(options, :profile, "default")}
+  end
+
+  # The sign-in of one profile is for the lists too.
+  defp lists(options, subject) do
+    if options[:list_as] == nil or options[:profile] == :caller do
+      :ok
+    else
+      expected = "no option :list_as without profile: :caller,"
+      problem = {:invalid, expected, options[:list_as]}
+      {:error, %OptionError{subject: subject, option: :list_as, problem: problem}}
+    end
+  end
+
+  @doc "The settings for the requests of a profile, which matter for a sign-in of each caller."
+  @spec called_by(t(), Profile.t()) :: t()
+  def called_by(%{oauth: oauth} = settings, profile) do
+    if oauth != nil and oauth[:profile] == :caller,
+      do: %{settings | caller: profile},
+      else: settings
+  end
+
+  @doc "The id of the profile with whose connection the server is asked for its lists."
+  @spec lists_as(t()) :: String.t()
+  def lists_as(%{oauth: oauth}) do
+    case oauth[:profile] do
+      :caller -> oauth[:list_as] || "default"
+      id -> id
+    end
   end
 
   # The credentials of a client are for the authorization server that gave them.
@@ -88,7 +120,8 @@ defmodule Skillbook.MCP.Client.Settings do
 
   defp sign_in do
     [
-      profile: {"the id of a profile", &Profile.name?/1},
+      profile: {"the id of a profile or :caller", &(&1 == :caller or Profile.name?(&1))},
+      list_as: {"the id of a profile", &Profile.name?/1},
       client_id: {"text", &Options.text?/1},
       client_secret: {Secret.expected(), &Secret.valid?/1},
       issuer: {"an https URL, http only on this machine", &url?/1},

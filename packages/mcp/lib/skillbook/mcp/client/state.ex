@@ -6,10 +6,14 @@ defmodule Skillbook.MCP.Client.State do
   #   * `{:entries, label}` - the pages, tools (with prompts) and skills in use
   #   * `{:findings, label}` - the diagnostics
   #   * `{:offers, label}` - all tools, prompts and skills of the last listing, each with its status
-  #   * `{:session, label}` - revision, capabilities and id of the session with the server
-  #   * `{:scopes, label}` - the scopes that the token lacked in the last call that needed more
+  #   * `{:session, label, caller}` - revision, capabilities and id of the session with the server
+  #   * `{:scopes, label, caller}` - the scopes that the token lacked in the last call that needed
+  #     more
   #   * `{:client, label}`, `{:stdio, label}` - the client, and the owner of the server's program
-  #   * `{:file, digest}` - a verified file, its size, and when it was read last
+  #   * `{:file, label, caller, digest}` - a verified file, its size, and when it was read last
+  #
+  # `caller` is the id of the profile for a server with a sign-in of each caller, otherwise `nil`:
+  # a session belongs to the token with which it began, and a file to those who may read it.
 
   alias Skillbook.Diagnostic
   alias Skillbook.MCP.Client.{Session, Settings, Skills, Tools}
@@ -21,6 +25,9 @@ defmodule Skillbook.MCP.Client.State do
         }
 
   @none %{pages: [], tools: %{}, skills: %{}}
+
+  # Sessions and scopes of callers that are kept of a server. A session that went is begun again.
+  @max_callers 1_000
 
   @doc "Makes the table of a book. The calling process owns it."
   @spec new(atom()) :: :ok
@@ -47,17 +54,17 @@ defmodule Skillbook.MCP.Client.State do
   def put_offers(settings, offers), do: put(settings, :offers, offers)
 
   @spec session(Settings.t()) :: Session.t() | nil
-  def session(settings), do: get(settings, :session, nil)
+  def session(settings), do: own(settings, :session, nil)
 
   @spec put_session(Settings.t(), Session.t() | nil) :: :ok
-  def put_session(settings, session), do: put(settings, :session, session)
+  def put_session(settings, session), do: put_own(settings, :session, session)
 
   @doc "The scopes that a server has asked for in addition."
   @spec scopes(Settings.t()) :: [String.t()]
-  def scopes(settings), do: get(settings, :scopes, [])
+  def scopes(settings), do: own(settings, :scopes, [])
 
   @spec put_scopes(Settings.t(), [String.t()]) :: :ok
-  def put_scopes(settings, scopes), do: put(settings, :scopes, scopes)
+  def put_scopes(settings, scopes), do: put_own(settings, :scopes, scopes)
 
   @spec stdio(Settings.t()) :: pid() | nil
   def stdio(settings), do: get(settings, :stdio, nil)
@@ -75,7 +82,7 @@ defmodule Skillbook.MCP.Client.State do
 
   @spec file(Settings.t(), String.t()) :: binary() | nil
   def file(settings, digest) do
-    key = {:file, settings.label, digest}
+    key = {:file, settings.label, caller(settings), digest}
 
     case lookup(settings, key) do
       [{_key, bytes, _size, _read}] ->
@@ -93,17 +100,19 @@ defmodule Skillbook.MCP.Client.State do
 
   def put_file(settings, digest, bytes) do
     table = name(settings.book)
-    row = {{:file, settings.label, digest}, bytes, byte_size(bytes), System.monotonic_time()}
-    :ets.insert(table, row)
+    key = {:file, settings.label, caller(settings), digest}
+    :ets.insert(table, {key, bytes, byte_size(bytes), System.monotonic_time()})
 
     files =
-      :ets.select(table, [{{{:file, settings.label, :"$1"}, :_, :"$2", :"$3"}, [], [:"$$"]}])
+      :ets.select(table, [
+        {{{:file, settings.label, :"$1", :"$2"}, :_, :"$3", :"$4"}, [], [:"$$"]}
+      ])
 
     files
-    |> Enum.sort_by(fn [_digest, _size, read] -> -read end)
-    |> Enum.reduce(0, fn [digest, size, _read], sum ->
+    |> Enum.sort_by(fn [_caller, _digest, _size, read] -> -read end)
+    |> Enum.reduce(0, fn [caller, digest, size, _read], sum ->
       if sum + size > settings.max_cache,
-        do: :ets.delete(table, {:file, settings.label, digest})
+        do: :ets.delete(table, {:file, settings.label, caller, digest})
 
       sum + size
     end)
@@ -111,6 +120,34 @@ defmodule Skillbook.MCP.Client.State do
     :ok
   rescue
     # The book has stopped.
+    ArgumentError -> :ok
+  end
+
+  defp caller(%{caller: nil}), do: nil
+  defp caller(%{caller: profile}), do: profile.id
+
+  defp own(settings, kind, default) do
+    case lookup(settings, {kind, settings.label, caller(settings)}) do
+      [{_key, value, _at}] -> value
+      [] -> default
+    end
+  end
+
+  defp put_own(settings, kind, value) do
+    table = name(settings.book)
+    key = {kind, settings.label, caller(settings)}
+    :ets.insert(table, {key, value, System.monotonic_time()})
+    callers = {{kind, settings.label, :"$1"}, :_, :"$2"}
+    kept = :ets.select(table, [{callers, [{:"/=", :"$1", nil}], [{{:"$2", :"$1"}}]}])
+    over = length(kept) - @max_callers
+
+    if over > 0 do
+      for {_at, caller} <- kept |> Enum.sort() |> Enum.take(over),
+          do: :ets.delete(table, {kind, settings.label, caller})
+    end
+
+    :ok
+  rescue
     ArgumentError -> :ok
   end
 
