@@ -28,9 +28,9 @@ defmodule Skillbook.Result do
         with a `:name`, and the first 16 hexadecimal digits of the text's SHA-256 as `:hash`
       * `:external` - `true` if the content has texts from outside, such as mails, documents and
         pages of low trust
-      * `:media` - images, sounds and files beside the text, for clients of MCP: a list of maps
-        with the bytes as `:data` and their type as `:type`, such as `"image/png"`, of at most
-        8 MiB together. With a `:uri` it is a file
+      * `:media` - images, sounds and files beside the text, for the models of agents and clients
+        of MCP: a list of maps with the bytes as `:data` and their type as `:type`, such as
+        `"image/png"`, of at most 8 MiB together. With a `:uri` it is a file
       * `:parts` - the same for entries of which the content holds a part, or a file
       * `:hand_over` - the profile that leads the conversation from now on, as
         `Skillbook.Agent.hand_over/3` returns it

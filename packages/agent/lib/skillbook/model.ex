@@ -49,7 +49,7 @@ defmodule Skillbook.Model do
               required(:role) => :tool,
               required(:id) => String.t(),
               required(:name) => String.t(),
-              required(:content) => String.t(),
+              required(:content) => content(),
               required(:error) => boolean()
             }
 

@@ -340,8 +340,9 @@ defmodule Skillbook.Transcript do
          do: {:ok, struct!(Message, fields)}
   end
 
-  defp of_kind(%{kind: kind, content: [_ | _]}, path) when kind != :input,
-    do: wrong("#{path}.content", "text, for it is no input", "a list")
+  defp of_kind(%{kind: kind, content: [_ | _]}, path)
+       when kind not in [:input, :result, :report],
+       do: wrong("#{path}.content", "text, for it is no input, result or report", "a list")
 
   defp of_kind(%{kind: :result, call: nil}, path),
     do: wrong("#{path}.call", "the call of the result", "nil")

@@ -6,8 +6,8 @@ defmodule Skillbook.Agent.Calls do
   # the limits of the book, and so do agents that they dispatch; any other call waits for those
   # before it.
 
-  alias Skillbook.Agent.{Commands, Journal, SkillsRead, State}
-  alias Skillbook.Model.Content
+  alias Skillbook.Agent.{Commands, Journal, ResultMedia, SkillsRead, State}
+  alias Skillbook.Model.{Content, Media}
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.Hidden
 
@@ -247,7 +247,9 @@ defmodule Skillbook.Agent.Calls do
     |> Enum.reduce(state, fn {{call, _written}, result}, state ->
       {[result], activations} = SkillsRead.deduplicate([result], state.transcript)
 
-      State.add_message(state, :result, Report.answer(result),
+      content = ResultMedia.content(state, Report.answer(result), [result])
+
+      State.add_message(state, :result, content,
         call: Map.take(call, [:id, :name]),
         error: result.status in [:error, :skipped],
         activations: activations
@@ -263,7 +265,7 @@ defmodule Skillbook.Agent.Calls do
     messages
     |> Enum.chunk_by(&(&1.role == :tool))
     |> Enum.flat_map(fn
-      [%{role: :tool} | _] = results -> [%{role: :user, content: report(results)}]
+      [%{role: :tool} | _] = results -> [%{role: :user, content: with_media(results)}]
       messages -> Enum.map(messages, &as_block(view, &1))
     end)
     |> Enum.chunk_by(&{&1.role, is_map_key(&1, :opaque) && make_ref()})
@@ -280,11 +282,18 @@ defmodule Skillbook.Agent.Calls do
 
   defp as_block(_view, message), do: message
 
+  defp with_media(results) do
+    case for %{content: [_ | _] = parts} <- results, %Media{} = media <- parts, do: media do
+      [] -> report(results)
+      media -> [report(results) | media]
+    end
+  end
+
   defp report(results) do
     results
     |> Enum.with_index(1)
     |> Enum.map_join("\n\n", fn {%{name: name, content: content}, number} ->
-      [status | lines] = String.split(content, "\n")
+      [status | lines] = content |> Content.text() |> String.split("\n")
       Enum.join(["[#{number}] #{name}", status | Enum.map(lines, &indent/1)], "\n")
     end)
   end

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Commands do
   # Runs the commands in the text of a reply and adds their report to the conversation. Counts
   # repetitions, and gives handlers the options for agents that they dispatch.
 
-  alias Skillbook.Agent.{Budget, Journal, Leader, Prices, SkillsRead, State}
+  alias Skillbook.Agent.{Budget, Journal, Leader, Prices, ResultMedia, SkillsRead, State}
   alias Skillbook.Reply.Pipeline
   alias Skillbook.{Entry, Extractor, Report, Result}
 
@@ -114,12 +114,9 @@ defmodule Skillbook.Agent.Commands do
   def add_report(state, report, introduction) do
     {results, activations} = SkillsRead.deduplicate(report.results, state.transcript)
 
-    State.add_message(
-      state,
-      :report,
-      introduction <> to_string(%{report | results: results}),
-      activations: activations
-    )
+    text = introduction <> to_string(%{report | results: results})
+    content = ResultMedia.content(state, text, results)
+    State.add_message(state, :report, content, activations: activations)
   end
 
   @doc """

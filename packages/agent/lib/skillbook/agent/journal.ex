@@ -10,7 +10,7 @@ defmodule Skillbook.Agent.Journal do
   #
   # A run without a journal has `nil` for it.
 
-  alias Skillbook.Agent.{Budget, Loop, Runs, Settings, State}
+  alias Skillbook.Agent.{Budget, Loop, ResultMedia, Runs, Settings, State}
   alias Skillbook.Agent.Runs.{Server, Table}
   alias Skillbook.Approval
   alias Skillbook.Approval.{Assigns, Rights}
@@ -288,6 +288,9 @@ defmodule Skillbook.Agent.Journal do
 
   defp result_fields(result) do
     metadata = Map.take(result.metadata, [:activates, :parts, :path, :external, :hand_over])
+    # Without their bytes.
+    notes = ResultMedia.notes(result)
+    metadata = if notes == [], do: metadata, else: Map.put(metadata, :media, notes)
     pending = for %Approval{ref: ref} <- Map.get(result.metadata, :pending, []), do: ref
 
     fields = Map.take(result, [:name, :duration])

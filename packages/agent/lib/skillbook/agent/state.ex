@@ -3,6 +3,7 @@ defmodule Skillbook.Agent.State do
   # The state of a run: its options, the view of the turn, the conversation, and counters.
 
   alias Skillbook.Agent.{Budget, Output, Prices, Settings}
+  alias Skillbook.Model.Content
   alias Skillbook.Prompt.Sections
   alias Skillbook.Support.External
   alias Skillbook.Usage.Counter
@@ -195,7 +196,7 @@ defmodule Skillbook.Agent.State do
   def shown(transcript), do: Enum.reduce(transcript.messages, [], &add_shown/2)
 
   defp add_shown(%{kind: kind, content: content}, shown) when kind in [:report, :result],
-    do: Enum.take(External.origins(content) ++ shown, @max_shown)
+    do: Enum.take(External.origins(Content.text(content)) ++ shown, @max_shown)
 
   defp add_shown(_message, shown), do: shown
 

@@ -206,7 +206,7 @@ defmodule Skillbook.Model.Anthropic do
     result = %{
       "type" => "tool_result",
       "tool_use_id" => Messages.call_id(message.id, @max_id),
-      "content" => message.content
+      "content" => result(message.content)
     }
 
     [if(message.error, do: Map.put(result, "is_error", true), else: result)]
@@ -218,6 +218,9 @@ defmodule Skillbook.Model.Anthropic do
 
   defp blocks(message, _model),
     do: for(part <- List.wrap(message.content), block = part(part), do: block)
+
+  defp result(text) when is_binary(text), do: text
+  defp result(parts), do: for(part <- parts, block = part(part), do: block)
 
   defp part(text) when is_binary(text), do: if(blank?(text), do: nil, else: text(text))
 

@@ -44,7 +44,7 @@ defmodule Skillbook.Model.Gemini do
   """
 
   alias Skillbook.HTTP.Service
-  alias Skillbook.Model.{Answer, Client, Media, Messages, Platform}
+  alias Skillbook.Model.{Answer, Client, Content, Media, Messages, Platform}
   alias Skillbook.Support.JSON
 
   @media ~w(image/jpeg image/png image/webp image/heic image/heif application/pdf text/plain
@@ -124,24 +124,37 @@ defmodule Skillbook.Model.Gemini do
     if config != %{}, do: config
   end
 
-  # The results of the calls of one answer are one content.
+  # The results of the calls of one answer are one content. Their media follow them for models that
+  # know none in a result.
   defp contents(messages, model) do
     messages
     |> Enum.chunk_by(&(&1.role == :tool or make_ref()))
     |> Enum.map(fn [message | _] = group ->
       parts = Enum.flat_map(group, &parts(&1, model))
+      parts = if message.role == :tool, do: Enum.sort_by(parts, &later?/1), else: parts
       %{"role" => if(message.role == :assistant, do: "model", else: "user"), "parts" => parts}
     end)
     |> Enum.reject(&(&1["parts"] == []))
   end
 
-  defp parts(%{role: :tool} = message, _model) do
+  defp parts(%{role: :tool} = message, model) do
+    {texts, media} = message.content |> List.wrap() |> Enum.split_with(&is_binary/1)
+    media = Enum.map(media, &user_part/1)
+    field = if(message.error, do: "error", else: "output")
+    text = if before_3?(model.model), do: Content.text(message.content), else: Enum.join(texts)
+
     response = %{
       "name" => Messages.tool_name(message.name),
-      "response" => %{if(message.error, do: "error", else: "output") => message.content}
+      "response" => %{field => text}
     }
 
-    [%{"functionResponse" => with_id(response, message.id)}]
+    response = with_id(response, message.id)
+
+    cond do
+      media == [] -> [%{"functionResponse" => response}]
+      before_3?(model.model) -> [%{"functionResponse" => response} | media]
+      true -> [%{"functionResponse" => Map.put(response, "parts", media)}]
+    end
   end
 
   defp parts(%{role: :assistant} = message, model) do
@@ -150,6 +163,11 @@ defmodule Skillbook.Model.Gemini do
 
   defp parts(message, _model),
     do: for(content when content != "" <- List.wrap(message.content), do: user_part(content))
+
+  defp later?(%{"inlineData" => _}), do: true
+  defp later?(_part), do: false
+
+  defp before_3?(model), do: model =~ ~r/\Agemini-[12](\D|\z)/
 
   defp user_part(text) when is_binary(text), do: %{"text" => text}
 
@@ -184,7 +202,7 @@ defmodule Skillbook.Model.Gemini do
 
   defp sign(parts, model) do
     signed? =
-      model =~ ~r/\Agemini-[12](\D|\z)/ or
+      before_3?(model) or
         Enum.any?(parts, &is_map_key(&1, "thoughtSignature"))
 
     place = Enum.find_index(parts, &is_map_key(&1, "functionCall"))

@@ -128,7 +128,7 @@ defmodule Skillbook.Model.OpenAI do
 
     %{
       "model" => model.model,
-      "messages" => messages |> put_system_role(model.system_role) |> Enum.map(&message/1),
+      "messages" => messages |> put_system_role(model.system_role) |> messages(),
       "stream" => true,
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
@@ -148,12 +148,29 @@ defmodule Skillbook.Model.OpenAI do
 
   # The limit of OpenAI for the ids of calls.
   @max_id 40
+  @media_of_results "The images, files and audio of these results, in their order:"
+
+  # A result is text; the media of results are in a message of the user after them.
+  defp messages(messages) do
+    messages
+    |> Enum.chunk_by(&(&1.role == :tool or make_ref()))
+    |> Enum.flat_map(fn group -> Enum.map(group, &message/1) ++ media(group) end)
+  end
+
+  defp media([%{role: :tool} | _] = results) do
+    case for %{content: [_ | _] = parts} <- results, %Media{} = media <- parts, do: media do
+      [] -> []
+      media -> [message(%{role: :user, content: [@media_of_results | media]})]
+    end
+  end
+
+  defp media(_other), do: []
 
   defp message(%{role: :tool} = message) do
     %{
       "role" => "tool",
       "tool_call_id" => Messages.call_id(message.id, @max_id),
-      "content" => message.content
+      "content" => Content.text(message.content)
     }
   end
 

@@ -91,7 +91,7 @@ defmodule Skillbook.Model.Responses do
       %{
         "type" => "function_call_output",
         "call_id" => Messages.call_id(message.id, @max_id),
-        "output" => message.content
+        "output" => content(message.content)
       }
     ]
   end

@@ -15,8 +15,8 @@ defmodule Skillbook.Transcript.Message do
       * `:news` - changes of skills during the conversation
       * `:note` - other information for the model
       * `:summary` - what was said in messages that were removed to save room
-    * `:content` - the text, as the model gets it; of an input also a list of texts and
-      `Skillbook.Model.Media`
+    * `:content` - the text, as the model gets it; of an input, result or report also a list of
+      texts and `Skillbook.Model.Media`
     * `:at` - the time when it was added, UTC
     * `:activations` - the entries whose text it contains, see `t:activation/0`
     * `:usage` - the tokens of a reply, see `t:Skillbook.Model.usage/0`; `nil` for other messages,

@@ -197,6 +197,160 @@ defmodule Skillbook.Model.MediaTest do
       end
     end
 
+    # The result of a call with a medium: the part of the request that has it.
+    @image %{"inlineData" => %{"mimeType" => "image/png", "data" => @base64}}
+    @block %{"type" => "base64", "media_type" => "image/png", "data" => @base64}
+    @results [
+      {"openai", "m", "image/png",
+       [
+         %{
+           "role" => "tool",
+           "tool_call_id" => "c1",
+           "content" => ~s(ok\n\n[image: "r.pdf", image/png, 5 bytes])
+         },
+         %{
+           "role" => "user",
+           "content" => [
+             %{
+               "type" => "text",
+               "text" => "The images, files and audio of these results, in their order:"
+             },
+             %{
+               "type" => "image_url",
+               "image_url" => %{"url" => "data:image/png;base64,#{@base64}"}
+             }
+           ]
+         }
+       ]},
+      {"openai", "m", "audio/wav", :audio},
+      {"responses", "m", "image/png",
+       [
+         %{
+           "type" => "function_call_output",
+           "call_id" => "c1",
+           "output" => [
+             %{"type" => "input_text", "text" => "ok"},
+             %{
+               "type" => "input_image",
+               "detail" => "auto",
+               "image_url" => "data:image/png;base64,#{@base64}"
+             }
+           ]
+         }
+       ]},
+      {"responses", "m", "application/pdf",
+       [
+         %{
+           "type" => "function_call_output",
+           "call_id" => "c1",
+           "output" => [
+             %{"type" => "input_text", "text" => "ok"},
+             Map.put(@pdf, "type", "input_file")
+           ]
+         }
+       ]},
+      {"anthropic", "m", "image/png",
+       [
+         %{
+           "role" => "user",
+           "content" => [
+             %{
+               "type" => "tool_result",
+               "tool_use_id" => "c1",
+               "content" => [
+                 %{"type" => "text", "text" => "ok"},
+                 %{"type" => "image", "source" => @block}
+               ]
+             }
+           ]
+         }
+       ]},
+      {"anthropic", "m", "application/pdf",
+       [
+         %{
+           "role" => "user",
+           "content" => [
+             %{
+               "type" => "tool_result",
+               "tool_use_id" => "c1",
+               "content" => [
+                 %{"type" => "text", "text" => "ok"},
+                 %{
+                   "type" => "document",
+                   "title" => "r.pdf",
+                   "source" => %{@block | "media_type" => "application/pdf"}
+                 }
+               ]
+             }
+           ]
+         }
+       ]},
+      {"gemini", "gemini-3-pro", "image/png",
+       [
+         %{
+           "role" => "user",
+           "parts" => [
+             %{
+               "functionResponse" => %{
+                 "name" => "draw",
+                 "id" => "c1",
+                 "response" => %{"output" => "ok"},
+                 "parts" => [@image]
+               }
+             }
+           ]
+         }
+       ]}
+    ]
+
+    test "has the media of a result where the interface takes them" do
+      for {vendor, name, type, expected} <- @results do
+        script = Vendors.start(vendor, [Vendors.answer("Seen.")])
+        model = Vendors.model(script, cache: false, model: name)
+        call = %{id: "c1", name: "draw", arguments: "{}"}
+        result = %{role: :tool, id: "c1", name: "draw", error: false}
+
+        messages = [
+          %{role: :user, content: "Draw."},
+          %{role: :assistant, content: "", tool_calls: [call]},
+          Map.put(result, :content, ["ok", data(type, "r.pdf")])
+        ]
+
+        result = ask(model, messages)
+        record = Vendors.record(script)
+        label = {vendor, name, type}
+        assert {^label, {:ok, %{text: "Seen."}}, []} = {label, result, record["refused"]}
+        [body] = record["requests"]
+        sent = body["messages"] || body["input"] || body["contents"]
+
+        if expected == :audio do
+          assert [%{"role" => "tool"}, %{"content" => [_text, %{"type" => "input_audio"}]}] =
+                   Enum.take(sent, -2)
+        else
+          assert {label, Enum.take(sent, -length(expected))} == {label, expected}
+        end
+      end
+    end
+
+    test "has them after the results for models of Gemini before 3" do
+      result = &%{role: :tool, id: &1, name: "draw", error: false, content: &2}
+      messages = [result.("c1", ["ok", data("image/png", "a.png")]), result.("c2", "ok")]
+      note = ~s(ok\n\n[image: "a.png", image/png, 5 bytes])
+
+      for name <- ["gemini-1.5-pro", "gemini-2.5-flash"] do
+        model = Model.Gemini.new!(model: name, key: nil)
+        assert %{"contents" => [%{"parts" => parts}]} = Model.Gemini.body(model, messages, [])
+
+        assert [
+                 %{"functionResponse" => %{"response" => %{"output" => ^note}} = first},
+                 %{"functionResponse" => %{"response" => %{"output" => "ok"}}},
+                 @image
+               ] = parts
+
+        refute is_map_key(first, "parts")
+      end
+    end
+
     test "keeps the marks of the cache, and names files that have none" do
       for {vendor, content, expected} <- [
             {"anthropic", [data("image/png")], "cache_control"},

@@ -576,6 +576,24 @@ defmodule Skillbook.MCP.ClientTest do
     end
   end
 
+  test "images and sounds of an answer are beside its text, within limits", %{address: address} do
+    image = %{type: "image/png", data: <<0, 0, 0>>}
+
+    for {lie, media} <- [
+          {"call_media", [image, %{type: "audio/wav", data: <<0>>}]},
+          {"call_media_many", List.duplicate(image, 20)},
+          {"call_parts", [image]},
+          {"honest", nil}
+        ] do
+      book = book(address <> "/" <> lie, approve: :all)
+      assert {lie, hd(run(book, "docs.search x")).metadata[:media]} == {lie, media}
+    end
+
+    book = book(address <> "/call_media_large", approve: :all, max_message: 20_000_000)
+    assert [%{data: data}, _, _] = hd(run(book, "docs.search x")).metadata.media
+    assert byte_size(data) == 2_100_000
+  end
+
   test "the application may answer questions of a server", %{address: address} do
     test = self()
 

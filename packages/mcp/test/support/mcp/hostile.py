@@ -195,6 +195,11 @@ def call(lie, params):
                                    {"type": "resource_link", "uri": "file:///etc/passwd", "name": "x\ny"}, {"type": "odd"},
                                    {"type": "resource", "resource": {"uri": "skill://a", "text": "inner"}},
                                    {"type": "resource", "resource": {"uri": "a://b", "mimeType": "application/pdf", "blob": "AAAAAAAA"}}]},
+        "call_media": {"content": [text("See"), {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                                   {"type": "image", "data": "%%%", "mimeType": "image/png"}, {"type": "image", "data": "AAAA", "mimeType": "text/html"},
+                                   {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}, {"type": "image", "data": 7}, {"type": "image", "data": "", "mimeType": "image/png"}]},
+        "call_media_many": {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}] * 30},
+        "call_media_large": {"content": [{"type": "image", "data": "AAAA" * 700000, "mimeType": "image/png"}] * 5},
         "call_empty": {"content": []}, "call_no_content": {}, "call_content_text": {"content": "text"},
         "call_result_type": {"resultType": "odd", "content": []},
     }

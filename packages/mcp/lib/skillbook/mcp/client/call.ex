@@ -9,6 +9,9 @@ defmodule Skillbook.MCP.Client.Call do
 
   @max_text 100_000
   @max_blocks 100
+  # Images and sounds of an answer, and their bytes together. Others are only named.
+  @max_media 20
+  @max_bytes 8 * 1024 * 1024
   # Milliseconds before the time limit of the handler, to tell an older server.
   @margin 250
 
@@ -102,9 +105,36 @@ defmodule Skillbook.MCP.Client.Call do
         {:ok, Result.ok("Done: #{origin} sent no text.")}
 
       true ->
-        {:ok, Result.ok(joined(parts), data: structured)}
+        {:ok, Result.ok(joined(parts), data: structured, metadata: metadata(blocks))}
     end
   end
+
+  # The media of an answer, for models and clients that take them.
+  defp metadata(blocks) do
+    {media, _bytes} =
+      for block <- blocks, reduce: {[], 0} do
+        {media, bytes} ->
+          with {:ok, one} <- medium(block),
+               bytes = bytes + byte_size(one.data),
+               true <- bytes <= @max_bytes and length(media) < @max_media,
+               do: {[one | media], bytes},
+               else: (_ -> {media, bytes})
+      end
+
+    if media == [], do: %{}, else: %{media: Enum.reverse(media)}
+  end
+
+  @type_pattern ~r/\A(image|audio)\/[a-z0-9][a-z0-9.+-]{0,99}\z/
+
+  defp medium(%{"type" => kind, "data" => data, "mimeType" => type})
+       when kind in ["image", "audio"] and is_binary(data) and is_binary(type) do
+    with true <- type =~ @type_pattern and data != "",
+         {:ok, bytes} <- Base.decode64(data, ignore: :whitespace),
+         do: {:ok, %{type: type, data: bytes}},
+         else: (_ -> :error)
+  end
+
+  defp medium(_other), do: :error
 
   defp joined(parts), do: Enum.join(parts, "\n\n")
 
