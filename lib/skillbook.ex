@@ -59,7 +59,8 @@ defmodule Skillbook do
 
   ### Skills
 
-    * `:name` (atom) - the name of the book. Required
+    * `:name` (atom) - the name of the book, and no `{:via, module, term}`; see [one book for all
+      tenants](docs/tenants.md#one-book-for-all-tenants). Required
     * `:sources` (list) - folders, options of `Skillbook.Source`, or other items of
       `Skillbook.Source.list/1`, such as `{:priv, :my_app, "skills"}`. A folder must exist, unless
       its source is `optional: true`. If two sources have an entry of the same name, the later

@@ -30,6 +30,10 @@ defmodule SkillbookTest do
                ":preflight, :conversations, :durable, " <>
                ":scheduler, :schedules"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
+            {[name: {:via, Registry, {R, "x"}}],
+             "expected an atom as the option :name of a book, got: {:via, Registry, {R, \"x\"}}"},
+            {[name: {:global, "x"}],
+             "expected an atom as the option :name of a book, got: {:global, \"x\"}"},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
             {[name: :x, timeout: 10_000_000_000],

@@ -87,7 +87,7 @@ defmodule Skillbook.TranscriptTest do
     for {kind, content, expected} <- [
           {"input", ["a", data], :ok},
           {"input", [part.(%{"url" => "https://a"})], :ok},
-          {"note", ["a"], ": expected text, for it is no input, got: a list"},
+          {"note", ["a"], ": expected text, for it is no input, result or report, got: a list"},
           {"input", [], ": expected text, got: []"},
           {"input", ["a", 1], "[1]: expected text, got: 1"},
           {"input", [part.(%{})], "[0]: expected the field `url`, got: none"},
