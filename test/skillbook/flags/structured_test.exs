@@ -167,6 +167,14 @@ defmodule Skillbook.Flags.StructuredTest do
                "\n" <> ~S("people" must be a text at [0].name, got 5)
   end
 
+  test "five mistakes are told at most" do
+    line = "--people [] --limit 12 --mode slow --level x --place y --top q --größe z --dry-run=p"
+
+    lines = line |> run() |> String.split("\n")
+    assert length(lines) == 5
+    assert Enum.uniq(lines) == lines
+  end
+
   test "a flag can have a schema of its own" do
     page = """
     ---

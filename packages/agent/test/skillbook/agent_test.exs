@@ -11,7 +11,7 @@ defmodule Skillbook.AgentTest do
 
   import Skillbook.Test.AgentRuns
 
-  alias Skillbook.Test.ChatServer
+  alias Skillbook.Test.{ChatServer, Vendors}
   alias Skillbook.Transcript.Message
   alias Skillbook.{Agent, Model, ModelError, Transcript, View}
 
@@ -545,6 +545,23 @@ defmodule Skillbook.AgentTest do
         label = {kind, parts, last}
         assert {label, result.status, result.text} == {label, :done, text}
         assert {label, Enum.join(events(:text))} == {label, text}
+      end
+    end
+
+    test "that a vendor's server cannot go on with is continued too", %{book: book} do
+      error = ~s({"type": "error", "error": {"type": "overloaded_error", "message": "Full"}})
+      fault = "event: error\ndata: #{error}\n\n"
+
+      for place <- 4..5 do
+        first = Vendors.answer(%{text: ["I lo", "ve "]}, insert: [[place, fault]])
+        script = Vendors.start("anthropic", [first, Vendors.answer("it.")])
+        model = Vendors.model(script, retries: 0)
+        result = run(book, [], model: model)
+        sent = Enum.join(events(:text))
+        assert {place, result.status, result.text} == {place, :done, sent}
+        assert {place, String.ends_with?(sent, "it.")} == {place, true}
+        assert {place, sent} in for(start <- ["I lo", "I love "], do: {place, start <> "it."})
+        assert %{"refused" => [], "bodies" => [_, _]} = Vendors.record(script)
       end
     end
 

@@ -124,6 +124,12 @@ defmodule Skillbook.TranscriptTest do
     }
 
     assert inspect(transcript) == ~s(#Skillbook.Transcript<"ann", [input: 2, prompt: 1]>)
+
+    usage = %{prompt_tokens: 1, completion_tokens: 1}
+    more = [usage: usage, turns: 1, transcript: transcript]
+    result = struct!(Skillbook.Agent.Result, [status: :done, text: "Hi"] ++ more)
+    assert inspect(result) =~ ~s(transcript: #Skillbook.Transcript<"ann", [input: 2, prompt: 1]>)
+    assert String.length(inspect(result)) < 400
   end
 
   defp fields(kind, more \\ %{}) do

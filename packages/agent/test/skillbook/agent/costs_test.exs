@@ -79,6 +79,24 @@ defmodule Skillbook.Agent.CostsTest do
     assert run(start(prices: %{}), model(["Hi."])).cost == nil
   end
 
+  test "are in the events of a call and of a run, which one handler gets" do
+    book = start([])
+    test = self()
+    id = {__MODULE__, test}
+
+    handler = fn event, _measurements, metadata, nil ->
+      if metadata[:book] == book, do: send(test, {event, metadata})
+    end
+
+    :ok = :telemetry.attach_many(id, Skillbook.Telemetry.events(), handler, nil)
+    on_exit(fn -> :telemetry.detach(id) end)
+    run(book, model(["Hi."]))
+    assert_received {[:skillbook, :model, :stop], %{cost: cost, profile: "ann"}}
+    assert_received {[:skillbook, :agent, :stop], %{cost: ^cost} = metadata}
+    assert %{profile: "ann", tenant: "a", skill: nil} = metadata
+    assert cost == 0.0045
+  end
+
   test "of a run may be limited" do
     book = start([])
     search = cmd("memory.search --query tea")

@@ -1,7 +1,7 @@
 defmodule Skillbook.Web.Page.Usage do
   @moduledoc false
-  # How often skills were read, run and failed, as a chart and as tables; the slowest, and those
-  # that the circuit breaker watches.
+  # How often skills were read, run and failed, as a chart and as tables; the slowest, what the
+  # runs of agents cost, and the skills that the circuit breaker watches.
 
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
@@ -31,7 +31,9 @@ defmodule Skillbook.Web.Page.Usage do
     period = [since: DateTime.add(until, -days * 86_400 + 3600), until: until]
 
     with {:ok, names} <- Usage.report(view, period),
-         {:ok, times} <- Usage.report(view, [by: [:time, :name]] ++ period) do
+         {:ok, times} <- Usage.report(view, [by: [:time, :name]] ++ period),
+         {:ok, costs} <- Usage.costs(view, period),
+         {:ok, profiles} <- Usage.costs(view, [by: :profile] ++ period) do
       data = %{
         profile: view.profile.id,
         days: days,
@@ -45,6 +47,11 @@ defmodule Skillbook.Web.Page.Usage do
         failed: highest(names.rows, &if(&1.failed > 0, do: &1.failed)),
         slowest: highest(names.rows, & &1.duration),
         columns: columns(times.rows, names.rows, period, letters),
+        costs: %{
+          total: costs.total,
+          rows: Enum.take(costs.rows, @max_rows),
+          profiles: Enum.take(profiles.rows, @max_rows)
+        },
         breaker: CircuitBreaker.list(book, view)
       }
 
@@ -98,7 +105,7 @@ defmodule Skillbook.Web.Page.Usage do
     [
       form(request, id),
       if(data.counted,
-        do: [summary(data, text), chart(data), rows(request, data)],
+        do: [summary(data, text), chart(data), rows(request, data), costs(request, data.costs)],
         else: Parts.empty("This book has no database, or does not count usage.")
       ),
       breaker(request, data.breaker)
@@ -209,6 +216,44 @@ defmodule Skillbook.Web.Page.Usage do
       for(row <- rows, do: [entry(request, row.key), milliseconds(row.duration), times(row.run)])
     )
   end
+
+  defp costs(_request, %{total: %{prompt_tokens: 0, completion_tokens: 0}}), do: nil
+
+  defp costs(request, %{total: total, rows: rows, profiles: profiles}) do
+    name = fn key -> if key == "", do: "Conversations", else: entry(request, key) end
+    heads = ["Tokens of prompts", "Of them cached", "Tokens of answers", "Cost"]
+
+    section("costs", "Agents", [
+      tag(:p, [class: "lead"], [
+        tag(:strong, [], cost(total.cost)),
+        " for ",
+        tokens(total.prompt_tokens + total.completion_tokens),
+        ", by the prices of this book."
+      ]),
+      tag(:div, [class: "beside"], [
+        Parts.table(
+          "Costs of skills, the highest first",
+          ["Skill" | heads],
+          Enum.map(rows, &cost_row(name.(&1.key), &1))
+        ),
+        Parts.table(
+          "Costs of profiles, the highest first",
+          ["Profile" | heads],
+          Enum.map(profiles, &cost_row(&1.key, &1))
+        )
+      ])
+    ])
+  end
+
+  defp cost_row(name, row) do
+    counts = [row.prompt_tokens, row.cached_tokens, row.completion_tokens]
+    [name | Enum.map(counts, &Parts.number/1)] ++ [cost(row.cost)]
+  end
+
+  defp tokens(count), do: Parts.number(count) <> if(count == 1, do: " token", else: " tokens")
+
+  # A run may cost a part of a cent.
+  defp cost(cost), do: :erlang.float_to_binary(cost / 1, decimals: 4)
 
   defp row(request, row) do
     [

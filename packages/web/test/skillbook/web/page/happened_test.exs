@@ -68,6 +68,40 @@ defmodule Skillbook.Web.Page.HappenedTest do
                data["breaker"]
     end
 
+    test "has the costs of skills and profiles that the caller may see", context do
+      %{web: web, book: book} = context
+      assert json(web, "/usage", @operator)["costs"]["rows"] == []
+      refute get(web, "/usage", @operator) =~ "Agents</h2>"
+      sql = Book.sql(Book.fetch!(book))
+      hour = div(System.os_time(:second), 3600)
+
+      for {name, profile, tokens} <- [{"x.flow", "ann", 2_000}, {"", "bob", 1_000}],
+          {event, count} <- [
+            {"prompt", tokens},
+            {"completion", 10},
+            {"cached", 500},
+            {"cost", tokens * 1_500}
+          ],
+          do: :ok = Writer.store(sql, [{{hour, "", name, profile, event}, count, 0}])
+
+      keys = fn as, list ->
+        for row <- json(web, "/usage", as)["costs"][list], do: {row["key"], row["cost"]}
+      end
+
+      assert keys.(@operator, "rows") == [{"x.flow", 0.003}, {"", 0.0015}]
+      assert keys.(@operator, "profiles") == [{"ann", 0.003}, {"bob", 0.0015}]
+      assert keys.("bob", "rows") == [{"", 0.0015}]
+      assert keys.("bob", "profiles") == [{"bob", 0.0015}]
+
+      html = get(web, "/usage", @operator)
+
+      for text <- ["0.0045</strong> for 3,020 tokens", "Conversations", "0.0030"],
+          do: assert(html =~ text)
+
+      assert HtmlChecker.page(html) == []
+      refute get(web, "/usage", "bob") =~ "0.0030"
+    end
+
     test "has a bar for each day, with the counts of the table", %{web: web, book: book} do
       sql = Book.sql(Book.fetch!(book))
       hour = div(System.os_time(:second), 3600)
