@@ -306,8 +306,13 @@ defmodule Skillbook.Drive do
   # The content of a file for a person, such as an attachment of a mail.
   @spec download(Account.t(), String.t()) :: {:ok, content()} | {:error, Exception.t()}
   def download(account, id) do
-    with {:ok, file} <- file(account, id), do: adapter(account).content(account, file, :file)
+    with {:ok, file} <- file(account, id), do: content(account, file)
   end
+
+  @doc false
+  # The bytes of a file.
+  @spec content(Account.t(), file()) :: {:ok, content()} | {:error, Exception.t()}
+  def content(account, file), do: adapter(account).content(account, file, :file)
 
   @doc false
   # The text of a file.

@@ -1,7 +1,8 @@
 defmodule Skillbook.Handlers.FilesTest do
   # Files between a drive, mails and the folder of a vault: `drive.download`,
   # `drive.create --file`, `drive.update --file`, `email.download` and
-  # `email.send --attachments vault:…`. Bytes go from file to file; no result has them.
+  # `email.send --attachments vault:…`. Bytes go from file to file; no result has them, except those
+  # of a picture for a model.
   use ExUnit.Case, async: true
 
   alias Skillbook.Test.{MicrosoftVendor, Services}
@@ -32,6 +33,9 @@ defmodule Skillbook.Handlers.FilesTest do
     |> Map.put(:data, Base.encode64(:binary.copy(<<8>>, 20_000))),
     %{id: "d1", name: "Plan", mimeType: @google <> "document", text: "Beans\n"},
     %{id: "s1", name: "Budget", mimeType: @google <> "spreadsheet", sheets: %{A: [[1, "a"]]}},
+    %{id: "e1", name: "empty.png", mimeType: "image/png", data: ""},
+    %{id: "l1", name: "large.png", mimeType: "image/png"}
+    |> Map.put(:data, Base.encode64(:binary.copy(<<7>>, 5 * 1024 * 1024 + 1))),
     %{id: "m1", name: "Form", mimeType: @google <> "form"},
     %{id: "f1", name: "Plans", mimeType: @google <> "folder"}
   ]
@@ -94,6 +98,19 @@ defmodule Skillbook.Handlers.FilesTest do
 
   defp sha(data), do: :crypto.hash(:sha256, data) |> Base.encode16(case: :lower)
   defp files(folder), do: folder |> Path.join("**") |> Path.wildcard(match_dot: true) |> length()
+
+  test "drive.read has a picture for the model, up to a size", %{book: book} do
+    result = run(book, "drive.read p1")
+    assert result.content =~ ~r/\Ap1 image "Cat.png", changed .*\n\| A picture\.\z/
+    assert result.metadata == %{external: true, media: [%{type: "image/png", data: @bytes}]}
+    refute result.content =~ "PNG"
+
+    # Others are as before.
+    assert run(book, "drive.read n1").metadata[:media] == nil
+    assert run(book, "drive.read z1").metadata[:media] == nil
+    assert run(book, "drive.read e1").metadata.media == []
+    assert run(book, "drive.read l1").content =~ "has no text to read: its type is"
+  end
 
   test "drive.download saves bytes and exports documents", %{book: book, work: work} do
     result = run(book, "drive.download p1 --to vault:work/pictures/")

@@ -1,6 +1,7 @@
 defmodule Skillbook.Handlers.Drive.Read do
   @moduledoc false
-  # `drive.read`: shows the text of a file, some lines at a time.
+  # `drive.read`: shows the text of a file, some lines at a time; or a picture, to models and
+  # clients that take those.
 
   @behaviour Skillbook.Handler
 
@@ -12,12 +13,34 @@ defmodule Skillbook.Handlers.Drive.Read do
   @max 20_000
   # Longer lines are broken, so that each line fits into a result.
   @max_line 4_000
+  # The types of pictures that all vendors of models take, and their bytes.
+  @pictures ~w(image/jpeg image/png image/gif image/webp)
+  @max_picture 5 * 1024 * 1024
 
   @impl true
   def execute(%{"from" => from} = flags, context) do
     with {:ok, account} <- Connections.account(context, :drive),
-         {:ok, file} <- Drive.file(account, flags["id"]),
-         {:ok, text} <- Drive.text(account, file),
+         {:ok, file} <- Drive.file(account, flags["id"]) do
+      if file.type in @pictures and (file.size || 0) <= @max_picture,
+        do: picture(account, file),
+        else: text(account, file, from)
+    end
+  end
+
+  defp picture(account, file) do
+    with {:ok, %{data: data}} <- Drive.content(account, file) do
+      content = External.block(Files.head(file), "A picture.", max: @max)
+
+      media =
+        if byte_size(data) in 1..@max_picture, do: [%{type: file.type, data: data}], else: []
+
+      metadata = %{external: true, media: media}
+      {:ok, Result.ok(content, data: %{file: file}, metadata: metadata)}
+    end
+  end
+
+  defp text(account, file, from) do
+    with {:ok, text} <- Drive.text(account, file),
          lines = lines(text),
          {:ok, shown} <- shown(lines, from) do
       data = %{file: file, text: text}
