@@ -75,6 +75,7 @@ defmodule Skillbook.Usage do
 
   @day 86_400
   @groups [:name, :profile, :event, :time]
+  @groups_of_costs [:name, :profile, :tenant, :time]
 
   @doc false
   def operations do
@@ -133,9 +134,9 @@ defmodule Skillbook.Usage do
   `:prices`.
 
   Takes the options of `report/2` except `:names`; `:by` may be `:name` (the default), `:profile`,
-  `:time`, or a list of them. The name is that of the skill that ran the agent: a workflow of
-  prose, or a command that dispatches agents. Conversations, and skills that the view does not
-  show, have the key `""`.
+  `:tenant`, `:time`, or a list of them. The name is that of the skill that ran the agent: a
+  workflow of prose, or a command that dispatches agents. Conversations, skills that the view does
+  not show, and profiles without a tenant have the key `""`.
 
   The rows and the total are maps with `:key`, `:prompt_tokens`, `:completion_tokens`,
   `:cached_tokens` and `:cost`. Calls of models without a price cost nothing here.
@@ -151,7 +152,8 @@ defmodule Skillbook.Usage do
     {view, options} = View.from(view_or_book, options, "Skillbook.Usage.costs/2")
     book = Book.of!(view)
     schema = Keyword.drop(schema(), [:names])
-    schema = Keyword.put(schema, :by, {":name, :profile or :time, or a list of them", &costs?/1})
+    groups = ":name, :profile, :tenant or :time, or a list of them"
+    schema = Keyword.put(schema, :by, {groups, &costs?/1})
 
     with :ok <- Options.validate(options, "a report of costs", schema),
          {since, until} = period(options),
@@ -167,10 +169,10 @@ defmodule Skillbook.Usage do
 
   defp dearest(rows), do: Enum.sort_by(rows, &{-&1.cost, -&1.prompt_tokens, &1.key})
 
-  defp costs?(by), do: groups?(by) and :event not in List.wrap(by)
+  defp costs?(by), do: groups?(by, @groups_of_costs)
 
   defp cost({key, rows}) do
-    sums = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 4))
+    sums = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 5))
     of = fn event -> sums |> Map.get(event, []) |> Enum.sum() end
 
     %{
@@ -222,6 +224,7 @@ defmodule Skillbook.Usage do
   # An hour or a day counts if a part of it lies within the period.
   defp rows(book, since, until, profile, options) do
     bucket = if :time in List.wrap(options[:by]), do: "bucket", else: "''"
+    tenant = if :tenant in List.wrap(options[:by]), do: "tenant", else: "''"
 
     all_profiles? =
       options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
@@ -232,12 +235,12 @@ defmodule Skillbook.Usage do
     {readable, tenants} = Tenants.readable(profile, "tenant", length(params) + 1)
 
     statement = """
-    select name, profile, event, #{bucket}, cast(sum(count) as bigint),
+    select name, profile, event, #{bucket}, #{tenant}, cast(sum(count) as bigint),
       cast(sum(duration) as bigint)
     from skillbook_usage
     where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
       and bucket <= $3 and #{readable} #{own} and event in (#{events(options)})
-    group by 1, 2, 3, 4
+    group by 1, 2, 3, 4, 5
     """
 
     with :ok <- Writer.flush(book.name),
@@ -270,13 +273,14 @@ defmodule Skillbook.Usage do
   defp shows?(view, name), do: match?(%{name: ^name}, View.find(view, name))
 
   defp key(row, groups) when is_list(groups), do: Enum.map(groups, &key(row, &1))
-  defp key([name, _, _, _, _, _], :name), do: name
-  defp key([_, profile, _, _, _, _], :profile), do: profile
-  defp key([_, _, event, _, _, _], :event), do: event
-  defp key([_, _, _, bucket, _, _], :time), do: bucket
+  defp key([name | _], :name), do: name
+  defp key([_, profile | _], :profile), do: profile
+  defp key([_, _, event | _], :event), do: event
+  defp key([_, _, _, bucket | _], :time), do: bucket
+  defp key([_, _, _, _, tenant | _], :tenant), do: tenant
 
   defp sum({key, rows}) do
-    counts = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 4))
+    counts = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 5))
     of = fn event -> counts |> Map.get(event, []) |> Enum.sum() end
     [read, run, failed] = Enum.map(["read", "run", "failed"], of)
     time = rows |> Enum.map(&List.last/1) |> Enum.sum()
@@ -302,12 +306,12 @@ defmodule Skillbook.Usage do
     [
       since: {"a DateTime", &is_struct(&1, DateTime)},
       until: {"a DateTime", &is_struct(&1, DateTime)},
-      by: {":name, :profile, :event or :time, or a list of them", &groups?/1},
+      by: {":name, :profile, :event or :time, or a list of them", &groups?(&1, @groups)},
       names: {"a list of globs", &Options.texts?/1},
       profiles: {":own or :all", &(&1 in [:own, :all])}
     ]
   end
 
-  defp groups?([_ | _] = groups), do: Enum.uniq(groups) == groups and groups -- @groups == []
-  defp groups?(group), do: group in @groups
+  defp groups?([_ | _] = groups, known), do: Enum.uniq(groups) == groups and groups -- known == []
+  defp groups?(group, known), do: group in known
 end

@@ -210,6 +210,13 @@ defmodule Skillbook.Agent.CostsTest do
     assert %{key: nil, prompt_tokens: 3_000, cost: 0.01215} = costs.total
     {:ok, costs} = Usage.costs(all, by: :profile)
     assert for(row <- costs.rows, do: row.key) == ["bob", "eve", "ann"]
+    {:ok, costs} = Usage.costs(all, by: :tenant)
+    assert for(row <- costs.rows, do: {row.key, row.prompt_tokens}) == [{"a", 2_000}, {"", 1_000}]
+    {:ok, costs} = Usage.costs(all, by: [:tenant, :profile])
+    assert ["a", "ann"] in for(row <- costs.rows, do: row.key)
+    # With everybody's counts a profile sees those of its tenant and the common ones.
+    {:ok, costs} = Usage.costs(book, profile: "eve", profiles: :all, by: :tenant)
+    assert for(row <- costs.rows, do: row.key) == [""]
     {:ok, costs} = Usage.costs(all, by: [:time, :profile])
     assert [[_hour, "ann"], [_, "bob"], [_, "eve"]] = for(row <- costs.rows, do: row.key)
 
