@@ -19,8 +19,10 @@ defmodule Skillbook.Connections.SignIn do
   # Bytes of a state and of a code.
   @max_state 200
   @max_code 4_096
-  # Connections in which a registered client is looked for.
+  # Connections in which a registered client is looked for, and the seconds since their last token.
+  # An authorization server may forget a client, and tells only the person who wants to sign in.
   @known 10
+  @lately 86_400
 
   @doc """
   Begins a sign-in with the options of `Skillbook.Connections.authorize/3`: `:for` commands, or
@@ -83,6 +85,7 @@ defmodule Skillbook.Connections.SignIn do
   defp known(sql, keys, account) do
     with {:ok, rows} <- Table.latest(sql, to_string(account.name), @known) do
       for row <- rows,
+          DateTime.diff(DateTime.utc_now(), row.renewed_at) < @lately,
           {:ok, tokens} <- [Renewal.open(keys, row)],
           oauth = tokens.().oauth,
           oauth != nil,

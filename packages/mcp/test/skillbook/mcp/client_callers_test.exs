@@ -4,7 +4,7 @@ defmodule Skillbook.MCP.ClientCallersTest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Connections, Profile, View}
+  alias Skillbook.{Connections, Profile, SQL, View}
   alias Skillbook.MCP.Client
   alias Skillbook.MCP.Client.{Settings, State}
   alias Skillbook.Support.JSON
@@ -248,10 +248,21 @@ defmodule Skillbook.MCP.ClientCallersTest do
     {:ok, _} = begin.(profile: "eve", redirect: @redirect)
     assert registered.() == 3
 
+    # Nor is one that gave no token for a day, since its server may have forgotten it.
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+    renewed = "update skillbook_connections set renewed_at = $1"
+    ago = &DateTime.add(DateTime.utc_now(), -&1, :second)
+
+    for {seconds, count} <- [{86_000, 3}, {86_500, 4}, {0, 4}] do
+      SQL.query!(sql, renewed, [ago.(seconds)])
+      {:ok, _} = begin.(profile: "eve", redirect: @redirect)
+      assert {seconds, registered.()} == {seconds, count}
+    end
+
     # It is kept with the connections.
     for id <- ["ops" | @people], do: {:ok, _} = Connections.disconnect(book, "docs", profile: id)
     {:ok, _} = begin.(profile: "eve", redirect: @redirect)
-    assert registered.() == 4
+    assert registered.() == 5
   end
 
   test "a client whose secret has expired is not used" do
