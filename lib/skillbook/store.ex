@@ -370,6 +370,14 @@ defmodule Skillbook.Store do
 
   Versions with labels that the profile does not hold are left out.
 
+  ## Options
+
+    * `:limit` - the largest number of versions; all by default
+    * `:after` - lists the versions before this one: the last version of the page before, or its
+      number
+
+  ## Examples
+
       iex> {:ok, _} = Skillbook.start_link(name: HistoryExample, store: ":memory:")
       iex> view = Skillbook.view(HistoryExample, "default")
       iex> {:ok, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
@@ -377,12 +385,16 @@ defmodule Skillbook.Store do
       iex> {:ok, versions} = Skillbook.Store.history(view, "milk")
       iex> Enum.map(versions, &{&1.version, &1.action, &1.by})
       [{2, :disable, :agent}, {1, :create, :user}]
+      iex> {:ok, [second]} = Skillbook.Store.history(view, "milk", limit: 1)
+      iex> {:ok, [first]} = Skillbook.Store.history(view, "milk", limit: 1, after: second)
+      iex> {first.version, Skillbook.Store.history(view, "milk", after: first)}
+      {1, {:ok, []}}
   """
   @spec history(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
           {:ok, [Version.t()]} | {:error, error()}
   def history(view_or_book, name, options \\ []) do
-    view = only_from(view_or_book, options, "history/3", name: {:text, name})
-    Read.history(view, name)
+    {view, options} = from(view_or_book, options, "history/3", name: {:text, name})
+    Read.history(view, name, options)
   end
 
   @doc """

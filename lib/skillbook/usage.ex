@@ -85,7 +85,11 @@ defmodule Skillbook.Usage do
       %Operation{
         name: :usage,
         doc: "Reports how often skills were read and run, and how often they failed.",
-        input: [by: {{:one_of, @groups}, "the groups, `name` by default"}],
+        input: [
+          by: {{:one_of, @groups}, "the groups, `name` by default"},
+          limit: {{:number, 1, 100_000}, "the most rows, all by default"},
+          after: {{:text, 300}, "the `key` of the last row of the page before"}
+        ],
         output:
           [text: [:by], time: ~w(since until)a, number: [:unnamed]] ++
             [objects: [rows: [row]], object: [total: row]],
@@ -104,6 +108,9 @@ defmodule Skillbook.Usage do
       `[:time, :name]` has a row for each name and hour
     * `:names` - globs for names, as in `Skillbook.Profile`. Default: all names
     * `:profiles` - `:own` or `:all`. Default: `:all` for an unrestricted profile, else `:own`
+    * `:limit` - the largest number of rows; all by default
+    * `:after` - the rows after that of this `:key`. The period of all pages should have ended,
+      since new counts change the order
 
   A book without a database, or with `usage: false`, counts nothing, and its reports are empty.
 
@@ -121,7 +128,7 @@ defmodule Skillbook.Usage do
     {view, options} = View.from(view_or_book, options, "Skillbook.Usage.report/2")
     book = Book.of!(view)
 
-    with :ok <- Options.validate(options, "a report of usage", schema()),
+    with :ok <- Options.validate(options, "a report of usage", pages() ++ schema()),
          {:ok, named} <- narrow(book, view, options[:names]),
          {since, until} = period(options),
          {:ok, rows} <- rows(book, since, until, view.profile, options) do
@@ -264,7 +271,7 @@ defmodule Skillbook.Usage do
       by: by,
       since: since,
       until: until,
-      rows: named |> Enum.group_by(&key(&1, by)) |> Enum.map(&sum/1) |> sort(by),
+      rows: named |> Enum.group_by(&key(&1, by)) |> Enum.map(&sum/1) |> sort(by) |> page(options),
       total: sum({nil, named}),
       unnamed: if(Profile.unrestricted?(profile), do: sum({nil, unnamed}).count, else: 0)
     }
@@ -298,6 +305,19 @@ defmodule Skillbook.Usage do
 
   defp sort(rows, by) do
     if time?(by), do: Enum.sort_by(rows, & &1.key), else: Enum.sort_by(rows, &{-&1.count, &1.key})
+  end
+
+  defp page(rows, options) do
+    last = options[:after]
+    rows = if last, do: rows |> Enum.drop_while(&(&1.key != last)) |> Enum.drop(1), else: rows
+    if options[:limit], do: Enum.take(rows, options[:limit]), else: rows
+  end
+
+  defp pages do
+    [
+      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after: {"the key of a row or nil", &(is_nil(&1) or Options.text?(&1) or Options.texts?(&1))}
+    ]
   end
 
   defp time?(by), do: by == :time or match?([:time | _], by)

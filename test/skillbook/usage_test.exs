@@ -253,6 +253,19 @@ defmodule Skillbook.UsageTest do
       run(book, "ann", ["x.run", "x.run", "x.list"])
       run(book, "bob", ["x.run", "y.secret"])
 
+      for size <- 1..3, by <- [:name, [:profile, :name]] do
+        {:ok, %{rows: rows, total: total}} = Skillbook.usage(View.all(book), by: by)
+
+        pages =
+          Stream.unfold(nil, fn last ->
+            {:ok, page} = Skillbook.usage(View.all(book), by: by, limit: size, after: last)
+            assert page.total == total
+            if page.rows != [], do: {page.rows, List.last(page.rows).key}
+          end)
+
+        assert Enum.concat(pages) == rows
+      end
+
       assert counts(View.all(book), by: [:profile, :name]) |> Enum.sort() == [
                {["ann", "x.list"], 0, 0, 1},
                {["ann", "x.run"], 0, 2, 0},

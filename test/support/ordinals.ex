@@ -16,6 +16,7 @@ defmodule Skillbook.Ordinals do
 
     Map.new(flags, fn
       {name, id} when name in ["id", "parent"] -> {name, number(id, tasks)}
+      {"after", text} when is_binary(text) -> {"after", fill(text, sql)}
       flag -> flag
     end)
   end

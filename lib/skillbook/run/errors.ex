@@ -587,14 +587,17 @@ defmodule Skillbook.NotFoundError do
     do: "there is no #{kind} #{id}, or it has expired; run its command again"
 
   def message(%{kind: kind, id: id, find: find, deleted_at: nil}),
-    do: "there is no #{kind} #{id}; `#{find}` lists the #{kind}s with their ids"
+    do: "there is no #{kind} #{id}; `#{find}` lists the #{many(kind)} with their ids"
 
   def message(%{kind: kind, id: id, find: find, deleted_at: deleted_at}) do
     at = DateTime.to_iso8601(deleted_at)
 
     "the #{kind} #{id} was deleted at #{at} and cannot be changed; " <>
-      "`#{find}` lists the existing #{kind}s"
+      "`#{find}` lists the existing #{many(kind)}"
   end
+
+  defp many("memory"), do: "memories"
+  defp many(kind), do: kind <> "s"
 
   # Others name the folders that they share.
   defp label(name), do: if(name =~ @plain, do: name, else: External.line(name, 60))

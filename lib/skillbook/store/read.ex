@@ -10,7 +10,7 @@ defmodule Skillbook.Store.Read do
   # entries of one name that the transaction has already read.
 
   alias Skillbook.{Book, Entry, Native, Profile, StoreError, Stored, View}
-  alias Skillbook.Store.{Slips, Table}
+  alias Skillbook.Store.{Slips, Table, Version}
   alias Skillbook.Support.{Closest, Diff, Options}
 
   @sources [:user, :agent, :import]
@@ -159,12 +159,48 @@ defmodule Skillbook.Store.Read do
       text =~ ~r/\A[^~\s]+(~[0-9a-f]{12})?\z/u
   end
 
-  def history(%View{} = view, name) when is_binary(name) do
-    read(view, name, fn at, name ->
-      with {:ok, entry} <- resolve_any(at, name),
-           {:ok, versions} <- Table.versions(at.sql, entry),
-           do: {:ok, visible_versions(versions, view)}
-    end)
+  def history(%View{} = view, name, options \\ []) when is_binary(name) do
+    with :ok <- Options.validate(options, "a history", history_schema()) do
+      read(view, name, fn at, name ->
+        with {:ok, entry} <- resolve_any(at, name),
+             do: versions(at, entry, options[:limit], number(options[:after]))
+      end)
+    end
+  end
+
+  # Reads versions until there are as many visible ones as wanted; with `nil`, all.
+  defp versions(at, entry, wanted, last) do
+    read = wanted && max(wanted, @few)
+
+    with {:ok, versions} <- Table.versions(at.sql, entry, read, last) do
+      found = visible_versions(versions, at.view)
+
+      cond do
+        wanted == nil or length(versions) < read ->
+          {:ok, if(wanted, do: Enum.take(found, wanted), else: found)}
+
+        length(found) >= wanted ->
+          {:ok, Enum.take(found, wanted)}
+
+        true ->
+          last = List.last(versions).version
+
+          with {:ok, more} <- versions(at, entry, wanted - length(found), last),
+               do: {:ok, found ++ more}
+      end
+    end
+  end
+
+  defp number(%Version{version: number}), do: number
+  defp number(number), do: number
+
+  defp history_schema do
+    [
+      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after:
+        {"a version of the history, its number or nil",
+         &(is_nil(&1) or is_struct(&1, Version) or Options.positive?(&1))}
+    ]
   end
 
   def version(%View{} = view, name, number) when is_binary(name) do

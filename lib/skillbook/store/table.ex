@@ -362,12 +362,17 @@ defmodule Skillbook.Store.Table do
      [Native.spelling(title), id]}
   end
 
-  @doc "The versions of an entry, the newest first, without their contents."
-  def versions(sql, %Stored{} = stored) do
+  @doc """
+  The versions of an entry, the newest first, without their contents: at most `limit`, or all for
+  `nil`, and those before the version `last`, unless it is `nil`.
+  """
+  def versions(sql, %Stored{} = stored, limit, last) do
     columns =
       Enum.map_join(@version_columns, ", ", &if(&1 == :content, do: "null", else: "v.#{&1}"))
 
-    versions(sql, stored, columns, "order by v.version desc", [])
+    before = if last, do: "and v.version < $2 ", else: ""
+    rest = "order by v.version desc" <> if(limit, do: " limit #{limit}", else: "")
+    versions(sql, stored, columns, before <> rest, List.wrap(last))
   end
 
   @doc "A list with the version of that number, or an empty list."

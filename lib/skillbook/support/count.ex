@@ -22,10 +22,26 @@ defmodule Skillbook.Support.Count do
       ["3 more; narrow the search, or raise --limit (at most 100)"]
       iex> Skillbook.Support.Count.more(0, 100)
       []
+
+  With the place after which the list goes on, the line names it; the number may be unknown.
+
+      iex> Skillbook.Support.Count.more(3, 100, "M-7")
+      ["3 more; narrow the search, or add --after M-7 to list them"]
+      iex> Skillbook.Support.Count.more(nil, 100, "M-7")
+      ["More follow; add --after M-7 to list them"]
   """
-  @spec more(integer(), pos_integer()) :: [String.t()]
-  def more(left, max) when left > 0,
+  @spec more(integer() | nil, pos_integer() | nil, String.t() | pos_integer() | nil) :: [
+          String.t()
+        ]
+  def more(left, max, next \\ nil)
+  def more(nil, _max, nil), do: []
+  def more(nil, _max, next), do: ["More follow; add --after #{next} to list them"]
+
+  def more(left, _max, next) when left > 0 and next != nil,
+    do: ["#{left} more; narrow the search, or add --after #{next} to list them"]
+
+  def more(left, max, nil) when left > 0,
     do: ["#{left} more; narrow the search, or raise --limit (at most #{max})"]
 
-  def more(_left, _max), do: []
+  def more(_left, _max, _next), do: []
 end

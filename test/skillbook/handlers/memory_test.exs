@@ -112,11 +112,47 @@ for dialect <- [:sqlite, :postgres] do
         assert ids(context, "memory.search --limit 3") == [4, 3, 2]
       end
 
+      test "pages hold each memory once, whatever is saved between them", %{context: context} do
+        for number <- 1..5, do: run(context, "memory.save --content Same#{number}")
+        all = ids(context, "memory.search")
+
+        {pages, nil} =
+          Enum.flat_map_reduce(0..9, "", fn
+            _page, nil ->
+              {[], nil}
+
+            page, place ->
+              {:ok, %{data: data}} = execute(context, "memory.search --limit 2" <> place)
+              run(context, "memory.save --content New#{page}")
+              {Enum.map(data.memories, & &1.id), data[:next] && " --after #{data.next}"}
+          end)
+
+        assert Enum.filter(pages, &(&1 in all)) == all
+
+        for {line, text} <- [
+              {"memory.search --after M-4 --limit 1",
+               "Older memories: the newest first\n" <>
+                 "M-3 [person, 2026-02-19, #carol] Meets Carol for lunch on Fridays\n" <>
+                 "More follow; add --after M-3 to list them"},
+              {"memory.search --category person --after M-3",
+               "No older memories: the newest first; category person"},
+              {"memory.search --after M-99",
+               "error: there is no memory M-99; `memory.search` lists the memories with their ids"},
+              {"memory.search --after x",
+               ~s(error: --after must be a memory's id, got "x". Write for example: --after M-12)},
+              {"memory.search --query carol --after M-4",
+               "error: --after and --query contradict each other: only a list without --query has " <>
+                 "pages"}
+            ] do
+          assert {line, run(context, line)} == {line, text}
+        end
+      end
+
       test "reports the matches and how they match", %{context: context} do
         assert run(context, "memory.search --category person --limit 1") == """
                2 memories: the newest first; category person
                M-4 [person, 2026-02-20] Carol is the auditor
-               1 more; narrow the search, or raise --limit (at most 100)\
+               1 more; narrow the search, or add --after M-4 to list them\
                """
 
         assert run(context, "memory.search --query may launch") == """

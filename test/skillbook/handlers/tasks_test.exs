@@ -759,8 +759,19 @@ for dialect <- [:sqlite, :postgres] do
                3 tasks, by due date: status todo, in_progress or blocked; tagged Q1
                T-7 [todo, critical, due 2026-02-10 (overdue), @Bob, #Q1] Late
                T-1 [todo, high, due 2026-02-10 (overdue), @alice, #backend #Q1] Marketing report
-               1 more; narrow the search, or raise --limit (at most 100)\
+               1 more; narrow the search, or add --after 2026-02-10/high/T-1 to list them\
                """
+
+        after_first = "tasks.search --tags Q1 --limit 1 --after 2026-02-10/critical/T-7"
+
+        assert run(context, after_first) == """
+               Further tasks, by due date: status todo, in_progress or blocked; tagged Q1
+               T-1 [todo, high, due 2026-02-10 (overdue), @alice, #backend #Q1] Marketing report
+               More follow; add --after 2026-02-10/high/T-1 to list them\
+               """
+
+        assert run(context, "tasks.search --tags Q1 --after none/low/T-1") ==
+                 "No more tasks: status todo, in_progress or blocked; tagged Q1"
 
         refute run(context, "tasks.search --tags Q1 --limit 3") =~ "more"
 
@@ -769,6 +780,61 @@ for dialect <- [:sqlite, :postgres] do
 
         assert run(context, "tasks.search --query taxes") =~
                  "1 task, by relevance: text \"taxes\""
+      end
+
+      # The ids of all pages of two, with a change after each.
+      defp pages(context, line, place, change) do
+        more = if place, do: " --after #{place}", else: ""
+        assert {:ok, result} = execute(context, line <> " --limit 2" <> more)
+        assert length(result.data.tasks) <= 2
+        change.(Enum.map(result.data.tasks, & &1.id))
+        ids = Enum.map(result.data.tasks, & &1.id)
+        next = result.data[:next]
+        if next, do: ids ++ pages(context, line, next, change), else: ids
+      end
+
+      test "pages hold each task once, whatever is written between them", %{context: context} do
+        # Many tasks share a date, a priority or a time.
+        for number <- 1..8, day <- ["2026-03-01", "2026-03-02", nil] do
+          due = if day, do: " --due #{day}", else: ""
+          priority = Enum.at(~w(low high), rem(number, 2))
+          run(context, "tasks.create --title Paged --tags paged --priority #{priority}#{due}")
+        end
+
+        for sort <- ~w(due_date priority created_at updated_at) do
+          line = "tasks.search --tags paged --sort #{sort}"
+          all = ids(context, line <> " --limit 100")
+          assert pages(context, line, nil, fn _ids -> :ok end) == all
+
+          # The last task of a page is deleted or moves to the front, and others are created.
+          paged =
+            pages(context, line, nil, fn ids ->
+              run(context, "tasks.create --title New --due 2026-03-01 --tags paged")
+              last = List.last(ids)
+
+              if rem(last, 2) == 0,
+                do: run(context, "tasks.delete --id #{last}"),
+                else: run(context, "tasks.update --id #{last} --due 2020-01-01")
+            end)
+
+          assert Enum.filter(paged, &(&1 in all)) == all
+        end
+      end
+
+      test "a place belongs to a sorted list", %{context: context} do
+        for {line, text} <- [
+              {"tasks.search --query taxes --after none/low/T-1",
+               "error: --after and --query contradict each other: only a list with --sort has pages"},
+              {"tasks.search --sort created_at --after none/low/T-1",
+               "error: --after must be the place that the last line of a list with the same " <>
+                 ~s(--sort names, got "none/low/T-1". Write for example: --after ) <>
+                 "2026-03-01T09:00:00Z/T-12"},
+              {"tasks.search --after T-1",
+               "error: --after must be the place that the last line of a list with the same " <>
+                 ~s(--sort names, got "T-1". Write for example: --after 2026-03-01/high/T-12)}
+            ] do
+          assert {line, run(context, line)} == {line, text}
+        end
       end
 
       test "any text is a valid query", %{context: context} do

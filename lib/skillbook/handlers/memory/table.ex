@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Memory.Table do
   alias Skillbook.Handlers.Memory.Memory
   alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Search.Index
-  alias Skillbook.{Profile, SQL}
+  alias Skillbook.{NotFoundError, Profile, SQL}
 
   @columns "t.id, t.number, t.content, t.category, t.tags, t.created_at"
   @select "select #{@columns} from skillbook_memories t"
@@ -64,25 +64,60 @@ defmodule Skillbook.Handlers.Memory.Table do
   end
 
   @doc """
-  Searches the memories of a profile in a category, or in all for `nil`.
+  Lists the newest memories of a profile in a category, or in all for `nil`; with the id of one,
+  those that come after it.
 
-  Returns `{:ok, memories, total, match}`. With the clauses and the meaning of a query, the best
-  match comes first, and `match` is as in `Skillbook.Search.Index.find/6`. Without a query, the
-  newest comes first.
+  Returns `{:ok, memories, total, :all}`, with `nil` as the total after a memory.
   """
-  def search(sql, %Profile{id: owner} = profile, nil, category, limit) do
+  def newest(sql, %Profile{id: owner} = profile, category, limit, last) do
     {readable, tenants} = Tenants.readable(profile, "t.tenant", 3)
     where = "where t.owner = $1 and ($2 = '' or t.category = $2) and #{readable}"
     params = [owner, category || "" | tenants]
     order = "order by t.created_at desc, t.number desc limit #{limit}"
 
-    with {:ok, %{rows: [[total]]}} <-
-           SQL.query(sql, "select count(*) from skillbook_memories t #{where}", params),
-         {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} #{where} #{order}", params) do
+    with {:ok, place, values} <- place(sql, profile, last, length(params)),
+         {:ok, total} <- total(sql, where, params, last),
+         {:ok, %{rows: rows}} <-
+           SQL.query(sql, "#{@select} #{where}#{place} #{order}", params ++ values) do
       {:ok, for([_id | memory] <- rows, do: memory(memory)), total, :all}
     end
   end
 
+  defp total(sql, where, params, nil) do
+    with {:ok, %{rows: [[total]]}} <-
+           SQL.query(sql, "select count(*) from skillbook_memories t #{where}", params),
+         do: {:ok, total}
+  end
+
+  defp total(_sql, _where, _params, _last), do: {:ok, nil}
+
+  defp place(_sql, _profile, nil, _count), do: {:ok, "", []}
+
+  defp place(sql, %{id: owner} = profile, number, count) do
+    {readable, tenants} = Tenants.readable(profile, "t.tenant", 3)
+    query = "#{@select} where t.owner = $1 and t.number = $2 and #{readable}"
+
+    case SQL.query(sql, query, [owner, number | tenants]) do
+      {:ok, %{rows: [row]}} ->
+        [time, last] = ["$#{count + 1}", "$#{count + 2}"]
+        later = "t.created_at = #{time} and t.number >= #{last}"
+        {:ok, " and t.created_at <= #{time} and not (#{later})", [List.last(row), number]}
+
+      {:ok, %{rows: []}} ->
+        {:error, %NotFoundError{kind: "memory", id: "M-#{number}", find: "memory.search"}}
+
+      error ->
+        error
+    end
+  end
+
+  @doc """
+  Searches the memories of a profile in a category, or in all for `nil`, by the clauses and the
+  meaning of a query.
+
+  Returns `{:ok, memories, total, match}`, the best match first; `match` is as in
+  `Skillbook.Search.Index.find/6`.
+  """
   def search(sql, %Profile{id: owner} = profile, {clauses, meaning}, category, limit) do
     filters = if category, do: [Index.field("category", category)], else: []
 

@@ -56,7 +56,15 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp call("skills.disable", flags, view, options),
     do: Store.disable(view, flags["name"], options)
 
-  defp call("skills.history", %{"name" => name}, view, _options), do: Store.history(view, name)
+  defp call("skills.history", %{"name" => name, "limit" => limit} = flags, view, _options) do
+    options = [limit: limit + 1, after: flags["after"]]
+
+    with {:ok, versions} <- Store.history(view, name, options) do
+      {shown, more} = Enum.split(versions, limit)
+      {:ok, {shown, if(more != [], do: List.last(shown).version)}}
+    end
+  end
+
   defp call("skills.list", flags, view, _options), do: list(view, :skill, flags)
   defp call("notes.list", flags, view, _options), do: list(view, :note, flags)
 
@@ -236,7 +244,10 @@ defmodule Skillbook.Handlers.Skills.Store do
   defp answer("skills.list", stored, flags, _context), do: listed(stored, "skill", :skills, flags)
   defp answer("notes.list", stored, flags, _context), do: listed(stored, "note", :notes, flags)
 
-  defp answer("skills.history", versions, %{"name" => name}, _context) do
+  defp answer("skills.history", {[], _next}, %{"name" => name, "after" => number}, _context),
+    do: ok("No version of #{name} before #{number}.", data: %{name: name, versions: []})
+
+  defp answer("skills.history", {versions, next}, %{"name" => name}, _context) do
     name = with [%{entry: entry} | _] <- versions, do: entry.name, else: ([] -> name)
 
     lines =
@@ -246,8 +257,10 @@ defmodule Skillbook.Handlers.Skills.Store do
       end
 
     data = Enum.map(versions, &Map.take(&1, [:version, :action, :by, :author, :at]))
-    text = Enum.join(["Versions of #{name}, the newest first:" | lines], "\n")
-    ok(text, data: %{name: name, versions: data})
+    more = Count.more(nil, nil, next)
+    text = Enum.join(["Versions of #{name}, the newest first:" | lines] ++ more, "\n")
+    data = %{name: name, versions: data}
+    ok(text, data: if(next, do: Map.put(data, :next, next), else: data))
   end
 
   defp answer("skills.diff", diff, _flags, _context), do: ok(compared(diff), data: diff)
@@ -357,7 +370,7 @@ defmodule Skillbook.Handlers.Skills.Store do
           "#{Count.text(length(stored), kind)} in the store#{tagged} after #{place}:"
       end
 
-    more = if next, do: ["More follow; add --after #{next} to list them"], else: []
+    more = Count.more(nil, nil, next)
     data = Enum.map(stored, &Map.merge(Answers.schedule_fields(&1), Map.take(&1, fields)))
     data = if next, do: %{key => data, next: next}, else: %{key => data}
     ok(Enum.join([head | Enum.map(stored, &Answers.line/1)] ++ more, "\n"), data: data)

@@ -7,7 +7,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
   alias Skillbook.Handlers.Tasks.{Table, Task}
   alias Skillbook.Search.Query
   alias Skillbook.Support.Count
-  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.{Context, FlagError, Flags, Result}
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
   @max_limit 100
@@ -18,12 +18,31 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
-         filters = filters(flags, context, today),
+         {:ok, place} <- place(flags["after"], sort(flags)),
+         filters = Map.put(filters(flags, context, today), :after, place),
          {:ok, scope} <- Table.scope(sql, context.profile),
-         {:ok, tasks, total} <- Table.search(sql, scope, filters) do
-      {:ok, Result.ok(text(tasks, total, filters), data: %{tasks: tasks, total: total})}
+         {:ok, tasks, total, next} <- Table.search(sql, scope, filters) do
+      data = %{tasks: tasks, total: total}
+      data = if next, do: Map.put(data, :next, next), else: data
+      {:ok, Result.ok(text(tasks, total, next, filters), data: data)}
     end
   end
+
+  defp place(nil, _sort), do: {:ok, nil}
+
+  # A rank changes with each write, so no page could begin after one.
+  defp place(_place, "relevance"),
+    do: FlagError.conflict(["after", "query"], "only a list with --sort has pages")
+
+  defp place(place, sort) do
+    with :error <- Task.place(place, sort) do
+      expected = "the place that the last line of a list with the same --sort names"
+      FlagError.invalid("after", place, expected, example(sort))
+    end
+  end
+
+  defp example(sort) when sort in ["due_date", "priority"], do: "2026-03-01/high/T-12"
+  defp example(_time), do: "2026-03-01T09:00:00Z/T-12"
 
   defp words(text) do
     with {:ok, clauses} <- Query.parse(text, :begun), do: {:ok, {text, clauses}}
@@ -46,18 +65,23 @@ defmodule Skillbook.Handlers.Tasks.Search do
       due_before: flags["due-before"],
       due_after: flags["due-after"],
       today: today,
-      sort: Map.get(flags, "sort", if(query, do: "relevance", else: "due_date")),
+      sort: sort(flags),
       limit: flags["limit"]
     }
   end
 
-  defp text([], _, filters), do: "No tasks found: #{describe(filters)}"
+  defp sort(flags),
+    do: Map.get(flags, "sort", if(flags["query"], do: "relevance", else: "due_date"))
 
-  defp text(tasks, total, filters) do
+  defp text([], _, _, %{after: nil} = filters), do: "No tasks found: #{describe(filters)}"
+  defp text([], _, _, filters), do: "No more tasks: #{describe(filters)}"
+
+  defp text(tasks, total, next, filters) do
     sort = String.replace(filters.sort, "_", " ")
-    head = "#{Count.text(total, "task")}, by #{sort}: #{describe(filters)}"
+    count = if total, do: Count.text(total, "task"), else: "Further tasks"
     lines = Enum.map(tasks, &Task.line(&1, filters.today))
-    Enum.join([head | lines] ++ Count.more(total - length(tasks), @max_limit), "\n")
+    more = Count.more(total && total - length(tasks), @max_limit, next)
+    Enum.join(["#{count}, by #{sort}: #{describe(filters)}" | lines] ++ more, "\n")
   end
 
   defp describe(filters) do

@@ -35,6 +35,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
     "updated_at" => "t.updated_at desc, t.id desc"
   }
 
+  @last_row 9_223_372_036_854_775_807
+
   @doc "The values of `:sort` in `search/2`, besides `relevance`."
   def orders, do: ~w(due_date priority created_at updated_at)
 
@@ -239,7 +241,10 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   @doc """
-  Searches tasks: `{:ok, tasks, total}`, where `total` counts all matches.
+  Searches tasks: `{:ok, tasks, total, next}`, where `total` counts all matches.
+
+  `next` is the place after which more of a sorted list follow, or `nil`. With a place in `:after`
+  the list begins there, and `total` is `nil`.
 
   The filters are `:clauses` of a query, `:statuses` (which may include `"overdue"`),
   `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's id), `:overdue`, `:due_before` and
@@ -267,7 +272,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
          conditions = [ids(sql, "t.id", rows), {"t.archived_at is null", []}],
          {:ok, found} <- select(sql, scope, conditions, "") do
       tasks = Map.new(found)
-      {:ok, for(row <- rows, task = tasks[row], do: task), total}
+      {:ok, for(row <- rows, task = tasks[row], do: task), total, nil}
     end
   end
 
@@ -286,7 +291,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
                [filters.mine, filters.mine]},
             filters.overdue && {"t.due_date < ?", [filters.today]},
             filters.due_before && {"t.due_date <= ?", [filters.due_before]},
-            filters.due_after && {"t.due_date >= ?", [filters.due_after]}
+            filters.due_after && {"t.due_date >= ?", [filters.due_after]},
+            filters.after && after_place(sql, scope, filters.sort, filters.after)
             | Enum.map(filters.tags || [], &tag_condition/1)
           ],
           & &1
@@ -299,15 +305,60 @@ defmodule Skillbook.Handlers.Tasks.Table do
       order = if filters.sort == "relevance", do: "j.place", else: @orders[filters.sort]
 
       source = "from #{from}#{@from} where #{where}#{joined}"
-      query = "select #{@select} #{source} order by #{order} limit #{filters.limit}"
+      query = "select #{@select} #{source} order by #{order} limit #{filters.limit + 1}"
       params = params ++ List.wrap(matches)
 
       # Counting in the second query would make the database sort all columns of all rows.
-      with {:ok, %{rows: [[total]]}} <- SQL.query(sql, "select count(*) #{source}", params),
+      with {:ok, total} <- total(sql, source, params, filters.after),
            {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
-           {:ok, found} <- complete(sql, scope, rows),
-           do: {:ok, Enum.map(found, &elem(&1, 1)), total}
+           {rows, more} = Enum.split(rows, filters.limit),
+           {:ok, found} <- complete(sql, scope, rows) do
+        tasks = Enum.map(found, &elem(&1, 1))
+        {:ok, tasks, total, if(more != [], do: next(tasks, filters.sort))}
+      end
     end
+  end
+
+  defp total(sql, source, params, nil) do
+    with {:ok, %{rows: [[total]]}} <- SQL.query(sql, "select count(*) #{source}", params),
+         do: {:ok, total}
+  end
+
+  defp total(_sql, _source, _params, _place), do: {:ok, nil}
+
+  defp next(_tasks, "relevance"), do: nil
+  defp next(tasks, order), do: tasks |> List.last() |> Task.to_place(order)
+
+  # The tasks that an order has after a place. Those with its values are in the order of their
+  # rows; if the scope no longer has its task, they are listed again.
+  defp after_place(sql, scope, order, {keys, number}) do
+    {visible, params} = visible(sql, scope, "n")
+    row = "(select n.id from skillbook_tasks n where n.number = ? and #{visible})"
+    params = [number | params]
+
+    case {order, keys} do
+      {"due_date", [due, priority]} ->
+        due_after(due, priority_after(priority, {"t.id > coalesce(#{row}, 0)", params}))
+
+      {"priority", [due, priority]} ->
+        priority_after(priority, due_after(due, {"t.id > coalesce(#{row}, 0)", params}))
+
+      {column, [time]} ->
+        {"(t.#{column} < ? or (t.#{column} = ? and t.id < coalesce(#{row}, #{@last_row})))",
+         [time, time | params]}
+    end
+  end
+
+  defp due_after(nil, {rest, params}), do: {"(t.due_date is null and #{rest})", params}
+
+  defp due_after(due, {rest, params}) do
+    {"(t.due_date is null or t.due_date > ? or (t.due_date = ? and #{rest}))",
+     [due, due | params]}
+  end
+
+  defp priority_after(priority, {rest, params}) do
+    rank = Enum.find_index(Task.priorities(), &(&1 == priority))
+    {"(#{@priority_order} > #{rank} or (#{@priority_order} = #{rank} and #{rest}))", params}
   end
 
   # No limit here: the database filters the matches afterwards.

@@ -104,6 +104,66 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   defp id(_), do: :error
 
+  @priorities ~w(critical high medium low)
+  @longest_place 60
+
+  @doc "The priorities, the highest first."
+  @spec priorities() :: [String.t()]
+  def priorities, do: @priorities
+
+  @typedoc "Where a page of tasks begins: the values by which it is sorted, and a task's id."
+  @type place :: {[term()], pos_integer()}
+
+  @doc """
+  The place in a list with that order after which the next page begins, as text.
+
+  It has the values by which the task is sorted, so it stays the same when the task changes.
+
+      iex> alias Skillbook.Handlers.Tasks.Task
+      iex> task = %Task{id: 12, title: "Call", priority: "high", due_date: ~D[2026-03-01]}
+      iex> {Task.to_place(task, "due_date"), Task.place("2026-03-01/high/T-12", "due_date")}
+      {"2026-03-01/high/T-12", {:ok, {[~D[2026-03-01], "high"], 12}}}
+      iex> Task.place("none/high/T-12", "created_at")
+      :error
+  """
+  @spec to_place(t(), String.t()) :: String.t()
+  def to_place(%__MODULE__{} = task, order) when order in ["due_date", "priority"],
+    do: "#{task.due_date || "none"}/#{task.priority}/#{reference(task)}"
+
+  def to_place(task, "created_at"),
+    do: "#{DateTime.to_iso8601(task.created_at)}/#{reference(task)}"
+
+  def to_place(task, "updated_at"),
+    do: "#{DateTime.to_iso8601(task.updated_at)}/#{reference(task)}"
+
+  @doc "Reads the text of a place in a list with that order."
+  @spec place(String.t(), String.t()) :: {:ok, place()} | :error
+  def place(text, order) when byte_size(text) <= @longest_place do
+    {keys, [reference]} = text |> String.split("/") |> Enum.split(-1)
+
+    with {:ok, keys} <- keys(keys, order),
+         "T-" <> _ <- reference,
+         {:ok, id} <- id(reference),
+         do: {:ok, {keys, id}},
+         else: (_invalid -> :error)
+  end
+
+  def place(_text, _order), do: :error
+
+  defp keys(["none", priority], order)
+       when order in ["due_date", "priority"] and priority in @priorities,
+       do: {:ok, [nil, priority]}
+
+  defp keys([day, priority], order)
+       when order in ["due_date", "priority"] and priority in @priorities,
+       do: with({:ok, date} <- Date.from_iso8601(day), do: {:ok, [date, priority]})
+
+  defp keys([time], order) when order in ["created_at", "updated_at"] do
+    with {:ok, time, 0} <- DateTime.from_iso8601(time), do: {:ok, [time]}
+  end
+
+  defp keys(_keys, _order), do: :error
+
   @doc """
   Whether a profile may change the task: it belongs to the profile's tenant and has all labels of
   the profile, like an entry.

@@ -838,6 +838,26 @@ defmodule Skillbook.StoreConformance do
                    {1, :create, :user, "ann", @now, :user}
                  ]
 
+          # Pages of each size are the same list, also when a version comes between them.
+          for size <- 1..6 do
+            pages =
+              Stream.unfold(nil, fn last ->
+                {:ok, page} = Store.history(ann, "milk", limit: size, after: last)
+                {:ok, _} = Store.update(boss, "milk", %{tags: ["t#{size}"]}, now: @later)
+                if page != [], do: {page, List.last(page)}
+              end)
+
+            numbers = pages |> Enum.concat() |> Enum.map(& &1.version)
+            assert Enum.take(numbers, -5) == [5, 4, 3, 2, 1]
+            assert numbers == Enum.uniq(numbers)
+          end
+
+          assert {:error, error} = Store.history(ann, "milk", after: 0)
+
+          assert Exception.message(error) ==
+                   "expected a version of the history, its number or nil as the option :after " <>
+                     "of a history, got: 0"
+
           for version <- versions do
             assert version.entry.content == nil
             assert {:ok, whole} = Store.version(ann, "Cream", version.version)
@@ -1609,6 +1629,19 @@ defmodule Skillbook.StoreConformance do
           assert last(book, "bob") == [{"milk", at, :template, "bob", "Of bob."}]
           assert [{"milk", ^at, :template, "guest", text}] = last(book, "guest")
           assert text =~ "The page of milk."
+
+          # The page after it is empty, by the firing or by its time and name.
+          {:ok, %{last: [firing]}} = Skillbook.schedule(Skillbook.view(book, "ann"))
+
+          for place <- [firing, "2026-03-02T08:00:00Z milk"] do
+            assert {:ok, %{last: []}} =
+                     Skillbook.schedule(Skillbook.view(book, "ann"), after: place)
+          end
+
+          for place <- ["2026-03-02T08:00:00Z cream", "2026-03-02T08:01:00Z a"] do
+            assert {:ok, %{last: [^firing]}} =
+                     Skillbook.schedule(Skillbook.view(book, "ann"), after: place)
+          end
 
           # An entry without labels hides the file's.
           guest = Skillbook.view(book, "guest")

@@ -93,6 +93,8 @@ defmodule Skillbook.Vault do
       is enough
     * `:vault` - the name of a vault
     * `:limit` - the largest number of hits, from 1 to 100. Default: 10
+    * `:after` - without a query, lists the documents after this one: the last hit of the page
+      before, or the `:next` that a result with further hits has
 
   ## Examples
 
@@ -116,9 +118,19 @@ defmodule Skillbook.Vault do
       iex> {:ok, found} = Skillbook.Vault.search(view, nil)
       iex> for hit <- found.hits, do: {hit.path, hit.title, hit.tags, hit.word_count}
       [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
+      iex> {:ok, %{next: next}} = Skillbook.Vault.search(view, nil, limit: 1)
+      iex> {:ok, found} = Skillbook.Vault.search(view, nil, limit: 1, after: next)
+      iex> {next, for(hit <- found.hits, do: hit.path), found[:next]}
+      {"drive/May.md", ["Plan.md"], nil}
   """
   @spec search(Skillbook.view_or_book(), String.t() | nil, Skillbook.options()) ::
-          {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any | :meaning}}
+          {:ok,
+           %{
+             required(:hits) => [Hit.t()],
+             required(:total) => non_neg_integer(),
+             required(:match) => :all | :any | :meaning,
+             optional(:next) => String.t()
+           }}
           | {:error, Exception.t()}
   def search(view_or_book, query, options \\ []) do
     type = [query: {{:or_nil, :text}, query}]

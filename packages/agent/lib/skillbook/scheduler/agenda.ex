@@ -67,7 +67,10 @@ defmodule Skillbook.Agenda do
     * `:now` - a `DateTime`. Default: the book's clock
     * `:names` - globs over names, as in `Skillbook.Profile`. Default: all
     * `:times` - how many next times each entry has, 1 to 1,000. Default: 1
+    * `:limit` - how many entries `:next` has, the soonest first. Default: all
     * `:last` - how many firings to return, 1 to 1,000. Default: 20
+    * `:after` - the firings after this one: the last of the page before, or its time and name as
+      text, such as `"2026-03-09T08:00:00Z digest"`
 
   ## Examples
 
@@ -90,9 +93,11 @@ defmodule Skillbook.Agenda do
     with :ok <- Options.validate(options, "an agenda", schema()),
          now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
          {:ok, narrowed} <- narrow(book, view, options[:names]),
-         {:ok, last} <- last(book, narrowed, view.profile, options[:last] || 20),
+         place = place(options[:after]),
+         {:ok, last} <- last(book, narrowed, view.profile, options[:last] || 20, place),
          {:ok, pauses} <- pauses(book) do
       next = next(book, narrowed, view.profile, now, options[:times] || 1, pauses)
+      next = if options[:limit], do: Enum.take(next, options[:limit]), else: next
       {:ok, %__MODULE__{now: now, next: next, last: last}}
     end
   end
@@ -166,12 +171,37 @@ defmodule Skillbook.Agenda do
   defp unix(nil), do: :never
   defp unix(at), do: DateTime.to_unix(at)
 
-  defp last(%{store: nil}, _view, _profile, _count), do: {:ok, []}
+  defp last(%{store: nil}, _view, _profile, _count, _place), do: {:ok, []}
 
-  defp last(book, view, profile, count) do
+  defp last(book, view, profile, count, place) do
     visible? = &(View.named?(view, &1.name) and View.record(view, &1.name) == &1.record)
-    collect(Book.sql(book), visible?, profile, count, nil, [])
+    collect(Book.sql(book), visible?, profile, count, place, [])
   end
+
+  # A view shows one record of a name, so no firing after the last record is another one's.
+  @last_record 9_223_372_036_854_775_807
+
+  defp place(nil), do: nil
+  defp place(%{at: at, name: name}), do: %{at: at, name: name, record: @last_record}
+
+  defp place(text) do
+    [time, name] = String.split(text, " ", parts: 2)
+    {:ok, at, 0} = DateTime.from_iso8601(time)
+    place(%{at: at, name: name})
+  end
+
+  @longest_place 300
+
+  defp place?(%{at: %DateTime{}, name: name}), do: is_binary(name)
+
+  defp place?(text) when is_binary(text) and byte_size(text) <= @longest_place do
+    with [time, name] when name != "" <- String.split(text, " ", parts: 2),
+         {:ok, _at, 0} <- DateTime.from_iso8601(time),
+         do: String.valid?(name) and not String.contains?(name, "\0"),
+         else: (_other -> false)
+  end
+
+  defp place?(_other), do: false
 
   defp collect(sql, visible?, profile, count, last, done) do
     with {:ok, rows} <- Firings.list(sql, profile, @page_size, last) do
@@ -194,7 +224,9 @@ defmodule Skillbook.Agenda do
       now: {"a DateTime", &is_struct(&1, DateTime)},
       names: {"a list of globs", &Options.texts?/1},
       times: {"a number from 1 to #{@max_count}", count},
-      last: {"a number from 1 to #{@max_count}", count}
+      last: {"a number from 1 to #{@max_count}", count},
+      limit: {"a number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after: {"a firing, its time and name as text, or nil", &(is_nil(&1) or place?(&1))}
     ]
   end
 end

@@ -30,7 +30,9 @@ defmodule Skillbook.Scheduler.Operations do
         doc: "Lists the next scheduled runs and the last results.",
         input: [
           times: {{:number, 1, 100}, "next times of each skill, 1 by default"},
-          last: {{:number, 1, 1_000}, "results, 20 by default"}
+          limit: {{:number, 1, 100_000}, "the most next skills, all by default"},
+          last: {{:number, 1, 1_000}, "results, 20 by default"},
+          after: {{:text, 300}, "the `at` and the `name` of the last result of the page before"}
         ],
         output: [time: [:now], objects: [next: [@next], last: [@firing]]],
         run: &Agenda.report/2

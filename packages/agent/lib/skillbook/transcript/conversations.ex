@@ -205,13 +205,26 @@ defmodule Skillbook.Transcript.Conversations do
 
   @doc """
   Lists the conversations of all profiles of the tenants that a profile reads, the newest first.
-  For trusted code.
+  For trusted code. With the run of one of them, those after it.
   """
-  @spec list(Book.t(), Profile.t(), pos_integer()) ::
+  @spec list(Book.t(), Profile.t(), pos_integer(), String.t() | nil) ::
           {:ok, [conversation()]} | {:error, SQL.Error.t()}
-  def list(book, profile, limit) do
+  def list(book, profile, limit, last \\ nil)
+
+  def list(book, profile, limit, nil) do
     {readable, tenants} = Tenants.readable(profile, "tenant", 2)
     select(book, "where #{readable} order by id desc limit $1", [limit | tenants])
+  end
+
+  # After one that the profile does not read there is none.
+  def list(book, profile, limit, last) do
+    {readable, tenants} = Tenants.readable(profile, "tenant", 3)
+    place = "(select id from skillbook_conversations where run = $2 and #{readable})"
+
+    select(book, "where id < #{place} and #{readable} order by id desc limit $1", [
+      limit,
+      last | tenants
+    ])
   end
 
   @doc "Fetches one of these conversations with its parts in order, or `nil`. For trusted code."

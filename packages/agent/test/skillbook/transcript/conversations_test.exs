@@ -93,6 +93,17 @@ defmodule Skillbook.Transcript.ConversationsTest do
              {"message", "reply"}
            ]
 
+    # The page after it, and after one that the profile does not read.
+    list = &Conversations.list(Book.fetch!(book), &1, 10, run)
+    Agent.run(book, "Later", model: model(@reply))
+    assert list.(Profile.unrestricted()) == {:ok, []}
+
+    {:ok, [%{run: later}, %{run: ^run}]} =
+      Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10)
+
+    assert {:ok, [%{run: ^run}]} =
+             Conversations.list(Book.fetch!(book), Profile.unrestricted(), 10, later)
+
     {:ok, _, stored} = Conversations.fetch(Book.fetch!(book), Profile.unrestricted(), run)
 
     assert [

@@ -10,6 +10,7 @@ defmodule Skillbook.CLI.Approvals do
   @impl true
   def switches do
     [status: {:some_of, Approval.statuses()}, by: :string, book: :string, json: :boolean] ++
+      Keyword.take(Arguments.inputs([:approvals]), [:limit, :after]) ++
       Arguments.inputs([:approve]) ++ ModelFlags.switches()
   end
 
@@ -51,7 +52,9 @@ defmodule Skillbook.CLI.Approvals do
     status = Keyword.get_values(options.flags, :status)
     status = if status == [], do: [], else: [status: status]
 
-    with {:ok, approvals} <- Skillbook.approvals(whose(book, options), status) do
+    input = status ++ Keyword.take(options.flags, [:limit, :after])
+
+    with {:ok, approvals} <- Skillbook.approvals(whose(book, options), input) do
       if options.flags[:json],
         do: :approvals |> Part.json(approvals) |> Terminal.put_json(),
         else: put_list(approvals, options)

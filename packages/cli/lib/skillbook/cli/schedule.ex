@@ -140,7 +140,8 @@ defmodule Skillbook.CLI.Schedule do
 
   # Schedules that are off never run, so only a name shows them.
   defp show(book, options) do
-    with {:ok, agenda} <- agenda(book, options, Keyword.take(options.flags, [:times, :last])) do
+    with {:ok, agenda} <-
+           agenda(book, options, Keyword.take(options.flags, [:times, :limit, :last, :after])) do
       next = if options.args == [], do: Enum.reject(agenda.next, & &1.off), else: agenda.next
       put(%{agenda | next: next}, options)
     end

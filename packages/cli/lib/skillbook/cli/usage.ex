@@ -34,7 +34,7 @@ defmodule Skillbook.CLI.Usage do
 
   defp show(book, options, times) do
     names = if options.args == [], do: [], else: [names: options.args]
-    given = times ++ names ++ Keyword.take(options.flags, [:by])
+    given = times ++ names ++ Keyword.take(options.flags, [:by, :limit, :after])
 
     with %{store: store} when store != nil <- Skillbook.Book.fetch!(book),
          {:ok, report} <- Skillbook.usage(Session.given_view(book, options), given) do

@@ -66,6 +66,20 @@ defmodule Skillbook.CLI.ApprovalsTest do
     assert output =~ "#{ref}, denied, decided by #{user} on "
   end
 
+  test "lists pages", %{cli: cli} do
+    refs = for _call <- 1..3, do: wait(cli)
+
+    list = fn flags ->
+      {output, 0, ""} = run_cli(cli ++ ["approvals" | flags])
+      Regex.scan(~r/A-[a-z2-9]{12}/, output) |> List.flatten()
+    end
+
+    all = list.([])
+    assert Enum.sort(all) == Enum.sort(refs)
+    assert list.(["--limit", "2"]) == Enum.take(all, 2)
+    assert list.(["--limit", "2", "--after", Enum.at(all, 1)]) == Enum.drop(all, 2)
+  end
+
   test "a command of another profile needs its --profile", %{cli: cli} do
     ref = wait(["--profile", "ann" | cli])
     assert {"No command waits" <> _, 0, ""} = run_cli(["--profile", "bob" | cli] ++ ["approvals"])

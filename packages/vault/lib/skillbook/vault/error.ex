@@ -17,6 +17,7 @@ defmodule Skillbook.VaultError do
       * `:name` - the title or folder cannot be a file name
       * `:frontmatter` - the edit would change the note's frontmatter
       * `:query` - the query is too long
+      * `:place` - a search with a query has an `:after`
       * `:unreadable` - the note cannot be read; `:reason` says why
       * `:address` - the text is not the address of a file in a vault
       * `:no_files` - commands may not use the files of the vault
@@ -109,6 +110,11 @@ defmodule Skillbook.VaultError do
   def message(%{kind: :frontmatter} = error) do
     "the edit would change the frontmatter of #{quoted(error.name)}, and only its text can be " <>
       "edited. Do not begin the text with ---"
+  end
+
+  def message(%{kind: :place}) do
+    "expected :after without a query, since ranks change with each write, got both. Take a " <>
+      "larger :limit, or filters"
   end
 
   def message(%{kind: :query}), do: "expected as a query " <> Skillbook.Search.Query.expected()

@@ -22,9 +22,50 @@ defmodule Skillbook.Vault.Search do
          do: raise(error)
 
     with {:ok, sql} <- fetch_sql(view),
-         {:ok, scope} <- scope(sql, view, options) do
-      run(sql, view, scope, query, options[:limit] || @default_limit)
+         {:ok, scope} <- scope(sql, view, options),
+         :ok <- check_place(query, options[:after]) do
+      limit = options[:limit] || @default_limit
+
+      if query,
+        do: ranked(sql, view, scope, query, limit),
+        else: listed(sql, view, scope, limit, place(options[:after]))
     end
+  end
+
+  # A rank changes with each write, so no page could begin after one.
+  defp check_place(query, place) when query == nil or place == nil, do: :ok
+  defp check_place(_query, _place), do: {:error, %VaultError{kind: :place}}
+
+  defp place(%Hit{} = hit), do: {hit.vault, hit.path, hit.id}
+
+  # Of a path that several documents share, the rest has the id as well.
+  defp place(text) when is_binary(text) do
+    [vault, path] = String.split(text, "/", parts: 2)
+
+    case String.split(path, "//", parts: 2) do
+      [path, id] -> {vault, path, id}
+      [path] -> {vault, path, nil}
+    end
+  end
+
+  defp place(nil), do: nil
+
+  defp next(_hits, []), do: %{}
+
+  defp next(hits, [following | _]) do
+    last = List.last(hits)
+    id = if following.path == last.path, do: "//" <> last.id, else: ""
+    %{next: "#{last.vault}/#{last.path}#{id}"}
+  end
+
+  @longest_place 4_000
+
+  @doc "Whether a value may be the option `:after` of a search."
+  def place?(%Hit{}), do: true
+
+  def place?(text) do
+    is_binary(text) and byte_size(text) <= @longest_place and String.valid?(text) and
+      text =~ ~r"\A[^/\0]+/[^\0]+\z"
   end
 
   defp schema do
@@ -35,18 +76,20 @@ defmodule Skillbook.Vault.Search do
         {"a list of pairs of texts",
          &(is_list(&1) and Enum.all?(&1, fn pair -> match?({_, _}, pair) end))},
       vault: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
+      after: {"a hit, the `:next` of a result or nil", &(is_nil(&1) or place?(&1))},
       limit: {"an integer from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)}
     ]
   end
 
-  defp run(sql, view, scope, nil, limit) do
-    with {:ok, total, ids} <- Table.first(sql, scope, limit),
+  defp listed(sql, view, scope, limit, place) do
+    with {:ok, total, ids} <- Table.first(sql, scope, limit + 1, place),
          {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
-      {:ok, %{hits: marked(hits, view), total: total, match: :all}}
+      {hits, more} = Enum.split(hits, limit)
+      {:ok, Map.merge(%{hits: marked(hits, view), total: total, match: :all}, next(hits, more))}
     end
   end
 
-  defp run(sql, view, scope, query, limit) do
+  defp ranked(sql, view, scope, query, limit) do
     with true <- byte_size(query) <= Query.max_bytes(),
          {:ok, clauses} <- Query.parse(query),
          meaning = Embedding.QueryVectors.meaning(Book.find(view.book), query),

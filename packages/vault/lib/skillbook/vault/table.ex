@@ -310,37 +310,56 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
-  @doc "The number of documents within a scope, and the ids of the first by vault and path."
-  @spec first(SQL.t(), scope(), pos_integer()) ::
+  @typedoc "A vault and a path, with an id if several documents of the path may follow."
+  @type place :: {String.t(), String.t(), String.t() | nil}
+
+  @doc "The number of documents within a scope, and the ids of the first by vault and path, after a place."
+  @spec first(SQL.t(), scope(), pos_integer(), place() | nil) ::
           {:ok, non_neg_integer(), [pos_integer()]} | {:error, SQL.Error.t()}
-  def first(sql, %{filters: []} = scope, limit) do
+  def first(sql, scope, limit, place \\ nil)
+
+  def first(sql, %{filters: []} = scope, limit, place) do
     {where, params} = within(sql, scope)
 
-    with {:ok, ids} <- ordered(sql, where, params, limit),
+    with {:ok, ids} <- ordered(sql, where, params, limit, place),
          do: {:ok, scope.segments |> Enum.map(& &1.documents) |> Enum.sum(), ids}
   end
 
-  def first(sql, scope, limit) do
+  def first(sql, scope, limit, place) do
     with {:ok, {_all, total, hits}} <-
            Index.find(sql, scope.segments, [], scope.filters, nil, {:level, limit}),
-         {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
+         {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit, place),
          do: {:ok, total, ids}
   end
 
-  @doc "The first of these ids by vault and path."
-  @spec first_of(SQL.t(), [pos_integer()], pos_integer()) ::
+  @doc "The first of these ids by vault and path, after a place if there is one."
+  @spec first_of(SQL.t(), [pos_integer()], pos_integer(), place() | nil) ::
           {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
-  def first_of(sql, ids, limit) do
+  def first_of(sql, ids, limit, place \\ nil) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
-    ordered(sql, these, params, limit)
+    ordered(sql, these, params, limit, place)
   end
 
-  defp ordered(sql, where, params, limit) do
+  defp ordered(sql, where, params, limit, place) do
+    {place, values} = after_place(place)
+
     query =
-      "select t.id from skillbook_documents t where #{where} " <>
+      "select t.id from skillbook_documents t where #{where}#{place} " <>
         "order by t.vault, t.path, t.external_id limit #{limit}"
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &hd/1)}
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ values),
+         do: {:ok, Enum.map(rows, &hd/1)}
+  end
+
+  # The ids of a scope are the first parameter.
+  defp after_place(nil), do: {"", []}
+
+  defp after_place({vault, path, nil}),
+    do: {" and t.vault >= $2 and (t.vault > $2 or t.path > $3)", [vault, path]}
+
+  defp after_place({vault, path, id}) do
+    {" and t.vault >= $2 and (t.vault > $2 or t.path > $3 or (t.path = $3 and " <>
+       "t.external_id > $4))", [vault, path, id]}
   end
 
   @doc "The titles in the segments of a scope, ignoring its filters, for suggestions."

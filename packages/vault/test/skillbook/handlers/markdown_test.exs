@@ -37,6 +37,74 @@ defmodule Skillbook.Handlers.MarkdownTest do
     for {line, text} <- rows, do: assert({line, answer(book, line)} == {line, text})
   end
 
+  test "search: pages hold each note once, whatever is written between them", context do
+    {book, _} = start(context)
+    view = Skillbook.view(book)
+    {:ok, %{hits: all, total: total}} = Vault.search(view, nil, limit: 100)
+
+    for {place, number} <- [{& &1, 1}, {& &1, 2}, {&List.last(&1.hits), 1}] do
+      pages =
+        Stream.unfold([], fn
+          nil ->
+            nil
+
+          after_place ->
+            {:ok, page} = Vault.search(view, nil, [limit: number] ++ after_place)
+            title = "Between #{System.unique_integer([:positive])}"
+
+            {:ok, _} =
+              Vault.create(view, title: title, content: "New.", vault: hd(page.hits).vault)
+
+            next = if is_map_key(page, :next), do: place.(page)
+            next = if is_map(next) and is_map_key(next, :next), do: next.next, else: next
+            {page.hits, next && [after: next]}
+        end)
+
+      ids = fn hits -> for hit <- hits, do: {hit.vault, hit.id} end
+      paged = pages |> Enum.concat() |> ids.()
+      assert Enum.filter(paged, &(&1 in ids.(all))) == ids.(all)
+      assert length(paged) >= total
+    end
+  end
+
+  test "search: documents of one path are on pages too, and a query has none" do
+    book = book(store: ":memory:", vaults: [[name: "drive"]])
+    view = Skillbook.view(book)
+
+    for id <- ~w(a b c), path <- ["One path.md"] ++ if(id == "c", do: ["Two.md"], else: []) do
+      document = %{id: id <> path, path: path, content: "Text."}
+      :ok = Vault.put(book, "drive", document)
+    end
+
+    options = [vault: "drive", limit: 1]
+    {:ok, %{next: next, hits: [hit]}} = Vault.search(view, nil, options)
+    assert next == "drive/One path.md//aOne path.md"
+    {:ok, %{next: next}} = Vault.search(view, nil, [after: hit] ++ options)
+    assert next == "drive/One path.md//bOne path.md"
+    {:ok, %{next: next}} = Vault.search(view, nil, [after: next] ++ options)
+    assert next == "drive/One path.md"
+    {:ok, found} = Vault.search(view, nil, [after: next] ++ options)
+    assert {[%{path: "Two.md"}], false} = {found.hits, is_map_key(found, :next)}
+    assert {:error, error} = Vault.search(view, "text", after: hit)
+
+    assert Exception.message(error) ==
+             "expected :after without a query, since ranks change with each write, got both. " <>
+               "Take a larger :limit, or filters"
+
+    check(book, [
+      {"markdown.search --vault drive --limit 1",
+       "4 notes: vault drive\n- One path.md: One path (1 word)\n  Text.\n" <>
+         "3 more; narrow the search, or add --after \"drive/One path.md//aOne path.md\" to list them"},
+      {~s(markdown.search --vault drive --after "drive/One path.md"),
+       "4 notes: vault drive\n- Two.md: Two (1 word)\n  Text."},
+      {"markdown.search text --after drive/Two.md",
+       "error: --after and --query contradict each other: only a list without --query has pages"},
+      {"markdown.search --vault drive --after Two.md",
+       "error: --after must be a vault and a path, as VAULT/PATH, got \"Two.md\". Write for " <>
+         "example: --after notes/Plan.md"}
+    ])
+  end
+
   test "search: results and errors", context do
     {book, _} = start(context)
 

@@ -7,7 +7,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
   alias Skillbook.Search.Query
   alias Skillbook.Support.{Count, External}
   alias Skillbook.Vault.Hit
-  alias Skillbook.{FlagError, Flags, Result, Vault}
+  alias Skillbook.{Command, FlagError, Flags, Result, Vault}
 
   @filters ~w(query tags folder field vault)
 
@@ -16,6 +16,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
     with {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- cast_fields(flags),
          :ok <- Flags.require_any(flags, @filters),
+         :ok <- check_place(flags),
          {:ok, results} <- Vault.search(context.view, flags["query"], options(flags)) do
       metadata = if Enum.any?(results.hits, & &1.external), do: %{external: true}, else: %{}
       {:ok, Result.ok(text(results, flags), data: results, metadata: metadata)}
@@ -25,6 +26,18 @@ defmodule Skillbook.Handlers.Markdown.Search do
   defp words(text) do
     with {:ok, _} <- Query.parse(text), do: {:ok, text}
   end
+
+  defp check_place(%{"after" => _, "query" => _}),
+    do: FlagError.conflict(["after", "query"], "only a list without --query has pages")
+
+  defp check_place(%{"after" => place}) do
+    if Vault.Search.place?(place),
+      do: :ok,
+      else:
+        FlagError.invalid("after", place, "a vault and a path, as VAULT/PATH", "notes/Plan.md")
+  end
+
+  defp check_place(_flags), do: :ok
 
   defp cast_fields(%{"field" => fields} = flags) do
     pairs = Enum.map(fields, &String.split(&1, "=", parts: 2))
@@ -47,7 +60,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
           folder: "folder",
           fields: "field",
           vault: "vault",
-          limit: "limit"
+          limit: "limit",
+          after: "after"
         ],
         value = flags[name],
         do: {option, value}
@@ -59,9 +73,17 @@ defmodule Skillbook.Handlers.Markdown.Search do
     several_vaults? = results.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
     hits = Enum.map(results.hits, &hit(&1, several_vaults?))
     head = "#{Count.text(results.total, "note")}#{describe(flags)}#{how(results.match)}"
-    more = Count.more(results.total - length(hits), Vault.max_limit())
+    left = if flags["after"], do: nil, else: results.total - length(hits)
+    more = Count.more(left, Vault.max_limit(), place(results))
     Enum.join([head | hits] ++ more, "\n")
   end
+
+  # A path of a drive is a stranger's text, which no line of ours tells the model to write.
+  defp place(%{next: next, hits: hits}) do
+    if List.last(hits).external, do: nil, else: Command.word(next)
+  end
+
+  defp place(_results), do: nil
 
   defp how(:all), do: ""
   defp how(:any), do: ", none has all of it and these have some"

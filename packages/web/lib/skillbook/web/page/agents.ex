@@ -134,11 +134,7 @@ defmodule Skillbook.Web.Page.Agents do
         end
       )
 
-    more =
-      if last,
-        do: tag(:p, [], tag(:a, [href: Layout.path(request, ["agents"], after: last)], "Older"))
-
-    [Parts.live("agents", "agents", table), more]
+    [Parts.live("agents", "agents", table), Parts.older(request, "agents", last)]
   end
 
   defp title(%{title: ""}), do: "(no input)"

@@ -18,9 +18,15 @@ defmodule Skillbook.Web.Page.Conversations do
     for_operators(request, fn ->
       book = Book.fetch!(book(request))
 
-      with {:ok, conversations} <- Conversations.list(book, request.caller.profile, @limit) do
-        conversations = Enum.map(conversations, &times/1)
-        data = %{stored: book.of_parts.conversations != false, conversations: conversations}
+      last = field(request, "after", 100)
+      last = if last != "", do: last
+
+      # One more, to know whether there is a next page.
+      with {:ok, found} <- Conversations.list(book, request.caller.profile, @limit + 1, last) do
+        {shown, more} = Enum.split(found, @limit)
+        stored = book.of_parts.conversations != false
+        next = if more != [], do: List.last(shown).run
+        data = %{stored: stored, conversations: Enum.map(shown, &times/1), next: next}
 
         reply(request, data, :activity, :conversations, "Conversations", fn ->
           list(request, data)
@@ -60,7 +66,11 @@ defmodule Skillbook.Web.Page.Conversations do
 
   defp list(_request, %{conversations: []}), do: Parts.empty("No agent has run yet.")
 
-  defp list(request, %{conversations: conversations}) do
+  defp list(request, %{conversations: conversations, next: next}) do
+    [table(request, conversations), Parts.older(request, "conversations", next)]
+  end
+
+  defp table(request, conversations) do
     Parts.table(
       "Conversations, the newest first",
       ["Input", "Profile", "Tenant", "Began", "Took", "Turns", "Status"],

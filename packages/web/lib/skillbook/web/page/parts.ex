@@ -288,6 +288,13 @@ defmodule Skillbook.Web.Page.Parts do
     ])
   end
 
+  @doc "The link to the next page of a list with the newest first, after the last one shown."
+  @spec older(Request.t(), String.t(), String.t() | nil) :: Html.content()
+  def older(_request, _list, nil), do: nil
+
+  def older(request, list, last),
+    do: tag(:p, [], tag(:a, [href: Layout.path(request, [list], after: last)], "Older"))
+
   @doc ~S"""
   A number with its noun.
 
