@@ -134,7 +134,13 @@ defmodule Skillbook.SQL do
   """
   @callback migrates?(t()) :: boolean()
 
-  @optional_callbacks migrates?: 1, query_all: 2, transaction: 3
+  @doc """
+  A handle whose transactions exclude only writers of the parts with these keys, and transactions
+  of handles without keys. Without this callback all writers exclude each other.
+  """
+  @callback of_parts(t(), keys :: [integer(), ...]) :: t()
+
+  @optional_callbacks migrates?: 1, of_parts: 2, query_all: 2, transaction: 3
 
   @doc false
   # The error of a connection's `handle/1`.
@@ -245,6 +251,22 @@ defmodule Skillbook.SQL do
         when value: term(), reason: term()
   def transaction(%connection{} = sql, fun) when is_function(fun, 1),
     do: connection.transaction(sql, fun)
+
+  @doc false
+  # A handle for transactions that change and depend on these parts only, such as the tasks of a
+  # tenant. Writers of other parts do not wait for them, if the database can tell them apart. `:all`
+  # among the parts stands for all, as does the handle itself.
+  @spec of_parts(t(), [term(), ...]) :: t()
+  def of_parts(%connection{} = sql, parts) do
+    if :all not in parts and function_exported?(connection, :of_parts, 2),
+      do: connection.of_parts(sql, parts |> Enum.map(&key/1) |> Enum.uniq()),
+      else: sql
+  end
+
+  defp key(part) do
+    <<key::signed-64, _rest::binary>> = :erlang.md5(["skillbook ", :erlang.term_to_binary(part)])
+    key
+  end
 
   @doc """
   Like `transaction/2`, but first runs statements as `query_all/2` does; `fun` also gets their

@@ -187,7 +187,7 @@ defmodule Skillbook.GroupCommitConformance do
         test "one that has waited too long does not begin", %{sql: sql, server: server} do
           message = "the database was busy with other writes for too long; nothing was written"
 
-          assert GroupCommit.run(server, sql, [insert(1)], -1) == [
+          assert GroupCommit.run(server, sql, [insert(1)], [:all], -1) == [
                    {:error, %Error{kind: :busy, message: message}}
                  ]
 

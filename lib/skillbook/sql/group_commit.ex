@@ -44,20 +44,23 @@ defmodule Skillbook.SQL.GroupCommit do
   Runs transactions, each as `Skillbook.SQL.transaction/3`, and returns their results in order.
 
   The caller must not be in a transaction of the same database. A transaction that has not begun
-  after `patience` milliseconds has the error `:busy`.
+  after `patience` milliseconds has the error `:busy`. The parts are those of
+  `Skillbook.SQL.of_parts/2`; transactions of different parts are committed together too.
   """
-  @spec run(GenServer.server(), SQL.t(), [transaction()], integer()) ::
+  @spec run(GenServer.server(), SQL.t(), [transaction()], [term()], integer()) ::
           [{:ok, term()} | {:error, term()}]
-  def run(server, sql, transactions, patience \\ @patience) do
+  def run(server, sql, transactions, parts \\ [:all], patience \\ @patience) do
     transactions
     |> Enum.chunk_every(@at_once)
-    |> Enum.flat_map(&call(server, sql, &1, patience))
+    |> Enum.flat_map(&call(server, sql, &1, parts, patience))
     |> Enum.map(&answer/1)
   end
 
-  defp call(server, sql, transactions, patience) do
+  defp call(server, sql, transactions, parts, patience) do
     deadline = System.monotonic_time(:millisecond) + patience
-    GenServer.call(server, {:run, sql, transactions, deadline}, :infinity)
+
+    request = %{sql: sql, transactions: transactions, parts: parts, deadline: deadline}
+    GenServer.call(server, {:run, request}, :infinity)
   catch
     :exit, {:noproc, _call} ->
       all(transactions, error(:closed, "the database's writer does not run; nothing was written"))
@@ -74,11 +77,10 @@ defmodule Skillbook.SQL.GroupCommit do
   def init(committed), do: {:ok, %{committed: committed, waiting: []}}
 
   @impl true
-  def handle_call({:run, sql, transactions, deadline}, from, state) do
+  def handle_call({:run, request}, from, state) do
     # The message comes after those of all who wait already.
     if state.waiting == [], do: send(self(), :commit)
-    request = %{from: from, sql: sql, transactions: transactions, deadline: deadline}
-    {:noreply, %{state | waiting: [request | state.waiting]}}
+    {:noreply, %{state | waiting: [Map.put(request, :from, from) | state.waiting]}}
   end
 
   @impl true
@@ -113,7 +115,10 @@ defmodule Skillbook.SQL.GroupCommit do
       GenServer.reply(request.from, all(request.transactions, error(:busy, message)))
     end
 
-    results = requests |> Enum.flat_map(& &1.transactions) |> results(sql)
+    parts = Enum.flat_map(requests, & &1.parts)
+
+    results = requests |> Enum.flat_map(& &1.transactions) |> results(sql, parts)
+
     values = for {:ok, value} <- results, do: value
     if values != [], do: committed.(values)
 
@@ -124,7 +129,9 @@ defmodule Skillbook.SQL.GroupCommit do
     end)
   end
 
-  defp results([], _sql), do: []
+  defp results([], _sql, _parts), do: []
+  defp results(transactions, sql, parts), do: results(transactions, SQL.of_parts(sql, parts))
+
   defp results([one], sql), do: [alone(one, sql)]
 
   defp results(transactions, sql) do

@@ -62,8 +62,11 @@ defmodule Skillbook.SQL.Postgres do
 
   Reads run concurrently, each on its own connection. Writes of all nodes on the database run one
   after another: each takes an advisory lock of this library (`pg_advisory_xact_lock`), so a
-  transaction reads the state that it changes. The lock does not affect other programs that write
-  to the tables.
+  transaction reads the state that it changes. Tasks and memories of a tenant, and the documents of
+  a vault, have a lock of their own, so these writers wait only for those of the same tenant or
+  vault, and for those that may change everything. Entries of the store have one for each tenant and
+  one together, since their revisions are in the order of their commits. The locks do not affect
+  other programs that write to the tables.
 
   ## Errors in transactions
 
@@ -109,10 +112,10 @@ defmodule Skillbook.SQL.Postgres do
   @behaviour SQL
 
   @typedoc "A handle. Its fields are private."
-  @type t :: %__MODULE__{pool: pid()}
+  @type t :: %__MODULE__{pool: pid(), parts: [integer()]}
 
   @enforce_keys [:pool]
-  defstruct [:pool]
+  defstruct [:pool, parts: []]
 
   @doc false
   def child_spec(options) do
@@ -202,6 +205,9 @@ defmodule Skillbook.SQL.Postgres do
   def dialect(%__MODULE__{}), do: :postgres
 
   @impl SQL
+  def of_parts(%__MODULE__{} = sql, keys), do: %{sql | parts: keys}
+
+  @impl SQL
   def query(%__MODULE__{} = sql, statement, params) do
     case transaction_of(sql) do
       nil ->
@@ -221,7 +227,7 @@ defmodule Skillbook.SQL.Postgres do
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
-      nil -> with_session(sql, :write, &batch(&1, :write, statements))
+      nil -> with_session(sql, {:write, []}, &batch(&1, :write, statements))
       {session, _level} -> batch(session, :inside, statements)
     end
   end
@@ -236,12 +242,13 @@ defmodule Skillbook.SQL.Postgres do
   def transaction(%__MODULE__{} = sql, statements, fun) do
     case transaction_of(sql) do
       nil ->
-        with_session(sql, :write, &begin(&1, 0, statements), fn session, found ->
+        with_session(sql, {:write, sql.parts}, &begin(&1, 0, sql.parts, statements), fn session,
+                                                                                        found ->
           run(sql, session, 0, &fun.(&1, found))
         end)
 
       {session, level} ->
-        with {:ok, found} <- begin(session, level + 1, statements),
+        with {:ok, found} <- begin(session, level + 1, [], statements),
              do: run(sql, session, level + 1, &fun.(&1, found))
     end
   end
@@ -258,14 +265,14 @@ defmodule Skillbook.SQL.Postgres do
         do: with_session(sql, :read, run.(:read)),
         else: :writes
 
-    rows(if found == :writes, do: with_session(sql, :write, run.(:write)), else: found)
+    rows(if found == :writes, do: with_session(sql, {:write, []}, run.(:write)), else: found)
   end
 
   defp batch(session, place, statements),
     do: call(&Library.postgres_batch(session, &1, place, statements))
 
-  defp begin(session, level, statements),
-    do: all(call(&Library.postgres_begin(session, &1, level, statements)))
+  defp begin(session, level, parts, statements),
+    do: all(call(&Library.postgres_begin(session, &1, level, parts, statements)))
 
   defp run(sql, session, level, fun) do
     commit = fn -> call(&Library.postgres_commit(session, &1, level)) end

@@ -27,6 +27,18 @@ defmodule Skillbook.SQL.Tenants do
   def each(%Profile{tenant: tenant}, column, params),
     do: {["#{column} = ''", "#{column} = $#{length(params) + 1}"], params ++ [tenant]}
 
+  @doc """
+  A handle for transactions in which a profile writes only rows of its own tenant, and reads those
+  and common ones. Rows that are common to all tenants are written with the handle itself.
+  """
+  @spec own(SQL.t(), Profile.t()) :: SQL.t()
+  def own(sql, profile), do: SQL.of_parts(sql, [part(profile)])
+
+  @doc "The part of what a profile writes, for `Skillbook.SQL.of_parts/2`."
+  @spec part(Profile.t()) :: {:tenant, String.t()} | :all
+  def part(%Profile{tenant: tenant}) when is_binary(tenant), do: {:tenant, tenant}
+  def part(_profile), do: :all
+
   @doc "The value of the column for what a profile writes."
   @spec home(Profile.t()) :: String.t()
   def home(profile), do: to_column(Profile.home(profile))

@@ -15,7 +15,7 @@ defmodule Skillbook.Store.Write do
   # `test/support/store_conformance.ex` and calls in the two `random_call` functions, from which
   # the properties about hidden entries draw.
 
-  alias Skillbook.SQL.GroupCommit
+  alias Skillbook.SQL.{GroupCommit, Tenants}
   alias Skillbook.Store.{Authors, Edit, Fields, Follower, Read, ScheduleRules, Table}
   alias Skillbook.Support.Options
   alias Skillbook.{Entry, Native, Profile, SQL, StoreError, Stored, View}
@@ -230,7 +230,9 @@ defmodule Skillbook.Store.Write do
          {:ok, writer} <- Authors.writer(view.profile, book) do
       at = Map.merge(options, %{book: book, view: view, writer: writer})
       transactions = for {name, fun} <- writes, do: transaction(at, name, fun)
-      results = GroupCommit.run(name(view.book), sql, transactions)
+      # Revisions are in the order of the commits, so all writers of entries have one part.
+      parts = [:entries, Tenants.part(view.profile)]
+      results = GroupCommit.run(name(view.book), sql, transactions, parts)
       revisions = for {:ok, {_written, revision}} <- results, do: revision
       if revisions != [], do: Follower.sync(view.book, Enum.max(revisions))
       {:ok, Enum.map(results, &written/1)}

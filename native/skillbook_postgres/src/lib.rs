@@ -223,11 +223,12 @@ fn postgres_begin(
     session: ResourceArc<SessionResource>,
     reference: Term,
     level: u32,
+    parts: Vec<i64>,
     statements: Vec<(String, Vec<Term>)>,
 ) -> NifResult<rustler::Atom> {
     let statements = decode_statements(&statements)?;
     let work = |session: Arc<Session>| async move {
-        session.begin(level).await?;
+        session.begin(level, &parts).await?;
         let found = session.query_all(&statements).await;
         if found.is_err() {
             // The caller's transaction has not begun, so it will not roll back itself.

@@ -513,6 +513,67 @@ defmodule Skillbook.SQL.PostgresTest do
     end
   end
 
+  describe "writers of parts" do
+    defp insert(sql, parts, id) do
+      sql
+      |> SQL.of_parts(parts)
+      |> SQL.transaction([{"insert into t values ($1)", [id]}], fn _sql, _results -> {:ok, id} end)
+    end
+
+    # With two pools the server decides, with one the pool.
+    for pools <- [1, 2] do
+      test "wait for those of the same part and of all, with #{pools} pools" do
+        options = [url: database(), queue_timeout: 100]
+        first = start(options)
+        second = if unquote(pools) == 2, do: start(options), else: first
+        SQL.query!(first, "create table t (id int)")
+        insert = fn sql, id -> SQL.query!(sql, "insert into t values ($1)", [id]) end
+
+        for {held, rows} <- [
+              {[:a],
+               [
+                 {[:b], :goes_on},
+                 {[:b, :c], :goes_on},
+                 {[:a], :busy},
+                 {[:b, :a], :busy},
+                 {[:all], :busy},
+                 {[:b, :all], :busy}
+               ]},
+              {[:a, :b], [{[:b], :busy}, {[:c], :goes_on}]},
+              {[:all], [{[:a], :busy}, {[:all], :busy}]}
+            ] do
+          release = hold(SQL.of_parts(first, held), &insert.(&1, 0))
+
+          for {parts, expected} <- rows do
+            got = with {:ok, 1} <- insert(second, parts, 1), do: :goes_on, else: (_error -> :busy)
+
+            assert {held, parts, got} == {held, parts, expected}
+          end
+
+          release.()
+          assert insert(second, held, 2) == {:ok, 2}
+        end
+      end
+    end
+
+    test "leave connections for readers, and each write is there" do
+      sql = start(pool_size: 4)
+      SQL.query!(sql, "create table t (id int)")
+      releases = for part <- [:a, :b], do: hold(SQL.of_parts(sql, [part]), &{:ok, &1})
+
+      writers =
+        for id <- 1..60 do
+          parts = Enum.at([[:a], [:b], [:c], [:d], [:a, :b], [:all]], rem(id, 6))
+          Task.async(fn -> insert(sql, parts, id) end)
+        end
+
+      assert SQL.query!(sql, "select count(*) from t").rows == [[0]]
+      for release <- releases, do: release.()
+      assert Task.await_many(writers, :infinity) == for(id <- 1..60, do: {:ok, id})
+      assert SQL.query!(sql, "select count(*) from t").rows == [[60]]
+    end
+  end
+
   describe "listening" do
     test "sends notifications to the subscribers of their channel" do
       sql = start(name: :listening)

@@ -32,7 +32,10 @@ defmodule Skillbook.Handlers.Memory.Table do
     returning id, number
     """
 
-    SQL.transaction(sql, [{query, values}, join(owner, profile)], fn
+    # Numbers and the index are those of an owner, whatever the tenant.
+    sql
+    |> SQL.of_parts([{:memories, owner}])
+    |> SQL.transaction([{query, values}, join(owner, profile)], fn
       sql, [%{rows: [[id, number]]}, %{rows: [[segment]]}] ->
         with :ok <- Index.put(sql, segment, Index.pack([{id, document(memory)}])),
              do: {:ok, %{memory | id: number}}

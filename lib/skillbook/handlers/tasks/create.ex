@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Tasks.Create do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.SQL.Tenants
   alias Skillbook.{Context, Profile, Result, SQL, Store}
 
   @impl true
@@ -21,7 +22,9 @@ defmodule Skillbook.Handlers.Tasks.Create do
   end
 
   defp insert(sql, profile, task) do
-    SQL.transaction(sql, fn sql ->
+    sql
+    |> Tenants.own(profile)
+    |> SQL.transaction(fn sql ->
       with {:ok, scope} <- Table.scope(sql, profile),
            :ok <- Table.check_parent(sql, scope, nil, task.parent_id),
            do: Table.insert(sql, task)

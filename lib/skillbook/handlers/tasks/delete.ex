@@ -5,13 +5,16 @@ defmodule Skillbook.Handlers.Tasks.Delete do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.SQL.Tenants
   alias Skillbook.{Context, Result, SQL}
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, %{"id" => id}} <- Task.cast_id(flags, "id") do
-      SQL.transaction(sql, fn sql ->
+      sql
+      |> Tenants.own(context.profile)
+      |> SQL.transaction(fn sql ->
         with {:ok, scope} <- Table.scope(sql, context.profile),
              {:ok, task} <- Table.fetch(sql, scope, id),
              :ok <- Task.check_owned(task, context.profile),

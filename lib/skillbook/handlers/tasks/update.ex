@@ -5,6 +5,7 @@ defmodule Skillbook.Handlers.Tasks.Update do
   @behaviour Skillbook.Handler
 
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.SQL.Tenants
   alias Skillbook.{Context, FlagError, Flags, NotFoundError, Result, SQL}
 
   @fields [
@@ -28,7 +29,10 @@ defmodule Skillbook.Handlers.Tasks.Update do
          :ok <- Flags.require_any(flags, @changes),
          :ok <- check_conflicts(flags) do
       flags = Map.replace(flags, "assignee", Task.assignee(flags["assignee"], context))
-      SQL.transaction(sql, fn sql -> update(sql, flags, context) end)
+
+      sql
+      |> Tenants.own(context.profile)
+      |> SQL.transaction(fn sql -> update(sql, flags, context) end)
     end
   end
 

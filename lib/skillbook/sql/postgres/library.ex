@@ -11,7 +11,7 @@ defmodule Skillbook.SQL.Postgres.Library do
       postgres_query(session, reference, place, sql, params),
       postgres_query_all(session, reference, statements),
       postgres_batch(session, reference, place, sql),
-      postgres_begin(session, reference, level, statements),
+      postgres_begin(session, reference, level, parts, statements),
       postgres_commit(session, reference, level),
       postgres_rollback(session, reference, level),
       postgres_listen(session, reference, channel, listens),

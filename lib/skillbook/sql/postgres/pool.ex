@@ -2,8 +2,9 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @moduledoc false
   # Lends connections to processes.
   #
-  # Only one writer of this node gets a connection at a time; otherwise writers that wait for the
-  # server's lock could hold all connections. A connection that is lost, or whose borrower died,
+  # Only one writer of this node gets a connection at a time, or one for each part of the database;
+  # otherwise writers that wait for the server's lock could hold all connections. Writers have at
+  # most half of them. A connection that is lost, or whose borrower died,
   # is closed, and replaced on demand. While the server cannot be reached, the pool makes one
   # attempt at a time, with growing pauses.
 
@@ -24,8 +25,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @doc "The running pool of a database, or `nil`."
   def of(name), do: :persistent_term.get({__MODULE__, name}, nil)
 
-  @doc "Borrows a connection for a `:read`, or for a `:write` when no other process here writes."
-  @spec checkout(pid(), :read | :write) :: {:ok, reference()} | {:error, Error.t()}
+  @typedoc "The parts that a writer changes; an empty list stands for all."
+  @type kind :: :read | {:write, [integer()]}
+
+  @doc "Borrows a connection to read, or to write when no other process here writes to the same."
+  @spec checkout(pid(), kind()) :: {:ok, reference()} | {:error, Error.t()}
   def checkout(pool, kind) do
     # The pool has its own time limit. One here would leave a late reply in the mailbox.
     GenServer.call(pool, {:checkout, kind}, :infinity)
@@ -47,9 +51,10 @@ defmodule Skillbook.SQL.Postgres.Pool do
        size: size,
        queue_timeout: queue_timeout,
        idle: [],
-       # `{monitor, connection, :read | :write}` by the borrower's pid.
+       # `{monitor, connection, kind}` by the borrower's pid.
        lent: %{},
-       writer: nil,
+       # The parts of each writer among them by its pid.
+       writers: %{},
        # Waiting callers by their number, in order of arrival.
        waiting: :gb_trees.empty(),
        next: 0,
@@ -164,7 +169,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   # Lends idle connections in order of arrival, and opens more if needed.
   defp serve(state) do
-    case first(:gb_trees.iterator(state.waiting), state.writer) do
+    case first(:gb_trees.iterator(state.waiting), busy(state)) do
       nil ->
         state
 
@@ -177,20 +182,46 @@ defmodule Skillbook.SQL.Postgres.Pool do
             Process.cancel_timer(waiter.timer)
             GenServer.reply(waiter.from, {:ok, session})
             lent = Map.put(state.lent, waiter.pid, {waiter.monitor, session, waiter.kind})
-            writer = if waiter.kind == :write, do: waiter.pid, else: state.writer
+            state = lend(state, waiter)
             waiting = :gb_trees.delete(number, state.waiting)
-            serve(%{state | idle: idle, lent: lent, writer: writer, waiting: waiting})
+            serve(%{state | idle: idle, lent: lent, waiting: waiting})
         end
     end
   end
 
-  defp first(iterator, writer) do
+  defp lend(state, %{kind: {:write, parts}, pid: pid}),
+    do: %{state | writers: Map.put(state.writers, pid, parts)}
+
+  defp lend(state, _reader), do: state
+
+  # The parts to which nobody else may write now, or `:all`.
+  defp busy(%{writers: writers, size: size}) do
+    if map_size(writers) >= max(div(size, 2), 1),
+      do: :all,
+      else: Enum.reduce(writers, MapSet.new(), fn {_pid, parts}, busy -> taken(parts, busy) end)
+  end
+
+  defp taken(_parts, :all), do: :all
+  defp taken([], _busy), do: :all
+  defp taken(parts, busy), do: MapSet.union(busy, MapSet.new(parts))
+
+  # A writer that has to wait is not overtaken by later ones of its parts.
+  defp first(iterator, busy) do
     case :gb_trees.next(iterator) do
-      :none -> nil
-      {_number, %{kind: :write}, iterator} when writer != nil -> first(iterator, writer)
-      {number, waiter, _iterator} -> {number, waiter}
+      :none ->
+        nil
+
+      {number, %{kind: {:write, parts}} = waiter, iterator} ->
+        if waits?(parts, busy), do: first(iterator, taken(parts, busy)), else: {number, waiter}
+
+      {number, waiter, _iterator} ->
+        {number, waiter}
     end
   end
+
+  defp waits?(_parts, :all), do: true
+  defp waits?([], busy), do: MapSet.size(busy) > 0
+  defp waits?(parts, busy), do: Enum.any?(parts, &MapSet.member?(busy, &1))
 
   defp take([]), do: {nil, []}
 
@@ -225,8 +256,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  defp free_writer(%{writer: pid} = state, pid), do: %{state | writer: nil}
-  defp free_writer(state, _pid), do: state
+  defp free_writer(state, pid), do: %{state | writers: Map.delete(state.writers, pid)}
 
   defp forget(state, gone?) do
     waiting =
@@ -238,8 +268,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   defp opens_for?(state, waiter) do
-    MapSet.size(state.connecting) > 0 and (waiter.kind == :read or state.writer == nil)
+    MapSet.size(state.connecting) > 0 and not waits_for_writers?(state, waiter.kind)
   end
+
+  defp waits_for_writers?(_state, :read), do: false
+  defp waits_for_writers?(state, {:write, parts}), do: waits?(parts, busy(state))
 
   defp dismiss_late(state) do
     for %{is_late: true} = waiter <- :gb_trees.values(state.waiting),
@@ -256,10 +289,13 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   defp timeout_error(%{failure: %Error{} = failure}, _waiter), do: failure
 
-  defp timeout_error(%{writer: writer} = state, %{kind: :write}) when writer != nil,
-    do: Error.busy(state.queue_timeout)
+  defp timeout_error(state, %{kind: kind}) do
+    if kind != :read and state.writers != %{},
+      do: Error.busy(state.queue_timeout),
+      else: none_free(state)
+  end
 
-  defp timeout_error(state, _waiter) do
+  defp none_free(state) do
     message =
       "none of the #{state.size} connections was free within #{state.queue_timeout} ms; try again"
 

@@ -1,4 +1,5 @@
-//! Transactions and savepoints, and the lock that admits one writer at a time.
+//! Transactions and savepoints, and the lock that admits one writer at a time, or one for each part
+//! of the database.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -22,9 +23,25 @@ pub(super) static BEGIN: LazyLock<String> = LazyLock::new(|| {
 });
 pub(super) const COMMIT: &str = "commit";
 
+/// As [`BEGIN`], for a writer that changes only these parts: it excludes writers of the same parts,
+/// and those that may change all of them. Keys that are in order cannot lead to a deadlock.
+fn begin_parts(parts: &[i64]) -> String {
+    let mut begin = format!(
+        "begin isolation level read committed read write; \
+         select pg_advisory_xact_lock_shared({WRITERS})"
+    );
+    let mut parts = parts.to_vec();
+    parts.sort_unstable();
+    for part in parts {
+        begin.push_str(&format!("; select pg_advisory_xact_lock({part})"));
+    }
+    begin
+}
+
 impl Session {
-    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1).
-    pub async fn begin(&self, level: u32) -> Result<(), Error> {
+    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1). Without
+    /// keys of parts the transaction may change all of them.
+    pub async fn begin(&self, level: u32, parts: &[i64]) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         if level > 0 {
             self.check_mode(&state, Mode::Inside)?;
@@ -38,8 +55,9 @@ impl Session {
         // Set before sending: if this future is dropped in between, the session must not be lent
         // again.
         self.is_open.store(true, Ordering::Release);
+        let begin = if parts.is_empty() { BEGIN.clone() } else { begin_parts(parts) };
         let begun = self
-            .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
+            .limited(async { self.client.batch_execute(&begin).await.map_err(Failure::Driver) })
             .await;
         match begun {
             Ok(()) => Ok(()),

@@ -49,7 +49,9 @@ defmodule Skillbook.Vault.Table do
   def put(_sql, _vault, _producer, {[], _packed}, _now), do: {:ok, 0}
 
   def put(sql, vault, producer, {notes, packed}, now) do
-    SQL.transaction(sql, fn sql ->
+    sql
+    |> SQL.of_parts([{:vault, vault}])
+    |> SQL.transaction(fn sql ->
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
            {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
            :ok <- UntilError.each(same, &touch(sql, vault, &1, now)),
@@ -208,7 +210,9 @@ defmodule Skillbook.Vault.Table do
   def remove(_sql, _vault, []), do: {:ok, 0}
 
   def remove(sql, vault, external_ids) do
-    SQL.transaction(sql, fn sql ->
+    sql
+    |> SQL.of_parts([{:vault, vault}])
+    |> SQL.transaction(fn sql ->
       external_ids
       |> Enum.chunk_every(@max_ids)
       |> UntilError.reduce(0, fn external_ids, count ->
