@@ -10,7 +10,7 @@ defmodule Skillbook.Scheduler.Firings do
   # it counts hidden entries too.
 
   alias Skillbook.Scheduler.Operations
-  alias Skillbook.SQL.{OldRows, Tenants, Values}
+  alias Skillbook.SQL.{GroupCommit, OldRows, Tenants, Values}
   alias Skillbook.Support.UntilError
   alias Skillbook.{Firing, Profile, SQL}
 
@@ -30,6 +30,8 @@ defmodule Skillbook.Scheduler.Firings do
              ~w(duration text)
   @running "status = 'running'"
   @key "name = $1 and record = $2 and fire_at = $3"
+  @found "select status, holder, lease_until from skillbook_firings where #{@key}"
+  @running_of "select 1 from skillbook_firings where name = $1 and record = $2 and #{@running}"
   @interrupted "Its node died or lost the database while it ran; a part of its work may be done."
   @statuses Map.new(
               ~w(queued running ok template pending failed interrupted skipped missed)a,
@@ -44,17 +46,18 @@ defmodule Skillbook.Scheduler.Firings do
   Its status becomes `running`, or `queued` with `dispatch: true`. If another firing of the entry
   is running it becomes `skipped`. `:profile` is the id of the profile that may see the result,
   and its tenant. `:attempts` are the times of earlier attempts to make this claim whose result is
-  unknown.
+  unknown. `:writer` is a `Skillbook.SQL.GroupCommit` that commits it with those of other firings.
   """
   @spec claim(SQL.t(), Firing.t(), :new | :asked | :queued, by(), DateTime.t(), keyword()) ::
           :ok | {:error, refused() | SQL.Error.t()}
   def claim(sql, firing, from, by, now, options \\ []) do
+    own = for at <- options[:attempts] || [], do: [by.holder, lease_until(at, by)]
+
     outcome =
-      SQL.transaction(sql, fn sql ->
-        with :ok <- check_free(sql, firing, from, by, options[:attempts] || []),
-             :ok <- check_paused(sql, firing, from),
-             {:ok, _} <- expire(sql, by, now, firing),
-             {:ok, running} <- running?(sql, firing),
+      transaction(sql, options[:writer], read(firing), fn sql, [found, paused, running] ->
+        with :ok <- check_free(found.rows, own, from),
+             :ok <- check_paused(paused.rows, from),
+             {:ok, running} <- running?(sql, firing, running.rows, by, now),
              {status, text, outcome} = claimed_status(running, options[:dispatch]),
              {:ok, _} <- write(sql, firing, from, status, text, by, now, options[:profile]),
              do: {:ok, outcome}
@@ -75,17 +78,33 @@ defmodule Skillbook.Scheduler.Firings do
   defp claimed_status(true, _dispatch),
     do: {"skipped", "The firing before it was still running.", :overlap}
 
-  # The holder and the end of the lease identify a claim.
-  defp check_free(sql, firing, from, by, attempts) do
-    query = "select status, holder, lease_until from skillbook_firings where #{@key}"
-    own = for at <- attempts, do: [by.holder, lease_until(at, by)]
+  # All firings of a database are one part of it.
+  defp transaction(sql, nil, statements, fun), do: SQL.transaction(sql, statements, fun)
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, key(firing)) do
-      case {rows, from} do
-        {[], from} when from in [:new, :asked] -> :ok
-        {[[status | claim]], from} -> check_claim(status, claim in own, from)
-        _ -> {:error, :taken}
-      end
+  defp transaction(sql, writer, statements, fun) do
+    [result] = GroupCommit.run(writer, sql, [{statements, fun}], [:firings])
+    result
+  end
+
+  # The firing, the pause of its entry, and the firing of its entry that runs.
+  defp read(firing) do
+    [
+      {@found, key(firing)},
+      {"select 1 where #{Operations.paused("$1", "$2")}", entry(firing)},
+      {@running_of, entry(firing)}
+    ]
+  end
+
+  @doc "Whether a new firing is another node's already, without waiting for other writers."
+  @spec taken?(SQL.t(), Firing.t()) :: boolean()
+  def taken?(sql, firing), do: match?({:ok, %{rows: [_]}}, SQL.query(sql, @found, key(firing)))
+
+  # The holder and the end of the lease identify a claim.
+  defp check_free(rows, own, from) do
+    case {rows, from} do
+      {[], from} when from in [:new, :asked] -> :ok
+      {[[status | claim]], from} -> check_claim(status, claim in own, from)
+      _ -> {:error, :taken}
     end
   end
 
@@ -93,21 +112,16 @@ defmodule Skillbook.Scheduler.Firings do
   defp check_claim("queued", false, :queued), do: :ok
   defp check_claim(_status, false, _from), do: {:error, :taken}
 
-  defp check_paused(sql, firing, :new) do
-    query = "select 1 where #{Operations.paused("$1", "$2")}"
+  defp check_paused([_paused], :new), do: {:error, :paused}
+  defp check_paused(_rows, _begun), do: :ok
 
-    case SQL.query(sql, query, entry(firing)) do
-      {:ok, %{rows: []}} -> :ok
-      {:ok, _row} -> {:error, :paused}
-      error -> error
-    end
-  end
+  defp running?(_sql, _firing, [], _by, _now), do: {:ok, false}
 
-  defp check_paused(_sql, _firing, _begun), do: :ok
-
-  defp running?(sql, firing) do
-    query = "select 1 from skillbook_firings where name = $1 and record = $2 and #{@running}"
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, entry(firing)), do: {:ok, rows != []}
+  # Its lease may have passed.
+  defp running?(sql, firing, [_ | _], by, now) do
+    with {:ok, _} <- expire(sql, by, now, firing),
+         {:ok, %{rows: rows}} <- SQL.query(sql, @running_of, entry(firing)),
+         do: {:ok, rows != []}
   end
 
   defp write(sql, firing, :queued, status, text, by, now, profile) do
@@ -167,11 +181,11 @@ defmodule Skillbook.Scheduler.Firings do
 
   @doc """
   Stores the result of a firing; returns false if the holder has lost it. The same result may be
-  stored again, after an error that does not say whether it was.
+  stored again, after an error that does not say whether it was. The writer is that of `claim/6`.
   """
-  @spec finish(SQL.t(), Firing.t(), by(), DateTime.t(), map()) ::
+  @spec finish(SQL.t(), Firing.t(), by(), DateTime.t(), map(), GenServer.server() | nil) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
-  def finish(sql, firing, by, now, result) do
+  def finish(sql, firing, by, now, result, writer \\ nil) do
     update = """
     update skillbook_firings
     set status = $5, text = $6, duration = $7, finished_at = $8, lease_until = null
@@ -181,8 +195,9 @@ defmodule Skillbook.Scheduler.Firings do
 
     values = [by.holder, Atom.to_string(result.status), result.text, result.duration, now]
 
-    with {:ok, %{num_rows: count}} <- SQL.query(sql, update, key(firing) ++ values),
-         do: {:ok, count == 1}
+    statements = [{update, key(firing) ++ values}]
+
+    transaction(sql, writer, statements, fn _sql, [%{num_rows: count}] -> {:ok, count == 1} end)
   end
 
   @doc "Stores a firing as missed, unless it has a row."

@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler.Runner do
   alias Skillbook.Run.{Drain, Policy}
   alias Skillbook.Agent.Prose
   alias Skillbook.Schedule.Clock
-  alias Skillbook.Scheduler.{Firings, Job}
+  alias Skillbook.Scheduler.{Firings, Job, Server}
   alias Skillbook.Workflow.Runs
   alias Skillbook.{Book, Command, Firing, Profile, Result, Telemetry}
 
@@ -70,7 +70,14 @@ defmodule Skillbook.Scheduler.Runner do
   defp claim(_book, _job, _firing, {:claimed, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
-    options = [dispatch: dispatch?(book, from), profile: if(job, do: owner(job))]
+    if from == :new and Firings.taken?(Book.sql(book), firing),
+      do: {:error, :taken},
+      else: claim_free(book, job, firing, from, by)
+  end
+
+  defp claim_free(book, job, firing, from, by) do
+    owner = if job, do: owner(job)
+    options = [dispatch: dispatch?(book, from), profile: owner, writer: Server.writer(book.name)]
 
     retry(Clock.max_delay() * 1000, fn times ->
       now = Clock.now(book)
@@ -214,7 +221,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     finish = fn _times ->
       now = Clock.now(book)
-      {now, Firings.finish(Book.sql(book), firing, by, now, result)}
+      {now, Firings.finish(Book.sql(book), firing, by, now, result, Server.writer(book.name))}
     end
 
     case retry(by.lease, finish) do

@@ -10,7 +10,7 @@ defmodule Skillbook.Scheduler.Server do
 
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Run.{Drain, Worker}
-  alias Skillbook.SQL.Error
+  alias Skillbook.SQL.{Error, GroupCommit}
   alias Skillbook.Schedule.Clock
   alias Skillbook.Scheduler.{Firings, Job, Operations, Runner}
   alias Skillbook.Support.Outline
@@ -27,7 +27,16 @@ defmodule Skillbook.Scheduler.Server do
   @doc "The processes of the book's engine, and this server."
   @spec children(Book.t()) :: [Supervisor.child_spec() | {module(), Book.t()}]
   def children(%Book{of_parts: %{scheduler: {module, argument}}} = book),
-    do: module.children(book.name, argument) ++ [{__MODULE__, book}]
+    do: module.children(book.name, argument) ++ [writer_spec(book.name), {__MODULE__, book}]
+
+  defp writer_spec(book) do
+    start = {GroupCommit, :start_link, [writer(book), fn _values -> :ok end]}
+    %{id: writer(book), start: start}
+  end
+
+  @doc "The process that commits claims and results of firings together."
+  @spec writer(atom()) :: atom()
+  def writer(book), do: Module.concat(book, "Scheduler.Write")
 
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
@@ -61,6 +70,8 @@ defmodule Skillbook.Scheduler.Server do
       by: by(book),
       jobs: %{},
       problems: %{},
+      # The keys among both, by the names of their entries.
+      keys: %{},
       # The times since which schedules are paused, by their keys.
       paused: %{},
       # Firings, each with `:new` or `:asked`.
@@ -274,26 +285,35 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   defp register_all(state, now),
-    do: register_jobs(state, Job.all(state.book), fn _key -> true end, now)
+    do: register_jobs(state, Job.all(state.book), Map.keys(state.keys), now)
 
   # Whether an entry is a job depends on those of its name only.
-  defp register_named(state, names, now) do
-    of_names? = fn key -> elem(entry(key), 0) in names end
-    register_jobs(state, Enum.flat_map(names, &Job.named(state.book, &1)), of_names?, now)
-  end
+  defp register_named(state, names, now),
+    do: register_jobs(state, Enum.flat_map(names, &Job.named(state.book, &1)), names, now)
 
-  defp register_jobs(state, jobs, among?, now) do
+  defp register_jobs(state, jobs, names, now) do
     keys = MapSet.new(jobs, &elem(&1, 0))
 
     removed =
-      for registered <- [state.problems, state.jobs],
-          {key, _job} <- registered,
-          among?.(key) and key not in keys,
-          do: {key, :none}
+      for name <- names, key <- Map.get(state.keys, name, []), key not in keys, do: {key, :none}
 
     Enum.reduce(removed ++ jobs, state, fn {key, job}, state ->
-      register(state, key, job, now)
+      state |> register(key, job, now) |> note_key(key)
     end)
+  end
+
+  defp note_key(state, key) do
+    {name, _record} = entry(key)
+    others = state.keys |> Map.get(name, []) |> List.delete(key)
+
+    keys =
+      if is_map_key(state.jobs, key) or is_map_key(state.problems, key),
+        do: [key | others],
+        else: others
+
+    keys = if keys == [], do: Map.delete(state.keys, name), else: Map.put(state.keys, name, keys)
+
+    %{state | keys: keys}
   end
 
   defp register(state, key, {:ok, job}, now) do
