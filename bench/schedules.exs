@@ -87,6 +87,7 @@ defmodule Bench.Schedules do
         "stored: #{inspect(rows)}"
     )
 
+    SQL.query!(sql, "delete from skillbook_firings")
     [["template", ^count, ^count]] = rows
     for {_name, pid} <- books, do: Supervisor.stop(pid)
   end

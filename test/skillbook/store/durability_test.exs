@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.DurabilityTest do
-  # Writers in another operating system process, which is killed at random moments, repeatedly on
-  # the same database.
+  # Writers in another operating system process, which is killed at random moments: while it writes,
+  # starts or migrates a database, repeatedly on the same one.
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL
@@ -8,14 +8,17 @@ defmodule Skillbook.Store.DurabilityTest do
   @moduletag :tmp_dir
   @moduletag timeout: 600_000
 
-  @rounds 100
+  # Of each kind. SKILLBOOK_KILLS=200 for a long run.
+  @rounds String.to_integer(System.get_env("SKILLBOOK_KILLS", "40"))
   @notes 4
+  @group 20
 
   # Each acknowledged write becomes a line of `log`, without a process or buffer of the virtual
   # machine in between.
   @script ~S"""
-  [database, log, round, notes] = System.argv()
+  [database, log, round, notes, group, began] = System.argv()
   {:ok, _} = Application.ensure_all_started(:skillbook)
+  File.write!(began, "")
   {:ok, _} = Skillbook.start_link(name: :killed, store: database, watch: false, builtins: false)
   view = Skillbook.view(:killed)
 
@@ -40,6 +43,25 @@ defmodule Skillbook.Store.DurabilityTest do
     end
   end
 
+  # Each is an entry of its own, and several are committed together.
+  importer = fn ->
+    {:ok, log} = File.open(log, [:append, :raw])
+
+    for line <- Stream.iterate(1, &(&1 + 1)) do
+      entries =
+        for number <- 1..String.to_integer(group) do
+          name = "import-#{round}-#{line}-#{number}"
+          %{name: name, kind: :note, title: name, content: "#{name}\n"}
+        end
+
+      {:ok, results} = Skillbook.Store.put_all(view, entries)
+
+      for {:ok, %{entry: entry}} <- results,
+          do: :ok = :file.write(log, "#{entry.name} #{entry.version} #{entry.content}")
+    end
+  end
+
+  spawn_link(importer)
   for number <- 1..String.to_integer(notes), do: spawn_link(fn -> writer.(number) end)
   # The process ends with its standard input.
   IO.read(:stdio, :line)
@@ -54,14 +76,64 @@ defmodule Skillbook.Store.DurabilityTest do
 
     for round <- 1..@rounds do
       File.rm(log)
-      kill_while_writing(database, log, round)
+      kill(database, log, round, log, 60)
+      verify(database, log)
+    end
+
+    # While the book starts on what is there.
+    for round <- (@rounds + 1)..(2 * @rounds) do
+      File.rm(log)
+      File.touch!(log)
+      kill(database, log, round, Path.join(folder, "began"), 120)
       verify(database, log)
     end
   end
 
-  defp kill_while_writing(database, log, round) do
+  test "a killed migration is none, or whole, and the next start goes on", %{tmp_dir: folder} do
+    whole = Path.join(folder, "whole.db")
+    schema(whole)
+
+    stopped =
+      for round <- 1..@rounds do
+        database = Path.join(folder, "#{round}.db")
+        log = Path.join(folder, "acknowledged-#{round}")
+        File.touch!(log)
+        kill(database, log, round, Path.join(folder, "began"), 60)
+        found = File.exists?(database) && versions(database)
+        assert schema(database) == schema(whole)
+        verify(database, log)
+        found
+      end
+
+    # Not all were killed before the first one, or after the last.
+    assert Enum.uniq(stopped) |> length() > 1
+  end
+
+  # The versions that are marked as done. No lock may be left.
+  defp versions(database) do
+    with_database(database, fn sql ->
+      case SQL.query(sql, "select version from skillbook_migrations order by version") do
+        {:ok, %{rows: rows}} -> List.flatten(rows)
+        {:error, %{kind: :no_such_table}} -> []
+      end
+    end)
+  end
+
+  # The tables after all migrations.
+  defp schema(database) do
+    with_database(database, fn sql ->
+      {:ok, _} = SQL.Migrations.run(sql)
+      SQL.query!(sql, "select name, sql from sqlite_master order by name").rows
+    end)
+  end
+
+  # Kills the process up to so many milliseconds after it has written a file.
+  defp kill(database, log, round, file, within) do
+    began = Path.join(Path.dirname(log), "began")
+    File.rm(began)
     ebin = Application.app_dir(:skillbook, "ebin")
-    arguments = ["-pa", ebin, "-e", @script, database, log, to_string(round), to_string(@notes)]
+    numbers = Enum.map([round, @notes, @group], &to_string/1)
+    arguments = ["-pa", ebin, "-e", @script, database, log] ++ numbers ++ [began]
 
     port =
       Port.open({:spawn_executable, System.find_executable("elixir")}, [
@@ -72,13 +144,13 @@ defmodule Skillbook.Store.DurabilityTest do
       ])
 
     {:os_pid, os_pid} = Port.info(port, :os_pid)
-    await_writes(port, log)
-    Process.sleep(:rand.uniform(60))
+    await_file(port, file, if(file == log, do: 1, else: 0))
+    Process.sleep(:rand.uniform(within))
     {_, 0} = System.cmd("kill", ["-KILL", to_string(os_pid)])
     assert_receive {^port, {:exit_status, 137}}
   end
 
-  defp await_writes(port, log) do
+  defp await_file(port, file, size) do
     receive do
       {^port, {:data, output}} ->
         flunk("the writers failed: #{output}")
@@ -87,19 +159,26 @@ defmodule Skillbook.Store.DurabilityTest do
         flunk("the writers ended by themselves with status #{status}")
     after
       5 ->
-        if match?({:ok, %{size: size}} when size > 0, File.stat(log)),
+        if match?({:ok, %{size: found}} when found >= size, File.stat(file)),
           do: :ok,
-          else: await_writes(port, log)
+          else: await_file(port, file, size)
     end
   end
 
-  defp verify(database, log) do
+  defp with_database(path, fun) do
     name = :"durability_#{System.unique_integer([:positive])}"
     # A lock of the killed process would be an error.
-    {:ok, server} = SQL.SQLite.start_link(path: database, name: name, busy_timeout: 0)
+    {:ok, server} = SQL.SQLite.start_link(path: path, name: name, busy_timeout: 0)
     sql = SQL.SQLite.handle(name)
     assert SQL.query!(sql, "pragma integrity_check").rows == [["ok"]]
+    result = fun.(sql)
+    GenServer.stop(server)
+    result
+  end
 
+  defp verify(database, log), do: with_database(database, &verify_entries(&1, log))
+
+  defp verify_entries(sql, log) do
     versions =
       SQL.query!(sql, """
       select e.name, v.version, v.content
@@ -124,7 +203,5 @@ defmodule Skillbook.Store.DurabilityTest do
 
     for [name, version, content] <- current,
         do: assert(List.last(by_name[name]) == {version, content})
-
-    GenServer.stop(server)
   end
 end
