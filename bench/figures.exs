@@ -6,8 +6,12 @@
 # The default is run, store, vault and rows, in about 15 minutes. Without a PostgreSQL server in
 # SKILLBOOK_POSTGRES it is run alone. A bench that is not run again keeps its section.
 
+Code.require_file("plot.exs", __DIR__)
+
 defmodule Bench.Figures do
   @moduledoc false
+
+  import Bench.Plot, only: [at: 1, escape: 1]
 
   @root Path.expand("..", __DIR__)
   @page Path.join(@root, "docs/figures.md")
@@ -142,24 +146,8 @@ defmodule Bench.Figures do
           ~s(<text x="#{at(to + 4)}" y="#{top + 12}">#{ratio}</text>)
       end
 
-    """
-    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 #{@width} #{height}" role="img">
-    <style>
-    text { font: 12px sans-serif; fill: #333 }
-    line { stroke: #8886 }
-    .faster { fill: #2a7ab8 }
-    .slower { fill: #d2691e }
-    @media (prefers-color-scheme: dark) { text { fill: #ddd } }
-    </style>
-    #{Enum.join(lines ++ shapes, "\n")}
-    </svg>
-    """
+    Bench.Plot.svg(@width, height, lines ++ shapes)
   end
-
-  defp at(number), do: :erlang.float_to_binary(number * 1.0, decimals: 1)
-
-  defp escape(text),
-    do: text |> String.replace("&", "&amp;") |> String.replace("<", "&lt;")
 
   defp machine do
     model =

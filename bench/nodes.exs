@@ -1,7 +1,9 @@
 # Simulates several nodes in one machine: virtual machines without distribution, each with a book on
 # the same PostgreSQL, that write for many tenants at once:
 #
-#     bin/postgres-for-tests run bin/bench nodes [NODES, default 20] [TENANTS, default 2000] [WRITES, default 4000]
+#     bin/postgres-for-tests run bin/bench nodes [NODES] [TENANTS] [WRITES]
+#
+# The default is 20 nodes, 2,000 tenants and 4,000 writes.
 #
 # A tenant's writes come from the node that rendezvous hashing gives it, as docs/scaling.md spreads
 # them. All nodes share the processors of this machine, so more nodes are not faster here: the bench
@@ -12,7 +14,7 @@ Code.require_file("measure.exs", __DIR__)
 {:module, worker, binary, _} =
   defmodule Bench.Nodes.Worker do
     @moduledoc false
-    # What a node does. It has no other code of this bench.
+    # Runs on a node, which has no other code of this bench.
 
     alias Skillbook.{Catalog, Profile, Store, View}
 

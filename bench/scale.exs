@@ -5,9 +5,11 @@
 #     bin/postgres-for-tests run bin/bench scale 1000 10000
 #
 # With a PostgreSQL server, which runs without fsync here, it measures both databases. The peer of
-# a write is an insert by a prepared statement of the same driver.
+# a write is an insert by a prepared statement of the same driver. SKILLBOOK_PLOTS=FOLDER also
+# writes a plot for each database, docs/images/scale-….svg with docs/images.
 
 Code.require_file("measure.exs", __DIR__)
+Code.require_file("plot.exs", __DIR__)
 
 defmodule Bench.Scale do
   @moduledoc false
@@ -51,9 +53,36 @@ defmodule Bench.Scale do
       columns = for size <- sizes, do: measure(open, by, size)
       IO.puts("\n#{database}, apart by #{by}\n")
       IO.puts(row(["entries (tenants)" | Enum.map(sizes, &"#{&1} (#{div(&1, @own)})")]))
-      for {key, name} <- @rows, do: IO.puts(row([name | Enum.map(columns, & &1[key])]))
+
+      for {key, name} <- @rows,
+          do: IO.puts(row([name | Enum.map(columns, &cell(&1[key], &1.insert))]))
+
+      if folder = System.get_env("SKILLBOOK_PLOTS"),
+        do: plot(folder, "#{database}, apart by #{by}", sizes, columns)
     end
   end
+
+  # Nanoseconds, with `:rate` shown as how many a second; or the memory beside that of the texts.
+  defp cell({:rate, ns}, {:rate, ns}), do: rate(ns)
+  defp cell({:rate, ns}, {:rate, insert}), do: "#{rate(ns)} #{Float.round(insert / ns, 2)}x"
+  defp cell({:time, ns}, _insert), do: duration(ns)
+
+  defp cell({:memory, memory, bytes}, _insert),
+    do: "#{Float.round(memory / bytes, 1)}x of #{Float.round(bytes / 1_000_000, 1)} MB"
+
+  defp plot(folder, title, sizes, columns) do
+    panels =
+      for {key, name} <- @rows do
+        values = for column <- columns, do: plotted(column[key])
+        {name, Enum.zip([sizes, values, Enum.map(columns, &cell(&1[key], &1.insert))])}
+      end
+
+    name = title |> String.downcase() |> String.replace(~r/[^a-z]+/, "-")
+    File.write!(Path.join(folder, "scale-#{name}.svg"), Bench.Plot.panels(title, panels))
+  end
+
+  defp plotted({:memory, memory, bytes}), do: memory / bytes
+  defp plotted({_kind, ns}), do: ns
 
   defp row([name | cells]),
     do:
@@ -99,13 +128,13 @@ defmodule Bench.Scale do
     before = resident()
     {started, {:ok, book}} = :timer.tc(fn -> start(store) end)
     memory = resident() - before
-    figures = read(by, size, insert)
+    figures = read(by, size)
 
     try do
       Map.merge(figures, %{
-        insert: rate(insert),
-        start: duration(started * 1000),
-        memory: "#{Float.round(memory / bytes, 1)}x of #{Float.round(bytes / 1_000_000, 1)} MB"
+        insert: {:rate, insert},
+        start: {:time, started * 1000},
+        memory: {:memory, memory, bytes}
       })
     after
       Supervisor.stop(book)
@@ -176,7 +205,7 @@ defmodule Bench.Scale do
     Enum.join(words, " ")
   end
 
-  defp read(by, size, insert) do
+  defp read(by, size) do
     tenants = div(size, @own)
     profiles = for at <- 0..min(tenants - 1, 199), do: profile(by, at)
     [one, two | _] = profiles
@@ -213,21 +242,19 @@ defmodule Bench.Scale do
     list = best(fn -> each(1..5, fn _ -> {:ok, _} = Store.list(view) end) end)
 
     %{
-      create: write(created, insert),
-      together: write(together, insert),
-      append: write(appended, insert),
-      missing: duration(missing),
-      first: duration(first),
-      again: duration(again),
-      other: duration(other),
-      searched: duration(searched),
-      search: duration(again_searched),
-      written: duration(written),
-      list: duration(list)
+      create: {:rate, created},
+      together: {:rate, together},
+      append: {:rate, appended},
+      missing: {:time, missing},
+      first: {:time, first},
+      again: {:time, again},
+      other: {:time, other},
+      searched: {:time, searched},
+      search: {:time, again_searched},
+      written: {:time, written},
+      list: {:time, list}
     }
   end
-
-  defp write(ns, insert), do: "#{rate(ns)} #{Float.round(insert / ns, 2)}x"
 
   defp create(profile, name) do
     fields = %{

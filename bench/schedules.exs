@@ -101,10 +101,12 @@ defmodule Bench.Schedules do
     {reductions, runtime} = {reductions(), runtime()}
     Process.sleep(@idle_ms)
 
+    seconds = div(@idle_ms, 1000)
+    work = div(reductions() - reductions, seconds)
+    time = Float.round((runtime() - runtime) / seconds, 2)
+
     IO.puts(
-      "#{count} schedules: #{div(reductions() - reductions, div(@idle_ms, 1000))} reductions and " <>
-        "#{Float.round((runtime() - runtime) / (@idle_ms / 1000), 2)} ms of processor time in a " <>
-        "second of waiting"
+      "#{count} schedules: #{work} reductions, #{time} ms of processor time in a second of waiting"
     )
 
     Supervisor.stop(pid)

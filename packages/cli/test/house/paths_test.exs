@@ -50,7 +50,7 @@ defmodule Skillbook.House.PathsTest do
     view = Skillbook.view(:paths)
     save = fn n -> "Saved" <> _ = run(view, "memory.save --content #{n}") end
     # One of the calls makes hidden characters of the result visible.
-    within(save, modules: 39, switches: 76, native: 7)
+    within(save, modules: 39, switches: 78, native: 7)
   end
 
   # `Skillbook.Store` delegates to one module that reads and one that writes. The process that
