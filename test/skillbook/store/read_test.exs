@@ -2,6 +2,8 @@ defmodule Skillbook.Store.ReadTest do
   # Reads of the store cost as much as their result, not as the table.
   use Skillbook.SkillsCase, async: true
 
+  alias Skillbook.Handlers.Memory.Memory
+  alias Skillbook.Handlers.Memory.Table, as: Memories
   alias Skillbook.SQL.{Migrations, SQLite}
   alias Skillbook.Store.Table
   alias Skillbook.{QueryPlan, SQL, Store, StoreError, StoredRows}
@@ -114,6 +116,36 @@ defmodule Skillbook.Store.ReadTest do
         sorted = ["SCAN part0", "SCAN part1", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"]
         parts = for [step, next] <- Enum.chunk_every(found, 2, 1), step in reads, do: next
         assert {profile, Enum.uniq(parts) -- sorted} == {profile, []}
+      end
+    end
+  end
+
+  describe "a page of memories, and of versions" do
+    setup :start
+
+    test "is read from an index in its order, from its place on", %{
+      book: book,
+      database: database
+    } do
+      view = Skillbook.view(book, "ann")
+      for text <- ~w(a b c), do: {:ok, _} = Store.put_note(view, "Milk", text)
+      sql = QueryPlan.handle(database)
+
+      for text <- ~w(a b c) do
+        memory = %Memory{content: text, category: "general", created_at: ~U[2026-03-01 08:00:00Z]}
+        {:ok, _} = Memories.insert(sql, view.profile, memory)
+      end
+
+      for {call, step} <- [
+            {fn -> Memories.newest(sql, view.profile, nil, 1, 2) end,
+             "SEARCH t USING INDEX skillbook_memories_time_index (owner=? AND created_at<?)"},
+            {fn -> Store.history(view, "milk", limit: 1, after: 3) end,
+             "SEARCH v USING INDEX sqlite_autoindex_skillbook_entry_versions_1 " <>
+               "(entry_id=? AND version<?)"}
+          ] do
+        steps = QueryPlan.steps(database, call)
+        assert step in steps
+        refute Enum.any?(steps, &(&1 =~ "B-TREE"))
       end
     end
   end
