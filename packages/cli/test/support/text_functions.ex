@@ -58,6 +58,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook, :reset_breaker} => "a name, as of View.fetch/2",
     {Skillbook, :resume_schedule} => "a name, as of View.fetch/2",
     {Skillbook, :run_schedule} => "a name, as of View.fetch/2",
+    {Task, :to_place} => "one of the four orders",
     {Skillbook, :start_link} => "options of the application",
     {Skillbook, :view} => "the id of a profile is compared",
     {Skillbook.CLI, :main} => "ends the process; run/1 does the work",
@@ -478,7 +479,8 @@ defmodule Skillbook.TextFunctions do
       {{Schedule, :parse}, "time zone", &Schedule.parse("* * * * *", &1)},
       {{Schedule, :parse!}, "", &rescued(fn -> Schedule.parse!(&1) end)},
       {{Task, :assignee}, "", &Task.assignee(&1, context)},
-      {{Task, :cast_id}, "", &Task.cast_id(%{"x" => &1}, "x")}
+      {{Task, :cast_id}, "", &Task.cast_id(%{"x" => &1}, "x")},
+      {{Task, :place}, "", &Task.place(&1, "due_date")}
     ]
   end
 
