@@ -159,8 +159,9 @@ defmodule Skillbook.BuiltinSkillsTest do
   end
 
   # Flags with a form of their own, which the handler parses.
-  @own_form ~w(agent.dispatch/id notes.list/after skills.list/after tasks.create/parent
-               tasks.delete/id tasks.get/id tasks.update/id tasks.update/parent
+  @own_form ~w(agent.dispatch/id markdown.search/after memory.search/after notes.list/after
+               skills.history/after skills.list/after tasks.create/parent tasks.delete/id
+               tasks.get/id tasks.search/after tasks.update/id tasks.update/parent
                workflow.build/domain workflow.build/flags workflow.build/name workflow.build/steps
                workflow.run/with workflow.show/run)
 

@@ -43,11 +43,11 @@ defmodule Skillbook.Scheduler.Server do
   def fire(book, key), do: GenServer.cast(name(book), {:fire, key})
   def fire(book, key, first, last), do: GenServer.cast(name(book), {:fire, key, first, last})
   def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
-  def registered(book), do: GenServer.call(name(book), :registered)
+  def registered(book), do: GenServer.call(name(book), :registered, :infinity)
 
   @doc "Returns the tenant of each registered job's entry, `nil` for common ones."
   @spec tenants(atom()) :: [String.t() | nil]
-  def tenants(book), do: GenServer.call(name(book), :tenants)
+  def tenants(book), do: GenServer.call(name(book), :tenants, :infinity)
 
   def await(book), do: GenServer.call(name(book), :await, :infinity)
 
