@@ -1,13 +1,13 @@
-# Simulates several nodes in one machine: virtual machines without distribution, each with a book on
-# the same PostgreSQL, that write for many tenants at once:
+# Simulates several nodes in one machine: virtual machines without distribution, each with a book
+# on the same PostgreSQL, that write for many tenants at once:
 #
 #     bin/postgres-for-tests run bin/bench nodes [NODES] [TENANTS] [WRITES]
 #
 # The default is 20 nodes, 2,000 tenants and 4,000 writes.
 #
-# A tenant's writes come from the node that rendezvous hashing gives it, as docs/scaling.md spreads
-# them. All nodes share the processors of this machine, so more nodes are not faster here: the bench
-# shows that nothing is lost or doubled, and how soon a write is seen on every node.
+# A tenant's writes come from the node that rendezvous hashing gives it, as docs/scaling.md
+# spreads them. All nodes share the processors of this machine, so more nodes are not faster here:
+# the bench shows that nothing is lost or doubled, and how soon a write is seen on every node.
 
 Code.require_file("measure.exs", __DIR__)
 

@@ -29,8 +29,8 @@ defmodule Bench.Plot do
 
   @doc """
   A panel for each row, `{name, [{size, value, label}]}`: how its value grows with the size. Both
-  axes are logarithmic, and a step of ten is equally long on all vertical ones, so a flat line costs
-  the same at every size.
+  axes are logarithmic, and a step of ten is equally long on all vertical ones, so a flat line
+  costs the same at every size.
   """
   def panels(title, rows) do
     panels =

@@ -106,7 +106,8 @@ defmodule Bench.Schedules do
     time = Float.round((runtime() - runtime) / seconds, 2)
 
     IO.puts(
-      "#{count} schedules: #{work} reductions, #{time} ms of processor time in a second of waiting"
+      "#{count} schedules: #{work} reductions, #{time} ms of processor time in a second of " <>
+        "waiting"
     )
 
     Supervisor.stop(pid)

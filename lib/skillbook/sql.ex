@@ -254,8 +254,8 @@ defmodule Skillbook.SQL do
 
   @doc false
   # A handle for transactions that change and depend on these parts only, such as the tasks of a
-  # tenant. Writers of other parts do not wait for them, if the database can tell them apart. `:all`
-  # among the parts stands for all, as does the handle itself.
+  # tenant. Writers of other parts do not wait for them, if the database can tell them apart.
+  # `:all` among the parts stands for all, as does the handle itself.
   @spec of_parts(t(), [term(), ...]) :: t()
   def of_parts(%connection{} = sql, parts) do
     if :all not in parts and function_exported?(connection, :of_parts, 2),

@@ -62,11 +62,11 @@ defmodule Skillbook.SQL.Postgres do
 
   Reads run concurrently, each on its own connection. Writes of all nodes on the database run one
   after another: each takes an advisory lock of this library (`pg_advisory_xact_lock`), so a
-  transaction reads the state that it changes. Tasks and memories of a tenant, and the documents of
-  a vault, have a lock of their own, so these writers wait only for those of the same tenant or
-  vault, and for those that may change everything. Entries of the store have one for each tenant and
-  one together, since their revisions are in the order of their commits. The locks do not affect
-  other programs that write to the tables.
+  transaction reads the state that it changes. Tasks and memories of a tenant, and the documents
+  of a vault, have a lock of their own, so these writers wait only for those of the same tenant or
+  vault, and for those that may change everything. Entries of the store have one for each tenant
+  and one together, since their revisions are in the order of their commits. The locks do not
+  affect other programs that write to the tables.
 
   ## Errors in transactions
 

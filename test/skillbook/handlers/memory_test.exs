@@ -137,12 +137,14 @@ for dialect <- [:sqlite, :postgres] do
               {"memory.search --category person --after M-3",
                "No older memories: the newest first; category person"},
               {"memory.search --after M-99",
-               "error: there is no memory M-99; `memory.search` lists the memories with their ids"},
+               "error: there is no memory M-99; `memory.search` lists the memories with their " <>
+                 "ids"},
               {"memory.search --after x",
-               ~s(error: --after must be a memory's id, got "x". Write for example: --after M-12)},
+               ~s(error: --after must be a memory's id, got "x". Write for example: ) <>
+                 "--after M-12"},
               {"memory.search --query carol --after M-4",
-               "error: --after and --query contradict each other: only a list without --query has " <>
-                 "pages"}
+               "error: --after and --query contradict each other: only a list without --query " <>
+                 "has pages"}
             ] do
           assert {line, run(context, line)} == {line, text}
         end

@@ -824,7 +824,8 @@ for dialect <- [:sqlite, :postgres] do
       test "a place belongs to a sorted list", %{context: context} do
         for {line, text} <- [
               {"tasks.search --query taxes --after none/low/T-1",
-               "error: --after and --query contradict each other: only a list with --sort has pages"},
+               "error: --after and --query contradict each other: only a list with --sort has " <>
+                 "pages"},
               {"tasks.search --sort created_at --after none/low/T-1",
                "error: --after must be the place that the last line of a list with the same " <>
                  ~s(--sort names, got "none/low/T-1". Write for example: --after ) <>

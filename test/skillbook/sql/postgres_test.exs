@@ -517,7 +517,7 @@ defmodule Skillbook.SQL.PostgresTest do
     defp insert(sql, parts, id) do
       sql
       |> SQL.of_parts(parts)
-      |> SQL.transaction([{"insert into t values ($1)", [id]}], fn _sql, _results -> {:ok, id} end)
+      |> SQL.transaction([{"insert into t values ($1)", [id]}], fn _sql, _found -> {:ok, id} end)
     end
 
     # With two pools the server decides, with one the pool.

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.DurabilityTest do
-  # Writers in another operating system process, which is killed at random moments: while it writes,
-  # starts or migrates a database, repeatedly on the same one.
+  # Writers in another operating system process, which is killed at random moments: while it
+  # writes, starts or migrates a database, repeatedly on the same one.
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL

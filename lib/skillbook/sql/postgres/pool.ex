@@ -2,11 +2,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @moduledoc false
   # Lends connections to processes.
   #
-  # Only one writer of this node gets a connection at a time, or one for each part of the database;
-  # otherwise writers that wait for the server's lock could hold all connections. Writers have at
-  # most half of them. A connection that is lost, or whose borrower died,
-  # is closed, and replaced on demand. While the server cannot be reached, the pool makes one
-  # attempt at a time, with growing pauses.
+  # Only one writer of this node gets a connection at a time, or one for each part of the
+  # database; otherwise writers that wait for the server's lock could hold all connections.
+  # Writers have at most half of them. A connection that is lost, or whose borrower died, is
+  # closed, and replaced on demand. While the server cannot be reached, the pool makes one attempt
+  # at a time, with growing pauses.
 
   use GenServer
 

@@ -296,7 +296,8 @@ defmodule Skillbook.Connections do
     end
   end
 
-  # The connection of a caller is its own: made in its tenant, and not for others that it acts for.
+  # The connection of a caller is its own: made in its tenant, and not for others that it acts
+  # for.
   defp own(_account, id) when is_binary(id), do: :ok
 
   defp own(account, profile) do

@@ -234,8 +234,8 @@ defmodule Skillbook.Connections.Discovery do
 
   # A client of another sign-in: of the same authorization server, address and scopes.
   defp fitting(oauth, account, %{"issuer" => issuer}, redirect, scopes) do
-    with %{issuer: ^issuer, client: %{registered: %{redirect: ^redirect} = registered} = client} <-
-           oauth,
+    with %{issuer: ^issuer, client: %{registered: %{redirect: ^redirect}} = client} <- oauth,
+         registered = client.registered,
          true <- of?(oauth, account),
          [] <- scopes -- registered.scopes,
          true <- registered.expires_at == 0 or registered.expires_at > System.os_time(:second),

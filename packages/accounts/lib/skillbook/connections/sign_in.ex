@@ -19,8 +19,9 @@ defmodule Skillbook.Connections.SignIn do
   # Bytes of a state and of a code.
   @max_state 200
   @max_code 4_096
-  # Connections in which a registered client is looked for, and the seconds since their last token.
-  # An authorization server may forget a client, and tells only the person who wants to sign in.
+  # Connections in which a registered client is looked for, and the seconds since their last
+  # token. An authorization server may forget a client, and tells only the person who wants to
+  # sign in.
   @known 10
   @lately 86_400
 
@@ -39,7 +40,8 @@ defmodule Skillbook.Connections.SignIn do
          {:ok, row} <- Table.get(sql, key(account)) |> store_error(account),
          scopes = Enum.uniq(scopes(account, commands, row) ++ (options[:scopes] || [])),
          known = fn -> known(sql, keys, account) end,
-         {:ok, account, scopes} <- discover(account, redirect, scopes, known) |> failed(account) do
+         {:ok, account, scopes} <-
+           discover(account, redirect, scopes, known) |> failed(account) do
       now = System.os_time(:millisecond)
       state = OAuth.state()
       verifier = OAuth.verifier()

@@ -1,8 +1,8 @@
 defmodule Skillbook.Handlers.FilesTest do
   # Files between a drive, mails and the folder of a vault: `drive.download`,
   # `drive.create --file`, `drive.update --file`, `email.download` and
-  # `email.send --attachments vault:…`. Bytes go from file to file; no result has them, except those
-  # of a picture for a model.
+  # `email.send --attachments vault:…`. Bytes go from file to file; no result has them, except
+  # those of a picture for a model.
   use ExUnit.Case, async: true
 
   alias Skillbook.Test.{MicrosoftVendor, Services}

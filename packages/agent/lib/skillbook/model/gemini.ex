@@ -124,8 +124,8 @@ defmodule Skillbook.Model.Gemini do
     if config != %{}, do: config
   end
 
-  # The results of the calls of one answer are one content. Their media follow them for models that
-  # know none in a result.
+  # The results of the calls of one answer are one content. Their media follow them for models
+  # that know none in a result.
   defp contents(messages, model) do
     messages
     |> Enum.chunk_by(&(&1.role == :tool or make_ref()))

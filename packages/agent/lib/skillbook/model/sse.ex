@@ -6,8 +6,8 @@ defmodule Skillbook.Model.SSE do
 
   # `open` is the start of an incomplete line, as iodata: growing a binary would copy it for each
   # chunk. `after_cr` is set after a CR, since an LF that follows belongs to it.
-  # `last_id` is the id of the last whole event, with which a stream can be resumed; `retry` is the
-  # pause before that in milliseconds, if the server gave one.
+  # `last_id` is the id of the last whole event, with which a stream can be resumed; `retry` is
+  # the pause before that in milliseconds, if the server gave one.
   defstruct open: [],
             open_size: 0,
             after_cr: false,
@@ -18,6 +18,8 @@ defmodule Skillbook.Model.SSE do
             id: nil,
             last_id: nil,
             retry: nil
+
+  alias Skillbook.Support.Number
 
   @type event :: %{name: String.t(), data: String.t()}
   @type t :: %__MODULE__{}
@@ -102,7 +104,7 @@ defmodule Skillbook.Model.SSE do
 
   defp field(state, "retry", value) do
     if byte_size(value) <= @max_retry and value =~ ~r/\A[0-9]+\z/,
-      do: %{state | retry: String.to_integer(value)},
+      do: %{state | retry: Number.integer!(value)},
       else: state
   end
 

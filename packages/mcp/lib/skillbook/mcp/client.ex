@@ -12,14 +12,14 @@ defmodule Skillbook.MCP.Client do
        ]}
 
   A tool or prompt `search` of the server `docs-server` is the command `docs-server.search`, and a
-  skill `refunds` the entry `docs-server/refunds`. [Skills over MCP](docs/mcp.md) describes the options
-  and the rules.
+  skill `refunds` the entry `docs-server/refunds`. [Skills over MCP](docs/mcp.md) describes the
+  options and the rules.
 
   A server is a stranger. None of its tools, prompts and skills is used before somebody has
-  approved it as it is now: all of its definition, or the digests of all files of a skill. After a change
-  it is not used until it is approved again. Approvals are in the book's database, so they are of
-  all its nodes; a book without one keeps them in the file `:lock` of the source. These functions
-  are for operators, who see everything that a server offers.
+  approved it as it is now: all of its definition, or the digests of all files of a skill. After a
+  change it is not used until it is approved again. Approvals are in the book's database, so they
+  are of all its nodes; a book without one keeps them in the file `:lock` of the source. These
+  functions are for operators, who see everything that a server offers.
 
   ## Examples
 
@@ -120,8 +120,8 @@ defmodule Skillbook.MCP.Client do
   end
 
   @doc """
-  Approves tools, prompts and skills of a server as they are now, by the names of their entries, or
-  `:all`.
+  Approves tools, prompts and skills of a server as they are now, by the names of their entries,
+  or `:all`.
 
   In place of a name, `{name, digest}` with the digest of `offers/1` approves exactly that offer.
   It is an error if the server has changed it since somebody read it.

@@ -142,7 +142,8 @@ defmodule Skillbook.MCP.ClientCallersTest do
       capture_log(fn ->
         assert run(book, "ann", "docs.search").content =~
                  "the connection docs of the profile ann was withdrawn; a person can renew it " <>
-                   "with `bin/skillbook --mcp 'docs=#{World.server()}' connect docs --profile ann`"
+                   "with `bin/skillbook --mcp 'docs=#{World.server()}' connect docs " <>
+                   "--profile ann`"
 
         assert run(book, "bob", ~s(docs.search {"who": "bob"})).status == :ok
       end)
@@ -219,8 +220,8 @@ defmodule Skillbook.MCP.ClientCallersTest do
        "expected no option :list_as without profile: :caller, as the option :list_as of the " <>
          ":oauth of an MCP source, got: \"ops\""},
       {[profile: :everybody],
-       "expected the id of a profile or :caller as the option :profile of the :oauth of an MCP " <>
-         "source, got: :everybody"}
+       "expected the id of a profile or :caller as the option :profile of the :oauth of an " <>
+         "MCP source, got: :everybody"}
     ]
 
     for {oauth, message} <- rows do

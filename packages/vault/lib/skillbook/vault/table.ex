@@ -317,7 +317,10 @@ defmodule Skillbook.Vault.Table do
   @typedoc "A vault and a path, with an id if several documents of the path may follow."
   @type place :: {String.t(), String.t(), String.t() | nil}
 
-  @doc "The number of documents within a scope, and the ids of the first by vault and path, after a place."
+  @doc """
+  The number of documents within a scope, and the ids of the first by vault and path, after a
+  place.
+  """
   @spec first(SQL.t(), scope(), pos_integer(), place() | nil) ::
           {:ok, non_neg_integer(), [pos_integer()]} | {:error, SQL.Error.t()}
   def first(sql, scope, limit, place \\ nil)

@@ -94,7 +94,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
     check(book, [
       {"markdown.search --vault drive --limit 1",
        "4 notes: vault drive\n- One path.md: One path (1 word)\n  Text.\n" <>
-         "3 more; narrow the search, or add --after \"drive/One path.md//aOne path.md\" to list them"},
+         "3 more; narrow the search, or add --after \"drive/One path.md//aOne path.md\" to " <>
+         "list them"},
       {~s(markdown.search --vault drive --after "drive/One path.md"),
        "4 notes: vault drive\n- Two.md: Two (1 word)\n  Text."},
       {"markdown.search text --after drive/Two.md",

@@ -1,8 +1,8 @@
 defmodule Skillbook.MCP.Client.HTTP do
   @moduledoc false
   # The streamable HTTP transport: each message is a POST, whose answer is one JSON object or a
-  # stream of events with the response at its end. A stream of an older session that ends before it
-  # is resumed after its last event; the request itself is never sent again. Redirects are not
+  # stream of events with the response at its end. A stream of an older session that ends before
+  # it is resumed after its last event; the request itself is never sent again. Redirects are not
   # followed, since they would carry a token to another place.
 
   alias Skillbook.Support.Secret
@@ -17,8 +17,8 @@ defmodule Skillbook.MCP.Client.HTTP do
   @unknown_method -32_601
   # Milliseconds for the end of a session.
   @leave 1_000
-  # How often the stream of an answer is resumed, and how often in a row without success; the pause
-  # before it in milliseconds if the server names none, and the shortest.
+  # How often the stream of an answer is resumed, and how often in a row without success; the
+  # pause before it in milliseconds if the server names none, and the shortest.
   @max_resumes 100
   @max_failures 3
   @pause 1_000

@@ -26,8 +26,8 @@ defmodule Skillbook.MCP.Client.Settings do
     :lock,
     :elicit,
     :book,
-    # The profile that calls, for a server with a sign-in of each caller. Without one, the server is
-    # asked for its lists.
+    # The profile that calls, for a server with a sign-in of each caller. Without one, the server
+    # is asked for its lists.
     :caller,
     env: [],
     tools: true,

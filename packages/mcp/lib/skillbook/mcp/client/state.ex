@@ -5,7 +5,8 @@ defmodule Skillbook.MCP.Client.State do
   #
   #   * `{:entries, label}` - the pages, tools (with prompts) and skills in use
   #   * `{:findings, label}` - the diagnostics
-  #   * `{:offers, label}` - all tools, prompts and skills of the last listing, each with its status
+  #   * `{:offers, label}` - all tools, prompts and skills of the last listing, each with its
+  #     status
   #   * `{:session, label, caller}` - revision, capabilities and id of the session with the server
   #   * `{:scopes, label, caller}` - the scopes that the token lacked in the last call that needed
   #     more

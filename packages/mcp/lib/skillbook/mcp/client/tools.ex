@@ -57,8 +57,8 @@ defmodule Skillbook.MCP.Client.Tools do
   def read(_settings, _other), do: {:error, nil, "expected an object with a name"}
 
   @doc """
-  Reads the definition of a prompt. Its command is `label.prompt`, or `label.prompt.NAME` if a tool
-  has its name.
+  Reads the definition of a prompt. Its command is `label.prompt`, or `label.prompt.NAME` if a
+  tool has its name.
   """
   @spec read_prompt(Settings.t(), term(), [t()]) ::
           {:ok, t()} | {:error, String.t() | nil, String.t()}

@@ -1,6 +1,7 @@
 defmodule Skillbook.Web.Page.Servers do
   @moduledoc false
-  # The tools, prompts and skills that MCP servers offer, with their texts, for operators who approve them.
+  # The tools, prompts and skills that MCP servers offer, with their texts, for operators who
+  # approve them.
   #
   # A form has the digest of the text that was shown, so a server that changes its offer meanwhile
   # gets no approval for it.
