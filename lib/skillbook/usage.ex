@@ -315,7 +315,7 @@ defmodule Skillbook.Usage do
 
   defp pages do
     [
-      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      limit: Options.positive_or_nil(),
       after: {"the key of a row or nil", &(is_nil(&1) or Options.text?(&1) or Options.texts?(&1))}
     ]
   end

@@ -537,7 +537,7 @@ defmodule Skillbook.View do
     [
       domain: {"text or nil", &(is_nil(&1) or is_binary(&1))},
       kind: {":command, :skill, :note or nil", &(&1 in [:command, :skill, :note, nil])},
-      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      limit: Options.positive_or_nil(),
       after: {"a name or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end

@@ -58,7 +58,6 @@ defmodule Skillbook.SQL.GroupCommit do
 
   defp call(server, sql, transactions, parts, patience) do
     deadline = System.monotonic_time(:millisecond) + patience
-
     request = %{sql: sql, transactions: transactions, parts: parts, deadline: deadline}
     GenServer.call(server, {:run, request}, :infinity)
   catch
@@ -116,9 +115,7 @@ defmodule Skillbook.SQL.GroupCommit do
     end
 
     parts = Enum.flat_map(requests, & &1.parts)
-
     results = requests |> Enum.flat_map(& &1.transactions) |> results(sql, parts)
-
     values = for {:ok, value} <- results, do: value
     if values != [], do: committed.(values)
 

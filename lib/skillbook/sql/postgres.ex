@@ -242,10 +242,9 @@ defmodule Skillbook.SQL.Postgres do
   def transaction(%__MODULE__{} = sql, statements, fun) do
     case transaction_of(sql) do
       nil ->
-        with_session(sql, {:write, sql.parts}, &begin(&1, 0, sql.parts, statements), fn session,
-                                                                                        found ->
-          run(sql, session, 0, &fun.(&1, found))
-        end)
+        begin = &begin(&1, 0, sql.parts, statements)
+        run = fn session, found -> run(sql, session, 0, &fun.(&1, found)) end
+        with_session(sql, {:write, sql.parts}, begin, run)
 
       {session, level} ->
         with {:ok, found} <- begin(session, level + 1, [], statements),

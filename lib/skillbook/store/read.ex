@@ -143,7 +143,7 @@ defmodule Skillbook.Store.Read do
       tag: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       source: {":user, :agent, :import or nil", &(&1 in [nil | @sources])},
       include_disabled: {"a boolean", &is_boolean/1},
-      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      limit: Options.positive_or_nil(),
       after: {"an entry of the list, the `next` of a page or nil", &(is_nil(&1) or place?(&1))}
     ]
   end
@@ -196,7 +196,7 @@ defmodule Skillbook.Store.Read do
 
   defp history_schema do
     [
-      limit: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      limit: Options.positive_or_nil(),
       after:
         {"a version of the history, its number or nil",
          &(is_nil(&1) or is_struct(&1, Version) or Options.positive?(&1))}

@@ -201,7 +201,7 @@ defmodule Skillbook.Store.Write do
     [
       by: {":user, :agent or :import", &(&1 in @sources)},
       now: {"a DateTime", &is_struct(&1, DateTime)},
-      expected_version: {"a whole number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      expected_version: Options.positive_or_nil(),
       dry_run: {"a boolean", &is_boolean/1},
       fields: {"a map or a keyword list", &(is_map(&1) or Keyword.keyword?(&1))}
     ]

@@ -44,4 +44,16 @@ defmodule Skillbook.Support.Count do
     do: ["#{left} more; narrow the search, or raise --limit (at most #{max})"]
 
   def more(_left, _max, _next), do: []
+
+  @doc """
+  Adds the place after which a list goes on to the data of a result, if it does.
+
+      iex> Skillbook.Support.Count.with_next(%{total: 7}, "M-7")
+      %{total: 7, next: "M-7"}
+      iex> Skillbook.Support.Count.with_next(%{total: 7}, nil)
+      %{total: 7}
+  """
+  @spec with_next(map(), String.t() | pos_integer() | nil) :: map()
+  def with_next(data, nil), do: data
+  def with_next(data, next), do: Map.put(data, :next, next)
 end

@@ -96,6 +96,10 @@ defmodule Skillbook.Support.Options do
   @spec positive?(term()) :: boolean()
   def positive?(value), do: is_integer(value) and value > 0
 
+  @doc "The entry of a schema for an option that is a whole number from 1, or `nil`."
+  @spec positive_or_nil() :: {String.t(), (term() -> boolean())}
+  def positive_or_nil, do: {"a whole number from 1 or nil", &(is_nil(&1) or positive?(&1))}
+
   @doc "What the name of a process is, for errors; `process_name?/1` says whether a value is one."
   @spec process_name() :: String.t()
   def process_name, do: "an atom, {:global, term} or {:via, module, term}"

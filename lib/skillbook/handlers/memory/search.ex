@@ -23,8 +23,7 @@ defmodule Skillbook.Handlers.Memory.Search do
          {:ok, memories, total, match} <- search(sql, context, flags) do
       {shown, more} = Enum.split(memories, flags["limit"])
       next = if more != [], do: Memory.reference(List.last(shown))
-      data = %{memories: shown, total: total}
-      data = if next, do: Map.put(data, :next, next), else: data
+      data = Count.with_next(%{memories: shown, total: total}, next)
       {:ok, Result.ok(text(shown, total, match, next, flags), data: data)}
     end
   end

@@ -259,8 +259,7 @@ defmodule Skillbook.Handlers.Skills.Store do
     data = Enum.map(versions, &Map.take(&1, [:version, :action, :by, :author, :at]))
     more = Count.more(nil, nil, next)
     text = Enum.join(["Versions of #{name}, the newest first:" | lines] ++ more, "\n")
-    data = %{name: name, versions: data}
-    ok(text, data: if(next, do: Map.put(data, :next, next), else: data))
+    ok(text, data: Count.with_next(%{name: name, versions: data}, next))
   end
 
   defp answer("skills.diff", diff, _flags, _context), do: ok(compared(diff), data: diff)
@@ -372,7 +371,7 @@ defmodule Skillbook.Handlers.Skills.Store do
 
     more = Count.more(nil, nil, next)
     data = Enum.map(stored, &Map.merge(Answers.schedule_fields(&1), Map.take(&1, fields)))
-    data = if next, do: %{key => data, next: next}, else: %{key => data}
+    data = Count.with_next(%{key => data}, next)
     ok(Enum.join([head | Enum.map(stored, &Answers.line/1)] ++ more, "\n"), data: data)
   end
 

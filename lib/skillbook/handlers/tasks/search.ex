@@ -22,8 +22,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
          filters = Map.put(filters(flags, context, today), :after, place),
          {:ok, scope} <- Table.scope(sql, context.profile),
          {:ok, tasks, total, next} <- Table.search(sql, scope, filters) do
-      data = %{tasks: tasks, total: total}
-      data = if next, do: Map.put(data, :next, next), else: data
+      data = Count.with_next(%{tasks: tasks, total: total}, next)
       {:ok, Result.ok(text(tasks, total, next, filters), data: data)}
     end
   end

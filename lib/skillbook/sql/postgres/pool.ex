@@ -53,8 +53,6 @@ defmodule Skillbook.SQL.Postgres.Pool do
        idle: [],
        # `{monitor, connection, kind}` by the borrower's pid.
        lent: %{},
-       # The parts of each writer among them by its pid.
-       writers: %{},
        # Waiting callers by their number, in order of arrival.
        waiting: :gb_trees.empty(),
        next: 0,
@@ -90,7 +88,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
       {{monitor, session, _kind}, state} ->
         Process.demonitor(monitor, [:flush])
-        {:noreply, state |> give_back(pid, session) |> serve()}
+        {:noreply, state |> give_back(session) |> serve()}
     end
   end
 
@@ -99,7 +97,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
     case state.lent do
       %{^pid => {^monitor, session, _kind}} ->
         Library.postgres_close(session)
-        {:noreply, %{state | lent: Map.delete(state.lent, pid)} |> free_writer(pid) |> serve()}
+        {:noreply, serve(%{state | lent: Map.delete(state.lent, pid)})}
 
       _ ->
         {:noreply, forget(state, &(&1.monitor == monitor))}
@@ -182,24 +180,23 @@ defmodule Skillbook.SQL.Postgres.Pool do
             Process.cancel_timer(waiter.timer)
             GenServer.reply(waiter.from, {:ok, session})
             lent = Map.put(state.lent, waiter.pid, {waiter.monitor, session, waiter.kind})
-            state = lend(state, waiter)
             waiting = :gb_trees.delete(number, state.waiting)
             serve(%{state | idle: idle, lent: lent, waiting: waiting})
         end
     end
   end
 
-  defp lend(state, %{kind: {:write, parts}, pid: pid}),
-    do: %{state | writers: Map.put(state.writers, pid, parts)}
-
-  defp lend(state, _reader), do: state
-
   # The parts to which nobody else may write now, or `:all`.
-  defp busy(%{writers: writers, size: size}) do
-    if map_size(writers) >= max(div(size, 2), 1),
+  defp busy(%{size: size} = state) do
+    writers = writers(state)
+
+    if length(writers) >= max(div(size, 2), 1),
       do: :all,
-      else: Enum.reduce(writers, MapSet.new(), fn {_pid, parts}, busy -> taken(parts, busy) end)
+      else: Enum.reduce(writers, MapSet.new(), &taken/2)
   end
+
+  # The parts of each writer.
+  defp writers(state), do: for({_, {_, _, {:write, parts}}} <- state.lent, do: parts)
 
   defp taken(_parts, :all), do: :all
   defp taken([], _busy), do: :all
@@ -245,9 +242,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  defp give_back(state, pid, session) do
-    state = free_writer(state, pid)
-
+  defp give_back(state, session) do
     if Library.postgres_usable(session) do
       %{state | idle: [session | state.idle]}
     else
@@ -255,8 +250,6 @@ defmodule Skillbook.SQL.Postgres.Pool do
       state
     end
   end
-
-  defp free_writer(state, pid), do: %{state | writers: Map.delete(state.writers, pid)}
 
   defp forget(state, gone?) do
     waiting =
@@ -290,7 +283,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   defp timeout_error(%{failure: %Error{} = failure}, _waiter), do: failure
 
   defp timeout_error(state, %{kind: kind}) do
-    if kind != :read and state.writers != %{},
+    if kind != :read and writers(state) != [],
       do: Error.busy(state.queue_timeout),
       else: none_free(state)
   end

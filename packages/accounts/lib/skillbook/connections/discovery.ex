@@ -40,8 +40,9 @@ defmodule Skillbook.Connections.Discovery do
         }
 
   @typedoc """
-  What a client was registered for, and when its secret expires in seconds of Unix time, 0 if it
-  does not. `nil` for a client that was not registered here.
+  The redirect address and the scopes with which a client was registered, and the time at which
+  its secret expires, in seconds of Unix time; 0 if it does not. `nil` for a client that was not
+  registered here.
   """
   @type registered :: %{
           redirect: String.t(),

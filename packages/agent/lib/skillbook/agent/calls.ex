@@ -7,7 +7,7 @@ defmodule Skillbook.Agent.Calls do
   # before it.
 
   alias Skillbook.Agent.{Commands, Journal, ResultMedia, SkillsRead, State}
-  alias Skillbook.Model.{Content, Media}
+  alias Skillbook.Model.Content
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.Hidden
 
@@ -283,7 +283,7 @@ defmodule Skillbook.Agent.Calls do
   defp as_block(_view, message), do: message
 
   defp with_media(results) do
-    case for %{content: [_ | _] = parts} <- results, %Media{} = media <- parts, do: media do
+    case Content.media(results) do
       [] -> report(results)
       media -> [report(results) | media]
     end

@@ -36,6 +36,13 @@ defmodule Skillbook.Model.Content do
   def text(parts, note),
     do: Enum.map_join(parts, "\n\n", &if(is_binary(&1), do: &1, else: note.(&1)))
 
+  @doc "The media of messages, in their order."
+  @spec media([%{required(:content) => Model.content(), optional(atom()) => term()}]) :: [
+          Media.t()
+        ]
+  def media(messages),
+    do: for(%{content: [_ | _] = parts} <- messages, %Media{} = media <- parts, do: media)
+
   @doc "The note of a medium."
   @spec note(Media.t()) :: String.t()
   def note(media), do: "[#{kind(media)}: #{Media.describe(media)}]"

@@ -158,7 +158,7 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp media([%{role: :tool} | _] = results) do
-    case for %{content: [_ | _] = parts} <- results, %Media{} = media <- parts, do: media do
+    case Content.media(results) do
       [] -> []
       media -> [message(%{role: :user, content: [@media_of_results | media]})]
     end

@@ -4,6 +4,8 @@ defmodule Skillbook.Model.SSE do
   # a blank line ends an event; lines that begin with a colon are comments. The events do not
   # depend on the chunks. An event that is cut off at the end is dropped, and its id with it.
 
+  alias Skillbook.Support.Number
+
   # `open` is the start of an incomplete line, as iodata: growing a binary would copy it for each
   # chunk. `after_cr` is set after a CR, since an LF that follows belongs to it.
   # `last_id` is the id of the last whole event, with which a stream can be resumed; `retry` is
@@ -18,8 +20,6 @@ defmodule Skillbook.Model.SSE do
             id: nil,
             last_id: nil,
             retry: nil
-
-  alias Skillbook.Support.Number
 
   @type event :: %{name: String.t(), data: String.t()}
   @type t :: %__MODULE__{}

@@ -95,10 +95,6 @@ defmodule Skillbook.Scheduler.Firings do
     ]
   end
 
-  @doc "Whether a new firing is another node's already, without waiting for other writers."
-  @spec taken?(SQL.t(), Firing.t()) :: boolean()
-  def taken?(sql, firing), do: match?({:ok, %{rows: [_]}}, SQL.query(sql, @found, key(firing)))
-
   # The holder and the end of the lease identify a claim.
   defp check_free(rows, own, from) do
     case {rows, from} do

@@ -70,12 +70,6 @@ defmodule Skillbook.Scheduler.Runner do
   defp claim(_book, _job, _firing, {:claimed, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
-    if from == :new and Firings.taken?(Book.sql(book), firing),
-      do: {:error, :taken},
-      else: claim_free(book, job, firing, from, by)
-  end
-
-  defp claim_free(book, job, firing, from, by) do
     owner = if job, do: owner(job)
     options = [dispatch: dispatch?(book, from), profile: owner, writer: Server.writer(book.name)]
 
