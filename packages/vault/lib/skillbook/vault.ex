@@ -353,9 +353,9 @@ defmodule Skillbook.Vault do
 
   ## Fields
 
-    * `:id` - the application's id of the document. Required
-    * `:content` - the whole text with its frontmatter. Required
-    * `:path` - the path that readers see. Default: the id
+    * `:id` - the application's id of the document, at most 2,000 bytes. Required
+    * `:content` - the whole text with its frontmatter, at most 2 MiB. Required
+    * `:path` - the path that readers see, at most 2,000 bytes. Default: the id
     * `:labels` - visibility labels, in addition to those of the frontmatter and the vault
   """
   @spec put(Skillbook.book(), String.t(), Skillbook.options()) :: :ok | {:error, Exception.t()}

@@ -386,6 +386,32 @@ defmodule Skillbook.VaultTest do
         assert count == 2
       end
 
+      test "names and tags of a document have limits", context do
+        book = book(store: store(context), vaults: [[name: "drive", labels: ["drive"]]])
+        deep = &String.duplicate("a/", div(&1, 2))
+        put = &Vault.put(book, "drive", Map.merge(%{id: "x", content: "A plan"}, &1))
+
+        for {fields, reason} <- [
+              {%{path: deep.(2_000)}, nil},
+              {%{path: deep.(2_002)}, "its path has more than 2000 bytes"},
+              {%{id: deep.(2_000)}, nil},
+              {%{id: deep.(2_002), path: "x"}, "its id has more than 2000 bytes"},
+              {%{content: "---\ntags: [#{deep.(1_000_000)}a]\n---\nA #plan/#{deep.(1_000_000)}a"},
+               nil}
+            ] do
+          case put.(fields) do
+            :ok -> assert reason == nil
+            {:error, %{kind: :unreadable} = error} -> assert error.reason == reason
+          end
+        end
+
+        {:error, error} = put.(%{path: deep.(2_002)})
+
+        assert Exception.message(error) ==
+                 "the note \"#{deep.(100)}...\" cannot be read or written: its path has more than " <>
+                   "2000 bytes"
+      end
+
       test "applications put and delete documents", context do
         book = book(store: store(context), vaults: [[name: "drive", labels: ["drive"]]])
 

@@ -18,7 +18,7 @@ defmodule Skillbook.VaultError do
       * `:frontmatter` - the edit would change the note's frontmatter
       * `:query` - the query is too long
       * `:place` - a search with a query has an `:after`
-      * `:unreadable` - the note cannot be read; `:reason` says why
+      * `:unreadable` - the note cannot be read or written; `:reason` says why
       * `:address` - the text is not the address of a file in a vault
       * `:no_files` - commands may not use the files of the vault
       * `:no_file` - no file has the address
@@ -118,7 +118,9 @@ defmodule Skillbook.VaultError do
   end
 
   def message(%{kind: :query}), do: "expected as a query " <> Skillbook.Search.Query.expected()
-  def message(%{kind: :unreadable} = error), do: "#{error.name} cannot be edited: #{error.reason}"
+
+  def message(%{kind: :unreadable} = error),
+    do: "the note #{quoted(error.name)} cannot be read or written: #{error.reason}"
 
   def message(%{kind: :address} = error) do
     "expected a file of a vault as vault:NAME/PATH, got #{quoted(error.name)}. " <>

@@ -35,6 +35,10 @@ defmodule Skillbook.Vault.Folder do
   # The native watcher has the same limit.
   @max_depth 16
 
+  @doc "How many folders may lie within each other: deeper ones are not indexed."
+  @spec max_depth() :: pos_integer()
+  def max_depth, do: @max_depth
+
   @impl true
   def list(options, under), do: scan(options[:path], under)
 

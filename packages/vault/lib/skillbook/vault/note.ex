@@ -54,6 +54,8 @@ defmodule Skillbook.Vault.Note do
   ]
 
   @max_bytes 2_097_152
+  # PostgreSQL's indexes take keys of up to about 2,700 bytes.
+  @max_name 2_000
 
   @doc "The size of the largest document that is indexed."
   def max_bytes, do: @max_bytes
@@ -67,7 +69,9 @@ defmodule Skillbook.Vault.Note do
   @spec read(String.t(), String.t(), binary(), [String.t()]) ::
           {:ok, t(), String.t() | nil} | {:error, String.t()}
   def read(id, path, text, labels \\ []) do
-    with :ok <- text(text),
+    with :ok <- short("id", id),
+         :ok <- short("path", path),
+         :ok <- text(text),
          {:ok, own} <- own_labels(text),
          {:ok, data, body, warning} <- split(text) do
       {:ok, note(id, path, text, data, body, own ++ labels), warning}
@@ -77,6 +81,9 @@ defmodule Skillbook.Vault.Note do
   @doc "A digest of a text, to detect changes."
   @spec hash(binary()) :: String.t()
   def hash(text), do: :crypto.hash(:sha256, text) |> Base.encode16(case: :lower)
+
+  defp short(_what, name) when byte_size(name) <= @max_name, do: :ok
+  defp short(what, _name), do: {:error, "its #{what} has more than #{@max_name} bytes"}
 
   defp text(text) do
     cond do
@@ -263,7 +270,7 @@ defmodule Skillbook.Vault.Note do
 
     tags =
       for tag <- note.tags,
-          part <- tag |> String.split("/") |> Enum.scan(&(&2 <> "/" <> &1)),
+          part <- tag |> key() |> String.split("/") |> Enum.scan(&(&2 <> "/" <> &1)),
           do: {"tags", part}
 
     names = [note.path, Path.rootname(note.path), note.name, note.title | note.aliases]

@@ -125,6 +125,10 @@ defmodule Skillbook.Vault.Write do
       folder in ["", "/"] ->
         {:ok, ""}
 
+      length(names) > Folder.max_depth() ->
+        reason = "is deeper than #{Folder.max_depth()} folders"
+        {:error, %VaultError{kind: :name, name: folder, reason: reason}}
+
       Enum.all?(names, &match?({:ok, ^&1}, file_name(&1))) and "node_modules" not in names ->
         {:ok, Enum.join(names, "/")}
 

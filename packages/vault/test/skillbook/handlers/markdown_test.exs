@@ -7,6 +7,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
   @moduletag :tmp_dir
 
   # As results show it. `inspect` of newer releases of Elixir escapes it already.
+  @deep Enum.map_join(?a..?p, "/", &<<&1>>)
   @invisible Skillbook.Support.Hidden.visible(String.trim(inspect("a\u200Bb"), "\""))
 
   defp start(%{tmp_dir: folder}, options \\ []) do
@@ -167,6 +168,10 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.create --title ok --folder ../up --content x), name_error("../up")},
       {~s(markdown.create --title ok --folder a/.hidden --content x), name_error("a/.hidden")},
       {~s(markdown.create --title ok --folder "a//b" --content x), name_error("a//b")},
+      {~s(markdown.create --title ok --folder #{@deep}/q --content x),
+       name_error(@deep <> "/q", "is deeper than 16 folders")},
+      {~s(markdown.create --title deep --folder #{@deep} --content x),
+       "Created #{@deep}/deep.md in the vault notes."},
       {~s(markdown.create --title "???" --content x), name_error("???")},
       {~s(markdown.create --title CON --content x),
        name_error("CON", "has the name of a Windows device")},
