@@ -33,6 +33,10 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       them; or `config :skillbook, prebuilt: url`. A library is downloaded if its digest is in
       `native/prebuilt.sha256`, for these sources and this system, and kept in the user's cache.
       cargo builds the others.
+    * `SKILLBOOK_CARGO_PROFILE` - `quick` builds without optimisation, in a third of the time, as
+      `bin/skillbook` does at first. Such libraries are slower, and need larger stacks of the
+      virtual machine's schedulers: `+sss 1024 +sssdcpu 1024 +sssdio 1024`. Without the variable
+      they are built again.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
 
   ## Libraries of a project
@@ -199,13 +203,15 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   defp stale?(root, library, folder) do
     sources = sources(root, library.crate)
+    optimise? = profile() == "release" and File.exists?(quick_mark(folder, file(library)))
 
-    Enum.any?([file(library) | library.programs], fn file ->
-      case File.stat(Path.join(folder, file), time: :posix) do
-        {:ok, %{mtime: built}} -> Enum.any?(sources, &newer?(&1, built))
-        {:error, _} -> true
-      end
-    end)
+    optimise? or
+      Enum.any?([file(library) | library.programs], fn file ->
+        case File.stat(Path.join(folder, file), time: :posix) do
+          {:ok, %{mtime: built}} -> Enum.any?(sources, &newer?(&1, built))
+          {:error, _} -> true
+        end
+      end)
   end
 
   defp sources(root, crate) do
@@ -254,13 +260,21 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     )
 
     args =
-      ~w(build --release --locked --message-format json-render-diagnostics) ++
+      ~w(build --profile #{profile()} --locked --message-format json-render-diagnostics) ++
         Enum.flat_map(libraries, &["-p", &1.crate])
 
     # cargo's own messages go straight to standard error, as progress of the long build.
     case System.cmd(cargo, args, cd: root) do
       {messages, 0} -> for library <- libraries, do: copy_built(library, messages, folder)
       {_, status} -> Mix.raise("cargo build failed with status #{status}; see its messages above")
+    end
+  end
+
+  defp profile do
+    case System.get_env("SKILLBOOK_CARGO_PROFILE") do
+      unset when unset in [nil, ""] -> "release"
+      profile when profile in ["release", "quick"] -> profile
+      other -> Mix.raise("expected SKILLBOOK_CARGO_PROFILE to be release or quick, got: #{other}")
     end
   end
 
@@ -293,8 +307,14 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
   end
 
   defp copy(files, folder, origin) do
-    for {from, name} <- files, do: copy_file(from, Path.join(folder, name), origin)
+    for {from, name} <- files do
+      copy_file(from, Path.join(folder, name), origin)
+      mark = quick_mark(folder, name)
+      if origin == "cargo" and profile() == "quick", do: File.touch!(mark), else: File.rm(mark)
+    end
   end
+
+  defp quick_mark(folder, file), do: Path.join(folder, file <> ".quick")
 
   # A running virtual machine may have mapped the old file. Writing into that file would crash it;
   # replacing the file does not.

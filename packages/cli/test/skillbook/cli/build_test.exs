@@ -39,22 +39,27 @@ defmodule Skillbook.CLI.BuildTest do
     done
     echo "${PWD#"#{folder}"}: mix $*$wishes" >>"#{folder}/calls"
     mkdir -p "$MIX_BUILD_PATH/lib/skillbook" "#{folder}/priv/native"
-    [ "${SKILLBOOK_NIF:-}" = 0 ] ||
-      touch "#{folder}/priv/native/libskillbook_nif.so" \\
-        "#{folder}/priv/native/libskillbook_sql.so"
+    nif="#{folder}/priv/native/libskillbook_nif.so"
+    [ "${SKILLBOOK_NIF:-}" = 0 ] || {
+      touch "$nif" "#{folder}/priv/native/libskillbook_sql.so"
+      rm -f "$nif.quick"
+      [ "$SKILLBOOK_CARGO_PROFILE" = release ] || touch "$nif.$SKILLBOOK_CARGO_PROFILE"
+    }
     """)
 
     program(folder, "cargo", """
     echo "${PWD#"#{folder}"}: cargo $*" >>"#{folder}/calls"
     [ ! -e "#{folder}/broken" ] || exit 1
     case "$*" in *skillbook_cli) ;; *) exit 0 ;; esac
-    mkdir -p "#{folder}/target/release"
-    cat >"#{folder}/target/release/skillbook" <<'TEXT'
+    profile=${*#*--profile }
+    profile=${profile%% *}
+    mkdir -p "#{folder}/target/$profile"
+    cat >"#{folder}/target/$profile/skillbook" <<'TEXT'
     #!/bin/sh
     echo "the program: $*, and ${SKILLBOOK_ELIXIR#"#{folder}"}"
     [ "$1" = list ] || SKILLBOOK_NATIVE=0 exec "$SKILLBOOK_ELIXIR" "$@"
     TEXT
-    chmod +x "#{folder}/target/release/skillbook"
+    chmod +x "#{folder}/target/$profile/skillbook"
     """)
 
     for name <- ~w(elixir erl cc), do: program(folder, name, "")
@@ -82,7 +87,8 @@ defmodule Skillbook.CLI.BuildTest do
       [{"PATH", Path.join(folder, "programs") <> ":" <> System.get_env("PATH")}] ++
         [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", nil}, {"CARGO_TARGET_DIR", nil}] ++
         [{"SKILLBOOK_NATIVE", nil}, {"SKILLBOOK_PREBUILT", nil}] ++
-        for name <- ~w(NIF SQL PG HTTP EMBED CONNECT), do: {"SKILLBOOK_#{name}", nil}
+        for name <- ~w(NIF SQL PG HTTP EMBED CONNECT CARGO_PROFILE),
+            do: {"SKILLBOOK_#{name}", nil}
 
     # A database in the current folder would give the line to Elixir.
     defaults = [env: env ++ more, stderr_to_stdout: true, cd: folder]
@@ -93,7 +99,7 @@ defmodule Skillbook.CLI.BuildTest do
     {lines || [], errors, status}
   end
 
-  @cargo ": cargo build --release --locked -p skillbook_nif -p skillbook_sql"
+  @cargo ": cargo build --profile quick --locked -p skillbook_nif -p skillbook_sql"
   @elixir "/packages/cli: mix compile NIF=0 SQL=0 PG=0 HTTP=0"
   @copy ": mix compile PG=0 HTTP=0"
 
@@ -110,6 +116,31 @@ defmodule Skillbook.CLI.BuildTest do
     File.touch!(Path.join(folder, "mix.exs"), System.os_time(:second) + 60)
     again = "/packages/cli: mix compile PG=0 HTTP=0"
     assert {[^again], _errors, 0} = call(folder, "skillbook", ["run", "a.md"])
+  end
+
+  test "a first build is optimised when a command serves others", %{tmp_dir: folder} do
+    assert {[_, _, _], errors, 0} = call(folder, "skillbook", ["run", "a.md"])
+    assert errors =~ ~r/crates without optimisation: about \d+ seconds/
+    assert File.exists?(Path.join(folder, "priv/native/libskillbook_nif.so.quick"))
+
+    # The program, too, takes the crates as they are.
+    quick = String.replace(@program, "release", "quick")
+    assert {[^quick], _, 0} = call(folder, "skillbook", ["list"])
+
+    assert {["/packages/cli: mix compile PG=0 HTTP=0"], errors, 0} =
+             call(folder, "skillbook", ["serve"], [{"SKILLBOOK_NATIVE", "0"}])
+
+    assert errors =~ "`serve` needs optimised libraries, which are built once: about "
+    assert call(folder, "skillbook", ["mcp"], [{"SKILLBOOK_NATIVE", "0"}]) == {[], "", 0}
+    assert call(folder, "skillbook", ["run", "a.md"]) == {[], "", 0}
+    assert {[@program], _, 0} = call(folder, "skillbook", ["list"])
+
+    for name <- ~w(so so.quick),
+        do: File.rm(Path.join(folder, "priv/native/libskillbook_nif.#{name}"))
+
+    assert {calls, errors, 0} = call(folder, "skillbook", ["serve"], [{"SKILLBOOK_NATIVE", "0"}])
+    assert String.replace(@cargo, "quick", "release") in calls
+    assert errors =~ ~r/crates with optimisation: about \d+ seconds/
   end
 
   test "help and the version need no build", %{tmp_dir: folder} do
@@ -140,7 +171,7 @@ defmodule Skillbook.CLI.BuildTest do
     assert {[_, _, _], _, 0} = call(folder, "skillbook", ["connect", "--", "-h"])
   end
 
-  @program ": cargo build --release --locked --package skillbook_cli"
+  @program ": cargo build --profile release --locked --package skillbook_cli"
 
   test "commands that only read folders need the program alone", %{tmp_dir: folder} do
     list = "the program: list, and /bin/skillbook\n"
