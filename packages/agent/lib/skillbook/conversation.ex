@@ -32,9 +32,14 @@ defmodule Skillbook.Conversation do
   A conversation that ends by itself is not restarted. One that crashed is, with the `:transcript`
   of its options; pass it as a function that reads the one that `:save` has stored.
 
+  A turn ends with the process of its conversation, even if that is killed: so do its request and
+  its commands.
+
   In a book with the option `:durable`, a conversation with an `:id` needs neither. When it
   starts, on any node, it has the transcript of its last turn, and first goes on with a turn that
-  was interrupted; see `Skillbook.Agent.Runs`. Inputs that waited in its queue are lost.
+  was interrupted; see `Skillbook.Agent.Runs`. A conversation has one turn at a time, also if it
+  has two processes: a turn waits until the one before it has ended, or continues it. Inputs that
+  waited in the queue of a process that ends are lost.
 
   ## Events
 
@@ -54,13 +59,14 @@ defmodule Skillbook.Conversation do
 
   use GenServer, restart: :transient
 
-  alias Skillbook.Agent.{Journal, Result, Runs, Settings, State}
+  alias Skillbook.Agent.{Journal, Result, Run, Runs, Settings, State}
   alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Options
 
   alias Skillbook.{
     Agent,
+    AgentError,
     Approval,
     Book,
     ConversationError,
@@ -73,7 +79,7 @@ defmodule Skillbook.Conversation do
   alias Skillbook.{StoppedError, Transcript}
 
   # How often a turn that another process runs is looked at, in milliseconds.
-  @look 200
+  @look 50
   @max_queue 10
   @idle 900_000
 
@@ -90,7 +96,7 @@ defmodule Skillbook.Conversation do
     :leader,
     :max_queue,
     :idle,
-    # The turn that runs: `%{turn:, task:, callers:}`.
+    # The turn that runs: `%{turn:, what:, task:, callers:}`.
     :current,
     :timer,
     queue: :queue.new(),
@@ -176,7 +182,7 @@ defmodule Skillbook.Conversation do
   inputs wait, the turn was stopped, or its process crashed.
   """
   @spec ask(conversation(), Model.content(), timeout()) ::
-          {:ok, Agent.Result.t()} | {:error, Skillbook.AgentError.t() | ConversationError.t()}
+          {:ok, Agent.Result.t()} | {:error, AgentError.t() | ConversationError.t()}
   def ask(conversation, input, timeout \\ :infinity) do
     Content.check!("Skillbook.Conversation.ask/3", :input, input)
     GenServer.call(conversation, {:ask, input}, timeout)
@@ -258,19 +264,28 @@ defmodule Skillbook.Conversation do
 
   @impl true
   def handle_continue(:durable, state) do
-    with true <- durable?(state),
-         {run, transcript} <-
-           Runs.of_conversation(Book.fetch!(state.book), state.id, profile_id(state)) do
-      state = %{state | transcript: later(transcript, state.transcript)}
+    case if(durable?(state), do: newest(state), else: {nil, state}) do
+      {%Run{status: status, ref: ref}, state} when status in [:running, :interrupted] ->
+        {:noreply, go_on(state, ref)}
 
-      if run.status in [:running, :interrupted],
-        do:
-          {:noreply, start(state, %{turn: make_ref(), what: {:continue, run.ref}, callers: []})},
-        else: {:noreply, state}
-    else
-      _none -> {:noreply, state}
+      {_ended, state} ->
+        {:noreply, state}
     end
   end
+
+  # Its newest run, and the conversation with the transcript of that.
+  defp newest(state) do
+    case Runs.of_conversation(Book.fetch!(state.book), state.id, profile_id(state)) do
+      {%Run{} = run, transcript} ->
+        {run, %{state | transcript: later(transcript, state.transcript)}}
+
+      _none ->
+        {nil, state}
+    end
+  end
+
+  defp go_on(state, ref),
+    do: start(state, %{turn: make_ref(), what: {:continue, ref}, callers: []})
 
   defp durable?(%{book: book, run: run}), do: Journal.durable?(Book.fetch!(book), run)
 
@@ -307,9 +322,11 @@ defmodule Skillbook.Conversation do
     do: {:reply, :ok, %{state | stopped: true}}
 
   def handle_call(:stop, _from, %{current: current} = state) do
-    # Before its process ends, since the book would continue it.
-    if durable?(state), do: Runs.stop_conversation(state.book, state.id, profile_id(state))
+    # Before its process ends, since the book would continue it; and after, since it may have
+    # begun meanwhile.
+    stop_run(state)
     Task.shutdown(current.task, :brutal_kill)
+    stop_run(state)
     tell(state, {:stopped, current.turn})
     error = {:error, %ConversationError{kind: :stopped, id: state.id}}
     for from <- current.callers, do: GenServer.reply(from, error)
@@ -340,6 +357,10 @@ defmodule Skillbook.Conversation do
     {:reply, info, state}
   end
 
+  defp stop_run(state) do
+    if durable?(state), do: Runs.stop_conversation(state.book, state.id, profile_id(state))
+  end
+
   defp status(%{current: %{}}), do: :running
   defp status(%{stopped: true}), do: :stopped
   defp status(_state), do: :idle
@@ -359,7 +380,11 @@ defmodule Skillbook.Conversation do
 
   def handle_info({ref, outcome}, %{current: %{task: %{ref: ref}}} = state) do
     Process.demonitor(ref, [:flush])
-    {:noreply, ended(state, outcome, outcome)}
+
+    case busy(outcome) do
+      nil -> {:noreply, ended(state, outcome, outcome)}
+      run -> {:noreply, after_run(state, run, outcome)}
+    end
   end
 
   def handle_info({:DOWN, ref, :process, _, reason}, %{current: %{task: %{ref: ref}}} = state) do
@@ -433,10 +458,10 @@ defmodule Skillbook.Conversation do
 
     options = Keyword.merge(run, on_event: on_event, transcript: transcript)
     options = Keyword.put(options, :conversation, state.id)
-    current = %{turn: turn, task: nil, callers: item.callers}
+    current = Map.put(item, :task, nil)
 
     case begin(book, fn ->
-           outcome = work(book, what, options)
+           outcome = take_turn(book, what, options)
            with %Transcript{} = transcript <- transcript_of(outcome), do: save.(transcript)
            outcome
          end) do
@@ -449,22 +474,54 @@ defmodule Skillbook.Conversation do
     end
   end
 
+  # Its process is not linked, since its crash is no crash of the conversation; but it ends with
+  # the conversation, as a run does with its caller.
   defp begin(book, fun) do
-    {:ok, Task.Supervisor.async_nolink(Worker.supervisor(book), fun)}
+    server = self()
+
+    task =
+      Task.Supervisor.async_nolink(Worker.supervisor(book), fn ->
+        Worker.exit_with(server)
+        fun.()
+      end)
+
+    {:ok, task}
   catch
     :exit, _reason -> {:error, %StoppedError{book: book}}
   end
 
+  # A run that has not ended is that of a process which was killed a moment ago, or of another
+  # node.
+  defp take_turn(book, {:continue, ref}, options), do: continue(book, ref, options)
+
+  defp take_turn(book, what, options) do
+    case unended(Book.fetch!(book), options) do
+      nil -> work(book, what, options)
+      ref -> {:error, %RunError{kind: :busy, ref: ref}}
+    end
+  end
+
+  defp unended(book, options) do
+    if Journal.durable?(book, options),
+      do: Runs.unended(book, options[:conversation], profile_id(%{run: options}))
+  end
+
   defp work(book, {:input, input}, options), do: Agent.run(book, input, options)
 
-  # Another process may be at it: the task of a conversation that has crashed, or the book.
-  defp work(book, {:continue, ref}, options) do
+  defp work(book, {:approve, ref, decision}, options),
+    do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
+
+  defp work(book, {:deny, ref, decision}, options),
+    do: Skillbook.deny(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
+
+  # Another process may be at it: that of a turn which is about to end, or the book.
+  defp continue(book, ref, options) do
     own = Keyword.drop(options, [:profile, :transcript, :durable, :conversation])
 
     case Runs.continue(book, ref, own) do
       {:error, %RunError{kind: :running}} ->
         Process.sleep(@look)
-        work(book, {:continue, ref}, options)
+        continue(book, ref, options)
 
       {:error, %RunError{kind: :ended} = error} ->
         ended_elsewhere(Book.fetch!(book), options, error)
@@ -473,12 +530,6 @@ defmodule Skillbook.Conversation do
         outcome
     end
   end
-
-  defp work(book, {:approve, ref, decision}, options),
-    do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
-
-  defp work(book, {:deny, ref, decision}, options),
-    do: Skillbook.deny(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
 
   # Its events went to another process.
   defp ended_elsewhere(book, options, error) do
@@ -495,6 +546,21 @@ defmodule Skillbook.Conversation do
     else
       _stopped -> {:error, error}
     end
+  end
+
+  defp busy({:error, %RunError{kind: :busy, ref: ref}}), do: ref
+  defp busy({:error, %AgentError{error: %RunError{kind: :busy, ref: ref}}}), do: ref
+  defp busy(_outcome), do: nil
+
+  # The turn that runs comes after that run. One that waits for it in vain ends.
+  defp after_run(%{current: %{after: run}} = state, run, outcome),
+    do: ended(state, outcome, outcome)
+
+  defp after_run(%{current: current} = state, run, _outcome) do
+    tell(state, {:queued, current.turn, input(current.what)})
+    queue = :queue.in_r(Map.put(current, :after, run), state.queue)
+    {_run, state} = newest(%{state | current: nil, queue: queue})
+    go_on(state, run)
   end
 
   defp ended(%{current: current} = state, outcome, reply) do
@@ -514,7 +580,7 @@ defmodule Skillbook.Conversation do
 
   defp result({:ok, %Agent.Result{} = result}), do: result
   defp result({:ok, %Approval{run: run}}), do: run
-  defp result({:error, %Skillbook.AgentError{result: result}}), do: result
+  defp result({:error, %AgentError{result: result}}), do: result
   defp result(_error), do: nil
 
   # The time to idle begins anew.

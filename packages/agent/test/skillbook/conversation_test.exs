@@ -104,6 +104,19 @@ defmodule Skillbook.ConversationTest do
     assert %{status: :idle} = Conversation.info(pid)
   end
 
+  test "its turn ends with it, however it ends", %{book: book} do
+    Process.flag(:trap_exit, true)
+
+    for reason <- [:kill, :shutdown] do
+      {:ok, pid} = Conversation.start_link(book: book, profile: "ann", run: [model: held()])
+      {:ok, _turn} = Conversation.say(pid, "One")
+      assert_receive {:asked, asked, "One"}
+      monitor = Eventually.monitor(asked)
+      Process.exit(pid, reason)
+      assert_receive {:DOWN, ^monitor, :process, _, _}
+    end
+  end
+
   test "a failure ends a turn, and not the conversation", %{book: book} do
     error = {:error, %ModelError{kind: :refused, reason: "no"}}
     crash = Model.Function.new(fn _messages, _options -> raise "oh" end)

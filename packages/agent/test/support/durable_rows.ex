@@ -22,10 +22,12 @@ defmodule Skillbook.DurableRows do
   @doc "How many points there were."
   def count(name), do: Agent.get(name, &elem(&1, 0))
 
-  @doc "A point of the calling process, or of a process for which it works."
-  def point(nil, _process), do: :ok
+  @doc "A point of the calling process, or of the first one for which it works."
+  def point(nil), do: :ok
 
-  def point(name, process) do
+  def point(name) do
+    process = List.last(Process.get(:"$callers", [self()]))
+
     case Agent.get_and_update(name, fn {count, at} -> {count + 1, {count + 1, at}} end) do
       count ->
         if count == Agent.get(name, &elem(&1, 1)) do
@@ -37,11 +39,10 @@ defmodule Skillbook.DurableRows do
 
   @impl true
   def execute(%{"name" => name} = flags, context) do
-    run = List.last(Process.get(:"$callers"))
-    point(context.assigns[:points], run)
+    point(context.assigns[:points])
     SQL.query!(context.sql, "insert into ran (name) values ($1)", [name])
     if flags["halt"], do: System.halt(1)
-    point(context.assigns[:points], run)
+    point(context.assigns[:points])
     {:ok, "Ran #{name}."}
   end
 
@@ -63,12 +64,12 @@ defmodule Skillbook.DurableRows do
   def model(points, more \\ []) do
     Model.Function.new(fn messages, _options ->
       check(messages)
-      point(points, self())
+      point(points)
       text = Enum.map_join(messages, "\n", & &1.content)
       [_, name] = Regex.run(~r/Go (\w+)\./, text)
       turn = Enum.count(messages, &(&1.role == :assistant))
       if more[:tell] && turn == 2, do: send(more[:tell], {:asked, name, text})
-      point(points, self())
+      point(points)
       answer(turn, name, Keyword.get(more, :protocol, :blocks), more[:flags] || %{})
     end)
   end

@@ -4,9 +4,10 @@ defmodule Skillbook.BudgetError do
 
   ## Fields
 
-    * `:limit` - the option of the book's `:budget`: `:day`, `:tenant_day` or `:profile_day`
-    * `:whose` - the tenant or the id of the profile; `nil` for `:day`, and for runs without a
-      tenant
+    * `:limit` - the option of the book's `:budget`: `:day`, `:tenant_day`, `:profile_day` or
+      `:skill_day`
+    * `:whose` - the tenant, the id of the profile or the name of the skill; `nil` for `:day`, and
+      for runs without a tenant or a skill
     * `:max`, `:spent` - the limit, and what was spent since midnight in UTC
 
   ## Examples
@@ -18,7 +19,7 @@ defmodule Skillbook.BudgetError do
   """
 
   @type t :: %__MODULE__{
-          limit: :day | :tenant_day | :profile_day,
+          limit: :day | :tenant_day | :profile_day | :skill_day,
           whose: String.t() | nil,
           max: number(),
           spent: float()
@@ -39,6 +40,8 @@ defmodule Skillbook.BudgetError do
   defp whose(%{limit: :tenant_day, whose: nil}), do: " of runs without a tenant"
   defp whose(%{limit: :tenant_day, whose: tenant}), do: " of the tenant #{inspect(tenant)}"
   defp whose(%{limit: :profile_day, whose: id}), do: " of the profile #{inspect(id)}"
+  defp whose(%{limit: :skill_day, whose: nil}), do: " of runs without a skill"
+  defp whose(%{limit: :skill_day, whose: name}), do: " of the skill #{inspect(name)}"
 end
 
 defmodule Skillbook.AgentError do
@@ -52,8 +55,8 @@ defmodule Skillbook.AgentError do
       * a `Skillbook.ProfileError`, if the application had no profile for the next turn
       * a `Skillbook.StoppedError`, if the book stops or has stopped
       * a `Skillbook.SQL.Error`, if the book's database has ended
-      * a `Skillbook.RunError`, if a durable run was stopped, continued elsewhere, or became too
-        large for its journal
+      * a `Skillbook.RunError`, if a durable run was stopped, continued elsewhere, became too
+        large for its journal, or another one of its conversation has not ended
     * `:result` - the `Skillbook.Agent.Result` up to the failure. Its `:transcript` has all turns
       before it and can be continued
 
@@ -97,6 +100,7 @@ defmodule Skillbook.RunError do
       * `:off` - the book has no option `:durable`
       * `:unknown` - there is no such run
       * `:running` - another process or node runs it
+      * `:busy` - it has not ended, and another one of its conversation cannot begin
       * `:ended` - it has ended, with the `:status`
       * `:lost` - it was stopped, or another process or node continues it
       * `:too_large` - its conversation is too large for the journal
@@ -117,6 +121,7 @@ defmodule Skillbook.RunError do
             :off
             | :unknown
             | :running
+            | :busy
             | :ended
             | :lost
             | :too_large
@@ -141,6 +146,10 @@ defmodule Skillbook.RunError do
 
   def message(%{kind: :unknown, ref: ref}), do: "no durable run has the ref #{inspect(ref)}"
   def message(%{kind: :running, ref: ref}), do: "the run #{ref} is running now"
+
+  def message(%{kind: :busy, ref: ref}) do
+    "the run #{ref} of the same conversation has not ended; wait for it, continue it or stop it"
+  end
 
   def message(%{kind: :ended, ref: ref, status: status}),
     do: "the run #{ref} has ended already (#{status})"

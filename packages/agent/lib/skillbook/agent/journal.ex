@@ -174,6 +174,7 @@ defmodule Skillbook.Agent.Journal do
 
   # The error of the run.
   defp named({:error, %SQL.Error{}} = error, _journal), do: error
+  defp named({:error, {:busy, ref}}, _journal), do: {:error, %RunError{kind: :busy, ref: ref}}
   defp named({:error, kind}, journal), do: {:error, %RunError{kind: kind, ref: journal.ref}}
   defp named(ok, _journal), do: ok
 
@@ -361,7 +362,7 @@ defmodule Skillbook.Agent.Journal do
   defp finish(journal, %{status: :error, error: %SQL.Error{}}),
     do: Server.leave(journal.book, journal.ref, :gone)
 
-  defp finish(journal, %{error: %RunError{kind: :lost}}),
+  defp finish(journal, %{error: %RunError{kind: kind}}) when kind in [:busy, :lost],
     do: Server.leave(journal.book, journal.ref, :lost)
 
   defp finish(journal, result) do

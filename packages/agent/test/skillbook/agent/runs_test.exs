@@ -42,7 +42,7 @@ defmodule Skillbook.Agent.RunsTest do
   # A run in a process of its own, which may be killed.
   defp run(book, name, points, options \\ []) do
     assigns = if points, do: %{points: points}, else: %{}
-    on_event = fn _event -> DurableRows.point(points, self()) end
+    on_event = fn _event -> DurableRows.point(points) end
     options = Keyword.merge([profile: "ann", assigns: assigns, on_event: on_event], options)
     pid = spawn(fn -> Agent.run(book, "Go #{name}.", options) end)
     monitor = monitor(pid)
@@ -398,6 +398,58 @@ defmodule Skillbook.Agent.RunsTest do
 
       assert [%{content: "Go u."}, %{content: "Go u."}] =
                Enum.filter(result.transcript.messages, &(&1.kind == :input))
+    end
+
+    for continue <- [true, false] do
+      @tag continue: continue
+      test "killed at any point, its turn ends before the next one, continued: #{continue}",
+           context do
+        durable = [continue: context.continue]
+        {book, points} = interrupted(context, durable: durable)
+        Process.flag(:trap_exit, true)
+        on_event = fn _event -> DurableRows.point(points) end
+        commands = [assigns: %{points: points}]
+        options = [book: book, id: "c-1", profile: "ann"]
+
+        kill = fn name, at ->
+          DurableRows.reset(points, at)
+          options = Keyword.put(options, :run, commands: commands, on_event: on_event)
+          {:ok, pid} = Conversation.start_link(Keyword.put(options, :id, name))
+          :ok = Conversation.subscribe(pid)
+          {:ok, _turn} = Conversation.say(pid, "Go #{name}.")
+
+          receive do
+            {:EXIT, ^pid, :killed} -> :killed
+            {:skillbook_conversation, ^name, {:ended, _turn, {:ok, _result}}} -> :ended
+          end
+        end
+
+        ended =
+          Enum.find(1..100, fn at ->
+            name = "k#{at}"
+
+            if kill.(name, at) == :killed do
+              # At once, while the turn before it may still run.
+              {:ok, pid} = Conversation.start_link(Keyword.put(options, :id, name))
+              {:ok, result} = Conversation.ask(pid, "Go #{name}.")
+              assert result.text == "All done, #{name}."
+              ran = DurableRows.ran(book, name)
+              for once <- ~w(a c), do: assert(Map.get(ran, once, 0) in 0..1, "#{at}: #{once}")
+              for again <- ~w(b d e f), do: assert(ran[again] in 1..2, "#{at}: #{again}")
+              assert_told(name, ran, :blocks)
+              inputs = Enum.count(result.transcript.messages, &(&1.kind == :input))
+              began? = inputs == 2
+              assert inputs in 1..2
+              {:ok, runs} = Runs.list(book, limit: 1_000)
+              assert Enum.count(runs, &(&1.conversation == name)) == if(began?, do: 2, else: 1)
+              false
+            else
+              true
+            end
+          end)
+
+        assert ended in 40..60
+      end
     end
 
     test "that is stopped is not continued", context do

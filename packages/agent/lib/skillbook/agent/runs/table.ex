@@ -32,12 +32,52 @@ defmodule Skillbook.Agent.Runs.Table do
   # Characters of an answer.
   @max_answer 100_000
 
-  @doc "Stores the start of a run. An earlier run of its conversation is not needed any more."
-  @spec insert(SQL.t(), map()) :: :ok | {:error, SQL.Error.t() | :too_large}
+  @doc """
+  Stores the start of a run; `{:busy, ref}` if one of its conversation has not ended. The texts of
+  the earlier ones are not needed any more.
+  """
+  @spec insert(SQL.t(), map()) ::
+          :ok | {:error, SQL.Error.t() | :too_large | {:busy, String.t()}}
   def insert(_sql, %{transcript: json}) when byte_size(json) > @max_transcript,
     do: {:error, :too_large}
 
-  def insert(sql, run) do
+  def insert(sql, %{conversation: nil} = run), do: insert_row(sql, run)
+
+  # In a transaction, since only those are serialized.
+  def insert(sql, %{conversation: conversation, profile: profile} = run) do
+    earlier = """
+    update skillbook_agent_runs set transcript = null
+    where conversation = $1 and profile = $2 and status <> 'running' and status <> 'failed'
+    """
+
+    outcome =
+      SQL.transaction(SQL.of_parts(sql, [{:conversation, conversation}]), fn sql ->
+        with {:ok, nil} <- unended(sql, conversation, profile),
+             {:ok, _} <- SQL.query(sql, earlier, [conversation, profile]),
+             :ok <- insert_row(sql, run) do
+          {:ok, :ok}
+        else
+          {:ok, ref} -> {:error, {:busy, ref}}
+          error -> error
+        end
+      end)
+
+    with {:ok, :ok} <- outcome, do: :ok
+  end
+
+  @doc "The run of a conversation that has not ended, or `nil`."
+  @spec unended(SQL.t(), String.t(), String.t()) ::
+          {:ok, String.t() | nil} | {:error, SQL.Error.t()}
+  def unended(sql, conversation, profile) do
+    query =
+      "select ref from skillbook_agent_runs where conversation = $1 and profile = $2 and " <>
+        "status = 'running' order by id limit 1"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [conversation, profile]),
+         do: {:ok, rows |> List.first([nil]) |> hd()}
+  end
+
+  defp insert_row(sql, run) do
     insert = """
     insert into skillbook_agent_runs
       (ref, run, conversation, profile, tenant, title, rights, assigns, options, state,
@@ -62,18 +102,7 @@ defmodule Skillbook.Agent.Runs.Table do
       run.started_at
     ]
 
-    earlier = """
-    update skillbook_agent_runs set transcript = null
-    where conversation = $1 and profile = $2 and status <> 'running' and status <> 'failed'
-    """
-
-    with {:ok, _} <- SQL.query(sql, insert, values),
-         {:ok, _} <-
-           if(run.conversation,
-             do: SQL.query(sql, earlier, [run.conversation, run.profile]),
-             else: {:ok, nil}
-           ),
-         do: :ok
+    with {:ok, _} <- SQL.query(sql, insert, values), do: :ok
   end
 
   @doc "Stores the state of a run after an answer of its model; `:lost` if it is another's."
