@@ -186,7 +186,9 @@ defmodule Skillbook do
       [usage](docs/usage.md#count-costs). Defaults to `%{}`
 
     * `:budget` (keyword list) - what runs of agents may cost in a day: `:day` for all of them,
-      `:tenant_day`, `:profile_day`. Needs `:prices` and a database. Defaults to `[]`, no limits
+      `:tenant_day`, `:profile_day`, `:skill_day` for each tenant, profile and skill; see
+      [usage](docs/usage.md#count-costs). Needs `:prices` and a database. Defaults to `[]`, no
+      limits
 
     * `:preflight` (keyword list, `false` or `nil`) - loads the skills that match a message before
       the model reads it: options of `Skillbook.Preflight.run/3`, for example `[]`. Profiles may

@@ -192,7 +192,8 @@ defmodule Skillbook.Usage do
   end
 
   @doc false
-  # The costs of today's runs, in UTC and billionths, of a `:tenant` and a `:profile` if given.
+  # The costs of today's runs, in UTC and billionths, of a `:tenant`, a `:profile` and the
+  # `:name` of a skill if given.
   @spec cost_of_day(Book.t(), keyword()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def cost_of_day(book, scope) do
     hours = div(System.os_time(:second), @day) * 24
@@ -212,7 +213,7 @@ defmodule Skillbook.Usage do
   end
 
   defp value(:tenant, tenant), do: Tenants.to_column(tenant)
-  defp value(:profile, id), do: id
+  defp value(_column, text), do: text
 
   defp condition({{column, value}, number}), do: {"#{column} = $#{number}", value}
 

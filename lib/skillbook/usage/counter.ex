@@ -86,12 +86,15 @@ defmodule Skillbook.Usage.Counter do
     ArgumentError -> :ok
   end
 
-  @doc "The costs of these hours that are not stored yet, of a tenant and a profile if given."
+  @doc """
+  The costs of these hours that are not stored yet, of a tenant, a profile and the name of a skill
+  if given.
+  """
   @spec unstored_cost(atom(), integer(), keyword()) :: non_neg_integer()
   def unstored_cost(book, from_hour, scope) do
     tenant = if Keyword.has_key?(scope, :tenant), do: Tenants.to_column(scope[:tenant]), else: :_
 
-    key = {:"$1", tenant, :_, scope[:profile] || :_, "cost"}
+    key = {:"$1", tenant, scope[:name] || :_, scope[:profile] || :_, "cost"}
     match = [{{key, :"$2", :_}, [{:>=, :"$1", from_hour}], [:"$2"]}]
 
     if :ets.whereis(name(book)) == :undefined,

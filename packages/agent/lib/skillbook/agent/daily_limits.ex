@@ -1,7 +1,7 @@
 defmodule Skillbook.Agent.DailyLimits do
   @moduledoc false
-  # The limits of a book's `:budget`: what all of its runs, those of a tenant and those of a
-  # profile may cost in a day, in UTC. They are checked before each turn, against the costs in the
+  # The limits of a book's `:budget`: what all of its runs, those of a tenant, of a profile and of
+  # a skill may cost in a day, in UTC. They are checked before each turn, against the costs in the
   # database and those that are not stored yet. Other nodes store theirs every few seconds.
 
   alias Skillbook.Agent.{Prices, State}
@@ -11,26 +11,37 @@ defmodule Skillbook.Agent.DailyLimits do
   @spec reached(State.t()) :: BudgetError.t() | nil
   def reached(%{limits: []}), do: nil
 
-  def reached(%{limits: limits, book: name, view: view}) do
+  def reached(%{limits: limits, book: name} = state) do
     case Book.find(name) do
       nil -> nil
-      book -> Enum.find_value(limits, &reached(&1, book, view.profile))
+      book -> Enum.find_value(limits, &reached(&1, book, state))
     end
   end
 
-  defp reached({limit, max}, book, profile) do
-    with {:ok, units} <- Usage.cost_of_day(book, scope(limit, profile)),
+  defp reached({limit, max}, book, state) do
+    {whose, scope} = scope(limit, state)
+
+    with max when max != nil <- amount(max, whose),
+         {:ok, units} <- Usage.cost_of_day(book, scope),
          true <- units >= Prices.units(max) do
-      who = %{day: nil, tenant_day: Profile.home(profile), profile_day: profile.id}[limit]
-      %BudgetError{limit: limit, whose: who, max: max, spent: Prices.amount(units)}
+      %BudgetError{limit: limit, whose: whose, max: max, spent: Prices.amount(units)}
     else
       _ -> nil
     end
   end
 
-  defp scope(:day, _profile), do: []
-  defp scope(:tenant_day, profile), do: [tenant: Profile.home(profile)]
+  defp amount(max, _whose) when is_number(max), do: max
+  defp amount(by_name, whose), do: Map.get(by_name, whose, by_name["default"])
 
-  defp scope(:profile_day, profile),
-    do: [tenant: Profile.home(profile), profile: profile.id]
+  # Whose costs a limit is about, and where they are counted. A conversation has no skill.
+  defp scope(:day, _state), do: {nil, []}
+  defp scope(:skill_day, %{skill: skill}), do: {skill, [name: skill || ""]}
+
+  defp scope(limit, %{view: %{profile: profile}}) do
+    tenant = Profile.home(profile)
+
+    if limit == :tenant_day,
+      do: {tenant, [tenant: tenant]},
+      else: {profile.id, [tenant: tenant, profile: profile.id]}
+  end
 end

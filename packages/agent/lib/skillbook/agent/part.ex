@@ -59,8 +59,9 @@ defmodule Skillbook.Agent.Part do
 
   # Costs are counted in the database.
   defp budget(budget, options) do
-    amount = {"a number above 0", &(is_number(&1) and &1 > 0)}
-    limits = [day: amount, tenant_day: amount, profile_day: amount]
+    each = {"a number above 0 or a map of names to such numbers", &(amount?(&1) or amounts?(&1))}
+    limits = [day: {"a number above 0", &amount?/1}, tenant_day: each, profile_day: each]
+    limits = limits ++ [skill_day: each]
 
     with :ok <- Options.validate(budget, "a book's :budget", limits) do
       if budget != [] and (options[:store] == nil or options[:usage] == false) do
@@ -71,6 +72,13 @@ defmodule Skillbook.Agent.Part do
       end
     end
   end
+
+  defp amount?(amount), do: is_number(amount) and amount > 0
+
+  defp amounts?(by_name),
+    do:
+      is_map(by_name) and
+        Enum.all?(by_name, fn {name, max} -> Options.text?(name) and amount?(max) end)
 
   defp durable(no, _store) when no in [nil, false], do: {:ok, false}
 

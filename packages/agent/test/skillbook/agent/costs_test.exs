@@ -146,12 +146,50 @@ defmodule Skillbook.Agent.CostsTest do
       end
     end
 
+    test "is that of a skill" do
+      ran = fn book, options -> run(book, model(["Hi."]), options).status end
+
+      for {max, other, none} <- [
+            {0.004, :done, :done},
+            {%{"a.b" => 0.004}, :done, :done},
+            {%{"default" => 0.004, "a.c" => 9}, :done, :done}
+          ] do
+        book = limited(skill_day: max)
+        assert ran.(book, skill: "a.b") == :done
+        assert ran.(book, skill: "a.c") == other
+        assert ran.(book, []) == none
+        # Of all profiles, stored or not.
+        for _stored <- 1..2 do
+          assert %{status: :over_budget, error: %{limit: :skill_day, whose: "a.b", max: 0.004}} =
+                   run(book, model([]), skill: "a.b", profile: "eve")
+
+          :ok = Writer.flush(book)
+        end
+
+        assert ran.(book, skill: "a.c") == if(is_map(max), do: :done, else: :over_budget)
+      end
+    end
+
+    test "may differ by name" do
+      for {limit, names} <- [profile_day: %{"ann" => 0.004}, tenant_day: %{"a" => 0.004}] do
+        book = limited([{limit, names}])
+
+        for status <- [:done, :over_budget],
+            do: assert(run(book, model(["Hi."])).status == status)
+
+        for _again <- 1..2,
+            do: assert(run(book, model(["Hi."]), profile: "eve").status == :done)
+      end
+    end
+
     test "says which one it is" do
       for {error, whose} <- [
             {[limit: :day], "the book"},
             {[limit: :tenant_day, whose: "a"], ~s(the tenant "a")},
             {[limit: :tenant_day], "runs without a tenant"},
-            {[limit: :profile_day, whose: "ann"], ~s(the profile "ann")}
+            {[limit: :profile_day, whose: "ann"], ~s(the profile "ann")},
+            {[limit: :skill_day, whose: "a.b"], ~s(the skill "a.b")},
+            {[limit: :skill_day], "runs without a skill"}
           ] do
         error = struct!(%BudgetError{limit: :day, max: 2, spent: 2.03}, error)
 
@@ -242,6 +280,9 @@ defmodule Skillbook.Agent.CostsTest do
            ~r/\Aunknown option :daily for a book's :budget.* The options are :day, :tenant_day/},
           {[budget: [day: 0]],
            ~r/\Aexpected a number above 0 as the option :day of a book's :budget, got: 0/},
+          {[budget: [skill_day: %{"a" => 0}]],
+           ~r/\Aexpected a number above 0 or a map of names to such numbers as the option :skill_/},
+          {[budget: [day: %{"a" => 1}]], ~r/\Aexpected a number above 0 as the option :day/},
           {[budget: [day: 1], store: nil],
            ~r/\Aexpected none without a :store that counts :usage, as the option :budget/},
           {[budget: [day: 1], usage: false], ~r/\Aexpected none without a :store/}
