@@ -208,6 +208,78 @@ fn headings() {
 }
 
 #[test]
+fn headings_in_other_words() {
+    let usage = "\n\nmail.send --to <a>\n";
+    let flags = "\n\n--to  Whom (required)\n";
+    let steps = "\n\n```cmd\nmail.read --id 1\n```\n\nSum it up.\n";
+    let example = "\n\n`mail.send --to Ann`\n";
+    let rows = [
+        ("Flags", flags, &["Arguments", "Parameters", "Options", "Args", "Paramters", "INPUT"][..]),
+        ("Usage", usage, &["Synopsis", "Syntax", "How to use"]),
+        ("Behavior", steps, &["Steps", "Procedure", "Workflow", "Instructions"]),
+        ("Examples", example, &["Usage examples", "Samples"]),
+    ];
+    for (known, section, words) in rows {
+        let others: Vec<_> = rows
+            .iter()
+            .filter(|(other, ..)| *other != known)
+            .map(|(other, section, _)| format!("\n## {other}{section}"))
+            .collect();
+        for word in words {
+            let page = |title: &str| with_body(&format!("## {title}{section}{}", others.concat()));
+            let expected = format!(
+                "5:1 warning heading_misspelt expected the heading `{known}`, got `{word}`; its \
+                 section has no effect; write ## {known}"
+            );
+            let (broken, right) = (page(word), page(known));
+            assert_eq!(found(&broken).0, [expected], "{word}");
+            assert_eq!(found(&right), (vec![], vec![]), "{known}");
+            let fix: Vec<Fix> =
+                of(&broken).diagnostics().filter_map(|one| one.fix.as_deref().cloned()).collect();
+            assert_eq!(apply(&broken, &fix), right);
+        }
+    }
+    // Only a section that would be read there, and only of a page that lacks it.
+    for (title, section) in [
+        ("Options", "\n\nCall first, or write.\n"),
+        ("Options", flags),
+        ("Steps", "\n\n1. Read it.\n2. Answer.\n"),
+        ("Syntax", "\n\nMarkdown.\n"),
+        ("Samples", "\n\nIn the folder.\n"),
+    ] {
+        let page = with_body(&format!("{USAGE}\n## {title}{section}"));
+        assert_eq!(found(&page), (vec![], vec![]), "{title}{section}");
+    }
+    // Two of them: only their author knows which one is right.
+    let two = with_body(&format!("## Options{flags}\n## Arguments{flags}\n## Usage{usage}"));
+    assert_eq!(found(&two).0.len(), 2);
+    assert!(of(&two).diagnostics().all(|one| one.fix.is_none()));
+}
+
+#[test]
+fn a_schedule_below_a_heading() {
+    for (title, cron) in [("Schedule", "0 9 * * 1"), ("When it runs", "@daily")] {
+        let page = |line: &str| {
+            let text = format!("{USAGE}\n## {title}\n\n`{cron}`\n");
+            format!(
+                "---\n{line}name: mail.send\ndescription: Sends a message to people\n---\n{text}"
+            )
+        };
+        let expected = format!(
+            "13:1 warning heading_misspelt expected the field `schedule`, got the heading \
+             `{title}`; its section has no effect; write schedule: {cron} in the frontmatter"
+        );
+        let quoted = if cron.starts_with('@') { format!("'{cron}'") } else { cron.to_owned() };
+        let right = page(&format!("schedule: {quoted}\n"));
+        check(&page(""), &right, &[&expected], &[], true);
+    }
+    for text in ["Mondays, if there is time.", "at 9"] {
+        let page = with_body(&format!("{USAGE}\n## Schedule\n\n{text}\n"));
+        assert_eq!(found(&page), (vec![], vec![]), "{text}");
+    }
+}
+
+#[test]
 fn headings_that_are_no_slips() {
     for title in ["Flask", "Save", "Notes", "Flags and limits", "Behind the scenes", "Samples"] {
         let page = with_body(&format!("{USAGE}\n## {title}\n\nText.\n"));

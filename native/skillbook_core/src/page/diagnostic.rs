@@ -179,7 +179,8 @@ codes! {
     UsageMissing = "usage_missing",
     /// A skill that does not run for a while, because its handler failed several times in a row.
     OutOfService = "out_of_service",
-    /// A heading of a command's page that is nearly Usage, Flags, Behavior or Examples.
+    /// A heading of a command's page that is nearly Usage, Flags, Behavior or Examples, or another
+    /// word for one of them.
     HeadingMisspelt = "heading_misspelt",
     /// A placeholder in a command's page that stands for nothing.
     PlaceholderUnknown = "placeholder_unknown",

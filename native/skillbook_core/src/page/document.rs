@@ -260,25 +260,23 @@ impl Document {
         self.name_diagnostics();
     }
 
-    /// A fix that adds a `name` line at the top of the frontmatter, if everything else then reads
-    /// the same.
-    pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
-        // The fix of a misspelt name makes one too.
+    /// A fix that adds the line of a field at the top of the frontmatter, if everything else then
+    /// reads the same.
+    pub(crate) fn added_field(&self, key: &str, value: &str) -> Option<Fix> {
+        // The fix of a misspelt key makes one too.
         let Value::Map(pairs) = &self.fields.data else { return None };
-        if pairs.iter().any(|(key, _)| misspelt::meant(key) == Some("name")) {
+        if pairs.iter().any(|(other, _)| misspelt::meant(other) == Some(key)) {
             return None;
         }
         let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
-        let fix = Fix {
-            range: open..open,
-            replacement: pair("name", &Value::Str(name.to_owned()), self.end_of_line()),
-        };
+        let value = Value::Str(value.to_owned());
+        let fix = Fix { range: open..open, replacement: pair(key, &value, self.end_of_line()) };
         let mended =
             Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
         // Parsing the new text proves the fix, as for fields.
-        let same = without(&mended.fields()?.data, "name") == without(&self.fields.data, "name");
-        (same
-            && mended.fields.name.as_deref() == Some(name)
+        let read = &mended.fields()?.data;
+        (without(read, key) == without(&self.fields.data, key)
+            && read.get(key) == Some(&value)
             && mended.diagnostics.len() == self.diagnostics.len())
         .then_some(fix)
     }

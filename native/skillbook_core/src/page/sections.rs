@@ -188,11 +188,14 @@ pub fn is_titled(heading: &str, title: &str) -> bool {
 /// assert_eq!(section(body, "usage"), Some("\nemail.send --to ADDR\n\n"));
 /// ```
 pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
-    let mut all = headings(body);
-    let found = all.find(|heading| is_titled(heading.title, title))?;
-    let end =
-        all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
-    Some(&body[found.end..end])
+    headings(body).find(|heading| is_titled(heading.title, title)).map(|found| under(body, &found))
+}
+
+/// The text under a heading, up to the next one of the same or a higher level.
+pub(crate) fn under<'a>(body: &'a str, heading: &Heading<'_>) -> &'a str {
+    let below = &body[heading.end..];
+    let next = headings(below).find(|next| next.level <= heading.level);
+    &below[..next.map_or(below.len(), |next| next.start)]
 }
 
 /// The first line of the Usage section (`Usage`, `usage` or `USAGE`), without fences and the marks
@@ -205,10 +208,14 @@ pub fn usage(body: &str) -> Option<&str> {
     {
         return None;
     }
-    let lines = section(body, "usage")?.lines().map(str::trim);
-    let line = lines
-        .into_iter()
-        .find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
+    section(body, "usage").and_then(first_line)
+}
+
+/// The first line of a section that is no heading, without fences and the marks of inline code.
+pub(crate) fn first_line(section: &str) -> Option<&str> {
+    let mut lines = section.lines().map(str::trim);
+    let line =
+        lines.find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
     let inner = line.strip_prefix('`').and_then(|line| line.strip_suffix('`'));
     Some(inner.filter(|inner| !inner.contains('`')).unwrap_or(line))
 }

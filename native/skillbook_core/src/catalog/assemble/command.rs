@@ -1,20 +1,53 @@
-//! Checks the text of a command's page: headings that are nearly those with a meaning, and
-//! placeholders that stand for nothing.
+//! Checks the text of a command's page: headings that are nearly those with a meaning or another
+//! word for them, and placeholders that stand for nothing.
 
 use std::borrow::Cow;
 
 use super::naming::Notes;
 use crate::catalog::entry::Entry;
+use crate::page::declaration;
 use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 use crate::page::document::Document;
 use crate::page::frontmatter::place;
-use crate::page::sections::{self, headings, is_titled};
+use crate::page::sections::{self, headings, is_titled, Heading};
 use crate::page::slip::{nearest, plain};
+use crate::schedule::Cron;
 use crate::text::extract::steps;
 use crate::text::fence;
 
 /// The headings that are read.
 const HEADINGS: [&str; 5] = ["Usage", "Flags", "Behavior", "Examples", "Example"];
+
+/// Other words for them, in letters and digits.
+const WORDS: [(&str, &str); 24] = [
+    ("args", "Flags"),
+    ("argument", "Flags"),
+    ("arguments", "Flags"),
+    ("input", "Flags"),
+    ("inputs", "Flags"),
+    ("option", "Flags"),
+    ("options", "Flags"),
+    ("parameter", "Flags"),
+    ("parameters", "Flags"),
+    ("params", "Flags"),
+    ("switches", "Flags"),
+    ("howtouse", "Usage"),
+    ("invocation", "Usage"),
+    ("synopsis", "Usage"),
+    ("syntax", "Usage"),
+    ("actions", "Behavior"),
+    ("instructions", "Behavior"),
+    ("procedure", "Behavior"),
+    ("process", "Behavior"),
+    ("steps", "Behavior"),
+    ("workflow", "Behavior"),
+    ("exampleusage", "Examples"),
+    ("samples", "Examples"),
+    ("usageexamples", "Examples"),
+];
+
+/// Headings of a section that says when a command runs, in letters and digits.
+const TIMED: [&str; 6] = ["cron", "runs", "schedule", "schedules", "timing", "whenitruns"];
 
 /// The placeholders that every call has, in steps and in prose.
 const BUILT_IN: [&str; 4] = ["today", "yesterday", "now", "user"];
@@ -25,7 +58,9 @@ const LAST: &str = "last";
 const LISTED: usize = 20;
 
 pub(super) fn check(entry: &Entry, notes: &mut Notes) {
-    check_headings(&entry.document, notes);
+    let headings: Vec<_> = headings(entry.body()).collect();
+    check_headings(entry, &headings, notes);
+    check_schedule(entry, &headings, notes);
     // A handler gets its flags; nothing is filled into its page.
     if entry.fields().handler.is_none() && entry.body().contains('{') {
         check_placeholders(&entry.document, notes);
@@ -33,17 +68,23 @@ pub(super) fn check(entry: &Entry, notes: &mut Notes) {
 }
 
 /// Reports the headings that mean one of [`HEADINGS`], if the page does not have that one.
-fn check_headings(document: &Document, notes: &mut Notes) {
+fn check_headings(entry: &Entry, headings: &[Heading<'_>], notes: &mut Notes) {
+    let document = &entry.document;
     let body = document.body();
     let is_exact = |title: &str, known: &str| title.eq_ignore_ascii_case(known);
-    let meant = |title: &str| {
-        let known = HEADINGS.iter().any(|known| is_exact(title, known));
-        (!known).then(|| nearest(&plain(title)?, &HEADINGS)).flatten()
+    let meant = |heading: &Heading<'_>| {
+        let known = HEADINGS.iter().any(|known| is_exact(heading.title, known));
+        let word = plain(heading.title).filter(|_| !known)?;
+        nearest(&word, &HEADINGS).or_else(|| {
+            let known = nearest(&word, &WORDS.map(|(word, _)| word))?;
+            let (_, known) = WORDS.iter().find(|(word, _)| *word == known)?;
+            would_be_read(entry, known, sections::under(body, heading)).then_some(*known)
+        })
     };
     let slips: Vec<_> =
-        headings(body).filter_map(|heading| Some((heading, meant(heading.title)?))).collect();
+        headings.iter().filter_map(|heading| Some((heading, meant(heading)?))).collect();
     for (heading, known) in &slips {
-        if headings(body).any(|other| is_exact(other.title, known)) {
+        if headings.iter().any(|other| is_exact(other.title, known)) {
             continue;
         }
         let read = match is_titled(heading.title, known) {
@@ -59,9 +100,52 @@ fn check_headings(document: &Document, notes: &mut Notes) {
         let diagnostic = Diagnostic::new(Code::HeadingMisspelt, Severity::Warning, message)
             .hint(format!("write {marks} {known}"))
             .fix(alone.then_some(fix));
-        let at = place(document.text.as_bytes(), document.body_range().start + heading.start);
-        notes.push(diagnostic.at(at.line, at.column));
+        notes.push(at_heading(document, heading, diagnostic));
     }
+}
+
+/// Whether a section would have an effect under a known heading. Other words are ordinary titles
+/// too, so only such a section shows that its author meant the known one.
+fn would_be_read(entry: &Entry, known: &str, section: &str) -> bool {
+    let fields = entry.fields();
+    match known {
+        "Flags" => fields.flags.is_none() && declaration::lists_flags(section),
+        "Behavior" => {
+            fields.handler.is_none() && steps(section).is_ok_and(|found| !found.lines.is_empty())
+        }
+        _ => section.lines().any(|line| {
+            let line = line.trim_start_matches(|c: char| c == '`' || c.is_whitespace());
+            line.split([' ', '\t', '`']).next() == Some(&*entry.name)
+        }),
+    }
+}
+
+/// Reports a section that says when the command runs, if the field `schedule` does not.
+fn check_schedule(entry: &Entry, headings: &[Heading<'_>], notes: &mut Notes) {
+    let (document, body) = (&entry.document, entry.body());
+    if entry.fields().data.get("schedule").is_some() {
+        return;
+    }
+    let timed = headings.iter().find_map(|heading| {
+        let is_timed = plain(heading.title).is_some_and(|word| TIMED.contains(&&*word));
+        let line = sections::first_line(sections::under(body, heading)).filter(|_| is_timed)?;
+        Cron::parse(line).is_ok().then_some((heading, line))
+    });
+    if let Some((heading, line)) = timed {
+        let message = format!(
+            "expected the field `schedule`, got the heading `{}`; its section has no effect",
+            excerpt(heading.title)
+        );
+        let diagnostic = Diagnostic::new(Code::HeadingMisspelt, Severity::Warning, message)
+            .hint(format!("write schedule: {line} in the frontmatter"))
+            .fix(document.added_field("schedule", line));
+        notes.push(at_heading(document, heading, diagnostic));
+    }
+}
+
+fn at_heading(document: &Document, heading: &Heading<'_>, diagnostic: Diagnostic) -> Diagnostic {
+    let at = place(document.text.as_bytes(), document.body_range().start + heading.start);
+    diagnostic.at(at.line, at.column)
 }
 
 fn excerpt(title: &str) -> String {

@@ -14,7 +14,7 @@ pub(super) fn name_missing(document: &Document, name: &str) -> Diagnostic {
     let message = format!("expected a name in the frontmatter; its path says {}", quote(name));
     Diagnostic::new(Code::NameMissing, Severity::Warning, message)
         .hint(format!("add the line name: {name}"))
-        .fix(document.name_fix(name))
+        .fix(document.added_field("name", name))
 }
 
 /// The diagnostic for a name that differs from the path's. `place` says how to move the file

@@ -256,6 +256,11 @@ fn plain(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether a section lists a flag.
+pub(crate) fn lists_flags(section: &str) -> bool {
+    !list::items(section).is_empty()
+}
+
 /// Reads the Flags section of a body and its Usage. Returns `None` without a section that lists a
 /// flag.
 pub fn read(body: &str) -> Option<Declaration> {
