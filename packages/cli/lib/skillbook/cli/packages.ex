@@ -74,14 +74,10 @@ defmodule Skillbook.CLI.Packages do
       cond do
         options.flags[:yes] -> true
         options.flags[:json] -> false
-        true -> terminal.width != nil and person?() and ask(question)
+        true -> Terminal.person?() and ask(question)
       end
     end
   end
-
-  # Whether input is a terminal; bin/skillbook sets SKILLBOOK_PERSON.
-  defp person?,
-    do: System.get_env("SKILLBOOK_KEYS") == nil or System.get_env("SKILLBOOK_PERSON") == "1"
 
   defp ask(question) do
     verb = if question.new, do: "Install", else: "Update"

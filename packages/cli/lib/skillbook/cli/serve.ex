@@ -308,7 +308,7 @@ defmodule Skillbook.CLI.Serve do
 
   # Only for a person at a terminal.
   defp read_lines(owner) do
-    if System.get_env("SKILLBOOK_PERSON") == "1" do
+    if Terminal.person?() do
       spawn(fn ->
         Stream.repeatedly(fn -> IO.gets("") end)
         |> Stream.take_while(&is_binary/1)

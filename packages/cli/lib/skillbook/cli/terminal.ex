@@ -113,9 +113,18 @@ defmodule Skillbook.CLI.Terminal do
     if is_binary(line), do: line, else: ""
   end
 
-  @doc "Whether input is that of a person at a terminal: bin/skillbook checks it."
+  @doc """
+  Whether a person can answer a question: both input and output are a terminal.
+
+  bin/skillbook checks it and sets SKILLBOOK_PERSON. Under mix, the virtual machine does.
+  """
   @spec person?() :: boolean()
-  def person?, do: System.get_env("SKILLBOOK_PERSON") == "1"
+  def person? do
+    case System.get_env("SKILLBOOK_PERSON") do
+      nil -> width() != nil
+      checked -> checked == "1"
+    end
+  end
 
   @doc "Adds a style of `IO.ANSI`, for example `:red` or `:bright`, if colours are on."
   def style(%{color: true}, style, text), do: [apply(IO.ANSI, style, []), text, IO.ANSI.reset()]

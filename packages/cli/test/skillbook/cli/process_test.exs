@@ -573,6 +573,22 @@ defmodule Skillbook.CLI.ProcessTest do
       assert shown =~ "\e[1mnotes.echo"
     end
 
+    @tag skip: @no_terminal
+    test "`new` asks a person, and nobody else", %{folder: folder} do
+      {port, say} = on_terminal(folder, "new")
+      until(port, "", "Name, such as reports.late or tea-rules> ")
+      say.("tea-rules\n", "What is it for, and when is it used> ")
+      say.("How to make tea for guests\n", "wrote      skills/tea-rules/SKILL.md")
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+
+      for {more, expected} <- [{"", "a name"}, {"water-rules", "a description in quotes"}],
+          pipe <- ["< /dev/null 2> err", "2> err | cat > out"] do
+        command = "'#{@skillbook}' --no-builtins --db :memory: new #{more} #{pipe}"
+        assert {"", _status} = Terminal.run(command, cd: folder, env: environment(folder))
+        assert errors(folder) =~ "`new` expects #{expected}"
+      end
+    end
+
     # bin/skillbook on a terminal, and a function that types and waits for a text.
     defp on_terminal(folder, words) do
       command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})

@@ -1,5 +1,6 @@
 defmodule Skillbook.CLI.TerminalTest do
-  use ExUnit.Case, async: true
+  # Not async: it sets a variable of the environment.
+  use ExUnit.Case, async: false
 
   alias Skillbook.CLI.Terminal
 
@@ -10,6 +11,29 @@ defmodule Skillbook.CLI.TerminalTest do
     assert Terminal.color?(:always, nil)
     refute Terminal.color?(:never, 80)
     refute Terminal.color?(:auto, nil)
+  end
+
+  test "a person is there if bin/skillbook says so, or else if there is a terminal" do
+    before = System.get_env("SKILLBOOK_PERSON")
+    columns = System.get_env("SKILLBOOK_COLUMNS")
+
+    on_exit(fn ->
+      for {name, value} <- [SKILLBOOK_PERSON: before, SKILLBOOK_COLUMNS: columns] do
+        if value, do: System.put_env("#{name}", value), else: System.delete_env("#{name}")
+      end
+    end)
+
+    for {person, columns, expected} <- [
+          {"1", "", true},
+          {"0", "80", false},
+          {nil, "80", true},
+          {nil, "", false}
+        ] do
+      System.put_env("SKILLBOOK_COLUMNS", columns)
+      System.delete_env("SKILLBOOK_PERSON")
+      if person, do: System.put_env("SKILLBOOK_PERSON", person)
+      assert {person, columns, Terminal.person?()} == {person, columns, expected}
+    end
   end
 
   test "a style adds codes only with colours" do

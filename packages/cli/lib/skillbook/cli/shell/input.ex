@@ -31,7 +31,7 @@ defmodule Skillbook.CLI.Shell.Input do
 
   @doc "Whether input and output are a terminal, so that greetings and prompts are printed."
   def interactive?(%{port: nil}),
-    do: System.get_env("SKILLBOOK_KEYS") == nil and Terminal.new(:never).width != nil
+    do: System.get_env("SKILLBOOK_KEYS") == nil and Terminal.person?()
 
   def interactive?(_input), do: true
 
