@@ -191,8 +191,9 @@ defmodule Skillbook.Agent do
       are the fields. The answer is checked, repaired once by the model, and `:output` of the
       result has it. Default: `nil`, text
     * `:durable` - whether another process or node continues the run if this one ends; see
-      `Skillbook.Agent.Runs`. `true` needs a book with the option `:durable`. Default: `nil`, as
-      the book says, and `false` inside of handlers
+      `Skillbook.Agent.Runs`. `true` needs a book with the option `:durable`. A text is the `:ref`
+      that the run gets; if its model fails, it is `:failed` and can be continued. Default: `nil`,
+      as the book says, and `false` inside of handlers
     * `:conversation` - the id under which a `Skillbook.Conversation` finds a durable run.
       Default: `nil`
     * `:max_turns` - how often the model may be called. Default: 20

@@ -1,6 +1,7 @@
 defmodule Skillbook.Oban do
   @moduledoc """
-  Runs skills and workflows as jobs of the application's [Oban](https://hexdocs.pm/oban).
+  Runs skills, workflows and agents as jobs of the application's
+  [Oban](https://hexdocs.pm/oban).
 
       {:ok, job} = Skillbook.Oban.insert(view, "reports.weekly --tag q4", schedule_in: 60)
 
@@ -11,6 +12,8 @@ defmodule Skillbook.Oban do
 
   The arguments of a job are `book`, `profile` and `command`. Nothing else of the view is stored,
   so its profile must be one of the book's, with the same rights.
+
+  `insert_run/3` enqueues a durable run of an agent.
 
   ## Options
 
@@ -43,6 +46,7 @@ defmodule Skillbook.Oban do
   Skillbook does not depend on Oban. Tried with Oban 2.18 and 2.23 on PostgreSQL.
   """
 
+  alias Skillbook.Agent.{Runs, State}
   alias Skillbook.Entry
   alias Skillbook.Flags.Check
   alias Skillbook.Oban.Worker
@@ -72,9 +76,7 @@ defmodule Skillbook.Oban do
     {view, options} = View.from(view_or_book, options, "Skillbook.Oban.insert/3", text)
     {oban, options} = Keyword.pop(options, :oban, @oban)
 
-    with {:ok, changeset} <- build(view, command, options),
-         {:error, %{} = changeset} <- apply(@oban, :insert, [oban, changeset]),
-         do: {:error, ReturnedError.new("Oban.insert", changeset)}
+    with {:ok, changeset} <- build(view, command, options), do: enqueue(oban, changeset)
   end
 
   @doc """
@@ -90,6 +92,49 @@ defmodule Skillbook.Oban do
     build(view, command, options)
   end
 
+  @doc """
+  Enqueues a durable run of the book's agent, `Skillbook.Agent.run/3` with `input`, and returns
+  the job. Its argument `run` is the `:ref` of the `Skillbook.Agent.Run`.
+
+      {:ok, job} = Skillbook.Oban.insert_run(view, "Write the report of the week")
+      {:ok, run} = Skillbook.Agent.Runs.fetch(MyApp.Skills, job.args["run"])
+
+  An attempt of the job continues the run where the one before it ended, on any node, and repeats
+  no call. The job is tried again if the model fails or its node is gone, and completed if the run
+  ends in any other way, or waits for an approval. While the book itself continues the run, the
+  job is snoozed.
+
+  Takes the options of `insert/3`; `:max_attempts` defaults to 3. `unique: 3600` means the same
+  input of the same profile. The book needs the options `:durable` and `:agent`. Errors are those
+  of `insert/3`, and a `Skillbook.RunError` of a book without `:durable`.
+  """
+  @spec insert_run(Skillbook.view_or_book(), String.t(), Skillbook.options()) ::
+          {:ok, struct()} | {:error, Exception.t()}
+  def insert_run(view_or_book, input, options \\ []) do
+    text = [input: {:text, input}]
+    {view, options} = View.from(view_or_book, options, "Skillbook.Oban.insert_run/3", text)
+    {oban, options} = Keyword.pop(options, :oban, @oban)
+
+    with :ok <- Options.validate(options, "a job", schema()),
+         {:ok, book} <- book(view),
+         :ok <- Runs.available?(book) do
+      args = %{
+        "book" => Atom.to_string(book),
+        "profile" => view.profile.id,
+        "input" => input,
+        "run" => State.new_id()
+      }
+
+      options = job_options(options, keys: [:book, :profile, :input])
+      enqueue(oban, Worker.new(args, options))
+    end
+  end
+
+  defp enqueue(oban, changeset) do
+    with {:error, %{} = changeset} <- apply(@oban, :insert, [oban, changeset]),
+         do: {:error, ReturnedError.new("Oban.insert", changeset)}
+  end
+
   defp build(view, command, options) do
     with :ok <- Options.validate(options, "a job", schema()),
          {:ok, book} <- book(view),
@@ -100,10 +145,10 @@ defmodule Skillbook.Oban do
     end
   end
 
-  defp job_options(options) do
+  defp job_options(options, unique \\ []) do
     options
     |> Keyword.put(:worker, Worker)
-    |> Keyword.replace_lazy(:unique, &if(is_integer(&1), do: [period: &1], else: &1))
+    |> Keyword.replace_lazy(:unique, &if(is_integer(&1), do: [period: &1] ++ unique, else: &1))
     |> Keyword.update(:meta, until(options), &Map.merge(until(options), &1))
   end
 

@@ -2,9 +2,12 @@ defmodule Skillbook.ObanTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog, only: [with_log: 1]
+  import Skillbook.Eventually
 
+  alias Skillbook.Agent.{Result, Run, Runs}
+  alias Skillbook.Model.Script
   alias Skillbook.Oban.Worker
-  alias Skillbook.{Profile, Skill}
+  alias Skillbook.{ModelError, Profile, Skill}
 
   defmodule Weekly do
     @moduledoc false
@@ -235,8 +238,8 @@ defmodule Skillbook.ObanTest do
 
       assert Worker.perform(%Oban.Job{args: %{"book" => "a", "command" => 1}}) ==
                {:cancel,
-                "expected the texts book, profile and command as arguments of the job, " <>
-                  "got: \"book\", \"command\""}
+                "expected the texts book, profile and command, or run and input, as arguments " <>
+                  "of the job, got: \"book\", \"command\""}
     end
 
     test "completes a job whose command waits for an approval", %{tmp_dir: folder} do
@@ -304,6 +307,114 @@ defmodule Skillbook.ObanTest do
       assert worker == "Skillbook.Oban.Worker"
       assert Worker.__opts__()[:queue] == :default
       assert %Oban.Job{queue: "other"} = Worker.new(args, queue: :other)
+    end
+  end
+
+  describe "a durable run" do
+    @call "```cmd\njobs.note\n```"
+    @input "Note it"
+
+    # `jobs.note` tells the test, and waits for its answer if it is to.
+    defp durable(answers, options \\ []) do
+      me = self()
+
+      note =
+        Skill.new!(
+          name: "jobs.note",
+          description: "Notes something that must be noted once",
+          effects: :write,
+          run: fn _, _ ->
+            send(me, {:noted, self()})
+            if options[:wait], do: Process.sleep(:infinity)
+            {:ok, "noted"}
+          end
+        )
+
+      book(
+        sources: [note],
+        store: ":memory:",
+        profiles: [[id: "ann"]],
+        durable: [continue: false],
+        agent: [model: Script.new(answers)]
+      )
+    end
+
+    defp enqueued(book) do
+      assert {:ok, _job} = Skillbook.Oban.insert_run(book, @input, oban: self(), profile: "ann")
+      assert_receive {:inserted, job}
+      %{job | id: 7, inserted_at: DateTime.utc_now()}
+    end
+
+    test "is enqueued with its ref, and the same input once in a time" do
+      book = durable([])
+      job = enqueued(book)
+      args = %{"book" => Atom.to_string(book), "profile" => "ann", "input" => @input}
+      assert {Map.delete(job.args, "run"), job.max_attempts, job.queue} == {args, 3, "default"}
+
+      view = Skillbook.view(book, "ann")
+      options = [oban: self(), unique: 60, queue: "agents"]
+      assert {:ok, _job} = Skillbook.Oban.insert_run(view, @input, options)
+      assert_receive {:inserted, %{queue: "agents", unique: unique, args: %{"run" => other}}}
+      assert unique == [period: 60, keys: [:book, :profile, :input]]
+      assert other != job.args["run"]
+    end
+
+    test "needs a book with :durable", %{book: book} do
+      assert {:error, error} = Skillbook.Oban.insert_run(book, @input, profile: "ann")
+
+      assert Exception.message(error) ==
+               "the book keeps no durable runs; give it the options store: … and durable: true"
+    end
+
+    test "runs once, however often its job is tried" do
+      book = durable([@call, "It is noted."])
+      job = enqueued(book)
+      assert {:ok, %Result{text: "It is noted."}} = Worker.perform(job)
+      assert_receive {:noted, _worker}
+      assert {:ok, %Run{status: :done, text: "It is noted.", ref: ref}} = Worker.perform(job)
+      assert ref == job.args["run"]
+      refute_received {:noted, _worker}
+    end
+
+    test "goes on where its model failed" do
+      error = %ModelError{kind: :rejected, reason: "no credit", status: 402}
+      book = durable([@call, error, fn messages -> "Read: " <> List.last(messages).content end])
+      job = enqueued(book)
+      assert {:error, text} = Worker.perform(job)
+      assert text =~ "no credit"
+      assert {:ok, [%{status: :failed, reason: reason}]} = Runs.list(book)
+      assert reason =~ "no credit"
+
+      assert {:ok, %Result{text: "Read: [1] jobs.note" <> _, turns: 2}} = Worker.perform(job)
+      assert_receive {:noted, _worker}
+      refute_received {:noted, _worker}
+    end
+
+    test "goes on where its process was killed, and repeats no call" do
+      book = durable([@call, fn messages -> List.last(messages).content end], wait: true)
+      job = enqueued(book)
+      {attempt, monitor} = spawn_monitor(fn -> Worker.perform(job) end)
+      assert_receive {:noted, _worker}
+      assert Worker.perform(job) == {:snooze, 30}
+
+      Process.exit(attempt, :kill)
+      assert_receive {:DOWN, ^monitor, :process, _pid, :killed}
+      assert eventually(fn -> match?({:ok, [%{status: :interrupted}]}, Runs.list(book)) end)
+      assert {:ok, %Result{text: text}} = Worker.perform(%{job | attempt: 2})
+      assert text =~ "`jobs.note` had begun"
+      refute_received {:noted, _worker}
+    end
+
+    test "is cancelled if it was stopped, or cannot go on" do
+      book = durable([@call, "Too late."], wait: true)
+      job = enqueued(book)
+      attempt = Task.async(fn -> Worker.perform(job) end)
+      assert_receive {:noted, worker}
+      assert Runs.stop(book, job.args["run"]) == :ok
+      assert Worker.perform(job) == {:cancel, "the run was stopped"}
+      Process.exit(worker, :kill)
+      assert Task.await(attempt) == {:snooze, 30}
+      assert {:cancel, _} = Worker.perform(put_in(job.args["profile"], "eve"))
     end
   end
 end

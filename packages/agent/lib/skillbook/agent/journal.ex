@@ -20,6 +20,7 @@ defmodule Skillbook.Agent.Journal do
     Entry,
     HandlerError,
     Model,
+    ModelError,
     OptionError,
     Profile,
     Result,
@@ -78,7 +79,7 @@ defmodule Skillbook.Agent.Journal do
   def durable?(book, options) do
     case options[:durable] do
       nil -> options[:parent] == nil and book != nil and book.of_parts.durable != false
-      durable -> durable
+      durable -> durable != false
     end
   end
 
@@ -88,9 +89,12 @@ defmodule Skillbook.Agent.Journal do
     rights = rights(book, state.view.profile)
 
     with {:ok, assigns} <- Assigns.encode(Map.new(commands[:assigns] || %{})),
-         {:ok, stored} <- stored(options, commands, is_binary(profile)) do
+         again? = is_binary(options[:durable]),
+         own = %{by_id: is_binary(profile), again: again?},
+         {:ok, stored} <- stored(options, commands, own) do
       values = %{
-        ref: State.new_id(),
+        ref: if(again?, do: options[:durable], else: State.new_id()),
+        again: again?,
         run: state.id,
         conversation: options[:conversation],
         profile: state.view.profile.id,
@@ -114,10 +118,10 @@ defmodule Skillbook.Agent.Journal do
     end
   end
 
-  defp stored(options, commands, by_id?) do
+  defp stored(options, commands, own) do
     options = options |> Keyword.take(@options) |> Map.new()
     commands = commands |> Keyword.take(@commands) |> Map.new()
-    Assigns.encode(%{options: options, commands: commands, by_id: by_id?})
+    Assigns.encode(Map.merge(own, %{options: options, commands: commands}))
   end
 
   @spec invalid(String.t()) :: no_return()
@@ -364,6 +368,10 @@ defmodule Skillbook.Agent.Journal do
 
   defp finish(journal, %{error: %RunError{kind: kind}}) when kind in [:busy, :lost],
     do: Server.leave(journal.book, journal.ref, :lost)
+
+  # The caller who gave the run its ref tries again.
+  defp finish(%{values: %{again: true}} = journal, %{status: :error, error: %ModelError{} = error}),
+    do: Server.fail(journal.book, journal.ref, Exception.message(error))
 
   defp finish(journal, result) do
     kept? = journal.values.conversation != nil

@@ -219,6 +219,10 @@ defmodule Skillbook.Agent.Runs do
     :ok
   end
 
+  @doc false
+  @spec available?(atom()) :: :ok | {:error, RunError.t()}
+  def available?(book), do: with({:ok, _book, _sql} <- available(book), do: :ok)
+
   defp available(name) do
     book = Book.fetch!(name)
 
@@ -318,7 +322,7 @@ defmodule Skillbook.Agent.Runs do
         sql: sql,
         book: book,
         ref: ref,
-        values: stored,
+        values: Map.put(stored, :again, Map.get(own, :again, false)),
         holder: holder,
         known: calls
       }

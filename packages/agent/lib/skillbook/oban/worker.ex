@@ -3,7 +3,11 @@ defmodule Skillbook.Oban.Worker do
   # The worker of Oban that runs the jobs of `Skillbook.Oban`. It has the functions that
   # `use Oban.Worker` would define, so it needs no Oban to be compiled.
 
+  alias Skillbook.Agent.{Run, Runs}
+
   alias Skillbook.{
+    Agent,
+    AgentError,
     Book,
     BusyError,
     CommandError,
@@ -16,7 +20,9 @@ defmodule Skillbook.Oban.Worker do
     PolicyError,
     Profile,
     Result,
+    RunError,
     SetupError,
+    StoppedError,
     UnknownSkillError,
     View
   }
@@ -57,9 +63,9 @@ defmodule Skillbook.Oban.Worker do
   @spec timeout(struct()) :: :infinity
   def timeout(_job), do: :infinity
 
-  @doc "Runs the command of a job."
+  @doc "Runs the command of a job, or its durable run."
   @spec perform(struct()) ::
-          {:ok, Result.t()}
+          {:ok, Result.t() | Agent.Result.t() | Run.t()}
           | {:cancel, String.t()}
           | {:error, String.t()}
           | {:snooze, pos_integer()}
@@ -73,11 +79,33 @@ defmodule Skillbook.Oban.Worker do
     end
   end
 
+  def perform(%{args: %{"book" => book, "profile" => profile, "run" => ref, "input" => input}} = job)
+      when is_binary(book) and is_binary(profile) and is_binary(ref) and is_binary(input) do
+    with {:ok, book} <- running(book, job),
+         {:ok, _profile} <- fetch_profile(book, profile),
+         do: book.name |> run(profile, ref, input) |> run_outcome(job)
+  end
+
   def perform(%{args: args}) do
     keys = args |> Map.keys() |> Enum.map_join(", ", &inspect/1)
 
     {:cancel,
-     "expected the texts book, profile and command as arguments of the job, got: #{keys}"}
+     "expected the texts book, profile and command, or run and input, as arguments of the " <>
+       "job, got: #{keys}"}
+  end
+
+  # Starts a durable run, or goes on with it.
+  defp run(book, profile, ref, input) do
+    case Runs.fetch(book, ref) do
+      {:error, %RunError{kind: :unknown}} ->
+        Agent.run(book, input, profile: profile, durable: ref)
+
+      {:ok, %{status: status}} when status in [:interrupted, :failed, :running] ->
+        Runs.continue(book, ref)
+
+      ended_or_error ->
+        ended_or_error
+    end
   end
 
   # Only names of running books are atoms already.
@@ -135,6 +163,26 @@ defmodule Skillbook.Oban.Worker do
 
   defp failed(%module{}, content, _job) when module in @final, do: {:cancel, content}
   defp failed(_error, content, _job), do: {:error, content}
+
+  defp run_outcome({:ok, %Run{status: status} = run}, _job) when status in [:stopped, :error],
+    do: {:cancel, run.reason || "the run was stopped"}
+
+  defp run_outcome({:ok, %{status: _} = ended}, _job), do: {:ok, ended}
+
+  defp run_outcome({:error, %AgentError{error: %module{} = error}}, job)
+       when module in [RunError, StoppedError],
+       do: run_outcome({:error, error}, job)
+
+  defp run_outcome({:error, %RunError{kind: kind} = error}, job)
+       when kind in [:running, :lost, :ended],
+       do: snooze(job, @snooze, Exception.message(error))
+
+  defp run_outcome({:error, %RunError{} = error}, _job), do: {:cancel, Exception.message(error)}
+
+  defp run_outcome({:error, %StoppedError{} = error}, job),
+    do: snooze(job, @snooze, Exception.message(error))
+
+  defp run_outcome({:error, error}, _job), do: {:error, Exception.message(error)}
 
   # A snoozed job uses no attempt, so time is its limit.
   defp snooze(job, seconds, reason) do
