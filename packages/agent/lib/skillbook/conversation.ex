@@ -259,17 +259,19 @@ defmodule Skillbook.Conversation do
       idle: options[:idle] || @idle
     }
 
-    if options[:id], do: {:ok, wait(state), {:continue, :durable}}, else: {:ok, wait(state)}
+    if options[:id],
+      do: {:ok, wait(state), {:continue, :durable}},
+      else: {:ok, state |> wait() |> waiting()}
   end
 
   @impl true
   def handle_continue(:durable, state) do
     case if(durable?(state), do: newest(state), else: {nil, state}) do
       {%Run{status: status, ref: ref}, state} when status in [:running, :interrupted] ->
-        {:noreply, go_on(state, ref)}
+        {:noreply, state |> waiting() |> go_on(ref)}
 
       {_ended, state} ->
-        {:noreply, state}
+        {:noreply, waiting(state)}
     end
   end
 
@@ -286,6 +288,18 @@ defmodule Skillbook.Conversation do
 
   defp go_on(state, ref),
     do: start(state, %{turn: make_ref(), what: {:continue, ref}, callers: []})
+
+  # Calls that wait since before this process.
+  defp waiting(%{transcript: %{run: run}} = state) when is_binary(run) do
+    with %{} = sql <- Book.sql(Book.fetch!(state.book)),
+         {:ok, [_ | _] = open} <- Approval.Table.open(sql, state.book, run) do
+      %{state | pending: open}
+    else
+      _none -> state
+    end
+  end
+
+  defp waiting(state), do: state
 
   defp durable?(%{book: book, run: run}), do: Journal.durable?(Book.fetch!(book), run)
 

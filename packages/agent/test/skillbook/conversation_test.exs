@@ -167,6 +167,23 @@ defmodule Skillbook.ConversationTest do
     end
   end
 
+  test "calls that wait are known to the process that goes on", %{book: book} do
+    pid = start(book, [])
+    Conversation.say(pid, "Remember tea")
+    answer("```cmd\nmemory.save --content tea\n```")
+    answer("It waits.")
+    receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}]}}})
+    transcript = Conversation.transcript(pid)
+    :ok = stop_supervised({Conversation, "c-1"})
+
+    pid = start(book, transcript: transcript)
+    assert %{pending: [%{ref: ^ref, resumable: true}]} = Conversation.info(pid)
+    {:ok, turn} = Conversation.approve(pid, ref, by: "Bob")
+    assert answer("Done.") =~ "ok"
+    receives({:ended, ^turn, {:ok, %{run: %{text: "Done."}}}})
+    assert %{pending: []} = Conversation.info(pid)
+  end
+
   test "the transcript is saved, and continued", %{book: book} do
     test = self()
     pid = start(book, save: &send(test, {:saved, &1}))

@@ -311,6 +311,15 @@ defmodule Skillbook.Approval.Table do
     with {:ok, _} <- SQL.query(sql, update, [run, json]), do: :ok
   end
 
+  @doc "The calls of a run that wait or run now, the oldest first."
+  @spec open(SQL.t(), atom(), String.t()) :: {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
+  def open(sql, book, run) do
+    query = "#{@select} where run = $1 and #{@open} order by id"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [run]),
+         do: {:ok, Enum.map(rows, &row(&1, book).approval)}
+  end
+
   @doc "The conversation of a call, as JSON, or `nil`."
   @spec transcript(SQL.t(), String.t()) :: {:ok, String.t() | nil} | {:error, SQL.Error.t()}
   def transcript(sql, ref) do
