@@ -173,3 +173,55 @@ def given_back(vendor, body):
         parts = [part for content in body["contents"] for part in content["parts"]]
         return [part for part in parts if "thoughtSignature" in part or part.get("thought")]
     return []
+
+
+def prompt(vendor, body):
+    """The prompt as the vendor's cache reads it: tools, then the system prompt, then each block of
+    the messages. Marks for the cache are no part of it."""
+    if vendor == "anthropic":
+        blocks = [[message["role"], block] for message in body["messages"]
+                  for block in message["content"]]
+        parts = [body.get("tools"), body.get("system"), *blocks]
+    elif vendor == "openai":
+        parts = [body.get("tools"), *body["messages"]]
+    elif vendor == "responses":
+        parts = [body.get("tools"), body.get("instructions"), *body["input"]]
+    else:
+        parts = [body.get("systemInstruction"), body.get("tools"), *body["contents"]]
+    return "\n".join(json.dumps(unmarked(part)) for part in parts)
+
+
+def results(vendor, body):
+    """The arguments of each call with the text of its result, as lines."""
+    calls, texts = {}, {}
+    if vendor == "anthropic":
+        for message in body["messages"]:
+            for block in message["content"]:
+                if block["type"] == "tool_use":
+                    calls[block["id"]] = block["input"]
+                if block["type"] == "tool_result":
+                    texts[block["tool_use_id"]] = block["content"]
+    elif vendor == "openai":
+        for message in body["messages"]:
+            for call in message.get("tool_calls", []):
+                calls[call["id"]] = call["function"]["arguments"]
+            if message["role"] == "tool":
+                texts[message["tool_call_id"]] = message["content"]
+    elif vendor == "responses":
+        for item in body["input"]:
+            if item.get("type") == "function_call":
+                calls[item["call_id"]] = item["arguments"]
+            if item.get("type") == "function_call_output":
+                texts[item["call_id"]] = item["output"]
+    else:
+        parts = [part for content in body["contents"] for part in content["parts"]]
+        made = [part["functionCall"]["args"] for part in parts if "functionCall" in part]
+        got = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        calls, texts = dict(enumerate(made)), dict(enumerate(got))
+    return [f"{calls[id]} => {texts[id]}" for id in calls]
+
+
+def unmarked(value):
+    if isinstance(value, dict):
+        return {name: unmarked(one) for name, one in value.items() if name != "cache_control"}
+    return [unmarked(one) for one in value] if isinstance(value, list) else value

@@ -12,9 +12,19 @@ faults: `whole`, not streamed; `cut`, the connection breaks after so many bytes 
 and `pause`, so many bytes at once and seconds between them; `insert`, [[place, text]], bytes in
 Latin-1 before the event at that place; `unknown`, every event has unknown fields; `silent`.
 With `keeps` each request has to have all data of the vendor that the answers before it had.
+
+A script for requests that are made again, and not known before, has `place` and `found`, patterns,
+and `faults`. The largest number that `place` finds in a request is that of its answer; the answer
+is the same each time, with the usage of the request. Each request takes a fault: null, fields of
+the answer, or an answer of its own. Its record has no bodies, but {"played": number, "refused",
+"found", "bytes", "same", "low"}: what the pattern finds in calls with their results; the bytes of
+the prompts, and those that were the same at the start of the next prompt; and for each prompt with
+less than 98% of the one before, this share and how long it is beside that.
 """
 
 import json
+import re
+import sys
 import threading
 import time
 import traceback
@@ -40,8 +50,15 @@ class Script:
         self.lock = threading.Lock()
         self.played, self.issued, self.bodies = 0, [], []
         self.requests, self.refused, self.sent = [], [], []
+        self.place = fields.get("place")
+        self.pattern = fields.get("found")
+        self.faults = fields.get("faults", [])
+        self.found, self.prompt, self.bytes, self.same, self.low = set(), "", 0, 0, []
 
     def record(self):
+        if self.place:
+            return {"requests": [], "played": self.played, "refused": self.refused, "bytes": self.bytes,
+                    "found": sorted(self.found), "same": self.same, "low": self.low}
         return {"requests": self.bodies, "refused": self.refused, "sent": self.sent}
 
     def check(self, path, headers, text):
@@ -56,7 +73,8 @@ class Script:
 
     def next(self, path, headers, text, signed):
         with self.lock:
-            self.bodies.append(text)
+            if not self.place:
+                self.bodies.append(text)
             try:
                 if self.key is not None and self.key_of(signed, headers, text) != self.key:
                     return {"status": 401, "error": error(self.vendor, 401, "wrong key")}
@@ -64,6 +82,8 @@ class Script:
             except (Refused, json.JSONDecodeError) as reason:
                 self.refused.append(str(reason))
                 return {"status": 400, "error": error(self.vendor, 400, str(reason))}
+            if self.place:
+                return self.answer_of(text)
             if self.played >= len(self.answers):
                 self.refused.append("more requests than answers")
                 return {"status": 400, "error": error(self.vendor, 400, "no more answers")}
@@ -74,6 +94,27 @@ class Script:
                 named = error(self.vendor, answer["status"], fields["message"], fields)
                 return {**answer, "error": named}
             return answer
+
+    def answer_of(self, text):
+        body = json.loads(text)
+        for result in rules.results(self.vendor, body):
+            self.found.update(re.findall(self.pattern, result))
+        prompt = rules.prompt(self.vendor, body)
+        if self.prompt:
+            same = same_start(self.prompt, prompt)
+            self.bytes, self.same = self.bytes + len(self.prompt), self.same + same
+            if same < 0.98 * len(self.prompt):
+                shares = [same / len(self.prompt), len(prompt) / len(self.prompt)]
+                self.low.append([round(share, 3) for share in shares])
+        self.prompt = prompt
+        place = max(int(number) for number in re.findall(self.place, text))
+        usage = {"usage": {"prompt": len(text) // 4}}
+        fault = self.faults[self.played] if self.played < len(self.faults) else None
+        self.played += 1
+        if fault and "error" in fault:
+            named = error(self.vendor, fault["status"], fault["error"]["message"], fault["error"])
+            return {**fault, "error": named}
+        return {**self.answers[place], **usage, **(fault or {})}
 
     def key_of(self, path, headers, text):
         if self.platform:
@@ -92,6 +133,15 @@ class Script:
         for place, text in reversed(answer.get("insert", [])):
             pieces.insert(place, text.encode("latin-1"))
         return list(platforms.stream(pieces)) if self.platform == "bedrock" else pieces
+
+
+def same_start(one, other):
+    """How many characters at the start of both are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if other.startswith(one[:middle]) else (low, middle - 1)
+    return low
 
 
 def as_event(vendor, event, unknown):
@@ -136,7 +186,10 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def read(self):
-        return self.rfile.read(int(self.headers.get("content-length", "0"))).decode()
+        """The body, or None of a client that was gone before its end."""
+        length = int(self.headers.get("content-length", "0"))
+        body = self.rfile.read(length)
+        return body.decode() if len(body) == length else None
 
     def json(self, value, status=200, headers=()):
         self.send_all(status, "application/json", headers, json.dumps(value).encode())
@@ -155,9 +208,13 @@ class Handler(BaseHTTPRequestHandler):
         self.json(self.scripts[int(self.path.split("/")[2])].record())
 
     def do_POST(self):
-        # A fault of this server is none of the client's.
+        # A fault of this server is none of the client's. A client may be gone at any time.
         try:
-            self.answer(self.read())
+            text = self.read()
+            if text is not None:
+                self.answer(text)
+        except ConnectionError:
+            self.close_connection = True
         except Exception:
             number = self.path.split("/")[2]
             if self.path.startswith("/s/"):
@@ -207,23 +264,25 @@ class Handler(BaseHTTPRequestHandler):
             pieces = [body[at : at + size] for at in range(0, len(body), size)]
         if "cut" in answer:
             pieces = [body[: answer["cut"]]]
-        try:
-            for piece in pieces:
-                if piece:
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                    self.wfile.flush()
-                time.sleep(answer.get("pause", 0))
-            if answer.get("silent"):
-                self.rfile.read(1)
-            if "cut" not in answer:
-                self.wfile.write(b"0\r\n\r\n")
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+        for piece in pieces:
+            if piece:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                self.wfile.flush()
+            time.sleep(answer.get("pause", 0))
+        if answer.get("silent"):
+            self.rfile.read(1)
+        if "cut" not in answer:
+            self.wfile.write(b"0\r\n\r\n")
 
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
+
+    def handle_error(self, request, client_address):
+        # Clients also go before their first line, or while the last one is flushed.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def main():

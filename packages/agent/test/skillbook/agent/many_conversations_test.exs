@@ -1,0 +1,162 @@
+defmodule Skillbook.Agent.ManyConversationsTest do
+  # Conversations of many turns with all faults of models and handlers, while conversations, books
+  # and nodes are killed. SKILLBOOK_CONVERSATIONS=200x40 runs so many of so many turns.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{ManyConversations, Peers, PostgresCase, SQL}
+  alias Skillbook.Test.Vendors
+
+  @moduletag :tmp_dir
+  @moduletag timeout: 7_200_000
+
+  setup %{tmp_dir: folder} do
+    [count, turns] =
+      System.get_env("SKILLBOOK_CONVERSATIONS", "5x8")
+      |> String.split("x")
+      |> Enum.map(&String.to_integer/1)
+
+    write(folder, ManyConversations.pages())
+    url = PostgresCase.database()
+    sql = PostgresCase.start(url: url)
+    ManyConversations.create(sql)
+    # The same faults each time.
+    :rand.seed(:exsss, {count, turns, 33})
+
+    options = [
+      sources: [folder],
+      store: {SQL.Postgres, url: url, pool_size: 6},
+      builtins: false,
+      usage: false,
+      watch: false,
+      scheduler: false,
+      durable: [lease: 3_000, max_continued: 1_000]
+    ]
+
+    {:ok, count: count, turns: turns, sql: sql, options: options}
+  end
+
+  defp scripts(count, turns) do
+    for number <- 1..count do
+      vendor = Enum.at(Vendors.all(), rem(number, 4))
+      faults = for _request <- 1..(8 * turns), do: ManyConversations.fault(vendor)
+      fields = ManyConversations.fields(faults)
+      Vendors.start(vendor, ManyConversations.answers(number, turns), fields)
+    end
+  end
+
+  defp start(options, scripts) do
+    models = for script <- scripts, do: Vendors.model(script)
+    peer = Peers.start()
+    :ok = Peers.call(peer, ManyConversations, :hold, [options, List.to_tuple(models)])
+    peer
+  end
+
+  # A conversation: its turns, each on one of the machines that live, until it has succeeded.
+  defp converse(number, turns, peers, test) do
+    Enum.reduce(1..turns, 0, fn turn, tries ->
+      tries = tries + take_turn(number, turn, peers, 1)
+      send(test, :turn)
+      tries
+    end)
+  end
+
+  defp take_turn(number, turn, peers, try) when try < 50 do
+    peer = Agent.get(peers, &Enum.at(&1, rem(number, length(&1))))
+
+    case call(peer, number, turn) do
+      {:ok, text} ->
+        assert text =~ "Turn #{turn} is done."
+        try
+
+      {:error, reason} ->
+        if System.get_env("SKILLBOOK_FIGURES"),
+          do: IO.inspect({number, turn, reason}, printable_limit: 3_000)
+
+        Process.sleep(50)
+        take_turn(number, turn, peers, try + 1)
+    end
+  end
+
+  defp call(peer, number, turn) do
+    :peer.call(peer, ManyConversations, :turn, [number, turn], :infinity)
+  catch
+    :exit, _reason -> {:error, :gone}
+  end
+
+  # Kills after these numbers of turns of all conversations.
+  defp kill(0, _done, _context, _kills), do: :ok
+
+  defp kill(left, done, context, kills) do
+    receive do
+      :turn -> :ok
+      {:DOWN, _, :process, _, reason} when reason != :normal -> flunk(inspect(reason))
+    end
+
+    for {what, every} <- kills, rem(done, every) == div(every, 2), do: kill(what, context)
+    kill(left - 1, done + 1, context, kills)
+  end
+
+  defp kill(:node, %{peers: peers} = context) do
+    [peer | others] = Agent.get(peers, & &1)
+    next = start(context.options, context.scripts)
+    pid = Peers.call(peer, System, :pid, [])
+    {_, 0} = System.cmd("kill", ["-9", pid])
+    Agent.update(peers, fn _before -> others ++ [next] end)
+  end
+
+  defp kill(what, %{peers: peers}) do
+    peer = Agent.get(peers, &Enum.random/1)
+    function = %{book: :kill_book, conversation: :kill_conversation}[what]
+    :ok = Peers.call(peer, ManyConversations, function, [])
+  end
+
+  test "no call is made twice, and no result is lost", context do
+    %{count: count, turns: turns, sql: sql, options: options} = context
+    scripts = scripts(count, turns)
+    machines = for _ <- 1..2, do: start(options, scripts)
+    {:ok, peers} = Agent.start_link(fn -> machines end)
+    context = Map.merge(context, %{peers: peers, scripts: scripts})
+    test = self()
+    began = System.monotonic_time(:millisecond)
+    tasks = for n <- 1..count, do: Task.async(fn -> converse(n, turns, peers, test) end)
+
+    all = count * turns
+    kills = [node: max(div(all, 16), 20), book: max(div(all, 20), 15), conversation: 10]
+    kill(all, 0, context, kills)
+    tries = tasks |> Task.await_many(:infinity) |> Enum.sum()
+    seconds = div(System.monotonic_time(:millisecond) - began, 1_000)
+
+    records = for script <- scripts, do: Vendors.record(script)
+    assert for(record <- records, reason <- record["refused"], do: reason) == []
+
+    # Each command that writes has run; twice, none has.
+    expected = for n <- 1..count, name <- ManyConversations.names(n, turns), do: name
+    ran = ManyConversations.ran(sql)
+    assert Map.filter(ran, fn {_name, times} -> times > 1 end) == %{}
+    assert Map.keys(ran) -- expected == []
+
+    # The model has each result, or was told that a command had begun whose end is unknown.
+    told = for record <- records, [name, told] <- record["found"], do: {name, told}
+    {results, unknown} = Enum.split_with(told, &match?({_name, "Ran"}, &1))
+    unknown = for {name, _unknown} <- unknown, do: name
+    crashed = for name <- expected, ManyConversations.fate(name) == :crash, do: name
+    assert (expected -- Map.keys(ran)) -- unknown == []
+    assert expected -- (Enum.map(results, &elem(&1, 0)) ++ unknown ++ crashed) == []
+
+    # A prompt differs from the one before only where the conversation was compacted, to half.
+    sum = fn key -> records |> Enum.map(& &1[key]) |> Enum.sum() end
+    compacted = Enum.flat_map(records, & &1["low"])
+    assert compacted != []
+    assert for([_same, length] <- compacted, length > 0.8, do: length) == []
+
+    if System.get_env("SKILLBOOK_FIGURES") do
+      IO.puts("""
+      #{count} conversations of #{turns} turns in #{seconds} s, #{tries - all} turns tried again
+      #{sum.("played")} requests; #{length(expected)} commands that write, #{length(unknown)} \
+      of which the end was unknown
+      #{Float.round(100 * sum.("same") / sum.("bytes"), 2)} % of each prompt was the same in the \
+      next one; #{length(compacted)} compactions
+      """)
+    end
+  end
+end

@@ -1,0 +1,253 @@
+defmodule Skillbook.ManyConversations.Scripts do
+  @moduledoc false
+  # The model of a book with many conversations: that of the one which the system prompt names.
+
+  @behaviour Skillbook.Model
+
+  @enforce_keys [:models]
+  defstruct [:models]
+
+  @impl true
+  def chat(%{models: models}, messages, options, on_text) do
+    system = Enum.find_value(messages, &(&1.role == :system && &1.content))
+    [_, number] = Regex.run(~r/This is conversation (\d+)\./, system)
+    %module{} = model = elem(models, String.to_integer(number) - 1)
+    module.chat(model, messages, options, on_text)
+  end
+
+  @impl true
+  def tools?(_model), do: true
+end
+
+defmodule Skillbook.ManyConversations do
+  @moduledoc false
+  # Conversations of many turns on scripts of the vendors' server, whose commands write rows. They
+  # run on several virtual machines that share a database, and any of them may be killed: a
+  # conversation, a book, a machine. Another one goes on.
+  #
+  # The answers depend on the largest step in a request, so that a request which is made again has
+  # the same answer. A command has the step of the answer that follows it in its name.
+
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Conversation, Eventually, SQL}
+  alias Skillbook.ManyConversations.Scripts
+  alias Skillbook.Test.Vendors
+
+  @book :many_conversations
+  @supervisor Module.concat(__MODULE__, Supervisor)
+  @registry Module.concat(__MODULE__, Registry)
+
+  # Results, and what the model reads of a command whose end is unknown.
+  @told "(Ran|whether it was done is unknown)"
+
+  # The script
+
+  @doc "The first step of a turn."
+  def step(turn), do: 3 * (turn - 1)
+
+  @doc "The answers of a conversation of so many turns, three for each turn."
+  def answers(number, turns) do
+    Enum.flat_map(1..turns, fn turn ->
+      step = step(turn)
+      thought = %{thought: "I should look.", signature: Base.encode64("signed #{step}")}
+      read = call("x__get", "c#{number}-get-#{step}")
+      written = call("x__add", added(number, step + 1))
+      twice = call("x__twice", "c#{number}-twice-#{step}")
+
+      [
+        Vendors.answer([thought, %{text: ["I look."]}, read, read, written]),
+        Vendors.answer([twice, call("x__add", added(number, step + 2))]),
+        Vendors.answer([%{text: ["Turn #{turn} ", "is done."]}])
+      ]
+    end)
+  end
+
+  defp call(tool, name), do: {tool, ["{\"na", "me\": ", "\"#{name}\"}"]}
+  defp added(number, step), do: "c#{number}-step-#{step}"
+
+  @doc "The names of the commands of a conversation that are to run once."
+  def names(number, turns),
+    do: for(turn <- 1..turns, n <- 1..2, do: added(number, step(turn) + n))
+
+  @doc "The fields of a script for `Skillbook.Test.Vendors.start/3`."
+  def fields(faults),
+    do: [
+      place: "step-([0-9]+)",
+      found: "(c[0-9]+-step-[0-9]+).* => (?s:.*)" <> @told,
+      faults: faults
+    ]
+
+  @doc "A fault of a vendor, or nil for about four of five requests."
+  def fault(vendor) do
+    case :rand.uniform(40) do
+      1 -> failure(429, "slow down", [["retry-after", "0"]])
+      2 -> failure(500, "oh no")
+      3 -> failure(529, "Overloaded")
+      4 -> %{cut: :rand.uniform(1_500)}
+      5 -> %{insert: [overloaded(vendor)]}
+      6 -> %{piece: 200, pause: 0.01}
+      7 -> %{parts: malformed(vendor), finish: "tool_calls"}
+      8 -> %{piece: 3}
+      _ -> nil
+    end
+  end
+
+  defp failure(status, message, headers \\ []),
+    do: %{status: status, error: %{message: message}, headers: headers}
+
+  # In the middle of the stream.
+  defp overloaded("anthropic") do
+    error = ~s({"type": "error", "error": {"type": "overloaded_error", "message": "Full"}})
+    [4, "event: error\ndata: #{error}\n\n"]
+  end
+
+  defp overloaded("openai"),
+    do: [2, ~s(data: {"error": {"message": "Full", "type": "server_error"}}\n\n)]
+
+  defp overloaded("responses") do
+    error = ~s({"type": "error", "code": "server_error", "message": "Full", "sequence_number": 3})
+    [4, "event: error\ndata: #{error}\n\n"]
+  end
+
+  defp overloaded("gemini") do
+    error = ~s({"error": {"code": 503, "message": "Full", "status": "UNAVAILABLE"}})
+    [1, "data: #{error}\n\n"]
+  end
+
+  # Gemini's arguments are no text.
+  defp malformed(vendor) do
+    pieces = if vendor == "gemini", do: ["{\"nam\": 7}"], else: ["{\"name\": \"half"]
+    {name, pieces} = Enum.random([{"x__add", pieces}, {"x__none", ["{}"]}])
+    thought = %{thought: "Well.", signature: Base.encode64("signed")}
+    [thought, %{call: %{id: "bad_#{:rand.uniform(1_000_000_000)}", name: name, pieces: pieces}}]
+  end
+
+  # The commands
+
+  @doc "The pages, with this module as their handler."
+  def pages do
+    for {name, more} <- [{"add", ""}, {"twice", "idempotent: true\n"}, {"get", "effects: read\n"}],
+        into: %{} do
+      fields = "name: x.#{name}\ndescription: Does it\nhandler: #{inspect(__MODULE__)}\n#{more}"
+      {"x/#{name}.md", "---\n#{fields}---\n# Does it\n\n    x.#{name} --name NAME\n"}
+    end
+  end
+
+  @impl Skillbook.Handler
+  def execute(%{"name" => name}, context) do
+    SQL.query!(context.sql, "insert into rows_written (name) values ($1)", [name])
+
+    case fate(name) do
+      :crash -> raise "oh"
+      :slow -> Process.sleep(30)
+      :well -> :ok
+    end
+
+    {:ok, "Ran #{name}. " <> String.duplicate("It is done. ", 20)}
+  end
+
+  def execute(_flags, _context), do: {:error, "expected a name"}
+
+  @doc "What the handler does after its row is written."
+  def fate(name), do: Enum.at([:crash, :slow], :erlang.phash2(name, 12), :well)
+
+  @doc "How often each command that writes has run."
+  def ran(sql) do
+    SQL.query!(sql, "select name from rows_written where name like '%step%'", []).rows
+    |> Enum.map(&hd/1)
+    |> Enum.frequencies()
+  end
+
+  @doc "Creates the table of the rows."
+  def create(sql),
+    do: SQL.query!(sql, "create table rows_written (name text not null)")
+
+  # A virtual machine
+
+  @doc "Starts a book and a supervisor of conversations, which stay."
+  def hold(options, models) do
+    caller = self()
+    book = [name: @book, agent: [model: %Scripts{models: models}]] ++ options
+
+    children = [
+      {Registry, keys: :unique, name: @registry},
+      {DynamicSupervisor, name: @supervisor, strategy: :one_for_one, max_restarts: 100_000},
+      Supervisor.child_spec({Skillbook, book}, id: :book)
+    ]
+
+    pid =
+      spawn(fn ->
+        Process.flag(:trap_exit, true)
+        # Of crashes there are many.
+        Logger.configure(level: :none)
+        send(caller, {self(), Supervisor.start_link(children, restarts())})
+        Process.sleep(:infinity)
+      end)
+
+    receive do
+      {^pid, {:ok, _supervisor}} -> :ok
+      {^pid, error} -> error
+    end
+  end
+
+  defp restarts, do: [strategy: :one_for_one, max_restarts: 100_000, name: __MODULE__]
+
+  @doc "Runs a turn of a conversation, unless it was run before its machine was killed."
+  def turn(number, turn) do
+    input = "Turn #{turn}, step-#{step(turn)}."
+    conversation = {:via, Registry, {@registry, number}}
+    start(number, conversation)
+
+    if heard?(conversation, input),
+      do: {:ok, last(conversation)},
+      else: asked(Conversation.ask(conversation, input))
+  catch
+    kind, reason -> {:error, {kind, reason}}
+  end
+
+  defp asked({:ok, %{status: :done, text: text}}), do: {:ok, text}
+  defp asked({:ok, %{status: status}}), do: {:error, status}
+  defp asked({:error, error}), do: {:error, Exception.message(error)}
+
+  defp start(number, name) do
+    options = [
+      book: @book,
+      id: "conversation-#{number}",
+      name: name,
+      idle: :infinity,
+      run: [system: "This is conversation #{number}.", protocol: :tools, max_context: 4_000]
+    ]
+
+    case DynamicSupervisor.start_child(@supervisor, {Conversation, options}) do
+      {:ok, _pid} -> :ok
+      {:error, {:already_started, _pid}} -> :ok
+    end
+  end
+
+  # Of an interrupted turn, the end is awaited.
+  defp heard?(conversation, input) do
+    true = Eventually.eventually(fn -> Conversation.info(conversation).status == :idle end)
+    transcript = Conversation.transcript(conversation)
+    replied? = transcript != nil and List.last(transcript.messages).kind == :reply
+    replied? and Enum.any?(transcript.messages, &(&1.kind == :input and &1.content == input))
+  end
+
+  defp last(conversation), do: List.last(Conversation.transcript(conversation).messages).content
+
+  @doc "Kills the book."
+  def kill_book do
+    {:book, pid, _, _} = List.keyfind(Supervisor.which_children(__MODULE__), :book, 0)
+    if is_pid(pid), do: Process.exit(pid, :kill)
+    :ok
+  end
+
+  @doc "Kills one of the conversations, if there is one."
+  def kill_conversation do
+    pids =
+      for {_, pid, _, _} <- DynamicSupervisor.which_children(@supervisor), is_pid(pid), do: pid
+
+    if pids != [], do: Process.exit(Enum.random(pids), :kill)
+    :ok
+  end
+end
