@@ -3,8 +3,6 @@
 //! Times are those of the event's own clock, in seconds since 1970 without an offset: a rule means
 //! the time of day, also where clocks change. Zones are none of this module's business.
 
-use std::time::{Duration, Instant};
-
 use chrono::{DateTime, NaiveDateTime, TimeZone};
 use rrule::{Frequency, RRule, Tz, Unvalidated};
 
@@ -19,27 +17,38 @@ const MAX_RULE: usize = 1_000;
 /// of each day would take a gigabyte.
 const MAX_TIMES: usize = 1_440;
 
+/// The most periods without a date that are looked at. It is the limit of the library.
+const MAX_PERIODS: i64 = 100_000;
+
+/// The last second that a date may have: the end of the year 9999.
+const LAST: i64 = 253_402_300_799;
+
+const DAY: i64 = 86_400;
+
 /// The dates of a series.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dates {
     /// In order, within the range.
     pub dates: Vec<i64>,
-    /// Whether the limit was reached before the end of the range.
+    /// Whether a limit was reached before the end of the range.
     pub cut: bool,
+    /// The steps that were taken.
+    pub steps: i64,
 }
 
 /// The dates of a rule from `from` on and before `to`, at most `limit` of them, and those that are
-/// found within `time`. `None` if the rule cannot be read, or lists more than 1,440 times of a day.
+/// found in `steps`. `None` if the rule cannot be read, or lists more than 1,440 times of a day.
 ///
-/// The time is looked at between two dates. A rule that never fires ends by itself, in at most some
-/// tenths of a second.
+/// A date is a step, and a period of the rule in which dates are looked for is one or several, by
+/// the work that it takes. So the same rule ends at the same date on every machine. Steps are
+/// counted between two dates, and no search for the next date looks at more than 100,000 periods.
 pub fn dates(
     rule: &str,
     start: i64,
     from: i64,
     to: i64,
     limit: usize,
-    time: Duration,
+    steps: i64,
 ) -> Option<Dates> {
     if rule.len() > MAX_RULE || !rule.bytes().all(|byte| byte.is_ascii_graphic()) {
         return None;
@@ -48,35 +57,80 @@ pub fn dates(
     if times(&rule) > MAX_TIMES {
         return None;
     }
-    let mut found = Dates { dates: Vec::new(), cut: false };
-    let began = Instant::now();
-    if rule.get_until().is_some_and(|until| until.timestamp() < from) {
+    let mut found = Dates { dates: Vec::new(), cut: false, steps: 0 };
+    let until = rule.get_until().map(DateTime::timestamp);
+    if until.is_some_and(|until| until < from) {
         // It must be valid nevertheless.
         return rule.build(local(start)?).ok().map(|_| found);
     }
-    let set = rule.clone().build(local(ahead(&rule, start, from))?).ok()?.limit();
-    for (count, date) in set.into_iter().enumerate() {
-        let at = date.timestamp();
-        if at >= to {
-            return Some(found);
+    let mut last = ahead(&rule, start, from);
+    let count = rule.get_count().map_or(usize::MAX, |count| count as usize);
+    let periods = Periods::of(&rule);
+    // The last date is looked at here, so that the library ends only if it finds no more.
+    let to = until.map_or(to, |until| to.min(until.saturating_add(1)));
+    let rule = if until.is_some() { rule.until(local(LAST)?) } else { rule };
+    let mut dates = rule.build(local(last)?).ok()?.limit().into_iter();
+    for number in 0.. {
+        let date = if number == count { None } else { dates.next() };
+        let at = date.map(|date| date.timestamp());
+        if number < count {
+            found.steps += 1 + periods.steps(at.unwrap_or(LAST) - last);
         }
-        if count >= MAX_DATES || found.dates.len() >= limit || began.elapsed() >= time {
+        let Some(at) = at.filter(|at| *at < to) else { break };
+        if number >= MAX_DATES || found.dates.len() >= limit || found.steps > steps {
             found.cut = true;
-            return Some(found);
+            break;
         }
         if at >= from {
             found.dates.push(at);
         }
+        last = at;
     }
     Some(found)
+}
+
+/// The periods of a rule.
+struct Periods {
+    /// The seconds from one to the next.
+    seconds: i64,
+    /// How many a day has that is looked at; another day is one.
+    daily: Option<i64>,
+    /// The steps of one, by the time that the library takes.
+    steps: i64,
+}
+
+impl Periods {
+    fn of(rule: &RRule<Unvalidated>) -> Self {
+        // Of these, the library goes through all hours, minutes or seconds in between.
+        let times = [rule.get_by_hour(), rule.get_by_minute(), rule.get_by_second()];
+        let often = if times.iter().all(|list| list.is_empty()) { 1 } else { 20 };
+        let (unit, steps) = match rule.get_freq() {
+            Frequency::Yearly => (365 * DAY, 8),
+            Frequency::Monthly => (30 * DAY, 2),
+            Frequency::Weekly => (7 * DAY, 1),
+            Frequency::Daily => (DAY, 1),
+            Frequency::Hourly => (3_600, often),
+            Frequency::Minutely => (60, often),
+            Frequency::Secondly => (1, often),
+        };
+        let daily = (unit < DAY).then_some(DAY / unit);
+        Self { seconds: unit * i64::from(rule.get_interval().max(1)), daily, steps }
+    }
+
+    /// The steps of the periods in a number of seconds without a date.
+    fn steps(&self, seconds: i64) -> i64 {
+        let all = seconds / self.seconds;
+        let days = self.daily.map_or(all, |daily| all.min(seconds / DAY + daily));
+        days.clamp(0, MAX_PERIODS) * self.steps
+    }
 }
 
 /// A later start with the same dates from `from` on, so that an old series costs as much as a new
 /// one. Dates that are counted, or picked out of a period, are found from the first one on.
 fn ahead(rule: &RRule<Unvalidated>, start: i64, from: i64) -> i64 {
     let unit: i64 = match rule.get_freq() {
-        Frequency::Weekly => 7 * 86_400,
-        Frequency::Daily => 86_400,
+        Frequency::Weekly => 7 * DAY,
+        Frequency::Daily => DAY,
         Frequency::Hourly => 3_600,
         Frequency::Minutely => 60,
         Frequency::Secondly => 1,
@@ -113,13 +167,12 @@ fn local(seconds: i64) -> Option<DateTime<Tz>> {
 mod tests {
     use super::*;
 
-    const DAY: i64 = 86_400;
     // Monday, 2 March 2026, 9:00.
     const START: i64 = 1_772_442_000;
 
-    /// Without a limit of time.
+    /// Without a limit of steps.
     fn dates(rule: &str, start: i64, from: i64, to: i64, limit: usize) -> Option<Dates> {
-        super::dates(rule, start, from, to, limit, Duration::MAX)
+        super::dates(rule, start, from, to, limit, i64::MAX)
     }
 
     fn days(rule: &str, to: i64) -> Option<Vec<i64>> {
@@ -223,10 +276,35 @@ mod tests {
         }
     }
 
+    /// The same on every machine: what a rule costs, and the dates that are found in fewer steps.
     #[test]
-    fn a_search_ends_with_its_time() {
-        let found = super::dates("FREQ=DAILY", START, START, i64::MAX, 9, Duration::ZERO).unwrap();
-        assert_eq!(found, Dates { dates: vec![], cut: true });
+    fn a_search_ends_with_its_steps() {
+        let never = "BYMONTH=2;BYMONTHDAY=30";
+        for (rule, days, steps) in [
+            ("FREQ=DAILY", 10, 11 + 10),
+            ("FREQ=DAILY;COUNT=3", 10, 3 + 2),
+            ("FREQ=DAILY;UNTIL=20260304T090000Z", 10, 4 + 3),
+            ("FREQ=WEEKLY", 70, 11 + 10),
+            ("FREQ=MONTHLY", 31, 2 + 2),
+            ("FREQ=YEARLY", 365, 2 + 8),
+            ("FREQ=HOURLY;INTERVAL=12", 1, 3 + 2),
+            ("FREQ=MINUTELY;BYHOUR=9", 1, 61 + 59 * 20 + 1_381 * 20),
+            // Days without a date are one period each, of which one may be gone through whole.
+            ("FREQ=SECONDLY;BYMONTHDAY=1", 29, 1 + 29 + DAY),
+            (&format!("FREQ=DAILY;{never}"), 1, 1 + MAX_PERIODS),
+            (&format!("FREQ=DAILY;UNTIL=20270101T000000Z;{never}"), 1, 1 + MAX_PERIODS),
+            (&format!("FREQ=MINUTELY;{never}"), 1, 1 + MAX_PERIODS),
+            (&format!("FREQ=YEARLY;{never}"), 1, 1 + 7_979 * 8),
+        ] {
+            let found = dates(rule, START, START, START + days * DAY, MAX_DATES).unwrap();
+            assert_eq!((found.steps, found.cut), (steps, false), "{rule}");
+        }
+        let found = |steps| super::dates("FREQ=DAILY", START, START, i64::MAX, 99, steps).unwrap();
+        for steps in 0..20 {
+            let dates = (0..).map(|n| START + n * DAY).take((steps as usize).div_ceil(2)).collect();
+            let taken = steps + 1 + steps % 2;
+            assert_eq!(found(steps), Dates { dates, cut: true, steps: taken }, "{steps}");
+        }
     }
 
     #[test]

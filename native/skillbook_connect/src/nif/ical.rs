@@ -1,11 +1,9 @@
-use std::time::Duration;
-
 use rustler::{Encoder, Env, Term};
 
 use super::net::atoms;
 use crate::ical;
 
-/// `{:ok, dates, cut}`, or `:error` if the rule cannot be read. The time is in milliseconds.
+/// `{:ok, dates, cut, steps}`, or `:error` if the rule cannot be read.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn ical_dates<'a>(
     env: Env<'a>,
@@ -14,10 +12,10 @@ fn ical_dates<'a>(
     from: i64,
     to: i64,
     limit: usize,
-    time: u64,
+    steps: i64,
 ) -> Term<'a> {
-    match ical::dates(rule, start, from, to, limit, Duration::from_millis(time)) {
-        Some(found) => (atoms::ok(), found.dates, found.cut).encode(env),
+    match ical::dates(rule, start, from, to, limit, steps) {
+        Some(found) => (atoms::ok(), found.dates, found.cut, found.steps).encode(env),
         None => atoms::error().encode(env),
     }
 }

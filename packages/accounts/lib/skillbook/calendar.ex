@@ -231,8 +231,8 @@ defmodule Skillbook.Calendar do
         }
 
   @typedoc """
-  An event that cannot be shown: it is not valid (`:invalid`), or its dates take too long to work
-  out (`:budget`).
+  An event that cannot be shown: it is not valid (`:invalid`), or its dates take too many steps to
+  work out (`:budget`).
   """
   @type unreadable :: %{id: String.t(), title: String.t(), reason: :budget | :invalid}
 

@@ -9,8 +9,10 @@ defmodule Skillbook.Calendar.CalDAV do
   properties that other programs wrote are kept. Most servers send no invitations, so guests
   cannot be invited, and free times are those of the user alone.
 
-  A file has half a second for its zones and rules, and all files of a call 15 seconds. An event
-  that needs more is named in the result, and the others are shown.
+  The zones and rules of a file may take 300,000 steps, and those of all files of a call 15
+  million: a date is a step, and a period in which none is found, such as a day or a month, one or
+  several. An event that needs more is named in the result, and the others are shown. The same
+  calendar has the same result on any machine, however busy it is.
 
   It needs the native library of connections: `config :skillbook, connections: true`.
   """
@@ -24,9 +26,8 @@ defmodule Skillbook.Calendar.CalDAV do
   alias Skillbook.Support.UntilError
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
 
-  # Milliseconds in which the files of a calendar are read. At most half of those that are left
-  # are used.
-  @budget 15_000
+  # The steps that the rules of all files of a call may take.
+  @steps 15_000_000
 
   @impl true
   def conferences?(_account), do: false
@@ -72,7 +73,7 @@ defmodule Skillbook.Calendar.CalDAV do
          {:ok, files} <- Server.files(account, calendar, query.from, query.to) do
       default = calendar.zone || query.zone
       between = &Events.between(&1, query.from, query.to, default, query.limit + 1)
-      {events, unreadable} = read(files, account, calendar, between)
+      {events, unreadable} = read(files, calendar, between)
 
       events =
         events
@@ -88,25 +89,28 @@ defmodule Skillbook.Calendar.CalDAV do
 
   # What a function makes of each file, and the files that cannot be read. One of them takes no
   # more than its budget, and never keeps the others from being shown.
-  defp read(files, account, calendar, function) do
-    until = now() + min(@budget, div(account.deadline - now(), 2))
+  defp read(files, calendar, function) do
+    {found, unreadable, _left} =
+      Enum.reduce(files, {[], [], @steps}, fn file, {found, unreadable, left} ->
+        steps = ICalendar.steps(left)
+        given = ICalendar.left(steps)
+        result = read_file(file, calendar, steps, function)
+        left = left - (given - ICalendar.left(steps))
 
-    {found, unreadable} =
-      Enum.reduce(files, {[], []}, fn file, {found, unreadable} ->
-        case read_file(file, calendar, until - now(), function) do
+        case result do
           {:error, parsed, reason} ->
-            {found, [Events.unreadable(file, parsed, reason) | unreadable]}
+            {found, [Events.unreadable(file, parsed, reason) | unreadable], left}
 
           items ->
-            {[items | found], unreadable}
+            {[items | found], unreadable, left}
         end
       end)
 
     {Enum.concat(found), Enum.reverse(unreadable)}
   end
 
-  defp read_file(%{text: text} = file, %{addresses: addresses}, milliseconds, function) do
-    with {:ok, calendar} <- ICalendar.parse(text, milliseconds) do
+  defp read_file(%{text: text} = file, %{addresses: addresses}, steps, function) do
+    with {:ok, calendar} <- ICalendar.parse(text, steps) do
       resource = %{file: file.file, version: file.version, calendar: calendar}
       resource = Map.put(resource, :addresses, addresses)
 
@@ -126,8 +130,6 @@ defmodule Skillbook.Calendar.CalDAV do
       :error -> {:error, nil, :invalid}
     end
   end
-
-  defp now, do: System.monotonic_time(:millisecond)
 
   # A call for one event.
   defp budgeted(id, function) do
@@ -412,7 +414,7 @@ defmodule Skillbook.Calendar.CalDAV do
         |> Enum.filter(& &1.writable)
         |> UntilError.map(fn calendar ->
           with {:ok, files} <- Server.files(account, calendar, from, to),
-               do: {:ok, read(files, account, calendar, &spans(&1, calendar, from, to))}
+               do: {:ok, read(files, calendar, &spans(&1, calendar, from, to))}
         end)
 
       with {:ok, found} <- found do

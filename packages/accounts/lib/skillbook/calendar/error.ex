@@ -16,7 +16,7 @@ defmodule Skillbook.CalendarError do
       * `:not_invited` - the user is not among the guests of the event that is answered
       * `:told` - the service tells the organizer of every answer, so it cannot be kept back
       * `:unreadable` - the event is not valid
-      * `:budget` - the dates of the event take too long to work out
+      * `:budget` - the dates of the event take too many steps to work out
       * `:no_calendar` - the account has no calendar
     * `:id` - the event, or `nil`
     * `:rule` - the rule of the series, for `:rule` and `:repeat`
@@ -100,8 +100,8 @@ defmodule Skillbook.CalendarError do
   end
 
   def message(%{kind: :budget} = error) do
-    "the dates of the event #{error.id} take too long to work out, since its rules or time " <>
-      "zones are too many or too odd, so it is left as it is; change it in another program"
+    "the dates of the event #{error.id} take too many steps to work out, since its rules or " <>
+      "time zones are too many or too odd, so it is left as it is; change it in another program"
   end
 
   def message(%{kind: :no_calendar}),

@@ -4,8 +4,8 @@ defmodule Skillbook.Calendar.ICalendar do
   # change of an event keeps every property that nobody here knows.
   #
   # Events come from strangers. Size, nesting and counts have limits, and a file has a budget of
-  # time, in which its zones and rules are expanded. Beyond it, functions throw `:budget`, which
-  # `budgeted/1` catches.
+  # steps, in which its zones and rules are expanded. Beyond it, functions throw `:budget`, which
+  # `budgeted/1` catches. Steps are counted, so a file that is read once is read on any machine.
 
   alias Skillbook.Calendar.TimeZones
   alias Skillbook.Connections.Library
@@ -17,9 +17,9 @@ defmodule Skillbook.Calendar.ICalendar do
           required(:name) => String.t(),
           required(:properties) => [property()],
           required(:components) => [component()],
-          # Of a calendar that was read: its zones by their ids, and the end of its budget.
+          # Of a calendar that was read: its zones by their ids, and the steps that it may take.
           optional(:zones) => %{String.t() => zone() | :budget},
-          optional(:deadline) => integer()
+          optional(:steps) => steps()
         }
 
   @typedoc "A zone of the database, offsets of the file, or none: a floating time."
@@ -30,6 +30,9 @@ defmodule Skillbook.Calendar.ICalendar do
   after it and the new offset; and the offset before them.
   """
   @type offsets :: {tuple(), integer()}
+
+  @typedoc "A counter of the steps that are left."
+  @opaque steps :: :counters.counters_ref()
 
   @typedoc "A day, or a local time with its zone."
   @type time :: Date.t() | {NaiveDateTime.t(), zone()}
@@ -43,8 +46,9 @@ defmodule Skillbook.Calendar.ICalendar do
   @max_zones 16
   @max_parts 64
   @max_changes 1_000
-  # The milliseconds that the zones and rules of a file may take.
-  @budget 500
+  # The steps that the zones and rules of a file may take: each date of a rule is one, and each
+  # period without a date, such as a day or a month, one or several.
+  @steps 300_000
   # The end of the year 2199, in seconds.
   @far 7_258_118_400
   @day 86_400
@@ -55,31 +59,40 @@ defmodule Skillbook.Calendar.ICalendar do
 
   # Reading
 
-  @doc "Reads a calendar, whose zones and rules may take some milliseconds from now on."
-  @spec parse(String.t(), integer()) :: {:ok, component()} | :error
-  def parse(text, milliseconds \\ @budget)
-  def parse(text, _milliseconds) when byte_size(text) > @max_bytes, do: :error
+  @doc "Reads a calendar, whose zones and rules may take some steps, of its own or of a call."
+  @spec parse(String.t(), steps()) :: {:ok, component()} | :error
+  def parse(text, steps \\ steps(@steps))
+  def parse(text, _steps) when byte_size(text) > @max_bytes, do: :error
 
-  def parse(text, milliseconds) do
+  def parse(text, steps) do
     with true <- String.valid?(text),
          lines when length(lines) <= @max_lines <- lines(text),
          {:ok, calendar} <- components(lines, []) do
-      deadline = now() + min(milliseconds, @budget)
-      {:ok, Map.merge(calendar, %{zones: zones(calendar, deadline), deadline: deadline})}
+      {:ok, Map.merge(calendar, %{zones: zones(calendar, steps), steps: steps})}
     else
       _ -> :error
     end
   end
 
-  @doc "The result of a function, or `:budget` if a file takes more time or space than it may."
+  @doc "Steps that a file may take, at most 300,000 of those that are left of a call."
+  @spec steps(integer()) :: steps()
+  def steps(left) do
+    steps = :counters.new(1, [])
+    :counters.put(steps, 1, min(left, @steps))
+    steps
+  end
+
+  @doc "The steps that are left. They are negative if the last rule took too many."
+  @spec left(steps()) :: integer()
+  def left(steps), do: :counters.get(steps, 1)
+
+  @doc "The result of a function, or `:budget` if a file takes more steps or space than it may."
   @spec budgeted((() -> result)) :: result | :budget when result: term()
   def budgeted(function) do
     function.()
   catch
     :throw, :budget -> :budget
   end
-
-  defp now, do: System.monotonic_time(:millisecond)
 
   # A line that begins with a blank continues the one before.
   defp lines(text) do
@@ -344,7 +357,7 @@ defmodule Skillbook.Calendar.ICalendar do
   end
 
   # The zones that a file describes, worked out once.
-  defp zones(calendar, deadline) do
+  defp zones(calendar, steps) do
     described =
       for %{name: "VTIMEZONE"} = rules <- calendar.components,
           id = text(rules, "TZID"),
@@ -355,7 +368,7 @@ defmodule Skillbook.Calendar.ICalendar do
       |> Enum.uniq_by(&elem(&1, 0))
       |> Enum.map_reduce(0, fn {id, rules}, own ->
         case known_zone(id, text(rules, "X-LIC-LOCATION")) do
-          nil when own < @max_zones -> {{id, offsets(rules, deadline)}, own + 1}
+          nil when own < @max_zones -> {{id, offsets(rules, steps)}, own + 1}
           nil -> {{id, :budget}, own}
           name -> {{id, name}, own}
         end
@@ -364,11 +377,11 @@ defmodule Skillbook.Calendar.ICalendar do
     Map.new(zones)
   end
 
-  defp offsets(%{components: parts}, _deadline) when length(parts) > @max_parts, do: :budget
+  defp offsets(%{components: parts}, _steps) when length(parts) > @max_parts, do: :budget
 
-  defp offsets(rules, deadline) do
+  defp offsets(rules, steps) do
     budgeted(fn ->
-      changes = rules.components |> Enum.flat_map(&changes(&1, deadline)) |> Enum.sort()
+      changes = rules.components |> Enum.flat_map(&changes(&1, steps)) |> Enum.sort()
       before = with [{_, _, _, before} | _] <- changes, do: before, else: ([] -> 0)
 
       {:rules, {List.to_tuple(for({at, local, to, _} <- changes, do: {at, local, to})), before}}
@@ -419,7 +432,7 @@ defmodule Skillbook.Calendar.ICalendar do
   end
 
   # The changes to a part of a zone: when, the first local second, the offsets after and before.
-  defp changes(part, deadline) do
+  defp changes(part, steps) do
     with {_, _, to} <- get(part, "TZOFFSETTO"),
          offset when is_integer(offset) <- utc_offset(to),
          {start, _} <- time(get(part, "DTSTART"), part) do
@@ -430,7 +443,7 @@ defmodule Skillbook.Calendar.ICalendar do
       repeated =
         for {_, _, rule} <- all(part, "RRULE"),
             rule = in_offset(rule, before),
-            date <- dates(rule, start, start, @far, deadline, @max_changes),
+            date <- dates(rule, start, start, @far, steps, @max_changes),
             do: date
 
       for at <- Enum.uniq([start | given ++ repeated]),
@@ -472,22 +485,25 @@ defmodule Skillbook.Calendar.ICalendar do
   # Repetitions
 
   @doc """
-  The dates of a rule within a range of local seconds, by the end of a budget. An unreadable rule
-  has none.
+  The dates of a rule within a range of local seconds, found in the steps that are left. An
+  unreadable rule has none.
   """
-  @spec dates(String.t(), integer(), integer(), integer(), integer(), pos_integer()) ::
+  @spec dates(String.t(), integer(), integer(), integer(), steps(), pos_integer()) ::
           [integer()]
-  def dates(rule, start, from, to, deadline, limit \\ @max_dates) do
-    left = deadline - now()
+  def dates(rule, start, from, to, steps, limit \\ @max_dates) do
+    left = left(steps)
     if left <= 0, do: throw(:budget)
     # In the library, UNTIL is a local time too.
     rule = Regex.replace(~r/(UNTIL=\d{8})(?=;|\z)/, rule, "\\1T235959Z")
     rule = Regex.replace(~r/(UNTIL=\d{8}T\d{6})(?=;|\z)/, rule, "\\1Z")
 
     case Library.ical_dates(rule, start, from, to, limit, left) do
-      {:ok, dates, false} -> dates
-      {:ok, _dates, true} -> throw(:budget)
-      :error -> []
+      {:ok, dates, cut, taken} ->
+        :counters.sub(steps, 1, taken)
+        if cut, do: throw(:budget), else: dates
+
+      :error ->
+        []
     end
   end
 

@@ -24,7 +24,7 @@ defmodule Skillbook.Connections.Library do
       imap_leave(session),
       smtp_send(reference, account, from, recipients, raw, milliseconds),
       smtp_utf8(reference, account, milliseconds),
-      ical_dates(rule, start, from, to, limit, milliseconds),
+      ical_dates(rule, start, from, to, limit, steps),
       xml_elements(xml)
     ]
 
@@ -66,16 +66,17 @@ defmodule Skillbook.Connections.Library do
   # Asks an SMTP server for SMTPUTF8. The message is `{reference, {:ok, boolean}}` or a failure.
   @spec smtp_utf8(reference(), map(), non_neg_integer()) :: :ok
 
-  # The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found within
-  # some milliseconds, and whether there may be more. All are seconds since 1970 of local time.
+  # The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found in some
+  # steps, whether there may be more, and the steps that were taken. All dates are seconds since
+  # 1970 of local time.
   @spec ical_dates(
           String.t(),
           integer(),
           integer(),
           integer(),
           non_neg_integer(),
-          non_neg_integer()
-        ) :: {:ok, [integer()], boolean()} | :error
+          integer()
+        ) :: {:ok, [integer()], boolean(), integer()} | :error
 
   # The elements of an XML document with their depths, names (`"DAV: href"`), texts and
   # attributes.

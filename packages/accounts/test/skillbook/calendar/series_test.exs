@@ -286,20 +286,10 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
       written(folder, "#{name}.read", events, Agent.get(files, & &1))
 
       for {change, what} <- @changes,
-          {later, expected, files} = patiently(fn -> changed(file, what) end),
+          {later, expected, files} = changed(file, what),
           written(folder, "#{name}.#{change}", later, files),
           later != expected,
           do: {name, change, later -- expected, expected -- later}
-    end
-
-    # Other work on the machine may take the half second that a file has.
-    defp patiently(function, tries \\ 3) do
-      function.()
-    rescue
-      error in ExUnit.AssertionError ->
-        if tries > 1 and inspect(error.right) =~ "kind: :budget",
-          do: patiently(function, tries - 1),
-          else: reraise(error, __STACKTRACE__)
     end
 
     # The files, and the events as we read them.

@@ -201,7 +201,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     ruled =
       for {_, _, rule} <- master |> ICalendar.all("RRULE") |> Enum.take(4),
           rule = ICalendar.local_rule(rule, with_zone(first, resource)),
-          date <- ICalendar.dates(rule, start, low, high, resource.calendar.deadline),
+          date <- ICalendar.dates(rule, start, low, high, resource.calendar.steps),
           do: date
 
     given =
@@ -1204,8 +1204,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       count ->
         start = local_seconds(first)
         original = event.original |> original_time(first, resource) |> local_seconds()
-        deadline = resource.calendar.deadline
-        earlier = ICalendar.dates(rule, start, start, original, deadline)
+        earlier = ICalendar.dates(rule, start, start, original, resource.calendar.steps)
         Recurrence.put_count(rule, max(count - length(earlier), 1))
     end
   end

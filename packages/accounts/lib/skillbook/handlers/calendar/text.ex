@@ -51,8 +51,9 @@ defmodule Skillbook.Handlers.Calendar.Text do
 
   defp reason(:invalid), do: "it is not valid"
 
-  defp reason(:budget),
-    do: "its dates take too long to work out: its rules or time zones are too many or too odd"
+  defp reason(:budget) do
+    "its dates take too many steps to work out: its rules or time zones are too many or too odd"
+  end
 
   @doc "The title of an event, as a text of a stranger."
   @spec title(%{required(:title) => String.t(), optional(atom()) => term()}) :: String.t()
