@@ -22,6 +22,18 @@ defmodule Skillbook.House.DocsTest do
     end
   end
 
+  test "the tests exist that the comparison with peers names" do
+    page = Checkout.read!("docs/peers.md")
+    named = Regex.scan(~r/\[([^\]]+)\]\(([^()\s]+_test\.exs)\)/, page)
+
+    for [_, name, file] <- named do
+      found? = Checkout.read!(Path.join("docs", file)) =~ ~s(test "#{name})
+      assert {file, name, found?} == {file, name, true}
+    end
+
+    assert length(named) > 20
+  end
+
   test "every page of docs/ is linked from the README" do
     targets = links(Checkout.read!("README.md"))
     for page <- Checkout.wildcard("docs/*.md"), do: assert(page in targets)
