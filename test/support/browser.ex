@@ -129,6 +129,48 @@ defmodule Skillbook.Test.Browser do
     file
   end
 
+  @widths [{390, 780}, {820, 1100}, {1280, 800}]
+
+  @doc """
+  The page has no findings: in a wide window in light, and in a narrow one in dark; and is not
+  wider than a window of 390, 820 and 1280 pixels.
+
+  With SKILLBOOK_SHOTS, the name of a folder, all six are written there as pictures.
+  """
+  def assert_fits(page, name) do
+    found =
+      for {width, height} <- @widths,
+          theme <- ["light", "dark"],
+          resize(page, width, height),
+          evaluate(page, "document.documentElement.dataset.theme = '#{theme}'"),
+          finding <- fitting(page, width, theme, name),
+          do: finding
+
+    assert found == [], Enum.join(found, "\n")
+    page
+  end
+
+  defp fitting(page, width, theme, name) do
+    with folder when folder != nil <- System.get_env("SKILLBOOK_SHOTS") do
+      File.mkdir_p!(folder)
+      file = Path.join(Path.expand(folder), "#{name}-#{width}-#{theme}.png")
+      on(page, "screenshot", file: file, whole: true)
+    end
+
+    at = "#{name}, #{width} pixels, #{theme}: "
+
+    cond do
+      {width, theme} in [{390, "dark"}, {1280, "light"}] ->
+        Enum.map(findings(page), &(at <> &1))
+
+      theme == "light" and on(page, "overflow") > 0 ->
+        [at <> "wider than the window"]
+
+      true ->
+        []
+    end
+  end
+
   defp at(css) when is_binary(css), do: %{css: css}
   defp at(place), do: Map.new(place)
 

@@ -7,6 +7,28 @@ defmodule Skillbook.Support.Scaffold do
 
   @typep file :: {Path.t(), String.t()}
 
+  @typedoc """
+  A flag of a new page. `values` are those of a `one_of`, with commas; `example` is a value for
+  the page's example.
+  """
+  @type flag :: %{
+          required(:name) => String.t(),
+          required(:type) => String.t(),
+          optional(:required) => boolean(),
+          optional(:default | :values | :description | :example) => String.t() | nil
+        }
+
+  @topic [%{name: "topic", type: "text", required: true, description: "What it is about"}]
+  @name [
+    %{
+      name: "name",
+      type: "text",
+      default: "everybody",
+      description: "Who is meant",
+      example: "Ann"
+    }
+  ]
+
   @command ~r/\A[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\z/
   @skill ~r/\A[a-z0-9]+(-[a-z0-9]+)*\z/
 
@@ -126,59 +148,130 @@ defmodule Skillbook.Support.Scaffold do
   end
 
   @doc "A command whose page a model follows."
-  @spec command(String.t(), String.t(), Path.t()) :: file()
-  def command(name, description, folder) do
-    check!(:command, name)
+  @spec command(String.t(), String.t(), Path.t(), [flag()]) :: file()
+  def command(name, description, folder, flags \\ @topic) do
+    about = if flags != [], do: " about " <> Enum.map_join(flags, " and ", &"{#{&1.name}}")
 
-    {Path.join(folder, file(name) <> ".md"),
-     """
-     ---
-     name: #{name}
-     description: #{yaml(description)}
-     effects: read
-     flags:
-       topic: {type: text, required: true, description: What it is about}
-     examples:
-       - #{yaml(description)}
-     ---
+    body = """
+    Write here what the model should do#{about}, in plain sentences:
 
-     Write here what the model should do about {topic}, in plain sentences:
+    - one rule each, the most important first
+    """
 
-     - one rule each, the most important first
-
-     ## Examples
-
-     #{name} --topic tea
-     """}
+    page(:command, name, description, folder, "effects: read\n", flags, body)
   end
 
   @doc "A command that runs others. `step` is one of them, with the placeholder `{name}`."
-  @spec workflow(String.t(), String.t(), Path.t(), String.t()) :: file()
-  def workflow(name, description, folder \\ @folder, step \\ "greetings.hello --name {name}") do
-    check!(:workflow, name)
+  @spec workflow(String.t(), String.t(), Path.t(), String.t(), [flag()]) :: file()
+  def workflow(
+        name,
+        description,
+        folder \\ @folder,
+        step \\ "greetings.hello --name {name}",
+        flags \\ @name
+      ) do
+    body = "## Behavior\n\n```cmd\n#{step}\n```\n"
+    page(:workflow, name, description, folder, "", flags, body)
+  end
+
+  defp page(kind, name, description, folder, fields, flags, body) do
+    check!(kind, name)
 
     {Path.join(folder, file(name) <> ".md"),
      """
      ---
      name: #{name}
      description: #{yaml(description)}
-     flags:
-       name: {type: text, default: everybody, description: Who is meant}
+     #{fields}#{declared(flags)}
      examples:
        - #{yaml(description)}
      ---
 
-     ## Behavior
-
-     ```cmd
-     #{step}
-     ```
-
+     #{body}
      ## Examples
 
-     #{name} --name Ann
+     #{Enum.join([name | Enum.map(flags, &example/1)], " ")}
      """}
   end
+
+  # Flags
+
+  @types ~w(text one_of integer number boolean date datetime email url)
+  @names ~r/\A[a-z][a-z0-9]*([-_][a-z0-9]+)*\z/
+
+  @doc "The types of a flag."
+  @spec types() :: [String.t()]
+  def types, do: @types
+
+  @doc """
+  Checks the name and the values of a new page's flag.
+
+      iex> flag = %{name: "due-before", type: "date"}
+      iex> Skillbook.Support.Scaffold.check_flag(flag)
+      :ok
+      iex> {:error, text} = Skillbook.Support.Scaffold.check_flag(%{flag | type: "one_of"})
+      iex> text
+      "expected the values of --due-before, such as: open, closed"
+  """
+  @spec check_flag(flag()) :: :ok | {:error, String.t()}
+  def check_flag(%{name: name} = flag) do
+    cond do
+      not (name =~ @names) ->
+        {:error,
+         "expected a flag of lowercase letters, digits and hyphens, such as due-before, " <>
+           "got: #{name}"}
+
+      flag.type == "one_of" and values(flag) == [] ->
+        {:error, "expected the values of --#{name}, such as: open, closed"}
+
+      true ->
+        :ok
+    end
+  end
+
+  defp declared([]), do: "flags: {}"
+  defp declared(flags), do: Enum.join(["flags:" | Enum.map(flags, &("  " <> declare(&1)))], "\n")
+
+  defp declare(flag) do
+    keys = [
+      type: flag.type,
+      values: if(flag.type == "one_of", do: "[#{Enum.map_join(values(flag), ", ", &yaml/1)}]"),
+      required: if(flag[:required], do: "true"),
+      default: with(text when text != nil <- given(flag, :default), do: typed(flag.type, text)),
+      description: with(text when text != nil <- given(flag, :description), do: yaml(text))
+    ]
+
+    "#{flag.name}: {#{for({key, value} <- keys, value, do: "#{key}: #{value}") |> Enum.join(", ")}}"
+  end
+
+  defp given(flag, key), do: if(flag[key] not in [nil, ""], do: flag[key])
+
+  # A number or a switch stands as itself; a wrong one is a text, and loading says so.
+  defp typed("boolean", text) when text in ["true", "false"], do: text
+
+  defp typed(type, text) when type in ["integer", "number"],
+    do: if(text =~ ~r/\A-?\d{1,15}(\.\d{1,15})?\z/, do: text, else: JSON.encode(text))
+
+  defp typed(_type, text), do: yaml(text)
+
+  defp values(flag), do: Enum.uniq(String.split(flag[:values] || "", ~r/\s*,\s*/, trim: true))
+
+  # A value that the flag takes.
+  defp example(%{type: "boolean", name: name}), do: "--#{name}"
+
+  defp example(flag) do
+    value = flag[:example] || given(flag, :default) || sample(flag)
+    "--#{flag.name} " <> if(value =~ ~r/\A[\w.:+@\/-]+\z/u, do: value, else: JSON.encode(value))
+  end
+
+  defp sample(%{type: "one_of"} = flag), do: hd(values(flag))
+  defp sample(%{type: "integer"}), do: "1"
+  defp sample(%{type: "number"}), do: "1.5"
+  defp sample(%{type: "date"}), do: "2026-01-31"
+  defp sample(%{type: "datetime"}), do: "2026-01-31T09:00:00Z"
+  defp sample(%{type: "email"}), do: "ann@example.com"
+  defp sample(%{type: "url"}), do: "https://example.com"
+  defp sample(_text), do: "tea"
 
   @doc "A command in a module."
   @spec handler(atom(), String.t(), String.t(), String.t()) :: file()
@@ -256,9 +349,9 @@ defmodule Skillbook.Support.Scaffold do
   defp file(name), do: String.replace(name, ".", "/")
   defp module(module, name), do: "#{module}.Skills.#{Macro.camelize(file(name))}"
 
-  # JSON is YAML too. Words in a row mean themselves.
+  # JSON is YAML too. Words in a row mean themselves, also in `{}`.
   defp yaml(text) do
-    if text =~ ~r/\A\p{L}+( [\p{L}\d.,]+)+\z/u, do: text, else: JSON.encode(text)
+    if text =~ ~r/\A\p{L}+( [\p{L}\d.]+)+\z/u, do: text, else: JSON.encode(text)
   end
 
   defp check!(kind, name), do: with({:error, text} <- check(kind, name), do: Mix.raise(text))

@@ -2,7 +2,7 @@ defmodule Skillbook.Web.Page.Chart do
   @moduledoc false
   # Charts as SVG, made on the server. Colours are classes, so app.css decides about light and
   # dark, and no chart has an inline style. Each is an image with a title and a description for
-  # screen readers; the page that shows it has the same values as a table.
+  # screen readers, which has the values unless a table of the page does.
   #
   # A chart is 480 units wide, which fits narrow screens, and scales with its place. A time line
   # is drawn a second time for wide screens, and app.css shows one of them.
@@ -26,10 +26,13 @@ defmodule Skillbook.Web.Page.Chart do
 
   @doc """
   Stacked bars with a legend. `columns` has a label for each bar, and its values in the order of
-  the series' names. No columns or only zeros make an empty chart.
+  the series' names; `shown` makes the text of a value. No columns or only zeros make an empty
+  chart.
   """
-  @spec bars(about(), [String.t()], [{String.t(), [non_neg_integer()]}]) :: Html.safe()
-  def bars(about, series, columns) when length(series) <= @colours do
+  @spec bars(about(), [String.t()], [{String.t(), [non_neg_integer()]}], shown) :: Html.safe()
+        when shown: (non_neg_integer() -> String.t())
+  def bars(about, series, columns, shown \\ &Integer.to_string/1)
+      when length(series) <= @colours do
     top = columns |> Enum.map(&sum/1) |> Enum.max(fn -> 0 end) |> nice()
     {height, base} = {180, 150}
     scale = fn value -> value * (base - 12) / max(top, 1) end
@@ -57,7 +60,7 @@ defmodule Skillbook.Web.Page.Chart do
                      height: height,
                      class: "series-#{number}"
                    ],
-                   "#{label}, #{name}: #{value}"
+                   "#{label}, #{name}: #{shown.(value)}"
                  )
                ], y - height}
           end)
@@ -68,7 +71,7 @@ defmodule Skillbook.Web.Page.Chart do
     lines =
       for value <- Enum.uniq([0, div(top, 2), top]) do
         y = base - scale.(value)
-        [line(@left, y, @width - @right, y, "grid"), text(@left - 6, y + 4, "end", "#{value}")]
+        [line(@left, y, @width - @right, y, "grid"), text(@left - 6, y + 4, "end", shown.(value))]
       end
 
     image = svg(about, height, [lines, bars, axis(Enum.map(columns, &elem(&1, 0)), slot, base)])

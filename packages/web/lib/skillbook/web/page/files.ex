@@ -11,20 +11,14 @@ defmodule Skillbook.Web.Page.Files do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report, only: [for_operators: 2, book: 1]
 
-  alias Skillbook.Support.{Diff, Scaffold}
+  alias Skillbook.Support.Diff
   alias Skillbook.Web.{Caller, Markdown, Request, Response}
   alias Skillbook.Web.Page.Entry, as: PageEntry
-  alias Skillbook.Web.Page.{Edit, Findings, Layout, Parts, Rights}
+  alias Skillbook.Web.Page.{Edit, Findings, Layout, NewFile, Parts, Rights}
   alias Skillbook.{Book, Catalog, Document, Entry, Lint, Profile, View}
 
   # Bytes of a page.
   @max_text 256 * 1024
-  @max_name 100
-
-  @described "What it does, and when to use it"
-
-  @doc "The kinds of new files, with their names."
-  def kinds, do: [{"command", "Command"}, {"workflow", "Workflow"}, {"skill", "Skill"}]
 
   @doc """
   The folder that the book writes to, unless it belongs to another tenant, or to all tenants and
@@ -275,7 +269,7 @@ defmodule Skillbook.Web.Page.Files do
     hidden =
       for {name, value} <- [
             {"digest", fields["digest"]},
-            {"name", if(file.entry == nil, do: file.name)},
+            {"name", if(file.entry == nil, do: fields["name"])},
             {"kind", if(file.entry == nil, do: fields["kind"])},
             {"previewed", preview && digest(fields["content"])}
           ],
@@ -321,73 +315,33 @@ defmodule Skillbook.Web.Page.Files do
 
   # New files
 
-  @doc "The form of a new file: its kind and name, and then its text."
-  def new(request, _values) do
-    with_folder(request, fn _folder ->
-      query = Request.query(request)
-      new_page(request, text(query["kind"]), text(query["name"]), nil)
-    end)
-  end
-
-  defp new_page(request, kind, name, error) do
-    kind = if List.keymember?(kinds(), kind, 0), do: kind, else: "command"
-
-    form =
-      Parts.form(request, ["new", "file"], [
-        Parts.choice("kind", "Kind", kind, kinds()),
-        Parts.text_field("name", "Name", name,
-          required: true,
-          error: error && Parts.sentence(error),
-          maxlength: @max_name,
-          spellcheck: "false",
-          help: "Such as mail.send for a command, or weekly-report."
-        ),
-        tag(:div, [class: "buttons"], step("begin", "Write the page", "primary"))
-      ])
-
-    Layout.page(request, "New file", form,
-      section: :skills,
-      back: {"Skills", Layout.path(request, ["skills"])},
-      errors: error && Parts.errors([{"name", error}]),
-      status: if(error, do: 422, else: 200)
-    )
-  end
+  @doc "The form of a new file: first its kind, name and flags, and then its text."
+  def new(request, _values),
+    do: with_folder(request, fn _folder -> NewFile.page(request, Request.query(request)) end)
 
   @doc "Begins, tries or writes a new file."
   def create(request, _values) do
     with_folder(request, fn folder ->
-      with_form(request, fn fields ->
-        name = String.trim(fields["name"] || "")
+      with_form(request, fn
+        %{"content" => content} = fields ->
+          with_path(request, fields, NewFile.path(fields), fn path ->
+            fields = Map.put(fields, "content", Edit.line_ends(content, nil))
+            checked(request, new_file(folder, path), fields, &Document.create/3, "created")
+          end)
 
-        case template(fields["kind"], String.slice(name, 0, @max_name)) do
-          {:ok, {path, text}} ->
-            file = %{name: name, folder: folder, path: path, text: "", entry: nil}
-            create_file(request, file, fields, text)
-
-          {:error, error} ->
-            new_page(request, fields["kind"], name, error)
-        end
+        fields ->
+          with_path(request, fields, NewFile.read(fields), fn {path, text} ->
+            page(request, new_file(folder, path), Map.put(fields, "content", text), [])
+          end)
       end)
     end)
   end
 
-  # The path and text of a new page, as `skillbook new` makes it.
-  defp template(kind, name) do
-    kind = Enum.find([:skill, :workflow], :command, &(Atom.to_string(&1) == kind))
+  defp with_path(_request, _fields, {:ok, read}, fun), do: fun.(read)
+  defp with_path(request, _fields, {:again, fields}, _fun), do: NewFile.page(request, fields)
+  defp with_path(request, fields, {:error, error}, _), do: NewFile.page(request, fields, error)
 
-    with :ok <- Scaffold.check(kind, name) do
-      step = if kind == :workflow, do: ["tasks.search --status todo"], else: []
-      {:ok, apply(Scaffold, kind, [name, @described, "" | step])}
-    end
-  end
-
-  defp create_file(request, file, fields, text) when not is_map_key(fields, "content"),
-    do: page(request, file, Map.put(fields, "content", text), [])
-
-  defp create_file(request, file, %{"content" => content} = fields, _text) do
-    fields = Map.put(fields, "content", Edit.line_ends(content, nil))
-    checked(request, file, fields, &Document.create/3, "created")
-  end
+  defp new_file(folder, path), do: %{folder: folder, path: path, text: "", entry: nil}
 
   defp with_folder(request, fun) do
     for_operators(request, fn ->
@@ -397,9 +351,6 @@ defmodule Skillbook.Web.Page.Files do
       end
     end)
   end
-
-  defp text(text) when is_binary(text), do: String.slice(text, 0, @max_name)
-  defp text(_other), do: ""
 
   # History
 

@@ -22,6 +22,7 @@ defmodule Skillbook.Web.Page.Usage do
   @max_rows 200
   # Rows of the tables of failures and of the slowest.
   @max_highest 10
+  @conversations "Conversations"
 
   def show(request, _values) do
     view = Caller.view(request)
@@ -33,6 +34,7 @@ defmodule Skillbook.Web.Page.Usage do
     with {:ok, names} <- Usage.report(view, period),
          {:ok, times} <- Usage.report(view, [by: [:time, :name]] ++ period),
          {:ok, costs} <- Usage.costs(view, period),
+         {:ok, spent} <- Usage.costs(view, [by: [:time, :name]] ++ period),
          {:ok, profiles} <- Usage.costs(view, [by: :profile] ++ period) do
       data = %{
         profile: view.profile.id,
@@ -46,8 +48,10 @@ defmodule Skillbook.Web.Page.Usage do
         more: max(length(names.rows) - @max_rows, 0),
         failed: highest(names.rows, &if(&1.failed > 0, do: &1.failed)),
         slowest: highest(names.rows, & &1.duration),
-        columns: columns(times.rows, names.rows, period, letters),
+        columns:
+          columns(times.rows, names.rows, period, letters, counts: & &1.count, failed: & &1.failed),
         costs: %{
+          columns: columns(spent.rows, costs.rows, period, letters, spent: spent(costs.total)),
           total: costs.total,
           rows: Enum.take(costs.rows, @max_rows),
           profiles: Enum.take(profiles.rows, @max_rows)
@@ -69,7 +73,7 @@ defmodule Skillbook.Web.Page.Usage do
   end
 
   # The names with the highest counts have a series each, the others one together.
-  defp columns(rows, names, period, letters) do
+  defp columns(rows, names, period, letters, values) do
     {first, others} = names |> Enum.map(& &1.key) |> Enum.split(Chart.max_series() - 1)
     series = first ++ if(others == [], do: [], else: ["others"])
 
@@ -80,15 +84,21 @@ defmodule Skillbook.Web.Page.Usage do
       end)
     end
 
-    {counts, failed} = {sums.(& &1.count), sums.(& &1.failed)}
-    of = fn sums, bucket -> Enum.map(series, &Map.get(sums, {bucket, &1}, 0)) end
+    values = for {key, value} <- values, do: {key, sums.(value)}
 
     columns =
-      for bucket <- buckets(period, letters),
-          do: %{time: bucket, counts: of.(counts, bucket), failed: of.(failed, bucket)}
+      for bucket <- buckets(period, letters) do
+        for {key, sums} <- values,
+            into: %{time: bucket},
+            do: {key, Enum.map(series, &Map.get(sums, {bucket, &1}, 0))}
+      end
 
     %{series: series, columns: columns}
   end
+
+  # The chart of costs is one of tokens if no model has a price. Costs are whole billionths.
+  defp spent(%{cost: cost}) when cost > 0, do: &round(&1.cost * 1_000_000_000)
+  defp spent(_total), do: &(&1.prompt_tokens + &1.completion_tokens)
 
   defp buckets(period, letters) do
     step = if letters == 13, do: 3600, else: 86_400
@@ -138,37 +148,29 @@ defmodule Skillbook.Web.Page.Usage do
   defp chart(%{rows: []}), do: Parts.empty("Nothing was read or run in this time.")
 
   defp chart(data) do
-    %{series: series, columns: columns} = data.columns
-
-    rows =
-      for column <- columns, Enum.sum(column.counts) > 0 do
-        [column.time | Enum.map(column.counts ++ [Enum.sum(column.counts)], &Parts.number/1)]
-      end
-
-    charts =
-      for {id, title, values} <- [
-            {"usage", "Reads, runs and failures", & &1.counts},
-            {"failures", "Failures", & &1.failed}
-          ] do
-        {time, most} =
-          columns |> Enum.map(&{&1.time, Enum.sum(values.(&1))}) |> Enum.max_by(&elem(&1, 1))
-
-        about = %{
-          id: id,
-          title: title <> " of each skill over time",
-          description: "The most were #{most}, in #{time} (UTC)."
-        }
-
-        columns = for column <- columns, do: {short(column.time), values.(column)}
-        tag(:div, [], [tag(:h3, [], title), Chart.bars(about, series, columns)])
-      end
-
     section("chart", "Over time", [
-      tag(:div, [class: "beside"], charts),
-      tag(:details, [], [
-        tag(:summary, [], "As a table"),
-        Parts.table("Reads, runs and failures", ["Time, UTC" | series] ++ ["All"], rows)
+      tag(:div, [class: "beside"], [
+        chart(data.columns, "usage", "Reads, runs and failures", & &1.counts),
+        chart(data.columns, "failures", "Failures", & &1.failed)
       ])
+    ])
+  end
+
+  # Screen readers get the sums in the description.
+  defp chart(%{series: series, columns: columns}, id, title, values, shown \\ &Parts.number/1) do
+    sums =
+      for column <- columns,
+          sum = Enum.sum(values.(column)),
+          sum > 0,
+          do: "#{column.time}: #{shown.(sum)}"
+
+    text = if sums == [], do: "None.", else: Enum.join(sums, ", ") <> " (UTC)."
+    about = %{id: id, title: title <> " over time", description: text}
+    columns = for column <- columns, do: {short(column.time), values.(column)}
+
+    tag(:div, [], [
+      tag(:h3, [], title),
+      if(sums == [], do: Parts.empty("None."), else: Chart.bars(about, series, columns, shown))
     ])
   end
 
@@ -219,8 +221,19 @@ defmodule Skillbook.Web.Page.Usage do
 
   defp costs(_request, %{total: %{prompt_tokens: 0, completion_tokens: 0}}), do: nil
 
-  defp costs(request, %{total: total, rows: rows, profiles: profiles}) do
-    name = fn key -> if key == "", do: "Conversations", else: entry(request, key) end
+  defp costs(request, %{total: total, rows: rows, profiles: profiles, columns: columns}) do
+    name = fn key -> if key == "", do: @conversations, else: entry(request, key) end
+
+    columns = %{
+      columns
+      | series: for(name <- columns.series, do: if(name == "", do: @conversations, else: name))
+    }
+
+    {title, shown} =
+      if total.cost > 0,
+        do: {"Costs", &cost(&1 / 1_000_000_000)},
+        else: {"Tokens", &Parts.number/1}
+
     heads = ["Tokens of prompts", "Of them cached", "Tokens of answers", "Cost"]
 
     section("costs", "Agents", [
@@ -230,6 +243,7 @@ defmodule Skillbook.Web.Page.Usage do
         tokens(total.prompt_tokens + total.completion_tokens),
         ", by the prices of this book."
       ]),
+      chart(columns, "spent", title, & &1.spent, shown),
       tag(:div, [class: "beside"], [
         Parts.table(
           "Costs of skills, the highest first",

@@ -138,8 +138,9 @@ defmodule Skillbook.Web.Page.FilesTest do
           {"workflow", "reports.weekly", "reports/weekly.md"},
           {"skill", "tea-rules", "tea-rules/SKILL.md"}
         ] do
-      begun = post(web, "/new/file", %{"kind" => kind, "name" => name}, @operator)
-      assert begun.body =~ "name: #{name}"
+      fields = %{"kind" => kind, "name" => name, "description" => "When a mail is due"}
+      begun = post(web, "/new/file", fields, @operator)
+      assert begun.body =~ "name: #{name}\ndescription: When a mail is due"
       # As `skillbook new` makes it: right at once.
       shown = checked(post(web, "/new/file", sent(begun.body, "preview", %{}), @operator))
       assert {kind, shown.status} == {kind, 200}
@@ -152,9 +153,88 @@ defmodule Skillbook.Web.Page.FilesTest do
     end
 
     for name <- ["../x", "A", "a.b.c", ""] do
-      response = post(web, "/new/file", %{"kind" => "skill", "name" => name}, @operator)
+      fields = %{"kind" => "skill", "name" => name, "description" => "Tea"}
+      response = post(web, "/new/file", fields, @operator)
       assert {name, response.status} == {name, 422}
     end
+  end
+
+  test "a command's flags are fields, one more with each step", %{web: web, own: own} do
+    send = fn fields ->
+      checked(post(web, "/new/file", Map.put(fields, "kind", "command"), @operator))
+    end
+
+    first = %{"name" => "mail.send", "description" => "Sends a mail to somebody", "step" => "add"}
+    assert %{status: 200, body: html} = send.(first)
+    assert html =~ "Flag 1" and not (html =~ "Flag 2")
+
+    to = %{
+      "flag1_name" => "to",
+      "flag1_type" => "email",
+      "flag1_required" => "1",
+      "flag1_description" => "Whom: \"one\", not all"
+    }
+
+    more = %{
+      "flag2_name" => "mode",
+      "flag2_type" => "one_of",
+      "flag2_values" => "plain, yes",
+      "flag2_default" => "plain",
+      "flag3_name" => "copies",
+      "flag3_type" => "integer",
+      "flag3_default" => "2"
+    }
+
+    # What was typed is kept, with one flag more or less.
+    fields = Map.merge(sent(html, "add", to), %{"name" => "mail.send"})
+    assert %{status: 200, body: html} = send.(fields)
+    assert %{"flag1_type" => "email", "flag1_required" => "1"} = fields = sent(html, "", more)
+    assert %{body: html} = send.(%{fields | "step" => "remove-1"})
+    assert %{"flag1_name" => "mode", "flag2_name" => "copies"} = sent = sent(html, "begin", %{})
+    refute Map.has_key?(sent, "flag3_name")
+
+    assert %{status: 200, body: html} = send.(%{fields | "step" => "begin"})
+    shown = send.(sent(html, "preview", %{}))
+    assert shown.status == 200
+    assert %{status: 303} = post(web, "/new/file", sent(shown.body, "save", %{}), @operator)
+    text = file(own, "mail/send.md")
+
+    assert text =~ """
+           flags:
+             to: {type: email, required: true, description: "Whom: \\"one\\", not all"}
+             mode: {type: one_of, values: ["plain", "yes"], default: "plain"}
+             copies: {type: integer, default: 2}
+           """
+
+    assert text =~ "mail.send --to ann@example.com --mode plain --copies 2\n"
+    path = Path.join(own, "mail/send.md")
+    assert Enum.filter(Skillbook.Lint.run([own], []), &(&1.path == path)) == []
+
+    for {wrong, message} <- [
+          {%{"flag1_name" => "To"}, "expected a flag of lowercase letters"},
+          {%{"flag1_name" => ""}, "expected a flag of lowercase letters"},
+          {%{"flag1_name" => "to", "flag2_name" => "to"}, "got --to again"},
+          {%{"flag1_name" => "to", "flag1_type" => "one_of"}, "expected the values of --to"},
+          {%{"description" => " "}, "expected a description, got none"}
+        ] do
+      fields =
+        Map.merge(%{"name" => "mail.read", "description" => "Reads", "step" => "begin"}, wrong)
+
+      response = send.(fields)
+      sentence = Skillbook.Web.Page.Parts.sentence(message) |> String.trim_trailing(".")
+      assert {wrong, response.status, response.body =~ sentence} == {wrong, 422, true}
+    end
+
+    # A wrong default is an error of the page, and nothing is written.
+    wrong = %{"flag1_name" => "n", "flag1_type" => "integer", "flag1_default" => "many"}
+    begun = send.(Map.merge(%{"name" => "mail.read", "description" => "Reads"}, wrong))
+    assert %{status: 422} = send.(sent(begun.body, "preview", %{}))
+
+    # There is a limit.
+    many = Map.new(1..30, &{"flag#{&1}_name", "f#{&1}"})
+    html = send.(Map.merge(%{"name" => "mail.read", "step" => "add"}, many)).body
+    assert html =~ "Flag 20" and not (html =~ "Flag 21")
+    refute html =~ "Add a flag"
   end
 
   test "the history of a file is that of git", %{web: web, own: own} do

@@ -95,8 +95,20 @@ defmodule Skillbook.Web.Page.HappenedTest do
 
       html = get(web, "/usage", @operator)
 
-      for text <- ["0.0045</strong> for 3,020 tokens", "Conversations", "0.0030"],
+      for text <- [
+            "0.0045</strong> for 3,020 tokens",
+            "Conversations",
+            "0.0030",
+            # The chart of days.
+            ~r/x\.flow: 0\.0030</,
+            ~r/<desc id="spent-description">[-\d]{10}: 0\.0045 \(UTC\)\.</
+          ],
           do: assert(html =~ text)
+
+      assert %{"series" => ["x.flow", ""], "columns" => [_ | _] = columns} =
+               json(web, "/usage", @operator)["costs"]["columns"]
+
+      assert List.last(columns)["spent"] == [3_000_000, 1_500_000]
 
       assert HtmlChecker.page(html) == []
       refute get(web, "/usage", "bob") =~ "0.0030"
