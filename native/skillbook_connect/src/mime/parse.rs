@@ -102,7 +102,7 @@ fn headers(message: &Message, problems: &mut Problems) -> Mail {
     ] {
         let count = message.headers().iter().filter(|header| header.name == name).count();
         if count > 1 {
-            problems.add(format!("{count} headers are named {label}; the last one is shown"));
+            problems.add(format!("{count} headers are named {label}; the first one is shown"));
         }
     }
     let date = message.date().filter(|date| date.is_valid() && is_day(date));
@@ -157,6 +157,14 @@ fn mended(name: Option<String>, address: String) -> (Option<String>, String) {
     match (name, domain.rsplit_once(':')) {
         (name, Some((_route, address))) => (name, without_blanks(address)),
         (Some(name), None) => {
+            // A comment before the `@`, such as `ann(home)@example.com`.
+            let bare = name.split_once(" (").filter(|(local, comment)| {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
+                comment.ends_with(')') && local.bytes().all(plain)
+            });
+            if let Some((local, _comment)) = bare {
+                return (None, format!("{local}@{domain}"));
+            }
             let local = name.replace('\\', "\\\\").replace('"', "\\\"");
             (None, format!("\"{local}\"@{domain}"))
         }

@@ -349,7 +349,7 @@ fn tells_what_is_broken() {
         (
             "Subject: a\nSubject: b\nDate: never\n\nc".into(),
             "c",
-            &["2 headers are named Subject; the last one is shown", "its date cannot be read"],
+            &["2 headers are named Subject; the first one is shown", "its date cannot be read"],
         ),
         (format!("{mixed}\n\n--m\n\none\n--m\n\ntwo"), "one\ntwo", &[CUT]),
         (

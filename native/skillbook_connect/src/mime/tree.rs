@@ -103,15 +103,19 @@ pub fn header<'a>(parser: &MessageParser, raw: &'a [u8]) -> Option<Message<'a>> 
 /// each line by itself.
 fn fields<'a>(parser: &MessageParser, header: &'a [u8]) -> Option<Message<'a>> {
     let header = words::mended(header);
-    if simdutf8::basic::from_utf8(&header).is_ok() {
-        return match header {
+    let mut message = if simdutf8::basic::from_utf8(&header).is_ok() {
+        match header {
             Cow::Borrowed(header) => parser.parse_headers(header),
             Cow::Owned(header) => parser.parse_headers(&header).map(Message::into_owned),
-        };
-    }
-    let lines = header.split_inclusive(|byte| *byte == b'\n');
-    let text: String = lines.map(|line| charset::decode(line, "")).collect();
-    parser.parse_headers(text.as_bytes()).map(Message::into_owned)
+        }
+    } else {
+        let lines = header.split_inclusive(|byte| *byte == b'\n');
+        let text: String = lines.map(|line| charset::decode(line, "")).collect();
+        parser.parse_headers(text.as_bytes()).map(Message::into_owned)
+    }?;
+    // The parser takes the last of the headers of one name, other readers the first.
+    message.parts.first_mut()?.headers.reverse();
+    Some(message)
 }
 
 /// A part that was not read yet.

@@ -18,10 +18,12 @@ struct Word<'a> {
     end: usize,
 }
 
-/// A header whose encoded words can be read one by one.
+/// A header whose encoded words can be read one by one. A word within another one becomes its text,
+/// since the parser puts blanks beside encoded words.
 pub fn mended(header: &[u8]) -> Cow<'_, [u8]> {
     let mut mended: Option<Vec<u8>> = None;
     let (mut at, mut kept) = (0, 0);
+    let mut field = Field { start: 0, seen: 0 };
     while let Some(found) = header.get(at..).and_then(|rest| memmem::find(rest, b"=?")) {
         let start = at + found;
         let Some(first) = word(header, start) else {
@@ -30,16 +32,26 @@ pub fn mended(header: &[u8]) -> Cow<'_, [u8]> {
         };
         let run = run(header, first);
         at = run.end;
-        if run.whole {
+        let is_subject = field.of(header, start).is_subject(header);
+        let inner = inner(header, start, run.end, is_subject);
+        if run.whole && !inner {
             continue;
         }
         let name = String::from_utf8_lossy(run.charset);
         let text = charset::decode(&run.bytes, &name);
+        let plain = if is_subject { is_text(&text) } else { is_atom(&text) };
+        if run.whole && !plain {
+            continue;
+        }
         let mended = mended.get_or_insert_with(Vec::new);
         mended.extend_from_slice(header.get(kept..start).unwrap_or_default());
-        mended.extend_from_slice(b"=?utf-8?B?");
-        mended.extend_from_slice(base64::STANDARD.encode(text).as_bytes());
-        mended.extend_from_slice(b"?=");
+        if inner && plain {
+            mended.extend_from_slice(text.as_bytes());
+        } else {
+            mended.extend_from_slice(b"=?utf-8?B?");
+            mended.extend_from_slice(base64::STANDARD.encode(text).as_bytes());
+            mended.extend_from_slice(b"?=");
+        }
         kept = at;
     }
     match mended {
@@ -49,6 +61,52 @@ pub fn mended(header: &[u8]) -> Cow<'_, [u8]> {
             Cow::Owned(mended)
         }
     }
+}
+
+/// The place where the field of a word begins, found as words are read.
+struct Field {
+    start: usize,
+    seen: usize,
+}
+
+impl Field {
+    fn of(&mut self, header: &[u8], at: usize) -> &Self {
+        let between = header.get(self.seen..at).unwrap_or_default();
+        for end in memchr::memchr_iter(b'\n', between).map(|end| self.seen + end + 1) {
+            // A line that begins with a blank continues the one before.
+            if !matches!(header.get(end), Some(b' ' | b'\t')) {
+                self.start = end;
+            }
+        }
+        self.seen = at;
+        self
+    }
+
+    fn is_subject(&self, header: &[u8]) -> bool {
+        let name = header.get(self.start..).and_then(|field| field.get(..b"subject:".len()));
+        name.is_some_and(|name| name.eq_ignore_ascii_case(b"subject:"))
+    }
+}
+
+/// Whether a word stands within another one: in a subject beside anything but a blank, elsewhere
+/// beside a letter or a digit.
+fn inner(header: &[u8], start: usize, end: usize, is_subject: bool) -> bool {
+    [start.checked_sub(1), Some(end)].into_iter().flatten().any(|place| {
+        header.get(place).is_some_and(|byte| match is_subject {
+            true => !byte.is_ascii_whitespace(),
+            false => byte.is_ascii_alphanumeric(),
+        })
+    })
+}
+
+/// Whether a text can stand in a subject as it is.
+fn is_text(text: &str) -> bool {
+    !text.contains("=?") && !text.chars().any(char::is_control)
+}
+
+/// Whether a text can stand among addresses as it is, where other characters have a meaning.
+fn is_atom(text: &str) -> bool {
+    text.chars().all(|char| char.is_alphanumeric() || "-_'!".contains(char))
 }
 
 /// A word with those after it of the same character set, if they are only whole together.
@@ -136,7 +194,7 @@ mod tests {
 
     #[test]
     fn mends() {
-        let rows: [(&[u8], &str); 16] = [
+        let rows: [(&[u8], &str); 26] = [
             (b"Subject: plain\r\n", "Subject: plain\r\n"),
             // The readable characters stay as they are.
             (b"=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?=", "=?utf-8?Q?Gr=C3=BC?= =?utf-8?B?w58=?="),
@@ -152,6 +210,17 @@ mod tests {
             // Bytes outside ASCII.
             (b"=?iso-8859-1?Q?Fr\xf6sche?=", "=?utf-8?B?RnLDtnNjaGU=?="),
             (b"=?iso-8859-1*de?Q?\xf6?=", "=?utf-8?B?w7Y=?="),
+            // Words within others.
+            (b"Subject: a=?utf-8?Q?=C3=BC?=c", "Subject: a\u{fc}c"),
+            (b"Subject: (=?utf-8?Q?b_c?=), d", "Subject: (b c), d"),
+            (b"subject:=?utf-8?Q?b?=\r\n =?utf-8?Q?c?= d", "subject:bc d"),
+            (b"Subject: a\r\n b=?utf-8?Q?c?==?x?Q?d?=", "Subject: a\r\n bcd"),
+            (b"Subject: a=?utf-8?Q?=0Ab?=", "Subject: a=?utf-8?Q?=0Ab?="),
+            (b"Subject: a=?utf-8?Q?=3D=3F?=", "Subject: a=?utf-8?Q?=3D=3F?="),
+            (b"To: a=?utf-8?Q?b?=c <a@b>", "To: abc <a@b>"),
+            (b"To: a=?utf-8?Q?b,?=c <a@b>", "To: a=?utf-8?Q?b,?=c <a@b>"),
+            (b"To: =?utf-8?Q?b?=<a@b>", "To: =?utf-8?Q?b?=<a@b>"),
+            (b"Subject: a\r\nTo: \"=?utf-8?Q?b?=\"", "Subject: a\r\nTo: \"=?utf-8?Q?b?=\""),
             // No words.
             (b"=?utf-8?Q?a", "=?utf-8?Q?a"),
             (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
