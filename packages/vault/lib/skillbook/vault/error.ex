@@ -28,6 +28,7 @@ defmodule Skillbook.VaultError do
       * `:note` - the file would be a note
       * `:labels` - the vault lacks `:available`, labels that the profile sets on all that it
         writes
+      * `:media` - the file is no picture, PDF file or sound, which a model could be shown
       * `:large` - the file has more bytes than the limit
     * `:name` - the name of the vault or note in the call, or the path that is taken
     * `:available` - the names of the vaults, or of notes with similar names
@@ -144,6 +145,11 @@ defmodule Skillbook.VaultError do
   def message(%{kind: :no_file} = error) do
     "there is no file #{quoted(error.name)}; did you mean " <>
       "#{error.available |> Enum.map(&quoted/1) |> either()}?"
+  end
+
+  def message(%{kind: :media} = error) do
+    "#{quoted(error.name)} cannot be shown: expected a picture (PNG, JPEG, GIF, WebP), a PDF " <>
+      "file or a sound (WAV, MP3)"
   end
 
   def message(%{kind: :file_exists} = error) do

@@ -254,7 +254,9 @@ defmodule Skillbook.Vault.File do
     end
   end
 
-  defp note?(path), do: path =~ ~r/\.(md|markdown)\z/i
+  @doc "Whether the file of a path is a note."
+  @spec note?(String.t()) :: boolean()
+  def note?(path), do: path =~ ~r/\.(md|markdown)\z/i
 
   defp exists(place), do: {:error, error(:file_exists, place)}
   defp too_large(place, max), do: %{error(:large, place) | limit: max}

@@ -38,6 +38,71 @@ defmodule Skillbook.Handlers.MarkdownTest do
     for {line, text} <- rows, do: assert({line, answer(book, line)} == {line, text})
   end
 
+  describe "read: files" do
+    @png <<137, "PNG\r\n", 26, 10, 0>>
+
+    setup context do
+      {book, notes} = start(context)
+      folder = Path.join(context.tmp_dir, "files")
+
+      write(folder, %{
+        "cat.png" => @png,
+        "odd name.png" => "%PDF-1.7",
+        "song.mp3" => <<"ID3", 4>>,
+        "empty.gif" => "",
+        "table.csv" => "a,b",
+        "Plan.md" => "Its text."
+      })
+
+      {:ok, large} = File.open(Path.join(folder, "large.png"), [:write])
+      {:ok, _} = :file.position(large, 5 * 1024 * 1024 + 1)
+      :ok = :file.truncate(large)
+      :ok = File.close(large)
+      vaults = [notes, [path: folder, name: "work", labels: ["ann"], files: true]]
+      book = book(store: ":memory:", vaults: vaults, watch: false, name: :"#{book}_files")
+      %{book: book, ann: %Profile{id: "ann", grants: ["ann"]}}
+    end
+
+    defp read(book, address, profile) do
+      view = Skillbook.view(book, profile)
+      call = "```cmd\nmarkdown.read #{inspect(address)}\n```"
+      [result] = Skillbook.run(view, call).results
+      result
+    end
+
+    test "are shown as what their bytes are", %{book: book, ann: ann} do
+      result = read(book, "vault:work/cat.png", ann)
+      assert result.metadata == %{external: true, media: [%{type: "image/png", data: @png}]}
+      assert result.content =~ ~s("cat.png" in the vault work)
+      assert result.content =~ "A file: image/png, 9 bytes."
+      assert result.data == %{vault: "work", path: "cat.png", size: 9, type: "image/png"}
+
+      assert [%{type: "application/pdf", uri: "vault:work/odd%20name.png"}] =
+               read(book, "vault:work/odd name.png", ann).metadata.media
+
+      assert [%{type: "audio/mpeg"}] = read(book, "vault:work/song.mp3", ann).metadata.media
+      assert read(book, "vault:work/Plan.md", ann).content =~ "Its text."
+    end
+
+    test "that are none, are too large or hidden are errors", %{book: book, ann: ann} do
+      kinds = "cannot be shown: expected a picture (PNG, JPEG, GIF, WebP), a PDF file or a sound"
+
+      for {address, profile, text} <- [
+            {"vault:work/table.csv", ann, "\"vault:work/table.csv\" " <> kinds},
+            {"vault:work/empty.gif", ann, kinds},
+            {"vault:work/large.png", ann, "is too large: at most 5 MB are allowed"},
+            {"vault:work/cat.pn", ann, "did you mean \"vault:work/cat.png\"?"},
+            {"vault:work/../cat.png", ann, ".."},
+            {"vault:notes/cat.png", ann, "commands may not use the files of the vault"},
+            {"vault:work/cat.png", %Profile{id: "bob"}, "there is no vault \"work\""}
+          ] do
+        result = read(book, address, profile)
+        assert {address, result.status, result.metadata[:media]} == {address, :error, nil}
+        assert result.content =~ text
+      end
+    end
+  end
+
   test "search: pages hold each note once, whatever is written between them", context do
     {book, _} = start(context)
     view = Skillbook.view(book)
