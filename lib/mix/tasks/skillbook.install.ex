@@ -12,6 +12,9 @@ defmodule Mix.Tasks.Skillbook.Install do
       mix skillbook.install
       mix skillbook.install --name MyApp.Assistant
 
+  With [Igniter](https://hexdocs.pm/igniter), `mix igniter.install skillbook` adds the dependency
+  too, and shows the changes before it makes them. Tried with Igniter 0.7.
+
   Files that are there already stay as they are, so a second run changes nothing. A file with
   `children = [...]` in `start/2` gets the book; for any other, the task prints the child to add.
 
@@ -29,19 +32,24 @@ defmodule Mix.Tasks.Skillbook.Install do
     {options, []} = Scaffold.parse!("skillbook.install", argv, [name: :string], 0)
     book = options[:name] || "#{module}.Skills"
 
-    Scaffold.add([
+    Scaffold.add(files(app, module))
+    Scaffold.add_child(app, book)
+    Mix.shell().info(["\n", next(book)])
+  end
+
+  defp files(app, module) do
+    [
       Scaffold.skill(
         "house-style",
         "How to write answers. Read it before you write to a customer"
       ),
       Scaffold.handler(app, module, "greetings.hello", "Greets somebody by name"),
       Scaffold.test(app, module)
-    ])
+    ]
+  end
 
-    Scaffold.add_child(app, book)
-
-    Mix.shell().info("""
-
+  defp next(book) do
+    """
     Take a view in each turn of a conversation, and run the model's reply:
 
         view = Skillbook.view(#{book})
@@ -49,6 +57,53 @@ defmodule Mix.Tasks.Skillbook.Install do
         report = Skillbook.run(view, reply)
 
     `mix test` runs the first command.\
-    """)
+    """
+  end
+
+  # The callbacks of a task of Igniter, by which it needs no Igniter to be compiled. Attributes
+  # hide the modules from the compiler's checks.
+  @igniter Igniter
+  @source Rewrite.Source
+  @info Igniter.Mix.Task.Info
+  @args Igniter.Mix.Task.Args
+
+  @doc false
+  def supports_umbrella?, do: false
+  @doc false
+  def installer?, do: true
+  @doc false
+  def info(_argv, _composing), do: struct(@info, schema: [name: :string])
+
+  @doc false
+  def parse_argv(argv) do
+    {options, _arguments, _others} = OptionParser.parse(argv, switches: [name: :string])
+    struct(@args, options: options, argv: argv, argv_flags: argv)
+  end
+
+  @doc false
+  def igniter(igniter) do
+    {app, module} = Scaffold.project!()
+    book = igniter.args.options[:name] || "#{module}.Skills"
+
+    igniter =
+      for {path, text} <- files(app, module), reduce: igniter do
+        igniter -> apply(@igniter, :include_or_create_file, [igniter, path, text])
+      end
+
+    child = fn source ->
+      case Scaffold.with_child(apply(@source, :get, [source, :content]), app, book) do
+        {:ok, text} -> apply(@source, :update, [source, :content, text])
+        :there -> source
+        {:error, notice} -> {:notice, notice}
+      end
+    end
+
+    igniter =
+      case Scaffold.application_file() do
+        nil -> apply(@igniter, :add_notice, [igniter, Scaffold.child_notice(app, book)])
+        path -> apply(@igniter, :update_file, [igniter, path, child])
+      end
+
+    apply(@igniter, :add_notice, [igniter, next(book)])
   end
 end

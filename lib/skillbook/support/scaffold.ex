@@ -361,34 +361,49 @@ defmodule Skillbook.Support.Scaffold do
   @doc "Adds the book to the children of the application, or prints how."
   @spec add_child(atom(), String.t()) :: term()
   def add_child(app, book) do
-    child = "{Skillbook, name: #{book}, sources: #{sources(app)}}"
     path = application_file()
 
-    with true <- is_binary(path),
-         text = File.read!(path),
-         false <- text =~ "{Skillbook," && :there,
-         {:ok, new} <- put(text, child) do
+    with {:ok, text} <- if(path, do: File.read(path), else: {:error, child_notice(app, book)}),
+         {:ok, new} <- with_child(text, app, book) do
       File.write!(path, new)
       say(:green, "editing", path)
     else
-      :there ->
-        say(:cyan, "unchanged", path)
-
-      _ ->
-        Mix.shell().info("""
-
-        Add the book to the children of the application's supervisor:
-
-            #{child}\
-        """)
+      :there -> say(:cyan, "unchanged", path)
+      {:error, notice} -> Mix.shell().info(["\n", notice])
     end
   end
 
-  defp application_file do
+  @doc "The text of the application's module with the book, `:there`, or how to add it."
+  @spec with_child(String.t(), atom(), String.t()) ::
+          {:ok, String.t()} | :there | {:error, String.t()}
+  def with_child(text, app, book) do
+    if text =~ "{Skillbook,",
+      do: :there,
+      else: with(:error <- put(text, child(app, book)), do: {:error, child_notice(app, book)})
+  end
+
+  @doc "How to add the book by hand."
+  @spec child_notice(atom(), String.t()) :: String.t()
+  def child_notice(app, book) do
+    """
+    Add the book to the children of the application's supervisor:
+
+        #{child(app, book)}\
+    """
+  end
+
+  defp child(app, book), do: "{Skillbook, name: #{book}, sources: #{sources(app)}}"
+
+  @doc "The file of the application's module, or `nil`."
+  @spec application_file() :: Path.t() | nil
+  def application_file do
     with {module, _arguments} <- Mix.Project.get!().application()[:mod],
          path = "lib/#{Macro.underscore(module)}.ex",
-         true <- File.exists?(path),
-         do: path
+         true <- File.exists?(path) do
+      path
+    else
+      _none -> nil
+    end
   end
 
   @doc """

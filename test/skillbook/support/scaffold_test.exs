@@ -52,6 +52,30 @@ defmodule Skillbook.Support.ScaffoldTest do
     assert Enum.at(entries, 1).description == ~s(When a customer: "gets" #1)
   end
 
+  # The part of Igniter that the installer calls; it prints what it is to do.
+  @igniter """
+  defmodule Rewrite.Source do
+    defstruct [:content]
+    def get(source, :content), do: source.content
+    def update(source, :content, text), do: %{source | content: text}
+  end
+
+  defmodule Igniter do
+    def include_or_create_file(igniter, path, _text), do: print(igniter, "creates " <> path)
+    def add_notice(igniter, text), do: print(igniter, text)
+
+    def update_file(igniter, path, fun),
+      do: print(igniter, fun.(%Rewrite.Source{content: File.read!(path)}).content)
+
+    defp print(igniter, text) do
+      IO.puts(text)
+      igniter
+    end
+  end
+
+  Mix.Tasks.Skillbook.Install.igniter(%{args: %{options: [name: "MyApp.Assistant"]}})
+  """
+
   test "an application is set up, twice, and its tests run", %{tmp_dir: folder} do
     assert {_, 0} = System.cmd("mix", ~w(new my_app --sup), cd: folder)
     app = Path.join(folder, "my_app")
@@ -61,6 +85,11 @@ defmodule Skillbook.Support.ScaffoldTest do
       mixfile,
       String.replace(File.read!(mixfile), "[:logger]", "[:logger, :skillbook]")
     )
+
+    # As Igniter would do it, of which nothing is written yet.
+    planned = mix(app, ["run", "--no-start", "-e", @igniter])
+    assert planned =~ "creates priv/skills/house-style/SKILL.md\n"
+    assert planned =~ "      {Skillbook, name: MyApp.Assistant, sources: [{:priv, :my_app, "
 
     first = mix(app, ["skillbook.install"])
     assert first =~ "* creating priv/skills/house-style/SKILL.md"
