@@ -38,8 +38,8 @@ defmodule Skillbook.Conversation do
   In a book with the option `:durable`, a conversation with an `:id` needs neither. When it
   starts, on any node, it has the transcript of its last turn, and first goes on with a turn that
   was interrupted; see `Skillbook.Agent.Runs`. A conversation has one turn at a time, also if it
-  has two processes: a turn waits until the one before it has ended, or continues it. Inputs that
-  waited in the queue of a process that ends are lost.
+  has two processes: a turn waits until the one before it has ended, or continues it, and has its
+  transcript. Inputs that waited in the queue of a process that ends are lost.
 
   ## Events
 
@@ -266,25 +266,26 @@ defmodule Skillbook.Conversation do
 
   @impl true
   def handle_continue(:durable, state) do
-    case if(durable?(state), do: newest(state), else: {nil, state}) do
-      {%Run{status: status, ref: ref}, state} when status in [:running, :interrupted] ->
-        {:noreply, state |> waiting() |> go_on(ref)}
+    options = [conversation: state.id, transcript: state.transcript] ++ state.run
+    {run, transcript} = newest(Book.fetch!(state.book), options)
+    state = waiting(%{state | transcript: transcript})
+    if unended?(run), do: {:noreply, go_on(state, run.ref)}, else: {:noreply, state}
+  end
 
-      {_ended, state} ->
-        {:noreply, waiting(state)}
+  # The newest run of the conversation, or `nil`, and its transcript. Another process may have had
+  # it since: one of another node, or the book, which continues a run whose process has ended.
+  defp newest(book, options) do
+    run =
+      if Journal.durable?(book, options),
+        do: Runs.of_conversation(book, options[:conversation], profile_id(%{run: options}))
+
+    case run do
+      {%Run{} = run, transcript} -> {run, later(transcript, options[:transcript])}
+      _none -> {nil, options[:transcript]}
     end
   end
 
-  # Its newest run, and the conversation with the transcript of that.
-  defp newest(state) do
-    case Runs.of_conversation(Book.fetch!(state.book), state.id, profile_id(state)) do
-      {%Run{} = run, transcript} ->
-        {run, %{state | transcript: later(transcript, state.transcript)}}
-
-      _none ->
-        {nil, state}
-    end
-  end
+  defp unended?(run), do: run != nil and run.status in [:running, :interrupted]
 
   defp go_on(state, ref),
     do: start(state, %{turn: make_ref(), what: {:continue, ref}, callers: []})
@@ -320,7 +321,7 @@ defmodule Skillbook.Conversation do
   defp later(stored, nil), do: stored
 
   defp later(stored, given),
-    do: if(DateTime.compare(last(given), last(stored)) == :gt, do: given, else: stored)
+    do: if(DateTime.compare(last(given), last(stored)) == :lt, do: stored, else: given)
 
   defp last(%{messages: []}), do: ~U[0000-01-01 00:00:00Z]
   defp last(%{messages: messages}), do: List.last(messages).at
@@ -504,20 +505,14 @@ defmodule Skillbook.Conversation do
     :exit, _reason -> {:error, %StoppedError{book: book}}
   end
 
-  # A run that has not ended is that of a process which was killed a moment ago, or of another
-  # node.
   defp take_turn(book, {:continue, ref}, options), do: continue(book, ref, options)
 
   defp take_turn(book, what, options) do
-    case unended(Book.fetch!(book), options) do
-      nil -> work(book, what, options)
-      ref -> {:error, %RunError{kind: :busy, ref: ref}}
-    end
-  end
+    {run, transcript} = newest(Book.fetch!(book), options)
 
-  defp unended(book, options) do
-    if Journal.durable?(book, options),
-      do: Runs.unended(book, options[:conversation], profile_id(%{run: options}))
+    if unended?(run),
+      do: {:error, %RunError{kind: :busy, ref: run.ref}},
+      else: work(book, what, Keyword.put(options, :transcript, transcript))
   end
 
   defp work(book, {:input, input}, options), do: Agent.run(book, input, options)
@@ -573,8 +568,7 @@ defmodule Skillbook.Conversation do
   defp after_run(%{current: current} = state, run, _outcome) do
     tell(state, {:queued, current.turn, input(current.what)})
     queue = :queue.in_r(Map.put(current, :after, run), state.queue)
-    {_run, state} = newest(%{state | current: nil, queue: queue})
-    go_on(state, run)
+    go_on(%{state | current: nil, queue: queue}, run)
   end
 
   defp ended(%{current: current} = state, outcome, reply) do

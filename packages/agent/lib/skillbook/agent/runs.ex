@@ -404,17 +404,6 @@ defmodule Skillbook.Agent.Runs do
   defp complete(_run, {:error, _unreadable}), do: nil
 
   @doc false
-  # The run of a conversation that has not ended, or `nil`.
-  @spec unended(Book.t(), String.t(), String.t()) :: String.t() | nil
-  def unended(book, id, profile) do
-    case Table.unended(Book.sql(book), id, profile) do
-      {:ok, ref} -> ref
-      # The run that comes next ends with this error.
-      {:error, _error} -> nil
-    end
-  end
-
-  @doc false
   # When a lease has passed, and when one was given by a clock that was ahead.
   @spec times(Book.t()) :: {integer(), integer()}
   def times(book) do

@@ -209,22 +209,14 @@ defmodule Skillbook.Transcript.Conversations do
   """
   @spec list(Book.t(), Profile.t(), pos_integer(), String.t() | nil) ::
           {:ok, [conversation()]} | {:error, SQL.Error.t()}
-  def list(book, profile, limit, last \\ nil)
+  def list(book, profile, limit, last \\ nil) do
+    last = List.wrap(last)
+    {readable, tenants} = Tenants.readable(profile, "tenant", 2 + length(last))
+    # After one that the profile does not read there is none.
+    place = "id < (select id from skillbook_conversations where run = $2 and #{readable}) and "
 
-  def list(book, profile, limit, nil) do
-    {readable, tenants} = Tenants.readable(profile, "tenant", 2)
-    select(book, "where #{readable} order by id desc limit $1", [limit | tenants])
-  end
-
-  # After one that the profile does not read there is none.
-  def list(book, profile, limit, last) do
-    {readable, tenants} = Tenants.readable(profile, "tenant", 3)
-    place = "(select id from skillbook_conversations where run = $2 and #{readable})"
-
-    select(book, "where id < #{place} and #{readable} order by id desc limit $1", [
-      limit,
-      last | tenants
-    ])
+    rest = "where #{if last != [], do: place}#{readable} order by id desc limit $1"
+    select(book, rest, [limit] ++ last ++ tenants)
   end
 
   @doc "Fetches one of these conversations with its parts in order, or `nil`. For trusted code."

@@ -452,6 +452,16 @@ defmodule Skillbook.Agent.RunsTest do
       end
     end
 
+    test "goes on from what another process has said", context do
+      {book, _points} = interrupted(context)
+      [one, two] = for _process <- 1..2, do: start_conversation(book)
+      {:ok, _result} = Conversation.ask(one, "Go m.")
+      {:ok, _result} = Conversation.ask(two, "Still there?")
+      {:ok, result} = Conversation.ask(one, "And now?")
+      inputs = for %{kind: :input, content: text} <- result.transcript.messages, do: text
+      assert inputs == ["Go m.", "Still there?", "And now?"]
+    end
+
     test "that is stopped is not continued", context do
       test = self()
 

@@ -65,10 +65,8 @@ defmodule Skillbook.Agent.Runs.Table do
     with {:ok, :ok} <- outcome, do: :ok
   end
 
-  @doc "The run of a conversation that has not ended, or `nil`."
-  @spec unended(SQL.t(), String.t(), String.t()) ::
-          {:ok, String.t() | nil} | {:error, SQL.Error.t()}
-  def unended(sql, conversation, profile) do
+  # The run of a conversation that has not ended, or `nil`.
+  defp unended(sql, conversation, profile) do
     query =
       "select ref from skillbook_agent_runs where conversation = $1 and profile = $2 and " <>
         "status = 'running' order by id limit 1"
