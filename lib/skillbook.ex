@@ -94,6 +94,9 @@ defmodule Skillbook do
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
+    * `:store_memory` (bytes) - how much memory the stored skills and notes take that profiles
+      read at the moment; see [scaling](docs/scaling.md#limits-in-the-order-in-which-they-come).
+      Others are packed. Defaults to `134_217_728`, 128 MiB
     * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
       paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
 

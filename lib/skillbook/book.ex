@@ -28,6 +28,7 @@ defmodule Skillbook.Book do
           catalog: Catalog.t() | nil,
           store: {module(), keyword()} | nil,
           store_poll: pos_integer(),
+          store_memory: pos_integer(),
           revision: :atomics.atomics_ref() | nil,
           profiles: %{String.t() => Profile.t()},
           fetch_profile: Profiles.fetch() | nil,
@@ -85,6 +86,7 @@ defmodule Skillbook.Book do
     :fetch_profile,
     :test,
     store_poll: 500,
+    store_memory: 134_217_728,
     sources: [],
     profiles: %{},
     roles: %{},
@@ -120,6 +122,7 @@ defmodule Skillbook.Book do
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
+      Catalog.limit(catalog, book.store_memory)
       vectors = book.embedder && Embedding.Vectors.new()
       documents = book.embedder && Embedding.Vectors.new()
       book = %{book | catalog: catalog, vectors: vectors, document_vectors: documents}

@@ -193,12 +193,36 @@ defmodule Skillbook.Catalog do
     do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
 
   @doc false
-  # The diagnostics that are errors or warnings: all, or those near records of the store that have
-  # changed since a generation.
-  @spec problems(t(), pos_integer() | nil) :: [Diagnostic.t()]
-  def problems(%__MODULE__{ref: ref}, since \\ nil), do: Native.catalog_problems(ref, since)
+  # The diagnostics that are errors or warnings, near records of the store that have changed since
+  # a generation, or of everything for 0. It is some of them: also returns the place to go on
+  # from, or `nil`.
+  @spec problems(t(), non_neg_integer(), non_neg_integer()) ::
+          {[Diagnostic.t()], non_neg_integer() | nil}
+  def problems(%__MODULE__{ref: ref}, since, from), do: Native.catalog_problems(ref, since, from)
 
   @doc false
   @spec errors(t()) :: [Diagnostic.t()]
-  def errors(catalog), do: Enum.filter(problems(catalog), &(&1.severity == :error))
+  def errors(catalog), do: Enum.filter(diagnostics(catalog), &(&1.severity == :error))
+
+  @doc false
+  # The number of names, without a look at the entries of the store.
+  @spec names(t()) :: non_neg_integer()
+  def names(%__MODULE__{ref: ref}), do: Native.catalog_names(ref)
+
+  @doc false
+  # Entries of the store that nobody reads are packed. Those that are read take about so many
+  # bytes at most.
+  @spec limit(t(), pos_integer()) :: :ok
+  def limit(%__MODULE__{ref: ref}, bytes) do
+    Native.catalog_limit(ref, bytes)
+    :ok
+  end
+
+  @doc false
+  # Packs the entries of the store that were not read since this was called last.
+  @spec rest(t()) :: :ok
+  def rest(%__MODULE__{ref: ref}) do
+    Native.catalog_rest(ref)
+    :ok
+  end
 end

@@ -9,9 +9,12 @@ defmodule Skillbook.Book.Config do
   alias Skillbook.Support.{Options, UntilError}
   alias Skillbook.{Book, Embedder, Hook, OptionError, Part, Profile, Source}
 
+  @max_bytes 1_099_511_627_776
+
   # Options that become fields of the same name without further work.
   @plain_fields [
     :store_poll,
+    :store_memory,
     :timeout,
     :drain,
     :ask,
@@ -170,6 +173,7 @@ defmodule Skillbook.Book.Config do
       builtins: {"a boolean or a list of domains and globs", &Builtins.valid?/1},
       store: {"a path, a URL, {module, options} or a function that returns a text", &store?/1},
       store_poll: {"a number of milliseconds", &Options.milliseconds?/1},
+      store_memory: {"a number of bytes", &(is_integer(&1) and &1 in 1..@max_bytes)},
       profiles:
         {"a list of profiles, a function of one argument or {module, function}",
          &(is_list(&1) or Profiles.function?(&1))},

@@ -14,21 +14,27 @@ defmodule Skillbook.Catalog.ProblemLog do
   @type logged :: MapSet.t(binary())
 
   @doc """
-  Logs the problems of these severities that are not among those logged before, and returns all
-  current ones.
+  Logs the problems of these severities that are not among those logged before. Returns all that
+  it found, and the place to go on from, or `nil`.
 
-  With the number of a generation, it looks at the records of the store that have changed since,
-  and returns the ones before too: a write must not cost as much as a look at everything.
+  It looks at files and at records of the store for the generation 0, and for later ones at the
+  records that have changed since: a write must not cost as much as a look at everything.
   """
-  @spec log_new(atom(), Catalog.t(), [:error | :warning], logged(), pos_integer() | nil) ::
-          logged()
-  def log_new(book, catalog, severities, before, since \\ nil) do
-    problems = for problem <- Catalog.problems(catalog, since), do: {key(problem), problem}
+  @spec log_new(
+          atom(),
+          Catalog.t(),
+          [:error | :warning],
+          logged(),
+          since :: non_neg_integer(),
+          from :: non_neg_integer()
+        ) :: {logged(), non_neg_integer() | nil}
+  def log_new(book, catalog, severities, before, since, from) do
+    {problems, next} = Catalog.problems(catalog, since, from)
+    problems = for problem <- problems, do: {key(problem), problem}
     fresh = Enum.reject(problems, fn {key, _problem} -> key in before end)
     new = for {_key, problem} <- Enum.uniq_by(fresh, &elem(&1, 0)), do: problem
     for level <- severities, do: log(book, level, Enum.filter(new, &(&1.severity == level)))
-    current = MapSet.new(problems, fn {key, _problem} -> key end)
-    if since, do: MapSet.union(before, current), else: current
+    {MapSet.new(problems, fn {key, _problem} -> key end), next}
   end
 
   # A hash is smaller than a message. An edit that leaves a warning only changes its text, such as

@@ -20,6 +20,9 @@ defmodule Skillbook.Catalog.Watcher do
 
   @few_problems 1_000
 
+  # Entries of the store that were not read for so long are packed.
+  @rest 300_000
+
   # A burst of writes is looked at once.
   @log_after 100
 
@@ -72,26 +75,24 @@ defmodule Skillbook.Catalog.Watcher do
   @impl true
   def init(book) do
     %{catalog: catalog} = book
-    {generation, entries} = {Catalog.generation(catalog), Catalog.count(catalog)}
-    # There is a book for each test.
-    severities = if book.test, do: [:error], else: [:error, :warning]
-    problems = ProblemLog.log_new(book.name, catalog, severities, MapSet.new())
 
     state = %{
       book: book.name,
       catalog: catalog,
-      generation: generation,
-      entries: entries,
-      severities: severities,
+      generation: Catalog.generation(catalog),
+      entries: Catalog.names(catalog),
+      # There is a book for each test.
+      severities: if(book.test, do: [:error], else: [:error, :warning]),
       # Those of the generation `:logged`, and how many there were when all were looked at.
-      problems: problems,
-      found: MapSet.size(problems),
-      logged: generation,
+      problems: MapSet.new(),
+      found: 0,
+      logged: nil,
       # The generation since which problems are logged soon; 0 for all, `nil` for none.
       log_since: nil
     }
 
-    {:ok, Map.put(state, :watch, watch(book))}
+    Process.send_after(self(), :rest, @rest)
+    {:ok, state |> log_problems() |> Map.put(:watch, watch(book))}
   end
 
   # The thread reports all roots first, so changes between the last load and the watch are not
@@ -136,7 +137,16 @@ defmodule Skillbook.Catalog.Watcher do
   end
 
   def handle_info(:log_problems, %{log_since: since} = state),
-    do: {:noreply, log_problems(%{state | log_since: nil}, if(since > 0, do: since))}
+    do: {:noreply, log_problems(%{state | log_since: nil}, since)}
+
+  def handle_info({:log_problems, since, from, found}, state),
+    do: {:noreply, log_problems(state, since, from, found)}
+
+  def handle_info(:rest, state) do
+    Catalog.rest(state.catalog)
+    Process.send_after(self(), :rest, @rest)
+    {:noreply, state}
+  end
 
   def handle_info({:skillbook_polling, reason}, state) do
     Logger.warning(
@@ -203,17 +213,27 @@ defmodule Skillbook.Catalog.Watcher do
 
   defp log_later(state, since), do: %{state | log_since: min(state.log_since, since)}
 
-  defp log_problems(state, since \\ nil)
+  defp log_problems(state, since \\ 0)
 
   defp log_problems(%{generation: generation, logged: generation} = state, _since), do: state
 
   defp log_problems(state, since) do
-    %{book: book, catalog: catalog, severities: severities, problems: problems} = state
     # Problems that are gone stay among those that were logged, until they are the most.
-    since = if MapSet.size(problems) <= @few_problems + 2 * state.found, do: since
-    problems = ProblemLog.log_new(book, catalog, severities, problems, since)
-    found = if since, do: state.found, else: MapSet.size(problems)
-    %{state | problems: problems, found: found, logged: state.generation}
+    few? = MapSet.size(state.problems) <= @few_problems + 2 * state.found
+    state = %{state | logged: state.generation}
+    log_problems(state, if(few?, do: since, else: 0), 0, MapSet.new())
+  end
+
+  # Some at a time, since writers wait for this process. `found` are those of the times before.
+  defp log_problems(state, since, from, found) do
+    %{book: book, catalog: catalog, severities: severities, problems: problems} = state
+    {current, next} = ProblemLog.log_new(book, catalog, severities, problems, since, from)
+    found = MapSet.union(found, current)
+    if next, do: send(self(), {:log_problems, since, next, found})
+
+    if next == nil and since == 0,
+      do: %{state | problems: found, found: MapSet.size(found)},
+      else: %{state | problems: MapSet.union(problems, current)}
   end
 
   defp report(book, change, entries, duration) do

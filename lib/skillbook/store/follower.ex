@@ -48,6 +48,7 @@ defmodule Skillbook.Store.Follower do
     fn ->
       with {:ok, settings} <- settings(book, nil),
            :ok <- load(book, :atomics.get(book.revision, 1)) do
+        Catalog.rest(book.catalog)
         :atomics.put(book.revision, 1, settings.revision)
         :atomics.put(book.revision, 2, settings.operations)
         {:ok, settings.revision}

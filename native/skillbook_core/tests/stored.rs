@@ -8,9 +8,10 @@ use std::sync::Arc;
 use common::{all, doc, record, source, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::assemble::{assemble, Assembled};
+use skillbook_core::catalog::block::Opener;
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::catalog::records::{Records, Written};
+use skillbook_core::catalog::records::{read, Records, Written};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
@@ -401,10 +402,10 @@ fn records_of_one_name_are_entries_each() {
     let labelled =
         |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
     let first = [labelled("a", "one"), labelled("b", "two"), labelled("c", "three")];
-    let mut records = Records::default();
+    let mut records = Records::new(Opener::new(store()));
     let written = |id: i64, record: Record| Written::new(&store(), &Record { id, ..record });
     records.put((1..).zip(first).map(|(id, record)| written(id, record)), &[], 1);
-    let before = records.assembled(0..3);
+    let (before, _open) = read(&records.blocks(0..3), records.opener());
     let bodies = |assembled: &Assembled| {
         assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
     };
@@ -412,7 +413,7 @@ fn records_of_one_name_are_entries_each() {
     // The others are unchanged.
     let changes = records.put([written(2, labelled("b", "2"))], &[], 2);
     assert!(changes.len() == 1 && changes[0].before.is_some() && changes[0].after.is_some());
-    let after = records.assembled([2, 1, 0].into_iter());
+    let (after, _) = read(&records.blocks([2, 1, 0].into_iter()), records.opener());
     assert_eq!(bodies(&after), ["one", "2", "three"], "by id, not by class");
     assert_eq!(records.classes().iter().map(|class| class.changed).collect::<Vec<_>>(), [1, 2, 1]);
     let kept = |at: usize| Arc::ptr_eq(&before.entries[at], &after.entries[at]);
@@ -592,16 +593,20 @@ proptest! {
     #[test]
     fn changing_records_equals_loading_them(
         changes in proptest::collection::vec(
-            proptest::collection::vec(
-                (1..6i64, prop::option::of((0..4usize, records()))),
-                0..4,
+            (
+                proptest::collection::vec(
+                    (1..6i64, prop::option::of((0..4usize, records()))),
+                    0..4,
+                ),
+                any::<[bool; 2]>(),
             ),
             1..6,
         ),
     ) {
-        let mut kept = Records::default();
+        let mut kept = Records::new(Opener::new(store()));
+        let mut _held = None;
         let mut there: BTreeMap<i64, Record> = BTreeMap::new();
-        for change in changes {
+        for (change, [packs, holds]) in changes {
             let before = there.clone();
             let mut removed = Vec::new();
             let mut put = Vec::new();
@@ -634,11 +639,18 @@ proptest! {
                 (entries, findings)
             };
             let classes = 0..kept.classes().len() as u32;
-            prop_assert_eq!(shown(&kept.assembled(classes)), shown(&anew));
+            for block in kept.settle(if packs { 0 } else { usize::MAX }) {
+                block.pack();
+            }
+            let (read, opened) = read(&kept.blocks(classes), kept.opener());
+            prop_assert_eq!(shown(&read), shown(&anew));
+            _held = holds.then_some(opened);
             for name in ["a", "b", "b-c"] {
                 let named = anew.entries.iter().filter(|entry| &*entry.name == name).count();
                 prop_assert_eq!(kept.named(name).count(), named);
             }
+            let names: BTreeSet<_> = anew.entries.iter().map(|entry| &entry.name).collect();
+            prop_assert_eq!(kept.name_count(), names.len());
             prop_assert!(kept.ids().eq(there.keys().copied()));
         }
     }
@@ -808,5 +820,61 @@ fn a_tenant_uses_its_own_record_before_a_common_one() {
         let view = View::new(catalog, &profile).unwrap();
         let used = view.entry(view.find("n").unwrap()).unwrap().description().to_owned();
         assert_eq!(used, expected, "{tenants:?} {reader:?}");
+    }
+}
+
+proptest! {
+    // Each of them reads all records after each change.
+    #![proptest_config({
+        let default = ProptestConfig::default();
+        ProptestConfig { cases: default.cases.div_ceil(16), ..default }
+    })]
+
+    #[test]
+    fn blocks_hold_what_was_put(
+        changes in proptest::collection::vec(
+            (1..60i64, prop::option::weighted(0.7, 0..12_000usize), any::<[bool; 2]>()),
+            1..120,
+        ),
+    ) {
+        let mut kept = Records::new(Opener::new(store()));
+        let mut there: BTreeMap<i64, String> = BTreeMap::new();
+        let mut held = None;
+        for (id, size, [packs, holds]) in changes {
+            let text = size.map(|size| format!("{id} {}", "x\n".repeat(size / 2)));
+            let record = text.as_ref().map(|text| Record {
+                id,
+                schedule: (id % 2 == 0).then(|| "@daily".to_owned()),
+                ..record(&format!("n{}", id % 7), text)
+            });
+            let removed: Vec<i64> = record.is_none().then_some(id).into_iter().collect();
+            let changes = kept.put(record.iter().map(|new| Written::new(&store(), new)), &removed, 1);
+            let before = match text {
+                Some(text) => there.insert(id, text),
+                None => there.remove(&id),
+            };
+            let was = changes.first().and_then(|change| change.before.as_ref());
+            if let Some(was) = was {
+                prop_assert_eq!(Some(was.body()), before.as_deref());
+            }
+            for block in kept.settle(if packs { 0 } else { 64 * 1024 }) {
+                block.pack();
+            }
+            let classes = 0..kept.classes().len() as u32;
+            let (read, opened) = read(&kept.blocks(classes), kept.opener());
+            let bodies: Vec<_> = read.entries.iter().map(|entry| entry.body()).collect();
+            prop_assert_eq!(bodies, there.values().map(String::as_str).collect::<Vec<_>>());
+            held = holds.then_some(opened);
+            let scheduled: Vec<i64> = kept.scheduled(None).iter().map(|(id, _)| *id).collect();
+            let even: Vec<i64> = there.keys().copied().filter(|id| id % 2 == 0).collect();
+            prop_assert_eq!(scheduled, even);
+            for (id, block) in kept.scheduled(Some("n2")) {
+                let entry = block.entry(id, kept.opener()).unwrap();
+                prop_assert_eq!(entry.body(), there[&id].as_str());
+            }
+        }
+        drop(held);
+        kept.settle(0);
+        prop_assert_eq!(kept.opener().bytes(), 0);
     }
 }

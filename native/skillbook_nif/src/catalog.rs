@@ -427,6 +427,24 @@ fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
     catalog.parts.number()
 }
 
+/// Limits the bytes of the records' entries that are open.
+#[rustler::nif]
+fn catalog_limit(catalog: ResourceArc<CatalogResource>, bytes: usize) {
+    catalog.parts.limit(bytes);
+}
+
+/// Forgets what was not read since this was called last, and packs all records.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_rest(catalog: ResourceArc<CatalogResource>) {
+    catalog.parts.rest();
+}
+
+/// The number of names.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_names(catalog: ResourceArc<CatalogResource>) -> usize {
+    catalog.parts.name_count()
+}
+
 #[rustler::nif]
 fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
     catalog.parts.whole().count()
@@ -443,25 +461,24 @@ fn catalog_diagnostics<'a>(
     found
 }
 
-/// The diagnostics that are errors or warnings: all, or those of the records of one tenant with the
-/// same labels as one that has changed since a generation.
+/// The diagnostics that are errors or warnings, of the records of one tenant with the same labels as
+/// one that has changed since a generation; for 0 of all, and of files. It is some of them, from a
+/// place on, and the place to go on with.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_problems<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
-    since: Option<u64>,
-) -> NifResult<Vec<Term<'a>>> {
-    let catalogs = match since {
-        Some(number) => catalog.parts.changed_since(number),
-        None => vec![catalog.parts.whole()],
-    };
+    since: u64,
+    from: u32,
+) -> NifResult<(Vec<Term<'a>>, Option<u32>)> {
+    let (catalogs, next) = catalog.parts.changed_since(since, from);
     let mut found = Vec::new();
     for catalog in catalogs {
         for diagnostic in unrestricted(catalog)?.problems() {
             found.push(encode::diagnostic(env, diagnostic)?);
         }
     }
-    Ok(found)
+    Ok((found, next))
 }
 
 fn unrestricted(catalog: Arc<CachedCatalog>) -> NifResult<View> {

@@ -21,8 +21,8 @@ defmodule SkillbookTest do
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are " <>
                ":name, :sources, :builtins, " <>
-               ":store, :store_poll, :profiles, :roles, :assigns, :write_to, :timeout, " <>
-               ":drain, :ask, :ask_timeout, " <>
+               ":store, :store_poll, :store_memory, :profiles, :roles, :assigns, :write_to, " <>
+               ":timeout, :drain, :ask, :ask_timeout, " <>
                ":max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :keep, " <>
                ":sections, :telemetry_flags, :hooks, :watch, :embedder, " <>
@@ -39,6 +39,9 @@ defmodule SkillbookTest do
             {[name: :x, timeout: 10_000_000_000],
              "expected a number of milliseconds as the option :timeout of a book, got: " <>
                "10000000000"},
+            {[name: :x, store_memory: 1_099_511_627_777],
+             "expected a number of bytes as the option :store_memory of a book, got: " <>
+               "1099511627777"},
             {[name: :x, breaker: [cooldown: 10_000_000_000]],
              "expected [failures: number, cooldown: milliseconds] or false as the option " <>
                ":breaker of a book, got: [cooldown: 10000000000]"},

@@ -23,6 +23,7 @@
 //! ```
 
 pub mod assemble;
+pub mod block;
 #[expect(clippy::module_inception, reason = "the type that the folder is named after")]
 mod catalog;
 pub mod changes;

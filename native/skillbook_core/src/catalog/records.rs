@@ -5,18 +5,20 @@
 //!
 //! Records are kept by [class](Class): those of one tenant with the same labels, which a profile
 //! reads together or not at all. A catalog for a profile is made of the classes that it reads, and
-//! a write concerns one of them.
+//! a write concerns one of them. Those of a class lie in [blocks](Block), packed until somebody
+//! reads them.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use skillbook_core::catalog::records::{Records, Written};
+//! use skillbook_core::catalog::block::Opener;
+//! use skillbook_core::catalog::records::{read, Records, Written};
 //! use skillbook_core::page::record::{Origin, Record};
 //! use skillbook_core::source::{Source, SourceKind};
 //! use skillbook_core::tenant::Tenant;
 //!
 //! let source = Source { root: "/store".into(), kind: SourceKind::Stored, ..Source::default() };
 //! let source = Arc::new(source);
-//! let mut records = Records::default();
+//! let mut records = Records::new(Opener::new(source.clone()));
 //! let note = Record {
 //!     id: 1,
 //!     name: "weekly".into(),
@@ -40,19 +42,21 @@
 //! assert_eq!(changes.len(), 1);
 //! let again = records.put([Written::new(&source, &note)], &[], 2);
 //! assert!(again.is_empty(), "nothing has changed");
-//! assert_eq!(records.assembled(0..1).entries.len(), 1);
+//! let (assembled, _opened) = read(&records.blocks(0..1), records.opener());
+//! assert_eq!(assembled.entries.len(), 1);
 //! assert_eq!(records.classes()[0].changed, 1);
 //! ```
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use super::assemble::{self, Assembled};
+use super::assemble::Assembled;
+use super::block::{Block, Item, Opened, Opener};
 use super::entry::Entry;
-use super::finding::Finding;
-use crate::page::document::Document;
 use crate::page::record::Record;
 use crate::source::Source;
 use crate::tenant::Tenant;
@@ -63,17 +67,21 @@ const FEW_CLASSES: usize = 1_000;
 /// A source of records and their entries.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// By id.
-    made: BTreeMap<i64, Assembly>,
+    /// The class of each record, by its id.
+    made: BTreeMap<i64, u32>,
     classes: Vec<Class>,
     /// By tenant, then by labels: both can be looked up by reference.
     numbers: FxHashMap<Tenant, FxHashMap<Vec<String>, u32>>,
-    /// The ids of the entries of each name, in order.
-    named: FxHashMap<Arc<str>, Vec<i64>>,
+    /// The hashes of the entries' names, each with the ids, in order.
+    named: BTreeSet<(u64, i64)>,
+    /// The ids of the entries with a schedule.
+    scheduled: BTreeSet<i64>,
     /// The number of classes without records.
     empty: usize,
     /// See [`Records::renumbered`].
     renumbered: u64,
+    opener: Opener,
+    loose: Loose,
 }
 
 /// The records of one tenant with the same labels.
@@ -87,43 +95,39 @@ pub struct Class {
     pub changed: u64,
     /// The number of records.
     records: usize,
-    /// The ids of the entries, in order, and the entries.
-    ids: Vec<i64>,
-    entries: Vec<Arc<Entry>>,
-    /// By id. Most records have none.
-    findings: BTreeMap<i64, Vec<Arc<Finding>>>,
+    /// By the ids of their records.
+    blocks: Vec<Arc<Block>>,
 }
 
-/// A record's document and entry. No other record affects them.
-#[derive(Debug)]
-struct Assembly {
-    document: Arc<Document>,
-    entry: Option<Arc<Entry>>,
-    class: u32,
+/// Blocks that were written lately and are not packed, the oldest first. A burst of writes packs
+/// its blocks once. Those of readers stay open for as long, for their next view.
+#[derive(Debug, Default)]
+struct Loose {
+    blocks: VecDeque<(Weak<Block>, Option<Arc<Opened>>, usize)>,
+    bytes: usize,
 }
 
 /// A record that was read, which takes most of the time of a change and needs no other record.
 #[derive(Debug)]
 pub struct Written {
-    id: i64,
     tenant: Tenant,
-    document: Arc<Document>,
-    entry: Option<Arc<Entry>>,
-    findings: Vec<Arc<Finding>>,
+    line: Vec<u8>,
+    item: Item,
 }
 
 impl Written {
     /// Reads a record of a source.
     pub fn new(source: &Arc<Source>, record: &Record) -> Written {
-        let document = Arc::new(Document::stored(&source.root, record));
-        let (entry, findings) = assemble::record(source, &document);
-        Written { id: record.id, tenant: record.tenant.clone(), document, entry, findings }
+        let (tenant, line) = (record.tenant.clone(), record.line());
+        Written { tenant, line, item: Item::new(source, record) }
     }
 }
 
 /// The change of a record: its entry before and after.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RecordChange {
+    /// The record's id.
+    pub id: i64,
     /// `None` for a new one.
     pub before: Option<Arc<Entry>>,
     /// `None` for one that is gone.
@@ -131,29 +135,120 @@ pub struct RecordChange {
 }
 
 impl Class {
-    /// Takes in a record that is not there.
-    fn put(&mut self, id: i64, entry: Option<&Arc<Entry>>, findings: Vec<Arc<Finding>>) {
-        if let Some(entry) = entry {
-            // New records have the highest ids, so this is mostly the end.
-            let at = self.ids.partition_point(|other| *other < id);
-            self.ids.insert(at, id);
-            self.entries.insert(at, entry.clone());
-        }
-        if !findings.is_empty() {
-            self.findings.insert(id, findings);
-        }
+    /// The number of records.
+    pub fn count(&self) -> usize {
+        self.records
     }
 
-    fn remove(&mut self, id: i64) {
-        if let Ok(at) = self.ids.binary_search(&id) {
-            self.ids.remove(at);
-            self.entries.remove(at);
+    /// The place of the block that a record is in, or would be in.
+    fn at(&self, id: i64) -> usize {
+        self.blocks.partition_point(|block| block.first() <= id).saturating_sub(1)
+    }
+
+    /// The record with an id.
+    fn line(&self, id: i64) -> Option<(Arc<[u8]>, Range<usize>)> {
+        let block = self.blocks.get(self.at(id))?;
+        let lines = block.lines();
+        let (found, line) = block.place(&lines, id);
+        found.then_some((lines, line))
+    }
+
+    /// Puts a record in the place of that with its id, or takes that out.
+    fn edit(&mut self, id: i64, new: Option<(&[u8], &Item)>, opener: &Opener, loose: &mut Loose) {
+        let at = self.at(id);
+        let Some(block) = self.blocks.get(at) else {
+            let lines = new.map_or(&[][..], |(line, _)| line);
+            return self.replace(0..0, lines, None, opener, loose);
+        };
+        let mut items = block.opened().map(|opened| opened.items.clone());
+        let lines = block.lines();
+        let (_, line) = block.place(&lines, id);
+        // New records have the highest ids, and get a block of their own when the last is full.
+        if line.start == lines.len() && block.is_full() {
+            let Some((new, item)) = new else { return };
+            let items = items.map(|_| vec![item.clone()]);
+            return self.replace(at + 1..at + 1, new, items, opener, loose);
         }
-        self.findings.remove(&id);
+        let added = new.map_or(&[][..], |(line, _)| line);
+        let mut lines = [&lines[..line.start], added, &lines[line.end..]].concat();
+        if let Some(items) = &mut items {
+            let place = items.partition_point(|item| item.id < id);
+            if items.get(place).is_some_and(|item| item.id == id) {
+                items.remove(place);
+            }
+            if let Some((_, item)) = new {
+                items.insert(place, item.clone());
+            }
+        }
+        let mut blocks = at..at + 1;
+        if let Some(next) = self.blocks.get(at + 1).filter(|next| {
+            Block::is_rest(lines.len()) && !next.is_full() || Block::is_rest(next.size())
+        }) {
+            lines.extend_from_slice(&next.lines());
+            items =
+                items.zip(next.opened()).map(|(items, next)| [&items, &next.items[..]].concat());
+            blocks.end += 1;
+        }
+        self.replace(blocks, &lines, items, opener, loose);
+    }
+
+    fn replace(
+        &mut self,
+        blocks: Range<usize>,
+        lines: &[u8],
+        items: Option<Vec<Item>>,
+        opener: &Opener,
+        loose: &mut Loose,
+    ) {
+        let new = Block::cut(lines, items, opener);
+        self.blocks.splice(blocks, new.iter().map(|(block, _)| block.clone()));
+        new.into_iter().for_each(|(block, opened)| loose.add(&block, opened));
     }
 }
 
+impl Loose {
+    fn add(&mut self, block: &Arc<Block>, opened: Option<Arc<Opened>>) {
+        self.bytes += block.size();
+        self.blocks.push_back((Arc::downgrade(block), opened, block.size()));
+    }
+
+    /// Takes the oldest out until the others have at most so many bytes.
+    fn settle(&mut self, most: usize) -> Vec<Arc<Block>> {
+        let mut blocks = Vec::new();
+        while self.bytes > most {
+            let Some((block, _, bytes)) = self.blocks.pop_front() else { break };
+            self.bytes -= bytes;
+            // Most were replaced by later writes.
+            blocks.extend(block.upgrade());
+        }
+        blocks
+    }
+}
+
+/// The entries of blocks, by the ids of their records: of two of one name the older comes first,
+/// and wins. They stay open as long as the second value is there.
+pub fn read(blocks: &[Arc<Block>], opener: &Opener) -> (Assembled, Vec<Arc<Opened>>) {
+    let opened: Vec<_> = blocks.iter().map(|block| block.open(opener)).collect();
+    let mut items: Vec<&Item> = opened.iter().flat_map(|opened| &opened.items).collect();
+    // Those of a class are in order.
+    items.sort_by_key(|item| item.id);
+    let mut out = Assembled::default();
+    out.entries.extend(items.iter().filter_map(|item| item.entry.clone()));
+    out.findings.extend(items.iter().flat_map(|item| &item.findings).cloned());
+    (out, opened)
+}
+
 impl Records {
+    /// Without any record.
+    pub fn new(opener: Opener) -> Records {
+        Records { opener, ..Records::default() }
+    }
+
+    /// For reading its blocks.
+    pub fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
     /// All classes. They keep their numbers, also when their last record is gone, until
     /// [`Records::renumbered`] rises.
     pub fn classes(&self) -> &[Class] {
@@ -170,26 +265,9 @@ impl Records {
         self.numbers.get(tenant).into_iter().flat_map(|numbers| numbers.values().copied())
     }
 
-    /// The entries of classes, by the ids of their records: of two of one name the older comes
-    /// first, and wins.
-    pub fn assembled(&self, classes: impl Iterator<Item = u32>) -> Assembled {
-        let mut out = Assembled::default();
-        let mut ids = Vec::new();
-        let mut is_sorted = true;
-        for class in classes.map(|class| &self.classes[class as usize]) {
-            let after = ids.last() <= class.ids.first();
-            is_sorted &= after || class.ids.is_empty();
-            ids.extend_from_slice(&class.ids);
-            out.entries.extend_from_slice(&class.entries);
-            out.findings.extend(class.findings.values().flatten().cloned());
-        }
-        if !is_sorted {
-            let mut order: Vec<(i64, u32)> = ids.into_iter().zip(0..).collect();
-            order.sort_unstable();
-            let sorted = order.iter().map(|(_, at)| out.entries[*at as usize].clone());
-            out.entries = sorted.collect();
-        }
-        out
+    /// The blocks of classes, to be [read].
+    pub fn blocks(&self, classes: impl Iterator<Item = u32>) -> Vec<Arc<Block>> {
+        classes.flat_map(|class| &self.classes[class as usize].blocks).cloned().collect()
     }
 
     /// The ids of the records, in order.
@@ -197,15 +275,38 @@ impl Records {
         self.made.keys().copied()
     }
 
-    /// The entries of a name, the oldest first.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = &Arc<Entry>> {
-        let ids = self.named.get(name).into_iter().flatten();
-        ids.filter_map(|id| self.made.get(id)?.entry.as_ref())
+    /// The ids of the entries of a name, the oldest first.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = i64> + '_ {
+        let hash = hash(name);
+        self.named.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, id)| *id)
     }
 
-    /// All entries, the oldest first.
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        self.made.values().filter_map(|made| made.entry.as_ref())
+    /// The number of names.
+    pub fn name_count(&self) -> usize {
+        let mut last = None;
+        self.named.iter().filter(|(hash, _)| last.replace(*hash) != Some(*hash)).count()
+    }
+
+    /// The entries with a schedule, or those of one name, as ids and blocks to be read. The oldest
+    /// come first.
+    pub fn scheduled(&self, name: Option<&str>) -> Vec<(i64, Arc<Block>)> {
+        let block = |id: &i64| {
+            let class = &self.classes[*self.made.get(id)? as usize];
+            Some((*id, class.blocks.get(class.at(*id))?.clone()))
+        };
+        match name {
+            Some(name) => {
+                let ids = self.named(name).filter(|id| self.scheduled.contains(id));
+                ids.filter_map(|id| block(&id)).collect()
+            }
+            None => self.scheduled.iter().filter_map(block).collect(),
+        }
+    }
+
+    /// The blocks that should be packed, because those that were written after them have so many
+    /// bytes.
+    pub fn settle(&mut self, most: usize) -> Vec<Arc<Block>> {
+        self.loose.settle(most)
     }
 
     /// Adds or replaces records, and removes others by id. The classes that differ get the number.
@@ -217,40 +318,40 @@ impl Records {
     ) -> Vec<RecordChange> {
         let mut changes = Vec::new();
         for id in removed {
-            if let Some(made) = self.made.remove(id) {
-                self.take_out(*id, &made, number);
-                changes.push(RecordChange { before: made.entry, after: None });
+            if let Some((class, before)) = self.take_out(*id, number) {
+                self.classes[class as usize].edit(*id, None, &self.opener, &mut self.loose);
+                changes.push(RecordChange { id: *id, before, after: None });
             }
         }
-        for Written { id, tenant, document, entry, findings } in records {
+        for Written { tenant, line, item } in records {
+            let id = item.id;
+            let known = self.made.get(&id).map(|class| &self.classes[*class as usize]);
+            let known = known.and_then(|class| class.line(id));
             // The same version of a record may be handed over more than once.
-            if self.made.get(&id).is_some_and(|known| known.document.is_same(&document)) {
+            if known.is_some_and(|(lines, at)| lines[at] == line[..]) {
                 continue;
             }
-            let known = self.made.remove(&id);
             // One that no glob selects is only in its findings.
-            let labelled = entry.as_ref().or_else(|| findings.first()?.about.first());
+            let labelled = item.entry.as_ref().or_else(|| item.findings.first()?.about.first());
             let labels = labelled.map_or(&[][..], |entry| &entry.labels);
             let class = self.class(&tenant, labels);
-            if let Some(known) = &known {
-                self.take_out(id, known, number);
+            let (left, before) = self.take_out(id, number).unzip();
+            if let Some(left) = left.filter(|left| *left != class) {
+                self.classes[left as usize].edit(id, None, &self.opener, &mut self.loose);
             }
             let own = &mut self.classes[class as usize];
             self.empty -= usize::from(own.records == 0);
             own.records += 1;
             own.changed = number;
-            own.put(id, entry.as_ref(), findings);
-            if let Some(entry) = &entry {
-                let ids = self.named.entry(entry.name.clone()).or_default();
-                if let Err(at) = ids.binary_search(&id) {
-                    ids.insert(at, id);
+            own.edit(id, Some((&line, &item)), &self.opener, &mut self.loose);
+            self.made.insert(id, class);
+            if let Some(entry) = &item.entry {
+                self.named.insert((hash(&entry.name), id));
+                if entry.fields().schedule.is_some() {
+                    self.scheduled.insert(id);
                 }
             }
-            changes.push(RecordChange {
-                before: known.and_then(|known| known.entry),
-                after: entry.clone(),
-            });
-            self.made.insert(id, Assembly { document, entry, class });
+            changes.push(RecordChange { id, before: before.flatten(), after: item.entry });
         }
         self.drop_empty();
         changes
@@ -274,30 +375,26 @@ impl Records {
         }
         self.classes.retain(|class| class.records > 0);
         self.empty = 0;
-        for made in self.made.values_mut() {
-            made.class = moved[made.class as usize];
+        for class in self.made.values_mut() {
+            *class = moved[*class as usize];
         }
         self.renumbered += 1;
     }
 
-    fn take_out(&mut self, id: i64, made: &Assembly, number: u64) {
-        let class = &mut self.classes[made.class as usize];
+    /// Takes a record out of all but the blocks of its class. Returns the class, and the entry.
+    fn take_out(&mut self, id: i64, number: u64) -> Option<(u32, Option<Arc<Entry>>)> {
+        let at = self.made.remove(&id)?;
+        let class = &mut self.classes[at as usize];
         class.changed = number;
         class.records -= 1;
         self.empty += usize::from(class.records == 0);
-        class.remove(id);
-        if let Some(entry) = &made.entry {
-            self.unname(id, entry);
+        let block = class.blocks.get(class.at(id));
+        let entry = block.and_then(|block| block.entry(id, &self.opener));
+        if let Some(entry) = &entry {
+            self.named.remove(&(hash(&entry.name), id));
+            self.scheduled.remove(&id);
         }
-    }
-
-    fn unname(&mut self, id: i64, entry: &Entry) {
-        if let Some(ids) = self.named.get_mut(&entry.name) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.named.remove(&entry.name);
-            }
-        }
+        Some((at, entry))
     }
 
     fn class(&mut self, tenant: &Tenant, labels: &[String]) -> u32 {
@@ -307,10 +404,16 @@ impl Records {
         }
         let number = self.classes.len() as u32;
         self.numbers.entry(tenant.clone()).or_default().insert(labels.to_vec(), number);
-        let (changed, records, ids, entries, findings) = Default::default();
         let (tenant, labels) = (tenant.clone(), labels.to_vec());
-        self.classes.push(Class { tenant, labels, changed, records, ids, entries, findings });
+        self.classes.push(Class { tenant, labels, changed: 0, records: 0, blocks: Vec::new() });
         self.empty += 1;
         number
     }
+}
+
+/// Of names, which are kept in no other way. Strangers choose them, so the hash is not a fast one.
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }

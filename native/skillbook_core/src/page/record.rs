@@ -5,9 +5,11 @@
 //! that run something or give a name to it count only as columns ([`NOT_FROM_TEXT`]), since models
 //! and strangers write records. With a name and a description in the content, a note is a skill.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::fields::place::at_key;
@@ -62,6 +64,72 @@ pub struct Record {
     pub writers: Vec<Option<String>>,
 }
 
+/// The values of a record as a line of JSON has them. They come in groups, since serde reads no
+/// longer tuple.
+type Line<'a> = (
+    (i64, Cow<'a, str>, bool, Cow<'a, str>, Cow<'a, str>, Cow<'a, str>),
+    (Tags<'a>, (bool, Option<Cow<'a, str>>), Tags<'a>, bool, Tags<'a>, Tags<'a>),
+    (Origin, i64, Option<Cow<'a, str>>, Option<Cow<'a, str>>, Cow<'a, [Option<String>]>),
+);
+type Tags<'a> = Cow<'a, [String]>;
+
+impl Record {
+    /// The record as a line of JSON, with its end. Equal records have equal lines.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        let tenant = (self.tenant == Tenant::All, self.tenant.name().map(Cow::from));
+        let (tags, labels) = (Cow::from(&self.tags), Cow::from(&self.labels));
+        let (proactive, excluded) = (Cow::from(&self.proactive_for), Cow::from(&self.excluded_for));
+        let texts = [&self.name, &self.title, &self.description].map(|text| Cow::from(&**text));
+        let [name, title, description] = texts;
+        let [schedule, timezone] =
+            [&self.schedule, &self.timezone].map(|text| text.as_deref().map(Cow::from));
+        let line: Line = (
+            (self.id, name, self.is_skill, title, description, Cow::from(&*self.content)),
+            (tags, tenant, labels, self.include_in_prompt, proactive, excluded),
+            (self.origin, self.version, schedule, timezone, Cow::from(&self.writers)),
+        );
+        // Texts and numbers can always be written.
+        let mut line = serde_json::to_vec(&line).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    /// Reads a line that [`Record::line`] wrote.
+    pub(crate) fn of_line(line: &[u8]) -> Option<Record> {
+        let (
+            (id, name, is_skill, title, description, content),
+            (tags, (is_all, tenant), labels, include_in_prompt, proactive_for, excluded_for),
+            (origin, version, schedule, timezone, writers),
+        ): Line = serde_json::from_slice(line).ok()?;
+        let (name, title, description) =
+            (name.into_owned(), title.into_owned(), description.into_owned());
+        let tenant = match tenant {
+            Some(name) => Tenant::One(name.into()),
+            None if is_all => Tenant::All,
+            None => Tenant::Common,
+        };
+        Some(Record {
+            id,
+            name,
+            is_skill,
+            title,
+            description,
+            content: content.into(),
+            tags: tags.into_owned(),
+            tenant,
+            labels: labels.into_owned(),
+            include_in_prompt,
+            proactive_for: proactive_for.into_owned(),
+            excluded_for: excluded_for.into_owned(),
+            origin,
+            version,
+            schedule: schedule.map(Cow::into_owned),
+            timezone: timezone.map(Cow::into_owned),
+            writers: writers.into_owned(),
+        })
+    }
+}
+
 /// Reads a column that contains a JSON list; `None` for any other value.
 ///
 /// ```
@@ -79,7 +147,7 @@ pub fn list<T: DeserializeOwned>(json: &str) -> Option<Vec<T>> {
 }
 
 /// The kind of author of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A person.
     User,

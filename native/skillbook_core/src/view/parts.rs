@@ -6,7 +6,8 @@
 //! the catalogs of others as they are, and what a reader costs depends on what it sees.
 //!
 //! A catalog is made when a reader comes and its parts have changed, from the one before. Readers
-//! of the same classes share it. Those that were not read for a while are forgotten.
+//! of the same classes share it. Those that were not read for a while are forgotten, and with them
+//! the entries that no other has: their records stay, [packed](crate::catalog::block).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -49,7 +50,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -59,10 +60,11 @@ use super::profile::{Profile, Rule};
 use super::recent::Recent;
 use super::view::View;
 use crate::catalog::assemble::Assembled;
+use crate::catalog::block::{Block, Opened, Opener};
 use crate::catalog::changes::Changes;
 use crate::catalog::entry::Entry;
 use crate::catalog::handlers::HandlerProblems;
-use crate::catalog::records::{RecordChange, Records, Written};
+use crate::catalog::records::{self, RecordChange, Records, Written};
 use crate::catalog::scheduled::scheduled;
 use crate::catalog::{called, Catalog};
 use crate::glob::BadGlob;
@@ -81,6 +83,14 @@ const CATALOG_BYTES: usize = 2_048;
 /// After so many changes a catalog that has not been read since is dropped, and with it the entries
 /// that only it still has.
 const STALE: u64 = 1_024;
+/// The bytes of the open entries of records, if nobody sets a limit.
+const MAX_OPEN: usize = 128 * 1024 * 1024;
+/// The bytes of records that were written lately and are not packed. In a load, each of thousands
+/// of tenants has its next records soon.
+const LOOSE: usize = 4 * 1024 * 1024;
+const LOADING: usize = 32 * 1024 * 1024;
+/// So many records at once are a load, and their catalogs are looked at one after the other.
+const MANY: usize = 1_000;
 
 /// The catalogs of a book's readers.
 #[derive(Debug)]
@@ -92,6 +102,9 @@ pub struct Parts {
     number: AtomicU64,
     readers: Mutex<Recent<Profile, Reader>>,
     made: Mutex<Recent<Own, Made>>,
+    opener: Opener,
+    /// The bytes that open entries may take.
+    max_open: AtomicUsize,
 }
 
 /// All that catalogs are made from.
@@ -135,6 +148,8 @@ struct Made {
     catalog: Arc<CachedCatalog>,
     from: u64,
     read: u64,
+    /// Keeps the entries of the records, for the next catalog too.
+    _opened: Arc<[Arc<Opened>]>,
 }
 
 /// The names that differ between two generations, in order.
@@ -151,9 +166,10 @@ pub struct Change {
 }
 
 impl State {
-    fn new(sources: Vec<Option<Assembled>>) -> State {
+    fn new(sources: Vec<Option<Assembled>>, opener: Opener) -> State {
         let base = Arc::new(CachedCatalog::new(Catalog::build(0, Vec::new())));
-        let (number, changed, records, called) = Default::default();
+        let (number, changed, called) = Default::default();
+        let records = Records::new(opener);
         State { number, base, changed, sources: sources.into(), records, called }
     }
 
@@ -211,10 +227,10 @@ impl State {
     }
 
     /// The records of some classes.
-    fn records(&self, classes: &Own) -> Assembled {
+    fn records(&self, classes: &Own) -> Vec<Arc<Block>> {
         match classes {
-            Own::All => self.records.assembled(0..self.records.classes().len() as u32),
-            Own::These(own) => self.records.assembled(own.iter().copied()),
+            Own::All => self.records.blocks(0..self.records.classes().len() as u32),
+            Own::These(own) => self.records.blocks(own.iter().copied()),
         }
     }
 
@@ -250,10 +266,12 @@ impl Parts {
     pub fn new(stored: Option<Arc<Source>>) -> Parts {
         let sources = stored.iter().map(|_| None).collect();
         let source = stored.unwrap_or_default();
+        let opener = Opener::new(source.clone());
         let readers = Mutex::new(Recent::new(MAX_PROFILES, usize::MAX));
         let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
-        let state = RwLock::new(State::new(sources));
-        Parts { source, state, number: AtomicU64::new(0), readers, made }
+        let state = RwLock::new(State::new(sources, opener.clone()));
+        let (number, max_open) = (AtomicU64::new(0), AtomicUsize::new(MAX_OPEN));
+        Parts { source, state, number, readers, made, opener, max_open }
     }
 
     /// The number of the current generation, which counts the changes.
@@ -306,7 +324,9 @@ impl Parts {
     pub fn put(&self, records: Vec<Written>, removed: &[i64]) -> Change {
         let mut state = self.state_mut();
         let number = state.number + 1;
+        let loose = if records.len() < MANY { LOOSE } else { LOADING };
         let changes = state.records.put(records, removed, number);
+        let settled = state.records.settle(loose);
         if changes.is_empty() {
             return Change { number: state.number, ..Change::default() };
         }
@@ -315,14 +335,14 @@ impl Parts {
         // A name had an entry before if an entry of it went, or one has it that did not come now.
         let gone: FxHashSet<&Arc<str>> =
             changes.iter().filter_map(|change| Some(&change.before.as_ref()?.name)).collect();
-        let come: FxHashSet<*const Entry> =
-            changes.iter().filter_map(|change| change.after.as_ref().map(Arc::as_ptr)).collect();
+        let come = changes.iter().filter(|change| change.after.is_some());
+        let come: FxHashSet<i64> = come.map(|change| change.id).collect();
         let mut change = Change { number, ..Change::default() };
         for name in names {
-            let mut records = state.records.named(&name).map(Arc::as_ptr);
+            let mut records = state.records.named(&name);
             let before = gone.contains(&name)
                 || state.base.named(&name).next().is_some()
-                || records.any(|entry| !come.contains(&entry));
+                || records.any(|id| !come.contains(&id));
             match (before, state.has(&name)) {
                 (false, true) => change.added.push(name),
                 (true, false) => change.removed.push(name),
@@ -332,13 +352,41 @@ impl Parts {
         }
         self.set(&mut state, number);
         drop(state);
+        settled.iter().for_each(|block| block.pack());
         for names in [&mut change.added, &mut change.changed, &mut change.removed] {
             names.sort_unstable();
         }
         if number.is_multiple_of(STALE) {
-            lock(&self.made).retain(|made| made.read + STALE > number);
+            let gone = lock(&self.made).retain(|made| made.read + STALE > number);
+            drop(gone);
         }
         change
+    }
+
+    /// Limits the bytes of the open entries of records. Those that a view has count, and stay.
+    pub fn limit(&self, bytes: usize) {
+        self.max_open.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes of the open entries of records, nearly.
+    pub fn open_bytes(&self) -> usize {
+        self.opener.bytes()
+    }
+
+    /// Forgets the catalogs that were not read since this was called last, and packs all records.
+    pub fn rest(&self) {
+        let gone = lock(&self.made).rest();
+        drop(gone);
+        let settled = self.state_mut().records.settle(0);
+        settled.iter().for_each(|block| block.pack());
+    }
+
+    /// The number of names, for anybody.
+    pub fn name_count(&self) -> usize {
+        let state = self.state();
+        let names: BTreeSet<&str> = state.base.entries().iter().map(|entry| &*entry.name).collect();
+        let only = names.iter().filter(|name| state.records.named(name).next().is_none());
+        state.records.name_count() + only.count()
     }
 
     /// The ids of the records, in order.
@@ -392,14 +440,30 @@ impl Parts {
         self.made(classes).catalog
     }
 
-    /// The catalogs of the classes that have changed since a generation, each with the base.
-    pub fn changed_since(&self, number: u64) -> Vec<Arc<CachedCatalog>> {
+    /// The catalogs of the classes that have changed since a generation, each with the base; of all
+    /// classes and of the base for 0. It is some of them, from a class on, and the class to go on
+    /// with. Nobody reads them for long, so they are not kept.
+    pub fn changed_since(&self, number: u64, from: u32) -> (Vec<Arc<CachedCatalog>>, Option<u32>) {
         let state = self.state();
-        let classes = state.records.classes().iter().zip(0..);
-        let changed = classes.filter(|(class, _)| class.changed > number);
-        let changed: Vec<_> = changed.map(|(_, at)| Own::These([at].into())).collect();
+        let mut changed: Vec<Own> = Vec::new();
+        if number == 0 && from == 0 {
+            changed.push(Own::These([].into()));
+        }
+        let (mut records, mut next) = (0, None);
+        for (class, at) in state.records.classes().iter().zip(0..).skip(from as usize) {
+            if records >= MANY {
+                next = Some(at);
+                break;
+            }
+            if class.changed > number {
+                changed.push(Own::These([at].into()));
+                records += class.count();
+            }
+        }
         drop(state);
-        changed.into_iter().map(|classes| self.made(classes).catalog).collect()
+        let before = |own: &Own| lock(&self.made).get(own).cloned();
+        let catalogs = changed.iter().map(|own| self.make(own, before(own)).catalog);
+        (catalogs.collect(), next)
     }
 
     /// The entries with a schedule, or those of one name. Every record with a schedule is among
@@ -408,11 +472,13 @@ impl Parts {
     pub fn scheduled(&self, name: Option<&str>) -> Vec<Arc<Entry>> {
         let state = self.state();
         let base = state.base.clone();
-        let records: Vec<_> = match name {
-            Some(name) => state.records.named(name).filter(|e| has_schedule(e)).cloned().collect(),
-            None => state.records.entries().filter(|e| has_schedule(e)).cloned().collect(),
-        };
+        let records = state.records.scheduled(name);
         drop(state);
+        // Of all blocks that have one, each is opened once.
+        let open = |(_, block): &(i64, Arc<Block>)| block.open(&self.opener);
+        let _opened: Vec<_> = records.iter().filter(|_| name.is_none()).map(open).collect();
+        let records = records.iter().filter_map(|(id, block)| block.entry(*id, &self.opener));
+        let records = records.filter(|entry| name.is_none_or(|name| *entry.name == *name));
         let files = scheduled(&base, name).into_iter().map(|id| base.entry(id).clone());
         let mut all: Vec<_> = files.chain(records).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
@@ -422,28 +488,36 @@ impl Parts {
     /// The catalog of some classes, made if it is not there or not right.
     fn made(&self, own: Own) -> Made {
         let before = lock(&self.made).get(&own).cloned();
+        let made = self.make(&own, before);
+        self.keep(own, made.clone());
+        self.shrink();
+        made
+    }
+
+    /// The catalog of some classes, from the one before.
+    fn make(&self, own: &Own, before: Option<Made>) -> Made {
         let state = self.state();
         let number = state.number;
-        let made = match before {
-            Some(made) if state.is_right(&own, made.from) => Made { read: number, ..made },
+        match before {
+            Some(made) if state.is_right(own, made.from) => Made { read: number, ..made },
             _ if own.are_none() => {
-                Made { catalog: state.base.clone(), from: state.changed, read: number }
+                let (catalog, from) = (state.base.clone(), state.changed);
+                Made { catalog, from, read: number, _opened: Arc::new([]) }
             }
             before => {
                 let (base, sources) = (state.base.clone(), state.sources.clone());
-                let records = state.records(&own);
+                let blocks = state.records(own);
                 drop(state);
+                let (records, opened) = records::read(&blocks, &self.opener);
                 let before = before.map_or(base.clone(), |made| made.catalog);
                 let sources = sources.iter().map(|source| source.as_ref().unwrap_or(&records));
                 let catalog = Catalog::build_after(Some(&before), number, sources);
                 let catalog = catalog.with_handlers(base.handlers().clone());
                 let catalog = Arc::new(CachedCatalog::over(base, catalog));
                 catalog.follow(&before);
-                Made { catalog, from: number, read: number }
+                Made { catalog, from: number, read: number, _opened: opened.into() }
             }
-        };
-        self.keep(own, made.clone());
-        made
+        }
     }
 
     /// Keeps a catalog, unless a newer one is there: two threads may make one at once.
@@ -451,7 +525,22 @@ impl Parts {
         let mut kept = lock(&self.made);
         if kept.get(&own).is_none_or(|other| other.from <= made.from) {
             let bytes = made.bytes();
-            kept.put(own, made, bytes);
+            let gone = kept.put(own, made, bytes);
+            drop(kept);
+            drop(gone);
+        }
+    }
+
+    /// Forgets catalogs until the open entries have room.
+    fn shrink(&self) {
+        while self.opener.bytes() > self.max_open.load(Ordering::Relaxed) {
+            let mut kept = lock(&self.made);
+            if kept.len() <= 1 {
+                break;
+            }
+            let gone = kept.forget();
+            drop(kept);
+            drop(gone);
         }
     }
 
@@ -479,8 +568,4 @@ impl Made {
     fn bytes(&self) -> usize {
         CATALOG_BYTES + ENTRY_BYTES * self.catalog.entries().len()
     }
-}
-
-fn has_schedule(entry: &Entry) -> bool {
-    entry.fields().schedule.is_some()
 }

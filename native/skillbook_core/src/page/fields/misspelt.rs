@@ -114,7 +114,8 @@ impl FieldReader<'_> {
     pub(super) fn misspelt(&mut self) {
         let Value::Map(pairs) = self.data else { return };
         let meant = |key: &str| {
-            let found = meant(key).filter(|_| !self.columns.contains(&key))?;
+            // Looking for what a key means takes longer than reading all fields.
+            let found = Some(key).filter(|key| !self.columns.contains(key)).and_then(meant)?;
             self.data.get(found).is_none().then_some(found)
         };
         let found: Vec<_> = pairs.iter().filter_map(|(key, _)| Some((key, meant(key)?))).collect();
