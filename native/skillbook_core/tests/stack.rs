@@ -69,7 +69,9 @@ fn read(text: &str) {
         text.to_owned(),
         format!("---\nname: a.b\ndescription: D\nflags:\n  - {text}\n---\n{text}"),
         format!("---\nname: a.c\ndescription: D\ninput_schema: '{text}'\n---\n# Usage\n\n{text}\n"),
-        format!("---\nname: a.d\ndescription: D\n---\n## Usage\n\na.d {text}\n\n## Flags\n\n--x {text}\n"),
+        format!(
+            "---\nname: a.d\ndescription: D\n---\n# Usage\n\na.d {text}\n\n# Flags\n\n--x {text}\n"
+        ),
     ];
     let mut documents = Vec::new();
     for (page, number) in pages.iter().zip(0..) {
