@@ -199,7 +199,7 @@ defmodule Skillbook.ManyConversations do
     conversation = {:via, Registry, {@registry, number}}
     start(number, conversation)
 
-    if heard?(conversation, input),
+    if heard?(conversation, turn),
       do: {:ok, last(conversation)},
       else: asked(Conversation.ask(conversation, input))
   catch
@@ -226,14 +226,17 @@ defmodule Skillbook.ManyConversations do
   end
 
   # Of an interrupted turn, the end is awaited.
-  defp heard?(conversation, input) do
+  defp heard?(conversation, turn) do
     true = Eventually.eventually(fn -> Conversation.info(conversation).status == :idle end)
-    transcript = Conversation.transcript(conversation)
-    replied? = transcript != nil and List.last(transcript.messages).kind == :reply
-    replied? and Enum.any?(transcript.messages, &(&1.kind == :input and &1.content == input))
+    last(conversation) =~ "Turn #{turn} is done."
   end
 
-  defp last(conversation), do: List.last(Conversation.transcript(conversation).messages).content
+  defp last(conversation) do
+    case Conversation.transcript(conversation) do
+      nil -> ""
+      %{messages: messages} -> List.last(messages).content
+    end
+  end
 
   @doc "Kills the book."
   def kill_book do

@@ -89,11 +89,15 @@ defmodule Skillbook.Agent.Loop do
     end)
   end
 
-  # A run without its journal could not be continued without harm.
-  defp journalled(state, write, fun) do
+  # A run without its journal could not be continued without harm. An answer that is not stored is
+  # not handled, so it is no part of the conversation, which is `transcript` without it.
+  defp journalled(state, write, fun, transcript \\ nil) do
     case write.(state) do
-      {:ok, state} -> fun.(state)
-      {:error, error} -> finish(state, :error, error)
+      {:ok, state} ->
+        fun.(state)
+
+      {:error, error} ->
+        finish(%{state | transcript: transcript || state.transcript}, :error, error)
     end
   end
 
@@ -296,6 +300,7 @@ defmodule Skillbook.Agent.Loop do
     Budget.use_turn(state.budget)
     State.emit(state, {:turn, state.turns})
     messages = Conversation.for_model(state)
+    before = state.transcript
 
     case ModelCall.chat(state, messages) do
       {:ok, answer} ->
@@ -307,7 +312,7 @@ defmodule Skillbook.Agent.Loop do
         |> guarded(fn state ->
           reply = %{finish_reason: answer.finish_reason, names: Enum.map(calls, &elem(&1, 1))}
           reply = Map.put(reply, :added, calls != [] or String.trim(answer.text) != "")
-          journalled(state, &Journal.reply(&1, reply), &handle_reply(&1, answer, calls))
+          journalled(state, &Journal.reply(&1, reply), &handle_reply(&1, answer, calls), before)
         end)
 
       {:refused, text} ->
@@ -325,7 +330,7 @@ defmodule Skillbook.Agent.Loop do
         |> guarded(fn state ->
           reply = %{broken: error.kind, reason: to_string(error.reason)}
           reply = Map.put(reply, :added, String.trim(error.text) != "")
-          journalled(state, &Journal.reply(&1, reply), &handle_break(&1, error))
+          journalled(state, &Journal.reply(&1, reply), &handle_break(&1, error), before)
         end)
     end
   end

@@ -29,7 +29,7 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       usage: false,
       watch: false,
       scheduler: false,
-      durable: [lease: 3_000, max_continued: 1_000]
+      durable: [lease: max(3_000, 50 * count), max_continued: 1_000]
     ]
 
     {:ok, count: count, turns: turns, sql: sql, options: options}

@@ -213,6 +213,25 @@ defmodule Skillbook.Agent.RunsTest do
     assert named(book, "w").status == :stopped
   end
 
+  test "an answer that comes after the end of its run is not in the conversation", context do
+    {book, _points} = interrupted(context)
+    answers = DurableRows.model(nil, protocol: :tools)
+
+    model =
+      Skillbook.Model.Function.new(fn messages, options ->
+        :ok = Runs.stop(book, named(book, "l").ref)
+        Skillbook.Model.chat(answers, messages, options, fn _text -> :ok end)
+      end)
+
+    options = [profile: "ann", model: model, protocol: :tools]
+    {:error, %{error: %{kind: :lost}, result: result}} = Agent.run(book, "Go l.", options)
+    assert Enum.map(result.transcript.messages, & &1.kind) == [:prompt, :input]
+    assert DurableRows.ran(book, "l") == %{}
+    # So it can go on.
+    options = [profile: "ann", model: answers, protocol: :tools, transcript: result.transcript]
+    assert {:ok, %{status: :done, text: "All done, l."}} = Agent.run(book, "Well?", options)
+  end
+
   test "a run that ends its process again and again is given up", context do
     {book, points} = interrupted(context, durable: [max_continued: 2])
     DurableRows.reset(points, 0)
