@@ -302,7 +302,9 @@ defmodule Skillbook.Calendar.CalDAV do
         {:ok, nil}
 
       rule ->
-        with :error <- Series.rule(rule, event.start, changes.start),
+        [from, to] = for time <- [event.start, changes.start], do: Events.day(resource, time)
+
+        with :error <- Series.rule(rule, nil, from, to),
              do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
     end
   end

@@ -374,12 +374,12 @@ defmodule Skillbook.Calendar.Google do
     cond do
       rule == nil -> {:ok, nil}
       span == nil or is_nil(changes[:start]) -> {:ok, rule}
-      true -> moved_rule(rule, event, changes)
+      true -> moved_rule(rule, zone_name(series["start"]["timeZone"]), event, changes)
     end
   end
 
-  defp moved_rule(rule, event, changes) do
-    with :error <- Series.rule(rule, event.start, changes.start),
+  defp moved_rule(rule, zone, event, changes) do
+    with :error <- Series.rule(rule, zone, event.start, changes.start),
          do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
   end
 

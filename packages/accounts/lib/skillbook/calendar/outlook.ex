@@ -459,7 +459,10 @@ defmodule Skillbook.Calendar.Outlook do
         {:error, %CalendarError{kind: :rule, id: event.id, rule: "unknown"}}
 
       rule ->
-        with :error <- Series.rule(rule, event.start, changes[:start] || event.start),
+        zone = if is_struct(start, DateTime), do: start.time_zone
+        to = changes[:start] || event.start
+
+        with :error <- Series.rule(rule, zone, event.start, to),
              do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
     end
   end

@@ -50,22 +50,28 @@ defmodule Skillbook.Calendar.Series do
   @weekdays ~w(MO TU WE TH FR SA SU)
 
   @doc """
-  Returns the rule of a series whose first event moves from one day to another, or `:error` if its
-  days cannot be moved.
+  Returns the rule of a series in a zone whose first event moves from one time to another, or
+  `:error` if its days cannot be moved. They are those of the series' own clock.
 
       iex> alias Skillbook.Calendar.Series
-      iex> Series.rule("FREQ=WEEKLY;BYDAY=MO,SU", ~D[2026-03-02], ~D[2026-03-03])
+      iex> Series.rule("FREQ=WEEKLY;BYDAY=MO,SU", nil, ~D[2026-03-02], ~D[2026-03-03])
       {:ok, "FREQ=WEEKLY;BYDAY=TU,MO"}
-      iex> Series.rule("FREQ=MONTHLY;BYDAY=1MO", ~D[2026-03-02], ~D[2026-03-03])
+      iex> Series.rule("FREQ=MONTHLY;BYDAY=1MO", nil, ~D[2026-03-02], ~D[2026-03-03])
       :error
+      iex> {from, to} = {~U[2026-03-01 23:30:00Z], ~U[2026-03-02 00:30:00Z]}
+      iex> Series.rule("FREQ=MONTHLY;BYDAY=1MO", "Asia/Tokyo", from, to)
+      {:ok, "FREQ=MONTHLY;BYDAY=1MO"}
   """
-  @spec rule(String.t(), time(), time()) :: {:ok, String.t()} | :error
-  def rule(rule, from, to) do
-    case Date.diff(day(to), day(from)) do
+  @spec rule(String.t(), String.t() | nil, time(), time()) :: {:ok, String.t()} | :error
+  def rule(rule, zone, from, to) do
+    case Date.diff(day(in_zone(to, zone)), day(in_zone(from, zone))) do
       0 -> {:ok, rule}
       days -> rotate(rule, days)
     end
   end
+
+  defp in_zone(%DateTime{} = time, zone) when zone != nil, do: TimeZones.shift(time, zone)
+  defp in_zone(time, _zone), do: time
 
   defp rotate(rule, days) do
     parts = String.split(rule, ";")

@@ -11,7 +11,7 @@ defmodule Skillbook.Connections.Client do
   alias Skillbook.Connections.Account
   alias Skillbook.Connections.Client.{Multipart, Quota, Rules}
   alias Skillbook.HTTP
-  alias Skillbook.HTTP.{Failure, Service}
+  alias Skillbook.HTTP.{Addresses, Failure, Service}
   alias Skillbook.{ConnectionError, ServiceError, Telemetry}
   alias Skillbook.Support.JSON
 
@@ -48,6 +48,8 @@ defmodule Skillbook.Connections.Client do
       fails is repeated from the file's beginning
     * `:redirects` - how many redirects to public hosts are followed. Another host gets no token.
       Default: 0
+    * `:signed` - the address is one of the vendor's answers that lets in all who know it, on any
+      public host. It gets no token. Default: false
     * `:repeat` - whether it may be repeated after a failure that leaves open whether it was
       carried out. Default: true for GET, PUT and DELETE
     * `:changes` - whether it may change something, so that an error says if that is left open.
@@ -142,6 +144,7 @@ defmodule Skillbook.Connections.Client do
     url = with_fields(request, rules, options)
 
     cond do
+      options[:signed] && (url.scheme == "https" or account.url != nil) -> {:ok, url}
       account.url != nil -> {:ok, elsewhere(url, account)}
       url.scheme == "https" and rules.host?(url.host || "") -> {:ok, url}
       true -> {:error, error(account, rules, url, :invalid, hint: "it names another server")}
@@ -173,7 +176,8 @@ defmodule Skillbook.Connections.Client do
   # One attempt, and a second one with another token
 
   defp attempt(call) do
-    with {:ok, token} <- token(call), do: attempt(call, token, true)
+    # A server that got no token says nothing of it.
+    with {:ok, token} <- token(call), do: attempt(call, token, !call.options[:signed])
   end
 
   defp token(%{account: account, options: options}),
@@ -231,7 +235,7 @@ defmodule Skillbook.Connections.Client do
     else
       :counters.add(call.sent, 1, 1)
       {type, body} = body(call.request)
-      headers = fn -> headers(call.request, type, token) end
+      headers = fn -> headers(call, type, token) end
 
       request = [
         method: method(call.request),
@@ -289,11 +293,22 @@ defmodule Skillbook.Connections.Client do
       max_body: call.options[:max_body] || 8 * 1024 * 1024
     ]
 
-    redirects = call.options[:redirects]
-    more = if redirects, do: [redirects: redirects, addresses: :public_redirects], else: []
-    limits = limits ++ more
+    [{:adapter, call.account.http} | limits ++ addresses(call)]
+  end
 
-    [{:adapter, call.account.http} | limits]
+  defp addresses(%{options: options, account: account}) do
+    cond do
+      redirects = options[:redirects] ->
+        [redirects: redirects, addresses: :public_redirects]
+
+      options[:signed] ->
+        # A server in the vendor's place may be a private one, and have others beside it.
+        inside? = account.url != nil and Addresses.inside?(URI.parse(account.url).host || "")
+        [addresses: if(inside?, do: :any, else: :public)]
+
+      true ->
+        []
+    end
   end
 
   defp body(request) do
@@ -304,10 +319,11 @@ defmodule Skillbook.Connections.Client do
     end
   end
 
-  defp headers(request, type, token) do
+  defp headers(%{request: request, options: options}, type, token) do
     type = if type, do: [{"content-type", type}], else: []
     authorization = Keyword.get(request, :authorization, &("Bearer " <> &1))
-    [{"authorization", authorization.(token.())} | type] ++ (request[:headers] || [])
+    own = if options[:signed], do: [], else: [{"authorization", authorization.(token.())}]
+    own ++ type ++ (request[:headers] || [])
   end
 
   # Answers
@@ -338,7 +354,7 @@ defmodule Skillbook.Connections.Client do
         failure.kind == :request -> {:invalid, :never}
         kind == :settings -> {:connection, :never}
         failure.kind == :too_large -> {:too_large, :never}
-        failure.kind == :redirect -> {:bad_answer, :never}
+        failure.kind in [:redirect, :private] -> {:bad_answer, :never}
         kind == :bad_answer -> {:bad_answer, :idempotent}
         true -> {kind, :idempotent}
       end
@@ -349,6 +365,7 @@ defmodule Skillbook.Connections.Client do
       case kind do
         :connection -> "try again later (#{text})"
         :invalid -> text
+        _ when failure.kind == :private -> text
         _ -> nil
       end
 

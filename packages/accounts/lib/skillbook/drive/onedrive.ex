@@ -12,6 +12,7 @@ defmodule Skillbook.Drive.OneDrive do
 
   alias Skillbook.Connections.Graph
   alias Skillbook.Drive
+  alias Skillbook.Drive.OneDrive.Upload
   alias Skillbook.Drive.{Text, Types}
   alias Skillbook.Support.UntilError
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
@@ -263,8 +264,8 @@ defmodule Skillbook.Drive.OneDrive do
   # Writing
 
   @conflict "@microsoft.graph.conflictBehavior"
-  # The largest content of one request.
-  @max_upload 250_000_000
+  # The largest file.
+  @max_upload 250_000_000_000
 
   @impl true
   def create(account, %{kind: :folder} = new) do
@@ -279,23 +280,24 @@ defmodule Skillbook.Drive.OneDrive do
   def create(account, new) do
     {name, type} = named(new)
 
-    with {:ok, content} <- bytes(account, new[:content] || "") do
-      options = [query: [{@conflict, "fail"}], body: {type, content}, scopes: @write]
+    target = %{
+      path: @item <> ":/{id}:",
+      ids: [parent(new), name],
+      type: type,
+      conflict: "fail",
+      etag: nil
+    }
 
-      account
-      |> Graph.object(:put, @item <> ":/{id}:/content", [parent(new), name], options)
-      |> made(account, %{new | name: name}, byte_size(content))
-    end
+    account
+    |> upload(target, new[:content] || "")
+    |> made(account, %{new | name: name}, Drive.size(new[:content] || ""))
   end
 
-  defp bytes(account, content) do
-    size = Drive.size(content)
-
-    if size <= @max_upload do
-      Drive.part(content, 0, size)
+  defp upload(account, target, content) do
+    if Drive.size(content) <= @max_upload do
+      Upload.send(account, Map.put(target, :scopes, @write), content)
     else
-      hint = "files up to 250 MB can be sent to OneDrive; the user can send a larger one there"
-      {:error, error(account, :too_large, hint)}
+      {:error, error(account, :too_large, "files of OneDrive have at most 250 GB")}
     end
   end
 
@@ -384,25 +386,26 @@ defmodule Skillbook.Drive.OneDrive do
 
   defp replace(account, %{"id" => id} = raw, content, type) do
     # Of the state that was read; other changes since then stay.
-    version = if raw["eTag"], do: [{"if-match", raw["eTag"]}], else: []
+    target = %{
+      path: @item,
+      ids: [id],
+      type: type || to_file(raw).type,
+      conflict: "replace",
+      etag: raw["eTag"]
+    }
 
-    with {:ok, content} <- bytes(account, content),
-         options = [
-           body: {type || to_file(raw).type, content},
-           headers: version,
-           scopes: @write
-         ],
-         {:ok, raw} <-
+    with {:ok, raw} <-
            account
-           |> Graph.object(:put, @item <> "/content", [id], options)
+           |> upload(target, content)
            |> known(id)
-           |> replaced(account, raw, byte_size(content)) do
-      check_file(raw)
-    end
+           |> replaced(account, raw, Drive.size(content)),
+         do: check_file(raw)
   end
 
-  # The connection repeats a PUT by itself, as for a new file.
-  defp replaced({:error, %ServiceError{status: 412}}, account, raw, size) do
+  # The connection repeats a PUT by itself, as for a new file, and an upload in parts may have
+  # ended though its last answer was lost.
+  defp replaced({:error, %ServiceError{status: status, kind: kind}}, account, raw, size)
+       when status == 412 or kind == :conflict do
     with {:ok, now} <- fetch_raw(account, raw["id"]) do
       if ours?(now, size),
         do: {:ok, now},

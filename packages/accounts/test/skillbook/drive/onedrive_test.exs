@@ -3,6 +3,7 @@ defmodule Skillbook.Drive.OneDriveTest do
   # allow.
   use ExUnit.Case, async: true
 
+  alias Skillbook.Connections.Client
   alias Skillbook.{Drive, DriveError, NotFoundError, ServiceError}
   alias Skillbook.Test.{MicrosoftVendor, Services}
 
@@ -24,7 +25,7 @@ defmodule Skillbook.Drive.OneDriveTest do
 
   setup context do
     world = Services.world(onedrive: Map.merge(%{files: @files}, context[:seed] || %{}))
-    %{world: world, account: MicrosoftVendor.account(world, @ann)}
+    %{world: world, account: MicrosoftVendor.account(world, @ann, time: 300_000)}
   end
 
   defp names(account, query) do
@@ -207,16 +208,14 @@ defmodule Skillbook.Drive.OneDriveTest do
              Drive.save(account, %{file(account, "PDF1") | size: nil}, nil, device, 6)
 
     before = Services.methods(world)
-    large = {:file, device, 250_000_001}
+    large = {:file, device, 250_000_000_001}
 
     for result <- [
           Drive.create(account, %{new | content: large, name: "x.bin"}),
           Drive.update(account, file(account, "TXT1"), %{content: large})
         ] do
       assert {:error, %ServiceError{kind: :too_large, hint: hint}} = result
-
-      assert hint ==
-               "files up to 250 MB can be sent to OneDrive; the user can send a larger one there"
+      assert hint == "files of OneDrive have at most 250 GB"
     end
 
     assert Enum.reject(Services.methods(world) -- before, &(&1 =~ "GET")) == []
@@ -271,6 +270,126 @@ defmodule Skillbook.Drive.OneDriveTest do
              Drive.update(account, file(account, "TXT1"), %{content: "mine"})
 
     assert {:ok, "xxx" <> _} = Drive.text(account, file(account, "TXT1"))
+  end
+
+  describe "a content above 4 MiB" do
+    # Two parts.
+    @large for(n <- 1..512_100, into: "", do: <<rem(n, 251), 255, "0123456789abcd">>)
+    @session "POST /me/drive/items/{id}:/{id}:/createUploadSession"
+    @replaced "POST /me/drive/items/{id}/createUploadSession"
+    @put "onedrive.upload PUT"
+    @get "onedrive.upload GET"
+
+    # A fault at each request, before and after it took effect.
+    @faults [
+      [],
+      [[method: @put, status: 503]],
+      [[method: @put, cut: 0]],
+      [[method: @put, cut: 0, applied: true]],
+      [[method: @put, cut: 20, applied: true]],
+      [[method: @put, cut: 0, applied: true, kept: 655_361]],
+      [[method: @put, status: 429, reason: "activityLimitReached", retry_after: 0]],
+      [[method: @put, skip: 1, status: 503]],
+      [[method: @put, skip: 1, cut: 0, applied: true]],
+      [[method: @put, skip: 1, cut: 0, applied: true, kept: 1]],
+      [[method: @put, cut: 0, applied: true], [method: @get, status: 503]],
+      [[method: @put, body: "<p>"]],
+      [[method: @put, status: 503, times: 5]]
+    ]
+
+    defp begun(method),
+      do: [[[method: method, status: 503]], [[method: method, cut: 0, applied: true]]]
+
+    defp saved(account, file) do
+      {{:file, device, 0}, path} = opened("")
+      assert :ok = Drive.save(account, file, nil, device, byte_size(@large))
+      File.read!(path) == @large
+    end
+
+    defp uploads(world),
+      do: for("onedrive.upload " <> method <- Services.methods(world), do: method)
+
+    test "makes one file in parts, whatever fails", %{account: account, world: world} do
+      for {faults, number} <- Enum.with_index(@faults ++ begun(@session)) do
+        for fault <- faults, do: Services.fault(world, fault)
+        name = "large#{number}.bin"
+        {source, _path} = opened(@large)
+        new = %{name: name, kind: :file, type: "application/x-large", content: source}
+        assert {^faults, {:ok, file}} = {faults, Drive.create(account, new)}
+        assert {faults, saved(account, file)} == {faults, true}
+        files = Services.judge(world, "onedrive.files", user: @ann)
+        assert {faults, Enum.count(files, &(&1["name"] == name))} == {faults, 1}
+      end
+
+      # None was cancelled.
+      assert Enum.uniq(uploads(world)) == ["PUT", "GET"]
+    end
+
+    test "replaces another one in the state that was read", context do
+      %{account: account, world: world} = context
+
+      for faults <- Enum.slice(@faults, 7..9) ++ begun(@replaced) do
+        assert {:ok, file} = Drive.update(account, file(account, "TXT1"), %{content: "before"})
+        for fault <- faults, do: Services.fault(world, fault)
+        {source, _path} = opened(@large)
+        assert {^faults, {:ok, file}} = {faults, Drive.update(account, file, %{content: source})}
+        assert {faults, saved(account, file)} == {faults, true}
+      end
+
+      # Another program was faster: before the first part, or before the last.
+      for method <- [@replaced, @put] do
+        Services.fault(world, method: method, status: 412, reason: "resourceModified")
+        {source, _path} = opened(@large <> "more")
+
+        assert {^method, {:error, %DriveError{kind: :changed, name: "q1.txt"}}} =
+                 {method, Drive.update(account, file(account, "TXT1"), %{content: source})}
+
+        assert saved(account, file(account, "TXT1"))
+      end
+    end
+
+    test "that fails is cancelled, and makes no file", %{account: account, world: world} do
+      {{:file, device, size} = source, _path} = opened(@large)
+      new = %{name: "none.bin", kind: :file, type: "application/x-large"}
+      ranges = ~s({"nextExpectedRanges": ["99999999999-"]})
+
+      for {faults, content, error} <- [
+            {[[method: @put, status: 507, reason: "insufficientStorage"]], source, :quota},
+            {[[method: @put, status: 503, times: nil]], source, :server},
+            {[[method: @put, skip: 1, status: 409, reason: "nameAlreadyExists"]], source,
+             :conflict},
+            {[[method: @put, status: 202, body: ranges]], source, :bad_answer},
+            {[[method: @put, status: 202, body: "{}"]], source, :bad_answer},
+            {[[method: @put, status: 503], [method: @get, status: 404]], source, :conflict},
+            {[[method: @session, body: "{}"]], source, :bad_answer},
+            {[], {:file, device, size + 1}, :cut}
+          ] do
+        Services.clear_faults(world)
+        Services.clear_log(world)
+        for fault <- faults, do: Services.fault(world, fault)
+        result = Drive.create(account, Map.put(new, :content, content))
+        assert {^faults, {:error, %{kind: ^error}}} = {faults, result}
+        began = not Enum.any?(faults, &(&1[:method] == @session or &1[:status] == 404))
+        # Without a session, or after it was over, there is nothing to cancel.
+        assert {faults, List.last(uploads(world)) == "DELETE"} == {faults, began}
+        files = Services.judge(world, "onedrive.files", user: @ann)
+        assert {faults, Enum.any?(files, &(&1["name"] == "none.bin"))} == {faults, false}
+      end
+    end
+
+    test "goes to public servers alone, and by https", %{account: account} do
+      for {url, hint} <- [
+            {"http://example.com/up", "refused the request: it names another server"},
+            {"https://127.0.0.1:1/up",
+             "gave an answer that cannot be read: its address is in a private network"},
+            {"https://10.0.0.1/up",
+             "gave an answer that cannot be read: its address is in a private network"}
+          ] do
+        request = [method: :put, url: url, body: {"text/plain", "x"}]
+        assert {:error, error} = Client.request(%{account | url: nil}, request, signed: true)
+        assert {url, Exception.message(error)} == {url, "Microsoft Graph " <> hint}
+      end
+    end
   end
 
   test "access is given, listed and taken away", %{account: account} do

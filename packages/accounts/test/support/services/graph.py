@@ -17,8 +17,9 @@ from service import (Answer, Broken, Call, Instead, Media, Refused, Violation, a
                      parse_json, query_pairs, replaces)
 
 PREFIX = "/v1.0/"
-# Where the bytes of files are.
+# Where the bytes of files are, and where parts of uploads go.
 CONTENT = "/onedrive-content/"
+UPLOAD = "/onedrive-upload/"
 READ_MAIL = {"Mail.Read", "Mail.ReadWrite"}
 # The scopes of requests (https://learn.microsoft.com/graph/permissions-reference): the first
 # pattern that fits. Any one suffices.
@@ -63,16 +64,38 @@ class Graph:
         except Instead as instead:
             return self.faulty(instead.fault)
 
-    def content(self, request):
-        """The bytes of a file, at an address that is a secret by itself."""
-        request.id = "onedrive.content"
+    def bytes(self, request, id_, serve):
+        """The bytes of a file, in both directions, at an address that is a secret by itself."""
+        request.id = id_
         if "authorization" in request.headers:
             request.entry["violation"] = "a token for another server"
         try:
             request.fault()
+            with self.world.lock:
+                answer = serve(request.path.rsplit("/", 1)[1])
+            if isinstance(answer, tuple):
+                status, value = answer
+                answer = as_json(value, status) if value else Answer(status, [], b"")
+            if request.pending:
+                if replaces(request.pending):
+                    raise Instead(request.pending)
+                answer.fault = request.pending
+            return answer
+        except Violation as reason:
+            request.entry["violation"] = str(reason)
+            return self.error(reason.status, "BadRequest", str(reason))
+        except Refused as reason:
+            return self.error(reason.status, reason.reason, reason.message, reason.headers)
         except Instead as instead:
             return self.faulty(instead.fault)
-        return self.world.services["onedrive"].download(request.path[len(CONTENT):])
+
+    def content(self, request):
+        return self.bytes(request, "onedrive.content", self.world.services["onedrive"].download)
+
+    def upload(self, request):
+        drive = self.world.services["onedrive"]
+        return self.bytes(request, f"onedrive.upload {request.method}",
+                          lambda key: drive.upload(request, key))
 
     @staticmethod
     def error(status, code, message, headers=()):

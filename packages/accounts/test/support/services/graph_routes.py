@@ -26,6 +26,8 @@ LEFT_OUT = re.compile(r"/workbook/|/list_item/|/analytics/|/versions/|/extension
                       r"/created_by_user/|/last_modified_by_user/|/calendar_permissions/")
 # The type of a body that the description does not have: a mail in MIME, in base64.
 MIME = {"POST /me/messages", "POST /me/sendMail"}
+SESSION = ("drives/item/items/item/create_upload_session/"
+           "create_upload_session_request_builder.py")
 ANNOTATIONS = {"@odata.type", "@odata.id", "@odata.context", "@odata.etag", "@odata.nextLink",
                "@odata.deltaLink", "@microsoft.graph.conflictBehavior",
                "@microsoft.graph.downloadUrl", "@removed"}
@@ -95,7 +97,10 @@ def routes():
               Route("GET", "/me/events/{id}/attachments/{id}/$value", set(), None, None, None),
               Route("PUT", "/me/drive/items/{id}:/{id}:/content",
                     {"@microsoft.graph.conflictBehavior"}, None, "*",
-                    ("DriveItem", "drives/item/items/items_request_builder.py"))]
+                    ("DriveItem", "drives/item/items/items_request_builder.py")),
+              Route("POST", "/me/drive/items/{id}:/{id}:/createUploadSession", set(),
+                    ("CreateUploadSessionPostRequestBody", SESSION), "application/json",
+                    ("UploadSession", SESSION))]
     # The longest fixed part first: /messages/delta() is no message.
     found.sort(key=lambda route: (route.name.count("{"), -len(route.name)))
     return found

@@ -9,10 +9,12 @@ import base64
 import datetime
 import re
 
-from graph import page
-from service import Answer, Broken, Refused
+from graph import CONTENT, UPLOAD, page
+from service import Answer, Broken, Refused, need
 
 OFFICE = re.compile(r"\.(docx?|od[pst]|ppsx?|pptx?|rtf|xls[mx]?)$", re.I)
+# Parts but the last are multiples of these bytes.
+RANGE = 320 * 1024
 # The folder that has all others.
 TOP = "root"
 NAME = re.compile(r'[^"*:<>?/\\|]+')
@@ -34,6 +36,7 @@ def person(address, name=None):
 class OneDrive:
     def __init__(self, world):
         self.world, self.files, self.log, self.expired = world, {}, [], set()
+        self.sessions = {}
         for number, user in enumerate(world.users):
             id_ = f"ROOT{number}"
             self.files[id_] = {"id": id_, "name": TOP, "owner": user, "folder": None,
@@ -169,9 +172,7 @@ class OneDrive:
         if format_ not in (None, "pdf") or (format_ and not OFFICE.search(file["name"])):
             raise Refused(406, "notSupported", "The format is not supported.")
         key = base64.urlsafe_b64encode(f"{file['id']} {format_ or ''}".encode()).decode()
-        # Another host than that of the interface.
-        base = call.base.replace("127.0.0.1", "localhost")
-        return Answer(302, [("location", f"{base}/onedrive-content/{key}")], b"")
+        return Answer(302, [("location", self.elsewhere(call, CONTENT + key))], b"")
 
     def download(self, key):
         id_, format_ = base64.urlsafe_b64decode(key).decode().split(" ")
@@ -215,6 +216,84 @@ class OneDrive:
         file["data"] = call.body
         self.touch(file)
         return self.resource(file)
+
+    # Uploads in parts
+
+    def session(self, call, file, folder, name):
+        """What is asked for is checked at the beginning, and again at the end."""
+        conflict = call.body.get("item", {}).get("@microsoft.graph.conflictBehavior")
+        need(conflict == ("replace" if file else "fail"), f"a session with {conflict!r}")
+        key = f"S{self.world.count('session')}"
+        self.sessions[key] = {"file": file, "folder": folder, "name": name, "data": b"",
+                              "size": None, "call": call, "etag": file and self.etag(file)}
+        url = self.elsewhere(call, UPLOAD + key)
+        return {**self.expected(self.sessions[key]), "uploadUrl": url}
+
+    def etag(self, file):
+        return self.resource(file)["eTag"]
+
+    @staticmethod
+    def elsewhere(call, path):
+        """An address on another host than that of the interface."""
+        return call.base.replace("127.0.0.1", "localhost") + path
+
+    @staticmethod
+    def expected(session):
+        return {"expirationDateTime": "2099-01-01T00:00:00Z",
+                "nextExpectedRanges": [f"{len(session['data'])}-"]}
+
+    def post_drive_items_id_id_createUploadSession(self, call):
+        folder = self.file(call)
+        self.check_name(call, folder["id"], call.ids[1])
+        return self.session(call, None, folder["id"], call.ids[1])
+
+    def post_drive_items_id_createUploadSession(self, call):
+        file = self.file(call)
+        if call.headers.get("if-match", self.etag(file)) != self.etag(file):
+            raise Refused(412, "resourceModified", "ETag does not match current item's value")
+        return self.session(call, file, None, None)
+
+    def upload(self, request, key):
+        """A part, by https://learn.microsoft.com/graph/api/driveitem-createuploadsession."""
+        session = self.sessions.get(key)
+        if session is None:
+            raise missing()
+        if request.method == "GET":
+            return 200, self.expected(session)
+        if request.method == "DELETE":
+            del self.sessions[key]
+            return 204, None
+        need(request.method == "PUT", f"{request.method} of an upload")
+        found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", request.headers.get("content-range", ""))
+        need(found, "a part without its range")
+        first, last, size = map(int, found.groups())
+        need(last - first + 1 == len(request.body), "a range of another length than its part")
+        need(session["size"] in (None, size), "a part of another size than those before")
+        need(last + 1 == size or len(request.body) % RANGE == 0, "no multiple of 320 KiB")
+        need(len(request.body) < 60 * 1024 * 1024, "a part of 60 MiB")
+        if first != len(session["data"]):
+            raise Refused(416, "invalidRange", "The uploaded fragment overlaps with data that has "
+                          "already been received.")
+        session["size"] = size
+        # A connection that is cut has brought some of a part.
+        kept = len(request.body)
+        if request.pending and "kept" in request.pending:
+            kept = request.pending["kept"]
+        session["data"] += request.body[:kept]
+        if len(session["data"]) < size:
+            return 202, self.expected(session)
+        del self.sessions[key]
+        call, file = session["call"], session["file"]
+        if file is None:
+            self.check_name(call, session["folder"], session["name"])
+            file = self.make(call.user, session["folder"], session["name"], "text/plain",
+                             session["data"])
+            return 201, self.resource(file)
+        if self.etag(file) != session["etag"]:
+            raise Refused(412, "resourceModified", "ETag does not match current item's value")
+        file["data"] = session["data"]
+        self.touch(file)
+        return 200, self.resource(file)
 
     def patch_drive_items_id(self, call):
         file, body = self.file(call), call.body

@@ -52,6 +52,7 @@ A fault is {"method": pattern, ...}, where the pattern fits ids as in the log ("
                `applied` the call has no effect
     silent     true: no answer, until the client hangs up
     drip       seconds between two bytes of the answer
+    kept       of a part of an upload to OneDrive so many bytes arrive
 
 An entry of the log is {"n", "at", "method", "user", "status", "params", "body", "media" (bytes),
 "scopes" (of the token), "token" (its number), "fault", "batch" (the n of the batch), "agent"} and,

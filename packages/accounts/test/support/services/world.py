@@ -23,7 +23,7 @@ HUBSPOT = ("/crm/", "/account-info/")
 FIELDS = {"users", "clients", "browser", "expires_in", "rotate", "hubspot_tokens", "delegated",
           "echo", *MODULES}
 FAULT = {"method", "times", "skip", "status", "reason", "message", "headers", "retry_after",
-         "applied", "body", "delay", "cut", "silent", "drip"}
+         "applied", "body", "delay", "cut", "silent", "drip", "kept"}
 
 
 def load():
@@ -134,6 +134,8 @@ class World:
             answer = self.graph.handle(request)
         elif request.path.startswith(graph.CONTENT):
             answer = self.graph.content(request)
+        elif request.path.startswith(graph.UPLOAD):
+            answer = self.graph.upload(request)
         elif request.path.startswith(HUBSPOT) and "hubspot" in self.services:
             answer = self.hubspot(request)
         else:

@@ -1004,6 +1004,17 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
+  @doc "The day of a time by the clock of a series."
+  @spec day(resource(), point()) :: Date.t()
+  def day(_resource, %Date{} = day), do: day
+
+  def day(resource, time) do
+    case time(master(resource), "DTSTART", resource) do
+      {_, zone} -> time |> ICalendar.local(zone, default(resource)) |> NaiveDateTime.to_date()
+      %Date{} -> DateTime.to_date(time)
+    end
+  end
+
   @doc "Whether the file has a series."
   @spec series?(resource()) :: boolean()
   def series?(resource), do: recurring?(master(resource))

@@ -5,13 +5,13 @@ defmodule Skillbook.Drive.Google.Upload do
 
   alias Skillbook.Connections.{Account, Client}
   alias Skillbook.{Drive, ServiceError}
+  alias Skillbook.Drive.Parts
   alias Skillbook.Support.{JSON, Number}
 
   @max_multipart 5 * 1024 * 1024
   # Parts are multiples of 256 KiB.
   @part 8 * 1024 * 1024
-  # How often an upload that was cut goes on.
-  @resumes 5
+  @service "Google Drive"
 
   @spec send(
           Account.t(),
@@ -75,12 +75,19 @@ defmodule Skillbook.Drive.Google.Upload do
         url: url,
         query: [uploadType: "resumable", upload_id: id],
         type: type,
-        content: content,
-        size: size,
-        options: options
+        # The first request has said which fields to answer.
+        options: options |> Keyword.delete(:fields) |> Keyword.put(:answers, [308])
       }
 
-      parts(upload, 0, @resumes)
+      Parts.send(content,
+        size: @part,
+        service: @service,
+        put: fn from, part ->
+          range = "bytes #{from}-#{from + byte_size(part) - 1}/#{size}"
+          put(upload, part, range, false)
+        end,
+        next: fn -> put(upload, "", "bytes */#{size}", true) end
+      )
     end
   end
 
@@ -94,77 +101,29 @@ defmodule Skillbook.Drive.Google.Upload do
     end
   end
 
-  defp broken(hint), do: %ServiceError{kind: :bad_answer, service: "Google Drive", hint: hint}
+  defp broken(hint), do: %ServiceError{kind: :bad_answer, service: @service, hint: hint}
 
-  defp parts(upload, from, resumes) do
-    size = min(@part, upload.size - from)
-
-    with {:ok, part} <- Drive.part(upload.content, from, size) do
-      range = "bytes #{from}-#{from + size - 1}/#{upload.size}"
-      put(upload, request(upload, {upload.type, part}, range), from, resumes)
-    end
-  end
-
-  defp put(upload, request, from, resumes) do
-    # The part is not repeated as it is: Drive may have some of it.
-    case Client.request(upload.account, request, options(upload, false)) do
-      {:ok, %{status: 308} = answer} -> more(upload, answer, from, resumes)
-      {:error, %ServiceError{unclear: true} = error} -> resume(upload, error, resumes)
-      result -> result
-    end
-  end
-
-  # Progress gives new attempts.
-  defp more(upload, answer, from, resumes) do
-    case received(answer) do
-      {:ok, next} when next > from and next < upload.size ->
-        parts(upload, next, @resumes)
-
-      {:ok, next} when next == from and resumes > 0 ->
-        parts(upload, next, resumes - 1)
-
-      _ ->
-        {:error, broken("it lost a part of an upload")}
-    end
-  end
-
-  defp resume(_upload, error, 0), do: {:error, error}
-
-  defp resume(upload, _error, resumes) do
-    request = request(upload, {upload.type, ""}, "bytes */#{upload.size}")
-
-    case Client.request(upload.account, request, options(upload, true)) do
-      {:ok, %{status: 308} = answer} ->
-        with {:ok, next} <- received(answer), do: parts(upload, next, resumes - 1)
-
-      # It has all of the content.
-      result ->
-        result
-    end
-  end
-
-  defp request(upload, body, range) do
-    [
+  defp put(upload, part, range, repeat) do
+    request = [
       method: :put,
       url: upload.url,
       query: upload.query,
-      body: body,
+      body: {upload.type, part},
       headers: [{"content-range", range}]
     ]
-  end
 
-  defp options(upload, repeat) do
-    # The first request has said which fields to answer.
-    upload.options |> Keyword.delete(:fields) |> Keyword.merge(repeat: repeat, answers: [308])
+    with {:ok, %{status: 308} = answer} <-
+           Client.request(upload.account, request, [repeat: repeat] ++ upload.options),
+         do: received(answer)
   end
 
   # The first byte that is missing, by the header `range: bytes=0-42`.
   defp received(%{headers: headers}) do
     with [range | _] <- headers["range"] || :none,
          [_, last] <- Regex.run(~r/\Abytes=0-([0-9]{1,15})\z/, range) do
-      {:ok, Number.integer!(last) + 1}
+      {:next, Number.integer!(last) + 1}
     else
-      :none -> {:ok, 0}
+      :none -> {:next, 0}
       _ -> {:error, broken("it does not say how much of an upload it has")}
     end
   end
