@@ -7,7 +7,8 @@
 //! ```sh
 //! SKILLBOOK_ENTRIES=100000 cargo test --release -p skillbook_core --test memory -- --nocapture
 //! ```
-#![allow(clippy::disallowed_methods)] // The number comes from the environment.
+// The number comes from the environment, and then figures are printed.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod common;
 
@@ -58,7 +59,7 @@ fn content(at: usize) -> String {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
         (number >> 33) % most
     };
-    let word = |at: usize| format!("word{}", next(if at % 4 == 0 { 20_000 } else { 300 }));
+    let word = |at: usize| format!("word{}", next(if at.is_multiple_of(4) { 20_000 } else { 300 }));
     (0..120).map(word).collect::<Vec<_>>().join(" ")
 }
 
