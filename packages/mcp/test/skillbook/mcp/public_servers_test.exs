@@ -11,8 +11,9 @@ defmodule Skillbook.MCP.PublicServersTest do
   @moduletag :capture_log
   @moduletag :tmp_dir
 
-  # A tool with arguments, and a part of its answer. `FOLDER` is the test's folder. The flags are
-  # those of a line.
+  # A tool with arguments, and a part of its answer. `FOLDER` is the test's folder, and `NUMBER`
+  # that of the way in which it is called, since some things can be done once. The flags are those
+  # of a line.
   @memory [
     {"create_entities",
      %{"entities" => [%{"name" => "Ann", "entityType" => "person", "observations" => ["tea"]}]},
@@ -57,7 +58,10 @@ defmodule Skillbook.MCP.PublicServersTest do
     {"search_files", %{"path" => "FOLDER", "pattern" => "*.txt"}, "FOLDER --pattern *.txt",
      "a.txt"},
     {"get_file_info", %{"path" => "FOLDER/a.txt"}, "FOLDER/a.txt", "size"},
-    {"list_allowed_directories", %{}, "", "Allowed"}
+    {"list_allowed_directories", %{}, "", "Allowed"},
+    {"read_media_file", %{"path" => "FOLDER/1.txt"}, "FOLDER/1.txt", ""},
+    {"move_file", %{"source" => "FOLDER/NUMBER.txt", "destination" => "FOLDER/c/NUMBER.txt"},
+     "FOLDER/NUMBER.txt FOLDER/c/NUMBER.txt", "moved"}
   ]
 
   @everything [
@@ -70,7 +74,15 @@ defmodule Skillbook.MCP.PublicServersTest do
      "--resourceType Text --resourceId 2", "resource"},
     {"get-resource-links", %{"count" => 2}, "--count 2", "resource"},
     {"get-tiny-image", %{}, "", "image"},
-    {"get-env", %{}, "", "PATH"}
+    {"get-env", %{}, "", "PATH"},
+    {"gzip-file-as-resource", %{"name" => "a.gz", "data" => "data:text/plain,hello"},
+     "--name a.gz --data data:text/plain,hello", "a.gz"},
+    {"toggle-simulated-logging", %{}, "", "simulated"},
+    {"toggle-subscriber-updates", %{}, "", "simulated"},
+    {"trigger-long-running-operation", %{"duration" => 0.1, "steps" => 1},
+     "--duration 0.1 --steps 1", "completed"},
+    {"simulate-research-query", %{"topic" => "tea", "ambiguous" => false}, "--topic tea",
+     "requires task"}
   ]
 
   @git [
@@ -86,7 +98,13 @@ defmodule Skillbook.MCP.PublicServersTest do
     {"git_diff_unstaged", %{"repo_path" => "FOLDER"}, "FOLDER", "nstaged"},
     {"git_diff", %{"repo_path" => "FOLDER", "target" => "main"}, "FOLDER main", "one line"},
     {"git_reset", %{"repo_path" => "FOLDER"}, "FOLDER", "reset"},
-    {"git_show", %{"repo_path" => "FOLDER", "revision" => "HEAD"}, "FOLDER HEAD", "first"}
+    {"git_show", %{"repo_path" => "FOLDER", "revision" => "HEAD"}, "FOLDER HEAD", "first"},
+    {"git_create_branch", %{"repo_path" => "FOLDER", "branch_name" => "bNUMBER"},
+     "FOLDER bNUMBER", "bNUMBER"},
+    {"git_checkout", %{"repo_path" => "FOLDER", "branch_name" => "bNUMBER"}, "FOLDER bNUMBER",
+     "bNUMBER"},
+    {"git_commit", %{"repo_path" => "FOLDER", "message" => "NUMBER"},
+     "--repo_path FOLDER --message NUMBER", "committed"}
   ]
 
   @time [
@@ -100,6 +118,11 @@ defmodule Skillbook.MCP.PublicServersTest do
     {"fetch", %{"url" => "http://127.0.0.1:1/", "max_length" => 10, "raw" => true},
      "http://127.0.0.1:1/ --max_length 10 --raw", "127.0.0.1"}
   ]
+
+  # The server answers these with an error.
+  @refused ["fetch", "simulate-research-query"]
+
+  @ways [:line, :object, :openai, :responses, :anthropic, :mcp, :run_command]
 
   setup_all do
     folder =
@@ -122,55 +145,64 @@ defmodule Skillbook.MCP.PublicServersTest do
 
     test "each tool of #{server}, in each way", %{programs: programs, tmp_dir: folder} do
       File.write!(Path.join(folder, "a.txt"), "one line\n")
+      for {_, number} <- numbered(), do: File.write!(Path.join(folder, "#{number}.txt"), "x")
       if unquote(server) == :git, do: repository(folder)
       {command, env} = program(unquote(server), programs, folder)
       book = book(command, approve: :all, env: env, timeout: 60_000)
       assert Skillbook.diagnostics(book) == []
       view = View.all(book)
 
-      for {tool, arguments, flags, expected} <- @rows do
-        arguments = in_folder(arguments, folder)
-        flags = String.replace(flags, "FOLDER", folder)
-        name = "docs.#{tool}"
+      # None is left out, but prompts.
+      listed = for "docs." <> tool <- Enum.map(Tools.list(view), & &1.entry), do: tool
+      listed = Enum.reject(listed, &(&1 =~ "prompt"))
+      assert Enum.sort(listed) == Enum.sort(for {tool, _, _, _} <- @rows, do: tool)
 
-        for {how, text} <- ways(view, name, flags, arguments) do
-          ok? = unquote(server) == :fetch or not (text =~ "has failed")
-          assert {tool, how, ok? and text =~ expected, text} == {tool, how, true, text}
-        end
+      for {tool, arguments, flags, expected} <- @rows, {how, number} <- numbered() do
+        [arguments, flags, expected] =
+          for value <- [arguments, flags, expected], do: filled(value, folder, "#{number}")
+
+        if tool == "git_commit", do: stage(folder, number)
+        text = call(how, view, "docs.#{tool}", flags, arguments)
+        ok? = tool in @refused or not (text =~ "has failed")
+        assert {tool, how, ok? and text =~ expected, text} == {tool, how, true, text}
       end
     end
   end
 
-  # What the model reads after a call, in each way that it has.
-  defp ways(view, name, flags, arguments) do
-    json = arguments |> JSON.encode() |> IO.iodata_to_binary()
-    entry = Enum.find(Tools.list(view), &(&1.entry == name))
-    assert entry, "no tool for #{name}"
+  defp numbered, do: Enum.with_index(@ways, 1)
 
-    native = [
-      openai: %{"id" => "1", "function" => %{"name" => entry.name, "arguments" => json}},
-      responses: %{
-        "type" => "function_call",
-        "call_id" => "1",
-        "name" => entry.name,
-        "arguments" => json
-      },
-      anthropic: %{
-        "type" => "tool_use",
-        "id" => "1",
-        "name" => entry.name,
-        "input" => arguments
-      },
-      mcp: %{"name" => entry.name, "arguments" => arguments},
-      run_command: %{"name" => "run_command", "arguments" => %{"command" => "#{name} #{flags}"}}
-    ]
-
-    lines =
-      for {how, line} <- [line: "#{name} #{flags}", object: "#{name} #{json}"],
-          do: {how, hd(Skillbook.run(view, "```cmd\n#{line}\n```").results).content}
-
-    lines ++ for {how, call} <- native, do: {how, elem(Tools.call(view, call), 0).content}
+  # What the model reads after a call.
+  defp call(how, view, name, flags, arguments) when how in [:line, :object] do
+    rest = if how == :line, do: flags, else: json(arguments)
+    hd(Skillbook.run(view, "```cmd\n#{name} #{rest}\n```").results).content
   end
+
+  defp call(how, view, name, flags, arguments) do
+    entry = Enum.find(Tools.list(view), &(&1.entry == name))
+
+    call =
+      case how do
+        :openai ->
+          %{"id" => "1", "function" => %{"name" => entry.name, "arguments" => json(arguments)}}
+
+        :responses ->
+          call = %{"type" => "function_call", "call_id" => "1", "name" => entry.name}
+          Map.put(call, "arguments", json(arguments))
+
+        :anthropic ->
+          %{"type" => "tool_use", "id" => "1", "name" => entry.name, "input" => arguments}
+
+        :mcp ->
+          %{"name" => entry.name, "arguments" => arguments}
+
+        :run_command ->
+          %{"name" => "run_command", "arguments" => %{"command" => "#{name} #{flags}"}}
+      end
+
+    elem(Tools.call(view, call), 0).content
+  end
+
+  defp json(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
 
   defp program(server, programs, folder) when server in [:memory, :filesystem, :everything] do
     script = "node_modules/@modelcontextprotocol/server-#{server}/dist/index.js"
@@ -187,20 +219,25 @@ defmodule Skillbook.MCP.PublicServersTest do
     do: {[Path.join(programs, "bin/mcp-server-#{server}")], %{}}
 
   defp repository(folder) do
-    git = fn arguments ->
-      identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
-      {_, 0} = System.cmd("git", ["-C", folder] ++ identity ++ arguments, stderr_to_stdout: true)
-    end
-
-    git.(["init", "-q", "-b", "main"])
-    git.(["commit", "-q", "--allow-empty", "-m", "first"])
+    git(folder, ["init", "-q", "-b", "main"])
+    git(folder, ["commit", "-q", "--allow-empty", "-m", "first"])
   end
 
-  defp in_folder(text, folder) when is_binary(text), do: String.replace(text, "FOLDER", folder)
-  defp in_folder(list, folder) when is_list(list), do: Enum.map(list, &in_folder(&1, folder))
+  defp stage(folder, number), do: git(folder, ["add", "#{number}.txt"])
 
-  defp in_folder(%{} = map, folder),
-    do: Map.new(map, fn {key, value} -> {key, in_folder(value, folder)} end)
+  defp git(folder, arguments) do
+    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+    {_, 0} = System.cmd("git", ["-C", folder] ++ identity ++ arguments, stderr_to_stdout: true)
+  end
 
-  defp in_folder(other, _folder), do: other
+  defp filled(text, folder, number) when is_binary(text),
+    do: text |> String.replace("FOLDER", folder) |> String.replace("NUMBER", number)
+
+  defp filled(list, folder, number) when is_list(list),
+    do: Enum.map(list, &filled(&1, folder, number))
+
+  defp filled(%{} = map, folder, number),
+    do: Map.new(map, fn {key, value} -> {key, filled(value, folder, number)} end)
+
+  defp filled(other, _folder, _number), do: other
 end
