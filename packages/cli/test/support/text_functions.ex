@@ -99,6 +99,7 @@ defmodule Skillbook.TextFunctions do
     {Skillbook.Model.Script, :new} => "answers of a test",
     {Skillbook.Oban, :insert} => "passes the line on to Router.route/2",
     {Skillbook.Oban, :changeset} => "passes the line on to Router.route/2",
+    {Skillbook.Oban, :insert_run} => "passes the input on to Agent.run/3, in a job",
     {Skillbook.Package, :export} => "a name and a folder",
     {Skillbook.Package, :find} => "an address, given by a person",
     {Skillbook.Package, :install} => "an address, given by a person",
