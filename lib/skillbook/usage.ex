@@ -217,8 +217,17 @@ defmodule Skillbook.Usage do
 
   defp condition({{column, value}, number}), do: {"#{column} = $#{number}", value}
 
-  defp narrow(_book, view, nil), do: {:ok, view}
-  defp narrow(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
+  defp narrow(book, view, globs) do
+    if globs == nil or literal?(globs),
+      do: {:ok, view},
+      else: View.new(book.catalog, Profile.narrow(view.profile, globs))
+  end
+
+  # Few names without the characters of a glob. The database looks for them.
+  @max_literal 50
+
+  defp literal?(globs),
+    do: length(globs) <= @max_literal and not Enum.any?(globs, &(&1 =~ ~r/[*?\[\]{}!\\]/))
 
   defp period(options) do
     until = Keyword.get_lazy(options, :until, &DateTime.utc_now/0)
@@ -231,8 +240,8 @@ defmodule Skillbook.Usage do
 
   # An hour or a day counts if a part of it lies within the period.
   defp rows(book, since, until, profile, options) do
-    bucket = if :time in List.wrap(options[:by]), do: "bucket", else: "''"
-    tenant = if :tenant in List.wrap(options[:by]), do: "tenant", else: "''"
+    by = List.wrap(options[:by])
+    column = fn group, column -> if group in by, do: column, else: "''" end
 
     all_profiles? =
       options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
@@ -241,19 +250,33 @@ defmodule Skillbook.Usage do
     hour = hour(since)
     params = [hour, binary_part(hour, 0, 10), hour(until)] ++ params
     {readable, tenants} = Tenants.readable(profile, "tenant", length(params) + 1)
+    params = params ++ tenants
+    {named, params} = named(options[:names], params)
 
     statement = """
-    select name, profile, event, #{bucket}, #{tenant}, cast(sum(count) as bigint),
-      cast(sum(duration) as bigint)
+    select name, #{column.(:profile, "profile")}, event, #{column.(:time, "bucket")},
+      #{column.(:tenant, "tenant")}, cast(sum(count) as bigint), cast(sum(duration) as bigint)
     from skillbook_usage
     where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
-      and bucket <= $3 and #{readable} #{own} and event in (#{events(options)})
+      and bucket <= $3 and #{readable} #{own} #{named} and event in (#{events(options)})
     group by 1, 2, 3, 4, 5
     """
 
     with :ok <- Writer.flush(book.name),
-         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params ++ tenants),
+         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params),
          do: {:ok, rows}
+  end
+
+  # Those without a name are counted, too.
+  defp named(nil, params), do: {"", params}
+
+  defp named(names, params) do
+    if literal?(names) do
+      places = for number <- 1..length(names)//1, do: "$#{length(params) + number}"
+      {"and name in (#{Enum.join(["''" | places], ", ")})", params ++ names}
+    else
+      {"", params}
+    end
   end
 
   defp events(%{costs: true}), do: "'prompt', 'completion', 'cached', 'cost'"
@@ -288,10 +311,15 @@ defmodule Skillbook.Usage do
   defp key([_, _, _, _, tenant | _], :tenant), do: tenant
 
   defp sum({key, rows}) do
-    counts = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 5))
-    of = fn event -> counts |> Map.get(event, []) |> Enum.sum() end
-    [read, run, failed] = Enum.map(["read", "run", "failed"], of)
-    time = rows |> Enum.map(&List.last/1) |> Enum.sum()
+    {read, run, failed, time} =
+      Enum.reduce(rows, {0, 0, 0, 0}, fn [_, _, event, _, _, count, time], {a, b, c, sum} ->
+        case event do
+          "read" -> {a + count, b, c, sum + time}
+          "run" -> {a, b + count, c, sum + time}
+          "failed" -> {a, b, c + count, sum + time}
+        end
+      end)
+
     timed = run + failed
 
     %{
@@ -300,7 +328,8 @@ defmodule Skillbook.Usage do
       run: run,
       failed: failed,
       count: read + run + failed,
-      duration: if(timed > 0, do: Float.round(time / timed / 1000, 3))
+      # Whole microseconds.
+      duration: if(timed > 0, do: round(time / timed) / 1000)
     }
   end
 

@@ -96,8 +96,8 @@ defmodule Skillbook.Agenda do
          place = place(options[:after]),
          {:ok, last} <- last(book, narrowed, view.profile, options[:last] || 20, place),
          {:ok, pauses} <- pauses(book) do
-      next = next(book, narrowed, view.profile, now, options[:times] || 1, pauses)
-      next = if options[:limit], do: Enum.take(next, options[:limit]), else: next
+      times = options[:times] || 1
+      next = next(book, narrowed, view.profile, now, times, options[:limit], pauses)
       {:ok, %__MODULE__{now: now, next: next, last: last}}
     end
   end
@@ -108,30 +108,35 @@ defmodule Skillbook.Agenda do
   defp pauses(%{store: nil}), do: {:ok, %{}}
   defp pauses(book), do: book |> Book.sql() |> Operations.pauses()
 
-  defp next(book, view, profile, now, times, pauses) do
-    creators = creators(book)
-
+  # Those that are left out by the limit are only sorted.
+  defp next(book, view, profile, now, times, limit, pauses) do
     rows =
       for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view),
           {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
         record = View.record(view, entry.name)
         off? = record == nil and not Job.enabled?(book, entry)
         at = if off?, do: [], else: Schedule.upcoming(schedule, now, times)
-
-        %{
-          name: entry.name,
-          off: off?,
-          schedule: schedule.expression,
-          timezone: schedule.timezone,
-          means: Schedule.describe(schedule),
-          run_as: if(not off?, do: run_as(book, profile, entry, record, creators)),
-          at: at,
-          local: Enum.map(at, &Schedule.local(schedule, &1)),
-          paused: paused(profile, pauses[Job.key(entry.name, record)])
-        }
+        {entry, schedule, record, off?, at}
       end
 
-    Enum.sort_by(rows, &{&1.at |> List.first() |> unix(), &1.name})
+    rows = Enum.sort_by(rows, fn {entry, _, _, _, at} -> {unix(List.first(at)), entry.name} end)
+    rows = if limit, do: Enum.take(rows, limit), else: rows
+    stored? = Enum.any?(rows, fn {_, _, record, _, _} -> record != nil end)
+    creators = if stored?, do: creators(book), else: %{}
+
+    for {entry, schedule, record, off?, at} <- rows do
+      %{
+        name: entry.name,
+        off: off?,
+        schedule: schedule.expression,
+        timezone: schedule.timezone,
+        means: Schedule.describe(schedule),
+        run_as: if(not off?, do: run_as(book, profile, entry, record, creators)),
+        at: at,
+        local: Enum.map(at, &Schedule.local(schedule, &1)),
+        paused: paused(profile, pauses[Job.key(entry.name, record)])
+      }
+    end
   end
 
   # A narrowed view has no book of its own.

@@ -77,7 +77,7 @@ defmodule Skillbook.Web.Html do
 
   defp attributes(attributes) do
     for {name, value} <- attributes, value not in [nil, false] do
-      spelled = name |> Atom.to_string() |> String.replace("_", "-")
+      spelled = name |> Atom.to_string() |> :binary.replace("_", "-", [:global])
       check_name!(spelled)
 
       if value == true,
@@ -131,19 +131,38 @@ defmodule Skillbook.Web.Html do
   @doc "The text with the replacement character for each invalid byte."
   @spec valid(binary()) :: String.t()
   def valid(text) do
-    if String.valid?(text), do: text, else: for(part <- parts(text), into: "", do: part)
+    # As `String.valid?/1`, in C.
+    if is_binary(:unicode.characters_to_binary(text)),
+      do: text,
+      else: for(part <- parts(text), into: "", do: part)
   end
 
   defp parts(<<>>), do: []
   defp parts(<<char::utf8, rest::binary>>), do: [<<char::utf8>> | parts(rest)]
   defp parts(<<_, rest::binary>>), do: ["\uFFFD" | parts(rest)]
 
-  @escapes %{"&" => "&amp;", "<" => "&lt;", ">" => "&gt;", "\"" => "&quot;", "'" => "&#39;"}
+  # A page has thousands of texts, so each is gone through once. NUL cannot stand in HTML.
+  @escapes [
+    {?&, "&amp;"},
+    {?<, "&lt;"},
+    {?>, "&gt;"},
+    {?", "&quot;"},
+    {?', "&#39;"},
+    {0, "\uFFFD"}
+  ]
 
-  # NUL cannot stand in HTML.
-  defp escape(text) do
-    text
-    |> String.replace(["&", "<", ">", "\"", "'"], &Map.fetch!(@escapes, &1))
-    |> String.replace("\0", "\uFFFD")
+  defp escape(text), do: escape(text, text, 0, 0, [])
+
+  for {char, escaped} <- @escapes do
+    defp escape(<<unquote(char), rest::bits>>, text, from, length, done) do
+      done = [done, binary_part(text, from, length), unquote(escaped)]
+      escape(rest, text, from + length + 1, 0, done)
+    end
   end
+
+  defp escape(<<_char, rest::bits>>, text, from, length, done),
+    do: escape(rest, text, from, length + 1, done)
+
+  defp escape(<<>>, text, 0, _length, _done), do: text
+  defp escape(<<>>, text, from, length, done), do: [done, binary_part(text, from, length)]
 end

@@ -85,6 +85,9 @@ defmodule Skillbook.Web.Request do
       %{"a" => "2", "t" => ["x", "y"]}
   """
   @spec query(t()) :: %{String.t() => String.t() | [String.t()]}
+  # Each link of a page asks.
+  def query(%__MODULE__{query: ""}), do: %{}
+
   def query(%__MODULE__{query: query}) do
     case Form.urlencoded(query) do
       {:ok, fields} -> fields
@@ -169,13 +172,21 @@ defmodule Skillbook.Web.Request do
   """
   @spec path(t(), [String.t()], Enumerable.t()) :: String.t()
   def path(%__MODULE__{base: base}, segments, query \\ []) do
-    path = base <> "/" <> Enum.map_join(segments, "/", &URI.encode(&1, fn c -> segment?(c) end))
+    path = base <> "/" <> Enum.map_join(segments, "/", &encode/1)
 
     case for {name, value} <- query, value != nil, do: {name, value} do
       [] -> path
       fields -> path <> "?" <> URI.encode_query(fields)
     end
   end
+
+  defp encode(segment),
+    do: if(plain?(segment), do: segment, else: URI.encode(segment, &segment?/1))
+
+  defp plain?(<<char, rest::bits>>) when char in ?a..?z or char in ?0..?9 or char in [?., ?-, ?_],
+    do: plain?(rest)
+
+  defp plain?(rest), do: rest == ""
 
   @doc """
   Returns an absolute link below the option `:url`, or below the host of the request. In an

@@ -115,7 +115,8 @@ defmodule Skillbook.Web.Page.Agents do
     ])
   end
 
-  defp list_of(_request, [], _last), do: Parts.empty("No agent has run yet.")
+  defp list_of(request, [], _last),
+    do: Parts.empty(request, "No agent has run yet.", {"Start a conversation", ["chat"]})
 
   defp list_of(request, runs, last) do
     table =

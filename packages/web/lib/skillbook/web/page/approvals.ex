@@ -143,7 +143,7 @@ defmodule Skillbook.Web.Page.Approvals do
             tag(
               :a,
               [href: Layout.path(request, ["approvals"], status: "all")],
-              "Decided too"
+              "Show decided"
             )
         )
       ]),
@@ -152,7 +152,9 @@ defmodule Skillbook.Web.Page.Approvals do
   end
 
   defp list_of(_request, [], true), do: Parts.empty("No approvals yet.")
-  defp list_of(_request, [], false), do: Parts.empty("Nothing waits for an approval.")
+
+  defp list_of(request, [], false),
+    do: Parts.empty(request, "Nothing waits for an approval.", {"See what ran", ["runs"]})
 
   defp list_of(request, approvals, _all?) do
     Parts.table(

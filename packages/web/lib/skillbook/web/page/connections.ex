@@ -147,11 +147,13 @@ defmodule Skillbook.Web.Page.Connections do
           )
       ),
       Parts.pages(request, ["connections"], %{}, data.page, data.pages),
-      tag(:p, [class: "help"], [
-        "On the command line, ",
-        tag(:code, [], "skillbook connect ACCOUNT"),
-        " connects an account."
-      ])
+      if data.accounts != [] do
+        tag(:p, [class: "help"], [
+          "On the command line, ",
+          tag(:code, [], "skillbook connect ACCOUNT"),
+          " connects an account."
+        ])
+      end
     ]
   end
 
@@ -261,7 +263,11 @@ defmodule Skillbook.Web.Page.Connections do
   defp none(request) do
     if Connections.any?(Book.fetch!(book(request))),
       do: "No account is connected.",
-      else: "This book has no accounts to connect."
+      else: [
+        "This book has no accounts. The option ",
+        tag(:code, [], "connections:"),
+        " adds them."
+      ]
   end
 
   defp row(request, one) do

@@ -64,7 +64,8 @@ defmodule Skillbook.Web.Page.Conversations do
     ])
   end
 
-  defp list(_request, %{conversations: []}), do: Parts.empty("No agent has run yet.")
+  defp list(request, %{conversations: []}),
+    do: Parts.empty(request, "No agent has run yet.", {"Start a conversation", ["chat"]})
 
   defp list(request, %{conversations: conversations, next: next}) do
     [table(request, conversations), Parts.older(request, "conversations", next)]

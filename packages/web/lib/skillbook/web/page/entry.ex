@@ -394,9 +394,11 @@ defmodule Skillbook.Web.Page.Entry do
   defp schedule(%{schedule: nil}), do: nil
   defp schedule(entry), do: [tag(:code, [], entry.schedule), " ", entry.timezone || "UTC"]
 
-  # A glob that has the name, and the row that is it.
+  # Only a name without the characters of a glob can be asked for.
   defp used(view, entry) do
-    with {:ok, report} <- Skillbook.usage(view, since: days_ago(30)),
+    names = if entry.name =~ ~r/[*?\[\]{}!\\]/, do: [], else: [names: [entry.name]]
+
+    with {:ok, report} <- Skillbook.usage(view, [since: days_ago(30)] ++ names),
          %{} = row <- Enum.find(report.rows, &(&1.key == entry.name)) do
       parts =
         for {count, text} <- [{row.read, "read"}, {row.run, "run"}, {row.failed, "failed"}],

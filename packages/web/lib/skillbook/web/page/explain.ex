@@ -151,10 +151,7 @@ defmodule Skillbook.Web.Page.Explain do
 
   defp form(request, data) do
     input = fn name, label, value ->
-      [
-        tag(:label, [for: name], label),
-        tag(:input, id: name, name: name, value: value, maxlength: 200)
-      ]
+      pair(name, label, tag(:input, id: name, name: name, value: value, maxlength: 200))
     end
 
     fields = [

@@ -92,7 +92,9 @@ defmodule Skillbook.Web.Page.Findings do
 
   defp make(view, running, choice, size, max_fixable) do
     advice = if choice.advice?, do: Lint.advice(view), else: []
-    found = Enum.uniq(View.diagnostics(view) ++ running ++ advice)
+    builtin = for %{name: "builtin", path: path} <- Book.fetch!(view.book).sources, do: path
+    loaded = Enum.reject(View.diagnostics(view), &left_out?(&1, builtin))
+    found = Enum.uniq(loaded ++ running ++ advice)
 
     names = for entry <- View.entries(view), into: %{}, do: {entry.path, entry.name}
 
@@ -115,6 +117,12 @@ defmodule Skillbook.Web.Page.Findings do
       more_fixable: length(more)
     }
   end
+
+  # Built-in commands that the book does not take are nobody's problem.
+  defp left_out?(%{code: :not_selected, path: path}, builtin),
+    do: Enum.any?(builtin, &below?(path, Path.expand(&1)))
+
+  defp left_out?(_other, _builtin), do: false
 
   defp chosen?(one, choice) do
     (choice.severity == nil or one.severity == choice.severity) and

@@ -277,7 +277,7 @@ defmodule Skillbook.Web.Page.Home do
 
   defp time_line(request, marks, now) do
     section("day", "The day", [
-      Runs.time_line(marks, now),
+      Runs.time_line(request, marks, now),
       tag(:p, [class: "more"], tag(:a, [href: Layout.path(request, ["runs"])], "All runs"))
     ])
   end
@@ -285,11 +285,7 @@ defmodule Skillbook.Web.Page.Home do
   defp due(request, data) do
     section("due", "Due next", [
       if(data.due == [],
-        do:
-          Parts.empty([
-            tag(:p, [], "Nothing is scheduled."),
-            tag(:a, [class: "button", href: Layout.path(request, ["runs"])], "Schedules")
-          ]),
+        do: Parts.none("Nothing is scheduled."),
         else:
           tag(
             :ul,

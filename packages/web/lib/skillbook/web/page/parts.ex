@@ -31,8 +31,10 @@ defmodule Skillbook.Web.Page.Parts do
   def time(nil), do: nil
 
   def time(%DateTime{} = time) do
-    shown = Calendar.strftime(time, "%Y-%m-%d %H:%M UTC")
-    tag(:time, [datetime: DateTime.to_iso8601(time)], shown)
+    <<date::binary-size(10), "T", minute::binary-size(5), _::binary>> =
+      exact = DateTime.to_iso8601(time)
+
+    tag(:time, [datetime: exact], "#{date} #{minute} UTC")
   end
 
   @doc ~S"""
@@ -60,7 +62,10 @@ defmodule Skillbook.Web.Page.Parts do
   def table(caption, columns, rows, options \\ []) do
     head = for column <- columns, do: tag(:th, [scope: "col", role: "columnheader"], column)
 
-    tag(:table, [class: ["cards", options[:class]], role: "table"], [
+    # A table of many columns becomes a list earlier.
+    many = if length(columns) > 5, do: "many"
+
+    tag(:table, [class: ["cards", many, options[:class]], role: "table"], [
       tag(:caption, [class: if(options[:hide_caption], do: "hidden")], caption),
       tag(:thead, [role: "rowgroup"], tag(:tr, [role: "row"], head)),
       tag(:tbody, [role: "rowgroup"], Enum.map(rows, &row(columns, &1)))
@@ -321,4 +326,15 @@ defmodule Skillbook.Web.Page.Parts do
   @doc "The text in place of an empty list."
   @spec empty(Html.content()) :: Html.safe()
   def empty(content), do: tag(:div, [class: "empty"], content)
+
+  @doc "The same with a link that leads on."
+  @spec empty(Request.t(), Html.content(), {String.t(), [String.t()]}) :: Html.safe()
+  def empty(request, text, {label, segments}) do
+    link = tag(:a, [class: "button", href: Layout.path(request, segments)], label)
+    empty([tag(:p, [], text), link])
+  end
+
+  @doc "The text in place of an empty list beside others, in one line."
+  @spec none(Html.content()) :: Html.safe()
+  def none(text), do: tag(:p, [class: "calm"], text)
 end

@@ -62,7 +62,12 @@ defmodule Skillbook.Web.Page.Prompt do
       form(request, data),
       summary(data),
       if(data.sections == [],
-        do: Parts.empty("The prompt is empty: this profile sees nothing that a model may use."),
+        do:
+          Parts.empty(
+            request,
+            "The prompt is empty: this profile sees nothing that a model may use.",
+            {"Open the skills", ["skills"]}
+          ),
         else: [sizes(data), cut(data), difference(data), texts(parts)]
       )
     ]
@@ -76,16 +81,19 @@ defmodule Skillbook.Web.Page.Prompt do
         "#{data.format}",
         for(format <- Prompt.formats(), do: {"#{format}", "#{format}"})
       ),
-      tag(:label, [for: "max_tokens"], "Limit in tokens"),
-      tag(
-        :input,
-        id: "max_tokens",
-        name: "max_tokens",
-        type: "number",
-        min: 1,
-        max: @max_tokens,
-        value: data.max_tokens,
-        placeholder: "none"
+      pair(
+        "max_tokens",
+        "Limit in tokens",
+        tag(
+          :input,
+          id: "max_tokens",
+          name: "max_tokens",
+          type: "number",
+          min: 1,
+          max: @max_tokens,
+          value: data.max_tokens,
+          placeholder: "none"
+        )
       )
     ])
   end

@@ -196,11 +196,13 @@ defmodule Skillbook.Web.Page.Report do
       for {value, text} <- items,
           do: tag(:option, [value: value, selected: value == chosen], text)
 
-    [
-      tag(:label, [for: name], label),
-      tag(:select, [id: name, name: name], options)
-    ]
+    pair(name, label, tag(:select, [id: name, name: name], options))
   end
+
+  @doc "A label with its input, which stay together where such a form is broken into lines."
+  @spec pair(String.t(), String.t(), Html.content()) :: Html.safe()
+  def pair(id, label, input),
+    do: tag(:span, [class: "pair"], [tag(:label, [for: id], label), input])
 
   @doc "A box to tick in such a form; its value is `1`."
   @spec tick(String.t(), String.t(), boolean()) :: Html.safe()

@@ -13,12 +13,12 @@ defmodule Skillbook.Web.Page.Runs do
 
   @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
   @default "24"
-  @max_rows 100
+  @max_rows 50
   # Rows of the time line, and marks in each.
   @max_lines 20
   @max_marks 100
   @times 3
-  @max_next 200
+  @max_next 50
   @runner "that runs schedules, such as skillbook serve --schedules"
   @actions %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
@@ -29,13 +29,16 @@ defmodule Skillbook.Web.Page.Runs do
 
     with {:ok, runs} <- Workflow.runs(view, limit: @max_rows),
          {:ok, agenda} <- Skillbook.schedule(view, now: now, times: @times, last: @max_rows) do
+      next = Enum.filter(agenda.next, &runs?(view, &1))
+
       data = %{
         profile: view.profile.id,
         now: now,
         hours: hours,
         runs: Enum.map(runs, &%{&1 | started_at: time(&1.started_at)}),
         firings: agenda.last,
-        next: agenda.next |> Enum.filter(&runs?(view, &1)) |> Enum.take(@max_next)
+        next: Enum.take(next, @max_next),
+        more: max(length(next) - @max_next, 0)
       }
 
       reply(request, data, :activity, :runs, "Runs", fn ->
@@ -180,11 +183,13 @@ defmodule Skillbook.Web.Page.Runs do
           "time-line",
           "Time line",
           time_line(
+            request,
             marks(data.runs, %{last: data.firings, next: data.next}, data.now, data.hours),
             data.now
           )
         ),
         next(request, view, data.next),
+        if(data.more > 0, do: tag(:p, [], "and #{Parts.number(data.more)} more")),
         firings(request, data.firings),
         runs(request, data.runs)
       ])
@@ -242,10 +247,10 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   @doc "The time line of such marks."
-  def time_line({_span, [], _more}, _now),
-    do: Parts.empty("Nothing ran, and nothing is due.")
+  def time_line(request, {_span, [], _more}, _now),
+    do: Parts.empty(request, "Nothing ran, and nothing is due.", {"Try a command", ["try"]})
 
-  def time_line({span, rows, more}, now) do
+  def time_line(_request, {span, rows, more}, now) do
     about = %{
       id: "time-line",
       title: "Runs and firings over time",
@@ -288,7 +293,7 @@ defmodule Skillbook.Web.Page.Runs do
           ])
       ),
       if(rows == [],
-        do: Parts.empty("Nothing is scheduled."),
+        do: Parts.none("Nothing is scheduled."),
         else:
           Parts.table(
             "Scheduled skills, the soonest first",
@@ -297,7 +302,7 @@ defmodule Skillbook.Web.Page.Runs do
             for row <- rows do
               [
                 entry(request, row.name),
-                [row.means, " ", tag(:code, [], row.schedule)],
+                [row.means, " ", tag(:code, [class: "cron"], row.schedule)],
                 row.run_as || if(runs?, do: "–", else: "the profile of that process"),
                 times(row),
                 try_link(request, view, row.name)
@@ -349,7 +354,7 @@ defmodule Skillbook.Web.Page.Runs do
   defp firings(request, rows) do
     section("firings", "Last firings", [
       if(rows == [],
-        do: Parts.empty("Nothing has run on its schedule yet."),
+        do: Parts.none("Nothing has run on its schedule yet."),
         else:
           Parts.table(
             "Firings, the newest first",
@@ -372,7 +377,7 @@ defmodule Skillbook.Web.Page.Runs do
   defp runs(request, rows) do
     section("workflows", "Runs of workflows", [
       if(rows == [],
-        do: Parts.empty("No workflow has run yet."),
+        do: Parts.none("No workflow has run yet."),
         else:
           Parts.table(
             "Runs, the newest first",
@@ -410,7 +415,7 @@ defmodule Skillbook.Web.Page.Runs do
       ]),
       if(run.report, do: [tag(:h2, [], "Report"), tag(:pre, [tabindex: "0"], run.report)]),
       tag(:h2, [], "Steps"),
-      if(steps == [], do: Parts.empty("No step has ended.")),
+      if(steps == [], do: Parts.none("No step has ended.")),
       tag(
         :ol,
         [class: "steps"],

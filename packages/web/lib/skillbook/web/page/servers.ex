@@ -136,7 +136,14 @@ defmodule Skillbook.Web.Page.Servers do
   defp content(request, %{offers: []}) do
     if Enum.any?(sources(request), &Caller.reads?(request.caller, &1.tenant)),
       do: Parts.empty("No MCP server of this book offers anything now."),
-      else: Parts.empty("This book has no MCP servers.")
+      else:
+        Parts.empty([
+          "This book has no MCP servers. A source ",
+          tag(:code, [], "{:mcp, url}"),
+          " adds one, on the command line ",
+          tag(:code, [], "--mcp LABEL=URL"),
+          "."
+        ])
   end
 
   defp content(request, data) do

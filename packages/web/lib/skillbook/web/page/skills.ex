@@ -128,7 +128,7 @@ defmodule Skillbook.Web.Page.Skills do
           ]
         )
       end,
-      tag(:a, [class: "to-filters", href: "#filters"], "Filters")
+      if(facets(list) != [], do: tag(:a, [class: "to-filters", href: "#filters"], "Filters"))
     ])
   end
 
@@ -276,12 +276,20 @@ defmodule Skillbook.Web.Page.Skills do
   defp written(%{author: ""} = row), do: Atom.to_string(row.by)
   defp written(row), do: [Atom.to_string(row.by), ": ", String.slice(row.author, 0, @max_author)]
 
+  # Those that would change the list.
+  defp facets(list) do
+    for {key, label} <- Entries.facets(),
+        counts = list.counts[key],
+        length(counts) > 1 or list.chosen[key],
+        do: {key, label, counts}
+  end
+
   defp filters(request, list, set) do
+    facets = facets(list)
+
     tag(:aside, [id: "filters", class: "filters", aria_label: "Filters"], [
-      tag(:h2, [], "Filters"),
-      for {key, label} <- Entries.facets(),
-          counts = list.counts[key],
-          length(counts) > 1 or list.chosen[key] do
+      if(facets != [], do: tag(:h2, [], "Filters")),
+      for {key, label, counts} <- facets do
         {few, more} = Enum.split(counts, @few)
 
         tag(:details, [open: true], [

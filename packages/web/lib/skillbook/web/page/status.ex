@@ -249,7 +249,7 @@ defmodule Skillbook.Web.Page.Status do
     ]
   end
 
-  defp breaker(_request, []), do: Parts.empty("All skills work.")
+  defp breaker(_request, []), do: Parts.none("All skills work.")
 
   # A row for each skill, since a reset is for all of its profiles.
   defp breaker(request, rows) do
@@ -298,7 +298,7 @@ defmodule Skillbook.Web.Page.Status do
     Parts.button(request, ["status"], text, class: "quiet", fields: [name: name])
   end
 
-  defp done([]), do: Parts.empty("No operator has changed anything.")
+  defp done([]), do: Parts.none("No operator has changed anything.")
 
   defp done(rows) do
     Parts.table(

@@ -5,35 +5,53 @@ defmodule Skillbook.Web.Page.Tools do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
+  alias Skillbook.Book.Cache
   alias Skillbook.Support.JSON
   alias Skillbook.Tools.Shape
-  alias Skillbook.Tools
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.Parts
+  alias Skillbook.{Tools, View}
+
+  @page_size 50
 
   def show(request, _values) do
     view = Caller.view(request)
     shape = Enum.find(Shape.all(), :openai, &(Atom.to_string(&1) == field(request, "shape")))
 
-    tools =
-      for tool <- Tools.list(view, run_command: true) do
-        %{
-          name: tool.name,
-          entry: tool.entry,
-          reads: tool.reads,
-          tokens: Tools.tokens([tool]),
-          definition: Tools.shape(tool, shape)
-        }
-      end
+    all = all(view, shape)
+    {page, pages, shown} = page_of(request, all.pages, 1)
 
     data = %{
       profile: view.profile.id,
       shape: shape,
-      tokens: tools |> Enum.map(& &1.tokens) |> Enum.sum(),
-      tools: tools
+      tokens: all.tokens,
+      total: all.total,
+      page: page,
+      pages: pages,
+      tools: Enum.flat_map(shown, &:erlang.binary_to_term/1)
     }
 
     reply(request, data, :try, :tools, "Tools", fn -> content(request, data) end)
+  end
+
+  # All tools are made once for each state of the view; a page reads its own.
+  defp all(view, shape) do
+    Cache.keep(view.book, {:tool_pages, View.state(view), shape}, fn ->
+      tools =
+        for tool <- Tools.list(view, run_command: true) do
+          %{
+            name: tool.name,
+            entry: tool.entry,
+            reads: tool.reads,
+            tokens: Tools.tokens([tool]),
+            definition: Tools.shape(tool, shape)
+          }
+        end
+
+      pages = tools |> Enum.chunk_every(@page_size) |> Enum.map(&:erlang.term_to_binary/1)
+      tokens = tools |> Enum.map(& &1.tokens) |> Enum.sum()
+      %{total: length(tools), tokens: tokens, pages: pages}
+    end)
   end
 
   defp content(request, data) do
@@ -41,7 +59,7 @@ defmodule Skillbook.Web.Page.Tools do
       form(request, data),
       Parts.live("summary", "skills", [
         tag(:p, [class: "lead"], [
-          tag(:strong, [], Parts.count(length(data.tools), "tool", "tools")),
+          tag(:strong, [], Parts.count(data.total, "tool", "tools")),
           ", about #{tokens(data.tokens)}, for the profile ",
           tag(:strong, [], data.profile),
           "."
@@ -57,7 +75,8 @@ defmodule Skillbook.Web.Page.Tools do
               tokens(tool.tokens)
             ]
           end
-        )
+        ),
+        Parts.pages(request, ["tools"], %{"shape" => data.shape}, data.page, data.pages)
       ]),
       tag(:h2, [], "Definitions"),
       for tool <- data.tools do

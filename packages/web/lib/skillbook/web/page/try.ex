@@ -85,8 +85,8 @@ defmodule Skillbook.Web.Page.Try do
   defp query(%{query: ""}), do: %{}
   defp query(%{query: query}), do: %{"q" => query}
 
-  defp list(_request, %{commands: [], query: ""}),
-    do: Parts.empty("No commands yet.")
+  defp list(request, %{commands: [], query: ""}),
+    do: Parts.empty(request, "No commands yet.", {"Open the skills", ["skills"]})
 
   defp list(_request, %{commands: []}), do: Parts.empty("No command has a name with this text.")
 

@@ -115,7 +115,12 @@ defmodule Skillbook.Web.Page.Usage do
     [
       form(request, id),
       if(data.counted,
-        do: [summary(data, text), chart(data), rows(request, data), costs(request, data.costs)],
+        do: [
+          summary(data, text),
+          over_time(request, data),
+          rows(request, data),
+          costs(request, data.costs)
+        ],
         else: Parts.empty("This book has no database, or does not count usage.")
       ),
       breaker(request, data.breaker)
@@ -145,9 +150,12 @@ defmodule Skillbook.Web.Page.Usage do
 
   defp times(count), do: Parts.count(count, "time", "times")
 
-  defp chart(%{rows: []}), do: Parts.empty("Nothing was read or run in this time.")
+  defp over_time(request, %{rows: []}) do
+    text = "Nothing was read or run in this time."
+    Parts.empty(request, text, {"Try a command", ["try"]})
+  end
 
-  defp chart(data) do
+  defp over_time(_request, data) do
     section("chart", "Over time", [
       tag(:div, [class: "beside"], [
         chart(data.columns, "usage", "Reads, runs and failures", & &1.counts),
@@ -170,7 +178,7 @@ defmodule Skillbook.Web.Page.Usage do
 
     tag(:div, [], [
       tag(:h3, [], title),
-      if(sums == [], do: Parts.empty("None."), else: Chart.bars(about, series, columns, shown))
+      if(sums == [], do: Parts.none("None."), else: Chart.bars(about, series, columns, shown))
     ])
   end
 
@@ -197,7 +205,7 @@ defmodule Skillbook.Web.Page.Usage do
     ]
   end
 
-  defp failures(_request, []), do: Parts.empty("Nothing failed.")
+  defp failures(_request, []), do: Parts.none("Nothing failed.")
 
   defp failures(request, rows) do
     Parts.table(
@@ -209,7 +217,7 @@ defmodule Skillbook.Web.Page.Usage do
     )
   end
 
-  defp slowest(_request, []), do: Parts.empty("Nothing ran.")
+  defp slowest(_request, []), do: Parts.none("Nothing ran.")
 
   defp slowest(request, rows) do
     Parts.table(
@@ -238,24 +246,21 @@ defmodule Skillbook.Web.Page.Usage do
 
     section("costs", "Agents", [
       tag(:p, [class: "lead"], [
-        tag(:strong, [], cost(total.cost)),
-        " for ",
+        if(total.cost > 0, do: [tag(:strong, [], cost(total.cost)), " for "]),
         tokens(total.prompt_tokens + total.completion_tokens),
-        ", by the prices of this book."
+        if(total.cost > 0, do: ", by the prices of this book.", else: ". No model has a price.")
       ]),
-      chart(columns, "spent", title, & &1.spent, shown),
-      tag(:div, [class: "beside"], [
-        Parts.table(
-          "Costs of skills, the highest first",
-          ["Skill" | heads],
-          Enum.map(rows, &cost_row(name.(&1.key), &1))
-        ),
-        Parts.table(
-          "Costs of profiles, the highest first",
-          ["Profile" | heads],
-          Enum.map(profiles, &cost_row(&1.key, &1))
-        )
-      ])
+      tag(:div, [class: "beside"], chart(columns, "spent", title, & &1.spent, shown)),
+      Parts.table(
+        "Costs of skills, the highest first",
+        ["Skill" | heads],
+        Enum.map(rows, &cost_row(name.(&1.key), &1))
+      ),
+      Parts.table(
+        "Costs of profiles, the highest first",
+        ["Profile" | heads],
+        Enum.map(profiles, &cost_row(&1.key, &1))
+      )
     ])
   end
 
@@ -286,7 +291,7 @@ defmodule Skillbook.Web.Page.Usage do
     section(
       "breaker",
       "Circuit breaker",
-      Parts.empty("All skills work.")
+      Parts.none("All skills work.")
     )
   end
 

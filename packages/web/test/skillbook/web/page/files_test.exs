@@ -213,7 +213,8 @@ defmodule Skillbook.Web.Page.FilesTest do
     for {wrong, message} <- [
           {%{"flag1_name" => "To"}, "expected a flag of lowercase letters"},
           {%{"flag1_name" => ""}, "expected a flag of lowercase letters"},
-          {%{"flag1_name" => "to", "flag2_name" => "to"}, "got --to again"},
+          {%{"flag1_name" => "to", "flag2_name" => "to"},
+           "expected another name, got --to again"},
           {%{"flag1_name" => "to", "flag1_type" => "one_of"}, "expected the values of --to"},
           {%{"description" => " "}, "expected a description, got none"}
         ] do

@@ -338,7 +338,7 @@ defmodule Skillbook.Web.Page.WrongTest do
       web = Requests.web(book(sources: [folder], builtins: false))
 
       assert get(web, "/connections", profile: "default", operator: true) =~
-               "This book has no accounts to connect."
+               "This book has no accounts."
     end
   end
 end
