@@ -241,7 +241,8 @@ defmodule Skillbook.Support.Scaffold do
       description: with(text when text != nil <- given(flag, :description), do: yaml(text))
     ]
 
-    "#{flag.name}: {#{for({key, value} <- keys, value, do: "#{key}: #{value}") |> Enum.join(", ")}}"
+    given = for {key, value} <- keys, value, do: "#{key}: #{value}"
+    "#{flag.name}: {#{Enum.join(given, ", ")}}"
   end
 
   defp given(flag, key), do: if(flag[key] not in [nil, ""], do: flag[key])

@@ -461,9 +461,9 @@ fn catalog_diagnostics<'a>(
     found
 }
 
-/// The diagnostics that are errors or warnings, of the records of one tenant with the same labels as
-/// one that has changed since a generation; for 0 of all, and of files. It is some of them, from a
-/// place on, and the place to go on with.
+/// The diagnostics that are errors or warnings, of the records of one tenant with the same labels
+/// as one that has changed since a generation; for 0 of all, and of files. It is some of them, from
+/// a place on, and the place to go on with.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_problems<'a>(
     env: Env<'a>,

@@ -413,7 +413,7 @@ defmodule Skillbook.ObanTest do
       assert Runs.stop(book, job.args["run"]) == :ok
       assert Worker.perform(job) == {:cancel, "the run was stopped"}
       Process.exit(worker, :kill)
-      assert Task.await(attempt) == {:snooze, 30}
+      assert Task.await(attempt, :infinity) == {:snooze, 30}
       assert {:cancel, _} = Worker.perform(put_in(job.args["profile"], "eve"))
     end
   end

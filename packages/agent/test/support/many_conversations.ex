@@ -127,8 +127,9 @@ defmodule Skillbook.ManyConversations do
 
   @doc "The pages, with this module as their handler."
   def pages do
-    for {name, more} <- [{"add", ""}, {"twice", "idempotent: true\n"}, {"get", "effects: read\n"}],
-        into: %{} do
+    kinds = [{"add", ""}, {"twice", "idempotent: true\n"}, {"get", "effects: read\n"}]
+
+    for {name, more} <- kinds, into: %{} do
       fields = "name: x.#{name}\ndescription: Does it\nhandler: #{inspect(__MODULE__)}\n#{more}"
       {"x/#{name}.md", "---\n#{fields}---\n# Does it\n\n    x.#{name} --name NAME\n"}
     end

@@ -47,7 +47,7 @@ defmodule Skillbook.House.BlocksTest do
     "docs/mcp.md" => %{"needs Claude Code" => 1, "needs a server of MCP" => 4},
     "docs/microsoft.md" => %{"needs an account of Microsoft" => 1},
     "docs/models.md" => %{"needs an account of Anthropic" => 2},
-    "docs/oban.md" => %{"needs Oban" => 3},
+    "docs/oban.md" => %{"needs Oban" => 4},
     "docs/packages.md" => %{
       "needs a website with skills" => 3,
       "needs skills on the internet" => 1,

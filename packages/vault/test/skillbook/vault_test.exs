@@ -408,8 +408,8 @@ defmodule Skillbook.VaultTest do
         {:error, error} = put.(%{path: deep.(2_002)})
 
         assert Exception.message(error) ==
-                 "the note \"#{deep.(100)}...\" cannot be read or written: its path has more than " <>
-                   "2000 bytes"
+                 "the note \"#{deep.(100)}...\" cannot be read or written: its path has more " <>
+                   "than 2000 bytes"
       end
 
       test "applications put and delete documents", context do

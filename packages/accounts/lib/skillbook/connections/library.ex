@@ -66,9 +66,9 @@ defmodule Skillbook.Connections.Library do
   # Asks an SMTP server for SMTPUTF8. The message is `{reference, {:ok, boolean}}` or a failure.
   @spec smtp_utf8(reference(), map(), non_neg_integer()) :: :ok
 
-  # The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found in some
-  # steps, whether there may be more, and the steps that were taken. All dates are seconds since
-  # 1970 of local time.
+  # The dates of a rule of iCalendar from `from` on and before `to`, at most `limit`, found in
+  # some steps, whether there may be more, and the steps that were taken. All dates are seconds
+  # since 1970 of local time.
   @spec ical_dates(
           String.t(),
           integer(),

@@ -197,8 +197,8 @@ defmodule Skillbook.Calendar.LyingServersTest do
 
         assert run.("calendar.get zones.ics") ==
                  {:error,
-                  "the dates of the event zones.ics take too many steps to work out, since its " <>
-                    "rules or time zones are too many or too odd, so it is left as it is; " <>
+                  "the dates of the event zones.ics take too many steps to work out, since " <>
+                    "its rules or time zones are too many or too odd, so it is left as it is; " <>
                     "change it in another program"}
       end
     end

@@ -370,7 +370,7 @@ defmodule Skillbook.Agent.Journal do
     do: Server.leave(journal.book, journal.ref, :lost)
 
   # The caller who gave the run its ref tries again.
-  defp finish(%{values: %{again: true}} = journal, %{status: :error, error: %ModelError{} = error}),
+  defp finish(%{values: %{again: true}} = journal, %{error: %ModelError{} = error}),
     do: Server.fail(journal.book, journal.ref, Exception.message(error))
 
   defp finish(journal, result) do

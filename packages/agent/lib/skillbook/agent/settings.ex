@@ -173,8 +173,7 @@ defmodule Skillbook.Agent.Settings do
       depth: from_zero,
       max_depth: from_zero,
       skill: {"the name of a skill or nil", &(is_nil(&1) or Options.text?(&1))},
-      durable:
-        {"a boolean, text or nil", &(is_nil(&1) or is_boolean(&1) or Options.text?(&1))},
+      durable: {"a boolean, text or nil", &(is_nil(&1) or is_boolean(&1) or Options.text?(&1))},
       conversation: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       output: {"a JSON schema, a module of Skillbook.Skill or nil", &(is_map(&1) or is_atom(&1))},
       parent:

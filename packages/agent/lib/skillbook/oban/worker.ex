@@ -79,7 +79,9 @@ defmodule Skillbook.Oban.Worker do
     end
   end
 
-  def perform(%{args: %{"book" => book, "profile" => profile, "run" => ref, "input" => input}} = job)
+  def perform(
+        %{args: %{"book" => book, "profile" => profile, "run" => ref, "input" => input}} = job
+      )
       when is_binary(book) and is_binary(profile) and is_binary(ref) and is_binary(input) do
     with {:ok, book} <- running(book, job),
          {:ok, _profile} <- fetch_profile(book, profile),

@@ -281,7 +281,7 @@ defmodule Skillbook.Agent.CostsTest do
           {[budget: [day: 0]],
            ~r/\Aexpected a number above 0 as the option :day of a book's :budget, got: 0/},
           {[budget: [skill_day: %{"a" => 0}]],
-           ~r/\Aexpected a number above 0 or a map of names to such numbers as the option :skill_/},
+           ~r/\Aexpected a number above 0 or a map of names to such numbers as the option :skil/},
           {[budget: [day: %{"a" => 1}]], ~r/\Aexpected a number above 0 as the option :day/},
           {[budget: [day: 1], store: nil],
            ~r/\Aexpected none without a :store that counts :usage, as the option :budget/},

@@ -100,6 +100,8 @@ defmodule Skillbook.CLI.BuildTest do
   end
 
   @cargo ": cargo build --profile quick --locked -p skillbook_nif -p skillbook_sql"
+  @program ": cargo build --profile release --locked --package skillbook_cli"
+  @quick_program ": cargo build --profile quick --locked --package skillbook_cli"
   @elixir "/packages/cli: mix compile NIF=0 SQL=0 PG=0 HTTP=0"
   @copy ": mix compile PG=0 HTTP=0"
 
@@ -124,8 +126,7 @@ defmodule Skillbook.CLI.BuildTest do
     assert File.exists?(Path.join(folder, "priv/native/libskillbook_nif.so.quick"))
 
     # The program, too, takes the crates as they are.
-    quick = String.replace(@program, "release", "quick")
-    assert {[^quick], _, 0} = call(folder, "skillbook", ["list"])
+    assert {[@quick_program], _, 0} = call(folder, "skillbook", ["list"])
 
     assert {["/packages/cli: mix compile PG=0 HTTP=0"], errors, 0} =
              call(folder, "skillbook", ["serve"], [{"SKILLBOOK_NATIVE", "0"}])
@@ -171,8 +172,6 @@ defmodule Skillbook.CLI.BuildTest do
     assert {[_, _, _], _, 0} = call(folder, "skillbook", ["connect", "--", "-h"])
   end
 
-  @program ": cargo build --profile release --locked --package skillbook_cli"
-
   test "commands that only read folders need the program alone", %{tmp_dir: folder} do
     list = "the program: list, and /bin/skillbook\n"
     assert {[@program], output, 0} = call(folder, "skillbook", ["list"])
@@ -206,7 +205,7 @@ defmodule Skillbook.CLI.BuildTest do
     File.write!(Path.join(folder, "here/.skillbook/skillbook.db"), "")
     here = [cd: Path.join(folder, "here")]
     assert {[], "", 0} = call(folder, "skillbook", ["list"], [], here)
-    assert {[@program], _, 0} = call(folder, "skillbook", ["lint"], [], here)
+    assert {[@quick_program], _, 0} = call(folder, "skillbook", ["lint"], [], here)
   end
 
   test "unknown commands need the program alone, too", %{tmp_dir: folder} do

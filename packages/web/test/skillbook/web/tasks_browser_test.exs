@@ -1,7 +1,7 @@
 defmodule Skillbook.Web.TasksBrowserTest do
   # Ten things that people come for, each from the first page, in a real Chromium. The number of
-  # clicks is pinned, so that a change of the rooms shows what it costs. With SKILLBOOK_TASKS=1 the
-  # test prints them, with the seconds that the browser needs.
+  # clicks is pinned, so that a change of the rooms shows what it costs. With SKILLBOOK_TASKS=1
+  # the test prints them, with the seconds that the browser needs.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Model, Store}

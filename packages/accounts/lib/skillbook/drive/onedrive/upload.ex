@@ -2,8 +2,8 @@ defmodule Skillbook.Drive.OneDrive.Upload do
   @moduledoc false
   # Sends the content of a file: up to 4 MiB in one request, and above that in a session
   # (https://learn.microsoft.com/graph/api/driveitem-createuploadsession), whose parts go to an
-  # address of its own. The token is not sent there, since the address is the permission. A session
-  # that fails is cancelled, so it leaves nothing behind.
+  # address of its own. The token is not sent there, since the address is the permission. A
+  # session that fails is cancelled, so it leaves nothing behind.
 
   alias Skillbook.Connections.{Account, Client, Graph}
   alias Skillbook.{Drive, ServiceError}

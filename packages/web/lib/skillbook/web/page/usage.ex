@@ -49,7 +49,10 @@ defmodule Skillbook.Web.Page.Usage do
         failed: highest(names.rows, &if(&1.failed > 0, do: &1.failed)),
         slowest: highest(names.rows, & &1.duration),
         columns:
-          columns(times.rows, names.rows, period, letters, counts: & &1.count, failed: & &1.failed),
+          columns(times.rows, names.rows, period, letters,
+            counts: & &1.count,
+            failed: & &1.failed
+          ),
         costs: %{
           columns: columns(spent.rows, costs.rows, period, letters, spent: spent(costs.total)),
           total: costs.total,
