@@ -87,7 +87,10 @@ defmodule Mix.Tasks.Skillbook.Install do
 
     igniter =
       for {path, text} <- files(app, module), reduce: igniter do
-        igniter -> apply(@igniter, :include_or_create_file, [igniter, path, text])
+        igniter ->
+          if apply(@igniter, :exists?, [igniter, path]),
+            do: igniter,
+            else: apply(@igniter, :create_new_file, [igniter, path, text])
       end
 
     child = fn source ->

@@ -429,7 +429,7 @@ defmodule Skillbook.Support.Scaffold do
     with {:ok, code} <- Code.string_to_quoted(text, options),
          {_code, {meta, children}} <- Macro.prewalk(code, nil, &find_list/2) do
       case Enum.find(children, &endpoint?/1) do
-        {_, at, _} -> {:ok, insert(text, at, &(&1 <> child <> ",\n" <> indent(&1) <> &2))}
+        {_, at, _} -> {:ok, insert(text, at, &before(&1, &2, child))}
         nil -> {:ok, insert(text, meta[:closing], &last(&1, &2, child, children))}
       end
     else
@@ -454,14 +454,39 @@ defmodule Skillbook.Support.Scaffold do
     join.(Enum.join(before ++ [left], "\n"), Enum.join([right | rest], "\n"))
   end
 
+  # Before the endpoint and the comments above it.
+  defp before(before, rest, child) do
+    {lines, [line]} = before |> String.split("\n") |> Enum.split(-1)
+
+    if String.trim(line) == "" do
+      {comments, code} = comments(lines)
+      lines = Enum.reverse(code) ++ [line <> lines(child, line) <> ","]
+      Enum.join(lines ++ Enum.reverse(comments) ++ [line], "\n") <> rest
+    else
+      before <> child <> ", " <> rest
+    end
+  end
+
+  # The comments and blank lines at the end of some lines, and the lines before, both reversed.
+  defp comments(lines),
+    do: lines |> Enum.reverse() |> Enum.split_while(&(&1 =~ ~r/\A\s*(#.*)?\z/))
+
+  # As the formatter breaks it, with its comma.
+  defp lines(child, indent) do
+    [line_length: 97 - String.length(indent)]
+    |> then(&Code.format_string!(child, &1))
+    |> IO.iodata_to_binary()
+    |> String.replace("\n", "\n" <> indent)
+  end
+
   # The bracket that ends the list is on a line of its own, or behind the last child.
   defp last(before, rest, child, children) do
     if String.trim(List.last(String.split(before, "\n"))) == "" do
-      lines = before |> String.split("\n") |> Enum.drop(-1)
-      {ends, code} = lines |> Enum.reverse() |> Enum.split_while(&(&1 =~ ~r/\A\s*(#.*)?\z/))
+      {ends, code} = before |> String.split("\n") |> Enum.drop(-1) |> comments()
       code = if children == [], do: code, else: with_comma(code)
       indent = indent(before)
-      lines = Enum.reverse(code) ++ Enum.reverse(ends) ++ [indent <> "  " <> child, indent]
+      child = indent <> "  " <> lines(child, indent <> "  ")
+      lines = Enum.reverse(code) ++ Enum.reverse(ends) ++ [child, indent]
       Enum.join(lines, "\n") <> rest
     else
       before <> if(children == [], do: "", else: ", ") <> child <> rest

@@ -21,6 +21,10 @@ defmodule Skillbook.Support.ScaffoldTest do
           {"one line", "children = [A, {B, 1}]", "children = [A, {B, 1}, NEW]"},
           {"an endpoint", "children = [\n  A,\n  MyWeb.Endpoint\n]",
            "children = [\n  A,\n  NEW,\n  MyWeb.Endpoint\n]"},
+          {"an endpoint with a comment", "children = [\n  A,\n  # The last\n  MyWeb.Endpoint\n]",
+           "children = [\n  A,\n  NEW,\n  # The last\n  MyWeb.Endpoint\n]"},
+          {"an endpoint on one line", "children = [A, MyWeb.Endpoint]",
+           "children = [A, NEW, MyWeb.Endpoint]"},
           {"an endpoint with options", "children = [\n  {MyWeb.Endpoint, []},\n  B\n]",
            "children = [\n  NEW,\n  {MyWeb.Endpoint, []},\n  B\n]"},
           {"the first of two lists", "children = [A]\nchildren = [B]\n",
@@ -61,7 +65,8 @@ defmodule Skillbook.Support.ScaffoldTest do
   end
 
   defmodule Igniter do
-    def include_or_create_file(igniter, path, _text), do: print(igniter, "creates " <> path)
+    def exists?(_igniter, path), do: File.exists?(path)
+    def create_new_file(igniter, path, _text), do: print(igniter, "creates " <> path)
     def add_notice(igniter, text), do: print(igniter, text)
 
     def update_file(igniter, path, fun),
@@ -89,7 +94,7 @@ defmodule Skillbook.Support.ScaffoldTest do
     # As Igniter would do it, of which nothing is written yet.
     planned = mix(app, ["run", "--no-start", "-e", @igniter])
     assert planned =~ "creates priv/skills/house-style/SKILL.md\n"
-    assert planned =~ "      {Skillbook, name: MyApp.Assistant, sources: [{:priv, :my_app, "
+    assert planned =~ ~r/\{Skillbook,\s+name: MyApp\.Assistant, sources: /
 
     first = mix(app, ["skillbook.install"])
     assert first =~ "* creating priv/skills/house-style/SKILL.md"
