@@ -27,7 +27,7 @@ defmodule Skillbook.Drive.Google do
   alias Skillbook.Connections.Client
   alias Skillbook.Drive.Google.{Query, Upload}
   alias Skillbook.Drive.{Text, Types}
-  alias Skillbook.Support.{Number, UntilError}
+  alias Skillbook.Support.UntilError
   alias Skillbook.{DriveError, NotFoundError, ServiceError}
 
   @files "https://www.googleapis.com/drive/v3/files"
@@ -166,7 +166,7 @@ defmodule Skillbook.Drive.Google do
       type: type,
       kind: Types.kind(type, name),
       own: Types.google?(type),
-      size: size(file["size"]),
+      size: Types.size(file["size"]),
       modified: time(file["modifiedTime"]),
       owner: owner(file["owners"]),
       shared: file["shared"] == true,
@@ -176,15 +176,6 @@ defmodule Skillbook.Drive.Google do
       url: file["webViewLink"],
       trashed: file["trashed"] == true
     }
-  end
-
-  defp size(nil), do: nil
-
-  defp size(text) do
-    case Number.integer(text) do
-      {size, ""} when size >= 0 -> size
-      _ -> nil
-    end
   end
 
   defp time(text) do

@@ -3,6 +3,8 @@ defmodule Skillbook.Drive.Types do
   # Media types in drives: the sort of file that each is, and the formats that Google's own
   # documents are exported in.
 
+  alias Skillbook.Support.Number
+
   @google "application/vnd.google-apps."
   @office "application/vnd.openxmlformats-officedocument."
   @open "application/vnd.oasis.opendocument."
@@ -128,4 +130,15 @@ defmodule Skillbook.Drive.Types do
   @doc "Google's type of documents, folders and shortcuts."
   @spec type(:document | :folder | :shortcut) :: String.t()
   def type(name), do: @google <> Atom.to_string(name)
+
+  @doc "The size of a file that is written as a text; `nil` if it is none."
+  @spec size(String.t() | nil) :: non_neg_integer() | nil
+  def size(nil), do: nil
+
+  def size(text) do
+    case Number.integer(text) do
+      {size, ""} when size >= 0 -> size
+      _ -> nil
+    end
+  end
 end

@@ -7,6 +7,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   # zone. Properties that are not changed stay as they are.
 
   alias Skillbook.Calendar.{ICalendar, Recurrence, Series, TimeZones}
+  alias Skillbook.Drive.Types
   alias Skillbook.Support.Number
 
   @type resource :: Skillbook.Calendar.CalDAV.Server.resource()
@@ -603,7 +604,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
         part: part,
         name: Enum.find_value(@names, &parameter(parameters, &1)),
         type: parameter(parameters, "FMTTYPE"),
-        size: if(inline?, do: decoded_size(value), else: size(parameter(parameters, "SIZE"))),
+        size:
+          if(inline?, do: decoded_size(value), else: Types.size(parameter(parameters, "SIZE"))),
         url: unless(inline?, do: value),
         data: if(inline?, do: value)
       }
@@ -616,15 +618,6 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   end
 
   defp padding({mark, size}, value), do: if(String.ends_with?(value, mark), do: size)
-
-  defp size(nil), do: nil
-
-  defp size(text) do
-    case Number.integer(text) do
-      {size, ""} when size >= 0 -> size
-      _ -> nil
-    end
-  end
 
   @doc "The bytes of an attachment in an event, `:error` if there is none of this number."
   @spec attachment(resource(), point() | nil, pos_integer()) ::
