@@ -396,10 +396,14 @@ defmodule Skillbook.Conversation do
   def handle_info({ref, outcome}, %{current: %{task: %{ref: ref}}} = state) do
     Process.demonitor(ref, [:flush])
 
-    case busy(outcome) do
-      nil -> {:noreply, ended(state, outcome, outcome)}
-      run -> {:noreply, after_run(state, run, outcome)}
-    end
+    state =
+      case busy(outcome) do
+        nil -> ended(state, outcome, outcome)
+        run -> after_run(state, run, outcome)
+      end
+
+    # Without the garbage of its turn, one that waits has little more than its transcript.
+    if state.current, do: {:noreply, state}, else: {:noreply, state, :hibernate}
   end
 
   def handle_info({:DOWN, ref, :process, _, reason}, %{current: %{task: %{ref: ref}}} = state) do

@@ -13,7 +13,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.Support.{Operation, Options}
-  alias Skillbook.Agent.Prose
+  alias Skillbook.Agent.{Prose, State}
 
   alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
 
@@ -271,7 +271,7 @@ defmodule Skillbook.Approval.Decision do
   # The run
 
   defp claim(book, sql, row, options) do
-    holder = 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+    holder = State.new_id()
     ref = row.approval.ref
     until = lease_until(book)
     claimed = Table.claim(sql, ref, holder, until, now(book, options), decision(options))

@@ -8,6 +8,7 @@ defmodule Skillbook.Scheduler.Server do
 
   use GenServer
 
+  alias Skillbook.Agent.State
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Run.{Drain, Worker}
   alias Skillbook.SQL.{Error, GroupCommit}
@@ -93,7 +94,7 @@ defmodule Skillbook.Scheduler.Server do
 
   defp by(book) do
     %{
-      holder: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false),
+      holder: State.new_id(),
       node: Atom.to_string(node()),
       lease: book.schedules[:lease],
       attempts: if(book.schedules[:interrupted] == :run, do: @max_attempts, else: 1)
