@@ -57,8 +57,9 @@ class Script:
 
     def record(self):
         if self.place:
-            return {"requests": [], "played": self.played, "refused": self.refused, "bytes": self.bytes,
-                    "found": sorted(self.found), "same": self.same, "low": self.low}
+            return {"requests": [], "played": self.played, "refused": self.refused,
+                    "bytes": self.bytes, "found": sorted(self.found), "same": self.same,
+                    "low": self.low}
         return {"requests": self.bodies, "refused": self.refused, "sent": self.sent}
 
     def check(self, path, headers, text):
