@@ -14,7 +14,7 @@ defmodule Skillbook.Web.RoomsBrowserTest do
   @rooms ~w(/ /skills /new /new/file /import /chat /try /route /prompt /tools /explain /runs
             /approvals /agents /conversations /usage /connections /servers /diagnostics /status)
 
-  defp tour(state, options, more, prepare \\ fn _view -> :ok end) do
+  defp tour(state, options, more, prepare \\ fn _view -> [] end) do
     book = :"rooms_#{state}_#{System.unique_integer([:positive])}"
 
     defaults = [
@@ -27,7 +27,8 @@ defmodule Skillbook.Web.RoomsBrowserTest do
     ]
 
     start_supervised!({Skillbook, Keyword.merge(defaults, options)}, id: book)
-    prepare.(Skillbook.view(book, "default"))
+    # It returns more paths.
+    more = more ++ prepare.(Skillbook.view(book, "default"))
     options = [book: book, port: 0, authenticate: :none, profile: "default"]
     %{url: url} = Server.info(start_supervised!({Server, options}, id: {book, :server}))
     page = Browser.open(url)
@@ -83,7 +84,7 @@ defmodule Skillbook.Web.RoomsBrowserTest do
     more = ~w(/skills/refunds /skills/mail.send /skills/reports.weekly /skills/refunds/source
          /skills/minutes /skills/minutes/edit /skills/minutes/versions /skills?q=refund
          /skills?builtin=1 /try/mail.send /route?q=refund+an+order /explain?name=refunds
-         /new/file?kind=skill /new/file?kind=command&flag1_name=to /runs/1 /usage?days=1)
+         /new/file?kind=skill /new/file?kind=command&flag1_name=to /usage?days=1)
 
     tour("full", options, more, fn view ->
       {:ok, _} =
@@ -101,6 +102,8 @@ defmodule Skillbook.Web.RoomsBrowserTest do
       lines = ["mail.send --to bo@example.com", "reports.weekly", "tasks.create --title Tea"]
       Skillbook.run(view, "```cmd\n#{Enum.join(lines, "\n")}\nget_skill refunds\n```")
       {:ok, _} = Skillbook.Agent.run(view, "Refund an order?", model: model)
+      {:ok, [run]} = Skillbook.Workflow.runs(view)
+      ["/runs/#{run.id}"]
     end)
   end
 
@@ -128,6 +131,7 @@ defmodule Skillbook.Web.RoomsBrowserTest do
 
     tour("failing", options, more, fn view ->
       for _ <- 1..6, do: Skillbook.run(view, "```cmd\nx.nightly\nx.flow\nx.none\n```")
+      []
     end)
   end
 end
