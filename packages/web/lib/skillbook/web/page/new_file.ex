@@ -2,8 +2,7 @@ defmodule Skillbook.Web.Page.NewFile do
   @moduledoc false
   # The form that begins a new page in a file: a link for each kind, a name, a description, and
   # the flags of a command, one after the other. The page is the one that `skillbook new` makes of
-  # them. Nothing of it needs a script: "Add a flag" sends the form, which comes back with one
-  # more.
+  # them. Nothing of it needs a script: "Add a flag" sends the form, and the answer has one more.
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Parts

@@ -36,6 +36,8 @@ defmodule Skillbook.Web.Page.Usage do
          {:ok, costs} <- Usage.costs(view, period),
          {:ok, spent} <- Usage.costs(view, [by: [:time, :name]] ++ period),
          {:ok, profiles} <- Usage.costs(view, [by: :profile] ++ period) do
+      shown = [counts: & &1.count, failed: & &1.failed]
+
       data = %{
         profile: view.profile.id,
         days: days,
@@ -48,11 +50,7 @@ defmodule Skillbook.Web.Page.Usage do
         more: max(length(names.rows) - @max_rows, 0),
         failed: highest(names.rows, &if(&1.failed > 0, do: &1.failed)),
         slowest: highest(names.rows, & &1.duration),
-        columns:
-          columns(times.rows, names.rows, period, letters,
-            counts: & &1.count,
-            failed: & &1.failed
-          ),
+        columns: columns(times.rows, names.rows, period, letters, shown),
         costs: %{
           columns: columns(spent.rows, costs.rows, period, letters, spent: spent(costs.total)),
           total: costs.total,
