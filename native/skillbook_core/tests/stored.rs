@@ -848,8 +848,8 @@ proptest! {
                 ..record(&format!("n{}", id % 7), text)
             });
             let removed: Vec<i64> = record.is_none().then_some(id).into_iter().collect();
-            let new = record.iter().map(|new| Written::new(&store(), new));
-            let changes = kept.put(new, &removed, 1);
+            let put = record.iter().map(|new| Written::new(&store(), new));
+            let changes = kept.put(put, &removed, 1);
             let before = match text {
                 Some(text) => there.insert(id, text),
                 None => there.remove(&id),
