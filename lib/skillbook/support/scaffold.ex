@@ -241,8 +241,8 @@ defmodule Skillbook.Support.Scaffold do
       description: with(text when text != nil <- given(flag, :description), do: yaml(text))
     ]
 
-    keys = for {key, value} <- keys, value, do: "#{key}: #{value}"
-    "#{flag.name}: {#{Enum.join(keys, ", ")}}"
+    given = for {key, value} <- keys, value, do: "#{key}: #{value}"
+    "#{flag.name}: {#{Enum.join(given, ", ")}}"
   end
 
   defp given(flag, key), do: if(flag[key] not in [nil, ""], do: flag[key])
@@ -362,34 +362,49 @@ defmodule Skillbook.Support.Scaffold do
   @doc "Adds the book to the children of the application, or prints how."
   @spec add_child(atom(), String.t()) :: term()
   def add_child(app, book) do
-    child = "{Skillbook, name: #{book}, sources: #{sources(app)}}"
     path = application_file()
 
-    with true <- is_binary(path),
-         text = File.read!(path),
-         false <- text =~ "{Skillbook," && :there,
-         {:ok, new} <- put(text, child) do
+    with {:ok, text} <- if(path, do: File.read(path), else: {:error, child_notice(app, book)}),
+         {:ok, new} <- with_child(text, app, book) do
       File.write!(path, new)
       say(:green, "editing", path)
     else
-      :there ->
-        say(:cyan, "unchanged", path)
-
-      _ ->
-        Mix.shell().info("""
-
-        Add the book to the children of the application's supervisor:
-
-            #{child}\
-        """)
+      :there -> say(:cyan, "unchanged", path)
+      {:error, notice} -> Mix.shell().info(["\n", notice])
     end
   end
 
-  defp application_file do
+  @doc "The text of the application's module with the book, `:there`, or how to add it."
+  @spec with_child(String.t(), atom(), String.t()) ::
+          {:ok, String.t()} | :there | {:error, String.t()}
+  def with_child(text, app, book) do
+    if text =~ "{Skillbook,",
+      do: :there,
+      else: with(:error <- put(text, child(app, book)), do: {:error, child_notice(app, book)})
+  end
+
+  @doc "How to add the book by hand."
+  @spec child_notice(atom(), String.t()) :: String.t()
+  def child_notice(app, book) do
+    """
+    Add the book to the children of the application's supervisor:
+
+        #{child(app, book)}\
+    """
+  end
+
+  defp child(app, book), do: "{Skillbook, name: #{book}, sources: #{sources(app)}}"
+
+  @doc "The file of the application's module, or `nil`."
+  @spec application_file() :: Path.t() | nil
+  def application_file do
     with {module, _arguments} <- Mix.Project.get!().application()[:mod],
          path = "lib/#{Macro.underscore(module)}.ex",
-         true <- File.exists?(path),
-         do: path
+         true <- File.exists?(path) do
+      path
+    else
+      _none -> nil
+    end
   end
 
   @doc """
@@ -414,7 +429,7 @@ defmodule Skillbook.Support.Scaffold do
     with {:ok, code} <- Code.string_to_quoted(text, options),
          {_code, {meta, children}} <- Macro.prewalk(code, nil, &find_list/2) do
       case Enum.find(children, &endpoint?/1) do
-        {_, at, _} -> {:ok, insert(text, at, &(&1 <> child <> ",\n" <> indent(&1) <> &2))}
+        {_, at, _} -> {:ok, insert(text, at, &before(&1, &2, child))}
         nil -> {:ok, insert(text, meta[:closing], &last(&1, &2, child, children))}
       end
     else
@@ -439,14 +454,39 @@ defmodule Skillbook.Support.Scaffold do
     join.(Enum.join(before ++ [left], "\n"), Enum.join([right | rest], "\n"))
   end
 
+  # Before the endpoint and the comments above it.
+  defp before(before, rest, child) do
+    {lines, [line]} = before |> String.split("\n") |> Enum.split(-1)
+
+    if String.trim(line) == "" do
+      {comments, code} = comments(lines)
+      lines = Enum.reverse(code) ++ [line <> lines(child, line) <> ","]
+      Enum.join(lines ++ Enum.reverse(comments) ++ [line], "\n") <> rest
+    else
+      before <> child <> ", " <> rest
+    end
+  end
+
+  # The comments and blank lines at the end of some lines, and the lines before, both reversed.
+  defp comments(lines),
+    do: lines |> Enum.reverse() |> Enum.split_while(&(&1 =~ ~r/\A\s*(#.*)?\z/))
+
+  # As the formatter breaks it, with its comma.
+  defp lines(child, indent) do
+    [line_length: 97 - String.length(indent)]
+    |> then(&Code.format_string!(child, &1))
+    |> IO.iodata_to_binary()
+    |> String.replace("\n", "\n" <> indent)
+  end
+
   # The bracket that ends the list is on a line of its own, or behind the last child.
   defp last(before, rest, child, children) do
     if String.trim(List.last(String.split(before, "\n"))) == "" do
-      lines = before |> String.split("\n") |> Enum.drop(-1)
-      {ends, code} = lines |> Enum.reverse() |> Enum.split_while(&(&1 =~ ~r/\A\s*(#.*)?\z/))
+      {ends, code} = before |> String.split("\n") |> Enum.drop(-1) |> comments()
       code = if children == [], do: code, else: with_comma(code)
       indent = indent(before)
-      lines = Enum.reverse(code) ++ Enum.reverse(ends) ++ [indent <> "  " <> child, indent]
+      child = indent <> "  " <> lines(child, indent <> "  ")
+      lines = Enum.reverse(code) ++ Enum.reverse(ends) ++ [child, indent]
       Enum.join(lines, "\n") <> rest
     else
       before <> if(children == [], do: "", else: ", ") <> child <> rest
