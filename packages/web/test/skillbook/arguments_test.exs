@@ -162,6 +162,8 @@ defmodule Skillbook.ArgumentsTest do
        [view_or_book: view_or_book, command: text, options: options]},
       {Oban, :changeset, [view, "", []],
        [view_or_book: view_or_book, command: text, options: options]},
+      {Oban, :insert_run, [view, "", []],
+       [view_or_book: view_or_book, input: text, options: options]},
       {Prompt, :text, [view, []], [view_or_book: view_or_book, options: options]},
       {Prompt.Sections, :text, [view, []], [view_or_book: view_or_book, options: options]},
       {Tools, :list, [view, []], [view_or_book: view_or_book, options: options]},
