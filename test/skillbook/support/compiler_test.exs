@@ -79,6 +79,7 @@ defmodule Skillbook.Support.CompilerTest do
       # Only where a test wants it.
       "PROBE_D" => "0",
       "SKILLBOOK_PREBUILT" => nil,
+      "SKILLBOOK_CARGO_PROFILE" => nil,
       "XDG_CACHE_HOME" => Path.join(root, "cache")
     })
 
@@ -121,7 +122,7 @@ defmodule Skillbook.Support.CompilerTest do
              "native libraries: skillbook_a, skillbook_b. The first time it compiles about 8"
 
     assert [call] = calls(root)
-    assert String.starts_with?(call, root <> ": build --release --locked ")
+    assert String.starts_with?(call, root <> ": build --profile release --locked ")
     assert String.ends_with?(call, " -p skillbook_a -p skillbook_b")
     assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
 
@@ -139,6 +140,32 @@ defmodule Skillbook.Support.CompilerTest do
 
     in_project(project, &SkillbookNif.clean/0)
     assert native(project) == []
+  end
+
+  test "what was built without optimisation is built again with it",
+       %{tmp_dir: root, project: project} do
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "quick")
+    assert run(project) == {:ok, []}
+    assert [call] = calls(root)
+    assert call =~ ": build --profile quick --locked "
+    assert "libskillbook_a.so.quick" in native(project)
+    assert run(project) == {:noop, []}
+
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "")
+    assert run(project) == {:ok, []}
+    assert [call] = calls(root)
+    assert call =~ ": build --profile release --locked "
+    assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
+    assert run(project) == {:noop, []}
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "quick")
+    assert run(project) == {:noop, []}
+
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "fast")
+    touch(root, "native/skillbook_b/src/lib.rs")
+
+    assert_raise Mix.Error,
+                 "expected SKILLBOOK_CARGO_PROFILE to be release or quick, got: fast",
+                 fn -> run(project) end
   end
 
   test "an optional library is built by its variable or setting, then kept up to date",
