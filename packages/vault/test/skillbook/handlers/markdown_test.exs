@@ -60,6 +60,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
       :ok = File.close(large)
       vaults = [notes, [path: folder, name: "work", labels: ["ann"], files: true]]
       book = book(store: ":memory:", vaults: vaults, watch: false, name: :"#{book}_files")
+      {:ok, _} = Vault.sync(book, "work")
       %{book: book, ann: %Profile{id: "ann", grants: ["ann"]}}
     end
 
