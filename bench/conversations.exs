@@ -57,7 +57,7 @@ defmodule Bench.Conversations do
     before = length(Process.list())
 
     used("idle", count, 0, 1, fn pids, _times ->
-      # What they were told last is handled.
+      # The last of their messages is handled.
       for pid <- pids, do: :sys.get_state(pid)
       Process.sleep(1_000)
       sizes = for pid <- pids, {:memory, bytes} <- [Process.info(pid, :memory)], do: bytes

@@ -11,43 +11,19 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod common;
+#[path = "common/counting.rs"]
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
 use std::time::Instant;
 
+use counting::{ALONE, USED};
 use skillbook_core::page::record::Record;
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::view::search::Query;
 use skillbook_core::view::{Parts, Profile, View};
-
-/// Counts the bytes that are in use.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        USED.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Tests of this file run one at a time under cargo test, which runs them in one process.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const OWN: usize = 50;
 const MB: usize = 1024 * 1024;
@@ -141,7 +117,7 @@ fn entries_that_nobody_reads_take_half_of_their_text() {
     let searched = used(before) - packed;
     told("open and searched", searched, active * OWN, own_text);
     assert!(opened < searched * 7 / 10, "{opened} of {searched}");
-    // What counts for the limit is near what they take.
+    // The limit is about nearly the bytes that they take.
     let counted = parts.open_bytes();
     assert!(counted > searched * 8 / 10 && counted < searched * 12 / 10, "{counted}: {searched}");
 

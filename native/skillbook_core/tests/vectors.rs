@@ -1,45 +1,19 @@
 //! The store of vectors: its memory, its snapshots, and searches by meaning.
 
 mod common;
+#[path = "common/counting.rs"]
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 
 use common::{cached, skills, view};
+use counting::{ALONE, PEAK, USED};
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;
 use skillbook_core::search::embedded;
 use skillbook_core::search::vectors::{Digest, Vectors, WrongSize};
 use skillbook_core::view::search::{Meaning, Query};
 use skillbook_core::view::View;
-
-/// Counts the bytes that are in use.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Tests of this file run one at a time under cargo test, which runs them in one process.
-static ALONE: Mutex<()> = Mutex::new(());
 
 fn digest(number: usize) -> Digest {
     embedded::digest_of(&number.to_string())

@@ -71,7 +71,7 @@ impl Drop for Opened {
     }
 }
 
-/// What blocks of a source need to make entries.
+/// Makes the entries of a source's blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Opener {
     /// The source.
@@ -124,7 +124,7 @@ impl Block {
         let mut blocks = Vec::new();
         let mut rest = lines;
         while let Some(first) = id(rest) {
-            // What is left is one block, unless it is as long as two.
+            // The rest is one block, unless it is as long as two.
             let least = if rest.len() >= 2 * BLOCK { BLOCK } else { rest.len() };
             let end = memchr::memchr(b'\n', &rest[least - 1..]).map_or(rest.len(), |at| least + at);
             let (own, after) = rest.split_at(end);

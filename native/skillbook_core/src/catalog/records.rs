@@ -48,7 +48,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
@@ -74,6 +74,8 @@ pub struct Records {
     numbers: FxHashMap<Tenant, FxHashMap<Vec<String>, u32>>,
     /// The hashes of the entries' names, each with the ids, in order.
     named: BTreeSet<(u64, i64)>,
+    /// Of names. Strangers choose them, so its key is a secret.
+    hasher: RandomState,
     /// The ids of the entries with a schedule.
     scheduled: BTreeSet<i64>,
     /// The number of classes without records.
@@ -277,7 +279,7 @@ impl Records {
 
     /// The ids of the entries of a name, the oldest first.
     pub fn named(&self, name: &str) -> impl Iterator<Item = i64> + '_ {
-        let hash = hash(name);
+        let hash = self.hasher.hash_one(name);
         self.named.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, id)| *id)
     }
 
@@ -346,7 +348,7 @@ impl Records {
             own.edit(id, Some((&line, &item)), &self.opener, &mut self.loose);
             self.made.insert(id, class);
             if let Some(entry) = &item.entry {
-                self.named.insert((hash(&entry.name), id));
+                self.named.insert((self.hasher.hash_one(&*entry.name), id));
                 if entry.fields().schedule.is_some() {
                     self.scheduled.insert(id);
                 }
@@ -391,7 +393,7 @@ impl Records {
         let block = class.blocks.get(class.at(id));
         let entry = block.and_then(|block| block.entry(id, &self.opener));
         if let Some(entry) = &entry {
-            self.named.remove(&(hash(&entry.name), id));
+            self.named.remove(&(self.hasher.hash_one(&*entry.name), id));
             self.scheduled.remove(&id);
         }
         Some((at, entry))
@@ -409,11 +411,4 @@ impl Records {
         self.empty += 1;
         number
     }
-}
-
-/// Of names, which are kept in no other way. Strangers choose them, so the hash is not a fast one.
-fn hash(name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
 }

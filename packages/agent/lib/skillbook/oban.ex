@@ -117,7 +117,7 @@ defmodule Skillbook.Oban do
 
     with :ok <- Options.validate(options, "a job", schema()),
          {:ok, book} <- book(view),
-         :ok <- Runs.available?(book) do
+         :ok <- Runs.check(book) do
       args = %{
         "book" => Atom.to_string(book),
         "profile" => view.profile.id,

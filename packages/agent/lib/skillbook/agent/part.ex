@@ -60,8 +60,8 @@ defmodule Skillbook.Agent.Part do
   # Costs are counted in the database.
   defp budget(budget, options) do
     each = {"a number above 0 or a map of names to such numbers", &(amount?(&1) or amounts?(&1))}
-    limits = [day: {"a number above 0", &amount?/1}, tenant_day: each, profile_day: each]
-    limits = limits ++ [skill_day: each]
+    all = {"a number above 0", &amount?/1}
+    limits = [day: all, tenant_day: each, profile_day: each, skill_day: each]
 
     with :ok <- Options.validate(budget, "a book's :budget", limits) do
       if budget != [] and (options[:store] == nil or options[:usage] == false) do

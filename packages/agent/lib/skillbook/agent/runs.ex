@@ -220,8 +220,8 @@ defmodule Skillbook.Agent.Runs do
   end
 
   @doc false
-  @spec available?(atom()) :: :ok | {:error, RunError.t()}
-  def available?(book), do: with({:ok, _book, _sql} <- available(book), do: :ok)
+  @spec check(atom()) :: :ok | {:error, RunError.t()}
+  def check(book), do: with({:ok, _book, _sql} <- available(book), do: :ok)
 
   defp available(name) do
     book = Book.fetch!(name)

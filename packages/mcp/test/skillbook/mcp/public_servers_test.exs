@@ -171,7 +171,7 @@ defmodule Skillbook.MCP.PublicServersTest do
 
   defp numbered, do: Enum.with_index(@ways, 1)
 
-  # What the model reads after a call.
+  # The text that the model reads after a call.
   defp call(how, view, name, flags, arguments) when how in [:line, :object] do
     rest = if how == :line, do: flags, else: json(arguments)
     hd(Skillbook.run(view, "```cmd\n#{name} #{rest}\n```").results).content
