@@ -31,11 +31,10 @@ defmodule Skillbook.Agent.Journal do
     Workflow
   }
 
-  @enforce_keys [:sql, :book, :ref, :values]
-  defstruct [:sql, :book, :ref, :values, :holder, known: %{}]
+  @enforce_keys [:book, :ref, :values]
+  defstruct [:book, :ref, :values, :holder, known: %{}]
 
   @type t :: %__MODULE__{
-          sql: SQL.t(),
           book: Book.t(),
           ref: String.t(),
           # The columns that stay the same.
@@ -54,8 +53,6 @@ defmodule Skillbook.Agent.Journal do
   @max_title 200
   # Fields of the state that are stored.
   @counted [:turns, :hand_overs, :breaks, :broken, :noted, :empty, :repaired, :closing, :text]
-  # How often a row is stored again if the database fails.
-  @attempts 5
 
   @doc """
   The journal of a new run, or `nil`. `profile` is the one of the run, or its id.
@@ -104,7 +101,7 @@ defmodule Skillbook.Agent.Journal do
         options: stored
       }
 
-      %__MODULE__{sql: Book.sql(book), book: book, ref: values.ref, values: values}
+      %__MODULE__{book: book, ref: values.ref, values: values}
     else
       {:error, expected} ->
         invalid("false for options that cannot be stored (#{expected})")
@@ -137,9 +134,8 @@ defmodule Skillbook.Agent.Journal do
   def open(%{journal: nil} = state, _stage, _input), do: {:ok, state}
 
   def open(%{journal: journal} = state, stage, input) do
-    lease = Server.enter(journal.book, journal.ref)
-
-    with {:ok, fields} <- fields(state, %{stage: stage}) do
+    with {:ok, fields} <- fields(state, %{stage: stage}),
+         {:ok, lease} <- Server.enter(journal.book, journal.ref) do
       run =
         Map.merge(journal.values, %{
           title: title(input),
@@ -147,9 +143,14 @@ defmodule Skillbook.Agent.Journal do
           lease: lease
         })
 
-      with :ok <- again(fn -> Table.insert(journal.sql, Map.merge(run, fields)) end) do
-        Runs.publish(journal.book, journal.ref)
-        {:ok, %{state | journal: %{journal | holder: lease.holder}}}
+      case Runs.store(journal.book, &Table.insert(&1, Map.merge(run, fields))) do
+        :ok ->
+          Runs.publish(journal.book, journal.ref)
+          {:ok, %{state | journal: %{journal | holder: lease.holder}}}
+
+        error ->
+          Server.leave(journal.book, journal.ref)
+          error
       end
     end
     |> named(journal)
@@ -170,7 +171,7 @@ defmodule Skillbook.Agent.Journal do
   def reply(%{journal: journal} = state, reply) do
     with {:ok, fields} <- fields(state, %{stage: :reply, reply: reply}),
          fields = Map.put(fields, :turns, state.turns),
-         :ok <- again(fn -> Table.put(journal.sql, journal.ref, journal.holder, fields) end) do
+         :ok <- Runs.store(journal.book, &Table.put(&1, journal.ref, journal.holder, fields)) do
       {:ok, %{state | journal: %{journal | known: %{}}}}
     end
     |> named(journal)
@@ -194,18 +195,6 @@ defmodule Skillbook.Agent.Journal do
     case Assigns.encode(values, @max_state) do
       {:ok, json} -> {:ok, %{state: json, transcript: Transcript.to_json(state.transcript)}}
       {:error, _expected} -> {:error, :too_large}
-    end
-  end
-
-  # A database that restarts is there again after a moment.
-  defp again(fun, attempts \\ @attempts) do
-    case fun.() do
-      {:error, %SQL.Error{}} when attempts > 1 ->
-        Process.sleep(200)
-        again(fun, attempts - 1)
-
-      other ->
-        other
     end
   end
 
@@ -247,7 +236,8 @@ defmodule Skillbook.Agent.Journal do
   # A call that may run once more needs no row before its end.
   defp begin(%{ref: ref} = journal, place, %{name: name} = entry) do
     with false <- idempotent?(entry),
-         {:error, error} <- Table.begin(journal.sql, ref, journal.holder, place, name) do
+         {:error, error} <-
+           Runs.once(journal.book, &Table.begin(&1, ref, journal.holder, place, name)) do
       if error == :lost,
         do: {:error, %RunError{kind: :lost, ref: ref}},
         else: {:error, %HandlerError{kind: :database, name: name, reason: error}}
@@ -272,7 +262,8 @@ defmodule Skillbook.Agent.Journal do
         fields: fields
       }
 
-      again(fn -> Table.finish_call(journal.sql, journal.ref, journal.holder, place, row) end)
+      %{book: book, ref: ref, holder: holder} = journal
+      Runs.store(book, &Table.finish_call(&1, ref, holder, place, row))
     end
 
     {:ran, answer}
@@ -334,9 +325,9 @@ defmodule Skillbook.Agent.Journal do
     ArgumentError -> []
   end
 
-  defp approvals(%{sql: sql, book: book}, refs) do
+  defp approvals(%{book: book}, refs) do
     for ref <- refs,
-        {:ok, %{approval: approval}} <- [Approval.Table.fetch(sql, book.name, ref)],
+        {:ok, %{approval: approval}} <- [Approval.Table.fetch(Book.sql(book), book.name, ref)],
         do: approval
   end
 
@@ -350,42 +341,40 @@ defmodule Skillbook.Agent.Journal do
   @spec run(t() | nil, (() -> Skillbook.Agent.Result.t())) :: Skillbook.Agent.Result.t()
   def run(nil, fun), do: fun.()
 
-  def run(journal, fun) do
+  def run(%{book: book, ref: ref} = journal, fun) do
     result = fun.()
-    finish(journal, result)
+    # One whose beginning was not stored has no end.
+    if holder = Server.holder(book, ref), do: finish(journal, holder, result)
     result
   catch
     kind, reason ->
-      Server.leave(journal.book, journal.ref, :gone)
+      if holder = Server.holder(book, ref), do: Runs.release(book, ref, holder, :gone)
       :erlang.raise(kind, reason, __STACKTRACE__)
   end
 
-  defp finish(journal, %{status: :error, error: %StoppedError{}}),
-    do: Server.leave(journal.book, journal.ref, :stopping)
+  defp finish(%{book: book, ref: ref}, holder, %{status: :error, error: %StoppedError{}}),
+    do: Runs.release(book, ref, holder, :stopping)
 
-  defp finish(journal, %{status: :error, error: %SQL.Error{}}),
-    do: Server.leave(journal.book, journal.ref, :gone)
+  defp finish(%{book: book, ref: ref}, holder, %{status: :error, error: %SQL.Error{}}),
+    do: Runs.release(book, ref, holder, :gone)
 
-  defp finish(journal, %{error: %RunError{kind: kind}}) when kind in [:busy, :lost],
-    do: Server.leave(journal.book, journal.ref, :lost)
+  defp finish(%{book: book, ref: ref}, _holder, %{error: %RunError{kind: :lost}}),
+    do: Server.leave(book, ref)
 
   # The caller who gave the run its ref tries again.
-  defp finish(%{values: %{again: true}} = journal, %{error: %ModelError{} = error}),
-    do: Server.fail(journal.book, journal.ref, Exception.message(error))
+  defp finish(%{values: %{again: true}} = journal, holder, %{error: %ModelError{} = error}),
+    do: Runs.fail(journal.book, journal.ref, holder, error)
 
-  defp finish(journal, result) do
+  defp finish(journal, holder, result) do
     kept? = journal.values.conversation != nil
 
-    ended = %{
+    Runs.finish(journal.book, journal.ref, holder, %{
       status: result.status,
-      at: DateTime.truncate(Book.now(journal.book), :second),
       text: result.text,
       turns: result.turns,
       reason: result.error && Exception.message(result.error),
       transcript: if(kept?, do: Transcript.to_json(result.transcript))
-    }
-
-    Server.finish(journal.book, journal.ref, ended)
+    })
   end
 
   # Continuing

@@ -76,6 +76,12 @@ defmodule Skillbook.Agent.Runs do
     View
   }
 
+  require Logger
+
+  # How often a row is written if the database fails, and the milliseconds between two attempts.
+  @attempts 5
+  @pause 200
+
   @default_limit 100
   @max_limit 1_000
 
@@ -246,7 +252,7 @@ defmodule Skillbook.Agent.Runs do
         goes_on(book, ref, holder, options, defaults, which)
       catch
         kind, reason ->
-          Server.leave(book, ref, :gone)
+          release(book, ref, holder, :gone)
           :erlang.raise(kind, reason, __STACKTRACE__)
       end
     end
@@ -270,9 +276,16 @@ defmodule Skillbook.Agent.Runs do
   defp model(_model, _ref), do: :ok
 
   defp claim(book, ref, which) do
-    case Server.claim(book, ref, which) do
-      {:error, :lost} -> {:error, ended(Book.sql(book), book, ref)}
-      result -> result
+    with {:ok, lease} <- Server.enter(book, ref),
+         :ok <- once(book, &Table.claim(&1, ref, lease, times(book), which)) do
+      {:ok, lease.holder}
+    else
+      {:error, :running} ->
+        {:error, %RunError{kind: :running, ref: ref}}
+
+      {:error, reason} ->
+        Server.leave(book, ref)
+        {:error, if(reason == :lost, do: ended(Book.sql(book), book, ref), else: reason)}
     end
   end
 
@@ -319,7 +332,6 @@ defmodule Skillbook.Agent.Runs do
         )
 
       journal = %Journal{
-        sql: sql,
         book: book,
         ref: ref,
         values: Map.put(stored, :again, Map.get(own, :again, false)),
@@ -330,11 +342,11 @@ defmodule Skillbook.Agent.Runs do
       Loop.continue(view, profile, journal, state, options)
     else
       {:error, %RunError{} = error} ->
-        Server.fail(book, ref, Exception.message(error))
+        fail(book, ref, holder, error)
         {:error, error}
 
       {:error, error} ->
-        Server.leave(book, ref, :gone)
+        release(book, ref, holder, :gone)
         {:error, error}
     end
   end
@@ -402,6 +414,70 @@ defmodule Skillbook.Agent.Runs do
 
   defp complete(_run, {:ok, transcript}), do: transcript
   defp complete(_run, {:error, _unreadable}), do: nil
+
+  # Of the process of a run
+
+  @doc false
+  # Calls a function with the handle of a book's database, and again if the database fails: one
+  # that restarts is there again after a moment.
+  @spec store(Book.t(), (SQL.t() -> result), pos_integer()) :: result when result: term()
+  def store(book, fun, attempts \\ @attempts) do
+    case once(book, fun) do
+      {:error, %SQL.Error{}} when attempts > 1 ->
+        Process.sleep(@pause)
+        store(book, fun, attempts - 1)
+
+      result ->
+        result
+    end
+  end
+
+  @doc false
+  # The same, once. While the database restarts there is no handle, and its processes may end
+  # during a call.
+  @spec once(Book.t(), (SQL.t() -> result)) :: result when result: term()
+  def once(book, fun) do
+    fun.(Book.sql(book))
+  rescue
+    ArgumentError -> {:error, SQL.Error.closed()}
+  catch
+    :exit, _reason -> {:error, SQL.Error.closed()}
+  end
+
+  @doc false
+  # Gives a run of the calling process back: `:stopping` with its book, `:gone` with its process.
+  @spec release(Book.t(), String.t(), String.t(), :stopping | :gone) :: :ok
+  def release(book, ref, holder, why) do
+    store(book, &Table.release(&1, [holder], why))
+    Server.leave(book, ref)
+    Server.look(book)
+  end
+
+  @doc false
+  # Gives a run of the calling process up.
+  @spec fail(Book.t(), String.t(), String.t(), Exception.t()) :: :ok
+  def fail(book, ref, holder, error) do
+    close(book, ref, &Table.fail(&1, ref, holder, now(book), Exception.message(error)))
+  end
+
+  @doc false
+  # Stores how a run of the calling process ended.
+  @spec finish(Book.t(), String.t(), String.t(), map()) :: :ok
+  def finish(book, ref, holder, result) do
+    ended = Map.put(result, :at, now(book))
+    close(book, ref, &Table.finish(&1, ref, holder, ended))
+  end
+
+  # The lease is renewed until it is stored.
+  defp close(book, ref, fun) do
+    with {:error, reason} <- store(book, fun) do
+      text = if is_exception(reason), do: Exception.message(reason), else: "it belongs to another"
+      Logger.warning("the end of the durable run #{ref} was not stored: #{text}")
+    end
+
+    Server.leave(book, ref)
+    publish(book, ref)
+  end
 
   @doc false
   # When a lease has passed, and when one was given by a clock that was ahead.

@@ -5,7 +5,7 @@ defmodule Skillbook.Agent.RunsTest do
   import Skillbook.Eventually
 
   alias Skillbook.Agent.Runs
-  alias Skillbook.{Agent, DurableRows, PostgresCase, SQL}
+  alias Skillbook.{Agent, Book, DurableRows, PostgresCase, SQL}
 
   doctest Skillbook.Agent.Runs
   doctest Skillbook.RunError
@@ -304,6 +304,66 @@ defmodule Skillbook.Agent.RunsTest do
     later = durable_book(context.tmp_dir, agent: [model: model], durable: [max_continued: 1])
     assert %{status: :done, continued: 0} = ended(later, "v")
     Process.exit(pid, :kill)
+  end
+
+  for database <- [:sqlite, :postgres] do
+    @tag database: database
+    test "200 runs that end at once are all stored by themselves: #{database}", context do
+      test = self()
+
+      model =
+        Skillbook.Model.Function.new(fn _messages, _options ->
+          send(test, {:waits, self()})
+          receive do: (:go -> "Done.")
+        end)
+
+      book =
+        durable_book(context.tmp_dir,
+          store: store(context.database, context.tmp_dir),
+          agent: [model: model],
+          durable: [lease: 600_000]
+        )
+
+      tasks =
+        for n <- 1..200, do: Task.async(fn -> Agent.run(book, "Go n#{n}.", profile: "ann") end)
+
+      waiting = for _task <- tasks, do: assert_receive({:waits, pid}, 60_000) && pid
+      began = System.monotonic_time(:millisecond)
+      for pid <- waiting, do: send(pid, :go)
+
+      assert Enum.all?(Task.await_many(tasks, 120_000), &match?({:ok, %{status: :done}}, &1))
+      assert System.monotonic_time(:millisecond) - began < 30_000
+      {:ok, runs} = Runs.list(book, limit: 1_000)
+      assert Enum.count(runs, &match?(%{status: :done, continued: 0}, &1)) == 200
+    end
+  end
+
+  test "an end is stored after a writer that has the database for too long", context do
+    test = self()
+    path = Path.join(context.tmp_dir, "busy.db")
+
+    model =
+      Skillbook.Model.Function.new(fn _messages, _options ->
+        send(test, {:waits, self()})
+        receive do: (:go -> "Done.")
+      end)
+
+    book =
+      durable_book(context.tmp_dir,
+        store: {SQL.SQLite, path: path, busy_timeout: 50},
+        agent: [model: model]
+      )
+
+    run = Task.async(fn -> Agent.run(book, "Go busy.", profile: "ann") end)
+    assert_receive {:waits, pid}, 60_000
+
+    SQL.transaction(Book.sql(Book.fetch!(book)), fn _sql ->
+      send(pid, :go)
+      {:ok, Process.sleep(400)}
+    end)
+
+    assert {:ok, %{status: :done}} = Task.await(run, 60_000)
+    assert %{status: :done, continued: 0} = named(book, "busy")
   end
 
   test "lists are of a profile and its tenant, in pages", context do

@@ -3,6 +3,9 @@ defmodule Skillbook.Agent.Runs.Server do
   # Holds the leases of a book's durable runs: renews them, gives back the run of a process that
   # is gone, and continues runs that nobody holds, some at a time.
   #
+  # Each process of a run writes its rows itself, with the holder of its own lease. This process
+  # waits for no writer of the database, since all runs need it.
+  #
   # A book that stops gives its runs back at once; those of a node that died wait for the end of
   # their leases. A run is continued a few times only, since one that ends its node would end
   # every node in turn.
@@ -14,59 +17,52 @@ defmodule Skillbook.Agent.Runs.Server do
   alias Skillbook.Agent.{Runs, State}
   alias Skillbook.Agent.Runs.Table
   alias Skillbook.Run.{Drain, Worker}
-  alias Skillbook.SQL.Error
   alias Skillbook.{Book, RunError}
 
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   defp name(book), do: Module.concat(book, AgentRuns)
 
-  @doc "Notes that the calling process runs a run, and returns its lease."
-  @spec enter(Book.t(), String.t()) :: Table.lease()
-  def enter(book, ref), do: GenServer.call(name(book.name), {:enter, ref, self()}, :infinity)
-
   @doc """
-  Gives a run back: `:stopping` with its book, `:gone` with its process; `:lost` if it belongs to
-  another one.
+  Notes that the calling process runs a run, and returns its lease; `:running` if another process
+  of the book does.
   """
-  @spec leave(Book.t(), String.t(), :stopping | :gone | :lost) :: :ok
-  def leave(book, ref, why), do: call(book, {:leave, ref, why})
+  @spec enter(Book.t(), String.t()) :: {:ok, Table.lease()} | {:error, :running}
+  def enter(book, ref), do: GenServer.call(name(book.name), {:enter, ref}, :infinity)
 
-  @doc "Stores the end of a run."
-  @spec finish(Book.t(), String.t(), map()) :: :ok
-  def finish(book, ref, ended), do: call(book, {:finish, ref, ended})
+  @doc "The holder of a run that the calling process has entered, or `nil`."
+  @spec holder(Book.t(), String.t()) :: String.t() | nil
+  def holder(book, ref), do: call(book, {:holder, ref})
 
-  @doc "Takes a run that nobody holds for the calling process, and returns its holder."
-  @spec claim(Book.t(), String.t(), :any | :interrupted) ::
-          {:ok, String.t()} | {:error, :lost | Error.t()}
-  def claim(book, ref, which),
-    do: GenServer.call(name(book.name), {:claim, ref, which, self()}, :infinity)
-
-  @doc "Gives a run up."
-  @spec fail(Book.t(), String.t(), String.t()) :: :ok
-  def fail(book, ref, reason), do: call(book, {:fail, ref, reason})
+  @doc "Notes that the calling process does not run a run any more."
+  @spec leave(Book.t(), String.t()) :: :ok
+  def leave(book, ref), do: GenServer.cast(name(book.name), {:leave, ref, self()})
 
   @doc "Kills the task of a run that was stopped, if the book has continued it."
   @spec stopped(Book.t(), String.t()) :: :ok
-  def stopped(book, ref), do: call(book, {:stopped, ref})
+  def stopped(book, ref), do: GenServer.cast(name(book.name), {:stopped, ref})
+
+  @doc "Looks for runs that nobody holds, soon."
+  @spec look(Book.t()) :: :ok
+  def look(book), do: GenServer.cast(name(book.name), :sweep)
 
   @doc "Continues the runs that nobody holds, for tests."
   @spec sweep(atom()) :: :ok
   def sweep(book), do: GenServer.call(name(book), :sweep, :infinity)
 
-  # The lease of a book that has stopped passes, and its run is continued.
+  # A book that has stopped has no leases.
   defp call(book, request) do
     GenServer.call(name(book.name), request, :infinity)
   catch
-    :exit, _reason -> :ok
+    :exit, _reason -> nil
   end
 
   @impl true
   def init(book) do
     Process.flag(:trap_exit, true)
-    # `runs` has the monitors of processes by the references of their runs; `tasks` the runs that
-    # are continued here by the monitors of their tasks.
-    state = %{book: book, holder: State.new_id(), runs: %{}, tasks: %{}, failed: false}
+    # `runs` has the processes of runs with their holders, by their references; `tasks` the runs
+    # that are continued here by the monitors of their tasks.
+    state = %{book: book, runs: %{}, tasks: %{}, failed: false}
     {:ok, state, {:continue, :sweep}}
   end
 
@@ -74,48 +70,39 @@ defmodule Skillbook.Agent.Runs.Server do
   def handle_continue(:sweep, state), do: {:noreply, state |> sweep_now() |> later()}
 
   @impl true
-  def handle_call({:enter, ref, pid}, _from, state),
-    do: {:reply, lease(state), put_in(state.runs[ref], Process.monitor(pid))}
+  def handle_call({:enter, ref}, _from, %{runs: runs} = state) when is_map_key(runs, ref),
+    do: {:reply, {:error, :running}, state}
 
-  def handle_call({:claim, ref, _which, _pid}, _from, %{runs: runs} = state)
-      when is_map_key(runs, ref),
-      do: {:reply, {:error, :lost}, state}
+  def handle_call({:enter, ref}, {pid, _tag}, state) do
+    # Of this process alone, so that it writes nothing after its run was given back.
+    lease = %{holder: State.new_id(), until: until(state)}
+    run = %{pid: pid, monitor: Process.monitor(pid), holder: lease.holder}
+    {:reply, {:ok, lease}, put_in(state.runs[ref], run)}
+  end
 
-  def handle_call({:claim, ref, which, pid}, _from, state) do
-    times = Runs.times(state.book)
-
-    case query(state, &Table.claim(&1, ref, lease(state), times, which)) do
-      :ok -> {:reply, {:ok, state.holder}, put_in(state.runs[ref], Process.monitor(pid))}
-      error -> {:reply, error, state}
+  def handle_call({:holder, ref}, {pid, _tag}, state) do
+    case state.runs do
+      %{^ref => %{pid: ^pid, holder: holder}} -> {:reply, holder, state}
+      _another -> {:reply, nil, state}
     end
   end
 
-  def handle_call({:fail, ref, reason}, _from, state) do
-    now = DateTime.truncate(Book.now(state.book), :second)
-    query(state, &Table.fail(&1, ref, state.holder, now, reason))
-    Runs.publish(state.book, ref)
-    {:reply, :ok, forget(state, ref)}
-  end
-
-  def handle_call({:stopped, ref}, _from, state) do
-    for {_monitor, {^ref, pid}} <- state.tasks, do: Process.exit(pid, :kill)
-    {:reply, :ok, state}
-  end
-
-  def handle_call({:leave, ref, why}, _from, state) do
-    if why != :lost, do: query(state, &Table.release(&1, state.holder, ref, why))
-    {:reply, :ok, state |> forget(ref) |> sweep_soon()}
-  end
-
-  def handle_call({:finish, ref, ended}, _from, state) do
-    with {:error, error} <- query(state, &Table.finish(&1, ref, state.holder, ended)),
-         do: log(state, ref, error)
-
-    Runs.publish(state.book, ref)
-    {:reply, :ok, forget(state, ref)}
-  end
-
   def handle_call(:sweep, _from, state), do: {:reply, :ok, sweep_now(state)}
+
+  @impl true
+  def handle_cast({:leave, ref, pid}, state) do
+    case state.runs do
+      %{^ref => %{pid: ^pid}} -> {:noreply, forget(state, ref)}
+      _another -> {:noreply, state}
+    end
+  end
+
+  def handle_cast({:stopped, ref}, state) do
+    for {_monitor, {^ref, pid}} <- state.tasks, do: Process.exit(pid, :kill)
+    {:noreply, state}
+  end
+
+  def handle_cast(:sweep, state), do: {:noreply, sweep_now(state)}
 
   @impl true
   def handle_info(:beat, state), do: {:noreply, state |> renew() |> sweep_now() |> later()}
@@ -127,11 +114,11 @@ defmodule Skillbook.Agent.Runs.Server do
     {:noreply, %{state | tasks: Map.delete(tasks, monitor)}}
   end
 
-  def handle_info({:DOWN, monitor, :process, _pid, _reason}, state) do
-    case Enum.find(state.runs, fn {_ref, other} -> other == monitor end) do
-      {ref, _monitor} ->
-        query(state, &Table.release(&1, state.holder, ref, :gone))
-        {:noreply, state |> forget(ref) |> sweep_soon()}
+  def handle_info({:DOWN, monitor, :process, _pid, _reason}, %{book: book} = state) do
+    case Enum.find(state.runs, fn {_ref, run} -> run.monitor == monitor end) do
+      {ref, %{holder: holder}} ->
+        apart(fn -> Runs.release(book, ref, holder, :gone) end)
+        {:noreply, forget(state, ref)}
 
       nil ->
         {:noreply, state}
@@ -143,20 +130,26 @@ defmodule Skillbook.Agent.Runs.Server do
   # The database stops after this process.
   @impl true
   def terminate(_reason, state),
-    do: query(state, &Table.release(&1, state.holder, nil, :stopping))
+    do: Runs.once(state.book, &Table.release(&1, holders(state), :stopping))
 
   defp forget(state, ref) do
-    {monitor, runs} = Map.pop(state.runs, ref)
-    if monitor, do: Process.demonitor(monitor, [:flush])
+    {%{monitor: monitor}, runs} = Map.pop!(state.runs, ref)
+    Process.demonitor(monitor, [:flush])
     %{state | runs: runs}
   end
 
   defp renew(%{runs: runs} = state) when runs == %{}, do: state
 
-  defp renew(state) do
-    query(state, &Table.renew(&1, lease(state), Map.keys(state.runs)))
+  defp renew(%{book: book} = state) do
+    {holders, until} = {holders(state), until(state)}
+    apart(fn -> Runs.once(book, &Table.renew(&1, holders, until)) end)
     state
   end
+
+  defp holders(state), do: for({_ref, %{holder: holder}} <- state.runs, do: holder)
+
+  # In a process of its own, which ends with this one.
+  defp apart(fun), do: {:ok, _pid} = Task.start_link(fun)
 
   # Continues as many runs as there is room for.
   defp sweep_now(state) do
@@ -164,7 +157,7 @@ defmodule Skillbook.Agent.Runs.Server do
 
     if room > 0 and state.book.of_parts.agent != nil and options(state)[:continue] and
          Drain.state(state.book.name) == :open do
-      case query(state, &Table.interrupted(&1, Runs.times(state.book), room)) do
+      case Runs.once(state.book, &Table.interrupted(&1, Runs.times(state.book), room)) do
         {:ok, refs} ->
           own = for {_monitor, {ref, _pid}} <- state.tasks, do: ref
           Enum.reduce(refs -- own, noted(state, nil), &start/2)
@@ -196,24 +189,9 @@ defmodule Skillbook.Agent.Runs.Server do
     end
   end
 
-  # One that a task is about to claim is found again by the next sweep.
-  defp sweep_soon(state) do
-    send(self(), :sweep)
-    state
-  end
-
   defp later(state) do
     Process.send_after(self(), :beat, max(div(options(state)[:lease], 3), 1))
     state
-  end
-
-  # While the database restarts there is no handle, and its processes may end during a call.
-  defp query(state, fun) do
-    fun.(Book.sql(state.book))
-  rescue
-    ArgumentError -> {:error, Error.closed()}
-  catch
-    :exit, _reason -> {:error, Error.closed()}
   end
 
   defp noted(state, nil), do: %{state | failed: false}
@@ -228,12 +206,6 @@ defmodule Skillbook.Agent.Runs.Server do
     %{state | failed: true}
   end
 
-  defp log(_state, ref, error) do
-    reason = if is_exception(error), do: Exception.message(error), else: "it belongs to another"
-    Logger.warning("the end of the durable run #{ref} was not stored: #{reason}")
-  end
-
-  defp lease(state), do: %{holder: state.holder, until: clock() + options(state)[:lease]}
+  defp until(state), do: System.os_time(:millisecond) + options(state)[:lease]
   defp options(state), do: state.book.of_parts.durable
-  defp clock, do: System.os_time(:millisecond)
 end

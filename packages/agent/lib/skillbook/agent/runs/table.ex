@@ -1,8 +1,8 @@
 defmodule Skillbook.Agent.Runs.Table do
   @moduledoc false
-  # The tables of durable runs. A run belongs to the holder of its lease, a running book, which
-  # renews it; every write of a run is refused to anybody else. So a run is continued by one node,
-  # and one that has lost it writes nothing and calls nothing any more.
+  # The tables of durable runs. A run belongs to the holder of its lease, a process, whose book
+  # renews it; every write of a run is refused to anybody else. So a run is continued by one
+  # process, and one that has lost it writes nothing and calls nothing any more.
 
   alias Skillbook.Agent.Run
   alias Skillbook.SQL
@@ -119,9 +119,19 @@ defmodule Skillbook.Agent.Runs.Table do
     earlier = "delete from skillbook_agent_calls where ref = $1 and turn < $2"
     values = [ref, holder, run.state, run.transcript, run.turns]
 
-    with :ok <- one(SQL.query(sql, update, values)),
-         {:ok, _} <- SQL.query(sql, earlier, [ref, run.turns]),
-         do: :ok
+    both(sql, ref, {update, values}, {earlier, [ref, run.turns]})
+  end
+
+  # The statement that changes a run, and another one of its own, in one commit.
+  defp both(sql, ref, update, statement) do
+    sql = SQL.of_parts(sql, [{:agent_run, ref}])
+
+    outcome =
+      SQL.transaction(sql, [update, statement], fn _sql, [updated, _other] ->
+        with :ok <- one({:ok, updated}), do: {:ok, :ok}
+      end)
+
+    with {:ok, :ok} <- outcome, do: :ok
   end
 
   defp one({:ok, %{num_rows: 1}}), do: :ok
@@ -178,13 +188,17 @@ defmodule Skillbook.Agent.Runs.Table do
 
   # The end
 
-  @doc "Stores how a run ended. The conversation stays for a `Skillbook.Conversation`."
+  @doc """
+  Stores how a run ended. The conversation stays for a `Skillbook.Conversation`.
+
+  The same end may be stored twice, since the answer of the first time may be lost.
+  """
   @spec finish(SQL.t(), String.t(), String.t(), map()) :: :ok | {:error, :lost | SQL.Error.t()}
   def finish(sql, ref, holder, ended) do
     update = """
     update skillbook_agent_runs set status = $3, ended_at = $4, answer = $5, reason = $6,
-      turns = $7, state = null, transcript = $8, holder = null, lease_until = null
-    where ref = $1 and holder = $2 and status = 'running'
+      turns = $7, state = null, transcript = $8, lease_until = null
+    where ref = $1 and holder = $2 and status in ('running', $3)
     """
 
     values = [
@@ -198,12 +212,9 @@ defmodule Skillbook.Agent.Runs.Table do
       ended.transcript
     ]
 
-    with :ok <- one(SQL.query(sql, update, values)), do: forget_calls(sql, ref)
-  end
+    calls = "delete from skillbook_agent_calls where ref = $1"
 
-  defp forget_calls(sql, ref) do
-    with {:ok, _} <- SQL.query(sql, "delete from skillbook_agent_calls where ref = $1", [ref]),
-         do: :ok
+    both(sql, ref, {update, values}, {calls, [ref]})
   end
 
   @doc "Gives a run up, whose state stays, so that somebody may continue it."
@@ -246,35 +257,29 @@ defmodule Skillbook.Agent.Runs.Table do
 
   # Leases
 
-  @doc "Renews the leases of runs of a holder."
-  @spec renew(SQL.t(), lease(), [String.t()]) :: :ok | {:error, SQL.Error.t()}
-  def renew(sql, lease, refs) do
-    {these, values} = Values.texts(sql, "ref", refs, 3)
-
-    update = """
-    update skillbook_agent_runs set lease_until = $2
-    where holder = $1 and status = 'running' and #{these}
-    """
-
-    with {:ok, _} <- SQL.query(sql, update, [lease.holder, lease.until | values]), do: :ok
+  @doc "Renews the leases of holders."
+  @spec renew(SQL.t(), [String.t()], integer()) :: :ok | {:error, SQL.Error.t()}
+  def renew(sql, holders, until) do
+    {these, values} = Values.texts(sql, "holder", holders, 2)
+    update = "update skillbook_agent_runs set lease_until = $1 where status = 'running' and "
+    with {:ok, _} <- SQL.query(sql, update <> these, [until | values]), do: :ok
   end
 
   @doc """
-  Gives back a run, or all of a holder for `nil`. A run that ends with its book may be continued
-  any number of times.
+  Gives back the runs of holders. A run that ends with its book may be continued any number of
+  times.
   """
-  @spec release(SQL.t(), String.t(), String.t() | nil, :stopping | :gone) ::
-          :ok | {:error, SQL.Error.t()}
-  def release(sql, holder, ref, why) do
+  @spec release(SQL.t(), [String.t()], :stopping | :gone) :: :ok | {:error, SQL.Error.t()}
+  def release(sql, holders, why) do
     counted = if why == :stopping, do: "continued - 1", else: "continued"
-    {which, values} = if ref, do: {"holder = $1 and ref = $2", [ref]}, else: {"holder = $1", []}
+    {these, values} = Values.texts(sql, "holder", holders, 1)
 
     update = """
     update skillbook_agent_runs set holder = null, lease_until = 0, continued = #{counted}
-    where #{which} and status = 'running'
+    where status = 'running' and #{these}
     """
 
-    with {:ok, _} <- SQL.query(sql, update, [holder | values]), do: :ok
+    with {:ok, _} <- SQL.query(sql, update, values), do: :ok
   end
 
   @doc "The references of runs that wait for somebody to continue them, the oldest first."
