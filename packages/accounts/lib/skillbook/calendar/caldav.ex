@@ -243,7 +243,7 @@ defmodule Skillbook.Calendar.CalDAV do
       resource
       |> Events.master()
       |> Events.apply_fields(changes, resource)
-      |> Events.apply_rule(changes)
+      |> Events.apply_rule(changes, resource)
       |> put_times(changes, resource)
 
     save(account, calendar, Events.put_master(resource, master, changes), event)
@@ -278,7 +278,7 @@ defmodule Skillbook.Calendar.CalDAV do
         resource
         |> Events.master()
         |> Events.apply_fields(changes, resource)
-        |> Events.apply_rule(changes)
+        |> Events.apply_rule(changes, resource)
 
       resource = Events.put_master(resource, master, changes)
       # The id of one event changes with its series, so the series is shown.
@@ -320,7 +320,7 @@ defmodule Skillbook.Calendar.CalDAV do
         later
         |> Events.master()
         |> Events.apply_fields(changes, later)
-        |> Events.apply_rule(changes)
+        |> Events.apply_rule(changes, later)
 
       text = later |> Events.put_master(master) |> Map.fetch!(:calendar) |> ICalendar.write()
 

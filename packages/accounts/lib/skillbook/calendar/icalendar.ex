@@ -507,12 +507,25 @@ defmodule Skillbook.Calendar.ICalendar do
     end
   end
 
-  @doc "A rule whose UNTIL is a local time of the series, as `dates/6` expects it."
-  @spec local_rule(String.t(), time()) :: String.t()
-  def local_rule(rule, {_, zone}) when zone != nil,
-    do: until(rule, &(&1 |> DateTime.from_naive!("Etc/UTC") |> local(zone, "UTC")))
+  @doc """
+  A rule as `dates/6` expects it, whose UNTIL is a local time, and the second in which its last
+  date may be, or `nil`. A day later by the clock, so that no date is missed which the clocks skip
+  or show twice.
+  """
+  @spec local_rule(String.t(), time()) :: {String.t(), integer() | nil}
+  def local_rule(rule, {_, zone}) when zone != nil do
+    with [_, until] <- Regex.run(~r/UNTIL=(\d{8}T\d{6})Z/, rule),
+         {until, _} <- point(until, nil) do
+      later = &(&1 |> DateTime.from_naive!("Etc/UTC") |> local(zone, "UTC") |> add_day())
+      {until(rule, later), seconds(until)}
+    else
+      _ -> {rule, nil}
+    end
+  end
 
-  def local_rule(rule, _start), do: rule
+  def local_rule(rule, _start), do: {rule, nil}
+
+  defp add_day(local), do: NaiveDateTime.add(local, @day, :second)
 
   @doc "Changes the UNTIL of a rule, if it is in UTC."
   @spec until(String.t(), (NaiveDateTime.t() -> NaiveDateTime.t())) :: String.t()

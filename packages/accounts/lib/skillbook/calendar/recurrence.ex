@@ -213,10 +213,13 @@ defmodule Skillbook.Calendar.Recurrence do
     do: Cast.day("#{year}-#{month}-#{day}", nil)
 
   @doc """
-  Ends a rule: its last event is before `start`, an event of the series.
+  Ends a rule, if it does not end sooner: its last event is before `start`, an event of the series.
 
-      iex> Skillbook.Calendar.Recurrence.before("FREQ=DAILY;COUNT=9", ~D[2026-03-04])
+      iex> alias Skillbook.Calendar.Recurrence
+      iex> Recurrence.before("FREQ=DAILY;COUNT=9", ~D[2026-03-04])
       "FREQ=DAILY;UNTIL=20260303"
+      iex> Recurrence.before("FREQ=DAILY;UNTIL=20260103", ~D[2026-03-04])
+      "FREQ=DAILY;UNTIL=20260103"
   """
   @spec before(String.t(), start()) :: String.t()
   def before(rule, start) do
@@ -226,8 +229,16 @@ defmodule Skillbook.Calendar.Recurrence do
         time -> utc(DateTime.add(time, -1, :second, TimeZones))
       end
 
-    "#{without(rule, ["COUNT", "UNTIL"])};UNTIL=#{last}"
+    if sooner?(Regex.run(~r/(?:\A|;)UNTIL=([0-9]{8})(T[0-9]{6})?/, rule), last),
+      do: rule,
+      else: "#{without(rule, ["COUNT", "UNTIL"])};UNTIL=#{last}"
   end
+
+  # A day without a time lasts until its end.
+  defp sooner?(nil, _last), do: false
+  defp sooner?([_, day | _], <<_::binary-8>> = last), do: day < last
+  defp sooner?([_, day], last), do: day <> "T235959" < last
+  defp sooner?([_, day, time], last), do: day <> time < last
 
   @doc "The number of events of a rule that has one."
   @spec count_of(String.t()) :: pos_integer() | nil

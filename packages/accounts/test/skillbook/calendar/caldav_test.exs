@@ -360,6 +360,89 @@ defmodule Skillbook.Calendar.CalDAVTest do
              ]
     end
 
+    # {the start, the lines, the events that are like those of the rule}
+    @divided [
+      {"20260302T090000", "RRULE:FREQ=WEEKLY;INTERVAL=5;BYDAY=MO,WE,FR;WKST=SU\r\n"},
+      {"20260302T090000", "RRULE:FREQ=WEEKLY;INTERVAL=3;COUNT=9\r\nEXDATE:20260323T080000Z\r\n"},
+      {"20260302T090000", "RRULE:FREQ=MONTHLY;BYDAY=1MO;COUNT=3\r\n"},
+      {"20260302T090000", "RRULE:FREQ=WEEKLY;INTERVAL=2;UNTIL=20260420T070000Z\r\n"},
+      {"20260302T090000", "RDATE:20260310T080000Z,20260311T080000Z\r\n"},
+      # Skipped on 29 March, and twice on 25 October.
+      {"20260301T023000", "RRULE:FREQ=WEEKLY;INTERVAL=2\r\n"},
+      {"20260301T023000", "RRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=20\r\n"},
+      {"20260301T023000", "RRULE:FREQ=WEEKLY;INTERVAL=34\r\n"},
+      {"20260329T023000", "RRULE:FREQ=WEEKLY;COUNT=4\r\n"}
+    ]
+
+    test "divided at any event, the two parts have the events of the whole" do
+      for {start, lines} <- @divided,
+          given <- ["", "RDATE:20260325T130000Z,20260930T130000Z\r\n"] do
+        start = "DTSTART;TZID=Europe/Berlin:#{start}\r\nDURATION:PT1H\r\n"
+        resource = parsed([start <> lines <> given])
+        all = dates(resource)
+        {from, to} = {~U[2026-01-01 00:00:00Z], ~U[2027-01-01 00:00:00Z]}
+        events = Events.between(resource, from, to, @berlin, 100)
+        [first | later] = Enum.sort_by(events, & &1.start, DateTime)
+        assert Events.first?(resource, first)
+
+        numbered = Enum.with_index(later, 1)
+
+        for {event, number} <- Enum.uniq(Enum.take(numbered, 6) ++ Enum.take(numbered, -2)) do
+          refute Events.first?(resource, event)
+          {old, new} = Events.divide(resource, event, "new")
+          assert {lines, number, dates(old)} == {lines, number, Enum.take(all, number)}
+          assert {lines, number, dates(new)} == {lines, number, Enum.drop(all, number)}
+          assert Events.first?(new, event)
+          # The series is shown from its first event on, also for a rule of another kind.
+          assert Events.find(new, nil, @berlin).start == event.start
+          weekly = %{repeat: "FREQ=WEEKLY;COUNT=1"}
+          master = new |> Events.master() |> Events.apply_rule(weekly, new)
+          [shown | _] = new |> Events.put_master(master) |> dates()
+          assert shown == Enum.at(all, number)
+        end
+      end
+    end
+
+    test "a rule ends at an instant, also in the hour that the clocks skip or show twice" do
+      for {day, until, found} <- [
+            {"20260328", "20260329T005959Z", ["S 03-28 02:30+60"]},
+            {"20260328", "20260329T012959Z", ["S 03-28 02:30+60"]},
+            {"20260328", "20260329T013000Z", ["S 03-28 02:30+60", "S 03-29 03:30+60"]},
+            {"20261024", "20261025T002959Z", ["S 10-24 02:30+60"]},
+            {"20261024", "20261025T003000Z", ["S 10-24 02:30+60", "S 10-25 02:30+60"]},
+            {"20261024", "20261025T011500Z", ["S 10-24 02:30+60", "S 10-25 02:30+60"]}
+          ] do
+        start = "DTSTART;TZID=Europe/Berlin:#{day}T023000\r\nDURATION:PT1H\r\n"
+        resource = parsed([start <> "RRULE:FREQ=DAILY;UNTIL=#{until}\r\n"])
+        assert {until, dates(resource)} == {until, found}
+      end
+
+      far = "DTSTART;TZID=Europe/Berlin:20260302T090000\r\nRRULE:FREQ=YEARLY;UNTIL=9999"
+      assert dates(parsed([far <> "1231T235959Z\r\n"])) == ["S 03-02 09:00+0"]
+    end
+
+    test "a series that is moved to a skipped hour keeps it on other days" do
+      start = "DTSTART;TZID=Europe/Berlin:20260329T013000\r\nDURATION:PT1H\r\n"
+      resource = parsed([start <> "RRULE:FREQ=WEEKLY;COUNT=3\r\n"])
+      event = Events.find(resource, ~U[2026-04-04 23:30:00Z], @berlin)
+      span = {at("2026-04-05 02:30"), at("2026-04-05 04:00")}
+      moved = Events.move(resource, event, span, Events.rule(resource))
+      assert dates(moved) == ["S 03-29 03:30+90", "S 04-05 02:30+90", "S 04-12 02:30+90"]
+      text = ICalendar.write(moved.calendar)
+      assert text =~ "DTSTART;TZID=Europe/Berlin:20260329T023000\r\n"
+      assert text =~ "DURATION:P0DT5400S\r\n"
+    end
+
+    test "a series of which an event at a skipped hour moves has it where it was asked to be" do
+      start = "DTSTART;TZID=Europe/Berlin:20260322T023000\r\nDURATION:PT1H\r\n"
+      resource = parsed([start <> "RRULE:FREQ=WEEKLY;COUNT=3\r\n"])
+      event = Events.find(resource, ~U[2026-03-29 01:30:00Z], @berlin)
+      assert to_string(event.start) == "2026-03-29 03:30:00+02:00 CEST Europe/Berlin"
+      span = {at("2026-03-29 05:00"), at("2026-03-29 06:00")}
+      moved = Events.move(resource, event, span, Events.rule(resource))
+      assert dates(moved) == ["S 03-22 05:00+60", "S 03-29 05:00+60", "S 04-05 05:00+60"]
+    end
+
     test "an event keeps its zone, and a floating series ends at a floating time" do
       start = "DTSTART;TZID=America/New_York:20260302T090000\r\nDURATION:PT1H\r\n"
       resource = parsed([start])

@@ -231,10 +231,17 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
     # What becomes of the events: moved by the clock of the zone, or gone.
     defp expected(events, {_, scope, what}, zone) do
       changed = chosen(events)
-      daily = changed.start |> TimeZones.shift(zone) |> DateTime.to_time()
+      # The series moves by the clock, and its event to where it was asked to be.
+      clock = &(&1 |> TimeZones.shift(zone) |> DateTime.to_naive())
+      times = Enum.frequencies_by(events, &NaiveDateTime.to_time(clock.(&1.start)))
+      {daily, _} = Enum.max_by(times, &elem(&1, 1))
+      moved = clock.(DateTime.add(changed.start, @minutes * 60, :second, TimeZones))
+      shift = NaiveDateTime.diff(moved, local(changed.start, zone, daily))
 
       Enum.flat_map(events, fn event ->
-        if meant?(scope, event, changed), do: become(event, what, {zone, daily}), else: [event]
+        if meant?(scope, event, changed),
+          do: become(event, what, {zone, daily, shift}),
+          else: [event]
       end)
     end
 
@@ -257,9 +264,9 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
       [%{event | reminders: reminders}]
     end
 
-    defp become(event, :move, {zone, daily}) do
+    defp become(event, :move, {zone, daily, shift}) do
       local = local(event.start, zone, daily)
-      {start, _} = local |> NaiveDateTime.add(@minutes * 60, :second) |> TimeZones.local(zone)
+      {start, _} = local |> NaiveDateTime.add(shift, :second) |> TimeZones.local(zone)
       ends = DateTime.add(start, DateTime.diff(event.end, event.start), :second, TimeZones)
       [%{event | start: TimeZones.shift(start, "UTC"), end: TimeZones.shift(ends, "UTC")}]
     end

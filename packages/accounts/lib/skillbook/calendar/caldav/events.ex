@@ -145,7 +145,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       changed = changed(resource)
       first = time(master, "DTSTART", resource)
       {low, high} = originals(changed, first, resource, from, to)
-      excluded = master |> times("EXDATE", resource) |> MapSet.new(&key(&1, resource))
+      excluded = excluded(master, resource)
       periods = periods(master, first, resource)
 
       # One at a time: most callers want a few of what may be thousands.
@@ -197,20 +197,27 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   # Local seconds of all starts in a range.
   defp dates(master, first, resource, low, high) do
-    start = local_seconds(first)
-
     ruled =
       for {_, _, rule} <- master |> ICalendar.all("RRULE") |> Enum.take(4),
-          rule = ICalendar.local_rule(rule, with_zone(first, resource)),
-          date <- ICalendar.dates(rule, start, low, high, resource.calendar.steps),
+          date <- ruled(rule, first, resource, low, high),
           do: date
 
     given =
       for time <- times(master, "RDATE", resource), do: series_seconds(time, first, resource)
 
     # Without a rule, the start is one of the dates.
-    given = if ICalendar.get(master, "RRULE"), do: given, else: [start | given]
+    given = if ICalendar.get(master, "RRULE"), do: given, else: [local_seconds(first) | given]
     (ruled ++ Enum.filter(given, &(&1 in low..high//1))) |> Enum.sort() |> Enum.dedup()
+  end
+
+  # The dates of a rule. Its end is an instant, and local times near a change of the clocks are
+  # none in order: some are skipped, others come twice.
+  defp ruled(rule, first, resource, low, high) do
+    {rule, last} = ICalendar.local_rule(rule, with_zone(first, resource))
+
+    for date <- ICalendar.dates(rule, local_seconds(first), low, high, resource.calendar.steps),
+        last == nil or date + @reach <= last or key(like(first, date), resource) <= last,
+        do: date
   end
 
   defp local_seconds(%Date{} = day),
@@ -376,8 +383,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
       original == nil ->
         master = master(resource)
-        event = event(master, resource, time(master, "DTSTART", resource), nil)
-        %{event | repeat: rule(resource)}
+        %{event(master, resource, first(resource), nil) | repeat: rule(resource)}
 
       true ->
         from = start(%{start: original}, default)
@@ -838,14 +844,39 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp next(resource, changed, event) do
     first = time(changed.series, "DTSTART", resource)
     at = event.original |> original_time(first, resource) |> local_seconds()
-    excluded = changed.series |> times("EXDATE", resource) |> MapSet.new(&key(&1, resource))
+    next(changed.series, first, resource, at + 1, &is_map_key(changed.single, &1))
+  end
 
-    changed.series
-    |> dates(first, resource, at + 1, at + @carried)
+  # The first date from a local second on that is not excluded.
+  defp next(master, first, resource, from, skip?) do
+    excluded = excluded(master, resource)
+
+    master
+    |> dates(first, resource, from, from + @carried)
     |> Enum.find_value(fn date ->
       key = first |> like(date) |> key(resource)
-      if key not in excluded and not is_map_key(changed.single, key), do: like(first, date)
+      if key not in excluded and not skip?.(key), do: like(first, date)
     end)
+  end
+
+  defp excluded(master, resource),
+    do: master |> times("EXDATE", resource) |> MapSet.new(&key(&1, resource))
+
+  # The start of the first event, which may be a date before that of the series. The start of the
+  # series may be excluded, and is kept nevertheless, since its rule counts from there (RFC 5545,
+  # section 3.8.5.1).
+  defp first(resource) do
+    master = master(resource)
+    start = time(master, "DTSTART", resource)
+
+    given =
+      for time <- times(master, "RDATE", resource), do: series_seconds(time, start, resource)
+
+    from = Enum.min([local_seconds(start) | given])
+
+    if from == local_seconds(start) and key(start, resource) not in excluded(master, resource),
+      do: start,
+      else: next(master, start, resource, from, fn _ -> false end) || start
   end
 
   # A change that holds for all later events holds from another one of them on.
@@ -944,10 +975,11 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   @spec exclude(resource(), event()) :: resource()
   def exclude(resource, event) do
     resource = without_override(resource, event)
-    master = master(resource)
-    date = time_like("EXDATE", event.original, resource)
-    put_master(resource, %{master | properties: master.properties ++ [date]})
+    put_master(resource, resource |> master() |> add_exdate(event.original, resource))
   end
+
+  defp add_exdate(master, point, resource),
+    do: %{master | properties: master.properties ++ [time_like("EXDATE", point, resource)]}
 
   @doc "Changes the texts, reminders and attachments that are given."
   @spec apply_fields(component(), Skillbook.Calendar.changes(), resource()) :: component()
@@ -967,10 +999,17 @@ defmodule Skillbook.Calendar.CalDAV.Events do
       else: component
   end
 
-  @doc "Changes the rule, if one is given."
-  @spec apply_rule(component(), Skillbook.Calendar.changes()) :: component()
-  def apply_rule(component, %{repeat: rule}), do: put_rule(component, rule)
-  def apply_rule(component, _changes), do: component
+  @doc "Changes the rule of a series, if one is given. It counts from the first event on."
+  @spec apply_rule(component(), Skillbook.Calendar.changes(), resource()) :: component()
+  def apply_rule(component, %{repeat: rule}, resource) do
+    first = first(resource)
+
+    if first == time(component, "DTSTART", resource),
+      do: put_rule(component, rule),
+      else: component |> put_start(first, resource) |> put_rule(rule)
+  end
+
+  def apply_rule(component, _changes, _resource), do: component
 
   defp put_rule(component, nil),
     do: Enum.reduce(@repeating, component, &ICalendar.put(&2, &1, []))
@@ -984,6 +1023,26 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     |> ICalendar.put("DURATION", [])
     |> ICalendar.put("DTSTART", [ICalendar.time_property("DTSTART", start)])
     |> ICalendar.put("DTEND", [ICalendar.time_property("DTEND", ends)])
+  end
+
+  # Sets the start of a series, whose events stay as long as they are.
+  defp put_start(component, start, resource),
+    do: put_start(component, start, duration_of(component, resource), resource)
+
+  # A rule goes by the clock, so a start that the clocks skip stays the one of the rule. Its end by
+  # the clock would be that of a longer event.
+  defp put_start(component, start, {days, seconds} = length, resource) do
+    point = point(start, resource)
+    {name, parameters, _} = ICalendar.get(component, "DTSTART")
+
+    if original_time(point, start, resource) == start do
+      put_times_like(component, point, later(start, length, resource), resource)
+    else
+      component
+      |> ICalendar.put("DTEND", [])
+      |> ICalendar.put("DURATION", [{"DURATION", [], "P#{days}DT#{seconds}S"}])
+      |> ICalendar.put(name, [{name, parameters, ICalendar.basic_time(elem(start, 0))}])
+    end
   end
 
   # Series
@@ -1014,14 +1073,12 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   @doc "Whether an event is the first of its series."
   @spec first?(resource(), event()) :: boolean()
-  def first?(resource, event) do
-    start = time(master(resource), "DTSTART", resource)
-    key(start, resource) == key_of(event.original)
-  end
+  def first?(resource, event), do: key(first(resource), resource) == key_of(event.original)
 
   @doc """
   Moves a series with its exceptions by as much as one of its events moves, by the clock of the
-  series, and gives it another rule or none.
+  series, and gives it another rule or none. An event that the clocks moved, since they skip the
+  time of its rule, moves from that time.
   """
   @spec move(resource(), event(), {point(), point()}, String.t() | nil) :: resource()
   def move(resource, event, {start, ends}, rule) do
@@ -1033,28 +1090,41 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
       {{_, zone}, %DateTime{} = old, %DateTime{}} ->
         [to, from] = for time <- [start, old], do: ICalendar.local(time, zone, default(resource))
-        shift = NaiveDateTime.diff(to, from, :second)
+        shift = ICalendar.seconds(to) - ruled(event, ICalendar.seconds(from), first, resource)
         move_by(resource, shift, {0, DateTime.diff(ends, start)}, rule)
 
       _ ->
         # Exceptions of days are none of times.
         resource = keep_overrides(resource, fn _ -> false end)
-        span = Series.move({point(first, resource), nil}, {event.start, nil}, {start, ends})
+
+        span =
+          Series.move({point(first(resource), resource), nil}, {event.start, nil}, {start, ends})
+
         master = Enum.reduce(~w(RDATE EXDATE), master(resource), &ICalendar.put(&2, &1, []))
         master = put_times(master, elem(span, 0), elem(span, 1))
         put_master(resource, put_rule_of(master, rule))
     end
   end
 
+  # The local seconds of an event by its rule, which are those of the clock but where it skips them.
+  defp ruled(%{start: start, original: original}, by_clock, first, resource)
+       when original in [nil, start] do
+    resource
+    |> master()
+    |> dates(first, resource, by_clock - @day, by_clock)
+    |> Enum.find(by_clock, &(key(like(first, &1), resource) == key_of(start)))
+  end
+
+  defp ruled(_event, by_clock, _first, _resource), do: by_clock
+
   defp move_by(resource, shift, length, rule) do
     master = master(resource)
     first = time(master, "DTSTART", resource)
     moved = like(first, local_seconds(first) + shift)
     rule = rule && moved_until(rule, shift, first, resource)
-    ends = later(moved, length, resource)
-    times = &put_times_like(&1, point(moved, resource), ends, resource)
+    start = &put_start(&1, moved, length, resource)
     resource = replace(resource, &shift_exceptions(&1, shift, resource))
-    put_master(resource, resource |> master() |> times.() |> put_rule_of(rule))
+    put_master(resource, resource |> master() |> start.() |> put_rule_of(rule))
   end
 
   defp put_rule_of(master, nil), do: master
@@ -1122,18 +1192,22 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     earlier? = &(key_seconds(&1) < at)
     first = time(master(resource), "DTSTART", resource)
     rule = rule(resource)
+    {before, date} = before(rule, first, event.original, resource)
 
     old =
       resource
       |> keep_overrides(earlier?)
       |> then(fn old ->
         master = old |> master() |> keep_dates(earlier?, resource)
-        put_master(old, put_rule_of(master, rule && ended(rule, event.original, resource)))
+        rule = rule && ended(rule, {before, date}, first, event.original, resource)
+        put_master(old, put_rule_of(master, rule))
       end)
 
     changed = changed(resource)
     original = original_time(event.original, first, resource)
-    ends = later(original, duration_of(changed.series, resource), resource)
+    # The rule of a series counts from its start. So the new one starts at a date of the rule, and
+    # if its first event is none of them, at the date before, which is excluded.
+    start = like(first, date || List.last(before))
 
     later =
       resource
@@ -1144,9 +1218,11 @@ defmodule Skillbook.Calendar.CalDAV.Events do
           later
           |> master()
           |> keep_dates(&(not earlier?.(&1)), resource)
-          |> put_times_like(event.original, ends, resource)
+          |> put_start(start, resource)
 
-        put_master(later, put_rule_of(master, rule && rest(rule, first, event, resource)))
+        master = if date, do: master, else: add_exdate(master, point(start, resource), resource)
+        counted = if date, do: length(before), else: length(before) - 1
+        put_master(later, put_rule_of(master, rule && rest(rule, counted)))
       end)
       |> replace(fn component ->
         if component.name == "VEVENT",
@@ -1157,17 +1233,65 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     {old, %{later | file: key <> ".ics"}}
   end
 
+  # The dates of a rule before an event, and its own if it is one of them. All are counted for a
+  # rule with a number of events, and of others the last ones are enough.
+  defp before(nil, first, original, resource),
+    do: {[], original |> original_time(first, resource) |> local_seconds()}
+
+  defp before(rule, first, original, resource) do
+    # Dates may be given that lie before the start.
+    if key_seconds(key_of(original)) < key_seconds(key(first, resource)),
+      do: {[], local_seconds(first)},
+      else: ruled_before(rule, first, original, resource)
+  end
+
+  defp ruled_before(rule, first, original, resource) do
+    at = key_seconds(key_of(original))
+    start = local_seconds(first)
+    by_clock = original |> original_time(first, resource) |> local_seconds()
+    key = &key_seconds(key(like(first, &1), resource))
+    all = by_clock - start
+    reaches = if Recurrence.count_of(rule), do: [all], else: [@day, 366 * @day, all]
+
+    Enum.find_value(reaches, {[start], nil}, fn reach ->
+      # A day more, since the clocks may skip the date.
+      dates = ruled(rule, first, resource, max(by_clock - reach, start), by_clock + @day)
+      {before, rest} = Enum.split_while(dates, &(key.(&1) < at))
+      date = Enum.find(rest, &(key.(&1) == at))
+      if before != [] or date == start, do: {before, date}
+    end)
+  end
+
   defp original_time(%Date{} = day, _first, _resource), do: day
 
   defp original_time(time, {_, zone}, resource),
     do: {ICalendar.local(time, zone, default(resource)), zone}
 
-  # A rule ends in UTC, or for a floating series at a floating time (section 3.3.10).
-  defp ended(rule, original, resource) do
-    rule = Recurrence.before(rule, original)
+  # A rule ends before an event, unless it ended sooner. Programs differ in when a skipped time is,
+  # so before one it ends sooner by as much as the clocks skip, but not before its last event.
+  defp ended(rule, {before, date}, first, original, resource) do
+    count = Recurrence.count_of(rule)
 
+    cond do
+      count != nil and count <= length(before) ->
+        rule
+
+      is_struct(original, Date) ->
+        Recurrence.before(rule, original)
+
+      true ->
+        by_clock = original |> original_time(first, resource) |> local_seconds()
+        skipped = max(by_clock - (date || by_clock), 0)
+        last = for date <- Enum.take(before, -1), do: key(like(first, date), resource) + 1
+        ends = Enum.max([DateTime.to_unix(original) - skipped | last])
+        rule |> Recurrence.before(DateTime.from_unix!(ends)) |> in_form(resource)
+    end
+  end
+
+  # A rule ends in UTC, or for a floating series at a floating time (section 3.3.10).
+  defp in_form(rule, resource) do
     case ICalendar.get(master(resource), "DTSTART") do
-      {_, parameters, <<_::binary-15>>} when is_struct(original, DateTime) ->
+      {_, parameters, <<_::binary-15>>} ->
         if List.keymember?(parameters, "TZID", 0), do: rule, else: floating(rule, resource)
 
       _ ->
@@ -1199,17 +1323,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     %{component | properties: properties}
   end
 
-  # The rest of a series with a number of events; deleted ones count.
-  defp rest(rule, first, event, resource) do
-    case Recurrence.count_of(rule) do
-      nil ->
-        rule
-
-      count ->
-        start = local_seconds(first)
-        original = event.original |> original_time(first, resource) |> local_seconds()
-        earlier = ICalendar.dates(rule, start, start, original, resource.calendar.steps)
-        Recurrence.put_count(rule, max(count - length(earlier), 1))
-    end
+  # The rest of a series with a number of events, of which deleted ones count.
+  defp rest(rule, before) do
+    count = Recurrence.count_of(rule)
+    if count, do: Recurrence.put_count(rule, max(count - before, 1)), else: rule
   end
 end
