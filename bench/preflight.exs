@@ -12,19 +12,17 @@
 # bench/remarks.txt, and, up to 40 skills, requests for skills of other catalogs ("strangers").
 # Each has a tuning half and an untouched one; the figures are those of the untouched halves.
 #
-# `--fit` prints the weights of `Skillbook.Preflight.Confidence`, fitted on the tuning halves, and
+# `--fit` prints the weights of the core's `search/confidence.rs`, fitted on the tuning halves, and
 # how reliable they are on the others.
 
 defmodule Bench.Preflight do
   @moduledoc false
 
+  alias Skillbook.Catalog.Search
   alias Skillbook.Embedder
   alias Skillbook.Embedding.Entries
-  alias Skillbook.Preflight
-  alias Skillbook.Preflight.Confidence
-  alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
-  alias Skillbook.View
+  alias Skillbook.{Native, Preflight, View}
 
   @fixtures Path.expand("../test/support/fixtures/routing", __DIR__)
   # The sizes of the catalogs that are cut from each set, and how many there are of a size.
@@ -39,6 +37,8 @@ defmodule Bench.Preflight do
   @most_with_strangers 40
   # The candidates that may be the best, by their confidence.
   @candidates 5
+  # How many features a candidate has, by words and with a vector.
+  @features %{words: 5, vectors: 7}
   @rounds 6
   @iterations 30
   @ridge 1.0e-3
@@ -393,7 +393,7 @@ defmodule Bench.Preflight do
 
     rated =
       for {row, weight} <- weighted(rest, kind),
-          do: {Confidence.logistic(weights, tl(best(row, weights))), row.needed, weight}
+          do: {logistic(weights, best(row, weights)), row.needed, weight}
 
     for low <- 0..9 do
       bin =
@@ -437,11 +437,15 @@ defmodule Bench.Preflight do
   # skill in any case.
   defp features(catalog, kind, text) do
     view = catalog.views[kind]
-    candidates = Candidates.find(view, text, @candidates)
+    meaning = Search.meaning(view, text)
 
-    for {^kind, features} <- Confidence.features(candidates, text, View.count(view)),
+    for features <- Native.view_features(view.ref, text, @candidates, meaning),
+        length(features) == @features[kind],
         do: [1.0 | features]
   end
+
+  defp logistic(weights, features),
+    do: 1 / (1 + :math.exp(-max(min(dot(weights, features), 30.0), -30.0)))
 
   # Newton's method for a logistic function, with a little ridge.
   defp newton(rows) do
@@ -453,7 +457,7 @@ defmodule Bench.Preflight do
       {gradient, hessian} =
         for {{x, y}, weight} <- rows, reduce: zero do
           {gradient, hessian} ->
-            p = 1 / (1 + :math.exp(-max(min(dot(weights, x), 30.0), -30.0)))
+            p = logistic(weights, x)
             h = weight * max(p * (1 - p), 1.0e-6)
             gradient = zip(gradient, x, fn g, x -> g + weight * (y - p) * x end)
 

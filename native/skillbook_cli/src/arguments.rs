@@ -116,6 +116,21 @@ const NATIVE: &[(&str, Switches)] = &[
     ),
     ("explain", PROMPT),
     ("prompt", PROMPT),
+    (
+        "route",
+        &[
+            ("embedder", Kind::Text),
+            ("embedder-model", Kind::Text),
+            ("embedder-key-env", Kind::Text),
+            ("api", Kind::Text),
+            ("url", Kind::Text),
+            ("model", Kind::Text),
+            ("key-env", Kind::Text),
+            ("cacert", Kind::Text),
+            ("json", Kind::Switch),
+            JSON_FORMAT,
+        ],
+    ),
     ("completions", &[]),
 ];
 
@@ -130,6 +145,11 @@ const OF_ELIXIR: &[&str] = &[
     "embedder-key-env",
     "remote",
     "remotes",
+    "api",
+    "url",
+    "model",
+    "key-env",
+    "cacert",
 ];
 
 /// The meaning of a line.

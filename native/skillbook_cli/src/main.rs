@@ -17,6 +17,7 @@ mod help;
 mod lint;
 mod output;
 mod read;
+mod route;
 
 use std::env;
 use std::ffi::OsString;
@@ -88,6 +89,7 @@ fn run_command(options: &Options) -> Result<u8, Ended> {
         "get" => read::run_get,
         "search" => read::run_search,
         "explain" => read::run_explain,
+        "route" => route::run,
         _ => read::run_prompt,
     };
     // Entries of the store and of accounts are no files. Lint is about files.

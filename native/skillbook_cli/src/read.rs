@@ -53,7 +53,7 @@ fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
 }
 
 /// The view of the profile. The problems of loading are for `list` and `lint`.
-fn view(options: &Options, standalone: bool) -> Result<View, Ended> {
+pub fn view(options: &Options, standalone: bool) -> Result<View, Ended> {
     Ok(book(options, standalone)?.view(&book::profile(options)))
 }
 

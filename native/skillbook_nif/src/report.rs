@@ -6,6 +6,7 @@ use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, ResourceArc, Term};
 use skillbook_core::report::entries::{list, Filter};
 use skillbook_core::report::findings::{self, Format};
 use skillbook_core::report::hits::{self, Row};
+use skillbook_core::report::route::{self, Route};
 use skillbook_core::report::{problems, Printed, Terminal};
 use skillbook_files::document;
 
@@ -99,4 +100,16 @@ fn report_hits(rows: Vec<RowTerm>, terminal: TerminalOptions) -> String {
     let row =
         |(name, more, score, snippet, highlights)| Row { name, more, score, snippet, highlights };
     hits::text(&rows.into_iter().map(row).collect::<Vec<_>>(), terminal.terminal())
+}
+
+/// The stages of the router and its picks, from JSON.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn report_route<'a>(
+    env: Env<'a>,
+    found: &str,
+    json: bool,
+    terminal: TerminalOptions,
+) -> NifResult<Term<'a>> {
+    let found: Route = serde_json::from_str(found).map_err(|_| rustler::Error::BadArg)?;
+    Ok(encode(env, route::route(&found, json, terminal.terminal())))
 }

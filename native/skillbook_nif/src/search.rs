@@ -1,11 +1,12 @@
 //! Search over the entries of a view, with the index in memory. For documents in the database see
 //! `search_rows`.
 
-use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifMap, NifResult, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
 use skillbook_core::search::explain::Pull;
 use skillbook_core::search::rivals::Rivals;
-use skillbook_core::view::search::{Candidate, Hit, Meaning, Query};
+use skillbook_core::view::pick::{self, Retrieved};
+use skillbook_core::view::search::{decimals, Candidate, Hit, Meaning, Query};
 
 use crate::encode;
 use crate::vectors::{numbers, VectorsResource};
@@ -73,10 +74,64 @@ fn view_candidates<'a>(
     let found = with_meaning(query, &meaning, |query| view.core().candidates(query))?;
     let candidate = |found: &Candidate| {
         let entry = view.core().entry(found.id)?;
-        let similarity = found.similarity.map(|similarity| round(similarity, 1e4));
-        Some((entry.name.to_string(), round(found.score, 1e3), round(found.words, 1e3), similarity))
+        let (words, similarity) = found.scores();
+        Some((entry.name.to_string(), decimals(found.score, 3), words, similarity))
     };
     Ok(found.iter().filter_map(candidate).collect())
+}
+
+/// An entry that the router's search found.
+#[derive(NifMap)]
+struct RetrievedTerm {
+    name: String,
+    score: f64,
+    words: f64,
+    similarity: Option<f64>,
+    confidence: f64,
+    reason: String,
+}
+
+/// The entries that a search finds for a request and that may be picked, the most confident first.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_retrieve<'a>(
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    meaning: MeaningTerm<'a>,
+) -> NifResult<Vec<RetrievedTerm>> {
+    let found = with_meaning(Query::new(text), &meaning, |query| {
+        view.core().retrieve(text, query.meaning)
+    })?;
+    let term = |Retrieved { found, score, words, similarity }: Retrieved| {
+        Some(RetrievedTerm {
+            name: view.core().entry(found.id)?.name.to_string(),
+            score,
+            words,
+            similarity,
+            confidence: found.confidence,
+            reason: found.reason,
+        })
+    };
+    Ok(found.into_iter().filter_map(term).collect())
+}
+
+/// The features of the first candidates for a request, for `bench/preflight.exs`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_features<'a>(
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    limit: usize,
+    meaning: MeaningTerm<'a>,
+) -> NifResult<Vec<Vec<f64>>> {
+    with_meaning(Query::new(text), &meaning, |query| {
+        view.core().features(text, query.meaning, limit)
+    })
+}
+
+/// The places of the names that are picked; see [`pick::picks`].
+#[rustler::nif(schedule = "DirtyCpu")]
+fn route_picks(found: Vec<(String, f64)>, threshold: f64, max: usize) -> Vec<usize> {
+    let found: Vec<_> = found.iter().map(|(name, confidence)| (&**name, *confidence)).collect();
+    pick::picks(&found, threshold, max)
 }
 
 fn with_meaning<T>(
@@ -90,11 +145,6 @@ fn with_meaning<T>(
     Ok(search(&Query { meaning: Some(meaning), ..query }))
 }
 
-/// A 32-bit number as a 64-bit one that prints without extra digits.
-fn round(number: f32, unit: f64) -> f64 {
-    (f64::from(number) * unit).round() / unit
-}
-
 fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Term<'a>> {
     let entry = view.core().entry(hit.id).ok_or(rustler::Error::BadArg)?;
     encode::map(
@@ -105,7 +155,7 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::highlights(), hit.snippet.highlights.encode(env)),
             (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
             (atoms::name(), entry.name.encode(env)),
-            (atoms::score(), round(hit.score, 1e3).encode(env)),
+            (atoms::score(), decimals(hit.score, 3).encode(env)),
             (atoms::snippet(), hit.snippet.text.encode(env)),
             (atoms::title(), encode::option(env, &entry.title)),
         ],
@@ -134,7 +184,7 @@ fn encode_pull<'a>(env: Env<'a>, pull: &Pull) -> NifResult<Term<'a>> {
         env,
         [
             (atoms::word(), pull.word.encode(env)),
-            (atoms::part(), round(pull.part, 1e3).encode(env)),
+            (atoms::part(), decimals(pull.part, 3).encode(env)),
         ],
     )
 }
@@ -154,7 +204,7 @@ fn view_rivals(
             env,
             [
                 (atoms::names(), names.into_iter().flatten().collect::<Vec<_>>().encode(env)),
-                (atoms::similarity(), round(rivals.similarity, 1e3).encode(env)),
+                (atoms::similarity(), decimals(rivals.similarity, 3).encode(env)),
                 (atoms::words(), rivals.words.encode(env)),
             ],
         )
@@ -174,6 +224,6 @@ fn view_alike(
     let name = |id| view.core().entry(id).map(|entry| entry.name.to_string());
     let pairs = view.core().alike(&vectors.0, least as f32, limit).into_iter();
     pairs
-        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), round(cosine, 1e3)))
+        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), decimals(cosine, 3)))
         .collect()
 }

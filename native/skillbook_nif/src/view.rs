@@ -11,6 +11,7 @@ use skillbook_core::source::Kind;
 use skillbook_core::tenant::Tenant;
 use skillbook_core::view::domain::DomainView;
 use skillbook_core::view::help::Help;
+use skillbook_core::view::pick::Found;
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::triggers::Triggered;
 use skillbook_core::view::{spelling, View};
@@ -242,13 +243,28 @@ fn view_proactive<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a>
     entries.map(|entry| entry.name.to_string()).collect::<Vec<_>>().encode(env)
 }
 
-/// The names of the entries with a keyword in a text, each with its keyword.
+/// An entry with a keyword in a text.
+#[derive(NifMap)]
+struct TriggeredTerm {
+    name: String,
+    keyword: String,
+    confidence: f64,
+    reason: String,
+}
+
+/// The entries with a keyword in a text.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<(String, String)> {
-    let named = |found: Triggered| {
-        view.core().entry(found.id).map(|entry| (entry.name.to_string(), found.keyword))
+fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<TriggeredTerm> {
+    let term = |triggered: Triggered| {
+        let found = Found::from(&triggered);
+        Some(TriggeredTerm {
+            name: view.core().entry(found.id)?.name.to_string(),
+            keyword: triggered.keyword,
+            confidence: found.confidence,
+            reason: found.reason,
+        })
     };
-    view.core().triggered(text).into_iter().filter_map(named).collect()
+    view.core().triggered(text).into_iter().filter_map(term).collect()
 }
 
 /// The form in which texts are equal that differ in case and separators only.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Printed, Style, Terminal};
 use crate::hidden::line;
-use crate::view::search::Hit;
+use crate::view::search::{decimals, Hit};
 use crate::view::View;
 
 /// A hit as people read it.
@@ -109,11 +109,6 @@ fn mark(before: &str, text: &str) -> usize {
     }
 }
 
-/// A 32-bit score as a 64-bit one that prints without extra digits.
-pub fn score(hit: &Hit) -> f64 {
-    (f64::from(hit.score) * 1e3).round() / 1e3
-}
-
 fn fields(view: &View, hit: &Hit) -> Option<serde_json::Value> {
     let entry = view.entry(hit.id)?;
     Some(json!({
@@ -121,7 +116,7 @@ fn fields(view: &View, hit: &Hit) -> Option<serde_json::Value> {
         "kind": entry.kind.as_str(),
         "title": entry.title,
         "description": entry.description(),
-        "score": score(hit),
+        "score": decimals(hit.score, 3),
         "snippet": hit.snippet.text,
         "highlights": hit.snippet.highlights,
     }))
@@ -132,7 +127,7 @@ fn row(view: &View, hit: &Hit) -> Option<Row> {
     Some(Row {
         name: entry.name.to_string(),
         more: entry.kind.as_str().to_owned(),
-        score: score(hit),
+        score: decimals(hit.score, 3),
         snippet: hit.snippet.text.clone(),
         highlights: hit.snippet.highlights.clone(),
     })

@@ -22,6 +22,8 @@ pub mod codes;
 pub mod entries;
 pub mod findings;
 pub mod hits;
+pub mod ranking;
+pub mod route;
 mod sarif;
 
 use std::borrow::Cow;

@@ -18,8 +18,10 @@
 //! score computed from a shared index would tell a reader which words occur in hidden entries. This
 //! is also why databases' own full-text search is not used.
 
+pub mod confidence;
 pub mod embedded;
 pub mod explain;
+pub mod form;
 mod function_words;
 pub(crate) mod index;
 pub(crate) mod mix;

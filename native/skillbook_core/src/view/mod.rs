@@ -4,7 +4,7 @@
 //! The rule of visibility is in `profile.rs` and nowhere else. `visible.rs` applies it to a catalog
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
-//! (diagnostics across entries), `tools` (tool patterns), `triggers` (entries to load for a
+//! (diagnostics across entries), `tools` (tool patterns), `triggers` and `pick` (entries for a
 //! request), `why` (the words behind a search). So none of them can forget the check. `parts` makes
 //! the catalogs of the readers of a book with a store.
 //!
@@ -32,6 +32,7 @@ mod classes;
 pub mod domain;
 pub mod help;
 mod parts;
+pub mod pick;
 mod profile;
 mod recent;
 mod relations;

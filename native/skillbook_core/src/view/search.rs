@@ -87,6 +87,19 @@ pub struct Candidate {
     pub similarity: Option<f32>,
 }
 
+impl Candidate {
+    /// The score by words and the similarity, without extra digits.
+    pub fn scores(&self) -> (f64, Option<f64>) {
+        (decimals(self.words, 3), self.similarity.map(|similarity| decimals(similarity, 4)))
+    }
+}
+
+/// A 32-bit number as a 64-bit one with so many decimals, which prints without extra digits.
+pub fn decimals(number: f32, count: i32) -> f64 {
+    let unit = 10_f64.powi(count);
+    (f64::from(number) * unit).round() / unit
+}
+
 /// An entry that matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {

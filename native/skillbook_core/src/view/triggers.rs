@@ -60,8 +60,7 @@ impl View {
                 |(id, entry): (EntryId, &'_ Entry)| (id.0, entry.fields().triggers.clone());
             Triggers::new(self.trusted().map(keywords))
         });
-        let end = (0..=text.len().min(LONGEST)).rev().find(|end| text.is_char_boundary(*end));
-        let mut found = triggers.find(&text[..end.unwrap_or(0)]);
+        let mut found = triggers.find(&text[..text.floor_char_boundary(LONGEST)]);
         found.sort_by_key(|(at, keyword)| (usize::MAX - keyword.words(), *at, keyword.owner));
         let mut seen = FxHashSet::default();
         found

@@ -6,8 +6,7 @@ defmodule Skillbook.Preflight.Stages do
   alias Skillbook.Book.Cache
   alias Skillbook.Model.Content
   alias Skillbook.Preflight
-  alias Skillbook.Preflight.{Choice, Pick, ProfileCatalog, Retrieval, Settings}
-  alias Skillbook.Preflight.{Shortlist, Subject}
+  alias Skillbook.Preflight.{Choice, Pick, ProfileCatalog, Settings, Shortlist, Subject}
   alias Skillbook.Run.Worker
   alias Skillbook.Search.Query
   alias Skillbook.{Native, Telemetry, View}
@@ -16,8 +15,6 @@ defmodule Skillbook.Preflight.Stages do
   # The last messages that the model reads, and the bytes of each that count.
   @max_messages 4
   @max_bytes 16 * 1024
-  # A keyword is its author's own choice.
-  @keyword_confidence 0.95
 
   @spec run(View.t(), String.t() | [Skillbook.Model.message()], Settings.t(), boolean()) ::
           Preflight.t()
@@ -193,22 +190,17 @@ defmodule Skillbook.Preflight.Stages do
   defp outcome({:crash, {%error{}, _stack}}), do: {:failed, "crashed: #{inspect(error)}", [], nil}
   defp outcome({:crash, _reason}), do: {:failed, "crashed", [], nil}
 
-  defp find(:keywords, state, _left) do
-    found =
-      for {name, keyword} <- triggered(state),
-          do: %{name: name, confidence: @keyword_confidence, reason: "keyword: #{keyword}"}
-
-    {:ok, found, nil}
-  end
+  defp find(:keywords, state, _left),
+    do: {:ok, for(found <- triggered(state), do: Map.delete(found, :keyword)), nil}
 
   defp find(:retrieval, %{subject: subject} = state, _left) do
     request = request(state.messages)
-    {:ok, Retrieval.find(subject.view, request, subject.meaning.(request)), nil}
+    {:ok, Native.view_retrieve(subject.view.ref, request, subject.meaning.(request)), nil}
   end
 
   defp find(:model, %{subject: subject, settings: settings} = state, left) do
     triggered = triggered(state)
-    shown = Shortlist.names(subject, state.messages, Enum.map(triggered, &elem(&1, 0)))
+    shown = Shortlist.names(subject, state.messages, Enum.map(triggered, & &1.name))
 
     if decided?(shown, triggered, state),
       do: :not_needed,
@@ -233,8 +225,8 @@ defmodule Skillbook.Preflight.Stages do
   end
 
   # The stems of the words that say something about the subject.
-  defp said([%{} | _] = messages), do: stems(request(messages))
-  defp said(triggered), do: Enum.flat_map(triggered, fn {_name, keyword} -> stems(keyword) end)
+  defp said([%{content: _} | _] = messages), do: stems(request(messages))
+  defp said(triggered), do: Enum.flat_map(triggered, &stems(&1.keyword))
 
   defp stems(text), do: for({_form, stem, false} <- Query.words(text), uniq: true, do: stem)
 
@@ -243,15 +235,17 @@ defmodule Skillbook.Preflight.Stages do
   defp picks(found, settings) do
     stages = if found[:model], do: [:keywords, :model], else: [:keywords, :retrieval]
 
-    for(
-      stage <- stages,
-      candidate <- Enum.sort_by(found[stage] || [], &(-&1.confidence)),
-      candidate.confidence >= settings.threshold,
-      do:
-        struct!(Pick, Map.put(Map.take(candidate, [:name, :confidence, :reason]), :stage, stage))
-    )
-    |> Enum.uniq_by(& &1.name)
-    |> Enum.take(settings.max)
-    |> Enum.sort_by(&(-&1.confidence))
+    candidates =
+      for stage <- stages,
+          candidate <- Enum.sort_by(found[stage] || [], &(-&1.confidence)),
+          do: {stage, candidate}
+
+    candidates
+    |> Enum.map(fn {_stage, found} -> {found.name, found.confidence} end)
+    |> Native.route_picks(settings.threshold, settings.max)
+    |> Enum.map(fn place ->
+      {stage, found} = Enum.at(candidates, place)
+      struct!(Pick, found |> Map.take([:name, :confidence, :reason]) |> Map.put(:stage, stage))
+    end)
   end
 end

@@ -5,8 +5,9 @@ defmodule Skillbook.CLI.Route do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{EmbedderFlags, ModelFlags, Session, Terminal}
-  alias Skillbook.{EmbedderError, Preflight}
+  alias Skillbook.{EmbedderError, Native, Preflight}
   alias Skillbook.Preflight.Settings
+  alias Skillbook.Support.JSON
   alias Skillbook.Test.Ranking
 
   # Milliseconds for all stages. A person waits longer than a conversation does.
@@ -58,11 +59,10 @@ defmodule Skillbook.CLI.Route do
       stages: for(stage <- result.stages, do: explain(stage, ranking, request))
     }
 
-    if options.flags[:json],
-      do: Terminal.put_json(report),
-      else: report |> text(Terminal.new(options.color)) |> Terminal.put()
-
-    if Enum.any?(result.stages, &(&1.status in [:failed, :timeout])), do: 1, else: 0
+    report
+    |> JSON.encode()
+    |> Native.report_route(options.flags[:json] || false, Terminal.new(options.color))
+    |> Terminal.printed()
   end
 
   # Only a search has words.
@@ -70,72 +70,4 @@ defmodule Skillbook.CLI.Route do
     do: %{stage | candidates: Ranking.explain(ranking, request, stage.candidates)}
 
   defp explain(stage, _ranking, _request), do: stage
-
-  defp text(report, terminal) do
-    [
-      for(stage <- report.stages, do: [stage(stage, terminal), "\n"]),
-      picks(report, terminal)
-    ]
-  end
-
-  defp stage(stage, terminal) do
-    [
-      Terminal.style(terminal, :bright, to_string(stage.stage)),
-      Terminal.style(terminal, :faint, ["  ", milliseconds(stage.duration), " ms"]),
-      outcome(stage, terminal),
-      "\n",
-      candidates(stage.candidates)
-    ]
-  end
-
-  defp outcome(%{status: :ok, candidates: []}, _terminal), do: "  nothing"
-  defp outcome(%{status: :ok}, _terminal), do: []
-  defp outcome(%{status: :skipped}, _terminal), do: "  not needed"
-
-  defp outcome(%{error: error}, terminal),
-    do: ["  ", Terminal.style(terminal, :red, Terminal.line(error))]
-
-  defp candidates(candidates) do
-    width = candidates |> Enum.map(&String.length(&1.name)) |> Enum.max(fn -> 0 end)
-
-    for candidate <- candidates do
-      [
-        ["  ", Terminal.line(String.pad_trailing(candidate.name, width))],
-        ["  ", decimals(candidate.confidence, 2), "  ", Terminal.line(candidate.reason)],
-        words(candidate[:words]),
-        "\n",
-        sentence(candidate[:sentence])
-      ]
-    end
-  end
-
-  defp words([_ | _] = words), do: [": ", Terminal.line(Ranking.strongest(words))]
-
-  defp words(_none), do: []
-
-  defp sentence(nil), do: []
-  defp sentence(text), do: ["      ", Terminal.line(Ranking.quoted(text)), "\n"]
-
-  defp picks(%{picks: []} = report, terminal) do
-    [
-      Terminal.style(terminal, :bright, "No skill needed"),
-      ": none has a confidence of #{decimals(report.threshold, 2)}"
-    ]
-  end
-
-  defp picks(report, terminal) do
-    lines =
-      for pick <- report.picks do
-        ["  ", Terminal.line(pick.name), "  ", decimals(pick.confidence, 2), "  #{pick.stage}"]
-      end
-
-    [
-      [Terminal.style(terminal, :bright, "Picked"), ", from a confidence of "],
-      [decimals(report.threshold, 2), " on\n", Enum.intersperse(lines, "\n")]
-    ]
-  end
-
-  defp milliseconds(microseconds), do: decimals(microseconds / 1000, 1)
-
-  defp decimals(number, count), do: :erlang.float_to_binary(number * 1.0, decimals: count)
 end

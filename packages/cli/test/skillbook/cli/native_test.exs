@@ -50,10 +50,12 @@ defmodule Skillbook.CLI.NativeTest do
     {output, status, File.read!(errors)}
   end
 
-  defp compare(lines, %{program: program, tmp_dir: folder}) do
+  defp compare(lines, context, adapt \\ & &1) do
+    %{program: program, tmp_dir: folder} = context
+
     for line <- lines do
       args = if is_binary(line), do: OptionParser.split(line), else: line
-      assert {args, native(program, args, folder)} == {args, run_cli(args)}
+      assert {args, adapt.(native(program, args, folder))} == {args, adapt.(run_cli(args))}
     end
   end
 
@@ -124,6 +126,10 @@ defmodule Skillbook.CLI.NativeTest do
         "search x --limit",
         "search x --kind thing",
         "search x --lmit 3",
+        "route",
+        ["route", " "],
+        "route x --jsn",
+        "route x --url",
         "--dir no/such list",
         "--dir errors list",
         "lint no/such",
@@ -368,6 +374,42 @@ defmodule Skillbook.CLI.NativeTest do
           ["--dir", odd, "--grant", "boss", "prompt", "--max-chars", "0"]
         ],
       context
+    )
+  end
+
+  # No two runs take the same time.
+  defp untimed({output, status, errors}) do
+    output = Regex.replace(~r/\d+\.\d ms/, output, "0.0 ms")
+    {Regex.replace(~r/"duration":\d+/, output, ~s("duration":0)), status, errors}
+  end
+
+  test "route", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+
+    requests = [
+      "Send a mail to Bob",
+      "Please send a message, could you",
+      "remind me of the dentist tomorrow at nine",
+      "What is due this week?",
+      "Thanks a lot!",
+      "für den Chef 見る",
+      "zzzz",
+      "mail.send",
+      "a\nb \e[1mc",
+      String.duplicate("send mail now? ", 1_200)
+    ]
+
+    lines =
+      for request <- requests,
+          more <- [[], ["--json"], ["--color", "always"], ["--grant", "boss"]],
+          do: ["--dir", odd, "route", request | more]
+
+    sets = for path <- folders(folder), do: ["--dir", path, "route", "How do I get a refund?"]
+
+    compare(
+      lines ++ sets ++ ["--no-builtins route x", "--profile guest route what is due"],
+      context,
+      &untimed/1
     )
   end
 end
