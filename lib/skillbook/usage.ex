@@ -37,6 +37,7 @@ defmodule Skillbook.Usage do
   `profiles: :all`.
   """
 
+  alias Skillbook.Book.Cache
   alias Skillbook.SQL.Tenants
   alias Skillbook.Support.{Operation, Options}
   alias Skillbook.Usage.{Counter, Writer}
@@ -167,7 +168,8 @@ defmodule Skillbook.Usage do
          {:ok, rows} <-
            rows(book, since, until, view.profile, Map.put(Map.new(options), :costs, true)) do
       by = options[:by] || :name
-      rows = for [name | row] <- rows, do: [if(shows?(view, name), do: name, else: "") | row]
+      hidden = hidden(view, rows)
+      rows = for [name | row] <- rows, do: [if(name in hidden, do: "", else: name) | row]
       grouped = rows |> Enum.group_by(&key(&1, by)) |> Enum.map(&cost/1)
       grouped = if time?(by), do: Enum.sort_by(grouped, & &1.key), else: dearest(grouped)
       {:ok, %{rows: grouped, total: cost({nil, rows}), since: since, until: until}}
@@ -242,7 +244,22 @@ defmodule Skillbook.Usage do
   defp rows(book, since, until, profile, options) do
     by = List.wrap(options[:by])
     column = fn group, column -> if group in by, do: column, else: "''" end
+    {within, params} = within(since, until, profile, options)
 
+    statement = """
+    select name, #{column.(:profile, "profile")}, event, #{column.(:time, "bucket")},
+      #{column.(:tenant, "tenant")}, cast(sum(count) as bigint), cast(sum(duration) as bigint)
+    from skillbook_usage where #{within}
+    group by 1, 2, 3, 4, 5
+    """
+
+    with :ok <- Writer.flush(book.name),
+         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params),
+         do: {:ok, rows}
+  end
+
+  # A day is less than its hours as a text, so the key finds both.
+  defp within(since, until, profile, options) do
     all_profiles? =
       options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
 
@@ -250,21 +267,38 @@ defmodule Skillbook.Usage do
     hour = hour(since)
     params = [hour, binary_part(hour, 0, 10), hour(until)] ++ params
     {readable, tenants} = Tenants.readable(profile, "tenant", length(params) + 1)
-    params = params ++ tenants
-    {named, params} = named(options[:names], params)
+    {named, params} = named(options[:names], params ++ tenants)
 
-    statement = """
-    select name, #{column.(:profile, "profile")}, event, #{column.(:time, "bucket")},
-      #{column.(:tenant, "tenant")}, cast(sum(count) as bigint), cast(sum(duration) as bigint)
-    from skillbook_usage
-    where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
-      and bucket <= $3 and #{readable} #{own} #{named} and event in (#{events(options)})
-    group by 1, 2, 3, 4, 5
-    """
+    within =
+      "bucket >= $2 and bucket <= $3 and (bucket >= $1 or length(bucket) = 10) " <>
+        "and #{readable} #{own} #{named} and event in (#{events(options)})"
 
-    with :ok <- Writer.flush(book.name),
-         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params),
-         do: {:ok, rows}
+    {within, params}
+  end
+
+  @doc false
+  # A value that differs if the counts of a period have changed for a profile, for lists that are
+  # kept of them: all events, and those without a name. Counts only grow, and rows end by age.
+  @spec state(View.t(), DateTime.t(), DateTime.t()) ::
+          {:ok, term()} | {:error, SQL.Error.t()}
+  def state(view, since, until) do
+    book = Book.of!(view)
+
+    if book.store == nil or book.usage == false do
+      {:ok, nil}
+    else
+      {within, params} = within(since, until, view.profile, %{all_events: true})
+
+      statement = """
+      select count(*), min(bucket), max(bucket), cast(sum(count) as bigint),
+        cast(sum(duration) as bigint)
+      from skillbook_usage where #{within}
+      """
+
+      with :ok <- Writer.flush(book.name),
+           {:ok, %{rows: [row]}} <- SQL.query(Book.sql(book), statement, params),
+           do: {:ok, {hour(since), hour(until), row}}
+    end
   end
 
   # Those without a name are counted, too.
@@ -279,16 +313,20 @@ defmodule Skillbook.Usage do
     end
   end
 
-  defp events(%{costs: true}), do: "'prompt', 'completion', 'cached', 'cost'"
-  defp events(_options), do: "'read', 'run', 'failed'"
+  @counts "'read', 'run', 'failed'"
+  @costs "'prompt', 'completion', 'cached', 'cost'"
+
+  defp events(%{all_events: true}), do: "#{@counts}, #{@costs}"
+  defp events(%{costs: true}), do: @costs
+  defp events(_options), do: @counts
 
   defp hour(time),
     do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
 
   defp build(rows, profile, view, since, until, options) do
     {unnamed, named} = Enum.split_with(rows, fn [name | _] -> name == "" end)
-    names = named |> MapSet.new(&hd/1) |> MapSet.filter(&shows?(view, &1))
-    named = for [name | _] = row <- named, name in names, do: row
+    hidden = hidden(view, named)
+    named = Enum.reject(named, &(hd(&1) in hidden))
     by = options[:by] || :name
 
     %__MODULE__{
@@ -301,7 +339,15 @@ defmodule Skillbook.Usage do
     }
   end
 
-  defp shows?(view, name), do: match?(%{name: ^name}, View.find(view, name))
+  # The names of rows that the view does not show. New counts rarely have new names.
+  defp hidden(view, rows) do
+    names = rows |> Enum.map(&hd/1) |> Enum.uniq()
+    key = {:usage_names, View.state(view), names}
+
+    view.book
+    |> Cache.keep(key, fn -> Enum.reject(names, &View.named?(view, &1)) end)
+    |> MapSet.new()
+  end
 
   defp key(row, groups) when is_list(groups), do: Enum.map(groups, &key(row, &1))
   defp key([name | _], :name), do: name

@@ -371,6 +371,16 @@ defmodule Skillbook.View do
   def named?(view, name), do: match?(%Entry{name: ^name}, find(view, name))
 
   @doc false
+  # Those of some rows whose names entries have. Many rows often have few names.
+  @spec only_named(t(), [row], (row -> String.t())) :: [row] when row: term()
+  def only_named(view, rows, name) do
+    named =
+      rows |> Enum.map(name) |> Enum.uniq() |> Enum.filter(&named?(view, &1)) |> MapSet.new()
+
+    Enum.filter(rows, &(name.(&1) in named))
+  end
+
+  @doc false
   # The state that everything which is read from the view depends on, as a part of keys of
   # `Skillbook.Book.Cache`. Profiles with the same rights share it.
   @spec state(t()) :: term()

@@ -209,7 +209,9 @@ defmodule Skillbook.Workflow do
 
     with :ok <- Options.validate(options, "a list of runs", limit: count, after: run),
          {:ok, last} <- last(view, options[:after]) do
-      collect(Book.sql(book), view, options[:limit] || 100, Book.now(book), last, [])
+      count = options[:limit] || 100
+      read = &Runs.recent(Book.sql(book), view.profile, &1, &2, Book.now(book))
+      if book.store, do: collect(read, view, count, count, last, []), else: {:ok, []}
     end
   end
 
@@ -226,15 +228,14 @@ defmodule Skillbook.Workflow do
     end
   end
 
-  defp collect(nil, _view, _count, _now, _last, _done), do: {:ok, []}
+  # Nearly always the first rows are all shown.
+  defp collect(read, view, size, count, last, done) do
+    with {:ok, rows} <- read.(min(size, @page_size), last) do
+      done = done ++ View.only_named(view, rows, & &1.name)
 
-  defp collect(sql, view, count, now, last, done) do
-    with {:ok, rows} <- Runs.recent(sql, view.profile, @page_size, last, now) do
-      done = done ++ Enum.filter(rows, &View.named?(view, &1.name))
-
-      if length(done) >= count or length(rows) < @page_size,
+      if length(done) >= count or length(rows) < min(size, @page_size),
         do: {:ok, Enum.take(done, count)},
-        else: collect(sql, view, count, now, List.last(rows).id, done)
+        else: collect(read, view, @page_size, count, List.last(rows).id, done)
     end
   end
 

@@ -71,15 +71,19 @@ defmodule Skillbook.Book.Cache do
   depends on, such as `Skillbook.View.state/1`. Its large parts are best binaries, which are not
   copied when they are read.
 
+  A list that depends on the time, too, is made anew if `valid?` says so.
+
   Of several processes that need a list at once, one makes it. A list that is too large is not
   kept; then each process makes its own.
   """
-  @spec keep(atom() | nil, term(), (() -> value)) :: value when value: term()
-  def keep(nil, _key, make), do: make.()
+  @spec keep(atom() | nil, term(), (() -> value), (value -> boolean())) :: value
+        when value: term()
+  def keep(book, key, make, valid? \\ fn _list -> true end)
+  def keep(nil, _key, make, _valid?), do: make.()
 
-  def keep(book, key, make) do
+  def keep(book, key, make, valid?) do
     key = key(key)
-    found = fn -> fetch_list(book, key) end
+    found = fn -> fetch_list(book, key, valid?) end
 
     # Another process may have made it since the last look.
     again = fn ->
@@ -96,6 +100,16 @@ defmodule Skillbook.Book.Cache do
     end
   end
 
+  @doc "The same for a function that returns `{:ok, list}` or an error, which is not kept."
+  @spec keep_ok(atom() | nil, term(), (() -> result)) :: result
+        when result: {:ok, term()} | {:error, Exception.t()}
+  def keep_ok(book, key, make) do
+    list = fn -> with {:error, _error} = error <- make.(), do: throw({__MODULE__, error}) end
+    keep(book, key, list)
+  catch
+    {__MODULE__, error} -> error
+  end
+
   defp make(book, key, make) do
     list = make.()
     size = :erlang.external_size(list)
@@ -104,9 +118,10 @@ defmodule Skillbook.Book.Cache do
     list
   end
 
-  defp fetch_list(book, key) do
+  defp fetch_list(book, key, valid?) do
     case :ets.lookup(name(book, EntryLists), key) do
-      [{_key, list, _size}] -> {:ok, list}
+      [{_key, :too_large, _size}] -> {:ok, :too_large}
+      [{_key, list, _size}] -> if valid?.(list), do: {:ok, list}, else: :error
       [] -> :error
     end
   rescue

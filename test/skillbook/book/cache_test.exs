@@ -122,6 +122,20 @@ defmodule Skillbook.Book.CacheTest do
       assert Task.await_many(tasks, :infinity) == [large, large]
     end
 
+    test "that is not valid any more is made anew, and an error is not kept", %{book: book} do
+      keep = fn now ->
+        Cache.keep(book, :until, fn -> {now, now + 10} end, fn {_, until} -> now < until end)
+      end
+
+      assert Enum.map([0, 9, 10, 19], keep) == [{0, 10}, {0, 10}, {10, 20}, {10, 20}]
+
+      assert {:error, %ArgumentError{}} =
+               Cache.keep_ok(book, :ok, fn -> {:error, %ArgumentError{}} end)
+
+      assert Cache.keep_ok(book, :ok, fn -> {:ok, 1} end) == {:ok, 1}
+      assert Cache.keep_ok(book, :ok, fn -> {:error, %ArgumentError{}} end) == {:ok, 1}
+    end
+
     test "makes room for others: by their number, and by their bytes", context do
       %{book: book, table: table} = context
       for n <- 1..1_000, do: Cache.keep(book, n, fn -> n end)

@@ -1040,6 +1040,13 @@ defmodule Skillbook.SchedulerTest do
 
       assert [%{name: "a", status: :ok, text: "done"}] = agenda.last
 
+      # The next times are kept until the first has come.
+      for {hour, minute, first} <- [{8, 30, 9}, {8, 59, 9}, {9, 0, 10}, {7, 0, 8}, {11, 0, 8}] do
+        now = DateTime.new!(~D[2026-03-01], Time.new!(hour, minute, 0))
+        {:ok, %{next: [next | _]}} = Skillbook.schedule(View.all(book), now: now)
+        assert {hour, minute, hd(next.at).hour} == {hour, minute, first}
+      end
+
       {:error, error} = Skillbook.schedule(View.all(book), last: 0)
 
       assert Exception.message(error) ==

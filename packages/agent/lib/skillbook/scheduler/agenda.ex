@@ -96,8 +96,8 @@ defmodule Skillbook.Agenda do
          place = place(options[:after]),
          {:ok, last} <- last(book, narrowed, view.profile, options[:last] || 20, place),
          {:ok, pauses} <- pauses(book) do
-      times = options[:times] || 1
-      next = next(book, narrowed, view.profile, now, times, options[:limit], pauses)
+      next = next(book, narrowed, view.profile, now, options[:times] || 1, options[:limit])
+      next = for {key, row} <- next, do: Map.put(row, :paused, paused(view.profile, pauses[key]))
       {:ok, %__MODULE__{now: now, next: next, last: last}}
     end
   end
@@ -108,8 +108,22 @@ defmodule Skillbook.Agenda do
   defp pauses(%{store: nil}), do: {:ok, %{}}
   defp pauses(book), do: book |> Book.sql() |> Operations.pauses()
 
+  # The rows with the keys of their pauses. They are the next ones until the first has come.
+  defp next(book, view, profile, now, times, limit) do
+    key = {:agenda, View.state(view), Catalog.generation(book.catalog), times, limit}
+    make = fn -> {now, make(book, view, profile, now, times, limit)} end
+
+    valid? = fn {from, {until, _rows}} ->
+      DateTime.compare(from, now) != :gt and
+        (until == nil or DateTime.compare(now, until) == :lt)
+    end
+
+    {_now, {_until, rows}} = Cache.keep(book.name, key, make, valid?)
+    rows
+  end
+
   # Those that are left out by the limit are only sorted.
-  defp next(book, view, profile, now, times, limit, pauses) do
+  defp make(book, view, profile, now, times, limit) do
     rows =
       for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view),
           {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
@@ -120,23 +134,28 @@ defmodule Skillbook.Agenda do
       end
 
     rows = Enum.sort_by(rows, fn {entry, _, _, _, at} -> {unix(List.first(at)), entry.name} end)
+    until = with [{_, _, _, _, at} | _] <- rows, do: List.first(at), else: ([] -> nil)
     rows = if limit, do: Enum.take(rows, limit), else: rows
     stored? = Enum.any?(rows, fn {_, _, record, _, _} -> record != nil end)
     creators = if stored?, do: creators(book), else: %{}
 
-    for {entry, schedule, record, off?, at} <- rows do
-      %{
-        name: entry.name,
-        off: off?,
-        schedule: schedule.expression,
-        timezone: schedule.timezone,
-        means: Schedule.describe(schedule),
-        run_as: if(not off?, do: run_as(book, profile, entry, record, creators)),
-        at: at,
-        local: Enum.map(at, &Schedule.local(schedule, &1)),
-        paused: paused(profile, pauses[Job.key(entry.name, record)])
-      }
-    end
+    rows =
+      for {entry, schedule, record, off?, at} <- rows do
+        row = %{
+          name: entry.name,
+          off: off?,
+          schedule: schedule.expression,
+          timezone: schedule.timezone,
+          means: Schedule.describe(schedule),
+          run_as: if(not off?, do: run_as(book, profile, entry, record, creators)),
+          at: at,
+          local: Enum.map(at, &Schedule.local(schedule, &1))
+        }
+
+        {Job.key(entry.name, record), row}
+      end
+
+    {until, rows}
   end
 
   # A narrowed view has no book of its own.
@@ -179,8 +198,8 @@ defmodule Skillbook.Agenda do
   defp last(%{store: nil}, _view, _profile, _count, _place), do: {:ok, []}
 
   defp last(book, view, profile, count, place) do
-    visible? = &(View.named?(view, &1.name) and View.record(view, &1.name) == &1.record)
-    collect(Book.sql(book), visible?, profile, count, place, [])
+    read = &Firings.list(Book.sql(book), profile, &1, &2)
+    collect(read, view, count, count, place, [])
   end
 
   # A view shows one record of a name, so no firing after the last record is another one's.
@@ -208,13 +227,19 @@ defmodule Skillbook.Agenda do
 
   defp place?(_other), do: false
 
-  defp collect(sql, visible?, profile, count, last, done) do
-    with {:ok, rows} <- Firings.list(sql, profile, @page_size, last) do
-      done = done ++ Enum.filter(rows, visible?)
+  # Nearly always the first rows are all shown.
+  defp collect(read, view, size, count, last, done) do
+    with {:ok, rows} <- read.(min(size, @page_size), last) do
+      shown =
+        view
+        |> View.only_named(rows, & &1.name)
+        |> Enum.filter(&(View.record(view, &1.name) == &1.record))
 
-      if length(done) >= count or length(rows) < @page_size,
+      done = done ++ shown
+
+      if length(done) >= count or length(rows) < min(size, @page_size),
         do: {:ok, done |> Enum.take(count) |> Enum.map(&Map.delete(&1, :record))},
-        else: collect(sql, visible?, profile, count, List.last(rows), done)
+        else: collect(read, view, @page_size, count, List.last(rows), done)
     end
   end
 

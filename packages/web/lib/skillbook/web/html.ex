@@ -77,13 +77,25 @@ defmodule Skillbook.Web.Html do
 
   defp attributes(attributes) do
     for {name, value} <- attributes, value not in [nil, false] do
-      spelled = name |> Atom.to_string() |> :binary.replace("_", "-", [:global])
-      check_name!(spelled)
+      spelled = spelled(name)
 
       if value == true,
         do: [?\s, spelled],
         else: [?\s, spelled, ~S(="), name |> value(value) |> escape(), ?"]
     end
+  end
+
+  # A page has thousands of these.
+  for name <- ~w(action aria_hidden aria_label class cx cy data_column datetime fill for height
+                 href id method name r role rx scope tabindex type value width x y x1 x2 y1 y2)a do
+    spelled = name |> Atom.to_string() |> String.replace("_", "-")
+    defp spelled(unquote(name)), do: unquote(spelled)
+  end
+
+  defp spelled(name) do
+    spelled = name |> Atom.to_string() |> String.replace("_", "-")
+    check_name!(spelled)
+    spelled
   end
 
   defp check_name!("on" <> _ = name),
@@ -122,7 +134,19 @@ defmodule Skillbook.Web.Html do
       [true, true, true, false, false]
   """
   @spec address?(String.t()) :: boolean()
-  def address?(text) do
+  def address?(<<?/, char, _::bits>> = text) when char in ?a..?z,
+    do: plain?(text) or special_address?(text)
+
+  def address?(text), do: special_address?(text)
+
+  # Most are paths of these characters.
+  defp plain?(<<char, rest::bits>>)
+       when char in ?a..?z or char in ?0..?9 or char in [?/, ?., ?-, ?_],
+       do: plain?(rest)
+
+  defp plain?(rest), do: rest == ""
+
+  defp special_address?(text) do
     String.valid?(text) and
       text =~ ~r{\A(?:(?i:https?://|mailto:)|[/?#](?![/\\])|data:,\z|\z)} and
       not (text =~ ~r{[\x00-\x20\x7F\\]})

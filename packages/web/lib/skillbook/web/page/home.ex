@@ -27,7 +27,7 @@ defmodule Skillbook.Web.Page.Home do
 
     with {:ok, runs} <- Workflow.runs(view, limit: @max_read),
          {:ok, agenda} <- Skillbook.schedule(view, now: now, last: @max_read),
-         {:ok, usage} <- Usage.report(view, since: since, until: now) do
+         {:ok, usage} <- used(view, since, now) do
       runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
       own = own?(view, nil)
       needs = Attention.read(request)
@@ -36,9 +36,9 @@ defmodule Skillbook.Web.Page.Home do
         profile: view.profile.id,
         now: now,
         own: own,
-        new: not own or (usage.rows == [] and runs == [] and agenda.last == []),
-        ran: usage.total.run,
-        failed: failed(agenda.last, runs, usage, since),
+        new: not own or (not usage.any? and runs == [] and agenda.last == []),
+        ran: usage.ran,
+        failed: failed(agenda.last, runs, usage.failed, since),
         approvals: Enum.map(needs.approvals, &approval/1),
         errors: needs.errors,
         offers: length(needs.offers),
@@ -48,6 +48,21 @@ defmodule Skillbook.Web.Page.Home do
       }
 
       answer(request, data, Runs.marks(runs, agenda, now, 24), needs, web)
+    end
+  end
+
+  # The runs of a period, and the skills that failed in it with how often. Sums over all skills
+  # are made once for the counts.
+  defp used(view, since, until) do
+    with {:ok, counts} <- Usage.state(view, since, until) do
+      Cache.keep_ok(view.book, {:used, View.state(view), counts}, fn ->
+        with {:ok, report} <- Usage.report(view, since: since, until: until) do
+          failed =
+            for %{failed: count, key: name} when count > 0 <- report.rows, do: {name, count}
+
+          {:ok, %{ran: report.total.run, any?: report.rows != [], failed: failed}}
+        end
+      end)
     end
   end
 
@@ -80,7 +95,7 @@ defmodule Skillbook.Web.Page.Home do
   end
 
   # The last failure of each skill. A firing and a run of it have the reason.
-  defp failed(firings, runs, usage, since) do
+  defp failed(firings, runs, counted, since) do
     late? = &(DateTime.compare(&1, since) != :lt)
 
     firings =
@@ -95,11 +110,10 @@ defmodule Skillbook.Web.Page.Home do
 
     known = Enum.sort_by(firings ++ runs, & &1.at, {:desc, DateTime})
 
-    counted =
-      for %{failed: count, key: name} when count > 0 <- usage.rows,
-          do: %{name: name, at: nil, text: nil, run: nil, count: count}
+    counts = Map.new(counted)
 
-    counts = Map.new(counted, &{&1.name, &1.count})
+    counted =
+      for {name, count} <- counted, do: %{name: name, at: nil, text: nil, run: nil, count: count}
 
     (known ++ counted)
     |> Enum.uniq_by(& &1.name)

@@ -9,16 +9,17 @@ defmodule Skillbook.Web.Page.Runs do
   alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
-  alias Skillbook.{Book, Profile, UnknownSkillError, View, Workflow}
+  alias Skillbook.{Book, OptionError, Profile, UnknownSkillError, View, Workflow}
 
   @periods [{"6", "6 hours", 6}, {"24", "24 hours", 24}, {"168", "7 days", 168}]
   @default "24"
-  @max_rows 50
+  # Runs and firings that are read for the time line, and rows of a table.
+  @max_read 50
+  @max_rows 20
   # Rows of the time line, and marks in each.
   @max_lines 20
   @max_marks 100
   @times 3
-  @max_next 50
   @runner "that runs schedules, such as skillbook serve --schedules"
   @actions %{"pause" => :pause_schedule, "resume" => :resume_schedule, "run" => :run_schedule}
 
@@ -27,9 +28,12 @@ defmodule Skillbook.Web.Page.Runs do
     now = view |> Book.of!() |> Book.now()
     {id, _text, hours} = List.keyfind(@periods, field(request, "hours"), 0) || default()
 
-    with {:ok, runs} <- Workflow.runs(view, limit: @max_rows),
-         {:ok, agenda} <- Skillbook.schedule(view, now: now, times: @times, last: @max_rows) do
+    # Those after a run or a firing that is not there any more begin with the newest.
+    with {:ok, runs} <- from(request, "run", &Workflow.runs(view, [limit: @max_read] ++ &1)),
+         agenda = &Skillbook.schedule(view, [now: now, times: @times, last: @max_read] ++ &1),
+         {:ok, agenda} <- from(request, "firing", agenda) do
       next = Enum.filter(agenda.next, &runs?(view, &1))
+      shown = if field(request, "next") == "all", do: length(next), else: @max_rows
 
       data = %{
         profile: view.profile.id,
@@ -37,14 +41,26 @@ defmodule Skillbook.Web.Page.Runs do
         hours: hours,
         runs: Enum.map(runs, &%{&1 | started_at: time(&1.started_at)}),
         firings: agenda.last,
-        next: Enum.take(next, @max_next),
-        more: max(length(next) - @max_next, 0)
+        next: Enum.take(next, shown),
+        more: max(length(next) - shown, 0)
       }
 
       reply(request, data, :activity, :runs, "Runs", fn ->
-        content(request, view, data, id)
+        content(request, view, %{data | next: next}, shown, id)
       end)
     end
+  end
+
+  defp from(request, query, list) do
+    text = field(request, query, 300)
+
+    last =
+      case query == "run" && Number.integer(text) do
+        {id, ""} -> id
+        _other -> if query == "firing" and text != "", do: text
+      end
+
+    with {:error, %OptionError{}} <- list.(after: last), do: list.([])
   end
 
   @doc "Pauses or resumes the schedule of a skill, or runs it, for an operator."
@@ -174,27 +190,34 @@ defmodule Skillbook.Web.Page.Runs do
     end
   end
 
-  defp content(request, view, data, id) do
+  defp content(request, view, data, shown, id) do
+    {firings, older_firings} = Enum.split(data.firings, @max_rows)
+    {runs, older_runs} = Enum.split(data.runs, @max_rows)
+    marks = marks(data.runs, %{last: data.firings, next: data.next}, data.now, data.hours)
+
     [
       form(request, id),
       asked(request, view, data.next),
       Parts.live("runs", "runs", [
-        section(
-          "time-line",
-          "Time line",
-          time_line(
-            request,
-            marks(data.runs, %{last: data.firings, next: data.next}, data.now, data.hours),
-            data.now
-          )
+        section("time-line", "Time line", time_line(request, marks, data.now)),
+        next(request, view, Enum.take(data.next, shown)),
+        if(data.more > 0,
+          do: link(request, "All #{Parts.number(length(data.next))} schedules", next: "all")
         ),
-        next(request, view, data.next),
-        if(data.more > 0, do: tag(:p, [], "and #{Parts.number(data.more)} more")),
-        firings(request, data.firings),
-        runs(request, data.runs)
+        firings(request, firings),
+        if(older_firings != [],
+          do: link(request, "Older firings", firing: place(List.last(firings)))
+        ),
+        runs(request, runs),
+        if(older_runs != [], do: link(request, "Older runs", run: List.last(runs).id))
       ])
     ]
   end
+
+  defp link(request, text, query),
+    do: tag(:p, [class: "more"], tag(:a, [href: Layout.path(request, ["runs"], query)], text))
+
+  defp place(firing), do: "#{DateTime.to_iso8601(firing.at)} #{firing.name}"
 
   # What became of the last button; only for a skill that the table has.
   defp asked(request, view, rows) do
@@ -220,29 +243,28 @@ defmodule Skillbook.Web.Page.Runs do
   """
   def marks(runs, agenda, now, hours) do
     {first, last} = {DateTime.add(now, -hours * 3600), DateTime.add(now, hours * 3600)}
+    span = DateTime.to_unix(first)..DateTime.to_unix(last)
 
     marks =
-      Enum.concat([
-        for(run <- runs, do: {run.name, mark(run.started_at, run.duration, run.status, "run")}),
-        for(
-          one <- agenda.last,
-          do: {one.name, mark(one.started_at, one.duration, one.status, "firing")}
-        ),
-        for(
-          one <- agenda.next,
-          one.paused == nil,
-          at <- one.at,
-          do: {one.name, %{from: at, to: nil, class: "mark next", text: "next firing at #{at}"}}
-        )
-      ])
-      |> Enum.filter(fn {_name, mark} ->
-        DateTime.compare(mark.from, first) != :lt and DateTime.compare(mark.from, last) != :gt
-      end)
+      for {kind, from, row} <-
+            Enum.concat([
+              for(run <- runs, do: {"run", run.started_at, run}),
+              for(one <- agenda.last, do: {"firing", one.started_at, one}),
+              for(%{paused: nil} = one <- agenda.next, at <- one.at, do: {:next, at, one})
+            ]),
+          DateTime.to_unix(from) in span,
+          do: {row.name, {kind, from, row}}
+
+    {rows, more} =
+      marks
       |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
       |> Enum.sort()
+      |> Enum.split(@max_lines)
 
-    {rows, more} = Enum.split(marks, @max_lines)
-    rows = for {name, marks} <- rows, do: {name, Enum.take(marks, @max_marks)}
+    rows =
+      for {name, marks} <- rows,
+          do: {name, marks |> Enum.take(@max_marks) |> Enum.map(&mark/1)}
+
     {{first, last}, rows, length(more)}
   end
 
@@ -266,7 +288,10 @@ defmodule Skillbook.Web.Page.Runs do
   @doc "Whether a status of a run or of a firing is a failure."
   def failed?(status), do: class(status) == "bad"
 
-  defp mark(from, duration, status, kind) do
+  defp mark({:next, at, _row}),
+    do: %{from: at, to: nil, class: "mark next", text: "next firing at #{at}"}
+
+  defp mark({kind, from, %{duration: duration, status: status}}) do
     to = if duration, do: DateTime.add(from, round(duration), :millisecond)
     %{from: from, to: to, class: "mark #{class(status)}", text: "#{kind} at #{from}: #{status}"}
   end

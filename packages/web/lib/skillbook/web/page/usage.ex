@@ -6,10 +6,11 @@ defmodule Skillbook.Web.Page.Usage do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
+  alias Skillbook.Book.Cache
   alias Skillbook.Run.CircuitBreaker
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Layout, Parts}
-  alias Skillbook.{Book, Usage}
+  alias Skillbook.{Book, Usage, View}
 
   # The periods: the text, its days, and the letters of a bucket that a bar stands for.
   @periods [
@@ -19,7 +20,9 @@ defmodule Skillbook.Web.Page.Usage do
     {"90", "90 days", 90, 10}
   ]
   @default "7"
+  # Rows that are kept, and those of a page.
   @max_rows 200
+  @page_size 25
   # Rows of the tables of failures and of the slowest.
   @max_highest 10
   @conversations "Conversations"
@@ -31,6 +34,25 @@ defmodule Skillbook.Web.Page.Usage do
     {id, text, days, letters} = List.keyfind(@periods, field(request, "days"), 0) || default()
     period = [since: DateTime.add(until, -days * 86_400 + 3600), until: until]
 
+    with {:ok, counts} <- Usage.state(view, period[:since], until),
+         key = {:usage_page, View.state(view), counts, id},
+         {:ok, kept} <- Cache.keep_ok(view.book, key, fn -> read(view, period, letters) end) do
+      data =
+        Map.merge(kept, %{
+          profile: view.profile.id,
+          days: days,
+          counted: book.store != nil and book.usage != false,
+          since: period[:since],
+          until: until,
+          breaker: CircuitBreaker.list(book, view)
+        })
+
+      reply(request, data, :activity, :usage, "Usage", fn -> content(request, data, id, text) end)
+    end
+  end
+
+  # Sums over all skills are made once for the counts.
+  defp read(view, period, letters) do
     with {:ok, names} <- Usage.report(view, period),
          {:ok, times} <- Usage.report(view, [by: [:time, :name]] ++ period),
          {:ok, costs} <- Usage.costs(view, period),
@@ -39,11 +61,6 @@ defmodule Skillbook.Web.Page.Usage do
       shown = [counts: & &1.count, failed: & &1.failed]
 
       data = %{
-        profile: view.profile.id,
-        days: days,
-        counted: book.store != nil and book.usage != false,
-        since: names.since,
-        until: until,
         total: names.total,
         unnamed: names.unnamed,
         rows: Enum.take(names.rows, @max_rows),
@@ -56,11 +73,10 @@ defmodule Skillbook.Web.Page.Usage do
           total: costs.total,
           rows: Enum.take(costs.rows, @max_rows),
           profiles: Enum.take(profiles.rows, @max_rows)
-        },
-        breaker: CircuitBreaker.list(book, view)
+        }
       }
 
-      reply(request, data, :activity, :usage, "Usage", fn -> content(request, data, id, text) end)
+      {:ok, data}
     end
   end
 
@@ -190,14 +206,21 @@ defmodule Skillbook.Web.Page.Usage do
   defp rows(_request, %{rows: []}), do: nil
 
   defp rows(request, data) do
+    {page, pages, shown} = page_of(request, data.rows, @page_size)
+
+    caption =
+      if data.more > 0,
+        do: "The #{@max_rows} most used of #{Parts.number(@max_rows + data.more)} skills",
+        else: "Skills, the most used first"
+
     [
       section("counts", "Skills", [
         Parts.table(
-          "Skills, the most used first",
+          caption,
           ["Skill", "Read", "Run", "Failed", "Average time"],
-          Enum.map(data.rows, &row(request, &1))
+          Enum.map(shown, &row(request, &1))
         ),
-        if(data.more > 0, do: tag(:p, [], "and #{Parts.number(data.more)} more"))
+        Parts.pages(request, ["usage"], %{"days" => data.days}, page, pages)
       ]),
       tag(:div, [class: "beside"], [
         section("failed", "Failures", failures(request, data.failed)),

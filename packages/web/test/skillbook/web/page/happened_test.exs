@@ -166,6 +166,58 @@ defmodule Skillbook.Web.Page.HappenedTest do
     end
   end
 
+  describe "long lists" do
+    test "of used skills and of runs have pages, and new counts are shown at once", context do
+      %{web: web, book: book, tmp_dir: folder} = context
+      names = for n <- 10..39, do: "y.n#{n}"
+      write(folder, for(name <- names, into: %{}, do: {path(name), page(name, handler("Text"))}))
+      Skillbook.reload(book)
+      run(book, "ann", names)
+
+      shown = fn path ->
+        for {"th", %{"scope" => "row"}, [{"a", _, [name]}]} <-
+              HtmlChecker.elements(get(web, path, "ann")),
+            name in names,
+            do: name
+      end
+
+      pages = [shown.("/usage?days=1"), shown.("/usage?days=1&page=2")]
+      # The table of the slowest is on both.
+      assert pages |> Enum.concat() |> Enum.uniq() |> Enum.sort() == names
+      assert get(web, "/usage?days=1", "ann") =~ ~s(href="/usage?days=1&amp;page=2")
+      run(book, "ann", ["y.n39"])
+      assert [%{"key" => "y.n39", "run" => 2} | _] = json(web, "/usage?days=1", "ann")["rows"]
+      assert json(web, "/", "ann")["ran"] == 31
+
+      for _ <- 1..25, do: run(book, "ann", ["x.flow"])
+      ids = for row <- json(web, "/runs", "ann")["runs"], do: row["id"]
+      {newest, older} = Enum.split(ids, 20)
+      assert get(web, "/runs", "ann") =~ ~s(href="/runs?run=#{List.last(newest)}">Older runs)
+      path = "/runs?run=#{List.last(newest)}"
+      assert for(row <- json(web, path, "ann")["runs"], do: row["id"]) == older
+      refute get(web, path, "ann") =~ "Older runs"
+
+      for wrong <- ["run=0", "run=x", "firing=x", "firing=2026-01-01T00:00:00Z"],
+          do: assert(length(json(web, "/runs?" <> wrong, "ann")["runs"]) == 25)
+    end
+
+    defp path(name), do: String.replace(name, ".", "/") <> ".md"
+
+    test "of schedules are cut until all are asked for", context do
+      %{web: web, book: book, tmp_dir: folder} = context
+      names = for n <- 10..34, do: "y.n#{n}"
+      schedule = handler("Text") ++ [schedule: "\"0 9 * * *\"", run_as: "ann"]
+      write(folder, for(name <- names, into: %{}, do: {path(name), page(name, schedule)}))
+      Skillbook.reload(book)
+
+      data = json(web, "/runs", "ann")
+      assert {length(data["next"]), data["more"]} == {20, 6}
+      assert get(web, "/runs", "ann") =~ ~s(href="/runs?next=all">All 26 schedules)
+      assert length(json(web, "/runs?next=all", "ann")["next"]) == 26
+      refute get(web, "/runs?next=all", "ann") =~ "All 26 schedules"
+    end
+  end
+
   describe "/runs" do
     test "shows runs, firings and the next ones on a time line and as tables", %{
       web: web,
