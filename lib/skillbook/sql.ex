@@ -63,8 +63,9 @@ defmodule Skillbook.SQL do
 
   To add one, also write `child_spec/1`, which takes `:name`, and `handle/1`, which returns the
   handle of that name. A book then takes it as `store: {Module, options}`. Its dialect is one of
-  the two for which all statements are written. `c:query_all/2` and `c:transaction/3` are
-  optional: they save round trips to databases that take several statements at once. Only one
+  the two for which all statements are written. `c:query_all/2`,
+  `c:transaction/3` and `c:commit/2` are optional: they save round trips to databases that take
+  several statements at once. Only one
   transaction may write at a time, so a transaction can read and write on the basis of the reads.
   `use Skillbook.SQLConformance, start: …` (in `test/support`) runs the suite that every
   connection must pass.
@@ -135,12 +136,20 @@ defmodule Skillbook.SQL do
   @callback migrates?(t()) :: boolean()
 
   @doc """
+  Commits the calling process's outermost transaction with these last statements, and returns
+  their results. The function of the transaction runs no statement after it, and succeeds.
+  """
+  @callback commit(t(), [statement()]) :: {:ok, [result()]} | {:error, Error.t()}
+
+  @doc """
   A handle whose transactions exclude only writers of the parts with these keys, and transactions
   of handles without keys. Without this callback all writers exclude each other.
-  """
-  @callback of_parts(t(), keys :: [integer(), ...]) :: t()
 
-  @optional_callbacks migrates?: 1, of_parts: 2, query_all: 2, transaction: 3
+  With `:now` a transaction does not wait for writers of these parts, and has the error `:busy`.
+  """
+  @callback of_parts(t(), keys :: [integer(), ...], :wait | :now) :: t()
+
+  @optional_callbacks commit: 2, migrates?: 1, of_parts: 3, query_all: 2, transaction: 3
 
   @doc false
   # The error of a connection's `handle/1`.
@@ -256,12 +265,18 @@ defmodule Skillbook.SQL do
   # A handle for transactions that change and depend on these parts only, such as the tasks of a
   # tenant. Writers of other parts do not wait for them, if the database can tell them apart.
   # `:all` among the parts stands for all, as does the handle itself.
-  @spec of_parts(t(), [term(), ...]) :: t()
-  def of_parts(%connection{} = sql, parts) do
-    if :all not in parts and function_exported?(connection, :of_parts, 2),
-      do: connection.of_parts(sql, parts |> Enum.map(&key/1) |> Enum.uniq()),
+  @spec of_parts(t(), [term(), ...], :wait | :now) :: t()
+  def of_parts(%connection{} = sql, parts, waits \\ :wait) do
+    if :all not in parts and parts?(sql),
+      do: connection.of_parts(sql, parts |> Enum.map(&key/1) |> Enum.uniq(), waits),
       else: sql
   end
+
+  @doc false
+  # Whether writers of different parts go on at the same time.
+  @spec parts?(t()) :: boolean()
+  def parts?(%connection{} = sql),
+    do: function_exported?(connection, :of_parts, 3) and dialect(sql) == :postgres
 
   defp key(part) do
     <<key::signed-64, _rest::binary>> = :erlang.md5(["skillbook ", :erlang.term_to_binary(part)])
@@ -296,6 +311,19 @@ defmodule Skillbook.SQL do
       transaction(sql, fn sql ->
         with {:ok, results} <- query_all(sql, statements), do: fun.(sql, results)
       end)
+    end
+  end
+
+  @doc false
+  # Runs the last statements of the calling process's transaction; where the database can, it
+  # commits them in the same round trip, so that nobody waits long for what they lock.
+  @spec commit(t(), [{String.t(), [param()]}]) :: {:ok, [result()]} | {:error, Error.t()}
+  def commit(%connection{} = sql, statements) do
+    if function_exported?(connection, :commit, 2) do
+      with {:ok, checked} <- UntilError.map(statements, &check/1),
+           do: connection.commit(sql, checked)
+    else
+      query_all(sql, statements)
     end
   end
 

@@ -22,25 +22,23 @@ defmodule Skillbook.GroupCommitConformance do
     first =
       {[],
        fn _sql, [] ->
-         send(test, :begun)
+         send(test, {:begun, self()})
          receive do: (:go -> {:error, :first})
        end}
 
     blocking = Task.async(fn -> GroupCommit.run(server, sql, [first]) end)
-    assert_receive :begun
+    assert_receive {:begun, pid}
 
     tasks =
       for {transaction, at} <- Enum.with_index(transactions, 1) do
         task = Task.async(fn -> one(server, sql, transaction) end)
         # They come in order.
-        assert eventually(fn ->
-                 Process.info(server, :message_queue_len) == {:message_queue_len, at}
-               end)
+        assert eventually(fn -> length(:sys.get_state(server).waiting) == at end)
 
         task
       end
 
-    send(server, :go)
+    send(pid, :go)
     assert Task.await(blocking, :infinity) == [{:error, :first}]
     Task.await_many(tasks, :infinity)
   end
@@ -65,13 +63,19 @@ defmodule Skillbook.GroupCommitConformance do
     SQL.query!(sql, "create table t (id integer primary key)")
     test = self()
 
-    server =
-      ExUnit.Callbacks.start_supervised!(%{
-        id: GroupCommit,
-        start: {GroupCommit, :start_link, [context.test, &send(test, {:committed, &1})]}
-      })
+    arguments =
+      [context.test, &send(test, {:committed, &1})] ++ List.wrap(if context[:last], do: &last/2)
 
-    {:ok, server: server}
+    start = {GroupCommit, :start_link, arguments}
+    {:ok, server: ExUnit.Callbacks.start_supervised!(%{id: GroupCommit, start: start})}
+  end
+
+  # Adds a row, and its number to the values.
+  defp last(sql, [first | _] = values) do
+    row = {"insert into t values ($1) returning id", [first + 1000]}
+
+    with {:ok, [%{rows: [[id]]}]} <- SQL.commit(sql, [row]),
+         do: {:ok, for(value <- values, do: {value, id})}
   end
 
   defmacro __using__(_options) do
@@ -127,6 +131,30 @@ defmodule Skillbook.GroupCommitConformance do
                    {:ok, 2},
                    {:ok, 2}
                  ]
+        end
+
+        @tag :last
+        test "the last statements of a transaction see the values of all",
+             %{sql: sql} = context do
+          assert GroupCommit.run(context.server, sql, [insert(1)]) == [{:ok, {1, 1001}}]
+
+          assert together(context, [insert(7, {:error, :no}), insert(2), insert(3)]) ==
+                   [{:error, :no}, {:ok, {2, 1002}}, {:ok, {3, 1002}}]
+
+          assert_receive {:committed, [{1, 1001}]}
+          assert_receive {:committed, [{2, 1002}, {3, 1002}]}
+
+          # If they fail, nothing is written.
+          SQL.query!(sql, "insert into t values (1005)")
+
+          assert [{:error, %Error{kind: :constraint}}] =
+                   GroupCommit.run(context.server, sql, [insert(5)])
+
+          assert [{:error, %Error{}}, {:error, %Error{}}] =
+                   together(context, [insert(5), insert(6)])
+
+          assert ids(sql) == [1, 2, 3, 1001, 1002, 1005]
+          refute_received {:committed, _}
         end
 
         test "after an unexpected error each runs alone", %{sql: sql} = context do

@@ -62,11 +62,11 @@ defmodule Skillbook.SQL.Postgres do
 
   Reads run concurrently, each on its own connection. Writes of all nodes on the database run one
   after another: each takes an advisory lock of this library (`pg_advisory_xact_lock`), so a
-  transaction reads the state that it changes. Tasks and memories of a tenant, and the documents
-  of a vault, have a lock of their own, so these writers wait only for those of the same tenant or
-  vault, and for those that may change everything. Entries of the store have one for each tenant
-  and one together, since their revisions are in the order of their commits. The locks do not
-  affect other programs that write to the tables.
+  transaction reads the state that it changes. Entries, tasks and memories of a tenant, and the
+  documents of a vault, have a lock of their own, so these writers wait only for those of the same
+  tenant or vault, and for those that may change everything. What orders their
+  revisions is locked only by the last statements of a transaction, which are sent with its commit.
+  The locks do not affect other programs that write to the tables.
 
   ## Errors in transactions
 
@@ -112,10 +112,10 @@ defmodule Skillbook.SQL.Postgres do
   @behaviour SQL
 
   @typedoc "A handle. Its fields are private."
-  @type t :: %__MODULE__{pool: pid(), parts: [integer()]}
+  @type t :: %__MODULE__{pool: pid(), parts: [integer()], waits: :wait | :now}
 
   @enforce_keys [:pool]
-  defstruct [:pool, parts: []]
+  defstruct [:pool, parts: [], waits: :wait]
 
   @doc false
   def child_spec(options) do
@@ -205,7 +205,7 @@ defmodule Skillbook.SQL.Postgres do
   def dialect(%__MODULE__{}), do: :postgres
 
   @impl SQL
-  def of_parts(%__MODULE__{} = sql, keys), do: %{sql | parts: keys}
+  def of_parts(%__MODULE__{} = sql, keys, waits), do: %{sql | parts: keys, waits: waits}
 
   @impl SQL
   def query(%__MODULE__{} = sql, statement, params) do
@@ -227,7 +227,7 @@ defmodule Skillbook.SQL.Postgres do
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
-      nil -> with_session(sql, {:write, []}, &batch(&1, :write, statements))
+      nil -> with_session(sql, {:write, [], :wait}, &batch(&1, :write, statements))
       {session, _level} -> batch(session, :inside, statements)
     end
   end
@@ -242,13 +242,23 @@ defmodule Skillbook.SQL.Postgres do
   def transaction(%__MODULE__{} = sql, statements, fun) do
     case transaction_of(sql) do
       nil ->
-        begin = &begin(&1, 0, sql.parts, statements)
+        begin = &begin(&1, 0, sql, statements)
         run = fn session, found -> run(sql, session, 0, &fun.(&1, found)) end
-        with_session(sql, {:write, sql.parts}, begin, run)
+        with_session(sql, {:write, sql.parts, sql.waits}, begin, run)
 
       {session, level} ->
-        with {:ok, found} <- begin(session, level + 1, [], statements),
+        with {:ok, found} <- begin(session, level + 1, sql, statements),
              do: run(sql, session, level + 1, &fun.(&1, found))
+    end
+  end
+
+  @impl SQL
+  def commit(%__MODULE__{} = sql, statements) do
+    {session, 0} = transaction_of(sql)
+
+    with {:ok, _found} = done <- commit(session, 0, statements) do
+      Process.put(key(sql), :committed)
+      done
     end
   end
 
@@ -264,17 +274,26 @@ defmodule Skillbook.SQL.Postgres do
         do: with_session(sql, :read, run.(:read)),
         else: :writes
 
-    rows(if found == :writes, do: with_session(sql, {:write, []}, run.(:write)), else: found)
+    writes = {:write, [], :wait}
+    rows(if found == :writes, do: with_session(sql, writes, run.(:write)), else: found)
   end
 
   defp batch(session, place, statements),
     do: call(&Library.postgres_batch(session, &1, place, statements))
 
-  defp begin(session, level, parts, statements),
-    do: all(call(&Library.postgres_begin(session, &1, level, parts, statements)))
+  defp begin(session, level, %{parts: parts, waits: waits}, statements),
+    do: all(call(&Library.postgres_begin(session, &1, level, parts, waits == :wait, statements)))
+
+  defp commit(session, level, statements),
+    do: all(call(&Library.postgres_commit(session, &1, level, statements)))
 
   defp run(sql, session, level, fun) do
-    commit = fn -> call(&Library.postgres_commit(session, &1, level)) end
+    commit = fn ->
+      if transaction_of(sql) == :committed,
+        do: :ok,
+        else: with({:ok, []} <- commit(session, level, []), do: :ok)
+    end
+
     rollback = fn -> call(&Library.postgres_rollback(session, &1, level)) end
     Transaction.run(key(sql), {session, level}, fn -> fun.(sql) end, commit, rollback)
   end

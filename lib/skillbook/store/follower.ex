@@ -2,9 +2,9 @@ defmodule Skillbook.Store.Follower do
   @moduledoc false
   # Keeps the catalog of a running book in sync with its database, whichever node writes there.
   #
-  # Each write raises `revision` in the settings and stamps it on its row, and writes commit in
-  # the order of their revisions. So the rows above the catalog's revision are all that is
-  # missing. A notification carries no data: it only triggers a query. If it is lost, the next
+  # Each transaction that writes raises `revision` in the settings and stamps it on its rows, and
+  # transactions commit in the order of their revisions. So the rows above the catalog's revision
+  # are all that is missing. A notification carries no data: it only triggers a query. If it is lost, the next
   # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
   # process and the watcher, and so is that of the operations that this node has seen.
   #
@@ -128,11 +128,12 @@ defmodule Skillbook.Store.Follower do
   end
 
   @doc """
-  Passes entries that this node has just written, each with its revision, in their order, so that
-  they need not be read.
+  Passes the entries that this node has just written with a revision, in their order, so that they
+  need not be read.
   """
-  @spec written(atom(), [{pos_integer(), Stored.t()}]) :: :ok
-  def written(book, entries), do: GenServer.cast(name(book), {:written, entries})
+  @spec written(atom(), pos_integer(), [Stored.t()]) :: :ok
+  def written(book, revision, entries),
+    do: GenServer.cast(name(book), {:written, revision, entries})
 
   @doc """
   Says that a change of the database has no revision of an entry, such as one of connections or
@@ -193,8 +194,8 @@ defmodule Skillbook.Store.Follower do
   end
 
   @impl true
-  def handle_cast({:written, entries}, state),
-    do: {:noreply, notifying(state, &put_written(&1, entries))}
+  def handle_cast({:written, revision, entries}, state),
+    do: {:noreply, notifying(state, &put_written(&1, revision, entries))}
 
   def handle_cast(:changed, state) do
     for pid <- members(state), do: send(pid, :refresh)
@@ -261,18 +262,17 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  # Takes entries without reading them, if their revisions are the next ones. Otherwise their
-  # writers, who ask for the revisions next, have them read. Before the first query the database's
+  # Takes entries without reading them, if their revision is the next one. Otherwise their
+  # writers, who ask for the revision next, have them read. Before the first query the database's
   # id is unknown, and with it the group of nodes to notify.
-  defp put_written(%{group: nil} = state, _entries), do: state
+  defp put_written(%{group: nil} = state, _revision, _entries), do: state
 
-  defp put_written(state, entries) do
-    current = current(state)
-    {revision, last} = List.last(entries)
+  defp put_written(state, revision, entries) do
+    last = List.last(entries)
     # Of an entry that was written twice, the newest state.
-    newest = entries |> Enum.map(&elem(&1, 1)) |> Map.new(&{&1.id, &1}) |> Map.values()
+    newest = entries |> Map.new(&{&1.id, &1}) |> Map.values()
 
-    with true <- Enum.map(entries, &elem(&1, 0)) == Enum.to_list((current + 1)..revision//1),
+    with true <- revision == current(state) + 1,
          :ok <- put(state, %{revision: revision, rows: Table.rows(newest), which: :some}) do
       reply(%{state | seen: {last.id, last.version, last.updated_at}})
     else

@@ -49,6 +49,7 @@ defmodule Skillbook.Store.Table do
 
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
                    "text) where key = 'revision' returning value"
+  @last_revision "(select cast(value as bigint) from skillbook_settings where key = 'revision')"
 
   @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) " <>
             "values (#{places.(@inserted)}) returning id"
@@ -59,32 +60,46 @@ defmodule Skillbook.Store.Table do
              |> Enum.map_join(", ", fn {column, at} -> "#{column} = $#{at}" end)) <>
             " where id = $#{length(@updated) + 1}"
 
-  # Each write has its own revision, so the revision selects its row.
+  # Until the end of its transaction each write has its own number, which selects its row.
   @version "insert into skillbook_entry_versions (entry_id, version, action, made_by, " <>
              "author, at, #{Enum.join(@version_columns, ", ")}) select id, version, $1, $2, " <>
              "author, updated_at, #{Enum.join(@version_columns, ", ")} " <>
              "from skillbook_entries where revision = $3"
 
   # PostgreSQL sends it to all listening nodes when the transaction commits.
-  @notify "select pg_notify('skillbook', $1)"
+  @notify "select pg_notify('skillbook', value) from skillbook_settings where key = 'revision'"
 
   @typedoc "The entries of a name, the oldest first; the deleted ones without their contents."
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
   @doc """
-  The arguments of `Skillbook.SQL.transaction/3` for a transaction that first raises the revision.
+  The arguments of `Skillbook.SQL.transaction/3` for a transaction that writes an entry.
 
-  The raised row is locked, so writers run one after another and each sees the previous writes.
-  `fun` gets the handle, the revision and the entries of `name` as `named/3` (none for `nil`).
+  `fun` gets the handle, the number of the write and the entries of `name` as `named/3` (none for
+  `nil`). The transaction ends with `commit/2`.
   """
   def transaction(profile, name, fun) do
     named = if name, do: [named_query(profile, name)], else: []
+    # No revision is negative.
+    number = -System.unique_integer([:positive])
+    {named, fn sql, named -> fun.(sql, number, named |> Enum.flat_map(& &1.rows) |> split()) end}
+  end
 
-    {[{@next_revision, []} | named],
-     fn sql, [next | named] ->
-       %{rows: [[revision]]} = next
-       fun.(sql, Number.integer!(revision), named |> Enum.flat_map(& &1.rows) |> split())
-     end}
+  @doc """
+  Commits the writes of these numbers with the next revision, and returns it.
+
+  Its row is locked until the commit, so transactions commit in the order of their revisions: a
+  reader that has seen one has missed none before it.
+  """
+  @spec commit(SQL.t(), [neg_integer()]) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
+  def commit(sql, numbers) do
+    {these, params} = Values.ids(sql, "revision", numbers, 1)
+    stamp = "update skillbook_entries set revision = #{@last_revision} where #{these}"
+    notice = if SQL.dialect(sql) == :postgres, do: [{@notify, []}], else: []
+
+    with {:ok, [%{rows: [[revision]]} | _]} <-
+           SQL.commit(sql, [{@next_revision, []}, {stamp, params} | notice]),
+         do: {:ok, Number.integer!(revision)}
   end
 
   @doc "The entries of a name, live and deleted."
@@ -104,7 +119,7 @@ defmodule Skillbook.Store.Table do
 
   @doc "The deleted entries with a name or a title, the last deleted first."
   def deleted(sql, profile, name) do
-    rest = "e.deleted_at is not null order by e.revision desc"
+    rest = "e.deleted_at is not null order by e.revision desc, e.id desc"
     select_either(sql, @all, profile, [{"name", name}, {"title", name}], rest)
   end
 
@@ -239,14 +254,10 @@ defmodule Skillbook.Store.Table do
   Inserts or updates an entry and adds its version. An entry without an `id` is inserted, and
   returned with the id that the database assigned.
   """
-  def put(sql, %Stored{} = stored, action, by, revision) do
-    version = {@version, [Atom.to_string(action), Atom.to_string(by), revision]}
+  def put(sql, %Stored{} = stored, action, by, number) do
+    version = {@version, [Atom.to_string(action), Atom.to_string(by), number]}
 
-    notice =
-      if SQL.dialect(sql) == :postgres, do: [{@notify, [Integer.to_string(revision)]}], else: []
-
-    with {:ok, [%{rows: rows} | _]} <-
-           SQL.query_all(sql, [entry(stored, revision), version | notice]) do
+    with {:ok, [%{rows: rows} | _]} <- SQL.query_all(sql, [entry(stored, number), version]) do
       case rows do
         [[id]] -> {:ok, %{stored | id: id}}
         [] -> {:ok, stored}

@@ -7,10 +7,11 @@ defmodule Skillbook.Store.Write do
   # makes no version. After the commit the catalog of the caller's book is brought up to date.
   #
   # `write` is a map with the write's options, the database, the book, the view, the writer to be
-  # stored, the revision and, as `:named`, the entries of the name that it begins with.
+  # stored, its number in the transaction and, as `:named`, the entries of the name that it begins
+  # with.
   #
-  # The transaction raises the revision first. That row orders the writers on every database, so
-  # later reads see everything that earlier writers committed. Reads in it must go through
+  # Writers of the tenant, and those of common entries, wait for each other, so later reads see
+  # everything that earlier ones committed. Reads in a transaction must go through
   # `Read.visible/2`, so that hidden entries affect no write. A new operation also needs rows in
   # `test/support/store_conformance.ex` and calls in the two `random_call` functions, from which
   # the properties about hidden entries draw.
@@ -211,8 +212,13 @@ defmodule Skillbook.Store.Write do
 
   @doc "Starts the process that runs the writes of a book."
   def start_link(book) do
-    GroupCommit.start_link(name(book), fn written ->
-      Follower.written(book, for({{_before, entry}, revision} <- written, do: {revision, entry}))
+    committed = fn [{_written, revision} | _] = writes ->
+      Follower.written(book, revision, for({{_before, entry}, _revision} <- writes, do: entry))
+    end
+
+    GroupCommit.start_link(name(book), committed, fn sql, writes ->
+      with {:ok, revision} <- Table.commit(sql, for({_written, number} <- writes, do: number)),
+           do: {:ok, for({written, _number} <- writes, do: {written, revision})}
     end)
   end
 
@@ -230,8 +236,7 @@ defmodule Skillbook.Store.Write do
          {:ok, writer} <- Authors.writer(view.profile, book) do
       at = Map.merge(options, %{book: book, view: view, writer: writer})
       transactions = for {name, fun} <- writes, do: transaction(at, name, fun)
-      # Revisions are in the order of the commits, so all writers of entries have one part.
-      parts = [:entries, Tenants.part(view.profile)]
+      parts = [Tenants.part(view.profile)]
       results = GroupCommit.run(name(view.book), sql, transactions, parts)
       revisions = for {:ok, {_written, revision}} <- results, do: revision
       if revisions != [], do: Follower.sync(view.book, Enum.max(revisions))
@@ -242,13 +247,13 @@ defmodule Skillbook.Store.Write do
   defp transaction(at, name, fun) do
     name = if Read.storable?(name), do: String.normalize(name, :nfc)
 
-    Table.transaction(at.view.profile, name, fn sql, revision, {live, deleted} ->
+    Table.transaction(at.view.profile, name, fn sql, number, {live, deleted} ->
       named = %{name: name, live: live, deleted: deleted}
 
-      case fun.(Map.merge(at, %{sql: sql, revision: revision, named: named})) do
+      case fun.(Map.merge(at, %{sql: sql, number: number, named: named})) do
         {:ok, {same, same}} -> {:error, {:unchanged, same}}
         {:ok, written} when at.dry_run -> {:error, {:dry_run, written}}
-        {:ok, written} -> {:ok, {written, revision}}
+        {:ok, written} -> {:ok, {written, number}}
         error -> error
       end
     end)
@@ -360,7 +365,7 @@ defmodule Skillbook.Store.Write do
   # them is visible to this profile, so the error reveals nothing.
   defp store(write, action, entry) do
     with {:error, %SQL.Error{constraint: :unique}} <-
-           Table.put(write.sql, entry, action, write.by, write.revision),
+           Table.put(write.sql, entry, action, write.by, write.number),
          do: name_taken(entry.name)
   end
 

@@ -96,8 +96,11 @@ defmodule Skillbook.Usage.Writer do
       for {{hour, tenant, name, profile, event}, count, time} <- rows,
           do: [hour(hour), tenant, name, profile, event, count, time]
 
-    with {:ok, _} <- SQL.transaction(sql, &add(&1, rows)), do: :ok
+    with {:ok, _} <- SQL.transaction(own(sql), &add(&1, rows)), do: :ok
   end
+
+  # Writers of other tables do not wait for it.
+  defp own(sql), do: SQL.of_parts(sql, [:usage])
 
   # Sorted by key, so that two writers cannot deadlock.
   defp add(sql, rows) do
@@ -158,7 +161,7 @@ defmodule Skillbook.Usage.Writer do
         "returning bucket, tenant, name, profile, event, count, duration"
 
     combined =
-      SQL.transaction(sql, fn sql ->
+      SQL.transaction(own(sql), fn sql ->
         with {:ok, %{rows: rows}} <- SQL.query(sql, take, [day(before)]),
              {:ok, _} <- add(sql, days(rows)),
              do: {:ok, length(rows)}

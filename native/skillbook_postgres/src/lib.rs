@@ -13,7 +13,9 @@ use std::time::Duration;
 use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_bridge::runtime::{runtime, Reply};
-use skillbook_drivers::postgres::{Address, Event, Mode, Server, Session, SslMode, Timeouts};
+use skillbook_drivers::postgres::{
+    Address, Event, Mode, Parts, Server, Session, SslMode, Timeouts,
+};
 use skillbook_drivers::terms::{
     decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply,
 };
@@ -217,18 +219,19 @@ fn postgres_batch(
 }
 
 /// Begins a transaction with these statements. If one of them fails, the transaction is rolled
-/// back.
+/// back. `waits` is whether it waits for other writers of its parts.
 #[rustler::nif]
 fn postgres_begin(
     session: ResourceArc<SessionResource>,
     reference: Term,
     level: u32,
     parts: Vec<i64>,
+    waits: bool,
     statements: Vec<(String, Vec<Term>)>,
 ) -> NifResult<rustler::Atom> {
     let statements = decode_statements(&statements)?;
-    let work = |session: Arc<Session>| async move {
-        session.begin(level, &parts).await?;
+    let work = move |session: Arc<Session>| async move {
+        session.begin(level, Parts { keys: &parts, waits }).await?;
         let found = session.query_all(&statements).await;
         if found.is_err() {
             // The caller's transaction has not begun, so it will not roll back itself.
@@ -241,13 +244,19 @@ fn postgres_begin(
     })
 }
 
+/// Commits a transaction with these last statements.
 #[rustler::nif]
 fn postgres_commit(
     session: ResourceArc<SessionResource>,
     reference: Term,
     level: u32,
+    statements: Vec<(String, Vec<Term>)>,
 ) -> NifResult<rustler::Atom> {
-    run(&session, reference, |session| async move { session.commit(level).await }, done)
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move { session.commit(level, &statements).await };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
 }
 
 #[rustler::nif]

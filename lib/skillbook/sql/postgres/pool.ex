@@ -25,8 +25,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @doc "The running pool of a database, or `nil`."
   def of(name), do: :persistent_term.get({__MODULE__, name}, nil)
 
-  @typedoc "The parts that a writer changes; an empty list stands for all."
-  @type kind :: :read | {:write, [integer()]}
+  @typedoc """
+  The parts that a writer changes; an empty list stands for all. With `:now` it does not wait for
+  other writers of these parts.
+  """
+  @type kind :: :read | {:write, [integer()], :wait | :now}
 
   @doc "Borrows a connection to read, or to write when no other process here writes to the same."
   @spec checkout(pid(), kind()) :: {:ok, reference()} | {:error, Error.t()}
@@ -63,7 +66,18 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   @impl true
-  def handle_call({:checkout, kind}, {pid, _tag} = from, state) do
+  def handle_call({:checkout, {:write, parts, :now} = kind}, from, state) do
+    waiting = for %{kind: {:write, parts, _}} <- :gb_trees.values(state.waiting), do: parts
+    taken = Enum.reduce(waiting ++ writers(state), MapSet.new(), &taken/2)
+
+    if waits?(parts, taken),
+      do: {:reply, {:error, Error.busy(0)}, state},
+      else: checkout(kind, from, state)
+  end
+
+  def handle_call({:checkout, kind}, from, state), do: checkout(kind, from, state)
+
+  defp checkout(kind, {pid, _tag} = from, state) do
     number = state.next
     timer = Process.send_after(self(), {:waited, number}, state.queue_timeout)
 
@@ -196,7 +210,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   # The parts of each writer.
-  defp writers(state), do: for({_, {_, _, {:write, parts}}} <- state.lent, do: parts)
+  defp writers(state), do: for({_, {_, _, {:write, parts, _}}} <- state.lent, do: parts)
 
   defp taken(_parts, :all), do: :all
   defp taken([], _busy), do: :all
@@ -208,7 +222,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
       :none ->
         nil
 
-      {number, %{kind: {:write, parts}} = waiter, iterator} ->
+      {number, %{kind: {:write, parts, _}} = waiter, iterator} ->
         if waits?(parts, busy), do: first(iterator, taken(parts, busy)), else: {number, waiter}
 
       {number, waiter, _iterator} ->
@@ -265,7 +279,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   defp waits_for_writers?(_state, :read), do: false
-  defp waits_for_writers?(state, {:write, parts}), do: waits?(parts, busy(state))
+  defp waits_for_writers?(state, {:write, parts, _}), do: waits?(parts, busy(state))
 
   defp dismiss_late(state) do
     for %{is_late: true} = waiter <- :gb_trees.values(state.waiting),

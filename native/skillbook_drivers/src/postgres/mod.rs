@@ -11,9 +11,10 @@
 //! sends them again with [`Mode::Write`].
 //!
 //! Every transaction, and every single write, first takes an advisory lock of which there is one
-//! per database ([`WRITERS`](crate::WRITERS)). So there is one writer at a time, on however many
-//! nodes, and nothing changes between the reads and the writes of a transaction. The alternative,
-//! serializable isolation, would make callers repeat transactions that fail.
+//! per database ([`WRITERS`](crate::WRITERS)), or shares it and takes one for each of its
+//! [`Parts`]. So there is one writer of a part at a time, on however many nodes, and nothing changes
+//! between the reads and the writes of a transaction. The alternative, serializable isolation, would
+//! make callers repeat transactions that fail.
 //!
 //! # Locks and cancellation
 //!
@@ -62,3 +63,4 @@ mod values;
 pub use connect::{ConnectError, Event, Server};
 pub use session::{Mode, Session};
 pub use settings::{Address, SslMode, Timeouts};
+pub use transaction::Parts;

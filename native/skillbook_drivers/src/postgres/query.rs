@@ -1,9 +1,10 @@
 //! Running statements on a session.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use futures_util::future::join3;
+use futures_util::future::{join, join3, join_all};
 use futures_util::StreamExt;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::Statement;
@@ -11,6 +12,7 @@ use tokio_postgres::Statement;
 use super::failure::{is_code, Failure};
 use super::prepared::{is_stale, Prepared};
 use super::session::{Mode, Session, State};
+use super::transaction::COMMIT;
 use super::values::{self, Param, Raw};
 use crate::error::Detail;
 use crate::statement::{self, Dialect, Kind};
@@ -30,14 +32,120 @@ impl Session {
             .map_err(|error| error.in_statement_unless_alone(sql))
     }
 
-    /// Runs statements in the open transaction, up to the first that fails.
+    /// Runs statements in the open transaction, up to the first that fails. They are sent together,
+    /// so they cost one round trip.
     pub async fn query_all(&self, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+        let mut state = self.state.lock().await;
         let mut all = Vec::with_capacity(statements.len());
-        for (sql, params) in statements {
-            // In this mode there is always a result.
-            all.push(self.query(sql, params, Mode::Inside).await?.unwrap_or_default());
+        while all.len() < statements.len() {
+            self.run_together(&mut state, &statements[all.len()..], &mut all).await?;
         }
         Ok(all)
+    }
+
+    /// Adds the results of the next statements; at least one, unless it fails. A change of the
+    /// schema runs alone, since statements after it may depend on it.
+    async fn run_together(
+        &self,
+        state: &mut State,
+        statements: &[(String, Vec<Value>)],
+        all: &mut Vec<Rows>,
+    ) -> Result<(), Error> {
+        let mut ready = Vec::with_capacity(statements.len());
+        let mut last = Ok(());
+        for (sql, params) in statements {
+            let is_other = statement::one(sql, Dialect::Postgres, params.len())
+                .is_ok_and(|scanned| scanned.kind() == Kind::Other);
+            if is_other && ready.is_empty() {
+                let alone = self.run(state, sql, params, Mode::Inside).await;
+                let alone = alone.map_err(|error| error.in_statement_unless_alone(sql))?;
+                // In this mode there is always a result.
+                all.push(alone.unwrap_or_default());
+                return Ok(());
+            }
+            if is_other {
+                break;
+            }
+            match self.ready(state, sql, params).await {
+                Ok(statement) => ready.push(statement),
+                // The server has refused it, and with it the transaction.
+                Err(error) if state.is_failed => return Err(error),
+                // Those before it run first.
+                Err(error) => {
+                    last = Err(error);
+                    break;
+                }
+            }
+        }
+        state.began = Some(Instant::now());
+        let sent = ready.iter().map(|(prepared, sent)| self.in_savepoint(state, prepared, sent));
+        for (found, (sql, _)) in join_all(sent).await.into_iter().zip(statements) {
+            match found {
+                Ok(rows) => all.push(rows),
+                // The schema has changed since the statement was prepared. It and those after it,
+                // which the server has skipped, are prepared again.
+                Err(Failure::Driver(error)) if is_stale(&error) => {
+                    state.prepared.clear();
+                    return Ok(());
+                }
+                Err(failure) => {
+                    let error = self.error(state, failure, Mode::Inside);
+                    return Err(error.in_statement_unless_alone(sql));
+                }
+            }
+        }
+        last
+    }
+
+    /// A statement of the open transaction that is prepared, with its parameters.
+    async fn ready(
+        &self,
+        state: &mut State,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<(Prepared, Vec<Param>), Error> {
+        let ready = async {
+            self.check_mode(state, Mode::Inside)?;
+            let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
+            let prepared = self.prepare(state, scanned.text(), Mode::Inside).await?;
+            let sent = encode(&prepared.statement, params)?;
+            check_columns(&prepared.statement)?;
+            Ok((prepared, sent))
+        };
+        ready.await.map_err(|error: Error| error.in_statement_unless_alone(sql))
+    }
+
+    /// Commits the open transaction with these statements. All are sent together, so that what the
+    /// statements lock is locked for no round trip. If one of them fails, the server rolls back.
+    pub(super) async fn commit_with(
+        &self,
+        state: &mut State,
+        statements: &[(String, Vec<Value>)],
+    ) -> Result<Vec<Rows>, Error> {
+        let mut ready = Vec::with_capacity(statements.len());
+        for (sql, params) in statements {
+            ready.push(self.ready(state, sql, params).await?);
+        }
+        state.began = Some(Instant::now());
+        let sent = ready.iter().map(|(prepared, sent)| self.fetch(&prepared.statement, sent));
+        let commit = self.client.batch_execute(COMMIT);
+        let answers = self.limited(async { Ok(join(join_all(sent), commit).await) }).await;
+        // A failed commit ends the transaction too.
+        self.is_open.store(false, Ordering::Release);
+        let (found, committed) =
+            answers.map_err(|failure| self.error(state, failure, Mode::Write))?;
+        let mut all = Vec::with_capacity(found.len());
+        for (found, (sql, _)) in found.into_iter().zip(statements) {
+            let rows = found.map_err(|failure| {
+                state.prepared.clear();
+                self.error(state, failure, Mode::Write).in_statement_unless_alone(sql)
+            })?;
+            all.push(rows);
+        }
+        match committed {
+            Ok(()) => Ok(all),
+            Err(error) => Err(self.error(state, Failure::Driver(error), Mode::Write)),
+        }
     }
 
     async fn run(

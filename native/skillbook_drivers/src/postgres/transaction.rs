@@ -12,7 +12,7 @@ use super::failure::{describe, is_code, Failure};
 use super::session::{Mode, Session, State};
 use super::settings::Timeouts;
 use crate::error::Detail;
-use crate::{Error, ErrorKind, WRITERS};
+use crate::{Error, ErrorKind, Rows, Value, WRITERS};
 
 /// The isolation level is read committed. With a snapshot (repeatable read) a transaction would not
 /// see the commits that happened while it waited for the lock.
@@ -23,25 +23,40 @@ pub(super) static BEGIN: LazyLock<String> = LazyLock::new(|| {
 });
 pub(super) const COMMIT: &str = "commit";
 
+/// The parts of the database that a transaction changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// Their keys; without any, the transaction may change all of them.
+    pub keys: &'a [i64],
+    /// Whether to wait for writers of the same parts. If not, the error is that of a database that
+    /// is busy.
+    pub waits: bool,
+}
+
 /// As [`BEGIN`], for a writer that changes only these parts: it excludes writers of the same parts,
 /// and those that may change all of them. Keys that are in order cannot lead to a deadlock.
-fn begin_parts(parts: &[i64]) -> String {
+fn begin_parts(parts: Parts<'_>, timeouts: Timeouts) -> String {
     let mut begin = format!(
         "begin isolation level read committed read write; \
          select pg_advisory_xact_lock_shared({WRITERS})"
     );
-    let mut parts = parts.to_vec();
-    parts.sort_unstable();
-    for part in parts {
-        begin.push_str(&format!("; select pg_advisory_xact_lock({part})"));
+    let mut keys = parts.keys.to_vec();
+    keys.sort_unstable();
+    if !parts.waits {
+        begin.push_str("; set local lock_timeout = 1");
+    }
+    for key in keys {
+        begin.push_str(&format!("; select pg_advisory_xact_lock({key})"));
+    }
+    if !parts.waits {
+        begin.push_str(&format!("; set local lock_timeout = {}", timeouts.lock.as_millis()));
     }
     begin
 }
 
 impl Session {
-    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1). Without
-    /// keys of parts the transaction may change all of them.
-    pub async fn begin(&self, level: u32, parts: &[i64]) -> Result<(), Error> {
+    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1).
+    pub async fn begin(&self, level: u32, parts: Parts<'_>) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         if level > 0 {
             self.check_mode(&state, Mode::Inside)?;
@@ -55,7 +70,10 @@ impl Session {
         // Set before sending: if this future is dropped in between, the session must not be lent
         // again.
         self.is_open.store(true, Ordering::Release);
-        let begin = if parts.is_empty() { BEGIN.clone() } else { begin_parts(parts) };
+        let begin = match parts.keys {
+            [] => BEGIN.clone(),
+            _ => begin_parts(parts, self.timeouts),
+        };
         let begun = self
             .limited(async { self.client.batch_execute(&begin).await.map_err(Failure::Driver) })
             .await;
@@ -72,19 +90,22 @@ impl Session {
         }
     }
 
-    /// Commits everything since the `begin` of that level.
-    pub async fn commit(&self, level: u32) -> Result<(), Error> {
+    /// Commits everything since the `begin` of that level, with these last statements.
+    pub async fn commit(
+        &self,
+        level: u32,
+        statements: &[(String, Vec<Value>)],
+    ) -> Result<Vec<Rows>, Error> {
+        if level == 0 {
+            let mut state = self.state.lock().await;
+            self.check_mode(&state, Mode::Inside)?;
+            return self.commit_with(&mut state, statements).await;
+        }
+        let found = self.query_all(statements).await?;
         let mut state = self.state.lock().await;
         self.check_mode(&state, Mode::Inside)?;
-        if level > 0 {
-            return self
-                .execute(&mut state, &format!("release savepoint level_{level}"), Mode::Inside)
-                .await;
-        }
-        let done = self.execute(&mut state, COMMIT, Mode::Write).await;
-        // A failed commit ends the transaction too.
-        self.is_open.store(false, Ordering::Release);
-        done
+        self.execute(&mut state, &format!("release savepoint level_{level}"), Mode::Inside).await?;
+        Ok(found)
     }
 
     /// Rolls back to the `begin` of that level. Does nothing if the transaction has already ended.

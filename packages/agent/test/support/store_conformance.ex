@@ -803,7 +803,8 @@ defmodule Skillbook.StoreConformance do
           assert for({:ok, %{entry: entry}} <- results, do: entry.content) ==
                    Enum.map(1..150, &"#{&1}")
 
-          assert revision(book) == 150
+          # One for each transaction.
+          assert revision(book) == 3
           assert shown(book, "ann", "item-150") == "150"
         end
       end
@@ -1261,7 +1262,7 @@ defmodule Skillbook.StoreConformance do
           assert Enum.sort(lines) ==
                    Enum.sort(for writer <- 1..writers, turn <- 1..each, do: "#{writer}.#{turn}")
 
-          assert revision(book) == writers * each + 1
+          assert revision(book) in 2..(writers * each + 1)
           assert shown(book, "ann", "milk") == milk.content
 
           {:ok, versions} = Store.history(ann, "milk")

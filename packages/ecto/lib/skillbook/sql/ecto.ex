@@ -28,8 +28,8 @@ defmodule Skillbook.SQL.Ecto do
 
   Inside a transaction of the repo, statements belong to that transaction, and
   `Skillbook.SQL.transaction/2` is a savepoint. On SQLite, transactions are immediate. On
-  PostgreSQL, Skillbook's writers use an advisory lock to run one after another; other writes of
-  the application do not wait for it.
+  PostgreSQL, Skillbook's writers use advisory locks to run one after another, those of different
+  tenants at the same time; other writes of the application do not wait for them.
 
   ## Time limits
 
@@ -59,11 +59,13 @@ defmodule Skillbook.SQL.Ecto do
           repo: module(),
           dialect: SQL.dialect(),
           migrate: boolean(),
-          busy_timeout: non_neg_integer()
+          busy_timeout: non_neg_integer(),
+          parts: [integer()],
+          waits: :wait | :now
         }
 
   @enforce_keys [:repo, :dialect]
-  defstruct [:repo, :dialect, migrate: false, busy_timeout: 5000]
+  defstruct [:repo, :dialect, migrate: false, busy_timeout: 5000, parts: [], waits: :wait]
 
   @doc false
   def child_spec(options) do
@@ -134,6 +136,9 @@ defmodule Skillbook.SQL.Ecto do
   def migrates?(%__MODULE__{migrate: migrate}), do: migrate
 
   @impl SQL
+  def of_parts(%__MODULE__{} = sql, keys, waits), do: %{sql | parts: keys, waits: waits}
+
+  @impl SQL
   def query(%__MODULE__{} = sql, text, params) do
     with {:ok, [statement]} <- statements(sql, text, length(params)) do
       in_order(sql, statement, fn -> run(sql, statement, params, text) end)
@@ -159,7 +164,7 @@ defmodule Skillbook.SQL.Ecto do
   # after its process was killed.
   defp in_order(sql, {_text, kind}, fun) do
     if kind != :read and not sql.repo.in_transaction?(),
-      do: transaction(sql, fn _sql -> fun.() end),
+      do: transaction(%{sql | parts: []}, fn _sql -> fun.() end),
       else: fun.()
   end
 
@@ -181,7 +186,9 @@ defmodule Skillbook.SQL.Ecto do
     # An exception of `fun` leaves the repo's transaction as a value, so that `guarded/3` only
     # sees exceptions of the database.
     work = fn ->
-      with {:ok, _} <- lock(sql),
+      Process.put(locked(sql), true)
+
+      with :ok <- lock(sql),
            {:ok, value} <- outcome(sql, fun) do
         value
       else
@@ -194,11 +201,20 @@ defmodule Skillbook.SQL.Ecto do
       {:error, :rollback} -> {:error, rolled_back()}
       other -> other
     end
+  after
+    Process.delete(locked(sql))
   end
+
+  # Whether the transaction has its lock. That of the application has none yet. It takes the one
+  # for all parts, since it may go on to others: two of them would wait for each other.
+  defp locked(sql), do: {__MODULE__, sql.repo}
 
   defp savepoint(sql, fun) do
     with {:ok, _} <- run(sql, "savepoint skillbook") do
-      case with({:ok, _} <- lock(sql), do: outcome(sql, fun)) do
+      locked =
+        if Process.get(locked(sql), false), do: :ok, else: lock(%{sql | parts: []})
+
+      case with(:ok <- locked, do: outcome(sql, fun)) do
         {:ok, _value} = done ->
           with {:ok, _} <- run(sql, "release savepoint skillbook"), do: done
 
@@ -225,13 +241,24 @@ defmodule Skillbook.SQL.Ecto do
   defp begin(%{dialect: :postgres}), do: []
 
   # The wait is limited by `lock_timeout`, which is restored after the lock is taken.
-  defp lock(%{dialect: :sqlite}), do: {:ok, nil}
+  defp lock(%{dialect: :sqlite}), do: :ok
 
   defp lock(%{dialect: :postgres} = sql) do
-    with {:ok, %{rows: [[before]]}} <- run(sql, "select current_setting('lock_timeout')"),
-         {:ok, _} <- run(sql, "set local lock_timeout = #{sql.busy_timeout}"),
-         {:ok, _} <- run(sql, "select pg_advisory_xact_lock(#{Native.postgres_writers()})"),
-         do: run(sql, "set local lock_timeout = '#{before}'")
+    with {:ok, %{rows: [[before]]}} <- run(sql, "select current_setting('lock_timeout')") do
+      locks = [timeout(sql.busy_timeout) | locks(sql)] ++ [timeout("'#{before}'")]
+      UntilError.each(locks, &run(sql, &1))
+    end
+  end
+
+  defp timeout(value), do: "set local lock_timeout = #{value}"
+
+  defp locks(%{parts: []}), do: ["select pg_advisory_xact_lock(#{Native.postgres_writers()})"]
+
+  # Keys that are in order cannot lead to a deadlock.
+  defp locks(%{parts: parts, waits: waits}) do
+    ["select pg_advisory_xact_lock_shared(#{Native.postgres_writers()})"] ++
+      if(waits == :now, do: [timeout(1)], else: []) ++
+      for key <- Enum.sort(parts), do: "select pg_advisory_xact_lock(#{key})"
   end
 
   # Runs a statement of this module.

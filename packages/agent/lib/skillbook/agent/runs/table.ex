@@ -262,7 +262,15 @@ defmodule Skillbook.Agent.Runs.Table do
   def renew(sql, holders, until) do
     {these, values} = Values.texts(sql, "holder", holders, 2)
     update = "update skillbook_agent_runs set lease_until = $1 where status = 'running' and "
-    with {:ok, _} <- SQL.query(sql, update <> these, [until | values]), do: :ok
+
+    # Other writers do not wait for it.
+    renewed =
+      SQL.transaction(
+        SQL.of_parts(sql, [:agent_leases]),
+        &SQL.query(&1, update <> these, [until | values])
+      )
+
+    with {:ok, _} <- renewed, do: :ok
   end
 
   @doc """
